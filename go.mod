@@ -1,0 +1,3 @@
+module github.com/metehq/mete
+
+go 1.26.0
