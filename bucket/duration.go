@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bucket
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// ErrDuration is wrapped by the errors of [ParseDuration].
+var ErrDuration = errors.New("bucket: not a duration")
+
+// ParseDuration reads decimal numbers with units, such as "300ms", "1.5h" or
+// "1d12h". The units are those of [time.ParseDuration] (ns, us or µs, ms, s, m,
+// h) and two more: d is 24 hours and w is 7 days. A number without a unit is
+// refused, and so are signs, exponents and fractions of a nanosecond: nothing
+// is rounded.
+func ParseDuration(s string) (time.Duration, error) {
+	var total time.Duration
+	for rest := s; ; {
+		number := leading(rest, true)
+		unit := leading(rest[len(number):], false)
+		rest = rest[len(number)+len(unit):]
+		d, ok := durationUnit(unit)
+		if !ok || number == "" {
+			return 0, fmt.Errorf("%w: %q: write a number and a unit, as in 500ms, 10s, 1m30s, 2h, 7d, 1w", ErrDuration, s)
+		}
+		d, err := times(number, d)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %q: %w", ErrDuration, s, err)
+		}
+		if total > math.MaxInt64-d {
+			return 0, fmt.Errorf("%w: %q is out of range", ErrDuration, s)
+		}
+		if total += d; rest == "" {
+			return total, nil
+		}
+	}
+}
+
+// leading returns the part of s before the first byte that is not of a number
+// or, where number is false, that is.
+func leading(s string, number bool) string {
+	i := strings.IndexFunc(s, func(r rune) bool {
+		return (r >= '0' && r <= '9' || r == '.') != number
+	})
+	if i < 0 {
+		return s
+	}
+	return s[:i]
+}
+
+func durationUnit(s string) (time.Duration, bool) {
+	switch s {
+	case "ns":
+		return time.Nanosecond, true
+	case "us", "µs", "μs": // U+00B5 and U+03BC
+		return time.Microsecond, true
+	case "ms":
+		return time.Millisecond, true
+	case "s":
+		return time.Second, true
+	case "m":
+		return time.Minute, true
+	case "h":
+		return time.Hour, true
+	case "d":
+		return 24 * time.Hour, true
+	case "w":
+		return 7 * 24 * time.Hour, true
+	}
+	return 0, false
+}
+
+// times returns exactly number·unit.
+func times(number string, unit time.Duration) (time.Duration, error) {
+	if number[0] == '.' {
+		number = "0" + number
+	}
+	digits, scale, err := parseDecimal(number)
+	if err != nil {
+		return 0, err
+	}
+	for _, prime := range []int64{2, 5} { // 10^scale divides digits·unit, one prime at a time
+		for range scale {
+			switch {
+			case int64(unit)%prime == 0:
+				unit /= time.Duration(prime)
+			case digits%prime == 0:
+				digits /= prime
+			default:
+				return 0, errors.New("finer than a nanosecond")
+			}
+		}
+	}
+	for ; scale < 0; scale++ {
+		if digits *= 10; digits > int64(MaxTokens) {
+			return 0, errors.New("out of range")
+		}
+	}
+	if digits != 0 && unit > math.MaxInt64/time.Duration(digits) {
+		return 0, errors.New("out of range")
+	}
+	return time.Duration(digits) * unit, nil
+}

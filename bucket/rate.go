@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bucket
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Rate is a speed of refill: Tokens every Per. The zero Rate refills nothing
+// and is refused by [Spec.Compile].
+type Rate struct {
+	Tokens Tokens        // above 0
+	Per    time.Duration // above 0, in whole microseconds
+}
+
+// ErrRate is wrapped by the errors about a rate that cannot be used.
+var ErrRate = errors.New("bucket: not a rate")
+
+// PerSecond is the rate of t every second.
+func PerSecond(t Tokens) Rate { return Rate{Tokens: t, Per: time.Second} }
+
+// String formats r in the form [ParseRate] reads: "7/1m0s".
+func (r Rate) String() string { return r.Tokens.String() + "/" + r.Per.String() }
+
+// ParseRate reads "tokens/duration", such as "7/1m" or "0.5/10s". The duration
+// is a [ParseDuration] one; a bare unit stands for one of it: "7/m".
+func ParseRate(s string) (Rate, error) {
+	amount, per, ok := strings.Cut(s, "/")
+	if !ok {
+		return Rate{}, fmt.Errorf("%w: %q has no slash: write tokens/duration, as in 7/1m", ErrRate, s)
+	}
+	if per = strings.TrimSpace(per); per != "" && !strings.ContainsAny(per, "0123456789.") {
+		per = "1" + per
+	}
+	tokens, err := ParseTokens(strings.TrimSpace(amount))
+	if err != nil {
+		return Rate{}, fmt.Errorf("%w: %w", ErrRate, err)
+	}
+	d, err := ParseDuration(per)
+	if err != nil {
+		return Rate{}, fmt.Errorf("%w: %w", ErrRate, err)
+	}
+	r := Rate{Tokens: tokens, Per: d}
+	return r, r.check()
+}
+
+// ParsePerSecond reads a decimal number of tokens a second, such as "100",
+// "0.5" or "0.0001". The rate it returns is exact: decimals that are finer than
+// a thousandth of a token a second lengthen the period instead.
+func ParsePerSecond(s string) (Rate, error) {
+	digits, scale, err := parseDecimal(s)
+	if err != nil {
+		return Rate{}, fmt.Errorf("%w: %w", ErrRate, err)
+	}
+	r := Rate{Tokens: Tokens(digits), Per: time.Second}
+	for ; scale < 3; scale++ {
+		if r.Tokens *= 10; r.Tokens > MaxTokens {
+			return Rate{}, fmt.Errorf("%w: %q tokens a second is above %v", ErrRate, s, MaxTokens)
+		}
+	}
+	for ; scale > 3; scale-- {
+		if r.Per *= 10; r.Per > maxPer {
+			return Rate{}, fmt.Errorf("%w: %q tokens a second is too slow to represent", ErrRate, s)
+		}
+	}
+	return r, r.check()
+}
+
+// check reports whether r can be compiled at all.
+func (r Rate) check() error {
+	switch {
+	case r.Tokens <= 0:
+		return fmt.Errorf("%w: %v tokens: a rate must be above 0", ErrRate, r.Tokens)
+	case r.Tokens > MaxTokens:
+		return fmt.Errorf("%w: %v tokens is above %v", ErrRate, r.Tokens, MaxTokens)
+	case r.Per <= 0:
+		return fmt.Errorf("%w: per %v: the period must be above 0", ErrRate, r.Per)
+	case r.Per%time.Microsecond != 0:
+		return fmt.Errorf("%w: per %v: the period must be whole microseconds", ErrRate, r.Per)
+	}
+	return nil
+}
+
+// maxPer keeps Per·10 within a time.Duration.
+const maxPer = 1 << 59 * time.Nanosecond
