@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Source says where an attribute comes from.
+type Source uint8
+
+// The sources a policy file can name. Custom attributes are whatever an
+// embedding program supplies under a name of its own.
+const (
+	Custom Source = iota
+	Header        // header:x-api-key; names in any case
+	Query         // query:tenant
+	Cookie        // cookie:session
+	JWT           // jwt:plan, a claim
+	IP            // ip:address, cut to a prefix: see [Attribute.Bits]
+	Method        // method
+	Path          // path, without its query
+	Host          // host, without its port, in lower case
+)
+
+// sources are the words for them: some with a colon and a name, as in example,
+// the others alone.
+var sources = []struct {
+	word    string
+	source  Source
+	example string
+}{
+	{"header", Header, "header:x-api-key"}, {"query", Query, "query:tenant"}, {"cookie", Cookie, "cookie:session"},
+	{"jwt", JWT, "jwt:sub"}, {"ip", IP, "ip:address"}, {"method", Method, ""}, {"path", Path, ""}, {"host", Host, ""},
+}
+
+const (
+	// MaxAttributeBytes bounds the name of an attribute. Longer ones are refused.
+	MaxAttributeBytes = 128
+
+	// defaultBits is how much of an IPv6 address counts: a site gets a /64, and
+	// whoever has one address of it has them all.
+	defaultBits = 64
+)
+
+// ErrAttribute is wrapped by the errors of [ParseAttribute] and [Normalize].
+var ErrAttribute = errors.New("policy: not an attribute")
+
+// An attributeError says what is wrong with a name, and what to write instead.
+type attributeError struct{ name, reason, hint string }
+
+func (e *attributeError) Error() string {
+	name, rest := cut(e.name)
+	s := fmt.Sprintf("%v: %q%s: %s", ErrAttribute, name, rest, e.reason)
+	if e.hint != "" {
+		s += "; " + e.hint
+	}
+	return s
+}
+
+func (e *attributeError) Unwrap() error { return ErrAttribute }
+
+// An Attribute is the compiled name of a fact about a request, such as
+// header:x-api-key. It is a comparable value, made by [ParseAttribute]; the
+// zero Attribute is no fact at all.
+type Attribute struct {
+	Source Source
+	Name   string // what follows the colon, if anything; header names in lower case
+
+	// Bits is how much of an IPv6 address counts: ip:address/56. It is 64
+	// unless the name says otherwise, and 0 for other sources. IPv4 addresses
+	// always count whole.
+	Bits int
+
+	text string // without the /bits, so that all of one address are one fact
+}
+
+// String returns the name under which a request supplies the attribute:
+// "header:x-api-key", "ip:address", "method".
+func (a Attribute) String() string { return a.text }
+
+// spelled is String with the bits a policy file has to say.
+func (a Attribute) spelled() string {
+	if a.Source == IP && a.Bits != defaultBits {
+		return a.text + "/" + strconv.Itoa(a.Bits)
+	}
+	return a.text
+}
+
+// Attributes are the facts about one request. Lookup returns the value of a,
+// and whether the request has it: an empty value is not a missing one. For
+// [IP] the value is an address in text form; the policy cuts it to its prefix.
+type Attributes interface {
+	Lookup(a Attribute) (value string, ok bool)
+}
+
+// A Map is the plainest [Attributes]: values by attribute name, as
+// [Attribute.String] writes it. [Normalize] brings foreign names in that form.
+type Map map[string]string
+
+// Lookup implements [Attributes].
+func (m Map) Lookup(a Attribute) (value string, ok bool) {
+	value, ok = m[a.text]
+	return value, ok
+}
+
+// Normalize returns the name under which a [Map] holds the attribute s:
+// "Header:X-Api-Key" becomes "header:x-api-key", "ip:address/56" becomes
+// "ip:address".
+func Normalize(s string) (string, error) {
+	a, err := ParseAttribute(s)
+	return a.text, err
+}
+
+// ParseAttribute reads an attribute's name: header:NAME, query:NAME,
+// cookie:NAME, jwt:CLAIM, ip:address, ip:address/BITS, method, path, host, or a
+// custom name: a lower-case word of letters, digits, dots, dashes and
+// underscores, and perhaps a colon and what follows. The word before the colon
+// may be in any case, and so may a header's name. At most [MaxAttributeBytes].
+func ParseAttribute(s string) (Attribute, error) {
+	a, err := parseAttribute(s)
+	if err != nil {
+		return Attribute{}, err
+	}
+	return a, nil
+}
+
+func parseAttribute(s string) (Attribute, *attributeError) {
+	if len(s) > MaxAttributeBytes {
+		return Attribute{}, &attributeError{s, fmt.Sprintf("an attribute has at most %d bytes", MaxAttributeBytes), ""}
+	}
+	word, name, hasName := strings.Cut(s, ":")
+	word = strings.ToLower(word)
+	for _, src := range sources {
+		switch {
+		case word != src.word:
+			continue
+		case src.example != "" && name == "":
+			return Attribute{}, &attributeError{s, word + " needs a colon and a name", "as in " + src.example}
+		case src.example == "" && hasName:
+			return Attribute{}, &attributeError{s, word + " stands alone, without a colon", "write " + word}
+		case src.source == IP:
+			return parseIP(s, name)
+		}
+		return known(s, src.source, word, name)
+	}
+	return custom(s, hasName)
+}
+
+// known checks a name of one of the built-in sources.
+func known(s string, source Source, word, name string) (Attribute, *attributeError) {
+	a := Attribute{Source: source, Name: name, text: word}
+	switch source {
+	case Header:
+		a.Name = strings.ToLower(name)
+		fallthrough
+	case Cookie:
+		if strings.IndexFunc(name, notToken) >= 0 {
+			return Attribute{}, &attributeError{s, "a " + word + " name is made of letters, digits and !#$%&'*+-.^_`|~", ""}
+		}
+	case Query, JWT:
+		if !printable(name) {
+			return Attribute{}, &attributeError{s, "a " + word + " name has no spaces or control characters", ""}
+		}
+	}
+	if a.Name != "" {
+		a.text += ":" + a.Name
+	}
+	return a, nil
+}
+
+// parseIP reads "address" or "address/bits".
+func parseIP(s, name string) (Attribute, *attributeError) {
+	name, suffix, cut := strings.Cut(name, "/")
+	bits := defaultBits
+	if cut {
+		n, err := strconv.Atoi(suffix)
+		if err != nil || n < 1 || n > 128 || strconv.Itoa(n) != suffix {
+			return Attribute{}, &attributeError{s, "the prefix of an IPv6 address has 1 to 128 bits", "as in ip:address/56"}
+		}
+		bits = n
+	}
+	if name != "address" {
+		return Attribute{}, &attributeError{s, "nothing but the address is known of an ip", "write ip:address"}
+	}
+	return Attribute{Source: IP, Name: name, Bits: bits, text: "ip:address"}, nil
+}
+
+// custom reads the name of an attribute that only an embedding program knows.
+// Words that are nearly those of a source (headers:, hots) are taken for a slip
+// of the pen: the rule would silently never apply.
+func custom(s string, hasName bool) (Attribute, *attributeError) {
+	word, name, _ := strings.Cut(s, ":")
+	for i, c := range []byte(word) {
+		if !('a' <= c && c <= 'z' || i > 0 && ('0' <= c && c <= '9' || c == '_' || c == '.' || c == '-')) {
+			word = ""
+			break
+		}
+	}
+	if word == "" || hasName && name == "" || !printable(name) {
+		return Attribute{}, &attributeError{s, "no attribute is named like that",
+			"write header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, ip:address, method, path, host, or a lower-case name of your program's own"}
+	}
+	for _, src := range sources {
+		if len(word) > 2 && word[0] == src.word[0] && (src.example != "") == hasName && distance(word, src.word) == 1 {
+			near := src.word
+			if hasName {
+				near += ":" + name
+			}
+			return Attribute{}, &attributeError{s, "no attribute is named like that", fmt.Sprintf("did you mean %q?", near)}
+		}
+	}
+	return Attribute{Source: Custom, Name: name, text: s}, nil
+}
+
+// notToken reports whether c is outside the token characters of RFC 9110,
+// section 5.6.2.
+func notToken(c rune) bool {
+	return c > unicode.MaxASCII || c <= ' ' || c == 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+}
+
+// printable reports whether s is text without spaces.
+func printable(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, func(c rune) bool { return !unicode.IsGraphic(c) || unicode.IsSpace(c) }) < 0
+}

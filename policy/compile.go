@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// A compiler turns a tree into a matcher, and collects mistakes on the way.
+type compiler struct {
+	*report
+	matcher *Matcher
+	now     time.Time
+
+	drafts     []*draft
+	slots      map[string]int  // of attributes, by their text
+	ruleNames  map[string]bool // that are taken
+	limitNames map[string]bool
+	warned     []placedWarning
+
+	universe []set // what attributes can be, by slot
+
+	scope  int  // counts policies: tiers do not reach beyond one
+	shadow bool // the policy puts all its rules in shadow
+}
+
+// A placedWarning knows its offset in the file, to sort by.
+type placedWarning struct {
+	at   int64
+	text string
+}
+
+// warn notes something about the place n that is no mistake.
+func (c *compiler) warn(n *node, text string) {
+	c.warned = append(c.warned, placedWarning{n.at, n.path + ": " + text})
+}
+
+// slot returns where requests keep the attribute a.
+func (c *compiler) slot(a Attribute) int {
+	if i, ok := c.slots[a.text]; ok {
+		return i
+	}
+	i := len(c.matcher.attributes)
+	c.slots[a.text] = i
+	c.matcher.attributes = append(c.matcher.attributes, a)
+	c.matcher.uses[a.Source] = true
+	return i
+}
+
+// charges checks how many buckets one request could be charged in.
+func (c *compiler) charges() {
+	most, total := map[string]int{}, 0
+	for _, d := range c.drafts {
+		kind := d.group
+		if d.Shadow {
+			kind += " shadow"
+		}
+		if n := len(d.Limits); n > most[kind] {
+			total, most[kind] = total+n-most[kind], n
+			if total > MaxMatches {
+				c.absent(d.at, fmt.Sprintf("a request could fall under more than %d limits at once", MaxMatches),
+					"make the rules tiers of one group")
+				return
+			}
+		}
+	}
+}
+
+// finish returns the matcher of a file without mistakes.
+func (c *compiler) finish() *Matcher {
+	m := c.matcher
+	groups := map[string]int{}
+	for _, d := range c.drafts {
+		if _, ok := groups[d.group]; !ok {
+			groups[d.group] = len(groups)
+		}
+		d.Rule.group = groups[d.group]
+		for i := range d.Limits {
+			l := &d.Limits[i]
+			l.prefix = keyPrefix(l.Name)
+			if a := l.Approximation; a != nil {
+				c.warn(d.at, fmt.Sprintf("limit %q: the rate is %d/1000 tokens every %d µs, below %v by %.2g of it: the exact one does not fit",
+					l.Name, int64(a.Tokens), a.Micros, a.Asked, a.RelativeError))
+			}
+		}
+		m.rules = append(m.rules, d.Rule)
+	}
+	m.groups = len(groups)
+	for _, a := range m.attributes {
+		if a.Source == Custom {
+			c.warned = append(c.warned, placedWarning{text: fmt.Sprintf("only a program that embeds mete can supply the attribute %v", a)})
+		}
+	}
+	slices.SortStableFunc(c.warned, func(a, b placedWarning) int { return int(a.at - b.at) })
+	for _, w := range c.warned {
+		m.warnings = append(m.warnings, w.text)
+	}
+	m.scratch.New = func() any { return newScratch(m) }
+	return m
+}
+
+// reasonOf is the text of an error without the names of packages and of the
+// sentinels it wraps.
+func reasonOf(err error) string {
+	s := err.Error()
+	for _, sentinel := range []error{bucket.ErrLimit, bucket.ErrRate, bucket.ErrTokens, bucket.ErrDuration} {
+		s = strings.TrimPrefix(s, sentinel.Error()+": ")
+	}
+	return s
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// A cost says what a request costs under one limit.
+type cost struct {
+	variable bool // a request names its own cost in the attribute at slot
+	slot     int
+	fallback bucket.Tokens // of a request that names none; the cost where fixed
+	min, max bucket.Tokens // bounds of a variable cost
+}
+
+// of is the cost a request names with value, which is missing where !ok.
+func (c *cost) of(value string, ok bool) bucket.Tokens {
+	t := c.fallback
+	if ok {
+		if named, numeric := parseCost(value); numeric {
+			t = named
+		}
+	}
+	return min(max(t, c.min), c.max)
+}
+
+// maxCostBytes bounds the numbers parseCost reads.
+const maxCostBytes = 64
+
+// parseCost reads the cost a request names: a plain decimal number above 0,
+// such as 5, 0.5 or 1e3, rounded up to a thousandth. All else is no number:
+// signs, hexadecimals, nan, inf, and what is above [bucket.MaxTokens].
+func parseCost(s string) (bucket.Tokens, bool) {
+	const enough = 1e17 // digits beyond do not matter but for rounding up
+	s = strings.Trim(s, " \t")
+	if s == "" || len(s) > maxCostBytes {
+		return 0, false
+	}
+	v, exponent, rest, ok := int64(0), 3, false, false
+	i, point := 0, false
+	for ; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '.' && !point && ok:
+			point = true
+			continue
+		case c < '0' || c > '9':
+		case v < enough:
+			v, ok = v*10+int64(c-'0'), true
+			if point {
+				exponent--
+			}
+			continue
+		default:
+			rest = rest || c != '0'
+			if !point {
+				exponent++
+			}
+			continue
+		}
+		break
+	}
+	if i < len(s) {
+		e, eok := parseExponent(s[i:])
+		ok, exponent = ok && eok, exponent+e
+	}
+	if !ok || s[min(i, len(s))-1] == '.' || v == 0 {
+		return 0, false
+	}
+	return scaleCost(v, exponent, rest)
+}
+
+// parseExponent reads "e5", "E-2".
+func parseExponent(s string) (e int, ok bool) {
+	if len(s) < 2 || s[0]|0x20 != 'e' {
+		return 0, false
+	}
+	digits, negative := s[1:], s[1] == '-'
+	if negative || s[1] == '+' {
+		digits = s[2:]
+	}
+	for _, c := range []byte(digits) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		e = min(e*10+int(c-'0'), 1000)
+	}
+	if negative {
+		e = -e
+	}
+	return e, digits != ""
+}
+
+// scaleCost returns v·10^exponent rounded up; rest says that v itself was cut.
+func scaleCost(v int64, exponent int, rest bool) (bucket.Tokens, bool) {
+	for ; exponent > 0; exponent-- {
+		if v > int64(bucket.MaxTokens)/10 {
+			return 0, false
+		}
+		v *= 10
+	}
+	for ; exponent < 0 && v != 0; exponent++ {
+		rest = rest || v%10 != 0
+		v /= 10
+	}
+	if rest {
+		v++
+	}
+	return bucket.Tokens(v), v <= int64(bucket.MaxTokens)
+}
+
+// cost reads what requests cost under a limit of the given capacity, which is
+// 0 where it is not known.
+func (c *compiler) cost(o *object, capacity bucket.Tokens) cost {
+	k := cost{max: bucket.MaxTokens}
+	amounts := map[string]bucket.Tokens{}
+	for _, name := range []string{"fixed_cost", "default_cost", "min_cost", "max_cost"} {
+		n := o.field(name)
+		if n == nil {
+			continue
+		}
+		if t, ok := c.tokens(n, name); ok {
+			amounts[name] = t
+			if capacity > 0 && t > capacity && name != "max_cost" {
+				c.add(n, fmt.Sprintf("%s is above the burst of %v: such a request can never be admitted", name, capacity), "")
+			}
+		}
+	}
+	if n := o.field("cost_source"); n != nil {
+		k.slot, k.variable = c.costSource(n)
+	}
+	k.fallback = amounts["fixed_cost"]
+	if k.variable {
+		k.fallback = amounts["default_cost"]
+	}
+	if k.fallback == 0 {
+		k.fallback = bucket.Token
+	}
+	if !k.variable {
+		c.fixedCost(o, k.fallback, capacity)
+		return k
+	}
+	if k.min = amounts["min_cost"]; amounts["max_cost"] > 0 {
+		k.max = amounts["max_cost"]
+	}
+	if k.min > k.max {
+		c.add(o.field("min_cost"), fmt.Sprintf("min_cost is above the max_cost of %v", k.max), "")
+	}
+	if o.field("default_cost") == nil && capacity > 0 && k.fallback > capacity {
+		c.absent(o.node, fmt.Sprintf("the default_cost of 1 is above the burst of %v: such a request can never be admitted", capacity), "say a default_cost")
+	}
+	c.variableCost(o, k)
+	return k
+}
+
+// fixedCost checks a cost that is the same for all requests.
+func (c *compiler) fixedCost(o *object, t, capacity bucket.Tokens) {
+	if o.field("fixed_cost") == nil && capacity > 0 && t > capacity {
+		c.absent(o.node, fmt.Sprintf("the fixed_cost of 1 is above the burst of %v: a request can never be admitted", capacity), "say a fixed_cost")
+	}
+	if o.count("min_cost", "max_cost") > 0 {
+		c.warn(o.node, "min_cost and max_cost do nothing where the cost is fixed")
+	}
+}
+
+// variableCost warns where a client can name whatever cost it likes.
+func (c *compiler) variableCost(o *object, k cost) {
+	if o.field("fixed_cost") != nil {
+		c.warn(o.node, "fixed_cost does nothing where cost_source is not fixed: say default_cost")
+	}
+	a := c.matcher.attributes[k.slot]
+	if a.Source != Header && a.Source != Query && a.Source != Cookie {
+		return
+	}
+	if k.max == bucket.MaxTokens {
+		c.warn(o.node, fmt.Sprintf("whoever sends %v can empty a bucket at once: say max_cost", a))
+	}
+	if k.min == 0 {
+		c.warn(o.node, fmt.Sprintf("whoever sends %v can pay as little as 0.001: say min_cost", a))
+	}
+}
+
+// costSource reads where the cost of a request stands. It is false for fixed,
+// and for a mistake.
+func (c *compiler) costSource(n *node) (slot int, variable bool) {
+	const known = "cost_source must be fixed, header:NAME, query:NAME or attribute:NAME"
+	if n.kind != isText {
+		c.add(n, known, "")
+		return 0, false
+	}
+	if n.text == "fixed" {
+		return 0, false
+	}
+	word, name, _ := strings.Cut(n.text, ":")
+	switch strings.ToLower(word) {
+	case "header", "query":
+		name = n.text
+	case "attribute":
+	default:
+		c.add(n, known, "")
+		return 0, false
+	}
+	a, err := parseAttribute(name)
+	if err != nil {
+		c.add(n, err.reason, err.hint)
+		return 0, false
+	}
+	return c.slot(a), true
+}

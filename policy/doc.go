@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy reads policies: files that say who may spend how much, in
+// JSON. [Load] compiles one into a [Matcher], which finds the limits that a
+// request falls under, and reports every mistake at once if it cannot.
+//
+// # Files
+//
+// A file has one of three shapes:
+//
+//	{"bundle_version": 3, "policies": [{"id": "api", "spec": {"rules": […]}}]}
+//	{"rules": [{"name": "free", "limit_keys": ["ip:address"], …}, …]}
+//	{"name": "free", "limit_keys": ["ip:address"], …}
+//
+// A bundle may say issued_at and expires_at; an expired one is refused. A rule
+// that stands alone may lack both name and limit_keys: it is one bucket for
+// all, named default. Unknown fields are mistakes, and so are those of things
+// that mete does not do yet.
+//
+// # Rules
+//
+//	name            unique in the file; what headers, metrics and keys call it
+//	limit_keys      attributes: requests with equal values share a bucket; [] is one for all
+//	match           which requests the rule is about; all of its clauses must hold
+//	algorithm       token_bucket, also if absent
+//	algorithm_config, or limits: a list of them, which charge together
+//	mode            enforce, or shadow: decide and never deny
+//	group           see below
+//	on_missing      of a request that lacks an attribute of limit_keys:
+//	                skip (the rule does not apply), deny, or empty (take it as "")
+//	on_store_error  open (let through) or closed (refuse)
+//	description     for people
+//
+// Rules with the same limit_keys are tiers of one thing: the first that applies
+// counts, and the others do not. group puts other rules together instead, or
+// one apart. Rules of different groups all count, together. Tiers do not reach
+// beyond one policy of a bundle. A rule in shadow is chosen as if it were
+// enforced, the others as if it were not there; mode on a policy puts all its
+// rules in shadow. A rule that can never apply, because earlier ones take all
+// its requests, is a mistake.
+//
+// A policy whose request could fall under more than [MaxMatches] limits is
+// refused.
+//
+// # Attributes
+//
+//	ip:address      the client; IPv6 cut to its /64, or as ip:address/56 says
+//	header:NAME query:NAME cookie:NAME jwt:CLAIM method path host
+//	tenant user:id  whatever else an embedding program supplies
+//
+// # Match
+//
+// A clause has an attribute and a value, which is text (numbers and booleans
+// are compared as they are written), a prefix with a star at its end, a list of
+// which any may hold, or {"not": …} of these. Of ip:address it is an address or
+// a network such as 10.0.0.0/8. Methods are compared in upper case, hosts in
+// lower case, all else as it is. A missing attribute satisfies not, and nothing
+// else: "*" is any value, {"not": "*"} is absence.
+//
+// # Limits
+//
+//	rps, tokens_per_second  the refill, a decimal number; or
+//	rate                    "7/1m": tokens/duration; all of them are exact
+//	burst                   the capacity: a number of tokens, or how long the
+//	                        rate takes to refill it ("300s")
+//	refill                  continuous
+//	cost_source             fixed, header:NAME, query:NAME or attribute:NAME
+//	fixed_cost              what a request costs, 1 if absent
+//	default_cost            what one costs that names no cost, 1 if absent
+//	min_cost, max_cost      bounds of what a request can name
+//
+// Durations have a unit: those of Go, d and w. Amounts are exact to a thousandth
+// of a token, and finer ones are mistakes; a cost that a request names is
+// rounded up. What is no plain decimal number above 0 and at most
+// [bucket.MaxTokens] costs default_cost.
+//
+// An entry of limits has these fields, or an algorithm_config of its own, and
+// perhaps a name. Its limit is then called rule/name, or rule/2 if it is the
+// second and has no name; the only limit of a rule is called like the rule.
+package policy

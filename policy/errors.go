@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// An Error is one mistake in a policy file.
+type Error struct {
+	Path   string // JSON Pointer (RFC 6901) to the place: "/rules/3/algorithm_config/burst"
+	Value  string // the offending value as JSON, cut to a readable length; empty if it is the absence of one
+	Reason string // what is wrong with it
+	Hint   string // what to write instead; may be empty
+}
+
+// Error formats e on one line, hint included.
+func (e Error) Error() string {
+	s := "policy: "
+	if e.Path != "" {
+		s += e.Path + ": "
+	}
+	s += e.Reason
+	if e.Value != "" {
+		s += fmt.Sprintf(" (got %s)", e.Value)
+	}
+	if e.Hint != "" {
+		s += "; " + e.Hint
+	}
+	return visible(s)
+}
+
+// visible escapes what a terminal would act on: names and values are foreign.
+func visible(s string) string {
+	if strings.IndexFunc(s, unicode.IsControl) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, c := range s {
+		if unicode.IsControl(c) {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
+			continue
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// Errors are all mistakes found in a policy file, in the order of the file.
+type Errors []Error
+
+// Error lists the mistakes, one a line.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxMatchValues bounds the values of one match clause, and MaxMatchClauses
+	// the clauses of one rule. More are refused.
+	MaxMatchValues  = 1024
+	MaxMatchClauses = 16
+
+	// maxMatchValueBytes bounds one value of a match clause.
+	maxMatchValueBytes = 1024
+)
+
+// A clause is one attribute's part in a match.
+type clause struct {
+	slot int
+	pattern
+}
+
+// A pattern says which values of an attribute match.
+type pattern struct {
+	negate   bool // not: all but these, absence included
+	exact    []string
+	index    map[string]struct{} // of exact, where a scan would be slow
+	prefixes []string            // "" is any value that is there
+	networks []netip.Prefix
+}
+
+// scanned is how many values are compared one by one.
+const scanned = 8
+
+// holds reports whether the fact satisfies p.
+func (p *pattern) holds(f *fact) bool {
+	return f.present && p.includes(f) != p.negate || !f.present && p.negate
+}
+
+func (p *pattern) includes(f *fact) bool {
+	if p.index != nil {
+		if _, ok := p.index[f.value]; ok {
+			return true
+		}
+	} else if slices.Contains(p.exact, f.value) {
+		return true
+	}
+	for _, prefix := range p.prefixes {
+		if strings.HasPrefix(f.value, prefix) {
+			return true
+		}
+	}
+	for _, n := range p.networks {
+		if n.Contains(f.addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// match reads a rule's match and narrows the rule's box by it and by the key.
+// It is false where a mistake leaves open what the rule takes.
+func (c *compiler) match(d *draft, n *node) bool {
+	ok := true
+	if n != nil {
+		switch {
+		case n.kind != isObject:
+			c.add(n, "match must be an object", `as in {"jwt:plan": "enterprise"}`)
+			return false
+		case len(n.fields) > MaxMatchClauses:
+			c.add(n, fmt.Sprintf("match must have at most %d clauses", MaxMatchClauses), "")
+			return false
+		}
+		seen := map[int]bool{}
+		for _, f := range n.fields {
+			ok = c.clause(d, f, seen) && ok
+		}
+	}
+	for i, a := range d.LimitKeys {
+		if !ok {
+			break
+		}
+		slot := c.slot(a)
+		d.keys = append(d.keys, newComponent(a, slot, i))
+		if d.onMissing == missingSkip {
+			here := everything(a)
+			here.missing = false
+			ok = c.narrow(d, d.at, slot, here)
+		}
+	}
+	return ok
+}
+
+// clause reads one clause of a match.
+func (c *compiler) clause(d *draft, f field, seen map[int]bool) bool {
+	a, err := parseAttribute(f.name)
+	if err != nil {
+		name, rest := cut(f.name)
+		c.absent(f.value, fmt.Sprintf("%q%s: %s", name, rest, err.reason), err.hint)
+		return false
+	}
+	if a.Source == IP && a.Bits != defaultBits {
+		c.absent(f.value, "match takes ip:address whole: the networks it names have their own prefixes", "write ip:address")
+		return false
+	}
+	slot := c.slot(a)
+	if seen[slot] {
+		c.absent(f.value, fmt.Sprintf("match has two clauses about %v", a), "write one, with a list")
+		return false
+	}
+	seen[slot] = true
+	cl, s, ok := clause{slot: slot}, set{}, false
+	n := f.value
+	if n.kind == isObject {
+		o := c.object(n, schema{what: "a match value", fields: []string{"not"}})
+		if n = o.need("not", `write {"not": value}`); n == nil || len(o.fields) > 1 {
+			return false
+		}
+		cl.negate = true
+	}
+	if s, ok = c.values(&cl.pattern, a, n); !ok {
+		return false
+	}
+	if cl.negate {
+		s = everything(a).not(s)
+	}
+	d.clauses = append(d.clauses, cl)
+	return c.narrow(d, f.value, slot, s)
+}
+
+// values reads one value of a match, or a list of them.
+func (c *compiler) values(p *pattern, a Attribute, n *node) (all set, ok bool) {
+	list := []*node{n}
+	if n.kind == isList {
+		if list, ok = c.list(n, "a list of values", true, MaxMatchValues); !ok {
+			return all, false
+		}
+	}
+	ok = true
+	var sets []set
+	for _, item := range list {
+		s, one := c.value(p, a, item)
+		sets, ok = append(sets, s), ok && one
+	}
+	for len(sets) > 1 { // in pairs, so that long lists stay cheap
+		half := sets[:0]
+		for pair := range slices.Chunk(sets, 2) {
+			s := pair[0]
+			if len(pair) == 2 {
+				s = s.or(pair[1])
+			}
+			half = append(half, s)
+		}
+		sets = half
+	}
+	if len(p.exact) > scanned {
+		p.index = make(map[string]struct{}, len(p.exact))
+		for _, s := range p.exact {
+			p.index[s] = struct{}{}
+		}
+	}
+	return sets[0], ok
+}
+
+// value reads one value of a match: text, "prefix*", or a network.
+func (c *compiler) value(p *pattern, a Attribute, n *node) (set, bool) {
+	switch {
+	case n.kind != isText && n.kind != isNumber && n.kind != isBool:
+		c.add(n, "a match value must be a string, a number, a boolean, a list of them, or {\"not\": …}", "")
+		return set{}, false
+	case len(n.text) > maxMatchValueBytes:
+		c.add(n, fmt.Sprintf("a match value must have at most %d bytes", maxMatchValueBytes), "")
+		return set{}, false
+	}
+	text, star := n.text, false
+	if n.kind == isText {
+		text, star = strings.CutSuffix(n.text, "*")
+	}
+	switch a.Source {
+	case IP:
+		if star && text == "" {
+			p.prefixes = append(p.prefixes, "")
+			s := everything(a)
+			s.missing = false
+			return s, true
+		}
+		return c.network(p, n)
+	case Host:
+		text = strings.ToLower(text)
+	case Method:
+		text = strings.ToUpper(text)
+	}
+	switch {
+	case strings.Contains(text, "*"):
+		c.add(n, "a * stands for the rest of a value, at its end only", "")
+		return set{}, false
+	case a.Source == Path && !strings.HasPrefix(text, "/") && !(star && text == ""):
+		c.add(n, "a path begins with a slash", "")
+		return set{}, false
+	case star:
+		p.prefixes = append(p.prefixes, text)
+		return allWithPrefix(text), true
+	}
+	p.exact = append(p.exact, text)
+	return oneString(text), true
+}
+
+// network reads an address or a network in CIDR notation.
+func (c *compiler) network(p *pattern, n *node) (set, bool) {
+	prefix, err := netip.ParsePrefix(n.text)
+	if addr, aerr := netip.ParseAddr(n.text); aerr == nil && addr.Zone() == "" {
+		addr = addr.Unmap()
+		prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	switch {
+	case err != nil:
+		c.add(n, "not an address or network", `as in "192.0.2.0/24" or "2001:db8::/32"`)
+	case prefix.Addr().Is4In6():
+		c.add(n, "an IPv4 network is written as one", `as in "192.0.2.0/24"`)
+	case prefix != prefix.Masked():
+		c.add(n, "the network has bits set beyond its prefix", fmt.Sprintf("write %q", prefix.Masked()))
+	default:
+		p.networks = append(p.networks, prefix)
+		return network(prefix), true
+	}
+	return set{}, false
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Reachability: a rule takes the requests whose attributes each lie in a set,
+// so it is a box with one side for every attribute it constrains. A later tier
+// can never match if the boxes of the earlier tiers cover its own. Attributes
+// are taken as independent of each other, so a rule that is reported can truly
+// never match; one that only the meaning of its attributes rules out is not
+// reported.
+
+// A box is the sides that are not [everything], by slot in ascending order.
+type box []side
+
+type side struct {
+	slot int
+	set  set
+}
+
+// maxPieces bounds the pieces a rule's box is cut into by earlier rules. Beyond
+// it the check gives up and takes the rule for reachable.
+const maxPieces = 64
+
+// side returns what b allows in slot.
+func (c *compiler) side(b box, slot int) set {
+	if i, ok := b.find(slot); ok {
+		return b[i].set
+	}
+	for len(c.universe) <= slot {
+		c.universe = append(c.universe, everything(c.matcher.attributes[len(c.universe)]))
+	}
+	return c.universe[slot]
+}
+
+func (b box) find(slot int) (int, bool) {
+	return slices.BinarySearchFunc(b, slot, func(s side, slot int) int { return s.slot - slot })
+}
+
+// with returns b with another side.
+func (b box) with(slot int, s set) box {
+	i, ok := b.find(slot)
+	b = slices.Clone(b)
+	if !ok {
+		b = slices.Insert(b, i, side{})
+	}
+	b[i] = side{slot, s}
+	return b
+}
+
+// apart reports whether no request is in both b and e.
+func (c *compiler) apart(b, e box) bool {
+	return slices.ContainsFunc(e, func(s side) bool { return !c.side(b, s.slot).meets(s.set) })
+}
+
+// within reports whether all of b is in e.
+func (c *compiler) within(b, e box) bool {
+	return !slices.ContainsFunc(e, func(s side) bool { return !c.side(b, s.slot).within(s.set) })
+}
+
+// cut appends to left what is left of b without e, which it meets, as boxes
+// that are apart.
+func (c *compiler) cut(left []box, b, e box) []box {
+	for _, s := range e {
+		have := c.side(b, s.slot)
+		if outside := have.not(s.set); !outside.empty() {
+			left = append(left, b.with(s.slot, outside))
+		}
+		b = b.with(s.slot, have.and(s.set))
+	}
+	return left
+}
+
+// narrow cuts d's box to what a clause or a key lets in. It reports a rule that
+// contradicts itself, once.
+func (c *compiler) narrow(d *draft, at *node, slot int, s set) bool {
+	both := c.side(d.takes, slot).and(s)
+	if both.empty() {
+		a := c.matcher.attributes[slot]
+		c.absent(at, fmt.Sprintf("the rule can never match: no value of %v satisfies its match and limit_keys", a),
+			"on_missing: empty lets requests in that lack it")
+		return false
+	}
+	d.takes = d.takes.with(slot, both)
+	return true
+}
+
+// unreachable reports the rules that earlier ones of their group cover.
+func (c *compiler) unreachable() {
+	tiers := map[string][]*draft{}
+	for _, d := range c.drafts {
+		if d.group == "" {
+			continue
+		}
+		if by := c.cover(d, tiers[d.group]); by != nil {
+			c.absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
+			continue
+		}
+		tiers[d.group] = append(tiers[d.group], d)
+	}
+}
+
+// cover returns earlier rules that together take all that d would, nil if they
+// do not. A shadow rule takes nothing from an enforced one.
+func (c *compiler) cover(d *draft, earlier []*draft) []*draft {
+	pieces := []box{d.takes}
+	var by []*draft
+	for _, e := range earlier {
+		switch {
+		case e.Shadow && !d.Shadow:
+			continue
+		case c.within(d.takes, e.takes):
+			return []*draft{e}
+		case len(pieces) == 0 || len(pieces) > maxPieces || c.apart(d.takes, e.takes):
+			continue
+		}
+		var left []box
+		took := false
+		for _, p := range pieces {
+			if c.apart(p, e.takes) {
+				left = append(left, p)
+				continue
+			}
+			left, took = c.cut(left, p, e.takes), true
+		}
+		if pieces = left; took {
+			by = append(by, e)
+		}
+	}
+	if len(pieces) > 0 {
+		return nil
+	}
+	return by
+}
+
+// witness says which rules take all that d would, and one request they take.
+func (c *compiler) witness(d *draft, by []*draft) string {
+	var names, facts []string
+	sides := slices.Clone(d.takes)
+	for _, e := range by {
+		names = append(names, fmt.Sprintf("%q", e.Name))
+		for _, s := range e.takes {
+			if _, ok := sides.find(s.slot); !ok {
+				sides = sides.with(s.slot, everything(c.matcher.attributes[s.slot]))
+			}
+		}
+	}
+	for _, s := range sides {
+		a := c.matcher.attributes[s.slot]
+		value, ok := s.set.sample(a)
+		head, rest := cut(value)
+		if !printable(head) {
+			head = strconv.QuoteToASCII(head)
+		}
+		if fact := a.String() + "=" + head + rest; ok {
+			facts = append(facts, fact)
+		} else {
+			facts = append(facts, "no "+a.String())
+		}
+	}
+	example := "any"
+	if len(facts) > 0 {
+		example = strings.Join(facts, " ")
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("rule %q can never match: rule %s takes every request it would, for example %s", d.Name, names[0], example)
+	}
+	return fmt.Sprintf("rule %q can never match: rules %s together take every request it would, for example %s",
+		d.Name, strings.Join(names, " and "), example)
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxNameBytes bounds the names of rules, groups and policies. Longer ones
+	// are refused.
+	MaxNameBytes = 64
+
+	// MaxLimitKeys bounds the attributes of one composite key, MaxLimits the
+	// limits of one rule. More are refused.
+	MaxLimitKeys = 8
+	MaxLimits    = 16
+
+	maxDescriptionBytes = 1024
+)
+
+// A Rule is a compiled rule. It is immutable and safe for concurrent use.
+type Rule struct {
+	Name         string // unique in the file, printable ASCII, at most [MaxNameBytes]
+	Description  string
+	LimitKeys    []Attribute  // who shares a bucket; none is one bucket for all
+	Shadow       bool         // decide, but never deny
+	OnStoreError OnStoreError // what to do when the store cannot answer
+	Reason       string       // "token_bucket_exceeded"
+	Limits       []Limit      // at least one
+
+	group     int // rules of one group are tiers
+	onMissing onMissing
+	clauses   []clause    // all must hold
+	keys      []component // of the key, one for each of LimitKeys
+}
+
+// OnStoreError says what becomes of a request when the store cannot answer.
+type OnStoreError uint8
+
+const (
+	Open   OnStoreError = iota // let it through
+	Closed                     // refuse it
+)
+
+// onMissing says what becomes of a request that lacks an attribute of the key.
+type onMissing uint8
+
+const (
+	missingSkip  onMissing = iota // the rule does not apply
+	missingDeny                   // the request is denied
+	missingEmpty                  // the attribute is taken as empty
+)
+
+var ruleSchema = schema{
+	what: "a rule",
+	fields: []string{"name", "limit_keys", "match", "group", "algorithm", "algorithm_config", "limits", "mode", "on_missing",
+		"on_store_error", "description"},
+}
+
+// A draft is a rule while its file is being read.
+type draft struct {
+	*Rule
+	at    *node
+	group string // of its tiers, "" where that is not known for a mistake
+	takes box    // the requests its clauses and its key let in
+}
+
+// rule reads one rule. One that is not inside a list may be a bare limit, as
+// the explanations of algorithms write it: one bucket for all, named default.
+func (c *compiler) rule(n *node, listed bool) {
+	o := c.object(n, ruleSchema)
+	if o == nil {
+		return
+	}
+	d := &draft{Rule: &Rule{Shadow: c.shadow, Reason: "token_bucket_exceeded"}, at: n}
+	c.drafts = append(c.drafts, d)
+
+	bare := !listed && o.field("name") == nil && o.field("limit_keys") == nil && len(o.meant) == 0
+	keysOK := true
+	if bare {
+		d.Name = "default"
+	} else {
+		if f := o.need("name", "every rule has a name of its own"); f != nil {
+			c.ruleName(d.Rule, f)
+		}
+		f := o.need("limit_keys", `say who shares a bucket: ["ip:address"], or [] for all`)
+		keysOK = f != nil && c.limitKeys(d.Rule, f)
+	}
+	c.behavior(d.Rule, o)
+	if c.match(d, o.field("match")) && keysOK {
+		d.group = c.group(d.Rule, o.field("group"))
+	}
+	c.limits(d.Rule, o)
+}
+
+// ruleName reads a rule's name.
+func (c *compiler) ruleName(r *Rule, n *node) {
+	name, ok := c.name(n, "rule name", MaxNameBytes)
+	if !ok {
+		return
+	}
+	if c.ruleNames[name] {
+		c.add(n, "rule name is taken by an earlier rule", "names tell the buckets and headers of rules apart")
+		return
+	}
+	c.ruleNames[name] = true
+	r.Name = name
+}
+
+// behavior reads what a rule does where it applies.
+func (c *compiler) behavior(r *Rule, o *object) {
+	if f := o.field("description"); f != nil {
+		r.Description, _ = c.text(f, "description", maxDescriptionBytes)
+	}
+	if f := o.field("mode"); f != nil {
+		mode, _ := c.choice(f, "mode", []string{"enforce", "shadow"}, nil)
+		r.Shadow = r.Shadow || mode == "shadow"
+	}
+	if f := o.field("on_store_error"); f != nil {
+		if then, _ := c.choice(f, "on_store_error", []string{"open", "closed"}, map[string]string{"local": ""}); then == "closed" {
+			r.OnStoreError = Closed
+		}
+	}
+	if f := o.field("on_missing"); f != nil {
+		switch then, _ := c.choice(f, "on_missing", []string{"skip", "deny", "empty"}, nil); then {
+		case "deny":
+			r.onMissing = missingDeny
+		case "empty":
+			r.onMissing = missingEmpty
+		}
+	}
+}
+
+// limitKeys reads who shares a bucket.
+func (c *compiler) limitKeys(r *Rule, n *node) bool {
+	list, ok := c.list(n, "limit_keys", false, MaxLimitKeys)
+	for _, item := range list {
+		a, aok := c.attribute(item)
+		if aok && slices.ContainsFunc(r.LimitKeys, func(b Attribute) bool { return a.text == b.text }) {
+			c.add(item, "the attribute is in limit_keys already", "")
+			aok = false
+		}
+		if ok = ok && aok; aok {
+			r.LimitKeys = append(r.LimitKeys, a)
+		}
+	}
+	return ok
+}
+
+// attribute reads the name of an attribute.
+func (c *compiler) attribute(n *node) (Attribute, bool) {
+	if n.kind != isText {
+		c.add(n, "an attribute must be a string", `as in "header:x-api-key"`)
+		return Attribute{}, false
+	}
+	a, err := parseAttribute(n.text)
+	if err != nil {
+		c.add(n, err.reason, err.hint)
+		return Attribute{}, false
+	}
+	return a, true
+}
+
+// group names the tiers a rule belongs to: those of its own group, or those
+// with the same limit_keys in any order.
+func (c *compiler) group(r *Rule, n *node) string {
+	if n != nil {
+		name, ok := c.name(n, "group", MaxNameBytes)
+		if !ok {
+			return ""
+		}
+		return fmt.Sprintf("%d:group:%s", c.scope, name)
+	}
+	var keys []string
+	for _, a := range r.LimitKeys {
+		keys = append(keys, a.spelled())
+	}
+	slices.Sort(keys)
+	return fmt.Sprintf("%d:keys:%s", c.scope, strings.Join(keys, " "))
+}
