@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete_test
+
+import (
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/memstore"
+)
+
+func BenchmarkTake(b *testing.B) {
+	for _, bc := range []struct{ name, text string }{
+		{"one rule", `{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 1000, "burst": 1000000000}}`},
+		{"three rules", `{"rules": [
+			{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 1000, "burst": 1000000000}},
+			{"name": "address", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 1000, "burst": 1000000000}},
+			{"name": "everyone", "limit_keys": [], "algorithm_config": {"rps": 1000, "burst": 1000000000}}]}`},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			store, err := memstore.New(memstore.Config{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			l, err := mete.New(store, load(b, bc.text), mete.Config{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice", "ip:address": "2001:db8::1"}}
+			b.Run("serial", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					l.Take(b.Context(), req)
+				}
+			})
+			b.Run("parallel", func(b *testing.B) {
+				b.ReportAllocs()
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						l.Take(b.Context(), req)
+					}
+				})
+			})
+		})
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+// A Decision is the answer to a [Request]. It is a value; its slice must not be
+// changed.
+type Decision struct {
+	// Allowed says whether the request may happen.
+	Allowed bool
+
+	// Rule is the name of the rule that decided: the one with the longest wait
+	// where denied, the one with the fewest tokens left where allowed. It is
+	// empty where no rule applied.
+	Rule string
+
+	// Reason says why a request was denied, such as "token_bucket_exceeded",
+	// "missing_attribute" or "store_error". It is empty where allowed.
+	Reason string
+
+	// RetryAfter is how long a denied caller must wait: the longest of the
+	// denying limits. [bucket.Never] where no wait helps, 0 where allowed.
+	RetryAfter time.Duration
+
+	// Wait is how long an admitted reservation must wait before its work starts.
+	Wait time.Duration
+
+	// Degraded marks a decision that the store had no part in: it could not
+	// answer, and the rules said what to do then. Err says why it could not.
+	Degraded bool
+	Err      error
+
+	// Limits shows every enforced limit the request fell under, in the order of
+	// the policy. Shadow shows those of shadow rules, which decide nothing.
+	Limits []Status
+	Shadow []Status
+
+	charges []Charge // what an admitted reservation spent
+}
+
+// A Status is one limit's part in a decision.
+type Status struct {
+	Rule  *policy.Rule
+	Limit *policy.Limit
+	bucket.Snapshot
+}
+
+// Decider returns the status that decided: the denying one with the longest
+// wait or, of an allowed request, the one with the fewest tokens remaining. The
+// first of equals wins. It is nil where no limit applied.
+func (d *Decision) Decider() *Status {
+	var decider *Status
+	for i := range d.Limits {
+		s := &d.Limits[i]
+		if s.Allowed && !d.Allowed {
+			continue
+		}
+		if decider == nil || !d.Allowed && s.RetryAfter > decider.RetryAfter ||
+			d.Allowed && s.Remaining() < decider.Remaining() {
+			decider = s
+		}
+	}
+	return decider
+}
+
+// conclude fills in what follows from the limits.
+func (d *Decision) conclude() {
+	decider := d.Decider()
+	d.Rule, d.RetryAfter = decider.Rule.Name, decider.RetryAfter
+	if !d.Allowed {
+		d.Reason = decider.Rule.Reason
+		return
+	}
+	for i := range d.Limits {
+		d.Wait = max(d.Wait, d.Limits[i].Wait())
+	}
+}

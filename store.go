@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"context"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// A Store keeps bucket states, and with them the time: whoever shares the state
+// shares the clock. It is safe for concurrent use.
+//
+// The [Limiter] validates what it passes on: keys are distinct, in ascending
+// order and at most [MaxKeyBytes] long, costs are between 0 and
+// [bucket.MaxTokens], and there are at most [MaxCharges] of them. A store knows
+// keys, limits and costs, never rules. Package storetest checks an
+// implementation.
+type Store interface {
+	// Take charges every bucket, or none of them, in one step that no other
+	// call can interleave with and in at most one round trip. It appends to dst
+	// one snapshot for each charge, in order, and reports whether all were
+	// allowed. With a DryRun mode nothing is charged in either case. A denied
+	// take writes nothing.
+	//
+	// An error means that the store could not decide. [Spending] of it says
+	// whether tokens may have been spent.
+	Take(ctx context.Context, dst []bucket.Snapshot, charges []Charge, mode Mode) ([]bucket.Snapshot, bool, error)
+
+	// Refund gives the charges' costs back. A bucket never exceeds its capacity.
+	Refund(ctx context.Context, charges []Charge) error
+
+	// Reset forgets buckets, which leaves them full.
+	Reset(ctx context.Context, keys []string) error
+}
+
+// A Charge is what one bucket is asked for.
+type Charge struct {
+	Key   string
+	Limit bucket.Limit
+	Cost  bucket.Tokens
+}
+
+// Mode modifies a take. The zero Mode spends now or denies.
+type Mode struct {
+	// MaxWait admits a cost that the buckets will have refilled within it, as a
+	// debt: see [bucket.Limit.Reserve].
+	MaxWait time.Duration
+
+	// DryRun decides without charging.
+	DryRun bool
+}
+
+// A Pinger is a [Store] that can say whether it is able to answer.
+type Pinger interface {
+	Ping(ctx context.Context) error
+}
+
+const (
+	// MaxKeyBytes bounds the length of a bucket key. The policy keeps its keys
+	// below it by hashing long components.
+	MaxKeyBytes = 1024
+
+	// MaxCharges bounds the buckets that one request can charge.
+	MaxCharges = 64
+)

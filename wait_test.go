@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/memstore"
+)
+
+// waitRig is a limiter on the bubble's clock: a token a second, three at first.
+func waitRig(t *testing.T) *mete.Limiter {
+	t.Helper()
+	store, err := memstore.New(memstore.Config{Now: func() bucket.Instant { return bucket.At(time.Now()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := load(t, `{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 1, "burst": 3}}`)
+	l, err := mete.New(store, m, mete.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+var waiter = mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}}
+
+func TestWait_SleepsNoLongerThanNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, begin := waitRig(t), time.Now()
+		for i := range 10 {
+			if _, err := l.Wait(t.Context(), waiter); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := time.Since(begin), max(time.Duration(i-2), 0)*time.Second; got != want {
+				t.Errorf("wait %d ended after %v, want %v", i, got, want)
+			}
+		}
+	})
+}
+
+func TestWait_InOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, begin := waitRig(t), time.Now()
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				if _, err := l.Wait(t.Context(), waiter); err != nil {
+					t.Error(err)
+				}
+				if got, want := time.Since(begin), max(time.Duration(i-2), 0)*time.Second; got != want {
+					t.Errorf("waiter %d left after %v, want %v", i, got, want)
+				}
+			})
+			synctest.Wait() // the next asks after this one
+		}
+		wg.Wait()
+	})
+}
+
+func TestWait_CancelledGivesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := waitRig(t)
+		for range 3 {
+			l.Wait(t.Context(), waiter)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			_, err := l.Wait(ctx, waiter)
+			done <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want context.Canceled", err)
+		}
+		begin := time.Now()
+		if _, err := l.Wait(t.Context(), waiter); err != nil || time.Since(begin) != time.Second {
+			t.Errorf("the next waited %v (error %v), want 1s: the place was not given back", time.Since(begin), err)
+		}
+	})
+}
+
+func TestWait_DoesNotBeginInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, begin := waitRig(t), time.Now()
+		never := mete.Request{Attributes: waiter.Attributes, Cost: bucket.MaxTokens}
+		if _, err := l.Wait(t.Context(), never); !errors.Is(err, mete.ErrNever) {
+			t.Errorf("a cost of %v: error %v, want ErrNever", never.Cost, err)
+		}
+		for range 3 {
+			l.Wait(t.Context(), waiter)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second-time.Microsecond)
+		defer cancel()
+		if _, err := l.Wait(ctx, waiter); !errors.Is(err, mete.ErrDeadlineTooSoon) {
+			t.Errorf("a deadline 1 µs too soon: error %v, want ErrDeadlineTooSoon", err)
+		}
+		short := waiter
+		short.MaxWait = 10 * time.Millisecond
+		if _, err := l.Wait(t.Context(), short); !errors.Is(err, mete.ErrDeadlineTooSoon) {
+			t.Errorf("a longest wait of 10ms: error %v, want ErrDeadlineTooSoon", err)
+		}
+		if got := time.Since(begin); got != 0 {
+			t.Errorf("refusals slept for %v", got)
+		}
+		// None of these has taken a place.
+		if d, err := l.Wait(t.Context(), waiter); err != nil || d.Wait != time.Second {
+			t.Errorf("wait %v (error %v), want 1s", d.Wait, err)
+		}
+	})
+}
+
+// A reservation is a take that may wait: it says so and does not sleep.
+func TestTake_Reserves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, begin := waitRig(t), time.Now()
+		req := mete.Request{Attributes: waiter.Attributes, Cost: 2 * bucket.Token, MaxWait: 3 * time.Second}
+		for i, want := range []time.Duration{0, time.Second, 3 * time.Second} {
+			if d, err := l.Take(t.Context(), req); err != nil || !d.Allowed || d.Wait != want {
+				t.Errorf("reservation %d: %+v, error %v; want a wait of %v", i, d, err, want)
+			}
+		}
+		if d, _ := l.Take(t.Context(), req); d.Allowed || d.RetryAfter != 2*time.Second {
+			t.Errorf("a reservation of 5s with a longest wait of 3s: %+v, want denied for 2s", d)
+		}
+		if time.Since(begin) != 0 {
+			t.Error("Take slept")
+		}
+	})
+}
