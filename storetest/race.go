@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+const (
+	racers = 8
+	laps   = 400 // takes of each racer
+)
+
+// race calls f from many goroutines at once.
+func race(f func(r *rand.Rand)) {
+	var wg sync.WaitGroup
+	for i := range racers {
+		wg.Go(func() { f(rand.New(rand.NewPCG(uint64(i), 3))) })
+	}
+	wg.Wait()
+}
+
+// conserves lets many goroutines take from one bucket while the clock advances:
+// what they get together is what the bucket had and refilled, to the last
+// thousandth, and what is left is the rest.
+func conserves(t *testing.T, open Open) {
+	s, l := begin(t, open), limit(t, 500*bucket.Token, "1/1ms")
+	var admitted atomic.Int64
+	// From here on the bucket is never full, so no refill is lost: the racers ask
+	// for more than comes back.
+	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: 100 * bucket.Token})
+	admitted.Add(int64(100 * bucket.Token))
+	race(func(r *rand.Rand) {
+		for range laps {
+			s.clock.Advance(r.Int64N(40))
+			cost := bucket.Tokens(1 + r.Int64N(3000))
+			_, allowed, err := s.store.Take(t.Context(), nil, []mete.Charge{{Key: "k", Limit: l, Cost: cost}}, mete.Mode{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if allowed {
+				admitted.Add(int64(cost))
+			}
+		}
+	})
+	// From a full bucket, in one interval: G1. A microsecond refills a thousandth.
+	elapsed := int64(s.clock.Now() - start)
+	if bound := int64(l.Capacity()) + elapsed; admitted.Load() > bound {
+		t.Errorf("admitted %d thousandths in %d µs, at most %d are allowed", admitted.Load(), elapsed, bound)
+	}
+	s.remaining("k", l, l.Capacity()+bucket.Tokens(elapsed)-bucket.Tokens(admitted.Load()))
+}
+
+// serializes lets many goroutines take from overlapping sets of buckets: each
+// bucket is charged with exactly what was admitted, and no lock is forgotten.
+func serializes(t *testing.T, open Open) {
+	s, l := begin(t, open), limit(t, 300*bucket.Token, "1/1000h")
+	keys := []string{"a", "b", "c", "d", "e"}
+	spent := make([]atomic.Int64, len(keys))
+	race(func(r *rand.Rand) {
+		for range laps {
+			var charges []mete.Charge
+			var chosen []int
+			for i, k := range keys {
+				if r.IntN(2) == 0 {
+					charges = append(charges, mete.Charge{Key: k, Limit: l, Cost: bucket.Token})
+					chosen = append(chosen, i)
+				}
+			}
+			if len(charges) == 0 {
+				continue
+			}
+			_, allowed, err := s.store.Take(t.Context(), nil, charges, mete.Mode{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for _, i := range chosen {
+				if allowed {
+					spent[i].Add(int64(bucket.Token))
+				}
+			}
+		}
+	})
+	empty := 0
+	for i, k := range keys {
+		left := l.Capacity() - bucket.Tokens(spent[i].Load())
+		if s.remaining(k, l, left); left == 0 {
+			empty++
+		}
+	}
+	if empty == 0 {
+		t.Error("no bucket ran empty: the run is too short to mean anything")
+	}
+}

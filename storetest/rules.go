@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// limit returns a limit that the tests can rely on.
+func limit(t testing.TB, capacity bucket.Tokens, rate string) bucket.Limit {
+	t.Helper()
+	r, err := bucket.ParseRate(rate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := bucket.NewLimit(capacity, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// a subject is a store under test with helpers that fail on errors.
+type subject struct {
+	*testing.T
+	store mete.Store
+	clock *Clock
+}
+
+func begin(t *testing.T, open Open) *subject {
+	t.Helper()
+	clock := NewClock()
+	return &subject{t, open(t, clock.Now), clock}
+}
+
+func (s *subject) take(mode mete.Mode, charges ...mete.Charge) ([]bucket.Snapshot, bool) {
+	s.Helper()
+	snaps, allowed, err := s.store.Take(s.Context(), nil, charges, mode)
+	if err != nil {
+		s.Fatalf("take %v: %v", charges, err)
+	}
+	if len(snaps) != len(charges) {
+		s.Fatalf("take of %d charges returned %d snapshots", len(charges), len(snaps))
+	}
+	return snaps, allowed
+}
+
+// remaining asserts what the bucket holds.
+func (s *subject) remaining(key string, l bucket.Limit, want bucket.Tokens) {
+	s.Helper()
+	snaps, _ := s.take(mete.Mode{DryRun: true}, mete.Charge{Key: key, Limit: l})
+	if got := snaps[0].Remaining(); got != want {
+		s.Errorf("bucket %q holds %v tokens, want %v", key, got, want)
+	}
+}
+
+func newBucketIsFull(t *testing.T, open Open) {
+	s, l := begin(t, open), limit(t, 3*bucket.Token, "1/1s")
+	s.remaining("k", l, 3*bucket.Token)
+	for i := range 4 {
+		snaps, allowed := s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: bucket.Token})
+		if want := i < 3; allowed != want || snaps[0].Allowed != want {
+			t.Errorf("take %d of a bucket of 3: allowed %v, snapshot %v; want %v", i+1, allowed, snaps[0].Allowed, want)
+		}
+	}
+	s.remaining("other", l, 3*bucket.Token)
+}
+
+func deniedChangesNothing(t *testing.T, open Open) {
+	s, l := begin(t, open), limit(t, 2*bucket.Token, "1/10s")
+	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token})
+	for range 100 { // hammering does not put the refill off
+		s.clock.Advance(50_000)
+		if _, allowed := s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: bucket.Token}); allowed {
+			t.Fatalf("admitted %v after the start, before the bucket had refilled", s.clock.Now()-start)
+		}
+	}
+	s.clock.Set(start + 10_000_000 - 1)
+	snaps, allowed := s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: bucket.Token})
+	if want := time.Microsecond; allowed || snaps[0].RetryAfter != want {
+		t.Errorf("1 µs before the refill: allowed %v, retry after %v; want denied, %v", allowed, snaps[0].RetryAfter, want)
+	}
+	s.clock.Advance(1)
+	if _, allowed := s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: bucket.Token}); !allowed {
+		t.Error("denied at the promised instant")
+	}
+}
+
+func dryRunChangesNothing(t *testing.T, open Open) {
+	s, l := begin(t, open), limit(t, 2*bucket.Token, "1/10s")
+	for range 5 {
+		if _, allowed := s.take(mete.Mode{DryRun: true}, mete.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token}); !allowed {
+			t.Fatal("a dry run was denied although nothing has been spent")
+		}
+	}
+	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: bucket.Token})
+	snaps, allowed := s.take(mete.Mode{DryRun: true}, mete.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token})
+	if want := 10 * time.Second; allowed || snaps[0].RetryAfter != want {
+		t.Errorf("dry run of 2 with 1 left: allowed %v, retry after %v; want denied, %v", allowed, snaps[0].RetryAfter, want)
+	}
+	s.remaining("k", l, bucket.Token)
+}
+
+func allOrNone(t *testing.T, open Open) {
+	s := begin(t, open)
+	user, global := limit(t, 10*bucket.Token, "1/1s"), limit(t, 3*bucket.Token, "1/1h")
+	charges := []mete.Charge{
+		{Key: "a:user", Limit: user, Cost: bucket.Token},
+		{Key: "b:global", Limit: global, Cost: bucket.Token},
+		{Key: "c:new", Limit: user, Cost: bucket.Token},
+	}
+	for range 3 {
+		if _, allowed := s.take(mete.Mode{}, charges...); !allowed {
+			t.Fatal("denied with tokens in every bucket")
+		}
+	}
+	for range 20 {
+		snaps, allowed := s.take(mete.Mode{}, charges...)
+		if allowed || !snaps[0].Allowed || snaps[1].Allowed || !snaps[2].Allowed {
+			t.Fatalf("allowed %v, snapshots %v %v %v; want only the second to deny",
+				allowed, snaps[0].Allowed, snaps[1].Allowed, snaps[2].Allowed)
+		}
+		if got := snaps[0].Remaining(); got != 7*bucket.Token {
+			t.Fatalf("a denied request is shown with %v tokens in another bucket, want 7: it was charged", got)
+		}
+	}
+	s.remaining("a:user", user, 7*bucket.Token)
+	s.remaining("c:new", user, 7*bucket.Token)
+}
+
+func manyBuckets(t *testing.T, open Open) {
+	s, l := begin(t, open), limit(t, bucket.Token, "1/1h")
+	charges := make([]mete.Charge, mete.MaxCharges)
+	for i := range charges {
+		charges[i] = mete.Charge{Key: fmt.Sprintf("k%02d", i), Limit: l, Cost: bucket.Token}
+	}
+	if _, allowed := s.take(mete.Mode{}, charges...); !allowed {
+		t.Fatalf("take of %d full buckets denied", len(charges))
+	}
+	if snaps, allowed := s.take(mete.Mode{}, charges...); allowed || snaps[len(snaps)-1].Allowed {
+		t.Error("take of empty buckets allowed")
+	}
+}
+
+func snapshotsAppend(t *testing.T, open Open) {
+	s := begin(t, open)
+	prefix := []bucket.Snapshot{{RetryAfter: 42}}
+	charges := []mete.Charge{
+		{Key: "a", Limit: limit(t, 1*bucket.Token, "1/1s"), Cost: bucket.Token},
+		{Key: "b", Limit: limit(t, 2*bucket.Token, "1/1s"), Cost: bucket.Token},
+	}
+	snaps, _, err := s.store.Take(t.Context(), prefix, charges, mete.Mode{})
+	if err != nil || len(snaps) != 3 || snaps[0].RetryAfter != 42 {
+		t.Fatalf("got %d snapshots, error %v; want the one given and two more", len(snaps), err)
+	}
+	if snaps[1].Limit != charges[0].Limit || snaps[2].Limit != charges[1].Limit {
+		t.Error("the snapshots are not in the order of the charges")
+	}
+}
+
+func neverIsNever(t *testing.T, open Open) {
+	s, l := begin(t, open), limit(t, 2*bucket.Token, "1/1s")
+	snaps, allowed := s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: 2*bucket.Token + 1})
+	if allowed || snaps[0].RetryAfter != bucket.Never {
+		t.Errorf("cost above capacity: allowed %v, retry after %v; want denied, never", allowed, snaps[0].RetryAfter)
+	}
+	s.remaining("k", l, 2*bucket.Token)
+}
+
+func refundIsBounded(t *testing.T, open Open) {
+	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
+	refund := func(key string, cost bucket.Tokens) {
+		t.Helper()
+		if err := s.store.Refund(t.Context(), []mete.Charge{{Key: key, Limit: l, Cost: cost}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: 8 * bucket.Token})
+	refund("k", 3*bucket.Token)
+	s.remaining("k", l, 5*bucket.Token)
+	refund("k", 100*bucket.Token)
+	s.remaining("k", l, 10*bucket.Token)
+	refund("unknown", bucket.Token)
+	s.remaining("unknown", l, 10*bucket.Token)
+}
+
+func resetIsFull(t *testing.T, open Open) {
+	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
+	for _, key := range []string{"a", "b", "c"} {
+		s.take(mete.Mode{}, mete.Charge{Key: key, Limit: l, Cost: 10 * bucket.Token})
+	}
+	if err := s.store.Reset(t.Context(), []string{"a", "b", "unknown"}); err != nil {
+		t.Fatal(err)
+	}
+	s.remaining("a", l, 10*bucket.Token)
+	s.remaining("b", l, 10*bucket.Token)
+	s.remaining("c", l, 0)
+	if _, allowed := s.take(mete.Mode{}, mete.Charge{Key: "a", Limit: l, Cost: 10 * bucket.Token}); !allowed {
+		t.Error("a reset bucket denied its capacity")
+	}
+	s.remaining("a", l, 0)
+}
+
+func limitChanges(t *testing.T, open Open) {
+	s := begin(t, open)
+	small, big := limit(t, 10*bucket.Token, "1/1h"), limit(t, 100*bucket.Token, "7/3h")
+	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: small, Cost: 9 * bucket.Token})
+	s.remaining("k", big, 91*bucket.Token)
+	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: big, Cost: 90 * bucket.Token})
+	s.remaining("k", small, 0)
+	s.clock.Advance(3600e6)
+	s.remaining("k", small, bucket.Token)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/bucket/testdata/vectors"
+)
+
+// vectorsHold replays the shared vectors, each on a store of its own.
+func vectorsHold(t *testing.T, open Open) {
+	cases, err := vectors.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if c.Core || c.Refused {
+			continue // no store is ever asked that
+		}
+		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
+			s := begin(t, open)
+			for i, step := range c.Steps {
+				s.clock.Set(step.At)
+				s.vectorStep(fmt.Sprintf("step %d (%s at %d)", i, step.Op, step.At), step)
+			}
+			if t.Failed() {
+				t.Log(c.Comment)
+			}
+		})
+	}
+}
+
+// vectorStep does one step of a vector and compares the answer.
+func (s *subject) vectorStep(name string, step vectors.Step) {
+	s.Helper()
+	charges := make([]mete.Charge, len(step.Charges))
+	keys := make([]string, len(step.Charges))
+	for i, c := range step.Charges {
+		keys[i] = fmt.Sprintf("bucket%03d", c.Bucket)
+		charges[i] = mete.Charge{Key: keys[i], Limit: c.Limit, Cost: c.Cost}
+	}
+	switch step.Op {
+	case vectors.Refund:
+		if err := s.store.Refund(s.Context(), charges); err != nil {
+			s.Errorf("%s: %v", name, err)
+		}
+	case vectors.Reset:
+		if err := s.store.Reset(s.Context(), keys); err != nil {
+			s.Errorf("%s: %v", name, err)
+		}
+	case vectors.Take, vectors.Peek:
+		mode := mete.Mode{MaxWait: step.MaxWait, DryRun: step.Op == vectors.Peek}
+		snaps, allowed := s.take(mode, charges...)
+		if allowed != step.Allowed {
+			s.Errorf("%s: allowed %v, want %v", name, allowed, step.Allowed)
+		}
+		for i, snap := range snaps {
+			if got, want := shown(snap), step.Charges[i].Want; got != want {
+				s.Errorf("%s, bucket %d:\n got %+v\nwant %+v", name, step.Charges[i].Bucket, got, want)
+			}
+		}
+	default:
+		s.Errorf("%s: unknown operation", name)
+	}
+}
+
+// shown is what a snapshot shows.
+func shown(snap bucket.Snapshot) vectors.Want {
+	return vectors.Want{
+		Allowed:    snap.Allowed,
+		Remaining:  snap.Remaining(),
+		RetryAfter: snap.RetryAfter,
+		FullAfter:  snap.FullAfter(),
+		Wait:       snap.Wait(),
+	}
+}
