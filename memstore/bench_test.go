@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memstore_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/memstore"
+)
+
+func benchKeys(n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("user:%011d", i)
+	}
+	return keys
+}
+
+func mustLimit(tb testing.TB, capacity, rate bucket.Tokens) bucket.Limit {
+	tb.Helper()
+	l, err := bucket.NewLimit(capacity, bucket.PerSecond(rate))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+func mustNew(tb testing.TB, c memstore.Config) *memstore.Store {
+	tb.Helper()
+	s, err := memstore.New(c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func BenchmarkTake(b *testing.B) {
+	generous := mustLimit(b, 1_000_000_000*bucket.Token, 1000*bucket.Token)
+	stingy := mustLimit(b, bucket.Token, bucket.Token/1000)
+	million := benchKeys(1_000_000)
+	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, 999_999)
+	ranks := make([]string, 1<<20)
+	for i := range ranks {
+		ranks[i] = million[zipf.Uint64()]
+	}
+	shuffled := make([]string, 1<<20)
+	for i := range shuffled {
+		shuffled[i] = million[rand.IntN(100_000)]
+	}
+	for _, bc := range []struct {
+		name  string
+		keys  []string
+		limit bucket.Limit
+	}{
+		{"hot/allow", million[:1], generous},
+		{"hot/deny", million[:1], stingy},
+		{"100k", shuffled, generous},
+		{"zipf", ranks, generous},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			s := mustNew(b, memstore.Config{MaxKeys: 2 << 20})
+			for _, k := range bc.keys {
+				s.Take(context.Background(), nil, []mete.Charge{{Key: k, Limit: bc.limit, Cost: bucket.Token}}, mete.Mode{})
+			}
+			ctx, mask := context.Background(), len(bc.keys)-1
+			b.Run("serial", func(b *testing.B) {
+				charges := []mete.Charge{{Limit: bc.limit, Cost: bucket.Token}}
+				var dst []bucket.Snapshot
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					charges[0].Key = bc.keys[i&mask]
+					i++
+					dst, _, _ = s.Take(ctx, dst[:0], charges, mete.Mode{})
+				}
+			})
+			b.Run("parallel", func(b *testing.B) {
+				var start atomic.Int64
+				b.ReportAllocs()
+				b.RunParallel(func(pb *testing.PB) {
+					charges := []mete.Charge{{Limit: bc.limit, Cost: bucket.Token}}
+					var dst []bucket.Snapshot
+					i := int(start.Add(100_003))
+					for pb.Next() {
+						charges[0].Key = bc.keys[i&mask]
+						i++
+						dst, _, _ = s.Take(ctx, dst[:0], charges, mete.Mode{})
+					}
+				})
+			})
+		})
+	}
+}
+
+// BenchmarkTakeNew takes from a new key in each call.
+func BenchmarkTakeNew(b *testing.B) {
+	limit := mustLimit(b, 1000*bucket.Token, bucket.Token)
+	keys := benchKeys(1_000_000)
+	charges := []mete.Charge{{Limit: limit, Cost: bucket.Token}}
+	var dst []bucket.Snapshot
+	s, i := mustNew(b, memstore.Config{MaxKeys: 2 << 20}), 0
+	b.ReportAllocs()
+	for b.Loop() {
+		if i == len(keys) {
+			b.StopTimer()
+			s, i = mustNew(b, memstore.Config{MaxKeys: 2 << 20}), 0
+			b.StartTimer()
+		}
+		charges[0].Key = keys[i]
+		i++
+		dst, _, _ = s.Take(context.Background(), dst[:0], charges, mete.Mode{})
+	}
+}
+
+func BenchmarkTakeThree(b *testing.B) {
+	limit := mustLimit(b, 1_000_000_000*bucket.Token, 1_000_000*bucket.Token)
+	s := mustNew(b, memstore.Config{})
+	charges := []mete.Charge{{Key: "a", Limit: limit, Cost: 1}, {Key: "b", Limit: limit, Cost: 1}, {Key: "c", Limit: limit, Cost: 1}}
+	var dst []bucket.Snapshot
+	b.ReportAllocs()
+	for b.Loop() {
+		dst, _, _ = s.Take(context.Background(), dst[:0], charges, mete.Mode{})
+	}
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package memstore keeps buckets in the memory of one process: exact, bounded,
+// and fast enough to ask on every call.
+//
+// A bucket is 40 bytes in an array without pointers, found by a 128-bit hash of
+// its key under a seed of the process. The key itself is not kept, and the
+// garbage collector has nothing to scan however many buckets there are.
+//
+// Deciding about one bucket takes no lock: its state is one 64-bit word that is
+// replaced by compare-and-swap, and a denial only reads. Several buckets are
+// charged under the locks of their shards, taken in one order, all or none. The
+// store is strictly serializable.
+//
+// There is no background work. A full bucket and an absent one are the same
+// thing, so full buckets are left behind when a shard grows, and a new key may
+// take the place of one.
+//
+// # At the bound
+//
+// A store holds at most [Config.MaxKeys] buckets. When it does, and none of
+// those it can look at is full, new keys share one overflow bucket for each
+// limit: no bucket that is not full is ever dropped, so a flood of keys cannot
+// make the store forget a caller who is being limited. [Stats.Overflowed]
+// counts the takes that were decided there. A key that gets a bucket of its own
+// while the overflow bucket is not yet full starts with what is missing there:
+// it may have been the one who spent it.
+//
+// A store does not outlive its process: after a restart every bucket is full.
+package memstore

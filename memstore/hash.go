@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memstore
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"math/bits"
+)
+
+// A hash is 128 bits that stand for a key.
+type hash struct{ h0, h1 uint64 }
+
+// A hasher turns keys into hashes under a secret of the process, so that nobody
+// outside can choose keys that collide. It is the construction of wyhash, which
+// Go's maps use where the processor has no AES: 16 bytes at a time are mixed
+// with the secret and folded by a 64×64→128-bit multiplication. Here it runs
+// twice side by side with independent secrets, for 128 bits at the price of
+// about one and a half; among a billion keys, two share a hash with a
+// probability of about 10⁻²⁰.
+type hasher struct {
+	a, b, c, d uint64 // for h0 and h1
+	e, f       uint64 // for the length
+}
+
+// newHasher draws a secret.
+func newHasher() hasher {
+	var seed [6 * 8]byte
+	rand.Read(seed[:]) // never fails: see crypto/rand
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(seed[8*i:]) }
+	return hasher{word(0), word(1), word(2), word(3), word(4), word(5)}
+}
+
+// hash returns the 128 bits that stand for key.
+func (k *hasher) hash(key string) hash {
+	n := uint64(len(key))
+	h := hash{k.e, k.f}
+	for len(key) > 16 {
+		x, y := load64(key), load64(key[8:])
+		h.h0, h.h1 = fold(x^k.a^h.h0, y^k.b^bits.RotateLeft64(h.h0, 32)), fold(x^k.c^h.h1, y^k.d^bits.RotateLeft64(h.h1, 32))
+		key = key[16:]
+	}
+	x, y := tail(key)
+	h.h0, h.h1 = fold(x^k.a^h.h0, y^k.b^n), fold(x^k.c^h.h1, y^k.d^n)
+	// A second round spreads what one multiplication leaves in place.
+	return hash{fold(h.h0^k.c, n^k.e), fold(h.h1^k.a, n^k.f)}
+}
+
+// fold multiplies and folds the 128-bit product into 64 bits.
+func fold(x, y uint64) uint64 {
+	hi, lo := bits.Mul64(x, y)
+	return hi ^ lo
+}
+
+// tail returns the last bytes of a key, at most 16, as two words. Together with
+// the length they determine the bytes.
+func tail(s string) (x, y uint64) {
+	switch n := len(s); {
+	case n >= 8:
+		return load64(s), load64(s[n-8:])
+	case n >= 4:
+		return load32(s), load32(s[n-4:])
+	case n > 0:
+		return uint64(s[0])<<16 | uint64(s[n>>1])<<8 | uint64(s[n-1]), 0
+	}
+	return 0, 0
+}
+
+// load64 reads the first 8 bytes of s; the compiler makes it one load.
+func load64(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// load32 reads the first 4 bytes of s.
+func load32(s string) uint64 {
+	_ = s[3]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memstore
+
+import (
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// Bounds of a store.
+const (
+	// DefaultMaxKeys is the bound of a store whose Config names none.
+	DefaultMaxKeys = 1 << 20
+
+	// MaxMaxKeys is the highest bound a Config can name.
+	MaxMaxKeys = 1 << 32
+)
+
+// Config are a store's settings. The zero Config is a good one.
+type Config struct {
+	// MaxKeys bounds the buckets that are not full at the same time, at up to
+	// 64 bytes each. If zero, it is DefaultMaxKeys; memory is used only as
+	// buckets come. What happens at the bound is in the package's description.
+	MaxKeys int
+
+	// Now is the clock, for tests and for recorded traffic. It may stand still
+	// and step back. If nil, it is the process's monotonic clock, set by the
+	// wall clock when the store is made.
+	Now func() bucket.Instant
+}
+
+// A Store keeps buckets in memory. It is safe for concurrent use, starts no
+// goroutine and needs no Close. It is made by [New].
+type Store struct {
+	started time.Time
+	base    bucket.Instant
+	now     func() bucket.Instant // nil: the process's clock
+
+	hasher hasher
+	shards []shard // a power of two
+	shift  uint    // of a hash, to its shard
+	rates  rates
+
+	maxKeys int64
+	used    atomic.Int64 // slots that are not empty
+
+	overload   atomic.Int64 // the Instant at which every overflow bucket is full
+	overflowed atomic.Uint64
+	swept      atomic.Uint64 // the last shard that sweepOther looked at
+}
+
+var _ mete.Store = (*Store)(nil)
+
+// New returns an empty store.
+func New(c Config) (*Store, error) {
+	if c.MaxKeys < 0 || c.MaxKeys > MaxMaxKeys {
+		return nil, fmt.Errorf("memstore: max keys %d: must be between 1 and %d, or 0 for %d", c.MaxKeys, MaxMaxKeys, DefaultMaxKeys)
+	}
+	if c.MaxKeys == 0 {
+		c.MaxKeys = DefaultMaxKeys
+	}
+	s := &Store{
+		started: time.Now(),
+		now:     c.Now,
+		hasher:  newHasher(),
+		maxKeys: int64(c.MaxKeys),
+	}
+	if s.base = bucket.At(s.started); s.now != nil {
+		s.base = max(s.now(), 0)
+	}
+	const perShard = 4096 // so that rebuilding a shard is a matter of microseconds
+	shards := 1 << bits.Len(uint(max(c.MaxKeys/perShard, 16)-1))
+	s.shards, s.shift = make([]shard, shards), uint(64-bits.TrailingZeros(uint(shards)))
+	for i := range s.shards {
+		s.shards[i].table.Store(emptyTable)
+	}
+	s.rates.init()
+	return s, nil
+}
+
+// emptyTable is every shard's first table. Nothing is ever written to it.
+var emptyTable = &table{slots: make([]slot, 1)}
+
+// instant reads the clock.
+func (s *Store) instant() bucket.Instant {
+	if s.now != nil {
+		return s.now()
+	}
+	return s.base + bucket.Instant(time.Since(s.started)/time.Microsecond)
+}
+
+// index returns the number of h's shard: bits that its home does not depend on.
+func (s *Store) index(h hash) int { return int(h.h1 >> s.shift) }
+
+// Stats are a store's numbers.
+type Stats struct {
+	Keys       int64  // buckets that are kept, some of which may be full
+	MaxKeys    int64  // the bound
+	Overflowed uint64 // takes decided by an overflow bucket, so far
+}
+
+// Stats returns the store's numbers.
+func (s *Store) Stats() Stats {
+	return Stats{Keys: s.used.Load(), MaxKeys: s.maxKeys, Overflowed: s.overflowed.Load()}
+}

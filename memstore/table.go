@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memstore
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// A table is an array of slots with linear probing: a key lives in the first
+// slot from its home on that was free when it came. Slots are never emptied,
+// only taken over, so readers need no lock: a probe that meets an empty slot
+// has seen all there is. A table always has an empty slot.
+type table struct {
+	slots []slot
+	used  int // slots that are not empty; guarded by the shard's mutex
+}
+
+// Load factors, in sixteenths: a table is rebuilt when it is fuller than
+// fullest, and starts as full as fresh. So a slot costs 40 bytes / 0.8 to
+// 40 / 0.64, and growing copies each bucket about four times over its life.
+const (
+	fullest = 13 // of 16
+	fresh   = 10
+)
+
+// keepFor is how long a full bucket is kept after its last take while there is
+// room: the next take of its key is then the fast one.
+const keepFor = 10 * time.Second
+
+// sweepEvery is how long a shard in which a sweep freed little is left alone. It
+// bounds what a flood of new keys can cost at the bound.
+const sweepEvery = 100 * time.Millisecond
+
+// minSlots is the size of a shard's first table.
+const minSlots = 8
+
+// A shard is a table that is locked and rebuilt by itself.
+type shard struct {
+	table atomic.Pointer[table]
+
+	mu        sync.Mutex     // guards what is below, and the structure of table
+	nextSweep bucket.Instant // no sweep is worth it before
+	_         [64 - 8 - 8 - 8]byte
+}
+
+// home is where the search for h starts: the tables are in the order of h0, so
+// that rebuilding one walks both in order.
+func (t *table) home(h hash) int {
+	i, _ := bits.Mul64(h.h0, uint64(len(t.slots)))
+	return int(i)
+}
+
+// find returns h's slot and the word it had before its hash was compared; nil
+// if there is none. Without the shard's mutex, nil only means "look again under
+// it", and the slot may be anything else by the time the caller looks at it:
+// its word tells.
+func (t *table) find(h hash) (*slot, uint64) {
+	slots := t.slots
+	for i := t.home(h); ; {
+		sl := &slots[i]
+		w := atomic.LoadUint64(&sl.word)
+		if w == 0 {
+			return nil, 0
+		}
+		if atomic.LoadUint64(&sl.h0) == h.h0 && atomic.LoadUint64(&sl.h1) == h.h1 {
+			return sl, w
+		}
+		if i++; i == len(slots) {
+			i = 0
+		}
+	}
+}
+
+// room finds a slot for h, which has none. Where the store may not grow and
+// force is not set, that is the slot of a full bucket, locked, or nil where there
+// is none to be had; else it is an empty one. The caller holds the shard's mutex
+// and fills the slot in with [Store.save]; pointers to other slots of the shard
+// are stale afterwards.
+func (s *Store) room(sh *shard, h hash, now bucket.Instant, force bool) *slot {
+	if s.used.Load() >= s.maxKeys && !force {
+		if sl := s.takeOver(sh.table.Load(), h, now); sl != nil {
+			return sl
+		}
+		if s.sweep(sh, now); s.used.Load() >= s.maxKeys {
+			s.sweepOther(now)
+		}
+		if s.used.Load() >= s.maxKeys {
+			return nil
+		}
+	}
+	t := sh.table.Load()
+	if (t.used+1)*16 > len(t.slots)*fullest {
+		t = s.rebuild(sh, now, now.Add(-keepFor))
+	}
+	s.used.Add(1)
+	t.used++
+	return t.empty(h)
+}
+
+// empty returns the first empty slot from h's home.
+func (t *table) empty(h hash) *slot {
+	i := t.home(h)
+	for atomic.LoadUint64(&t.slots[i].word) != 0 {
+		if i++; i == len(t.slots) {
+			i = 0
+		}
+	}
+	return &t.slots[i]
+}
+
+// takeOver locks the first full bucket between h's home and the next empty slot.
+func (s *Store) takeOver(t *table, h hash, now bucket.Instant) *slot {
+	for i := t.home(h); ; {
+		sl := &t.slots[i]
+		w := atomic.LoadUint64(&sl.word)
+		if w == 0 {
+			return nil
+		}
+		if w&locked == 0 && s.full(sl, w, now) && atomic.CompareAndSwapUint64(&sl.word, w, w|locked) {
+			return sl
+		}
+		if i++; i == len(t.slots) {
+			i = 0
+		}
+	}
+}
+
+// full reports whether the slot, whose word is w, is full at now.
+func (s *Store) full(sl *slot, w uint64, now bucket.Instant) bool {
+	r := s.rate(atomic.LoadUint64(&sl.rate))
+	state := s.decode(w, atomic.LoadUint64(&sl.at), r.n, r.p)
+	if state.Spent == 0 || now <= state.AsOf {
+		return state.Spent == 0
+	}
+	hi, lo := bits.Mul64(uint64(now-state.AsOf), uint64(r.n))
+	return hi != 0 || lo >= uint64(state.Spent)
+}
+
+// rebuild replaces the shard's table by one of the right size. Buckets that are
+// full at now and were so at idle are left behind. The
+// caller holds the shard's mutex; slots it has locked stay, and stay locked.
+//
+// A shard holds a few thousand buckets, so this takes well under a millisecond:
+// the store grows one shard at a time, and each shard in one go.
+func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
+	old, live := sh.table.Load(), 0
+	var ours []int // locked by the caller
+	for i := range old.slots {
+		sl := &old.slots[i]
+		switch w := atomic.LoadUint64(&sl.word); {
+		case w == 0:
+			continue
+		case w&locked != 0:
+			ours = append(ours, i)
+		default:
+			// Locked, it can be judged once and for all.
+			sl.lock()
+			if w = atomic.LoadUint64(&sl.word); s.full(sl, w, idle) && s.full(sl, w, now) {
+				atomic.StoreUint64(&sl.word, moved)
+				continue
+			}
+		}
+		live++
+	}
+	t := &table{slots: make([]slot, max((live+1)*16/fresh, minSlots))}
+	for i := range old.slots {
+		sl := &old.slots[i]
+		w := atomic.LoadUint64(&sl.word)
+		if w == 0 || w == moved {
+			continue
+		}
+		if len(ours) > 0 && ours[0] == i {
+			ours = ours[1:]
+		} else {
+			w &^= locked
+		}
+		h := hash{sl.h0, sl.h1}
+		*t.empty(h) = slot{word: w, at: atomic.LoadUint64(&sl.at), h0: h.h0, h1: h.h1, rate: sl.rate}
+		t.used++
+		atomic.StoreUint64(&sl.word, moved)
+	}
+	s.used.Add(int64(t.used - old.used))
+	sh.table.Store(t)
+	return t
+}
+
+// sweep frees the slots of full buckets, if that is due. The caller holds the
+// shard's mutex.
+func (s *Store) sweep(sh *shard, now bucket.Instant) {
+	// A clock that has stepped back must not put the next sweep off for long.
+	if now < sh.nextSweep && sh.nextSweep <= now.Add(sweepEvery) {
+		return
+	}
+	before := sh.table.Load().used
+	if after := s.rebuild(sh, now, now).used; (before-after)*16 < before {
+		sh.nextSweep = now.Add(sweepEvery)
+	}
+}
+
+// sweepOther sweeps a few other shards, in turn: the store is full, but it may
+// be there that buckets are.
+func (s *Store) sweepOther(now bucket.Instant) {
+	for range 4 {
+		sh := &s.shards[s.swept.Add(1)&uint64(len(s.shards)-1)]
+		// The caller holds shards already: waiting for another could deadlock.
+		if sh.mu.TryLock() {
+			s.sweep(sh, now)
+			sh.mu.Unlock()
+		}
+	}
+}
