@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# "work" is the pattern that names every package of every module in go.work.
+
+GO       ?= go
+FUZZTIME ?= 10s
+
+.PHONY: help run test check bench fuzz setup
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## serve with a built-in example policy; needs Go only
+	$(GO) run ./cmd/mete serve
+
+test: setup ## run all tests of all modules, with the race detector
+	$(GO) test -race -shuffle=on work
+
+check: ## format, vet, staticcheck, tidy modules, house rules, other systems
+	scripts/check
+
+bench: ## compare with other in-memory limiters
+	cd bench && $(GO) run ./compare
+
+fuzz: ## run every fuzz target for FUZZTIME (10s)
+	scripts/fuzz $(FUZZTIME)
+
+setup: ## install what the tests need and this machine lacks
+	scripts/setup

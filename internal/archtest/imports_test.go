@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A layer is a directory with all below it, and what of ours its packages may
+// import beside each other. Directories stand for all below them, too, except
+// that "." is the root package alone.
+type layer struct {
+	dir   string
+	may   []string
+	tests []string // what its external tests may import in addition
+}
+
+// Groups of directories that layers refer to.
+var (
+	engine = []string{".", "policy", "bucket"}
+	stores = []string{"memstore", "redisstore", "pgstore", "storetest"}
+	doors  = []string{"httplimit", "httpapi", "respapi", "proxy", "dashboard", "client", "grpclimit"}
+)
+
+// layers are in the order of the picture in doc/architecture.md. A package that
+// has no layer yet needs a line here.
+var layers = []layer{
+	{dir: "bucket"},
+	{dir: "policy", may: []string{"bucket"}},
+	{dir: ".", may: []string{"bucket", "policy"}, tests: join(stores, "internal")},
+
+	// Stores know keys, limits and costs, never rules.
+	{dir: "memstore", may: []string{".", "bucket"}, tests: []string{"storetest", "internal", "policy"}},
+	{dir: "redisstore", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")},
+	{dir: "pgstore", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")},
+	{dir: "storetest", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")},
+
+	// Front doors translate: they get their Limiter, and know of no store.
+	{dir: "httplimit", may: join(engine, "internal"), tests: join(stores, doors...)},
+	{dir: "httpapi", may: join(engine, "internal"), tests: join(stores, doors...)},
+	{dir: "respapi", may: join(engine, "internal"), tests: join(stores, doors...)},
+	{dir: "grpclimit", may: join(engine, "internal"), tests: join(stores, doors...)},
+	{dir: "dashboard", may: join(engine, "internal"), tests: join(stores, doors...)},
+	{dir: "proxy", may: join(engine, "internal", "httplimit"), tests: join(stores, doors...)},
+	{dir: "client", may: join(engine, "internal", "httpapi"), tests: join(stores, doors...)},
+
+	{dir: "internal", may: engine, tests: join(stores, doors...)},
+
+	// Programs put the parts together.
+	{dir: "cmd", may: join(engine, join(stores, join(doors, "internal")...)...)},
+	{dir: "bench", may: join(engine, join(stores, join(doors, "internal")...)...)},
+	{dir: "proof", may: join(engine, join(stores, join(doors, "internal")...)...)},
+	{dir: "examples", may: join(engine, join(stores, doors...)...)},
+	{dir: "tools"},
+}
+
+func join(a []string, b ...string) []string { return slices.Concat(a, b) }
+
+// checkImports holds every import of ours against the layers.
+func checkImports(t *tree) []finding {
+	var found []finding
+	for _, f := range t.files {
+		l, ok := layerOf(f.dir)
+		if !ok {
+			found = append(found, finding{f.path, fmt.Sprintf("package %s has no layer", f.dir)})
+			continue
+		}
+		for _, importPath := range f.imports() {
+			dir, ours := t.own(importPath)
+			if !ours || l.allows(dir, f.isExternalTest()) {
+				continue
+			}
+			found = append(found, finding{f.path, fmt.Sprintf("%s must not import %s", l.dir, dir)})
+		}
+	}
+	return found
+}
+
+func layerOf(dir string) (layer, bool) {
+	i := slices.IndexFunc(layers, func(l layer) bool { return contains(l.dir, dir) })
+	if i < 0 {
+		return layer{}, false
+	}
+	return layers[i], true
+}
+
+// allows says whether a package of the layer may import the one in dir.
+func (l layer) allows(dir string, externalTest bool) bool {
+	may := join(l.may, l.dir)
+	if externalTest {
+		may = join(may, l.tests...)
+	}
+	return slices.ContainsFunc(may, func(m string) bool { return contains(m, dir) })
+}
+
+// contains says whether dir is parent or below it. The root package contains
+// itself only.
+func contains(parent, dir string) bool {
+	return dir == parent || parent != "." && strings.HasPrefix(dir, parent+"/")
+}

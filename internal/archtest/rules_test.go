@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"os"
+	"testing"
+)
+
+// A rule is something that holds everywhere in the repository.
+type rule struct {
+	name  string
+	why   string
+	check func(*tree) []finding
+}
+
+// A finding is a place that breaks a rule.
+type finding struct {
+	place string // path or path:line
+	what  string
+}
+
+// rules are all of them. Their checks are in the other files of this package.
+var rules = []rule{
+	{
+		"imports follow the layers", "the arithmetic must be usable without the engine, the engine without " +
+			"any protocol or store, and each store and front door without the others",
+		checkImports,
+	},
+	{
+		"the root module stands alone", "users of the library must never have a version moved under them",
+		checkRootAlone,
+	},
+	{
+		"modules agree", "one workspace builds and tests everything, with one version of the language " +
+			"and one module path to change",
+		checkModules,
+	},
+	{
+		"packages are documented once", "a reader of the package list learns from each what it is for",
+		checkPackageDocs,
+	},
+	{
+		"files carry their license", "a file that is copied elsewhere still says what one may do with it",
+		checkLicense,
+	},
+	{
+		"names say what is inside", "a file or package named for its kind attracts whatever has no other place",
+		checkNames,
+	},
+	{
+		"files and functions stay small", "what does not fit on a few screens is read by nobody",
+		checkSizes,
+	},
+	{
+		"bucket has no clock and does no I/O", "time is an argument of the arithmetic, so that every store " +
+			"can bring its own and every test can bring any",
+		checkPure,
+	},
+	{
+		"nothing sleeps", "in a test a sleep is a guess that fails on a slow machine, elsewhere it cannot be " +
+			"canceled: wait for the thing itself, or use testing/synctest",
+		checkSleep,
+	},
+	{
+		"no test skips itself", "a skipped test passes on the machine that lacks what it needs: " +
+			"fail, and say what to install",
+		checkSkip,
+	},
+}
+
+func TestRules(t *testing.T) {
+	repository, err := load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(repository.files) == 0 {
+		t.Fatal("no Go files found in ../..")
+	}
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			for _, f := range r.check(repository) {
+				t.Errorf("%s: %s\n\twhy: %s", f.place, f.what, r.why)
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proctest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// pollInterval is the time between two looks at something awaited.
+const pollInterval = 10 * time.Millisecond
+
+// A Probe says whether something awaited is there: nil, or what is missing. It
+// gives up when its context ends.
+type Probe func(context.Context) error
+
+// WaitReady waits until the probe succeeds. The test fails when it has not
+// within the timeout, or when the process has ended before.
+func (p *Process) WaitReady(timeout time.Duration, probe Probe) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := Poll(ctx, probe)
+	if err == nil {
+		return
+	}
+	select {
+	case <-p.done:
+		p.t.Fatalf("%s ended before it was ready: %v", p.cmd.Path, p.err)
+	default:
+		p.t.Fatalf("%s is not ready after %v: %v", p.cmd.Path, timeout, err)
+	}
+}
+
+// Poll calls the probe until it succeeds or ctx ends, and then returns what the
+// probe said last.
+func Poll(ctx context.Context, probe Probe) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		err := probe(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-ticker.C:
+		}
+	}
+}
+
+// TCP probes whether something listens on a host:port address.
+func TCP(addr string) Probe {
+	return func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+}
+
+// HTTP probes whether a GET of a URL is answered with status 200.
+func HTTP(url string) Probe {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("GET %s: status %s", url, resp.Status)
+		}
+		return nil
+	}
+}
