@@ -94,10 +94,11 @@ func TestStore_OverflowBucketLimits(t *testing.T) {
 	for i := range 100 {
 		take(t, s, fmt.Sprintf("old%d", i), slow, bucket.Token)
 	}
+	take(t, s, "last", slow, 1) // takes the one place that may be left
 	charges := []mete.Charge{{Key: "x", Limit: slow, Cost: 3 * bucket.Token}, {Key: "y", Limit: slow, Cost: 3 * bucket.Token}}
 	snaps, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{})
-	if allowed || err != nil || snaps[0].Remaining() != 5*bucket.Token {
-		t.Errorf("3 and 3 from a shared bucket of 5: allowed %v (error %v), first shown with %v; want denied and 5",
+	if allowed || err != nil || snaps[0].Remaining() < 5*bucket.Token-1 {
+		t.Errorf("3 and 3 from a shared bucket of 5: allowed %v (error %v), first shown with %v; want denied and 5, or almost",
 			allowed, err, snaps[0].Remaining())
 	}
 }

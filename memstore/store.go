@@ -73,7 +73,7 @@ func New(c Config) (*Store, error) {
 	if s.base = bucket.At(s.started); s.now != nil {
 		s.base = max(s.now(), 0)
 	}
-	const perShard = 4096 // so that rebuilding a shard is a matter of microseconds
+	const perShard = 8192 // few enough that rebuilding a shard is a matter of microseconds
 	shards := 1 << bits.Len(uint(max(c.MaxKeys/perShard, 16)-1))
 	s.shards, s.shift = make([]shard, shards), uint(64-bits.TrailingZeros(uint(shards)))
 	for i := range s.shards {

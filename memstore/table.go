@@ -145,8 +145,10 @@ func (s *Store) full(sl *slot, w uint64, now bucket.Instant) bool {
 // full at now and were so at idle are left behind. The
 // caller holds the shard's mutex; slots it has locked stay, and stay locked.
 //
-// A shard holds a few thousand buckets, so this takes well under a millisecond:
-// the store grows one shard at a time, and each shard in one go.
+// Slots of the old table stay locked for good, which sends whoever still finds
+// them to the shard's mutex, and so to the new table. A shard holds a few
+// thousand buckets, so this takes a fraction of a millisecond: the store grows
+// one shard at a time, and each shard in one go.
 func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 	old, live := sh.table.Load(), 0
 	var ours []int // locked by the caller
@@ -161,7 +163,7 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 			// Locked, it can be judged once and for all.
 			sl.lock()
 			if w = atomic.LoadUint64(&sl.word); s.full(sl, w, idle) && s.full(sl, w, now) {
-				atomic.StoreUint64(&sl.word, moved)
+				atomic.StoreUint64(&sl.word, dropped)
 				continue
 			}
 		}
@@ -171,7 +173,7 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 	for i := range old.slots {
 		sl := &old.slots[i]
 		w := atomic.LoadUint64(&sl.word)
-		if w == 0 || w == moved {
+		if w == 0 || w == dropped {
 			continue
 		}
 		if len(ours) > 0 && ours[0] == i {
@@ -182,7 +184,6 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 		h := hash{sl.h0, sl.h1}
 		*t.empty(h) = slot{word: w, at: atomic.LoadUint64(&sl.at), h0: h.h0, h1: h.h1, rate: sl.rate}
 		t.used++
-		atomic.StoreUint64(&sl.word, moved)
 	}
 	s.used.Add(int64(t.used - old.used))
 	sh.table.Store(t)

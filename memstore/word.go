@@ -44,9 +44,9 @@ const (
 	generation     = 1 << 56 // counts whatever happens to a slot but plain takes
 	generationMask = 0xff << 56
 
-	// moved marks slots of a table that has been replaced. Its generation is 0,
-	// which no slot in use has.
-	moved = locked
+	// dropped marks buckets that did not make it into a new table. Its generation
+	// is 0, which no slot in use has.
+	dropped = locked
 
 	// plainAt keeps a take in progress from raising the instant of a slot whose
 	// word has become plain meanwhile: its compare-and-swap fails.

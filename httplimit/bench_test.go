@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httplimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/memstore"
+)
+
+// discard is a ResponseWriter that keeps nothing but its header.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d discard) WriteHeader(int)             {}
+
+// BenchmarkWrap compares the handler alone with the same handler behind the
+// middleware. Each request has a header of its own, as from a server.
+func BenchmarkWrap(b *testing.B) {
+	bare := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	limited := func(algorithm string, config httplimit.Config) http.Handler {
+		store, err := memstore.New(memstore.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		rules := `{"name": "free", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": ` + algorithm + `}`
+		return newMiddleware(b, newLimiter(b, store, rules), config).Wrap(bare)
+	}
+	const plenty, none = `{"rps": 1000000, "burst": 1000000}`, `{"rate": "1/1d", "burst": 1}`
+	for _, bb := range []struct {
+		name    string
+		handler http.Handler
+	}{
+		{"bare", bare},
+		{"allowed", limited(plenty, httplimit.Config{})},
+		{"allowed without fields", limited(plenty, httplimit.Config{Fields: []string{"none"}})},
+		{"denied", limited(none, httplimit.Config{})},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			r := httptest.NewRequest("GET", "/v1/items", nil)
+			r.Header.Set("X-Api-Key", "k-1234567890")
+			b.ReportAllocs()
+			for b.Loop() {
+				bb.handler.ServeHTTP(discard{http.Header{}}, r)
+			}
+		})
+	}
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httplimit
+
+import (
+	"net/http"
+	"net/netip"
+
+	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/policy"
+)
+
+// Config are a [Middleware]'s settings. The zero Config trusts no proxy and
+// sends the default header fields.
+type Config struct {
+	// TrustedProxies are the addresses of the proxies in front of the program,
+	// at most 1024 prefixes. The client is the rightmost hop in ForwardedHeader
+	// that is not one of them; nothing is read from it unless the connection
+	// comes from one, too. A prefix that holds every address is refused: it
+	// would let clients choose their address.
+	TrustedProxies []netip.Prefix
+
+	// TrustedHops is how many proxies every request has passed, at most 32, for
+	// those whose addresses are not known: 1 takes the rightmost address in
+	// ForwardedHeader. It must be exact, and no request may come around them.
+	// It takes the place of TrustedProxies; to set both is an error.
+	TrustedHops int
+
+	// ForwardedHeader names the one header the trusted proxies write clients'
+	// addresses to; others are ignored. If empty, X-Forwarded-For. Forwarded is
+	// read as RFC 7239 says, any other as a list of addresses.
+	ForwardedHeader string
+
+	// Attribute, if set, supplies the policy's jwt: and custom attributes. It
+	// must be safe for concurrent use. Only verified claims should be supplied.
+	Attribute func(*http.Request, policy.Attribute) (value string, ok bool)
+
+	// UnverifiedClaims takes jwt: attributes from the bearer token WITHOUT
+	// verifying it: whoever sends a request can claim to be anybody. Set it only
+	// where no request gets here before something else has verified its token.
+	// Attribute is then asked for custom attributes only.
+	UnverifiedClaims bool
+
+	// Fields are the dialects of the RateLimit header fields: "draft-11"
+	// (RateLimit-Policy and RateLimit), "legacy" (RateLimit-Limit, -Remaining
+	// and -Reset), "x" (X-RateLimit-Limit, -Remaining and -Reset, which is a
+	// Unix time), or "none" alone. If empty, draft-11 and legacy.
+	Fields []string
+
+	// DisableJitter makes Retry-After the plain wait, rounded up to seconds.
+	// Otherwise each client is told to wait longer by a time of its own, of 0 to
+	// max(1 s, 50 %), so that they do not all return at once.
+	DisableJitter bool
+
+	// JitterKey keys the hash that makes each client's jitter. Servers that
+	// answer the same clients should share it. If empty, it is made at random.
+	JitterKey []byte
+}
+
+func (c *Config) facts() httpfacts.Config {
+	return httpfacts.Config{
+		Trust:            httpfacts.Trust{Proxies: c.TrustedProxies, Hops: c.TrustedHops, Header: c.ForwardedHeader},
+		Extra:            c.Attribute,
+		UnverifiedClaims: c.UnverifiedClaims,
+	}
+}
+
+func (c *Config) fields() ratelimitfields.Config {
+	return ratelimitfields.Config{Dialects: c.Fields, DisableJitter: c.DisableJitter, JitterKey: c.JitterKey}
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package httpfacts reads the attributes a policy asks for out of an
+// [http.Request]. It is what all HTTP front doors share, so that a rule means
+// the same behind each of them.
+//
+//   - header:, query: and cookie: are the first value of that name. An empty
+//     value is there; a name that does not occur is missing.
+//   - ip:address is the client's: see [Trust].
+//   - method is as sent. path is [url.URL.Path], decoded once, with "//", "."
+//     and ".." resolved as [path.Clean] does and a trailing slash kept; case
+//     counts. host is in lower case, without port, brackets or trailing dot.
+//   - jwt: and custom attributes are what the embedding program supplies, or,
+//     by explicit choice, the claims of a token that something in front of the
+//     program has verified.
+//
+// Values are read when they are asked for. Work is linear in the size of the
+// request, which the server bounds ([http.Server.MaxHeaderBytes]): nothing is
+// cut off in here, because whatever lies behind a cut would escape its limit.
+package httpfacts
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/metehq/mete/policy"
+)
+
+// Config says where facts come from. The zero Config believes nothing but the
+// connection and the request itself.
+type Config struct {
+	// Trust says whom to believe about the client's address.
+	Trust Trust
+
+	// Extra, if set, supplies jwt: and custom attributes. It is called once for
+	// each time the policy asks, possibly from several goroutines at once.
+	Extra func(*http.Request, policy.Attribute) (value string, ok bool)
+
+	// UnverifiedClaims takes jwt: attributes from the payload of the bearer
+	// token WITHOUT verifying it: anybody can write any claim into it. It is
+	// only for programs that no request reaches before something else has
+	// verified its token. Extra is then asked for custom attributes only.
+	UnverifiedClaims bool
+}
+
+// A Source makes [Facts] of requests. It is safe for concurrent use.
+type Source struct {
+	config Config
+	pool   sync.Pool // of *Facts
+}
+
+// New checks config and returns its source.
+func New(config Config) (*Source, error) {
+	if err := config.Trust.check(); err != nil {
+		return nil, err
+	}
+	config.Trust.Proxies = slices.Clone(config.Trust.Proxies)
+	s := &Source{config: config}
+	s.pool.New = func() any { return new(Facts) }
+	return s, nil
+}
+
+// Facts returns the facts about r, to be given back with [Facts.Release].
+func (s *Source) Facts(r *http.Request) *Facts {
+	f := s.pool.Get().(*Facts)
+	f.source, f.r = s, r
+	return f
+}
+
+// Facts are the attributes of one request. They are used by one goroutine at a
+// time. Looking up headers, the method, the host, the path and the address
+// allocates nothing where the request has them in their usual form.
+type Facts struct {
+	source *Source
+	r      *http.Request
+
+	address    string // of the client; "" if unknown
+	hasAddress bool   // address has been looked for
+	claims     map[string]string
+	hasClaims  bool // claims have been looked for
+	seen       []fact
+}
+
+// A fact is one that took a scan of the request to find, or not to find.
+type fact struct {
+	source policy.Source
+	name   string
+	value  string
+	ok     bool
+}
+
+// maxSeen bounds the scans that are remembered; further names are scanned for
+// each time.
+const maxSeen = 32
+
+// Release ends the use of f. Values that were looked up stay valid.
+func (f *Facts) Release() {
+	s := f.source
+	clear(f.seen)
+	*f = Facts{seen: f.seen[:0]}
+	s.pool.Put(f)
+}
+
+// Lookup implements [policy.Attributes].
+func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
+	switch a.Source {
+	case policy.Header:
+		return header(f.r, a.Name)
+	case policy.IP:
+		return f.Address()
+	case policy.Method:
+		return method(f.r), true
+	case policy.Path:
+		return cleanPath(f.r.URL.Path), true
+	case policy.Host:
+		return host(f.r.Host)
+	case policy.Query:
+		return f.scan(a, query)
+	case policy.Cookie:
+		return f.scan(a, cookie)
+	case policy.JWT:
+		if f.source.config.UnverifiedClaims {
+			return f.claim(a.Name)
+		}
+	}
+	if extra := f.source.config.Extra; extra != nil {
+		return extra(f.r, a)
+	}
+	return "", false
+}
+
+// Address returns the client's address in text form.
+func (f *Facts) Address() (string, bool) {
+	if !f.hasAddress {
+		f.address, f.hasAddress = f.source.config.Trust.client(f.r), true
+	}
+	return f.address, f.address != ""
+}
+
+// scan looks for a in the request with find, once.
+func (f *Facts) scan(a policy.Attribute, find func(*http.Request, string) (string, bool)) (string, bool) {
+	for i := range f.seen {
+		if s := &f.seen[i]; s.source == a.Source && s.name == a.Name {
+			return s.value, s.ok
+		}
+	}
+	value, ok := find(f.r, a.Name)
+	if len(f.seen) < maxSeen {
+		f.seen = append(f.seen, fact{a.Source, a.Name, value, ok})
+	}
+	return value, ok
+}
+
+// claim returns a claim of the request's bearer token, which is read once.
+func (f *Facts) claim(name string) (string, bool) {
+	if !f.hasClaims {
+		f.claims, f.hasClaims = unverifiedClaims(f.r), true
+	}
+	value, ok := f.claims[name]
+	return value, ok
+}

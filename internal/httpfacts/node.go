@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfacts
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// maxNodeBytes is longer than any address with a zone and a port.
+const maxNodeBytes = 128
+
+// parseNode reads an address as headers and connections write it: with or
+// without a port, IPv6 with or without brackets. It returns the address, and
+// the part of s that holds it. The address is not valid where s names none.
+func parseNode(s string) (addr netip.Addr, text string) {
+	if len(s) > maxNodeBytes {
+		return netip.Addr{}, ""
+	}
+	text, port := s, ""
+	if strings.HasPrefix(s, "[") {
+		var closed bool
+		if text, port, closed = strings.Cut(s[1:], "]"); !closed || strings.IndexByte(text, ':') < 0 {
+			return netip.Addr{}, ""
+		}
+	} else if i := strings.IndexByte(s, ':'); i >= 0 && i == strings.LastIndexByte(s, ':') {
+		text, port = s[:i], s[i:] // a single colon: IPv4 and a port
+	}
+	if port != "" && !isPort(port) {
+		return netip.Addr{}, ""
+	}
+	text, _, _ = strings.Cut(text, "%")
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}, ""
+	}
+	return addr.Unmap(), text
+}
+
+// isPort reports whether s is a colon and a port, which may be an obfuscated
+// one: RFC 7239, 6.
+func isPort(s string) bool {
+	digits, ok := strings.CutPrefix(s, ":")
+	if !ok || digits == "" || digits[0] == '_' {
+		return ok && len(digits) > 1
+	}
+	return len(digits) <= 5 && strings.Trim(digits, "0123456789") == ""
+}
+
+// canonical returns addr as text. It is text itself if that is how addr is
+// written, which saves making a string for nearly every request.
+func canonical(addr netip.Addr, text string) string {
+	if !addr.IsValid() {
+		return ""
+	}
+	var buf [maxNodeBytes]byte
+	if string(addr.AppendTo(buf[:0])) == text {
+		return text
+	}
+	return addr.String()
+}

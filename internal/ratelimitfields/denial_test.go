@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimitfields_test
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/ratelimitfields"
+)
+
+func TestDeny(t *testing.T) {
+	free := newLimit(t, "free", "20", "10/1s")
+	slow := newLimit(t, `the "slow" one`, "1", "1/1m")
+	type m = map[string]any
+	for _, tt := range []struct {
+		what     string
+		decision *mete.Decision
+		want     m
+	}{
+		{"too early", decision(status(free, 0, bucket.Token)), m{
+			"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Quota exceeded", "status": 429.0,
+			"detail": `Limit "free" is used up. Try again in 1 second.`, "violated-policies": []any{"free"},
+		}},
+		{"too early for several", decision(status(free, 0, bucket.Token), status(slow, 0, bucket.Token),
+			status(newLimit(t, "day", "5", "1/1d"), bucket.Token, bucket.Token)), m{
+			"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Quota exceeded", "status": 429.0,
+			"detail": `Limit "the \"slow\" one" is used up. Try again in 60 seconds.`, "violated-policies": []any{"free", `the "slow" one`},
+		}},
+		{"never", decision(status(free, 20*bucket.Token, 21*bucket.Token)), m{
+			"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Quota exceeded", "status": 429.0,
+			"detail": `The request costs more than limit "free" can ever admit. Waiting does not help.`, "violated-policies": []any{"free"},
+		}},
+		{"missing attribute", &mete.Decision{Rule: "keyed", Reason: mete.ReasonMissingAttribute, RetryAfter: bucket.Never}, m{
+			"type": "about:blank", "title": "Forbidden", "status": 403.0, "detail": `The request lacks an attribute that rule "keyed" requires.`,
+		}},
+		{"closed", &mete.Decision{Rule: "free", Reason: mete.ReasonStoreError, Degraded: true}, m{
+			"type": "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", "title": "Temporarily reduced capacity",
+			"status": 503.0, "detail": "The rate limit of this request could not be checked. Try again in 1 second.", "violated-policies": []any{"free"},
+		}},
+	} {
+		w := newWriter(t, ratelimitfields.Config{DisableJitter: true})
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			rec := httptest.NewRecorder()
+			w.Deny(rec, httptest.NewRequest(method, "/", nil), tt.decision, "client")
+			if got := rec.Code; float64(got) != tt.want["status"] || got != ratelimitfields.Status(tt.decision) {
+				t.Errorf("%s, %s: got status %d, want %v", tt.what, method, got, tt.want["status"])
+			}
+			if got, want := rec.Header().Get("Content-Type"), "application/problem+json"; got != want {
+				t.Errorf("%s, %s: got content type %q, want %q", tt.what, method, got, want)
+			}
+			if got := rec.Header().Get("Cache-Control"); got != "no-store" {
+				t.Errorf("%s, %s: got Cache-Control %q, want no-store", tt.what, method, got)
+			}
+			if method == "HEAD" {
+				if rec.Body.Len() > 0 {
+					t.Errorf("%s: HEAD got a body: %s", tt.what, rec.Body)
+				}
+				continue
+			}
+			var got m
+			if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("%s, %s: got %s (%v), want %v", tt.what, method, rec.Body, err, tt.want)
+			}
+		}
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	w := newWriter(t, ratelimitfields.Config{DisableJitter: true})
+	rec := httptest.NewRecorder()
+	w.Unavailable(rec, httptest.NewRequest("GET", "/", nil))
+	if rec.Code != http.StatusServiceUnavailable || rec.Header().Get("Retry-After") != "1" || rec.Header()["RateLimit"] != nil {
+		t.Errorf("got status %d, header %v", rec.Code, rec.Header())
+	}
+}
+
+func TestStatus_Allowed(t *testing.T) {
+	if got := ratelimitfields.Status(&mete.Decision{Allowed: true, Degraded: true}); got != http.StatusOK {
+		t.Errorf("got %d, want 200", got)
+	}
+}
+
+// retryAfter is what each of n clients is told about the same wait.
+func retryAfter(t *testing.T, w *ratelimitfields.Writer, wait time.Duration, n int) []int {
+	t.Helper()
+	all := make([]int, n)
+	for i := range all {
+		h := http.Header{}
+		w.Header(h, &mete.Decision{Reason: "r", RetryAfter: wait}, "192.0.2.1", "k"+strconv.Itoa(i))
+		got, err := strconv.Atoi(h.Get("Retry-After"))
+		if err != nil {
+			t.Fatalf("Retry-After %q: %v", h.Get("Retry-After"), err)
+		}
+		all[i] = got
+	}
+	return all
+}
+
+func TestJitter_SpreadsClients(t *testing.T) {
+	const clients = 10_000
+	w := newWriter(t, ratelimitfields.Config{})
+	for _, tt := range []struct {
+		wait      time.Duration
+		low, high int
+	}{
+		{time.Microsecond, 1, 2},
+		{time.Second, 1, 2},
+		{time.Second + time.Microsecond, 2, 3},
+		{3 * time.Second, 3, 4},
+		{5 * time.Second, 5, 7},
+		{time.Minute, 60, 90},
+	} {
+		counts := map[int]int{}
+		for _, got := range retryAfter(t, w, tt.wait, clients) {
+			counts[got]++
+		}
+		even := float64(clients) / float64(tt.high-tt.low+1)
+		for got, n := range counts {
+			// Six standard deviations: once in a billion runs.
+			if got < tt.low || got > tt.high || math.Abs(float64(n)-even) > 6*math.Sqrt(even) {
+				t.Errorf("wait %v: %d of %d clients are told %d, want %.0f each from %d to %d", tt.wait, n, clients, got, even, tt.low, tt.high)
+			}
+		}
+	}
+}
+
+func TestJitter_IsOfTheClient(t *testing.T) {
+	const wait, clients = time.Hour, 100
+	same := func(a, b ratelimitfields.Config) bool {
+		return reflect.DeepEqual(retryAfter(t, newWriter(t, a), wait, clients), retryAfter(t, newWriter(t, b), wait, clients))
+	}
+	one, two := ratelimitfields.Config{JitterKey: []byte("one")}, ratelimitfields.Config{JitterKey: []byte("two")}
+	if !same(one, one) {
+		t.Error("two servers with one key tell a client different things")
+	}
+	if same(one, two) || same(ratelimitfields.Config{}, ratelimitfields.Config{}) {
+		t.Error("servers with different keys tell clients the same")
+	}
+	for _, got := range retryAfter(t, newWriter(t, ratelimitfields.Config{DisableJitter: true}), wait, clients) {
+		if got != 3600 {
+			t.Errorf("without jitter: got %d, want 3600", got)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimitfields_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/policy"
+)
+
+// newLimit returns a limit of capacity and rate as policies write them.
+func newLimit(t testing.TB, name, capacity, rate string) *policy.Limit {
+	t.Helper()
+	c, err := bucket.ParseTokens(capacity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := bucket.ParseRate(rate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := bucket.NewLimit(c, r)
+	if err != nil {
+		t.Fatalf("NewLimit(%s, %s): %v", capacity, rate, err)
+	}
+	return &policy.Limit{Name: name, Bucket: l}
+}
+
+// status returns the status of taking cost from a bucket that holds there.
+func status(l *policy.Limit, there, cost bucket.Tokens) mete.Status {
+	s, _ := l.Bucket.Take(bucket.State{}, 0, l.Bucket.Capacity()-there)
+	_, snap := l.Bucket.Take(s, 0, cost)
+	return mete.Status{Rule: &policy.Rule{Name: "rule", Reason: "token_bucket_exceeded"}, Limit: l, Snapshot: snap}
+}
+
+// decision is what the Limiter makes of statuses.
+func decision(statuses ...mete.Status) *mete.Decision {
+	d := &mete.Decision{Allowed: true, Rule: "rule", Limits: statuses}
+	for _, s := range statuses {
+		if !s.Allowed {
+			d.Allowed, d.Reason = false, s.Rule.Reason
+			d.RetryAfter = max(d.RetryAfter, s.RetryAfter)
+		}
+	}
+	return d
+}
+
+func newWriter(t testing.TB, config ratelimitfields.Config) *ratelimitfields.Writer {
+	t.Helper()
+	w, err := ratelimitfields.New(config)
+	if err != nil {
+		t.Fatalf("New(%+v): %v", config, err)
+	}
+	return w
+}
+
+// fields shows a header as lines, sorted.
+func fields(h http.Header) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(h[name], " | "))
+	}
+	return b.String()
+}
+
+func TestHeader(t *testing.T) {
+	const token = bucket.Token
+	now := time.Unix(1_700_000_000, 250_000_000)
+	free := newLimit(t, "free", "20", "10/1s")
+	for _, tt := range []struct {
+		what     string
+		dialects []string
+		decision *mete.Decision
+		want     string
+	}{
+		{"allowed", nil, decision(status(newLimit(t, "per-org-rps", "200", "100/1s"), 88*token, token)), `
+RateLimit: "per-org-rps";r=87;t=1
+RateLimit-Limit: 200
+RateLimit-Policy: "per-org-rps";q=200;w=2
+RateLimit-Remaining: 87
+RateLimit-Reset: 1
+`},
+		{"allowed, a part of a token left", []string{"draft-11"}, decision(status(free, 11900, token)), `
+RateLimit: "free";r=10;t=2
+RateLimit-Policy: "free";q=20;w=2
+`},
+		{"allowed, nothing left of a slow bucket", []string{"legacy"}, decision(status(newLimit(t, "slow", "1", "1/1h"), token, token)), `
+RateLimit-Limit: 1
+RateLimit-Remaining: 0
+RateLimit-Reset: 3600
+`},
+		{"allowed, less than a token left of a slow bucket", []string{"draft-11"}, decision(status(newLimit(t, "slow", "2", "1/1h"), 1750, token)), `
+RateLimit: "slow";r=0;t=900
+RateLimit-Policy: "slow";q=2;w=7200
+`},
+		{"a bucket of less than a token", nil, decision(status(newLimit(t, "half", "0.5", "1/10s"), 500, 250)), `
+RateLimit: "half";r=0;t=3
+RateLimit-Limit: 0
+RateLimit-Policy: "half";q=0;w=5
+RateLimit-Remaining: 0
+RateLimit-Reset: 3
+`},
+		{"full in a moment", []string{"draft-11"}, decision(status(newLimit(t, "fast", "5", "1000/1s"), 5*token, 0)), `
+RateLimit: "fast";r=5;t=1
+RateLimit-Policy: "fast";q=5;w=1
+`},
+		{"x", []string{"x"}, decision(status(free, 20*token, token)), `
+X-RateLimit-Limit: 20
+X-RateLimit-Remaining: 19
+X-RateLimit-Reset: 1700000003
+`},
+		{"none", []string{"none"}, decision(status(free, 20*token, token)), "\n"},
+		{"no limit applied", nil, &mete.Decision{Allowed: true}, "\n"},
+		{"the store had no part", nil, &mete.Decision{Allowed: true, Degraded: true}, "\n"},
+		{"denied", nil, decision(status(free, 999, token)), `
+Cache-Control: no-store
+RateLimit: "free";r=0;t=1
+RateLimit-Limit: 20
+RateLimit-Policy: "free";q=20;w=2
+RateLimit-Remaining: 0
+RateLimit-Reset: 1
+Retry-After: 1
+X-RateLimit-Reason: token_bucket_exceeded
+`},
+		{"denied, with tokens left", []string{"legacy", "x"}, decision(status(free, 4*token, 20*token)), `
+Cache-Control: no-store
+RateLimit-Limit: 20
+RateLimit-Remaining: 0
+RateLimit-Reset: 2
+Retry-After: 2
+X-RateLimit-Limit: 20
+X-RateLimit-Reason: token_bucket_exceeded
+X-RateLimit-Remaining: 0
+X-RateLimit-Reset: 1700000003
+`},
+		{"denied by one of several", nil, decision(
+			status(newLimit(t, "org", "1000", "1000/1d"), 500*token, 0),
+			status(newLimit(t, "burst", "2", "1/1s"), 0, token),
+			status(newLimit(t, "minute", "10", "10/1m"), 0, token)), `
+Cache-Control: no-store
+RateLimit: "org";r=500;t=43200, "burst";r=0;t=1, "minute";r=0;t=6
+RateLimit-Limit: 10
+RateLimit-Policy: "org";q=1000;w=86400, "burst";q=2;w=2, "minute";q=10;w=60
+RateLimit-Remaining: 0
+RateLimit-Reset: 6
+Retry-After: 6
+X-RateLimit-Reason: token_bucket_exceeded
+`},
+		{"never", []string{"draft-11", "legacy", "x"}, decision(status(free, 20*token, 21*token)), `
+Cache-Control: no-store
+RateLimit: "free";r=0
+RateLimit-Limit: 20
+RateLimit-Policy: "free";q=20;w=2
+RateLimit-Remaining: 0
+X-RateLimit-Limit: 20
+X-RateLimit-Reason: token_bucket_exceeded
+X-RateLimit-Remaining: 0
+`},
+		{"a missing attribute", nil, &mete.Decision{Rule: "r", Reason: mete.ReasonMissingAttribute, RetryAfter: bucket.Never}, `
+Cache-Control: no-store
+X-RateLimit-Reason: missing_attribute
+`},
+		{"closed", nil, &mete.Decision{Rule: "r", Reason: mete.ReasonStoreError, Degraded: true}, `
+Cache-Control: no-store
+Retry-After: 1
+X-RateLimit-Reason: store_error
+`},
+		{"escapes", []string{"draft-11"}, decision(status(newLimit(t, `a"b\c`, "1", "1/1s"), token, token)), `
+RateLimit: "a\"b\\c";r=0;t=1
+RateLimit-Policy: "a\"b\\c";q=1;w=1
+`},
+		{"a name that no field can carry", []string{"draft-11"}, decision(
+			status(newLimit(t, "é", "1", "1/1s"), token, token), status(newLimit(t, "b", "1", "1/1s"), token, token)), `
+RateLimit: "b";r=0;t=1
+RateLimit-Policy: "b";q=1;w=1
+`},
+		{"names that no field can carry", []string{"draft-11"}, decision(status(newLimit(t, "a\r\nb: c", "1", "1/1s"), token, token)), "\n"},
+		{"the largest numbers", []string{"draft-11"}, decision(status(newLimit(t, "vast", "9007199254740", "1000/1s"), 9_007_199_254_739*token, 0)), `
+RateLimit: "vast";r=9007199254739;t=9007199255
+RateLimit-Policy: "vast";q=9007199254740;w=9007199255
+`},
+	} {
+		w := newWriter(t, ratelimitfields.Config{Dialects: tt.dialects, DisableJitter: true, Now: func() time.Time { return now }})
+		for range 2 { // made, then remembered
+			h := http.Header{}
+			w.Header(h, tt.decision, "client")
+			if got := "\n" + fields(h); got != tt.want {
+				t.Errorf("%s: got%swant%s", tt.what, got, tt.want)
+			}
+		}
+	}
+}
+
+func TestHeader_ReplacesFields(t *testing.T) {
+	w := newWriter(t, ratelimitfields.Config{})
+	h := http.Header{"RateLimit": {"old", "older"}, "X-Other": {"kept"}}
+	w.Header(h, decision(status(newLimit(t, "free", "20", "10/1s"), 20*bucket.Token, bucket.Token)))
+	h["RateLimit"] = append(h["RateLimit"], "appended") // must not reach the next field
+	for name, want := range map[string]string{"RateLimit": `"free";r=19;t=2`, "RateLimit-Limit": "20", "X-Other": "kept"} {
+		if got := h[name][0]; got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// What the fields promise holds for any limit, state and cost.
+func TestHeader_Promises(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	w := newWriter(t, ratelimitfields.Config{})
+	for i := range 20_000 {
+		capacity := bucket.Tokens(1 + rng.Int64N(1<<rng.IntN(40)))
+		rate := bucket.Rate{Tokens: bucket.Tokens(1 + rng.Int64N(1<<rng.IntN(30))), Per: time.Duration(1+rng.Int64N(1<<rng.IntN(36))) * time.Microsecond}
+		compiled, err := bucket.NewLimit(capacity, rate)
+		if err != nil {
+			continue
+		}
+		s := status(&policy.Limit{Name: "l", Bucket: compiled}, bucket.Tokens(rng.Int64N(int64(capacity)+1)), bucket.Tokens(1+rng.Int64N(1<<rng.IntN(41))))
+		d := decision(s)
+		h := http.Header{}
+		w.Header(h, d, strconv.Itoa(i))
+		items, err := parseList(h["RateLimit"][0])
+		if err != nil || len(items) != 1 {
+			t.Fatalf("%v, %v: RateLimit %q: %v", compiled, s, h["RateLimit"], err)
+		}
+		checkItem(t, h, items[0], s)
+	}
+}
+
+func checkItem(t *testing.T, h http.Header, it sfItem, s mete.Status) {
+	t.Helper()
+	r, hasR := it.params["r"]
+	effective, hasT := it.params["t"]
+	fail := func(what string) {
+		t.Helper()
+		t.Fatalf("%s:\n%v, allowed %v, remaining %v, retry after %v\n%s", what, s.Snapshot.Limit, s.Allowed, s.Remaining(), s.RetryAfter, fields(h))
+	}
+	n, p := s.Snapshot.Limit.Refill()
+	perSecond := float64(n) / 1000 / float64(p) * 1e6
+	switch {
+	case !hasR || hasT != (s.RetryAfter != bucket.Never):
+		fail("r is always there, and t unless no wait helps")
+	case hasT && effective < 1:
+		fail("t is at least 1")
+	case s.Allowed && r != s.Remaining().Whole():
+		fail("r is the whole tokens there")
+	case !s.Allowed && r != 0:
+		fail("r is 0 where denied")
+	case s.Allowed && float64(r) > perSecond*float64(effective)*(1+1e-9):
+		fail("r in t is not above the rate")
+	case s.Allowed && r > 0 && time.Duration(effective-1)*time.Second >= s.Snapshot.Limit.TimeFor(s.Remaining()) && effective > 1:
+		fail("t is not longer than it must be")
+	}
+	if s.Allowed {
+		if h["Retry-After"] != nil {
+			fail("no Retry-After where allowed")
+		}
+		return
+	}
+	if s.RetryAfter == bucket.Never {
+		if h["Retry-After"] != nil || h["RateLimit-Reset"] != nil {
+			fail("no Retry-After and no Reset where no wait helps")
+		}
+		return
+	}
+	retry, err := strconv.ParseInt(h["Retry-After"][0], 10, 64)
+	wait := s.RetryAfter.Seconds()
+	switch {
+	case err != nil:
+		fail("Retry-After is a number of seconds")
+	case time.Duration(retry) < s.RetryAfter/time.Second || float64(retry) < wait*(1-1e-12):
+		fail("Retry-After is not before the wait")
+	case retry < effective:
+		fail("Retry-After is not before t")
+	case retry > effective+max(1, effective/2):
+		fail("Retry-After is not after the wait and its jitter")
+	case h["RateLimit-Reset"][0] != h["Retry-After"][0]:
+		fail("Reset is Retry-After")
+	}
+}
+
+func TestNew_RefusesDialects(t *testing.T) {
+	for _, dialects := range [][]string{{"draft-12"}, {""}, {"none", "x"}, {"x", "none"}, {"Legacy"}} {
+		if _, err := ratelimitfields.New(ratelimitfields.Config{Dialects: dialects}); err == nil || !strings.Contains(err.Error(), "dialect") {
+			t.Errorf("New with dialects %q: got error %v", dialects, err)
+		}
+	}
+}
+
+// More limits than are kept in mind, as a policy that is replaced for ever has.
+func TestHeader_ForgetsOldLimits(t *testing.T) {
+	w := newWriter(t, ratelimitfields.Config{})
+	for i := range 20_000 {
+		h := http.Header{}
+		name := strconv.Itoa(i)
+		w.Header(h, decision(status(newLimit(t, name, "1", "1/1s"), bucket.Token, bucket.Token)))
+		if got, want := h["RateLimit"][0], `"`+name+`";r=0;t=1`; got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+}

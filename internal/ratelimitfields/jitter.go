@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimitfields
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+)
+
+// A jitter spreads clients that were all told to wait, so that they do not all
+// come back at once. What a client is told depends on nothing but who it is and
+// how long it has to wait; without the key it cannot be foreseen for another.
+type jitter struct {
+	off bool
+	key []byte
+}
+
+// add returns a wait of at least wait seconds: later by 0 to max(1, wait/2)
+// whole seconds, each as likely. Fractions of a second would be lost: rounded
+// up, all waits of a second would become two.
+func (j jitter) add(wait int64, client []string) int64 {
+	if j.off {
+		return wait
+	}
+	spread, _ := bits.Mul64(j.hash(client), uint64(max(1, wait/2)+1))
+	return wait + int64(spread)
+}
+
+// maxPartBytes is how much of each part of a client's name is hashed. Clients
+// that differ only beyond it share their jitter.
+const maxPartBytes = 256
+
+// hash returns the keyed hash of client. No two lists of parts hash the same
+// bytes. (Cutting the sum to 64 bits takes length extension off the table.)
+func (j jitter) hash(client []string) uint64 {
+	var space [256]byte
+	text := append(space[:0], j.key...)
+	for _, part := range client {
+		part = part[:min(len(part), maxPartBytes)]
+		text = binary.BigEndian.AppendUint32(text, uint32(len(part)))
+		text = append(text, part...)
+	}
+	sum := sha256.Sum256(text)
+	return binary.BigEndian.Uint64(sum[:])
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimitfields
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/metehq/mete"
+)
+
+// The problem types of the draft, section 5.
+const (
+	typeQuotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	typeReduced       = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+)
+
+// A Problem is the body of a denial: RFC 9457. It never holds a bucket key or an
+// address.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+
+	// ViolatedPolicies are the names of the limits that denied, as the
+	// RateLimit-Policy field has them.
+	ViolatedPolicies []string `json:"violated-policies,omitempty"`
+}
+
+// Status returns the HTTP status of d: 200 where it is allowed, 503 where the
+// store could not answer, 403 where the request lacks an attribute it must have
+// (it is not too early, so that a later one like it would fare no better), and
+// else 429.
+func Status(d *mete.Decision) int {
+	switch {
+	case d.Allowed:
+		return http.StatusOK
+	case d.Degraded:
+		return http.StatusServiceUnavailable
+	case d.Reason == mete.ReasonMissingAttribute:
+		return http.StatusForbidden
+	}
+	return http.StatusTooManyRequests
+}
+
+// problemOf describes the denial d, with the seconds of its Retry-After.
+func problemOf(d *mete.Decision, retry int64) Problem {
+	p := Problem{Status: Status(d)}
+	switch {
+	case p.Status == http.StatusServiceUnavailable:
+		p.Type, p.Title = typeReduced, "Temporarily reduced capacity"
+		p.Detail = "The rate limit of this request could not be checked. " + try(retry)
+		if d.Rule != "" {
+			p.ViolatedPolicies = []string{d.Rule}
+		}
+	case p.Status == http.StatusForbidden:
+		p.Type, p.Title = "about:blank", http.StatusText(p.Status)
+		p.Detail = fmt.Sprintf("The request lacks an attribute that rule %q requires.", d.Rule)
+	default:
+		p.Type, p.Title = typeQuotaExceeded, "Quota exceeded"
+		name := d.Rule
+		if decider := d.Decider(); decider != nil {
+			name = decider.Limit.Name
+		}
+		p.ViolatedPolicies = violated(d)
+		if retry == never {
+			p.Detail = fmt.Sprintf("The request costs more than limit %q can ever admit. Waiting does not help.", name)
+		} else {
+			p.Detail = fmt.Sprintf("Limit %q is used up. %s", name, try(retry))
+		}
+	}
+	return p
+}
+
+// try tells people when to come back.
+func try(retry int64) string {
+	if retry == 1 {
+		return "Try again in 1 second."
+	}
+	return "Try again in " + strconv.FormatInt(retry, 10) + " seconds."
+}
+
+// violated returns the names of the limits that denied.
+func violated(d *mete.Decision) []string {
+	var names []string
+	for i := range d.Limits {
+		if s := &d.Limits[i]; !s.Allowed {
+			names = append(names, s.Limit.Name)
+		}
+	}
+	return names
+}
+
+// problemType is assigned to headers as it is: appending to it copies it.
+var problemType = []string{"application/problem+json"}
+
+// Write answers r with p. HEAD requests get the header fields only.
+func (p Problem) Write(rw http.ResponseWriter, r *http.Request) {
+	rw.Header()["Content-Type"] = problemType
+	rw.WriteHeader(p.Status)
+	if r.Method == http.MethodHead {
+		return
+	}
+	body, _ := json.Marshal(p) // strings and an integer always marshal
+	rw.Write(body)             // a client that has gone needs no answer
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimitfields
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+)
+
+// sheetBytes are enough for the fields of a few limits; more are allocated.
+const sheetBytes = 384
+
+// A sheet collects header fields, so that all of them are made with one string
+// and one slice.
+type sheet struct {
+	buf    []byte
+	n      int
+	fields [fieldCount]field
+	starts [fieldCount]int // where in buf each field begins
+}
+
+var sheets = sync.Pool{New: func() any { return &sheet{buf: make([]byte, 0, sheetBytes)} }}
+
+func newSheet() *sheet {
+	s := sheets.Get().(*sheet)
+	s.buf, s.n = s.buf[:0], 0
+	return s
+}
+
+func (s *sheet) release() { sheets.Put(s) }
+
+// begin begins a field. It ends where the next one begins; one that stays empty
+// is not sent. Each field is begun at most once.
+func (s *sheet) begin(f field) {
+	s.fields[s.n], s.starts[s.n] = f, len(s.buf)
+	s.n++
+}
+
+// item begins another item of the field.
+func (s *sheet) item() {
+	if len(s.buf) > s.starts[s.n-1] {
+		s.text(", ")
+	}
+}
+
+func (s *sheet) text(v string) { s.buf = append(s.buf, v...) }
+func (s *sheet) int(v int64)   { s.buf = strconv.AppendInt(s.buf, v, 10) }
+
+func (s *sheet) textField(f field, v string) {
+	s.begin(f)
+	s.text(v)
+}
+
+func (s *sheet) intField(f field, v int64) {
+	s.begin(f)
+	s.int(v)
+}
+
+// set replaces the fields in h. The keys are assigned as they are spelled:
+// [http.Header.Set] would send Ratelimit, which some clients do not find.
+func (s *sheet) set(h http.Header) {
+	if s.n == 0 {
+		return
+	}
+	all, values := string(s.buf), make([]string, s.n)
+	for i := range s.n {
+		end := len(all)
+		if i+1 < s.n {
+			end = s.starts[i+1]
+		}
+		if values[i] = all[s.starts[i]:end]; values[i] != "" {
+			h[fieldNames[s.fields[i]]] = values[i : i+1 : i+1]
+		}
+	}
+}
