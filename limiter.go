@@ -68,10 +68,14 @@ func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 func (l *Limiter) Take(ctx context.Context, req Request) (Decision, error) {
 	d, err := l.decide(ctx, req, Mode{MaxWait: req.MaxWait})
 	if err == nil && l.config.OnDecision != nil {
-		l.config.OnDecision(ctx, &d)
+		l.report(ctx, d)
 	}
 	return d, err
 }
+
+// report calls the hook with a copy, so that decisions without a hook need not
+// live on the heap.
+func (l *Limiter) report(ctx context.Context, d Decision) { l.config.OnDecision(ctx, &d) }
 
 // Peek decides as [Limiter.Take] would, and spends nothing.
 func (l *Limiter) Peek(ctx context.Context, req Request) (Decision, error) {

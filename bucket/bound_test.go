@@ -80,7 +80,9 @@ func TestReserve_NeverExceedsTheBound(t *testing.T) {
 		l, cost, step := greedy(r)
 		var s bucket.State
 		var list []admission
-		for now := int64(1 << 40); len(list) < 40; now += step() {
+		now := int64(1 << 40)
+		for range 60 {
+			now += step()
 			var snap bucket.Snapshot
 			c := cost()
 			if s, snap = l.Reserve(s, bucket.Instant(now), bucket.Tokens(c), far); !snap.Allowed {

@@ -110,7 +110,7 @@ func same(s bucket.State, d doubleState) bool {
 
 func TestDoubles_GiveTheSameNumbers(t *testing.T) {
 	r := random(10)
-	for range 6000 {
+	for range 2500 {
 		var s bucket.State
 		var d doubleState
 		l, now := randomLimit(r), upTo(r, 1<<50)

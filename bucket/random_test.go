@@ -136,7 +136,7 @@ func resized(t *testing.T, r *rand.Rand, l bucket.Limit) bucket.Limit {
 
 func TestLimit_AgreesWithTheOracle(t *testing.T) {
 	r := random(1)
-	for range 5000 {
+	for range 2000 {
 		randomRun(t, r, 40)
 	}
 }

@@ -59,7 +59,8 @@ func FuzzLoad(f *testing.F) {
 			if strings.Contains(e.Error(), "\n") || e.Reason == "" {
 				t.Errorf("error %q", e)
 			}
-			if json.Valid(data) && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && !resolves(data, e.Path) {
+			// Of fields that are given twice encoding/json knows the last only.
+			if !strings.Contains(err.Error(), "given twice") && json.Valid(data) && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && !resolves(data, e.Path) {
 				t.Errorf("%v: nothing stands at %q", e, e.Path)
 			}
 		}
