@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/storetest"
+)
+
+// newServer serves 2 tokens a key at 10 a second, from a clock that stands
+// still.
+func newServer(t *testing.T) *client.Client {
+	t.Helper()
+	m, err := policy.Load([]byte(`{"rules": [{"name": "free", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket",
+		"algorithm_config": {"rps": 10, "burst": 2}}]}`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen := func() bucket.Instant { return 1_700_000_000_000_000 }
+	lim, err := mete.New(storetest.NewNaive(frozen), m, mete.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(lim, httpapi.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newClient(t, api)
+}
+
+func newClient(t *testing.T, h http.Handler) *client.Client {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	c, err := client.New(server.URL, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func request(cost bucket.Tokens) client.Request {
+	return client.Request{Attributes: map[string]string{"header:x-api-key": "k1"}, Cost: cost}
+}
+
+// answer is a decision by the rule free, about its only limit.
+func answer(allowed bool, remaining int64, retry, full time.Duration) client.Decision {
+	d := client.Decision{Allowed: allowed, Rule: "free", RetryAfter: httpapi.Seconds(retry), Limits: []httpapi.Limit{
+		{Rule: "free", Limit: "free", Remaining: remaining, RetryAfter: httpapi.Seconds(retry), FullAfter: httpapi.Seconds(full)}}}
+	if !allowed {
+		d.Reason = "token_bucket_exceeded"
+	}
+	return d
+}
+
+func TestClient_AsksARealServer(t *testing.T) {
+	c, ctx := newServer(t), context.Background()
+	same := func(what string, got client.Decision, err error, want client.Decision) {
+		t.Helper()
+		g, _ := json.Marshal(got)
+		if w, _ := json.Marshal(want); err != nil || string(g) != string(w) {
+			t.Errorf("%s: got %s and error %v, want %s", what, g, err, w)
+		}
+	}
+	d, err := c.Take(ctx, request(0))
+	same("take", d, err, answer(true, 1, 0, 100*time.Millisecond))
+	d, err = c.Take(ctx, request(750))
+	same("take 0.75", d, err, answer(true, 0, 0, 175*time.Millisecond))
+	d, err = c.Take(ctx, request(251))
+	same("take 0.251 of 0.25", d, err, answer(false, 0, 100*time.Microsecond, 175*time.Millisecond))
+	d, err = c.Peek(ctx, request(2001))
+	same("peek 2.001 of 2", d, err, answer(false, 0, bucket.Never, 175*time.Millisecond))
+	if err := c.Refund(ctx, request(1000)); err != nil {
+		t.Errorf("refund: %v", err)
+	}
+	d, err = c.Peek(ctx, request(1250))
+	same("peek after a refund", d, err, answer(true, 1, 0, 75*time.Millisecond))
+	if err := c.Reset(ctx, request(0)); err != nil {
+		t.Errorf("reset: %v", err)
+	}
+	d, err = c.Take(ctx, request(2000))
+	same("take all after a reset", d, err, answer(true, 0, 0, 200*time.Millisecond))
+
+	reserve := request(500)
+	reserve.MaxWait = 50 * time.Millisecond
+	d, err = c.Take(ctx, reserve)
+	want := answer(true, 0, 0, 250*time.Millisecond)
+	want.Wait = httpapi.Seconds(50 * time.Millisecond)
+	same("reserve", d, err, want)
+}
+
+func TestClient_NoAttributes(t *testing.T) {
+	if d, err := newServer(t).Take(context.Background(), client.Request{}); err != nil || !d.Allowed || len(d.Limits) != 0 {
+		t.Errorf("got %+v and error %v, want allowed under no limit", d, err)
+	}
+}
+
+// say answers everything with that.
+func say(status int, kind, body string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	})
+}
+
+func TestClient_Errors(t *testing.T) {
+	const decision = `{"allowed":true,"rule":"","reason":"","retry_after":0,"degraded":false,"limits":[]}`
+	for _, tt := range []struct {
+		name  string
+		h     http.Handler
+		kind  client.Kind
+		spent mete.Spent
+		want  string
+	}{
+		{"problem", say(400, "application/problem+json", `{"title":"Bad Request","status":400,"detail":"no","pointer":"/cost"}`),
+			client.Refused, mete.NotSpent, "client: take: refused: 400 Bad Request: /cost: no"},
+		{"store down", say(503, "application/problem+json", `{"title":"Service Unavailable","status":503,"detail":"later"}`),
+			client.Unavailable, mete.MaybeSpent, "client: take: unavailable: 503 Service Unavailable: later"},
+		{"another server", say(200, "text/html", "<html>"), client.Garbled, mete.MaybeSpent, "not a mete server"},
+		{"not a decision", say(200, "application/json", `{"ok":true}`), client.Garbled, mete.MaybeSpent, "not a decision"},
+		{"not JSON", say(200, "application/json", `{"allowed":`), client.Garbled, mete.MaybeSpent, "not understood"},
+		{"wait is negative", say(429, "application/json", `{"allowed":false,"retry_after":-1}`), client.Garbled, mete.MaybeSpent, "not understood"},
+		{"without an end", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			for r.Context().Err() == nil {
+				if _, err := io.WriteString(w, strings.Repeat(" ", 1<<16)); err != nil {
+					return
+				}
+			}
+		}), client.Garbled, mete.MaybeSpent, "longer than"},
+		{"broken off", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			io.WriteString(w, decision)
+		}), client.Unreachable, mete.MaybeSpent, "unexpected EOF"},
+	} {
+		_, err := newClient(t, tt.h).Take(context.Background(), client.Request{})
+		var e *client.Error
+		if !errors.As(err, &e) || e.Kind != tt.kind || e.Spent() != tt.spent || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got error %v, want a %v one with %q", tt.name, err, tt.kind, tt.want)
+		}
+	}
+}
+
+func TestClient_DegradedDenialIsADecision(t *testing.T) {
+	c := newClient(t, say(503, "application/json", `{"allowed":false,"rule":"free","reason":"store_error","retry_after":0,"degraded":true,"limits":[]}`))
+	if d, err := c.Take(context.Background(), client.Request{}); err != nil || d.Allowed || !d.Degraded {
+		t.Errorf("got %+v and error %v, want a degraded denial", d, err)
+	}
+}
+
+func TestClient_Unreachable(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	c, err := client.New(server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Peek(context.Background(), client.Request{})
+	var e *client.Error
+	if !errors.As(err, &e) || e.Kind != client.Unreachable || e.Spent() != mete.NotSpent || e.Status != 0 {
+		t.Errorf("nothing listens: got error %v, want an unreachable one with nothing spent", err)
+	}
+}
+
+func TestClient_ContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := newClient(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		cancel()
+		<-r.Context().Done()
+	}))
+	_, err := c.Take(ctx, client.Request{})
+	var e *client.Error
+	if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Spent() != mete.MaybeSpent {
+		t.Errorf("got error %v, want %v, perhaps spent", err, context.Canceled)
+	}
+}
+
+func TestClient_RefusesNegatives(t *testing.T) {
+	c := newServer(t)
+	for _, req := range []client.Request{{Cost: -1}, {MaxWait: -1}} {
+		_, err := c.Take(context.Background(), req)
+		var e *client.Error
+		if !errors.As(err, &e) || e.Kind != client.Refused || e.Spent() != mete.NotSpent {
+			t.Errorf("%+v: got error %v, want a refused one", req, err)
+		}
+	}
+}
+
+func TestNew_RefusesBadURLs(t *testing.T) {
+	for _, text := range []string{"", "127.0.0.1:8080", "localhost:8080", "ftp://x", "http://", "/v1", "http://x?q=1", "http://x#y", "http://u:secret@x?q", "http://[::1", "://u:secret@x"} {
+		if _, err := client.New(text, nil); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: got error %v, want one without secrets", text, err)
+		}
+	}
+	for _, text := range []string{"http://127.0.0.1:8080", "https://limits.example/mete/"} {
+		if _, err := client.New(text, nil); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/metehq/mete"
+)
+
+// appendDecision appends d in the form of [Decision]. Shadow limits are left
+// out: nothing a client sees may depend on them.
+func appendDecision(b []byte, d *mete.Decision) []byte {
+	b = strconv.AppendBool(append(b, `{"allowed":`...), d.Allowed)
+	b = appendString(append(b, `,"rule":`...), d.Rule)
+	b = appendString(append(b, `,"reason":`...), d.Reason)
+	b = appendSeconds(append(b, `,"retry_after":`...), d.RetryAfter)
+	if d.Wait > 0 {
+		b = appendSeconds(append(b, `,"wait":`...), d.Wait)
+	}
+	b = strconv.AppendBool(append(b, `,"degraded":`...), d.Degraded)
+	b = append(b, `,"limits":[`...)
+	for i := range d.Limits {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendLimit(b, &d.Limits[i])
+	}
+	return append(b, "]}"...)
+}
+
+func appendLimit(b []byte, s *mete.Status) []byte {
+	b = appendString(append(b, `{"rule":`...), s.Rule.Name)
+	b = appendString(append(b, `,"limit":`...), s.Limit.Name)
+	b = strconv.AppendInt(append(b, `,"remaining":`...), s.Remaining().Whole(), 10)
+	b = appendSeconds(append(b, `,"retry_after":`...), s.RetryAfter)
+	b = appendSeconds(append(b, `,"full_after":`...), s.FullAfter())
+	return append(b, '}')
+}
+
+// appendString appends s as a JSON string. Names of rules are nearly always
+// plain, and those need no detour through encoding/json.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // a string always marshals
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}

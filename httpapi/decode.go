@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+// decode reads the body of a POST: one request, or a batch of at most maxBatch.
+func decode(body []byte, maxBatch int) (reqs []mete.Request, batch bool, p *Problem) {
+	if !utf8.Valid(body) {
+		// What is invalid would be replaced somewhere, and give different clients
+		// one key.
+		return nil, false, problem(http.StatusBadRequest, "the body is not UTF-8; send JSON in UTF-8")
+	}
+	d := decoder{scanner: scanner{text: string(body)}}
+	reqs, batch = d.body(maxBatch)
+	if d.problem == nil && !d.end() {
+		d.fail("there is more after the end of the request; send one JSON object")
+	}
+	return reqs, batch, d.problem
+}
+
+// The members of a request. The id is known so that it can be refused in words.
+var (
+	requestMembers = []string{"attributes", "cost", "max_wait", "id"}
+	bodyMembers    = append([]string{"requests"}, requestMembers...)
+)
+
+func (d *decoder) body(maxBatch int) (reqs []mete.Request, batch bool) {
+	var single mete.Request
+	count := 0
+	for name := range d.members(bodyMembers) {
+		if count++; name == "requests" {
+			reqs, batch = d.batch(maxBatch), true
+		} else {
+			d.member(name, &single)
+		}
+	}
+	switch {
+	case !batch:
+		d.complete(single)
+		return []mete.Request{single}, false
+	case count > 1:
+		d.fail(`"requests" stands beside other members; put those into the requests of the batch`)
+	case len(reqs) == 0:
+		d.fail("the batch is empty; send at least one request")
+	}
+	return reqs, true
+}
+
+func (d *decoder) batch(maxBatch int) (reqs []mete.Request) {
+	for range d.elements() {
+		if len(reqs) == maxBatch {
+			d.fail(fmt.Sprintf("the batch is longer than %d requests; send several batches", maxBatch))
+			continue
+		}
+		var req mete.Request
+		for name := range d.members(requestMembers) {
+			d.member(name, &req)
+		}
+		d.complete(req)
+		reqs = append(reqs, req)
+	}
+	return reqs
+}
+
+// complete checks what no single member can.
+func (d *decoder) complete(req mete.Request) {
+	if req.Attributes == nil {
+		d.fail(`"attributes" is missing; send {} for a request without any`)
+	}
+}
+
+func (d *decoder) member(name string, req *mete.Request) {
+	switch name {
+	case "attributes":
+		req.Attributes = d.attributes()
+	case "cost":
+		req.Cost = d.cost()
+	case "max_wait":
+		req.MaxWait = d.maxWait()
+	case "id":
+		d.fail("request ids are not supported yet; leave the member out, and do not repeat a request whose answer was lost")
+	}
+}
+
+func (d *decoder) attributes() policy.Map {
+	attrs := policy.Map{}
+	for name := range d.members(nil) {
+		key, err := policy.Normalize(name)
+		if err != nil {
+			d.fail(strings.TrimPrefix(err.Error(), policy.ErrAttribute.Error()+": "))
+			continue
+		}
+		value := d.want("the value of an attribute is a string; leave out an attribute that the request does not have")
+		if d.problem != nil {
+			continue
+		}
+		if _, twice := attrs[key]; twice {
+			d.fail(fmt.Sprintf("the attribute %q is given twice; say it once", key))
+		}
+		attrs[key] = value
+	}
+	return attrs
+}
+
+// cost reads an amount exactly as it is written. 0 stands for null and leaves
+// the cost to the policy.
+func (d *decoder) cost() bucket.Tokens {
+	const hint = "; write a number above 0 with at most 3 decimals, such as 1 or 0.25, or leave it out"
+	if d.null() {
+		return 0
+	}
+	switch text, ok := d.number(); {
+	case !ok && startsValue(d.peek()):
+		d.fail("the cost is not a number" + hint)
+	case !ok:
+		d.mistake("a number")
+	case text[0] == '-':
+		d.fail("the cost is negative" + hint)
+	case len(text) > numberBytesMax:
+		d.fail("the cost has too many digits" + hint)
+	default:
+		cost, err := bucket.ParseTokens(text)
+		if err != nil {
+			d.fail(strings.TrimPrefix(err.Error(), bucket.ErrTokens.Error()+": ") + hint)
+		} else if cost == 0 {
+			d.fail("the cost is 0, which spends nothing; peek instead, or leave it out for the cost that the policy says")
+		}
+		return cost
+	}
+	return 0
+}
+
+// numberBytesMax is longer than any amount that can be represented.
+const numberBytesMax = 64
+
+func (d *decoder) maxWait() time.Duration {
+	const hint = "write a number and a unit in a string, such as \"500ms\" or \"2s\""
+	if d.null() {
+		return 0
+	}
+	text := d.want("the longest wait is not a string; " + hint)
+	if d.problem != nil {
+		return 0
+	}
+	wait, err := bucket.ParseDuration(text)
+	if err != nil {
+		d.fail(fmt.Sprintf("%q is not a duration; %s", clip(text), hint))
+	}
+	return wait
+}

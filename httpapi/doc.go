@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package httpapi answers "may I?" over HTTP, for programs in any language and
+// for gateways.
+//
+//	POST /v1/take      spend the request's tokens, or be denied
+//	POST /v1/peek      the same answer, but nothing is spent
+//	POST /v1/refund    give the request's tokens back
+//	POST /v1/reset     make every bucket that the request falls under full
+//	ANY  /v1/decision  for gateways, such as nginx
+//	GET  /livez        the process serves
+//	GET  /readyz       the store answers, and traffic is welcome
+//
+// # Requests
+//
+// The body of a POST is a request, as application/json of at most
+// [MaxBodyBytes]:
+//
+//	{"attributes": {"header:x-api-key": "k1", "path": "/v1/x"}, "cost": 1.5, "max_wait": "2s"}
+//
+// Only attributes are required. Names of attributes are those of policy files,
+// and values are strings. A cost, above 0 and with at most 3 decimals, takes
+// the place of the one that the policy says. A longest wait reserves: see
+// [mete.Request]. Refund and reset take the same request; what they have no use
+// for is read and left alone. Nothing is guessed: members that are unknown or
+// given twice are refused.
+//
+// A batch, {"requests": [ … ]}, holds up to [Config.MaxBatch] requests, which
+// are served one after another. They are checked first: where one is
+// wrong, none is served. The answer is then always 200 with {"responses": [ … ]},
+// each of which is the body that the request alone would have been answered
+// with.
+//
+// # Answers
+//
+// An allowed request is answered with 200, a denied one with 429 and
+// Retry-After, and one that is denied because the store cannot answer with 503,
+// each with a [Decision]:
+//
+//	{"allowed":false,"rule":"free","reason":"token_bucket_exceeded","retry_after":0.1,"degraded":false,
+//	 "limits":[{"rule":"free","limit":"free","remaining":0,"retry_after":0.1,"full_after":2}]}
+//
+// Times are seconds, exact to the microsecond, and null for never. Tokens are
+// whole ones, rounded down. An admitted reservation that has to wait says so in
+// "wait". Refund and reset answer {}. Whatever has no decision to give is a
+// [Problem], as application/problem+json.
+//
+// # Gateways
+//
+// A gateway sends a description of its client's request to /v1/decision, in the
+// headers of its [Profile], and obeys the status: 200 or 429, and 503 where the
+// store cannot answer and the rule is closed. A description that is not
+// complete is answered with 400: it is never guessed. nginx's auth_request
+// turns whatever is neither 2xx, 401 nor 403 into a 500, so the profile nginx
+// answers 403 and says in X-RateLimit-Status what was meant, 429 or 503:
+//
+//	location / {
+//	    auth_request     /_limit;
+//	    auth_request_set $limit_status $upstream_http_x_ratelimit_status;
+//	    auth_request_set $retry_after  $upstream_http_retry_after;
+//	    error_page 403 = @limited;
+//	    …
+//	}
+//	location = /_limit {
+//	    internal;
+//	    proxy_pass              http://127.0.0.1:8080/v1/decision;
+//	    proxy_pass_request_body off;
+//	    proxy_set_header        Content-Length    "";
+//	    proxy_set_header        X-Original-Method $request_method;
+//	    proxy_set_header        X-Original-URI    $request_uri;
+//	    proxy_set_header        X-Original-Host   $host;
+//	    proxy_set_header        X-Forwarded-For   $remote_addr;
+//	}
+//	location @limited {
+//	    add_header Retry-After $retry_after always;
+//	    if ($limit_status = 429) { return 429; }
+//	    if ($limit_status = 503) { return 503; }
+//	    return 403;
+//	}
+//
+// All three X-Original headers must be set there: nginx passes on the headers
+// of its clients, so that one it does not set is the client's to choose.
+package httpapi

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/httpapi"
+)
+
+// perPlace has one rule for GET /cheap on api.example, which gives each client
+// address one token, and another for everything else.
+const perPlace = `{"rules": [
+	{"name": "cheap", "limit_keys": ["ip:address"], "match": {"path": "/cheap", "method": "GET", "host": "api.example"},
+	 "algorithm": "token_bucket", "algorithm_config": {"rps": 0.5, "burst": 1}},
+	{"name": "other", "limit_keys": ["ip:address"], "on_store_error": "closed",
+	 "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 5}}]}`
+
+const gatewayAddr = "192.0.2.1"
+
+func gatewayAPI(t *testing.T, profile httpapi.Profile) *httpapi.API {
+	api, _ := newAPI(t, perPlace, httpapi.Config{Gateway: httpapi.Gateway{
+		Profile: profile, TrustedProxies: []netip.Prefix{netip.MustParsePrefix(gatewayAddr + "/32")}, DisableJitter: true,
+	}})
+	return api
+}
+
+// ask asks as the gateway would, with headers as "Name: value".
+func ask(api http.Handler, method string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "/v1/decision?ignored=1", strings.NewReader("ignored"))
+	r.RemoteAddr = gatewayAddr + ":4711"
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Add(name, value)
+	}
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, r)
+	return w
+}
+
+// rule returns the name of the only rule that the answer speaks of.
+func rule(w *httptest.ResponseRecorder) string {
+	name, _, _ := strings.Cut(strings.Join(w.Header()["RateLimit"], ","), ";")
+	return strings.Trim(name, `"`)
+}
+
+var (
+	nginxCheap = []string{"X-Original-Method: GET", "X-Original-URI: /cheap?x=1", "X-Original-Host: api.example"}
+	caddyCheap = []string{"X-Forwarded-Method: GET", "X-Forwarded-Uri: /cheap?x=1", "X-Forwarded-Host: api.example"}
+	cheapBy    = map[httpapi.Profile][]string{httpapi.NGINX: nginxCheap, httpapi.Traefik: caddyCheap, httpapi.Caddy: caddyCheap}
+)
+
+func TestDecision_Answers(t *testing.T) {
+	for profile, cheap := range cheapBy {
+		for _, method := range []string{"GET", "POST", "HEAD", "PROPFIND"} {
+			api := gatewayAPI(t, profile)
+			client := append([]string{"X-Forwarded-For: 198.51.100.7"}, cheap...)
+			w := ask(api, method, client...)
+			if got := w.Header()["RateLimit"]; w.Code != 200 || w.Body.Len() > 0 || len(got) != 1 || got[0] != `"cheap";r=0;t=2` {
+				t.Errorf("%s %s: got %d %q with RateLimit %q, want 200, empty, and the cheap rule's", profile, method, w.Code, w.Body, got)
+			}
+			wantStatus, wantField := 429, ""
+			if profile == httpapi.NGINX {
+				wantStatus, wantField = 403, "429"
+			}
+			w = ask(api, method, client...)
+			if h := w.Header(); w.Code != wantStatus || strings.Join(h["X-RateLimit-Status"], ",") != wantField ||
+				h.Get("Retry-After") != "2" || h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%s %s, denied: got %d with %v, want %d with X-RateLimit-Status %q", profile, method, w.Code, h, wantStatus, wantField)
+			}
+			if w := ask(api, method, append([]string{"X-Forwarded-For: 198.51.100.8"}, cheap...)...); w.Code != 200 {
+				t.Errorf("%s %s, another client: got %d %s, want 200", profile, method, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+func TestDecision_ReadsOnlyItsProfile(t *testing.T) {
+	costly := func(headers []string) []string {
+		return append([]string{headers[0], strings.Replace(headers[1], "/cheap", "/costly", 1)}, headers[2:]...)
+	}
+	for _, tt := range []struct {
+		profile httpapi.Profile
+		own     []string
+		foreign []string // sent by a client
+	}{
+		{httpapi.NGINX, costly(nginxCheap), caddyCheap},
+		{httpapi.Traefik, costly(caddyCheap), nginxCheap},
+		{httpapi.Caddy, costly(caddyCheap), nginxCheap},
+	} {
+		w := ask(gatewayAPI(t, tt.profile), "GET", append(tt.own, tt.foreign...)...)
+		if got := rule(w); got != "other" {
+			t.Errorf("%s: a client names a cheap path in headers of another profile: got rule %q (%d), want other", tt.profile, got, w.Code)
+		}
+		if w := ask(gatewayAPI(t, tt.profile), "GET", tt.foreign...); w.Code != 400 {
+			t.Errorf("%s: headers of another profile only: got %d, want 400", tt.profile, w.Code)
+		}
+	}
+}
+
+func TestDecision_RefusesWhatIsNotComplete(t *testing.T) {
+	for profile, cheap := range cheapBy {
+		for i, header := range cheap {
+			name, _, _ := strings.Cut(header, ":")
+			others := append(append([]string{}, cheap[:i]...), cheap[i+1:]...)
+			for what, headers := range map[string][]string{
+				"missing": others,
+				"empty":   append(others, name+": "),
+				"twice":   append(others, header, header),
+			} {
+				if w := ask(gatewayAPI(t, profile), "GET", headers...); w.Code != 400 || !strings.Contains(w.Body.String(), http.CanonicalHeaderKey(name)) {
+					t.Errorf("%s: %s %s: got %d %s, want 400 that names it", profile, name, what, w.Code, w.Body)
+				}
+			}
+		}
+	}
+	for _, uri := range []string{"cheap", "/%zz", "?x=1", "/a b"} {
+		w := ask(gatewayAPI(t, httpapi.NGINX), "GET", nginxCheap[0], "X-Original-URI: "+uri, nginxCheap[2])
+		if w.Code != 400 {
+			t.Errorf("X-Original-URI %q: got %d %s, want 400", uri, w.Code, w.Body)
+		}
+	}
+}
+
+func TestDecision_AsksTheRightPath(t *testing.T) {
+	for uri, want := range map[string]string{
+		"/cheap": "cheap", "/cheap?": "cheap", "/cheap?a=/b": "cheap", "//cheap": "cheap", "/x/../cheap": "cheap",
+		"/%63heap": "cheap", "http://api.example/cheap": "cheap", "/cheap/": "other", "/CHEAP": "other", "/": "other", "*": "other",
+	} {
+		w := ask(gatewayAPI(t, httpapi.NGINX), "GET", nginxCheap[0], "X-Original-URI: "+uri, nginxCheap[2])
+		if got := rule(w); got != want {
+			t.Errorf("X-Original-URI %q: got rule %q (%d %s), want %q", uri, got, w.Code, w.Body, want)
+		}
+	}
+}
+
+func TestDecision_RefusesStrangers(t *testing.T) {
+	api := gatewayAPI(t, httpapi.Caddy)
+	r := httptest.NewRequest("GET", "/v1/decision", nil)
+	r.RemoteAddr = "203.0.113.9:1"
+	for _, header := range caddyCheap {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, r)
+	if w.Code != 403 || w.Header().Get("X-RateLimit-Status") != "" {
+		t.Errorf("asked by a stranger: got %d %s, want 403", w.Code, w.Body)
+	}
+}
+
+func TestDecision_StoreFails(t *testing.T) {
+	for profile, cheap := range cheapBy {
+		api := apiOver(t, brokenStore{}, perPlace, httpapi.Config{Gateway: httpapi.Gateway{Profile: profile, TrustedHops: 1}})
+		if w := ask(api, "GET", cheap...); w.Code != 200 || w.Header()["RateLimit"] != nil {
+			t.Errorf("%s, rule open: got %d with %v, want 200 without fields", profile, w.Code, w.Header())
+		}
+		wantStatus, wantField := 503, ""
+		if profile == httpapi.NGINX {
+			wantStatus, wantField = 403, "503"
+		}
+		w := ask(api, "GET", cheap[0], strings.Replace(cheap[1], "/cheap", "/other", 1), cheap[2])
+		if body, _ := io.ReadAll(w.Body); w.Code != wantStatus || strings.Join(w.Header()["X-RateLimit-Status"], "") != wantField {
+			t.Errorf("%s, rule closed: got %d %s, want %d with X-RateLimit-Status %q", profile, w.Code, body, wantStatus, wantField)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/metehq/mete"
+)
+
+// readyTimeout bounds how long /readyz waits for the store.
+const readyTimeout = time.Second
+
+// Drain makes /readyz answer 503 from now on, so that no new traffic is sent
+// here. Everything else goes on being served.
+func (a *API) Drain() { a.draining.Store(true) }
+
+// livez says that the process serves. It asks nothing of the store: a restart
+// would not mend that.
+func (a *API) livez(w http.ResponseWriter, _ *http.Request) *Problem {
+	return health(w, http.StatusOK, `{"status":"ok"}`)
+}
+
+// readyz says whether traffic should be sent here. The store's own words are
+// left out, because everybody may ask.
+func (a *API) readyz(w http.ResponseWriter, r *http.Request) *Problem {
+	if a.draining.Load() {
+		return health(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":"the server is stopping"}`)
+	}
+	if pinger, ok := a.lim.Store().(mete.Pinger); ok {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		if err := pinger.Ping(ctx); err != nil {
+			return health(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":"the store does not answer"}`)
+		}
+	}
+	return health(w, http.StatusOK, `{"status":"ok"}`)
+}
+
+func health(w http.ResponseWriter, status int, body string) *Problem {
+	h := w.Header()
+	h["Content-Type"] = typeJSON
+	h["Cache-Control"] = noStore
+	w.WriteHeader(status)
+	w.Write([]byte(body + "\n"))
+	return nil
+}

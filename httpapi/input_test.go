@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/memstore"
+)
+
+func TestBadRequests(t *testing.T) {
+	api, _ := newAPI(t, perKey, httpapi.Config{})
+	cost := func(text string) string { return `{"attributes":{"header:x-api-key":"k1"},"cost":` + text + `}` }
+	for _, tt := range []struct{ name, body, pointer, detail string }{
+		{"empty", ``, "", "the body is empty"},
+		{"not JSON", `hello`, "", "this is not JSON"},
+		{"cut", `{"attributes":{"path":"/"`, "/attributes/path", "ends early"},
+		{"cut in a string", `{"attributes":{"path":"/`, "/attributes/path", "where a string should be"},
+		{"cut in an escape", `{"attributes":{"path":"\`, "/attributes/path", "where a string should be"},
+		{"bad escape", `{"attributes":{"path":"\x"}}`, "/attributes/path", "where a string should be"},
+		{"line break in a string", "{\"attributes\":{\"path\":\"\n\"}}", "/attributes/path", "where a string should be"},
+		{"trailing comma", `{"attributes":{},}`, "/attributes", "where the name of a member"},
+		{"no comma", `{"attributes":{} "cost":1}`, "/attributes", "where a comma"},
+		{"no colon", `{"attributes" {}}`, "/attributes", "where a colon"},
+		{"NUL at the end", "{\"attributes\":{}}\x00", "", "more after the end"},
+		{"array", `[]`, "", "not an object"},
+		{"null", `null`, "", "not an object"},
+		{"more after the end", `{"attributes":{}} {}`, "", "more after the end"},
+		{"not UTF-8", "{\"attributes\":{\"path\":\"\xff\"}}", "", "not UTF-8"},
+		{"no attributes", `{}`, "", `"attributes" is missing`},
+		{"null attributes", `{"attributes":null}`, "/attributes", "not an object"},
+		{"unknown member", `{"attributes":{},"hits":3}`, "/hits", "unknown member"},
+		{"member in capitals", `{"Attributes":{}}`, "/Attributes", "unknown member"},
+		{"member twice", `{"attributes":{},"cost":1,"cost":2}`, "/cost", "given twice"},
+		{"id", `{"attributes":{},"id":"x"}`, "/id", "not supported yet"},
+		{"unknown attribute", `{"attributes":{"headr:x":"k1"}}`, "/attributes/headr:x", "did you mean"},
+		{"escaped place", `{"attributes":{"a/b~c d":"k1"}}`, "/attributes/a~1b~0c d", "write header:NAME"},
+		{"attribute twice", `{"attributes":{"header:X":"1","header:x":"2"}}`, "/attributes/header:x", "given twice"},
+		{"attribute is a number", `{"attributes":{"jwt:level":3}}`, "/attributes/jwt:level", "is a string"},
+		{"attribute is null", `{"attributes":{"path":null}}`, "/attributes/path", "leave out"},
+		{"cost NaN", cost(`NaN`), "/cost", "this is not JSON"},
+		{"cost NaN in quotes", cost(`"NaN"`), "/cost", "not a number"},
+		{"cost infinite", cost(`Infinity`), "/cost", "this is not JSON"},
+		{"cost negative", cost(`-1`), "/cost", "negative"},
+		{"cost zero", cost(`0`), "/cost", "peek instead"},
+		{"cost zero in full", cost(`0.000e9`), "/cost", "peek instead"},
+		{"cost hexadecimal", cost(`1x10`), "/cost", "this is not JSON"},
+		{"cost hexadecimal from 0", cost(`0x10`), "/cost", "the cost is 0"},
+		{"cost with a plus", cost(`+1`), "/cost", "this is not JSON"},
+		{"cost too fine", cost(`0.0001`), "/cost", "finer than a thousandth"},
+		{"cost above all", cost(`9007199254740.992`), "/cost", "too many digits"},
+		{"cost overflows", cost(`1e999`), "/cost", "write a number above 0"},
+		{"cost overflows an exponent", cost(`1e99999999999999999999`), "/cost", "write a number above 0"},
+		{"cost of 400 digits", cost(strings.Repeat("9", 400)), "/cost", "too many digits"},
+		{"wait without a unit", `{"attributes":{},"max_wait":"2"}`, "/max_wait", "write a number and a unit"},
+		{"wait as a number", `{"attributes":{},"max_wait":2}`, "/max_wait", "is not a string"},
+		{"wait negative", `{"attributes":{},"max_wait":"-2s"}`, "/max_wait", "write a number and a unit"},
+		{"empty batch", `{"requests":[]}`, "", "the batch is empty"},
+		{"batch is an object", `{"requests":{}}`, "/requests", "not an array"},
+		{"batch and a request", `{"requests":[{"attributes":{}}],"cost":1}`, "", "beside other members"},
+		{"batch in a batch", `{"requests":[{"requests":[]}]}`, "/requests/0/requests", "unknown member"},
+		{"cost in a batch", `{"requests":[{"attributes":{}},{"attributes":{},"cost":-1}]}`, "/requests/1/cost", "negative"},
+		{"no attributes in a batch", `{"requests":[{"attributes":{}},{}]}`, "/requests/1", "is missing"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := post(api, "/v1/take", tt.body)
+			var p httpapi.Problem
+			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+				t.Fatalf("%.200q: got %q: %v", tt.body, w.Body, err)
+			}
+			if w.Code != 400 || p.Status != 400 || p.Title != "Bad Request" || w.Header().Get("Content-Type") != "application/problem+json" ||
+				p.Pointer != tt.pointer || !strings.Contains(p.Detail, tt.detail) {
+				t.Errorf("%.200q:\n got %d %s\nwant 400 with pointer %q and detail …%s…", tt.body, w.Code, w.Body, tt.pointer, tt.detail)
+			}
+			if len(p.Detail) > 500 {
+				t.Errorf("%.200q: detail has %d bytes", tt.body, len(p.Detail))
+			}
+		})
+	}
+	if w := post(api, "/v1/take", cost("2")); w.Code != 200 {
+		t.Errorf("after all these: got %d %s, want all tokens there", w.Code, w.Body)
+	}
+}
+
+func TestCostsAreExact(t *testing.T) {
+	for text, left := range map[string]bucket.Tokens{
+		"1": 1000, "1.5": 500, "0.001": 1999, "2.000": 0, " 1 ": 1000, "1e0": 1000, "20e-1": 0, "1E-3": 1999, "null": 1000,
+	} {
+		api, _ := newAPI(t, perKey, httpapi.Config{})
+		ask := func(path, cost string) int {
+			return post(api, path, `{"attributes":{"header:x-api-key":"k1"},"cost":`+cost+`}`).Code
+		}
+		if got := ask("/v1/take", text); got != 200 {
+			t.Errorf("cost %s: got %d, want 200", text, got)
+		}
+		if got := ask("/v1/peek", (left + 1).String()); got != 429 {
+			t.Errorf("peek %v after a cost of %s of 2: got %d, want 429", left+1, text, got)
+		}
+		if left > 0 && ask("/v1/peek", left.String()) != 200 {
+			t.Errorf("peek %v after a cost of %s of 2: want 200", left, text)
+		}
+	}
+}
+
+// A flood is a body without an end that counts what is read of it.
+type flood struct{ read int }
+
+func (f *flood) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	f.read += len(p)
+	return len(p), nil
+}
+
+func TestHugeBodyIsNotRead(t *testing.T) {
+	api, _ := newAPI(t, perKey, httpapi.Config{})
+	for _, declared := range []int64{100 << 20, -1} {
+		body := new(flood)
+		r := httptest.NewRequest(http.MethodPost, "/v1/take", io.LimitReader(body, 100<<20))
+		r.ContentLength = declared
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, r)
+		if w.Code != http.StatusRequestEntityTooLarge || body.read > 2*httpapi.MaxBodyBytes {
+			t.Errorf("100 MiB, declared as %d: got %d with %d bytes read, want 413 and hardly more than %d", declared, w.Code, body.read, httpapi.MaxBodyBytes)
+		}
+	}
+	longest := k1 + strings.Repeat(" ", httpapi.MaxBodyBytes-len(k1))
+	if w := post(api, "/v1/take", longest); w.Code != 200 {
+		t.Errorf("body of exactly %d bytes: got %d %s, want 200", len(longest), w.Code, w.Body)
+	}
+	if w := post(api, "/v1/take", longest+" "); w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("one byte more: got %d %s, want 413", w.Code, w.Body)
+	}
+}
+
+func FuzzTake(f *testing.F) {
+	for _, seed := range []string{k1, `{"requests":[` + k1 + `]}`, `{"attributes":{},"cost":1.5,"max_wait":"2s"}`, `{"attributes":{"a":1}}`, `{"cost":1e9}`, `[`, `{"attributes":{"ip:address/56":"::1"}}x`} {
+		f.Add([]byte(seed))
+	}
+	store, err := memstore.New(memstore.Config{MaxKeys: 1 << 10})
+	if err != nil {
+		f.Fatal(err)
+	}
+	api := apiOver(f, store, perKey, httpapi.Config{})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		w := post(api, "/v1/take", string(body))
+		if !json.Valid(w.Body.Bytes()) {
+			t.Fatalf("%q: answer %q is not JSON", body, w.Body)
+		}
+		switch w.Code {
+		case 200, 429:
+			var any map[string]any // whatever we understand, encoding/json does, too
+			if err := json.Unmarshal(body, &any); err != nil {
+				t.Fatalf("%q: got %d, but it is not JSON: %v", body, w.Code, err)
+			}
+		case 400, 413:
+			var p httpapi.Problem
+			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Detail == "" {
+				t.Fatalf("%q: problem %s has no detail (%v)", body, w.Body, err)
+			}
+		default:
+			t.Fatalf("%q: got %d %s", body, w.Code, w.Body)
+		}
+	})
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// problem returns the problem of that status, titled by it.
+func problem(status int, detail string) *Problem {
+	return &Problem{Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// Header values that are assigned as they are: net/http does not change them.
+var (
+	typeJSON    = []string{"application/json"}
+	typeProblem = []string{"application/problem+json"}
+	noStore     = []string{"no-store"}
+)
+
+// serve writes p as an HTTP answer.
+func (p *Problem) serve(w http.ResponseWriter) {
+	h := w.Header()
+	h["Content-Type"] = typeProblem
+	h["Cache-Control"] = noStore
+	w.WriteHeader(p.Status)
+	w.Write(p.append(nil)) // a client that has gone needs no answer
+}
+
+// append appends p as JSON.
+func (p *Problem) append(b []byte) []byte {
+	text, _ := json.Marshal(p) // strings and an integer always marshal
+	return append(b, text...)
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// A Profile names the gateway that asks /v1/decision, and so the headers in
+// which it describes the client's request. Only those are read: a client can
+// send all the others.
+type Profile string
+
+// The profiles. The empty Profile turns the endpoint off.
+const (
+	NGINX   Profile = "nginx"   // X-Original-Method, X-Original-URI, X-Original-Host
+	Traefik Profile = "traefik" // X-Forwarded-Method, X-Forwarded-Uri, X-Forwarded-Host
+	Caddy   Profile = "caddy"   // as Traefik
+)
+
+// ErrProfile is wrapped by the error about a profile that does not exist.
+var ErrProfile = errors.New("unknown gateway profile")
+
+// A profile is what [Profile] stands for: header names in their canonical form.
+type profile struct {
+	method, uri, host string
+
+	// onlyForbidden is for a gateway that turns every denial but 403 into 500.
+	onlyForbidden bool
+}
+
+func (p Profile) headers() (profile, error) {
+	switch p {
+	case NGINX:
+		return profile{"X-Original-Method", "X-Original-Uri", "X-Original-Host", true}, nil
+	case Traefik, Caddy:
+		return profile{"X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host", false}, nil
+	}
+	return profile{}, fmt.Errorf("%w %q: known are nginx, traefik and caddy", ErrProfile, string(p))
+}
+
+// original returns the client's request as the gateway describes it. The other
+// headers are the client's own, which gateways pass on.
+func (p profile) original(r *http.Request) (*http.Request, *Problem) {
+	var values [3]string
+	for i, name := range [...]string{p.method, p.uri, p.host} {
+		// Two lines would be the gateway's and the client's, and no telling which.
+		sent := r.Header[name]
+		if len(sent) != 1 || sent[0] == "" {
+			return nil, problem(http.StatusBadRequest,
+				fmt.Sprintf("the header %s must be there exactly once; make the gateway set it", name))
+		}
+		values[i] = sent[0]
+	}
+	target, err := url.ParseRequestURI(values[1])
+	if err != nil || strings.ContainsAny(values[1], " \t") {
+		return nil, problem(http.StatusBadRequest,
+			fmt.Sprintf("the header %s is not a request target such as /path?query; make the gateway send the client's own", p.uri))
+	}
+	original := r.WithContext(r.Context()) // a shallow copy
+	original.Method, original.URL, original.Host = values[0], target, values[2]
+	return original, nil
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// A scanner reads JSON text (RFC 8259). Its methods skip white space, and leave
+// what they do not read where it is.
+type scanner struct {
+	text string
+	at   int
+}
+
+// peek returns the next byte that is not white space, 0 at the end (and for a
+// NUL, which begins nothing).
+func (s *scanner) peek() byte {
+	for ; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; c {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// end reports whether there is nothing more.
+func (s *scanner) end() bool {
+	s.peek()
+	return s.at == len(s.text)
+}
+
+// skip reads c, and reports whether it was there.
+func (s *scanner) skip(c byte) bool {
+	if s.peek() != c {
+		return false
+	}
+	s.at++
+	return true
+}
+
+// string reads a string.
+func (s *scanner) string() (value string, ok bool) {
+	if s.peek() != '"' {
+		return "", false
+	}
+	plain := true
+	for i := s.at + 1; i < len(s.text); i++ {
+		switch c := s.text[i]; {
+		case c == '"':
+			quoted := s.text[s.at : i+1]
+			if value = quoted[1 : len(quoted)-1]; !plain {
+				ok = json.Unmarshal([]byte(quoted), &value) == nil
+			}
+			if ok = ok || plain; ok {
+				s.at = i + 1
+			}
+			return value, ok
+		case c == '\\':
+			i++
+			plain = false
+		case c < ' ':
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// number reads a number and returns it as it is written.
+func (s *scanner) number() (text string, ok bool) {
+	s.peek()
+	rest := strings.TrimPrefix(s.text[s.at:], "-")
+	whole := digits(rest)
+	if whole == 0 || whole > 1 && rest[0] == '0' {
+		return "", false
+	}
+	rest = rest[whole:]
+	if strings.HasPrefix(rest, ".") {
+		fraction := digits(rest[1:])
+		if fraction == 0 {
+			return "", false
+		}
+		rest = rest[1+fraction:]
+	}
+	if rest != "" && rest[0]|0x20 == 'e' {
+		rest = rest[1:]
+		if rest != "" && (rest[0] == '+' || rest[0] == '-') {
+			rest = rest[1:]
+		}
+		exponent := digits(rest)
+		if exponent == 0 {
+			return "", false
+		}
+		rest = rest[exponent:]
+	}
+	text = s.text[s.at : len(s.text)-len(rest)]
+	s.at += len(text)
+	return text, true
+}
+
+// digits counts the digits s begins with.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// null reads null, and reports whether it was there.
+func (s *scanner) null() bool {
+	if s.peek() != 'n' || s.word() != "null" {
+		return false
+	}
+	s.at += len("null")
+	return true
+}
+
+// word returns what stands here, up to the next delimiter.
+func (s *scanner) word() string {
+	rest := s.text[s.at:]
+	if i := strings.IndexAny(rest, " \t\n\r,:]}"); i > 0 {
+		return rest[:i]
+	} else if i == 0 {
+		return rest[:1]
+	}
+	return rest
+}
+
+// startsValue reports whether a JSON value can begin with c.
+func startsValue(c byte) bool {
+	return strings.IndexByte(`{["-0123456789tfn`, c) >= 0
+}

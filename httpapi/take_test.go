@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/httpapi"
+)
+
+const k1 = `{"attributes":{"header:x-api-key":"k1"}}`
+
+func TestTake_Answers(t *testing.T) {
+	api, c := newAPI(t, perKey, httpapi.Config{})
+	const all = `{"rule":"all","limit":"all","remaining":`
+	wantAnswer(t, api, "/v1/take", k1, 200, `{"allowed":true,"rule":"free","reason":"","retry_after":0,"degraded":false,"limits":[`+
+		`{"rule":"free","limit":"free","remaining":1,"retry_after":0,"full_after":0.1},`+all+`999,"retry_after":0,"full_after":0.001}]}`)
+	c.advance(33_333 * time.Microsecond)
+	wantAnswer(t, api, "/v1/take", k1, 200, `{"allowed":true,"rule":"free","reason":"","retry_after":0,"degraded":false,"limits":[`+
+		`{"rule":"free","limit":"free","remaining":0,"retry_after":0,"full_after":0.166667},`+all+`999,"retry_after":0,"full_after":0.001}]}`)
+
+	denied := `{"allowed":false,"rule":"free","reason":"token_bucket_exceeded","retry_after":0.066667,"degraded":false,"limits":[` +
+		`{"rule":"free","limit":"free","remaining":0,"retry_after":0.066667,"full_after":0.166667},` + all + `999,"retry_after":0,"full_after":0.001}]}`
+	wantAnswer(t, api, "/v1/take", k1, 429, denied)
+	wantAnswer(t, api, "/v1/peek", k1, 429, denied) // denied as a take would be
+
+	c.advance(66_666 * time.Microsecond)
+	wantAnswer(t, api, "/v1/peek", k1, 429, `{"allowed":false,"rule":"free","reason":"token_bucket_exceeded","retry_after":0.000001,"degraded":false,"limits":[`+
+		`{"rule":"free","limit":"free","remaining":0,"retry_after":0.000001,"full_after":0.100001},`+all+`1000,"retry_after":0,"full_after":0}]}`)
+	c.advance(time.Microsecond)
+	if w := post(api, "/v1/take", k1); w.Code != 200 {
+		t.Errorf("take after exactly the wait: got %d %s, want 200", w.Code, w.Body)
+	}
+}
+
+func TestTake_Never(t *testing.T) {
+	api, _ := newAPI(t, perKey, httpapi.Config{})
+	w := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"},"cost":2.001}`)
+	if want := `"reason":"token_bucket_exceeded","retry_after":null,`; w.Code != 429 || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("take of more than the capacity: got %d %s, want 429 with %s", w.Code, w.Body, want)
+	}
+	if got, ok := w.Header()["Retry-After"]; ok {
+		t.Errorf("take of more than the capacity: got Retry-After %q, want none", got)
+	}
+}
+
+func TestTake_RetryAfterIsRoundedUp(t *testing.T) {
+	api, _ := newAPI(t, perKey, httpapi.Config{})
+	post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"},"cost":2}`)
+	w := post(api, "/v1/take", k1)
+	if got := w.Header().Get("Retry-After"); w.Code != 429 || got != "1" {
+		t.Errorf("denied for 0.1 s: got %d and Retry-After %q, want 429 and 1", w.Code, got)
+	}
+	if w := post(api, "/v1/take", `{"requests":[`+k1+`]}`); w.Header().Get("Retry-After") != "" {
+		t.Errorf("a denial in a batch: got Retry-After %q, want none", w.Header().Get("Retry-After"))
+	}
+}
+
+func TestTake_NoRuleApplies(t *testing.T) {
+	api, _ := newAPI(t, `{"rules": [{"name": "free", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket",
+		"algorithm_config": {"rps": 10, "burst": 2}}]}`, httpapi.Config{})
+	wantAnswer(t, api, "/v1/take", `{"attributes":{}}`, 200,
+		`{"allowed":true,"rule":"","reason":"","retry_after":0,"degraded":false,"limits":[]}`)
+}
+
+func TestTake_Reserves(t *testing.T) {
+	api, _ := newAPI(t, perKey, httpapi.Config{})
+	post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"},"cost":2}`)
+	w := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"},"max_wait":"100ms"}`)
+	if want := `{"allowed":true,"rule":"free","reason":"","retry_after":0,"wait":0.1,"degraded":false,`; w.Code != 200 || !strings.HasPrefix(w.Body.String(), want) {
+		t.Errorf("reservation: got %d %s, want 200 %s…", w.Code, w.Body, want)
+	}
+	w = post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"},"max_wait":"100ms"}`)
+	if want := `"retry_after":0.1,"degraded"`; w.Code != 429 || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("reservation beyond the longest wait: got %d %s, want 429 with %s", w.Code, w.Body, want)
+	}
+}
+
+func TestTake_NamesAreNormalized(t *testing.T) {
+	api, _ := newAPI(t, perKey, httpapi.Config{})
+	for i, name := range []string{"header:x-api-key", "HEADER:X-Api-Key", "Header:X-API-KEY"} {
+		w := post(api, "/v1/take", `{"attributes":{"`+name+`":"k1"}}`)
+		if want := []int{200, 200, 429}[i]; w.Code != want {
+			t.Errorf("take %d of 2 as %s: got %d %s, want %d", i+1, name, w.Code, w.Body, want)
+		}
+	}
+}
+
+func TestRefundAndReset(t *testing.T) {
+	api, _ := newAPI(t, perKey, httpapi.Config{})
+	spendAll := func() {
+		if w := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"},"cost":2}`); w.Code != 200 {
+			t.Fatalf("take of all: got %d %s", w.Code, w.Body)
+		}
+	}
+	spendAll()
+	wantAnswer(t, api, "/v1/refund", `{"attributes":{"header:x-api-key":"k1"},"cost":0.5}`, 200, "{}")
+	wantAnswer(t, api, "/v1/refund", `{"attributes":{"header:x-api-key":"k1"},"cost":1.5}`, 200, "{}")
+	spendAll()
+	wantAnswer(t, api, "/v1/reset", k1, 200, "{}")
+	spendAll()
+	wantAnswer(t, api, "/v1/reset", `{"requests":[`+k1+`,{"attributes":{}}]}`, 200, `{"responses":[{},{}]}`)
+	spendAll()
+}
+
+func TestBatch(t *testing.T) {
+	api, _ := newAPI(t, perKey, httpapi.Config{MaxBatch: 3})
+	w := post(api, "/v1/take", `{"requests":[`+k1+`,`+k1+`,`+k1+`]}`)
+	var got []bool
+	for _, part := range strings.Split(w.Body.String(), `{"allowed":`)[1:] {
+		got = append(got, strings.HasPrefix(part, "true"))
+	}
+	if w.Code != 200 || !strings.HasPrefix(w.Body.String(), `{"responses":[{"allowed":true,`) || len(got) != 3 || !got[1] || got[2] {
+		t.Errorf("batch of 3 where 2 fit: got %d %s, want 200 with two allowed and one denied", w.Code, w.Body)
+	}
+	w = post(api, "/v1/take", `{"requests":[`+strings.Repeat(k1+`,`, 3)+k1+`]}`)
+	if want := `"pointer":"/requests/3"`; w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("batch of 4 where 3 may be: got %d %s, want 400 with %s", w.Code, w.Body, want)
+	}
+}
+
+func TestBatch_OneWrongServesNone(t *testing.T) {
+	api, _ := newAPI(t, perKey, httpapi.Config{})
+	if w := post(api, "/v1/take", `{"requests":[`+k1+`,{"attributes":{},"cost":-1}]}`); w.Code != 400 {
+		t.Fatalf("batch with a negative cost: got %d %s, want 400", w.Code, w.Body)
+	}
+	if w := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"},"cost":2}`); w.Code != 200 {
+		t.Errorf("take of all after a refused batch: got %d %s, want 200", w.Code, w.Body)
+	}
+}
+
+func TestStoreFails(t *testing.T) {
+	rules := func(then string) string {
+		return `{"rules": [{"name": "free", "limit_keys": [], "algorithm": "token_bucket",
+			"algorithm_config": {"rps": 10, "burst": 2}, "on_store_error": "` + then + `"}]}`
+	}
+	open := apiOver(t, brokenStore{}, rules("open"), httpapi.Config{})
+	closed := apiOver(t, brokenStore{}, rules("closed"), httpapi.Config{})
+	wantAnswer(t, open, "/v1/take", `{"attributes":{}}`, 200,
+		`{"allowed":true,"rule":"","reason":"","retry_after":0,"degraded":true,"limits":[]}`)
+	wantAnswer(t, closed, "/v1/take", `{"attributes":{}}`, 503,
+		`{"allowed":false,"rule":"free","reason":"store_error","retry_after":0,"degraded":true,"limits":[]}`)
+
+	for _, tt := range []struct {
+		spent mete.Spent
+		want  string
+	}{
+		{mete.NotSpent, "nothing was changed"},
+		{mete.MaybeSpent, "may have changed the bucket or not"},
+	} {
+		api := apiOver(t, brokenStore{tt.spent}, rules("open"), httpapi.Config{})
+		for _, path := range []string{"/v1/refund", "/v1/reset"} {
+			w := post(api, path, `{"attributes":{}}`)
+			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Content-Type") != "application/problem+json" ||
+				!strings.Contains(w.Body.String(), tt.want) || strings.Contains(w.Body.String(), "192.0.2.7") {
+				t.Errorf("%s with a broken store: got %d %s, want 503 with %q and no address", path, w.Code, w.Body, tt.want)
+			}
+		}
+	}
+}

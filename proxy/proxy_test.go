@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/metehq/mete/proxy"
+)
+
+func TestDeniedDoesNotReachTheUpstream(t *testing.T) {
+	var reached atomic.Int64
+	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		reached.Add(1)
+		io.WriteString(w, "hello")
+	}), 2, proxy.Config{})
+	for i, want := range []int{200, 200, 429, 429} {
+		resp, body := get(t, front)
+		if resp.StatusCode != want || want == 200 && body != "hello" {
+			t.Errorf("request %d of 2: got %d %q, want %d", i+1, resp.StatusCode, body, want)
+		}
+	}
+	if got := reached.Load(); got != 2 {
+		t.Errorf("the upstream saw %d requests, want 2", got)
+	}
+}
+
+func TestOwnFieldsWin(t *testing.T) {
+	for _, informational := range []bool{false, true} {
+		front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if informational { // after which ReverseProxy clears the header
+				w.Header().Set("Link", "</a>; rel=preload")
+				w.WriteHeader(http.StatusEarlyHints)
+			}
+			w.Header().Set("RateLimit", `"theirs";r=9;t=9`)
+			w.Header().Set("RateLimit-Limit", "999")
+			w.Header().Set("X-RateLimit-Limit", "999")
+			w.Header().Set("Vary", "Accept")
+		}), 5, proxy.Config{})
+		resp, _ := get(t, front)
+		for name, want := range map[string]string{
+			"RateLimit": `"all";r=4;t=4`, "RateLimit-Policy": `"all";q=5;w=5`, "RateLimit-Limit": "5", "RateLimit-Remaining": "4",
+			"X-RateLimit-Limit": "999", "Vary": "Accept", // ours are not of these names
+		} {
+			if got := resp.Header.Values(name); len(got) != 1 || got[0] != want {
+				t.Errorf("early hints %v: got %s %q, want %q alone", informational, name, got, want)
+			}
+		}
+	}
+}
+
+func TestForwardedHeaders(t *testing.T) {
+	seen := make(chan *http.Request, 1)
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { seen <- r })
+	spoof := []string{"Host", "shop.example", "X-Forwarded-For", "6.6.6.6", "X-Forwarded-For", "7.7.7.7", "X-Forwarded-Host", "evil.example",
+		"X-Forwarded-Proto", "https", "Forwarded", "for=6.6.6.6", "Connection", "X-Hop", "X-Hop", "1", "X-Own", "2"}
+	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	for _, tt := range []struct {
+		name   string
+		config proxy.Config
+		want   map[string]string
+	}{
+		{"stranger", proxy.Config{}, map[string]string{
+			"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http", "Forwarded": ""}},
+		{"another proxy is trusted", proxy.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, map[string]string{
+			"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http", "Forwarded": ""}},
+		{"trusted", proxy.Config{TrustedProxies: loopback}, map[string]string{
+			"X-Forwarded-For": "6.6.6.6, 7.7.7.7, 127.0.0.1", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https",
+			"Forwarded": "for=6.6.6.6, for=127.0.0.1"}},
+		{"one hop is trusted", proxy.Config{TrustedHops: 1}, map[string]string{
+			"X-Forwarded-For": "6.6.6.6, 7.7.7.7, 127.0.0.1"}},
+	} {
+		resp, _ := get(t, start(t, upstream, 5, tt.config), spoof...)
+		r := receive(t, seen, "request to the upstream")
+		for name, want := range tt.want {
+			if got := strings.Join(r.Header.Values(name), " + "); got != want {
+				t.Errorf("%s: got %s %q, want %q", tt.name, name, got, want)
+			}
+		}
+		if r.Host != "shop.example" || r.Header.Get("X-Hop") != "" || r.Header.Get("X-Own") != "2" || resp.StatusCode != 200 {
+			t.Errorf("%s: got host %q, X-Hop %q, X-Own %q, status %d", tt.name, r.Host, r.Header.Get("X-Hop"), r.Header.Get("X-Own"), resp.StatusCode)
+		}
+	}
+}
+
+func TestRewriteHost(t *testing.T) {
+	seen := make(chan string, 1)
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { seen <- r.Host })
+	get(t, start(t, upstream, 5, proxy.Config{RewriteHost: true}), "Host", "shop.example")
+	if got, want := receive(t, seen, "host"), strings.TrimPrefix(upstream, "http://"); got != want {
+		t.Errorf("got host %q, want the upstream's own %q", got, want)
+	}
+}
+
+func TestUpstreamSeesThePathThatWasMatched(t *testing.T) {
+	seen := make(chan string, 1)
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { seen <- r.RequestURI })
+	front, below := start(t, upstream, 100, proxy.Config{}), start(t, upstream+"/app/", 100, proxy.Config{})
+	for sent, want := range map[string]string{
+		"/":                     "/",
+		"/a/b/?x=1&x=2":         "/a/b/?x=1&x=2",
+		"//a///b":               "/a/b",
+		"/a/../b/./c/":          "/b/c/",
+		"/a/%2e%2e/b":           "/b",
+		"/../../etc":            "/etc",
+		"/group%2Fproject/%20x": "/group%2Fproject/%20x", // nothing to resolve
+		"/a%2F..%2Fb":           "/b",
+		"/a?x=1;y=2&z=3":        "/a?z=3",
+	} {
+		// The client would resolve some of these itself, so the target is opaque.
+		for base, prefix := range map[string]string{front: "", below: "/app"} {
+			host := strings.TrimPrefix(base, "http://")
+			path, query, _ := strings.Cut(sent, "?")
+			req := &http.Request{Method: "GET", URL: &url.URL{Scheme: "http", Host: host, Opaque: "//" + host + path, RawQuery: query}, Header: http.Header{}}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if got := receive(t, seen, sent); got != prefix+want {
+				t.Errorf("%s: the upstream was asked for %q, want %q", sent, got, prefix+want)
+			}
+		}
+	}
+}
+
+func TestNew_RefusesBadConfig(t *testing.T) {
+	mw := middleware(t, 1)
+	good, _ := url.Parse("http://127.0.0.1:3000")
+	if _, err := proxy.New(good, nil, proxy.Config{}); err == nil {
+		t.Error("no middleware: got no error")
+	}
+	if _, err := proxy.New(nil, mw, proxy.Config{}); err == nil {
+		t.Error("no upstream: got no error")
+	}
+	for _, text := range []string{"127.0.0.1:3000", "/x", "ftp://x", "http://", "http://u:secret@x", "http://x?q=1", "http:opaque"} {
+		u, err := url.Parse(text)
+		if err != nil {
+			u = &url.URL{Opaque: text}
+		}
+		if _, err := proxy.New(u, mw, proxy.Config{}); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("upstream %q: got error %v, want one without secrets", text, err)
+		}
+	}
+	for _, config := range []proxy.Config{{DialTimeout: -1}, {MaxBodyBytes: -1}, {TrustedHops: -1}} {
+		if _, err := proxy.New(good, mw, config); err == nil {
+			t.Errorf("%+v: got no error", config)
+		}
+	}
+}
+
+// wantProblem fails t unless the answer is a problem of that status.
+func wantProblem(t *testing.T, resp *http.Response, body string, status int) {
+	t.Helper()
+	var p struct {
+		Title  string
+		Status int
+		Detail string
+	}
+	if err := json.Unmarshal([]byte(body), &p); err != nil || resp.StatusCode != status || p.Status != status ||
+		p.Title != http.StatusText(status) || p.Detail == "" || resp.Header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("got %d %s (%v), want a problem of status %d", resp.StatusCode, body, err, status)
+	}
+}
+
+func TestHeadHasNoBody(t *testing.T) {
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	resp, err := http.Head(start(t, dead.URL, 5, proxy.Config{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 502 {
+		t.Errorf("HEAD of a dead upstream: got %d, want 502", resp.StatusCode)
+	}
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"net"
+	"net/http/httputil"
+	"strings"
+
+	"github.com/metehq/mete/internal/httpfacts"
+)
+
+// rewrite makes the request to the upstream of the client's. The headers that
+// say whom it is from are already gone from it.
+func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
+	if clean := httpfacts.Path(pr.Out.URL.Path); clean != pr.Out.URL.Path {
+		pr.Out.URL.Path, pr.Out.URL.RawPath = clean, ""
+	}
+	pr.SetURL(&p.upstream) // and its host
+	if !p.config.RewriteHost {
+		pr.Out.Host = pr.In.Host
+	}
+	trusted := p.trust.Peer(pr.In)
+	if prior := pr.In.Header["X-Forwarded-For"]; trusted && len(prior) > 0 {
+		pr.Out.Header["X-Forwarded-For"] = prior
+	} else {
+		delete(pr.Out.Header, "X-Forwarded-For")
+	}
+	pr.SetXForwarded()
+	if !trusted {
+		return
+	}
+	for _, name := range []string{"X-Forwarded-Proto", "X-Forwarded-Host"} {
+		if prior := pr.In.Header[name]; len(prior) > 0 {
+			pr.Out.Header[name] = prior
+		}
+	}
+	if prior := pr.In.Header["Forwarded"]; len(prior) > 0 {
+		pr.Out.Header["Forwarded"] = []string{strings.Join(prior, ", ") + ", for=" + forwardedNode(pr.In.RemoteAddr)}
+	}
+}
+
+// forwardedNode is the address of a connection in the form of RFC 7239 §6.
+func forwardedNode(remoteAddr string) string {
+	host, _, err := net.SplitHostPort(remoteAddr)
+	switch {
+	case err != nil:
+		return "unknown"
+	case strings.Contains(host, ":"):
+		return `"[` + host + `]"`
+	}
+	return host
+}
