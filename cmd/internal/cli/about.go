@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+// The prose of the commands' help. Their flags follow it.
+
+const serveAbout = `
+Runs the limiter as a server. Without flags it keeps its buckets in memory,
+decides by a built-in example policy and answers on the loopback address.
+
+With --upstream it is a reverse proxy: every request is decided by the policy,
+and those that are allowed go to the upstream. Only /livez and /readyz are not
+passed on. The API is then on the admin address alone.
+
+Without --upstream the main address answers the API: POST /v1/take and /v1/peek,
+and /v1/decision for gateways that ask before they forward. What changes buckets
+by hand (/v1/refund, /v1/reset) is on the admin address alone.
+
+The policy is read again when its file changes and on SIGHUP. A broken file
+never replaces a working policy. SIGTERM and SIGINT end the server after the
+requests in flight are answered; a second one ends it at once.
+
+The flags are the settings one changes often; 'mete help config' shows all.
+A flag overrides the configuration file.
+`
+
+const checkAbout = `
+Reads policy files, JSON or YAML, and reports every mistake in them with its
+place and what to write instead. The exit code is 0 if there is none, 1 if there
+is one, 2 if a file cannot be read. It is the same code that 'mete serve' starts
+with.
+`
+
+const replayAbout = `
+Runs recorded traffic through a policy in virtual time and says who would have
+been limited, when and why. TRACE is a file of access log lines (common or
+combined) or of JSON lines; "-" is standard input. The exit code is 0 whatever
+was denied, 1 if the policy is broken, 2 if the input cannot be read.
+`
+
+const takeAbout = `
+Asks a running server whether something may happen now, and spends the tokens if
+it may. The arguments are the facts about the request that the server's policy
+reads: header:x-api-key=k1 ip:address=192.0.2.1 method=GET path=/v1/search.
+
+The exit code is 0 if allowed, 1 if denied, 2 on wrong usage or if the server
+could not decide, 3 if it does not answer. So a script can say:
+
+  mete take path=/nightly && run-the-job
+`
+
+const peekAbout = `
+Asks a running server what 'mete take' would answer, and spends nothing. The
+arguments, the output and the exit codes are those of 'mete take'.
+`
+
+const versionAbout = `
+Prints the version, the commit it was built from, and the version of Go.
+`

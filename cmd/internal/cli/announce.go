@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/server"
+)
+
+// announce says where the server listens and what to try next: to people in
+// lines to copy, to programs that read a JSON log as a record.
+func announce(w io.Writer, log *slog.Logger, c config.Config, s *server.Server) {
+	main, admin := "http://"+s.Addr().String(), "http://"+s.AdminAddr().String()
+	rules := len(s.Policy().Rules())
+	if c.LogFormat == "json" {
+		log.Info("listening", "url", main, "admin_url", admin, "policy", c.Policy, "rules", rules, "upstream", c.Upstream)
+		return
+	}
+	policy := "built-in example"
+	if c.Policy != "" {
+		policy = c.Policy
+	}
+	fmt.Fprintf(w, "mete is listening on %s\n\n", main)
+	if c.Upstream != "" {
+		fmt.Fprintf(w, "  upstream  %s\n", c.Upstream)
+	}
+	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  admin     %s\n\n", policy, plural(rules, "rule"), storeName(c.Store), admin)
+	if c.Upstream != "" {
+		tryGateway(w, main, admin)
+	} else {
+		tryAPI(w, main, c.Policy == "")
+	}
+}
+
+// tryAPI says how to use the API.
+func tryAPI(w io.Writer, main string, example bool) {
+	body, operand := `{"attributes":{"ip:address":"192.0.2.1","method":"GET","path":"/"}}`, "ip:address=192.0.2.1 method=GET path=/"
+	if example {
+		body, operand = `{"attributes":{"header:x-api-key":"k1"}}`, "header:x-api-key=k1"
+	}
+	fmt.Fprintf(w, "Ask for a token, then for more than there are:\n\n"+
+		"  curl -i --json '%s' %s/v1/take\n"+
+		"  for i in $(seq 7); do curl -si --json '%s' %s/v1/take | grep -E '^(HTTP|Retry)'; done\n"+
+		"  %s take --server %s %s\n\n", body, main, body, main, self(), main, operand)
+	fmt.Fprintf(w, "Stop it with Ctrl-C, and put it in front of a service:\n\n"+
+		"  %s serve --upstream http://127.0.0.1:3000\n\n", self())
+}
+
+// tryGateway says how to see the gateway at work.
+func tryGateway(w io.Writer, main, admin string) {
+	fmt.Fprintf(w, "Send a request through it, then more than it allows:\n\n"+
+		"  curl -i %s/\n"+
+		"  for i in $(seq 40); do curl -si %s/ | grep -E '^(HTTP|RateLimit:|Retry)'; done\n\n", main, main)
+	fmt.Fprintf(w, "The API is on the admin address:\n\n"+
+		"  %s peek --server %s ip:address=127.0.0.1 method=GET path=/\n\n", self(), admin)
+}
+
+// self is how to call this program again: as it was called, where that will
+// work another time.
+func self() string {
+	name := os.Args[0]
+	if filepath.Base(name) != "mete" || strings.HasPrefix(name, os.TempDir()) || strings.ContainsAny(name, " '\"$") {
+		return "mete"
+	}
+	return name
+}
+
+// storeName is a store's URL without its password.
+func storeName(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "?"
+	}
+	return u.Redacted()
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/policy"
+)
+
+// A question is what take and peek ask a server.
+type question struct {
+	server string
+	format string
+	client.Request
+}
+
+// parseQuestion reads the arguments of the named command. Where ok is false,
+// the command is to return code.
+func parseQuestion(std Streams, name string, args []string) (q question, code int, ok bool) {
+	fs := newFlags(std, name)
+	fs.StringVar(&q.server, "server", "http://"+config.Default().Listen, "`URL` of the server")
+	fs.StringVar(&q.format, "format", "text", "`FORMAT` of the answer: text or json")
+	fs.Func("cost", "`TOKENS` asked for, such as 1 or 0.25 (default: what the policy says)", func(s string) (err error) {
+		q.Cost, err = bucket.ParseTokens(s)
+		if err == nil && q.Cost == 0 {
+			err = fmt.Errorf("a cost must be above 0")
+		}
+		return plain(err)
+	})
+	fs.Func("max-wait", "reserve: accept to wait up to `DURATION` for the tokens, such as 2s", func(s string) (err error) {
+		q.MaxWait, err = bucket.ParseDuration(s)
+		return plain(err)
+	})
+	operands, code, ok := fs.parse(args)
+	if !ok {
+		return q, code, false
+	}
+	if q.format != "text" && q.format != "json" {
+		return q, fs.usageError("--format must be text or json, not %q", q.format), false
+	}
+	q.Attributes = map[string]string{}
+	for _, operand := range operands {
+		name, value, found := strings.Cut(operand, "=")
+		if !found {
+			return q, fs.usageError("%q is not NAME=VALUE, such as header:x-api-key=k1", operand), false
+		}
+		attribute, err := policy.ParseAttribute(name)
+		if err != nil {
+			return q, fs.usageError("%v", plain(err)), false
+		}
+		if _, twice := q.Attributes[attribute.String()]; twice {
+			return q, fs.usageError("%s is given twice", attribute), false
+		}
+		q.Attributes[attribute.String()] = value
+	}
+	return q, exitOK, true
+}
+
+// plain drops the package from the front of an error that a person reads.
+func plain(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, prefix := range []string{"bucket: ", "policy: ", "client: new: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return fmt.Errorf("%s", text)
+}
+
+// shortly formats a wait for people: three digits, rounded up, so that who
+// waits that long has waited long enough.
+func shortly(d time.Duration) string {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return ((d + unit - 1) / unit * unit).String()
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/policy"
+)
+
+// check reads policy files and reports on each: all mistakes, or what the file
+// comes to.
+func check(_ context.Context, std Streams, args []string) int {
+	fs := newFlags(std, "check")
+	format := fs.String("format", "text", "the `FORMAT` of the output: text, or json with one object for each file")
+	files, code, ok := fs.parse(args)
+	switch {
+	case !ok:
+		return code
+	case len(files) == 0:
+		return fs.usageError("no policy file given; - is standard input")
+	case *format != "text" && *format != "json":
+		return fs.usageError("unknown format %q: it must be text or json", *format)
+	}
+	worst := exitOK
+	for i, file := range files {
+		m, err := readPolicy(std, file)
+		worst = max(worst, policyExit(err))
+		if *format == "json" {
+			writeCheckJSON(std.Out, file, m, err)
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(std.Out)
+		}
+		writeCheckText(std, file, m, err)
+	}
+	return worst
+}
+
+// stdinName stands for a file name in messages.
+const stdinName = "stdin"
+
+// readPolicy compiles the named policy file, or standard input for "-".
+func readPolicy(std Streams, name string) (*policy.Matcher, error) {
+	if name != "-" {
+		return policyfile.Load(name, policy.Options{})
+	}
+	data, err := policyfile.ReadFrom(std.In, "standard input")
+	if err != nil {
+		return nil, err
+	}
+	return policyfile.Parse(stdinName, data, policy.Options{})
+}
+
+// policyExit is the exit code of what readPolicy returns.
+func policyExit(err error) int {
+	var mistakes policyfile.Errors
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &mistakes):
+		return exitNo
+	}
+	return exitUsage
+}
+
+func writeCheckText(std Streams, file string, m *policy.Matcher, err error) {
+	if file == "-" {
+		file = stdinName
+	}
+	switch policyExit(err) {
+	case exitUsage:
+		fail(std, exitUsage, "check", err)
+		return
+	case exitNo:
+		fmt.Fprintln(std.Out, err)
+		return
+	}
+	t := table.New("LIMIT", "KEY", ">HOLDS", ">REFILLS", ">FULL IN", "MODE", "STORE ERROR")
+	t.Indent = "  "
+	for _, r := range m.Rules() {
+		for _, l := range r.Limits {
+			t.Add(l.Name, keyNames(r), l.Bucket.Capacity().String(), formatRate(l.Bucket),
+				formatFull(l.Bucket), modeName(r), storeErrorName(r))
+		}
+	}
+	rules := "1 rule"
+	if n := len(m.Rules()); n != 1 {
+		rules = fmt.Sprintf("%d rules", n)
+	}
+	fmt.Fprintf(std.Out, "%s: ok, %s\n", file, rules)
+	t.WriteTo(std.Out)
+	for _, warning := range m.Warnings() {
+		fmt.Fprintf(std.Out, "  warning: %s\n", warning)
+	}
+}
+
+// A checkedFile is the JSON form of a report, a stable contract.
+type checkedFile struct {
+	File     string         `json:"file"`
+	Valid    bool           `json:"valid"`
+	Error    string         `json:"error,omitempty"` // why it cannot be read
+	Errors   []checkedError `json:"errors"`
+	Warnings []string       `json:"warnings"`
+	Rules    []checkedRule  `json:"rules"`
+}
+
+type checkedError struct {
+	Line   int             `json:"line"`
+	Column int             `json:"column"`
+	Path   string          `json:"path"`
+	Value  json.RawMessage `json:"value,omitempty"`
+	Reason string          `json:"reason"`
+	Hint   string          `json:"hint,omitempty"`
+}
+
+type checkedRule struct {
+	Name         string         `json:"name"`
+	LimitKeys    []string       `json:"limit_keys"`
+	Mode         string         `json:"mode"`
+	OnStoreError string         `json:"on_store_error"`
+	Limits       []checkedLimit `json:"limits"`
+}
+
+type checkedLimit struct {
+	Name      string      `json:"name"`
+	Capacity  json.Number `json:"capacity"`
+	Rate      string      `json:"rate"`
+	FullAfter float64     `json:"full_after"` // seconds from empty
+}
+
+func writeCheckJSON(w io.Writer, file string, m *policy.Matcher, err error) {
+	report := checkedFile{File: file, Valid: err == nil, Errors: []checkedError{}, Warnings: []string{}, Rules: []checkedRule{}}
+	var mistakes policyfile.Errors
+	if errors.As(err, &mistakes) {
+		for _, e := range mistakes {
+			ce := checkedError{Line: e.Line, Column: e.Column, Path: e.Path, Reason: e.Reason, Hint: e.Hint}
+			switch {
+			case json.Valid([]byte(e.Value)):
+				ce.Value = json.RawMessage(e.Value)
+			case e.Value != "": // cut to a readable length
+				ce.Value, _ = json.Marshal(e.Value)
+			}
+			report.Errors = append(report.Errors, ce)
+		}
+	} else if err != nil {
+		report.Error = err.Error()
+	}
+	if m != nil {
+		report.Warnings = append(report.Warnings, m.Warnings()...)
+		for _, r := range m.Rules() {
+			report.Rules = append(report.Rules, checkRule(r))
+		}
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.Encode(report)
+}
+
+func checkRule(r *policy.Rule) checkedRule {
+	cr := checkedRule{Name: r.Name, Mode: modeName(r), OnStoreError: storeErrorName(r), LimitKeys: []string{}}
+	for _, a := range r.LimitKeys {
+		cr.LimitKeys = append(cr.LimitKeys, a.String())
+	}
+	for _, l := range r.Limits {
+		full := l.Bucket.TimeFor(l.Bucket.Capacity())
+		cr.Limits = append(cr.Limits, checkedLimit{
+			Name: l.Name, Capacity: json.Number(l.Bucket.Capacity().String()), Rate: formatRate(l.Bucket),
+			FullAfter: full.Seconds(),
+		})
+	}
+	return cr
+}

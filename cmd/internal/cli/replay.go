@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	replaying "github.com/metehq/mete/cmd/internal/replay"
+	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/policy"
+)
+
+// replayMaxKeys bounds the buckets of a replay that are not full at the same
+// time. It is high because traces are not hostile, and memory is used only as
+// buckets come.
+const replayMaxKeys = 1 << 26
+
+// A replayCommand is one call of mete replay.
+type replayCommand struct {
+	std                   Streams
+	policy, trace         string // file names; "-" is standard input
+	format, store         string
+	input                 trace.Format
+	showKeys, skipInvalid bool
+}
+
+// replay runs a trace through a policy.
+func replay(ctx context.Context, std Streams, args []string) int {
+	c := replayCommand{std: std}
+	code, ok := c.parse(args)
+	if !ok {
+		return code
+	}
+	m, err := readPolicy(std, c.policy)
+	switch policyExit(err) {
+	case exitNo:
+		fmt.Fprintln(std.Err, err)
+		return exitNo
+	case exitUsage:
+		return fail(std, exitUsage, "replay", err)
+	}
+	if err := c.run(ctx, m); err != nil {
+		return fail(std, exitUsage, "replay", err)
+	}
+	return exitOK
+}
+
+// parse reads and checks the arguments. Where ok is false it has said why.
+func (c *replayCommand) parse(args []string) (code int, ok bool) {
+	fs := newFlags(c.std, "replay")
+	fs.StringVar(&c.policy, "policy", "", "the policy `FILE` in JSON or YAML; - is standard input")
+	fs.StringVar(&c.store, "store", "memory:", "the `URL` of the store; so far memory: is the only one")
+	fs.StringVar(&c.format, "format", "text", "the `FORMAT` of the output: text for a report, json for a line about each request")
+	input := fs.String("input", "auto", "the `FORMAT` of the trace: combined (access logs), jsonl, or auto for the one it looks like")
+	fs.BoolVar(&c.showKeys, "show-keys", false, "show who was denied, not just how often")
+	fs.BoolVar(&c.skipInvalid, "skip-invalid", false, "count lines that cannot be read instead of stopping at the first")
+	operands, code, ok := fs.parse(args)
+	if !ok {
+		return code, false
+	}
+	var err error
+	c.input, err = trace.ParseFormat(*input)
+	scheme, _, _ := strings.Cut(c.store, ":") // the rest may hold a password
+	switch {
+	case err != nil:
+		return fs.usageError("--input: %v", err), false
+	case c.policy == "":
+		return fs.usageError("no --policy given"), false
+	case len(operands) == 0:
+		return fs.usageError("no trace given; - is standard input"), false
+	case len(operands) > 1:
+		return fs.usageError("more than one trace given: %q", operands), false
+	case c.policy == "-" && operands[0] == "-":
+		return fs.usageError("the policy and the trace cannot both be standard input"), false
+	case c.store != "memory:":
+		return fs.usageError("--store: stores of the kind %q are not supported yet; use memory:", scheme), false
+	case c.format == "html":
+		return fs.usageError("--format: html is not supported yet; use text or json"), false
+	case c.format != "text" && c.format != "json":
+		return fs.usageError("unknown format %q: it must be text or json", c.format), false
+	}
+	c.trace = operands[0]
+	return exitOK, true
+}
+
+// run replays the trace and writes the outcome.
+func (c *replayCommand) run(ctx context.Context, m *policy.Matcher) error {
+	in, size, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	var (
+		store    *memstore.Store
+		reader   = trace.NewReader(in, c.input)
+		stats    = replaying.NewStats(m)
+		lines    = replaying.NewJSONLines(c.std.Out)
+		progress = c.progress(size)
+		start    = time.Now()
+	)
+	config := replaying.Config{
+		Policy: m,
+		Trace:  reader,
+		Store: func(now func() bucket.Instant) (mete.Store, error) {
+			var err error
+			store, err = memstore.New(memstore.Config{MaxKeys: replayMaxKeys, Now: now})
+			return store, err
+		},
+		Each: func(req *trace.Request, d *mete.Decision) error {
+			progress.Step(reader.Bytes())
+			if c.format == "json" {
+				return lines.Write(req, d)
+			}
+			return stats.Add(req, d)
+		},
+	}
+	if c.skipInvalid {
+		config.Invalid = stats.Invalid
+	}
+	err = replaying.Run(ctx, config)
+	progress.Clear()
+	if flushErr := lines.Flush(); err == nil {
+		err = flushErr
+	}
+	if err != nil {
+		return c.explain(err)
+	}
+	if store != nil && store.Stats().Overflowed > 0 {
+		fmt.Fprintf(c.std.Err, "mete replay: more than %d buckets were not full at the same time; %d requests shared one\n",
+			replayMaxKeys, store.Stats().Overflowed)
+	}
+	if c.format == "json" {
+		if n := stats.InvalidLines(); n > 0 {
+			fmt.Fprintf(c.std.Err, "mete replay: %d of %d lines could not be read\n", n, reader.Line())
+		}
+		return nil
+	}
+	report := replaying.Report{Policy: c.policy, Trace: c.trace, Format: reader.Format().String(), Stats: stats,
+		Elapsed: time.Since(start), ShowKeys: c.showKeys}
+	_, err = report.WriteTo(c.std.Out)
+	return err
+}
+
+// open returns the trace and, where it is a file, its size.
+func (c *replayCommand) open() (io.ReadCloser, int64, error) {
+	if c.trace == "-" {
+		return io.NopCloser(c.std.In), 0, nil
+	}
+	f, err := os.Open(c.trace)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return f, 0, nil
+	}
+	return f, info.Size(), nil
+}
+
+// progress returns nil where nobody would see it, and where it would stand
+// between the decisions.
+func (c *replayCommand) progress(size int64) *replaying.Progress {
+	if !isTerminal(c.std.Err) || c.format == "json" && isTerminal(c.std.Out) {
+		return nil
+	}
+	return replaying.NewProgress(c.std.Err, size, time.Now)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(interface{ Fd() uintptr })
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// explain says where in the trace an error is, and what to do about it.
+func (c *replayCommand) explain(err error) error {
+	var bad *trace.LineError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: interrupted", c.trace)
+	case errors.As(err, &bad):
+		return fmt.Errorf("%s:%d: %w\nmend the line, or pass over such lines with --skip-invalid", c.trace, bad.Line, bad.Err)
+	}
+	return fmt.Errorf("%s: %w", c.trace, err)
+}

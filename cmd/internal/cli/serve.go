@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/cmd/internal/server"
+)
+
+// serve is "mete serve".
+func serve(ctx context.Context, std Streams, args []string) int {
+	fs := newFlags(std, "serve")
+	file, settings := serveFlags(fs)
+	operands, code, ok := fs.parse(args)
+	switch {
+	case !ok:
+		return code
+	case len(operands) > 0:
+		return fs.usageError("%q is not a flag; to use it as the policy write --policy %s", operands[0], operands[0])
+	}
+	c, err := config.Load(*file, *settings)
+	if err != nil {
+		return failEach(std, exitUsage, "serve", err)
+	}
+	log := newLogger(std.Err, c)
+	s, err := server.New(c, log)
+	if _, broken := errors.AsType[policyfile.Errors](err); broken {
+		return failEach(std, exitNo, "serve", err)
+	}
+	if err != nil {
+		return failEach(std, exitUsage, "serve", err)
+	}
+	announce(std.Out, log, c, s)
+
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		for {
+			select {
+			case <-hangup:
+				s.Reload()
+			case <-running.Done():
+				return
+			}
+		}
+	}()
+	if err := s.Run(ctx); err != nil {
+		return fail(std, exitUsage, "serve", err)
+	}
+	return exitOK
+}
+
+// serveFlags defines the flags that override settings of the same name.
+func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
+	settings = new([]config.Setting)
+	d := config.Default()
+	file = fs.String("config", "", "read settings from `FILE`: see 'mete help config'")
+	for _, f := range []struct{ name, usage string }{
+		{"policy", "decide by the policy in `FILE`, JSON or YAML (default: a built-in example)"},
+		{"upstream", "pass allowed requests on to `URL`"},
+		{"listen", "main `ADDRESS` (default " + d.Listen + ")"},
+		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},
+		{"store", "`URL` of the store (default " + d.Store + "); memory:?max_keys=N bounds it"},
+		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is believed"},
+		{"log-format", "`FORMAT` of the log: text or json (default " + d.LogFormat + ")"},
+		{"log-level", "log from `LEVEL` on: debug, info, warn or error (default " + d.LogLevel + ")"},
+	} {
+		fs.Func(f.name, f.usage, settingOf(f.name, settings))
+	}
+	fs.BoolFunc("trust-jwt", "believe the claims in bearer tokens WITHOUT verifying them", settingOf("trust-jwt", settings))
+	return file, settings
+}
+
+// settingOf returns a function that adds the value of the named flag.
+func settingOf(name string, settings *[]config.Setting) func(string) error {
+	key := strings.ReplaceAll(name, "-", "_")
+	return func(value string) error {
+		*settings = append(*settings, config.Setting{Key: key, Value: value})
+		return nil
+	}
+}
+
+// failEach prints every line of err as an error of the named command.
+func failEach(std Streams, code int, name string, err error) int {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(std.Err, "mete %s: %s\n", name, strings.TrimSuffix(line, "\n"))
+	}
+	return code
+}
+
+// newLogger returns the log that the settings ask for.
+func newLogger(w io.Writer, c config.Config) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		level = slog.LevelInfo // config has checked it
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/metehq/mete/client"
+)
+
+// take is "mete take".
+func take(ctx context.Context, std Streams, args []string) int {
+	return ask(ctx, std, "take", args, (*client.Client).Take)
+}
+
+// peek is "mete peek".
+func peek(ctx context.Context, std Streams, args []string) int {
+	return ask(ctx, std, "peek", args, (*client.Client).Peek)
+}
+
+// ask puts the question that args describe to a server.
+func ask(ctx context.Context, std Streams, name string, args []string,
+	put func(*client.Client, context.Context, client.Request) (client.Decision, error)) int {
+
+	q, code, ok := parseQuestion(std, name, args)
+	if !ok {
+		return code
+	}
+	c, err := client.New(q.server, nil)
+	if err != nil {
+		return fail(std, exitUsage, name, fmt.Errorf("--server: %w", plain(err)))
+	}
+	d, err := put(c, ctx, q.Request)
+	if err != nil {
+		return fail(std, exitCode(err), name, explain(q.server, err))
+	}
+	if err := printDecision(std.Out, q.format, d); err != nil {
+		return fail(std, exitUsage, name, err)
+	}
+	if !d.Allowed {
+		return exitNo
+	}
+	return exitOK
+}
+
+// exitCode tells a server that does not answer from one that does not decide.
+func exitCode(err error) int {
+	if e, ok := errors.AsType[*client.Error](err); ok && e.Kind == client.Unreachable {
+		return exitUnreachable
+	}
+	return exitUsage
+}
+
+// explain says what to do about a client's error.
+func explain(server string, err error) error {
+	e, ok := errors.AsType[*client.Error](err)
+	switch {
+	case !ok:
+		return err
+	case e.Kind == client.Unreachable:
+		cause := e.Err
+		if u, ok := errors.AsType[*url.Error](cause); ok {
+			cause = u.Err // without the method and the URL, which is the API's
+		}
+		return fmt.Errorf("%s does not answer: %w; start it with 'mete serve', or name another with --server", server, cause)
+	case e.Problem != nil && e.Problem.Detail != "":
+		return fmt.Errorf("%s could not decide: %s", server, e.Problem.Detail)
+	case e.Err != nil:
+		return fmt.Errorf("%s could not decide: %w", server, e.Err)
+	}
+	return err
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestTake_SaysWhatTheServerSaid has a server give canned answers.
+func TestTake_SaysWhatTheServerSaid(t *testing.T) {
+	const problem = "application/problem+json"
+	tests := []struct {
+		status       int
+		media, body  string
+		code         int
+		stdout, errs string
+	}{
+		{200, "application/json", `{"allowed":true,"rule":"a","limits":[{"rule":"a","limit":"a","remaining":7,"full_after":0}]}`,
+			0, "allowed\n  a  7 left, full\n", ""},
+		{200, "application/json", `{"allowed":true,"rule":"a","limits":[{"rule":"a","limit":"a/x","remaining":7,"full_after":null},{"rule":"a","limit":"a/second","remaining":0,"full_after":0.000001}]}`,
+			0, "allowed\n  a/x       7 left\n  a/second  0 left, full again in 1µs\n", ""},
+		{200, "application/json", `{"allowed":true,"rule":"a","wait":1.5,"limits":[{"rule":"a","limit":"a","remaining":0,"full_after":3}]}`,
+			0, "allowed in 1.5s\n  a  0 left, full again in 3s\n", ""},
+		{200, "application/json", `{"allowed":true,"rule":"a","degraded":true,"limits":[]}`,
+			0, "allowed (degraded: the store could not answer)\n", ""},
+		{429, "application/json", `{"allowed":false,"rule":"a","reason":"r","retry_after":0.0999001,"limits":[]}`,
+			2, "", "could not decide: the answer is not understood"},
+		{429, "application/json", `{"allowed":false,"rule":"a","reason":"r","retry_after":0.999001,"limits":[]}`,
+			1, "denied by a: r; try again in 1s\n", ""},
+		{429, "application/json", `{"allowed":false,"rule":"a","reason":"r","retry_after":null,"limits":[]}`,
+			1, "denied by a: r; it can never be allowed\n", ""},
+		{503, "application/json", `{"allowed":false,"rule":"a","reason":"store_error","retry_after":0,"degraded":true,"limits":[]}`,
+			1, "denied by a: store_error (degraded: the store could not answer)\n", ""},
+		{400, problem, `{"title":"Bad Request","status":400,"detail":"the cost is odd"}`, 2, "", "could not decide: the cost is odd"},
+		{503, problem, `{"title":"Service Unavailable","status":503}`, 2, "", "503 Service Unavailable"},
+		{200, "text/html", `<p>welcome`, 2, "", "which is not a mete server"},
+		{200, "application/json", `{}`, 2, "", "not a decision"},
+	}
+	for _, tt := range tests {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", tt.media)
+			w.WriteHeader(tt.status)
+			io.WriteString(w, tt.body)
+		}))
+		stdout, stderr, code := run(t, "take", "--server", s.URL, "path=/")
+		s.Close()
+		if code != tt.code || stdout != tt.stdout {
+			t.Errorf("answer %d %s: code %d, stdout\n%s\nwant code %d,\n%s", tt.status, tt.body, code, stdout, tt.code, tt.stdout)
+		}
+		if !strings.Contains(stderr, tt.errs) || tt.errs == "" && stderr != "" {
+			t.Errorf("answer %d %s: stderr %q, want %q in it", tt.status, tt.body, stderr, tt.errs)
+		}
+	}
+}
+
+func TestTake_AsksWhatItWasTold(t *testing.T) {
+	asked := make(chan string, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		asked <- fmt.Sprintf("%s %s %s %v", r.Method, r.URL.Path, body, err)
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"allowed":true}`)
+	}))
+	defer s.Close()
+	tests := []struct{ args, want string }{
+		{"take", `POST /v1/take {"attributes":{}} <nil>`},
+		{"peek HEADER:X-Api-Key=k=1 path= --cost 0.25", `POST /v1/peek {"attributes":{"header:x-api-key":"k=1","path":""},"cost":0.25} <nil>`},
+		{"take --max-wait 1d -- method=GET", `POST /v1/take {"attributes":{"method":"GET"},"max_wait":"24h0m0s"} <nil>`},
+	}
+	for _, tt := range tests {
+		args := strings.Fields(tt.args)
+		args = append([]string{args[0], "--server", s.URL}, args[1:]...)
+		if _, stderr, code := run(t, args...); code != 0 {
+			t.Errorf("mete %s: code %d, stderr %q", tt.args, code, stderr)
+			continue
+		}
+		if got := <-asked; got != tt.want {
+			t.Errorf("mete %s asked\n%s\nwant\n%s", tt.args, got, tt.want)
+		}
+	}
+}

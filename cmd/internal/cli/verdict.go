@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/httpapi"
+)
+
+// printDecision writes d for people, or as one line of JSON.
+func printDecision(w io.Writer, format string, d httpapi.Decision) error {
+	if format == "json" {
+		return json.NewEncoder(w).Encode(d)
+	}
+	fmt.Fprintln(w, verdict(d))
+	width := 0
+	for _, l := range d.Limits {
+		width = max(width, len(l.Limit))
+	}
+	for _, l := range d.Limits {
+		fmt.Fprintf(w, "  %-*s  %d left%s\n", width, l.Limit, l.Remaining, fullAgain(l))
+	}
+	return nil
+}
+
+// verdict is the answer in one line.
+func verdict(d httpapi.Decision) string {
+	degraded := ""
+	if d.Degraded {
+		degraded = " (degraded: the store could not answer)"
+	}
+	wait := d.RetryAfter.Duration()
+	switch {
+	case d.Allowed && len(d.Limits) == 0 && !d.Degraded:
+		return "allowed: no rule applies"
+	case d.Allowed && d.Wait > 0:
+		return fmt.Sprintf("allowed in %s%s", shortly(d.Wait.Duration()), degraded)
+	case d.Allowed:
+		return "allowed" + degraded
+	case wait == bucket.Never:
+		return fmt.Sprintf("denied by %s: %s; it can never be allowed%s", d.Rule, d.Reason, degraded)
+	case wait > 0:
+		return fmt.Sprintf("denied by %s: %s; try again in %s%s", d.Rule, d.Reason, shortly(wait), degraded)
+	}
+	return fmt.Sprintf("denied by %s: %s%s", d.Rule, d.Reason, degraded)
+}
+
+func fullAgain(l httpapi.Limit) string {
+	switch d := l.FullAfter.Duration(); {
+	case d == bucket.Never:
+		return ""
+	case d <= 0:
+		return ", full"
+	default:
+		return ", full again in " + shortly(max(d, time.Microsecond))
+	}
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxTimeout bounds every duration: a day is longer than any of them needs.
+const maxTimeout = 24 * time.Hour
+
+// maxTrustedHops is what the front doors bound it to.
+const maxTrustedHops = 32
+
+// check collects what is wrong with values that were read well.
+func (d *decoder) check(c *Config) {
+	d.checkAddress("listen", c.Listen)
+	d.checkAddress("admin_listen", c.AdminListen)
+	if c.Listen == c.AdminListen && !anyPort(c.Listen) {
+		d.fail("admin_listen", "is the same address as listen: the two must differ")
+	}
+	d.checkUpstream(c.Upstream)
+	if c.DecisionProfile != "" {
+		d.checkWord("decision_profile", c.DecisionProfile, "nginx", "traefik", "caddy")
+		if len(c.TrustedProxies) == 0 && c.TrustedHops == 0 {
+			d.fail("decision_profile", "needs trusted_proxies: the address of the gateway that asks")
+		}
+	}
+	switch {
+	case c.TrustedHops < 0 || c.TrustedHops > maxTrustedHops:
+		d.fail("trusted_hops", "must be between 0 and %d, not %d", maxTrustedHops, c.TrustedHops)
+	case c.TrustedHops > 0 && len(c.TrustedProxies) > 0:
+		d.fail("trusted_hops", "takes the place of trusted_proxies: say one of them")
+	}
+	if c.ForwardedHeader == "" || strings.ContainsAny(c.ForwardedHeader, " :\t\r\n\"(),/;<=>?@[\\]{}") {
+		d.fail("forwarded_header", "%q is not the name of a header", c.ForwardedHeader)
+	}
+	d.checkWord("log_format", c.LogFormat, "text", "json")
+	d.checkWord("log_level", c.LogLevel, "debug", "info", "warn", "error")
+	d.checkFields(c.RateLimitFields)
+	if c.Store == "" {
+		d.fail("store", "must not be empty: memory: keeps the buckets in the process")
+	}
+	if c.MaxHeaderBytes < 1<<10 || c.MaxHeaderBytes > 1<<20 {
+		d.fail("max_header_bytes", "must be between 1024 and 1048576, not %d", c.MaxHeaderBytes)
+	}
+	if c.MaxBodyBytes < 0 {
+		d.fail("max_body_bytes", "must be 0 for no bound, or above, not %d", c.MaxBodyBytes)
+	}
+	if c.ReloadInterval != 0 {
+		d.checkDuration("reload_interval", c.ReloadInterval, 10*time.Millisecond)
+	}
+	t := c.Timeouts
+	d.checkDuration("timeouts.read_header", t.ReadHeader, time.Millisecond)
+	d.checkDuration("timeouts.api_request", t.APIRequest, time.Millisecond)
+	d.checkDuration("timeouts.idle", t.Idle, time.Millisecond)
+	d.checkDuration("timeouts.upstream_connect", t.UpstreamConnect, time.Millisecond)
+	d.checkDuration("timeouts.upstream_header", t.UpstreamHeader, time.Millisecond)
+	d.checkDuration("timeouts.notice", t.Notice, 0)
+	d.checkDuration("timeouts.drain", t.Drain, time.Millisecond)
+}
+
+func (d *decoder) checkAddress(key, address string) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		d.fail(key, "%q is not host:port, such as 127.0.0.1:8080 or :8080", address)
+		return
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		d.fail(key, "%q has no port between 0 and 65535", address)
+	}
+}
+
+// anyPort reports whether the address leaves the port to the system.
+func anyPort(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	return err == nil && port == "0"
+}
+
+func (d *decoder) checkUpstream(s string) {
+	if s == "" {
+		return
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		d.fail("upstream", "%q is not a URL such as http://127.0.0.1:3000", s)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		d.fail("upstream", "must be a scheme, a host and perhaps a path: no user, query or fragment")
+	}
+}
+
+func (d *decoder) checkFields(dialects []string) {
+	const key = "rate_limit_fields"
+	if len(dialects) == 0 {
+		d.fail(key, "is empty: write none to send none")
+	}
+	for i, dialect := range dialects {
+		d.checkWord(key, dialect, "draft-11", "legacy", "x", "none")
+		switch {
+		case dialect == "none" && len(dialects) > 1:
+			d.fail(key, "none stands alone")
+		case slices.Contains(dialects[:i], dialect):
+			d.fail(key, "%s is there twice", dialect)
+		}
+	}
+}
+
+func (d *decoder) checkWord(key, word string, known ...string) {
+	if slices.Contains(known, word) {
+		return
+	}
+	last := len(known) - 1
+	d.fail(key, "must be %s or %s, not %q", strings.Join(known[:last], ", "), known[last], word)
+}
+
+func (d *decoder) checkDuration(key string, v, least time.Duration) {
+	if v < least || v > maxTimeout {
+		d.fail(key, "must be between %v and %v, not %v", least, maxTimeout, v)
+	}
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/metehq/mete/cmd/internal/config"
+)
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "mete.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSample_IsTheDefaults(t *testing.T) {
+	got, err := config.Load(write(t, config.Sample), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := config.Default(); !sameConfig(got, want) {
+		t.Errorf("the sample decodes to\n%+v\nwant the defaults\n%+v", got, want)
+	}
+}
+
+// sameConfig takes an empty list for no list.
+func sameConfig(a, b config.Config) bool {
+	if len(a.TrustedProxies) == 0 && len(b.TrustedProxies) == 0 {
+		a.TrustedProxies, b.TrustedProxies = nil, nil
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func TestSample_HasEverySetting(t *testing.T) {
+	var doc map[string]any
+	if err := yaml.Unmarshal([]byte(config.Sample), &doc); err != nil {
+		t.Fatal(err)
+	}
+	checkHas(t, "", doc, reflect.TypeFor[config.Config]())
+}
+
+func checkHas(t *testing.T, prefix string, doc map[string]any, typ reflect.Type) {
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		key := f.Tag.Get("yaml")
+		value, ok := doc[key]
+		if key == "" || !ok {
+			t.Errorf("setting %q (field %s) is not in the sample", prefix+key, f.Name)
+			continue
+		}
+		if f.Type.Kind() == reflect.Struct {
+			inner, _ := value.(map[string]any)
+			checkHas(t, prefix+key+".", inner, f.Type)
+		}
+	}
+}
+
+func TestLoad_NothingSaid(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "---\n", "null\n", "{}\n"} {
+		got, err := config.Load(write(t, text), nil)
+		if err != nil || !sameConfig(got, config.Default()) {
+			t.Errorf("Load(%q) = %+v, %v; want the defaults", text, got, err)
+		}
+	}
+	if got, err := config.Load("", nil); err != nil || !sameConfig(got, config.Default()) {
+		t.Errorf("Load without a file = %+v, %v; want the defaults", got, err)
+	}
+}
+
+func TestLoad_FlagsOverride(t *testing.T) {
+	t.Setenv("METE_TEST_HOST", "10.1.2.3")
+	path := write(t, `
+listen: ${METE_TEST_HOST}:80
+hash_key: $${literal}
+upstream: not a url
+trusted_proxies: [10.0.0.0/8, "::1"]
+timeouts: { drain: 1d }
+policy: p.yaml
+`)
+	got, err := config.Load(path, []config.Setting{
+		{Key: "upstream", Value: "http://127.0.0.1:9"},
+		{Key: "trust_jwt", Value: "true"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Default()
+	want.Listen, want.HashKey, want.Upstream = "10.1.2.3:80", "${literal}", "http://127.0.0.1:9"
+	want.TrustJWT, want.Timeouts.Drain = true, 24*time.Hour
+	want.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	want.Policy = filepath.Join(filepath.Dir(path), "p.yaml")
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+func TestLoad_ReportsEveryMistake(t *testing.T) {
+	path := write(t, `listen: nowhere
+adminlisten: 127.0.0.1:1
+admin_listen: 127.0.0.1:99999
+listen: 127.0.0.1:2
+upstream: ftp://x
+store: ${METE_TEST_UNSET}
+trust_jwt: perhaps
+trusted_proxies: [10.0.0.0/33, fe80::1%eth0, 10.0.0.1]
+max_header_bytes: many
+jitter: 2
+log_format: xml
+reload_interval: 5
+timeouts:
+  drain: -1s
+  idle: 2d
+  dain: 1s
+decision_profile: [nginx]
+frobnicate: true
+`)
+	_, err := config.Load(path, []config.Setting{{Key: "log_level", Value: "loud"}})
+	var got config.Errors
+	if !errors.As(err, &got) {
+		t.Fatalf("Load: %v, want config.Errors", err)
+	}
+	for _, want := range []string{
+		":1: listen: ",
+		":2: adminlisten: unknown setting; did you mean admin_listen?",
+		":3: admin_listen: ",
+		":4: listen: already said on line 1",
+		":5: upstream: ",
+		":6: store: the environment has no METE_TEST_UNSET",
+		":7: trust_jwt: ",
+		":8: trusted_proxies: ",
+		":9: max_header_bytes: ",
+		":10: jitter: ",
+		":11: log_format: must be text or json, not \"xml\"",
+		":12: reload_interval: ",
+		":14: timeouts.drain: ",
+		":15: timeouts.idle: ",
+		":16: timeouts.dain: unknown setting",
+		":17: decision_profile: ",
+		":18: frobnicate: unknown setting",
+	} {
+		if !strings.Contains(err.Error(), path+want) {
+			t.Errorf("no mistake %q in\n%v", want, err)
+		}
+	}
+	if !strings.Contains(err.Error(), "log_level: must be") {
+		t.Errorf("the flag's mistake is missing or blamed on the file:\n%v", err)
+	}
+	if len(got) != 18 {
+		t.Errorf("%d mistakes, want 18:\n%v", len(got), err)
+	}
+}
+
+func TestLoad_BadFiles(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"not YAML", "a: [", "line 1"},
+		{"a list", "- a\n", "must be a mapping"},
+		{"a word", "hello\n", "must be a mapping"},
+		{"two documents", "{}\n---\n{}\n", "one YAML document"},
+		{"a mapping where a value belongs", "listen: {a: b}\n", "listen: must be a plain value"},
+		{"a list where a mapping belongs", "timeouts: [1]\n", "timeouts: must be a mapping"},
+		{"a nested list", "trusted_proxies: [[a]]\n", "must be a list of plain values"},
+		{"too large", "# " + strings.Repeat("x", 1<<20), "larger than"},
+		{"same addresses", "admin_listen: 127.0.0.1:8080\n", "must differ"},
+		{"no dialect", "rate_limit_fields: []\n", "write none to send none"},
+		{"none and another", "rate_limit_fields: [none, x]\n", "none stands alone"},
+		{"a dialect twice", "rate_limit_fields: [x, x]\n", "twice"},
+		{"an unknown dialect", "rate_limit_fields: [draft-99]\n", "must be draft-11, legacy, x or none"},
+		{"everybody trusted", "trusted_proxies: [0.0.0.0/0]\n", "trusts everybody"},
+		{"a mapped prefix", "trusted_proxies: [\"::ffff:10.0.0.0/104\"]\n", "written as IPv4"},
+		{"a gateway nobody trusts", "decision_profile: nginx\n", "needs trusted_proxies"},
+		{"hops and proxies", "trusted_hops: 1\ntrusted_proxies: 10.0.0.1\n", "takes the place of trusted_proxies"},
+		{"a negative body", "max_body_bytes: -1\n", "max_body_bytes: must be 0"},
+		{"many hops", "trusted_hops: 33\n", "between 0 and 32"},
+		{"no header name", "forwarded_header: a b\n", "not the name of a header"},
+		{"binary", "\x00\x01", "control characters"},
+	}
+	for _, tt := range tests {
+		if _, err := config.Load(write(t, tt.text), nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want an error with %q", tt.name, err, tt.want)
+		}
+	}
+	missing := filepath.Join(t.TempDir(), "missing.yaml")
+	if _, err := config.Load(missing, nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Load of a missing file: %v, want os.ErrNotExist", err)
+	}
+	if _, err := config.Load("", []config.Setting{{Key: "nonsense", Value: "1"}}); err == nil {
+		t.Error("an unknown setting was accepted")
+	}
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/spell"
+)
+
+// A decoder fills settings from YAML nodes and collects what is wrong. It
+// remembers the line of every key it has seen.
+type decoder struct {
+	file   string
+	lines  map[string]int
+	flags  map[string]bool // keys whose value is not the file's
+	errors Errors
+}
+
+// fail collects a mistake. A setting has one: the first.
+func (d *decoder) fail(key string, format string, args ...any) {
+	e := Error{File: d.file, Line: d.lines[key], Key: key, Reason: fmt.Sprintf(format, args...)}
+	if d.flags[key] || e.Line == 0 && key != "" {
+		e.File, e.Line = "", 0
+	}
+	for _, other := range d.errors {
+		if other.Key == key && other.Line == e.Line {
+			return
+		}
+	}
+	d.errors = append(d.errors, e)
+}
+
+// mapping fills the struct v from a mapping whose keys are all known.
+func (d *decoder) mapping(n *yaml.Node, v reflect.Value, prefix string) {
+	if n.Kind != yaml.MappingNode {
+		d.fail(strings.TrimSuffix(prefix, "."), "must be a mapping of keys to values")
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		key := prefix + name.Value
+		if first, twice := d.lines[key]; twice {
+			d.errors = append(d.errors, Error{File: d.file, Line: name.Line, Key: key,
+				Reason: fmt.Sprintf("already said on line %d", first)})
+			continue
+		}
+		d.lines[key] = name.Line
+		field, ok := fieldByKey(v, name.Value)
+		if !ok {
+			d.fail(key, "unknown setting%s", suggest(v, name.Value))
+			continue
+		}
+		d.value(value, field, key)
+	}
+}
+
+// value fills one setting from a node of its kind.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case v.Kind() == reflect.Struct:
+		d.mapping(n, v, key+".")
+	case v.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
+		var parts []string
+		for _, item := range n.Content {
+			if item.Kind != yaml.ScalarNode {
+				d.fail(key, "must be a list of plain values")
+				return
+			}
+			parts = append(parts, item.Value)
+		}
+		d.set(v, key, strings.Join(parts, ","))
+	case n.Kind != yaml.ScalarNode:
+		d.fail(key, "must be a plain value")
+	default:
+		d.set(v, key, n.Value)
+	}
+}
+
+// set fills one setting from text, in which ${NAME} stands for the environment
+// variable NAME. Lists are separated by commas.
+func (d *decoder) set(v reflect.Value, key, text string) {
+	text, unset := expand(text)
+	for _, name := range unset {
+		d.fail(key, "the environment has no %s", name)
+	}
+	if len(unset) > 0 {
+		return
+	}
+	switch p := v.Addr().Interface().(type) {
+	case *string:
+		*p = text
+	case *bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			d.fail(key, "%q is neither true nor false", text)
+		}
+		*p = b
+	case *int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			d.fail(key, "%q is not a whole number", text)
+		}
+		*p = n
+	case *time.Duration:
+		dur, err := bucket.ParseDuration(text)
+		if err != nil && text != "0" {
+			d.fail(key, "%q is not a duration: write a number and a unit, such as 500ms, 10s or 2m", text)
+		}
+		*p = dur
+	case *[]string:
+		*p = list(text)
+	case *[]netip.Prefix:
+		*p = d.prefixes(key, text)
+	default:
+		panic(fmt.Sprintf("config: %s has the unsupported type %v", key, v.Type()))
+	}
+}
+
+// list returns the parts of text between commas.
+func list(text string) []string {
+	var parts []string
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// prefixes reads addresses and CIDRs separated by commas.
+func (d *decoder) prefixes(key, text string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, part := range list(text) {
+		if addr, err := netip.ParseAddr(part); err == nil && addr.Zone() == "" {
+			out = append(out, netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(part)
+		switch {
+		case err != nil:
+			d.fail(key, "%q is neither an address nor a CIDR such as 10.0.0.0/8", part)
+		case p.Bits() == 0:
+			d.fail(key, "%s trusts everybody, so that clients choose their address: name the proxies", p)
+		case p.Addr().Is4In6():
+			d.fail(key, "%s must be written as IPv4", p)
+		default:
+			out = append(out, p.Masked())
+		}
+	}
+	return out
+}
+
+// variable matches ${NAME}, and $${ for a ${ that is meant as it stands.
+var variable = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// expand replaces variables and returns the names of those that are not set.
+func expand(text string) (expanded string, unset []string) {
+	expanded = variable.ReplaceAllStringFunc(text, func(m string) string {
+		if m == "$${" {
+			return "${"
+		}
+		name := m[2 : len(m)-1]
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			unset = append(unset, name)
+		}
+		return value
+	})
+	return expanded, unset
+}
+
+// fieldByKey finds the field of struct v that has the yaml name.
+func fieldByKey(v reflect.Value, name string) (reflect.Value, bool) {
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("yaml") == name {
+			return v.Field(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// suggest names the setting that a misspelt one was meant to be.
+func suggest(v reflect.Value, name string) string {
+	var known []string
+	for i := range v.NumField() {
+		known = append(known, v.Type().Field(i).Tag.Get("yaml"))
+	}
+	if near := spell.Nearest(name, known); near != "" {
+		return fmt.Sprintf("; did you mean %s?", near)
+	}
+	return "; 'mete help config' shows all there are"
+}

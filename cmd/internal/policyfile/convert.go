@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policyfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/metehq/mete/policy"
+)
+
+// maxDepth bounds how deep a YAML file nests. Nothing in a policy is deeper.
+const maxDepth = 64
+
+// A converter writes YAML nodes as JSON, and notes what JSON cannot say. It
+// puts something harmless in the place of a mistake and goes on, until the
+// file is hopeless.
+type converter struct {
+	file    string
+	out     bytes.Buffer
+	found   Errors
+	open    map[*yaml.Node]bool // the anchors being written, to find cycles
+	stopped bool
+}
+
+// mistake notes what is wrong with n, which is at path.
+func (c *converter) mistake(n *yaml.Node, path, reason, hint string) {
+	c.found = append(c.found, Mistake{File: c.file, Line: n.Line, Column: n.Column, Error: policy.Error{
+		Path: path, Reason: reason, Hint: hint}})
+}
+
+// stop notes a mistake that leaves nothing to convert.
+func (c *converter) stop(n *yaml.Node, path, reason, hint string) {
+	if !c.stopped {
+		c.mistake(n, path, reason, hint)
+	}
+	c.stopped = true
+}
+
+// value writes n. It is nested depth deep.
+func (c *converter) value(n *yaml.Node, path string, depth int) {
+	switch {
+	case c.stopped:
+		return
+	case depth > maxDepth:
+		c.stop(n, path, fmt.Sprintf("nested more than %d deep", maxDepth), "")
+		return
+	case c.out.Len() > MaxBytes:
+		c.stop(n, path, fmt.Sprintf("the file is larger than %d bytes with its aliases written out", MaxBytes),
+			"use fewer aliases")
+		return
+	}
+	if n.Kind != yaml.ScalarNode && n.Style&yaml.TaggedStyle != 0 {
+		c.mistake(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it")
+	}
+	switch n.Kind {
+	case yaml.ScalarNode:
+		c.scalar(n, path)
+	case yaml.SequenceNode:
+		c.out.WriteByte('[')
+		for i, item := range n.Content {
+			if i > 0 {
+				c.out.WriteByte(',')
+			}
+			c.value(item, child(path, strconv.Itoa(i)), depth+1)
+		}
+		c.out.WriteByte(']')
+	case yaml.MappingNode:
+		c.mapping(n, path, depth)
+	case yaml.AliasNode:
+		if c.open[n.Alias] {
+			c.stop(n, path, fmt.Sprintf("the alias *%s is inside of what it stands for", n.Value), "")
+			return
+		}
+		c.open[n.Alias] = true
+		c.value(n.Alias, path, depth+1)
+		delete(c.open, n.Alias)
+	default:
+		c.stop(n, path, "not a value", "")
+	}
+}
+
+// mapping writes n as an object: its keys are strings, each there once.
+func (c *converter) mapping(n *yaml.Node, path string, depth int) {
+	c.out.WriteByte('{')
+	lines, written := map[string]int{}, 0
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if !c.key(key, path, lines) {
+			continue
+		}
+		if written++; written > 1 {
+			c.out.WriteByte(',')
+		}
+		c.string(key.Value)
+		c.out.WriteByte(':')
+		c.value(value, child(path, key.Value), depth+1)
+	}
+	c.out.WriteByte('}')
+}
+
+// key reports whether key can be a key of the object at path, and notes why
+// not. The lines are those of the keys before it.
+func (c *converter) key(key *yaml.Node, path string, lines map[string]int) bool {
+	at := child(path, key.Value)
+	first, seen := lines[key.Value]
+	switch {
+	case key.Kind != yaml.ScalarNode:
+		c.mistake(key, path, "a key must be a plain word, not a list, a mapping or an alias", "")
+	case isPlain(key) && key.Value == "<<":
+		c.mistake(key, at, "merge keys are not supported", "write the fields out, or alias a whole value: match: *name")
+	case isPlain(key) && !strings.HasPrefix(resolve(key.Value).json, `"`):
+		c.mistake(key, at, fmt.Sprintf("the key %s is not a string", key.Value), "put it in quotes")
+	case seen:
+		c.mistake(key, at, fmt.Sprintf("the key %s is there twice, first in line %d", key.Value, first), "remove one of them")
+	default:
+		lines[key.Value] = key.Line
+		return true
+	}
+	return false
+}
+
+// scalar writes n as a string, number, boolean or null.
+func (c *converter) scalar(n *yaml.Node, path string) {
+	if n.Style&yaml.TaggedStyle != 0 && n.Tag != "!!str" {
+		c.mistake(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it; to make something a string, put it in quotes")
+	}
+	if !isPlain(n) {
+		c.string(n.Value)
+		return
+	}
+	v := resolve(n.Value)
+	if v.reason != "" {
+		c.mistake(n, path, v.reason, v.hint)
+	}
+	c.out.WriteString(v.json)
+}
+
+// isPlain reports whether n is a scalar without quotes or tag: then its text
+// says what it is.
+func isPlain(n *yaml.Node) bool {
+	const says = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle | yaml.TaggedStyle
+	return n.Kind == yaml.ScalarNode && n.Style&says == 0
+}
+
+func (c *converter) string(s string) { c.out.WriteString(quoteJSON(s)) }
+
+// quoteJSON writes s as a JSON string, < and > as themselves.
+func quoteJSON(s string) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return `""` // a string can always be encoded
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

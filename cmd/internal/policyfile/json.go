@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policyfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/metehq/mete/policy"
+)
+
+func parseJSON(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal(data, new(json.RawMessage)); errors.As(err, &syntax) {
+		at := placeOf(data, syntax.Offset-1)
+		return nil, Errors{{File: name, Line: at.line, Column: at.column, Error: policy.Error{
+			Reason: "not JSON: " + syntax.Error(), Hint: jsonHint(data, syntax)}}}
+	}
+	return compile(name, data, opts, nil, func(paths []string) map[string]place {
+		s := jsonScan{data: data, dec: json.NewDecoder(bytes.NewReader(data)), wanted: ancestry(paths), places: map[string]place{}}
+		s.dec.UseNumber()
+		s.value("", 0)
+		return s.places
+	})
+}
+
+// jsonHint says what to do about the most common ways to fail at JSON.
+func jsonHint(data []byte, err *json.SyntaxError) string {
+	offset := err.Offset - 1
+	if offset < 0 || offset >= int64(len(data)) || strings.Contains(err.Error(), "unexpected end") {
+		return "a closing quote, bracket or brace is missing"
+	}
+	before := bytes.TrimRight(data[:offset], " \t\r\n")
+	switch c := data[offset]; {
+	case (c == '}' || c == ']') && bytes.HasSuffix(before, []byte(",")):
+		return "remove the comma before it"
+	case c == '\'':
+		return `write strings in double quotes: "…"`
+	case c == '/' || c == '#':
+		return "JSON has no comments: remove it, or call the file .yaml and comment with #"
+	case c == '"':
+		return "a comma is missing before it"
+	}
+	return ""
+}
+
+// placeOf returns the place of the byte at offset.
+func placeOf(data []byte, offset int64) place {
+	before := data[:min(max(offset, 0), int64(len(data)))]
+	return place{
+		line:   bytes.Count(before, []byte("\n")) + 1,
+		column: utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1,
+	}
+}
+
+// A jsonScan walks valid JSON once and notes where the wanted paths are.
+type jsonScan struct {
+	data   []byte
+	dec    *json.Decoder
+	wanted map[string]bool
+	places map[string]place
+}
+
+// value walks the next value, whose key (if it has one) starts at offset key-1.
+// A scalar is at its own place, an object or array at that of its key. What
+// nobody asked for is skipped, so the recursion is as deep as the longest path.
+func (s *jsonScan) value(path string, key int64) {
+	start := s.next()
+	token, err := s.dec.Token()
+	if err != nil {
+		return
+	}
+	delim, nested := token.(json.Delim)
+	if s.wanted[path] {
+		if nested && key > 0 {
+			start = key - 1
+		}
+		if _, seen := s.places[path]; !seen {
+			s.places[path] = placeOf(s.data, start)
+		}
+	}
+	if !nested {
+		return
+	}
+	for i := 0; s.dec.More(); i++ {
+		element, from := strconv.Itoa(i), int64(0)
+		if delim == '{' {
+			from = s.next() + 1
+			token, err := s.dec.Token()
+			if err != nil {
+				return
+			}
+			element, _ = token.(string)
+		}
+		if next := child(path, element); s.wanted[next] {
+			s.value(next, from)
+		} else if s.dec.Decode(new(json.RawMessage)) != nil {
+			return
+		}
+	}
+	s.dec.Token() // the closing delimiter
+}
+
+// next returns the offset of the next token.
+func (s *jsonScan) next() int64 {
+	offset := s.dec.InputOffset()
+	for offset < int64(len(s.data)) && bytes.IndexByte([]byte(" \t\r\n,:"), s.data[offset]) >= 0 {
+		offset++
+	}
+	return offset
+}

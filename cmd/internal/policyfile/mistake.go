@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policyfile
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/metehq/mete/policy"
+)
+
+// A Mistake is a [policy.Error] with its place in a file.
+type Mistake struct {
+	File string // as the caller named it
+
+	// Line and Column count from 1, columns in characters. They are 0 for a
+	// mistake without a place. What is missing is shown at the object it is
+	// missing from.
+	Line, Column int
+
+	policy.Error
+}
+
+// String formats m as compilers do, on one line:
+// "policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above 0 (got -5)".
+func (m Mistake) String() string {
+	var b strings.Builder
+	b.WriteString(m.File)
+	if m.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", m.Line, m.Column)
+	}
+	b.WriteString(": ")
+	b.WriteString(strings.TrimPrefix(m.Error.Error(), "policy: "))
+	return printable(b.String())
+}
+
+// Errors are all mistakes in a policy file, in the order of the file.
+type Errors []Mistake
+
+// Error lists the mistakes, one a line.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// printable escapes what a terminal would act on: a policy file may come from
+// anywhere, and its mistakes quote it.
+func printable(s string) string {
+	if !strings.ContainsFunc(s, unprintable) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unprintable(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policyfile reads policy files as people write them: JSON or YAML,
+// with every mistake shown at its line and column.
+//
+// YAML is read by the core schema of YAML 1.2 and turned into JSON first, so
+// that both say the same: numbers keep their exact text, yes and on are words,
+// and only the file's author decides what is a string. What JSON cannot say
+// (keys that are not strings, tags, merge keys) is refused.
+package policyfile
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/policy"
+)
+
+// MaxBytes bounds the size of a policy file, and that of a YAML file with its
+// aliases written out. Larger ones are refused.
+const MaxBytes = policy.MaxFileBytes
+
+// Load reads and compiles the policy file at path. Where its contents are at
+// fault the error is an [Errors] with all mistakes; every other error is about
+// reading the file.
+func Load(path string, opts policy.Options) (*policy.Matcher, error) {
+	data, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, opts)
+}
+
+// Read returns the contents of the policy file at path, at most [MaxBytes].
+func Read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ReadFrom(f, path)
+}
+
+// ReadFrom returns what r holds, at most [MaxBytes]. The name is for errors.
+func ReadFrom(r io.Reader, name string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	case len(data) > MaxBytes:
+		return nil, fmt.Errorf("read %s: larger than %d bytes, the most a policy file may have", name, MaxBytes)
+	}
+	return data, nil
+}
+
+// Parse compiles the contents of the policy file called name, which may be
+// anything: it is shown in mistakes, and a name that ends in .json, .yaml or
+// .yml says what the contents are. Else they are JSON if they begin with a
+// brace, and YAML if not. The error is an [Errors].
+func Parse(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, Errors{{File: name, Error: policy.Error{
+			Reason: "the file is empty", Hint: "write at least one rule under rules:"}}}
+	}
+	if isJSON(name, data) {
+		return parseJSON(name, data, opts)
+	}
+	return parseYAML(name, data, opts)
+}
+
+func isJSON(name string, data []byte) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".json":
+		return true
+	case ".yaml", ".yml":
+		return false
+	}
+	return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))
+}
+
+// compile loads the JSON form of a policy. It returns its mistakes with their
+// places, which the caller knows how to find, and in any case those that were
+// found on the way to it.
+func compile(name string, data []byte, opts policy.Options, found Errors,
+	locate func(paths []string) map[string]place) (*policy.Matcher, error) {
+
+	m, err := policy.Load(data, opts)
+	var mistakes policy.Errors
+	switch {
+	case err == nil && len(found) == 0:
+		return m, nil
+	case err != nil && !errors.As(err, &mistakes):
+		mistakes = policy.Errors{{Reason: strings.TrimPrefix(err.Error(), "policy: ")}}
+	}
+	paths := make([]string, len(mistakes))
+	for i, e := range mistakes {
+		paths[i] = e.Path
+	}
+	places := locate(paths)
+	all := slices.Clone(found)
+	for _, e := range mistakes {
+		if !foundAt(found, e.Path) {
+			at := nearest(places, e.Path)
+			all = append(all, Mistake{File: name, Line: at.line, Column: at.column, Error: e})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Mistake) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return nil, all
+}
+
+// foundAt reports whether there is a mistake at path already: then what the
+// compiler says of what was put in its place is a consequence of it.
+func foundAt(found Errors, path string) bool {
+	return slices.ContainsFunc(found, func(m Mistake) bool { return path == m.Path })
+}

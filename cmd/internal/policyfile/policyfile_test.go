@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policyfile_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/policy"
+)
+
+const yamlRule = `
+rules:
+  - name: free
+    limit_keys: ["header:x-api-key"]
+    algorithm: token_bucket
+    algorithm_config: { rps: %s, burst: %s }
+`
+
+// TestParse_NumbersAreExact reads rates whose nearest floats are something else.
+func TestParse_NumbersAreExact(t *testing.T) {
+	for _, tt := range []struct{ rps, burst, wantRate, wantCapacity string }{
+		{"0.1", "20", "0.1/1s", "20"},
+		{"1e1", "2e1", "10/1s", "20"},
+		{"+10", "20.", "10/1s", "20"},
+		{".5", "0x14", "0.5/1s", "20"},
+		{"10", "0o24", "10/1s", "20"},
+		{"1.E+1", "20.0", "10/1s", "20"},
+		{"10", "90071992547.409", "10/1s", "90071992547.409"},
+	} {
+		name := fmt.Sprintf("rps %s burst %s", tt.rps, tt.burst)
+		m, err := policyfile.Parse("p.yaml", fmt.Appendf(nil, yamlRule, tt.rps, tt.burst), policy.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		limit := m.Rules()[0].Limits[0].Bucket
+		rate, err := bucket.ParseRate(tt.wantRate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := bucket.NewLimit(limit.Capacity(), rate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wn, wp := want.Refill()
+		if n, p := limit.Refill(); n != wn || p != wp || limit.Capacity().String() != tt.wantCapacity {
+			t.Errorf("%s: got %v, want capacity %s, rate %s", name, limit, tt.wantCapacity, tt.wantRate)
+		}
+	}
+}
+
+// TestParse_WordsStayWords: what YAML 1.1 takes for booleans, dates and numbers
+// are strings, and match as such.
+func TestParse_WordsStayWords(t *testing.T) {
+	for _, word := range []string{"on", "yes", "no", "off", "y", "2026-01-02", "12:30:45", "1_000", "0b11", "=", "ok"} {
+		file := strings.Replace(fmt.Sprintf(yamlRule, "1", "2"), "    algorithm:", "    match: { \"header:x\": "+word+" }\n    algorithm:", 1)
+		m, err := policyfile.Parse("p.yaml", []byte(file), policy.Options{})
+		if err != nil {
+			t.Errorf("match %s: %v", word, err)
+			continue
+		}
+		matches, _ := m.Match(nil, policy.Map{"header:x": word, "header:x-api-key": "k"}, 0)
+		if len(matches) != 1 {
+			t.Errorf("match %s: got %d matches of a request with that value, want 1", word, len(matches))
+		}
+	}
+}
+
+// TestParse_AliasesStandForValues reads a file that says its limit once.
+func TestParse_AliasesStandForValues(t *testing.T) {
+	const file = `
+rules:
+  - { name: a, limit_keys: ["ip:address"], algorithm: token_bucket, algorithm_config: &slow { rps: 1, burst: 2 } }
+  - { name: b, limit_keys: ["header:x"], algorithm: token_bucket, algorithm_config: *slow }
+`
+	m, err := policyfile.Parse("p.yaml", []byte(file), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := m.Rules()[0].Limits[0].Bucket, m.Rules()[1].Limits[0].Bucket; a != b {
+		t.Errorf("got the limits %v and %v, want the same", a, b)
+	}
+}
+
+// TestParse_JSONByNameOrBrace: the name decides, and else the first character.
+func TestParse_JSONByNameOrBrace(t *testing.T) {
+	const json = `{"rules":[{"name":"a","limit_keys":[],"algorithm":"token_bucket","algorithm_config":{"rps":1,"burst":2}}]}`
+	for _, name := range []string{"p.json", "p.JSON", "p.yaml", "stdin"} {
+		if _, err := policyfile.Parse(name, []byte(" \n"+json), policy.Options{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := policyfile.Parse("p.json", []byte("rules: []"), policy.Options{}); err == nil {
+		t.Error("YAML in p.json: got no error")
+	}
+	if _, err := policyfile.Parse("policy", []byte("\ufeff"+json), policy.Options{}); err != nil {
+		t.Errorf("byte order mark: %v", err)
+	}
+}
+
+// TestParse_Mistakes compares all mistakes of every file in testdata/bad with
+// the list beside it: each line there is how a mistake begins. What package
+// policy says of its own mistakes is tested there.
+func TestParse_Mistakes(t *testing.T) {
+	files, err := filepath.Glob("testdata/bad/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, ".want") {
+			continue
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = policyfile.Parse(filepath.Base(file), data, policy.Options{})
+			var got policyfile.Errors
+			if !errors.As(err, &got) {
+				t.Fatalf("got error %v, want a policyfile.Errors", err)
+			}
+			want, err := os.ReadFile(file + ".want")
+			if err != nil {
+				t.Fatalf("%v; got:\n%v", err, got)
+			}
+			lines := strings.Split(strings.TrimRight(string(want), "\n"), "\n")
+			same := len(lines) == len(got)
+			for i := 0; same && i < len(lines); i++ {
+				same = strings.HasPrefix(got[i].String(), lines[i])
+			}
+			if !same {
+				t.Errorf("got:\n%v\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+// TestParse_Hostile: files that are small and want to become large.
+func TestParse_Hostile(t *testing.T) {
+	var laughs strings.Builder
+	laughs.WriteString("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
+	for i := 1; i < 12; i++ {
+		fmt.Fprintf(&laughs, "a%d: &a%d [", i, i)
+		for range 10 {
+			fmt.Fprintf(&laughs, "*a%d,", i-1)
+		}
+		laughs.WriteString("]\n")
+	}
+	for name, tt := range map[string]struct{ file, want string }{
+		"billion laughs": {laughs.String(), "with its aliases written out"},
+		"cycle":          {"rules: &r [*r]", "inside of what it stands for"},
+		"depth":          {"rules: " + strings.Repeat("[", 500) + strings.Repeat("]", 500), "nested more than"},
+		"deeper":         {strings.Repeat("[", 100_000), "not YAML"},
+		"deep JSON":      {strings.Repeat(`{"rules":`, 100_000), "not JSON"},
+		"control":        {"rules\x01: 1", "not YAML"},
+		"terminal":       {"rules:\n  - \"\\e[31mred\": 1", `\x1b[31mred`},
+		"not UTF-8":      {"rules: \xff", "not YAML"},
+		"large":          {strings.Repeat("#", policyfile.MaxBytes+1), ""},
+	} {
+		_, err := policyfile.Parse("f", []byte(tt.file), policy.Options{})
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%s: got error %v, want one with %q", name, err, tt.want)
+		}
+	}
+}
+
+func TestRead_Bounds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	for size, want := range map[int]bool{policyfile.MaxBytes: true, policyfile.MaxBytes + 1: false} {
+		if err := os.WriteFile(file, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := policyfile.Read(file); (err == nil) != want {
+			t.Errorf("Read of %d bytes: got %d bytes, error %v", size, len(data), err)
+		}
+	}
+	var mistakes policyfile.Errors
+	for _, path := range []string{filepath.Join(t.TempDir(), "absent"), t.TempDir()} {
+		if _, err := policyfile.Load(path, policy.Options{}); err == nil || errors.As(err, &mistakes) {
+			t.Errorf("Load(%q): got error %v, want one about reading", path, err)
+		}
+	}
+}
+
+// FuzzParse: whatever the file, there is a policy or an Errors, and what it says
+// can be printed.
+func FuzzParse(f *testing.F) {
+	files, _ := filepath.Glob("testdata/bad/*")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := policyfile.Parse("fuzz", data, policy.Options{})
+		var mistakes policyfile.Errors
+		if (m == nil) == (err == nil) || err != nil && !errors.As(err, &mistakes) {
+			t.Fatalf("Parse(%q): got a policy: %t, error %v", data, m != nil, err)
+		}
+		for _, m := range mistakes {
+			if strings.ContainsAny(m.String(), "\x00\x1b\n") {
+				t.Errorf("Parse(%q): %q is not one printable line", data, m.String())
+			}
+		}
+	})
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policyfile
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A scalar is what the text of a plain YAML scalar means.
+type scalar struct {
+	json         string
+	reason, hint string // why it means nothing; then json is null
+}
+
+var (
+	decimalInt = regexp.MustCompile(`^[-+]?[0-9]+$`)
+	basedInt   = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
+	float      = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	notFinite  = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+)
+
+// resolve reads a plain scalar by the core schema of YAML 1.2 (§10.3.2): there
+// yes, on, 1_000, 12:30 and 2026-01-02 are strings. Numbers keep their digits.
+func resolve(text string) scalar {
+	switch text {
+	case "", "~", "null", "Null", "NULL":
+		return scalar{json: "null"}
+	case "true", "True", "TRUE":
+		return scalar{json: "true"}
+	case "false", "False", "FALSE":
+		return scalar{json: "false"}
+	}
+	switch {
+	case decimalInt.MatchString(text), float.MatchString(text):
+		digits := strings.TrimLeft(text, "-+")
+		if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
+			// 010 is 8 in YAML 1.1 and 10 in YAML 1.2, and as a postcode neither.
+			return scalar{"null", fmt.Sprintf("the number %s begins with a zero", text), "drop the zero, or put it in quotes if it is no number"}
+		}
+		return scalar{json: jsonNumber(text)}
+	case basedInt.MatchString(text):
+		v, err := strconv.ParseUint(text, 0, 64)
+		if err != nil {
+			return scalar{"null", fmt.Sprintf("the number %s is too large", text), ""}
+		}
+		return scalar{json: strconv.FormatUint(v, 10)}
+	case notFinite.MatchString(text):
+		return scalar{"null", fmt.Sprintf("%s is not a number that can be counted with", text), ""}
+	}
+	return scalar{json: quoteJSON(text)}
+}
+
+// jsonNumber writes a YAML number by the grammar of JSON, which knows no plus
+// sign and wants digits on both sides of the point.
+func jsonNumber(text string) string {
+	text = strings.TrimPrefix(text, "+")
+	sign := ""
+	if strings.HasPrefix(text, "-") {
+		sign, text = "-", text[1:]
+	}
+	if text[0] == '.' {
+		text = "0" + text
+	}
+	if i := strings.IndexByte(text, '.'); i >= 0 && (i+1 == len(text) || text[i+1] == 'e' || text[i+1] == 'E') {
+		text = text[:i] + text[i+1:]
+	}
+	return sign + text
+}

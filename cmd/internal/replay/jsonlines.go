@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/trace"
+)
+
+// JSONLines writes decisions, an object a line:
+//
+//	{"at":12.5,"allowed":false,"rule":"free","reason":"token_bucket_exceeded","remaining":0,"retry_after":0.1,"full_after":2}
+//
+// Times are in seconds and exact to the microsecond. The fields are those of
+// the bucket that decided: the one with the longest wait or, where allowed, the
+// one with the least remaining. retry_after is 0 where allowed and null where no
+// wait helps. Where no bucket decided, remaining and full_after are null; where
+// no rule applied, rule is empty as well.
+//
+// It is not safe for concurrent use.
+type JSONLines struct {
+	w     *bufio.Writer
+	line  []byte
+	names map[string][]byte // as JSON strings: there are few, and many lines
+}
+
+// NewJSONLines returns a writer to w. Its lines are buffered until [JSONLines.Flush].
+func NewJSONLines(w io.Writer) *JSONLines {
+	return &JSONLines{w: bufio.NewWriterSize(w, 1<<16), names: map[string][]byte{}}
+}
+
+// Write writes one line.
+func (j *JSONLines) Write(req *trace.Request, d *mete.Decision) error {
+	b := append(j.line[:0], `{"at":`...)
+	b = appendSeconds(b, int64(req.At))
+	b = append(b, `,"allowed":`...)
+	b = strconv.AppendBool(b, d.Allowed)
+	b = append(b, `,"rule":`...)
+	b = append(b, j.name(d.Rule)...)
+	b = append(b, `,"reason":`...)
+	b = append(b, j.name(d.Reason)...)
+	decider := d.Decider()
+	b = append(b, `,"remaining":`...)
+	if decider == nil {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, decider.Remaining().Whole(), 10)
+	}
+	b = append(b, `,"retry_after":`...)
+	b = appendDuration(b, d.RetryAfter)
+	b = append(b, `,"full_after":`...)
+	if decider == nil {
+		b = append(b, "null"...)
+	} else {
+		b = appendDuration(b, decider.FullAfter())
+	}
+	j.line = append(b, "}\n"...)
+	_, err := j.w.Write(j.line)
+	return err
+}
+
+// Flush writes what is buffered.
+func (j *JSONLines) Flush() error { return j.w.Flush() }
+
+// name returns s as a JSON string.
+func (j *JSONLines) name(s string) []byte {
+	quoted, ok := j.names[s]
+	if !ok {
+		quoted, _ = json.Marshal(s) // a string can always be encoded
+		j.names[s] = quoted
+	}
+	return quoted
+}
+
+// appendDuration appends d in seconds, or null for never.
+func appendDuration(b []byte, d time.Duration) []byte {
+	if d == bucket.Never {
+		return append(b, "null"...)
+	}
+	return appendSeconds(b, d.Microseconds())
+}
+
+// appendSeconds appends a number of microseconds, at least 0, as seconds.
+func appendSeconds(b []byte, micros int64) []byte {
+	b = strconv.AppendInt(b, micros/1_000_000, 10)
+	frac := micros % 1_000_000
+	if frac == 0 {
+		return b
+	}
+	b = append(b, '.')
+	for unit := int64(100_000); frac > 0; unit /= 10 {
+		b = append(b, byte('0'+frac/unit))
+		frac %= unit
+	}
+	return b
+}

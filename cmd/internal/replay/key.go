@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/policy"
+)
+
+const (
+	maxKeyID     = 128 // of longer ones the hash stands for them
+	maxShownRune = 48  // of one attribute's value
+)
+
+// appendKeyID appends what identifies a key among those of all rules.
+func appendKeyID(b []byte, req *trace.Request, r *policy.Rule) []byte {
+	b = append(b, r.Name...)
+	for _, a := range r.LimitKeys {
+		value, ok := keyValue(req, a)
+		if !ok {
+			b = append(b, 0)
+			continue
+		}
+		b = binary.AppendUvarint(append(b, 1), uint64(len(value)))
+		b = append(b, value...)
+	}
+	if len(b) > maxKeyID {
+		sum := sha256.Sum256(b)
+		b = append(b[:0], sum[:]...)
+	}
+	return b
+}
+
+// describeKey writes a key for people: "ip:address=192.0.2.1 path=/login".
+func describeKey(req *trace.Request, r *policy.Rule) string {
+	if len(r.LimitKeys) == 0 {
+		return "(everyone)"
+	}
+	parts := make([]string, len(r.LimitKeys))
+	for i, a := range r.LimitKeys {
+		value, ok := keyValue(req, a)
+		switch {
+		case !ok:
+			value = "(missing)"
+		case len(value) > maxShownRune:
+			value = strings.ToValidUTF8(value[:maxShownRune], "") + "…"
+		}
+		if quoted := strconv.Quote(value); value == "" || quoted != `"`+value+`"` || strings.ContainsRune(value, ' ') {
+			value = quoted
+		}
+		parts[i] = a.String() + "=" + value
+	}
+	return strings.Join(parts, " ")
+}
+
+// keyValue returns the value of an attribute as keys have it: of an IPv6
+// address, only as much as counts.
+func keyValue(req *trace.Request, a policy.Attribute) (string, bool) {
+	value, ok := req.Lookup(a)
+	if !ok || a.Source != policy.IP || !strings.Contains(value, ":") {
+		return value, ok
+	}
+	addr, err := netip.ParseAddr(value)
+	if err != nil {
+		return value, true
+	}
+	if addr = addr.Unmap().WithZone(""); addr.Is4() {
+		return addr.String(), true
+	}
+	if prefix, err := addr.Prefix(a.Bits); err == nil {
+		return prefix.String(), true
+	}
+	return value, true
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/cmd/internal/replay"
+	"github.com/metehq/mete/cmd/internal/trace"
+)
+
+// reportOn replays a trace and returns its report.
+func reportOn(t *testing.T, policyFile, text string, edit func(*replay.Report)) string {
+	t.Helper()
+	m := load(t, policyFile)
+	reader, stats := trace.NewReader(strings.NewReader(text), trace.Auto), replay.NewStats(m)
+	err := replay.Run(context.Background(), replay.Config{Policy: m, Trace: reader, Store: memory, Each: stats.Add, Invalid: stats.Invalid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := replay.Report{Policy: "p.json", Trace: "t", Format: reader.Format().String(), Stats: stats}
+	edit(&r)
+	var out strings.Builder
+	if _, err := r.WriteTo(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+const reportPolicy = `{"rules": [
+	{"name": "per-client", "limit_keys": ["ip:address"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 2}},
+	{"name": "everyone", "limit_keys": [], "match": {"path": "/x*"}, "mode": "shadow", "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 1}},
+	{"name": "login", "limit_keys": ["header:x", "path"], "match": {"path": "/login"}, "on_missing": "deny",
+	 "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 1}}]}`
+
+const reportTrace = `{"at":0,"ip":"192.0.2.1","path":"/x"}
+	{"at":0,"ip":"192.0.2.1","path":"/x"}
+	{"at":0.5,"ip":"192.0.2.1","path":"/x"}
+	not a request
+	{"at":0.25,"ip":"192.0.2.1","path":"/"}
+	{"at":3661,"ip":"2001:db8::1","cost":2}
+	{"at":3661,"ip":"2001:db8::2"}
+	{"at":3662,"path":"/"}
+	{"at":3662,"path":"/login"}
+	{"at":3662,"path":"/login","headers":{"X":"a b\u001b[31m"}}
+	{"at":3662,"path":"/login","headers":{"X":"a b\u001b[31m"}}
+`
+
+func TestReport(t *testing.T) {
+	const want = `policy    p.json, 3 rules
+trace     t, jsonl, 10 requests in 1h1m2s
+from      0 s
+to        3662 s
+
+allowed  5  50.00 %
+denied   5  50.00 %  first 0.25 s, last 3662 s
+no rule  1  10.00 %  fell under no rule, so allowed
+
+RULE        MODE     REQUESTS  DENIED           FIRST DENIED  LAST DENIED
+per-client  enforce         6       3  50.00 %  0.25 s        3661 s
+everyone    shadow          2       1  50.00 %  0 s           0 s
+login       enforce         3       2  66.66 %  3662 s        3662 s
+
+MOST DENIED                           RULE        DENIED  FIRST DENIED  LAST DENIED
+ip:address=192.0.2.1                  per-client       2  0.25 s        0.5 s
+(everyone)                            everyone         1  0 s           0 s
+ip:address=2001:db8::/64              per-client       1  3661 s        3661 s
+header:x=(missing) path=/login        login            1  3662 s        3662 s
+header:x="a b\x1b[31m" path=/login    login            1  3662 s        3662 s
+
+shadow rules only say what they would deny; nothing is denied by them
+1 request is older than the one before; inside a bucket time stands still for them
+1 invalid line was not read
+`
+	got := reportOn(t, reportPolicy, reportTrace, func(r *replay.Report) { r.ShowKeys = true })
+	if squeeze(got) != squeeze(want) {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// squeeze makes one space of many: widths are the table's business.
+func squeeze(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = strings.Join(strings.Fields(line), " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestReport_KeysAreHiddenUnlessAsked(t *testing.T) {
+	got := reportOn(t, reportPolicy, reportTrace, func(*replay.Report) {})
+	for _, secret := range []string{"192.0.2.1", "2001:db8", "header:x"} {
+		if strings.Contains(got, secret) {
+			t.Errorf("the report shows %q:\n%s", secret, got)
+		}
+	}
+	if !strings.Contains(got, "--show-keys") {
+		t.Errorf("the report does not say how to see the keys:\n%s", got)
+	}
+}
+
+func TestReport_NothingToReport(t *testing.T) {
+	got := reportOn(t, reportPolicy, "\n", func(r *replay.Report) { r.Elapsed = 1 })
+	if want := "policy    p.json, 3 rules\ntrace     t, auto, 0 requests\n"; got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// TestReport_ManyKeys denies more keys than are counted at a time, and one of
+// them more often than the others: it is found, and the loss is stated.
+func TestReport_ManyKeys(t *testing.T) {
+	const keys = 100_000
+	var text strings.Builder
+	for i := range keys {
+		fmt.Fprintf(&text, `{"at":0,"headers":{"x":"k%d"},"cost":2}`+"\n", i)
+		if i%100 == 0 {
+			text.WriteString(`{"at":0,"headers":{"x":"hot"},"cost":2}` + "\n")
+		}
+	}
+	const policyFile = `{"rules": [{"name": "r", "limit_keys": ["header:x"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 1}}]}`
+	got := squeeze(reportOn(t, policyFile, text.String(), func(r *replay.Report) { r.ShowKeys = true }))
+	for _, want := range []string{"header:x=hot r 1000 ", "there are more than 65536 denied keys", "up to 2 short"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the report has no %q:\n%s", want, got)
+		}
+	}
+}

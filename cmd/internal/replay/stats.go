@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/policy"
+)
+
+// A span is the instants of some events, whatever their order.
+type span struct {
+	count       int64
+	first, last bucket.Instant
+}
+
+func (s *span) add(at bucket.Instant) {
+	if s.count == 0 {
+		s.first, s.last = at, at
+	}
+	s.count++
+	s.first, s.last = min(s.first, at), max(s.last, at)
+}
+
+// ruleStats counts what one rule did.
+type ruleStats struct {
+	*policy.Rule
+	requests int64 // that it applied to
+	denied   span  // those its own buckets had no room for
+}
+
+// Stats counts the decisions of a replay. It is made by [NewStats], and not
+// safe for concurrent use. Its memory is bounded, however many keys there are.
+type Stats struct {
+	rules  []*ruleStats
+	byRule map[*policy.Rule]*ruleStats
+
+	requests  span
+	denied    span
+	unlimited int64 // fell under no rule
+	earlier   int64 // are older than the request before them
+	invalid   int64
+	previous  bucket.Instant
+
+	keys toplist
+	id   []byte
+}
+
+// NewStats returns the empty statistics of a policy.
+func NewStats(m *policy.Matcher) *Stats {
+	s := &Stats{byRule: map[*policy.Rule]*ruleStats{}, keys: toplist{tallies: map[string]*tally{}}}
+	for _, r := range m.Rules() {
+		stats := &ruleStats{Rule: r}
+		s.rules = append(s.rules, stats)
+		s.byRule[r] = stats
+	}
+	return s
+}
+
+// Invalid counts a line that could not be read.
+func (s *Stats) Invalid(*trace.LineError) { s.invalid++ }
+
+// InvalidLines is how many lines could not be read.
+func (s *Stats) InvalidLines() int64 { return s.invalid }
+
+// Add counts one decision.
+func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
+	if s.requests.count > 0 && req.At < s.previous {
+		s.earlier++
+	}
+	s.previous = req.At
+	s.requests.add(req.At)
+	if !d.Allowed {
+		s.denied.add(req.At)
+	}
+	if len(d.Limits)+len(d.Shadow) == 0 {
+		s.addWithoutLimit(req, d)
+	}
+	s.addLimits(req, d.Limits)
+	s.addLimits(req, d.Shadow)
+	return nil
+}
+
+// addWithoutLimit counts a decision that no bucket had a part in: no rule
+// applied, or one denied the request for an attribute it lacks.
+func (s *Stats) addWithoutLimit(req *trace.Request, d *mete.Decision) {
+	if d.Rule == "" {
+		s.unlimited++
+		return
+	}
+	for _, r := range s.rules {
+		if r.Name == d.Rule {
+			r.requests++
+			s.addDenial(req, r)
+			return
+		}
+	}
+}
+
+// addLimits counts what rules said. A rule's limits stand together.
+func (s *Stats) addLimits(req *trace.Request, limits []mete.Status) {
+	for len(limits) > 0 {
+		rule, denied, n := limits[0].Rule, false, 0
+		for ; n < len(limits) && limits[n].Rule == rule; n++ {
+			denied = denied || !limits[n].Allowed
+		}
+		r := s.byRule[rule]
+		r.requests++
+		if denied {
+			s.addDenial(req, r)
+		}
+		limits = limits[n:]
+	}
+}
+
+func (s *Stats) addDenial(req *trace.Request, r *ruleStats) {
+	r.denied.add(req.At)
+	s.id = appendKeyID(s.id[:0], req, r.Rule)
+	s.keys.add(s.id, req.At, r, func() string { return describeKey(req, r.Rule) })
+}

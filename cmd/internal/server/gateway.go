@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"net/url"
+
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/proxy"
+)
+
+// gateway returns the reverse proxy with the policy in front of it.
+func (s *Server) gateway() (http.Handler, error) {
+	c := s.config
+	limited, err := httplimit.New(s.limiter, httplimit.Config{
+		TrustedProxies:   c.TrustedProxies,
+		TrustedHops:      c.TrustedHops,
+		ForwardedHeader:  c.ForwardedHeader,
+		UnverifiedClaims: c.TrustJWT,
+		Fields:           c.RateLimitFields,
+		DisableJitter:    !c.Jitter,
+		JitterKey:        s.jitterKey(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	upstream, err := url.Parse(c.Upstream)
+	if err != nil {
+		return nil, err
+	}
+	complain := s.complain("the upstream failed")
+	p, err := proxy.New(upstream, limited, proxy.Config{
+		DialTimeout:    c.Timeouts.UpstreamConnect,
+		HeaderTimeout:  c.Timeouts.UpstreamHeader,
+		MaxBodyBytes:   int64(c.MaxBodyBytes),
+		RewriteHost:    c.RewriteHost,
+		TrustedProxies: c.TrustedProxies,
+		TrustedHops:    c.TrustedHops,
+		OnError:        func(_ *http.Request, err error) { complain(err) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return withHealth(s.api, p), nil
+}
+
+// decisions configures /v1/decision.
+func (s *Server) decisions() httpapi.Gateway {
+	c := s.config
+	if c.DecisionProfile == "" {
+		return httpapi.Gateway{}
+	}
+	return httpapi.Gateway{
+		Profile:          httpapi.Profile(c.DecisionProfile),
+		TrustedProxies:   c.TrustedProxies,
+		TrustedHops:      c.TrustedHops,
+		ForwardedHeader:  c.ForwardedHeader,
+		UnverifiedClaims: c.TrustJWT,
+		Fields:           c.RateLimitFields,
+		DisableJitter:    !c.Jitter,
+		JitterKey:        s.jitterKey(),
+	}
+}
+
+// jitterKey is derived from the hash key, so that servers that share one give a
+// client the same jitter. Nil is a random one.
+func (s *Server) jitterKey() []byte {
+	if s.config.HashKey == "" {
+		return nil
+	}
+	key := sha256.Sum256([]byte("mete jitter\x00" + s.config.HashKey))
+	return key[:]
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/policy"
+)
+
+// examplePolicy is in force where no policy file is named.
+//
+//go:embed example.yaml
+var examplePolicy []byte
+
+const (
+	// exampleName stands for the built-in policy where a file's name would.
+	exampleName = "example.yaml"
+
+	// settleTime is how old a file's modification time must be before it is
+	// trusted to tell versions apart: file systems count it in ticks, and a
+	// file can change twice within one.
+	settleTime = 3 * time.Second
+
+	// maxLoggedMistakes bounds what one broken file writes to the log.
+	maxLoggedMistakes = 100
+)
+
+// A source is the policy file, and what was last seen of it. It is not safe for
+// concurrent use.
+type source struct {
+	path    string // empty: the built-in example
+	opts    policy.Options
+	log     *slog.Logger
+	apply   func(*policy.Matcher) error
+	info    fs.FileInfo       // of the file when it was last read
+	settled bool              // info tells this version from a later one
+	digest  [sha256.Size]byte // of the contents last read, good or bad
+	problem string            // why it could not be read the last time
+}
+
+// load reads the policy for the first time.
+func (s *source) load() (*policy.Matcher, error) {
+	if s.path == "" {
+		return policyfile.Parse(exampleName, examplePolicy, s.opts)
+	}
+	data, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	return policyfile.Parse(s.path, data, s.opts)
+}
+
+// read returns the file's contents and remembers what they were. The path is
+// resolved anew, so that renames and symbolic links that are swapped are seen.
+func (s *source) read() ([]byte, error) {
+	info, err := os.Stat(s.path) // before the contents: a change in between is then seen later
+	if err != nil {
+		return nil, err
+	}
+	data, err := policyfile.Read(s.path)
+	if err != nil {
+		return nil, err
+	}
+	s.info, s.digest, s.problem = info, sha256.Sum256(data), ""
+	s.settled = time.Since(info.ModTime()) > settleTime
+	return data, nil
+}
+
+// poll applies the policy again if its file has changed since it was last
+// read. What is wrong with a file is logged once. If forced, the file is read
+// in any case, and what came of it is logged.
+func (s *source) poll(forced bool) {
+	if s.path == "" {
+		if forced {
+			s.log.Info("nothing to reload: the built-in example policy is in force")
+		}
+		return
+	}
+	if !forced && s.unchanged() {
+		return
+	}
+	before, failing := s.digest, s.problem != ""
+	data, err := s.read()
+	switch {
+	case err != nil:
+		if forced || s.problem != err.Error() {
+			s.log.Error("cannot read the policy; the old one stays in force", "error", err)
+		}
+		s.problem = err.Error()
+	case s.digest == before && !forced:
+		if failing {
+			s.log.Info("the policy file can be read again, and is what it was", "file", s.path)
+		}
+	default:
+		s.replace(data)
+	}
+}
+
+// unchanged reports whether the file's status alone proves that the contents
+// are the ones last read.
+func (s *source) unchanged() bool {
+	info, err := os.Stat(s.path)
+	return err == nil && s.settled && s.problem == "" && os.SameFile(info, s.info) &&
+		info.ModTime().Equal(s.info.ModTime()) && info.Size() == s.info.Size()
+}
+
+// replace puts a policy in force, or says why not.
+func (s *source) replace(data []byte) {
+	m, err := policyfile.Parse(s.path, data, s.opts)
+	if err == nil {
+		err = s.apply(m)
+	}
+	if err != nil {
+		s.logMistakes(err)
+		return
+	}
+	s.log.Info("policy reloaded", "file", s.path, "rules", len(m.Rules()), "version", m.Version(), "digest", s.shortDigest())
+}
+
+// logMistakes logs every mistake of a broken file.
+func (s *source) logMistakes(err error) {
+	mistakes, ok := errors.AsType[policyfile.Errors](err)
+	if !ok {
+		s.log.Error("policy is broken; the old one stays in force", "file", s.path, "error", err)
+		return
+	}
+	s.log.Error("policy is broken; the old one stays in force", "file", s.path, "mistakes", len(mistakes))
+	for _, m := range mistakes[:min(len(mistakes), maxLoggedMistakes)] {
+		s.log.Error("policy mistake", "error", m.String())
+	}
+}
+
+// shortDigest names the contents last read: the same bytes, the same digest.
+func (s *source) shortDigest() string { return hex.EncodeToString(s.digest[:6]) }

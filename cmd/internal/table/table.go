@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package table lays out text in aligned columns for a terminal.
+package table
+
+import (
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Table is rows under headings. The zero Table is empty. It is not safe for
+// concurrent use.
+type Table struct {
+	// Indent stands before every line.
+	Indent string
+
+	right []bool
+	rows  [][]string
+}
+
+// New returns a table with these headings. One that begins with ">" heads a
+// column whose cells are aligned to the right, and is shown without it.
+func New(headings ...string) *Table {
+	t := &Table{right: make([]bool, len(headings))}
+	for i, h := range headings {
+		headings[i], t.right[i] = strings.CutPrefix(h, ">")
+	}
+	t.rows = append(t.rows, headings)
+	return t
+}
+
+// Add adds a row of as many cells as there are headings.
+func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// WriteTo writes the table.
+func (t *Table) WriteTo(w io.Writer) (int64, error) {
+	widths := make([]int, len(t.right))
+	for _, row := range t.rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range t.rows {
+		var line strings.Builder
+		for i, cell := range row {
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if t.right[i] {
+				line.WriteString(pad + cell)
+			} else {
+				line.WriteString(cell + pad)
+			}
+		}
+		b.WriteString(strings.TrimRight(t.Indent+line.String(), " ") + "\n")
+	}
+	n, err := io.WriteString(w, b.String())
+	return int64(n), err
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// The fields of a JSON line, as bits of the set of those seen.
+const (
+	fieldAt = 1 << iota
+	fieldMethod
+	fieldPath
+	fieldHost
+	fieldIP
+	fieldHeaders
+	fieldQuery
+	fieldJWT
+	fieldCost
+)
+
+// fieldBit returns the bit of the named field, 0 for no field.
+func fieldBit(name string) int {
+	switch name {
+	case "at":
+		return fieldAt
+	case "method":
+		return fieldMethod
+	case "path":
+		return fieldPath
+	case "host":
+		return fieldHost
+	case "ip":
+		return fieldIP
+	case "headers":
+		return fieldHeaders
+	case "query":
+		return fieldQuery
+	case "jwt":
+		return fieldJWT
+	case "cost":
+		return fieldCost
+	}
+	return 0
+}
+
+// parseJSON reads a JSON line.
+func parseJSON(r *Request, line string) error {
+	if !utf8.ValidString(line) {
+		return errors.New("not UTF-8")
+	}
+	s, seen := scanner{text: line}, 0
+	err := s.object(func(name string) error {
+		bit := fieldBit(name)
+		switch {
+		case bit == 0:
+			return fmt.Errorf("unknown field %q: the fields are at, method, path, host, ip, headers, query, jwt and cost", name)
+		case seen&bit != 0:
+			return fmt.Errorf("the field %q is there twice", name)
+		}
+		seen |= bit
+		if bit != fieldAt && s.null() {
+			return nil
+		}
+		if err := r.setField(&s, bit); err != nil {
+			return fmt.Errorf("%q: %w", name, err)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case !s.atEnd():
+		return s.unexpected("the end of the line")
+	case seen&fieldAt == 0:
+		return errors.New(`no field "at": say when the request came, in seconds`)
+	}
+	return nil
+}
+
+// setField reads the value of one field.
+func (r *Request) setField(s *scanner, bit int) (err error) {
+	var text string
+	switch bit {
+	case fieldAt:
+		if text, err = s.number(); err == nil {
+			r.At, err = parseSeconds(text)
+		}
+	case fieldCost:
+		if text, err = s.number(); err == nil {
+			r.Cost, err = parseCost(text)
+		}
+	case fieldMethod:
+		r.method, err = s.string()
+	case fieldPath:
+		if text, err = s.string(); err == nil {
+			r.setTarget(text)
+		}
+	case fieldHost:
+		if text, err = s.string(); err == nil {
+			r.setHost(text)
+		}
+	case fieldIP:
+		r.ip, err = s.address()
+	case fieldHeaders:
+		err = s.object(func(name string) error {
+			value, err := s.string()
+			r.headers = append(r.headers, pair{strings.ToLower(name), value})
+			return err
+		})
+	case fieldQuery:
+		err = s.object(func(name string) error {
+			value, err := s.string()
+			r.query = append(r.query, pair{name, value})
+			return err
+		})
+	case fieldJWT:
+		err = s.object(func(name string) error {
+			value, scalar, err := s.scalar()
+			if scalar {
+				r.claims = append(r.claims, pair{name, value})
+			}
+			return err
+		})
+	}
+	return err
+}
+
+// address reads an IP address, or an empty string for none.
+func (s *scanner) address() (string, error) {
+	text, err := s.string()
+	if err != nil || text == "" {
+		return "", err
+	}
+	if _, err := netip.ParseAddr(text); err != nil {
+		return "", fmt.Errorf("%.60q is not an IP address", text)
+	}
+	return text, nil
+}
+
+func parseCost(text string) (bucket.Tokens, error) {
+	cost, err := bucket.ParseTokens(text)
+	if err == nil && cost == 0 {
+		err = errors.New("must be above 0; leave it out for the rule's own cost")
+	}
+	return cost, err
+}
+
+// parseSeconds reads a JSON number of seconds, cut to whole microseconds. It
+// never goes through a float: 0.1 is 100 000 µs.
+func parseSeconds(text string) (bucket.Instant, error) {
+	mantissa, exponent, err := splitExponent(text)
+	if err != nil {
+		return 0, err
+	}
+	if mantissa[0] == '-' {
+		return 0, fmt.Errorf("%.40s is before 0", text)
+	}
+	point, digits := strings.IndexByte(mantissa, '.'), len(mantissa)-1
+	if point < 0 {
+		point, digits = len(mantissa), len(mantissa)
+	}
+	var at bucket.Instant
+	for i := range point + exponent + 6 {
+		digit := byte('0')
+		switch {
+		case i < point:
+			digit = mantissa[i]
+		case i < digits:
+			digit = mantissa[i+1]
+		case at == 0:
+			return 0, nil // no more digits, and all were 0
+		}
+		if at = at*10 + bucket.Instant(digit-'0'); at >= maxInstant {
+			return 0, fmt.Errorf("%.40s is too late: times end in the year 2255", text)
+		}
+	}
+	return at, nil
+}
+
+// splitExponent cuts a JSON number in two.
+func splitExponent(text string) (mantissa string, exponent int, err error) {
+	i := strings.IndexAny(text, "eE")
+	if i < 0 {
+		return text, 0, nil
+	}
+	mantissa, digits := text[:i], text[i+1:]
+	negative := digits[0] == '-'
+	digits = strings.TrimLeft(digits, "+-")
+	for _, c := range []byte(digits) {
+		if exponent = exponent*10 + int(c-'0'); exponent > MaxLineBytes {
+			return "", 0, fmt.Errorf("%.40s is out of range", text)
+		}
+	}
+	if negative {
+		exponent = -exponent
+	}
+	return mantissa, exponent, nil
+}
