@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/metehq/mete/bench/subject"
+	"github.com/metehq/mete/bench/workload"
+)
+
+// pauseKeys is how many keys the probe fills in.
+const pauseKeys = 5_000_000
+
+// pause fills an empty mete store from two goroutines and shows how long single
+// calls took, beside loops that do nothing but read the clock for as long: what
+// those show is the machine's doing, not the store's.
+func pause(w, progress io.Writer) error {
+	limiter, err := subject.All[0].New(subject.Allow)
+	if err != nil {
+		return err
+	}
+	defer limiter.Close()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+	fmt.Fprintf(progress, "pause: %d keys\n", pauseKeys)
+	keys := workload.Each(pauseKeys)
+	runtime.GC()
+
+	var calls, noise [procs]histogram
+	before := heap()
+	took := together(procs, func(g int) {
+		for i := g; i < pauseKeys; i += procs {
+			start := time.Now()
+			limiter.Take(keys.At(i))
+			calls[g].add(time.Since(start))
+		}
+	})
+	after := heap()
+	runtime.GC()
+	together(procs, func(g int) {
+		for began := time.Now(); ; {
+			start := time.Now()
+			noise[g].add(time.Since(start))
+			if start.Sub(began) > took {
+				return
+			}
+		}
+	})
+	rows := table{{"", "p50", "p99", "p99.9", "p99.99", "max", fmt.Sprintf("over %v", promised), "of"}}
+	for _, row := range []struct {
+		name  string
+		parts *[procs]histogram
+	}{{"a new key in mete", &calls}, {"the clock alone", &noise}} {
+		all := &row.parts[0]
+		for g := 1; g < procs; g++ {
+			all.merge(&row.parts[g])
+		}
+		rows.add(row.name, all.percentile(0.5).String(), all.percentile(0.99).String(), all.percentile(0.999).String(),
+			all.percentile(0.9999).String(), all.max.String(), fmt.Sprint(all.over), fmt.Sprint(all.total))
+	}
+	fmt.Fprintf(w, "### The longest calls while %d keys are filled in by %d goroutines\n\n", pauseKeys, procs)
+	rows.write(w)
+	fmt.Fprintf(w, "\nIt took %v, with %d collections that stopped the world for %v in all.\n", took.Round(time.Millisecond),
+		after.NumGC-before.NumGC, time.Duration(after.PauseTotalNs-before.PauseTotalNs))
+	return nil
+}

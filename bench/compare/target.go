@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "github.com/metehq/mete/bench/subject"
+
+// A target is a promise about one figure of mete.
+type target struct {
+	scenario string
+	figure   string
+	of       func(result) *stat
+
+	// A factor is how many times smaller mete's figure must be than that of the
+	// best rival. Without one, most bounds the figure itself.
+	factor float64
+	most   float64
+}
+
+func serial(r result) *stat   { return r.Serial }
+func parallel(r result) *stat { return r.Parallel }
+func allocs(r result) *stat   { return r.Allocs }
+func bytes(r result) *stat    { return r.Bytes }
+func objects(r result) *stat  { return r.Objects }
+
+var targets = []target{
+	{scenario: "hot", figure: "serial", of: serial, factor: 1.7},
+	{scenario: "hot", figure: "parallel", of: parallel, factor: 1.7},
+	{scenario: "deny", figure: "parallel", of: parallel, factor: 2.5},
+	{scenario: "uniform", figure: "serial", of: serial, factor: 1.8},
+	{scenario: "uniform", figure: "parallel", of: parallel, factor: 2},
+	{scenario: "zipf", figure: "serial", of: serial, factor: 2.5},
+	{scenario: "zipf", figure: "parallel", of: parallel, factor: 3},
+	{scenario: "churn", figure: "serial", of: serial, factor: 1.8},
+	{scenario: "churn", figure: "parallel", of: parallel, factor: 1.8},
+	{scenario: "hot", figure: "allocations", of: allocs},
+	{scenario: "deny", figure: "allocations", of: allocs},
+	{scenario: "uniform", figure: "allocations", of: allocs},
+	{scenario: "zipf", figure: "allocations", of: allocs},
+	{scenario: "memory", figure: "bytes a key", of: bytes, most: 64},
+	{scenario: "memory", figure: "objects a key", of: objects, most: 0.01},
+}
+
+// compared are the rivals whose best the targets refer to.
+var compared = []string{subject.Sethvargo, subject.Throttled, subject.Httprate, subject.XTimeMap}
+
+// A verdict is a target and what became of it.
+type verdict struct {
+	Scenario string  `json:"scenario"`
+	Figure   string  `json:"figure"`
+	Mete     float64 `json:"mete"`
+	Rival    string  `json:"best_rival"`
+	Best     float64 `json:"best"`
+	Ratio    float64 `json:"ratio,omitempty"`  // best / mete
+	Factor   float64 `json:"factor,omitempty"` // the ratio asked for, or
+	Most     float64 `json:"most"`             // the most that mete may need
+	Met      bool    `json:"met"`
+}
+
+// judge returns the verdicts on the targets whose figures were measured.
+func judge(results []result) []verdict {
+	var verdicts []verdict
+	for _, t := range targets {
+		mete := find(results, t.scenario, subject.Mete)
+		rival := bestRival(results, t)
+		if mete == nil || rival == nil {
+			continue
+		}
+		v := verdict{Scenario: t.scenario, Figure: t.figure, Factor: t.factor, Most: t.most,
+			Mete: t.of(*mete).Median, Rival: rival.Subject, Best: t.of(*rival).Median}
+		if v.Mete > 0 {
+			v.Ratio = v.Best / v.Mete
+		}
+		v.Met = t.factor > 0 && v.Ratio >= t.factor || t.factor == 0 && v.Mete <= t.most
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+func bestRival(results []result, t target) *result {
+	var best *result
+	for _, name := range compared {
+		if r := find(results, t.scenario, name); r != nil && (best == nil || t.of(*r).Median < t.of(*best).Median) {
+			best = r
+		}
+	}
+	return best
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subject
+
+import (
+	"context"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/memstore"
+)
+
+// meteMaxKeys bounds mete's store: more than any run uses. It is a bound, not a
+// size to begin with.
+const meteMaxKeys = 8_000_000
+
+type meteLimiter struct {
+	store *memstore.Store
+	limit bucket.Limit
+}
+
+func newMete(q Quota) (Limiter, error) {
+	rate := bucket.Rate{Tokens: bucket.Token, Per: q.Every}
+	limit, err := bucket.NewLimit(bucket.Tokens(q.Capacity)*bucket.Token, rate)
+	if err != nil {
+		return nil, err
+	}
+	store, err := memstore.New(memstore.Config{MaxKeys: meteMaxKeys})
+	if err != nil {
+		return nil, err
+	}
+	return &meteLimiter{store: store, limit: limit}, nil
+}
+
+func (l *meteLimiter) Take(key string) bool {
+	var snapshots [1]bucket.Snapshot
+	charges := [1]mete.Charge{{Key: key, Limit: l.limit, Cost: bucket.Token}}
+	_, allowed, err := l.store.Take(context.Background(), snapshots[:0], charges[:], mete.Mode{})
+	return allowed && err == nil
+}
+
+func (*meteLimiter) Close() {}
