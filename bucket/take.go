@@ -20,26 +20,9 @@ func (l Limit) Take(s State, now Instant, cost Tokens) (State, Snapshot) {
 // returns s as it was where it denies.
 func (l Limit) Reserve(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Snapshot) {
 	var snap Snapshot
-	l.Spend(&s, &snap, now, cost, maxWait)
-	return s, snap
-}
-
-// Spend is [Limit.Reserve] in place, for stores: it fills in snap, changes s
-// where it admits the cost, and reports whether it did.
-func (l *Limit) Spend(s *State, snap *Snapshot, now Instant, cost Tokens, maxWait time.Duration) bool {
-	spent, at := l.refill(s, now)
-	snap.Limit, snap.spent, snap.behind = *l, spent, int64(at-now)
-	if room := l.capacity - cost; cost < 0 || room < 0 || spent > int64(room)*l.p { // it is not there
-		snap.RetryAfter = l.retry(spent, cost, maxWait, snap.behind)
-		if snap.Allowed = snap.RetryAfter == 0; !snap.Allowed {
-			return false
-		}
-	} else {
-		snap.Allowed, snap.RetryAfter = true, 0
-	}
-	snap.spent += int64(cost) * l.p
-	s.Spent, s.AsOf, s.Unit = snap.spent, at, l.p
-	return true
+	after, v := l.Spend(s, now, cost, maxWait)
+	v.Show(&snap, &l)
+	return after, snap
 }
 
 // Peek answers as [Limit.Reserve] would, without spending: the snapshot shows
@@ -50,6 +33,35 @@ func (l Limit) Peek(s State, now Instant, cost Tokens, maxWait time.Duration) Sn
 	snap.RetryAfter = l.retry(spent, cost, maxWait, snap.behind)
 	snap.Allowed = snap.RetryAfter == 0
 	return snap
+}
+
+// A Verdict is a decision in brief, small enough for registers. A store that
+// replaces a state by compare-and-swap needs no [Snapshot] before it has won.
+type Verdict struct {
+	retryAfter    time.Duration
+	spent, behind int64 // as in Snapshot
+}
+
+// Allowed says whether the cost was admitted.
+func (v Verdict) Allowed() bool { return v.retryAfter == 0 }
+
+// Show fills in the snapshot of a bucket of limit l.
+func (v Verdict) Show(snap *Snapshot, l *Limit) {
+	snap.Limit, snap.Allowed, snap.RetryAfter = *l, v.retryAfter == 0, v.retryAfter
+	snap.spent, snap.behind = v.spent, v.behind
+}
+
+// Spend is [Limit.Reserve] in brief, for stores.
+func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
+	spent, at := l.refill(&s, now)
+	behind := int64(at - now)
+	if room := l.capacity - cost; cost < 0 || room < 0 || spent > int64(room)*l.p { // it is not there
+		if retry := l.retry(spent, cost, maxWait, behind); retry > 0 {
+			return s, Verdict{retry, spent, behind}
+		}
+	}
+	spent += int64(cost) * l.p
+	return State{Spent: spent, AsOf: at, Unit: l.p}, Verdict{0, spent, behind}
 }
 
 // retry is 0 where cost is admitted to a bucket of which spent is missing, and

@@ -111,7 +111,7 @@ func TestReserve_WaitsAtTheEdges(t *testing.T) {
 	}
 }
 
-func TestSpend_IsReserveInPlace(t *testing.T) {
+func TestSpend_IsReserveInBrief(t *testing.T) {
 	r := random(11)
 	for range 4000 {
 		l := randomLimit(r)
@@ -119,10 +119,10 @@ func TestSpend_IsReserveInPlace(t *testing.T) {
 		cost, wait := bucket.Tokens(randomCost(r, l)), time.Duration(randomWait(r, l))*time.Microsecond
 		peeked := l.Peek(s, bucket.Instant(now), cost, wait)
 		next, want := l.Reserve(s, bucket.Instant(now), cost, wait)
-		_, snap := l.Reserve(s, 0, 7, 0) // Spend fills in all of a used snapshot
-		in := s
-		if ok := l.Spend(&in, &snap, bucket.Instant(now), cost, wait); in != next || snap != want || ok != want.Allowed {
-			t.Fatalf("%v, %+v at %d, cost %v, wait %v: Spend %v %+v %+v, Reserve %+v %+v", l, s, now, cost, wait, ok, in, snap, next, want)
+		_, snap := l.Reserve(s, 0, 7, 0) // Show fills in all of a used snapshot
+		after, v := l.Spend(s, bucket.Instant(now), cost, wait)
+		if v.Show(&snap, &l); after != next || snap != want || v.Allowed() != want.Allowed {
+			t.Fatalf("%v, %+v at %d, cost %v, wait %v: Spend %+v %+v, Reserve %+v %+v", l, s, now, cost, wait, after, snap, next, want)
 		}
 		if peeked.Allowed != want.Allowed || peeked.RetryAfter != want.RetryAfter {
 			t.Fatalf("%v, %+v at %d, cost %v, wait %v: peek %+v, take %+v", l, s, now, cost, wait, peeked, want)

@@ -3,8 +3,8 @@
 // Package memstore keeps buckets in the memory of one process: exact, bounded,
 // and fast enough to ask on every call.
 //
-// A bucket is 40 bytes in an array without pointers, found by a 128-bit hash of
-// its key under a seed of the process. The key itself is not kept, and the
+// A bucket is 32 bytes in an array without pointers, found by a 128-bit hash of
+// its key under a secret of the process. The key itself is not kept, and the
 // garbage collector has nothing to scan however many buckets there are.
 //
 // Deciding about one bucket takes no lock: its state is one 64-bit word that is

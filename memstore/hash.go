@@ -34,16 +34,22 @@ func newHasher() hasher {
 // hash returns the 128 bits that stand for key.
 func (k *hasher) hash(key string) hash {
 	n := uint64(len(key))
-	h := hash{k.e, k.f}
+	s0, s1 := k.e, k.f
 	for len(key) > 16 {
 		x, y := load64(key), load64(key[8:])
-		h.h0, h.h1 = fold(x^k.a^h.h0, y^k.b^bits.RotateLeft64(h.h0, 32)), fold(x^k.c^h.h1, y^k.d^bits.RotateLeft64(h.h1, 32))
+		s0 = fold(x^k.a^s0, y^k.b^bits.RotateLeft64(s0, 32))
+		s1 = fold(x^k.c^s1, y^k.d^bits.RotateLeft64(s1, 32))
 		key = key[16:]
 	}
-	x, y := tail(key)
-	h.h0, h.h1 = fold(x^k.a^h.h0, y^k.b^n), fold(x^k.c^h.h1, y^k.d^n)
+	var x, y uint64
+	if len(key) >= 8 {
+		x, y = load64(key), load64(key[len(key)-8:])
+	} else {
+		x, y = short(key)
+	}
+	s0, s1 = fold(x^k.a^s0, y^k.b^n), fold(x^k.c^s1, y^k.d^n)
 	// A second round spreads what one multiplication leaves in place.
-	return hash{fold(h.h0^k.c, n^k.e), fold(h.h1^k.a, n^k.f)}
+	return hash{fold(s0^k.c, n^k.e), fold(s1^k.a, n^k.f)}
 }
 
 // fold multiplies and folds the 128-bit product into 64 bits.
@@ -52,12 +58,10 @@ func fold(x, y uint64) uint64 {
 	return hi ^ lo
 }
 
-// tail returns the last bytes of a key, at most 16, as two words. Together with
-// the length they determine the bytes.
-func tail(s string) (x, y uint64) {
+// short returns fewer than 8 bytes as two words. Together with the length they
+// determine the bytes.
+func short(s string) (x, y uint64) {
 	switch n := len(s); {
-	case n >= 8:
-		return load64(s), load64(s[n-8:])
 	case n >= 4:
 		return load32(s), load32(s[n-4:])
 	case n > 0:

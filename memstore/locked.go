@@ -211,7 +211,7 @@ func (s *Store) unlock(tx *transaction) {
 
 func (s *Store) shard(h hash) *shard { return &s.shards[s.index(h)] }
 
-func (s *Store) find(h hash) (*slot, uint64) { return s.shard(h).table.Load().find(h) }
+func (s *Store) find(h hash) (*slot, uint64) { return s.tables[s.index(h)].Load().find(h) }
 
 // overflowHash stands for the overflow bucket of a limit. The policy's keys
 // never begin with a NUL.

@@ -13,7 +13,7 @@ import (
 // MaxRates bounds the different rates that the limits of one store can have, in
 // its life. A take with one more is an error. Policies have a handful; only a
 // program that makes up a rate for every call gets near.
-const MaxRates = 1 << 20
+const MaxRates = 1 << rateBits
 
 // rates numbers the rates of limits, so that a slot can name its own in few
 // bytes. It only grows.
@@ -37,12 +37,12 @@ func (r *rates) init() {
 	r.byIndex.Store(&[]rate{{}})
 }
 
-// rate returns the rate with that number.
-func (s *Store) rate(number uint64) rate { return (*s.rates.byIndex.Load())[number] }
+// rate returns the rate whose number tag has.
+func (s *Store) rate(tag uint64) rate { return (*s.rates.byIndex.Load())[tag&rateMask] }
 
-// hasRate reports whether number is that of n every p.
-func (s *Store) hasRate(number uint64, n bucket.Tokens, p int64) bool {
-	known := (*s.rates.byIndex.Load())[number]
+// hasRate reports whether tag has the number of n every p.
+func (s *Store) hasRate(tag uint64, n bucket.Tokens, p int64) bool {
+	known := &(*s.rates.byIndex.Load())[tag&rateMask]
 	return known.n == n && known.p == p
 }
 

@@ -42,8 +42,9 @@ type Store struct {
 	now     func() bucket.Instant // nil: the process's clock
 
 	hasher hasher
-	shards []shard // a power of two
-	shift  uint    // of a hash, to its shard
+	tables []atomic.Pointer[table] // a power of two
+	shards []shard                 // as many
+	shift  uint                    // of a hash, to its shard
 	rates  rates
 
 	maxKeys int64
@@ -75,9 +76,12 @@ func New(c Config) (*Store, error) {
 	}
 	const perShard = 8192 // few enough that rebuilding a shard is a matter of microseconds
 	shards := 1 << bits.Len(uint(max(c.MaxKeys/perShard, 16)-1))
-	s.shards, s.shift = make([]shard, shards), uint(64-bits.TrailingZeros(uint(shards)))
+	s.tables, s.shards = make([]atomic.Pointer[table], shards), make([]shard, shards)
+	s.shift = uint(64 - bits.TrailingZeros(uint(shards)))
 	for i := range s.shards {
-		s.shards[i].table.Store(emptyTable)
+		s.shards[i].table = &s.tables[i]
+		s.shards[i].minSlots = minSlots + i%(minSlots*(fullest-fresh)/fresh)
+		s.tables[i].Store(emptyTable)
 	}
 	s.rates.init()
 	return s, nil

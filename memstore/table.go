@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/metehq/mete/bucket"
 )
@@ -20,12 +21,14 @@ type table struct {
 	used  int // slots that are not empty; guarded by the shard's mutex
 }
 
-// Load factors, in sixteenths: a table is rebuilt when it is fuller than
-// fullest, and starts as full as fresh. So a slot costs 40 bytes / 0.8 to
-// 40 / 0.64, and growing copies each bucket about four times over its life.
+// Load factors, in 32nds: a table is rebuilt when it is fuller than fullest, and
+// starts as full as fresh. Growing copies each bucket about 1.7 times over its
+// life. As the shards start with tables of different sizes, they grow at
+// different times: a store pays about 55 bytes a bucket at any size, and not 43
+// or 68 by turns.
 const (
-	fullest = 13 // of 16
-	fresh   = 10
+	fullest = 24
+	fresh   = 15
 )
 
 // keepFor is how long a full bucket is kept after its last take while there is
@@ -36,22 +39,24 @@ const keepFor = 10 * time.Second
 // bounds what a flood of new keys can cost at the bound.
 const sweepEvery = 100 * time.Millisecond
 
-// minSlots is the size of a shard's first table.
+// minSlots and the next few numbers are the sizes of the shards' first tables.
 const minSlots = 8
 
-// A shard is a table that is locked and rebuilt by itself.
+// A shard is a table that is locked and rebuilt by itself. The tables' pointers
+// stand elsewhere, side by side: they are all that most takes read.
 type shard struct {
-	table atomic.Pointer[table]
+	table    *atomic.Pointer[table]
+	minSlots int
 
 	mu        sync.Mutex     // guards what is below, and the structure of table
 	nextSweep bucket.Instant // no sweep is worth it before
-	_         [64 - 8 - 8 - 8]byte
+	_         [64 - 4*8]byte
 }
 
-// home is where the search for h starts: the tables are in the order of h0, so
-// that rebuilding one walks both in order.
-func (t *table) home(h hash) int {
-	i, _ := bits.Mul64(h.h0, uint64(len(t.slots)))
+// home is where the search for a hash starts: the tables are in the order of h0,
+// so that rebuilding one walks both in order.
+func (t *table) home(h0 uint64) int {
+	i, _ := bits.Mul64(h0, uint64(len(t.slots)))
 	return int(i)
 }
 
@@ -61,13 +66,13 @@ func (t *table) home(h hash) int {
 // its word tells.
 func (t *table) find(h hash) (*slot, uint64) {
 	slots := t.slots
-	for i := t.home(h); ; {
+	for i := t.home(h.h0); ; {
 		sl := &slots[i]
 		w := atomic.LoadUint64(&sl.word)
 		if w == 0 {
 			return nil, 0
 		}
-		if atomic.LoadUint64(&sl.h0) == h.h0 && atomic.LoadUint64(&sl.h1) == h.h1 {
+		if atomic.LoadUint64(&sl.h0) == h.h0 && (atomic.LoadUint64(&sl.tag)^h.h1)>>rateBits == 0 {
 			return sl, w
 		}
 		if i++; i == len(slots) {
@@ -94,17 +99,17 @@ func (s *Store) room(sh *shard, h hash, now bucket.Instant, force bool) *slot {
 		}
 	}
 	t := sh.table.Load()
-	if (t.used+1)*16 > len(t.slots)*fullest {
+	if (t.used+1)*32 > len(t.slots)*fullest {
 		t = s.rebuild(sh, now, now.Add(-keepFor))
 	}
 	s.used.Add(1)
 	t.used++
-	return t.empty(h)
+	return t.empty(h.h0)
 }
 
-// empty returns the first empty slot from h's home.
-func (t *table) empty(h hash) *slot {
-	i := t.home(h)
+// empty returns the first empty slot from the home of h0.
+func (t *table) empty(h0 uint64) *slot {
+	i := t.home(h0)
 	for atomic.LoadUint64(&t.slots[i].word) != 0 {
 		if i++; i == len(t.slots) {
 			i = 0
@@ -115,7 +120,7 @@ func (t *table) empty(h hash) *slot {
 
 // takeOver locks the first full bucket between h's home and the next empty slot.
 func (s *Store) takeOver(t *table, h hash, now bucket.Instant) *slot {
-	for i := t.home(h); ; {
+	for i := t.home(h.h0); ; {
 		sl := &t.slots[i]
 		w := atomic.LoadUint64(&sl.word)
 		if w == 0 {
@@ -132,7 +137,7 @@ func (s *Store) takeOver(t *table, h hash, now bucket.Instant) *slot {
 
 // full reports whether the slot, whose word is w, is full at now.
 func (s *Store) full(sl *slot, w uint64, now bucket.Instant) bool {
-	r := s.rate(atomic.LoadUint64(&sl.rate))
+	r := s.rate(atomic.LoadUint64(&sl.tag))
 	state := s.decode(w, atomic.LoadUint64(&sl.at), r.n, r.p)
 	if state.Spent == 0 || now <= state.AsOf {
 		return state.Spent == 0
@@ -169,7 +174,7 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 		}
 		live++
 	}
-	t := &table{slots: make([]slot, max((live+1)*16/fresh, minSlots))}
+	t := &table{slots: make([]slot, max(wholePages((live+1)*32/fresh), sh.minSlots))}
 	for i := range old.slots {
 		sl := &old.slots[i]
 		w := atomic.LoadUint64(&sl.word)
@@ -181,13 +186,22 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 		} else {
 			w &^= locked
 		}
-		h := hash{sl.h0, sl.h1}
-		*t.empty(h) = slot{word: w, at: atomic.LoadUint64(&sl.at), h0: h.h0, h1: h.h1, rate: sl.rate}
+		*t.empty(sl.h0) = slot{word: w, at: atomic.LoadUint64(&sl.at), h0: sl.h0, tag: sl.tag}
 		t.used++
 	}
 	s.used.Add(int64(t.used - old.used))
 	sh.table.Store(t)
 	return t
+}
+
+// wholePages rounds the size of a large table up to what the allocator would
+// give it anyway: whole pages of 8 KiB.
+func wholePages(slots int) int {
+	const perPage = 8 << 10 / int(unsafe.Sizeof(slot{}))
+	if slots < 4*perPage {
+		return slots
+	}
+	return (slots + perPage - 1) / perPage * perPage
 }
 
 // sweep frees the slots of full buckets, if that is due. The caller holds the

@@ -4,7 +4,9 @@ package memstore
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -14,81 +16,79 @@ import (
 // only where the store has seen [MaxRates] different rates.
 func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	now := s.instant()
-	if len(charges) == 1 {
-		c, mark := &charges[0], len(dst)
+	if len(charges) == 1 && !mode.DryRun {
+		c := &charges[0]
 		h := s.hasher.hash(c.Key)
-		dst = append(dst, bucket.Snapshot{})
-		if snap := &dst[mark]; s.takeOne(snap, h, c, mode, now) || s.takeNew(snap, h, c, mode, now) {
-			return dst, snap.Allowed, nil
+		v, ok := s.takeOne(h, c, mode.MaxWait, now)
+		if !ok {
+			v, ok = s.takeNew(h, c, mode.MaxWait, now)
 		}
-		dst = dst[:mark]
+		if ok {
+			dst = slices.Grow(dst, 1)[:len(dst)+1]
+			v.Show(&dst[len(dst)-1], &c.Limit)
+			return dst, v.Allowed(), nil
+		}
 	}
 	return s.takeLocked(dst, charges, mode, now)
 }
 
 // takeOne decides about one bucket without a lock, or says that it cannot: the
 // bucket is absent, locked, of another rate, or not in virtual form.
-func (s *Store) takeOne(snap *bucket.Snapshot, h hash, c *mete.Charge, mode mete.Mode, now bucket.Instant) bool {
+func (s *Store) takeOne(h hash, c *mete.Charge, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
 	n, p := c.Limit.Refill()
 	for {
-		sl, word := s.find(h)
+		sl, word := s.tables[s.index(h)].Load().find(h)
 		if sl == nil || word&(locked|virtual) != virtual {
-			return false
+			return bucket.Verdict{}, false
 		}
 		at := atomic.LoadUint64(&sl.at)
-		if at&plainAt != 0 || !s.hasRate(atomic.LoadUint64(&sl.rate), n, p) {
-			return false
+		if at&plainAt != 0 || !s.hasRate(atomic.LoadUint64(&sl.tag), n, p) {
+			return bucket.Verdict{}, false
 		}
-		state := s.decode(word, at, n, p)
-		if mode.DryRun {
-			*snap = c.Limit.Peek(state, now, c.Cost, mode.MaxWait)
-		} else if c.Limit.Spend(&state, snap, now, c.Cost, mode.MaxWait) {
-			next, asOf := s.encode(state, n)
-			if next&virtual == 0 {
-				return false
-			}
-			// The process's own clock does not step back, so it can do without.
-			if s.now != nil && asOf != at && !atomic.CompareAndSwapUint64(&sl.at, at, asOf) {
-				continue
-			}
-			if atomic.CompareAndSwapUint64(&sl.word, word, word&generationMask|next) {
-				return true
+		state, v := c.Limit.Spend(s.decode(word, at, n, p), now, c.Cost, maxWait)
+		if !v.Allowed() {
+			// The denial holds if the word is as it was, for then all that was read
+			// belonged together.
+			if atomic.LoadUint64(&sl.word) == word {
+				return v, true
 			}
 			continue
 		}
-		// Nothing to write: the answer holds if the word is as it was, for then
-		// all that was read belonged together.
-		if atomic.LoadUint64(&sl.word) == word {
-			return true
+		next, asOf := s.encode(state, n)
+		if next&virtual == 0 {
+			return bucket.Verdict{}, false
+		}
+		// The process's own clock does not step back, so it can do without.
+		if s.now != nil && asOf != at && !atomic.CompareAndSwapUint64(&sl.at, at, asOf) {
+			continue
+		}
+		if atomic.CompareAndSwapUint64(&sl.word, word, word&generationMask|next) {
+			return v, true
 		}
 	}
 }
 
 // takeNew decides about one bucket that is absent, and so full, or says that it
 // cannot: the bucket is there after all, or the store is full.
-func (s *Store) takeNew(snap *bucket.Snapshot, h hash, c *mete.Charge, mode mete.Mode, now bucket.Instant) bool {
+func (s *Store) takeNew(h hash, c *mete.Charge, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
 	rate, err := s.rateOf(c.Limit)
 	if err != nil || int64(now) < s.overload.Load() {
-		return false
+		return bucket.Verdict{}, false
 	}
 	sh := s.shard(h)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sl, _ := sh.table.Load().find(h); sl != nil {
-		return false
+		return bucket.Verdict{}, false
 	}
-	if mode.DryRun {
-		*snap = c.Limit.Peek(bucket.State{}, now, c.Cost, mode.MaxWait)
-		return true
-	}
-	var state bucket.State
-	if !c.Limit.Spend(&state, snap, now, c.Cost, mode.MaxWait) {
-		return true
+	state, v := c.Limit.Spend(bucket.State{}, now, c.Cost, maxWait)
+	if !v.Allowed() {
+		return v, true
 	}
 	sl := s.room(sh, h, now, false)
 	if sl == nil {
-		return false
+		return bucket.Verdict{}, false
 	}
 	s.save(sl, h, state, rate, c.Limit, 0)
-	return true
+	return v, true
 }

@@ -29,10 +29,15 @@ import (
 type slot struct {
 	word uint64
 	at   uint64 // AsOf in µs; with plainAt set where word holds Spent itself
-	h0   uint64
-	h1   uint64
-	rate uint64 // index in Store.rates
+	h0   uint64 // the key's hash, and
+	tag  uint64 // the high bits of its second half, above the number of the rate
 }
+
+// rateBits of a tag number the rate that word counts in.
+const (
+	rateBits = 20
+	rateMask = 1<<rateBits - 1
+)
 
 const (
 	payloadBits = 54
@@ -96,7 +101,7 @@ func (s *Store) encode(state bucket.State, n bucket.Tokens) (word, at uint64) {
 
 // load returns the slot's state under its own rate. The caller has locked it.
 func (s *Store) load(sl *slot) bucket.State {
-	r := s.rate(atomic.LoadUint64(&sl.rate))
+	r := s.rate(atomic.LoadUint64(&sl.tag))
 	return s.decode(atomic.LoadUint64(&sl.word), atomic.LoadUint64(&sl.at), r.n, r.p)
 }
 
@@ -109,12 +114,11 @@ func (s *Store) save(sl *slot, h hash, state bucket.State, rate uint64, l bucket
 	old := atomic.LoadUint64(&sl.word)
 	if old == 0 {
 		// Nobody looks behind an empty word.
-		sl.h0, sl.h1, sl.rate, sl.at = h.h0, h.h1, rate, at
+		sl.at, sl.h0, sl.tag = at, h.h0, h.h1&^rateMask|rate
 	} else {
-		atomic.StoreUint64(&sl.h0, h.h0)
-		atomic.StoreUint64(&sl.h1, h.h1)
-		atomic.StoreUint64(&sl.rate, rate)
 		atomic.StoreUint64(&sl.at, at)
+		atomic.StoreUint64(&sl.h0, h.h0)
+		atomic.StoreUint64(&sl.tag, h.h1&^rateMask|rate)
 	}
 	atomic.StoreUint64(&sl.word, word|bump(old)|lock)
 }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+func TestHandler_LimitsEachAddress(t *testing.T) {
+	limiter, err := newLimiter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := newHandler(limiter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := func(addr string) int {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = addr + ":40000"
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	allowed := 0
+	for range 5 {
+		if status("192.0.2.1") == http.StatusOK {
+			allowed++
+		}
+	}
+	if allowed != 5 {
+		t.Errorf("allowed %d of 5 requests at once, want all", allowed)
+	}
+	if got := status("192.0.2.2"); got != http.StatusOK {
+		t.Errorf("another address: status %d, want %d", got, http.StatusOK)
+	}
+	// The bucket refills meanwhile, so the first denial comes within a few more.
+	for range 1000 {
+		if status("192.0.2.1") == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("1,000 requests more were all allowed, want a denial")
+}
