@@ -151,9 +151,9 @@ func (s *Store) full(sl *slot, w uint64, now bucket.Instant) bool {
 // caller holds the shard's mutex; slots it has locked stay, and stay locked.
 //
 // Slots of the old table stay locked for good, which sends whoever still finds
-// them to the shard's mutex, and so to the new table. A shard holds a few
-// thousand buckets, so this takes a fraction of a millisecond: the store grows
-// one shard at a time, and each shard in one go.
+// them to the shard's mutex, and so to the new table. A shard holds about two
+// thousand buckets, and most of the time goes into memory that is touched for
+// the first time: the store grows one shard at a time, and each shard in one go.
 func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 	old, live := sh.table.Load(), 0
 	var ours []int // locked by the caller
