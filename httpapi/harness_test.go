@@ -71,7 +71,7 @@ func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
 func wantAnswer(t *testing.T, h http.Handler, path, body string, status int, answer string) {
 	t.Helper()
 	w := post(h, path, body)
-	if w.Code != status || w.Body.String() != answer {
+	if w.Code != status || w.Body.String() != answer+"\n" {
 		t.Errorf("POST %s %s\n got %d %s\nwant %d %s", path, body, w.Code, w.Body, status, answer)
 	}
 }

@@ -25,7 +25,7 @@ func (p *Problem) serve(w http.ResponseWriter) {
 	h["Content-Type"] = typeProblem
 	h["Cache-Control"] = noStore
 	w.WriteHeader(p.Status)
-	w.Write(p.append(nil)) // a client that has gone needs no answer
+	w.Write(append(p.append(nil), '\n')) // a client that has gone needs no answer
 }
 
 // append appends p as JSON.

@@ -193,5 +193,5 @@ func (b *buffer) serve(w http.ResponseWriter, status int) {
 	h["Content-Type"] = typeJSON
 	h["Cache-Control"] = noStore
 	w.WriteHeader(status)
-	w.Write(b.out) // a client that has gone needs no answer
+	w.Write(append(b.out, '\n')) // a client that has gone needs no answer
 }

@@ -37,7 +37,10 @@ type placedWarning struct {
 
 // warn notes something about the place n that is no mistake.
 func (c *compiler) warn(n *node, text string) {
-	c.warned = append(c.warned, placedWarning{n.at, n.path + ": " + text})
+	if n.path != "" {
+		text = n.path + ": " + text
+	}
+	c.warned = append(c.warned, placedWarning{n.at, text})
 }
 
 // slot returns where requests keep the attribute a.

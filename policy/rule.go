@@ -116,8 +116,9 @@ func (c *compiler) behavior(r *Rule, o *object) {
 		r.Description, _ = c.text(f, "description", maxDescriptionBytes)
 	}
 	if f := o.field("mode"); f != nil {
-		mode, _ := c.choice(f, "mode", []string{"enforce", "shadow"}, nil)
-		r.Shadow = r.Shadow || mode == "shadow"
+		mode, ok := c.choice(f, "mode", []string{"enforce", "shadow"}, nil)
+		// A misspelt mode must not make the rules behind this one unreachable, too.
+		r.Shadow = r.Shadow || mode == "shadow" || !ok
 	}
 	if f := o.field("on_store_error"); f != nil {
 		if then, _ := c.choice(f, "on_store_error", []string{"open", "closed"}, map[string]string{"local": ""}); then == "closed" {

@@ -3,8 +3,11 @@
 package policy_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/metehq/mete/policy"
 )
 
 func TestWarnings(t *testing.T) {
@@ -36,5 +39,26 @@ func TestWarnings(t *testing.T) {
 		if exact == strings.Contains(strings.Join(got, ""), "the rate is") {
 			t.Errorf("%s: exact = %t, warnings %q", tc.rule, exact, got)
 		}
+	}
+}
+
+// A rule that is the whole file has no path to name.
+func TestWarnings_OfTheWholeFile(t *testing.T) {
+	m, err := policy.Load([]byte(`{"name": "odd", "limit_keys": [], "algorithm_config": {"rate": "1/7.000001s", "burst": 1000000000}}`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ws := m.Warnings(); len(ws) != 1 || strings.HasPrefix(ws[0], ":") {
+		t.Errorf("warnings %q, want one that does not begin with a colon", ws)
+	}
+}
+
+func TestLoad_MisspeltModeIsOneMistake(t *testing.T) {
+	_, err := policy.Load([]byte(`{"rules": [
+		{"name": "a", "limit_keys": [], "mode": "shadwo", "algorithm_config": {"rps": 1, "burst": 1}},
+		{"name": "b", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 1}}]}`), policy.Options{})
+	var es policy.Errors
+	if !errors.As(err, &es) || len(es) != 1 || es[0].Path != "/rules/0/mode" {
+		t.Errorf("error %v, want one, at /rules/0/mode", err)
 	}
 }
