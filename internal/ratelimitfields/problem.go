@@ -104,6 +104,6 @@ func (p Problem) Write(rw http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	body, _ := json.Marshal(p) // strings and an integer always marshal
-	rw.Write(body)             // a client that has gone needs no answer
+	body, _ := json.Marshal(p)   // strings and an integer always marshal
+	rw.Write(append(body, '\n')) // a client that has gone needs no answer
 }
