@@ -16,8 +16,8 @@ type hash struct{ h0, h1 uint64 }
 // Go's maps use where the processor has no AES: 16 bytes at a time are mixed
 // with the secret and folded by a 64×64→128-bit multiplication. Here it runs
 // twice side by side with independent secrets, for 128 bits at the price of
-// about one and a half; among a billion keys, two share a hash with a
-// probability of about 10⁻²⁰.
+// about one and a half. A slot keeps 108 of them: among a billion keys, two are
+// taken for the same with a probability of about 10⁻¹⁵.
 type hasher struct {
 	a, b, c, d uint64 // for h0 and h1
 	e, f       uint64 // for the length
