@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Decision is the answer to a [Request]. It is a value; its slice must not be
+// A Decision is the answer to a [Request]. It is a value; its slices must not be
 // changed.
 type Decision struct {
 	// Allowed says whether the request may happen.
@@ -41,13 +41,14 @@ type Decision struct {
 	Limits []Status
 	Shadow []Status
 
-	charges []Charge // what an admitted reservation spent
+	charges []Charge // what an admitted take that has to wait spent, shadow rules included
 }
 
 // A Status is one limit's part in a decision.
 type Status struct {
 	Rule  *policy.Rule
 	Limit *policy.Limit
+	Cost  bucket.Tokens // what the request costs under this limit
 	bucket.Snapshot
 }
 

@@ -80,20 +80,20 @@ func (s cancellingStore) Take(ctx context.Context, _ []bucket.Snapshot, _ []mete
 	return nil, false, ctx.Err()
 }
 
-func TestSpending(t *testing.T) {
+func TestSpent(t *testing.T) {
 	not := &mete.StoreError{Op: "take", Store: "test", Spent: mete.NotSpent, Err: errors.New("dial")}
 	maybe := &mete.StoreError{Op: "take", Store: "test", Spent: mete.MaybeSpent, Err: errors.New("read")}
 	for _, tc := range []struct {
 		err  error
-		want mete.Spent
+		want mete.Spending
 	}{
 		{not, mete.NotSpent},
 		{errors.Join(errors.New("x"), not), mete.NotSpent},
 		{maybe, mete.MaybeSpent},
 		{errors.New("unknown"), mete.MaybeSpent},
 	} {
-		if got := mete.Spending(tc.err); got != tc.want {
-			t.Errorf("Spending(%v) = %v, want %v", tc.err, got, tc.want)
+		if got := mete.Spent(tc.err); got != tc.want {
+			t.Errorf("Spent(%v) = %v, want %v", tc.err, got, tc.want)
 		}
 	}
 	if got, want := not.Error(), "test: take: dial"; got != want {

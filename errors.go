@@ -11,32 +11,30 @@ var (
 	// ErrNever: the cost is more than a bucket can ever hold.
 	ErrNever = errors.New("mete: cost exceeds what the limit can ever hold")
 
-	// ErrDeadlineTooSoon: the wait would end after the context's deadline.
-	ErrDeadlineTooSoon = errors.New("mete: context deadline is before the tokens are there")
+	// ErrDeadlineTooSoon: the tokens are not there before the context's deadline
+	// or within [Request.MaxWait].
+	ErrDeadlineTooSoon = errors.New("mete: tokens are not there in time")
 
 	// ErrRefused: a rule refuses the request, and waiting does not help.
 	ErrRefused = errors.New("mete: request refused")
-
-	// ErrTooManyLimits: a request falls under more than [MaxCharges] limits.
-	ErrTooManyLimits = errors.New("mete: request falls under too many limits")
 
 	// ErrCost: a request's cost is negative or above [bucket.MaxTokens].
 	ErrCost = errors.New("mete: invalid cost")
 )
 
-// Spent says whether a failed store call may have spent tokens.
-type Spent uint8
+// Spending says whether a failed store call may have spent tokens.
+type Spending uint8
 
 const (
-	MaybeSpent Spent = iota // the store was asked, and its answer was lost
-	NotSpent                // nothing reached the store
+	MaybeSpent Spending = iota // the store was asked, and its answer was lost
+	NotSpent                   // nothing reached the store
 )
 
 // A StoreError is the failure of a [Store].
 type StoreError struct {
 	Op    string // "take", "refund", "reset"
 	Store string // "memstore"
-	Spent Spent
+	Spent Spending
 	Err   error
 }
 
@@ -46,9 +44,9 @@ func (e *StoreError) Error() string {
 
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// Spending says whether the call that returned err may have spent tokens. An
+// Spent says whether the call that returned err may have spent tokens. An
 // error that does not say is taken as [MaybeSpent]; nil is, too.
-func Spending(err error) Spent {
+func Spent(err error) Spending {
 	var se *StoreError
 	if errors.As(err, &se) {
 		return se.Spent

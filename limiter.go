@@ -6,7 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -92,7 +93,7 @@ func (l *Limiter) Peek(ctx context.Context, req Request) (Decision, error) {
 // deadline or [Request.MaxWait]. A rule that refuses for another reason, such
 // as a missing attribute or a store that cannot answer, gives [ErrRefused].
 func (l *Limiter) Wait(ctx context.Context, req Request) (Decision, error) {
-	longest := time.Duration(math.MaxInt64)
+	longest := bucket.Never
 	if deadline, ok := ctx.Deadline(); ok {
 		longest = max(time.Until(deadline), 0)
 	}
@@ -104,7 +105,7 @@ func (l *Limiter) Wait(ctx context.Context, req Request) (Decision, error) {
 	case err != nil:
 		return d, err
 	case !d.Allowed:
-		return d, d.waitError(req.MaxWait)
+		return d, d.waitError(req)
 	case d.Wait == 0:
 		return d, nil
 	}
@@ -120,15 +121,16 @@ func (l *Limiter) Wait(ctx context.Context, req Request) (Decision, error) {
 }
 
 // waitError says why a denied request is not waited for.
-func (d *Decision) waitError(longest time.Duration) error {
-	switch {
-	case d.Degraded || len(d.Limits) == 0:
+func (d *Decision) waitError(req Request) error {
+	if d.Degraded || len(d.Limits) == 0 {
 		return fmt.Errorf("%w: rule %q: %s", ErrRefused, d.Rule, d.Reason)
-	case d.RetryAfter == bucket.Never && longest == math.MaxInt64:
-		return fmt.Errorf("%w: rule %q", ErrNever, d.Rule)
-	default:
-		return fmt.Errorf("%w: rule %q: longest wait %v", ErrDeadlineTooSoon, d.Rule, longest)
 	}
+	for i := range d.Limits {
+		if s := &d.Limits[i]; s.Cost > s.Snapshot.Limit.Capacity()+s.Snapshot.Limit.MaxReserved() {
+			return fmt.Errorf("%w: rule %q", ErrNever, s.Rule.Name)
+		}
+	}
+	return fmt.Errorf("%w: rule %q: longest wait %v", ErrDeadlineTooSoon, d.Rule, req.MaxWait)
 }
 
 // Refund gives the request's cost back to every limit it falls under. A bucket
@@ -139,9 +141,6 @@ func (l *Limiter) Refund(ctx context.Context, req Request) error {
 		return err
 	}
 	defer s.release()
-	if len(s.matches) == 0 {
-		return nil
-	}
 	return l.store.Refund(ctx, s.charge(s.matches))
 }
 
@@ -152,21 +151,15 @@ func (l *Limiter) Reset(ctx context.Context, req Request) error {
 		return err
 	}
 	defer s.release()
-	if len(s.matches) == 0 {
-		return nil
-	}
-	charges := s.charge(s.matches)
-	keys := make([]string, len(charges))
-	for i, c := range charges {
-		keys[i] = c.Key
+	var keys []string
+	for _, c := range s.charge(s.matches) {
+		keys = append(keys, c.Key)
 	}
 	return l.store.Reset(ctx, keys)
 }
 
 // giveBack refunds what an allowed decision spent.
 func (l *Limiter) giveBack(ctx context.Context, d *Decision) error {
-	if len(d.charges) == 0 {
-		return nil
-	}
+	slices.SortFunc(d.charges, func(a, b Charge) int { return strings.Compare(a.Key, b.Key) })
 	return l.store.Refund(ctx, d.charges)
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
 )
 
 // A Store keeps bucket states, and with them the time: whoever shares the state
 // shares the clock. It is safe for concurrent use.
 //
-// The [Limiter] validates what it passes on: keys are distinct, in ascending
-// order and at most [MaxKeyBytes] long, costs are between 0 and
+// What it is asked is valid: keys are distinct, in ascending order and at most
+// [MaxKeyBytes] long, which the policy sees to, costs are between 0 and
 // [bucket.MaxTokens], and there are at most [MaxCharges] of them. A store knows
 // keys, limits and costs, never rules. Package storetest checks an
 // implementation.
@@ -24,7 +25,7 @@ type Store interface {
 	// allowed. With a DryRun mode nothing is charged in either case. A denied
 	// take writes nothing.
 	//
-	// An error means that the store could not decide. [Spending] of it says
+	// An error means that the store could not decide. [Spent] of it says
 	// whether tokens may have been spent.
 	Take(ctx context.Context, dst []bucket.Snapshot, charges []Charge, mode Mode) ([]bucket.Snapshot, bool, error)
 
@@ -60,8 +61,9 @@ type Pinger interface {
 const (
 	// MaxKeyBytes bounds the length of a bucket key. The policy keeps its keys
 	// below it by hashing long components.
-	MaxKeyBytes = 1024
+	MaxKeyBytes = policy.MaxKeyBytes
 
-	// MaxCharges bounds the buckets that one request can charge.
-	MaxCharges = 64
+	// MaxCharges bounds the buckets that one request can charge. A policy under
+	// which a request could need more does not compile.
+	MaxCharges = policy.MaxMatches
 )

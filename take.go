@@ -4,7 +4,6 @@ package mete
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -47,10 +46,6 @@ func (l *Limiter) match(req Request) (*scratch, error) {
 	}
 	s := scratches.Get().(*scratch)
 	s.matches, s.missing = l.policy.Load().Match(s.matches[:0], req.Attributes, req.Cost)
-	if n := len(s.matches); n > MaxCharges {
-		s.release()
-		return nil, fmt.Errorf("%w: %d, at most %d", ErrTooManyLimits, n, MaxCharges)
-	}
 	return s, nil
 }
 
@@ -82,7 +77,7 @@ func (l *Limiter) take(ctx context.Context, s *scratch, matches []policy.Match, 
 	statuses := make([]Status, len(matches))
 	for i, at := range s.order {
 		m := &matches[at]
-		statuses[at] = Status{Rule: m.Rule, Limit: m.Limit, Snapshot: snaps[i]}
+		statuses[at] = Status{Rule: m.Rule, Limit: m.Limit, Cost: m.Cost, Snapshot: snaps[i]}
 	}
 	return statuses, allowed, nil
 }
@@ -112,7 +107,7 @@ func (l *Limiter) decide(ctx context.Context, req Request, mode Mode) (Decision,
 			return degraded(s.matches[:enforced], err), nil
 		}
 		d.conclude()
-		if d.Wait > 0 { // only a wait can be given up
+		if d.Wait > 0 && !mode.DryRun { // only a wait can be given up
 			d.charges = slices.Clone(s.charges)
 		}
 	}
@@ -150,8 +145,12 @@ func (l *Limiter) shadow(ctx context.Context, s *scratch, matches []policy.Match
 			n++
 		}
 		// A store that fails here has no say: the request is decided.
-		if statuses, _, err := l.take(ctx, s, matches[:n], mode); err == nil {
+		statuses, allowed, err := l.take(ctx, s, matches[:n], mode)
+		if err == nil {
 			d.Shadow = append(d.Shadow, statuses...)
+		}
+		if allowed && d.charges != nil {
+			d.charges = append(d.charges, s.charges...)
 		}
 		matches = matches[n:]
 	}

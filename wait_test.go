@@ -89,6 +89,26 @@ func TestWait_CancelledGivesBack(t *testing.T) {
 	})
 }
 
+// G10: what enforcing would give back, a rule in shadow has given back, too.
+func TestWait_CancelledGivesBackToShadow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := waitRig(t)
+		l.SetPolicy(load(t, `{"rules": [
+			{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rate": "1/1h", "burst": 1}},
+			{"name": "trial", "limit_keys": [], "mode": "shadow", "algorithm_config": {"rate": "1/100h", "burst": 9}}]}`))
+		l.Wait(t.Context(), waiter)
+		for range 5 {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			l.Wait(ctx, waiter)
+		}
+		d, err := l.Peek(t.Context(), mete.Request{})
+		if err != nil || len(d.Shadow) != 1 || d.Shadow[0].Remaining().Whole() != 8 {
+			t.Errorf("shadow %+v (error %v), want one with 8 tokens", d.Shadow, err)
+		}
+	})
+}
+
 func TestWait_DoesNotBeginInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, begin := waitRig(t), time.Now()
@@ -96,11 +116,14 @@ func TestWait_DoesNotBeginInVain(t *testing.T) {
 		if _, err := l.Wait(t.Context(), never); !errors.Is(err, mete.ErrNever) {
 			t.Errorf("a cost of %v: error %v, want ErrNever", never.Cost, err)
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second-time.Microsecond)
+		defer cancel()
+		if _, err := l.Wait(ctx, never); !errors.Is(err, mete.ErrNever) {
+			t.Errorf("the same with a deadline: error %v, want ErrNever", err)
+		}
 		for range 3 {
 			l.Wait(t.Context(), waiter)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second-time.Microsecond)
-		defer cancel()
 		if _, err := l.Wait(ctx, waiter); !errors.Is(err, mete.ErrDeadlineTooSoon) {
 			t.Errorf("a deadline 1 µs too soon: error %v, want ErrDeadlineTooSoon", err)
 		}

@@ -126,8 +126,6 @@ func errorProblem(err error) *Problem {
 	switch {
 	case errors.Is(err, mete.ErrCost):
 		return problem(http.StatusBadRequest, "the cost is out of range; send a smaller one")
-	case errors.Is(err, mete.ErrTooManyLimits):
-		return problem(http.StatusInternalServerError, "the request falls under more limits than one request may; merge rules of the policy")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return problem(http.StatusServiceUnavailable, "there was no time left to decide; tokens may have been spent")
 	case errors.As(err, &store) && store.Spent == mete.NotSpent:

@@ -5,6 +5,7 @@ package memstore_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,7 @@ func take(tb testing.TB, s *memstore.Store, key string, l bucket.Limit, cost buc
 }
 
 func TestNew_RefusesBadBounds(t *testing.T) {
-	for _, keys := range []int{-1, memstore.MaxMaxKeys + 1} {
+	for _, keys := range []int{-1, math.MinInt} {
 		if _, err := memstore.New(memstore.Config{MaxKeys: keys}); err == nil {
 			t.Errorf("New accepted MaxKeys %d", keys)
 		}
@@ -85,6 +86,9 @@ func TestStore_OverflowBucketLimits(t *testing.T) {
 				admitted[l]++
 			}
 		}
+	}
+	if got := s.Stats().Overflowed; got != 100 {
+		t.Errorf("%d takes are counted as overflowed, want 100: denials count", got)
 	}
 	if admitted[slow] != 5 || admitted[other] != 7 {
 		t.Errorf("overflow buckets of 5 and 7 admitted %d and %d", admitted[slow], admitted[other])

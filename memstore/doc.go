@@ -4,13 +4,14 @@
 // and fast enough to ask on every call.
 //
 // A bucket is 32 bytes in an array without pointers, found by a 128-bit hash of
-// its key under a secret of the process. The key itself is not kept, and the
-// garbage collector has nothing to scan however many buckets there are.
+// its key under a secret of the process, of which 108 bits are kept. The key
+// itself is not, and the garbage collector has nothing to scan however many
+// buckets there are.
 //
-// Deciding about one bucket takes no lock: its state is one 64-bit word that is
-// replaced by compare-and-swap, and a denial only reads. Several buckets are
-// charged under the locks of their shards, taken in one order, all or none. The
-// store is strictly serializable.
+// Deciding about one bucket that is there takes no lock: its state is one 64-bit
+// word that is replaced by compare-and-swap, and a denial only reads. New buckets
+// and several at once are charged under the locks of their shards, taken in one
+// order, all or none. The store is strictly serializable.
 //
 // There is no background work. A full bucket and an absent one are the same
 // thing, so full buckets are left behind when a shard grows, and a new key may

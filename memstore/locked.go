@@ -59,6 +59,9 @@ func (s *Store) takeLocked(dst []bucket.Snapshot, charges []mete.Charge, mode me
 	}
 	defer s.unlock(tx)
 
+	if slices.ContainsFunc(tx.cells, func(c cell) bool { return c.spilled }) {
+		s.overflowed.Add(1)
+	}
 	mark, allowed := len(dst), true
 	for i := range tx.cells {
 		// Charges that share a bucket see each other.
@@ -178,7 +181,6 @@ func (s *Store) commit(tx *transaction, charges []mete.Charge, snaps []bucket.Sn
 			s.save(c.slot, c.hash(), c.after, c.rate, charges[i].Limit, 0)
 		}
 		if c.spilled {
-			s.overflowed.Add(1)
 			full := int64(now.Add(snaps[i].FullAfter())) + 1
 			for seen := s.overload.Load(); seen < full && !s.overload.CompareAndSwap(seen, full); {
 				seen = s.overload.Load()

@@ -17,15 +17,16 @@ const (
 	// DefaultMaxKeys is the bound of a store whose Config names none.
 	DefaultMaxKeys = 1 << 20
 
-	// MaxMaxKeys is the highest bound a Config can name.
-	MaxMaxKeys = 1 << 32
+	// maxMaxKeys is the highest bound a Config can name.
+	maxMaxKeys int64 = 1 << 32
 )
 
 // Config are a store's settings. The zero Config is a good one.
 type Config struct {
-	// MaxKeys bounds the buckets that are not full at the same time, at up to
-	// 64 bytes each. If zero, it is DefaultMaxKeys; memory is used only as
-	// buckets come. What happens at the bound is in the package's description.
+	// MaxKeys bounds the buckets that are kept, not counting the overflow buckets
+	// of limits, at about 55 bytes each. If zero, it is DefaultMaxKeys; memory is
+	// used only as buckets come. What happens at the bound is in the package's
+	// description.
 	MaxKeys int
 
 	// Now is the clock, for tests and for recorded traffic. It may stand still
@@ -59,8 +60,8 @@ var _ mete.Store = (*Store)(nil)
 
 // New returns an empty store.
 func New(c Config) (*Store, error) {
-	if c.MaxKeys < 0 || c.MaxKeys > MaxMaxKeys {
-		return nil, fmt.Errorf("memstore: max keys %d: must be between 1 and %d, or 0 for %d", c.MaxKeys, MaxMaxKeys, DefaultMaxKeys)
+	if c.MaxKeys < 0 || int64(c.MaxKeys) > maxMaxKeys {
+		return nil, fmt.Errorf("memstore: max keys %d: must be between 1 and %d, or 0 for %d", c.MaxKeys, maxMaxKeys, DefaultMaxKeys)
 	}
 	if c.MaxKeys == 0 {
 		c.MaxKeys = DefaultMaxKeys
@@ -105,7 +106,7 @@ func (s *Store) index(h hash) int { return int(h.h1 >> s.shift) }
 type Stats struct {
 	Keys       int64  // buckets that are kept, some of which may be full
 	MaxKeys    int64  // the bound
-	Overflowed uint64 // takes decided by an overflow bucket, so far
+	Overflowed uint64 // takes decided with an overflow bucket, allowed or denied, so far
 }
 
 // Stats returns the store's numbers.

@@ -12,8 +12,9 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// Take implements [mete.Store]. It neither blocks nor looks at ctx. It fails
-// only where the store has seen [MaxRates] different rates.
+// Take implements [mete.Store]. It waits for nothing but the locks of shards,
+// which nobody holds for long, and does not look at ctx. It fails only where the
+// store has seen [MaxRates] different rates.
 func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	now := s.instant()
 	if len(charges) == 1 && !mode.DryRun {
