@@ -5,6 +5,7 @@ package bucket
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"strings"
 	"time"
 )
@@ -49,9 +50,14 @@ func ParseRate(s string) (Rate, error) {
 
 // ParsePerSecond reads a decimal number of tokens a second, such as "100",
 // "0.5" or "0.0001". The rate it returns is exact: decimals that are finer than
-// a thousandth of a token a second lengthen the period instead.
+// a thousandth of a token a second lengthen the period instead. Only numbers of
+// some 15 digits and more do not fit so; they become the closest rate below that
+// does, or an error where that is not within a billionth.
 func ParsePerSecond(s string) (Rate, error) {
 	digits, scale, err := parseDecimal(s)
+	if errors.Is(err, errDigits) {
+		return roundPerSecond(s)
+	}
 	if err != nil {
 		return Rate{}, fmt.Errorf("%w: %w", ErrRate, err)
 	}
@@ -63,9 +69,30 @@ func ParsePerSecond(s string) (Rate, error) {
 	}
 	for ; scale > 3; scale-- {
 		if r.Per *= 10; r.Per > maxPer {
-			return Rate{}, fmt.Errorf("%w: %q tokens a second is too slow to represent", ErrRate, s)
+			return roundPerSecond(s)
 		}
 	}
+	return r, r.check()
+}
+
+// roundPerSecond returns the closest rate below s, a decimal number, where that
+// is close enough.
+func roundPerSecond(s string) (Rate, error) {
+	asked, ok := new(big.Rat).SetString(s)
+	if !ok {
+		return Rate{}, fmt.Errorf("%w: %q is not a decimal number", ErrRate, s)
+	}
+	asked.Quo(asked, big.NewRat(1000, 1)) // thousandths a microsecond
+	whole := new(big.Int).Div(asked.Num(), asked.Denom())
+	if !whole.IsInt64() || whole.Int64() >= int64(MaxTokens) {
+		return Rate{}, fmt.Errorf("%w: %q tokens a second is above %v", ErrRate, s, MaxTokens)
+	}
+	const most = int64(maxPer / time.Microsecond)
+	used := closestBelow(asked, min(most, int64(MaxTokens)/(whole.Int64()+1)))
+	if used.Sign() == 0 || !closeEnough(asked, used) {
+		return Rate{}, fmt.Errorf("%w: %q tokens a second is too slow to represent", ErrRate, s)
+	}
+	r := Rate{Tokens: Tokens(used.Num().Int64()), Per: time.Duration(used.Denom().Int64()) * time.Microsecond}
 	return r, r.check()
 }
 

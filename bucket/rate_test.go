@@ -5,6 +5,7 @@ package bucket_test
 import (
 	"errors"
 	"math"
+	"math/big"
 	"testing"
 	"time"
 
@@ -152,6 +153,29 @@ func TestRate_String(t *testing.T) {
 	} {
 		if got := tt.in.String(); got != tt.want {
 			t.Errorf("%#v.String() = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// Numbers with more digits than a Rate takes become the closest rate below.
+func TestParsePerSecond_LongDecimals(t *testing.T) {
+	for _, s := range []string{"0.3333333333333333", "16.666666666666668", "3.14159265358979", "0.00001234567890123456789", "123456789.123456789123", "1e-9"} {
+		r, err := bucket.ParsePerSecond(s)
+		if err != nil {
+			t.Errorf("%s: %v", s, err)
+			continue
+		}
+		asked, _ := new(big.Rat).SetString(s)
+		got := big.NewRat(int64(r.Tokens), 1000)
+		got.Mul(got, big.NewRat(int64(time.Second), int64(r.Per)))
+		low := new(big.Rat).Mul(asked, big.NewRat(999_999_999, 1_000_000_000))
+		if got.Cmp(asked) > 0 || got.Cmp(low) < 0 {
+			t.Errorf("%s: %v a second, want at most that and at least a billionth less", s, got.FloatString(20))
+		}
+	}
+	for _, s := range []string{"1e-30", "0.00000000000000000000000000000012345678901234567890", "99999999999999999999", "1.2.3", "12345678901234567890x"} {
+		if r, err := bucket.ParsePerSecond(s); !errors.Is(err, bucket.ErrRate) {
+			t.Errorf("%s: %v, error %v; want ErrRate", s, r, err)
 		}
 	}
 }

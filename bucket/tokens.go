@@ -26,6 +26,9 @@ const (
 // ErrTokens is wrapped by the errors of [ParseTokens].
 var ErrTokens = errors.New("bucket: not an amount of tokens")
 
+// errDigits: a decimal number has more digits than an int64 takes.
+var errDigits = errors.New("too many digits")
+
 // Whole returns the number of whole tokens in t, rounded down.
 func (t Tokens) Whole() int64 {
 	whole := int64(t / Token)
@@ -92,7 +95,7 @@ func parseDecimal(s string) (digits int64, scale int, err error) {
 			return 0, 0, fmt.Errorf("%w: %q is not a decimal number", ErrTokens, s)
 		}
 		if digits = digits*10 + int64(c-'0'); digits > int64(MaxTokens) {
-			return 0, 0, fmt.Errorf("%w: %q has too many digits", ErrTokens, s)
+			return 0, 0, fmt.Errorf("%w: %q has %w", ErrTokens, s, errDigits)
 		}
 	}
 	if digits == 0 {

@@ -69,13 +69,16 @@ func (c *Client) Peek(ctx context.Context, req Request) (Decision, error) {
 	return c.decide(ctx, "peek", req)
 }
 
-// Refund gives the request's tokens back.
+// Refund gives the request's tokens back. A server does that at its address for
+// administrators alone ([httpapi.Config.Admin]); others answer with a [Refused]
+// error, whose Problem says so.
 func (c *Client) Refund(ctx context.Context, req Request) error {
 	return c.ask(ctx, "refund", req, new(struct{}))
 }
 
-// Reset makes every bucket that the request falls under full. The request's
-// cost and longest wait are of no account.
+// Reset makes every bucket that the request falls under full, at the address for
+// administrators alone, as Refund. The request's cost and longest wait are of no
+// account.
 func (c *Client) Reset(ctx context.Context, req Request) error {
 	return c.ask(ctx, "reset", req, new(struct{}))
 }

@@ -25,6 +25,11 @@ import (
 // still.
 func newServer(t *testing.T) *client.Client {
 	t.Helper()
+	return serverOf(t, httpapi.Config{Admin: true})
+}
+
+func serverOf(t *testing.T, config httpapi.Config) *client.Client {
+	t.Helper()
 	m, err := policy.Load([]byte(`{"rules": [{"name": "free", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket",
 		"algorithm_config": {"rps": 10, "burst": 2}}]}`), policy.Options{})
 	if err != nil {
@@ -35,7 +40,7 @@ func newServer(t *testing.T) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(lim, httpapi.Config{})
+	api, err := httpapi.New(lim, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +108,17 @@ func TestClient_AsksARealServer(t *testing.T) {
 	same("reserve", d, err, want)
 }
 
+func TestClient_AsksTheWrongAddress(t *testing.T) {
+	c := serverOf(t, httpapi.Config{})
+	for op, ask := range map[string]func(context.Context, client.Request) error{"refund": c.Refund, "reset": c.Reset} {
+		err := ask(context.Background(), request(1000))
+		var e *client.Error
+		if !errors.As(err, &e) || e.Kind != client.Refused || e.Status != http.StatusNotFound || !strings.Contains(err.Error(), "administrators") {
+			t.Errorf("%s where it is not served: got error %v, want a refusal that says so", op, err)
+		}
+	}
+}
+
 func TestClient_NoAttributes(t *testing.T) {
 	if d, err := newServer(t).Take(context.Background(), client.Request{}); err != nil || !d.Allowed || len(d.Limits) != 0 {
 		t.Errorf("got %+v and error %v, want allowed under no limit", d, err)
@@ -124,7 +140,7 @@ func TestClient_Errors(t *testing.T) {
 		name  string
 		h     http.Handler
 		kind  client.Kind
-		spent mete.Spent
+		spent mete.Spending
 		want  string
 	}{
 		{"problem", say(400, "application/problem+json", `{"title":"Bad Request","status":400,"detail":"no","pointer":"/cost"}`),

@@ -74,7 +74,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Spent says whether the question may have changed a bucket although it has no
 // answer.
-func (e *Error) Spent() mete.Spent {
+func (e *Error) Spent() mete.Spending {
 	var op *net.OpError
 	if e.Kind == Refused || e.Kind == Unreachable && errors.As(e.Err, &op) && op.Op == "dial" {
 		return mete.NotSpent

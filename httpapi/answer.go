@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/seconds"
 )
 
 // appendDecision appends d in the form of [Decision]. Shadow limits are left
@@ -15,9 +16,9 @@ func appendDecision(b []byte, d *mete.Decision) []byte {
 	b = strconv.AppendBool(append(b, `{"allowed":`...), d.Allowed)
 	b = appendString(append(b, `,"rule":`...), d.Rule)
 	b = appendString(append(b, `,"reason":`...), d.Reason)
-	b = appendSeconds(append(b, `,"retry_after":`...), d.RetryAfter)
+	b = seconds.AppendDuration(append(b, `,"retry_after":`...), d.RetryAfter)
 	if d.Wait > 0 {
-		b = appendSeconds(append(b, `,"wait":`...), d.Wait)
+		b = seconds.AppendDuration(append(b, `,"wait":`...), d.Wait)
 	}
 	b = strconv.AppendBool(append(b, `,"degraded":`...), d.Degraded)
 	b = append(b, `,"limits":[`...)
@@ -34,8 +35,8 @@ func appendLimit(b []byte, s *mete.Status) []byte {
 	b = appendString(append(b, `{"rule":`...), s.Rule.Name)
 	b = appendString(append(b, `,"limit":`...), s.Limit.Name)
 	b = strconv.AppendInt(append(b, `,"remaining":`...), s.Remaining().Whole(), 10)
-	b = appendSeconds(append(b, `,"retry_after":`...), s.RetryAfter)
-	b = appendSeconds(append(b, `,"full_after":`...), s.FullAfter())
+	b = seconds.AppendDuration(append(b, `,"retry_after":`...), s.RetryAfter)
+	b = seconds.AppendDuration(append(b, `,"full_after":`...), s.FullAfter())
 	return append(b, '}')
 }
 

@@ -18,17 +18,17 @@ const (
 	// with 413 and not read.
 	MaxBodyBytes = 64 << 10
 
-	// DefaultMaxBatch is [Config.MaxBatch] where that is 0.
-	DefaultMaxBatch = 100
-
-	// maxMaxBatch bounds Config.MaxBatch: no body can hold more requests.
-	maxMaxBatch = MaxBodyBytes / len(`{"attributes":{}},`)
+	// MaxBatch bounds the requests in a batch. A longer one is answered with 400,
+	// and none of it is served.
+	MaxBatch = 100
 )
 
 // Config are an [API]'s optional settings.
 type Config struct {
-	// MaxBatch is the most requests one batch may hold: [DefaultMaxBatch] if 0.
-	MaxBatch int
+	// Admin serves /v1/refund and /v1/reset, too, which answer 404 otherwise.
+	// Whoever can reach them can undo every limit: serve them where only
+	// administrators can ask.
+	Admin bool
 
 	// Gateway configures /v1/decision, which answers 404 where it is the zero
 	// value.
@@ -43,7 +43,6 @@ type Config struct {
 //	admin.Handle("/readyz", api)
 type API struct {
 	lim       *mete.Limiter
-	maxBatch  int
 	endpoints map[string]endpoint
 	browsers  http.CrossOriginProtection
 	denial    *ratelimitfields.Writer // Retry-After of a single denial
@@ -61,10 +60,6 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if lim == nil {
 		return nil, errors.New("httpapi: new: limiter is required")
 	}
-	if config.MaxBatch < 0 || config.MaxBatch > maxMaxBatch {
-		return nil, fmt.Errorf("httpapi: new: max batch %d: must be between 1 and %d, or 0 for %d",
-			config.MaxBatch, maxMaxBatch, DefaultMaxBatch)
-	}
 	gateway, err := newGateway(lim, config.Gateway)
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
@@ -74,17 +69,16 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, maxBatch: config.MaxBatch, denial: denial}
-	if a.maxBatch == 0 {
-		a.maxBatch = DefaultMaxBatch
-	}
+	a := &API{lim: lim, denial: denial}
 	a.endpoints = map[string]endpoint{
-		"/v1/take":   {http.MethodPost, a.questions(a.take)},
-		"/v1/peek":   {http.MethodPost, a.questions(a.peek)},
-		"/v1/refund": {http.MethodPost, a.questions(a.refund)},
-		"/v1/reset":  {http.MethodPost, a.questions(a.reset)},
-		"/livez":     {http.MethodGet, a.livez},
-		"/readyz":    {http.MethodGet, a.readyz},
+		"/v1/take": {http.MethodPost, a.questions(a.take)},
+		"/v1/peek": {http.MethodPost, a.questions(a.peek)},
+		"/livez":   {http.MethodGet, a.livez},
+		"/readyz":  {http.MethodGet, a.readyz},
+	}
+	if config.Admin {
+		a.endpoints["/v1/refund"] = endpoint{http.MethodPost, a.questions(a.refund)}
+		a.endpoints["/v1/reset"] = endpoint{http.MethodPost, a.questions(a.reset)}
 	}
 	if gateway != nil {
 		a.endpoints["/v1/decision"] = endpoint{"", gateway.serve}
@@ -95,17 +89,15 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 // ServeHTTP implements [http.Handler].
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p := a.route(w, r); p != nil {
-		p.serve(w)
+		ratelimitfields.WriteProblem(w, r, p.Status, p)
 	}
 }
 
 func (a *API) route(w http.ResponseWriter, r *http.Request) *Problem {
 	e, ok := a.endpoints[r.URL.Path]
 	switch {
-	case !ok && r.URL.Path == "/v1/decision":
-		return problem(http.StatusNotFound, "no gateway profile is configured; choose nginx, traefik or caddy")
 	case !ok:
-		return problem(http.StatusNotFound, "there is no such endpoint; see /v1/take, /v1/peek, /v1/refund, /v1/reset, /v1/decision, /livez, /readyz")
+		return problem(http.StatusNotFound, absence(r.URL.Path))
 	case e.method == "" || e.method == r.Method || e.method == http.MethodGet && r.Method == http.MethodHead:
 		return e.serve(w, r)
 	}
@@ -115,4 +107,15 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	w.Header()["Allow"] = []string{allow}
 	return problem(http.StatusMethodNotAllowed, strings.TrimPrefix(r.URL.Path, "/v1")+" takes "+allow)
+}
+
+// absence says why there is nothing at path.
+func absence(path string) string {
+	switch path {
+	case "/v1/decision":
+		return "no gateway profile is configured; choose nginx, traefik or caddy"
+	case "/v1/refund", "/v1/reset":
+		return "what changes buckets by hand is not served here; ask at the address that is for administrators"
+	}
+	return "there is no such endpoint; see /v1/take, /v1/peek, /v1/refund, /v1/reset, /v1/decision, /livez, /readyz"
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestRouting(t *testing.T) {
-	api, _ := newAPI(t, perKey, httpapi.Config{})
+	api, _ := newAPI(t, perKey, httpapi.Config{Admin: true})
 	for _, tt := range []struct {
 		method, path string
 		status       int
@@ -39,6 +39,28 @@ func TestRouting(t *testing.T) {
 		if kind := w.Header().Get("Content-Type"); w.Code >= 400 && kind != "application/problem+json" {
 			t.Errorf("%s %s: got %d as %q, want a problem", tt.method, tt.path, w.Code, kind)
 		}
+	}
+}
+
+func TestAdmin_IsByChoice(t *testing.T) {
+	api, _ := newAPI(t, perKey, httpapi.Config{})
+	spend := `{"attributes":{"header:x-api-key":"k1"},"cost":2}`
+	if w := post(api, "/v1/take", spend); w.Code != 200 {
+		t.Fatalf("take of all: got %d %s, want 200", w.Code, w.Body)
+	}
+	for _, path := range []string{"/v1/refund", "/v1/reset"} {
+		w := post(api, path, spend)
+		if w.Code != 404 || w.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(w.Body.String(), "administrators") {
+			t.Errorf("POST %s without Admin: got %d %s, want a 404 that says so", path, w.Code, w.Body)
+		}
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		w = httptest.NewRecorder()
+		if api.ServeHTTP(w, r); w.Code != 404 {
+			t.Errorf("GET %s without Admin: got %d %s, want 404", path, w.Code, w.Body)
+		}
+	}
+	if w := post(api, "/v1/peek", k1); w.Code != 429 {
+		t.Errorf("peek afterwards: got %d %s, want nothing given back", w.Code, w.Body)
 	}
 }
 
@@ -77,15 +99,13 @@ func TestNew_RefusesBadConfig(t *testing.T) {
 		t.Error("no limiter: got no error")
 	}
 	for want, config := range map[string]httpapi.Config{
-		"max batch -1":      {MaxBatch: -1},
-		"max batch 1000000": {MaxBatch: 1_000_000},
-		`"apache"`:          {Gateway: httpapi.Gateway{Profile: "apache", TrustedHops: 1}},
-		"trusted proxies":   {Gateway: httpapi.Gateway{Profile: httpapi.NGINX}},
-		"hops":              {Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 99}},
-		"draft-1":           {Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 1, Fields: []string{"draft-1"}}},
+		`"apache"`:        {Gateway: httpapi.Gateway{Profile: "apache", TrustedHops: 1}},
+		"trusted proxies": {Gateway: httpapi.Gateway{Profile: httpapi.NGINX}},
+		"hops":            {Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 99}},
+		"draft-1":         {Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 1, Fields: []string{"draft-1"}}},
 	} {
-		if _, err := httpapi.New(lim, config); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: got error %v, want one about %s", config, err, want)
+		if _, err := httpapi.New(lim, config); err == nil || !strings.HasPrefix(err.Error(), "httpapi: new: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got error %v, want one of httpapi about %s", config, err, want)
 		}
 	}
 }

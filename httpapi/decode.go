@@ -11,18 +11,17 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy"
 )
 
-// decode reads the body of a POST: one request, or a batch of at most maxBatch.
-func decode(body []byte, maxBatch int) (reqs []mete.Request, batch bool, p *Problem) {
+// decode reads the body of a POST: one request, or a batch of at most [MaxBatch].
+func decode(body []byte) (reqs []mete.Request, batch bool, p *Problem) {
 	if !utf8.Valid(body) {
 		// What is invalid would be replaced somewhere, and give different clients
 		// one key.
 		return nil, false, problem(http.StatusBadRequest, "the body is not UTF-8; send JSON in UTF-8")
 	}
 	d := decoder{scanner: scanner{text: string(body)}}
-	reqs, batch = d.body(maxBatch)
+	reqs, batch = d.body()
 	if d.problem == nil && !d.end() {
 		d.fail("there is more after the end of the request; send one JSON object")
 	}
@@ -35,12 +34,12 @@ var (
 	bodyMembers    = append([]string{"requests"}, requestMembers...)
 )
 
-func (d *decoder) body(maxBatch int) (reqs []mete.Request, batch bool) {
+func (d *decoder) body() (reqs []mete.Request, batch bool) {
 	var single mete.Request
 	count := 0
 	for name := range d.members(bodyMembers) {
 		if count++; name == "requests" {
-			reqs, batch = d.batch(maxBatch), true
+			reqs, batch = d.batch(), true
 		} else {
 			d.member(name, &single)
 		}
@@ -57,10 +56,10 @@ func (d *decoder) body(maxBatch int) (reqs []mete.Request, batch bool) {
 	return reqs, true
 }
 
-func (d *decoder) batch(maxBatch int) (reqs []mete.Request) {
+func (d *decoder) batch() (reqs []mete.Request) {
 	for range d.elements() {
-		if len(reqs) == maxBatch {
-			d.fail(fmt.Sprintf("the batch is longer than %d requests; send several batches", maxBatch))
+		if len(reqs) == MaxBatch {
+			d.fail(fmt.Sprintf("the batch is longer than %d requests; send several batches", MaxBatch))
 			continue
 		}
 		var req mete.Request
@@ -91,26 +90,6 @@ func (d *decoder) member(name string, req *mete.Request) {
 	case "id":
 		d.fail("request ids are not supported yet; leave the member out, and do not repeat a request whose answer was lost")
 	}
-}
-
-func (d *decoder) attributes() policy.Map {
-	attrs := policy.Map{}
-	for name := range d.members(nil) {
-		key, err := policy.Normalize(name)
-		if err != nil {
-			d.fail(strings.TrimPrefix(err.Error(), policy.ErrAttribute.Error()+": "))
-			continue
-		}
-		value := d.want("the value of an attribute is a string; leave out an attribute that the request does not have")
-		if d.problem != nil {
-			continue
-		}
-		if _, twice := attrs[key]; twice {
-			d.fail(fmt.Sprintf("the attribute %q is given twice; say it once", key))
-		}
-		attrs[key] = value
-	}
-	return attrs
 }
 
 // cost reads an amount exactly as it is written. 0 stands for null and leaves

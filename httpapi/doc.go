@@ -5,8 +5,8 @@
 //
 //	POST /v1/take      spend the request's tokens, or be denied
 //	POST /v1/peek      the same answer, but nothing is spent
-//	POST /v1/refund    give the request's tokens back
-//	POST /v1/reset     make every bucket that the request falls under full
+//	POST /v1/refund    give the request's tokens back: for administrators
+//	POST /v1/reset     make every bucket that the request falls under full: likewise
 //	ANY  /v1/decision  for gateways, such as nginx
 //	GET  /livez        the process serves
 //	GET  /readyz       the store answers, and traffic is welcome
@@ -19,15 +19,18 @@
 //	{"attributes": {"header:x-api-key": "k1", "path": "/v1/x"}, "cost": 1.5, "max_wait": "2s"}
 //
 // Only attributes are required. Names of attributes are those of policy files,
-// and values are strings. A cost, above 0 and with at most 3 decimals, takes
+// and values are strings. A path, decoded and without its query, a host and an
+// address are brought into the one spelling that they have behind the other
+// front doors: "//x/y" is "/x/y", and "Example.com:80" is "example.com". An
+// address that is none is refused. A cost, above 0 and with at most 3 decimals, takes
 // the place of the one that the policy says. A longest wait reserves: see
 // [mete.Request]. Refund and reset take the same request; what they have no use
 // for is read and left alone. Nothing is guessed: members that are unknown or
 // given twice are refused.
 //
-// A batch, {"requests": [ … ]}, holds up to [Config.MaxBatch] requests, which
-// are served one after another. They are checked first: where one is
-// wrong, none is served. The answer is then always 200 with {"responses": [ … ]},
+// A batch, {"requests": [ … ]}, holds up to [MaxBatch] requests, which are
+// served one after another. They are checked first: where one is wrong, none is
+// served. The answer is then always 200 with {"responses": [ … ]},
 // each of which is the body that the request alone would have been answered
 // with.
 //
@@ -45,11 +48,26 @@
 // "wait". Refund and reset answer {}. Whatever has no decision to give is a
 // [Problem], as application/problem+json.
 //
+// A request that lacks an attribute which a rule insists on (on_missing: deny)
+// is denied like any other: 429 with the reason missing_attribute, and null to
+// wait. Here 403 means that the caller may not ask. Package httplimit and
+// /v1/decision, which answer in place of the service, say 403 to the client.
+//
+// # Protection
+//
+// The API asks for no password. Whoever can reach it can spend tokens in
+// anybody's name, so keep it to the programs that are to ask. Refund and reset
+// need more than that, since they can undo every limit: they answer 404 unless
+// [Config.Admin] is set, and an API for which it is set belongs on an address of
+// its own, or behind something that authenticates. Browsers' requests from pages
+// of other origins are refused.
+//
 // # Gateways
 //
 // A gateway sends a description of its client's request to /v1/decision, in the
-// headers of its [Profile], and obeys the status: 200 or 429, and 503 where the
-// store cannot answer and the rule is closed. A description that is not
+// headers of its [Profile], and obeys the status: 200 or 429, 403 where the
+// request lacks an attribute that a rule insists on, and 503 where the store
+// cannot answer and the rule is closed. A description that is not
 // complete is answered with 400: it is never guessed. nginx's auth_request
 // turns whatever is neither 2xx, 401 nor 403 into a 500, so the profile nginx
 // answers 403 and says in X-RateLimit-Status what was meant, 429 or 503:

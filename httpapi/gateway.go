@@ -64,7 +64,6 @@ const statusField = "X-RateLimit-Status"
 type gateway struct {
 	lim     *mete.Limiter
 	profile profile
-	trust   httpfacts.Trust
 	source  *httpfacts.Source
 	fields  *ratelimitfields.Writer
 }
@@ -90,12 +89,12 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &gateway{lim: lim, profile: profile, trust: trust, source: source, fields: fields}, nil
+	return &gateway{lim: lim, profile: profile, source: source, fields: fields}, nil
 }
 
 // serve answers whether the request that the gateway describes may happen.
 func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *Problem {
-	if !g.trust.Peer(r) {
+	if !g.source.Trusts(r) {
 		return problem(http.StatusForbidden, "only trusted gateways may ask; add the address of this one to the trusted proxies")
 	}
 	original, p := g.profile.original(r)

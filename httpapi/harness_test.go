@@ -79,7 +79,7 @@ func wantAnswer(t *testing.T, h http.Handler, path, body string, status int, ans
 var errStore = errors.New("dial tcp 192.0.2.7:6379: connection refused")
 
 // A brokenStore answers nothing.
-type brokenStore struct{ spent mete.Spent }
+type brokenStore struct{ spent mete.Spending }
 
 func (s brokenStore) err(op string) error {
 	return &mete.StoreError{Op: op, Store: "broken", Spent: s.spent, Err: errStore}

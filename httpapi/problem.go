@@ -14,19 +14,9 @@ func problem(status int, detail string) *Problem {
 
 // Header values that are assigned as they are: net/http does not change them.
 var (
-	typeJSON    = []string{"application/json"}
-	typeProblem = []string{"application/problem+json"}
-	noStore     = []string{"no-store"}
+	typeJSON = []string{"application/json"}
+	noStore  = []string{"no-store"}
 )
-
-// serve writes p as an HTTP answer.
-func (p *Problem) serve(w http.ResponseWriter) {
-	h := w.Header()
-	h["Content-Type"] = typeProblem
-	h["Cache-Control"] = noStore
-	w.WriteHeader(p.Status)
-	w.Write(append(p.append(nil), '\n')) // a client that has gone needs no answer
-}
 
 // append appends p as JSON.
 func (p *Problem) append(b []byte) []byte {

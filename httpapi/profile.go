@@ -3,7 +3,6 @@
 package httpapi
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,9 +21,6 @@ const (
 	Caddy   Profile = "caddy"   // as Traefik
 )
 
-// ErrProfile is wrapped by the error about a profile that does not exist.
-var ErrProfile = errors.New("unknown gateway profile")
-
 // A profile is what [Profile] stands for: header names in their canonical form.
 type profile struct {
 	method, uri, host string
@@ -40,7 +36,7 @@ func (p Profile) headers() (profile, error) {
 	case Traefik, Caddy:
 		return profile{"X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host", false}, nil
 	}
-	return profile{}, fmt.Errorf("%w %q: known are nginx, traefik and caddy", ErrProfile, string(p))
+	return profile{}, fmt.Errorf("gateway: unknown profile %q: known are nginx, traefik and caddy", string(p))
 }
 
 // original returns the client's request as the gateway describes it. The other

@@ -90,8 +90,22 @@ func TestTake_NamesAreNormalized(t *testing.T) {
 	}
 }
 
+// The callers of the verbs are told of a denial; those of a gateway are denied.
+func TestMissingAttribute(t *testing.T) {
+	const rules = `{"rules": [{"name": "keyed", "limit_keys": ["header:x-api-key"], "on_missing": "deny",
+		"algorithm": "token_bucket", "algorithm_config": {"rps": 10, "burst": 2}}]}`
+	api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.Caddy, TrustedHops: 1}})
+	for _, path := range []string{"/v1/take", "/v1/peek"} {
+		wantAnswer(t, api, path, `{"attributes":{}}`, 429,
+			`{"allowed":false,"rule":"keyed","reason":"missing_attribute","retry_after":null,"degraded":false,"limits":[]}`)
+	}
+	if w := ask(api, "GET", caddyCheap...); w.Code != 403 || w.Header().Get("Retry-After") != "" {
+		t.Errorf("/v1/decision: got %d with %v, want 403 without Retry-After", w.Code, w.Header())
+	}
+}
+
 func TestRefundAndReset(t *testing.T) {
-	api, _ := newAPI(t, perKey, httpapi.Config{})
+	api, _ := newAPI(t, perKey, httpapi.Config{Admin: true})
 	spendAll := func() {
 		if w := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"},"cost":2}`); w.Code != 200 {
 			t.Fatalf("take of all: got %d %s", w.Code, w.Body)
@@ -108,7 +122,7 @@ func TestRefundAndReset(t *testing.T) {
 }
 
 func TestBatch(t *testing.T) {
-	api, _ := newAPI(t, perKey, httpapi.Config{MaxBatch: 3})
+	api, _ := newAPI(t, perKey, httpapi.Config{})
 	w := post(api, "/v1/take", `{"requests":[`+k1+`,`+k1+`,`+k1+`]}`)
 	var got []bool
 	for _, part := range strings.Split(w.Body.String(), `{"allowed":`)[1:] {
@@ -117,9 +131,13 @@ func TestBatch(t *testing.T) {
 	if w.Code != 200 || !strings.HasPrefix(w.Body.String(), `{"responses":[{"allowed":true,`) || len(got) != 3 || !got[1] || got[2] {
 		t.Errorf("batch of 3 where 2 fit: got %d %s, want 200 with two allowed and one denied", w.Code, w.Body)
 	}
-	w = post(api, "/v1/take", `{"requests":[`+strings.Repeat(k1+`,`, 3)+k1+`]}`)
-	if want := `"pointer":"/requests/3"`; w.Code != 400 || !strings.Contains(w.Body.String(), want) {
-		t.Errorf("batch of 4 where 3 may be: got %d %s, want 400 with %s", w.Code, w.Body, want)
+	longest := `{"requests":[` + strings.Repeat(k1+`,`, httpapi.MaxBatch-1) + k1
+	if w := post(api, "/v1/peek", longest+`]}`); w.Code != 200 || strings.Count(w.Body.String(), `"allowed"`) != httpapi.MaxBatch {
+		t.Errorf("batch of %d: got %d %s, want 200 with as many answers", httpapi.MaxBatch, w.Code, w.Body)
+	}
+	w = post(api, "/v1/peek", longest+`,`+k1+`]}`)
+	if want := `"pointer":"/requests/100"`; w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("batch of one more: got %d %s, want 400 with %s", w.Code, w.Body, want)
 	}
 }
 
@@ -146,13 +164,13 @@ func TestStoreFails(t *testing.T) {
 		`{"allowed":false,"rule":"free","reason":"store_error","retry_after":0,"degraded":true,"limits":[]}`)
 
 	for _, tt := range []struct {
-		spent mete.Spent
+		spent mete.Spending
 		want  string
 	}{
 		{mete.NotSpent, "nothing was changed"},
 		{mete.MaybeSpent, "may have changed the bucket or not"},
 	} {
-		api := apiOver(t, brokenStore{tt.spent}, rules("open"), httpapi.Config{})
+		api := apiOver(t, brokenStore{tt.spent}, rules("open"), httpapi.Config{Admin: true})
 		for _, path := range []string{"/v1/refund", "/v1/reset"} {
 			w := post(api, path, `{"attributes":{}}`)
 			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Content-Type") != "application/problem+json" ||

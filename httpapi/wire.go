@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/seconds"
 )
 
 // A Decision is the answer to a take or a peek, as JSON carries it. The server
@@ -72,7 +73,9 @@ type Seconds time.Duration
 func (s Seconds) Duration() time.Duration { return time.Duration(s) }
 
 // MarshalJSON implements [encoding/json.Marshaler].
-func (s Seconds) MarshalJSON() ([]byte, error) { return appendSeconds(nil, time.Duration(s)), nil }
+func (s Seconds) MarshalJSON() ([]byte, error) {
+	return seconds.AppendDuration(nil, time.Duration(s)), nil
+}
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. It reads what
 // MarshalJSON writes, without rounding, and refuses negative numbers and digits
@@ -93,27 +96,4 @@ func (s *Seconds) UnmarshalJSON(data []byte) error {
 	}
 	*s = Seconds(time.Duration(micros) * time.Microsecond)
 	return nil
-}
-
-// appendSeconds appends d in seconds, from integer microseconds so that no
-// digit is a rounding error. What is finer is rounded up: no client may come
-// back too early.
-func appendSeconds(b []byte, d time.Duration) []byte {
-	if d == bucket.Never {
-		return append(b, "null"...)
-	}
-	micros := int64(d / time.Microsecond)
-	if d%time.Microsecond > 0 {
-		micros++
-	}
-	b = strconv.AppendInt(b, micros/1e6, 10)
-	if frac := micros % 1e6; frac != 0 {
-		var buf [7]byte
-		digits := strconv.AppendInt(buf[:0], 1e6+frac, 10)[1:]
-		for digits[len(digits)-1] == '0' {
-			digits = digits[:len(digits)-1]
-		}
-		b = append(append(b, '.'), digits...)
-	}
-	return b
 }

@@ -12,7 +12,9 @@
 //
 //   - 429 where it came too early, with Retry-After; without, where it costs
 //     more than the limit can ever admit;
-//   - 403 where it lacks an attribute that a rule insists on (on_missing: deny);
+//   - 403 where it lacks an attribute that a rule insists on (on_missing: deny),
+//     which waiting does not mend. (Package httpapi, whose callers are told of a
+//     denial and not themselves denied, answers 429.)
 //   - 503 where the store could not answer and a rule fails closed. Rules that
 //     fail open let the request pass, without RateLimit fields.
 //
@@ -34,6 +36,7 @@ package httplimit
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/metehq/mete"
@@ -54,14 +57,14 @@ type Middleware struct {
 func New(limiter *mete.Limiter, config Config) (*Middleware, error) {
 	var errs []error
 	if limiter == nil {
-		errs = append(errs, errors.New("httplimit: limiter is required"))
+		errs = append(errs, errors.New("limiter is required"))
 	}
 	source, err := httpfacts.New(config.facts())
 	errs = append(errs, err)
 	fields, err := ratelimitfields.New(config.fields())
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("httplimit: new: %w", err)
 	}
 	return &Middleware{limiter: limiter, source: source, fields: fields}, nil
 }
@@ -77,6 +80,11 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 		}
 	})
 }
+
+// Trusts reports whether whoever opened r's connection is a trusted proxy, whose
+// X-Forwarded header fields can be believed: see [Config.TrustedProxies]. Under
+// [Config.TrustedHops] everybody is.
+func (m *Middleware) Trusts(r *http.Request) bool { return m.source.Trusts(r) }
 
 // admit decides r, and answers it where it may not go on.
 func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/metehq/mete/internal/spell"
 )
 
 // A Source says where an attribute comes from.
@@ -84,8 +86,9 @@ type Attribute struct {
 // "header:x-api-key", "ip:address", "method".
 func (a Attribute) String() string { return a.text }
 
-// spelled is String with the bits a policy file has to say.
-func (a Attribute) spelled() string {
+// Spelled returns the name as a policy file has to spell it: what String returns
+// and, for "ip:address/56", the bits.
+func (a Attribute) Spelled() string {
 	if a.Source == IP && a.Bits != defaultBits {
 		return a.text + "/" + strconv.Itoa(a.Bits)
 	}
@@ -207,7 +210,7 @@ func custom(s string, hasName bool) (Attribute, *attributeError) {
 			"write header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, ip:address, method, path, host, or a lower-case name of your program's own"}
 	}
 	for _, src := range sources {
-		if len(word) > 2 && word[0] == src.word[0] && (src.example != "") == hasName && distance(word, src.word) == 1 {
+		if len(word) > 2 && word[0] == src.word[0] && (src.example != "") == hasName && spell.Distance(word, src.word) == 1 {
 			near := src.word
 			if hasName {
 				near += ":" + name

@@ -87,8 +87,7 @@ func (c *compiler) finish() *Matcher {
 			l := &d.Limits[i]
 			l.prefix = keyPrefix(l.Name)
 			if a := l.Approximation; a != nil {
-				c.warn(d.at, fmt.Sprintf("limit %q: the rate is %d/1000 tokens every %d µs, below %v by %.2g of it: the exact one does not fit",
-					l.Name, int64(a.Tokens), a.Micros, a.Asked, a.RelativeError))
+				c.warn(d.at, fmt.Sprintf("limit %q: the rate is lowered by %.2g of itself: the exact one does not fit", l.Name, a.RelativeError))
 			}
 		}
 		m.rules = append(m.rules, d.Rule)

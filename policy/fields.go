@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/metehq/mete/internal/spell"
 )
 
 // A schema is what an object of the language may contain.
@@ -13,6 +15,9 @@ type schema struct {
 	what   string            // for messages: "a rule"
 	fields []string          // known and read
 	later  map[string]string // known and refused: what for, with why
+
+	inside       string // a field of the object that is an object itself,
+	insideFields []string
 }
 
 // An object reads the fields of a node by a schema.
@@ -40,7 +45,10 @@ func (r *report) object(n *node, s schema) *object {
 		}
 		name, _ := cut(f.name)
 		reason, hint := fmt.Sprintf("unknown field %q in %s", name, s.what), "known are "+strings.Join(s.fields, ", ")
-		if near := closest(f.name, s.fields); near != "" {
+		if slices.Contains(s.insideFields, f.name) {
+			hint = "it belongs into " + s.inside
+			o.meant = append(o.meant, s.inside)
+		} else if near := spell.Nearest(f.name, s.fields); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 			o.meant = append(o.meant, near)
 		}
@@ -138,7 +146,7 @@ func (r *report) choice(n *node, what string, words []string, later map[string]s
 		return "", false
 	}
 	hint := ""
-	if near := closest(n.text, words); near != "" {
+	if near := spell.Nearest(n.text, words); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	r.add(n, known, hint)

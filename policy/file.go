@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/metehq/mete/internal/spell"
 )
 
 const (
@@ -51,7 +53,7 @@ func (c *compiler) file(root *node) {
 	default:
 		hint := `write {"rules": […]}`
 		if len(root.fields) > 0 {
-			if near := closest(root.fields[0].name, []string{"rules", "policies"}); near != "" {
+			if near := spell.Nearest(root.fields[0].name, []string{"rules", "policies"}); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 		}

@@ -39,8 +39,8 @@ var (
 	configSchema = schema{
 		what: "algorithm_config",
 		fields: []string{"tokens_per_second", "rps", "rate", "burst", "refill", "cost_source", "fixed_cost", "default_cost",
-			"min_cost", "max_cost"},
-		later: map[string]string{"max_reserved": "", "anchor": "", "start": "", "window": "", "tokens": "", "capacity": ": say burst"},
+			"min_cost", "max_cost", "max_reserved"},
+		later: map[string]string{"anchor": "", "start": "", "window": "", "tokens": "", "capacity": ": say burst"},
 	}
 	limitSchema = schema{
 		what:   "a limit",
@@ -70,13 +70,16 @@ func (c *compiler) limits(r *Rule, o *object) {
 }
 
 // algorithm checks what says how a limit works, in any object that may. It is
-// false where the rest of the object speaks of something else.
+// false where the rest of the object speaks of something else; a misspelt name
+// does not excuse the rest.
 func (c *compiler) algorithm(n *node) bool {
-	if f := n.field("algorithm"); f != nil {
-		_, ok := c.choice(f, "algorithm", algorithms, laterAlgorithms)
-		return ok
+	f := n.field("algorithm")
+	if f == nil {
+		return true
 	}
-	return true
+	c.choice(f, "algorithm", algorithms, laterAlgorithms)
+	_, later := laterAlgorithms[f.text]
+	return !later
 }
 
 // limitList reads several limits on one key.
@@ -135,11 +138,13 @@ func (c *compiler) limit(r *Rule, o *object, name string) {
 	rate, rateOK := c.rate(o)
 	capacity, capacityOK := c.capacity(o, rate, rateOK)
 	l.cost = c.cost(o, capacity)
-	if !rateOK || !capacityOK {
+	reserved, reservedOK := c.maxReserved(o)
+	if !rateOK || !capacityOK || !reservedOK {
 		return
 	}
 	var err error
-	if l.Bucket, l.Approximation, err = (bucket.Spec{Capacity: capacity, Rate: rate}).Compile(); err != nil {
+	spec := bucket.Spec{Capacity: capacity, Rate: rate, MaxReserved: reserved}
+	if l.Bucket, l.Approximation, err = spec.Compile(); err != nil {
 		c.absent(o.node, reasonOf(err), "")
 		return
 	}
@@ -177,6 +182,9 @@ func (c *compiler) rate(o *object) (rate bucket.Rate, ok bool) {
 			ok = false
 		case first == nil:
 			first, rate = n, got
+			if asked, ok := new(big.Rat).SetString(n.text); ok && name != "rate" && asked.Mul(asked, perSecond).Cmp(perNano(got)) != 0 {
+				c.warn(n, "the rate has more digits than are kept; the closest one below it is used")
+			}
 		case !sameRate(rate, got):
 			c.add(n, fmt.Sprintf("%s contradicts %s", name, first.path[strings.LastIndexByte(first.path, '/')+1:]), "keep one of them")
 			ok = false
@@ -190,6 +198,27 @@ func (c *compiler) rate(o *object) (rate bucket.Rate, ok bool) {
 	}
 	return rate, ok
 }
+
+// maxReserved reads the bound of what reservations may owe; nil where there is
+// none.
+func (c *compiler) maxReserved(o *object) (*bucket.Tokens, bool) {
+	n := o.field("max_reserved")
+	if n == nil {
+		return nil, true
+	}
+	if !c.number(n, "max_reserved") {
+		return nil, false
+	}
+	most, err := bucket.ParseTokens(n.text)
+	if err != nil {
+		c.add(n, "max_reserved: "+reasonOf(err), "0 allows no debt")
+		return nil, false
+	}
+	return &most, true
+}
+
+// perSecond turns tokens a second into thousandths a nanosecond.
+var perSecond = big.NewRat(1000, 1_000_000_000)
 
 // sameRate compares rates exactly.
 func sameRate(a, b bucket.Rate) bool {

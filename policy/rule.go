@@ -58,6 +58,8 @@ var ruleSchema = schema{
 	what: "a rule",
 	fields: []string{"name", "limit_keys", "match", "group", "algorithm", "algorithm_config", "limits", "mode", "on_missing",
 		"on_store_error", "description"},
+	inside:       "algorithm_config",
+	insideFields: configSchema.fields,
 }
 
 // A draft is a rule while its file is being read.
@@ -177,7 +179,7 @@ func (c *compiler) group(r *Rule, n *node) string {
 	}
 	var keys []string
 	for _, a := range r.LimitKeys {
-		keys = append(keys, a.spelled())
+		keys = append(keys, a.Spelled())
 	}
 	slices.Sort(keys)
 	return fmt.Sprintf("%d:keys:%s", c.scope, strings.Join(keys, " "))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
 )
 
@@ -17,7 +18,9 @@ func TestWarnings(t *testing.T) {
 		want []string // a part of each
 	}{
 		{config(`"rps": 10, "burst": 20`), nil},
-		{config(`"rps": 0.7654321, "burst": 90000`), []string{`/rules/0: limit "r": the rate is`}},
+		{config(`"rps": 0.7654321, "burst": 90000`), []string{`/rules/0: limit "r": the rate is lowered by`}},
+		{config(`"rps": 0.3333333333333333, "burst": 20`), []string{"the rate is lowered by", "/algorithm_config/rps: the rate has more digits than are kept"}},
+		{config(`"rps": 16.666666666666668, "burst": 20`), []string{"/algorithm_config/rps: the rate has more digits than are kept"}},
 		{config(`"rps": 1, "burst": 20, "cost_source": "header:x"`), []string{"header:x can empty a bucket", "header:x can pay as little"}},
 		{config(`"rps": 1, "burst": 20, "cost_source": "query:x", "max_cost": 5`), []string{"query:x can pay as little"}},
 		{config(`"rps": 1, "burst": 20, "cost_source": "query:x", "max_cost": 5, "min_cost": 1`), nil},
@@ -44,7 +47,7 @@ func TestWarnings(t *testing.T) {
 
 // A rule that is the whole file has no path to name.
 func TestWarnings_OfTheWholeFile(t *testing.T) {
-	m, err := policy.Load([]byte(`{"name": "odd", "limit_keys": [], "algorithm_config": {"rate": "1/7.000001s", "burst": 1000000000}}`), policy.Options{})
+	m, err := policy.Load([]byte(`{"name": "odd", "limit_keys": [], "algorithm_config": {"rps": 0.7654321, "burst": 90000}}`), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,5 +63,39 @@ func TestLoad_MisspeltModeIsOneMistake(t *testing.T) {
 	var es policy.Errors
 	if !errors.As(err, &es) || len(es) != 1 || es[0].Path != "/rules/0/mode" {
 		t.Errorf("error %v, want one, at /rules/0/mode", err)
+	}
+}
+
+// A misspelt word excuses nothing else in its rule, and a field in the wrong
+// place is told where it belongs.
+func TestLoad_EveryMistakeOfARule(t *testing.T) {
+	_, err := policy.Load([]byte(`{"name": "r", "limit_keys": [], "algorithm": "tokn", "mode": "x", "cost_source": "header:c",
+		"algorithm_config": {"rps": -1, "burst": 0, "brust": 2, "max_reserved": -1}}`), policy.Options{})
+	var es policy.Errors
+	if !errors.As(err, &es) {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, e := range es {
+		paths = append(paths, e.Path)
+	}
+	want := "/algorithm /mode /cost_source /algorithm_config/rps /algorithm_config/burst /algorithm_config/brust /algorithm_config/max_reserved"
+	if got := strings.Join(paths, " "); got != want {
+		t.Errorf("mistakes at %s,\nwant at %s", got, want)
+	}
+	if es[2].Hint != "it belongs into algorithm_config" {
+		t.Errorf("hint %q for a misplaced field", es[2].Hint)
+	}
+}
+
+func TestLoad_MaxReserved(t *testing.T) {
+	for text, want := range map[string]bucket.Tokens{"0": 0, "2.5": 2500} {
+		m, err := policy.Load([]byte(`{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 5, "max_reserved": `+text+`}}`), policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Rules()[0].Limits[0].Bucket.MaxReserved(); got != want {
+			t.Errorf("max_reserved %s: %v, want %v", text, got, want)
+		}
 	}
 }

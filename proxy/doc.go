@@ -25,7 +25,7 @@
 // The upstream sees the client's Host, or its own with [Config.RewriteHost].
 //
 // X-Forwarded-For is the address of whoever opened the connection. If that is a
-// trusted proxy, the address comes after those which the proxy sent, and
+// proxy which the middleware trusts ([httplimit.Middleware.Trusts]), the address comes after those which the proxy sent, and
 // X-Forwarded-Proto and -Host stay as the proxy sent them. What a client sends
 // in their place is removed, and Forwarded likewise. Others that some servers
 // believe, such as X-Real-IP, pass as they come: the upstream should not.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/proxy"
 )
 
@@ -121,7 +122,7 @@ func TestServerEndsItsRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := proxy.New(target, middleware(t, 5), proxy.Config{})
+	p, err := proxy.New(target, middleware(t, 5, httplimit.Config{}), proxy.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := proxy.New(target, middleware(t, 5), proxy.Config{})
+		p, err := proxy.New(target, middleware(t, 5, httplimit.Config{}), proxy.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

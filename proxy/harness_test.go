@@ -23,7 +23,7 @@ import (
 // patience is how long a test waits for what should come at once.
 const patience = 10 * time.Second
 
-func middleware(t testing.TB, burst int) *httplimit.Middleware {
+func middleware(t testing.TB, burst int, config httplimit.Config) *httplimit.Middleware {
 	t.Helper()
 	m, err := policy.Load(fmt.Appendf(nil, `{"rules": [{"name": "all", "limit_keys": [], "algorithm": "token_bucket",
 		"algorithm_config": {"rps": 1, "burst": %d}}]}`, burst), policy.Options{})
@@ -35,7 +35,7 @@ func middleware(t testing.TB, burst int) *httplimit.Middleware {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mw, err := httplimit.New(lim, httplimit.Config{})
+	mw, err := httplimit.New(lim, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +46,17 @@ func middleware(t testing.TB, burst int) *httplimit.Middleware {
 // URL.
 func start(t testing.TB, upstream string, burst int, config proxy.Config) string {
 	t.Helper()
+	return serveProxy(t, upstream, middleware(t, burst, httplimit.Config{}), config)
+}
+
+// serveProxy serves a proxy with mw in front of upstream, and returns its URL.
+func serveProxy(t testing.TB, upstream string, mw *httplimit.Middleware, config proxy.Config) string {
+	t.Helper()
 	target, err := url.Parse(upstream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := proxy.New(target, middleware(t, burst), config)
+	p, err := proxy.New(target, mw, config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -13,34 +14,31 @@ import (
 	"sync"
 
 	"github.com/metehq/mete/httplimit"
-	"github.com/metehq/mete/internal/httpfacts"
 )
 
 // A Proxy is a [http.Handler] that limits requests and sends those that are
 // admitted on. It is made by [New] and safe for concurrent use. It keeps
 // connections to the upstream until [Proxy.Close].
 type Proxy struct {
-	limited   http.Handler
+	limit     *httplimit.Middleware
+	limited   http.Handler // by limit: forward
 	reverse   httputil.ReverseProxy
 	transport *http.Transport
 	upstream  url.URL
-	trust     httpfacts.Trust
 	config    Config
 }
 
 // New returns a proxy to upstream for the requests that mw admits. Both are
-// required.
+// required. The error names every mistake.
 func New(upstream *url.URL, mw *httplimit.Middleware, config Config) (*Proxy, error) {
 	errs := []error{checkUpstream(upstream), config.check()}
 	if mw == nil {
-		errs = append(errs, errors.New("proxy: middleware is required"))
+		errs = append(errs, errors.New("middleware is required"))
 	}
-	trust := httpfacts.Trust{Proxies: config.TrustedProxies, Hops: config.TrustedHops}
-	_, err := httpfacts.New(httpfacts.Config{Trust: trust}) // checks it
-	if err := errors.Join(append(errs, err)...); err != nil {
-		return nil, err
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("proxy: new: %w", err)
 	}
-	p := &Proxy{upstream: *upstream, trust: trust, config: config.withDefaults()}
+	p := &Proxy{limit: mw, upstream: *upstream, config: config.withDefaults()}
 	p.transport = p.newTransport()
 	p.reverse = httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
@@ -60,8 +58,8 @@ func (p *Proxy) newTransport() *http.Transport {
 		DialContext:           (&net.Dialer{Timeout: p.config.DialTimeout}).DialContext,
 		TLSHandshakeTimeout:   p.config.DialTimeout,
 		ResponseHeaderTimeout: p.config.HeaderTimeout,
-		IdleConnTimeout:       p.config.IdleTimeout,
-		MaxIdleConnsPerHost:   p.config.MaxIdle,
+		IdleConnTimeout:       idleTimeout,
+		MaxIdleConnsPerHost:   maxIdle,
 		ForceAttemptHTTP2:     true,
 		DisableCompression:    true, // what is compressed is between client and upstream
 	}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/proxy"
 )
 
@@ -35,6 +36,7 @@ func TestDeniedDoesNotReachTheUpstream(t *testing.T) {
 
 func TestOwnFieldsWin(t *testing.T) {
 	for _, informational := range []bool{false, true} {
+		// What only we say, and what the upstream leaves out, stays out.
 		front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 			if informational { // after which ReverseProxy clears the header
 				w.Header().Set("Link", "</a>; rel=preload")
@@ -43,7 +45,10 @@ func TestOwnFieldsWin(t *testing.T) {
 			w.Header().Set("RateLimit", `"theirs";r=9;t=9`)
 			w.Header().Set("RateLimit-Limit", "999")
 			w.Header().Set("X-RateLimit-Limit", "999")
+			w.Header().Set("X-RateLimit-Reason", "theirs")
 			w.Header().Set("Vary", "Accept")
+			w.Header()["Content-Type"] = nil
+			io.WriteString(w, "plain text, one would think")
 		}), 5, proxy.Config{})
 		resp, _ := get(t, front)
 		for name, want := range map[string]string{
@@ -52,6 +57,11 @@ func TestOwnFieldsWin(t *testing.T) {
 		} {
 			if got := resp.Header.Values(name); len(got) != 1 || got[0] != want {
 				t.Errorf("early hints %v: got %s %q, want %q alone", informational, name, got, want)
+			}
+		}
+		for _, name := range []string{"X-RateLimit-Reason", "Content-Type"} {
+			if got := resp.Header.Values(name); len(got) > 0 {
+				t.Errorf("early hints %v: got %s %q, want none", informational, name, got)
 			}
 		}
 	}
@@ -65,20 +75,20 @@ func TestForwardedHeaders(t *testing.T) {
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 	for _, tt := range []struct {
 		name   string
-		config proxy.Config
+		config httplimit.Config
 		want   map[string]string
 	}{
-		{"stranger", proxy.Config{}, map[string]string{
+		{"stranger", httplimit.Config{}, map[string]string{
 			"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http", "Forwarded": ""}},
-		{"another proxy is trusted", proxy.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, map[string]string{
+		{"another proxy is trusted", httplimit.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, map[string]string{
 			"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http", "Forwarded": ""}},
-		{"trusted", proxy.Config{TrustedProxies: loopback}, map[string]string{
+		{"trusted", httplimit.Config{TrustedProxies: loopback}, map[string]string{
 			"X-Forwarded-For": "6.6.6.6, 7.7.7.7, 127.0.0.1", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https",
 			"Forwarded": "for=6.6.6.6, for=127.0.0.1"}},
-		{"one hop is trusted", proxy.Config{TrustedHops: 1}, map[string]string{
+		{"one hop is trusted", httplimit.Config{TrustedHops: 1}, map[string]string{
 			"X-Forwarded-For": "6.6.6.6, 7.7.7.7, 127.0.0.1"}},
 	} {
-		resp, _ := get(t, start(t, upstream, 5, tt.config), spoof...)
+		resp, _ := get(t, serveProxy(t, upstream, middleware(t, 5, tt.config), proxy.Config{}), spoof...)
 		r := receive(t, seen, "request to the upstream")
 		for name, want := range tt.want {
 			if got := strings.Join(r.Header.Values(name), " + "); got != want {
@@ -133,7 +143,7 @@ func TestUpstreamSeesThePathThatWasMatched(t *testing.T) {
 }
 
 func TestNew_RefusesBadConfig(t *testing.T) {
-	mw := middleware(t, 1)
+	mw := middleware(t, 1, httplimit.Config{})
 	good, _ := url.Parse("http://127.0.0.1:3000")
 	if _, err := proxy.New(good, nil, proxy.Config{}); err == nil {
 		t.Error("no middleware: got no error")
@@ -150,9 +160,15 @@ func TestNew_RefusesBadConfig(t *testing.T) {
 			t.Errorf("upstream %q: got error %v, want one without secrets", text, err)
 		}
 	}
-	for _, config := range []proxy.Config{{DialTimeout: -1}, {MaxBodyBytes: -1}, {TrustedHops: -1}} {
+	for _, config := range []proxy.Config{{DialTimeout: -1}, {MaxBodyBytes: -1}} {
 		if _, err := proxy.New(good, mw, config); err == nil {
 			t.Errorf("%+v: got no error", config)
+		}
+	}
+	_, err := proxy.New(nil, nil, proxy.Config{DialTimeout: -1})
+	for _, want := range []string{"upstream is required", "middleware is required", "must not be negative"} {
+		if err == nil || !strings.HasPrefix(err.Error(), "proxy: new: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("all at once: got error %v, want one of proxy that says %q", err, want)
 		}
 	}
 }

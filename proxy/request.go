@@ -20,7 +20,7 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	if !p.config.RewriteHost {
 		pr.Out.Host = pr.In.Host
 	}
-	trusted := p.trust.Peer(pr.In)
+	trusted := p.limit.Trusts(pr.In)
 	if prior := pr.In.Header["X-Forwarded-For"]; trusted && len(prior) > 0 {
 		pr.Out.Header["X-Forwarded-For"] = prior
 	} else {

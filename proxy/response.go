@@ -36,6 +36,10 @@ func keepOwnFields(res *http.Response) error {
 		return nil
 	}
 	own.restore()
+	if _, ok := res.Header["Content-Type"]; !ok {
+		own.header["Content-Type"] = nil // net/http must not guess what the upstream does not say
+	}
+	delete(res.Header, "X-Ratelimit-Reason") // why a request was denied is ours to say
 	for name := range own.fields {
 		if canonical := http.CanonicalHeaderKey(name); strings.Contains(canonical, "Ratelimit") {
 			delete(res.Header, canonical)
@@ -71,6 +75,5 @@ func (p *Proxy) answerError(w http.ResponseWriter, r *http.Request, err error) {
 		p.config.OnError(r, err)
 	}
 	problem.Title = http.StatusText(problem.Status)
-	w.Header()["Cache-Control"] = []string{"no-store"}
 	problem.Write(w, r)
 }

@@ -27,8 +27,9 @@ var (
 // layers are in the order of the picture in doc/architecture.md. A package that
 // has no layer yet needs a line here.
 var layers = []layer{
+	{dir: "internal/spell"},
 	{dir: "bucket"},
-	{dir: "policy", may: []string{"bucket"}},
+	{dir: "policy", may: []string{"bucket", "internal/spell"}},
 	{dir: ".", may: []string{"bucket", "policy"}, tests: join(stores, "internal")},
 
 	// Stores know keys, limits and costs, never rules.

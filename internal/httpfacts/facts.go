@@ -52,7 +52,7 @@ type Source struct {
 
 // New checks config and returns its source.
 func New(config Config) (*Source, error) {
-	if err := config.Trust.check(); err != nil {
+	if err := config.Trust.Check(); err != nil {
 		return nil, err
 	}
 	config.Trust.Proxies = slices.Clone(config.Trust.Proxies)
@@ -60,6 +60,9 @@ func New(config Config) (*Source, error) {
 	s.pool.New = func() any { return new(Facts) }
 	return s, nil
 }
+
+// Trusts reports whether whoever opened r's connection is a trusted proxy.
+func (s *Source) Trusts(r *http.Request) bool { return s.config.Trust.Peer(r) }
 
 // Facts returns the facts about r, to be given back with [Facts.Release].
 func (s *Source) Facts(r *http.Request) *Facts {
@@ -112,9 +115,9 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	case policy.Method:
 		return method(f.r), true
 	case policy.Path:
-		return cleanPath(f.r.URL.Path), true
+		return Path(f.r.URL.Path), true
 	case policy.Host:
-		return host(f.r.Host)
+		return Host(f.r.Host)
 	case policy.Query:
 		return f.scan(a, query)
 	case policy.Cookie:

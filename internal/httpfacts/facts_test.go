@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path"
 	"strings"
 	"testing"
 
@@ -226,10 +227,12 @@ func FuzzLookup_Query(f *testing.F) {
 	})
 }
 
-// One mebibyte of anything is read in time, and without a panic.
+// One mebibyte of anything is read in time, without a panic, and taken for what
+// it is: no parameter, cookie, claim or address is found in it, headers and paths
+// are not cut.
 func TestLookup_Hostile(t *testing.T) {
 	const size = 1 << 20
-	for _, unit := range []string{"a", ",", ";", "=", "&", "a&", "%", "%2", "+", `"`, `\`, `"\`, "[", ".", "/", "/..", "/.", "\x00", "\xff", "\n", "a=b;", "for=", "1.1.1.1,", "Bearer ", "."} {
+	for _, unit := range []string{"a", ",", ";", "=", "&", "a&", "%", "%2", "+", `"`, `\`, `"\`, "[", ".", "/", "/..", "/.", "\x00", "\xff", "\n", "a=b;", "for=", "1.1.1.1,", "Bearer "} {
 		junk := strings.Repeat(unit, size/len(unit))
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr, r.Host, r.URL.Path, r.URL.RawQuery = "10.0.0.1:80", junk, junk, junk
@@ -241,8 +244,65 @@ func TestLookup_Hostile(t *testing.T) {
 		} {
 			source := newSource(t, httpfacts.Config{Trust: httpfacts.Trust{Proxies: proxies, Header: header}, UnverifiedClaims: true})
 			for _, name := range names {
-				lookup(t, source, r, name)
+				got, ok := lookup(t, source, r, name)
+				if !ok {
+					got += missing
+				}
+				if want := ofJunk(name, junk); got != want {
+					t.Errorf("Lookup(%s) of %.20q…, trusting %q: got %.40q (%d bytes), want %.40q (%d bytes)",
+						name, junk, header, got, len(got), want, len(want))
+				}
 			}
+		}
+	}
+}
+
+// ofJunk is what name is where everything a client sends is junk.
+func ofJunk(name, junk string) string {
+	switch name {
+	case "header:x-api-key":
+		return junk
+	case "ip:address":
+		return "10.0.0.1" // of the last hop that is known
+	case "path":
+		clean := path.Clean("/" + junk)
+		if strings.HasSuffix(junk, "/") || strings.HasSuffix(junk, "/.") || strings.HasSuffix(junk, "/..") {
+			clean = strings.TrimSuffix(clean, "/") + "/"
+		}
+		return clean
+	case "host":
+		return strings.TrimSuffix(strings.ToLower(strings.TrimPrefix(junk, "[")), ".")
+	}
+	return missing
+}
+
+func TestQueryValue(t *testing.T) {
+	for _, tt := range []struct{ raw, want string }{
+		{"", missing}, {"a=1", "1"}, {"b=2&a=1&a=3", "1"}, {"a", ""}, {"%61=x+y", "x y"}, {"a=%zz&a=2", "2"}, {"a=1;b=2", missing}, {"&&", missing},
+	} {
+		got, ok := httpfacts.QueryValue(tt.raw, "a")
+		if !ok {
+			got += missing
+		}
+		if got != tt.want {
+			t.Errorf("QueryValue(%q, a) = %q, want %q", tt.raw, got, tt.want)
+		}
+	}
+	if got, ok := httpfacts.QueryValue("&a=1&", ""); ok {
+		t.Errorf("QueryValue of no name = %q of a query that has none without a name", got)
+	}
+}
+
+func TestCookieValue(t *testing.T) {
+	for _, tt := range []struct{ line, want string }{
+		{"", missing}, {"a=1", "1"}, {"b=2;\ta=1; a=3", "1"}, {"a", missing}, {"a=", ""}, {`a="q"`, "q"}, {`a="`, `"`}, {";;=", missing},
+	} {
+		got, ok := httpfacts.CookieValue(tt.line, "a")
+		if !ok {
+			got += missing
+		}
+		if got != tt.want {
+			t.Errorf("CookieValue(%q, a) = %q, want %q", tt.line, got, tt.want)
 		}
 	}
 }

@@ -38,14 +38,18 @@ func header(r *http.Request, name string) (string, bool) {
 	return values[0], true
 }
 
-// query returns the first parameter called name. As in [url.ParseQuery], pairs
-// that are not validly encoded or contain a semicolon are no pairs.
-func query(r *http.Request, name string) (string, bool) {
-	for rest := r.URL.RawQuery; rest != ""; {
+// query returns the first parameter called name.
+func query(r *http.Request, name string) (string, bool) { return QueryValue(r.URL.RawQuery, name) }
+
+// QueryValue returns the first value of the parameter called name in an undecoded
+// query, and whether it is there. As in [url.ParseQuery], pairs that are not
+// validly encoded or contain a semicolon are no pairs.
+func QueryValue(raw, name string) (string, bool) {
+	for rest := raw; rest != ""; {
 		var pair string
 		pair, rest, _ = strings.Cut(rest, "&")
 		key, value, _ := strings.Cut(pair, "=")
-		if strings.ContainsRune(pair, ';') || !matches(key, name) {
+		if pair == "" || strings.ContainsRune(pair, ';') || !matches(key, name) {
 			continue
 		}
 		if value, err := url.QueryUnescape(value); err == nil {
@@ -67,22 +71,31 @@ func matches(key, name string) bool {
 	return err == nil && key == name
 }
 
-// cookie returns the value of the first cookie called name, without the quotes
-// that may enclose it.
+// cookie returns the value of the first cookie called name.
 func cookie(r *http.Request, name string) (string, bool) {
 	for _, line := range r.Header["Cookie"] {
-		for rest := line; rest != ""; {
-			var pair string
-			pair, rest, _ = strings.Cut(rest, ";")
-			key, value, ok := strings.Cut(strings.Trim(pair, " \t"), "=")
-			if !ok || key != name {
-				continue
-			}
-			if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
-				value = value[1 : n-1]
-			}
+		if value, ok := CookieValue(line, name); ok {
 			return value, true
 		}
+	}
+	return "", false
+}
+
+// CookieValue returns the value of the first cookie called name in one line of
+// a Cookie header, without the quotes that may enclose it, and whether it is
+// there.
+func CookieValue(line, name string) (string, bool) {
+	for rest := line; rest != ""; {
+		var pair string
+		pair, rest, _ = strings.Cut(rest, ";")
+		key, value, ok := strings.Cut(strings.Trim(pair, " \t"), "=")
+		if !ok || key != name {
+			continue
+		}
+		if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
+			value = value[1 : n-1]
+		}
+		return value, true
 	}
 	return "", false
 }

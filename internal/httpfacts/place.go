@@ -16,9 +16,10 @@ func method(r *http.Request) string {
 	return r.Method
 }
 
-// cleanPath resolves empty, "." and ".." segments, and keeps a trailing slash.
-// It returns clean paths as they are.
-func cleanPath(p string) string {
+// Path returns the attribute path of a decoded [url.URL.Path]: it resolves
+// empty, "." and ".." segments, and keeps a trailing slash. Clean paths are
+// returned as they are; the empty one is "/".
+func Path(p string) string {
 	switch {
 	case p == "":
 		return "/"
@@ -50,8 +51,9 @@ func isClean(p string) bool {
 	return true
 }
 
-// host returns the name in a Host header: "example.com" for "Example.COM.:80".
-func host(h string) (string, bool) {
+// Host returns the attribute host of a Host header, "example.com" for
+// "Example.COM.:80", and whether it names one.
+func Host(h string) (string, bool) {
 	if strings.HasPrefix(h, "[") {
 		h, _, _ = strings.Cut(h[1:], "]")
 	} else {

@@ -53,7 +53,9 @@ const (
 // ErrTrust is wrapped by the errors about a [Trust] that cannot be used.
 var ErrTrust = errors.New("httpfacts: invalid trust in proxies")
 
-func (t Trust) check() error {
+// Check returns an error that wraps [ErrTrust] if t cannot be used, one a line
+// if there are several.
+func (t Trust) Check() error {
 	var errs []error
 	refuse := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrTrust}, args...)...))
@@ -81,6 +83,18 @@ func (t Trust) check() error {
 		refuse("header %q is not a header name", t.Header)
 	}
 	return errors.Join(errs...)
+}
+
+// IsZero reports whether t trusts nobody.
+func (t Trust) IsZero() bool { return t.Hops == 0 && len(t.Proxies) == 0 }
+
+// Peer reports whether whoever opened r's connection is a trusted proxy.
+func (t Trust) Peer(r *http.Request) bool {
+	if t.Hops > 0 {
+		return true
+	}
+	addr, _ := parseNode(r.RemoteAddr)
+	return t.contains(addr)
 }
 
 // client returns the address of r's client in its canonical text form, "" if it

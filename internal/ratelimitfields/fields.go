@@ -24,23 +24,20 @@ type item struct {
 // force, and of those before it until the bound is reached; then all go.
 const maxItems = 8192
 
-// item returns l's item, nil if no structured field can carry its name. (The
-// policy refuses such names.)
+// item returns l's item.
 func (w *Writer) item(l *policy.Limit) *item {
 	if kept, ok := w.items.Load(l); ok {
 		return kept.(*item)
 	}
-	var made *item
-	if name, ok := quote(l.Name); ok {
-		var s sheet
-		s.text(name + paramQuota)
-		s.int(min(l.Bucket.Capacity().Whole(), maxInteger))
-		if fill := l.Bucket.TimeFor(l.Bucket.Capacity()); fill != bucket.Never {
-			s.text(paramWindow)
-			s.int(seconds(fill))
-		}
-		made = &item{policy: string(s.buf), limit: name + paramAvailable}
+	var s sheet
+	name := `"` + quoteEscaper.Replace(l.Name) + `"`
+	s.text(name + paramQuota)
+	s.int(min(l.Bucket.Capacity().Whole(), maxInteger))
+	if fill := l.Bucket.TimeFor(l.Bucket.Capacity()); fill != bucket.Never {
+		s.text(paramWindow)
+		s.int(seconds(fill))
 	}
+	made := &item{policy: string(s.buf), limit: name + paramAvailable}
 	if w.itemCount.Add(1) > maxItems {
 		w.items.Clear()
 		w.itemCount.Store(1)
@@ -49,43 +46,22 @@ func (w *Writer) item(l *policy.Limit) *item {
 	return made
 }
 
-// quote writes name as a structured-field string: RFC 9651, 4.1.6.
-func quote(name string) (string, bool) {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c < ' ' || c > '~':
-			return "", false
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			fallthrough
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String(), true
-}
+// quoteEscaper escapes a name for a structured-field string: RFC 9651, 4.1.6.
+// What no such string can carry is in no name: the policy refuses it.
+var quoteEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // writeDraft writes the two fields of the draft, with an item for each limit.
 func (w *Writer) writeDraft(s *sheet, d *mete.Decision) {
 	s.begin(draftPolicy)
 	for i := range d.Limits {
-		if it := w.item(d.Limits[i].Limit); it != nil {
-			s.item()
-			s.text(it.policy)
-		}
+		s.item()
+		s.text(w.item(d.Limits[i].Limit).policy)
 	}
 	s.begin(draftLimit)
 	for i := range d.Limits {
-		it := w.item(d.Limits[i].Limit)
-		if it == nil {
-			continue
-		}
 		available, effective := quota(&d.Limits[i])
 		s.item()
-		s.text(it.limit)
+		s.text(w.item(d.Limits[i].Limit).limit)
 		s.int(available)
 		if effective != never {
 			s.text(paramEffective)

@@ -94,16 +94,25 @@ func violated(d *mete.Decision) []string {
 	return names
 }
 
-// problemType is assigned to headers as it is: appending to it copies it.
-var problemType = []string{"application/problem+json"}
+// Header values that are assigned as they are: net/http does not change them.
+var (
+	problemType = []string{"application/problem+json"}
+	noStore     = []string{"no-store"}
+)
 
 // Write answers r with p. HEAD requests get the header fields only.
-func (p Problem) Write(rw http.ResponseWriter, r *http.Request) {
-	rw.Header()["Content-Type"] = problemType
-	rw.WriteHeader(p.Status)
+func (p Problem) Write(rw http.ResponseWriter, r *http.Request) { WriteProblem(rw, r, p.Status, p) }
+
+// WriteProblem answers r with a problem of that status, which no cache keeps.
+// What it says are plain strings and numbers; front doors with members of their
+// own for it have types of their own. HEAD requests get the header fields only.
+func WriteProblem(rw http.ResponseWriter, r *http.Request, status int, problem any) {
+	h := rw.Header()
+	h["Content-Type"], h["Cache-Control"] = problemType, noStore
+	rw.WriteHeader(status)
 	if r.Method == http.MethodHead {
 		return
 	}
-	body, _ := json.Marshal(p)   // strings and an integer always marshal
-	rw.Write(append(body, '\n')) // a client that has gone needs no answer
+	body, _ := json.Marshal(problem) // strings and numbers always marshal
+	rw.Write(append(body, '\n'))     // a client that has gone needs no answer
 }

@@ -26,7 +26,6 @@ package ratelimitfields
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -54,9 +53,6 @@ type Config struct {
 	// Now is the clock of the x dialect. If nil, [time.Now].
 	Now func() time.Time
 }
-
-// ErrDialect is wrapped by the errors about a dialect that does not exist.
-var ErrDialect = errors.New("ratelimitfields: unknown dialect")
 
 // A Writer says decisions in HTTP. It is safe for concurrent use.
 type Writer struct {
@@ -100,10 +96,10 @@ func (w *Writer) setDialects(names []string) error {
 			w.x = true
 		case "none":
 			if len(names) > 1 {
-				return fmt.Errorf("%w: %q goes with no other", ErrDialect, name)
+				return fmt.Errorf("ratelimitfields: dialect %q goes with no other", name)
 			}
 		default:
-			return fmt.Errorf("%w: %q: known are draft-11, legacy, x and none", ErrDialect, name)
+			return fmt.Errorf("ratelimitfields: unknown dialect %q: known are draft-11, legacy, x and none", name)
 		}
 	}
 	return nil

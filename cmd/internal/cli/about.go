@@ -47,11 +47,16 @@ The exit code is 0 if allowed, 1 if denied, 2 on wrong usage or if the server
 could not decide, 3 if it does not answer. So a script can say:
 
   mete take path=/nightly && run-the-job
+
+With --max-wait, tokens that are not there yet are spent ahead, and the command
+ends when they have come: what follows it begins in time. Interrupted before, it
+ends with 2, and the tokens stay spent.
 `
 
 const peekAbout = `
-Asks a running server what 'mete take' would answer, and spends nothing. The
-arguments, the output and the exit codes are those of 'mete take'.
+Asks a running server what 'mete take' would answer, spends nothing and waits
+for nothing. The arguments, the output and the exit codes are those of 'mete
+take'.
 `
 
 const versionAbout = `

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/server"
 )
 
@@ -32,7 +33,7 @@ func announce(w io.Writer, log *slog.Logger, c config.Config, s *server.Server) 
 	if c.Upstream != "" {
 		fmt.Fprintf(w, "  upstream  %s\n", c.Upstream)
 	}
-	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  admin     %s\n\n", policy, plural(rules, "rule"), storeName(c.Store), admin)
+	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  admin     %s\n\n", policy, prose.Count(rules, "rule"), storeName(c.Store), admin)
 	if c.Upstream != "" {
 		tryGateway(w, main, admin)
 	} else {
@@ -83,11 +84,4 @@ func storeName(raw string) string {
 		return "?"
 	}
 	return u.Redacted()
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }

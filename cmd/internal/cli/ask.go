@@ -5,7 +5,6 @@ package cli
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/client"
@@ -72,14 +71,4 @@ func plain(err error) error {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return fmt.Errorf("%s", text)
-}
-
-// shortly formats a wait for people: three digits, rounded up, so that who
-// waits that long has waited long enough.
-func shortly(d time.Duration) string {
-	unit := time.Duration(1)
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	return ((d + unit - 1) / unit * unit).String()
 }

@@ -10,7 +10,9 @@ import (
 	"io"
 
 	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
 )
 
@@ -88,14 +90,10 @@ func writeCheckText(std Streams, file string, m *policy.Matcher, err error) {
 	for _, r := range m.Rules() {
 		for _, l := range r.Limits {
 			t.Add(l.Name, keyNames(r), l.Bucket.Capacity().String(), formatRate(l.Bucket),
-				formatFull(l.Bucket), modeName(r), storeErrorName(r))
+				prose.Duration(l.Bucket.TimeFor(l.Bucket.Capacity())), prose.Mode(r), storeErrorName(r))
 		}
 	}
-	rules := "1 rule"
-	if n := len(m.Rules()); n != 1 {
-		rules = fmt.Sprintf("%d rules", n)
-	}
-	fmt.Fprintf(std.Out, "%s: ok, %s\n", file, rules)
+	fmt.Fprintf(std.Out, "%s: ok, %s\n", file, prose.Count(len(m.Rules()), "rule"))
 	t.WriteTo(std.Out)
 	for _, warning := range m.Warnings() {
 		fmt.Fprintf(std.Out, "  warning: %s\n", warning)
@@ -130,10 +128,10 @@ type checkedRule struct {
 }
 
 type checkedLimit struct {
-	Name      string      `json:"name"`
-	Capacity  json.Number `json:"capacity"`
-	Rate      string      `json:"rate"`
-	FullAfter float64     `json:"full_after"` // seconds from empty
+	Name      string          `json:"name"`
+	Capacity  json.Number     `json:"capacity"`
+	Rate      string          `json:"rate"`
+	FullAfter httpapi.Seconds `json:"full_after"` // from empty; null for never
 }
 
 func writeCheckJSON(w io.Writer, file string, m *policy.Matcher, err error) {
@@ -165,15 +163,14 @@ func writeCheckJSON(w io.Writer, file string, m *policy.Matcher, err error) {
 }
 
 func checkRule(r *policy.Rule) checkedRule {
-	cr := checkedRule{Name: r.Name, Mode: modeName(r), OnStoreError: storeErrorName(r), LimitKeys: []string{}}
+	cr := checkedRule{Name: r.Name, Mode: prose.Mode(r), OnStoreError: storeErrorName(r), LimitKeys: []string{}}
 	for _, a := range r.LimitKeys {
-		cr.LimitKeys = append(cr.LimitKeys, a.String())
+		cr.LimitKeys = append(cr.LimitKeys, a.Spelled())
 	}
 	for _, l := range r.Limits {
-		full := l.Bucket.TimeFor(l.Bucket.Capacity())
 		cr.Limits = append(cr.Limits, checkedLimit{
 			Name: l.Name, Capacity: json.Number(l.Bucket.Capacity().String()), Rate: formatRate(l.Bucket),
-			FullAfter: full.Seconds(),
+			FullAfter: httpapi.Seconds(l.Bucket.TimeFor(l.Bucket.Capacity())),
 		})
 	}
 	return cr

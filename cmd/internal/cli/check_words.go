@@ -3,20 +3,12 @@
 package cli
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
 )
-
-func modeName(r *policy.Rule) string {
-	if r.Shadow {
-		return "shadow"
-	}
-	return "enforce"
-}
 
 func storeErrorName(r *policy.Rule) string {
 	if r.OnStoreError == policy.Closed {
@@ -32,10 +24,7 @@ func keyNames(r *policy.Rule) string {
 	}
 	names := make([]string, len(r.LimitKeys))
 	for i, a := range r.LimitKeys {
-		names[i] = a.String()
-		if a.Source == policy.IP && a.Bits != 64 {
-			names[i] += "/" + strconv.Itoa(a.Bits)
-		}
+		names[i] = a.Spelled()
 	}
 	return strings.Join(names, " ")
 }
@@ -56,18 +45,4 @@ func formatRate(l bucket.Limit) string {
 		}
 	}
 	return bucket.Rate{Tokens: n, Per: time.Duration(p) * time.Microsecond}.String()
-}
-
-// formatFull says how long an empty bucket takes to be full.
-func formatFull(l bucket.Limit) string {
-	d := l.TimeFor(l.Capacity())
-	switch {
-	case d == bucket.Never:
-		return "never"
-	case d >= 10*time.Second:
-		d = d.Round(time.Second)
-	case d >= time.Second:
-		d = d.Round(time.Millisecond)
-	}
-	return d.String()
 }

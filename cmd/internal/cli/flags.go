@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/spell"
+	"github.com/metehq/mete/internal/spell"
 )
 
 // A flagSet parses one command's arguments. Flags may stand before, between

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/cmd/internal/spell"
+	"github.com/metehq/mete/internal/spell"
 )
 
 // helpWidth is how wide the list of flags is, in letters.

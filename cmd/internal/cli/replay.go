@@ -8,21 +8,22 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/prose"
 	replaying "github.com/metehq/mete/cmd/internal/replay"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/cmd/internal/trace"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 )
 
 // replayMaxKeys bounds the buckets of a replay that are not full at the same
-// time. It is high because traces are not hostile, and memory is used only as
+// time, unless the store's URL says otherwise. It is high because traces are not hostile, and memory is used only as
 // buckets come.
 const replayMaxKeys = 1 << 26
 
@@ -30,8 +31,9 @@ const replayMaxKeys = 1 << 26
 type replayCommand struct {
 	std                   Streams
 	policy, trace         string // file names; "-" is standard input
-	format, store         string
+	format                string
 	input                 trace.Format
+	store                 memstore.Config
 	showKeys, skipInvalid bool
 }
 
@@ -60,7 +62,7 @@ func replay(ctx context.Context, std Streams, args []string) int {
 func (c *replayCommand) parse(args []string) (code int, ok bool) {
 	fs := newFlags(c.std, "replay")
 	fs.StringVar(&c.policy, "policy", "", "the policy `FILE` in JSON or YAML; - is standard input")
-	fs.StringVar(&c.store, "store", "memory:", "the `URL` of the store; so far memory: is the only one")
+	store := fs.String("store", "memory:", "the `URL` of the store; memory:?max_keys=N bounds it")
 	fs.StringVar(&c.format, "format", "text", "the `FORMAT` of the output: text for a report, json for a line about each request")
 	input := fs.String("input", "auto", "the `FORMAT` of the trace: combined (access logs), jsonl, or auto for the one it looks like")
 	fs.BoolVar(&c.showKeys, "show-keys", false, "show who was denied, not just how often")
@@ -71,7 +73,8 @@ func (c *replayCommand) parse(args []string) (code int, ok bool) {
 	}
 	var err error
 	c.input, err = trace.ParseFormat(*input)
-	scheme, _, _ := strings.Cut(c.store, ":") // the rest may hold a password
+	var storeErr error
+	c.store, storeErr = storeurl.Parse(*store)
 	switch {
 	case err != nil:
 		return fs.usageError("--input: %v", err), false
@@ -83,14 +86,17 @@ func (c *replayCommand) parse(args []string) (code int, ok bool) {
 		return fs.usageError("more than one trace given: %q", operands), false
 	case c.policy == "-" && operands[0] == "-":
 		return fs.usageError("the policy and the trace cannot both be standard input"), false
-	case c.store != "memory:":
-		return fs.usageError("--store: stores of the kind %q are not supported yet; use memory:", scheme), false
+	case storeErr != nil:
+		return fs.usageError("%v", storeErr), false
 	case c.format == "html":
 		return fs.usageError("--format: html is not supported yet; use text or json"), false
 	case c.format != "text" && c.format != "json":
 		return fs.usageError("unknown format %q: it must be text or json", c.format), false
 	}
 	c.trace = operands[0]
+	if c.store.MaxKeys == 0 {
+		c.store.MaxKeys = replayMaxKeys
+	}
 	return exitOK, true
 }
 
@@ -114,7 +120,8 @@ func (c *replayCommand) run(ctx context.Context, m *policy.Matcher) error {
 		Trace:  reader,
 		Store: func(now func() bucket.Instant) (mete.Store, error) {
 			var err error
-			store, err = memstore.New(memstore.Config{MaxKeys: replayMaxKeys, Now: now})
+			c.store.Now = now
+			store, err = memstore.New(c.store)
 			return store, err
 		},
 		Each: func(req *trace.Request, d *mete.Decision) error {
@@ -137,8 +144,8 @@ func (c *replayCommand) run(ctx context.Context, m *policy.Matcher) error {
 		return c.explain(err)
 	}
 	if store != nil && store.Stats().Overflowed > 0 {
-		fmt.Fprintf(c.std.Err, "mete replay: more than %d buckets were not full at the same time; %d requests shared one\n",
-			replayMaxKeys, store.Stats().Overflowed)
+		fmt.Fprintf(c.std.Err, "mete replay: more than %d buckets were not full at the same time; %s one\n",
+			c.store.MaxKeys, prose.Count(store.Stats().Overflowed, "request shared", "requests shared"))
 	}
 	if c.format == "json" {
 		if n := stats.InvalidLines(); n > 0 {

@@ -7,43 +7,69 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/cmd/internal/prose"
 )
 
 // take is "mete take".
 func take(ctx context.Context, std Streams, args []string) int {
-	return ask(ctx, std, "take", args, (*client.Client).Take)
+	d, code := ask(ctx, std, "take", args, (*client.Client).Take)
+	if code != exitOK || d.Wait <= 0 {
+		return code
+	}
+	if err := await(ctx, std, d.Wait.Duration()); err != nil {
+		return fail(std, exitUsage, "take", err)
+	}
+	return exitOK
+}
+
+// await returns once the tokens that were reserved are there, or ctx ends.
+func await(ctx context.Context, std Streams, wait time.Duration) error {
+	if isTerminal(std.Err) {
+		fmt.Fprintf(std.Err, "waiting %s\n", prose.Duration(wait))
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return errors.New("interrupted before the tokens were there; they stay spent")
+	}
 }
 
 // peek is "mete peek".
 func peek(ctx context.Context, std Streams, args []string) int {
-	return ask(ctx, std, "peek", args, (*client.Client).Peek)
+	_, code := ask(ctx, std, "peek", args, (*client.Client).Peek)
+	return code
 }
 
-// ask puts the question that args describe to a server.
+// ask puts the question that args describe to a server and prints the answer. The
+// code is what the answer comes to.
 func ask(ctx context.Context, std Streams, name string, args []string,
-	put func(*client.Client, context.Context, client.Request) (client.Decision, error)) int {
+	put func(*client.Client, context.Context, client.Request) (client.Decision, error)) (d client.Decision, code int) {
 
 	q, code, ok := parseQuestion(std, name, args)
 	if !ok {
-		return code
+		return d, code
 	}
 	c, err := client.New(q.server, nil)
 	if err != nil {
-		return fail(std, exitUsage, name, fmt.Errorf("--server: %w", plain(err)))
+		return d, fail(std, exitUsage, name, fmt.Errorf("--server: %w", plain(err)))
 	}
-	d, err := put(c, ctx, q.Request)
+	d, err = put(c, ctx, q.Request)
 	if err != nil {
-		return fail(std, exitCode(err), name, explain(q.server, err))
+		return d, fail(std, exitCode(err), name, explain(q.server, err))
 	}
 	if err := printDecision(std.Out, q.format, d); err != nil {
-		return fail(std, exitUsage, name, err)
+		return d, fail(std, exitUsage, name, err)
 	}
 	if !d.Allowed {
-		return exitNo
+		return d, exitNo
 	}
-	return exitOK
+	return d, exitOK
 }
 
 // exitCode tells a server that does not answer from one that does not decide.

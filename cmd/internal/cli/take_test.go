@@ -3,12 +3,16 @@
 package cli_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/metehq/mete/cmd/internal/cli"
 )
 
 // TestTake_SaysWhatTheServerSaid has a server give canned answers.
@@ -24,8 +28,8 @@ func TestTake_SaysWhatTheServerSaid(t *testing.T) {
 			0, "allowed\n  a  7 left, full\n", ""},
 		{200, "application/json", `{"allowed":true,"rule":"a","limits":[{"rule":"a","limit":"a/x","remaining":7,"full_after":null},{"rule":"a","limit":"a/second","remaining":0,"full_after":0.000001}]}`,
 			0, "allowed\n  a/x       7 left\n  a/second  0 left, full again in 1µs\n", ""},
-		{200, "application/json", `{"allowed":true,"rule":"a","wait":1.5,"limits":[{"rule":"a","limit":"a","remaining":0,"full_after":3}]}`,
-			0, "allowed in 1.5s\n  a  0 left, full again in 3s\n", ""},
+		{200, "application/json", `{"allowed":true,"rule":"a","wait":0.0015,"limits":[{"rule":"a","limit":"a","remaining":0,"full_after":3}]}`,
+			0, "allowed in 1.5ms\n  a  0 left, full again in 3s\n", ""},
 		{200, "application/json", `{"allowed":true,"rule":"a","degraded":true,"limits":[]}`,
 			0, "allowed (degraded: the store could not answer)\n", ""},
 		{429, "application/json", `{"allowed":false,"rule":"a","reason":"r","retry_after":0.0999001,"limits":[]}`,
@@ -55,6 +59,56 @@ func TestTake_SaysWhatTheServerSaid(t *testing.T) {
 		if !strings.Contains(stderr, tt.errs) || tt.errs == "" && stderr != "" {
 			t.Errorf("answer %d %s: stderr %q, want %q in it", tt.status, tt.body, stderr, tt.errs)
 		}
+	}
+}
+
+// answering is a server that allows everything after a wait of so many seconds.
+func answering(t *testing.T, wait string) *httptest.Server {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"allowed":true,"rule":"a","wait":`+wait+`,"limits":[{"rule":"a","limit":"a","remaining":0,"full_after":null}]}`)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// What follows "mete take … &&" must not begin before its tokens are there.
+func TestTake_WaitsForTheTokens(t *testing.T) {
+	const wait = 20 * time.Millisecond
+	for _, format := range []string{"text", "json"} {
+		start := time.Now()
+		stdout, stderr, code := run(t, "take", "--server", answering(t, "0.02").URL, "--max-wait", "1s", "--format", format)
+		if waited := time.Since(start); code != 0 || stdout == "" || stderr != "" || waited < wait {
+			t.Errorf("%s: code %d after %v, stdout %q, stderr %q; want 0 after %v", format, code, waited, stdout, stderr, wait)
+		}
+	}
+}
+
+// endOnWrite ends a context when something is printed.
+type endOnWrite struct {
+	strings.Builder
+	end context.CancelFunc
+}
+
+func (w *endOnWrite) Write(p []byte) (int, error) {
+	w.end()
+	return w.Builder.Write(p)
+}
+
+func TestTake_InterruptedWait(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	out, errs := endOnWrite{end: cancel}, strings.Builder{}
+	code := cli.Main(ctx, []string{"take", "--max-wait", "1d", "--server", answering(t, "3600").URL}, cli.Streams{Out: &out, Err: &errs})
+	if code != 2 || out.String() != "allowed in 1h\n  a  0 left\n" || !strings.Contains(errs.String(), "interrupted before the tokens were there") {
+		t.Errorf("code %d, stdout %q, stderr %q; want 2 and the reason", code, out.String(), errs.String())
+	}
+}
+
+// A peek has spent nothing, so there is nothing to wait for.
+func TestPeek_DoesNotWait(t *testing.T) {
+	stdout, stderr, code := run(t, "peek", "--max-wait", "1d", "--server", answering(t, "3600").URL)
+	if code != 0 || stdout != "allowed in 1h\n  a  0 left\n" || stderr != "" {
+		t.Errorf("code %d, stdout %q, stderr %q; want 0, allowed in 1h", code, stdout, stderr)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/httpapi"
 )
 
@@ -39,13 +40,13 @@ func verdict(d httpapi.Decision) string {
 	case d.Allowed && len(d.Limits) == 0 && !d.Degraded:
 		return "allowed: no rule applies"
 	case d.Allowed && d.Wait > 0:
-		return fmt.Sprintf("allowed in %s%s", shortly(d.Wait.Duration()), degraded)
+		return fmt.Sprintf("allowed in %s%s", prose.Duration(d.Wait.Duration()), degraded)
 	case d.Allowed:
 		return "allowed" + degraded
 	case wait == bucket.Never:
 		return fmt.Sprintf("denied by %s: %s; it can never be allowed%s", d.Rule, d.Reason, degraded)
 	case wait > 0:
-		return fmt.Sprintf("denied by %s: %s; try again in %s%s", d.Rule, d.Reason, shortly(wait), degraded)
+		return fmt.Sprintf("denied by %s: %s; try again in %s%s", d.Rule, d.Reason, prose.Duration(wait), degraded)
 	}
 	return fmt.Sprintf("denied by %s: %s%s", d.Rule, d.Reason, degraded)
 }
@@ -57,6 +58,6 @@ func fullAgain(l httpapi.Limit) string {
 	case d <= 0:
 		return ", full"
 	default:
-		return ", full again in " + shortly(max(d, time.Microsecond))
+		return ", full again in " + prose.Duration(max(d, time.Microsecond))
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
 // maxTimeout bounds every duration: a day is longer than any of them needs.
 const maxTimeout = 24 * time.Hour
-
-// maxTrustedHops is what the front doors bound it to.
-const maxTrustedHops = 32
 
 // check collects what is wrong with values that were read well.
 func (d *decoder) check(c *Config) {
@@ -26,20 +27,12 @@ func (d *decoder) check(c *Config) {
 	}
 	d.checkUpstream(c.Upstream)
 	if c.DecisionProfile != "" {
-		d.checkWord("decision_profile", c.DecisionProfile, "nginx", "traefik", "caddy")
+		d.checkWord("decision_profile", c.DecisionProfile, string(httpapi.NGINX), string(httpapi.Traefik), string(httpapi.Caddy))
 		if len(c.TrustedProxies) == 0 && c.TrustedHops == 0 {
 			d.fail("decision_profile", "needs trusted_proxies: the address of the gateway that asks")
 		}
 	}
-	switch {
-	case c.TrustedHops < 0 || c.TrustedHops > maxTrustedHops:
-		d.fail("trusted_hops", "must be between 0 and %d, not %d", maxTrustedHops, c.TrustedHops)
-	case c.TrustedHops > 0 && len(c.TrustedProxies) > 0:
-		d.fail("trusted_hops", "takes the place of trusted_proxies: say one of them")
-	}
-	if c.ForwardedHeader == "" || strings.ContainsAny(c.ForwardedHeader, " :\t\r\n\"(),/;<=>?@[\\]{}") {
-		d.fail("forwarded_header", "%q is not the name of a header", c.ForwardedHeader)
-	}
+	d.checkTrust(c)
 	d.checkWord("log_format", c.LogFormat, "text", "json")
 	d.checkWord("log_level", c.LogLevel, "debug", "info", "warn", "error")
 	d.checkFields(c.RateLimitFields)
@@ -86,12 +79,38 @@ func (d *decoder) checkUpstream(s string) {
 	if s == "" {
 		return
 	}
+	const want = "not a URL such as http://127.0.0.1:3000"
 	u, err := url.Parse(s)
 	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		d.fail("upstream", "%q is not a URL such as http://127.0.0.1:3000", s)
+	case err != nil || u.Host == "": // whatever it is, it may hold a password
+		d.fail("upstream", "is "+want)
+	case u.Scheme != "http" && u.Scheme != "https":
+		d.fail("upstream", "%q is "+want, u.Redacted())
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		d.fail("upstream", "must be a scheme, a host and perhaps a path: no user, query or fragment")
+	}
+}
+
+// checkTrust has the front doors' own check judge each setting by itself.
+func (d *decoder) checkTrust(c *Config) {
+	for _, part := range []struct {
+		key   string
+		trust httpfacts.Trust
+	}{
+		{"trusted_proxies", httpfacts.Trust{Proxies: c.TrustedProxies}},
+		{"trusted_hops", httpfacts.Trust{Hops: c.TrustedHops}},
+		{"forwarded_header", httpfacts.Trust{Header: c.ForwardedHeader}},
+	} {
+		if err := part.trust.Check(); err != nil {
+			reason, _, _ := strings.Cut(err.Error(), "\n")
+			d.fail(part.key, "%s", strings.TrimPrefix(reason, httpfacts.ErrTrust.Error()+": "))
+		}
+	}
+	if c.TrustedHops > 0 && len(c.TrustedProxies) > 0 {
+		d.fail("trusted_hops", "takes the place of trusted_proxies: say one of them")
+	}
+	if c.ForwardedHeader == "" {
+		d.fail("forwarded_header", "must not be empty: X-Forwarded-For is the usual one")
 	}
 }
 
@@ -100,12 +119,11 @@ func (d *decoder) checkFields(dialects []string) {
 	if len(dialects) == 0 {
 		d.fail(key, "is empty: write none to send none")
 	}
+	if _, err := ratelimitfields.New(ratelimitfields.Config{Dialects: dialects}); err != nil {
+		d.fail(key, "%s", strings.TrimPrefix(err.Error(), "ratelimitfields: "))
+	}
 	for i, dialect := range dialects {
-		d.checkWord(key, dialect, "draft-11", "legacy", "x", "none")
-		switch {
-		case dialect == "none" && len(dialects) > 1:
-			d.fail(key, "none stands alone")
-		case slices.Contains(dialects[:i], dialect):
+		if slices.Contains(dialects[:i], dialect) {
 			d.fail(key, "%s is there twice", dialect)
 		}
 	}

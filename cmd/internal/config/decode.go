@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/spell"
+	"github.com/metehq/mete/internal/spell"
 )
 
 // A decoder fills settings from YAML nodes and collects what is wrong. It
@@ -150,16 +150,11 @@ func (d *decoder) prefixes(key, text string) []netip.Prefix {
 			continue
 		}
 		p, err := netip.ParsePrefix(part)
-		switch {
-		case err != nil:
+		if err != nil {
 			d.fail(key, "%q is neither an address nor a CIDR such as 10.0.0.0/8", part)
-		case p.Bits() == 0:
-			d.fail(key, "%s trusts everybody, so that clients choose their address: name the proxies", p)
-		case p.Addr().Is4In6():
-			d.fail(key, "%s must be written as IPv4", p)
-		default:
-			out = append(out, p.Masked())
+			continue
 		}
+		out = append(out, p.Masked())
 	}
 	return out
 }

@@ -7,11 +7,10 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
-	"time"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/internal/seconds"
 )
 
 // JSONLines writes decisions, an object a line:
@@ -39,7 +38,7 @@ func NewJSONLines(w io.Writer) *JSONLines {
 // Write writes one line.
 func (j *JSONLines) Write(req *trace.Request, d *mete.Decision) error {
 	b := append(j.line[:0], `{"at":`...)
-	b = appendSeconds(b, int64(req.At))
+	b = seconds.Append(b, int64(req.At))
 	b = append(b, `,"allowed":`...)
 	b = strconv.AppendBool(b, d.Allowed)
 	b = append(b, `,"rule":`...)
@@ -54,12 +53,12 @@ func (j *JSONLines) Write(req *trace.Request, d *mete.Decision) error {
 		b = strconv.AppendInt(b, decider.Remaining().Whole(), 10)
 	}
 	b = append(b, `,"retry_after":`...)
-	b = appendDuration(b, d.RetryAfter)
+	b = seconds.AppendDuration(b, d.RetryAfter)
 	b = append(b, `,"full_after":`...)
 	if decider == nil {
 		b = append(b, "null"...)
 	} else {
-		b = appendDuration(b, decider.FullAfter())
+		b = seconds.AppendDuration(b, decider.FullAfter())
 	}
 	j.line = append(b, "}\n"...)
 	_, err := j.w.Write(j.line)
@@ -77,27 +76,4 @@ func (j *JSONLines) name(s string) []byte {
 		j.names[s] = quoted
 	}
 	return quoted
-}
-
-// appendDuration appends d in seconds, or null for never.
-func appendDuration(b []byte, d time.Duration) []byte {
-	if d == bucket.Never {
-		return append(b, "null"...)
-	}
-	return appendSeconds(b, d.Microseconds())
-}
-
-// appendSeconds appends a number of microseconds, at least 0, as seconds.
-func appendSeconds(b []byte, micros int64) []byte {
-	b = strconv.AppendInt(b, micros/1_000_000, 10)
-	frac := micros % 1_000_000
-	if frac == 0 {
-		return b
-	}
-	b = append(b, '.')
-	for unit := int64(100_000); frac > 0; unit /= 10 {
-		b = append(b, byte('0'+frac/unit))
-		frac %= unit
-	}
-	return b
 }

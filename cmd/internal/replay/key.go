@@ -54,7 +54,7 @@ func describeKey(req *trace.Request, r *policy.Rule) string {
 		if quoted := strconv.Quote(value); value == "" || quoted != `"`+value+`"` || strings.ContainsRune(value, ' ') {
 			value = quoted
 		}
-		parts[i] = a.String() + "=" + value
+		parts[i] = a.Spelled() + "=" + value
 	}
 	return strings.Join(parts, " ")
 }

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/internal/seconds"
 )
 
 // A Report is what people want to know after a replay.
@@ -41,14 +43,14 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 
 func (r Report) summary(b *strings.Builder) {
 	s := r.Stats
-	fmt.Fprintf(b, "policy    %s, %s\n", r.Policy, plural(int64(len(s.rules)), "rule"))
-	fmt.Fprintf(b, "trace     %s, %s, %s", r.Trace, r.Format, plural(s.requests.count, "request"))
+	fmt.Fprintf(b, "policy    %s, %s\n", r.Policy, prose.Count(len(s.rules), "rule"))
+	fmt.Fprintf(b, "trace     %s, %s, %s", r.Trace, r.Format, prose.Count(s.requests.count, "request"))
 	if s.requests.count == 0 {
 		b.WriteString("\n")
 		return
 	}
 	over := s.requests.last - s.requests.first
-	fmt.Fprintf(b, " in %s\n", formatDuration(over))
+	fmt.Fprintf(b, " in %s\n", lasting(over))
 	fmt.Fprintf(b, "from      %s\nto        %s\n\n", r.instant(s.requests.first), r.instant(s.requests.last))
 
 	t := table.New("", ">", ">", "")
@@ -80,18 +82,11 @@ func (r Report) rules(b *strings.Builder) {
 		if rule.denied.count > 0 {
 			first, last = r.instant(rule.denied.first), r.instant(rule.denied.last)
 		}
-		t.Add(rule.Name, mode(rule), strconv.FormatInt(rule.requests, 10), strconv.FormatInt(rule.denied.count, 10),
+		t.Add(rule.Name, prose.Mode(rule.Rule), strconv.FormatInt(rule.requests, 10), strconv.FormatInt(rule.denied.count, 10),
 			percent(rule.denied.count, rule.requests), first, last)
 	}
 	b.WriteString("\n")
 	t.WriteTo(b)
-}
-
-func mode(r *ruleStats) string {
-	if r.Shadow {
-		return "shadow"
-	}
-	return "enforce"
 }
 
 func (r Report) keys(b *strings.Builder) {
@@ -129,10 +124,10 @@ func (r Report) notes(b *strings.Builder) {
 		note("there are more than %d denied keys: the counts of single keys may be up to %d short", maxTallies, s.keys.missed)
 	}
 	if s.earlier > 0 {
-		note("%s older than the one before; inside a bucket time stands still for them", plural(s.earlier, "request is", "requests are"))
+		note("%s older than the one before; inside a bucket time stands still for them", prose.Count(s.earlier, "request is", "requests are"))
 	}
 	if s.invalid > 0 {
-		note("%s not read", plural(s.invalid, "invalid line was", "invalid lines were"))
+		note("%s not read", prose.Count(s.invalid, "invalid line was", "invalid lines were"))
 	}
 	if r.Elapsed > 0 && s.requests.count > 0 {
 		note("replayed in %s, %.0f requests a second", r.Elapsed.Round(time.Millisecond), float64(s.requests.count)/r.Elapsed.Seconds())
@@ -148,24 +143,17 @@ const dateFrom = bucket.Instant(1_000_000_000 * 1_000_000) // in 2001
 
 func (r Report) instant(i bucket.Instant) string {
 	if r.Stats.requests.last < dateFrom {
-		return string(appendSeconds(nil, int64(i))) + " s"
+		return string(seconds.Append(nil, int64(i))) + " s"
 	}
 	return i.Time().Format("2006-01-02 15:04:05.999999Z")
 }
 
-// formatDuration formats micros for people: without "0s" at the end of hours.
-func formatDuration(micros bucket.Instant) string {
-	if micros > bucket.Instant(1<<63-1)/1000 {
-		return string(appendSeconds(nil, int64(micros))) + " s"
+// lasting formats a length of time in microseconds for people.
+func lasting(micros bucket.Instant) string {
+	if micros > bucket.Instant(bucket.Never/time.Microsecond) {
+		return string(seconds.Append(nil, int64(micros))) + " s"
 	}
-	s := (time.Duration(micros) * time.Microsecond).String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-2]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-2]
-	}
-	return s
+	return prose.Duration(time.Duration(micros) * time.Microsecond)
 }
 
 // percent formats n of all, cut to two decimals: only all of them are 100 %, and
@@ -182,15 +170,4 @@ func percent(n, all int64) string {
 		parts = min(parts, 9_999)
 	}
 	return fmt.Sprintf("%d.%02d %%", parts/100, parts%100)
-}
-
-// plural counts things. The plural is the word with an s unless given.
-func plural(n int64, one string, many ...string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case len(many) > 0:
-		return fmt.Sprintf("%d %s", n, many[0])
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

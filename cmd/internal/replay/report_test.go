@@ -102,6 +102,15 @@ func TestReport_KeysAreHiddenUnlessAsked(t *testing.T) {
 	}
 }
 
+// A key is named as the policy file names it.
+func TestReport_Prefix(t *testing.T) {
+	const policyFile = `{"name": "site", "limit_keys": ["ip:address/56"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 1}}`
+	got := reportOn(t, policyFile, `{"at":0,"ip":"2001:db8::1","cost":2}`, func(r *replay.Report) { r.ShowKeys = true })
+	if want := "ip:address/56=2001:db8::/56"; !strings.Contains(got, want) {
+		t.Errorf("the report has no %q:\n%s", want, got)
+	}
+}
+
 func TestReport_NothingToReport(t *testing.T) {
 	got := reportOn(t, reportPolicy, "\n", func(r *replay.Report) { r.Elapsed = 1 })
 	if want := "policy    p.json, 3 rules\ntrace     t, auto, 0 requests\n"; got != want {

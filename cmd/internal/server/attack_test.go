@@ -203,3 +203,17 @@ func TestAttack_AdminVerbsAreNotPublic(t *testing.T) {
 		t.Errorf("take after the reset: status %d, want 200", got)
 	}
 }
+
+// A flood of keys at the store's bound is told to the log, once.
+func TestAttack_FloodOfKeysIsTold(t *testing.T) {
+	c := testConfig()
+	c.Store = "memory:?max_keys=10"
+	c.Policy = policyFile(t, burst("1"))
+	s := start(t, c)
+	for i := range 30 {
+		s.take(fmt.Sprintf("192.0.2.%d", i))
+	}
+	if n := s.log.count("the store is full"); n != 1 {
+		t.Errorf("%d records of a full store, want 1", n)
+	}
+}

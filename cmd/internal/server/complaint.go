@@ -4,10 +4,13 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/memstore"
 )
 
 // complaintInterval is the time between two records of one kind of failure. An
@@ -34,12 +37,25 @@ func (s *Server) complain(msg string) func(error) {
 	}
 }
 
-// onDecision logs why decisions were made without the store.
-func (s *Server) onDecision() func(context.Context, *mete.Decision) {
-	complain := s.complain("the store failed; the rules say what happens then")
+// errFull is the error of a store that is at its bound.
+var errFull = errors.New("new keys share one bucket for each limit; raise max_keys")
+
+// onDecision logs why decisions were made without the store, and that the store
+// is full.
+func (s *Server) onDecision(store mete.Store) func(context.Context, *mete.Decision) {
+	failed := s.complain("the store failed; the rules say what happens then")
+	full := s.complain("the store is full")
+	bounded, _ := store.(*memstore.Store)
+	var overflowed atomic.Uint64 // as last seen
 	return func(_ context.Context, d *mete.Decision) {
 		if d.Degraded && d.Err != nil {
-			complain(d.Err)
+			failed(d.Err)
+		}
+		if bounded == nil {
+			return
+		}
+		if now := bounded.Stats().Overflowed; now != overflowed.Load() && overflowed.Swap(now) != now {
+			full(errFull)
 		}
 	}
 }

@@ -33,13 +33,11 @@ func (s *Server) gateway() (http.Handler, error) {
 	}
 	complain := s.complain("the upstream failed")
 	p, err := proxy.New(upstream, limited, proxy.Config{
-		DialTimeout:    c.Timeouts.UpstreamConnect,
-		HeaderTimeout:  c.Timeouts.UpstreamHeader,
-		MaxBodyBytes:   int64(c.MaxBodyBytes),
-		RewriteHost:    c.RewriteHost,
-		TrustedProxies: c.TrustedProxies,
-		TrustedHops:    c.TrustedHops,
-		OnError:        func(_ *http.Request, err error) { complain(err) },
+		DialTimeout:   c.Timeouts.UpstreamConnect,
+		HeaderTimeout: c.Timeouts.UpstreamHeader,
+		MaxBodyBytes:  int64(c.MaxBodyBytes),
+		RewriteHost:   c.RewriteHost,
+		OnError:       func(_ *http.Request, err error) { complain(err) },
 	})
 	if err != nil {
 		return nil, err

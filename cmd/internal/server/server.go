@@ -31,7 +31,8 @@ type Server struct {
 	config  config.Config
 	log     *slog.Logger
 	limiter *mete.Limiter
-	api     *httpapi.API
+	api     *httpapi.API // of the main address
+	manage  *httpapi.API // of the admin address
 	source  source
 	reload  chan struct{}
 	ending  atomic.Bool // told to end: not ready any more
@@ -56,7 +57,7 @@ func New(c config.Config, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.limiter, err = mete.New(store, m, mete.Config{OnDecision: s.onDecision()}); err != nil {
+	if s.limiter, err = mete.New(store, m, mete.Config{OnDecision: s.onDecision(store)}); err != nil {
 		return nil, err
 	}
 	if err := s.open(); err != nil {
@@ -179,6 +180,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) drain(notice bool) {
 	s.ending.Store(true)
 	s.api.Drain()
+	s.manage.Drain()
 	t := s.config.Timeouts
 	s.log.Info("ending: not ready any more", "notice", t.Notice, "drain", t.Drain)
 	if notice && t.Notice > 0 {

@@ -3,7 +3,6 @@
 package trace
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/metehq/mete/bucket"
@@ -39,10 +38,10 @@ func (r *Request) Lookup(a policy.Attribute) (value string, ok bool) {
 		if value, ok = r.query.get(a.Name); ok || r.rawQuery == "" {
 			return value, ok
 		}
-		return queryValue(r.rawQuery, a.Name)
+		return httpfacts.QueryValue(r.rawQuery, a.Name)
 	case policy.Cookie:
 		header, _ := r.headers.get("cookie")
-		return cookieValue(header, a.Name)
+		return httpfacts.CookieValue(header, a.Name)
 	case policy.JWT:
 		return r.claims.get(a.Name)
 	case policy.IP:
@@ -69,12 +68,7 @@ func (r *Request) setTarget(target string) {
 // setHost sets the host: its name in lower case, without port.
 func (r *Request) setHost(s string) {
 	r.rawHost = s
-	if strings.HasPrefix(s, "[") {
-		s, _, _ = strings.Cut(s[1:], "]")
-	} else {
-		s, _, _ = strings.Cut(s, ":")
-	}
-	r.host = strings.ToLower(strings.TrimSuffix(s, "."))
+	r.host, _ = httpfacts.Host(s)
 }
 
 // pairs are names with their values. There are few; a map would cost more.
@@ -87,43 +81,6 @@ func (p pairs) get(name string) (string, bool) {
 	for i := range p {
 		if p[i].name == name {
 			return p[i].value, true
-		}
-	}
-	return "", false
-}
-
-// queryValue returns the first value of a parameter, as url.ParseQuery reads
-// it: what cannot be decoded is passed over.
-func queryValue(raw, name string) (string, bool) {
-	for raw != "" {
-		var field string
-		field, raw, _ = strings.Cut(raw, "&")
-		key, value, _ := strings.Cut(field, "=")
-		if field == "" || strings.Contains(field, ";") {
-			continue
-		}
-		key, err := url.QueryUnescape(key)
-		if err != nil || key != name {
-			continue
-		}
-		if value, err = url.QueryUnescape(value); err == nil {
-			return value, true
-		}
-	}
-	return "", false
-}
-
-// cookieValue returns the value of a cookie in a Cookie header.
-func cookieValue(header, name string) (string, bool) {
-	for header != "" {
-		var field string
-		field, header, _ = strings.Cut(header, ";")
-		key, value, ok := strings.Cut(strings.TrimSpace(field), "=")
-		if ok && key == name {
-			if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
-				value = value[1 : len(value)-1]
-			}
-			return value, true
 		}
 	}
 	return "", false

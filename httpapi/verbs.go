@@ -5,12 +5,10 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"io"
-	"mime"
 	"net/http"
-	"sync"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
 // A question answers one request and appends the body of the answer to b.
@@ -35,11 +33,11 @@ func (a *API) questions(ask question) func(http.ResponseWriter, *http.Request) *
 		if p := buf.readBody(w, r); p != nil {
 			return p
 		}
-		reqs, batch, p := decode(buf.in, a.maxBatch)
+		reqs, batch, p := decode(buf.in)
 		if p != nil {
 			return p
 		}
-		status := http.StatusOK
+		code := http.StatusOK
 		if batch {
 			buf.out = appendBatch(r.Context(), buf.out, reqs, ask)
 		} else {
@@ -48,11 +46,11 @@ func (a *API) questions(ask question) func(http.ResponseWriter, *http.Request) *
 				return single.problem
 			}
 			if single.denied != nil {
-				status = denialStatus(single.denied)
+				code = status(single.denied)
 				a.denial.Header(w.Header(), single.denied)
 			}
 		}
-		buf.serve(w, status)
+		buf.serve(w, code)
 		return nil
 	}
 }
@@ -110,11 +108,12 @@ func done(b []byte, err error) answer {
 	return answer{body: append(b, "{}"...)}
 }
 
-// denialStatus is the HTTP status of a denial. A store that cannot answer is
-// not the fault of the client, and no reason to tell it to slow down.
-func denialStatus(d *mete.Decision) int {
-	if d.Degraded {
-		return http.StatusServiceUnavailable
+// status is the HTTP status of a decision: that of the other doors, but for a
+// request that lacks an attribute. Here a 403 would say that the caller may not
+// ask; it may, and is told the answer.
+func status(d *mete.Decision) int {
+	if code := ratelimitfields.Status(d); code != http.StatusForbidden {
+		return code
 	}
 	return http.StatusTooManyRequests
 }
@@ -132,64 +131,4 @@ func errorProblem(err error) *Problem {
 		return problem(http.StatusServiceUnavailable, "the store cannot be reached and nothing was changed; try again later")
 	}
 	return problem(http.StatusServiceUnavailable, "the store did not answer, and it may have changed the bucket or not; peek before trying again")
-}
-
-// checkSender refuses what a program that means this API does not send. Without
-// it, any page in a browser that can reach the server could spend tokens.
-func (a *API) checkSender(r *http.Request) *Problem {
-	if err := a.browsers.Check(r); err != nil {
-		return problem(http.StatusForbidden, "pages of other origins cannot use this API; call it from a server")
-	}
-	sent := r.Header.Get("Content-Type")
-	if sent == "" || sent == "application/json" {
-		return nil
-	}
-	if media, _, err := mime.ParseMediaType(sent); err != nil || media != "application/json" {
-		return problem(http.StatusUnsupportedMediaType, "the body must be JSON; send it with Content-Type: application/json")
-	}
-	return nil
-}
-
-// A buffer holds what is read and written for one request.
-type buffer struct{ in, out []byte }
-
-var buffers = sync.Pool{New: func() any { return &buffer{in: make([]byte, 0, 1<<10), out: make([]byte, 0, 1<<10)} }}
-
-func (b *buffer) release() {
-	b.in, b.out = b.in[:0], b.out[:0]
-	buffers.Put(b)
-}
-
-// readBody reads the body of r, and not one that is too long.
-func (b *buffer) readBody(w http.ResponseWriter, r *http.Request) *Problem {
-	const tooLong = "the body is longer than 64 KiB; send a smaller batch, and no long values"
-	if r.ContentLength > MaxBodyBytes {
-		w.Header()["Connection"] = []string{"close"} // rather than to read it all
-		return problem(http.StatusRequestEntityTooLarge, tooLong)
-	}
-	body := http.MaxBytesReader(w, r.Body, MaxBodyBytes)
-	for {
-		n, err := body.Read(b.in[len(b.in):cap(b.in)])
-		b.in = b.in[:len(b.in)+n]
-		var long *http.MaxBytesError
-		switch {
-		case err == io.EOF:
-			return nil
-		case errors.As(err, &long):
-			return problem(http.StatusRequestEntityTooLarge, tooLong)
-		case err != nil:
-			return problem(http.StatusBadRequest, "the body could not be read to its end; send as much as Content-Length says")
-		}
-		if len(b.in) == cap(b.in) {
-			b.in = append(b.in, 0)[:len(b.in)]
-		}
-	}
-}
-
-func (b *buffer) serve(w http.ResponseWriter, status int) {
-	h := w.Header()
-	h["Content-Type"] = typeJSON
-	h["Cache-Control"] = noStore
-	w.WriteHeader(status)
-	w.Write(append(b.out, '\n')) // a client that has gone needs no answer
 }

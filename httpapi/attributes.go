@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/policy"
+)
+
+func (d *decoder) attributes() policy.Map {
+	attrs := policy.Map{}
+	for name := range d.members(nil) {
+		attr, err := policy.ParseAttribute(name)
+		if err != nil {
+			d.fail(strings.TrimPrefix(err.Error(), policy.ErrAttribute.Error()+": "))
+			continue
+		}
+		value := d.want("the value of an attribute is a string; leave out an attribute that the request does not have")
+		if d.problem != nil {
+			continue
+		}
+		key := attr.String()
+		if _, twice := attrs[key]; twice {
+			d.fail(fmt.Sprintf("the attribute %q is given twice; say it once", key))
+		}
+		attrs[key] = d.spelling(attr.Source, value)
+	}
+	return attrs
+}
+
+// spelling returns value as the other HTTP front doors would spell it: one
+// thing under two names would fall under two rules and have two buckets.
+func (d *decoder) spelling(source policy.Source, value string) string {
+	switch source {
+	case policy.Path:
+		return httpfacts.Path(value)
+	case policy.Host:
+		host, ok := httpfacts.Host(value)
+		if !ok {
+			d.fail("this is no host; write its name, such as example.com, or leave it out")
+		}
+		return host
+	case policy.Method:
+		if value == "" {
+			d.fail("the method is empty; write one such as GET, or leave it out")
+		}
+	case policy.IP:
+		addr, err := netip.ParseAddr(value)
+		if err != nil {
+			d.fail(fmt.Sprintf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port, or leave it out", clip(value)))
+			return ""
+		}
+		return addr.Unmap().WithZone("").String()
+	}
+	return value
+}

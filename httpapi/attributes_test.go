@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/storetest"
+)
+
+// byPlace gives each client one token for /x/y on example.com, and none of it
+// comes back.
+const byPlace = `{"rules": [{"name": "place", "limit_keys": ["ip:address", "method", "path", "host"],
+	"match": {"path": "/x/y", "host": "example.com"},
+	"algorithm": "token_bucket", "algorithm_config": {"rate": "1/1d", "burst": 1}}]}`
+
+// Whatever a caller of the API calls it, one thing has the bucket that it has
+// behind the middleware.
+func TestAttributes_AreSpelledAsBehindTheMiddleware(t *testing.T) {
+	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for _, tt := range []struct{ what, path, host, address string }{
+		{"as it is", "/x/y", "example.com", "192.0.2.1"},
+		{"empty segment", "//x//y", "example.com", "192.0.2.1"},
+		{"dot segments", "/../x/./z/../y", "example.com", "192.0.2.1"},
+		{"host in capitals", "/x/y", "Example.COM", "192.0.2.1"},
+		{"host with a port", "/x/y", "example.com:80", "192.0.2.1"},
+		{"host with a dot", "/x/y", "example.com.:80", "192.0.2.1"},
+		{"IPv4 in IPv6", "/x/y", "example.com", "::ffff:192.0.2.1"},
+		{"IPv6 in full", "/x/y", "example.com", "2001:DB8:0:0:0:0:0:1"},
+		{"IPv6 with a zone", "/x/y", "example.com", "fe80::1%eth0"},
+	} {
+		lim := limiter(t, storetest.NewNaive(newClock().read), byPlace)
+		mw, err := httplimit.New(lim, httplimit.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		api, err := httpapi.New(lim, httpapi.Config{Admin: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest("GET", "/", nil)
+		r.URL, r.Host, r.RemoteAddr = &url.URL{Path: tt.path}, tt.host, "["+tt.address+"]:4711"
+		if addr := tt.address; addr == "192.0.2.1" {
+			r.RemoteAddr = addr + ":4711"
+		}
+		pass := func() int {
+			w := httptest.NewRecorder()
+			mw.Wrap(next).ServeHTTP(w, r)
+			return w.Code
+		}
+		body := `{"attributes":{"ip:address":"` + tt.address + `","method":"GET","path":"` + tt.path + `","host":"` + tt.host + `"}}`
+		if got := pass(); got != 200 {
+			t.Errorf("%s: first request through the middleware: got %d, want 200", tt.what, got)
+		}
+		for _, path := range []string{"/v1/peek", "/v1/take"} {
+			if w := post(api, path, body); w.Code != 429 {
+				t.Errorf("%s: POST %s %s after it: got %d %s, want 429 by the same bucket", tt.what, path, body, w.Code, w.Body)
+			}
+		}
+		for _, path := range []string{"/v1/refund", "/v1/reset"} {
+			if w := post(api, path, body); w.Code != 200 {
+				t.Errorf("%s: POST %s %s: got %d %s, want 200", tt.what, path, body, w.Code, w.Body)
+			}
+			if got := pass(); got != 200 {
+				t.Errorf("%s: through the middleware after %s: got %d, want 200", tt.what, path, got)
+			}
+		}
+	}
+}
+
+// What the middleware leaves alone stands for itself here, too.
+func TestAttributes_OthersAreLeftAlone(t *testing.T) {
+	for _, attr := range []string{"method", "header:x", "query:x", "cookie:x", "jwt:x", "tenant"} {
+		api, _ := newAPI(t, `{"rules": [{"name": "r", "limit_keys": ["`+attr+`"], "algorithm": "token_bucket",
+			"algorithm_config": {"rps": 1, "burst": 1}}]}`, httpapi.Config{})
+		for _, value := range []string{"a", "A", "//a", "a:80", "::ffff:192.0.2.1", "192.0.2.1"} {
+			if w := post(api, "/v1/take", `{"attributes":{"`+attr+`":"`+value+`"}}`); w.Code != 200 {
+				t.Errorf("%s %q: got %d %s, want a bucket of its own", attr, value, w.Code, w.Body)
+			}
+		}
+	}
+}
