@@ -99,6 +99,8 @@ func syntaxError(name string, data []byte, err error) Mistake {
 		m.Error = policy.Error{Reason: "the file is empty but for comments", Hint: "write at least one rule under rules:"}
 	case strings.Contains(reason, "cannot start any token") && bytes.ContainsRune(data, '\t'):
 		m.Hint = "indent with spaces: YAML allows no tabs there"
+	case strings.Contains(reason, "did not find expected"):
+		m.Hint = "this is where it begins; the mistake may be lines below: check brackets, quotes and indentation"
 	case strings.Contains(reason, "mapping values are not allowed"):
 		m.Hint = "check the indentation, and quote a value that has a colon in it"
 	}
