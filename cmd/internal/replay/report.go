@@ -5,6 +5,7 @@ package replay
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -156,18 +157,18 @@ func lasting(micros bucket.Instant) string {
 	return prose.Duration(time.Duration(micros) * time.Microsecond)
 }
 
-// percent formats n of all, cut to two decimals: only all of them are 100 %, and
-// only none of them are 0 %.
+// percent formats n of all, rounded to two decimals: only all of them are 100 %,
+// and only none of them are 0 %.
 func percent(n, all int64) string {
-	switch {
-	case all == 0:
+	if all == 0 {
 		return "-"
-	case n > 0 && n < all/10_000:
-		return "< 0.01 %"
 	}
-	parts := int64(float64(n) / float64(all) * 10_000)
-	if n < all {
-		parts = min(parts, 9_999)
+	parts := int64(math.Round(float64(n) / float64(all) * 10_000))
+	switch {
+	case n > 0 && parts == 0:
+		return "< 0.01 %"
+	case n < all && parts == 10_000:
+		return "> 99.99 %"
 	}
 	return fmt.Sprintf("%d.%02d %%", parts/100, parts%100)
 }
