@@ -62,7 +62,7 @@ no rule  1  10.00 %  fell under no rule, so allowed
 RULE        MODE     REQUESTS  DENIED           FIRST DENIED  LAST DENIED
 per-client  enforce         6       3  50.00 %  0.25 s        3661 s
 everyone    shadow          2       1  50.00 %  0 s           0 s
-login       enforce         3       2  66.66 %  3662 s        3662 s
+login       enforce         3       2  66.67 %  3662 s        3662 s
 
 MOST DENIED                           RULE        DENIED  FIRST DENIED  LAST DENIED
 ip:address=192.0.2.1                  per-client       2  0.25 s        0.5 s
