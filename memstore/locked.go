@@ -36,14 +36,15 @@ func (c *cell) hash() hash {
 // A transaction is a take under locks. They are pooled.
 type transaction struct {
 	cells  []cell
-	shards []int // to lock, in ascending order
+	shards []int          // to lock, in ascending order
+	now    bucket.Instant // read once all slots are locked
 }
 
 var transactions = sync.Pool{New: func() any { return new(transaction) }}
 
 // takeLocked decides about any number of buckets under the locks of their
 // shards.
-func (s *Store) takeLocked(dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode, now bucket.Instant) ([]bucket.Snapshot, bool, error) {
+func (s *Store) takeLocked(dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	tx := transactions.Get().(*transaction)
 	defer transactions.Put(tx)
 	tx.cells = slices.Grow(tx.cells[:0], len(charges))[:len(charges)]
@@ -54,10 +55,11 @@ func (s *Store) takeLocked(dst []bucket.Snapshot, charges []mete.Charge, mode me
 		}
 		tx.cells[i] = cell{own: s.hasher.hash(charges[i].Key), rate: rate}
 	}
-	if !s.open(tx, charges, mode, now, int64(now) < s.overload.Load()) {
-		s.open(tx, charges, mode, now, true)
+	if !s.open(tx, charges, mode, false) {
+		s.open(tx, charges, mode, true)
 	}
 	defer s.unlock(tx)
+	now := tx.now
 
 	if slices.ContainsFunc(tx.cells, func(c cell) bool { return c.spilled }) {
 		s.overflowed.Add(1)
@@ -92,7 +94,7 @@ func (s *Store) takeLocked(dst []bucket.Snapshot, charges []mete.Charge, mode me
 // open locks the shards and slots of a take and reads its states. Under
 // overload, that includes the overflow buckets. It reports false, with nothing
 // locked, where it needs them and overload is not set.
-func (s *Store) open(tx *transaction, charges []mete.Charge, mode mete.Mode, now bucket.Instant, overload bool) bool {
+func (s *Store) open(tx *transaction, charges []mete.Charge, mode mete.Mode, overload bool) bool {
 	tx.shards = tx.shards[:0]
 	for i := range tx.cells {
 		c := &tx.cells[i]
@@ -107,13 +109,18 @@ func (s *Store) open(tx *transaction, charges []mete.Charge, mode mete.Mode, now
 	for _, i := range tx.shards {
 		s.shards[i].mu.Lock()
 	}
+	// Under the locks: one of the keys may have been in the overflow bucket just now.
+	if !overload && s.overloaded() {
+		s.unlock(tx)
+		return false
+	}
 	placed := false
 	for i := range tx.cells {
 		c := &tx.cells[i]
 		if sl, _ := s.find(c.own); sl != nil {
 			c.slot = sl
 		} else if !mode.DryRun {
-			if !s.placeCell(c, now, overload) {
+			if !s.placeCell(c, s.instant(), overload) {
 				s.abandon(tx)
 				return false
 			}
@@ -123,6 +130,7 @@ func (s *Store) open(tx *transaction, charges []mete.Charge, mode mete.Mode, now
 			c.slot.lock()
 		}
 	}
+	tx.now = s.instant() // not before the last take from any of the slots
 	for i := range tx.cells {
 		if placed { // tables may have been rebuilt since
 			tx.cells[i].slot, _ = s.find(tx.cells[i].hash())
@@ -132,22 +140,28 @@ func (s *Store) open(tx *transaction, charges []mete.Charge, mode mete.Mode, now
 	return true
 }
 
+// overloaded reports whether an overflow bucket may not be full.
+func (s *Store) overloaded() bool {
+	until := s.overload.Load()
+	return until != 0 && int64(s.instant()) < until
+}
+
 // placeCell makes a slot for a key that has none, locked and full, or resorts to
 // the overflow bucket. It reports false where it would have to, and overload is
 // not set.
 func (s *Store) placeCell(c *cell, now bucket.Instant, overload bool) bool {
 	c.slot, c.placed = s.room(s.shard(c.own), c.own, now, false), true
 	if c.slot == nil {
+		c.placed = false
 		if !overload {
 			return false
 		}
 		c.spilled = true
 		if c.slot, _ = s.find(c.overflow); c.slot != nil {
-			c.placed = false
 			return true
 		}
 		// There are no more of these than limits: they may exceed the bound.
-		c.slot = s.room(s.shard(c.overflow), c.overflow, now, true)
+		c.slot, c.placed = s.room(s.shard(c.overflow), c.overflow, now, true), true
 	}
 	s.save(c.slot, c.hash(), bucket.State{}, c.rate, bucket.Limit{}, locked)
 	return true
@@ -163,11 +177,17 @@ func (s *Store) read(tx *transaction, i int, overload bool) {
 	case c.first != i:
 		return
 	case c.slot != nil && !c.placed:
-		c.before = s.load(c.slot)
+		c.before = s.load(c.slot, tx.now)
 	case overload && !c.spilled:
 		// The key may have spent from the overflow bucket what is missing there.
 		if sl, _ := s.find(c.overflow); sl != nil {
-			c.before = s.load(sl)
+			c.before = s.load(sl, tx.now)
+		}
+	}
+	if c.slot == nil || c.placed {
+		c.before.AsOf = max(c.before.AsOf, s.shard(c.own).forgot)
+		if c.spilled {
+			c.before.AsOf = max(c.before.AsOf, s.shard(c.overflow).forgot)
 		}
 	}
 	c.after = c.before
@@ -224,7 +244,6 @@ func (s *Store) overflowHash(l bucket.Limit) hash {
 
 // Refund implements [mete.Store]. A bucket that is absent is full already.
 func (s *Store) Refund(_ context.Context, charges []mete.Charge) error {
-	now := s.instant()
 	for i := range charges {
 		if charges[i].Cost == 0 {
 			continue
@@ -234,7 +253,8 @@ func (s *Store) Refund(_ context.Context, charges []mete.Charge) error {
 			return &mete.StoreError{Op: "refund", Store: "memstore", Spent: mete.NotSpent, Err: err}
 		}
 		s.change(charges[i].Key, func(sl *slot, h hash) {
-			before := s.load(sl)
+			now := s.instant()
+			before := s.load(sl, now)
 			if before.Spent == 0 {
 				sl.unlock()
 				return

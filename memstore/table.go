@@ -50,7 +50,8 @@ type shard struct {
 
 	mu        sync.Mutex     // guards what is below, and the structure of table
 	nextSweep bucket.Instant // no sweep is worth it before
-	_         [64 - 4*8]byte
+	forgot    bucket.Instant // the last instant at which a full bucket was left behind
+	_         [64 - 5*8]byte
 }
 
 // home is where the search for a hash starts: the tables are in the order of h0,
@@ -88,7 +89,7 @@ func (t *table) find(h hash) (*slot, uint64) {
 // are stale afterwards.
 func (s *Store) room(sh *shard, h hash, now bucket.Instant, force bool) *slot {
 	if s.used.Load() >= s.maxKeys && !force {
-		if sl := s.takeOver(sh.table.Load(), h, now); sl != nil {
+		if sl := s.takeOver(sh, h, now); sl != nil {
 			return sl
 		}
 		if s.sweep(sh, now); s.used.Load() >= s.maxKeys {
@@ -119,7 +120,8 @@ func (t *table) empty(h0 uint64) *slot {
 }
 
 // takeOver locks the first full bucket between h's home and the next empty slot.
-func (s *Store) takeOver(t *table, h hash, now bucket.Instant) *slot {
+func (s *Store) takeOver(sh *shard, h hash, now bucket.Instant) *slot {
+	t := sh.table.Load()
 	for i := t.home(h.h0); ; {
 		sl := &t.slots[i]
 		w := atomic.LoadUint64(&sl.word)
@@ -127,6 +129,7 @@ func (s *Store) takeOver(t *table, h hash, now bucket.Instant) *slot {
 			return nil
 		}
 		if w&locked == 0 && s.full(sl, w, now) && atomic.CompareAndSwapUint64(&sl.word, w, w|locked) {
+			sh.forgot = max(sh.forgot, now)
 			return sl
 		}
 		if i++; i == len(t.slots) {
@@ -169,6 +172,7 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 			sl.lock()
 			if w = atomic.LoadUint64(&sl.word); s.full(sl, w, idle) && s.full(sl, w, now) {
 				atomic.StoreUint64(&sl.word, dropped)
+				sh.forgot = max(sh.forgot, min(idle, now))
 				continue
 			}
 		}
@@ -212,7 +216,7 @@ func (s *Store) sweep(sh *shard, now bucket.Instant) {
 		return
 	}
 	before := sh.table.Load().used
-	if after := s.rebuild(sh, now, now).used; (before-after)*16 < before {
+	if after := s.rebuild(sh, now, now).used; (before-after)*16 <= before {
 		sh.nextSweep = now.Add(sweepEvery)
 	}
 }

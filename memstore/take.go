@@ -16,8 +16,8 @@ import (
 // which nobody holds for long, and does not look at ctx. It fails only where the
 // store has seen [MaxRates] different rates.
 func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
-	now := s.instant()
 	if len(charges) == 1 && !mode.DryRun {
+		now := s.instant()
 		c := &charges[0]
 		h := s.hasher.hash(c.Key)
 		v, ok := s.takeOne(h, c, mode.MaxWait, now)
@@ -30,7 +30,7 @@ func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Ch
 			return dst, v.Allowed(), nil
 		}
 	}
-	return s.takeLocked(dst, charges, mode, now)
+	return s.takeLocked(dst, charges, mode)
 }
 
 // takeOne decides about one bucket without a lock, or says that it cannot: the
@@ -56,7 +56,9 @@ func (s *Store) takeOne(h hash, c *mete.Charge, maxWait time.Duration, now bucke
 			continue
 		}
 		next, asOf := s.encode(state, n)
-		if next&virtual == 0 {
+		// A word never counts back, but where the capacity was lowered or now is older
+		// than the last take: whoever has the lock can tell.
+		if next&virtual == 0 || next&payloadMask < word&payloadMask {
 			return bucket.Verdict{}, false
 		}
 		// The process's own clock does not step back, so it can do without.
@@ -73,16 +75,20 @@ func (s *Store) takeOne(h hash, c *mete.Charge, maxWait time.Duration, now bucke
 // cannot: the bucket is there after all, or the store is full.
 func (s *Store) takeNew(h hash, c *mete.Charge, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
 	rate, err := s.rateOf(c.Limit)
-	if err != nil || int64(now) < s.overload.Load() {
+	if err != nil {
 		return bucket.Verdict{}, false
 	}
 	sh := s.shard(h)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	// Under the lock: the key may have been in the overflow bucket just now.
+	if s.overloaded() {
+		return bucket.Verdict{}, false
+	}
 	if sl, _ := sh.table.Load().find(h); sl != nil {
 		return bucket.Verdict{}, false
 	}
-	state, v := c.Limit.Spend(bucket.State{}, now, c.Cost, maxWait)
+	state, v := c.Limit.Spend(bucket.State{AsOf: sh.forgot}, now, c.Cost, maxWait)
 	if !v.Allowed() {
 		return v, true
 	}
@@ -90,6 +96,7 @@ func (s *Store) takeNew(h hash, c *mete.Charge, maxWait time.Duration, now bucke
 	if sl == nil {
 		return bucket.Verdict{}, false
 	}
+	// room may have forgotten buckets, but none later than now.
 	s.save(sl, h, state, rate, c.Limit, 0)
 	return v, true
 }

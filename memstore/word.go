@@ -3,6 +3,7 @@
 package memstore
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 
@@ -71,13 +72,17 @@ func bump(w uint64) uint64 {
 	return generation
 }
 
-// elapsed returns (at − base)·n, and whether that fits a virtual word.
+// elapsed returns (at − base)·n, at most 2^63 − 1, and whether that fits a
+// virtual word.
 func (s *Store) elapsed(at bucket.Instant, n bucket.Tokens) (uint64, bool) {
 	if at < s.base {
 		return 0, false
 	}
 	hi, lo := bits.Mul64(uint64(at-s.base), uint64(n))
-	return lo, hi == 0 && lo < virtualMax
+	if hi != 0 || lo > math.MaxInt64 {
+		return math.MaxInt64, false
+	}
+	return lo, lo < virtualMax
 }
 
 // decode returns the state that word and at hold, under a rate of n every p.
@@ -99,10 +104,16 @@ func (s *Store) encode(state bucket.State, n bucket.Tokens) (word, at uint64) {
 	return uint64(state.Spent), uint64(state.AsOf) | plainAt
 }
 
-// load returns the slot's state under its own rate. The caller has locked it.
-func (s *Store) load(sl *slot) bucket.State {
+// load returns the slot's state under its own rate. The caller has locked it and
+// then, where the clock is the process's, read now: a state whose instant lags
+// behind holds more than is missing, which another rate would misread.
+func (s *Store) load(sl *slot, now bucket.Instant) bucket.State {
 	r := s.rate(atomic.LoadUint64(&sl.tag))
-	return s.decode(atomic.LoadUint64(&sl.word), atomic.LoadUint64(&sl.at), r.n, r.p)
+	word, at := atomic.LoadUint64(&sl.word), atomic.LoadUint64(&sl.at)
+	if s.now == nil && word&virtual != 0 {
+		at = max(at, uint64(now))
+	}
+	return s.decode(word, at, r.n, r.p)
 }
 
 // save makes the slot h's and writes its state, under the limit whose rate has
@@ -136,6 +147,7 @@ func (sl *slot) lock() {
 
 // unlock leaves the slot as it is.
 func (sl *slot) unlock() {
-	w := atomic.LoadUint64(&sl.word)
-	atomic.StoreUint64(&sl.word, w&^(locked|generationMask)|bump(w))
+	if w := atomic.LoadUint64(&sl.word); w&locked != 0 {
+		atomic.StoreUint64(&sl.word, w&^(locked|generationMask)|bump(w))
+	}
 }

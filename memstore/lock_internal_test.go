@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memstore
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+func limitOf(t testing.TB, capacity, tokens bucket.Tokens, per time.Duration) bucket.Limit {
+	t.Helper()
+	l, err := bucket.NewLimit(capacity, bucket.Rate{Tokens: tokens, Per: per})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func newStore(t testing.TB, c Config) *Store {
+	t.Helper()
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *Store) take1(t testing.TB, key string, l bucket.Limit, cost bucket.Tokens) bucket.Snapshot {
+	t.Helper()
+	snaps, _, err := s.Take(t.Context(), nil, []mete.Charge{{Key: key, Limit: l, Cost: cost}}, mete.Mode{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snaps[0]
+}
+
+// pass lets time pass for a store on the process's clock.
+func (s *Store) pass(d time.Duration) { s.started = s.started.Add(-d) }
+
+// sweepAll sweeps all shards, due or not.
+func (s *Store) sweepAll() {
+	for i := range s.shards {
+		s.rebuild(&s.shards[i], s.instant(), s.instant())
+	}
+}
+
+// checkInvariants fails t where a lock is left behind or a bucket cannot be found.
+func checkInvariants(t *testing.T, s *Store) {
+	t.Helper()
+	total := 0
+	for i := range s.shards {
+		table, used := s.shards[i].table.Load(), 0
+		seen := map[hash]bool{}
+		for j := range table.slots {
+			sl := &table.slots[j]
+			if sl.word == 0 {
+				continue
+			}
+			used++
+			if sl.word&locked != 0 || sl.word&generationMask == 0 {
+				t.Errorf("shard %d, slot %d: word %x is left locked", i, j, sl.word)
+			}
+			h := hash{sl.h0, sl.tag &^ rateMask}
+			if found, _ := table.find(h); found != sl || seen[h] {
+				t.Errorf("shard %d, slot %d: twice, or not to be found", i, j)
+			}
+			seen[h] = true
+		}
+		if used != table.used || used == len(table.slots) {
+			t.Errorf("shard %d: %d slots used of %d, counted as %d", i, used, len(table.slots), table.used)
+		}
+		total += used
+		if !s.shards[i].mu.TryLock() {
+			t.Errorf("shard %d: its mutex is held", i)
+		}
+	}
+	if int64(total) != s.used.Load() {
+		t.Errorf("%d slots used, counted as %d", total, s.used.Load())
+	}
+}
+
+// Under the process's clock a slot's instant lags behind. Another rate must not
+// refill for that lag, nor take it for spending.
+func TestRateChange_UnderTheProcessClock(t *testing.T) {
+	s := newStore(t, Config{})
+	slow, quick := limitOf(t, 10*bucket.Token, 1*bucket.Token, time.Second), limitOf(t, 10*bucket.Token, 10*bucket.Token, time.Second)
+	s.take1(t, "raised", slow, bucket.Token)
+	s.pass(time.Hour)
+	s.take1(t, "raised", slow, 10*bucket.Token)
+	if got := s.take1(t, "raised", quick, 9*bucket.Token); got.Allowed {
+		t.Errorf("an empty bucket holds %v after its rate was raised", got.Remaining())
+	}
+	s.take1(t, "lowered", quick, bucket.Token)
+	s.pass(time.Hour)
+	s.take1(t, "lowered", quick, bucket.Token)
+	if got := s.take1(t, "lowered", slow, 8*bucket.Token); !got.Allowed {
+		t.Errorf("a bucket with 9 denies 8 after its rate was lowered: it shows %v", got.Remaining())
+	}
+	s.take1(t, "refunded", quick, bucket.Token)
+	s.pass(time.Hour)
+	s.take1(t, "refunded", quick, 5*bucket.Token)
+	if err := s.Refund(t.Context(), []mete.Charge{{Key: "refunded", Limit: slow, Cost: bucket.Token}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.take1(t, "refunded", slow, 8*bucket.Token); got.Allowed || got.Remaining() > 6500 {
+		t.Errorf("5 of 10 and a refund of 1 leave %v", got.Remaining())
+	}
+	checkInvariants(t, s)
+}
+
+// A key that had no place when a take looked, but has one when it looks again,
+// is not new.
+func TestOpen_AgainFindsWhatCameMeanwhile(t *testing.T) {
+	now := bucket.Instant(1_700_000_000_000_000)
+	s := newStore(t, Config{MaxKeys: 1, Now: func() bucket.Instant { return now }})
+	quick, slow := limitOf(t, bucket.Token, bucket.Token, time.Millisecond), limitOf(t, 5*bucket.Token, 1, time.Second)
+	s.take1(t, "quick", quick, bucket.Token)
+	charges := []mete.Charge{{Key: "k", Limit: slow, Cost: 5 * bucket.Token}}
+	rate, err := s.rateOf(slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := &transaction{cells: []cell{{own: s.hasher.hash("k"), rate: rate}}}
+	if s.open(tx, charges, mete.Mode{}, false) {
+		t.Fatal("there was room")
+	}
+	now += 1_000_000
+	s.sweepAll()
+	if !s.take1(t, "k", slow, 5*bucket.Token).Allowed {
+		t.Fatal("another take of the key was denied")
+	}
+	s.open(tx, charges, mete.Mode{}, true)
+	if got := tx.cells[0].before.Spent; got == 0 {
+		t.Error("an empty bucket is taken for a new one")
+	}
+	s.unlock(tx)
+}
+
+// Whether there is overload is decided under the locks.
+func TestOpen_SeesOverloadThatCameMeanwhile(t *testing.T) {
+	now := bucket.Instant(1_700_000_000_000_000)
+	s := newStore(t, Config{MaxKeys: 2, Now: func() bucket.Instant { return now }})
+	quick, slow := limitOf(t, bucket.Token, bucket.Token, time.Millisecond), limitOf(t, 5*bucket.Token, 1, time.Second)
+	s.take1(t, "quick one", quick, bucket.Token)
+	s.take1(t, "quick two", quick, bucket.Token)
+	if !s.take1(t, "k", slow, 5*bucket.Token).Allowed || s.Stats().Overflowed != 1 {
+		t.Fatal("the key was not served by the overflow bucket")
+	}
+	now += 1_000_000
+	s.sweepAll()
+	rate, err := s.rateOf(slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := s.hasher.hash("k")
+	charge := mete.Charge{Key: "k", Limit: slow, Cost: 5 * bucket.Token}
+	if _, ok := s.takeNew(h, &charge, 0, now); ok {
+		t.Error("takeNew decides although an overflow bucket is not full")
+	}
+	tx := &transaction{cells: []cell{{own: h, rate: rate}}}
+	if s.open(tx, []mete.Charge{charge}, mete.Mode{}, false) {
+		t.Error("open succeeds although an overflow bucket is not full")
+		s.unlock(tx)
+	}
+	if s.take1(t, "k", slow, 2).Allowed { // one thousandth has come back
+		t.Error("the key that emptied the overflow bucket has tokens in one of its own")
+	}
+}
+
+// A bucket that was forgotten at one instant is not full at an earlier one.
+func TestForgotten_ThenTheClockStepsBack(t *testing.T) {
+	now := bucket.Instant(1_700_000_000_000_000)
+	s := newStore(t, Config{MaxKeys: 1, Now: func() bucket.Instant { return now }})
+	l := limitOf(t, 5*bucket.Token, 5*bucket.Token, time.Second)
+	admitted, h := 0, s.hasher.hash("k")
+	s.take1(t, "k", l, bucket.Token)
+	admitted++
+	another := "a" // a key that looks for a place where the bucket is
+	for home := s.shard(h).table.Load().home; s.index(s.hasher.hash(another)) != s.index(h) || home(s.hasher.hash(another).h0) != home(h.h0); {
+		another += "a"
+	}
+	for range 10 {
+		for range 6 {
+			if s.take1(t, "k", l, bucket.Token).Allowed {
+				admitted++
+			}
+		}
+		now += 1_000_000
+		s.take1(t, another, l, bucket.Token) // in its place: it is full
+		now -= 1_000_000
+	}
+	if admitted > 10 {
+		t.Errorf("a bucket of 5, refilled by 5 a second, admitted %d within a second of clock", admitted)
+	}
+}
+
+// A goroutine may stall between reading the clock and reading the bucket.
+func TestStaleInstant_CreatesNothing(t *testing.T) {
+	s := newStore(t, Config{MaxKeys: 1})
+	l := limitOf(t, 10*bucket.Token, bucket.Token, time.Minute)
+	s.take1(t, "k", l, 10*bucket.Token)
+	stale := s.instant()
+	s.pass(10 * time.Minute)
+	s.sweepAll() // forgets the bucket
+	charge := mete.Charge{Key: "k", Limit: l, Cost: 10 * bucket.Token}
+	s.takeNew(s.hasher.hash("k"), &charge, 0, stale)
+	if got := s.take1(t, "k", l, bucket.Token); got.Allowed {
+		t.Errorf("20 of 10 were admitted at once, and %v are left", got.Remaining())
+	}
+
+	zero := bucket.Tokens(0)
+	l, _, err := bucket.Spec{Capacity: 5 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Second}, MaxReserved: &zero}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = newStore(t, Config{})
+	s.take1(t, "k", l, bucket.Token)
+	stale = s.instant()
+	s.pass(time.Minute)
+	s.take1(t, "k", l, 5*bucket.Token)
+	s.takeOne(s.hasher.hash("k"), &mete.Charge{Key: "k", Limit: l}, 0, stale) // a cost of 0
+	if got := s.take1(t, "k", l, bucket.Token); got.Allowed {
+		t.Errorf("a take of nothing filled an empty bucket: %v are left", got.Remaining())
+	}
+}
+
+// Instants at both ends of their range neither panic nor admit too much.
+func TestInstants_Extreme(t *testing.T) {
+	for _, base := range []bucket.Instant{math.MinInt64, -1, 0, 1_700_000_000_000_000, math.MaxInt64} {
+		for _, at := range []bucket.Instant{math.MinInt64, -50_000, 0, 1, math.MaxInt64 / 2, math.MaxInt64} {
+			now := base
+			s := newStore(t, Config{MaxKeys: 2, Now: func() bucket.Instant { return now }})
+			now = at
+			l := limitOf(t, 3*bucket.Token, bucket.Token, time.Hour)
+			admitted := 0
+			for i := range 8 {
+				if s.take1(t, "k", l, bucket.Token).Allowed {
+					admitted++
+				}
+				s.take1(t, string(rune('a'+i)), l, bucket.Token)
+			}
+			if admitted > 3 {
+				t.Errorf("store of %d, at %d: a bucket of 3 admitted %d", base, at, admitted)
+			}
+			checkInvariants(t, s)
+		}
+	}
+}
+
+func TestRates_AreBounded(t *testing.T) {
+	s := newStore(t, Config{})
+	full := make([]rate, MaxRates) // as if that many had been seen
+	s.rates.byIndex.Store(&full)
+	l := limitOf(t, bucket.Token, bucket.Token, time.Second)
+	charges := []mete.Charge{{Key: "k", Limit: l, Cost: 1}}
+	if _, _, err := s.Take(t.Context(), nil, charges, mete.Mode{}); err == nil || mete.Spent(err) != mete.NotSpent {
+		t.Errorf("take with one rate too many: error %v, want one that says nothing was spent", err)
+	}
+	if err := s.Refund(t.Context(), charges); err == nil {
+		t.Error("refund with one rate too many succeeded")
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/storetest"
+)
+
+// Whatever a small store admits, the model admits that has been charged with
+// just that: at the bound a store may deny more, and never admit more.
+func TestStress_SmallStoreAgainstTheModel(t *testing.T) {
+	limits := []bucket.Limit{
+		limitOf(t, 5*bucket.Token, 1, time.Second), limitOf(t, 5*bucket.Token, 5*bucket.Token, time.Second),
+		limitOf(t, 1000*bucket.Token, bucket.MaxTokens/1000, time.Second), limitOf(t, 3*bucket.Token, bucket.Token, 7*time.Millisecond),
+		limitOf(t, 50, 1, 13*time.Hour), limitOf(t, bucket.MaxTokens/1000, 123456789*bucket.Token, time.Millisecond),
+	}
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		clock := storetest.NewClock()
+		s := newStore(t, Config{MaxKeys: 1 + r.IntN(60), Now: clock.Now})
+		model, keys := storetest.NewNaive(clock.Now), 2+r.IntN(200)
+		for step := range 1500 {
+			clock.Advance(r.Int64N([]int64{20_000, 20_000, 100_000_000, 100_000_000_000}[r.IntN(100)/97]))
+			charges := someCharges(r, keys, limits)
+			mode := mete.Mode{DryRun: r.IntN(4) == 0}
+			if r.IntN(4) == 0 {
+				mode.MaxWait = time.Duration(r.Int64N(int64(10 * time.Second)))
+			}
+			switch r.IntN(40) {
+			case 0:
+				s.Refund(t.Context(), charges)
+				model.Refund(t.Context(), charges)
+				continue
+			case 1:
+				s.Reset(t.Context(), []string{charges[0].Key})
+				model.Reset(t.Context(), []string{charges[0].Key})
+				continue
+			}
+			_, allowed, err := s.Take(t.Context(), nil, charges, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !allowed || mode.DryRun {
+				continue
+			}
+			if _, want, _ := model.Take(t.Context(), nil, charges, mode); !want {
+				t.Fatalf("seed %d, step %d: %+v admits %+v, the model does not", seed, step, s.Stats(), charges)
+			}
+		}
+		checkInvariants(t, s)
+	}
+}
+
+func someCharges(r *rand.Rand, keys int, limits []bucket.Limit) []mete.Charge {
+	first, n := r.IntN(keys), 1+r.IntN(4)*r.IntN(2)
+	var charges []mete.Charge
+	for k := first; k < min(first+n, keys); k++ {
+		l := limits[k%len(limits)]
+		charges = append(charges, mete.Charge{Key: fmt.Sprintf("k%05d", k), Limit: l, Cost: bucket.Tokens(r.Int64N(int64(l.Capacity()) + 2))})
+	}
+	slices.SortFunc(charges, func(a, b mete.Charge) int { return strings.Compare(a.Key, b.Key) })
+	return charges
+}
+
+// One key with 5 tokens that come back in hours: around it the store runs full,
+// and has room again. However that falls, nobody gets a sixth.
+func TestStress_RoomAndOverflow(t *testing.T) {
+	slow, quick := limitOf(t, 5*bucket.Token, 1, time.Second), limitOf(t, bucket.Token, bucket.Token, time.Millisecond)
+	for round := range 1500 {
+		clock := storetest.NewClock()
+		s := newStore(t, Config{MaxKeys: 2, Now: clock.Now})
+		for i, found := 0, 0; found < 2; i++ { // two buckets in the key's own shard
+			if key := fmt.Sprint("quick", i); s.index(s.hasher.hash(key)) == s.index(s.hasher.hash("k")) {
+				s.take1(t, key, quick, bucket.Token)
+				found++
+			}
+		}
+		var admitted atomic.Int64
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for range 3 {
+			wg.Go(func() {
+				<-start
+				for range 8 {
+					if s.take1(t, "k", slow, bucket.Token).Allowed {
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+		wg.Go(func() {
+			<-start
+			clock.Advance(200_000)
+		})
+		close(start)
+		wg.Wait()
+		if got := admitted.Load(); got > 5 {
+			t.Fatalf("round %d: a bucket of 5 admitted %d", round, got)
+		}
+	}
+}
+
+// Many goroutines on the process's clock and on one that counts calls, with
+// room and without: no key gets more than its limit, no lock is left behind.
+func TestStress_ManyGoroutines(t *testing.T) {
+	for _, tc := range []struct {
+		maxKeys, keys int
+		counting      bool // the clock
+		changing      bool // the limits
+	}{
+		{1, 3, false, false}, {1, 3, true, false}, {5, 9, true, false}, {30, 60, false, false}, {300, 900, true, false},
+		{1 << 20, 5000, false, true}, {1 << 20, 50, false, true}, {1 << 20, 50, true, true},
+	} {
+		t.Run(fmt.Sprintf("%+v", tc), func(t *testing.T) {
+			var calls atomic.Int64
+			c := Config{MaxKeys: tc.maxKeys}
+			if tc.counting {
+				c.Now = func() bucket.Instant { return bucket.Instant(1_700_000_000_000_000 + calls.Add(1)) }
+			}
+			s := newStore(t, c)
+			limits := []bucket.Limit{
+				limitOf(t, 20*bucket.Token, bucket.Token, time.Hour), limitOf(t, 5*bucket.Token, 5*bucket.Token, 20*time.Millisecond),
+				limitOf(t, 10*bucket.Token, bucket.Token, 3*time.Millisecond), limitOf(t, 2, 1, time.Millisecond),
+			}
+			slower := limitOf(t, 5*bucket.Token, 5*bucket.Token, 33*time.Millisecond) // in place of limits[1]
+			admitted, begin := make([]atomic.Int64, tc.keys), s.instant()
+			var wg sync.WaitGroup
+			for w := range 8 {
+				wg.Go(func() {
+					r := rand.New(rand.NewPCG(uint64(w), 99))
+					for range 2500 {
+						charges := someCharges(r, tc.keys, limits)
+						for i := range charges {
+							charges[i].Cost = charges[i].Limit.Capacity()/5 + 1
+							if tc.changing && charges[i].Limit == limits[1] && r.IntN(2) == 0 {
+								charges[i].Limit = slower
+							}
+						}
+						mode := mete.Mode{DryRun: r.IntN(10) == 0}
+						_, allowed, err := s.Take(t.Context(), nil, charges, mode)
+						if err != nil {
+							t.Error(err)
+						}
+						for _, c := range charges {
+							if allowed && !mode.DryRun {
+								var k int
+								fmt.Sscanf(c.Key, "k%d", &k)
+								admitted[k].Add(int64(c.Cost))
+							}
+						}
+					}
+				})
+			}
+			wg.Wait()
+			elapsed := float64(s.instant() - begin)
+			for k := range admitted {
+				n, p := limits[k%len(limits)].Refill()
+				bound := float64(limits[k%len(limits)].Capacity()) + elapsed*float64(n)/float64(p)
+				if got := float64(admitted[k].Load()); got > bound+1 {
+					t.Errorf("key %d: %.0f thousandths admitted, bound %.0f", k, got, bound)
+				}
+			}
+			checkInvariants(t, s)
+		})
+	}
+}
