@@ -22,6 +22,9 @@ type Snapshot struct {
 	behind int64 // how far the caller's instant lies before the bucket's, in µs
 }
 
+// Verdict returns s in brief.
+func (s Snapshot) Verdict() Verdict { return Verdict{s.RetryAfter, s.spent, s.behind} }
+
 // Remaining is what the bucket holds, after the cost where it was taken: rounded
 // down to a thousandth, never below 0. Show people [Tokens.Whole] of it.
 func (s Snapshot) Remaining() Tokens {

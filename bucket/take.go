@@ -45,6 +45,9 @@ type Verdict struct {
 // Allowed says whether the cost was admitted.
 func (v Verdict) Allowed() bool { return v.retryAfter == 0 }
 
+// RetryAfter is that of the [Snapshot].
+func (v Verdict) RetryAfter() time.Duration { return v.retryAfter }
+
 // Show fills in the snapshot of a bucket of limit l.
 func (v Verdict) Show(snap *Snapshot, l *Limit) {
 	snap.Limit, snap.Allowed, snap.RetryAfter = *l, v.retryAfter == 0, v.retryAfter

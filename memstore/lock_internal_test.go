@@ -158,7 +158,7 @@ func TestOpen_SeesOverloadThatCameMeanwhile(t *testing.T) {
 	}
 	h := s.hasher.hash("k")
 	charge := mete.Charge{Key: "k", Limit: slow, Cost: 5 * bucket.Token}
-	if _, ok := s.takeNew(h, &charge, 0, now); ok {
+	if _, ok := s.takeNew(h, &slow, 5*bucket.Token, 0, now); ok {
 		t.Error("takeNew decides although an overflow bucket is not full")
 	}
 	tx := &transaction{cells: []cell{{own: h, rate: rate}}}
@@ -206,8 +206,7 @@ func TestStaleInstant_CreatesNothing(t *testing.T) {
 	stale := s.instant()
 	s.pass(10 * time.Minute)
 	s.sweepAll() // forgets the bucket
-	charge := mete.Charge{Key: "k", Limit: l, Cost: 10 * bucket.Token}
-	s.takeNew(s.hasher.hash("k"), &charge, 0, stale)
+	s.takeNew(s.hasher.hash("k"), &l, 10*bucket.Token, 0, stale)
 	if got := s.take1(t, "k", l, bucket.Token); got.Allowed {
 		t.Errorf("20 of 10 were admitted at once, and %v are left", got.Remaining())
 	}
@@ -222,7 +221,7 @@ func TestStaleInstant_CreatesNothing(t *testing.T) {
 	stale = s.instant()
 	s.pass(time.Minute)
 	s.take1(t, "k", l, 5*bucket.Token)
-	s.takeOne(s.hasher.hash("k"), &mete.Charge{Key: "k", Limit: l}, 0, stale) // a cost of 0
+	s.takeKnown(s.hasher.hash("k"), &l, 0, 0, stale)
 	if got := s.take1(t, "k", l, bucket.Token); got.Allowed {
 		t.Errorf("a take of nothing filled an empty bucket: %v are left", got.Remaining())
 	}

@@ -3,6 +3,8 @@
 package memstore_test
 
 import (
+	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/metehq/mete"
@@ -15,4 +17,33 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 		return mustNew(t, memstore.Config{Now: now})
 	})
+}
+
+// TakeOne is Take, in brief.
+func TestTakeOne_IsTake(t *testing.T) {
+	clock := storetest.NewClock()
+	one, all := mustNew(t, memstore.Config{MaxKeys: 40, Now: clock.Now}), mustNew(t, memstore.Config{MaxKeys: 40, Now: clock.Now})
+	limits := []bucket.Limit{mustLimit(t, 5*bucket.Token, bucket.Token), mustLimit(t, 7*bucket.Token, 2*bucket.Token)}
+	r := rand.New(rand.NewPCG(1, 2))
+	for step := range 5000 {
+		clock.Advance(r.Int64N(100_000))
+		l := limits[r.IntN(2)]
+		key, cost := strconv.Itoa(r.IntN(30)), bucket.Tokens(r.Int64N(6000))
+		v, err := one.TakeOne(key, &l, cost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := take(t, all, key, l, cost)
+		var got bucket.Snapshot
+		if v.Show(&got, &l); got != want || v.Allowed() != want.Allowed || v.RetryAfter() != want.RetryAfter {
+			t.Fatalf("step %d: TakeOne %+v, Take %+v", step, got, want)
+		}
+	}
+	never, err := one.TakeOne("k", &limits[0], 6*bucket.Token)
+	if err != nil || never.Allowed() || never.RetryAfter() != bucket.Never {
+		t.Errorf("6 of 5: %+v, error %v; want never", never, err)
+	}
+	if got := testing.AllocsPerRun(100, func() { one.TakeOne("k", &limits[0], 1) }); got != 0 {
+		t.Errorf("%v allocations a call, want 0", got)
+	}
 }

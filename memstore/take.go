@@ -17,14 +17,8 @@ import (
 // store has seen [MaxRates] different rates.
 func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if len(charges) == 1 && !mode.DryRun {
-		now := s.instant()
 		c := &charges[0]
-		h := s.hasher.hash(c.Key)
-		v, ok := s.takeOne(h, c, mode.MaxWait, now)
-		if !ok {
-			v, ok = s.takeNew(h, c, mode.MaxWait, now)
-		}
-		if ok {
+		if v, ok := s.takeOne(c.Key, &c.Limit, c.Cost, mode.MaxWait); ok {
 			dst = slices.Grow(dst, 1)[:len(dst)+1]
 			v.Show(&dst[len(dst)-1], &c.Limit)
 			return dst, v.Allowed(), nil
@@ -33,10 +27,34 @@ func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Ch
 	return s.takeLocked(dst, charges, mode)
 }
 
-// takeOne decides about one bucket without a lock, or says that it cannot: the
+// TakeOne is [Store.Take] from one bucket, for programs that limit by keys and
+// need neither a policy nor several limits: nothing is shorter. The verdict
+// shows its numbers by [bucket.Verdict.Show].
+func (s *Store) TakeOne(key string, l *bucket.Limit, cost bucket.Tokens) (bucket.Verdict, error) {
+	if v, ok := s.takeOne(key, l, cost, 0); ok {
+		return v, nil
+	}
+	snaps, _, err := s.takeLocked(nil, []mete.Charge{{Key: key, Limit: *l, Cost: cost}}, mete.Mode{})
+	if err != nil {
+		return bucket.Verdict{}, err
+	}
+	return snaps[0].Verdict(), nil
+}
+
+// takeOne takes from one bucket, or says that it must be done under locks.
+func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bool) {
+	now := s.instant()
+	h := s.hasher.hash(key)
+	if v, ok := s.takeKnown(h, l, cost, maxWait, now); ok {
+		return v, true
+	}
+	return s.takeNew(h, l, cost, maxWait, now)
+}
+
+// takeKnown decides about one bucket without a lock, or says that it cannot: the
 // bucket is absent, locked, of another rate, or not in virtual form.
-func (s *Store) takeOne(h hash, c *mete.Charge, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
-	n, p := c.Limit.Refill()
+func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
+	n, p := l.Refill()
 	for {
 		sl, word := s.tables[s.index(h)].Load().find(h)
 		if sl == nil || word&(locked|virtual) != virtual {
@@ -46,7 +64,7 @@ func (s *Store) takeOne(h hash, c *mete.Charge, maxWait time.Duration, now bucke
 		if at&plainAt != 0 || !s.hasRate(atomic.LoadUint64(&sl.tag), n, p) {
 			return bucket.Verdict{}, false
 		}
-		state, v := c.Limit.Spend(s.decode(word, at, n, p), now, c.Cost, maxWait)
+		state, v := l.Spend(s.decode(word, at, n, p), now, cost, maxWait)
 		if !v.Allowed() {
 			// The denial holds if the word is as it was, for then all that was read
 			// belonged together.
@@ -73,8 +91,8 @@ func (s *Store) takeOne(h hash, c *mete.Charge, maxWait time.Duration, now bucke
 
 // takeNew decides about one bucket that is absent, and so full, or says that it
 // cannot: the bucket is there after all, or the store is full.
-func (s *Store) takeNew(h hash, c *mete.Charge, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
-	rate, err := s.rateOf(c.Limit)
+func (s *Store) takeNew(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
+	rate, err := s.rateOf(*l)
 	if err != nil {
 		return bucket.Verdict{}, false
 	}
@@ -88,7 +106,7 @@ func (s *Store) takeNew(h hash, c *mete.Charge, maxWait time.Duration, now bucke
 	if sl, _ := sh.table.Load().find(h); sl != nil {
 		return bucket.Verdict{}, false
 	}
-	state, v := c.Limit.Spend(bucket.State{AsOf: sh.forgot}, now, c.Cost, maxWait)
+	state, v := l.Spend(bucket.State{AsOf: sh.forgot}, now, cost, maxWait)
 	if !v.Allowed() {
 		return v, true
 	}
@@ -97,6 +115,6 @@ func (s *Store) takeNew(h hash, c *mete.Charge, maxWait time.Duration, now bucke
 		return bucket.Verdict{}, false
 	}
 	// room may have forgotten buckets, but none later than now.
-	s.save(sl, h, state, rate, c.Limit, 0)
+	s.save(sl, h, state, rate, *l, 0)
 	return v, true
 }

@@ -3,9 +3,6 @@
 package subject
 
 import (
-	"context"
-
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
 )
@@ -33,10 +30,8 @@ func newMete(q Quota) (Limiter, error) {
 }
 
 func (l *meteLimiter) Take(key string) bool {
-	var snapshots [1]bucket.Snapshot
-	charges := [1]mete.Charge{{Key: key, Limit: l.limit, Cost: bucket.Token}}
-	_, allowed, err := l.store.Take(context.Background(), snapshots[:0], charges[:], mete.Mode{})
-	return allowed && err == nil
+	v, err := l.store.TakeOne(key, &l.limit, bucket.Token)
+	return v.Allowed() && err == nil
 }
 
 func (*meteLimiter) Close() {}
