@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package memstore
+package memstore_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -21,14 +22,14 @@ import (
 // just that: at the bound a store may deny more, and never admit more.
 func TestStress_SmallStoreAgainstTheModel(t *testing.T) {
 	limits := []bucket.Limit{
-		limitOf(t, 5*bucket.Token, 1, time.Second), limitOf(t, 5*bucket.Token, 5*bucket.Token, time.Second),
-		limitOf(t, 1000*bucket.Token, bucket.MaxTokens/1000, time.Second), limitOf(t, 3*bucket.Token, bucket.Token, 7*time.Millisecond),
-		limitOf(t, 50, 1, 13*time.Hour), limitOf(t, bucket.MaxTokens/1000, 123456789*bucket.Token, time.Millisecond),
+		memstore.LimitOf(t, 5*bucket.Token, 1, time.Second), memstore.LimitOf(t, 5*bucket.Token, 5*bucket.Token, time.Second),
+		memstore.LimitOf(t, 1000*bucket.Token, bucket.MaxTokens/1000, time.Second), memstore.LimitOf(t, 3*bucket.Token, bucket.Token, 7*time.Millisecond),
+		memstore.LimitOf(t, 50, 1, 13*time.Hour), memstore.LimitOf(t, bucket.MaxTokens/1000, 123456789*bucket.Token, time.Millisecond),
 	}
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		clock := storetest.NewClock()
-		s := newStore(t, Config{MaxKeys: 1 + r.IntN(60), Now: clock.Now})
+		s := mustNew(t, memstore.Config{MaxKeys: 1 + r.IntN(60), Now: clock.Now})
 		model, keys := storetest.NewNaive(clock.Now), 2+r.IntN(200)
 		for step := range 1500 {
 			clock.Advance(r.Int64N([]int64{20_000, 20_000, 100_000_000, 100_000_000_000}[r.IntN(100)/97]))
@@ -58,7 +59,7 @@ func TestStress_SmallStoreAgainstTheModel(t *testing.T) {
 				t.Fatalf("seed %d, step %d: %+v admits %+v, the model does not", seed, step, s.Stats(), charges)
 			}
 		}
-		checkInvariants(t, s)
+		memstore.CheckInvariants(t, s)
 	}
 }
 
@@ -76,13 +77,13 @@ func someCharges(r *rand.Rand, keys int, limits []bucket.Limit) []mete.Charge {
 // One key with 5 tokens that come back in hours: around it the store runs full,
 // and has room again. However that falls, nobody gets a sixth.
 func TestStress_RoomAndOverflow(t *testing.T) {
-	slow, quick := limitOf(t, 5*bucket.Token, 1, time.Second), limitOf(t, bucket.Token, bucket.Token, time.Millisecond)
+	slow, quick := memstore.LimitOf(t, 5*bucket.Token, 1, time.Second), memstore.LimitOf(t, bucket.Token, bucket.Token, time.Millisecond)
 	for round := range 1500 {
 		clock := storetest.NewClock()
-		s := newStore(t, Config{MaxKeys: 2, Now: clock.Now})
+		s := mustNew(t, memstore.Config{MaxKeys: 2, Now: clock.Now})
 		for i, found := 0, 0; found < 2; i++ { // two buckets in the key's own shard
-			if key := fmt.Sprint("quick", i); s.index(s.hasher.hash(key)) == s.index(s.hasher.hash("k")) {
-				s.take1(t, key, quick, bucket.Token)
+			if key := fmt.Sprint("quick", i); s.SameShard(key, "k") {
+				take(t, s, key, quick, bucket.Token)
 				found++
 			}
 		}
@@ -93,7 +94,7 @@ func TestStress_RoomAndOverflow(t *testing.T) {
 			wg.Go(func() {
 				<-start
 				for range 8 {
-					if s.take1(t, "k", slow, bucket.Token).Allowed {
+					if take(t, s, "k", slow, bucket.Token).Allowed {
 						admitted.Add(1)
 					}
 				}
@@ -124,17 +125,21 @@ func TestStress_ManyGoroutines(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%+v", tc), func(t *testing.T) {
 			var calls atomic.Int64
-			c := Config{MaxKeys: tc.maxKeys}
+			c := memstore.Config{MaxKeys: tc.maxKeys}
 			if tc.counting {
 				c.Now = func() bucket.Instant { return bucket.Instant(1_700_000_000_000_000 + calls.Add(1)) }
 			}
-			s := newStore(t, c)
-			limits := []bucket.Limit{
-				limitOf(t, 20*bucket.Token, bucket.Token, time.Hour), limitOf(t, 5*bucket.Token, 5*bucket.Token, 20*time.Millisecond),
-				limitOf(t, 10*bucket.Token, bucket.Token, 3*time.Millisecond), limitOf(t, 2, 1, time.Millisecond),
+			now := c.Now
+			if now == nil {
+				now = func() bucket.Instant { return bucket.At(time.Now()) }
 			}
-			slower := limitOf(t, 5*bucket.Token, 5*bucket.Token, 33*time.Millisecond) // in place of limits[1]
-			admitted, begin := make([]atomic.Int64, tc.keys), s.instant()
+			s := mustNew(t, c)
+			limits := []bucket.Limit{
+				memstore.LimitOf(t, 20*bucket.Token, bucket.Token, time.Hour), memstore.LimitOf(t, 5*bucket.Token, 5*bucket.Token, 20*time.Millisecond),
+				memstore.LimitOf(t, 10*bucket.Token, bucket.Token, 3*time.Millisecond), memstore.LimitOf(t, 2, 1, time.Millisecond),
+			}
+			slower := memstore.LimitOf(t, 5*bucket.Token, 5*bucket.Token, 33*time.Millisecond) // in place of limits[1]
+			admitted, begin := make([]atomic.Int64, tc.keys), now()
 			var wg sync.WaitGroup
 			for w := range 8 {
 				wg.Go(func() {
@@ -163,7 +168,7 @@ func TestStress_ManyGoroutines(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			elapsed := float64(s.instant() - begin)
+			elapsed := float64(now() - begin)
 			for k := range admitted {
 				n, p := limits[k%len(limits)].Refill()
 				bound := float64(limits[k%len(limits)].Capacity()) + elapsed*float64(n)/float64(p)
@@ -171,7 +176,7 @@ func TestStress_ManyGoroutines(t *testing.T) {
 					t.Errorf("key %d: %.0f thousandths admitted, bound %.0f", k, got, bound)
 				}
 			}
-			checkInvariants(t, s)
+			memstore.CheckInvariants(t, s)
 		})
 	}
 }

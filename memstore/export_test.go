@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memstore
+
+// For the tests outside the package.
+var (
+	CheckInvariants = checkInvariants
+	LimitOf         = limitOf
+)
+
+// SameShard reports whether two keys live in one shard.
+func (s *Store) SameShard(a, b string) bool {
+	return s.index(s.hasher.hash(a)) == s.index(s.hasher.hash(b))
+}
