@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest_test
+
+import (
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/storetest"
+)
+
+// The model keeps the contract that it stands for.
+func TestNaive(t *testing.T) {
+	storetest.Run(t, func(_ *testing.T, now func() bucket.Instant) mete.Store { return storetest.NewNaive(now) })
+}
