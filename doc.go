@@ -15,6 +15,9 @@
 //   - [Limiter.Peek] looks without spending, [Limiter.Refund] gives back what
 //     turned out not to be needed, [Limiter.Reset] makes a bucket full.
 //
+// A program that limits by keys and needs no policy asks its store itself:
+// memstore's TakeOne is one call, and allocates nothing.
+//
 // For net/http there are the middleware of package httplimit, the decision API
 // of package httpapi and the reverse proxy of package proxy.
 //
