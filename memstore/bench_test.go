@@ -98,6 +98,28 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
+// BenchmarkTakeOne is BenchmarkTake's hot key by the shortest way.
+func BenchmarkTakeOne(b *testing.B) {
+	generous, stingy := mustLimit(b, 1_000_000_000*bucket.Token, 1000*bucket.Token), mustLimit(b, bucket.Token, 1)
+	for name, limit := range map[string]*bucket.Limit{"allow": &generous, "deny": &stingy} {
+		s := mustNew(b, memstore.Config{})
+		b.Run(name+"/serial", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s.TakeOne("user:00000000000", limit, bucket.Token)
+			}
+		})
+		b.Run(name+"/parallel", func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					s.TakeOne("user:00000000000", limit, bucket.Token)
+				}
+			})
+		})
+	}
+}
+
 // BenchmarkTakeNew takes from a new key in each call.
 func BenchmarkTakeNew(b *testing.B) {
 	limit := mustLimit(b, 1000*bucket.Token, bucket.Token)

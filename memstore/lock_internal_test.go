@@ -140,6 +140,32 @@ func TestOpen_AgainFindsWhatCameMeanwhile(t *testing.T) {
 	s.unlock(tx)
 }
 
+// A slot that was made for a take which then began again is no fuller than a
+// forgotten bucket: not at an instant before it was forgotten.
+func TestOpen_AbandonedSlotsRemember(t *testing.T) {
+	now := bucket.Instant(1_700_000_000_000_000)
+	s := newStore(t, Config{MaxKeys: 1, Now: func() bucket.Instant { return now }})
+	l := limitOf(t, 5*bucket.Token, 1, time.Second)
+	for i := range s.shards {
+		s.shards[i].forgot = now
+	}
+	now -= 1_000_000
+	rate, err := s.rateOf(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := &transaction{cells: []cell{{own: s.hasher.hash("a"), rate: rate}, {own: s.hasher.hash("b"), rate: rate}}}
+	charges := []mete.Charge{{Key: "a", Limit: l, Cost: 1}, {Key: "b", Limit: l, Cost: 1}}
+	if s.open(tx, charges, mete.Mode{}, false) {
+		t.Fatal("there was room for two")
+	}
+	sl, _ := s.find(s.hasher.hash("a"))
+	if sl == nil || s.load(sl, now).AsOf != now+1_000_000 {
+		t.Errorf("slot %+v, want one as of %d", sl, now+1_000_000)
+	}
+	checkInvariants(t, s)
+}
+
 // Whether there is overload is decided under the locks.
 func TestOpen_SeesOverloadThatCameMeanwhile(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)

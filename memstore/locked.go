@@ -163,7 +163,8 @@ func (s *Store) placeCell(c *cell, now bucket.Instant, overload bool) bool {
 		// There are no more of these than limits: they may exceed the bound.
 		c.slot, c.placed = s.room(s.shard(c.overflow), c.overflow, now, true), true
 	}
-	s.save(c.slot, c.hash(), bucket.State{}, c.rate, bucket.Limit{}, locked)
+	full := bucket.State{AsOf: s.shard(c.hash()).forgot}
+	s.save(c.slot, c.hash(), full, c.rate, bucket.Limit{}, locked)
 	return true
 }
 

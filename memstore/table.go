@@ -150,8 +150,8 @@ func (s *Store) full(sl *slot, w uint64, now bucket.Instant) bool {
 }
 
 // rebuild replaces the shard's table by one of the right size. Buckets that are
-// full at now and were so at idle are left behind. The
-// caller holds the shard's mutex; slots it has locked stay, and stay locked.
+// full at now and were so at idle are left behind. The caller holds the shard's
+// mutex; slots it has locked stay, and stay locked.
 //
 // Slots of the old table stay locked for good, which sends whoever still finds
 // them to the shard's mutex, and so to the new table. A shard holds about two

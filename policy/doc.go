@@ -60,7 +60,9 @@
 // # Limits
 //
 //	rps, tokens_per_second  the refill, a decimal number; or
-//	rate                    "7/1m": tokens/duration; all of them are exact
+//	rate                    "7/1m": tokens/duration. A rate that cannot be kept
+//	                        exactly is lowered by less than a billionth of
+//	                        itself, with a warning
 //	burst                   the capacity: a number of tokens, or how long the
 //	                        rate takes to refill it ("300s")
 //	refill                  continuous
@@ -68,6 +70,8 @@
 //	fixed_cost              what a request costs, 1 if absent
 //	default_cost            what one costs that names no cost, 1 if absent
 //	min_cost, max_cost      bounds of what a request can name
+//	max_reserved            the most tokens that requests may owe which can wait;
+//	                        0 is none, absent is no bound
 //
 // Durations have a unit: those of Go, d and w. Amounts are exact to a thousandth
 // of a token, and finer ones are mistakes; a cost that a request names is
