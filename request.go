@@ -21,6 +21,16 @@ type Request struct {
 	// MaxWait, where above 0, reserves: tokens that are refilled within it are
 	// spent now, and [Decision.Wait] says when the work may start.
 	MaxWait time.Duration
+
+	// Charges are what the request costs besides what the policy says, each with
+	// a key and a limit of its own: all of it is taken or nothing. The keys are at
+	// most [MaxKeyBytes] long; a key that occurs twice, with one limit, is charged
+	// with the sum. Cost does not apply to them.
+	Charges []Charge
+
+	// ID, if not empty, is the same for every attempt at one request, and no other:
+	// see [Mode.ID]. What was admitted is not charged twice.
+	ID string
 }
 
 // Attrs are attributes by name: Attrs{"header:x-api-key": "k1"}.

@@ -22,8 +22,7 @@ type Store interface {
 	// Take charges every bucket, or none of them, in one step that no other
 	// call can interleave with and in at most one round trip. It appends to dst
 	// one snapshot for each charge, in order, and reports whether all were
-	// allowed. With a DryRun mode nothing is charged in either case. A denied
-	// take writes nothing.
+	// allowed. A denied take writes nothing. [Mode] says what else there is to it.
 	//
 	// An error means that the store could not decide. [Spent] of it says
 	// whether tokens may have been spent.
@@ -39,18 +38,35 @@ type Store interface {
 // A Charge is what one bucket is asked for.
 type Charge struct {
 	Key   string
-	Limit bucket.Limit
+	Limit bucket.Limit // as it holds for Key: see [bucket.Limit.For]
 	Cost  bucket.Tokens
+
+	// Shards, above 1, splits the bucket over so many keys. It is the Limiter that
+	// does so: a store is given 0.
+	Shards int
 }
 
 // Mode modifies a take. The zero Mode spends now or denies.
 type Mode struct {
 	// MaxWait admits a cost that the buckets will have refilled within it, as a
-	// debt: see [bucket.Limit.Reserve].
+	// debt: see [bucket.Limit.Reserve]. [bucket.Forced] admits all that can be
+	// owed.
 	MaxWait time.Duration
 
 	// DryRun decides without charging.
 	DryRun bool
+
+	// UpTo takes a part where there is not all of it: from every bucket the same
+	// amount, [bucket.UpTo] of its cost and of what the emptiest bucket holds.
+	// The snapshots' Cost says how much. It does not go with MaxWait.
+	UpTo bool
+
+	// ID, if not empty, names the take, in at most [MaxIDBytes]. Where a take with
+	// this ID was admitted for the same keys and costs within [RetryHorizon], it
+	// is answered again as it was, and not charged again. Denials are decided
+	// anew. A store remembers a bounded number of takes, and forgets the oldest.
+	// It makes no difference to a DryRun.
+	ID string
 }
 
 // A Pinger is a [Store] that can say whether it is able to answer.
@@ -66,4 +82,10 @@ const (
 	// MaxCharges bounds the buckets that one request can charge. A policy under
 	// which a request could need more does not compile.
 	MaxCharges = policy.MaxMatches
+
+	// MaxIDBytes bounds the length of [Mode.ID].
+	MaxIDBytes = 128
+
+	// RetryHorizon is how long an admitted take is remembered by its ID.
+	RetryHorizon = 2 * time.Minute
 )

@@ -17,14 +17,37 @@ const maxUnits = 1<<53 - 1
 // the asked one does not fit, as 1/maxRelativeError.
 const maxRelativeError = 1_000_000_000
 
+// Bounds of the limits that are not continuous.
+const (
+	// MaxWindowTokens bounds the tokens of a [SlidingWindow] limit, so that what
+	// it counts in 4096ths stays below 2^53.
+	MaxWindowTokens Tokens = 1<<41 - 1
+
+	// maxWindowMicros bounds its window: 4.4 years.
+	maxWindowMicros = 1<<47 - 1
+
+	// maxStepMicros bounds the interval of a stepped limit: 35 years.
+	maxStepMicros = 1<<50 - 1
+
+	// MaxLogTokens bounds the tokens of a [SlidingLog] limit, and with it the
+	// costs of a token that a bucket has to remember. Costs below a token could
+	// be more: from [MaxLogEntries] on the newest two are remembered as one, as
+	// if both had been spent at the later instant.
+	MaxLogTokens = MaxLogEntries * Token
+
+	// MaxLogEntries bounds what a bucket of a [SlidingLog] limit remembers.
+	MaxLogEntries = 10_000
+)
+
 // A Limit is a capacity and a refill rate, ready for use. It is made by
 // [NewLimit] or [Spec.Compile], is immutable, comparable with ==, and safe for
 // concurrent use. The zero Limit holds nothing: every cost above 0 is denied
 // for ever.
 type Limit struct {
 	capacity Tokens
-	debt     Tokens // the most that may be owed: reservations only
-	n, p     int64  // refill: n thousandths every p microseconds, lowest terms
+	debt     Tokens // the most that may be owed
+	n, p     int64  // n thousandths every p microseconds; in lowest terms where continuous
+	how      uint64 // everything else: see howAlgorithm
 }
 
 // NewLimit returns the limit of a bucket that holds at most capacity and
@@ -37,12 +60,30 @@ func NewLimit(capacity Tokens, rate Rate) (Limit, error) {
 
 // A Spec is what a limit is compiled from.
 type Spec struct {
-	Capacity Tokens // the most a bucket holds; 0 makes every take a reservation
+	// Algorithm is how what was spent comes back. The zero value is the token
+	// bucket, which refills all the time.
+	Algorithm Algorithm
+
+	// Capacity is the most a bucket holds; 0 makes every take a reservation. The
+	// sliding algorithms hold Rate.Tokens: for them it is that, or 0.
+	Capacity Tokens
 	Rate     Rate
 
-	// MaxReserved bounds the debt that reservations may run up, in tokens. Nil
-	// is no bound but the arithmetic's own (2^53 units); 0 is no debt at all.
+	// MaxReserved bounds the debt that reservations and charges may run up, in
+	// tokens. Nil is no bound but the arithmetic's own (2^53 units); 0 is no debt
+	// at all. The sliding algorithms take nil or 0.
 	MaxReserved *Tokens
+
+	// Queue makes a leaky bucket: a take that does not fit is admitted as a
+	// reservation, and may start after [Snapshot.Wait], while no more than Queue
+	// tokens wait. It takes the place of MaxReserved. With a Capacity of one
+	// token the work starts evenly spaced. Token buckets only.
+	Queue Tokens
+
+	// Anchor is where the intervals of a Stepped limit begin, and Start, between
+	// 0 and the interval, moves those of AnchorEpoch.
+	Anchor Anchor
+	Start  time.Duration
 }
 
 // An Approximation reports that a rate did not fit the arithmetic together with
@@ -65,21 +106,27 @@ var ErrLimit = errors.New("bucket: not a limit")
 
 // Compile checks s and returns its limit. The report is nil where the rate is
 // exact. The bounds: 0 ≤ capacity, 0 < rate, and (capacity + max reserved)·p
-// below 2^53, where p is the number of microseconds in the rate's lowest terms.
+// below 2^53, where p is the number of microseconds in the rate's lowest terms
+// and 1 where the limit is stepped. Sliding limits hold at most
+// [MaxWindowTokens] or [MaxLogTokens].
 func (s Spec) Compile() (Limit, *Approximation, error) {
-	bounded := s.Capacity
-	switch {
-	case s.Capacity < 0 || s.Capacity > MaxTokens:
-		return Limit{}, nil, fmt.Errorf("%w: capacity %v: must be between 0 and %v", ErrLimit, s.Capacity, MaxTokens)
-	case s.MaxReserved == nil:
-	case *s.MaxReserved < 0 || *s.MaxReserved > MaxTokens-s.Capacity:
-		return Limit{}, nil, fmt.Errorf("%w: max reserved %v: must be between 0 and %v with a capacity of %v",
-			ErrLimit, *s.MaxReserved, MaxTokens-s.Capacity, s.Capacity)
-	default:
-		bounded += *s.MaxReserved
+	if err := s.check(); err != nil {
+		return Limit{}, nil, err
 	}
-	if err := s.Rate.check(); err != nil {
-		return Limit{}, nil, fmt.Errorf("%w: %w", ErrLimit, err)
+	switch s.Algorithm {
+	case Continuous:
+		return s.continuous()
+	case Stepped:
+		return s.stepped(), nil, nil
+	}
+	return s.sliding(), nil, nil
+}
+
+// continuous returns the limit of a checked token bucket.
+func (s Spec) continuous() (Limit, *Approximation, error) {
+	bounded := s.Capacity
+	if most := s.mostOwed(); most != nil {
+		bounded += *most
 	}
 	l := Limit{capacity: s.Capacity}
 	asked := big.NewRat(int64(s.Rate.Tokens), s.Rate.Per.Microseconds())
@@ -97,11 +144,27 @@ func (s Spec) Compile() (Limit, *Approximation, error) {
 		rel, _ := diff.Quo(diff, asked).Float64()
 		report = &Approximation{Asked: s.Rate, Tokens: Tokens(l.n), Micros: l.p, RelativeError: rel}
 	}
-	l.debt = Tokens(maxUnits/l.p) - l.capacity
-	if s.MaxReserved != nil {
-		l.debt = *s.MaxReserved
-	}
+	s.owe(&l, l.p)
 	return l, report, nil
+}
+
+// owe sets what a bucket that counts in units of 1/unit may owe.
+func (s Spec) owe(l *Limit, unit int64) {
+	l.debt = Tokens(maxUnits/unit) - l.capacity
+	if most := s.mostOwed(); most != nil {
+		l.debt = *most
+	}
+	if s.Queue > 0 {
+		l.how |= howQueue
+	}
+}
+
+// mostOwed is the bound that s sets to what may be owed; nil where it sets none.
+func (s Spec) mostOwed() *Tokens {
+	if s.Queue > 0 {
+		return &s.Queue
+	}
+	return s.MaxReserved
 }
 
 // closestBelow returns the largest fraction with a denominator of at most maxP
@@ -156,45 +219,19 @@ func closeEnough(asked, used *big.Rat) bool {
 	return diff.Cmp(asked) < 0
 }
 
-// Capacity is the most a bucket of this limit holds.
-func (l Limit) Capacity() Tokens { return l.capacity }
-
-// MaxReserved is the most that reservations may owe.
-func (l Limit) MaxReserved() Tokens { return l.debt }
-
-// Refill returns the rate in lowest terms: n thousandths every p microseconds.
-// Both are 0 in the zero Limit only.
-func (l Limit) Refill() (n Tokens, p int64) { return Tokens(l.n), l.p }
-
-// TimeFor is how long the limit needs to refill t, rounded up to a microsecond.
-// It is [Never] for the zero Limit and for more than any bucket of this rate
-// can hold or owe (t·p from 2^53 on).
-func (l Limit) TimeFor(t Tokens) time.Duration {
-	if t <= 0 {
-		return 0
-	}
-	if l.n == 0 {
-		return Never
-	}
-	if t > MaxTokens || l.p > maxUnits/int64(t) {
-		return Never
-	}
-	return micros(ceilDiv(int64(t)*l.p, l.n), 0)
+// stepped returns the limit of a checked stepped bucket.
+func (s Spec) stepped() Limit {
+	l := Limit{capacity: s.Capacity, n: int64(s.Rate.Tokens), p: s.Rate.Per.Microseconds()}
+	l.how = uint64(s.Algorithm) | uint64(s.Anchor)<<howAnchor | uint64(s.Start.Microseconds())<<howStart
+	s.owe(&l, 1)
+	return l
 }
 
-// String formats l for people: "capacity 20, refill 10/1s".
-func (l Limit) String() string {
-	return fmt.Sprintf("capacity %v, refill %v", l.capacity, l.rate())
-}
-
-// rate is the refill in the shortest round period that makes it whole
-// thousandths, and else as it is.
-func (l Limit) rate() Rate {
-	for _, per := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
-		us := per.Microseconds()
-		if l.p != 0 && us%l.p == 0 && l.n <= int64(MaxTokens)/(us/l.p) {
-			return Rate{Tokens: Tokens(l.n * (us / l.p)), Per: per}
-		}
+// sliding returns the limit of a checked sliding window or log.
+func (s Spec) sliding() Limit {
+	l := Limit{capacity: s.Rate.Tokens, n: int64(s.Rate.Tokens), p: s.Rate.Per.Microseconds(), how: uint64(s.Algorithm)}
+	if s.MaxReserved == nil {
+		l.debt = MaxWindowTokens - l.capacity
 	}
-	return Rate{Tokens: Tokens(l.n), Per: time.Duration(l.p) * time.Microsecond}
+	return l
 }

@@ -10,6 +10,9 @@ type Snapshot struct {
 	// Limit is the limit that was applied.
 	Limit Limit
 
+	// Cost is what was asked for, and what was spent where it was admitted.
+	Cost Tokens
+
 	// Allowed says whether this bucket admitted the cost.
 	Allowed bool
 
@@ -18,12 +21,13 @@ type Snapshot struct {
 	// microsecond earlier. It is [Never] for a cost that can never be admitted.
 	RetryAfter time.Duration
 
-	spent  int64 // what is missing, in units of 1/p
-	behind int64 // how far the caller's instant lies before the bucket's, in µs
+	spent  int64 // as in State, at the bucket's instant
+	prev   int64
+	behind int64 // how far that lies after the caller's instant, in µs
 }
 
 // Verdict returns s in brief.
-func (s Snapshot) Verdict() Verdict { return Verdict{s.RetryAfter, s.spent, s.behind} }
+func (s Snapshot) Verdict() Verdict { return Verdict{s.RetryAfter, s.spent, s.prev, s.behind} }
 
 // Remaining is what the bucket holds, after the cost where it was taken: rounded
 // down to a thousandth, never below 0. Show people [Tokens.Whole] of it.
@@ -31,24 +35,56 @@ func (s Snapshot) Remaining() Tokens {
 	if s.spent == 0 {
 		return s.Limit.capacity
 	}
-	return max(s.Limit.capacity-Tokens(ceilDiv(s.spent, s.Limit.p)), 0)
+	missing := s.spent
+	switch s.Limit.Algorithm() {
+	case Continuous:
+		missing = ceilDiv(s.spent, s.Limit.p)
+	case SlidingWindow:
+		missing = s.window().missing(&s.Limit, 0)
+	}
+	return max(s.Limit.capacity-Tokens(missing), 0)
 }
 
 // FullAfter is how long it takes until the bucket is full if nothing more is
 // taken, rounded up to a microsecond. It is the time to live of a stored state.
 func (s Snapshot) FullAfter() time.Duration {
-	if s.spent == 0 {
+	switch l := &s.Limit; {
+	case s.spent == 0:
 		return 0
+	case l.Algorithm() == SlidingWindow && s.spent > s.prev:
+		return micros(2*l.p, s.behind)
+	case l.Algorithm() >= SlidingWindow: // one window after the newest entry, too
+		return micros(l.p, s.behind)
 	}
-	return micros(ceilDiv(s.spent, s.Limit.n), s.behind)
+	return s.Limit.after(s.spent, s.behind)
 }
 
 // Wait is how long the work of an admitted reservation has to wait: until the
-// bucket owes nothing. It is 0 for tokens that were there.
+// bucket owes nothing. It is 0 for tokens that were there. Sliding limits owe
+// only what was [Forced] on them: of a log, Wait is then how long until nothing
+// at all is left of it.
 func (s Snapshot) Wait() time.Duration {
-	owed := s.spent - int64(s.Limit.capacity)*s.Limit.p
-	if !s.Allowed || owed <= 0 {
+	l := &s.Limit
+	if !s.Allowed {
 		return 0
 	}
-	return micros(ceilDiv(owed, s.Limit.n), s.behind)
+	switch l.Algorithm() {
+	case SlidingWindow:
+		return s.window().retry(l, 0, 0, 0)
+	case SlidingLog:
+		if s.spent <= int64(l.capacity) {
+			return 0
+		}
+		return s.FullAfter()
+	}
+	owed := s.spent - int64(l.capacity)*l.unit()
+	if owed <= 0 {
+		return 0
+	}
+	return l.after(owed, s.behind)
+}
+
+// window is the sliding window that s shows, with the caller's instant at 0.
+func (s Snapshot) window() window {
+	return window{start: Instant(s.behind), prev: s.prev, cur: s.spent - s.prev}
 }

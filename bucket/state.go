@@ -29,15 +29,29 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d/time.Micros
 // A State is a value; whoever keeps it decides who may change it when.
 type State struct {
 	// Spent is what is missing from full at AsOf, in units of 1/Unit thousandth
-	// of a token. Invariant: 0 ≤ Spent < 2^53.
+	// of a token. Invariant: 0 ≤ Spent < 2^53, and 0 means full.
+	//
+	// Of a sliding window it is what was spent in the window and in the one
+	// before; of a sliding log, what its entries add up to. Both in thousandths.
 	Spent int64
 
-	// AsOf is the instant Spent is true of. Invariant: it never decreases.
+	// AsOf is the instant Spent is true of: for stepped buckets the beginning of
+	// an interval, for a sliding window its own, for a sliding log that of the
+	// newest entry. Invariant: it never decreases.
 	AsOf Instant
 
-	// Unit is the limit's p when Spent was written. A limit with another p
-	// converts what is missing, rounded up to a thousandth of a token.
+	// Unit is the limit's p when Spent was written, 1 where that was stepped or a
+	// sliding log, and minus the length of a sliding window in microseconds. A
+	// limit with another unit converts what is missing, rounded up to a
+	// thousandth of a token.
 	Unit int64
+
+	// Prev is the part of Spent that belongs to the window before, and 0 where
+	// the limit is no sliding window.
+	Prev int64
+
+	// Log are the entries of a sliding log, and nil elsewhere.
+	Log *Log
 }
 
 // Never is the wait of a cost that no wait can make room for.
@@ -69,7 +83,7 @@ func (l *Limit) refill(s *State, now Instant) (spent int64, at Instant) {
 }
 
 // convert returns s.Spent in l's units. A State without a unit (never written
-// by this package) counts thousandths.
+// by this package), a window and a log count thousandths.
 func (l *Limit) convert(s State) int64 {
 	missing := ceilDiv(s.Spent, max(s.Unit, 1))
 	return min(missing, int64(l.capacity)) * l.p
@@ -78,8 +92,24 @@ func (l *Limit) convert(s State) int64 {
 // Full reports whether the bucket is full at now: then its state may be
 // forgotten, and nobody can tell.
 func (l Limit) Full(s State, now Instant) bool {
-	spent, _ := l.refill(&s, now)
-	return spent == 0
+	v := l.look(&s, now)
+	return v.spent == 0
+}
+
+// look returns what a bucket holds at now, as a verdict without a decision.
+func (l *Limit) look(s *State, now Instant) Verdict {
+	switch l.Algorithm() {
+	case Continuous:
+		spent, at := l.refill(s, now)
+		return Verdict{spent: spent, behind: int64(at - now)}
+	case Stepped:
+		spent, at := l.step(s, now)
+		return Verdict{spent: spent, behind: int64(at - now)}
+	case SlidingWindow:
+		w := l.slide(s, now)
+		return Verdict{spent: w.cur + w.prev, prev: w.prev, behind: int64(w.start - now)}
+	}
+	return l.entries(s).look(l, now)
 }
 
 // ceilDiv returns ⌈a/b⌉ for a ≥ 0, b > 0, without leaving the range of a.
@@ -90,13 +120,35 @@ func ceilDiv(a, b int64) int64 {
 	return (a-1)/b + 1
 }
 
-// micros returns a+b microseconds as a duration. Both are at least 0; a b that
-// is not is a difference that left the range of int64. What does not fit is
-// shown as the longest duration below [Never]: 292 years.
+// after is how long it takes until lack units have come back to a bucket of
+// which behind is true: how far its instant lies after the caller's.
+func (l *Limit) after(lack, behind int64) time.Duration {
+	times := ceilDiv(lack, l.n)
+	if l.how&howAlgorithm != 0 {
+		return micros(product(times, l.p), behind)
+	}
+	return micros(times, behind)
+}
+
+// product returns a·b for a, b ≥ 0, at most the longest time there is.
+func product(a, b int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi != 0 || lo > uint64(mostMicros) {
+		return mostMicros
+	}
+	return int64(lo)
+}
+
+// mostMicros is the longest time in microseconds: 292 years.
+const mostMicros = math.MaxInt64 / int64(time.Microsecond)
+
+// micros returns a+b microseconds as a duration, for a ≥ 0 and a sum of at least
+// 0. What does not fit is shown as the longest duration below [Never]: 292
+// years. So is a b that left the range of int64, which only an instant far
+// before the epoch brings about.
 func micros(a, b int64) time.Duration {
-	const most = math.MaxInt64 / int64(time.Microsecond)
-	if b < 0 || b > most-min(a, most) {
-		return time.Duration(most) * time.Microsecond
+	if a > mostMicros || b > mostMicros-a || a+b < 0 {
+		return time.Duration(mostMicros) * time.Microsecond
 	}
 	return time.Duration(a+b) * time.Microsecond
 }

@@ -2,7 +2,10 @@
 
 package bucket
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Take spends cost at now, or denies it: it is admitted when the bucket holds
 // that much. A denied take returns s as it was.
@@ -18,28 +21,34 @@ func (l Limit) Take(s State, now Instant, cost Tokens) (State, Snapshot) {
 // [Snapshot.Wait] says when the work may start, and it need not be checked
 // again. What is owed stays within [Limit.MaxReserved]. Like [Limit.Take], it
 // returns s as it was where it denies.
+//
+// A maxWait of 0 is a take; a limit with a queue then admits what finds room in
+// it. [Forced] admits whatever may be owed. Sliding limits take no reservations:
+// between 0 and Forced, maxWait makes no difference to them.
 func (l Limit) Reserve(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Snapshot) {
 	var snap Snapshot
 	after, v := l.Spend(s, now, cost, maxWait)
-	v.Show(&snap, &l)
+	v.Show(&snap, &l, cost)
 	return after, snap
 }
+
+// Forced is a maxWait that never denies what the bucket can owe, however long it
+// takes to come back: for costs that have arisen already.
+const Forced time.Duration = math.MinInt64
 
 // Peek answers as [Limit.Reserve] would, without spending: the snapshot shows
 // the bucket as it is. With a maxWait of 0 it answers as [Limit.Take] would.
 func (l Limit) Peek(s State, now Instant, cost Tokens, maxWait time.Duration) Snapshot {
-	spent, at := l.refill(&s, now)
-	snap := Snapshot{Limit: l, spent: spent, behind: int64(at - now)}
-	snap.RetryAfter = l.retry(spent, cost, maxWait, snap.behind)
-	snap.Allowed = snap.RetryAfter == 0
+	var snap Snapshot
+	l.Consider(s, now, cost, maxWait).Show(&snap, &l, cost)
 	return snap
 }
 
 // A Verdict is a decision in brief, small enough for registers. A store that
 // replaces a state by compare-and-swap needs no [Snapshot] before it has won.
 type Verdict struct {
-	retryAfter    time.Duration
-	spent, behind int64 // as in Snapshot
+	retryAfter          time.Duration
+	spent, prev, behind int64 // as in Snapshot
 }
 
 // Allowed says whether the cost was admitted.
@@ -48,23 +57,85 @@ func (v Verdict) Allowed() bool { return v.retryAfter == 0 }
 // RetryAfter is that of the [Snapshot].
 func (v Verdict) RetryAfter() time.Duration { return v.retryAfter }
 
-// Show fills in the snapshot of a bucket of limit l.
-func (v Verdict) Show(snap *Snapshot, l *Limit) {
-	snap.Limit, snap.Allowed, snap.RetryAfter = *l, v.retryAfter == 0, v.retryAfter
-	snap.spent, snap.behind = v.spent, v.behind
+// Show fills in the snapshot of a bucket of limit l that was asked for cost.
+func (v Verdict) Show(snap *Snapshot, l *Limit, cost Tokens) {
+	snap.Limit, snap.Cost, snap.Allowed, snap.RetryAfter = *l, cost, v.retryAfter == 0, v.retryAfter
+	snap.spent, snap.prev, snap.behind = v.spent, v.prev, v.behind
 }
 
 // Spend is [Limit.Reserve] in brief, for stores.
 func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
+	if l.how != 0 {
+		return l.spend(s, now, cost, maxWait)
+	}
 	spent, at := l.refill(&s, now)
 	behind := int64(at - now)
 	if room := l.capacity - cost; cost < 0 || room < 0 || spent > int64(room)*l.p { // it is not there
 		if retry := l.retry(spent, cost, maxWait, behind); retry > 0 {
-			return s, Verdict{retry, spent, behind}
+			return s, Verdict{retry, spent, 0, behind}
 		}
 	}
 	spent += int64(cost) * l.p
-	return State{Spent: spent, AsOf: at, Unit: l.p}, Verdict{0, spent, behind}
+	return State{Spent: spent, AsOf: at, Unit: l.p}, Verdict{0, spent, 0, behind}
+}
+
+// spend is Spend for limits that are more than a continuous bucket.
+func (l *Limit) spend(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
+	switch l.Algorithm() {
+	case SlidingLog:
+		if s.Log != nil {
+			s.Log = s.Log.clone()
+		}
+		v := l.SpendLog(&s, now, cost, maxWait)
+		return s, v
+	case SlidingWindow:
+		return l.spendWindow(s, now, cost, maxWait)
+	}
+	v := l.look(&s, now)
+	v.retryAfter = l.decide(v, cost, maxWait)
+	if v.retryAfter > 0 {
+		return s, v
+	}
+	unit := l.unit()
+	v.spent += int64(cost) * unit
+	return State{Spent: v.spent, AsOf: now + Instant(v.behind), Unit: unit}, v
+}
+
+// Consider is [Limit.Peek] in brief, for stores.
+func (l *Limit) Consider(s State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
+	v := l.look(&s, now)
+	switch l.Algorithm() {
+	case SlidingWindow:
+		v.retryAfter = l.slide(&s, now).retry(l, cost, maxWait, now)
+	case SlidingLog:
+		v.retryAfter = l.entries(&s).retry(l, cost, maxWait, now)
+	default:
+		v.retryAfter = l.decide(v, cost, maxWait)
+	}
+	return v
+}
+
+// unit is that of the states l writes.
+func (l *Limit) unit() int64 {
+	switch l.Algorithm() {
+	case Continuous:
+		return l.p
+	case SlidingWindow:
+		return -l.p
+	}
+	return 1
+}
+
+// decide returns the wait until cost is admitted to the bucket that v shows, 0
+// where it is now.
+func (l *Limit) decide(v Verdict, cost Tokens, maxWait time.Duration) time.Duration {
+	if maxWait == 0 && l.Queued() {
+		maxWait = Forced // the queue bounds what may be owed, and nothing else does
+	}
+	if l.Algorithm() == Stepped {
+		return l.retryStepped(v.spent, cost, maxWait, v.behind)
+	}
+	return l.retry(v.spent, cost, maxWait, v.behind)
 }
 
 // retry is 0 where cost is admitted to a bucket of which spent is missing, and
@@ -87,11 +158,15 @@ func (l *Limit) retry(spent int64, cost Tokens, maxWait time.Duration, behind in
 
 // loan is what may be owed by a cost that can wait for maxWait: what is refilled
 // meanwhile, at most the debt, in units of 1/p.
-func (l Limit) loan(maxWait time.Duration) int64 {
+func (l *Limit) loan(maxWait time.Duration) int64 {
+	debt := int64(l.debt) * l.p
+	if maxWait == Forced {
+		return debt
+	}
 	if maxWait < time.Microsecond || l.n == 0 {
 		return 0
 	}
-	longest, debt := int64(maxWait/time.Microsecond), int64(l.debt)*l.p
+	longest := int64(maxWait / time.Microsecond)
 	if longest >= ceilDiv(debt, l.n) { // before multiplying: the product may be anything
 		return debt
 	}
@@ -101,15 +176,29 @@ func (l Limit) loan(maxWait time.Duration) int64 {
 // Refund gives amount back at now; a bucket never holds more than its capacity.
 // An amount of 0 or less changes nothing, and neither does a refund to a bucket
 // that has not been charged: it may as well have been forgotten.
+//
+// A sliding window gives back of this window first. A sliding log gives back its
+// oldest entries, whichever was meant: the others leave it no sooner.
 func (l Limit) Refund(s State, now Instant, amount Tokens) State {
 	if amount <= 0 || s.Spent == 0 {
 		return s
 	}
-	spent, at := l.refill(&s, now)
-	if spent == 0 || int64(amount) >= ceilDiv(spent, l.p) { // before multiplying: amount may be anything
-		return State{AsOf: at, Unit: l.p}
+	switch l.Algorithm() {
+	case SlidingWindow:
+		return l.refundWindow(s, now, amount)
+	case SlidingLog:
+		if s.Log != nil {
+			s.Log = s.Log.clone()
+		}
+		l.RefundLog(&s, now, amount)
+		return s
 	}
-	return State{Spent: spent - int64(amount)*l.p, AsOf: at, Unit: l.p}
+	v, unit := l.look(&s, now), l.unit()
+	at := now + Instant(v.behind)
+	if v.spent == 0 || int64(amount) >= ceilDiv(v.spent, unit) { // before multiplying: amount may be anything
+		return State{AsOf: at, Unit: unit}
+	}
+	return State{Spent: v.spent - int64(amount)*unit, AsOf: at, Unit: unit}
 }
 
 // A Charge is one bucket's part in a request that falls under several limits.
@@ -134,4 +223,12 @@ func TakeAll(dst []Snapshot, states []State, charges []Charge, now Instant, maxW
 		}
 	}
 	return dst, allowed
+}
+
+// UpTo returns how much of cost is taken from buckets of which the emptiest
+// holds there, where a part will do: as many whole tokens as there are, at most
+// the cost; at least one token, or the cost if that is less. If there is not even
+// that, taking it will be denied.
+func UpTo(cost, there Tokens) Tokens {
+	return min(cost, max(there-there%Token, Token))
 }

@@ -35,7 +35,7 @@ func TestTakeOne_IsTake(t *testing.T) {
 		}
 		want := take(t, all, key, l, cost)
 		var got bucket.Snapshot
-		if v.Show(&got, &l); got != want || v.Allowed() != want.Allowed || v.RetryAfter() != want.RetryAfter {
+		if v.Show(&got, &l, cost); got != want || v.Allowed() != want.Allowed || v.RetryAfter() != want.RetryAfter {
 			t.Fatalf("step %d: TakeOne %+v, Take %+v", step, got, want)
 		}
 	}

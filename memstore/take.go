@@ -20,7 +20,7 @@ func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Ch
 		c := &charges[0]
 		if v, ok := s.takeOne(c.Key, &c.Limit, c.Cost, mode.MaxWait); ok {
 			dst = slices.Grow(dst, 1)[:len(dst)+1]
-			v.Show(&dst[len(dst)-1], &c.Limit)
+			v.Show(&dst[len(dst)-1], &c.Limit, c.Cost)
 			return dst, v.Allowed(), nil
 		}
 	}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bucket
+
+import (
+	"fmt"
+	"time"
+)
+
+// check reports why s is not a limit, but for what only its arithmetic can tell.
+func (s Spec) check() error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{ErrLimit}, args...)...)
+	}
+	if s.Algorithm > SlidingLog {
+		return refuse("%v is unknown", s.Algorithm)
+	}
+	if s.Capacity < 0 || s.Capacity > MaxTokens {
+		return refuse("capacity %v: must be between 0 and %v", s.Capacity, MaxTokens)
+	}
+	if err := s.Rate.check(); err != nil {
+		return refuse("%w", err)
+	}
+	if s.Queue != 0 {
+		switch {
+		case s.MaxReserved != nil:
+			return refuse("both queue and max reserved: the queue bounds what may be owed")
+		case s.Algorithm > Stepped:
+			return refuse("a %v has no queue", s.Algorithm)
+		case s.Queue < 0 || s.Queue > MaxTokens-s.Capacity:
+			return refuse("queue %v: must be between 0 and %v with a capacity of %v", s.Queue, MaxTokens-s.Capacity, s.Capacity)
+		}
+	}
+	if s.MaxReserved != nil && (*s.MaxReserved < 0 || *s.MaxReserved > MaxTokens-s.Capacity) {
+		return refuse("max reserved %v: must be between 0 and %v with a capacity of %v", *s.MaxReserved, MaxTokens-s.Capacity, s.Capacity)
+	}
+	if s.Algorithm != Stepped && (s.Anchor != AnchorEpoch || s.Start != 0) {
+		return refuse("a %v has no intervals to anchor", s.Algorithm)
+	}
+	switch s.Algorithm {
+	case Stepped:
+		return s.checkSteps(refuse)
+	case SlidingWindow, SlidingLog:
+		return s.checkWindow(refuse)
+	}
+	return nil
+}
+
+func (s Spec) checkSteps(refuse func(string, ...any) error) error {
+	switch {
+	case s.Anchor > AnchorFirst:
+		return refuse("anchor %d is unknown", s.Anchor)
+	case s.Rate.Per.Microseconds() > maxStepMicros:
+		return refuse("an interval of %v: must be at most %v", s.Rate.Per, time.Duration(maxStepMicros)*time.Microsecond)
+	case s.Start != 0 && s.Anchor != AnchorEpoch:
+		return refuse("a start moves the intervals that are anchored at the epoch, no others")
+	case s.Start < 0 || s.Start >= s.Rate.Per || s.Start%time.Microsecond != 0:
+		return refuse("start %v: must be between 0 and the interval of %v, in whole microseconds", s.Start, s.Rate.Per)
+	}
+	return nil
+}
+
+func (s Spec) checkWindow(refuse func(string, ...any) error) error {
+	most, longest := MaxWindowTokens, time.Duration(maxWindowMicros)*time.Microsecond
+	if s.Algorithm == SlidingLog {
+		most = MaxLogTokens
+	}
+	switch {
+	case s.Capacity != 0 && s.Capacity != s.Rate.Tokens:
+		return refuse("a %v holds the %v tokens of its rate, not %v", s.Algorithm, s.Rate.Tokens, s.Capacity)
+	case s.Rate.Tokens > most:
+		return refuse("%v tokens in a %v: must be at most %v", s.Rate.Tokens, s.Algorithm, most)
+	case s.Rate.Per > longest:
+		return refuse("a window of %v: must be at most %v", s.Rate.Per, longest)
+	case s.MaxReserved != nil && *s.MaxReserved != 0:
+		return refuse("a %v takes no reservations: max reserved can only be 0", s.Algorithm)
+	}
+	return nil
+}
