@@ -65,6 +65,7 @@ const (
 	howAnchor    = 2 // two bits, shifted by this
 	howQueue     = 1 << 4
 	howStart     = 8 // the rest, shifted by this: the start in microseconds
+	howShape     = 1<<howStart - 1
 )
 
 // Algorithm is how the limit gives back what was spent.
@@ -93,7 +94,7 @@ func (l Limit) For(key string) Limit {
 	for i := range len(key) {
 		hash = (hash ^ uint64(key[i])) * 0x100000001b3
 	}
-	l.how = l.how&(1<<howStart-1) | hash%uint64(l.p)<<howStart
+	l.how = l.how&howShape | hash%uint64(l.p)<<howStart
 	return l
 }
 
@@ -101,5 +102,17 @@ func (l Limit) For(key string) Limit {
 // when it is full: all but the capacity, what may be owed, and the key. A bucket
 // is full under the shape of its limit no earlier than under the limit itself.
 func (l Limit) Shape() Limit {
-	return Limit{n: l.n, p: l.p, how: l.how & (1<<howStart - 1)}
+	shape := Limit{n: l.n, p: l.p, how: l.how & howShape}
+	switch unit := l.Unit(); {
+	case unit > 0:
+		shape.capacity = Tokens(maxUnits / unit)
+	case unit < 0:
+		shape.capacity = MaxWindowTokens
+	}
+	return shape
+}
+
+// SameShape reports whether two limits have one [Limit.Shape].
+func (l *Limit) SameShape(m *Limit) bool {
+	return l.n == m.n && l.p == m.p && (l.how^m.how)&howShape == 0
 }

@@ -77,7 +77,7 @@ func (s Snapshot) Wait() time.Duration {
 		}
 		return s.FullAfter()
 	}
-	owed := s.spent - int64(l.capacity)*l.unit()
+	owed := s.spent - int64(l.capacity)*l.Unit()
 	if owed <= 0 {
 		return 0
 	}

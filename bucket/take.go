@@ -96,7 +96,7 @@ func (l *Limit) spend(s State, now Instant, cost Tokens, maxWait time.Duration) 
 	if v.retryAfter > 0 {
 		return s, v
 	}
-	unit := l.unit()
+	unit := l.Unit()
 	v.spent += int64(cost) * unit
 	return State{Spent: v.spent, AsOf: now + Instant(v.behind), Unit: unit}, v
 }
@@ -115,8 +115,8 @@ func (l *Limit) Consider(s State, now Instant, cost Tokens, maxWait time.Duratio
 	return v
 }
 
-// unit is that of the states l writes.
-func (l *Limit) unit() int64 {
+// Unit is the [State.Unit] of the states that l writes.
+func (l Limit) Unit() int64 {
 	switch l.Algorithm() {
 	case Continuous:
 		return l.p
@@ -193,7 +193,7 @@ func (l Limit) Refund(s State, now Instant, amount Tokens) State {
 		l.RefundLog(&s, now, amount)
 		return s
 	}
-	v, unit := l.look(&s, now), l.unit()
+	v, unit := l.look(&s, now), l.Unit()
 	at := now + Instant(v.behind)
 	if v.spent == 0 || int64(amount) >= ceilDiv(v.spent, unit) { // before multiplying: amount may be anything
 		return State{AsOf: at, Unit: unit}

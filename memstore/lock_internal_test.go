@@ -61,10 +61,10 @@ func checkInvariants(t *testing.T, s *Store) {
 				continue
 			}
 			used++
-			if sl.word&locked != 0 || sl.word&generationMask == 0 {
+			if sl.word&(locked|busy) != 0 || sl.word&generationMask == 0 {
 				t.Errorf("shard %d, slot %d: word %x is left locked", i, j, sl.word)
 			}
-			h := hash{sl.h0, sl.tag &^ rateMask}
+			h := hash{sl.h0, sl.tag &^ shapeMask}
 			if found, _ := table.find(h); found != sl || seen[h] {
 				t.Errorf("shard %d, slot %d: twice, or not to be found", i, j)
 			}
@@ -120,12 +120,8 @@ func TestOpen_AgainFindsWhatCameMeanwhile(t *testing.T) {
 	quick, slow := limitOf(t, bucket.Token, bucket.Token, time.Millisecond), limitOf(t, 5*bucket.Token, 1, time.Second)
 	s.take1(t, "quick", quick, bucket.Token)
 	charges := []mete.Charge{{Key: "k", Limit: slow, Cost: 5 * bucket.Token}}
-	rate, err := s.rateOf(slow)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tx := &transaction{cells: []cell{{own: s.hasher.hash("k"), rate: rate}}}
-	if s.open(tx, charges, mete.Mode{}, false) {
+	tx, _ := s.begin(charges)
+	if s.open(tx, mete.Mode{}, false) {
 		t.Fatal("there was room")
 	}
 	now += 1_000_000
@@ -133,7 +129,7 @@ func TestOpen_AgainFindsWhatCameMeanwhile(t *testing.T) {
 	if !s.take1(t, "k", slow, 5*bucket.Token).Allowed {
 		t.Fatal("another take of the key was denied")
 	}
-	s.open(tx, charges, mete.Mode{}, true)
+	s.open(tx, mete.Mode{}, true)
 	if got := tx.cells[0].before.Spent; got == 0 {
 		t.Error("an empty bucket is taken for a new one")
 	}
@@ -150,17 +146,12 @@ func TestOpen_AbandonedSlotsRemember(t *testing.T) {
 		s.shards[i].forgot = now
 	}
 	now -= 1_000_000
-	rate, err := s.rateOf(l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tx := &transaction{cells: []cell{{own: s.hasher.hash("a"), rate: rate}, {own: s.hasher.hash("b"), rate: rate}}}
-	charges := []mete.Charge{{Key: "a", Limit: l, Cost: 1}, {Key: "b", Limit: l, Cost: 1}}
-	if s.open(tx, charges, mete.Mode{}, false) {
+	tx, _ := s.begin([]mete.Charge{{Key: "a", Limit: l, Cost: 1}, {Key: "b", Limit: l, Cost: 1}})
+	if s.open(tx, mete.Mode{}, false) {
 		t.Fatal("there was room for two")
 	}
 	sl, _ := s.find(s.hasher.hash("a"))
-	if sl == nil || s.load(sl, now).AsOf != now+1_000_000 {
+	if sl == nil || s.load(s.shard(s.hasher.hash("a")), sl, now).AsOf != now+1_000_000 {
 		t.Errorf("slot %+v, want one as of %d", sl, now+1_000_000)
 	}
 	checkInvariants(t, s)
@@ -178,17 +169,13 @@ func TestOpen_SeesOverloadThatCameMeanwhile(t *testing.T) {
 	}
 	now += 1_000_000
 	s.sweepAll()
-	rate, err := s.rateOf(slow)
-	if err != nil {
-		t.Fatal(err)
-	}
 	h := s.hasher.hash("k")
 	charge := mete.Charge{Key: "k", Limit: slow, Cost: 5 * bucket.Token}
 	if _, ok := s.takeNew(h, &slow, 5*bucket.Token, 0, now); ok {
 		t.Error("takeNew decides although an overflow bucket is not full")
 	}
-	tx := &transaction{cells: []cell{{own: h, rate: rate}}}
-	if s.open(tx, []mete.Charge{charge}, mete.Mode{}, false) {
+	tx, _ := s.begin([]mete.Charge{charge})
+	if s.open(tx, mete.Mode{}, false) {
 		t.Error("open succeeds although an overflow bucket is not full")
 		s.unlock(tx)
 	}
@@ -278,8 +265,8 @@ func TestInstants_Extreme(t *testing.T) {
 
 func TestRates_AreBounded(t *testing.T) {
 	s := newStore(t, Config{})
-	full := make([]rate, MaxRates) // as if that many had been seen
-	s.rates.byIndex.Store(&full)
+	full := make([]bucket.Limit, MaxRates) // as if that many had been seen
+	s.shapes.byNumber.Store(&full)
 	l := limitOf(t, bucket.Token, bucket.Token, time.Second)
 	charges := []mete.Charge{{Key: "k", Limit: l, Cost: 1}}
 	if _, _, err := s.Take(t.Context(), nil, charges, mete.Mode{}); err == nil || mete.Spent(err) != mete.NotSpent {

@@ -3,10 +3,10 @@
 package memstore
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -14,9 +14,11 @@ import (
 
 // A cell is one charge's bucket in a take under locks.
 type cell struct {
-	own      hash // of the charge's key
-	overflow hash // of the overflow bucket of the charge's limit
-	rate     uint64
+	own      hash         // of the charge's key
+	overflow hash         // of the overflow bucket of the charge's limit
+	shape    uint64       // the number of its limit's
+	limit    bucket.Limit // the charge's; of an overflow bucket, as it holds for all keys
+	cost     bucket.Tokens
 	spilled  bool // the bucket is the overflow bucket
 
 	slot   *slot // nil: an absent bucket of a dry run
@@ -45,62 +47,142 @@ var transactions = sync.Pool{New: func() any { return new(transaction) }}
 // takeLocked decides about any number of buckets under the locks of their
 // shards.
 func (s *Store) takeLocked(dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
-	tx := transactions.Get().(*transaction)
-	defer transactions.Put(tx)
-	tx.cells = slices.Grow(tx.cells[:0], len(charges))[:len(charges)]
-	for i := range charges {
-		rate, err := s.rateOf(charges[i].Limit)
-		if err != nil {
-			return dst, false, &mete.StoreError{Op: "take", Store: "memstore", Spent: mete.NotSpent, Err: err}
-		}
-		tx.cells[i] = cell{own: s.hasher.hash(charges[i].Key), rate: rate}
+	tx, err := s.begin(charges)
+	defer tx.release()
+	if err != nil {
+		return dst, false, &mete.StoreError{Op: "take", Store: "memstore", Spent: mete.NotSpent, Err: err}
 	}
-	if !s.open(tx, charges, mode, false) {
-		s.open(tx, charges, mode, true)
+	if !s.open(tx, mode, false) {
+		s.open(tx, mode, true)
 	}
 	defer s.unlock(tx)
-	now := tx.now
 
-	if slices.ContainsFunc(tx.cells, func(c cell) bool { return c.spilled }) {
+	spilled := slices.ContainsFunc(tx.cells, func(c cell) bool { return c.spilled })
+	if spilled {
 		s.overflowed.Add(1)
 	}
+	if mode.UpTo {
+		tx.lower()
+	}
+	mark := len(dst)
+	dst, allowed := tx.consider(dst, mode.MaxWait, spilled)
+	if allowed && !mode.DryRun {
+		s.commit(tx, dst[mark:], mode.MaxWait)
+	} else {
+		s.giveUp(tx)
+	}
+	return dst, allowed, nil
+}
+
+// begin returns a transaction for the charges.
+func (s *Store) begin(charges []mete.Charge) (*transaction, error) {
+	tx := transactions.Get().(*transaction)
+	tx.cells = slices.Grow(tx.cells[:0], len(charges))[:len(charges)]
+	for i := range charges {
+		c := &charges[i]
+		shape, err := s.shapeOf(&c.Limit)
+		if err != nil {
+			return tx, err
+		}
+		tx.cells[i] = cell{own: s.hasher.hash(c.Key), shape: shape, limit: c.Limit, cost: c.Cost}
+	}
+	return tx, nil
+}
+
+// lower makes the costs what there is.
+func (tx *transaction) lower() {
+	there := bucket.MaxTokens
+	for i := range tx.cells {
+		c := &tx.cells[i]
+		there = min(there, c.limit.Peek(tx.cells[c.first].before, tx.now, 0, 0).Remaining())
+	}
+	for i := range tx.cells {
+		tx.cells[i].cost = bucket.UpTo(tx.cells[i].cost, there)
+	}
+}
+
+// consider appends a snapshot of every cell, uncharged, and reports whether all
+// are allowed. Where charges share an overflow bucket they see each other.
+func (tx *transaction) consider(dst []bucket.Snapshot, maxWait time.Duration, spilled bool) ([]bucket.Snapshot, bool) {
 	mark, allowed := len(dst), true
 	for i := range tx.cells {
-		// Charges that share a bucket see each other.
-		c, snap := &tx.cells[tx.cells[i].first], bucket.Snapshot{}
-		c.after, snap = charges[i].Limit.Reserve(c.after, now, charges[i].Cost, mode.MaxWait)
+		c := &tx.cells[i]
+		snap := c.limit.Peek(tx.cells[c.first].before, tx.now, c.cost, maxWait)
 		dst, allowed = append(dst, snap), allowed && snap.Allowed
 	}
-	if allowed && !mode.DryRun {
-		s.commit(tx, charges, dst[mark:], now)
-		return dst, true, nil
+	if !spilled || !allowed {
+		return dst, allowed
 	}
 	for i := range tx.cells {
-		c, snap := &tx.cells[i], &dst[mark+i]
-		if snap.Allowed { // show it uncharged
-			*snap = charges[i].Limit.Peek(tx.cells[c.first].before, now, charges[i].Cost, mode.MaxWait)
+		c, v := &tx.cells[i], bucket.Verdict{}
+		first := &tx.cells[c.first]
+		if first.after, v = c.limit.Spend(first.after, tx.now, c.cost, maxWait); !v.Allowed() {
+			v.Show(&dst[mark+i], &c.limit, c.cost)
+			allowed = false
 		}
-		switch {
+	}
+	for i := range tx.cells { // for commit to spend again
+		tx.cells[i].after = tx.cells[i].before
+	}
+	return dst, allowed
+}
+
+// commit spends what consider has found to be there, and shows it. That unlocks
+// the slots.
+func (s *Store) commit(tx *transaction, snaps []bucket.Snapshot, maxWait time.Duration) {
+	for i := range tx.cells {
+		c, v := &tx.cells[i], bucket.Verdict{}
+		first := &tx.cells[c.first]
+		if c.limit.Algorithm() == bucket.SlidingLog {
+			v = c.limit.SpendLog(&first.after, tx.now, c.cost, maxWait) // in place
+		} else {
+			first.after, v = c.limit.Spend(first.after, tx.now, c.cost, maxWait)
+		}
+		v.Show(&snaps[i], &c.limit, c.cost)
+	}
+	for i := range tx.cells {
+		c := &tx.cells[i]
+		if c.first == i {
+			s.save(c.slot, c.hash(), c.after, c.shape, 0)
+		}
+		if c.spilled {
+			full := int64(tx.now.Add(snaps[i].FullAfter())) + 1
+			for seen := s.overload.Load(); seen < full && !s.overload.CompareAndSwap(seen, full); {
+				seen = s.overload.Load()
+			}
+		}
+	}
+}
+
+// giveUp unlocks the slots of a take that spends nothing.
+func (s *Store) giveUp(tx *transaction) {
+	for i := range tx.cells {
+		switch c := &tx.cells[i]; {
 		case c.first != i || c.slot == nil:
 		case c.placed: // as a full bucket or, under overload, as it must begin
-			s.save(c.slot, c.hash(), c.before, c.rate, charges[i].Limit, 0)
+			s.save(c.slot, c.hash(), c.before, c.shape, 0)
 		default:
 			c.slot.unlock()
 		}
 	}
-	return dst, allowed, nil
+}
+
+// release returns tx to its pool, without what it points to.
+func (tx *transaction) release() {
+	clear(tx.cells)
+	transactions.Put(tx)
 }
 
 // open locks the shards and slots of a take and reads its states. Under
 // overload, that includes the overflow buckets. It reports false, with nothing
 // locked, where it needs them and overload is not set.
-func (s *Store) open(tx *transaction, charges []mete.Charge, mode mete.Mode, overload bool) bool {
+func (s *Store) open(tx *transaction, mode mete.Mode, overload bool) bool {
 	tx.shards = tx.shards[:0]
 	for i := range tx.cells {
 		c := &tx.cells[i]
 		tx.shards = append(tx.shards, s.index(c.own))
 		if overload {
-			c.overflow = s.overflowHash(charges[i].Limit)
+			c.overflow = s.overflowHash(c.limit)
 			tx.shards = append(tx.shards, s.index(c.overflow))
 		}
 	}
@@ -156,7 +238,7 @@ func (s *Store) placeCell(c *cell, now bucket.Instant, overload bool) bool {
 		if !overload {
 			return false
 		}
-		c.spilled = true
+		c.spilled, c.limit = true, c.limit.For("")
 		if c.slot, _ = s.find(c.overflow); c.slot != nil {
 			return true
 		}
@@ -164,7 +246,7 @@ func (s *Store) placeCell(c *cell, now bucket.Instant, overload bool) bool {
 		c.slot, c.placed = s.room(s.shard(c.overflow), c.overflow, now, true), true
 	}
 	full := bucket.State{AsOf: s.shard(c.hash()).forgot}
-	s.save(c.slot, c.hash(), full, c.rate, bucket.Limit{}, locked)
+	s.save(c.slot, c.hash(), full, c.shape, locked)
 	return true
 }
 
@@ -178,11 +260,14 @@ func (s *Store) read(tx *transaction, i int, overload bool) {
 	case c.first != i:
 		return
 	case c.slot != nil && !c.placed:
-		c.before = s.load(c.slot, tx.now)
+		c.before = s.load(s.shard(c.hash()), c.slot, tx.now)
 	case overload && !c.spilled:
 		// The key may have spent from the overflow bucket what is missing there.
 		if sl, _ := s.find(c.overflow); sl != nil {
-			c.before = s.load(sl, tx.now)
+			c.before = s.load(s.shard(c.overflow), sl, tx.now)
+			if c.before.Log != nil {
+				c.before.Log = bucket.NewLog(slices.Clone(c.before.Log.Entries()))
+			}
 		}
 	}
 	if c.slot == nil || c.placed {
@@ -192,22 +277,6 @@ func (s *Store) read(tx *transaction, i int, overload bool) {
 		}
 	}
 	c.after = c.before
-}
-
-// commit writes the states of an admitted take, which unlocks their slots.
-func (s *Store) commit(tx *transaction, charges []mete.Charge, snaps []bucket.Snapshot, now bucket.Instant) {
-	for i := range tx.cells {
-		c := &tx.cells[i]
-		if c.first == i {
-			s.save(c.slot, c.hash(), c.after, c.rate, charges[i].Limit, 0)
-		}
-		if c.spilled {
-			full := int64(now.Add(snaps[i].FullAfter())) + 1
-			for seen := s.overload.Load(); seen < full && !s.overload.CompareAndSwap(seen, full); {
-				seen = s.overload.Load()
-			}
-		}
-	}
 }
 
 // abandon undoes an open that is to be repeated.
@@ -220,7 +289,7 @@ func (s *Store) abandon(tx *transaction) {
 		if sl, _ := s.find(c.own); sl != nil { // c.slot may be of an older table
 			sl.unlock()
 		}
-		*c = cell{own: c.own, rate: c.rate}
+		*c = cell{own: c.own, shape: c.shape, limit: c.limit, cost: c.cost}
 	}
 	s.unlock(tx)
 }
@@ -239,50 +308,5 @@ func (s *Store) find(h hash) (*slot, uint64) { return s.tables[s.index(h)].Load(
 // overflowHash stands for the overflow bucket of a limit. The policy's keys
 // never begin with a NUL.
 func (s *Store) overflowHash(l bucket.Limit) hash {
-	n, p := l.Refill()
-	return s.hasher.hash(fmt.Sprintf("\x00overflow %d %d %d %d", l.Capacity(), l.MaxReserved(), n, p))
-}
-
-// Refund implements [mete.Store]. A bucket that is absent is full already.
-func (s *Store) Refund(_ context.Context, charges []mete.Charge) error {
-	for i := range charges {
-		if charges[i].Cost == 0 {
-			continue
-		}
-		rate, err := s.rateOf(charges[i].Limit)
-		if err != nil {
-			return &mete.StoreError{Op: "refund", Store: "memstore", Spent: mete.NotSpent, Err: err}
-		}
-		s.change(charges[i].Key, func(sl *slot, h hash) {
-			now := s.instant()
-			before := s.load(sl, now)
-			if before.Spent == 0 {
-				sl.unlock()
-				return
-			}
-			s.save(sl, h, charges[i].Limit.Refund(before, now, charges[i].Cost), rate, charges[i].Limit, 0)
-		})
-	}
-	return nil
-}
-
-// Reset implements [mete.Store].
-func (s *Store) Reset(_ context.Context, keys []string) error {
-	for _, key := range keys {
-		s.change(key, func(sl *slot, h hash) { s.save(sl, h, bucket.State{}, 0, bucket.Limit{}, 0) })
-	}
-	return nil
-}
-
-// change calls f with the locked slot of key, if it has one. f unlocks it by
-// saving it.
-func (s *Store) change(key string, f func(*slot, hash)) {
-	h := s.hasher.hash(key)
-	sh := s.shard(h)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if sl, _ := sh.table.Load().find(h); sl != nil {
-		sl.lock()
-		f(sl, h)
-	}
+	return s.hasher.hash(fmt.Sprintf("\x00overflow %d", l.For("")))
 }

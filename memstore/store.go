@@ -46,7 +46,8 @@ type Store struct {
 	tables []atomic.Pointer[table] // a power of two
 	shards []shard                 // as many
 	shift  uint                    // of a hash, to its shard
-	rates  rates
+	shapes shapes
+	ids    ids
 
 	maxKeys int64
 	used    atomic.Int64 // slots that are not empty
@@ -84,7 +85,8 @@ func New(c Config) (*Store, error) {
 		s.shards[i].minSlots = minSlots + i%(minSlots*(fullest-fresh)/fresh)
 		s.tables[i].Store(emptyTable)
 	}
-	s.rates.init()
+	s.shapes.init()
+	s.ids.init()
 	return s, nil
 }
 

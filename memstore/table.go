@@ -48,10 +48,11 @@ type shard struct {
 	table    *atomic.Pointer[table]
 	minSlots int
 
-	mu        sync.Mutex     // guards what is below, and the structure of table
-	nextSweep bucket.Instant // no sweep is worth it before
-	forgot    bucket.Instant // the last instant at which a full bucket was left behind
-	_         [64 - 5*8]byte
+	mu        sync.Mutex             // guards what is below, and the structure of table
+	nextSweep bucket.Instant         // no sweep is worth it before
+	forgot    bucket.Instant         // the last instant at which a full bucket was left behind
+	aside     map[hash]*bucket.State // states that do not fit their slots
+	_         [64 - 6*8]byte
 }
 
 // home is where the search for a hash starts: the tables are in the order of h0,
@@ -73,7 +74,7 @@ func (t *table) find(h hash) (*slot, uint64) {
 		if w == 0 {
 			return nil, 0
 		}
-		if atomic.LoadUint64(&sl.h0) == h.h0 && (atomic.LoadUint64(&sl.tag)^h.h1)>>rateBits == 0 {
+		if atomic.LoadUint64(&sl.h0) == h.h0 && (atomic.LoadUint64(&sl.tag)^h.h1)>>shapeBits == 0 {
 			return sl, w
 		}
 		if i++; i == len(slots) {
@@ -128,8 +129,10 @@ func (s *Store) takeOver(sh *shard, h hash, now bucket.Instant) *slot {
 		if w == 0 {
 			return nil
 		}
-		if w&locked == 0 && s.full(sl, w, now) && atomic.CompareAndSwapUint64(&sl.word, w, w|locked) {
+		if w&(locked|busy) == 0 && s.full(sl, w, now) && atomic.CompareAndSwapUint64(&sl.word, w, w|locked) {
 			sh.forgot = max(sh.forgot, now)
+			sh.drop(sl, w)
+			atomic.StoreUint64(&sl.word, w&^aside|locked)
 			return sl
 		}
 		if i++; i == len(t.slots) {
@@ -138,15 +141,14 @@ func (s *Store) takeOver(sh *shard, h hash, now bucket.Instant) *slot {
 	}
 }
 
-// full reports whether the slot, whose word is w, is full at now.
+// full reports whether the slot, whose word is w, is full at now. It may say no
+// for one interval longer than that is so.
 func (s *Store) full(sl *slot, w uint64, now bucket.Instant) bool {
-	r := s.rate(atomic.LoadUint64(&sl.tag))
-	state := s.decode(w, atomic.LoadUint64(&sl.at), r.n, r.p)
-	if state.Spent == 0 || now <= state.AsOf {
-		return state.Spent == 0
+	at, shape := atomic.LoadUint64(&sl.at), s.shape(atomic.LoadUint64(&sl.tag))
+	if w&aside != 0 {
+		return now >= bucket.Instant(at&^plainAt)
 	}
-	hi, lo := bits.Mul64(uint64(now-state.AsOf), uint64(r.n))
-	return hi != 0 || lo >= uint64(state.Spent)
+	return shape.Full(s.decode(w, at, shape), now)
 }
 
 // rebuild replaces the shard's table by one of the right size. Buckets that are
@@ -171,6 +173,7 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 			// Locked, it can be judged once and for all.
 			sl.lock()
 			if w = atomic.LoadUint64(&sl.word); s.full(sl, w, idle) && s.full(sl, w, now) {
+				sh.drop(sl, w)
 				atomic.StoreUint64(&sl.word, dropped)
 				sh.forgot = max(sh.forgot, min(idle, now))
 				continue

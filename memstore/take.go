@@ -16,7 +16,17 @@ import (
 // which nobody holds for long, and does not look at ctx. It fails only where the
 // store has seen [MaxRates] different rates.
 func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
-	if len(charges) == 1 && !mode.DryRun {
+	if mode.DryRun || mode.UpTo || mode.ID != "" {
+		if mode.ID != "" && !mode.DryRun {
+			return s.takeOnce(dst, charges, mode)
+		}
+		return s.takeLocked(dst, charges, mode)
+	}
+	if len(charges) > 1 {
+		if dst, allowed, ok := s.takeSeveral(dst, charges, mode.MaxWait); ok {
+			return dst, allowed, nil
+		}
+	} else if len(charges) == 1 {
 		c := &charges[0]
 		if v, ok := s.takeOne(c.Key, &c.Limit, c.Cost, mode.MaxWait); ok {
 			dst = slices.Grow(dst, 1)[:len(dst)+1]
@@ -52,19 +62,24 @@ func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait
 }
 
 // takeKnown decides about one bucket without a lock, or says that it cannot: the
-// bucket is absent, locked, of another rate, or not in virtual form.
+// bucket is absent, locked, put aside, or of another shape.
 func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
-	n, p := l.Refill()
-	for {
+	for range spins {
 		sl, word := s.tables[s.index(h)].Load().find(h)
 		if sl == nil || word&(locked|virtual) != virtual {
-			return bucket.Verdict{}, false
+			if sl == nil || word&(locked|aside) != 0 {
+				return bucket.Verdict{}, false
+			}
+			return s.takePlain(sl, h, l, cost, maxWait, now)
 		}
 		at := atomic.LoadUint64(&sl.at)
-		if at&plainAt != 0 || !s.hasRate(atomic.LoadUint64(&sl.tag), n, p) {
+		if at&plainAt != 0 || !l.SameShape(s.shape(atomic.LoadUint64(&sl.tag))) {
 			return bucket.Verdict{}, false
 		}
-		state, v := l.Spend(s.decode(word, at, n, p), now, cost, maxWait)
+		n, p := l.Refill()
+		refilled, _ := s.elapsed(bucket.Instant(at), n)
+		state := bucket.State{Spent: max(int64(word&payloadMask)-int64(refilled), 0), AsOf: bucket.Instant(at), Unit: p}
+		state, v := l.Spend(state, now, cost, maxWait)
 		if !v.Allowed() {
 			// The denial holds if the word is as it was, for then all that was read
 			// belonged together.
@@ -73,27 +88,69 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 			}
 			continue
 		}
-		next, asOf := s.encode(state, n)
+		refilled, fits := s.elapsed(state.AsOf, n)
+		next := refilled + uint64(state.Spent)
 		// A word never counts back, but where the capacity was lowered or now is older
 		// than the last take: whoever has the lock can tell.
-		if next&virtual == 0 || next&payloadMask < word&payloadMask {
+		if !fits || next > payloadMask || next < word&payloadMask {
 			return bucket.Verdict{}, false
 		}
+		if word&busy != 0 {
+			continue // that will be over in no time
+		}
 		// The process's own clock does not step back, so it can do without.
-		if s.now != nil && asOf != at && !atomic.CompareAndSwapUint64(&sl.at, at, asOf) {
+		if asOf := uint64(state.AsOf); s.now != nil && asOf != at && !atomic.CompareAndSwapUint64(&sl.at, at, asOf) {
 			continue
 		}
-		if atomic.CompareAndSwapUint64(&sl.word, word, word&generationMask|next) {
+		if atomic.CompareAndSwapUint64(&sl.word, word, word&^payloadMask|next) {
 			return v, true
 		}
 	}
+	return bucket.Verdict{}, false
 }
+
+// takePlain is takeKnown for a bucket whose state takes both words.
+func (s *Store) takePlain(sl *slot, h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
+	for range spins {
+		word, at := atomic.LoadUint64(&sl.word), atomic.LoadUint64(&sl.at)
+		if word&(locked|virtual|aside) != 0 || at&plainAt == 0 {
+			return bucket.Verdict{}, false
+		}
+		tag := atomic.LoadUint64(&sl.tag)
+		if word&busy != 0 {
+			continue
+		}
+		if atomic.LoadUint64(&sl.h0) != h.h0 || (tag^h.h1)>>shapeBits != 0 || !l.SameShape(s.shape(tag)) {
+			return bucket.Verdict{}, false
+		}
+		state, v := l.Spend(s.decode(word, at, l), now, cost, maxWait)
+		if !v.Allowed() {
+			if atomic.LoadUint64(&sl.word) == word {
+				return v, true
+			}
+			continue
+		}
+		next, asOf, ok := s.encode(&state, l)
+		if !ok || next&virtual != 0 {
+			return bucket.Verdict{}, false
+		}
+		if atomic.CompareAndSwapUint64(&sl.word, word, word|busy) {
+			atomic.StoreUint64(&sl.at, asOf)
+			atomic.StoreUint64(&sl.word, next|bump(word))
+			return v, true
+		}
+	}
+	return bucket.Verdict{}, false
+}
+
+// spins is how often a take tries again before it queues for the shard's mutex.
+const spins = 100
 
 // takeNew decides about one bucket that is absent, and so full, or says that it
 // cannot: the bucket is there after all, or the store is full.
 func (s *Store) takeNew(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
-	rate, err := s.rateOf(*l)
-	if err != nil {
+	shape, err := s.shapeOf(l)
+	if err != nil || l.Algorithm() == bucket.SlidingLog {
 		return bucket.Verdict{}, false
 	}
 	sh := s.shard(h)
@@ -115,6 +172,6 @@ func (s *Store) takeNew(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait tim
 		return bucket.Verdict{}, false
 	}
 	// room may have forgotten buckets, but none later than now.
-	s.save(sl, h, state, rate, *l, 0)
+	s.save(sl, h, state, shape, 0)
 	return v, true
 }

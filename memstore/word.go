@@ -5,6 +5,7 @@ package memstore
 import (
 	"math"
 	"math/bits"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/metehq/mete/bucket"
@@ -13,12 +14,12 @@ import (
 // A slot holds one bucket. All fields are read and written atomically once the
 // slot's table is published; zero is an empty slot.
 //
-// What a bucket misses shrinks by n every microsecond, so
+// What a continuous bucket misses shrinks by n every microsecond, so
 //
 //	virtual = (AsOf − base)·n + Spent
 //
 // stays the same while it refills: it is the state in one number, and a take
-// adds to it. It lives in word, beside a generation and a lock bit, so one
+// adds to it. It lives in word, beside a generation and lock bits, so one
 // compare-and-swap commits a take, and fails if anything else has happened to
 // the slot since word was read.
 //
@@ -27,41 +28,57 @@ import (
 // swapped. A reader may therefore see an instant that a take in progress has
 // raised, with the word of before: that is the same bucket, refilled a little
 // further.
+//
+// All other states take both words: see encode. Whoever changes them marks the
+// slot busy for the few instructions that takes, and counts its generation on. A
+// reader of both words who finds the first unchanged has seen one state.
 type slot struct {
 	word uint64
-	at   uint64 // AsOf in µs; with plainAt set where word holds Spent itself
+	at   uint64 // AsOf in µs, and virtual; or what encode says, with plainAt set
 	h0   uint64 // the key's hash, and
-	tag  uint64 // the high bits of its second half, above the number of the rate
+	tag  uint64 // the high bits of its second half, above the number of the shape
 }
 
-// rateBits of a tag number the rate that word counts in.
+// shapeBits of a tag number the shape that word counts in.
 const (
-	rateBits = 20
-	rateMask = 1<<rateBits - 1
+	shapeBits = 20
+	shapeMask = 1<<shapeBits - 1
 )
 
 const (
-	payloadBits = 54
+	payloadBits = 53
 	payloadMask = 1<<payloadBits - 1
 
-	virtual = 1 << 54 // payload is the virtual state, else it is Spent at AsOf
-	locked  = 1 << 55 // someone who holds the shard's mutex changes the slot
+	virtual = 1 << 53 // payload is the virtual state
+	aside   = 1 << 54 // the state is in the shard's map; at says when it is full
 
-	generation     = 1 << 56 // counts whatever happens to a slot but plain takes
-	generationMask = 0xff << 56
+	// locked: someone who holds the shard's mutex changes the slot.
+	// busy: someone who does not hold it changes the slot, and waits for nothing.
+	locked = 1 << 55
+	busy   = 1 << 56
+
+	generation     = 1 << 57 // counts whatever happens to a slot but plain takes
+	generationMask = 0x7f << 57
 
 	// dropped marks buckets that did not make it into a new table. Its generation
 	// is 0, which no slot in use has.
 	dropped = locked
 
 	// plainAt keeps a take in progress from raising the instant of a slot whose
-	// word has become plain meanwhile: its compare-and-swap fails.
+	// word is not virtual any more: its compare-and-swap fails.
 	plainAt = 1 << 63
+)
 
-	// virtualMax bounds (AsOf − base)·n, so that with Spent < 2^53 the payload
-	// fits. A limit that refills 1,000 thousandths a microsecond gets there in
-	// 104 days; its slots are then kept plain, under the shard's lock.
-	virtualMax = 1 << 53
+// The layout of a sliding window: what was spent in it in windowBits of the
+// payload, what was spent in the one before in the rest of the payload and in
+// the high bits of at, and how many windows after base it begins, from one
+// before it on, in indexBits of at.
+const (
+	windowBits = 41
+	lowBits    = payloadBits - windowBits
+	lowMask    = 1<<lowBits - 1
+	indexBits  = 63 - (windowBits - lowBits)
+	indexMask  = 1<<indexBits - 1
 )
 
 // bump returns w's generation, counted on; never 0.
@@ -72,9 +89,8 @@ func bump(w uint64) uint64 {
 	return generation
 }
 
-// elapsed returns (at − base)·n, at most 2^63 − 1, and whether that fits a
-// virtual word.
-func (s *Store) elapsed(at bucket.Instant, n bucket.Tokens) (uint64, bool) {
+// elapsed returns (at − base)·n, at most 2^63 − 1.
+func (s *Store) elapsed(at bucket.Instant, n bucket.Tokens) (product uint64, ok bool) {
 	if at < s.base {
 		return 0, false
 	}
@@ -82,54 +98,80 @@ func (s *Store) elapsed(at bucket.Instant, n bucket.Tokens) (uint64, bool) {
 	if hi != 0 || lo > math.MaxInt64 {
 		return math.MaxInt64, false
 	}
-	return lo, lo < virtualMax
+	return lo, true
 }
 
-// decode returns the state that word and at hold, under a rate of n every p.
-func (s *Store) decode(word, at uint64, n bucket.Tokens, p int64) bucket.State {
-	asOf := bucket.Instant(at &^ plainAt)
-	spent := int64(word & payloadMask)
+// decode returns the state that word and at hold, under a limit of that shape.
+func (s *Store) decode(word, at uint64, shape *bucket.Limit) bucket.State {
+	n, p := shape.Refill()
 	if word&virtual != 0 {
-		refilled, _ := s.elapsed(asOf, n)
-		spent = max(spent-int64(refilled), 0)
+		refilled, _ := s.elapsed(bucket.Instant(at), n)
+		return bucket.State{Spent: max(int64(word&payloadMask)-int64(refilled), 0), AsOf: bucket.Instant(at), Unit: p}
 	}
-	return bucket.State{Spent: spent, AsOf: asOf, Unit: p}
+	at &^= plainAt
+	if shape.Algorithm() == bucket.SlidingWindow {
+		first := int64(s.base)/p - 1
+		cur := int64(word & payloadMask >> lowBits)
+		prev := int64(at>>indexBits<<lowBits | word&lowMask)
+		return bucket.State{Spent: cur + prev, AsOf: bucket.Instant((first + int64(at&indexMask)) * p), Unit: -p, Prev: prev}
+	}
+	return bucket.State{Spent: int64(word & payloadMask), AsOf: bucket.Instant(at), Unit: shape.Unit()}
 }
 
-// encode is the inverse of decode, without generation and lock.
-func (s *Store) encode(state bucket.State, n bucket.Tokens) (word, at uint64) {
-	if refilled, ok := s.elapsed(state.AsOf, n); ok {
-		return virtual | (refilled + uint64(state.Spent)), uint64(state.AsOf)
+// encode is the inverse of decode, without generation and locks. It is false
+// where the state must be put aside.
+func (s *Store) encode(state *bucket.State, shape *bucket.Limit) (word, at uint64, ok bool) {
+	n, p := shape.Refill()
+	switch shape.Algorithm() {
+	case bucket.Continuous:
+		if refilled, ok := s.elapsed(state.AsOf, n); ok && refilled+uint64(state.Spent) <= payloadMask {
+			return virtual | (refilled + uint64(state.Spent)), uint64(state.AsOf), true
+		}
+	case bucket.SlidingWindow:
+		index := int64(state.AsOf)/p - (int64(s.base)/p - 1)
+		cur, prev := uint64(state.Spent-state.Prev), uint64(state.Prev)
+		ok = index >= 0 && index <= indexMask && cur>>windowBits == 0 && prev>>windowBits == 0
+		return cur<<lowBits | prev&lowMask, plainAt | prev>>lowBits<<indexBits | uint64(index)&indexMask, ok
+	case bucket.SlidingLog:
+		// An empty log is a full bucket.
+		return 0, plainAt | uint64(state.AsOf), state.Log == nil
 	}
-	return uint64(state.Spent), uint64(state.AsOf) | plainAt
+	return uint64(state.Spent), plainAt | uint64(state.AsOf), state.AsOf >= 0
 }
 
-// load returns the slot's state under its own rate. The caller has locked it and
+// load returns the slot's state under its own shape. The caller has locked it and
 // then, where the clock is the process's, read now: a state whose instant lags
 // behind holds more than is missing, which another rate would misread.
-func (s *Store) load(sl *slot, now bucket.Instant) bucket.State {
-	r := s.rate(atomic.LoadUint64(&sl.tag))
+func (s *Store) load(sh *shard, sl *slot, now bucket.Instant) bucket.State {
 	word, at := atomic.LoadUint64(&sl.word), atomic.LoadUint64(&sl.at)
+	if word&aside != 0 {
+		return *sh.aside[sl.hash()]
+	}
 	if s.now == nil && word&virtual != 0 {
 		at = max(at, uint64(now))
 	}
-	return s.decode(word, at, r.n, r.p)
+	return s.decode(word, at, s.shape(atomic.LoadUint64(&sl.tag)))
 }
 
-// save makes the slot h's and writes its state, under the limit whose rate has
+// save makes the slot h's and writes its state, under the limit whose shape has
 // that number. That unlocks the slot, unless lock is locked. The caller holds the
 // shard's mutex.
-func (s *Store) save(sl *slot, h hash, state bucket.State, rate uint64, l bucket.Limit, lock uint64) {
-	n, _ := l.Refill()
-	word, at := s.encode(state, n)
-	old := atomic.LoadUint64(&sl.word)
+func (s *Store) save(sl *slot, h hash, state bucket.State, shape, lock uint64) {
+	word, at, ok := s.encode(&state, s.shape(shape))
+	old, sh := atomic.LoadUint64(&sl.word), s.shard(h)
+	if !ok {
+		word, at = aside, sh.put(h, &state, s.shape(shape))
+	} else {
+		sh.drop(sl, old)
+	}
+	tag := h.h1&^shapeMask | shape
 	if old == 0 {
 		// Nobody looks behind an empty word.
-		sl.at, sl.h0, sl.tag = at, h.h0, h.h1&^rateMask|rate
+		sl.at, sl.h0, sl.tag = at, h.h0, tag
 	} else {
 		atomic.StoreUint64(&sl.at, at)
 		atomic.StoreUint64(&sl.h0, h.h0)
-		atomic.StoreUint64(&sl.tag, h.h1&^rateMask|rate)
+		atomic.StoreUint64(&sl.tag, tag)
 	}
 	atomic.StoreUint64(&sl.word, word|bump(old)|lock)
 }
@@ -138,8 +180,12 @@ func (s *Store) save(sl *slot, h hash, state bucket.State, rate uint64, l bucket
 // the lock then, but takes may still change the word.
 func (sl *slot) lock() {
 	for {
-		w := atomic.LoadUint64(&sl.word)
-		if w&locked != 0 || atomic.CompareAndSwapUint64(&sl.word, w, w|locked) {
+		switch w := atomic.LoadUint64(&sl.word); {
+		case w&locked != 0:
+			return
+		case w&busy != 0:
+			runtime.Gosched() // for a few instructions, unless its thread was suspended
+		case atomic.CompareAndSwapUint64(&sl.word, w, w|locked):
 			return
 		}
 	}
@@ -150,4 +196,9 @@ func (sl *slot) unlock() {
 	if w := atomic.LoadUint64(&sl.word); w&locked != 0 {
 		atomic.StoreUint64(&sl.word, w&^(locked|generationMask)|bump(w))
 	}
+}
+
+// hash returns the hash that the slot keeps of its key's.
+func (sl *slot) hash() hash {
+	return hash{atomic.LoadUint64(&sl.h0), atomic.LoadUint64(&sl.tag) &^ shapeMask}
 }

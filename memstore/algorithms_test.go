@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memstore_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/storetest"
+)
+
+// everyAlgorithm returns limits of each kind, small enough to run dry.
+func everyAlgorithm(tb testing.TB) []bucket.Limit {
+	tb.Helper()
+	rate := bucket.Rate{Tokens: 5 * bucket.Token, Per: 10 * time.Millisecond}
+	var limits []bucket.Limit
+	for _, spec := range []bucket.Spec{
+		{Capacity: 20 * bucket.Token, Rate: rate},
+		{Capacity: bucket.Token, Rate: rate, Queue: 9 * bucket.Token},
+		{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: rate},
+		{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, Rate: rate, Start: 3 * time.Millisecond},
+		{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: rate, Anchor: bucket.AnchorKey},
+		{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: rate, Anchor: bucket.AnchorFirst, Queue: 3 * bucket.Token},
+		{Algorithm: bucket.SlidingWindow, Rate: rate},
+		{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: bucket.MaxWindowTokens, Per: time.Microsecond}},
+		{Algorithm: bucket.SlidingLog, Rate: rate},
+	} {
+		l, _, err := spec.Compile()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		limits = append(limits, l)
+	}
+	return limits
+}
+
+// Every algorithm decides as in the plainest of stores, also where keys are
+// forgotten, put aside, and change from one algorithm to another. Near the
+// epoch, far from the start of the store, and with a clock that steps back.
+func TestAlgorithms_AgreeWithTheModel(t *testing.T) {
+	limits := everyAlgorithm(t)
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		clock := storetest.NewClock()
+		if seed%3 == 0 {
+			clock.Set(bucket.Instant(r.Int64N(50_000)))
+		}
+		s, model := mustNew(t, memstore.Config{MaxKeys: 64, Now: clock.Now}), storetest.NewNaive(clock.Now)
+		for step := range 3000 {
+			switch d := r.Int64N(1 << (1 + r.IntN(15))); {
+			case r.IntN(500) == 0:
+				clock.Advance(d << 30)
+			case r.IntN(10) == 0:
+				clock.Set(max(clock.Now()-bucket.Instant(d), 0))
+			default:
+				clock.Advance(d)
+			}
+			var charges []mete.Charge
+			for _, k := range r.Perm(40)[:1+r.IntN(3)] {
+				l := limits[k%len(limits)]
+				if r.IntN(20) == 0 {
+					l = limits[r.IntN(len(limits))]
+				}
+				key := strconv.Itoa(k)
+				charges = append(charges, mete.Charge{Key: key, Limit: l.For(key), Cost: bucket.Tokens(r.Int64N(6000))})
+			}
+			slices.SortFunc(charges, func(a, b mete.Charge) int { return slices.Compare([]byte(a.Key), []byte(b.Key)) })
+			if r.IntN(10) == 0 {
+				s.Refund(t.Context(), charges)
+				model.Refund(t.Context(), charges)
+				continue
+			}
+			mode := mete.Mode{DryRun: r.IntN(8) == 0}
+			switch r.IntN(6) {
+			case 0:
+				mode.MaxWait = time.Duration(r.Int64N(30_000)) * time.Microsecond
+			case 1:
+				mode.MaxWait = bucket.Forced
+			}
+			got, allowed, err := s.Take(t.Context(), nil, charges, mode)
+			want, wantAllowed, _ := model.Take(t.Context(), nil, charges, mode)
+			if err != nil || allowed != wantAllowed || !slices.Equal(got, want) {
+				t.Fatalf("seed %d, step %d at %d: %+v %+v:\n got %v %+v, error %v\nwant %v %+v", seed, step, clock.Now(), mode, charges, allowed, got, err, wantAllowed, want)
+			}
+		}
+		memstore.CheckInvariants(t, s)
+	}
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memstore
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// mostHeld bounds the buckets that are taken from together without the mutexes
+// of their shards. Requests rarely fall under more limits.
+const mostHeld = 8
+
+// A hold is a slot that a take of several buckets has marked busy.
+type hold struct {
+	slot     *slot
+	word, at uint64
+	state    bucket.State // after the take
+}
+
+// takeSeveral decides about several buckets that are all there, or says that it
+// cannot. It marks their slots busy, and waits for none: so takes of several
+// buckets need no order among them.
+func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []mete.Charge, maxWait time.Duration) ([]bucket.Snapshot, bool, bool) {
+	if len(charges) > mostHeld {
+		return dst, false, false
+	}
+	var array [mostHeld]hold
+	holds := array[:len(charges)]
+	for i := range charges {
+		if !s.hold(&holds[i], &charges[i]) {
+			release(holds[:i])
+			return dst, false, false
+		}
+	}
+	now := s.instant() // not before the last take from any of the slots
+	mark, allowed := len(dst), true
+	dst = slices.Grow(dst, len(charges))[:mark+len(charges)]
+	for i := range charges {
+		c, h, v := &charges[i], &holds[i], bucket.Verdict{}
+		at := h.at
+		if s.now == nil && h.word&virtual != 0 {
+			at = max(at, uint64(now))
+		}
+		h.state, v = c.Limit.Spend(s.decode(h.word, at, &c.Limit), now, c.Cost, maxWait)
+		v.Show(&dst[mark+i], &c.Limit, c.Cost)
+		allowed = allowed && v.Allowed()
+	}
+	if allowed && s.commitHolds(holds, charges) {
+		return dst, true, true
+	}
+	if !allowed {
+		for i := range charges {
+			if c, h, snap := &charges[i], &holds[i], &dst[mark+i]; snap.Allowed { // show it uncharged
+				*snap = c.Limit.Peek(s.decode(h.word, h.at, &c.Limit), now, c.Cost, maxWait)
+			}
+		}
+		release(holds)
+		return dst, false, true
+	}
+	release(holds)
+	return dst[:mark], false, false
+}
+
+// hold marks the charge's slot busy, or says that there is none to be had.
+func (s *Store) hold(into *hold, c *mete.Charge) bool {
+	h := s.hasher.hash(c.Key)
+	for range spins {
+		sl, word := s.tables[s.index(h)].Load().find(h)
+		if sl == nil || word&(locked|aside) != 0 {
+			return false
+		}
+		if word&busy != 0 || !atomic.CompareAndSwapUint64(&sl.word, word, word|busy) {
+			continue
+		}
+		// Only now do the slot's other words belong to this one.
+		into.slot, into.word, into.at = sl, word, atomic.LoadUint64(&sl.at)
+		tag := atomic.LoadUint64(&sl.tag)
+		if atomic.LoadUint64(&sl.h0) == h.h0 && (tag^h.h1)>>shapeBits == 0 && c.Limit.SameShape(s.shape(tag)) {
+			return true
+		}
+		release([]hold{*into})
+		return false
+	}
+	return false
+}
+
+// release leaves slots as they were.
+func release(holds []hold) {
+	for i := range holds {
+		atomic.StoreUint64(&holds[i].slot.word, holds[i].word)
+	}
+}
+
+// commitHolds writes the states of an admitted take, which ends the holds, or
+// says that one of them does not fit its slot.
+func (s *Store) commitHolds(holds []hold, charges []mete.Charge) bool {
+	var words, ats [mostHeld]uint64
+	for i := range holds {
+		var ok bool
+		if words[i], ats[i], ok = s.encode(&holds[i].state, &charges[i].Limit); !ok {
+			return false
+		}
+	}
+	for i := range holds {
+		h := &holds[i]
+		atomic.StoreUint64(&h.slot.at, ats[i])
+		atomic.StoreUint64(&h.slot.word, words[i]|bump(h.word))
+	}
+	return true
+}
