@@ -29,14 +29,13 @@ func (l *Limit) step(s *State, now Instant) (spent int64, at Instant) {
 		}
 		at = now - (now-from)%Instant(l.p)
 	} else {
-		at = l.beginning(now)
+		if at = l.beginning(now); spent == 0 {
+			return 0, at // whenever that was written: it might as well have been forgotten
+		}
 		if from = l.beginning(from); from < s.AsOf {
 			from += Instant(l.p)
 		}
 		at = max(at, from)
-		if spent == 0 {
-			return 0, at
-		}
 	}
 	hi, lo := bits.Mul64(uint64(at-from)/uint64(l.p), uint64(l.n))
 	if hi != 0 || lo >= uint64(spent) {
@@ -55,6 +54,21 @@ func (l *Limit) beginning(i Instant) Instant {
 		into += l.p
 	}
 	return i - Instant(into)
+}
+
+// spendStepped is SpendOn for stepped buckets.
+func (l *Limit) spendStepped(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
+	spent, at := l.step(s, now)
+	behind := int64(at - now)
+	if room := l.capacity - cost; cost < 0 || room < 0 || spent > int64(room) {
+		v := Verdict{spent: spent, behind: behind}
+		if v.retryAfter = l.decide(v, cost, maxWait); v.retryAfter > 0 {
+			return v
+		}
+	}
+	spent += int64(cost)
+	*s = State{Spent: spent, AsOf: at, Unit: 1}
+	return Verdict{spent: spent, behind: behind}
 }
 
 // retryStepped is [Limit.retry] for stepped buckets. A cost above the capacity

@@ -79,26 +79,39 @@ func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) 
 	return State{Spent: spent, AsOf: at, Unit: l.p}, Verdict{0, spent, 0, behind}
 }
 
-// spend is Spend for limits that are more than a continuous bucket.
+// spend is Spend for limits that are more than a continuous bucket. It is a
+// function of its own to keep that one in registers.
+//
+//go:noinline
 func (l *Limit) spend(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
+	after := s
+	if l.Algorithm() == SlidingLog && s.Log != nil {
+		after.Log = s.Log.clone()
+	}
+	v := l.SpendOn(&after, now, cost, maxWait)
+	if v.retryAfter > 0 {
+		return s, v // and not a copy of its log
+	}
+	return after, v
+}
+
+// SpendOn is [Limit.Spend] in place: it changes s, and the log that s has, where
+// it admits the cost.
+func (l *Limit) SpendOn(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
 	switch l.Algorithm() {
-	case SlidingLog:
-		if s.Log != nil {
-			s.Log = s.Log.clone()
-		}
-		v := l.SpendLog(&s, now, cost, maxWait)
-		return s, v
+	case Stepped:
+		return l.spendStepped(s, now, cost, maxWait)
 	case SlidingWindow:
 		return l.spendWindow(s, now, cost, maxWait)
+	case SlidingLog:
+		return l.SpendLog(s, now, cost, maxWait)
 	}
-	v := l.look(&s, now)
-	v.retryAfter = l.decide(v, cost, maxWait)
-	if v.retryAfter > 0 {
-		return s, v
+	v := l.look(s, now)
+	if v.retryAfter = l.decide(v, cost, maxWait); v.retryAfter == 0 {
+		v.spent += int64(cost) * l.p
+		*s = State{Spent: v.spent, AsOf: now + Instant(v.behind), Unit: l.p}
 	}
-	unit := l.Unit()
-	v.spent += int64(cost) * unit
-	return State{Spent: v.spent, AsOf: now + Instant(v.behind), Unit: unit}, v
+	return v
 }
 
 // Consider is [Limit.Peek] in brief, for stores.
@@ -226,9 +239,12 @@ func TakeAll(dst []Snapshot, states []State, charges []Charge, now Instant, maxW
 }
 
 // UpTo returns how much of cost is taken from buckets of which the emptiest
-// holds there, where a part will do: as many whole tokens as there are, at most
-// the cost; at least one token, or the cost if that is less. If there is not even
-// that, taking it will be denied.
+// holds there, where a part will do: all of it if that is there, and else as many
+// whole tokens as are; at least one token, or the cost if that is less. If there
+// is not even that, taking it will be denied.
 func UpTo(cost, there Tokens) Tokens {
+	if cost <= there {
+		return cost
+	}
 	return min(cost, max(there-there%Token, Token))
 }

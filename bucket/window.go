@@ -22,9 +22,12 @@ func (l *Limit) slide(s *State, now Instant) window {
 	w := window{prev: s.Prev, cur: s.Spent - s.Prev, start: s.AsOf}
 	if s.Unit != -l.p {
 		w = window{cur: min(ceilDiv(s.Spent, max(s.Unit, 1)), int64(l.capacity))}
-		w.start = s.AsOf - s.AsOf%Instant(l.p)
+		w.start = max(s.AsOf, 0) / Instant(l.p) * Instant(l.p)
 	}
 	now = max(now, s.AsOf)
+	if now-w.start < Instant(l.p) { // the division is worth avoiding
+		return w
+	}
 	switch passed := int64(now-w.start) / l.p; {
 	case passed == 1:
 		w.start, w.prev, w.cur = w.start+Instant(l.p), w.cur, 0
@@ -50,19 +53,18 @@ func (w window) into(l *Limit, now Instant) int64 {
 // What counts at now is prev·(parts − into) + cur·parts.
 func (w window) retry(l *Limit, cost Tokens, maxWait time.Duration, now Instant) time.Duration {
 	behind := int64(w.start - now)
-	if maxWait == Forced {
-		if cost >= 0 && cost <= l.debt+l.capacity && w.cur+int64(cost) <= int64(l.capacity+l.debt) {
+	if most := l.capacity + l.debt; maxWait == Forced && cost >= 0 && cost <= most {
+		if w.cur+int64(cost) <= int64(most) {
 			return 0
 		}
-		maxWait = 0
+		return micros(l.p, behind) // the next window has nothing in it yet
 	}
 	if cost < 0 || cost > l.capacity {
 		return Never
 	}
-	into := w.into(l, now)
 	if room := int64(l.capacity-cost) - w.cur; room >= 0 {
 		switch first := fits(w.prev, room); {
-		case first <= into:
+		case first <= w.into(l, now):
 			return 0
 		case first < parts:
 			return micros(l.instantOf(first), behind)
@@ -89,15 +91,19 @@ func (l *Limit) instantOf(into int64) int64 {
 	return into*(l.p/parts) + ceilDiv(into*(l.p%parts), parts)
 }
 
-// spendWindow is Spend for sliding windows.
-func (l *Limit) spendWindow(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
-	w := l.slide(&s, now)
-	v := w.verdict(now)
-	if v.retryAfter = w.retry(l, cost, maxWait, now); v.retryAfter > 0 {
-		return s, v
+// spendWindow is SpendOn for sliding windows.
+func (l *Limit) spendWindow(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
+	w := l.slide(s, now)
+	if room := int64(l.capacity-cost) - w.cur; cost < 0 || w.prev > room {
+		if retry := w.retry(l, cost, maxWait, now); retry > 0 {
+			v := w.verdict(now)
+			v.retryAfter = retry
+			return v
+		}
 	}
 	w.cur += int64(cost)
-	return w.state(l), w.verdict(now)
+	*s = w.state(l)
+	return w.verdict(now)
 }
 
 func (w window) verdict(now Instant) Verdict {

@@ -2,7 +2,12 @@
 
 package memstore
 
-import "github.com/metehq/mete/bucket"
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
 
 // Put aside, in a map of their shard, are the states that do not fit a slot:
 // sliding logs, and the few windows and intervals that lie years away from the
@@ -35,4 +40,22 @@ func (sh *shard) drop(sl *slot, word uint64) {
 	if word&aside != 0 {
 		delete(sh.aside, sl.hash())
 	}
+}
+
+// takeAside decides about one bucket of a sliding log that was put aside, or
+// says that it must be done otherwise.
+func (s *Store) takeAside(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bool) {
+	sh := s.shard(h)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sl, word := sh.table.Load().find(h)
+	if sl == nil || word&aside == 0 || !l.SameShape(&s.shape(atomic.LoadUint64(&sl.tag)).Limit) || l.Algorithm() != bucket.SlidingLog {
+		return bucket.Verdict{}, false
+	}
+	state := sh.aside[sl.hash()]
+	v := l.SpendLog(state, s.instant(), cost, maxWait)
+	if v.Allowed() {
+		atomic.StoreUint64(&sl.at, fullAt(state, l))
+	}
+	return v, true
 }

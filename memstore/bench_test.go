@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -148,5 +149,42 @@ func BenchmarkTakeThree(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		dst, _, _ = s.Take(context.Background(), dst[:0], charges, mete.Mode{})
+	}
+}
+
+// BenchmarkAlgorithms takes from one hot bucket of each algorithm, through the
+// same calls.
+func BenchmarkAlgorithms(b *testing.B) {
+	plenty := bucket.Rate{Tokens: 2_000_000_000 * bucket.Token, Per: time.Second}
+	for _, bc := range []struct {
+		name string
+		spec bucket.Spec
+	}{
+		{"continuous", bucket.Spec{Capacity: plenty.Tokens, Rate: plenty}},
+		{"stepped", bucket.Spec{Algorithm: bucket.Stepped, Capacity: plenty.Tokens, Rate: plenty}},
+		{"window", bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: plenty}},
+		{"leaky", bucket.Spec{Capacity: bucket.Token, Rate: plenty, Queue: plenty.Tokens}},
+		{"log of 100", bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 100 * bucket.Token, Per: time.Microsecond}}},
+		{"log of 10000", bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10_000 * bucket.Token, Per: time.Millisecond}}},
+	} {
+		limit, _, err := bc.spec.Compile()
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := mustNew(b, memstore.Config{})
+		b.Run(bc.name+"/serial", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s.TakeOne("user:00000000000", &limit, bucket.Token)
+			}
+		})
+		b.Run(bc.name+"/parallel", func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					s.TakeOne("user:00000000000", &limit, bucket.Token)
+				}
+			})
+		})
 	}
 }

@@ -265,7 +265,7 @@ func TestInstants_Extreme(t *testing.T) {
 
 func TestRates_AreBounded(t *testing.T) {
 	s := newStore(t, Config{})
-	full := make([]bucket.Limit, MaxRates) // as if that many had been seen
+	full := make([]shape, MaxRates) // as if that many had been seen
 	s.shapes.byNumber.Store(&full)
 	l := limitOf(t, bucket.Token, bucket.Token, time.Second)
 	charges := []mete.Charge{{Key: "k", Limit: l, Cost: 1}}

@@ -131,13 +131,9 @@ func (tx *transaction) consider(dst []bucket.Snapshot, maxWait time.Duration, sp
 // the slots.
 func (s *Store) commit(tx *transaction, snaps []bucket.Snapshot, maxWait time.Duration) {
 	for i := range tx.cells {
-		c, v := &tx.cells[i], bucket.Verdict{}
+		c := &tx.cells[i]
 		first := &tx.cells[c.first]
-		if c.limit.Algorithm() == bucket.SlidingLog {
-			v = c.limit.SpendLog(&first.after, tx.now, c.cost, maxWait) // in place
-		} else {
-			first.after, v = c.limit.Spend(first.after, tx.now, c.cost, maxWait)
-		}
+		v := c.limit.SpendOn(&first.after, tx.now, c.cost, maxWait)
 		v.Show(&snaps[i], &c.limit, c.cost)
 	}
 	for i := range tx.cells {

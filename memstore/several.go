@@ -19,6 +19,7 @@ const mostHeld = 8
 type hold struct {
 	slot     *slot
 	word, at uint64
+	shape    *shape
 	state    bucket.State // after the take
 }
 
@@ -41,22 +42,19 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []mete.Charge, maxWai
 	mark, allowed := len(dst), true
 	dst = slices.Grow(dst, len(charges))[:mark+len(charges)]
 	for i := range charges {
-		c, h, v := &charges[i], &holds[i], bucket.Verdict{}
-		at := h.at
-		if s.now == nil && h.word&virtual != 0 {
-			at = max(at, uint64(now))
-		}
-		h.state, v = c.Limit.Spend(s.decode(h.word, at, &c.Limit), now, c.Cost, maxWait)
+		c, h := &charges[i], &holds[i]
+		h.state = s.decode(h.word, h.at, h.shape)
+		v := c.Limit.SpendOn(&h.state, now, c.Cost, maxWait)
 		v.Show(&dst[mark+i], &c.Limit, c.Cost)
 		allowed = allowed && v.Allowed()
 	}
-	if allowed && s.commitHolds(holds, charges) {
+	if allowed && s.commitHolds(holds) {
 		return dst, true, true
 	}
 	if !allowed {
 		for i := range charges {
 			if c, h, snap := &charges[i], &holds[i], &dst[mark+i]; snap.Allowed { // show it uncharged
-				*snap = c.Limit.Peek(s.decode(h.word, h.at, &c.Limit), now, c.Cost, maxWait)
+				*snap = c.Limit.Peek(s.decode(h.word, h.at, h.shape), now, c.Cost, maxWait)
 			}
 		}
 		release(holds)
@@ -80,7 +78,8 @@ func (s *Store) hold(into *hold, c *mete.Charge) bool {
 		// Only now do the slot's other words belong to this one.
 		into.slot, into.word, into.at = sl, word, atomic.LoadUint64(&sl.at)
 		tag := atomic.LoadUint64(&sl.tag)
-		if atomic.LoadUint64(&sl.h0) == h.h0 && (tag^h.h1)>>shapeBits == 0 && c.Limit.SameShape(s.shape(tag)) {
+		into.shape = s.shape(tag)
+		if atomic.LoadUint64(&sl.h0) == h.h0 && (tag^h.h1)>>shapeBits == 0 && c.Limit.SameShape(&into.shape.Limit) {
 			return true
 		}
 		release([]hold{*into})
@@ -98,17 +97,19 @@ func release(holds []hold) {
 
 // commitHolds writes the states of an admitted take, which ends the holds, or
 // says that one of them does not fit its slot.
-func (s *Store) commitHolds(holds []hold, charges []mete.Charge) bool {
+func (s *Store) commitHolds(holds []hold) bool {
 	var words, ats [mostHeld]uint64
 	for i := range holds {
 		var ok bool
-		if words[i], ats[i], ok = s.encode(&holds[i].state, &charges[i].Limit); !ok {
+		if words[i], ats[i], ok = s.encode(&holds[i].state, holds[i].shape); !ok {
 			return false
 		}
 	}
 	for i := range holds {
 		h := &holds[i]
-		atomic.StoreUint64(&h.slot.at, ats[i])
+		if ats[i] != h.at && (s.now != nil || ats[i]&plainAt != 0 || h.at&plainAt != 0) { // else it may lag behind
+			atomic.StoreUint64(&h.slot.at, ats[i])
+		}
 		atomic.StoreUint64(&h.slot.word, words[i]|bump(h.word))
 	}
 	return true

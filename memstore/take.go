@@ -67,13 +67,16 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 	for range spins {
 		sl, word := s.tables[s.index(h)].Load().find(h)
 		if sl == nil || word&(locked|virtual) != virtual {
-			if sl == nil || word&(locked|aside) != 0 {
+			switch {
+			case sl == nil || word&locked != 0:
 				return bucket.Verdict{}, false
+			case word&aside != 0:
+				return s.takeAside(h, l, cost, maxWait)
 			}
-			return s.takePlain(sl, h, l, cost, maxWait, now)
+			return s.takePlain(h, l, cost, maxWait, now)
 		}
 		at := atomic.LoadUint64(&sl.at)
-		if at&plainAt != 0 || !l.SameShape(s.shape(atomic.LoadUint64(&sl.tag))) {
+		if at&plainAt != 0 || !l.SameShape(&s.shape(atomic.LoadUint64(&sl.tag)).Limit) {
 			return bucket.Verdict{}, false
 		}
 		n, p := l.Refill()
@@ -110,37 +113,56 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 }
 
 // takePlain is takeKnown for a bucket whose state takes both words.
-func (s *Store) takePlain(sl *slot, h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
+func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration, now bucket.Instant) (bucket.Verdict, bool) {
 	for range spins {
-		word, at := atomic.LoadUint64(&sl.word), atomic.LoadUint64(&sl.at)
-		if word&(locked|virtual|aside) != 0 || at&plainAt == 0 {
+		sl, word := s.tables[s.index(h)].Load().find(h)
+		if sl == nil || word&(locked|virtual|aside) != 0 {
 			return bucket.Verdict{}, false
 		}
-		tag := atomic.LoadUint64(&sl.tag)
+		at, shape := atomic.LoadUint64(&sl.at), s.shape(atomic.LoadUint64(&sl.tag))
 		if word&busy != 0 {
-			continue
+			continue // that will be over in no time
 		}
-		if atomic.LoadUint64(&sl.h0) != h.h0 || (tag^h.h1)>>shapeBits != 0 || !l.SameShape(s.shape(tag)) {
+		if at&plainAt == 0 || !l.SameShape(&shape.Limit) {
 			return bucket.Verdict{}, false
 		}
-		state, v := l.Spend(s.decode(word, at, l), now, cost, maxWait)
+		state := s.decode(word, at, shape)
+		asOf, prev := state.AsOf, state.Prev
+		v := l.SpendOn(&state, now, cost, maxWait)
 		if !v.Allowed() {
 			if atomic.LoadUint64(&sl.word) == word {
 				return v, true
 			}
 			continue
 		}
-		next, asOf, ok := s.encode(&state, l)
+		if state.AsOf == asOf && state.Prev == prev && sl.addPlain(word, &state, shape) {
+			return v, true
+		}
+		next, second, ok := s.encode(&state, shape)
 		if !ok || next&virtual != 0 {
 			return bucket.Verdict{}, false
 		}
 		if atomic.CompareAndSwapUint64(&sl.word, word, word|busy) {
-			atomic.StoreUint64(&sl.at, asOf)
+			atomic.StoreUint64(&sl.at, second)
 			atomic.StoreUint64(&sl.word, next|bump(word))
 			return v, true
 		}
 	}
 	return bucket.Verdict{}, false
+}
+
+// addPlain commits a take that leaves the second word as it is: with the first
+// alone, like that of a virtual one.
+func (sl *slot) addPlain(word uint64, state *bucket.State, shape *shape) bool {
+	payload := uint64(state.Spent)
+	if shape.Algorithm() == bucket.SlidingWindow {
+		cur := uint64(state.Spent - state.Prev)
+		if cur>>windowBits != 0 {
+			return false
+		}
+		payload = cur<<lowBits | word&lowMask
+	}
+	return atomic.CompareAndSwapUint64(&sl.word, word, word&^payloadMask|payload)
 }
 
 // spins is how often a take tries again before it queues for the shard's mutex.

@@ -102,7 +102,7 @@ func (s *Store) elapsed(at bucket.Instant, n bucket.Tokens) (product uint64, ok 
 }
 
 // decode returns the state that word and at hold, under a limit of that shape.
-func (s *Store) decode(word, at uint64, shape *bucket.Limit) bucket.State {
+func (s *Store) decode(word, at uint64, shape *shape) bucket.State {
 	n, p := shape.Refill()
 	if word&virtual != 0 {
 		refilled, _ := s.elapsed(bucket.Instant(at), n)
@@ -110,17 +110,16 @@ func (s *Store) decode(word, at uint64, shape *bucket.Limit) bucket.State {
 	}
 	at &^= plainAt
 	if shape.Algorithm() == bucket.SlidingWindow {
-		first := int64(s.base)/p - 1
 		cur := int64(word & payloadMask >> lowBits)
 		prev := int64(at>>indexBits<<lowBits | word&lowMask)
-		return bucket.State{Spent: cur + prev, AsOf: bucket.Instant((first + int64(at&indexMask)) * p), Unit: -p, Prev: prev}
+		return bucket.State{Spent: cur + prev, AsOf: bucket.Instant((shape.first + int64(at&indexMask)) * p), Unit: -p, Prev: prev}
 	}
 	return bucket.State{Spent: int64(word & payloadMask), AsOf: bucket.Instant(at), Unit: shape.Unit()}
 }
 
 // encode is the inverse of decode, without generation and locks. It is false
 // where the state must be put aside.
-func (s *Store) encode(state *bucket.State, shape *bucket.Limit) (word, at uint64, ok bool) {
+func (s *Store) encode(state *bucket.State, shape *shape) (word, at uint64, ok bool) {
 	n, p := shape.Refill()
 	switch shape.Algorithm() {
 	case bucket.Continuous:
@@ -128,7 +127,7 @@ func (s *Store) encode(state *bucket.State, shape *bucket.Limit) (word, at uint6
 			return virtual | (refilled + uint64(state.Spent)), uint64(state.AsOf), true
 		}
 	case bucket.SlidingWindow:
-		index := int64(state.AsOf)/p - (int64(s.base)/p - 1)
+		index := int64(state.AsOf)/p - shape.first
 		cur, prev := uint64(state.Spent-state.Prev), uint64(state.Prev)
 		ok = index >= 0 && index <= indexMask && cur>>windowBits == 0 && prev>>windowBits == 0
 		return cur<<lowBits | prev&lowMask, plainAt | prev>>lowBits<<indexBits | uint64(index)&indexMask, ok
@@ -160,7 +159,7 @@ func (s *Store) save(sl *slot, h hash, state bucket.State, shape, lock uint64) {
 	word, at, ok := s.encode(&state, s.shape(shape))
 	old, sh := atomic.LoadUint64(&sl.word), s.shard(h)
 	if !ok {
-		word, at = aside, sh.put(h, &state, s.shape(shape))
+		word, at = aside, sh.put(h, &state, &s.shape(shape).Limit)
 	} else {
 		sh.drop(sl, old)
 	}
