@@ -65,12 +65,15 @@ func (v Verdict) Show(snap *Snapshot, l *Limit, cost Tokens) {
 
 // Spend is [Limit.Reserve] in brief, for stores.
 func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
-	if l.how != 0 {
+	if l.how&howAlgorithm != 0 {
 		return l.spend(s, now, cost, maxWait)
 	}
 	spent, at := l.refill(&s, now)
 	behind := int64(at - now)
 	if room := l.capacity - cost; cost < 0 || room < 0 || spent > int64(room)*l.p { // it is not there
+		if l.how != 0 && maxWait == 0 {
+			maxWait = Forced // as in decide
+		}
 		if retry := l.retry(spent, cost, maxWait, behind); retry > 0 {
 			return s, Verdict{retry, spent, 0, behind}
 		}
@@ -79,7 +82,7 @@ func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) 
 	return State{Spent: spent, AsOf: at, Unit: l.p}, Verdict{0, spent, 0, behind}
 }
 
-// spend is Spend for limits that are more than a continuous bucket. It is a
+// spend is Spend for limits that are no continuous bucket. It is a
 // function of its own to keep that one in registers.
 //
 //go:noinline
@@ -106,11 +109,8 @@ func (l *Limit) SpendOn(s *State, now Instant, cost Tokens, maxWait time.Duratio
 	case SlidingLog:
 		return l.SpendLog(s, now, cost, maxWait)
 	}
-	v := l.look(s, now)
-	if v.retryAfter = l.decide(v, cost, maxWait); v.retryAfter == 0 {
-		v.spent += int64(cost) * l.p
-		*s = State{Spent: v.spent, AsOf: now + Instant(v.behind), Unit: l.p}
-	}
+	var v Verdict
+	*s, v = l.Spend(*s, now, cost, maxWait)
 	return v
 }
 

@@ -9,9 +9,16 @@
 // buckets there are.
 //
 // Deciding about one bucket that is there takes no lock: its state is one 64-bit
-// word that is replaced by compare-and-swap, and a denial only reads. New buckets
-// and several at once are charged under the locks of their shards, taken in one
-// order, all or none. The store is strictly serializable.
+// word that is replaced by compare-and-swap, and a denial only reads. Several
+// buckets at once are marked busy one by one, charged all or none, and never
+// waited for: who finds one busy lets go of the others. New buckets and whatever
+// is rare are charged under the locks of their shards, taken in one order. The
+// store is strictly serializable.
+//
+// A sliding log does not fit a slot. It is kept beside its shard, under that
+// shard's lock, at 16 bytes for each cost in its window: it is the one limit
+// whose buckets take more memory the more they admit, and whose takes cost
+// about three of another's.
 //
 // There is no background work. A full bucket and an absent one are the same
 // thing, so full buckets are left behind when a shard grows, and a new key may

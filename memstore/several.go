@@ -17,10 +17,10 @@ const mostHeld = 8
 
 // A hold is a slot that a take of several buckets has marked busy.
 type hold struct {
-	slot     *slot
-	word, at uint64
-	shape    *shape
-	state    bucket.State // after the take
+	slot         *slot
+	word, at     uint64
+	shape        *shape
+	next, nextAt uint64 // word and at after the take
 }
 
 // takeSeveral decides about several buckets that are all there, or says that it
@@ -32,7 +32,7 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []mete.Charge, maxWai
 	}
 	var array [mostHeld]hold
 	holds := array[:len(charges)]
-	for i := range charges {
+	for i := range holds {
 		if !s.hold(&holds[i], &charges[i]) {
 			release(holds[:i])
 			return dst, false, false
@@ -41,27 +41,33 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []mete.Charge, maxWai
 	now := s.instant() // not before the last take from any of the slots
 	mark, allowed := len(dst), true
 	dst = slices.Grow(dst, len(charges))[:mark+len(charges)]
-	for i := range charges {
+	for i := range holds {
 		c, h := &charges[i], &holds[i]
-		h.state = s.decode(h.word, h.at, h.shape)
-		v := c.Limit.SpendOn(&h.state, now, c.Cost, maxWait)
+		var state bucket.State
+		s.decodeTo(&state, h.word, h.at, h.shape)
+		v := c.Limit.SpendOn(&state, now, c.Cost, maxWait)
 		v.Show(&dst[mark+i], &c.Limit, c.Cost)
-		allowed = allowed && v.Allowed()
+		if !v.Allowed() {
+			allowed = false
+			continue
+		}
+		var ok bool
+		if h.next, h.nextAt, ok = s.encode(&state, h.shape); !ok {
+			release(holds)
+			return dst[:mark], false, false
+		}
 	}
-	if allowed && s.commitHolds(holds) {
+	if allowed {
+		s.commitHolds(holds)
 		return dst, true, true
 	}
-	if !allowed {
-		for i := range charges {
-			if c, h, snap := &charges[i], &holds[i], &dst[mark+i]; snap.Allowed { // show it uncharged
-				*snap = c.Limit.Peek(s.decode(h.word, h.at, h.shape), now, c.Cost, maxWait)
-			}
+	for i := range holds {
+		if c, h, snap := &charges[i], &holds[i], &dst[mark+i]; snap.Allowed { // show it uncharged
+			*snap = c.Limit.Peek(s.decode(h.word, h.at, h.shape), now, c.Cost, maxWait)
 		}
-		release(holds)
-		return dst, false, true
 	}
 	release(holds)
-	return dst[:mark], false, false
+	return dst, false, true
 }
 
 // hold marks the charge's slot busy, or says that there is none to be had.
@@ -95,22 +101,13 @@ func release(holds []hold) {
 	}
 }
 
-// commitHolds writes the states of an admitted take, which ends the holds, or
-// says that one of them does not fit its slot.
-func (s *Store) commitHolds(holds []hold) bool {
-	var words, ats [mostHeld]uint64
-	for i := range holds {
-		var ok bool
-		if words[i], ats[i], ok = s.encode(&holds[i].state, holds[i].shape); !ok {
-			return false
-		}
-	}
+// commitHolds writes the states of an admitted take, which ends the holds.
+func (s *Store) commitHolds(holds []hold) {
 	for i := range holds {
 		h := &holds[i]
-		if ats[i] != h.at && (s.now != nil || ats[i]&plainAt != 0 || h.at&plainAt != 0) { // else it may lag behind
-			atomic.StoreUint64(&h.slot.at, ats[i])
+		if h.nextAt != h.at && (s.now != nil || (h.nextAt|h.at)&plainAt != 0) { // else it may lag behind
+			atomic.StoreUint64(&h.slot.at, h.nextAt)
 		}
-		atomic.StoreUint64(&h.slot.word, words[i]|bump(h.word))
+		atomic.StoreUint64(&h.slot.word, h.next|bump(h.word))
 	}
-	return true
 }

@@ -126,7 +126,8 @@ func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 		if at&plainAt == 0 || !l.SameShape(&shape.Limit) {
 			return bucket.Verdict{}, false
 		}
-		state := s.decode(word, at, shape)
+		var state bucket.State
+		s.decodeTo(&state, word, at, shape)
 		asOf, prev := state.AsOf, state.Prev
 		v := l.SpendOn(&state, now, cost, maxWait)
 		if !v.Allowed() {

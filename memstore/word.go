@@ -102,19 +102,28 @@ func (s *Store) elapsed(at bucket.Instant, n bucket.Tokens) (product uint64, ok 
 }
 
 // decode returns the state that word and at hold, under a limit of that shape.
-func (s *Store) decode(word, at uint64, shape *shape) bucket.State {
+func (s *Store) decode(word, at uint64, shape *shape) (state bucket.State) {
+	s.decodeTo(&state, word, at, shape)
+	return state
+}
+
+// decodeTo is decode for the hot paths. What is written by words and then copied
+// in larger pieces stalls the processor.
+func (s *Store) decodeTo(to *bucket.State, word, at uint64, shape *shape) {
 	n, p := shape.Refill()
 	if word&virtual != 0 {
 		refilled, _ := s.elapsed(bucket.Instant(at), n)
-		return bucket.State{Spent: max(int64(word&payloadMask)-int64(refilled), 0), AsOf: bucket.Instant(at), Unit: p}
+		to.Spent, to.AsOf, to.Unit = max(int64(word&payloadMask)-int64(refilled), 0), bucket.Instant(at), p
+		return
 	}
 	at &^= plainAt
 	if shape.Algorithm() == bucket.SlidingWindow {
-		cur := int64(word & payloadMask >> lowBits)
 		prev := int64(at>>indexBits<<lowBits | word&lowMask)
-		return bucket.State{Spent: cur + prev, AsOf: bucket.Instant((shape.first + int64(at&indexMask)) * p), Unit: -p, Prev: prev}
+		to.Spent, to.Prev = int64(word&payloadMask>>lowBits)+prev, prev
+		to.AsOf, to.Unit = bucket.Instant((shape.first+int64(at&indexMask))*p), -p
+		return
 	}
-	return bucket.State{Spent: int64(word & payloadMask), AsOf: bucket.Instant(at), Unit: shape.Unit()}
+	to.Spent, to.AsOf, to.Unit = int64(word&payloadMask), bucket.Instant(at), shape.Unit()
 }
 
 // encode is the inverse of decode, without generation and locks. It is false
