@@ -19,6 +19,10 @@ func (l Limit) MaxReserved() Tokens { return l.debt }
 // interval, or a window's and the window. Both are 0 in the zero Limit only.
 func (l Limit) Refill() (n Tokens, p int64) { return Tokens(l.n), l.p }
 
+// Start is how long after the Unix epoch the intervals of a [Stepped] limit begin,
+// and 0 of all others: see [Spec.Start] and [Limit.For].
+func (l Limit) Start() time.Duration { return time.Duration(l.start()) * time.Microsecond }
+
 // TimeFor is how long the limit needs to give back t, rounded up to a
 // microsecond: in whole intervals where it is stepped, on average where it is
 // sliding. It is [Never] for the zero Limit and for more than any bucket can

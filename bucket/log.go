@@ -51,7 +51,7 @@ func (l *Limit) entries(s *State) *Log {
 	case missing == 0:
 		return &Log{}
 	default:
-		return &Log{[]Entry{{s.AsOf, Tokens(missing)}}, missing}
+		return &Log{[]Entry{{max(s.AsOf, 0), Tokens(missing)}}, missing}
 	}
 }
 

@@ -3,6 +3,8 @@
 package bucket_test
 
 import (
+	"hash/fnv"
+	"math"
 	"math/big"
 	"testing"
 	"time"
@@ -10,20 +12,35 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// An oracle is the textbook bucket: a number of tokens, a rational, that rises
-// with time up to the capacity. It shares nothing with the package but the
-// meaning of a limit, and it is as slow as it is plain.
+// An oracle is the textbook bucket of any algorithm, as slow as it is plain. It
+// shares nothing with the package but the meaning of a limit. This file holds
+// what the algorithms have in common; each has a file of its own.
 //
 // All amounts are in thousandths, all times in microseconds.
 type oracle struct {
-	level *big.Rat     // tokens there at asOf, below 0 for debt; nil is a bucket never written
-	asOf  int64        // the latest instant written
-	wrote *oracleLimit // the limit level was written under
+	missing *big.Rat    // from full, at asOf; nil is a bucket never written
+	asOf    int64       // what the state's AsOf is said to be
+	unit    string      // what the limit counted in that wrote it
+	prev    int64       // of a sliding window: what was spent in the one before
+	log     []admission // of a sliding log
 }
 
 type oracleLimit struct {
+	limit bucket.Limit
+	start int64 // where the intervals of a stepped limit begin
+
 	capacity, rate, debt *big.Rat
-	period               string // the rate's denominator in lowest terms
+	unit                 string
+}
+
+// forced stands for bucket.Forced among waits in microseconds.
+const forced = math.MinInt64
+
+func waitOf(us int64) time.Duration {
+	if us == forced {
+		return bucket.Forced
+	}
+	return time.Duration(us) * time.Microsecond
 }
 
 // oracleOf reads a limit through its exported methods.
@@ -33,31 +50,35 @@ func oracleOf(l bucket.Limit) *oracleLimit {
 	if p != 0 {
 		rate = big.NewRat(int64(n), p)
 	}
+	unit := "1"
+	switch l.Algorithm() {
+	case bucket.Continuous:
+		unit = rate.Denom().String()
+	case bucket.SlidingWindow:
+		unit = "window of " + big.NewInt(p).String()
+	}
 	return &oracleLimit{
-		capacity: big.NewRat(int64(l.Capacity()), 1), rate: rate,
-		debt: big.NewRat(int64(l.MaxReserved()), 1), period: rate.Denom().String(),
+		limit: l, capacity: big.NewRat(int64(l.Capacity()), 1), rate: rate,
+		debt: big.NewRat(int64(l.MaxReserved()), 1), unit: unit,
 	}
 }
 
-// at returns the tokens there are at now under l, and the bucket's instant.
-func (o *oracle) at(l *oracleLimit, now int64) (level *big.Rat, asOf int64) {
-	asOf = max(now, o.asOf, 0)
-	if o.level == nil || o.level.Cmp(o.wrote.capacity) == 0 {
-		return new(big.Rat).Set(l.capacity), asOf
+// oracleFor returns the limit of s for one key, with the start of its intervals
+// that no method tells.
+func oracleFor(s bucket.Spec, key string) (*oracleLimit, error) {
+	l, _, err := s.Compile()
+	if err != nil {
+		return nil, err
 	}
-	missing := new(big.Rat).Sub(o.wrote.capacity, o.level)
-	if o.wrote.period != l.period {
-		missing.SetInt(ceil(missing))
-		missing = least(missing, l.capacity)
+	o := oracleOf(l.For(key))
+	o.start = s.Start.Microseconds()
+	if s.Anchor == bucket.AnchorKey {
+		hash := fnv.New64a()
+		hash.Write([]byte(key))
+		interval := big.NewInt(s.Rate.Per.Microseconds())
+		o.start = new(big.Int).Mod(new(big.Int).SetUint64(hash.Sum64()), interval).Int64()
 	}
-	level = new(big.Rat).Sub(l.capacity, missing)
-	elapsed := new(big.Rat).SetInt64(asOf - o.asOf)
-	level.Add(level, elapsed.Mul(elapsed, l.rate))
-	level = least(level, l.capacity)
-	if floor := new(big.Rat).Neg(l.debt); level.Cmp(floor) < 0 {
-		level = floor
-	}
-	return level, asOf
+	return o, nil
 }
 
 // An answer is what a snapshot has to show.
@@ -71,62 +92,100 @@ func answerOf(s bucket.Snapshot) answer {
 	return answer{s.Allowed, s.Remaining(), s.RetryAfter, s.FullAfter(), s.Wait()}
 }
 
+// A view is a bucket under one limit, as it would be at any instant if nothing
+// more happened to it.
+type view interface {
+	admits(t, cost, maxWait int64) bool
+	remaining(t int64) int64
+	full(t int64) bool
+	owes(t, now int64) bool // at t, as said to a caller at now
+	end() int64             // an instant at which it is surely full
+	spend(o *oracle, now, cost int64)
+	refund(o *oracle, now, amount int64)
+}
+
+func (o *oracle) view(l *oracleLimit, now int64) view {
+	switch l.limit.Algorithm() {
+	case bucket.Stepped:
+		return o.steps(l, now)
+	case bucket.SlidingWindow:
+		return o.window(l)
+	}
+	return o.entries(l)
+}
+
 // ask answers a take or, without spend, a peek.
 func (o *oracle) ask(l *oracleLimit, now, cost, maxWait int64, spend bool) answer {
-	level, asOf := o.at(l, now)
-	lend := new(big.Rat).SetInt64(max(maxWait, 0))
-	lend = least(lend.Mul(lend, l.rate), l.debt)
-	// lack is what has to be refilled before the cost fits.
-	lack := new(big.Rat).SetInt64(cost)
-	lack.Sub(lack, lend).Sub(lack, level)
-	full := new(big.Rat).Add(lack, level)
-	a := answer{}
-	switch {
-	case cost < 0 || full.Cmp(l.capacity) > 0:
-		a.RetryAfter = bucket.Never
-	case lack.Sign() > 0:
-		a.RetryAfter = wait(lack, l.rate, asOf, now)
-	default:
-		a.Allowed = true
-		if spend {
-			level.Sub(level, new(big.Rat).SetInt64(cost))
-			o.write(l, level, asOf)
-		}
+	if l.limit.Algorithm() == bucket.Continuous {
+		return o.askContinuous(l, now, cost, maxWait, spend)
 	}
-	if level.Sign() > 0 {
-		a.Remaining = bucket.Tokens(new(big.Int).Div(level.Num(), level.Denom()).Int64())
+	v, a := o.view(l, now), answer{}
+	admits := func(t int64) bool { return v.admits(t, cost, maxWait) }
+	if a.Allowed = admits(now); !a.Allowed {
+		a.RetryAfter = until(now, v.end(), admits)
+	} else if spend {
+		v.spend(o, now, cost)
+		v = o.view(l, now)
 	}
-	if missing := new(big.Rat).Sub(l.capacity, level); missing.Sign() > 0 {
-		a.FullAfter = wait(missing, l.rate, asOf, now)
-	}
-	if level.Sign() < 0 && a.Allowed {
-		a.Wait = wait(new(big.Rat).Neg(level), l.rate, asOf, now)
+	a.Remaining = bucket.Tokens(max(v.remaining(now), 0))
+	a.FullAfter = until(now, v.end(), v.full)
+	if a.Allowed {
+		a.Wait = until(now, v.end(), func(t int64) bool { return !v.owes(t, now) })
 	}
 	return a
 }
 
 // refund gives amount back to a bucket that has been charged.
 func (o *oracle) refund(l *oracleLimit, now, amount int64) {
-	if amount <= 0 || o.level == nil || o.level.Cmp(o.wrote.capacity) == 0 {
-		return
+	switch {
+	case amount <= 0 || o.missing == nil || o.missing.Sign() == 0:
+	case l.limit.Algorithm() == bucket.Continuous:
+		o.refundContinuous(l, now, amount)
+	default:
+		o.view(l, now).refund(o, now, amount)
 	}
-	level, asOf := o.at(l, now)
-	level.Add(level, new(big.Rat).SetInt64(amount))
-	o.write(l, least(level, l.capacity), asOf)
 }
 
-func (o *oracle) write(l *oracleLimit, level *big.Rat, asOf int64) {
-	o.level, o.asOf, o.wrote = level, asOf, l
+// until returns the wait from now until the first instant, up to end, at which
+// what is asked for is so: it stays so from then on.
+func until(now, end int64, so func(t int64) bool) time.Duration {
+	if so(now) {
+		return 0
+	}
+	lo, hi := now, max(end, now)
+	if !so(hi) {
+		return bucket.Never
+	}
+	for hi-lo > 1 {
+		if mid := lo + (hi-lo)/2; so(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return time.Duration(hi-now) * time.Microsecond
 }
 
-// wait is how long a caller at now waits for a bucket at asOf to refill lack.
-func wait(lack, rate *big.Rat, asOf, now int64) time.Duration {
-	us := ceil(new(big.Rat).Quo(lack, rate))
-	us.Add(us, big.NewInt(asOf)).Sub(us, big.NewInt(now))
-	if most := int64(bucket.Never / time.Microsecond); us.Cmp(big.NewInt(most)) > 0 {
-		us.SetInt64(most)
+// carried is what is missing when l takes over: rounded up and at most its
+// capacity where the bucket was written in another unit.
+func (o *oracle) carried(l *oracleLimit) *big.Rat {
+	switch {
+	case o.missing == nil:
+		return new(big.Rat)
+	case o.unit == l.unit:
+		return o.missing
 	}
-	return time.Duration(us.Int64()) * time.Microsecond
+	return least(new(big.Rat).SetInt(ceil(o.missing)), l.capacity)
+}
+
+// write replaces the whole state.
+func (o *oracle) write(l *oracleLimit, missing, asOf int64) {
+	*o = oracle{missing: big.NewRat(missing, 1), asOf: asOf, unit: l.unit}
+}
+
+// floorTo returns the last multiple of step, moved by start, that is not above t.
+func floorTo(t, start, step int64) int64 {
+	return t - new(big.Int).Mod(big.NewInt(t-start), big.NewInt(step)).Int64()
 }
 
 func ceil(r *big.Rat) *big.Int {
@@ -151,37 +210,73 @@ type pair struct {
 // ask takes or peeks on both and compares them.
 func (p *pair) ask(t *testing.T, l bucket.Limit, now, cost, maxWait int64, spend bool) bucket.Snapshot {
 	t.Helper()
-	before, wait := p.state, time.Duration(maxWait)*time.Microsecond
+	return p.play(t, oracleOf(l), now, cost, maxWait, spend)
+}
+
+func (p *pair) play(t *testing.T, o *oracleLimit, now, cost, maxWait int64, spend bool) bucket.Snapshot {
+	t.Helper()
+	l, before, wait := o.limit, p.state, waitOf(maxWait)
 	var snap bucket.Snapshot
 	if spend {
 		p.state, snap = l.Reserve(before, bucket.Instant(now), bucket.Tokens(cost), wait)
 	} else {
 		snap = l.Peek(before, bucket.Instant(now), bucket.Tokens(cost), wait)
 	}
-	if want := p.oracle.ask(oracleOf(l), now, cost, maxWait, spend); answerOf(snap) != want {
+	if want := p.oracle.ask(o, now, cost, maxWait, spend); answerOf(snap) != want {
 		n, per := l.Refill()
-		t.Fatalf("%v (n=%d p=%d, max reserved %v) of %+v at %d: cost %d, wait %d, spend %v:\n got %+v\nwant %+v",
-			l, int64(n), per, l.MaxReserved(), before, now, cost, maxWait, spend, answerOf(snap), want)
+		t.Fatalf("%v (n=%d p=%d start=%d anchor %d, max reserved %v) of %+v %v at %d: cost %d, wait %d, spend %v:\n got %+v\nwant %+v",
+			l, int64(n), per, o.start, l.Anchor(), l.MaxReserved(), before, before.Log.Entries(), now, cost, maxWait, spend, answerOf(snap), want)
 	}
 	if !snap.Allowed && p.state != before {
 		t.Fatalf("%v at %d: denied cost %d changed the state from %+v to %+v", l, now, cost, before, p.state)
 	}
-	checkInvariants(t, l, before, p.state)
+	p.check(t, l, before)
 	return snap
 }
 
 func (p *pair) refund(t *testing.T, l bucket.Limit, now, amount int64) {
 	t.Helper()
+	p.giveBack(t, oracleOf(l), now, amount)
+}
+
+func (p *pair) giveBack(t *testing.T, o *oracleLimit, now, amount int64) {
+	t.Helper()
 	before := p.state
-	p.state = l.Refund(before, bucket.Instant(now), bucket.Tokens(amount))
-	p.oracle.refund(oracleOf(l), now, amount)
+	p.state = o.limit.Refund(before, bucket.Instant(now), bucket.Tokens(amount))
+	p.oracle.refund(o, now, amount)
+	p.check(t, o.limit, before)
+}
+
+// check checks what the state must be, and must be by the oracle.
+func (p *pair) check(t *testing.T, l bucket.Limit, before bucket.State) {
+	t.Helper()
 	checkInvariants(t, l, before, p.state)
+	if o := p.oracle; o.missing != nil && int64(p.state.AsOf) != o.asOf {
+		t.Fatalf("%v: from %+v to %+v, by the oracle as of %d", l, before, p.state, o.asOf)
+	}
 }
 
 // checkInvariants checks what State promises.
 func checkInvariants(t *testing.T, l bucket.Limit, before, after bucket.State) {
 	t.Helper()
-	if after.Spent < 0 || after.Spent >= 1<<53 || after.AsOf < before.AsOf {
-		t.Fatalf("%v: invariant broken: %+v after %+v", l, after, before)
+	if after == before {
+		return // it may be of another limit
+	}
+	sum, last := int64(0), after.AsOf
+	for i, e := range after.Log.Entries() {
+		if sum += int64(e.Cost); e.Cost <= 0 || i > 0 && e.At <= last {
+			t.Fatalf("%v: entries out of order, or empty: %v", l, after.Log.Entries())
+		}
+		last = e.At
+	}
+	takesOver := l.Algorithm() == bucket.SlidingWindow && before.Unit != after.Unit
+	switch {
+	case after.Spent < 0 || after.Spent >= 1<<53,
+		after.Prev < 0 || after.Prev > after.Spent || after.Prev != 0 && l.Algorithm() != bucket.SlidingWindow,
+		after.Unit != l.Unit(),
+		!l.Full(before, before.AsOf) && after.AsOf < before.AsOf && !takesOver,
+		(after.Log != nil) != (l.Algorithm() == bucket.SlidingLog && after.Spent != 0),
+		after.Log != nil && (sum != after.Spent || last != after.AsOf || len(after.Log.Entries()) > bucket.MaxLogEntries):
+		t.Fatalf("%v: invariant broken: %+v %v after %+v", l, after, after.Log.Entries(), before)
 	}
 }

@@ -37,7 +37,8 @@ type State struct {
 
 	// AsOf is the instant Spent is true of: for stepped buckets the beginning of
 	// an interval, for a sliding window its own, for a sliding log that of the
-	// newest entry. Invariant: it never decreases.
+	// newest entry. Invariant: while anything is missing it never decreases, but
+	// to the beginning of a sliding window that takes over from another limit.
 	AsOf Instant
 
 	// Unit is the limit's p when Spent was written, 1 where that was stepped or a

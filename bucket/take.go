@@ -87,15 +87,14 @@ func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) 
 //
 //go:noinline
 func (l *Limit) spend(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
-	after := s
 	if l.Algorithm() == SlidingLog && s.Log != nil {
-		after.Log = s.Log.clone()
+		if v := l.Consider(s, now, cost, maxWait); v.retryAfter > 0 {
+			return s, v // and not a copy of its log
+		}
+		s.Log = s.Log.clone()
 	}
-	v := l.SpendOn(&after, now, cost, maxWait)
-	if v.retryAfter > 0 {
-		return s, v // and not a copy of its log
-	}
-	return after, v
+	v := l.SpendOn(&s, now, cost, maxWait)
+	return s, v
 }
 
 // SpendOn is [Limit.Spend] in place: it changes s, and the log that s has, where

@@ -18,8 +18,8 @@ func TestVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cases) < 150 {
-		t.Errorf("%d cases, want at least 150", len(cases))
+	if len(cases) < 300 {
+		t.Errorf("%d cases, want at least 300", len(cases))
 	}
 	names := map[string]bool{}
 	for _, c := range cases {
@@ -50,7 +50,7 @@ func replay(t *testing.T, c vectors.Case) {
 			for _, charge := range s.Charges {
 				b := charge.Bucket
 				states[b] = charge.Limit.Refund(states[b], s.At, charge.Cost)
-				oracles[b].refund(oracleOf(charge.Limit), int64(s.At), int64(charge.Cost))
+				oracles[b].refund(oracleCharged(t, charge), int64(s.At), int64(charge.Cost))
 			}
 		default:
 			ask(t, i, s, states, oracles)
@@ -65,17 +65,20 @@ func replay(t *testing.T, c vectors.Case) {
 func ask(t *testing.T, i int, s vectors.Step, states []bucket.State, oracles []oracle) {
 	t.Helper()
 	picked, charges := make([]bucket.State, len(s.Charges)), make([]bucket.Charge, len(s.Charges))
-	allowed := true
+	allowed, wait := true, s.MaxWait.Microseconds()
+	if s.MaxWait == bucket.Forced {
+		wait = forced
+	}
 	for j, c := range s.Charges {
 		picked[j], charges[j] = states[c.Bucket], bucket.Charge{Limit: c.Limit, Cost: c.Cost}
-		allowed = allowed && oracles[c.Bucket].ask(oracleOf(c.Limit), int64(s.At), int64(c.Cost), s.MaxWait.Microseconds(), false).Allowed
+		allowed = allowed && oracles[c.Bucket].ask(oracleCharged(t, c), int64(s.At), int64(c.Cost), wait, false).Allowed
 	}
 	if allowed != s.Allowed {
 		t.Errorf("step %d: oracle says allowed %v, vector %v", i, allowed, s.Allowed)
 	}
 	var snaps []bucket.Snapshot
 	var got bool
-	if s.Op == vectors.Take {
+	if s.Op != vectors.Peek {
 		snaps, got = bucket.TakeAll(nil, picked, charges, s.At, s.MaxWait)
 	} else {
 		got = true
@@ -92,12 +95,25 @@ func ask(t *testing.T, i int, s vectors.Step, states []bucket.State, oracles []o
 		if got := answerOf(snaps[j]); got != answer(c.Want) {
 			t.Errorf("step %d, bucket %d:\n got %+v\nwant %+v", i, c.Bucket, got, c.Want)
 		}
-		spend := s.Op == vectors.Take && allowed
-		o := oracles[c.Bucket].ask(oracleOf(c.Limit), int64(s.At), int64(c.Cost), s.MaxWait.Microseconds(), spend)
+		spend := s.Op != vectors.Peek && allowed
+		o := oracles[c.Bucket].ask(oracleCharged(t, c), int64(s.At), int64(c.Cost), wait, spend)
 		if o != answer(c.Want) {
 			t.Errorf("step %d, bucket %d:\noracle %+v\n  want %+v", i, c.Bucket, o, c.Want)
 		}
 	}
+}
+
+// oracleCharged returns the oracle of a charge's limit.
+func oracleCharged(t *testing.T, c vectors.Charge) *oracleLimit {
+	t.Helper()
+	o, err := oracleFor(c.Spec, c.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Spec.Anchor != bucket.AnchorFirst && o.start != c.Offset {
+		t.Errorf("%v for %q begins at %d, want %d", c.Limit, c.Key, o.start, c.Offset)
+	}
+	return o
 }
 
 // checkRefill checks the refill of a charge's limit against the rate asked for:
@@ -114,6 +130,7 @@ func checkRefill(t *testing.T, c vectors.Charge) {
 	if c.Spec.MaxReserved != nil {
 		bounded += *c.Spec.MaxReserved
 	}
+	bounded += c.Spec.Queue
 	maxP := (1<<53 - 1) / int64(bounded)
 	if best := bruteForceBelow(asked, maxP); used.Cmp(best) != 0 {
 		t.Errorf("rate %v with denominators up to %d: %v, want %v", c.Spec.Rate, maxP, used, best)

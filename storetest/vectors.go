@@ -52,7 +52,7 @@ func (s *subject) vectorStep(name string, step vectors.Step) {
 		if err := s.store.Reset(s.Context(), keys); err != nil {
 			s.Errorf("%s: %v", name, err)
 		}
-	case vectors.Take, vectors.Peek:
+	case vectors.Take, vectors.Peek, vectors.Force:
 		mode := mete.Mode{MaxWait: step.MaxWait, DryRun: step.Op == vectors.Peek}
 		snaps, allowed := s.take(mode, charges...)
 		if allowed != step.Allowed {

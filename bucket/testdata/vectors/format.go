@@ -21,14 +21,6 @@ type rawCase struct {
 	Steps   []rawStep  `json:"steps"`
 }
 
-type rawLimit struct {
-	Capacity    string  `json:"capacity"`
-	Rate        string  `json:"rate"`
-	MaxReserved *string `json:"max_reserved"`
-	N           int64   `json:"n"`
-	P           int64   `json:"p"`
-}
-
 type rawStep struct {
 	At      int64     `json:"at"`
 	Op      Op        `json:"op"`
@@ -60,7 +52,8 @@ func (r rawCase) build() (Case, error) {
 	if len(r.Limits) == 0 {
 		return Case{}, errors.New("no limit")
 	}
-	for _, raw := range r.Limits {
+	var now []Charge
+	for i, raw := range r.Limits {
 		spec, err := raw.spec()
 		if r.Refused {
 			c.Specs = append(c.Specs, spec)
@@ -69,13 +62,13 @@ func (r rawCase) build() (Case, error) {
 		if err != nil {
 			return Case{}, err
 		}
-		limit, err := raw.compile(spec)
+		charge, err := raw.charge(spec)
 		if err != nil {
 			return Case{}, err
 		}
-		c.Specs, c.Limits = append(c.Specs, spec), append(c.Limits, limit)
+		charge.Bucket = i
+		c.Specs, c.Limits, now = append(c.Specs, spec), append(c.Limits, charge.Limit), append(now, charge)
 	}
-	now := charges(c.Specs, c.Limits)
 	for i, raw := range r.Steps {
 		step, err := raw.build(now)
 		if err != nil {
@@ -86,14 +79,6 @@ func (r rawCase) build() (Case, error) {
 	return c, nil
 }
 
-func charges(specs []bucket.Spec, limits []bucket.Limit) []Charge {
-	list := make([]Charge, len(limits))
-	for i := range limits {
-		list[i] = Charge{Bucket: i, Spec: specs[i], Limit: limits[i]}
-	}
-	return list
-}
-
 // build returns the step. A changed limit stays in now for the steps after it.
 func (r rawStep) build(now []Charge) (Step, error) {
 	s := Step{At: bucket.Instant(r.At), Op: r.Op, MaxWait: micros(r.MaxWait), Allowed: r.Allowed}
@@ -102,13 +87,14 @@ func (r rawStep) build(now []Charge) (Step, error) {
 		if err != nil {
 			return Step{}, err
 		}
-		limit, err := r.Limit.compile(spec)
-		if err != nil {
+		if now[0], err = r.Limit.charge(spec); err != nil {
 			return Step{}, err
 		}
-		now[0].Spec, now[0].Limit = spec, limit
 	}
-	answers := r.Op == Take || r.Op == Peek
+	if r.Op == Force {
+		s.MaxWait = bucket.Forced
+	}
+	answers := r.Op == Take || r.Op == Peek || r.Op == Force
 	if !answers && r.Op != Refund && r.Op != Reset {
 		return Step{}, fmt.Errorf("unknown op %q", r.Op)
 	}

@@ -8,37 +8,80 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
+// rawLimit is a limit as written.
+type rawLimit struct {
+	Algorithm   string  `json:"algorithm"`
+	Capacity    *string `json:"capacity"`
+	Rate        string  `json:"rate"`
+	MaxReserved *string `json:"max_reserved"`
+	Queue       *string `json:"queue"`
+	Anchor      string  `json:"anchor"`
+	Start       *string `json:"start"`
+	Key         string  `json:"key"`
+
+	// Ready for use, by whoever reads no text.
+	N      int64 `json:"n"`
+	P      int64 `json:"p"`
+	Offset int64 `json:"offset"`
+}
+
+var algorithms = map[string]bucket.Algorithm{
+	"": bucket.Continuous, "stepped": bucket.Stepped,
+	"sliding_window": bucket.SlidingWindow, "sliding_log": bucket.SlidingLog,
+}
+
+var anchors = map[string]bucket.Anchor{
+	"": bucket.AnchorEpoch, "epoch": bucket.AnchorEpoch, "key": bucket.AnchorKey, "first": bucket.AnchorFirst,
+}
+
 // spec parses the limit. Where that fails the spec is zero, which does not
 // compile either.
 func (r rawLimit) spec() (bucket.Spec, error) {
-	capacity, err := bucket.ParseTokens(r.Capacity)
-	if err != nil {
-		return bucket.Spec{}, err
+	var spec bucket.Spec
+	var ok bool
+	if spec.Algorithm, ok = algorithms[r.Algorithm]; !ok {
+		return bucket.Spec{}, fmt.Errorf("unknown algorithm %q", r.Algorithm)
 	}
-	rate, err := bucket.ParseRate(r.Rate)
-	if err != nil {
-		return bucket.Spec{}, err
+	if spec.Anchor, ok = anchors[r.Anchor]; !ok {
+		return bucket.Spec{}, fmt.Errorf("unknown anchor %q", r.Anchor)
 	}
-	spec := bucket.Spec{Capacity: capacity, Rate: rate}
-	if r.MaxReserved != nil {
-		most, err := bucket.ParseTokens(*r.MaxReserved)
-		if err != nil {
+	var most bucket.Tokens
+	for _, amount := range []struct {
+		text *string
+		to   *bucket.Tokens
+	}{{r.Capacity, &spec.Capacity}, {r.MaxReserved, &most}, {r.Queue, &spec.Queue}} {
+		if amount.text == nil {
+			continue
+		}
+		var err error
+		if *amount.to, err = bucket.ParseTokens(*amount.text); err != nil {
 			return bucket.Spec{}, err
 		}
+	}
+	if r.MaxReserved != nil {
 		spec.MaxReserved = &most
+	}
+	var err error
+	if spec.Rate, err = bucket.ParseRate(r.Rate); err != nil {
+		return bucket.Spec{}, err
+	}
+	if r.Start != nil {
+		if spec.Start, err = bucket.ParseDuration(*r.Start); err != nil {
+			return bucket.Spec{}, err
+		}
 	}
 	return spec, nil
 }
 
-// compile compiles the spec and compares the refill with the one written down.
-func (r rawLimit) compile(spec bucket.Spec) (bucket.Limit, error) {
+// charge compiles the spec, compares the refill with the one written down, and
+// returns what is charged for the limit's key.
+func (r rawLimit) charge(spec bucket.Spec) (Charge, error) {
 	limit, _, err := spec.Compile()
 	if err != nil {
-		return bucket.Limit{}, err
+		return Charge{}, err
 	}
 	if n, p := limit.Refill(); int64(n) != r.N || p != r.P {
-		return bucket.Limit{}, fmt.Errorf("capacity %s, rate %s: refill is %d thousandths every %d µs, want %d every %d",
-			r.Capacity, r.Rate, int64(n), p, r.N, r.P)
+		return Charge{}, fmt.Errorf("rate %s: refill is %d thousandths every %d µs, want %d every %d", r.Rate, int64(n), p, r.N, r.P)
 	}
-	return limit, nil
+	return Charge{Spec: spec, Key: r.Key, Offset: r.Offset, Limit: limit.For(r.Key)}, nil
 }

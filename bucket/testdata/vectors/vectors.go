@@ -35,17 +35,19 @@ type Case struct {
 	Refused bool
 
 	Specs  []bucket.Spec  // one for each bucket
-	Limits []bucket.Limit // compiled; empty where Refused
+	Limits []bucket.Limit // compiled, for their keys; empty where Refused
 	Steps  []Step
 }
 
 // An Op says what a [Step] does.
 type Op string
 
-// The operations: a store's Take, its Take with DryRun, its Refund, its Reset.
+// The operations: a store's Take, its Take with DryRun, its Take with a MaxWait of
+// [bucket.Forced], its Refund, its Reset.
 const (
 	Take   Op = "take"
 	Peek   Op = "peek"
+	Force  Op = "charge"
 	Refund Op = "refund"
 	Reset  Op = "reset"
 )
@@ -54,8 +56,8 @@ const (
 type Step struct {
 	At      bucket.Instant
 	Op      Op
-	MaxWait time.Duration // of a take or a peek: how long the work may wait
-	Allowed bool          // of a take or a peek: whether all charges are admitted
+	MaxWait time.Duration // of a take or a peek: how long the work may wait; of a charge [bucket.Forced]
+	Allowed bool          // of a take, a peek or a charge: whether all of it is admitted
 	Charges []Charge      // in ascending order of Bucket
 }
 
@@ -63,10 +65,12 @@ type Step struct {
 type Charge struct {
 	Bucket int           // index into Case.Specs
 	Spec   bucket.Spec   // what Limit was compiled from
+	Key    string        // what Limit holds for, where it makes a difference
+	Offset int64         // where its intervals begin: microseconds after the epoch
 	Limit  bucket.Limit  // in force at this step
 	Cost   bucket.Tokens // 0 in a reset
 
-	// Want is the answer to a take or a peek. It is zero in the other steps.
+	// Want is the answer to a take, a peek or a charge. It is zero in the other steps.
 	Want Want
 }
 

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bucket_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// The stepped bucket and the sliding window in doubles, as a Lua script has
+// them: see doubles_test.go.
+
+// doubleAny is a limit with what a script is sent besides the numbers.
+type doubleAny struct {
+	doubleLimit
+	start         float64
+	first, queued bool
+}
+
+// part returns ⌊a/b⌋ and the rest, for any a and b > 0.
+func part(a, b float64) (quotient, rest float64) {
+	quotient = math.Floor(a / b)
+	return quotient, a - quotient*b
+}
+
+func (l doubleAny) beginning(t *testing.T, at float64) float64 {
+	_, into := part(exact(t, at-l.start), l.p)
+	return at - into
+}
+
+func (l doubleAny) step(t *testing.T, s doubleState, now float64) (spent, at float64) {
+	now = math.Max(now, s.asOf)
+	if spent = s.spent; s.unit != 1 {
+		spent = math.Min(up(s.spent, math.Max(s.unit, 1)), l.c)
+	}
+	from := s.asOf
+	switch {
+	case l.first && spent == 0:
+		return 0, now
+	case l.first:
+		_, into := part(now-from, l.p)
+		at = now - into
+	default:
+		if at = l.beginning(t, now); spent == 0 {
+			return 0, at
+		}
+		if from = l.beginning(t, from); from < s.asOf {
+			from += l.p
+		}
+		at = math.Max(at, from)
+	}
+	steps, _ := part(at-from, l.p)
+	switch whole := steps >= up(spent, l.n); { // before multiplying
+	case whole && l.first:
+		return 0, now
+	case whole:
+		return 0, at
+	}
+	spent = exact(t, spent-exact(t, steps*l.n))
+	return math.Min(spent, exact(t, l.c+l.debt)), at
+}
+
+// takeStepped takes or, where maxWait is below 0, takes without a place in the
+// queue; forced is −2.
+func (l doubleAny) takeStepped(t *testing.T, s doubleState, now, cost, maxWait float64) (doubleState, doubleAnswer) {
+	spent, at := l.step(t, s, now)
+	behind := exact(t, at-now)
+	a := doubleAnswer{retry: -1}
+	if maxWait == 0 && l.queued {
+		maxWait = -2
+	}
+	room := exact(t, l.c-cost)
+	switch {
+	case room < -l.debt, maxWait != -2 && room < 0:
+	case maxWait == -2 && spent <= exact(t, room+l.debt), spent <= room:
+		a.allowed, a.retry = true, 0
+	case maxWait == -2:
+		a.retry = exact(t, exact(t, up(exact(t, spent-room-l.debt), l.n)*l.p)+behind)
+	default:
+		there, lent := exact(t, up(spent-room, l.n)*l.p), 0.0
+		if over := exact(t, spent-room-l.debt); over > 0 && maxWait > 0 {
+			lent = exact(t, up(over, l.n)*l.p)
+		}
+		wait := math.Max(maxWait, 0)
+		if a.allowed = lent == 0 && there <= wait-math.Min(behind, 0); a.allowed {
+			a.retry = 0
+		} else {
+			a.retry = exact(t, math.Max(lent, there-wait)+behind)
+		}
+	}
+	if a.allowed {
+		spent = exact(t, spent+cost)
+		s = doubleState{spent, at, 1}
+	}
+	a.remaining = math.Max(l.c-spent, 0)
+	if spent > 0 {
+		a.full = exact(t, exact(t, up(spent, l.n)*l.p)+behind)
+	}
+	return s, a
+}
+
+type doubleWindow struct{ prev, cur, start float64 }
+
+func (l doubleAny) slide(w doubleWindow, now float64) doubleWindow {
+	now = math.Max(now, w.start)
+	switch passed, _ := part(now-w.start, l.p); {
+	case passed == 1:
+		return doubleWindow{w.cur, 0, w.start + l.p}
+	case passed > 1:
+		_, into := part(now, l.p)
+		return doubleWindow{0, 0, now - into}
+	}
+	return w
+}
+
+// into is ⌊elapsed·4096/p⌋ in two digits to the base of 64: the product may be
+// more than a double holds.
+func (l doubleAny) into(t *testing.T, elapsed float64) float64 {
+	high, rest := part(exact(t, elapsed*64), l.p)
+	low, _ := part(exact(t, rest*64), l.p)
+	return high*64 + low
+}
+
+func (l doubleAny) fits(t *testing.T, prev, room float64) float64 {
+	if prev == 0 {
+		return 0
+	}
+	faded, _ := part(exact(t, room*4096), prev)
+	return math.Max(4096-faded, 0)
+}
+
+func (l doubleAny) instantOf(t *testing.T, into float64) float64 {
+	whole, rest := part(l.p, 4096)
+	return exact(t, exact(t, into*whole)+up(exact(t, into*rest), 4096))
+}
+
+func (l doubleAny) retryWindow(t *testing.T, w doubleWindow, now, cost float64, force bool) float64 {
+	behind := exact(t, w.start-now)
+	if force && cost <= l.c+l.debt {
+		if exact(t, w.cur+cost) <= l.c+l.debt {
+			return 0
+		}
+		return exact(t, l.p+behind)
+	}
+	if cost > l.c {
+		return -1
+	}
+	if room := exact(t, l.c-cost-w.cur); room >= 0 {
+		switch first := l.fits(t, w.prev, room); {
+		case first <= l.into(t, math.Max(now-w.start, 0)):
+			return 0
+		case first < 4096:
+			return exact(t, l.instantOf(t, first)+behind)
+		}
+	}
+	if first := l.fits(t, w.cur, l.c-cost); first < 4096 {
+		return exact(t, exact(t, l.p+l.instantOf(t, first))+behind)
+	}
+	return exact(t, 2*l.p+behind)
+}
+
+func (l doubleAny) takeWindow(t *testing.T, w doubleWindow, now, cost float64, force bool) (doubleWindow, doubleAnswer) {
+	slid := l.slide(w, now)
+	a := doubleAnswer{retry: l.retryWindow(t, slid, now, cost, force)}
+	if a.allowed = a.retry == 0; a.allowed {
+		slid.cur = exact(t, slid.cur+cost)
+		w = slid
+	}
+	counts := exact(t, slid.prev*(4096-l.into(t, math.Max(now-slid.start, 0))))
+	a.remaining = math.Max(exact(t, l.c-slid.cur-up(counts, 4096)), 0)
+	switch behind := slid.start - now; {
+	case slid.cur > 0:
+		a.full = exact(t, 2*l.p+behind)
+	case slid.prev > 0:
+		a.full = exact(t, l.p+behind)
+	}
+	return w, a
+}
+
+// enormous returns a stepped or sliding limit as large as the arithmetic allows.
+func enormous(r *rand.Rand, kind bucket.Spec) *oracleLimit {
+	for {
+		s := kind
+		s.Rate = bucket.Rate{Tokens: bucket.Tokens(1 + upTo(r, 1<<53-2)), Per: randomPer(r, 1<<50-1)}
+		most := bucket.Tokens(upTo(r, 1<<53-1))
+		if s.Algorithm == bucket.SlidingWindow {
+			s.Rate = bucket.Rate{Tokens: bucket.Tokens(1 + upTo(r, 1<<41-2)), Per: randomPer(r, 1<<47-1)}
+			if most %= 2; most == 0 {
+				s.MaxReserved = &most
+			}
+		} else {
+			s.Capacity, s.MaxReserved = bucket.Tokens(upTo(r, 1<<53-1)), &most
+			s.Start = time.Duration(r.Int64N(s.Rate.Per.Microseconds())) * time.Microsecond
+			if s.Anchor != bucket.AnchorEpoch {
+				s.Start = 0
+			}
+			if s.Queue > 0 {
+				s.Queue, s.MaxReserved = 1+most, nil
+			}
+		}
+		if o, err := oracleFor(s, "key"); err == nil && o.limit.TimeFor(o.limit.Capacity()+o.limit.MaxReserved()) < far/4 {
+			return o
+		}
+	}
+}
+
+func doublesOf(o *oracleLimit) doubleAny {
+	return doubleAny{doubles(o.limit), float64(o.start), o.limit.Anchor() == bucket.AnchorFirst, o.limit.Queued()}
+}
+
+// TestDoubles_GiveTheSameNumbersForEveryAlgorithm also fails where an intermediate
+// leaves the integers that a double holds.
+func TestDoubles_GiveTheSameNumbersForEveryAlgorithm(t *testing.T) {
+	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
+		if kind.Algorithm != bucket.Stepped && kind.Algorithm != bucket.SlidingWindow {
+			return
+		}
+		for range 1000 {
+			o, now := enormous(r, kind), upTo(r, 1<<51)
+			var s bucket.State
+			var d doubleState
+			var w doubleWindow
+			for range 25 {
+				if now = walk(r, o, now); now >= 1<<51 {
+					now = upTo(r, 1<<51)
+				}
+				cost, wait := min(max(price(r, o), 0), int64(bucket.MaxTokens)), upTo(r, 1<<52)*int64(r.IntN(2))
+				if wait == 0 && r.IntN(3) == 0 {
+					wait = forced
+				}
+				at, was := bucket.Instant(now), s
+				next, snap := o.limit.Reserve(s, at, bucket.Tokens(cost), waitOf(wait))
+				s = next
+				var a doubleAnswer
+				if kind.Algorithm == bucket.Stepped {
+					d, a = doublesOf(o).takeStepped(t, d, float64(now), float64(cost), math.Max(float64(wait), -2))
+				} else {
+					w, a = doublesOf(o).takeWindow(t, w, float64(now), float64(cost), wait == forced)
+					d = doubleState{w.prev + w.cur, w.start, -doublesOf(o).p}
+				}
+				got := doubleAnswer{snap.Allowed, float64(snap.Remaining()), -1, float64(snap.FullAfter().Microseconds())}
+				if snap.RetryAfter != bucket.Never {
+					got.retry = float64(snap.RetryAfter.Microseconds())
+				}
+				if got != a || s.Spent != 0 && !same(s, d) {
+					t.Fatalf("%v from %d, %+v at %d, cost %d, wait %d: %+v %+v, in doubles %+v %+v", o.limit, o.start, was, now, cost, wait, s, got, d, a)
+				}
+			}
+		}
+	})
+}
