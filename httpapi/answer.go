@@ -34,7 +34,7 @@ func appendDecision(b []byte, d *mete.Decision) []byte {
 func appendLimit(b []byte, s *mete.Status) []byte {
 	b = appendString(append(b, `{"rule":`...), s.Rule.Name)
 	b = appendString(append(b, `,"limit":`...), s.Limit.Name)
-	b = strconv.AppendInt(append(b, `,"remaining":`...), s.Remaining().Whole(), 10)
+	b = strconv.AppendInt(append(b, `,"remaining":`...), s.Room().Whole(), 10)
 	b = seconds.AppendDuration(append(b, `,"retry_after":`...), s.RetryAfter)
 	b = seconds.AppendDuration(append(b, `,"full_after":`...), s.FullAfter())
 	return append(b, '}')

@@ -44,9 +44,10 @@
 //	 "limits":[{"rule":"free","limit":"free","remaining":0,"retry_after":0.1,"full_after":2}]}
 //
 // Times are seconds, exact to the microsecond, and null for never. Tokens are
-// whole ones, rounded down. An admitted reservation that has to wait says so in
-// "wait". Refund and reset answer {}. Whatever has no decision to give is a
-// [Problem], as application/problem+json.
+// whole ones, rounded down. An admitted request that has to wait before it starts,
+// as it may where it sent max_wait and under a leaky bucket, says so in "wait", and
+// it is for the caller to wait so long. Refund and reset answer {}. Whatever has
+// no decision to give is a [Problem], as application/problem+json.
 //
 // A request that lacks an attribute which a rule insists on (on_missing: deny)
 // is denied like any other: 429 with the reason missing_attribute, and null to
@@ -67,8 +68,10 @@
 // A gateway sends a description of its client's request to /v1/decision, in the
 // headers of its [Profile], and obeys the status: 200 or 429, 403 where the
 // request lacks an attribute that a rule insists on, and 503 where the store
-// cannot answer and the rule is closed. A description that is not
-// complete is answered with 400: it is never guessed. nginx's auth_request
+// cannot answer and the rule is closed. A request that a leaky bucket lets start
+// later is answered later: the gateway's timeout must be longer than the queue
+// is, and where it is not the request's place is given back. A description that
+// is not complete is answered with 400: it is never guessed. nginx's auth_request
 // turns whatever is neither 2xx, 401 nor 403 into a 500, so the profile nginx
 // answers 403 and says in X-RateLimit-Status what was meant, 429 or 503:
 //

@@ -103,7 +103,11 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	facts := g.source.Facts(original)
 	defer facts.Release()
-	d, err := g.lim.Take(r.Context(), mete.Request{Attributes: facts})
+	req := mete.Request{Attributes: facts}
+	d, err := g.lim.Take(r.Context(), req)
+	if err == nil && d.Allowed && !g.hold(w, r, req, d.Wait) {
+		return nil
+	}
 	if g.profile.onlyForbidden {
 		w = forbidding{w}
 	}

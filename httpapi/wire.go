@@ -26,8 +26,9 @@ type Decision struct {
 	// and [bucket.Never] here where no wait helps, 0 where it was allowed.
 	RetryAfter Seconds `json:"retry_after"`
 
-	// Wait is how long an admitted reservation must wait before its work
-	// starts. JSON leaves it out where it is 0.
+	// Wait is how long an admitted request must wait before its work starts,
+	// because it reserved or because a leaky bucket spaces it. JSON leaves it
+	// out where it is 0.
 	Wait Seconds `json:"wait,omitempty"`
 
 	// Degraded marks a decision that the store had no part in.
@@ -42,7 +43,8 @@ type Limit struct {
 	Rule  string `json:"rule"`
 	Limit string `json:"limit"` // the rule's name, or rule/limit where a rule has several
 
-	// Remaining is what the bucket holds, in whole tokens, rounded down.
+	// Remaining is what would still be admitted, in whole tokens, rounded down:
+	// what the bucket holds or, where requests can wait, what they find room for.
 	Remaining int64 `json:"remaining"`
 
 	RetryAfter Seconds `json:"retry_after"`

@@ -44,6 +44,13 @@ func TestBounds(t *testing.T) {
 		{"limits", policy.MaxLimits, func(n int) string {
 			return `{"name": "r", "limit_keys": [], "limits": [` + repeat(n, `{"name": "l%d", "rps": 1, "burst": 1}`) + `]}`
 		}},
+		{"shards", policy.MaxShards, func(n int) string {
+			return fmt.Sprintf(`{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 1000, "shards": %d}}`, n)
+		}},
+		{"shards of a request", 63, func(n int) string {
+			return `{"name": "r", "limit_keys": [], "limits": [{"rps": 1, "burst": 1000, "shards": 31},` +
+				fmt.Sprintf(`{"name": "b", "rps": 1, "burst": 1000, "shards": %d}]}`, n-31)
+		}},
 		{"match clauses", policy.MaxMatchClauses, func(n int) string {
 			return `{"name": "r", "limit_keys": [], "match": {` + repeat(n, `"query:q%d": 1`) + `}, ` + limit + `}`
 		}},

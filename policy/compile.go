@@ -55,19 +55,30 @@ func (c *compiler) slot(a Attribute) int {
 	return i
 }
 
+// buckets is how many of them a request under the rule is charged in, at most.
+func (d *draft) buckets() (n int) {
+	for i := range d.Limits {
+		n += max(d.Limits[i].Shards, 1)
+	}
+	return n
+}
+
 // charges checks how many buckets one request could be charged in.
 func (c *compiler) charges() {
+	bound, counted, hint := MaxMatches, "", "make the rules tiers of one group"
+	if slices.ContainsFunc(c.drafts, func(d *draft) bool { return d.buckets() > len(d.Limits) }) {
+		bound, counted, hint = maxShardMatches, ", each shard counted", "use fewer shards, or make the rules tiers of one group"
+	}
 	most, total := map[string]int{}, 0
 	for _, d := range c.drafts {
 		kind := d.group
 		if d.Shadow {
 			kind += " shadow"
 		}
-		if n := len(d.Limits); n > most[kind] {
+		if n := d.buckets(); n > most[kind] {
 			total, most[kind] = total+n-most[kind], n
-			if total > MaxMatches {
-				c.absent(d.at, fmt.Sprintf("a request could fall under more than %d limits at once", MaxMatches),
-					"make the rules tiers of one group")
+			if total > bound {
+				c.absent(d.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
 				return
 			}
 		}

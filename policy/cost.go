@@ -113,9 +113,9 @@ func scaleCost(v int64, exponent int, rest bool) (bucket.Tokens, bool) {
 	return bucket.Tokens(v), v <= int64(bucket.MaxTokens)
 }
 
-// cost reads what requests cost under a limit of the given capacity, which is
-// 0 where it is not known.
-func (c *compiler) cost(o *object, capacity bucket.Tokens) cost {
+// cost reads what requests cost under a limit where the most they can cost is
+// most, which is called mostIs; 0 where that is not known.
+func (c *compiler) cost(o *object, most bucket.Tokens, mostIs string) cost {
 	k := cost{max: bucket.MaxTokens}
 	amounts := map[string]bucket.Tokens{}
 	for _, name := range []string{"fixed_cost", "default_cost", "min_cost", "max_cost"} {
@@ -125,8 +125,8 @@ func (c *compiler) cost(o *object, capacity bucket.Tokens) cost {
 		}
 		if t, ok := c.tokens(n, name); ok {
 			amounts[name] = t
-			if capacity > 0 && t > capacity && name != "max_cost" {
-				c.add(n, fmt.Sprintf("%s is above the burst of %v: such a request can never be admitted", name, capacity), "")
+			if most > 0 && t > most && name != "max_cost" {
+				c.add(n, fmt.Sprintf("%s is above the %s: such a request can never be admitted", name, mostIs), "")
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func (c *compiler) cost(o *object, capacity bucket.Tokens) cost {
 		k.fallback = bucket.Token
 	}
 	if !k.variable {
-		c.fixedCost(o, k.fallback, capacity)
+		c.fixedCost(o, k.fallback, most, mostIs)
 		return k
 	}
 	if k.min = amounts["min_cost"]; amounts["max_cost"] > 0 {
@@ -150,17 +150,17 @@ func (c *compiler) cost(o *object, capacity bucket.Tokens) cost {
 	if k.min > k.max {
 		c.add(o.field("min_cost"), fmt.Sprintf("min_cost is above the max_cost of %v", k.max), "")
 	}
-	if o.field("default_cost") == nil && capacity > 0 && k.fallback > capacity {
-		c.absent(o.node, fmt.Sprintf("the default_cost of 1 is above the burst of %v: such a request can never be admitted", capacity), "say a default_cost")
+	if o.field("default_cost") == nil && most > 0 && k.fallback > most {
+		c.absent(o.node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "say a default_cost")
 	}
 	c.variableCost(o, k)
 	return k
 }
 
 // fixedCost checks a cost that is the same for all requests.
-func (c *compiler) fixedCost(o *object, t, capacity bucket.Tokens) {
-	if o.field("fixed_cost") == nil && capacity > 0 && t > capacity {
-		c.absent(o.node, fmt.Sprintf("the fixed_cost of 1 is above the burst of %v: a request can never be admitted", capacity), "say a fixed_cost")
+func (c *compiler) fixedCost(o *object, t, most bucket.Tokens, mostIs string) {
+	if o.field("fixed_cost") == nil && most > 0 && t > most {
+		c.absent(o.node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "say a fixed_cost")
 	}
 	if o.count("min_cost", "max_cost") > 0 {
 		c.warn(o.node, "min_cost and max_cost do nothing where the cost is fixed")

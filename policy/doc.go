@@ -22,7 +22,7 @@
 //	name            unique in the file; what headers, metrics and keys call it
 //	limit_keys      attributes: requests with equal values share a bucket; [] is one for all
 //	match           which requests the rule is about; all of its clauses must hold
-//	algorithm       token_bucket, also if absent
+//	algorithm       see below; token_bucket if absent
 //	algorithm_config, or limits: a list of them, which charge together
 //	mode            enforce, or shadow: decide and never deny
 //	group           see below
@@ -40,7 +40,7 @@
 // its requests, is a mistake.
 //
 // A policy whose request could fall under more than [MaxMatches] limits is
-// refused.
+// refused; where it has shards, each counts, and one less is allowed.
 //
 // # Attributes
 //
@@ -57,28 +57,71 @@
 // lower case, all else as it is. A missing attribute satisfies not, and nothing
 // else: "*" is any value, {"not": "*"} is absence.
 //
-// # Limits
+// # Algorithms
 //
-//	rps, tokens_per_second  the refill, a decimal number; or
-//	rate                    "7/1m": tokens/duration. A rate that cannot be kept
-//	                        exactly is lowered by less than a billionth of
-//	                        itself, with a warning
-//	burst                   the capacity: a number of tokens, or how long the
-//	                        rate takes to refill it ("300s")
-//	refill                  continuous
+//	token_bucket    holds up to burst and refills at a rate: all the time or, with
+//	                refill: interval, an interval's tokens at once
+//	fixed_window    tokens that all come back when the next window begins
+//	sliding_window  tokens in any window, with the window before this one counted
+//	                by the share that is still in it: two numbers a key
+//	sliding_log     tokens in any window, exactly: each cost is remembered, up to
+//	                [bucket.MaxLogEntries] a key
+//	leaky_bucket    starts requests evenly spaced at a rate; those that come too
+//	                early wait in a queue: they are admitted, with a time to start
+//
+// They can be mixed in one rule. Each has its own fields, and another's are
+// mistakes:
+//
+//	rps, tokens_per_second  token_bucket, leaky_bucket: the rate, a decimal number
+//	rate                    or so: "7/1m" is tokens/duration. With refill: interval
+//	                        it is what comes at once and how often, and the only
+//	                        way to say it. A rate that cannot be kept exactly is
+//	                        lowered by less than a billionth of itself, with a
+//	                        warning
+//	burst                   token_bucket: the most it holds, a number of tokens or
+//	                        how long the rate takes to refill it ("300s"). It may
+//	                        be below what a second refills
+//	refill                  token_bucket: continuous, which it is if absent, or
+//	                        interval
+//	tokens, window          fixed_window, sliding_window, sliding_log: how many, and
+//	                        how long it is ("1m")
+//	capacity                fixed_window: the most it holds, tokens if absent; above
+//	                        that, unused ones are left to the next windows.
+//	                        leaky_bucket: how many start at once, 1 if absent
+//	queue                   leaky_bucket: how many tokens can wait, or how long the
+//	                        last of them does ("2s"); 0 lets none wait
+//	anchor                  fixed_window and refill: interval: where intervals begin.
+//	                        epoch, also if absent: all keys together, counted from
+//	                        1970, so that those of 1d begin at midnight UTC and
+//	                        those of 1w on Thursday; key: for each key at another
+//	                        time; first: with what is taken from a full bucket
+//	start                   of anchor: epoch: how long after that they begin. With
+//	                        "7h" a window of 1d begins at 7:00 UTC, with "4d" one
+//	                        of 1w on Monday
+//	max_reserved            token_bucket, fixed_window: the most tokens that requests
+//	                        may owe which can wait; 0 is none, absent is no bound
+//	shards                  token_bucket that refills all the time: how many buckets
+//	                        each is split over, 2 to [MaxShards], for keys that are
+//	                        too hot for one; none holds less than a token
+//
+// nginx's limit_req is a leaky_bucket: its burst=B is queue: B, and with delay=D it
+// is queue: B−D and capacity: 1+D. With nodelay it is a token_bucket of burst:
+// 1+B. A cooldown is a token_bucket: burst: 1, rate: 1/30s.
+//
+// All have these:
+//
 //	cost_source             fixed, header:NAME, query:NAME or attribute:NAME
 //	fixed_cost              what a request costs, 1 if absent
 //	default_cost            what one costs that names no cost, 1 if absent
 //	min_cost, max_cost      bounds of what a request can name
-//	max_reserved            the most tokens that requests may owe which can wait;
-//	                        0 is none, absent is no bound
 //
 // Durations have a unit: those of Go, d and w. Amounts are exact to a thousandth
 // of a token, and finer ones are mistakes; a cost that a request names is
 // rounded up. What is no plain decimal number above 0 and at most
 // [bucket.MaxTokens] costs default_cost.
 //
-// An entry of limits has these fields, or an algorithm_config of its own, and
-// perhaps a name. Its limit is then called rule/name, or rule/2 if it is the
-// second and has no name; the only limit of a rule is called like the rule.
+// An entry of limits has these fields, or an algorithm_config of its own. Where
+// it names no algorithm it has the rule's. It may have a name: its limit is then
+// called rule/name, or rule/2 if it is the second and has no name; the only limit
+// of a rule is called like the rule.
 package policy

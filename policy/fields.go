@@ -18,6 +18,38 @@ type schema struct {
 
 	inside       string // a field of the object that is an object itself,
 	insideFields []string
+
+	others *others // whose fields these are not, where that is to be told
+}
+
+// others are the algorithms that an object does not speak of.
+type others struct {
+	than    string // the algorithm it speaks of
+	owners  map[string][]string
+	instead map[string][]string // as in algorithm
+}
+
+// strange reports the field f if it is another algorithm's.
+func (s *others) strange(o *object, f field) bool {
+	if s == nil || len(s.owners[f.name]) == 0 {
+		return false
+	}
+	hint := ""
+	if instead := s.instead[f.name]; instead != nil {
+		hint = "say " + strings.Join(instead, " and ")
+		o.meant = append(o.meant, instead...)
+	}
+	o.report.absent(f.value, fmt.Sprintf("field %q is of %s, not of %s", f.name, enumerate(s.owners[f.name], "and"), s.than), hint)
+	return true
+}
+
+// enumerate joins words: "a, b or c".
+func enumerate(words []string, last string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	end := len(words) - 1
+	return strings.Join(words[:end], ", ") + " " + last + " " + words[end]
 }
 
 // An object reads the fields of a node by a schema.
@@ -41,6 +73,9 @@ func (r *report) object(n *node, s schema) *object {
 		}
 		if why, ok := s.later[f.name]; ok {
 			r.absent(f.value, fmt.Sprintf("field %q is not supported yet%s", f.name, why), "remove it")
+			continue
+		}
+		if s.others.strange(o, f) {
 			continue
 		}
 		name, _ := cut(f.name)
@@ -136,7 +171,7 @@ func (r *report) choice(n *node, what string, words []string, later map[string]s
 	if n.kind == isText && slices.Contains(words, n.text) {
 		return n.text, true
 	}
-	known := what + " must be " + strings.Join(words, " or ")
+	known := what + " must be " + enumerate(words, "or")
 	if n.kind != isText {
 		r.add(n, known, "")
 		return "", false

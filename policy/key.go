@@ -42,9 +42,9 @@ const (
 	hashBytes = 16
 )
 
-// The longest key fits: an escaped limit name and colon, and the longest
-// components with their labels, equals signs and bars.
-const _ = uint(MaxKeyBytes - (3*(MaxNameBytes+maxLimitNameBytes) + 2) - MaxLimitKeys*(maxLabelBytes+maxComponentBytes+2))
+// The longest key fits: an escaped limit name and colon, the longest components
+// with their labels, equals signs and bars, and what is added for a shard.
+const _ = uint(MaxKeyBytes - shardKeyBytes - (3*(MaxNameBytes+maxLimitNameBytes) + 2) - MaxLimitKeys*(maxLabelBytes+maxComponentBytes+2))
 
 // A component is one attribute's part in the keys of a rule.
 type component struct {

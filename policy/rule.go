@@ -28,7 +28,6 @@ type Rule struct {
 	LimitKeys    []Attribute  // who shares a bucket; none is one bucket for all
 	Shadow       bool         // decide, but never deny
 	OnStoreError OnStoreError // what to do when the store cannot answer
-	Reason       string       // "token_bucket_exceeded"
 	Limits       []Limit      // at least one
 
 	group     int // rules of one group are tiers
@@ -59,7 +58,7 @@ var ruleSchema = schema{
 	fields: []string{"name", "limit_keys", "match", "group", "algorithm", "algorithm_config", "limits", "mode", "on_missing",
 		"on_store_error", "description"},
 	inside:       "algorithm_config",
-	insideFields: configSchema.fields,
+	insideFields: anyFields(),
 }
 
 // A draft is a rule while its file is being read.
@@ -77,7 +76,7 @@ func (c *compiler) rule(n *node, listed bool) {
 	if o == nil {
 		return
 	}
-	d := &draft{Rule: &Rule{Shadow: c.shadow, Reason: "token_bucket_exceeded"}, at: n}
+	d := &draft{Rule: &Rule{Shadow: c.shadow}, at: n}
 	c.drafts = append(c.drafts, d)
 
 	bare := !listed && o.field("name") == nil && o.field("limit_keys") == nil && len(o.meant) == 0

@@ -69,7 +69,7 @@ func TestSeedReference(t *testing.T) {
 	if a[0].Key != b[0].Key {
 		t.Errorf("keys %q and %q differ, want one bucket for all", a[0].Key, b[0].Key)
 	}
-	if got := m.Rules()[0].Reason; got != "token_bucket_exceeded" {
+	if got := m.Rules()[0].Limits[0].Reason; got != "token_bucket_exceeded" {
 		t.Errorf("Reason = %q", got)
 	}
 }

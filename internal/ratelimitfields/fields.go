@@ -32,8 +32,8 @@ func (w *Writer) item(l *policy.Limit) *item {
 	var s sheet
 	name := `"` + quoteEscaper.Replace(l.Name) + `"`
 	s.text(name + paramQuota)
-	s.int(min(l.Bucket.Capacity().Whole(), maxInteger))
-	if fill := l.Bucket.TimeFor(l.Bucket.Capacity()); fill != bucket.Never {
+	s.int(min(most(l.Bucket).Whole(), maxInteger))
+	if fill := l.Bucket.TimeFor(most(l.Bucket)); fill != bucket.Never {
 		s.text(paramWindow)
 		s.int(seconds(fill))
 	}
@@ -63,12 +63,17 @@ func (w *Writer) writeDraft(s *sheet, d *mete.Decision) {
 		s.item()
 		s.text(w.item(d.Limits[i].Limit).limit)
 		s.int(available)
-		if effective != never {
+		if effective != bucket.Never {
 			s.text(paramEffective)
-			s.int(effective)
+			s.int(seconds(effective))
 		}
 	}
 }
+
+// sinceDecided is how long ago the decision may have been made. What is counted
+// from now ends so much too late, and the end of a window at a whole second, as
+// most are, would be rounded up to the next one.
+const sinceDecided = 10 * time.Millisecond
 
 // writeTrios writes the fields of the dialects that show one limit: the one
 // that decided. retry is what Retry-After says.
@@ -77,17 +82,24 @@ func (w *Writer) writeTrios(s *sheet, d *mete.Decision, retry int64) {
 	if decider == nil {
 		return
 	}
-	available, reset := quota(decider)
-	if !d.Allowed {
-		reset = retry
+	available, effective := quota(decider)
+	reset := retry
+	switch {
+	case !d.Allowed && retry != never:
+		effective = time.Duration(retry) * time.Second
+	case d.Allowed && effective != bucket.Never:
+		reset = seconds(effective)
+		effective -= min(effective, sinceDecided)
+	case d.Allowed:
+		reset = never
 	}
-	capacity := decider.Limit.Bucket.Capacity().Whole()
+	capacity := most(decider.Limit.Bucket).Whole()
 	if w.legacy {
 		writeTrio(s, legacyLimit, capacity, available, reset)
 	}
 	if w.x {
 		if reset != never {
-			reset = unix(w.now(), reset)
+			reset = unix(w.now().Add(effective))
 		}
 		writeTrio(s, xLimit, capacity, available, reset)
 	}
@@ -103,30 +115,31 @@ func writeTrio(s *sheet, first field, capacity, available, reset int64) {
 }
 
 // quota returns a limit's available quota in whole tokens, and its effective
-// window in seconds: [never] where it has none.
-func quota(s *mete.Status) (available, effective int64) {
+// window: [bucket.Never] where it has none.
+func quota(s *mete.Status) (available int64, effective time.Duration) {
 	if !s.Allowed {
-		if s.RetryAfter == bucket.Never {
-			return 0, never
-		}
-		return 0, seconds(s.RetryAfter)
+		return 0, s.RetryAfter
 	}
-	available = min(s.Remaining().Whole(), maxInteger)
+	available = min(s.Room().Whole(), maxInteger)
 	return available, window(s, available)
 }
 
+// most is what a request can be admitted for: of a leaky bucket, what can wait
+// as well.
+func most(l bucket.Limit) bucket.Tokens {
+	if l.Queued() {
+		return l.Capacity() + l.MaxReserved()
+	}
+	return l.Capacity()
+}
+
 // window returns the effective window of an admitting limit.
-func window(s *mete.Status, available int64) int64 {
+func window(s *mete.Status, available int64) time.Duration {
 	limit := s.Snapshot.Limit
-	var d time.Duration
-	if available > 0 {
-		d = limit.TimeFor(s.Remaining())
-	} else {
-		// Until the first whole token is there. What is owed comes before it.
-		d = s.FullAfter() - limit.TimeFor(limit.Capacity()-bucket.Token)
+	whole := most(limit)
+	if room := s.Room(); available > 0 && (limit.Algorithm() == bucket.Continuous || room == whole) {
+		return limit.TimeFor(room)
 	}
-	if d == bucket.Never {
-		return never
-	}
-	return seconds(d)
+	// Until there is another whole token. What is owed comes before it.
+	return s.RoomAfter(min(bucket.Tokens(available+1)*bucket.Token, whole))
 }

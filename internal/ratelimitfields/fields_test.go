@@ -34,14 +34,14 @@ func newLimit(t testing.TB, name, capacity, rate string) *policy.Limit {
 	if err != nil {
 		t.Fatalf("NewLimit(%s, %s): %v", capacity, rate, err)
 	}
-	return &policy.Limit{Name: name, Bucket: l}
+	return &policy.Limit{Name: name, Reason: "token_bucket_exceeded", Bucket: l}
 }
 
 // status returns the status of taking cost from a bucket that holds there.
 func status(l *policy.Limit, there, cost bucket.Tokens) mete.Status {
 	s, _ := l.Bucket.Take(bucket.State{}, 0, l.Bucket.Capacity()-there)
 	_, snap := l.Bucket.Take(s, 0, cost)
-	return mete.Status{Rule: &policy.Rule{Name: "rule", Reason: "token_bucket_exceeded"}, Limit: l, Snapshot: snap}
+	return mete.Status{Rule: &policy.Rule{Name: "rule"}, Limit: l, Snapshot: snap}
 }
 
 // decision is what the Limiter makes of statuses.
@@ -49,7 +49,7 @@ func decision(statuses ...mete.Status) *mete.Decision {
 	d := &mete.Decision{Allowed: true, Rule: "rule", Limits: statuses}
 	for _, s := range statuses {
 		if !s.Allowed {
-			d.Allowed, d.Reason = false, s.Rule.Reason
+			d.Allowed, d.Reason = false, s.Limit.Reason
 			d.RetryAfter = max(d.RetryAfter, s.RetryAfter)
 		}
 	}

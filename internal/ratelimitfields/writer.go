@@ -12,11 +12,15 @@
 //	x         X-RateLimit-Limit, -Remaining, -Reset of the limit that decided,
 //	                                                Reset in seconds since 1970
 //
-// q is the capacity, w the seconds to fill it, rounded up and at least 1; r is
-// the whole tokens there and t the seconds in which no more than r may be used:
-// tokens ÷ rate, rounded up and at least 1. Where r is 0, t is how long it takes
-// until the first whole token is there. A limit that denied shows r=0 and its
-// wait, rounded up. Where no wait helps, t and Reset are left out.
+// q is what can be spent at once: the capacity or, of a window, its tokens, and of
+// a leaky bucket the capacity and the queue. w is the seconds in which that comes
+// back, rounded up and at least 1: of a window its length. r is the whole tokens
+// that would be admitted now, and t the seconds in which no more than r may be
+// used, rounded up and at least 1: tokens ÷ rate or, of a window or a bucket that
+// refills in intervals, how long it takes until there is more. (A sliding log is
+// taken to have nothing more before all of it is back.) Where r is 0, t is how
+// long it takes until the first whole token is there. A limit that denied shows
+// r=0 and its wait, rounded up. Where no wait helps, t and Reset are left out.
 // The legacy Reset is t, and on a denial the same as Retry-After, so that
 // clients that go by it are spread as well.
 //
@@ -175,10 +179,10 @@ func seconds(d time.Duration) int64 {
 	return max(int64((d-1)/time.Second)+1, 1)
 }
 
-// unix returns the Unix time that lies whole seconds after now, rounded up.
-func unix(now time.Time, whole int64) int64 {
-	if now.Nanosecond() > 0 {
-		whole++
+// unix returns t in Unix time, in whole seconds, rounded up.
+func unix(t time.Time) int64 {
+	if t.Nanosecond() > 0 {
+		return t.Unix() + 1
 	}
-	return now.Unix() + whole
+	return t.Unix()
 }

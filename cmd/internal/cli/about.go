@@ -26,9 +26,9 @@ A flag overrides the configuration file.
 
 const checkAbout = `
 Reads policy files, JSON or YAML, and reports every mistake in them with its
-place and what to write instead. The exit code is 0 if there is none, 1 if there
-is one, 2 if a file cannot be read. It is the same code that 'mete serve' starts
-with.
+place and what to write instead. Where there is none it says in words what each
+limit allows. The exit code is 0 if there is none, 1 if there is one, 2 if a
+file cannot be read. It is the same code that 'mete serve' starts with.
 `
 
 const replayAbout = `
@@ -49,8 +49,9 @@ could not decide, 3 if it does not answer. So a script can say:
   mete take path=/nightly && run-the-job
 
 With --max-wait, tokens that are not there yet are spent ahead, and the command
-ends when they have come: what follows it begins in time. Interrupted before, it
-ends with 2, and the tokens stay spent.
+ends when they have come: what follows it begins in time. So it does where a
+leaky bucket lets the request start later. Interrupted before, it ends with 2,
+and the tokens stay spent.
 `
 
 const peekAbout = `

@@ -85,12 +85,12 @@ func writeCheckText(std Streams, file string, m *policy.Matcher, err error) {
 		fmt.Fprintln(std.Out, err)
 		return
 	}
-	t := table.New("LIMIT", "KEY", ">HOLDS", ">REFILLS", ">FULL IN", "MODE", "STORE ERROR")
+	t := table.New("LIMIT", "KEY", "MODE", "STORE ERROR", "ALLOWS")
 	t.Indent = "  "
 	for _, r := range m.Rules() {
-		for _, l := range r.Limits {
-			t.Add(l.Name, keyNames(r), l.Bucket.Capacity().String(), formatRate(l.Bucket),
-				prose.Duration(l.Bucket.TimeFor(l.Bucket.Capacity())), prose.Mode(r), storeErrorName(r))
+		for i := range r.Limits {
+			l := &r.Limits[i]
+			t.Add(l.Name, keyNames(r), prose.Mode(r), storeErrorName(r), describeLimit(l))
 		}
 	}
 	fmt.Fprintf(std.Out, "%s: ok, %s\n", file, prose.Count(len(m.Rules()), "rule"))
@@ -128,10 +128,14 @@ type checkedRule struct {
 }
 
 type checkedLimit struct {
-	Name      string          `json:"name"`
-	Capacity  json.Number     `json:"capacity"`
-	Rate      string          `json:"rate"`
-	FullAfter httpapi.Seconds `json:"full_after"` // from empty; null for never
+	Name        string          `json:"name"`
+	Algorithm   string          `json:"algorithm"`
+	Capacity    json.Number     `json:"capacity"` // what can be spent without waiting
+	Rate        string          `json:"rate"`
+	Queue       json.Number     `json:"queue,omitempty"` // what can wait, of a leaky bucket
+	Shards      int             `json:"shards,omitempty"`
+	FullAfter   httpapi.Seconds `json:"full_after"` // from empty; null for never
+	Description string          `json:"description"`
 }
 
 func writeCheckJSON(w io.Writer, file string, m *policy.Matcher, err error) {
@@ -167,11 +171,20 @@ func checkRule(r *policy.Rule) checkedRule {
 	for _, a := range r.LimitKeys {
 		cr.LimitKeys = append(cr.LimitKeys, a.Spelled())
 	}
-	for _, l := range r.Limits {
-		cr.Limits = append(cr.Limits, checkedLimit{
-			Name: l.Name, Capacity: json.Number(l.Bucket.Capacity().String()), Rate: formatRate(l.Bucket),
-			FullAfter: httpapi.Seconds(l.Bucket.TimeFor(l.Bucket.Capacity())),
-		})
+	for i := range r.Limits {
+		cr.Limits = append(cr.Limits, checkLimit(&r.Limits[i]))
 	}
 	return cr
+}
+
+func checkLimit(l *policy.Limit) checkedLimit {
+	b := l.Bucket
+	cl := checkedLimit{
+		Name: l.Name, Algorithm: algorithmName(l), Capacity: json.Number(b.Capacity().String()), Rate: formatRate(b), Shards: l.Shards,
+		FullAfter: httpapi.Seconds(b.TimeFor(b.Capacity())), Description: describeLimit(l),
+	}
+	if b.Queued() {
+		cl.Queue = json.Number(b.MaxReserved().String())
+	}
+	return cl
 }

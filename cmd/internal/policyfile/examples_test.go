@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -52,10 +53,39 @@ var examples = map[string][]volley{
 		{completion("k5", "none"), 100, 30, "model"},  // as 1,000
 		{mete.Attrs{"header:x-api-key": "k1", "path": "/", "method": "GET"}, 100, 100, ""},
 	},
+	"token_bucket.yaml": {
+		{to("/api/x", "k1"), 60, 50, "api"},
+		{to("/reports/x", "k1"), 700, 600, "credit"},
+		{to("/messages", "k1"), 5, 1, "cooldown"},
+		{to("/device", "k1"), 5, 1, "pace"},
+	},
+	"interval.yaml": {
+		{mete.Attrs{"header:x-user": "u1"}, 30, 20, "quantum"},
+	},
+	"fixed_window.yaml": {
+		{mete.Attrs{"header:x-api-key": "k1"}, 30, 20, "plan"},
+		{mete.Attrs{"header:x-user": "u1", "path": "/export"}, 10, 9, "exports"},
+	},
+	"sliding_window.yaml": {
+		{mete.Attrs{"ip:address": "192.0.2.1"}, 150, 100, "search"},
+	},
+	"sliding_log.yaml": {
+		{mete.Attrs{"header:x-account": "a", "path": "/login", "method": "POST"}, 9, 5, "login"},
+		{mete.Attrs{"header:x-account": "b", "path": "/login", "method": "GET"}, 9, 9, ""},
+	},
+	"leaky_bucket.yaml": {
+		{mete.Attrs{"ip:address": "192.0.2.1"}, 5, 4, "client"},
+		{mete.Attrs{"ip:address": "192.0.2.2"}, 3, 2, "backend"}, // 1 goes ahead, 5 wait
+	},
+	"shards.yaml": {
+		{nil, 100_001, 100_000, "everyone"},
+	},
 	"shadow.yaml": {
 		{mete.Attrs{"ip:address": "192.0.2.1"}, 60, 50, "lenient"},
 	},
 }
+
+func to(path, key string) mete.Attrs { return mete.Attrs{"path": path, "header:x-api-key": key} }
 
 func completion(key, cost string) mete.Attrs {
 	return mete.Attrs{"header:x-api-key": key, "header:x-max-tokens": cost, "path": "/v1/completions", "method": "POST"}
@@ -101,6 +131,21 @@ func TestExamples_ShadowIsSeen(t *testing.T) {
 	}
 	if want := []bool{false, false, false, false, false, true, true, true}; !slices.Equal(denied, want) {
 		t.Errorf("the rule in shadow would have denied %v, want %v", denied, want)
+	}
+}
+
+// Who has to wait for the leaky bucket is told for how long: one after the other.
+func TestExamples_LeakyBucketSpaces(t *testing.T) {
+	limiter := exampleLimiter(t, "leaky_bucket.yaml")
+	for i := range 6 {
+		d, err := limiter.Take(t.Context(), mete.Request{})
+		if want := time.Duration(i) * 100 * time.Millisecond; err != nil || !d.Allowed || d.Wait != want {
+			t.Errorf("request %d: allowed %t after %v, %v, want after %v", i+1, d.Allowed, d.Wait, err, want)
+		}
+	}
+	d, err := limiter.Take(t.Context(), mete.Request{})
+	if err != nil || d.Allowed || d.Reason != "leaky_bucket_exceeded" || d.RetryAfter != 100*time.Millisecond {
+		t.Errorf("one too many: %+v, %v, want a denial for 100ms", d, err)
 	}
 }
 

@@ -20,8 +20,10 @@ import (
 // Times are in seconds and exact to the microsecond. The fields are those of
 // the bucket that decided: the one with the longest wait or, where allowed, the
 // one with the least remaining. retry_after is 0 where allowed and null where no
-// wait helps. Where no bucket decided, remaining and full_after are null; where
-// no rule applied, rule is empty as well.
+// wait helps; remaining is what would still be admitted. Where no bucket decided,
+// remaining and full_after are null; where no rule applied, rule is empty as
+// well. A request that a leaky bucket admitted to start later has a "wait" behind
+// its retry_after.
 //
 // It is not safe for concurrent use.
 type JSONLines struct {
@@ -50,10 +52,14 @@ func (j *JSONLines) Write(req *trace.Request, d *mete.Decision) error {
 	if decider == nil {
 		b = append(b, "null"...)
 	} else {
-		b = strconv.AppendInt(b, decider.Remaining().Whole(), 10)
+		b = strconv.AppendInt(b, decider.Room().Whole(), 10)
 	}
 	b = append(b, `,"retry_after":`...)
 	b = seconds.AppendDuration(b, d.RetryAfter)
+	if d.Wait > 0 {
+		b = append(b, `,"wait":`...)
+		b = seconds.AppendDuration(b, d.Wait)
+	}
 	b = append(b, `,"full_after":`...)
 	if decider == nil {
 		b = append(b, "null"...)

@@ -59,6 +59,9 @@ func (r Report) summary(b *strings.Builder) {
 		t.Add(name, strconv.FormatInt(n, 10), percent(n, s.requests.count), note)
 	}
 	row("allowed", s.requests.count-s.denied.count, "")
+	if s.delayed > 0 {
+		row("delayed", s.delayed, "of those, for up to "+prose.Duration(s.longest))
+	}
 	denied := ""
 	if s.denied.count > 0 {
 		denied = "first " + r.instant(s.denied.first) + ", last " + r.instant(s.denied.last)

@@ -3,6 +3,8 @@
 package replay
 
 import (
+	"time"
+
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/trace"
@@ -38,8 +40,10 @@ type Stats struct {
 
 	requests  span
 	denied    span
-	unlimited int64 // fell under no rule
-	earlier   int64 // are older than the request before them
+	delayed   int64         // admitted to start later
+	longest   time.Duration // that one of those had to wait
+	unlimited int64         // fell under no rule
+	earlier   int64         // are older than the request before them
 	invalid   int64
 	previous  bucket.Instant
 
@@ -73,6 +77,10 @@ func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
 	s.requests.add(req.At)
 	if !d.Allowed {
 		s.denied.add(req.At)
+	}
+	if d.Wait > 0 {
+		s.delayed++
+		s.longest = max(s.longest, d.Wait)
 	}
 	if len(d.Limits)+len(d.Shadow) == 0 {
 		s.addWithoutLimit(req, d)

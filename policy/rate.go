@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// rateNames are the fields that can say a rate, of which one is enough.
+var rateNames = []string{"tokens_per_second", "rps", "rate"}
+
+// rate reads the rate of a limit from the fields with names, all of them if none
+// are given. The others are then no rates.
+func (c *compiler) rate(o *object, names ...string) (rate bucket.Rate, ok bool) {
+	var first *node
+	ok = true
+	for _, name := range rateNames {
+		n := o.field(name)
+		if n == nil {
+			continue
+		}
+		if len(names) > 0 && !slices.Contains(names, name) {
+			c.add(n, name+" does not say how long an interval is", `say rate, as in "5/10s"`)
+			ok = false
+			continue
+		}
+		got, read := c.oneRate(n, name)
+		switch {
+		case !read:
+			ok = false
+		case first == nil:
+			first, rate = n, got
+		case !sameRate(rate, got):
+			c.add(n, fmt.Sprintf("%s contradicts %s", name, first.path[strings.LastIndexByte(first.path, '/')+1:]), "keep one of them")
+			ok = false
+		}
+	}
+	if first == nil && ok {
+		ok = false
+		if !o.meantAny(rateNames...) {
+			c.noRate(o, names)
+		}
+	}
+	return rate, ok
+}
+
+// noRate reports that o has none of the fields with names.
+func (c *compiler) noRate(o *object, names []string) {
+	if len(names) > 0 {
+		c.absent(o.node, `field "rate" is missing`, `what comes at once and how often, as in "5/10s"`)
+		return
+	}
+	c.absent(o.node, `field "tokens_per_second" is missing`, `or rps, or rate as in "7/1m"`)
+}
+
+// oneRate reads one field that says a rate.
+func (c *compiler) oneRate(n *node, name string) (bucket.Rate, bool) {
+	read := bucket.ParsePerSecond
+	switch {
+	case name == "rate" && n.kind != isText:
+		c.add(n, `rate must be a string such as "7/1m"`, "")
+		return bucket.Rate{}, false
+	case name == "rate":
+		read = bucket.ParseRate
+	case !c.number(n, name):
+		return bucket.Rate{}, false
+	}
+	rate, err := read(n.text)
+	switch {
+	case err != nil && rate.Per > 0 && rate.Tokens == 0:
+		c.add(n, name+" must be above 0", "")
+	case err != nil:
+		c.add(n, name+": "+reasonOf(err), "")
+	default:
+		if asked, ok := new(big.Rat).SetString(n.text); ok && name != "rate" && asked.Mul(asked, perSecond).Cmp(perNano(rate)) != 0 {
+			c.warn(n, "the rate has more digits than are kept; the closest one below it is used")
+		}
+		return rate, true
+	}
+	return bucket.Rate{}, false
+}
+
+// window reads tokens and window as a rate.
+func (c *compiler) window(o *object) (rate bucket.Rate, ok bool) {
+	if n := o.need("tokens", "how many a window has, as in 100"); n != nil {
+		rate.Tokens, ok = c.tokens(n, "tokens")
+	}
+	n := o.need("window", `how long it is, as in "1m" or "1d"`)
+	if n == nil {
+		return rate, false
+	}
+	per, perOK := c.duration(n, "window", "1m")
+	if perOK && per == 0 {
+		c.add(n, "window must be above 0", "")
+		perOK = false
+	}
+	rate.Per = per
+	return rate, ok && perOK
+}
+
+// perSecond turns tokens a second into thousandths a nanosecond.
+var perSecond = big.NewRat(1000, 1_000_000_000)
+
+// sameRate compares rates exactly.
+func sameRate(a, b bucket.Rate) bool {
+	return perNano(a).Cmp(perNano(b)) == 0
+}
+
+func perNano(r bucket.Rate) *big.Rat { return big.NewRat(int64(r.Tokens), int64(r.Per)) }

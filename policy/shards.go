@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// MaxShards bounds the buckets that one limit can be split over. More are
+// refused.
+const MaxShards = 32
+
+const (
+	// shardKeyBytes is how much longer than its bucket's the key of a shard is.
+	shardKeyBytes = 4
+
+	// maxShardMatches takes the place of MaxMatches where a policy has shards: the
+	// ID of a request needs a key of its own then.
+	maxShardMatches = MaxMatches - 1
+)
+
+// soundShardTokens is how much a shard should hold. The less it does, the more
+// often requests find the shards they look at empty, and others not.
+const soundShardTokens = 5 * bucket.Token
+
+// shards reads how many buckets the limit l, which is complete but for that, is
+// split over, and checks that there is a part for each.
+func (c *compiler) shards(l *Limit, n *node) bool {
+	count, err := strconv.Atoi(n.text)
+	if n.kind != isNumber || err != nil || count < 2 || count > MaxShards {
+		c.add(n, fmt.Sprintf("shards must be a whole number between 2 and %d", MaxShards), "")
+		return false
+	}
+	if _, err := l.Bucket.Shard(0, count); err != nil { // the largest
+		c.add(n, reasonOf(err), "")
+		return false
+	}
+	if smallest := l.Bucket.Capacity() / bucket.Tokens(count); smallest < soundShardTokens {
+		c.warn(n, fmt.Sprintf("a shard holds only %v tokens, and %v or more are sound; use fewer shards or a higher burst", smallest, soundShardTokens))
+	}
+	l.Shards = count
+	return true
+}
