@@ -3,9 +3,11 @@
 package mete_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
 )
 
@@ -41,6 +43,32 @@ func BenchmarkTake(b *testing.B) {
 					}
 				})
 			})
+		})
+	}
+}
+
+// BenchmarkTake_Charges takes without a policy.
+func BenchmarkTake_Charges(b *testing.B) {
+	store, err := memstore.New(memstore.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := mete.New(store, nil, mete.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	big := limit(b, 1_000_000_000, "1000/1s")
+	charges := []mete.Charge{
+		{Key: "user:alice", Limit: big, Cost: bucket.Token},
+		{Key: "address:2001:db8::1", Limit: big, Cost: bucket.Token},
+		{Key: "everyone", Limit: big, Cost: bucket.Token},
+	}
+	for _, n := range []int{0, 1, 3} {
+		b.Run(fmt.Sprintf("limits=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				l.Take(b.Context(), mete.Request{Charges: charges[:n]})
+			}
 		})
 	}
 }

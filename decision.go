@@ -31,6 +31,10 @@ type Decision struct {
 	// Wait is how long an admitted reservation must wait before its work starts.
 	Wait time.Duration
 
+	// Taken is how much of what was asked for the request got, under the limit
+	// that costs it most; 0 where denied. It is all of it, but after TakeUpTo.
+	Taken bucket.Tokens
+
 	// Degraded marks a decision that the store had no part in: it could not
 	// answer, and the rules said what to do then. Err says why it could not.
 	Degraded bool
@@ -38,17 +42,19 @@ type Decision struct {
 
 	// Limits shows every enforced limit the request fell under, in the order of
 	// the policy. Shadow shows those of shadow rules, which decide nothing.
+	// Limits that the request brought stand behind those of the policy, in its
+	// order; one that shares a key with another is shown with that.
 	Limits []Status
 	Shadow []Status
-
-	charges []Charge // what an admitted take that has to wait spent, shadow rules included
 }
 
-// A Status is one limit's part in a decision.
+// A Status is one limit's part in a decision. Rule and Limit are those of the
+// policy; where the request brought the limit they have no name, and only
+// Snapshot.Limit says what it is. The snapshot's Cost is what the request cost
+// under this limit.
 type Status struct {
 	Rule  *policy.Rule
 	Limit *policy.Limit
-	Cost  bucket.Tokens // what the request costs under this limit
 	bucket.Snapshot
 }
 
@@ -63,7 +69,7 @@ func (d *Decision) Decider() *Status {
 			continue
 		}
 		if decider == nil || !d.Allowed && s.RetryAfter > decider.RetryAfter ||
-			d.Allowed && s.Remaining() < decider.Remaining() {
+			d.Allowed && s.Room() < decider.Room() {
 			decider = s
 		}
 	}
@@ -71,14 +77,22 @@ func (d *Decision) Decider() *Status {
 }
 
 // conclude fills in what follows from the limits.
-func (d *Decision) conclude() {
+func (d *Decision) conclude(dryRun bool) {
 	decider := d.Decider()
 	d.Rule, d.RetryAfter = decider.Rule.Name, decider.RetryAfter
 	if !d.Allowed {
-		d.Reason = decider.Rule.Reason
+		d.Reason = decider.Limit.Reason
 		return
 	}
 	for i := range d.Limits {
-		d.Wait = max(d.Wait, d.Limits[i].Wait())
+		d.Wait = max(d.Wait, d.Limits[i].wait(dryRun))
 	}
+}
+
+// wait is how long an admitted request has to wait under s, or would have to.
+func (s *Status) wait(dryRun bool) time.Duration {
+	if dryRun { // the snapshot is without the cost
+		return s.Earliest(s.Cost)
+	}
+	return s.Wait()
 }

@@ -5,6 +5,8 @@ package mete
 import (
 	"errors"
 	"fmt"
+
+	"github.com/metehq/mete/bucket"
 )
 
 var (
@@ -18,9 +20,32 @@ var (
 	// ErrRefused: a rule refuses the request, and waiting does not help.
 	ErrRefused = errors.New("mete: request refused")
 
-	// ErrCost: a request's cost is negative or above [bucket.MaxTokens].
+	// ErrCost: a cost is negative or above [bucket.MaxTokens].
 	ErrCost = errors.New("mete: invalid cost")
+
+	// ErrRequest: a request's ID or one of its charges is invalid.
+	ErrRequest = errors.New("mete: invalid request")
+
+	// ErrSettled: a [Reservation] has been settled or canceled already.
+	ErrSettled = errors.New("mete: reservation is settled")
+
+	// ErrDebt: more was used than reserved, and that much cannot be owed. The
+	// error is a [DebtError].
+	ErrDebt = errors.New("mete: more than can be owed")
 )
+
+// A DebtError says that [Reservation.Settle] could not charge what was used
+// beyond the reservation. It wraps [ErrDebt].
+type DebtError struct {
+	Rule      string        // whose limit refused; empty where that was none of a rule
+	Uncharged bucket.Tokens // what was used and not charged
+}
+
+func (e *DebtError) Error() string {
+	return fmt.Sprintf("%v: rule %q: %v tokens were used and not charged", ErrDebt, e.Rule, e.Uncharged)
+}
+
+func (e *DebtError) Unwrap() error { return ErrDebt }
 
 // Spending says whether a failed store call may have spent tokens.
 type Spending uint8

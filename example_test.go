@@ -4,11 +4,13 @@ package mete_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 )
@@ -47,4 +49,142 @@ func Example() {
 	// "per key": allowed true, retry after 0s
 	// "per key": allowed true, retry after 0s
 	// "per key": allowed false, retry after 1m0s
+}
+
+// The other examples have no policy: their requests bring the limits. These are
+// 10 tokens and one more every minute, and 100 and ten more.
+var (
+	ctx   = context.Background()
+	small = must(bucket.NewLimit(10*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Minute}))
+	large = must(bucket.NewLimit(100*bucket.Token, bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}))
+	tenOf = func(key string) []mete.Charge {
+		return []mete.Charge{{Key: key, Limit: small, Cost: 10 * bucket.Token}}
+	}
+	oneOf   = func(key string) []mete.Charge { return []mete.Charge{{Key: key, Limit: small, Cost: bucket.Token}} }
+	withNew = func() *mete.Limiter { return must(mete.New(must(memstore.New(memstore.Config{})), nil, mete.Config{})) }
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}
+
+// A denial is no error: it says when to come again.
+func ExampleLimiter_Take() {
+	limiter := withNew()
+	for range 2 {
+		decision, err := limiter.Take(ctx, mete.Request{Charges: tenOf("user:alice")})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(decision.Allowed, decision.Reason, decision.RetryAfter.Round(time.Minute))
+	}
+	// Output:
+	// true  0s
+	// false token_bucket_exceeded 10m0s
+}
+
+// A message counts for its sender and for all users together: both are charged,
+// or neither is.
+func ExampleLimiter_Take_severalKeys() {
+	limiter := withNew()
+	send := func(sender string, recipients int64) {
+		cost := bucket.Tokens(recipients) * bucket.Token
+		decision, err := limiter.Take(ctx, mete.Request{Charges: []mete.Charge{
+			{Key: "sender:" + sender, Limit: small, Cost: cost},
+			{Key: "everyone", Limit: large, Cost: cost},
+		}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(decision.Allowed, "everyone has", decision.Limits[1].Remaining().Whole())
+	}
+	send("alice", 8)
+	send("alice", 8)
+	send("bob", 8)
+	// Output:
+	// true everyone has 92
+	// false everyone has 92
+	// true everyone has 84
+}
+
+// A worker that can use a part takes what there is.
+func ExampleLimiter_TakeUpTo() {
+	limiter := withNew()
+	for range 3 {
+		request := mete.Request{Charges: []mete.Charge{{Key: "mailer", Limit: small, Cost: 6 * bucket.Token}}}
+		decision, err := limiter.TakeUpTo(ctx, request)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(decision.Allowed, decision.Taken)
+	}
+	// Output:
+	// true 6
+	// true 4
+	// false 0
+}
+
+// Wait sleeps, but never in vain.
+func ExampleLimiter_Wait() {
+	limiter := withNew()
+	if _, err := limiter.Wait(ctx, mete.Request{Charges: tenOf("crawler")}); err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := limiter.Wait(ctx, mete.Request{Charges: oneOf("crawler")})
+	fmt.Println(errors.Is(err, mete.ErrDeadlineTooSoon))
+	// Output: true
+}
+
+// What a call to a language model costs is known when it has answered. It counts
+// as one request whatever that is.
+func ExampleLimiter_Reserve() {
+	limiter := withNew()
+	request := mete.Request{Charges: []mete.Charge{
+		{Key: "requests:alice", Limit: small, Cost: bucket.Token, Fixed: true},
+		{Key: "tokens:alice", Limit: large, Cost: 50 * bucket.Token}, // what it may cost
+	}}
+	reservation, err := limiter.Reserve(ctx, request)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if !reservation.Allowed {
+		log.Fatal("come again in ", reservation.RetryAfter)
+	}
+	used := 20 * bucket.Token // says the model
+	if err := reservation.Settle(ctx, used); err != nil {
+		log.Fatal(err)
+	}
+	decision, err := limiter.Peek(ctx, request)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, limit := range decision.Limits {
+		fmt.Println(limit.Remaining().Whole())
+	}
+	// Output:
+	// 9
+	// 80
+}
+
+// What has happened is charged although the tokens are not there. The bucket
+// then owes them.
+func ExampleLimiter_Charge() {
+	limiter := withNew()
+	if _, err := limiter.Take(ctx, mete.Request{Charges: tenOf("job:7")}); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := limiter.Charge(ctx, mete.Request{Charges: tenOf("job:7")}); err != nil {
+		log.Fatal(err)
+	}
+	decision, err := limiter.Take(ctx, mete.Request{Charges: oneOf("job:7")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(decision.Allowed, decision.RetryAfter.Round(time.Minute))
+	// Output: false 11m0s
 }

@@ -5,11 +5,8 @@ package mete
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
+	"hash/maphash"
 	"sync/atomic"
-	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
@@ -17,41 +14,56 @@ import (
 
 // Config are a [Limiter]'s optional settings.
 type Config struct {
-	// OnDecision, if set, is called with every decision of Take and Wait before
-	// it is returned: for metrics and logs. It must not change the decision,
-	// must not block, and must not keep it.
+	// OnDecision, if set, is called with every decision of Take, TakeUpTo, Wait,
+	// Reserve and Charge, once, before it is returned: for metrics and logs, see
+	// [LogDecisions]. It must not change the decision, must not block, and must not
+	// keep it.
 	OnDecision func(context.Context, *Decision)
+
+	// Scale, if set, raises costs: for limits that adapt to how the protected
+	// thing is doing, with any store. It is called with every cost above 0, and
+	// must be fast and safe for concurrent use. What it returns is charged, but no
+	// less than the cost, and of a cost that the limit can admit at once no more
+	// than that. Refund and Reset do not scale.
+	Scale func(cost bucket.Tokens) bucket.Tokens
+
+	// OnStoreError says what becomes of requests that bring charges when the store
+	// cannot answer. The zero value lets them through. Rules say so themselves.
+	OnStoreError policy.OnStoreError
 }
 
 // A Limiter decides requests by a policy, with its buckets in a store. It is
 // safe for concurrent use, starts no goroutine and needs no Close.
 type Limiter struct {
-	store  Store
+	given  Store // by the caller
+	store  Store // resolves shards
 	config Config
 	policy atomic.Pointer[policy.Matcher]
+	queues queues
 }
 
-// New returns a limiter that keeps its buckets in store and decides by m. Both
-// are required.
+// New returns a limiter that keeps its buckets in store, which is required, and
+// decides by m. Without a policy, requests are limited by the [Request.Charges]
+// that they bring, and by nothing else.
 func New(store Store, m *policy.Matcher, config Config) (*Limiter, error) {
 	if store == nil {
 		return nil, errors.New("mete: new: store is required")
 	}
-	l := &Limiter{store: store, config: config}
-	if err := l.SetPolicy(m); err != nil {
-		return nil, err
-	}
+	l := &Limiter{given: store, store: shardStore(store), config: config}
+	l.queues.seed = maphash.MakeSeed()
+	l.policy.Store(m)
 	return l, nil
 }
 
 // Store returns the limiter's store.
-func (l *Limiter) Store() Store { return l.store }
+func (l *Limiter) Store() Store { return l.given }
 
-// Policy returns the policy in force.
+// Policy returns the policy in force, nil where there is none.
 func (l *Limiter) Policy() *policy.Matcher { return l.policy.Load() }
 
 // SetPolicy replaces the policy in one step, also while requests are decided:
 // each request is decided by one policy. Buckets keep what is missing from them.
+// A limiter that was made with a policy can get another, but not lose it.
 func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 	if m == nil {
 		return errors.New("mete: set policy: policy is required")
@@ -67,99 +79,82 @@ func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 // invalid or that ctx is done. A store that cannot answer is no error either:
 // the decision is then what the rules say about it, and [Decision.Degraded].
 func (l *Limiter) Take(ctx context.Context, req Request) (Decision, error) {
-	d, err := l.decide(ctx, req, Mode{MaxWait: req.MaxWait})
-	if err == nil && l.config.OnDecision != nil {
-		l.report(ctx, d)
+	return l.reported(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0)})
+}
+
+// TakeUpTo takes what there is, in whole tokens, where there is not all of it:
+// [Decision.Taken] says how much. Where there is not even one token, or all of a
+// cost below one, the request is denied. It does not reserve: [Request.MaxWait]
+// has no part in it.
+func (l *Limiter) TakeUpTo(ctx context.Context, req Request) (Decision, error) {
+	return l.reported(ctx, &req, Mode{UpTo: true})
+}
+
+// Charge spends a cost that has arisen already, although the tokens may not be
+// there: the bucket then owes them, and admits nothing else until they are paid
+// back. A charge is denied only where the limit may not owe so much: by
+// max_reserved, or the length of a queue. [Decision.Wait] says how long the debt
+// lasts.
+func (l *Limiter) Charge(ctx context.Context, req Request) (Decision, error) {
+	return l.reported(ctx, &req, Mode{MaxWait: bucket.Forced})
+}
+
+// reported decides, and tells the hook.
+func (l *Limiter) reported(ctx context.Context, req *Request, mode Mode) (Decision, error) {
+	d, err := l.decide(ctx, req, mode, nil)
+	if err == nil {
+		l.report(ctx, &d)
 	}
 	return d, err
 }
 
 // report calls the hook with a copy, so that decisions without a hook need not
 // live on the heap.
-func (l *Limiter) report(ctx context.Context, d Decision) { l.config.OnDecision(ctx, &d) }
+func (l *Limiter) report(ctx context.Context, d *Decision) {
+	if l.config.OnDecision != nil {
+		seen := *d
+		l.config.OnDecision(ctx, &seen)
+	}
+}
 
 // Peek decides as [Limiter.Take] would, and spends nothing.
 func (l *Limiter) Peek(ctx context.Context, req Request) (Decision, error) {
-	return l.decide(ctx, req, Mode{MaxWait: req.MaxWait, DryRun: true})
-}
-
-// Wait takes, and sleeps until the tokens are there. They are spent at once, so
-// callers proceed in the order in which they asked, none sleeps longer than it
-// must, and one whose context ends while it sleeps gives its tokens back.
-//
-// Wait ends with nil when the request may go ahead. It does not begin to sleep
-// where that cannot help: the error is [ErrNever] where the cost can never be
-// admitted, and [ErrDeadlineTooSoon] where the wait would outlast ctx's
-// deadline or [Request.MaxWait]. A rule that refuses for another reason, such
-// as a missing attribute or a store that cannot answer, gives [ErrRefused].
-func (l *Limiter) Wait(ctx context.Context, req Request) (Decision, error) {
-	longest := bucket.Never
-	if deadline, ok := ctx.Deadline(); ok {
-		longest = max(time.Until(deadline), 0)
-	}
-	if req.MaxWait <= 0 || req.MaxWait > longest {
-		req.MaxWait = longest
-	}
-	d, err := l.Take(ctx, req)
-	switch {
-	case err != nil:
-		return d, err
-	case !d.Allowed:
-		return d, d.waitError(req)
-	case d.Wait == 0:
-		return d, nil
-	}
-	timer := time.NewTimer(d.Wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return d, nil
-	case <-ctx.Done():
-		err := l.giveBack(context.WithoutCancel(ctx), &d)
-		return d, errors.Join(context.Cause(ctx), err)
-	}
-}
-
-// waitError says why a denied request is not waited for.
-func (d *Decision) waitError(req Request) error {
-	if d.Degraded || len(d.Limits) == 0 {
-		return fmt.Errorf("%w: rule %q: %s", ErrRefused, d.Rule, d.Reason)
-	}
-	for i := range d.Limits {
-		if s := &d.Limits[i]; s.Cost > s.Snapshot.Limit.Capacity()+s.Snapshot.Limit.MaxReserved() {
-			return fmt.Errorf("%w: rule %q", ErrNever, s.Rule.Name)
-		}
-	}
-	return fmt.Errorf("%w: rule %q: longest wait %v", ErrDeadlineTooSoon, d.Rule, req.MaxWait)
+	return l.decide(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0), DryRun: true}, nil)
 }
 
 // Refund gives the request's cost back to every limit it falls under. A bucket
-// never holds more than its capacity: what exceeds it is gone.
+// never holds more than its capacity: what exceeds it is gone. The ID of a
+// request that has been refunded must not be used again.
 func (l *Limiter) Refund(ctx context.Context, req Request) error {
-	s, err := l.match(req)
-	if err != nil {
-		return err
-	}
-	defer s.release()
-	return l.store.Refund(ctx, s.charge(s.matches))
+	return l.undo(&req, func(charges []Charge) error { return l.store.Refund(ctx, charges) })
 }
 
 // Reset makes every bucket that the request falls under full.
 func (l *Limiter) Reset(ctx context.Context, req Request) error {
+	return l.undo(&req, func(charges []Charge) error {
+		var keys []string
+		for _, c := range charges {
+			keys = shardKeys(keys, c.Key, c.Shards)
+		}
+		return l.store.Reset(ctx, keys)
+	})
+}
+
+// undo calls f with the charges of a request, and then with those of its shadow
+// rules: the keys that a request brings could be among these, too.
+func (l *Limiter) undo(req *Request, f func([]Charge) error) error {
 	s, err := l.match(req)
 	if err != nil {
 		return err
 	}
 	defer s.release()
-	var keys []string
-	for _, c := range s.charge(s.matches) {
-		keys = append(keys, c.Key)
+	if charges := s.charge(s.matches[:s.enforced], s.own, nil); len(charges) > 0 {
+		if err := f(charges); err != nil {
+			return err
+		}
 	}
-	return l.store.Reset(ctx, keys)
-}
-
-// giveBack refunds what an allowed decision spent.
-func (l *Limiter) giveBack(ctx context.Context, d *Decision) error {
-	slices.SortFunc(d.charges, func(a, b Charge) int { return strings.Compare(a.Key, b.Key) })
-	return l.store.Refund(ctx, d.charges)
+	if charges := s.charge(s.matches[s.enforced:], nil, nil); len(charges) > 0 {
+		return f(charges)
+	}
+	return nil
 }

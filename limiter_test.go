@@ -231,12 +231,9 @@ func TestSetPolicy_KeepsState(t *testing.T) {
 	r.holds(alice, 47, 1)
 }
 
-func TestNew_RequiresBoth(t *testing.T) {
+func TestNew_RequiresAStore(t *testing.T) {
 	if _, err := mete.New(nil, load(t, nested), mete.Config{}); err == nil {
 		t.Error("New accepted no store")
-	}
-	if _, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), nil, mete.Config{}); err == nil {
-		t.Error("New accepted no policy")
 	}
 }
 

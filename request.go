@@ -19,26 +19,38 @@ type Request struct {
 	Cost bucket.Tokens
 
 	// MaxWait, where above 0, reserves: tokens that are refilled within it are
-	// spent now, and [Decision.Wait] says when the work may start.
+	// spent now, and [Decision.Wait] says when the work may start. Below 0 it is 0.
 	MaxWait time.Duration
 
 	// Charges are what the request costs besides what the policy says, each with
-	// a key and a limit of its own: all of it is taken or nothing. The keys are at
-	// most [MaxKeyBytes] long; a key that occurs twice, with one limit, is charged
-	// with the sum. Cost does not apply to them.
+	// a key and a limit of its own: all of it is taken or nothing. Keys are between
+	// 1 and [MaxKeyBytes] bytes long, in no order; a key that occurs twice, with
+	// one limit, is charged with the sum. Cost does not apply to them. A program
+	// whose charges and whose policy shall not meet gives its keys a prefix that
+	// no limit is named by.
 	Charges []Charge
 
 	// ID, if not empty, is the same for every attempt at one request, and no other:
-	// see [Mode.ID]. What was admitted is not charged twice.
+	// see [Mode.ID]. What was admitted is not charged twice. It is printable ASCII,
+	// at most [MaxIDBytes] long.
 	ID string
 }
 
 // Attrs are attributes by name: Attrs{"header:x-api-key": "k1"}.
 type Attrs = policy.Map
 
-func (r Request) check() error {
+// check reports what is wrong with r, but for its charges.
+func (r *Request) check() error {
 	if r.Cost < 0 || r.Cost > bucket.MaxTokens {
 		return fmt.Errorf("%w: %v tokens: must be between 0 (the rule's own) and %v", ErrCost, r.Cost, bucket.MaxTokens)
+	}
+	if len(r.ID) > MaxIDBytes {
+		return fmt.Errorf("%w: an ID of %d bytes: must be at most %d", ErrRequest, len(r.ID), MaxIDBytes)
+	}
+	for i := range len(r.ID) {
+		if c := r.ID[i]; c < ' ' || c > '~' {
+			return fmt.Errorf("%w: ID %q: must be printable ASCII", ErrRequest, r.ID)
+		}
 	}
 	return nil
 }

@@ -44,6 +44,10 @@ type Charge struct {
 	// Shards, above 1, splits the bucket over so many keys. It is the Limiter that
 	// does so: a store is given 0.
 	Shards int
+
+	// Fixed keeps the cost as it is when a [Reservation] is settled: for what a
+	// request costs whatever comes of it. A store does not look at it.
+	Fixed bool
 }
 
 // Mode modifies a take. The zero Mode spends now or denies.

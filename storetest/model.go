@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,9 +24,13 @@ func agreesWithModel(t *testing.T, open Open) {
 			model := NewNaive(s.clock.Now)
 			r := rand.New(rand.NewPCG(seed, 7))
 			limits := randomLimits(t, r)
+			var charges []mete.Charge
 			for step := range 400 {
 				s.clock.Set(randomInstant(r, s.clock.Now()))
-				if !sameStep(s, model, r, limits) {
+				if step == 0 || r.IntN(5) > 0 { // else again, so that a request may come twice
+					charges = randomCharges(r, limits)
+				}
+				if !sameStep(s, model, r, charges) {
 					t.Fatalf("the store differs from the model in step %d of seed %d", step, seed)
 				}
 			}
@@ -33,25 +38,55 @@ func agreesWithModel(t *testing.T, open Open) {
 	}
 }
 
+// randomLimits returns limits of every algorithm.
 func randomLimits(t *testing.T, r *rand.Rand) []bucket.Limit {
 	var limits []bucket.Limit
-	for len(limits) < 6 {
-		spec := bucket.Spec{
-			Capacity: bucket.Tokens(1 + r.Int64N(1<<(1+r.IntN(24)))),
-			Rate: bucket.Rate{
-				Tokens: bucket.Tokens(1 + r.Int64N(1<<(1+r.IntN(20)))),
-				Per:    time.Duration(1+r.Int64N(1<<(1+r.IntN(30)))) * time.Microsecond,
-			},
-		}
-		if r.IntN(3) == 0 {
-			bound := bucket.Tokens(r.Int64N(20_000))
-			spec.MaxReserved = &bound
-		}
-		if l, _, err := spec.Compile(); err == nil {
+	for len(limits) < 12 {
+		if l, _, err := randomSpec(r, len(limits)/2).Compile(); err == nil {
 			limits = append(limits, l)
 		}
 	}
 	return limits
+}
+
+// randomSpec returns a spec of one of six kinds, which may not compile.
+func randomSpec(r *rand.Rand, kind int) bucket.Spec {
+	spec := bucket.Spec{
+		Capacity: bucket.Tokens(1 + r.Int64N(1<<(1+r.IntN(24)))),
+		Rate: bucket.Rate{
+			Tokens: bucket.Tokens(1 + r.Int64N(1<<(1+r.IntN(20)))),
+			Per:    time.Duration(1+r.Int64N(1<<(1+r.IntN(30)))) * time.Microsecond,
+		},
+	}
+	if r.IntN(3) == 0 {
+		bound := bucket.Tokens(r.Int64N(20_000))
+		spec.MaxReserved = &bound
+	}
+	switch kind {
+	case 0, 1:
+	case 2: // a leaky bucket
+		spec.MaxReserved, spec.Queue = nil, bucket.Tokens(1+r.Int64N(20_000))
+		if r.IntN(2) == 0 {
+			spec.Capacity = bucket.Token
+		}
+	case 3:
+		spec.Algorithm, spec.Anchor = bucket.Stepped, bucket.Anchor(r.IntN(3))
+		if spec.Anchor == bucket.AnchorEpoch && r.IntN(2) == 0 {
+			spec.Start = time.Duration(r.Int64N(spec.Rate.Per.Microseconds())) * time.Microsecond
+		}
+		if r.IntN(4) == 0 {
+			spec.MaxReserved, spec.Queue = nil, bucket.Tokens(1+r.Int64N(20_000))
+		}
+	default:
+		spec.Algorithm, spec.Capacity = bucket.SlidingWindow, 0
+		if kind == 5 {
+			spec.Algorithm = bucket.SlidingLog
+		}
+		if spec.MaxReserved != nil {
+			*spec.MaxReserved = 0
+		}
+	}
+	return spec
 }
 
 func randomInstant(r *rand.Rand, now bucket.Instant) bucket.Instant {
@@ -69,9 +104,8 @@ func randomInstant(r *rand.Rand, now bucket.Instant) bucket.Instant {
 
 // sameStep does one random operation with both stores, and says whether they
 // answered the same.
-func sameStep(s *subject, model *Naive, r *rand.Rand, limits []bucket.Limit) bool {
+func sameStep(s *subject, model *Naive, r *rand.Rand, charges []mete.Charge) bool {
 	s.Helper()
-	charges := randomCharges(r, limits)
 	switch r.IntN(12) {
 	case 0:
 		if err := s.store.Refund(s.Context(), charges); err != nil {
@@ -87,10 +121,7 @@ func sameStep(s *subject, model *Naive, r *rand.Rand, limits []bucket.Limit) boo
 		model.Reset(s.Context(), keys)
 		return true
 	}
-	mode := mete.Mode{DryRun: r.IntN(5) == 0}
-	if r.IntN(4) == 0 {
-		mode.MaxWait = time.Duration(r.Int64N(20_000_000)) * time.Microsecond
-	}
+	mode := randomMode(r)
 	got, allowed := s.take(mode, charges...)
 	want, wantAllowed, _ := model.Take(s.Context(), nil, charges, mode)
 	if allowed != wantAllowed || !slices.Equal(got, want) {
@@ -100,28 +131,48 @@ func sameStep(s *subject, model *Naive, r *rand.Rand, limits []bucket.Limit) boo
 	return true
 }
 
+func randomMode(r *rand.Rand) mete.Mode {
+	mode := mete.Mode{DryRun: r.IntN(5) == 0}
+	switch r.IntN(8) {
+	case 0, 1:
+		mode.MaxWait = time.Duration(r.Int64N(20_000_000)) * time.Microsecond
+	case 2:
+		mode.MaxWait = bucket.Forced
+	case 3:
+		mode.UpTo = true
+	}
+	if r.IntN(2) == 0 {
+		mode.ID = fmt.Sprint("request", r.IntN(2))
+	}
+	return mode
+}
+
 // randomCharges returns up to four charges with distinct keys, in order.
 func randomCharges(r *rand.Rand, limits []bucket.Limit) []mete.Charge {
 	var charges []mete.Charge
-	for _, k := range r.Perm(8)[:1+r.IntN(4)] {
+	for _, k := range r.Perm(16)[:1+r.IntN(4)] {
 		l := limits[k%len(limits)] // mostly one limit for a key
 		if r.IntN(10) == 0 {
 			l = limits[r.IntN(len(limits))]
 		}
 		cost := bucket.Tokens(r.Int64N(int64(l.Capacity())/2 + 2))
-		if r.IntN(8) == 0 {
+		switch r.IntN(10) {
+		case 0:
 			cost = bucket.Tokens(r.Int64N(int64(l.Capacity())*2 + 2))
+		case 1, 2: // a few, so that a request may come again
+			cost = l.Capacity() / bucket.Tokens(1+r.IntN(4))
 		}
-		charges = append(charges, mete.Charge{Key: fmt.Sprintf("key%d", k), Limit: l, Cost: cost})
+		key := fmt.Sprintf("key%02d", k)
+		charges = append(charges, mete.Charge{Key: key, Limit: l.For(key), Cost: cost})
 	}
-	slices.SortFunc(charges, func(a, b mete.Charge) int { return int(a.Key[3]) - int(b.Key[3]) })
+	slices.SortFunc(charges, func(a, b mete.Charge) int { return strings.Compare(a.Key, b.Key) })
 	return charges
 }
 
 func show(snaps []bucket.Snapshot) string {
 	var text string
 	for _, s := range snaps {
-		text += fmt.Sprintf("[%v remaining %v retry %v full %v wait %v]", s.Allowed, s.Remaining(), s.RetryAfter, s.FullAfter(), s.Wait())
+		text += fmt.Sprintf("[%v cost %v remaining %v retry %v full %v wait %v]", s.Allowed, s.Cost, s.Remaining(), s.RetryAfter, s.FullAfter(), s.Wait())
 	}
 	return text
 }

@@ -16,40 +16,66 @@ import (
 type Naive struct {
 	now func() bucket.Instant
 
-	mu     sync.Mutex // guards the field below
-	states map[string]bucket.State
+	mu       sync.Mutex // guards the fields below
+	states   map[string]bucket.State
+	admitted memory
 }
 
 // NewNaive returns an empty store that asks now for the time.
 func NewNaive(now func() bucket.Instant) *Naive {
-	return &Naive{now: now, states: map[string]bucket.State{}}
+	return &Naive{now: now, states: map[string]bucket.State{}, admitted: memory{takes: map[string]taken{}}}
 }
 
 // Take implements [mete.Store].
 func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now, name := s.now(), ""
+	if mode.ID != "" && !mode.DryRun {
+		name = nameOf(mode.ID, charges)
+		if snaps, ok := s.admitted.recall(name, now); ok {
+			return append(dst, snaps...), true, nil
+		}
+	}
 	states := make([]bucket.State, len(charges))
 	costs := make([]bucket.Charge, len(charges))
 	for i, c := range charges {
 		states[i] = s.states[c.Key]
 		costs[i] = bucket.Charge{Limit: c.Limit, Cost: c.Cost}
 	}
+	if mode.UpTo {
+		cut(costs, states, now)
+	}
 	if mode.DryRun {
-		allowed, now := true, s.now()
-		for i, c := range charges {
+		allowed := true
+		for i, c := range costs {
 			snap := c.Limit.Peek(states[i], now, c.Cost, mode.MaxWait)
 			dst, allowed = append(dst, snap), allowed && snap.Allowed
 		}
 		return dst, allowed, nil
 	}
-	dst, allowed := bucket.TakeAll(dst, states, costs, s.now(), mode.MaxWait)
+	first := len(dst)
+	dst, allowed := bucket.TakeAll(dst, states, costs, now, mode.MaxWait)
 	if allowed {
 		for i, c := range charges {
 			s.states[c.Key] = states[i]
 		}
+		if name != "" {
+			s.admitted.remember(name, now, dst[first:])
+		}
 	}
 	return dst, allowed, nil
+}
+
+// cut lowers costs to what the emptiest of their buckets holds.
+func cut(costs []bucket.Charge, states []bucket.State, now bucket.Instant) {
+	there := bucket.MaxTokens
+	for i, c := range costs {
+		there = min(there, c.Limit.Peek(states[i], now, 0, 0).Remaining())
+	}
+	for i := range costs {
+		costs[i].Cost = bucket.UpTo(costs[i].Cost, there)
+	}
 }
 
 // Refund implements [mete.Store].

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+// Reasons for a denial that do not come from a limit's algorithm.
+const (
+	ReasonMissingAttribute = "missing_attribute" // a rule says on_missing: deny
+	ReasonStoreError       = "store_error"       // a rule says on_store_error: closed
+)
+
+// scratch is what one decision needs besides its answer.
+type scratch struct {
+	matches  []policy.Match // those of shadow rules behind the others
+	enforced int            // how many others there are
+	missing  *policy.Rule
+	own      []Charge // that the request brings, with distinct keys
+
+	charges []Charge // what the store is asked, and what it answers
+	snaps   []bucket.Snapshot
+	order   []int // charges[i] was made of the order[i]'th of the matches and own
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func (s *scratch) release() {
+	clear(s.matches) // they point to keys and policies
+	clear(s.own)
+	clear(s.charges[:cap(s.charges)])
+	s.own, s.missing = s.own[:0], nil
+	scratches.Put(s)
+}
+
+// match finds the limits the request falls under.
+func (l *Limiter) match(req *Request) (*scratch, error) {
+	if err := req.check(); err != nil {
+		return nil, err
+	}
+	s := scratches.Get().(*scratch)
+	s.matches, s.enforced = s.matches[:0], 0
+	if m := l.policy.Load(); m != nil {
+		attrs := req.Attributes
+		if attrs == nil {
+			attrs = Attrs(nil)
+		}
+		s.matches, s.missing = m.Match(s.matches, attrs, req.Cost)
+		s.partition()
+	}
+	if len(req.Charges) > 0 {
+		if err := s.bring(req); err != nil {
+			s.release()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// partition moves the matches of shadow rules behind the others, each in the
+// policy's order.
+func (s *scratch) partition() {
+	s.enforced = len(s.matches)
+	if !slices.ContainsFunc(s.matches, func(m policy.Match) bool { return m.Rule.Shadow }) {
+		return
+	}
+	slices.SortStableFunc(s.matches, func(a, b policy.Match) int {
+		switch {
+		case a.Rule.Shadow == b.Rule.Shadow:
+			return 0
+		case b.Rule.Shadow:
+			return -1
+		}
+		return 1
+	})
+	s.enforced = slices.IndexFunc(s.matches, func(m policy.Match) bool { return m.Rule.Shadow })
+}
+
+// take asks the store about matches and own charges, and returns their statuses
+// in this order.
+func (l *Limiter) take(ctx context.Context, s *scratch, matches []policy.Match, own []Charge, mode Mode) ([]Status, bool, error) {
+	charges := s.charge(matches, own, l.config.Scale)
+	snaps, allowed, err := l.store.Take(ctx, s.snaps[:0], charges, mode)
+	if err != nil {
+		return nil, false, err
+	}
+	s.snaps = snaps
+	statuses := make([]Status, len(snaps))
+	for i, at := range s.order {
+		status := &statuses[at]
+		status.Snapshot = snaps[i]
+		if at < len(matches) {
+			status.Rule, status.Limit = matches[at].Rule, matches[at].Limit
+		} else {
+			status.Rule, status.Limit = noRule, noLimit(&charges[i].Limit)
+		}
+	}
+	return statuses, allowed, nil
+}
+
+// decide answers one request.
+func (l *Limiter) decide(ctx context.Context, req *Request, mode Mode, r *receipt) (Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return Decision{}, err
+	}
+	s, err := l.match(req)
+	if err != nil {
+		return Decision{}, err
+	}
+	defer s.release()
+	return l.ask(ctx, s, req, mode, r)
+}
+
+// ask answers a request that has been matched. What an allowed one spends goes
+// into r, if that is not nil.
+func (l *Limiter) ask(ctx context.Context, s *scratch, req *Request, mode Mode, r *receipt) (Decision, error) {
+	if s.missing != nil {
+		return Decision{Rule: s.missing.Name, Reason: ReasonMissingAttribute, RetryAfter: bucket.Never}, nil
+	}
+	d := Decision{Allowed: true, Taken: req.Cost}
+	mode.ID = req.ID
+	if s.enforced+len(s.own) > 0 {
+		var err error
+		d.Limits, d.Allowed, err = l.take(ctx, s, s.matches[:s.enforced], s.own, mode)
+		if err != nil {
+			if ctx.Err() != nil {
+				return Decision{}, err
+			}
+			return l.degraded(s, err), nil
+		}
+		d.conclude(mode.DryRun)
+		if d.Taken = 0; d.Allowed {
+			d.Taken = s.taken()
+			if r != nil && r.waits && d.Wait == 0 {
+				r = nil
+			}
+			r.note(s, req, false)
+		}
+	}
+	if d.Allowed && s.enforced < len(s.matches) {
+		l.shadow(ctx, s, req, &d, mode, r)
+	}
+	return d, nil
+}
+
+// taken is what the request got: the most of any limit, in the caller's tokens.
+func (s *scratch) taken() (most bucket.Tokens) {
+	for i := range s.snaps {
+		got, asked := s.snaps[i].Cost, s.charges[i].Cost
+		if cost := s.cost(i); cost != asked { // it was scaled
+			got = proportion(cost, got, asked, false)
+		}
+		most = max(most, got)
+	}
+	return most
+}
+
+// cost is what the i'th charge cost before it was scaled.
+func (s *scratch) cost(i int) bucket.Tokens {
+	at := s.order[i]
+	if n := len(s.charges) - len(s.own); at >= n {
+		return s.own[at-n].Cost
+	}
+	return s.matches[at].Cost
+}
+
+// names are those of the i'th charge: of its rule, and of the reason to deny it.
+func (s *scratch) names(i int) (rule, reason string) {
+	at := s.order[i]
+	if n := len(s.charges) - len(s.own); at >= n {
+		return "", noLimit(&s.charges[i].Limit).Reason
+	}
+	return s.matches[at].Rule.Name, s.matches[at].Limit.Reason
+}
+
+// shadow takes from each shadow rule by itself, so that none sees another, and
+// only for requests that happen: that is what the rule would see if it were
+// enforced. It changes nothing in the decision but its Shadow.
+func (l *Limiter) shadow(ctx context.Context, s *scratch, req *Request, d *Decision, mode Mode, r *receipt) {
+	t := scratches.Get().(*scratch)
+	all := append(t.matches[:0], s.matches[s.enforced:]...)
+	for rest := all; len(rest) > 0; rest = rest[t.enforced:] {
+		t.enforced = 1
+		for t.enforced < len(rest) && rest[t.enforced].Rule == rest[0].Rule {
+			t.enforced++
+		}
+		t.matches = rest[:t.enforced]
+		if mode.UpTo && len(d.Limits) > 0 {
+			for i := range t.matches {
+				t.matches[i].Cost = min(t.matches[i].Cost, d.Taken)
+			}
+		}
+		// A store that fails here has no say: the request is decided.
+		statuses, allowed, err := l.take(ctx, t, t.matches, nil, mode)
+		if err == nil {
+			d.Shadow = append(d.Shadow, statuses...)
+		}
+		if allowed {
+			r.note(t, req, true)
+		}
+	}
+	t.matches = all
+	t.release()
+}
+
+// degraded is the decision where the store could not answer: the request passes
+// unless one of its rules says closed.
+func (l *Limiter) degraded(s *scratch, err error) Decision {
+	d := Decision{Allowed: true, Degraded: true, Err: err}
+	for _, m := range s.matches[:s.enforced] {
+		if m.Rule.OnStoreError == policy.Closed {
+			d.Allowed, d.Rule, d.Reason = false, m.Rule.Name, ReasonStoreError
+			return d
+		}
+		d.Taken = max(d.Taken, m.Cost)
+	}
+	for i := range s.own {
+		if l.config.OnStoreError == policy.Closed {
+			d.Allowed, d.Taken, d.Reason = false, 0, ReasonStoreError
+			return d
+		}
+		d.Taken = max(d.Taken, s.own[i].Cost)
+	}
+	return d
+}

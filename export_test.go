@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+// Queues counts those who wait in all queues, and the queues.
+func (l *Limiter) Queues() (queues, waiters int) {
+	for i := range l.queues.parts {
+		part := &l.queues.parts[i]
+		part.mu.Lock()
+		for _, q := range part.queues {
+			queues++
+			for w := q.first; w != nil; w = w.next {
+				waiters++
+			}
+		}
+		part.mu.Unlock()
+	}
+	return queues, waiters
+}

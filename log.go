@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// LogDecisions returns a hook for [Config.OnDecision] that logs every decision:
+// at level Warn where the store could not answer, Info where a request is denied
+// or a shadow rule would deny it, Debug else. Keys are never logged.
+func LogDecisions(logger *slog.Logger) func(context.Context, *Decision) {
+	return func(ctx context.Context, d *Decision) {
+		level, message := slog.LevelDebug, "request allowed"
+		switch {
+		case d.Degraded:
+			level, message = slog.LevelWarn, "request decided without the store"
+		case !d.Allowed:
+			level, message = slog.LevelInfo, "request denied"
+		case d.shadowDenial() != nil:
+			level, message = slog.LevelInfo, "request would be denied"
+		}
+		if logger.Enabled(ctx, level) {
+			logger.LogAttrs(ctx, level, message, d.attrs()...)
+		}
+	}
+}
+
+// LogValue implements [slog.LogValuer]: what was decided, by which rule and why.
+// It says nothing about keys.
+func (d Decision) LogValue() slog.Value { return slog.GroupValue(d.attrs()...) }
+
+func (d *Decision) attrs() []slog.Attr {
+	attrs := []slog.Attr{slog.Bool("allowed", d.Allowed)}
+	text := func(name, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(name, value))
+		}
+	}
+	text("rule", d.Rule)
+	if s := d.Decider(); s != nil && s.Limit.Name != d.Rule {
+		text("limit", s.Limit.Name)
+	}
+	text("reason", d.Reason)
+	switch {
+	case d.RetryAfter == bucket.Never:
+		text("retry_after", "never")
+	case d.RetryAfter > 0:
+		attrs = append(attrs, slog.Duration("retry_after", d.RetryAfter))
+	}
+	if d.Wait > 0 {
+		attrs = append(attrs, slog.Duration("wait", d.Wait))
+	}
+	if d.Taken > 0 {
+		text("taken", d.Taken.String())
+	}
+	if s := d.shadowDenial(); s != nil {
+		text("shadow_rule", s.Rule.Name)
+		text("shadow_reason", s.Limit.Reason)
+	}
+	if d.Degraded {
+		attrs = append(attrs, slog.Bool("degraded", true))
+	}
+	if d.Err != nil {
+		text("error", d.Err.Error())
+	}
+	return attrs
+}
+
+// shadowDenial returns the first shadow limit that would deny; nil for none.
+func (d *Decision) shadowDenial() *Status {
+	for i := range d.Shadow {
+		if !d.Shadow[i].Allowed {
+			return &d.Shadow[i]
+		}
+	}
+	return nil
+}

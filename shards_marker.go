@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"strconv"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// A marker makes a take with an ID known to all who share the store. How a cost
+// is divided depends on what the shards hold, so a store could not recognize the
+// take by its keys and costs when it comes again. The marker is a bucket of its
+// own, taken in the same step, with a cost that fits once: it refills all of it
+// after [RetryHorizon], to the microsecond, and whoever comes sooner finds in it
+// what was admitted.
+type marker struct {
+	on    bool
+	key   string
+	print int64 // of the ID, the keys and the costs
+	there bucket.Tokens
+}
+
+// The cost of a marker is more than half of what it holds, and above that half
+// it says what it is the mark of. The print tells it from a mark that another
+// take left where a store that is full of keys made them share a bucket. Below
+// it is what a take with UpTo found.
+const (
+	thereBits = 35
+	printBits = 16
+	halfBits  = thereBits + printBits
+
+	// maxRemembered bounds what a take with both UpTo and an ID gets of a limit
+	// with shards: 34 million tokens.
+	maxRemembered bucket.Tokens = 1<<thereBits - 1
+)
+
+var markerLimit = func() bucket.Limit {
+	l, _, _ := bucket.Spec{ // of constants: it compiles
+		Algorithm:   bucket.Stepped,
+		Capacity:    1 << (halfBits + 1),
+		Rate:        bucket.Rate{Tokens: 1 << (halfBits + 1), Per: RetryHorizon / time.Microsecond * time.Microsecond},
+		MaxReserved: new(bucket.Tokens),
+		Anchor:      bucket.AnchorFirst,
+	}.Compile()
+	return l
+}()
+
+func newMarker(id string, charges []Charge) marker {
+	text := strconv.AppendQuote(nil, id)
+	for _, c := range charges {
+		text = strconv.AppendQuote(text, c.Key)
+		text = strconv.AppendInt(text, int64(c.Cost), 10)
+	}
+	sum := sha256.Sum256(text)
+	return marker{
+		on:    true,
+		key:   shardMark + base64.RawURLEncoding.EncodeToString(sum[:16]),
+		print: int64(binary.BigEndian.Uint16(sum[16:])),
+	}
+}
+
+func (m *marker) charge() Charge {
+	cost := 1<<halfBits + m.print<<thereBits + int64(m.there)
+	return Charge{Key: m.key, Limit: markerLimit, Cost: bucket.Tokens(cost) + 1}
+}
+
+// read reports whether the marker was taken before, and reads what was found
+// then. Where something else is in its place the take goes without.
+func (m *marker) read(snap bucket.Snapshot) (replayed bool) {
+	if snap.Allowed {
+		return false
+	}
+	found := int64(markerLimit.Capacity()-snap.Remaining()) - 1
+	if m.on = found>>thereBits == 1<<printBits|m.print; m.on {
+		m.there = bucket.Tokens(found) & maxRemembered
+	}
+	return m.on
+}

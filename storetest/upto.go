@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// took asserts what a take got from each of its buckets.
+func (s *subject) took(mode mete.Mode, charges []mete.Charge, wantAllowed bool, want ...bucket.Tokens) {
+	s.Helper()
+	snaps, allowed := s.take(mode, charges...)
+	if allowed != wantAllowed {
+		s.Errorf("%+v: allowed %v, want %v", mode, allowed, wantAllowed)
+	}
+	for i, snap := range snaps {
+		if snap.Cost != want[i] {
+			s.Errorf("%+v: took %v of bucket %q, want %v", mode, snap.Cost, charges[i].Key, want[i])
+		}
+	}
+}
+
+func upToTakesWhatIsThere(t *testing.T, open Open) {
+	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1s")
+	four := []mete.Charge{{Key: "k", Limit: l, Cost: 4 * bucket.Token}}
+	upTo, look := mete.Mode{UpTo: true}, mete.Mode{UpTo: true, DryRun: true}
+	s.took(upTo, four, true, 4*bucket.Token)
+	s.took(upTo, four, true, 4*bucket.Token)
+	s.took(look, four, true, 2*bucket.Token)
+	s.took(upTo, four, true, 2*bucket.Token)
+	s.took(upTo, four, false, bucket.Token)
+	s.remaining("k", l, 0)
+
+	s.clock.Advance(2_999_999) // whole tokens
+	s.took(upTo, four, true, 2*bucket.Token)
+	s.remaining("k", l, 999)
+	s.took(upTo, []mete.Charge{{Key: "k", Limit: l, Cost: 700}}, true, 700)
+	s.took(upTo, []mete.Charge{{Key: "k", Limit: l, Cost: 700}}, false, 700)
+}
+
+func upToTakesTheSameOfAll(t *testing.T, open Open) {
+	s, big, small := begin(t, open), limit(t, 100*bucket.Token, "1/1h"), limit(t, 3*bucket.Token, "1/1h")
+	charges := []mete.Charge{
+		{Key: "a", Limit: big, Cost: 10 * bucket.Token},
+		{Key: "b", Limit: small, Cost: 10 * bucket.Token},
+		{Key: "c", Limit: big, Cost: 2 * bucket.Token},
+	}
+	s.took(mete.Mode{UpTo: true}, charges, true, 3*bucket.Token, 3*bucket.Token, 2*bucket.Token)
+	s.took(mete.Mode{UpTo: true}, charges, false, bucket.Token, bucket.Token, bucket.Token)
+	s.remaining("a", big, 97*bucket.Token)
+	s.remaining("b", small, 0)
+	s.remaining("c", big, 98*bucket.Token)
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// Wait takes, and sleeps until the tokens are there. Those who wait for the same
+// keys form a queue, in the order in which they called: the first of them alone
+// asks the store, and spends the tokens that it sleeps for, so that nobody gets
+// ahead of it. One whose context ends gives its place back, and those behind it
+// move up.
+//
+// Wait ends with nil when the request may go ahead. It does not sleep where that
+// cannot help: the error is [ErrNever] where the cost can never be admitted, and
+// [ErrDeadlineTooSoon] where, as things stand, the wait would outlast ctx's
+// deadline or [Request.MaxWait]. A rule that refuses for another reason, such as
+// a missing attribute or a store that cannot answer, gives [ErrRefused].
+//
+// A queue is one Limiter's: several that share a store are served in the order in
+// which their first ones ask. Requests whose keys are not the same, but overlap,
+// stand in different queues. Where nothing may be owed (sliding limits,
+// max_reserved: 0) the first cannot spend in advance, and a Take that comes at
+// the right moment may get ahead of it. A request with an ID whose context ends
+// while it sleeps keeps its tokens: the next attempt finds it paid for.
+func (l *Limiter) Wait(ctx context.Context, req Request) (Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return Decision{}, err
+	}
+	w := &waiter{limiter: l, req: &req}
+	if deadline, ok := ctx.Deadline(); ok {
+		w.deadline = deadline
+	}
+	if req.MaxWait > 0 {
+		if own := time.Now().Add(req.MaxWait); w.deadline.IsZero() || own.Before(w.deadline) {
+			w.deadline, w.ownDeadline = own, true
+		}
+	}
+	var err error
+	if w.scratch, err = l.match(&req); err != nil {
+		return Decision{}, err
+	}
+	defer w.scratch.release()
+	return w.wait(ctx)
+}
+
+// wait is Wait for a request that has been matched.
+func (w *waiter) wait(ctx context.Context) (Decision, error) {
+	charges := w.scratch.charge(w.scratch.matches[:w.scratch.enforced], w.scratch.own, w.limiter.config.Scale)
+	if len(charges) == 0 || w.scratch.missing != nil || slices.ContainsFunc(charges, neverAdmitted) {
+		d, err := w.ask(ctx, 1, nil)
+		if err == nil && !d.Allowed {
+			_, err = w.retry(&d, w.longest())
+		}
+		return w.end(ctx, d, err)
+	}
+	w.queueFor(charges)
+	arrival := w.lines.join(w)
+	if arrival == beside { // without a reservation: it would be in nobody's order
+		d, err := w.ask(ctx, 1, nil)
+		if err == nil && !d.Allowed {
+			_, err = w.retry(&d, w.longest())
+		}
+		if err != nil || d.Allowed {
+			return w.end(ctx, d, err)
+		}
+		arrival = w.lines.lineUp(w)
+	}
+	if arrival == behind {
+		if err := w.awaitTurn(ctx); err != nil {
+			w.lines.leave(w, false)
+			return Decision{}, err
+		}
+	}
+	if w.tooSoon {
+		return w.tooLate(ctx)
+	}
+	return w.lead(ctx)
+}
+
+// neverAdmitted reports whether no wait helps, so that nobody needs to be asked
+// in turn.
+func neverAdmitted(c Charge) bool {
+	most := c.Limit.Capacity()
+	if c.Limit.Algorithm() == bucket.Continuous {
+		most += c.Limit.MaxReserved()
+	}
+	return c.Cost > most
+}
+
+// awaitTurn sleeps until w is the first of its queue, or need not become it.
+func (w *waiter) awaitTurn(ctx context.Context) error {
+	var deadline <-chan time.Time
+	if w.ownDeadline {
+		timer := time.NewTimer(w.longest())
+		defer timer.Stop()
+		deadline = timer.C
+	}
+	select {
+	case <-w.turn:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-deadline:
+		return fmt.Errorf("%w: longest wait %v", ErrDeadlineTooSoon, w.req.MaxWait)
+	}
+}
+
+// lead does what the first of a queue does.
+func (w *waiter) lead(ctx context.Context) (Decision, error) {
+	refunded := false
+	defer func() { w.lines.leave(w, refunded) }()
+	for {
+		spent := receipt{waits: true}
+		longest, asked := w.longest(), time.Now()
+		d, err := w.ask(ctx, longest, &spent)
+		if err != nil || d.Allowed && d.Wait == 0 {
+			return w.end(ctx, d, err)
+		}
+		if d.Allowed {
+			w.lines.publish(w, asked, true)
+			d, err = w.end(ctx, d, nil)
+			if err != nil && w.req.ID == "" {
+				refunded = true
+				err = errors.Join(err, w.giveBack(ctx, &spent))
+			}
+			return d, err
+		}
+		after, err := w.retry(&d, longest)
+		if err != nil {
+			return w.end(ctx, d, err)
+		}
+		w.lines.publish(w, asked, false)
+		if err := sleep(ctx, after); err != nil {
+			return d, err
+		}
+	}
+}
+
+// ask asks for tokens that are there within longest.
+func (w *waiter) ask(ctx context.Context, longest time.Duration, r *receipt) (Decision, error) {
+	return w.limiter.ask(ctx, w.scratch, w.req, Mode{MaxWait: longest}, r)
+}
+
+// end reports what was decided, and sleeps until an admitted request may go.
+func (w *waiter) end(ctx context.Context, d Decision, err error) (Decision, error) {
+	if d.Allowed || d.Reason != "" {
+		w.limiter.report(ctx, &d)
+	}
+	if d.Allowed && d.Wait > 0 {
+		err = sleep(ctx, d.Wait)
+	}
+	return d, err
+}
+
+// tooLate is the answer to a request whose turn comes after its deadline.
+func (w *waiter) tooLate(ctx context.Context) (Decision, error) {
+	d := Decision{Reason: w.reason, Rule: w.rule, RetryAfter: w.missed}
+	err := fmt.Errorf("%w: rule %q: too many wait for it already", ErrDeadlineTooSoon, d.Rule)
+	return w.end(ctx, d, err)
+}
+
+// giveBack refunds what was spent, also where ctx is done.
+func (w *waiter) giveBack(ctx context.Context, spent *receipt) error {
+	ctx = context.WithoutCancel(ctx)
+	err := refund(ctx, w.limiter.store, spent.enforced, nothing)
+	_ = refund(ctx, w.limiter.store, spent.shadow, nothing)
+	return err
+}
+
+// longest is how long w may still wait. It is never 0, which would leave it to
+// the length of a leaky bucket's queue.
+func (w *waiter) longest() time.Duration {
+	if w.deadline.IsZero() {
+		return bucket.Never
+	}
+	return max(time.Until(w.deadline), 1)
+}
+
+// retry returns how long to sleep before a denied request is asked for again, or
+// why it should not be. Nothing but what may be owed stands against one that is
+// worth waiting for.
+func (w *waiter) retry(d *Decision, longest time.Duration) (time.Duration, error) {
+	if d.Degraded || len(d.Limits) == 0 {
+		return 0, fmt.Errorf("%w: rule %q: %s", ErrRefused, d.Rule, d.Reason)
+	}
+	var need time.Duration
+	for i := range d.Limits {
+		s := &d.Limits[i]
+		switch limit := &s.Snapshot.Limit; {
+		case s.Allowed:
+		case s.RetryAfter == bucket.Never && neverAdmitted(Charge{Limit: *limit, Cost: s.Cost}):
+			return 0, fmt.Errorf("%w: rule %q", ErrNever, s.Rule.Name)
+		case limit.Algorithm() == bucket.Continuous || limit.Algorithm() == bucket.Stepped:
+			need = max(need, s.Earliest(s.Cost))
+		default:
+			need = max(need, s.RetryAfter)
+		}
+	}
+	if need > longest || d.RetryAfter == bucket.Never {
+		return 0, fmt.Errorf("%w: rule %q: longest wait %v", ErrDeadlineTooSoon, d.Rule, longest)
+	}
+	return d.RetryAfter, nil
+}
+
+// sleep sleeps for d, or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
