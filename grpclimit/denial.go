@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpclimit
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// undecidedWait is the wait of those whose call could not be decided. It is not
+// known when the store is back.
+const undecidedWait = time.Second
+
+// code returns the status code of a decision.
+func code(d *mete.Decision) codes.Code {
+	switch {
+	case d.Allowed:
+		return codes.OK
+	case d.Degraded:
+		return codes.Unavailable
+	case d.Reason == mete.ReasonMissingAttribute:
+		return codes.PermissionDenied
+	}
+	return codes.ResourceExhausted
+}
+
+// retryAfter returns how long a denied caller must wait, [bucket.Never] if no
+// wait helps.
+func retryAfter(d *mete.Decision) time.Duration {
+	switch {
+	case d.Degraded:
+		return undecidedWait
+	case code(d) != codes.ResourceExhausted:
+		return bucket.Never
+	}
+	return d.RetryAfter
+}
+
+// denial says a denied decision as a status. It holds names, amounts and times,
+// never a bucket's key or an address.
+func denial(d *mete.Decision) *status.Status {
+	wait := retryAfter(d)
+	s := status.New(code(d), sentence(d, wait))
+	var details []protoadapt.MessageV1
+	if wait != bucket.Never {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
+	}
+	if quota := quotaFailure(d); quota != nil {
+		details = append(details, quota)
+	}
+	if detailed, err := s.WithDetails(details...); err == nil {
+		return detailed
+	}
+	return s
+}
+
+// sentence tells people what happened.
+func sentence(d *mete.Decision, wait time.Duration) string {
+	switch {
+	case d.Degraded:
+		return "rate limit could not be checked: retry in " + wait.String()
+	case d.Reason == mete.ReasonMissingAttribute:
+		return fmt.Sprintf("call lacks an attribute that rule %q requires", d.Rule)
+	}
+	name := d.Rule
+	if decider := d.Decider(); decider != nil {
+		name = decider.Limit.Name
+	}
+	if wait == bucket.Never {
+		return fmt.Sprintf("call costs more than limit %q can ever admit", name)
+	}
+	return fmt.Sprintf("limit %q is used up: retry in %v", name, wait)
+}
+
+// quotaFailure names the limits that denied, nil if none did.
+func quotaFailure(d *mete.Decision) *errdetails.QuotaFailure {
+	var violations []*errdetails.QuotaFailure_Violation
+	for i := range d.Limits {
+		s := &d.Limits[i]
+		if s.Allowed {
+			continue
+		}
+		v := &errdetails.QuotaFailure_Violation{
+			Subject:     "rule:" + s.Rule.Name,
+			Description: fmt.Sprintf("limit %q is used up: retry in %v", s.Limit.Name, s.RetryAfter),
+			QuotaId:     s.Limit.Name,
+			QuotaValue:  s.Snapshot.Limit.Capacity().Whole(),
+		}
+		if s.RetryAfter == bucket.Never {
+			v.Description = fmt.Sprintf("limit %q can never admit a cost of %v", s.Limit.Name, s.Cost)
+		}
+		violations = append(violations, v)
+	}
+	if violations == nil {
+		return nil
+	}
+	return &errdetails.QuotaFailure{Violations: violations}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpclimit_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/grpclimit"
+	"github.com/metehq/mete/memstore"
+)
+
+// exampleLimiter decides by the limits that calls bring, without a policy.
+func exampleLimiter() *mete.Limiter {
+	store, err := memstore.New(memstore.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter, err := mete.New(store, nil, mete.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return limiter
+}
+
+// exampleDial starts a server behind limited and connects to it.
+func exampleDial(limited *grpclimit.Interceptor, opts ...grpc.DialOption) (client pb.TestServiceClient, stop func()) {
+	server := grpc.NewServer(
+		grpc.ChainUnaryInterceptor(limited.Unary()),
+		grpc.ChainStreamInterceptor(limited.Stream()),
+	)
+	pb.RegisterTestServiceServer(server, &service{})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	go server.Serve(listener)
+	cc, err := grpc.NewClient(listener.Addr().String(), append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return pb.NewTestServiceClient(cc), func() { cc.Close(); server.Stop() }
+}
+
+// Each address may call one method twice, and from then on once a minute.
+func ExampleNew() {
+	limit, err := bucket.NewLimit(2*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	limited, err := grpclimit.New(exampleLimiter(), grpclimit.Config{
+		Methods: []grpclimit.MethodLimit{{
+			Name:    "per-address",
+			Methods: []string{"/grpc.testing.TestService/UnaryCall"},
+			Key:     grpclimit.By("ip:address"),
+			Limit:   limit,
+		}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, stop := exampleDial(limited)
+	defer stop()
+	for range 3 {
+		_, err := client.UnaryCall(context.Background(), &pb.SimpleRequest{})
+		fmt.Println(status.Code(err))
+	}
+	// Output:
+	// OK
+	// OK
+	// ResourceExhausted
+}
+
+// A client that is told to wait waits, and its caller sees no error.
+func ExampleNewClient() {
+	limit, err := bucket.NewLimit(bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: 100 * time.Millisecond})
+	if err != nil {
+		log.Fatal(err)
+	}
+	limited, err := grpclimit.New(exampleLimiter(), grpclimit.Config{
+		Methods: []grpclimit.MethodLimit{{Name: "all", Methods: []string{"*"}, Key: grpclimit.Everyone(), Limit: limit}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	patient, err := grpclimit.NewClient(nil, grpclimit.ClientConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, stop := exampleDial(limited, grpc.WithChainUnaryInterceptor(patient.Unary()))
+	defer stop()
+	for range 2 {
+		_, err := client.UnaryCall(context.Background(), &pb.SimpleRequest{})
+		fmt.Println(status.Code(err))
+	}
+	// Output:
+	// OK
+	// OK
+}

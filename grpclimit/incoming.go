@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpclimit
+
+import (
+	"context"
+	"net/http"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/policy"
+)
+
+// authorityKey is where gRPC keeps the authority in a call's metadata.
+const authorityKey = ":authority"
+
+// incoming are the attributes of a call that reached a server. They are used by
+// one goroutine at a time.
+type incoming struct {
+	ctx    context.Context
+	method string
+	server *Interceptor
+}
+
+// Lookup implements [policy.Attributes].
+func (in *incoming) Lookup(a policy.Attribute) (value string, ok bool) {
+	switch a.Source {
+	case policy.Method:
+		return http.MethodPost, true // which it is on the wire
+	case policy.Path:
+		return in.method, true
+	case policy.Host:
+		authority, _ := in.metadata(authorityKey)
+		return httpfacts.Host(authority)
+	case policy.Header:
+		if a.Name == "host" {
+			return in.metadata(authorityKey)
+		}
+		return in.metadata(a.Name)
+	case policy.Cookie:
+		return cookie(metadata.ValueFromIncomingContext(in.ctx, "cookie"), a.Name)
+	case policy.IP:
+		return in.address()
+	case policy.Query:
+		return "", false
+	}
+	if supply := in.server.config.Attribute; supply != nil {
+		return supply(in.ctx, a)
+	}
+	return "", false
+}
+
+// metadata returns the first value of a key.
+func (in *incoming) metadata(key string) (string, bool) {
+	values := metadata.ValueFromIncomingContext(in.ctx, key)
+	if len(values) == 0 {
+		return "", false
+	}
+	return values[0], true
+}
+
+// address returns the client's address in text form. It reads the call as HTTP
+// doors read their requests, so that one trust means one thing.
+func (in *incoming) address() (string, bool) {
+	p, ok := peer.FromContext(in.ctx)
+	if !ok || p.Addr == nil {
+		return "", false
+	}
+	r := &http.Request{RemoteAddr: p.Addr.String()}
+	if in.server.trusts {
+		name := in.server.config.forwardedHeader()
+		r.Header = http.Header{name: metadata.ValueFromIncomingContext(in.ctx, name)}
+	}
+	facts := in.server.source.Facts(r)
+	defer facts.Release()
+	return facts.Address()
+}
+
+// cookie returns the value of the first cookie called name.
+func cookie(lines []string, name string) (string, bool) {
+	for _, line := range lines {
+		if value, ok := httpfacts.CookieValue(line, name); ok {
+			return value, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpclimit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+// A MethodLimit limits the calls of some methods, with no policy or besides one.
+// All that apply to a call are taken together, or none. What becomes of calls that
+// the store cannot decide is [mete.Config]'s to say.
+type MethodLimit struct {
+	// Name is what callers are told of the limit: as a rule's, at most 64 bytes
+	// and one of a kind. It is part of the bucket's key: interceptors that share
+	// a store and a name share buckets.
+	Name string
+
+	// Methods are full methods, "/package.Service/Method", or prefixes of them,
+	// "/package.Service/*". "*" alone is every method. There must be one.
+	Methods []string
+
+	// Key says who shares a bucket, and is required: [By] or [Everyone].
+	Key Key
+
+	// Limit is the limit, required. Cost is what a call costs; if zero, a token.
+	Limit bucket.Limit
+	Cost  bucket.Tokens
+}
+
+// MaxMethodLimits bounds the method limits of an interceptor.
+const MaxMethodLimits = 16
+
+// A Key says who shares a bucket. The zero Key is refused: nobody should have to
+// guess who does.
+type Key struct {
+	names []string
+	set   bool
+}
+
+// By gives each combination of values of these attributes a bucket of its own,
+// named as in a policy: By("ip:address"), By("header:x-api-key", "tenant"). A
+// call that lacks one of them is denied: whoever leaves it out would otherwise
+// escape the limit.
+func By(attributes ...string) Key { return Key{names: attributes, set: len(attributes) > 0} }
+
+// Everyone is one bucket for all callers.
+func Everyone() Key { return Key{names: []string{}, set: true} }
+
+// keyPrefix begins the keys of method limits. A policy's keys begin with the name
+// of a rule, in which no bar stands.
+const keyPrefix = "|grpc:"
+
+// A methodTable finds the limits of a method. It is a policy: its rules choose
+// and make keys, and the limits come from the [MethodLimit] of that name.
+type methodTable struct {
+	matcher *policy.Matcher
+	entries map[*policy.Rule]*methodEntry
+}
+
+// A methodEntry is a [MethodLimit] that is ready for use.
+type methodEntry struct {
+	rule  *policy.Rule
+	limit policy.Limit // the true one, under the name that callers are told
+	cost  bucket.Tokens
+}
+
+// A methodRule is a [MethodLimit] as a rule says it.
+type methodRule struct {
+	Name      string              `json:"name"`
+	Group     string              `json:"group"` // its own, so that all rules apply
+	LimitKeys []string            `json:"limit_keys"`
+	Match     map[string][]string `json:"match,omitempty"`
+	OnMissing string              `json:"on_missing"`
+	Algorithm string              `json:"algorithm"`
+	Config    map[string]int      `json:"algorithm_config"`
+}
+
+// newMethodTable compiles limits; nil if there are none. The error names every
+// mistake.
+func newMethodTable(limits []MethodLimit, hashKey []byte) (*methodTable, error) {
+	if len(limits) == 0 {
+		return nil, nil
+	}
+	if len(limits) > MaxMethodLimits {
+		return nil, fmt.Errorf("%d method limits: at most %d are allowed", len(limits), MaxMethodLimits)
+	}
+	var errs []error
+	rules := make([]methodRule, len(limits))
+	for i, l := range limits {
+		errs = append(errs, l.check())
+		rules[i] = l.rule()
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(map[string]any{"rules": rules})
+	if err != nil {
+		return nil, err
+	}
+	m, err := policy.Load(text, policy.Options{HashKey: hashKey})
+	if err != nil {
+		return nil, fmt.Errorf("method limits: %w", err)
+	}
+	t := &methodTable{matcher: m, entries: map[*policy.Rule]*methodEntry{}}
+	for i, r := range m.Rules() {
+		t.entries[r] = limits[i].entry(r)
+	}
+	return t, nil
+}
+
+func (l *MethodLimit) check() error {
+	switch {
+	case len(l.Methods) == 0:
+		return fmt.Errorf("method limit %q: methods are required: \"*\" is all", l.Name)
+	case !l.Key.set:
+		return fmt.Errorf("method limit %q: a key is required: By or Everyone", l.Name)
+	case l.Limit == bucket.Limit{}:
+		return fmt.Errorf("method limit %q: a limit is required", l.Name)
+	case l.Cost < 0 || l.Cost > bucket.MaxTokens:
+		return fmt.Errorf("method limit %q: a cost of %v: must be between 0 and %v", l.Name, l.Cost, bucket.MaxTokens)
+	}
+	return nil
+}
+
+func (l *MethodLimit) rule() methodRule {
+	return methodRule{
+		Name: l.Name, Group: l.Name, LimitKeys: l.Key.names, OnMissing: "deny",
+		Algorithm: "token_bucket", Config: map[string]int{"rps": 1, "burst": 1}, // never asked
+		Match: map[string][]string{"path": l.Methods},
+	}
+}
+
+func (l *MethodLimit) entry(r *policy.Rule) *methodEntry {
+	e := &methodEntry{rule: r, cost: l.Cost}
+	e.limit = policy.Limit{Name: l.Name, Reason: reason(l.Limit), Bucket: l.Limit}
+	if e.cost == 0 {
+		e.cost = bucket.Token
+	}
+	return e
+}
+
+// reason is what a policy's rule of this limit would say.
+func reason(l bucket.Limit) string {
+	switch n, _ := l.Refill(); {
+	case l.Queued():
+		return "leaky_bucket_exceeded"
+	case l.Algorithm() == bucket.SlidingWindow:
+		return "sliding_window_exceeded"
+	case l.Algorithm() == bucket.SlidingLog:
+		return "sliding_log_exceeded"
+	case l.Algorithm() == bucket.Stepped && n == l.Capacity():
+		return "fixed_window_exceeded"
+	}
+	return "token_bucket_exceeded"
+}
+
+// charges returns what a call costs under t. missing is the rule whose key lacks
+// an attribute, nil for none.
+func (t *methodTable) charges(attrs policy.Attributes) (charges []mete.Charge, entries []*methodEntry, missing *policy.Rule) {
+	if t == nil {
+		return nil, nil, nil
+	}
+	var space [MaxMethodLimits]policy.Match
+	matches, missing := t.matcher.Match(space[:0], attrs, 0)
+	if missing != nil || len(matches) == 0 {
+		return nil, nil, missing
+	}
+	charges, entries = make([]mete.Charge, len(matches)), make([]*methodEntry, len(matches))
+	for i, m := range matches {
+		e := t.entries[m.Rule]
+		charges[i], entries[i] = mete.Charge{Key: keyPrefix + m.Key, Limit: e.limit.Bucket, Cost: e.cost}, e
+	}
+	return charges, entries, nil
+}
+
+// name puts names to what entries had a part in. The limiter knows nothing of
+// their charges but keys and limits, and shows them in order.
+func name(d *mete.Decision, entries []*methodEntry) {
+	for i := range d.Limits {
+		s := &d.Limits[i]
+		if len(entries) > 0 && (s.Rule == nil || s.Rule.Name == "") {
+			s.Rule, s.Limit, entries = entries[0].rule, &entries[0].limit, entries[1:]
+		}
+	}
+	if decider := d.Decider(); decider != nil {
+		d.Rule = decider.Rule.Name
+	}
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpclimit
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/policy"
+)
+
+// outgoing are the attributes of a call that a client is about to make.
+type outgoing struct {
+	ctx    context.Context
+	method string
+	target string // of the connection
+	supply func(context.Context, policy.Attribute) (string, bool)
+}
+
+// Lookup implements [policy.Attributes]. There is no client's address: the caller
+// is the program itself.
+func (out *outgoing) Lookup(a policy.Attribute) (value string, ok bool) {
+	switch a.Source {
+	case policy.Method:
+		return http.MethodPost, true // which it is on the wire
+	case policy.Path:
+		return out.method, true
+	case policy.Host:
+		return httpfacts.Host(out.target[strings.LastIndexByte(out.target, '/')+1:])
+	case policy.Header, policy.Cookie:
+		md, _ := metadata.FromOutgoingContext(out.ctx)
+		if a.Source == policy.Cookie {
+			return cookie(md["cookie"], a.Name)
+		}
+		if values := md[a.Name]; len(values) > 0 {
+			return values[0], true
+		}
+		return "", false
+	case policy.IP, policy.Query:
+		return "", false
+	}
+	if out.supply != nil {
+		return out.supply(out.ctx, a)
+	}
+	return "", false
+}
+
+// target returns what a connection leads to. Interceptors that are called by
+// hand may have no connection.
+func target(cc *grpc.ClientConn) string {
+	if cc == nil {
+		return ""
+	}
+	return cc.CanonicalTarget()
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpclimit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/metehq/mete/internal/pacer"
+	"github.com/metehq/mete/internal/ratelimitfields"
+)
+
+// maxScopes bounds the scopes that are known at one time. At the bound those are
+// forgotten that are idle; where none is, calls of a new one are on their own.
+const maxScopes = 1024
+
+// scopes are the pacers of what servers limit together. The zero value has none.
+type scopes struct {
+	mu     sync.Mutex // guards the fields below
+	byName map[string]*pacer.Pacer
+}
+
+// scope returns the pacer of those calls that share a server's limit with this
+// one, nil if it is on its own.
+func (c *ClientInterceptor) scope(ctx context.Context, method string, cc *grpc.ClientConn) *pacer.Pacer {
+	if c.config.Scope == nil {
+		return nil
+	}
+	name := c.config.Scope(ctx, method)
+	if name == "" {
+		return nil
+	}
+	return c.scopes.of(target(cc) + "\x00" + name)
+}
+
+func (s *scopes) of(name string) *pacer.Pacer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found := s.byName[name]; found != nil {
+		return found
+	}
+	if len(s.byName) >= maxScopes {
+		for old, candidate := range s.byName {
+			if candidate.Idle() {
+				delete(s.byName, old)
+			}
+		}
+		if len(s.byName) >= maxScopes {
+			return nil
+		}
+	}
+	if s.byName == nil {
+		s.byName = map[string]*pacer.Pacer{}
+	}
+	made := pacer.New()
+	s.byName[name] = made
+	return made
+}
+
+// pass waits until a call of the scope may be sent. again says that it was sent
+// before.
+func (c *ClientInterceptor) pass(ctx context.Context, scope *pacer.Pacer, again bool) (pacer.Ticket, error) {
+	if scope == nil {
+		return pacer.Ticket{}, nil
+	}
+	latest, late := time.Now().Add(c.config.MaxDelay), codes.ResourceExhausted
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(latest) {
+		latest, late = deadline, codes.DeadlineExceeded
+	}
+	ticket, err := scope.Wait(ctx, latest, again)
+	switch {
+	case err == nil:
+		return ticket, nil
+	case errors.Is(err, pacer.ErrTooLate):
+		return ticket, status.Error(late, "call was not sent: "+err.Error())
+	case errors.Is(err, pacer.ErrTooMany):
+		return ticket, status.Error(codes.ResourceExhausted, "call was not sent: "+err.Error())
+	}
+	return ticket, undecided(ctx, err)
+}
+
+// answer is what the end of a call says of the server's limits.
+func answer(err error, trailers metadata.MD) pacer.Answer {
+	a := pacer.Answer{Refused: status.Code(err) == codes.ResourceExhausted}
+	a.Wait, a.HasWait = retryDelay(err)
+	if limits := trailers["ratelimit"]; len(limits) > 0 {
+		h := http.Header{"Ratelimit": limits, "Ratelimit-Policy": trailers["ratelimit-policy"]}
+		a.Announced = ratelimitfields.Read(h, time.Now())
+	}
+	return a
+}
+
+// settle tells a scope how a call ended. A call whose end is not the server's
+// word says nothing.
+func settle(scope *pacer.Pacer, ticket pacer.Ticket, err error, trailers metadata.MD) {
+	switch code := status.Code(err); {
+	case scope == nil:
+	case code == codes.Canceled || code == codes.DeadlineExceeded || code == codes.Unavailable:
+		scope.Lost(ticket)
+	default:
+		scope.Answered(ticket, answer(err, trailers))
+	}
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpclimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/ratelimitfields"
+)
+
+// An Interceptor limits the calls that reach a server. It is made by [New], keeps
+// no state of its own, and is safe for concurrent use.
+type Interceptor struct {
+	limiter *mete.Limiter
+	config  Config
+	source  *httpfacts.Source
+	trusts  bool // somebody: only then forwarded addresses are read
+	methods *methodTable
+	fields  *ratelimitfields.Writer
+}
+
+// New returns an interceptor that decides by limiter, which is required. The
+// error names every mistake in config.
+func New(limiter *mete.Limiter, config Config) (*Interceptor, error) {
+	var errs []error
+	if limiter == nil {
+		errs = append(errs, errors.New("limiter is required"))
+	}
+	errs = append(errs, config.check())
+	source, err := config.source()
+	errs = append(errs, err)
+	methods, err := newMethodTable(config.Methods, config.HashKey)
+	errs = append(errs, err)
+	fields, err := newFields()
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("grpclimit: new: %w", err)
+	}
+	return &Interceptor{
+		limiter: limiter, config: config, source: source, methods: methods, fields: fields,
+		trusts: config.TrustedHops > 0 || len(config.TrustedProxies) > 0,
+	}, nil
+}
+
+// Unary returns the interceptor of unary calls. To chain it twice charges every
+// call twice.
+func (in *Interceptor) Unary() grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		said, err := in.admit(ctx, info.FullMethod)
+		if len(said) > 0 {
+			_ = grpc.SetTrailer(ctx, said) // fails only where no transport would send it
+		}
+		if err != nil {
+			return nil, err
+		}
+		return handler(ctx, req)
+	}
+}
+
+// Stream returns the interceptor of streams.
+func (in *Interceptor) Stream() grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		said, err := in.admit(ss.Context(), info.FullMethod)
+		if err != nil || !in.config.PerMessage || !info.IsClientStream {
+			if len(said) > 0 {
+				ss.SetTrailer(said)
+			}
+			if err != nil {
+				return err
+			}
+			return handler(srv, ss)
+		}
+		s := &serverStream{ServerStream: ss, in: in, method: info.FullMethod, said: said}
+		defer s.sayTrailers()
+		return handler(srv, s)
+	}
+}
+
+// admit decides a call or a message, and waits for its turn. It returns the
+// trailers that tell of it and, where it may not go on, the status.
+func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, error) {
+	attrs := &incoming{ctx: ctx, method: method, server: in}
+	r, err := reserve(ctx, in.limiter, in.methods, attrs, in.config.MaxWait)
+	if err != nil {
+		return nil, undecided(ctx, err)
+	}
+	if r.Allowed && r.Wait > 0 {
+		if err := await(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	said := in.trailers(&r.Decision)
+	if !r.Allowed {
+		return said, denial(&r.Decision).Err()
+	}
+	return said, nil
+}
+
+// await waits until the turn of an admitted call has come. A call that would not
+// live to see it is denied at once; it gives its place back, as does one that
+// ends while it waits.
+func await(ctx context.Context, r *mete.Reservation) error {
+	if ctx.Err() == nil && !lives(ctx, r.Wait) {
+		giveBack(ctx, r)
+		deny(&r.Decision)
+		return nil
+	}
+	if err := pause(ctx, r.Wait); err != nil {
+		giveBack(ctx, r)
+		return status.FromContextError(err).Err()
+	}
+	return nil
+}
+
+// lives reports whether ctx outlives a wait.
+func lives(ctx context.Context, wait time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	deadline, ok := ctx.Deadline()
+	return !ok || time.Until(deadline) > wait
+}
+
+// pause sleeps for d or until ctx is done.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// undecided is the status of a call that the limiter returned an error for: its
+// context is done, or what a program supplied makes no request.
+func undecided(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	return status.Error(codes.Internal, "rate limit could not be checked")
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpclimit
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/ratelimitfields"
+)
+
+// pushbackKey is what gRPC's own retries obey: gRFC A6. A negative value, or one
+// beyond 32 bits, which none of them could read, forbids to retry.
+const pushbackKey = "grpc-retry-pushback-ms"
+
+// trailerKeys are the keys of those fields that are sent: not Retry-After, since
+// RetryInfo is exact.
+var trailerKeys = map[string]string{
+	"RateLimit-Policy": "ratelimit-policy", "RateLimit": "ratelimit", "X-RateLimit-Reason": "x-ratelimit-reason",
+}
+
+// newFields returns the writer of the trailers. The wait is said exactly, in
+// RetryInfo, so that it needs no jitter.
+func newFields() (*ratelimitfields.Writer, error) {
+	return ratelimitfields.New(ratelimitfields.Config{Dialects: []string{"draft-11"}, DisableJitter: true})
+}
+
+// trailers says what metadata can say of d.
+func (in *Interceptor) trailers(d *mete.Decision) metadata.MD {
+	if d.Allowed && (in.config.OmitTrailers || d.Degraded || len(d.Limits) == 0) {
+		return nil
+	}
+	h := http.Header{}
+	in.fields.Header(h, d)
+	md := make(metadata.MD, len(h)+1)
+	for name, values := range h {
+		if key := trailerKeys[name]; key != "" {
+			md[key] = values
+		}
+	}
+	if !d.Allowed {
+		md[pushbackKey] = []string{pushback(retryAfter(d))}
+	}
+	return md
+}
+
+// pushback writes a wait in milliseconds, rounded up.
+func pushback(wait time.Duration) string {
+	ms := int64((wait + time.Millisecond - 1) / time.Millisecond)
+	if wait == bucket.Never || ms > math.MaxInt32 || ms < 0 {
+		return "-1"
+	}
+	return strconv.FormatInt(ms, 10)
+}
