@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command keyed limits by a key, in one line, and needs no policy.
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/metehq/mete/keyed"
+)
+
+var errTooMany = errors.New("too many attempts")
+
+// Each address has 20 attempts at once, and 10 a minute from then on.
+var logins = keyed.Must("10/1m", 20)
+
+func login(address string) error {
+	if !logins.Allow(address) {
+		return errTooMany
+	}
+	return nil // and now to the password
+}
+
+func main() {
+	for i := range 22 {
+		if err := login("192.0.2.1"); err != nil {
+			fmt.Printf("attempt %d: %v\n", i+1, err)
+		}
+	}
+	fmt.Println("another address:", login("192.0.2.2"))
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/memstore"
+)
+
+// All of the internet may open 100 accounts an hour, one address 2. Both are
+// charged or neither: an address that has used up its own does not use up
+// everybody's.
+func Example_accountCreation() {
+	store := must(memstore.New(memstore.Config{Now: newClock().Now}))
+	limiter := must(mete.New(store, nil, mete.Config{}))
+	everybody := must(bucket.NewLimit(100*bucket.Token, rate("100/1h")))
+	address := must(bucket.NewLimit(2*bucket.Token, rate("2/1h")))
+
+	signUp := func(ip string) bool {
+		d := must(limiter.Take(context.Background(), mete.Request{Charges: []mete.Charge{
+			{Key: "sign-up", Limit: everybody, Cost: bucket.Token},
+			{Key: "sign-up from " + ip, Limit: address, Cost: bucket.Token},
+		}}))
+		return d.Allowed
+	}
+
+	opened := 0
+	for range 1000 {
+		if signUp("192.0.2.1") {
+			opened++
+		}
+	}
+	fmt.Println("one address, 1000 times:", opened)
+
+	opened = 0
+	for i := range 99 {
+		if signUp(fmt.Sprintf("198.51.100.%d", i)) {
+			opened++
+		}
+	}
+	fmt.Println("99 others, once:", opened)
+	// Output:
+	// one address, 1000 times: 2
+	// 99 others, once: 98
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/policy"
+)
+
+// Rules with the same limit_keys are tiers: the first that matches applies. What
+// all have to share is in a rule of its own, which applies beside it.
+const tiers = `
+{"rules": [
+	{"name": "enterprise", "limit_keys": ["header:x-api-key"], "match": {"plan": "enterprise"},
+	 "algorithm_config": {"rps": 1000, "burst": 2000}},
+	{"name": "free", "limit_keys": ["header:x-api-key"],
+	 "algorithm_config": {"rps": 10, "burst": 20}},
+	{"name": "everyone", "limit_keys": [],
+	 "algorithm_config": {"rps": 50000, "burst": 100000}}
+]}`
+
+func Example_tieredKeys() {
+	c := newClock()
+	matcher := must(policy.Load([]byte(tiers), policy.Options{}))
+	store := must(memstore.New(memstore.Config{Now: c.Now}))
+	limiter := must(mete.New(store, matcher, mete.Config{}))
+
+	for _, client := range []mete.Attrs{
+		{"header:x-api-key": "k1", "plan": "enterprise"},
+		{"header:x-api-key": "k2"},
+	} {
+		allowed := 0
+		for range 3000 {
+			d := must(limiter.Take(context.Background(), mete.Request{Attributes: client}))
+			if d.Allowed {
+				allowed++
+			} else if allowed > 0 {
+				fmt.Printf("%d at once, then %q says: in %v\n", allowed, d.Rule, d.RetryAfter)
+				break
+			}
+		}
+	}
+	// Output:
+	// 2000 at once, then "enterprise" says: in 1ms
+	// 20 at once, then "free" says: in 100ms
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyed
+
+import (
+	"context"
+	"time"
+
+	"github.com/metehq/mete"
+)
+
+// Wait takes cost tokens from key's bucket, and sleeps until they are there. Those
+// who wait for a key go on in the order in which they came; one whose context ends
+// while it sleeps gives its place and its tokens back. A cost above the capacity
+// waits until so much has been refilled.
+//
+// Nil means go. It does not begin to sleep in vain: the error is
+// [mete.ErrDeadlineTooSoon] where ctx would end first, and [mete.ErrNever] where
+// the limit does not let so much be owed. It is [mete.ErrCost] for a cost below 0,
+// and [mete.ErrRequest] for a key that is empty or longer than [mete.MaxKeyBytes].
+func (l *Limiter) Wait(ctx context.Context, key string, cost int) error {
+	_, err := l.limiter.Wait(ctx, mete.Request{Charges: []mete.Charge{l.charge(key, cost)}})
+	return err
+}
+
+// Reserve takes cost tokens from key's bucket if they will be there within
+// longest, and does not sleep: the reservation's Allowed says whether it did, its
+// Wait when the work may start. Settle it when the work is done and turned out to
+// cost more or less; if it is not done at all, cancel it. Errors are those of
+// [Limiter.Wait] about the cost and the key.
+func (l *Limiter) Reserve(key string, cost int, longest time.Duration) (*mete.Reservation, error) {
+	return l.limiter.Reserve(context.Background(), mete.Request{
+		Charges: []mete.Charge{l.charge(key, cost)},
+		MaxWait: longest,
+	})
+}
