@@ -32,11 +32,16 @@ var layers = []layer{
 	{dir: "policy", may: []string{"bucket", "internal/spell"}},
 	{dir: ".", may: []string{"bucket", "policy"}, tests: join(stores, "internal")},
 
+	// What scales costs needs to know what they are, and no more.
+	{dir: "adaptive", may: []string{"bucket"}, tests: join(stores, ".", "policy")},
+
 	// Stores know keys, limits and costs, never rules.
 	{dir: "memstore", may: []string{".", "bucket"}, tests: []string{"storetest", "internal", "policy"}},
 	{dir: "redisstore", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")},
 	{dir: "pgstore", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")},
 	{dir: "storetest", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")},
+
+	{dir: "keyed", may: []string{".", "bucket", "memstore"}},
 
 	// Front doors translate: they get their Limiter, and know of no store.
 	{dir: "httplimit", may: join(engine, "internal"), tests: join(stores, doors...)},
@@ -53,7 +58,7 @@ var layers = []layer{
 	{dir: "cmd", may: join(engine, join(stores, join(doors, "internal")...)...)},
 	{dir: "bench", may: join(engine, join(stores, join(doors, "internal")...)...)},
 	{dir: "proof", may: join(engine, join(stores, join(doors, "internal")...)...)},
-	{dir: "examples", may: join(engine, join(stores, doors...)...)},
+	{dir: "examples", may: join(engine, join(stores, join(doors, "keyed")...)...)},
 	{dir: "tools"},
 }
 
