@@ -108,8 +108,7 @@ func noLimit(l *bucket.Limit) *policy.Limit {
 
 // charge turns matches and own charges into charges as the [Store] wants them:
 // in the order of their keys. Rules never share a key, and bring has seen to the
-// others, so the keys are distinct.
-// A scale, unless nil, raises their costs.
+// others, so the keys are distinct. A scale, unless nil, raises their costs.
 func (s *scratch) charge(matches []policy.Match, own []Charge, scale func(bucket.Tokens) bucket.Tokens) []Charge {
 	s.charges, s.order = s.charges[:0], s.order[:0]
 	for i := range len(matches) + len(own) {
@@ -130,6 +129,10 @@ func (s *scratch) charge(matches []policy.Match, own []Charge, scale func(bucket
 		at := len(s.charges)
 		for at > 0 && strings.Compare(c.Key, s.charges[at-1].Key) < 0 {
 			at--
+		}
+		if at == len(s.charges) { // mostly they are in order
+			s.charges, s.order = append(s.charges, c), append(s.order, i)
+			continue
 		}
 		s.charges = slices.Insert(s.charges, at, c)
 		s.order = slices.Insert(s.order, at, i)

@@ -5,7 +5,6 @@ package mete
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/metehq/mete/bucket"
 )
@@ -61,10 +60,19 @@ func shardStore(s Store) Store { return &sharded{store: s, random: rand.IntN} }
 
 func isSharded(c Charge) bool { return c.Shards > 1 }
 
+func anySharded(charges []Charge) bool {
+	for i := range charges { // without copying any
+		if charges[i].Shards > 1 {
+			return true
+		}
+	}
+	return false
+}
+
 // Take implements [Store]. What it shows of an admitted charge is estimated from
 // the shards that were looked at; a DryRun and a denial have seen all of them.
 func (s *sharded) Take(ctx context.Context, dst []bucket.Snapshot, charges []Charge, mode Mode) ([]bucket.Snapshot, bool, error) {
-	if !slices.ContainsFunc(charges, isSharded) {
+	if !anySharded(charges) {
 		return s.store.Take(ctx, dst, charges, mode)
 	}
 	if err := checkShards(charges); err != nil {
@@ -166,7 +174,7 @@ func (s *sharded) pay(ctx context.Context, d *division) (decided, allowed bool, 
 // Refund implements [Store]. It gives tokens back to the shards that miss most,
 // whichever paid them.
 func (s *sharded) Refund(ctx context.Context, charges []Charge) error {
-	if !slices.ContainsFunc(charges, isSharded) {
+	if !anySharded(charges) {
 		return s.store.Refund(ctx, charges)
 	}
 	if err := checkShards(charges); err != nil {

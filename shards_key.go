@@ -43,8 +43,11 @@ func isShardKey(key string) bool {
 	if strings.HasPrefix(key, shardMark) {
 		return true
 	}
-	bare := strings.TrimRight(key, "0123456789")
-	return len(bare) < len(key) && strings.HasSuffix(bare, shardMark)
+	end := len(key)
+	for end > 0 && '0' <= key[end-1] && key[end-1] <= '9' {
+		end--
+	}
+	return end < len(key) && strings.HasSuffix(key[:end], shardMark)
 }
 
 // checkShards reports why charges cannot be divided: a limit that cannot be
