@@ -108,6 +108,22 @@ func TestClient_AsksARealServer(t *testing.T) {
 	same("reserve", d, err, want)
 }
 
+// A take that is repeated because its answer was lost is charged once.
+func TestClient_RepeatsUnderAnID(t *testing.T) {
+	ctx, c := context.Background(), newServer(t)
+	req := request(1000)
+	req.ID = "7f3a"
+	for attempt := range 3 {
+		if d, err := c.Take(ctx, req); err != nil || !d.Allowed || d.Limits[0].Remaining != 1 {
+			t.Fatalf("attempt %d: %+v and error %v, want 1 of 2 left each time", attempt, d, err)
+		}
+	}
+	req.ID = "7f3b"
+	if d, err := c.Take(ctx, req); err != nil || !d.Allowed || d.Limits[0].Remaining != 0 {
+		t.Errorf("another request: %+v and error %v, want none left", d, err)
+	}
+}
+
 func TestClient_AsksTheWrongAddress(t *testing.T) {
 	c := serverOf(t, httpapi.Config{})
 	for op, ask := range map[string]func(context.Context, client.Request) error{"refund": c.Refund, "reset": c.Reset} {

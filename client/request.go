@@ -22,6 +22,12 @@ type Request struct {
 	// MaxWait, where it is not 0, reserves: tokens that are refilled within it
 	// are spent now, and the decision's Wait says when the work may start.
 	MaxWait time.Duration
+
+	// ID, where it is not empty, is the same for every attempt at one request:
+	// a take that failed may then be repeated, and is charged once. It is
+	// printable ASCII of at most 128 bytes. The server remembers it for
+	// two minutes.
+	ID string
 }
 
 // MarshalJSON implements [encoding/json.Marshaler]: the form of the HTTP API.
@@ -34,7 +40,8 @@ func (r Request) MarshalJSON() ([]byte, error) {
 		Attributes map[string]string `json:"attributes"`
 		Cost       json.Number       `json:"cost,omitempty"`
 		MaxWait    string            `json:"max_wait,omitempty"`
-	}{Attributes: r.Attributes}
+		ID         string            `json:"id,omitempty"`
+	}{Attributes: r.Attributes, ID: r.ID}
 	if wire.Attributes == nil {
 		wire.Attributes = map[string]string{}
 	}

@@ -28,7 +28,7 @@ func decode(body []byte) (reqs []mete.Request, batch bool, p *Problem) {
 	return reqs, batch, d.problem
 }
 
-// The members of a request. The id is known so that it can be refused in words.
+// The members of a request.
 var (
 	requestMembers = []string{"attributes", "cost", "max_wait", "id"}
 	bodyMembers    = append([]string{"requests"}, requestMembers...)
@@ -88,7 +88,7 @@ func (d *decoder) member(name string, req *mete.Request) {
 	case "max_wait":
 		req.MaxWait = d.maxWait()
 	case "id":
-		d.fail("request ids are not supported yet; leave the member out, and do not repeat a request whose answer was lost")
+		req.ID = d.id()
 	}
 }
 
@@ -118,6 +118,25 @@ func (d *decoder) cost() bucket.Tokens {
 		return cost
 	}
 	return 0
+}
+
+// id reads what names a request for all attempts at it.
+func (d *decoder) id() string {
+	const hint = "; write up to 128 printable ASCII characters in a string, or leave it out"
+	if d.null() {
+		return ""
+	}
+	id := d.want("the id is not a string" + hint)
+	switch {
+	case d.problem != nil:
+	case id == "":
+		d.fail("the id is empty" + hint)
+	case len(id) > mete.MaxIDBytes:
+		d.fail("the id is too long" + hint)
+	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' }):
+		d.fail("the id has other characters" + hint)
+	}
+	return id
 }
 
 // numberBytesMax is longer than any amount that can be represented.

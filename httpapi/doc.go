@@ -16,7 +16,7 @@
 // The body of a POST is a request, as application/json of at most
 // [MaxBodyBytes]:
 //
-//	{"attributes": {"header:x-api-key": "k1", "path": "/v1/x"}, "cost": 1.5, "max_wait": "2s"}
+//	{"attributes": {"header:x-api-key": "k1", "path": "/v1/x"}, "cost": 1.5, "max_wait": "2s", "id": "7f3a"}
 //
 // Only attributes are required. Names of attributes are those of policy files,
 // and values are strings. A path, decoded and without its query, a host and an
@@ -24,7 +24,9 @@
 // front doors: "//x/y" is "/x/y", and "Example.com:80" is "example.com". An
 // address that is none is refused. A cost, above 0 and with at most 3 decimals, takes
 // the place of the one that the policy says. A longest wait reserves: see
-// [mete.Request]. Refund and reset take the same request; what they have no use
+// [mete.Request]. An id is the same for every attempt at one request: a caller
+// who lost an answer asks again under it, and is not charged twice within
+// [mete.RetryHorizon]. Refund and reset take the same request; what they have no use
 // for is read and left alone. Nothing is guessed: members that are unknown or
 // given twice are refused.
 //

@@ -36,6 +36,9 @@ func parseQuestion(std Streams, name string, args []string) (q question, code in
 		q.MaxWait, err = bucket.ParseDuration(s)
 		return plain(err)
 	})
+	if name == "take" {
+		fs.StringVar(&q.ID, "id", "", "the same `ID` for every attempt at one request, which is charged once")
+	}
 	operands, code, ok := fs.parse(args)
 	if !ok {
 		return q, code, false

@@ -124,6 +124,7 @@ func TestTake_AsksWhatItWasTold(t *testing.T) {
 	tests := []struct{ args, want string }{
 		{"take", `POST /v1/take {"attributes":{}} <nil>`},
 		{"peek HEADER:X-Api-Key=k=1 path= --cost 0.25", `POST /v1/peek {"attributes":{"header:x-api-key":"k=1","path":""},"cost":0.25} <nil>`},
+		{"take --id 7f3a", `POST /v1/take {"attributes":{},"id":"7f3a"} <nil>`},
 		{"take --max-wait 1d -- method=GET", `POST /v1/take {"attributes":{"method":"GET"},"max_wait":"24h0m0s"} <nil>`},
 	}
 	for _, tt := range tests {
