@@ -5,8 +5,11 @@ package httplimit_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/memstore"
 )
@@ -22,6 +25,16 @@ func (d discard) WriteHeader(int)             {}
 // middleware. Each request has a header of its own, as from a server.
 func BenchmarkWrap(b *testing.B) {
 	bare := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	// writing sets the fields of an allowed request in the plainest way.
+	writing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		h["RateLimit-Policy"] = []string{`"free";q=` + strconv.Itoa(1000000) + ";w=" + strconv.Itoa(1)}
+		h["RateLimit"] = []string{`"free";r=` + strconv.Itoa(999999) + ";t=" + strconv.Itoa(1)}
+		h["RateLimit-Limit"] = []string{strconv.Itoa(1000000)}
+		h["RateLimit-Remaining"] = []string{strconv.Itoa(999999)}
+		h["RateLimit-Reset"] = []string{strconv.Itoa(1)}
+		w.WriteHeader(http.StatusNoContent)
+	})
 	limited := func(algorithm string, config httplimit.Config) http.Handler {
 		store, err := memstore.New(memstore.Config{})
 		if err != nil {
@@ -30,14 +43,37 @@ func BenchmarkWrap(b *testing.B) {
 		rules := `{"name": "free", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": ` + algorithm + `}`
 		return newMiddleware(b, newLimiter(b, store, rules), config).Wrap(bare)
 	}
+	routed := func(key httplimit.Key, config httplimit.Config) http.Handler {
+		store, err := memstore.New(memstore.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		limiter, err := mete.New(store, nil, mete.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		limit, err := bucket.NewLimit(1_000_000*bucket.Token, bucket.PerSecond(1_000_000*bucket.Token))
+		if err != nil {
+			b.Fatal(err)
+		}
+		m, err := httplimit.New(limiter, config, httplimit.Limit{Name: "free", Bucket: limit, Key: key})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return m.Wrap(bare)
+	}
 	const plenty, none = `{"rps": 1000000, "burst": 1000000}`, `{"rate": "1/1d", "burst": 1}`
 	for _, bb := range []struct {
 		name    string
 		handler http.Handler
 	}{
 		{"bare", bare},
+		{"bare, writing the fields", writing},
 		{"allowed", limited(plenty, httplimit.Config{})},
 		{"allowed without fields", limited(plenty, httplimit.Config{Fields: []string{"none"}})},
+		{"route by address", routed(httplimit.ByAddress(), httplimit.Config{})},
+		{"route by address without fields", routed(httplimit.ByAddress(), httplimit.Config{Fields: []string{"none"}})},
+		{"route by header without fields", routed(httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing), httplimit.Config{Fields: []string{"none"}})},
 		{"denied", limited(none, httplimit.Config{})},
 	} {
 		b.Run(bb.name, func(b *testing.B) {

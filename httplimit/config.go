@@ -5,6 +5,7 @@ package httplimit
 import (
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
@@ -56,7 +57,19 @@ type Config struct {
 	// JitterKey keys the hash that makes each client's jitter. Servers that
 	// answer the same clients should share it. If empty, it is made at random.
 	JitterKey []byte
+
+	// MaxDelay is the longest that a request waits in the queue of a limit that
+	// has one. If zero, 30 seconds. One that would have to wait longer is denied,
+	// and told to come back when it would not.
+	MaxDelay time.Duration
+
+	// HashKey keys the hashes of what [ByHeader] and [ByFunc] find. Processes that
+	// share a store must share it, and keep it over restarts. If empty, it is made
+	// at random when the process starts.
+	HashKey []byte
 }
+
+const defaultMaxDelay = 30 * time.Second
 
 func (c *Config) facts() httpfacts.Config {
 	return httpfacts.Config{

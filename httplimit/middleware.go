@@ -1,22 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httplimit limits the requests that reach an [http.Handler].
+// Package httplimit limits the requests that reach an [http.Handler], and keeps
+// the requests of an [http.Client] within the limits of others.
 //
 //	limited, err := httplimit.New(limiter, httplimit.Config{})
 //	…
 //	http.Handle("/", limited.Wrap(handler))
 //
-// A request that the policy allows goes on to the handler, unchanged, with the
-// RateLimit header fields already set on the answer. One that it denies is
-// answered with a problem body (RFC 9457) and
+// The limiter brings a policy; or a route brings limits of its own, in place of
+// it or together with it, each with a name and a key that says who shares it:
+//
+//	uploads, err := httplimit.New(limiter, httplimit.Config{},
+//		httplimit.Limit{Name: "uploads", Bucket: tenAnHour, Key: httplimit.ByAddress()},
+//		httplimit.Limit{Name: "all-uploads", Bucket: hundredAMinute, Key: httplimit.Everyone()})
+//	…
+//	mux.Handle("POST /uploads", uploads.Wrap(handler))
+//
+// A request that all limits allow goes on to the handler, unchanged, with the
+// RateLimit header fields already set on the answer. One that a limit with a
+// queue admits for later waits for its turn before it does; if its client goes
+// away meanwhile, what it spent is given back. (net/http notices that once the
+// body has been read, or where there is none.) One that is denied is answered
+// with a problem body (RFC 9457) and
 //
 //   - 429 where it came too early, with Retry-After; without, where it costs
 //     more than the limit can ever admit;
-//   - 403 where it lacks an attribute that a rule insists on (on_missing: deny),
-//     which waiting does not mend. (Package httpapi, whose callers are told of a
-//     denial and not themselves denied, answers 429.)
-//   - 503 where the store could not answer and a rule fails closed. Rules that
-//     fail open let the request pass, without RateLimit fields.
+//   - 403 where it lacks what a limit is keyed by and must not (on_missing: deny,
+//     [DenyMissing]), which waiting does not mend. (Package httpapi, whose callers
+//     are told of a denial and not themselves denied, answers 429.)
+//   - 503 where the store could not answer and a rule fails closed
+//     (on_store_error), or the limiter does for the limits of routes
+//     ([mete.Config]). What fails open passes, without RateLimit fields.
 //
 // Shadow rules change nothing that a client can see. Scripts in browsers see the
 // fields of another origin only if Access-Control-Expose-Headers names them,
@@ -24,55 +38,82 @@
 //
 // # Who is the client
 //
-// Rules that key by ip:address see the address of the TCP connection. Behind a
-// proxy that is the proxy's, and all clients share one bucket: name the proxies
-// in [Config.TrustedProxies] or [Config.TrustedHops]. Never key by
-// header:x-forwarded-for, which clients write themselves.
+// Rules that key by ip:address, and [ByAddress], see the address of the TCP
+// connection. Behind a proxy that is the proxy's, and all clients share one
+// bucket: name the proxies in [Config.TrustedProxies] or [Config.TrustedHops].
+// Never key by header:x-forwarded-for, which clients write themselves.
 //
 // Of headers, query parameters and cookies that occur several times the first
 // one counts. The path is decoded once and cleaned of "//", "." and ".."; a
 // handler that reads paths otherwise needs rules that do not match by path.
+//
+// # The other side
+//
+// A [Transport] sends requests to servers that limit: at the pace that their
+// answers allow, in order, for a whole process.
 package httplimit
 
 import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// A Middleware limits requests. It is made by [New], keeps no state of its own,
-// and is safe for concurrent use.
+// A Middleware limits requests. It is made by [New], keeps no bucket of its
+// own, and is safe for concurrent use.
 type Middleware struct {
 	limiter *mete.Limiter
 	source  *httpfacts.Source
 	fields  *ratelimitfields.Writer
+
+	routes   []*route
+	hash     hashKey
+	maxDelay time.Duration
+	known    atomic.Pointer[queueing]
 }
 
-// New returns a middleware that decides by limiter, which is required. The error
-// names every mistake in config.
-func New(limiter *mete.Limiter, config Config) (*Middleware, error) {
+// New returns a middleware that decides by limiter, which is required, and its
+// policy, and by the limits given here. There must be either, at least. The error
+// names every mistake.
+func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, error) {
 	var errs []error
-	if limiter == nil {
+	switch {
+	case limiter == nil:
 		errs = append(errs, errors.New("limiter is required"))
+	case limiter.Policy() == nil && len(limits) == 0:
+		errs = append(errs, errors.New("there is neither a policy nor a limit: nothing would be limited"))
 	}
 	source, err := httpfacts.New(config.facts())
 	errs = append(errs, err)
 	fields, err := ratelimitfields.New(config.fields())
 	errs = append(errs, err)
+	routes, err := routes(limits)
+	errs = append(errs, err)
+	if config.MaxDelay < 0 {
+		errs = append(errs, fmt.Errorf("max delay %v: must not be below 0", config.MaxDelay))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("httplimit: new: %w", err)
 	}
-	return &Middleware{limiter: limiter, source: source, fields: fields}, nil
+	m := &Middleware{limiter: limiter, source: source, fields: fields, routes: routes,
+		hash: newHashKey(config.HashKey), maxDelay: config.MaxDelay}
+	if m.maxDelay == 0 {
+		m.maxDelay = defaultMaxDelay
+	}
+	return m, nil
 }
 
 // Wrap returns a handler that calls next for the requests that are allowed. It
 // passes the request and the [http.ResponseWriter] on as they are, so that
 // streaming, [http.Hijacker] and [http.ResponseController] work. Wrapping twice
-// charges every request twice.
+// charges every request twice: a route whose handler has a middleware with limits
+// of its own, and the same policy, is left out of the one around everything.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m.admit(w, r) {
@@ -88,17 +129,23 @@ func (m *Middleware) Trusts(r *http.Request) bool { return m.source.Trusts(r) }
 
 // admit decides r, and answers it where it may not go on.
 func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {
-	facts := m.source.Facts(r)
-	defer facts.Release()
-	d, err := m.limiter.Take(r.Context(), mete.Request{Attributes: facts})
+	a := m.ask(r)
+	defer a.release()
+	if missing := a.charge(m, r); missing != nil {
+		d := lacking(missing)
+		m.fields.Deny(w, r, &d)
+		return false
+	}
+	d, err := m.take(r.Context(), mete.Request{Attributes: a.facts, Charges: a.charges})
+	a.name(&d)
 	switch {
 	case err != nil:
 		// The request's context has ended. A client that is gone sees no answer,
 		// but a server that cancels its requests to shut down would, without
 		// one, say 200 to all of them.
-		m.fields.Unavailable(w, r, facts.Client(&d)...)
+		m.fields.Unavailable(w, r, a.client(&d)...)
 	case !d.Allowed:
-		m.fields.Deny(w, r, &d, facts.Client(&d)...)
+		m.fields.Deny(w, r, &d, a.client(&d)...)
 	default:
 		m.fields.Header(w.Header(), &d)
 	}

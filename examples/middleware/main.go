@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // This program is a web server that limits its clients: 5 requests at once for
-// each address, and then one a second. Try it:
+// each address, and then one a second; and uploads by limits of their route, too:
+// each address 2 an hour, and all of them 1000. Try it:
 //
 //	go run ./examples/middleware
 //	for i in $(seq 7); do curl -si http://127.0.0.1:8000/ | grep -E '^(HTTP|RateLimit:|Retry)'; done
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
@@ -30,7 +32,35 @@ func newHandler(limiter *mete.Limiter) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return limited.Wrap(mux), nil
+	uploads, err := newUploads(limiter)
+	if err != nil {
+		return nil, err
+	}
+	// Not mux.Handle, behind limited: the policy would be charged twice.
+	site := http.NewServeMux()
+	site.Handle("POST /uploads", uploads)
+	site.Handle("/", limited.Wrap(mux))
+	return site, nil
+}
+
+// newUploads returns the handler of a route with limits of its own. They are
+// charged together with the policy, or not at all.
+func newUploads(limiter *mete.Limiter) (http.Handler, error) {
+	each, err := bucket.NewLimit(2*bucket.Token, bucket.Rate{Tokens: 2 * bucket.Token, Per: time.Hour})
+	if err != nil {
+		return nil, err
+	}
+	all, err := bucket.NewLimit(1000*bucket.Token, bucket.Rate{Tokens: 1000 * bucket.Token, Per: time.Hour})
+	if err != nil {
+		return nil, err
+	}
+	limited, err := httplimit.New(limiter, httplimit.Config{},
+		httplimit.Limit{Name: "uploads", Bucket: each, Key: httplimit.ByAddress()},
+		httplimit.Limit{Name: "all-uploads", Bucket: all, Key: httplimit.Everyone()})
+	if err != nil {
+		return nil, err
+	}
+	return limited.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "thank you") })), nil
 }
 
 func newLimiter() (*mete.Limiter, error) {

@@ -44,3 +44,21 @@ func TestHandler_LimitsEachAddress(t *testing.T) {
 	}
 	t.Error("1,000 requests more were all allowed, want a denial")
 }
+
+func TestHandler_LimitsUploads(t *testing.T) {
+	limiter, err := newLimiter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := newHandler(limiter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{200, 200, 429} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest("POST", "/uploads", nil))
+		if w.Code != want {
+			t.Errorf("upload %d: status %d, want %d", i, w.Code, want)
+		}
+	}
+}

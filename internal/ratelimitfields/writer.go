@@ -10,7 +10,8 @@
 //	          RateLimit: "free";r=19;t=2
 //	legacy    RateLimit-Limit, -Remaining, -Reset   of the limit that decided
 //	x         X-RateLimit-Limit, -Remaining, -Reset of the limit that decided,
-//	                                                Reset in seconds since 1970
+//	                                                Reset in seconds since 1970,
+//	                                                rounded up but for 10 ms
 //
 // q is what can be spent at once: the capacity or, of a window, its tokens, and of
 // a leaky bucket the capacity and the queue. w is the seconds in which that comes

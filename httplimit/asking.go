@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httplimit
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/httpfacts"
+)
+
+// An asking is one request on its way to a decision.
+type asking struct {
+	facts   *httpfacts.Facts
+	routes  []*route      // whose limits apply
+	charges []mete.Charge // theirs
+	key     []byte        // space to make keys in
+}
+
+var askings = sync.Pool{New: func() any { return &asking{key: make([]byte, 0, 256)} }}
+
+func (m *Middleware) ask(r *http.Request) *asking {
+	a := askings.Get().(*asking)
+	a.facts = m.source.Facts(r)
+	return a
+}
+
+func (a *asking) release() {
+	a.facts.Release()
+	clear(a.routes)
+	clear(a.charges)
+	a.facts, a.routes, a.charges = nil, a.routes[:0], a.charges[:0]
+	askings.Put(a)
+}
+
+// charge finds the limits of m that apply to r. missing is one that denies it for
+// lack of a key.
+func (a *asking) charge(m *Middleware, r *http.Request) (missing *route) {
+	for _, route := range m.routes {
+		key, ok := route.appendKey(a.key[:0], a.facts, r, m.hash)
+		a.key = key[:0]
+		if !ok {
+			if route.key.missing == DenyMissing {
+				return route
+			}
+			continue
+		}
+		c := route.charge
+		c.Key = string(key)
+		a.routes, a.charges = append(a.routes, route), append(a.charges, c)
+	}
+	return nil
+}
+
+// name puts the names of our limits into d, at whose end they are.
+func (a *asking) name(d *mete.Decision) {
+	if len(d.Limits) < len(a.routes) {
+		return // nothing was decided by them
+	}
+	own := d.Limits[len(d.Limits)-len(a.routes):]
+	for i, route := range a.routes {
+		own[i].Rule, own[i].Limit = &route.rule, &route.limit
+	}
+	if decider := d.Decider(); decider != nil {
+		d.Rule = decider.Rule.Name
+	}
+}
+
+// client is what tells apart those that d is told to.
+func (a *asking) client(d *mete.Decision) []string {
+	parts := a.facts.Client(d)
+	if decider := d.Decider(); decider != nil {
+		for i, route := range a.routes {
+			if decider.Rule == &route.rule {
+				parts = append(parts, a.charges[i].Key)
+			}
+		}
+	}
+	return parts
+}
+
+// lacking is the denial of a request that lacks the key of a limit.
+func lacking(r *route) mete.Decision {
+	return mete.Decision{Rule: r.rule.Name, Reason: mete.ReasonMissingAttribute, RetryAfter: bucket.Never}
+}

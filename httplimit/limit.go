@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httplimit
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/policy"
+)
+
+// A Limit is a limit of a [Middleware], beside those of the policy. A request is
+// charged by all of them or by none.
+type Limit struct {
+	// Name tells clients, in header fields and problem bodies, which limit it is.
+	// It is required: letters, digits, and "-", "_", "." and "/", at most 64 bytes.
+	// Limits of one name share their buckets, also those of two middlewares with
+	// the same store, and should then be the same.
+	Name string
+
+	// Bucket is how much there is. It is required.
+	Bucket bucket.Limit
+
+	// Key says who shares a bucket. It is required: see [ByAddress], [ByHeader],
+	// [ByFunc] and [Everyone].
+	Key Key
+
+	// Cost is what a request costs. If zero, one token.
+	Cost bucket.Tokens
+
+	// Shards splits every bucket: see [mete.Charge].
+	Shards int
+}
+
+// maxNameBytes bounds the names of limits and keys.
+const maxNameBytes = 64
+
+// A route is a Limit that has been checked.
+type route struct {
+	prefix string // of its keys
+	key    Key
+	charge mete.Charge // but for its key
+
+	// What decisions show of it.
+	rule  policy.Rule
+	limit policy.Limit
+}
+
+func (l *Limit) route() (*route, error) {
+	var errs []error
+	if err := checkName(l.Name); err != nil {
+		errs = append(errs, err)
+	}
+	if l.Bucket == (bucket.Limit{}) {
+		errs = append(errs, errors.New("bucket is required"))
+	}
+	switch {
+	case l.Key.err != nil:
+		errs = append(errs, l.Key.err)
+	case l.Key.of == nil:
+		errs = append(errs, errors.New("key is required: say who shares a bucket, be it Everyone"))
+	}
+	cost := l.Cost
+	if cost == 0 {
+		cost = bucket.Token
+	}
+	if cost < 0 || cost > bucket.MaxTokens {
+		errs = append(errs, fmt.Errorf("cost %v: must be between 0 (one token) and %v", cost, bucket.MaxTokens))
+	}
+	if l.Shards < 0 {
+		errs = append(errs, fmt.Errorf("%d shards: must not be below 0", l.Shards))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("limit %q: %w", l.Name, err)
+	}
+	return &route{
+		// No key of a policy begins with a bar.
+		prefix: "|" + l.Name + ":" + l.Key.name,
+		key:    l.Key,
+		charge: mete.Charge{Limit: l.Bucket, Cost: cost, Shards: l.Shards},
+		rule:   policy.Rule{Name: l.Name},
+		limit:  policy.Limit{Name: l.Name, Bucket: l.Bucket},
+	}, nil
+}
+
+// routes checks limits, and that no two have one name.
+func routes(limits []Limit) ([]*route, error) {
+	var all []*route
+	var errs []error
+	names := map[string]bool{}
+	for i := range limits {
+		r, err := limits[i].route()
+		if err == nil && names[r.rule.Name] {
+			err = fmt.Errorf("limit %q: the name is taken by an earlier limit", r.rule.Name)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		names[r.rule.Name] = true
+		all = append(all, r)
+	}
+	if len(all) > mete.MaxCharges {
+		errs = append(errs, fmt.Errorf("%d limits: at most %d are allowed", len(all), mete.MaxCharges))
+	}
+	return all, errors.Join(errs...)
+}
+
+// appendKey appends the key of r's bucket for a request. It is false where the
+// request lacks what the key is made of.
+func (r *route) appendKey(dst []byte, facts *httpfacts.Facts, req *http.Request, h hashKey) ([]byte, bool) {
+	return r.key.of(append(dst, r.prefix...), facts, req, h)
+}
+
+// checkName reports what is wrong with the name of a limit or a key.
+func checkName(name string) error {
+	plain := func(c rune) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-_./", c)
+	}
+	if name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name, func(c rune) bool { return !plain(c) }) {
+		return fmt.Errorf("name %q: must be letters, digits, and any of -_./, between 1 and %d", name, maxNameBytes)
+	}
+	return nil
+}
