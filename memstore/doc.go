@@ -36,5 +36,8 @@
 // whose numbers change gets another overflow bucket, which is full, and a dry run
 // does not see that several of its keys would share one.
 //
-// A store does not outlive its process: after a restart every bucket is full.
+// # Restarts
+//
+// A store ends with its process, and every bucket of a new one is full, unless
+// [Store.Save] has written it to a file and [Restore] reads that.
 package memstore

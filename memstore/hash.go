@@ -3,7 +3,9 @@
 package memstore
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
 )
@@ -29,6 +31,31 @@ func newHasher() hasher {
 	rand.Read(seed[:]) // never fails: see crypto/rand
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(seed[8*i:]) }
 	return hasher{word(0), word(1), word(2), word(3), word(4), word(5)}
+}
+
+// secret returns what was drawn, for setSecret.
+func (k *hasher) secret() (secret [secretBytes]byte) {
+	for i, word := range []uint64{k.a, k.b, k.c, k.d, k.e, k.f} {
+		binary.LittleEndian.PutUint64(secret[8*i:], word)
+	}
+	return secret
+}
+
+func (k *hasher) setSecret(secret [secretBytes]byte) {
+	for i, word := range []*uint64{&k.a, &k.b, &k.c, &k.d, &k.e, &k.f} {
+		*word = binary.LittleEndian.Uint64(secret[8*i:])
+	}
+}
+
+// DeriveKey returns a key for a purpose, which stays the same for as long as the
+// buckets do: it is derived from the store's secret, which [Store.Save] writes and
+// [Restore] reads. Who hashes parts of bucket keys, like [policy.Options.HashKey],
+// finds the buckets again that way.
+func (s *Store) DeriveKey(purpose string) [sha256.Size]byte {
+	secret := s.hasher.secret()
+	mac := hmac.New(sha256.New, secret[:])
+	_, _ = mac.Write([]byte(purpose)) // never fails
+	return [sha256.Size]byte(mac.Sum(nil))
 }
 
 // hash returns the 128 bits that stand for key.

@@ -4,6 +4,7 @@ package memstore
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 
 	"github.com/metehq/mete"
@@ -29,10 +30,9 @@ type idStripe struct {
 
 // decided is a take that was admitted.
 type decided struct {
-	id       hash
-	until    bucket.Instant
-	verdicts []bucket.Verdict
-	costs    []bucket.Tokens
+	id    hash
+	until bucket.Instant
+	snaps []bucket.Snapshot // with the limits of then: others could not read them
 }
 
 func (s *ids) init() {
@@ -48,21 +48,13 @@ func (s *Store) takeOnce(dst []bucket.Snapshot, charges []mete.Charge, mode mete
 	stripe.mu.Lock()
 	defer stripe.mu.Unlock()
 	if d := stripe.known[id]; d != nil && s.instant() < d.until {
-		for i, v := range d.verdicts {
-			var snap bucket.Snapshot
-			v.Show(&snap, &charges[i].Limit, d.costs[i])
-			dst = append(dst, snap)
-		}
-		return dst, true, nil
+		return append(dst, d.snaps...), true, nil
 	}
 	mark := len(dst)
 	dst, allowed, err := s.takeLocked(dst, charges, mode)
 	if allowed && err == nil {
-		d := &decided{id: id, until: s.instant().Add(mete.RetryHorizon)}
-		for _, snap := range dst[mark:] {
-			d.verdicts, d.costs = append(d.verdicts, snap.Verdict()), append(d.costs, snap.Cost)
-		}
-		stripe.remember(d, s.instant())
+		now := s.instant()
+		stripe.remember(&decided{id, now.Add(mete.RetryHorizon), slices.Clone(dst[mark:])}, now)
 	}
 	return dst, allowed, err
 }
@@ -79,14 +71,14 @@ func (t *idStripe) remember(d *decided, now bucket.Instant) {
 		t.next++
 	}
 	if t.next > len(t.order)/2 { // half of it is free: each entry moves about once
-		t.order = append(t.order[:0], t.order[t.next:]...)
+		t.order = slices.Delete(t.order, 0, t.next)
 		t.next = 0
 	}
 	t.known[d.id] = d
 	t.order = append(t.order, d)
 }
 
-// idOf stands for a take by its ID, keys and costs.
+// idOf stands for a take by its ID and keys.
 func (s *Store) idOf(id string, charges []mete.Charge) hash {
 	text := make([]byte, 0, 256)
 	add := func(part string) {
@@ -96,7 +88,6 @@ func (s *Store) idOf(id string, charges []mete.Charge) hash {
 	add(id)
 	for i := range charges {
 		add(charges[i].Key)
-		text = binary.AppendUvarint(text, uint64(charges[i].Cost))
 	}
 	return s.hasher.hash(string(text))
 }

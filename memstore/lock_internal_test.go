@@ -48,7 +48,8 @@ func (s *Store) sweepAll() {
 	}
 }
 
-// checkInvariants fails t where a lock is left behind or a bucket cannot be found.
+// checkInvariants fails t where a lock or a state put aside is left behind, or a
+// bucket cannot be found.
 func checkInvariants(t *testing.T, s *Store) {
 	t.Helper()
 	total := 0
@@ -65,6 +66,9 @@ func checkInvariants(t *testing.T, s *Store) {
 				t.Errorf("shard %d, slot %d: word %x is left locked", i, j, sl.word)
 			}
 			h := hash{sl.h0, sl.tag &^ shapeMask}
+			if sl.word&aside != 0 && s.shards[i].aside[h] == nil {
+				t.Errorf("shard %d, slot %d: what was put aside is lost", i, j)
+			}
 			if found, _ := table.find(h); found != sl || seen[h] {
 				t.Errorf("shard %d, slot %d: twice, or not to be found", i, j)
 			}
@@ -74,6 +78,11 @@ func checkInvariants(t *testing.T, s *Store) {
 			t.Errorf("shard %d: %d slots used of %d, counted as %d", i, used, len(table.slots), table.used)
 		}
 		total += used
+		for h := range s.shards[i].aside {
+			if sl, _ := table.find(h); sl == nil || sl.word&aside == 0 {
+				t.Errorf("shard %d: a state is left aside", i)
+			}
+		}
 		if !s.shards[i].mu.TryLock() {
 			t.Errorf("shard %d: its mutex is held", i)
 		}
@@ -211,6 +220,73 @@ func TestForgotten_ThenTheClockStepsBack(t *testing.T) {
 	}
 }
 
+// Nor is what was spent from an overflow bucket that was forgotten.
+func TestForgottenOverflow_ThenTheClockStepsBack(t *testing.T) {
+	now := bucket.Instant(1_700_000_000_000_000)
+	s := newStore(t, Config{MaxKeys: 1, Now: func() bucket.Instant { return now }})
+	l, admitted := limitOf(t, 5*bucket.Token, 5*bucket.Token, time.Second), 0
+	s.take1(t, "another", l, bucket.Token)
+	for range 10 {
+		for range 6 {
+			if s.take1(t, "k", l, bucket.Token).Allowed {
+				admitted++
+			}
+		}
+		now += 1_000_000
+		s.sweepAll()
+		now -= 1_000_000
+	}
+	if admitted > 10 || s.Stats().Overflowed == 0 {
+		t.Errorf("a bucket of 5, refilled by 5 a second, admitted %d within a second of clock", admitted)
+	}
+}
+
+// While a take of several buckets ends, one may show it and another not yet: who
+// has seen the first is not told what the second held before, by no algorithm.
+func TestTakeKnown_SaysNothingOfABusySlot(t *testing.T) {
+	s := newStore(t, Config{})
+	for i, spec := range []bucket.Spec{
+		{Capacity: 5 * bucket.Token},
+		{Capacity: 5 * bucket.Token, Algorithm: bucket.Stepped},
+		{Algorithm: bucket.SlidingWindow},
+	} {
+		spec.Rate = bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Hour}
+		l, _, err := spec.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := string(rune('a' + i))
+		s.take1(t, key, l, bucket.Token)
+		var held hold
+		if !s.hold(&held, &mete.Charge{Key: key, Limit: l}) {
+			t.Fatalf("%v: not held", l)
+		}
+		for _, cost := range []bucket.Tokens{bucket.Token, 5 * bucket.Token} {
+			if v, ok := s.takeKnown(s.hasher.hash(key), &l, cost, 0, s.instant()); ok {
+				t.Errorf("%v: a take of %v from a busy bucket is answered: %+v", l, cost, v)
+			}
+		}
+		release([]hold{held})
+	}
+	checkInvariants(t, s)
+}
+
+// A full bucket is forgotten no earlier than at its own instant: whoever takes
+// next would see that its time had run back.
+func TestForgotten_NotBeforeItsInstant(t *testing.T) {
+	now := bucket.Instant(1_700_000_000_000_000)
+	s := newStore(t, Config{Now: func() bucket.Instant { return now }})
+	l := limitOf(t, 5*bucket.Token, 5*bucket.Token, time.Second)
+	now += 1_000_000
+	s.take1(t, "k", l, 0)
+	now -= 1_000_000
+	s.sweepAll()
+	s.take1(t, "k", l, 5*bucket.Token)
+	if got, want := s.take1(t, "k", l, bucket.Token).RetryAfter, 1200*time.Millisecond; got != want {
+		t.Errorf("an empty bucket that is a second ahead says retry after %v, want %v", got, want)
+	}
+}
+
 // A goroutine may stall between reading the clock and reading the bucket.
 func TestStaleInstant_CreatesNothing(t *testing.T) {
 	s := newStore(t, Config{MaxKeys: 1})
@@ -222,6 +298,19 @@ func TestStaleInstant_CreatesNothing(t *testing.T) {
 	s.takeNew(s.hasher.hash("k"), &l, 10*bucket.Token, 0, stale)
 	if got := s.take1(t, "k", l, bucket.Token); got.Allowed {
 		t.Errorf("20 of 10 were admitted at once, and %v are left", got.Remaining())
+	}
+
+	s = newStore(t, Config{MaxKeys: 1})
+	s.take1(t, "quick", limitOf(t, bucket.Token, bucket.Token, time.Second), bucket.Token)
+	stale = s.instant()
+	if !s.take1(t, "k", l, 10*bucket.Token).Allowed || s.Stats().Overflowed != 1 {
+		t.Fatal("the key was not served by the overflow bucket")
+	}
+	s.pass(10 * time.Minute)
+	s.sweepAll()
+	s.takeNew(s.hasher.hash("k"), &l, 10*bucket.Token, 0, stale)
+	if got := s.take1(t, "k", l, bucket.Token); got.Allowed {
+		t.Errorf("20 of 10 were admitted at once after 10 of an overflow bucket, and %v are left", got.Remaining())
 	}
 
 	zero := bucket.Tokens(0)

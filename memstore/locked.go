@@ -267,9 +267,16 @@ func (s *Store) read(tx *transaction, i int, overload bool) {
 		}
 	}
 	if c.slot == nil || c.placed {
-		c.before.AsOf = max(c.before.AsOf, s.shard(c.own).forgot)
-		if c.spilled {
-			c.before.AsOf = max(c.before.AsOf, s.shard(c.overflow).forgot)
+		forgot := s.shard(c.own).forgot
+		if overload {
+			forgot = max(forgot, s.shard(c.overflow).forgot)
+		}
+		// What an overflow bucket misses has been coming back until then.
+		if c.before.Spent != 0 {
+			c.before, _ = c.limit.Spend(c.before, forgot, 0, bucket.Forced)
+		}
+		if c.before.Spent == 0 {
+			c.before.AsOf = max(c.before.AsOf, forgot)
 		}
 	}
 	c.after = c.before

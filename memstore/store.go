@@ -5,6 +5,7 @@ package memstore
 import (
 	"fmt"
 	"math/bits"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,7 +37,7 @@ type Config struct {
 }
 
 // A Store keeps buckets in memory. It is safe for concurrent use, starts no
-// goroutine and needs no Close. It is made by [New].
+// goroutine and needs no Close. It is made by [New] or [Restore].
 type Store struct {
 	started time.Time
 	base    bucket.Instant
@@ -55,6 +56,8 @@ type Store struct {
 	overload   atomic.Int64 // the Instant at which every overflow bucket is full
 	overflowed atomic.Uint64
 	swept      atomic.Uint64 // the last shard that sweepOther looked at
+
+	saving sync.Mutex // held by Save
 }
 
 var _ mete.Store = (*Store)(nil)

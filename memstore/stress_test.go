@@ -5,6 +5,7 @@ package memstore_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -127,7 +128,10 @@ func TestStress_ManyGoroutines(t *testing.T) {
 			var calls atomic.Int64
 			c := memstore.Config{MaxKeys: tc.maxKeys}
 			if tc.counting {
-				c.Now = func() bucket.Instant { return bucket.Instant(1_700_000_000_000_000 + calls.Add(1)) }
+				c.Now = func() bucket.Instant {
+					runtime.Gosched() // whatever is locked now, let others find it so
+					return bucket.Instant(1_700_000_000_000_000 + calls.Add(1))
+				}
 			}
 			now := c.Now
 			if now == nil {

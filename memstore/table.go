@@ -148,7 +148,10 @@ func (s *Store) full(sl *slot, w uint64, now bucket.Instant) bool {
 	if w&aside != 0 {
 		return now >= bucket.Instant(at&^plainAt)
 	}
-	return shape.Full(s.decode(w, at, shape), now)
+	// One that is full only at an instant to come is not to be forgotten: its time
+	// would run back.
+	state := s.decode(w, at, shape)
+	return state.AsOf <= now && shape.Full(state, now)
 }
 
 // rebuild replaces the shard's table by one of the right size. Buckets that are

@@ -75,6 +75,11 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 			}
 			return s.takePlain(h, l, cost, maxWait, now)
 		}
+		// That will be over in no time. A denial waits, too: another bucket of the same
+		// take may show already that it was admitted.
+		if word&busy != 0 {
+			continue
+		}
 		at := atomic.LoadUint64(&sl.at)
 		if at&plainAt != 0 || !l.SameShape(&s.shape(atomic.LoadUint64(&sl.tag)).Limit) {
 			return bucket.Verdict{}, false
@@ -97,9 +102,6 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 		// than the last take: whoever has the lock can tell.
 		if !fits || next > payloadMask || next < word&payloadMask {
 			return bucket.Verdict{}, false
-		}
-		if word&busy != 0 {
-			continue // that will be over in no time
 		}
 		// The process's own clock does not step back, so it can do without.
 		if asOf := uint64(state.AsOf); s.now != nil && asOf != at && !atomic.CompareAndSwapUint64(&sl.at, at, asOf) {
@@ -144,6 +146,10 @@ func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 			return bucket.Verdict{}, false
 		}
 		if atomic.CompareAndSwapUint64(&sl.word, word, word|busy) {
+			if atomic.LoadUint64(&sl.at) != at { // the generations have gone round meanwhile
+				atomic.StoreUint64(&sl.word, word)
+				continue
+			}
 			atomic.StoreUint64(&sl.at, second)
 			atomic.StoreUint64(&sl.word, next|bump(word))
 			return v, true
@@ -180,13 +186,14 @@ func (s *Store) takeNew(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait tim
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	// Under the lock: the key may have been in the overflow bucket just now.
-	if s.overloaded() {
+	overload := bucket.Instant(s.overload.Load())
+	if overload != 0 && s.instant() < overload {
 		return bucket.Verdict{}, false
 	}
 	if sl, _ := sh.table.Load().find(h); sl != nil {
 		return bucket.Verdict{}, false
 	}
-	state, v := l.Spend(bucket.State{AsOf: sh.forgot}, now, cost, maxWait)
+	state, v := l.Spend(bucket.State{AsOf: max(sh.forgot, overload)}, now, cost, maxWait)
 	if !v.Allowed() {
 		return v, true
 	}

@@ -20,6 +20,10 @@ The policy is read again when its file changes and on SIGHUP. A broken file
 never replaces a working policy. SIGTERM and SIGINT end the server after the
 requests in flight are answered; a second one ends it at once.
 
+The buckets are full after a restart, unless they are saved. With
+--store 'memory:?file=PATH' they are, every minute and when the server ends, and
+it starts with them again. It does not start with a file that is damaged.
+
 The flags are the settings one changes often; 'mete help config' shows all.
 A flag overrides the configuration file.
 `

@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 )
 
 // announce says where the server listens and what to try next: to people in
@@ -77,11 +78,19 @@ func self() string {
 	return name
 }
 
-// storeName is a store's URL without its password.
+// storeName is a store's URL without its password, and what becomes of the
+// buckets.
 func storeName(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return "?"
 	}
-	return u.Redacted()
+	store, err := storeurl.Parse(raw)
+	switch {
+	case err != nil || store.File == "":
+		return u.Redacted()
+	case store.Every == 0:
+		return u.Redacted() + ", saved at the end"
+	}
+	return u.Redacted() + ", saved every " + prose.Duration(store.Every) + " and at the end"
 }

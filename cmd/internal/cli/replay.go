@@ -73,8 +73,8 @@ func (c *replayCommand) parse(args []string) (code int, ok bool) {
 	}
 	var err error
 	c.input, err = trace.ParseFormat(*input)
-	var storeErr error
-	c.store, storeErr = storeurl.Parse(*store)
+	parsed, storeErr := storeurl.Parse(*store)
+	c.store = parsed.Memory
 	switch {
 	case err != nil:
 		return fs.usageError("--input: %v", err), false
@@ -88,6 +88,8 @@ func (c *replayCommand) parse(args []string) (code int, ok bool) {
 		return fs.usageError("the policy and the trace cannot both be standard input"), false
 	case storeErr != nil:
 		return fs.usageError("%v", storeErr), false
+	case parsed.File != "":
+		return fs.usageError("--store: a replay begins with full buckets and saves none: leave out file=%s", parsed.File), false
 	case c.format == "html":
 		return fs.usageError("--format: html is not supported yet; use text or json"), false
 	case c.format != "text" && c.format != "json":

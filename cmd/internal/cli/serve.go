@@ -74,7 +74,7 @@ func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
 		{"upstream", "pass allowed requests on to `URL`"},
 		{"listen", "main `ADDRESS` (default " + d.Listen + ")"},
 		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},
-		{"store", "`URL` of the store (default " + d.Store + "); memory:?max_keys=N bounds it"},
+		{"store", "`URL` of the store (default " + d.Store + "); memory:?max_keys=N bounds it, memory:?file=PATH saves it"},
 		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is believed"},
 		{"log-format", "`FORMAT` of the log: text or json (default " + d.LogFormat + ")"},
 		{"log-level", "log from `LEVEL` on: debug, info, warn or error (default " + d.LogLevel + ")"},

@@ -25,7 +25,10 @@ type Config struct {
 	Policy string `yaml:"policy"`
 
 	// Store is the URL of the store that keeps the buckets. "memory:" keeps
-	// them in the process; memory:?max_keys=N bounds their number.
+	// them in the process; memory:?max_keys=N bounds their number. With
+	// memory:?file=PATH they are saved when the server ends and every minute, or
+	// as often as every=TIME says, and restored when it starts. In a configuration
+	// file, a relative path is relative to that file.
 	Store string `yaml:"store"`
 
 	// Listen is the main address, host:port. Port 0 is any free one.
@@ -74,7 +77,7 @@ type Config struct {
 
 	// HashKey keys the hash that replaces secret and long components of bucket
 	// keys. Servers that share a store must share it. Empty: a random one at
-	// every start.
+	// every start, or the one that is saved with the buckets.
 	HashKey string `yaml:"hash_key"`
 
 	// RateLimitFields are the dialects of the header fields on answers: draft-11

@@ -36,6 +36,20 @@ func TestSample_IsTheDefaults(t *testing.T) {
 	}
 }
 
+// A relative path in the store's URL counts from the file, as that of the policy.
+func TestLoad_PathsAreRelativeToTheFile(t *testing.T) {
+	path := write(t, "policy: p.yaml\nstore: memory:?file=b&every=5s\n")
+	got, err := config.Load(path, nil)
+	dir := filepath.Dir(path)
+	if err != nil || got.Policy != filepath.Join(dir, "p.yaml") || got.Store != "memory:?file="+dir+"/b&every=5s" {
+		t.Errorf("policy %q, store %q, error %v; want both in %s", got.Policy, got.Store, err, dir)
+	}
+	got, err = config.Load(path, []config.Setting{{Key: "store", Value: "memory:?file=b"}})
+	if err != nil || got.Store != "memory:?file=b" {
+		t.Errorf("store %q, error %v; want the flag's as it is", got.Store, err)
+	}
+}
+
 // sameConfig takes an empty list for no list.
 func sameConfig(a, b config.Config) bool {
 	if len(a.TrustedProxies) == 0 && len(b.TrustedProxies) == 0 {

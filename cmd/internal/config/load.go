@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/metehq/mete/cmd/internal/storeurl"
 )
 
 // maxFileBytes bounds a configuration file. A larger one is refused.
@@ -71,6 +73,7 @@ func (d *decoder) loadFile(c *Config, path string) error {
 	if c.Policy != "" && !filepath.IsAbs(c.Policy) {
 		c.Policy = filepath.Join(filepath.Dir(path), c.Policy)
 	}
+	c.Store = storeurl.Under(filepath.Dir(path), c.Store)
 	return nil
 }
 

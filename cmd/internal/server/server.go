@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 )
 
@@ -34,26 +35,25 @@ type Server struct {
 	api     *httpapi.API // of the main address
 	manage  *httpapi.API // of the admin address
 	source  source
+	saver   *saver // nil: the buckets are not saved
 	reload  chan struct{}
 	ending  atomic.Bool // told to end: not ready any more
 	main    endpoint
 	admin   endpoint
 }
 
-// New reads the policy, opens the store and both addresses, so that whatever
+// New opens the store, reads the policy and opens both addresses, so that whatever
 // is wrong is known before anything is served. A broken policy is a
 // [policyfile.Errors]. The server must be run or closed.
 func New(c config.Config, log *slog.Logger) (*Server, error) {
 	s := &Server{config: c, log: log, reload: make(chan struct{}, 1)}
-	s.source = source{path: c.Policy, log: log, apply: s.apply}
-	if c.HashKey != "" {
-		s.source.opts = policy.Options{HashKey: []byte(c.HashKey)}
-	}
-	m, err := s.source.load()
+	store, err := s.openStore()
 	if err != nil {
 		return nil, err
 	}
-	store, err := openStore(c.Store)
+	s.source = source{path: c.Policy, log: log, apply: s.apply}
+	s.source.opts.HashKey = s.hashKey(store)
+	m, err := s.source.load()
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +66,19 @@ func New(c config.Config, log *slog.Logger) (*Server, error) {
 	}
 	s.warn(m)
 	return s, nil
+}
+
+// hashKey is the key of the hashes in bucket keys: the one that is set, or one
+// that lives as long as the buckets. Nil is one that lives as long as the process.
+func (s *Server) hashKey(store *memstore.Store) []byte {
+	switch {
+	case s.config.HashKey != "":
+		return []byte(s.config.HashKey)
+	case s.saver != nil:
+		key := store.DeriveKey("hashes in bucket keys")
+		return key[:]
+	}
+	return nil
 }
 
 // open builds the handlers and listens.
@@ -155,6 +168,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	watching, stop := context.WithCancel(ctx)
 	serving.Go(func() { s.watch(watching) })
+	serving.Go(func() { s.saver.run(watching) })
 
 	var err error
 	select {
@@ -164,6 +178,8 @@ func (s *Server) Run(ctx context.Context) error {
 	s.drain(err == nil)
 	stop()
 	serving.Wait()
+	err = errors.Join(err, s.saver.end())
+	s.log.Info("ended")
 	s.Close()
 	close(failed)
 	for e := range failed {
@@ -188,7 +204,6 @@ func (s *Server) drain(notice bool) {
 	}
 	s.shutdown(&s.main, t.Drain)
 	s.shutdown(&s.admin, adminGrace)
-	s.log.Info("ended")
 }
 
 // shutdown ends one endpoint and says so if requests were cut off.

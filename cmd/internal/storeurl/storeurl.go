@@ -7,44 +7,129 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
 )
 
-// Parse returns the configuration of the memory store that raw names: memory: or
-// memory:?max_keys=N. Other stores are not supported yet. What an error says
-// holds no password.
-func Parse(raw string) (memstore.Config, error) {
+const (
+	// DefaultEvery is the time between two saves where the URL says none.
+	DefaultEvery = time.Minute
+
+	// Every is 0 or lies between these.
+	leastEvery = 10 * time.Millisecond
+	mostEvery  = 24 * time.Hour
+)
+
+// A Store is what a URL says.
+type Store struct {
+	// Memory are the settings of the memory store.
+	Memory memstore.Config
+
+	// File is where the buckets are saved, and restored from. Empty: nowhere.
+	File string
+
+	// Every is the time between two saves. 0: only at the end.
+	Every time.Duration
+}
+
+// known are the parameters of memory:.
+const known = "?max_keys=N, file=PATH and every=TIME"
+
+// Parse returns the store that raw names: memory:, perhaps with parameters, as in
+// memory:?max_keys=N&file=PATH&every=1m. Other stores are not supported yet. What
+// an error says holds no password.
+func Parse(raw string) (Store, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return memstore.Config{}, errors.New("store: not a URL: write memory: or memory:?max_keys=N")
+		return Store{}, errors.New("store: not a URL: write memory: or memory:?max_keys=N")
 	}
 	switch u.Scheme {
 	case "memory":
 		return parseMemory(u)
 	case "redis", "rediss", "redis+sentinel", "redis+cluster", "postgres", "postgresql":
-		return memstore.Config{}, fmt.Errorf("store: %s: is not supported yet: only memory: is", u.Scheme)
+		return Store{}, fmt.Errorf("store: %s: is not supported yet: only memory: is", u.Scheme)
 	}
-	return memstore.Config{}, fmt.Errorf("store: %q: unknown kind of store: only memory: is supported yet", u.Scheme)
+	return Store{}, fmt.Errorf("store: %q: unknown kind of store: only memory: is supported yet", u.Scheme)
 }
 
-// parseMemory reads memory:, whose one parameter is max_keys.
-func parseMemory(u *url.URL) (memstore.Config, error) {
+// parseMemory reads memory: and its parameters.
+func parseMemory(u *url.URL) (Store, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil || u.Host != "" || u.Path != "" || u.Opaque != "" || u.Fragment != "" {
-		return memstore.Config{}, errors.New("store: memory: may be followed by ?max_keys=N and nothing else")
+		return Store{}, errors.New("store: memory: may be followed by " + known + ", joined by &, and nothing else")
 	}
-	var c memstore.Config
+	s := Store{Every: DefaultEvery}
 	for name, values := range query {
-		if name != "max_keys" || len(values) != 1 {
-			return memstore.Config{}, fmt.Errorf("store: memory: unknown parameter %q: only max_keys is known, once", name)
+		var err error
+		switch {
+		case len(values) != 1:
+			err = fmt.Errorf("%s: must be there once", name)
+		case name == "max_keys":
+			s.Memory.MaxKeys, err = parseMaxKeys(values[0])
+		case name == "file":
+			if s.File = values[0]; s.File == "" {
+				err = errors.New("file: must name a file")
+			}
+		case name == "every":
+			s.Every, err = parseEvery(values[0])
+		default:
+			err = fmt.Errorf("memory: unknown parameter %q: only %s are known", name, known)
 		}
-		n, err := strconv.Atoi(values[0])
-		if err != nil || n <= 0 {
-			return memstore.Config{}, fmt.Errorf("store: max_keys: %q: must be a whole number above 0", values[0])
+		if err != nil {
+			return Store{}, fmt.Errorf("store: %w", err)
 		}
-		c.MaxKeys = n
 	}
-	return c, nil
+	switch {
+	case s.File != "":
+		return s, nil
+	case query.Has("every"):
+		return Store{}, errors.New("store: every: there is no file=PATH to save to")
+	}
+	s.Every = 0
+	return s, nil
+}
+
+func parseMaxKeys(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("max_keys: %q: must be a whole number above 0", text)
+	}
+	return n, nil
+}
+
+func parseEvery(text string) (time.Duration, error) {
+	if text == "0" {
+		return 0, nil
+	}
+	d, err := bucket.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("every: %q is not a duration: write a number and a unit, such as 30s or 1m, or 0 to save only at the end", text)
+	case d != 0 && (d < leastEvery || d > mostEvery):
+		return 0, fmt.Errorf("every: must be 0, or between %v and %v, not %v", leastEvery, mostEvery, d)
+	}
+	return d, nil
+}
+
+// Under returns raw with the path of its file, where that is relative, counted
+// from dir. A URL that is not right is returned as it is.
+func Under(dir, raw string) string {
+	s, err := Parse(raw)
+	if err != nil || s.File == "" || filepath.IsAbs(s.File) {
+		return raw
+	}
+	before, query, _ := strings.Cut(raw, "?")
+	parts := strings.Split(query, "&")
+	for i, part := range parts {
+		if name, _, _ := strings.Cut(part, "="); name == "file" {
+			path := url.QueryEscape(filepath.Join(dir, s.File))
+			parts[i] = "file=" + strings.ReplaceAll(path, "%2F", "/")
+		}
+	}
+	return before + "?" + strings.Join(parts, "&")
 }

@@ -3,17 +3,54 @@
 package storeurl_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/memstore"
 )
 
 func TestParse(t *testing.T) {
-	for raw, want := range map[string]int{"memory:": 0, "memory:?": 0, "memory:?max_keys=1": 1, "memory:?max_keys=1000": 1000} {
-		c, err := storeurl.Parse(raw)
-		if err != nil || c.MaxKeys != want {
-			t.Errorf("Parse(%q) = %d keys, %v, want %d", raw, c.MaxKeys, err, want)
+	store := func(keys int, file string, every time.Duration) storeurl.Store {
+		return storeurl.Store{Memory: memstore.Config{MaxKeys: keys}, File: file, Every: every}
+	}
+	for raw, want := range map[string]storeurl.Store{
+		"memory:":                        {},
+		"memory:?":                       {},
+		"memory:?max_keys=1":             store(1, "", 0),
+		"memory:?max_keys=1000":          store(1000, "", 0),
+		"memory:?file=a":                 store(0, "a", time.Minute),
+		"memory:?file=/a%20b/%26c":       store(0, "/a b/&c", time.Minute),
+		"memory:?every=10s&file=../a":    store(0, "../a", 10*time.Second),
+		"memory:?file=a&every=0":         store(0, "a", 0),
+		"memory:?file=a&every=0s":        store(0, "a", 0),
+		"memory:?max_keys=2&file=é":      store(2, "é", time.Minute),
+		"memory:?file=a&every=1d":        store(0, "a", 24*time.Hour),
+		"memory:?every=10ms&file=C:%5Ca": store(0, `C:\a`, 10*time.Millisecond),
+	} {
+		// A Config cannot be compared: it may have a function.
+		got, err := storeurl.Parse(raw)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("Parse(%q) = %+v, %v, want %+v", raw, got, err, want)
+		}
+	}
+}
+
+// Relative paths count from the directory; nothing else changes.
+func TestUnder(t *testing.T) {
+	for raw, want := range map[string]string{
+		"memory:?file=a": "memory:?file=/etc/x%26y/a",
+		"memory:?max_keys=5&file=..%2Fa+b&every=1s": "memory:?max_keys=5&file=/etc/a+b&every=1s",
+		"memory:?file=/a%26b":                       "memory:?file=/a%26b",
+		"memory:":                                   "memory:",
+		"memory:?file=a&file=b":                     "memory:?file=a&file=b",
+		"redis://host/?file=a":                      "redis://host/?file=a",
+		"%":                                         "%",
+	} {
+		if got := storeurl.Under("/etc/x&y", raw); got != want {
+			t.Errorf("Under(%q) = %q, want %q", raw, got, want)
 		}
 	}
 }
@@ -38,6 +75,13 @@ func TestParse_Refuses(t *testing.T) {
 		{"memory:?max_keys=99999999999999999999", "above 0"},
 		{"memory:?max_keys=1&max_keys=2", "once"},
 		{"memory:?size=1", `unknown parameter "size"`},
+		{"memory:?file=", "must name a file"},
+		{"memory:?file=a&file=b", "once"},
+		{"memory:?every=1m", "no file=PATH"},
+		{"memory:?file=a&every=", `"" is not a duration`},
+		{"memory:?file=a&every=60", `"60" is not a duration`},
+		{"memory:?file=a&every=1ms", "between 10ms and 24h0m0s, not 1ms"},
+		{"memory:?file=a&every=25h", "between 10ms and 24h0m0s"},
 	} {
 		_, err := storeurl.Parse(tt.raw)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {

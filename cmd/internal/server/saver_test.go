@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/server"
+)
+
+// savingConfig saves to a new file at its end, or as often as every says.
+func savingConfig(t *testing.T, every string) (c config.Config, file string) {
+	file = filepath.Join(t.TempDir(), "buckets")
+	c = testConfig()
+	c.Policy = policyFile(t, strings.Replace(burst("2"), "ip:address", "header:x-api-key", 1))
+	c.Store = "memory:?file=" + file + "&every=" + every
+	return c, file
+}
+
+func (r *running) takeKey(key string) int {
+	status, _ := post(r.t, r.main+"/v1/take", strings.NewReader(`{"attributes":{"header:x-api-key":"`+key+`"}}`))
+	return status
+}
+
+// end ends the server in good order.
+func (r *running) end() {
+	r.t.Helper()
+	r.stop()
+	if err := r.wait(); err != nil {
+		r.t.Errorf("Run: %v", err)
+	}
+}
+
+// What was spent is missing after a restart, also where the key is a secret and
+// stands as a hash in that of the bucket.
+func TestSaver_RestartsForgiveNothing(t *testing.T) {
+	c, _ := savingConfig(t, "0")
+	for round, want := range []int{200, 200, 429, 429} {
+		s := start(t, c)
+		if got := s.takeKey("a-key-that-is-secret"); got != want {
+			t.Errorf("take %d, each after a restart: status %d, want %d", round+1, got, want)
+		}
+		s.end()
+		if first := s.log.count("no buckets are saved yet"); (first == 1) != (round == 0) {
+			t.Errorf("start %d: the log says %d times that nothing is saved", round+1, first)
+		}
+		if round > 0 && s.log.count("buckets restored") != 1 {
+			t.Errorf("start %d: the log does not say that the buckets are restored", round+1)
+		}
+	}
+}
+
+// A save that fails is said once, tried again, and said when it works.
+func TestSaver_TriesAgain(t *testing.T) {
+	c, file := savingConfig(t, "10ms")
+	if err := os.Mkdir(file+".1.tmp", 0o700); err != nil { // left behind, and not even a file
+		t.Fatal(err)
+	}
+	s := start(t, c)
+	eventually(t, "a first save", func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
+	if _, err := os.Stat(file + ".1.tmp"); err == nil {
+		t.Error("what an unfinished save has left is there still")
+	}
+	os.Remove(file)
+	for os.Mkdir(file, 0o700) != nil { // it was just saved again
+		os.Remove(file)
+	}
+	eventually(t, "the log says that a save failed", func() bool { return s.log.count("cannot save the buckets") > 0 })
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the log says that saving works again", func() bool { return s.log.count("saved again") == 1 })
+	if got := s.log.count("cannot save the buckets"); got != 1 {
+		t.Errorf("the log says %d times that a save failed, want once", got)
+	}
+	s.end()
+}
+
+// The last save matters: where it fails, so does the server.
+func TestSaver_TheLastSaveFails(t *testing.T) {
+	c, file := savingConfig(t, "0")
+	s, err := server.New(c, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(canceled(t)); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("Run: %v, want that %s could not be written", err, file)
+	}
+}
+
+// What cannot be restored from is never replaced by an empty store.
+func TestNew_RefusesFiles(t *testing.T) {
+	c, file := savingConfig(t, "1m")
+	if err := os.WriteFile(file, []byte("mete memstore 1\nh"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	_, err := server.New(c, log)
+	if err == nil || !strings.Contains(err.Error(), file+": it is cut off: move it away") {
+		t.Errorf("New: %v, want that the file is cut off", err)
+	}
+	if text, err := os.ReadFile(file); err != nil || len(text) != 17 {
+		t.Errorf("the file was changed to %q, error %v", text, err)
+	}
+	c.Store = "memory:?file=" + filepath.Dir(file) + "/none/buckets"
+	if _, err := server.New(c, log); err == nil || !strings.Contains(err.Error(), "there is no directory "+filepath.Dir(file)+"/none: make it") {
+		t.Errorf("New: %v, want that the directory is not there", err)
+	}
+}
+
+// canceled returns a context that has ended.
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
