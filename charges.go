@@ -18,8 +18,8 @@ func (s *scratch) bring(req *Request) error {
 	sharded := false
 	for i := range req.Charges {
 		c := req.Charges[i]
-		if err := c.check(); err != nil {
-			return fmt.Errorf("charge %d: %w", i, err)
+		if err := c.check(i); err != nil {
+			return err
 		}
 		if c.Limit.Anchor() == bucket.AnchorKey {
 			c.Limit = c.Limit.For(c.Key)
@@ -34,10 +34,10 @@ func (s *scratch) bring(req *Request) error {
 			continue
 		}
 		if limit != c.Limit || max(shards, 1) != max(c.Shards, 1) {
-			return fmt.Errorf("charge %d: %w: its key has another limit already", i, ErrRequest)
+			return fmt.Errorf("%w: charge %d: its key has another limit already", ErrRequest, i)
 		}
 		if *cost += c.Cost; *cost > bucket.MaxTokens {
-			return fmt.Errorf("charge %d: %w: together with others of its key %v tokens: must be at most %v", i, ErrCost, *cost, bucket.MaxTokens)
+			return fmt.Errorf("%w: charge %d: together with others of its key %v tokens: must be at most %v", ErrCost, i, *cost, bucket.MaxTokens)
 		}
 	}
 	if sharded {
@@ -48,17 +48,20 @@ func (s *scratch) bring(req *Request) error {
 	return nil
 }
 
-// check says nothing about the key but its length: keys are nobody's business.
-func (c *Charge) check() error {
+// check returns what is wrong with c, which is the i'th. It says nothing about the
+// key but its length: keys are nobody's business.
+func (c *Charge) check(i int) error {
 	switch {
 	case c.Key == "" || len(c.Key) > MaxKeyBytes:
-		return fmt.Errorf("%w: a key of %d bytes: must have between 1 and %d", ErrRequest, len(c.Key), MaxKeyBytes)
+		return fmt.Errorf("%w: charge %d: a key of %d bytes: must have between 1 and %d", ErrRequest, i, len(c.Key), MaxKeyBytes)
+	case c.Limit == bucket.Limit{}:
+		return fmt.Errorf("%w: charge %d: no limit: make one with bucket.NewLimit or bucket.Spec", ErrRequest, i)
 	case c.Cost < 0 || c.Cost > bucket.MaxTokens:
-		return fmt.Errorf("%w: %v tokens: must be between 0 and %v", ErrCost, c.Cost, bucket.MaxTokens)
+		return fmt.Errorf("%w: charge %d: %v tokens: must be between 0 and %v", ErrCost, i, c.Cost, bucket.MaxTokens)
 	case c.Shards < 0:
-		return fmt.Errorf("%w: %d shards", ErrRequest, c.Shards)
+		return fmt.Errorf("%w: charge %d: %d shards: must not be below 0", ErrRequest, i, c.Shards)
 	case isShardKey(c.Key):
-		return fmt.Errorf("%w: its key is made like that of a shard", ErrRequest)
+		return fmt.Errorf("%w: charge %d: its key begins with %q or ends with it and a number, as those of shards do", ErrRequest, i, shardMark)
 	}
 	return nil
 }

@@ -153,6 +153,7 @@ func TestCharges_Invalid(t *testing.T) {
 		want    error
 	}{
 		{"no key", []mete.Charge{{Limit: l}}, mete.ErrRequest},
+		{"no limit", []mete.Charge{{Key: "k", Cost: 1}}, mete.ErrRequest},
 		{"a long key", []mete.Charge{{Key: strings.Repeat("k", mete.MaxKeyBytes+1), Limit: l}}, mete.ErrRequest},
 		{"a negative cost", []mete.Charge{{Key: "k", Limit: l, Cost: -1}}, mete.ErrCost},
 		{"a huge cost", []mete.Charge{{Key: "k", Limit: l, Cost: bucket.MaxTokens + 1}}, mete.ErrCost},
@@ -169,6 +170,8 @@ func TestCharges_Invalid(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", tc.name, err, tc.want)
 		} else if strings.Contains(err.Error(), "kkk") {
 			t.Errorf("%s: the error shows the key: %v", tc.name, err)
+		} else if got := err.Error(); !strings.HasPrefix(got, "mete: ") || strings.Count(got, "mete: ") != 1 {
+			t.Errorf("%s: error %q, want one that says once, and first, whose it is", tc.name, got)
 		}
 		if _, err := r.Reserve(t.Context(), mete.Request{Charges: tc.charges}); !errors.Is(err, tc.want) {
 			t.Errorf("%s: reserve: error %v, want %v", tc.name, err, tc.want)
@@ -220,5 +223,17 @@ func TestCharges_StoreFails(t *testing.T) {
 		if d, err := l.Take(t.Context(), req); err != nil || d.Allowed != tc.allow || !d.Degraded {
 			t.Errorf("%v: %+v, error %v; want allowed %v", tc.then, d, err, tc.allow)
 		}
+	}
+}
+
+// A cost beside charges, where there is no policy, was meant for one of them.
+func TestTake_CostWithoutAPolicy(t *testing.T) {
+	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), nil, mete.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Take(t.Context(), mete.Request{Cost: bucket.Token, Charges: []mete.Charge{{Key: "k", Limit: limit(t, 1, "1/1h")}}})
+	if !errors.Is(err, mete.ErrRequest) {
+		t.Errorf("error %v, want one that says where the cost belongs", err)
 	}
 }

@@ -4,7 +4,11 @@ package mete
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/metehq/mete/bucket"
@@ -53,6 +57,9 @@ func (l *Limiter) match(req *Request) (*scratch, error) {
 		}
 		s.matches, s.missing = m.Match(s.matches, attrs, req.Cost)
 		s.partition()
+	} else if req.Cost > 0 && len(req.Charges) > 0 {
+		s.release()
+		return nil, fmt.Errorf("%w: a cost of %v, and no policy whose rules it could be for: charges have costs of their own", ErrRequest, req.Cost)
 	}
 	if len(req.Charges) > 0 {
 		if err := s.bring(req); err != nil {
@@ -106,8 +113,8 @@ func (l *Limiter) take(ctx context.Context, s *scratch, matches []policy.Match, 
 
 // decide answers one request.
 func (l *Limiter) decide(ctx context.Context, req *Request, mode Mode, r *receipt) (Decision, error) {
-	if err := ctx.Err(); err != nil {
-		return Decision{}, err
+	if ctx.Err() != nil {
+		return Decision{}, ended(ctx)
 	}
 	s, err := l.match(req)
 	if err != nil {
@@ -124,7 +131,9 @@ func (l *Limiter) ask(ctx context.Context, s *scratch, req *Request, mode Mode, 
 		return Decision{Rule: s.missing.Name, Reason: ReasonMissingAttribute, RetryAfter: bucket.Never}, nil
 	}
 	d := Decision{Allowed: true, Taken: req.Cost}
-	mode.ID = req.ID
+	if req.ID != "" {
+		mode.ID = s.named(req.ID, mode.UpTo)
+	}
 	if s.enforced+len(s.own) > 0 {
 		var err error
 		d.Limits, d.Allowed, err = l.take(ctx, s, s.matches[:s.enforced], s.own, mode)
@@ -147,6 +156,21 @@ func (l *Limiter) ask(ctx context.Context, s *scratch, req *Request, mode Mode, 
 		l.shadow(ctx, s, req, &d, mode, r)
 	}
 	return d, nil
+}
+
+// named is the ID that the store is given: the caller's, and a print of what is
+// asked for, before it is scaled. Who asks for something else under one ID is not
+// given the answer to another question.
+func (s *scratch) named(id string, upTo bool) string {
+	text := strconv.AppendBool(make([]byte, 0, 64), upTo)
+	for i := range s.matches[:s.enforced] {
+		text = strconv.AppendInt(append(text, ' '), int64(s.matches[i].Cost), 10)
+	}
+	for i := range s.own {
+		text = strconv.AppendInt(append(text, ' '), int64(s.own[i].Cost), 10)
+	}
+	sum := sha256.Sum256(text)
+	return id + " " + base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
 // taken is what the request got: the most of any limit, in the caller's tokens.

@@ -19,7 +19,7 @@
 //	it has happened already                      Limiter.Charge
 //	it did not happen after all                  Limiter.Refund, Reservation.Cancel
 //	make a bucket full by hand                   Limiter.Reset
-//	a retry must not be charged twice            any of them with Request.ID
+//	a retry must not be charged twice            any that spends, with Request.ID
 //	several limits with different keys           any of them: all are charged, or none
 //
 // Most callers want Take. Who knows golang.org/x/time/rate: its Allow is Take, its
@@ -42,7 +42,7 @@
 // nothing that anybody else can observe. A broken policy never replaces a working
 // one. Keys are never logged.
 //
-// What is not: with a store that forgets (a process that restarts, for
-// memstore), buckets are full again. Each process with a memory store limits by
-// itself.
+// What is not: with a store that forgets (for memstore, a process that restarts
+// and has not saved it), buckets are full again. Each process with a memory store
+// limits by itself.
 package mete

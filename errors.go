@@ -42,7 +42,7 @@ type DebtError struct {
 }
 
 func (e *DebtError) Error() string {
-	return fmt.Sprintf("%v: rule %q: %v tokens were used and not charged", ErrDebt, e.Rule, e.Uncharged)
+	return fmt.Sprintf("%v: %v tokens were used and not charged", byRule(ErrDebt, e.Rule), e.Uncharged)
 }
 
 func (e *DebtError) Unwrap() error { return ErrDebt }

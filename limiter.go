@@ -33,7 +33,8 @@ type Config struct {
 }
 
 // A Limiter decides requests by a policy, with its buckets in a store. It is
-// safe for concurrent use, starts no goroutine and needs no Close.
+// safe for concurrent use, starts no goroutine and needs no Close. It is made by
+// [New]; the zero Limiter is of no use.
 type Limiter struct {
 	given  Store // by the caller
 	store  Store // resolves shards
@@ -85,7 +86,8 @@ func (l *Limiter) Take(ctx context.Context, req Request) (Decision, error) {
 // TakeUpTo takes what there is, in whole tokens, where there is not all of it:
 // [Decision.Taken] says how much. Where there is not even one token, or all of a
 // cost below one, the request is denied. It does not reserve: [Request.MaxWait]
-// has no part in it.
+// has no part in it. A leaky bucket lets no more than one token, or that cost
+// below one, wait in its queue.
 func (l *Limiter) TakeUpTo(ctx context.Context, req Request) (Decision, error) {
 	return l.reported(ctx, &req, Mode{UpTo: true})
 }
@@ -124,7 +126,8 @@ func (l *Limiter) Peek(ctx context.Context, req Request) (Decision, error) {
 
 // Refund gives the request's cost back to every limit it falls under. A bucket
 // never holds more than its capacity: what exceeds it is gone. The ID of a
-// request that has been refunded must not be used again.
+// request that has been refunded must not be used again; it does not keep a
+// refund from being given twice.
 func (l *Limiter) Refund(ctx context.Context, req Request) error {
 	return l.undo(&req, func(charges []Charge) error { return l.store.Refund(ctx, charges) })
 }

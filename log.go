@@ -11,8 +11,12 @@ import (
 
 // LogDecisions returns a hook for [Config.OnDecision] that logs every decision:
 // at level Warn where the store could not answer, Info where a request is denied
-// or a shadow rule would deny it, Debug else. Keys are never logged.
+// or a shadow rule would deny it, Debug else. Keys are never logged. A nil logger
+// is [slog.Default].
 func LogDecisions(logger *slog.Logger) func(context.Context, *Decision) {
+	if logger == nil {
+		logger = slog.Default()
+	}
 	return func(ctx context.Context, d *Decision) {
 		level, message := slog.LevelDebug, "request allowed"
 		switch {

@@ -53,6 +53,17 @@ level=INFO msg="request denied" allowed=false rule=user reason=token_bucket_exce
 	}
 }
 
+func TestLogDecisions_NilIsTheDefault(t *testing.T) {
+	logger, out := newLogger(slog.LevelDebug)
+	before := slog.Default()
+	slog.SetDefault(logger)
+	defer slog.SetDefault(before)
+	mete.LogDecisions(nil)(t.Context(), &mete.Decision{Allowed: true})
+	if got, want := out.String(), "level=DEBUG msg=\"request allowed\" allowed=true\n"; got != want {
+		t.Errorf("logged %q, want %q", got, want)
+	}
+}
+
 func TestLogDecisions_Degraded(t *testing.T) {
 	logger, out := newLogger(slog.LevelWarn)
 	l, err := mete.New(brokenStore{errors.New("gone")}, nil, mete.Config{OnDecision: mete.LogDecisions(logger)})

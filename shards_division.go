@@ -40,7 +40,7 @@ func divide(charges []Charge, mode Mode, random func(n int) int) *division {
 		random:  random,
 	}
 	if mode.ID != "" && !mode.DryRun {
-		d.marker = newMarker(mode.ID, charges)
+		d.marker = newMarker(mode, charges)
 	}
 	for i := range d.shares {
 		d.shares[i].know(charges[i].Shards, 2, random)

@@ -57,16 +57,16 @@ func checkShards(charges []Charge) error {
 	keys := 0
 	for _, c := range charges {
 		if keys += max(c.Shards, 1); keys > MaxCharges-1 {
-			return fmt.Errorf("mete: more than %d keys, each shard counted, in a request with shards", MaxCharges-1)
+			return fmt.Errorf("more than %d keys, each shard counted, in a request with shards", MaxCharges-1)
 		}
 		if !isSharded(c) {
 			continue
 		}
 		if len(c.Key) > MaxKeyBytes-maxShardKeyBytes {
-			return fmt.Errorf("mete: the key of a bucket with shards has %d bytes, more than %d", len(c.Key), MaxKeyBytes-maxShardKeyBytes)
+			return fmt.Errorf("the key of a bucket with shards has %d bytes, more than %d", len(c.Key), MaxKeyBytes-maxShardKeyBytes)
 		}
 		if _, err := c.Limit.Shard(0, c.Shards); err != nil {
-			return fmt.Errorf("mete: %w", err)
+			return err
 		}
 	}
 	return nil

@@ -14,14 +14,14 @@ import (
 
 // A marker makes a take with an ID known to all who share the store. How a cost
 // is divided depends on what the shards hold, so a store could not recognize the
-// take by its keys and costs when it comes again. The marker is a bucket of its
+// take by its keys when it comes again. The marker is a bucket of its
 // own, taken in the same step, with a cost that fits once: it refills all of it
 // after [RetryHorizon], to the microsecond, and whoever comes sooner finds in it
 // what was admitted.
 type marker struct {
 	on    bool
 	key   string
-	print int64 // of the ID, the keys and the costs
+	print int64 // of the ID and the keys
 	there bucket.Tokens
 }
 
@@ -50,11 +50,11 @@ var markerLimit = func() bucket.Limit {
 	return l
 }()
 
-func newMarker(id string, charges []Charge) marker {
-	text := strconv.AppendQuote(nil, id)
+// newMarker returns the marker of a take.
+func newMarker(mode Mode, charges []Charge) marker {
+	text := strconv.AppendQuote(nil, mode.ID)
 	for _, c := range charges {
 		text = strconv.AppendQuote(text, c.Key)
-		text = strconv.AppendInt(text, int64(c.Cost), 10)
 	}
 	sum := sha256.Sum256(text)
 	return marker{

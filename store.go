@@ -38,8 +38,8 @@ type Store interface {
 // A Charge is what one bucket is asked for.
 type Charge struct {
 	Key   string
-	Limit bucket.Limit // as it holds for Key: see [bucket.Limit.For]
-	Cost  bucket.Tokens
+	Limit bucket.Limit  // as it holds for Key: see [bucket.Limit.For]
+	Cost  bucket.Tokens // 0 spends nothing, and is denied only while something is owed
 
 	// Shards, above 1, splits the bucket over so many keys. It is the Limiter that
 	// does so: a store is given 0.
@@ -65,11 +65,11 @@ type Mode struct {
 	// The snapshots' Cost says how much. It does not go with MaxWait.
 	UpTo bool
 
-	// ID, if not empty, names the take, in at most [MaxIDBytes]. Where a take with
-	// this ID was admitted for the same keys and costs within [RetryHorizon], it
-	// is answered again as it was, and not charged again. Denials are decided
-	// anew. A store remembers a bounded number of takes, and forgets the oldest.
-	// It makes no difference to a DryRun.
+	// ID, if not empty, names the take. Where a take with this ID was admitted for
+	// the same keys within [RetryHorizon], it is answered again as it was, and not
+	// charged again; costs make no difference, as the IDs that a [Limiter] gives
+	// tell them apart. Denials are decided anew. A store remembers a bounded number
+	// of takes, and forgets the oldest. It makes no difference to a DryRun.
 	ID string
 }
 
@@ -87,7 +87,7 @@ const (
 	// which a request could need more does not compile.
 	MaxCharges = policy.MaxMatches
 
-	// MaxIDBytes bounds the length of [Mode.ID].
+	// MaxIDBytes bounds the length of [Request.ID]. A [Mode.ID] may be longer by 17.
 	MaxIDBytes = 128
 
 	// RetryHorizon is how long an admitted take is remembered by its ID.

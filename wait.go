@@ -22,17 +22,20 @@ import (
 // cannot help: the error is [ErrNever] where the cost can never be admitted, and
 // [ErrDeadlineTooSoon] where, as things stand, the wait would outlast ctx's
 // deadline or [Request.MaxWait]. A rule that refuses for another reason, such as
-// a missing attribute or a store that cannot answer, gives [ErrRefused].
+// a missing attribute or a store that cannot answer, gives [ErrRefused]. Where ctx
+// ends first, the error wraps ctx.Err() and its cause.
 //
 // A queue is one Limiter's: several that share a store are served in the order in
-// which their first ones ask. Requests whose keys are not the same, but overlap,
-// stand in different queues. Where nothing may be owed (sliding limits,
-// max_reserved: 0) the first cannot spend in advance, and a Take that comes at
-// the right moment may get ahead of it. A request with an ID whose context ends
-// while it sleeps keeps its tokens: the next attempt finds it paid for.
+// which their first ones ask. A Take with [Request.MaxWait] and a Reserve stand in
+// no queue, and come right behind its first. Requests whose keys are not the same,
+// but overlap, stand in different queues. Where nothing may be owed (sliding
+// limits, max_reserved: 0) the first cannot spend in advance, and a Take that
+// comes at the right moment may get ahead of it. A request with an ID whose
+// context ends while it sleeps keeps its tokens: the next attempt finds it paid
+// for.
 func (l *Limiter) Wait(ctx context.Context, req Request) (Decision, error) {
-	if err := ctx.Err(); err != nil {
-		return Decision{}, err
+	if ctx.Err() != nil {
+		return Decision{}, ended(ctx)
 	}
 	w := &waiter{limiter: l, req: &req}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -107,7 +110,7 @@ func (w *waiter) awaitTurn(ctx context.Context) error {
 	case <-w.turn:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ended(ctx)
 	case <-deadline:
 		return fmt.Errorf("%w: longest wait %v", ErrDeadlineTooSoon, w.req.MaxWait)
 	}
@@ -163,7 +166,7 @@ func (w *waiter) end(ctx context.Context, d Decision, err error) (Decision, erro
 // tooLate is the answer to a request whose turn comes after its deadline.
 func (w *waiter) tooLate(ctx context.Context) (Decision, error) {
 	d := Decision{Reason: w.reason, Rule: w.rule, RetryAfter: w.missed}
-	err := fmt.Errorf("%w: rule %q: too many wait for it already", ErrDeadlineTooSoon, d.Rule)
+	err := fmt.Errorf("%w: too many wait for it already", byRule(ErrDeadlineTooSoon, d.Rule))
 	return w.end(ctx, d, err)
 }
 
@@ -189,7 +192,7 @@ func (w *waiter) longest() time.Duration {
 // worth waiting for.
 func (w *waiter) retry(d *Decision, longest time.Duration) (time.Duration, error) {
 	if d.Degraded || len(d.Limits) == 0 {
-		return 0, fmt.Errorf("%w: rule %q: %s", ErrRefused, d.Rule, d.Reason)
+		return 0, fmt.Errorf("%w: %s", byRule(ErrRefused, d.Rule), d.Reason)
 	}
 	var need time.Duration
 	for i := range d.Limits {
@@ -197,7 +200,7 @@ func (w *waiter) retry(d *Decision, longest time.Duration) (time.Duration, error
 		switch limit := &s.Snapshot.Limit; {
 		case s.Allowed:
 		case s.RetryAfter == bucket.Never && neverAdmitted(Charge{Limit: *limit, Cost: s.Cost}):
-			return 0, fmt.Errorf("%w: rule %q", ErrNever, s.Rule.Name)
+			return 0, byRule(ErrNever, s.Rule.Name)
 		case limit.Algorithm() == bucket.Continuous || limit.Algorithm() == bucket.Stepped:
 			need = max(need, s.Earliest(s.Cost))
 		default:
@@ -205,7 +208,7 @@ func (w *waiter) retry(d *Decision, longest time.Duration) (time.Duration, error
 		}
 	}
 	if need > longest || d.RetryAfter == bucket.Never {
-		return 0, fmt.Errorf("%w: rule %q: longest wait %v", ErrDeadlineTooSoon, d.Rule, longest)
+		return 0, fmt.Errorf("%w: longest wait %v", byRule(ErrDeadlineTooSoon, d.Rule), longest)
 	}
 	return d.RetryAfter, nil
 }
@@ -218,6 +221,25 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ended(ctx)
 	}
+}
+
+// ended says why ctx is done: always in the terms of package context, since a
+// cause alone would look like an error of this package's own.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// byRule adds the name of the rule that is the reason. Limits that requests bring
+// have none.
+func byRule(err error, rule string) error {
+	if rule == "" {
+		return err
+	}
+	return fmt.Errorf("%w: rule %q", err, rule)
 }

@@ -5,6 +5,7 @@ package mete_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -140,6 +141,57 @@ func TestWait_DoesNotBeginInVain(t *testing.T) {
 			t.Errorf("wait %v (error %v), want 1s", d.Wait, err)
 		}
 	})
+}
+
+// A caller that asks only for the errors of package context must not take a
+// cause, which may be any error, for a failure of the limiter.
+func TestWait_ContextHasACause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, cause := waitRig(t), errors.New("the other worker failed")
+		for range 3 {
+			l.Take(t.Context(), waiter)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var wg sync.WaitGroup
+		for range 2 { // the first sleeps, the other waits for its turn
+			wg.Go(func() {
+				if _, err := l.Wait(ctx, waiter); !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+					t.Errorf("error %v, want one that wraps %v and %v", err, context.Canceled, cause)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel(cause)
+		wg.Wait()
+		for name, do := range map[string]func(context.Context, mete.Request) (mete.Decision, error){"Wait": l.Wait, "Take": l.Take} {
+			if _, err := do(ctx, waiter); !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+				t.Errorf("%s: error %v, want one that wraps %v and %v", name, err, context.Canceled, cause)
+			}
+		}
+		expired, cancelExpired := context.WithTimeout(t.Context(), 0)
+		defer cancelExpired()
+		if _, err := l.Wait(expired, waiter); err != context.DeadlineExceeded {
+			t.Errorf("error %v, want %v and nothing else", err, context.DeadlineExceeded)
+		}
+	})
+}
+
+// Limits that a request brings have no rule, and no error quotes its empty name.
+func TestWait_ErrorsWithoutARule(t *testing.T) {
+	r := newBare(t, mete.Config{})
+	l := compile(t, bucket.Spec{Capacity: bucket.Token, Rate: bucket.PerSecond(bucket.Token), MaxReserved: new(bucket.Tokens)})
+	wait := func(cost bucket.Tokens) error {
+		_, err := r.Wait(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "k", Limit: l, Cost: cost}}, MaxWait: time.Millisecond})
+		return err
+	}
+	for _, tc := range []struct {
+		cost bucket.Tokens
+		want error
+	}{{2 * bucket.Token, mete.ErrNever}, {bucket.Token, nil}, {bucket.Token, mete.ErrDeadlineTooSoon}} {
+		if err := wait(tc.cost); !errors.Is(err, tc.want) || err != nil && strings.Contains(err.Error(), "rule") {
+			t.Errorf("a cost of %v: error %v, want %v", tc.cost, err, tc.want)
+		}
+	}
 }
 
 // A reservation is a take that may wait: it says so and does not sleep.

@@ -38,14 +38,13 @@ func idChargesOnce(t *testing.T, open Open) {
 
 func idNamesOneTake(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
-	for range 2 { // other keys, other costs and other IDs are other takes, and none makes another forgotten
-		s.take(mete.Mode{ID: "x"}, charge("a", l, bucket.Token))
+	for attempt := range bucket.Tokens(2) { // other keys and other IDs are other takes, other costs are not, and none makes another forgotten
+		s.take(mete.Mode{ID: "x"}, charge("a", l, bucket.Token+attempt))
 		s.take(mete.Mode{ID: "x"}, charge("b", l, bucket.Token))
-		s.take(mete.Mode{ID: "x"}, charge("a", l, 2*bucket.Token))
 		s.take(mete.Mode{ID: "x"}, charge("a", l, bucket.Token), charge("b", l, bucket.Token))
 		s.take(mete.Mode{ID: "z"}, charge("a", l, bucket.Token))
 	}
-	s.remaining("a", l, 5*bucket.Token)
+	s.remaining("a", l, 7*bucket.Token)
 	s.remaining("b", l, 8*bucket.Token)
 }
 

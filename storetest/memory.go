@@ -25,11 +25,11 @@ type taken struct {
 	snaps []bucket.Snapshot
 }
 
-// nameOf tells takes apart: by their ID, keys and costs.
+// nameOf tells takes apart: by their ID and keys.
 func nameOf(id string, charges []mete.Charge) string {
 	name := fmt.Sprintf("%q", id)
 	for _, c := range charges {
-		name += fmt.Sprintf(" %q %d", c.Key, int64(c.Cost))
+		name += fmt.Sprintf(" %q", c.Key)
 	}
 	return name
 }

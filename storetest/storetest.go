@@ -50,7 +50,7 @@ func Run(t *testing.T, open Open) {
 		{"up to takes what is there", upToTakesWhatIsThere},
 		{"up to takes the same of all", upToTakesTheSameOfAll},
 		{"an ID is charged once", idChargesOnce},
-		{"an ID names a take of its keys and costs", idNamesOneTake},
+		{"an ID names a take of its keys", idNamesOneTake},
 		{"the ID of a denial is free", idOfADenialIsFree},
 		{"an ID makes no dry run", idMakesNoDryRun},
 		{"an ID expires", idExpires},
