@@ -5,6 +5,7 @@ package adaptive
 import (
 	"context"
 	"errors"
+	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -59,7 +60,7 @@ func New(c Config) (*Controller, error) {
 	whole := func(f float64) int64 { return int64(f * unit) }
 	a := &Controller{config: settings{
 		law:       c.Law,
-		floor:     whole(c.Floor),
+		floor:     int64(math.Ceil(c.Floor * unit)), // never below what was asked for
 		failures:  whole(c.Failures),
 		backoff:   whole(c.Backoff),
 		step:      whole(c.Step),

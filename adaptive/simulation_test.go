@@ -141,7 +141,7 @@ func TestSimulation_Overload(t *testing.T) {
 					t.Errorf("the factor fell to %.3f without overload", least)
 				}
 				s.offered, s.serves = 1200, server.serves
-				s.run(300) // what has queued up until the factor is low enough must go
+				s.run(150) // what has queued up until the factor is low enough must go
 				swings(t, s)
 				s.serves = 2000
 				recovers(t, s)
@@ -174,7 +174,7 @@ func recovers(t *testing.T, s *simulation) {
 	if seconds > 100 {
 		t.Errorf("the factor was back at 1 after %d s, want at most 100", seconds)
 	}
-	if least, _ := s.run(120); least != 1 {
+	if least, _ := s.run(60); least != 1 {
 		t.Errorf("after the recovery the factor fell to %.3f", least)
 	}
 }

@@ -140,9 +140,9 @@ func perHour(t testing.TB, tokens int) bucket.Limit {
 // Limits of methods need no policy, have names of their own, and go with one.
 func TestMethods(t *testing.T) {
 	methods := []grpclimit.MethodLimit{
-		{Name: "unary", Methods: []string{unaryCall}, Key: grpclimit.By("header:x-k"), Limit: perHour(t, 2)},
-		{Name: "service", Methods: []string{"/grpc.testing.TestService/*"}, Key: grpclimit.Everyone(), Limit: perHour(t, 10), Cost: 3 * bucket.Token},
-		{Name: "others", Methods: []string{"/other.Service/*"}, Key: grpclimit.Everyone(), Limit: perHour(t, 1)},
+		{Name: "unary", Methods: []string{unaryCall}, Key: grpclimit.By("header:x-k"), Bucket: perHour(t, 2)},
+		{Name: "service", Methods: []string{"/grpc.testing.TestService/*"}, Key: grpclimit.Everyone(), Bucket: perHour(t, 10), Cost: 3 * bucket.Token},
+		{Name: "others", Methods: []string{"/other.Service/*"}, Key: grpclimit.Everyone(), Bucket: perHour(t, 1)},
 	}
 	const rules = `{"name": "free", "limit_keys": [], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}}`
 	for _, policy := range []string{"", rules} {
@@ -182,7 +182,7 @@ func TestMethods(t *testing.T) {
 }
 
 func TestMethods_Mistakes(t *testing.T) {
-	ok := grpclimit.MethodLimit{Name: "a", Methods: []string{"*"}, Key: grpclimit.Everyone(), Limit: perHour(t, 1)}
+	ok := grpclimit.MethodLimit{Name: "a", Methods: []string{"*"}, Key: grpclimit.Everyone(), Bucket: perHour(t, 1)}
 	change := func(f func(*grpclimit.MethodLimit)) []grpclimit.MethodLimit {
 		l := ok
 		f(&l)
@@ -196,7 +196,9 @@ func TestMethods_Mistakes(t *testing.T) {
 		"no key":        change(func(l *grpclimit.MethodLimit) { l.Key = grpclimit.Key{} }),
 		"an empty key":  change(func(l *grpclimit.MethodLimit) { l.Key = grpclimit.By() }),
 		"a bad key":     change(func(l *grpclimit.MethodLimit) { l.Key = grpclimit.By("adress:ip", "Ö") }),
-		"no limit":      change(func(l *grpclimit.MethodLimit) { l.Limit = bucket.Limit{} }),
+		"dear":          change(func(l *grpclimit.MethodLimit) { l.Cost = 2 * bucket.Token }),
+		"split":         change(func(l *grpclimit.MethodLimit) { l.Shards = 2 }),
+		"no limit":      change(func(l *grpclimit.MethodLimit) { l.Bucket = bucket.Limit{} }),
 		"negative cost": change(func(l *grpclimit.MethodLimit) { l.Cost = -1 }),
 		"the same name": {ok, ok},
 		"too many":      make([]grpclimit.MethodLimit, grpclimit.MaxMethodLimits+1),

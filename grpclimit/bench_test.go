@@ -53,7 +53,7 @@ func BenchmarkUnary(b *testing.B) {
 		{"allowed without trailers", keyed(plenty), grpclimit.Config{OmitTrailers: true}},
 		{"allowed by address", `{"name": "free", "limit_keys": ["ip:address"], "algorithm": "token_bucket", "algorithm_config": ` + plenty + `}`, grpclimit.Config{OmitTrailers: true}},
 		{"allowed by method", "", grpclimit.Config{OmitTrailers: true, Methods: []grpclimit.MethodLimit{
-			{Name: "m", Methods: []string{unaryCall}, Key: grpclimit.By("header:x-api-key"), Limit: perHour(b, 1<<30)}}}},
+			{Name: "m", Methods: []string{unaryCall}, Key: grpclimit.By("header:x-api-key"), Bucket: perHour(b, 1<<30)}}}},
 		{"denied", keyed(nothing), grpclimit.Config{}},
 	} {
 		b.Run(bb.name, func(b *testing.B) {

@@ -46,7 +46,7 @@ func after(d time.Duration) *errdetails.RetryInfo {
 func TestClient_Paces(t *testing.T) {
 	for name, methods := range map[string][]grpclimit.MethodLimit{
 		oneASecond: nil,
-		"":         {{Name: "m", Methods: []string{emptyCall}, Key: grpclimit.By("host"), Limit: perHour(t, 3600), Cost: 1800 * bucket.Token}},
+		"":         {{Name: "m", Methods: []string{emptyCall}, Key: grpclimit.By("host"), Bucket: perHour(t, 3600), Cost: 1800 * bucket.Token}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClient(t, newLimiter(t, storetest.NewNaive(now), name), grpclimit.ClientConfig{Methods: methods})

@@ -10,7 +10,9 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/turn"
 	"github.com/metehq/mete/policy"
 )
 
@@ -48,6 +50,19 @@ type Config struct {
 	// goroutine each.
 	MaxWait time.Duration
 
+	// MaxDelay is the longest that a call waits for the turn that a leaky bucket
+	// gives it. If zero, 30 s, or MaxWait if that is longer. One that would have to
+	// wait longer, or past its deadline, is denied at once.
+	MaxDelay time.Duration
+
+	// OnDecision, if set, is called with what each call, and each message that is
+	// decided, is told, once, before it goes on. Unlike [mete.Config]'s, it learns the
+	// names of Methods, of calls that lack the key of one, and of those denied for a
+	// wait beyond MaxDelay, which the limiter had allowed: set this one or that.
+	// [mete.LogDecisions] fits both. It must not change the decision, must not block,
+	// and must not keep it.
+	OnDecision func(context.Context, *mete.Decision)
+
 	// PerMessage decides every message that a stream receives after the first.
 	PerMessage bool
 
@@ -59,12 +74,19 @@ type Config struct {
 	OmitTrailers bool
 }
 
-// check returns every mistake in c that only c can know.
+// check sets defaults and returns every mistake in c that only c can know.
 func (c *Config) check() error {
+	var errs []error
 	if c.MaxWait < 0 {
-		return fmt.Errorf("a longest wait of %v: must not be below 0", c.MaxWait)
+		errs = append(errs, fmt.Errorf("a longest wait of %v: must not be below 0", c.MaxWait))
 	}
-	return nil
+	if c.MaxDelay < 0 {
+		errs = append(errs, fmt.Errorf("a longest delay of %v: must not be below 0", c.MaxDelay))
+	}
+	if c.MaxDelay == 0 {
+		c.MaxDelay = max(turn.Most, c.MaxWait)
+	}
+	return errors.Join(errs...)
 }
 
 // source reads clients' addresses, and nothing else.

@@ -63,7 +63,7 @@ func ExampleNew() {
 			Name:    "per-address",
 			Methods: []string{"/grpc.testing.TestService/UnaryCall"},
 			Key:     grpclimit.By("ip:address"),
-			Limit:   limit,
+			Bucket:  limit,
 		}},
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func ExampleNewClient() {
 		log.Fatal(err)
 	}
 	limited, err := grpclimit.New(exampleLimiter(), grpclimit.Config{
-		Methods: []grpclimit.MethodLimit{{Name: "all", Methods: []string{"*"}, Key: grpclimit.Everyone(), Limit: limit}},
+		Methods: []grpclimit.MethodLimit{{Name: "all", Methods: []string{"*"}, Key: grpclimit.Everyone(), Bucket: limit}},
 	})
 	if err != nil {
 		log.Fatal(err)

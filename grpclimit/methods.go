@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/ownlimit"
 	"github.com/metehq/mete/policy"
 )
 
@@ -28,9 +29,13 @@ type MethodLimit struct {
 	// Key says who shares a bucket, and is required: [By] or [Everyone].
 	Key Key
 
-	// Limit is the limit, required. Cost is what a call costs; if zero, a token.
-	Limit bucket.Limit
-	Cost  bucket.Tokens
+	// Bucket is how much there is, required. Cost is what a call costs; if zero, a
+	// token. A cost that Bucket can never admit is refused.
+	Bucket bucket.Limit
+	Cost   bucket.Tokens
+
+	// Shards splits every bucket: see [mete.Charge]. At most [policy.MaxShards].
+	Shards int
 }
 
 // MaxMethodLimits bounds the method limits of an interceptor.
@@ -65,9 +70,10 @@ type methodTable struct {
 
 // A methodEntry is a [MethodLimit] that is ready for use.
 type methodEntry struct {
-	rule  *policy.Rule
-	limit policy.Limit // the true one, under the name that callers are told
-	cost  bucket.Tokens
+	rule   *policy.Rule
+	limit  policy.Limit // the true one, under the name that callers are told
+	cost   bucket.Tokens
+	shards int
 }
 
 // A methodRule is a [MethodLimit] as a rule says it.
@@ -120,10 +126,9 @@ func (l *MethodLimit) check() error {
 		return fmt.Errorf("method limit %q: methods are required: \"*\" is all", l.Name)
 	case !l.Key.set:
 		return fmt.Errorf("method limit %q: a key is required: By or Everyone", l.Name)
-	case l.Limit == bucket.Limit{}:
-		return fmt.Errorf("method limit %q: a limit is required", l.Name)
-	case l.Cost < 0 || l.Cost > bucket.MaxTokens:
-		return fmt.Errorf("method limit %q: a cost of %v: must be between 0 and %v", l.Name, l.Cost, bucket.MaxTokens)
+	}
+	if err := ownlimit.Check(l.Bucket, l.Cost, l.Shards); err != nil {
+		return fmt.Errorf("method limit %q: %w", l.Name, err)
 	}
 	return nil
 }
@@ -137,27 +142,8 @@ func (l *MethodLimit) rule() methodRule {
 }
 
 func (l *MethodLimit) entry(r *policy.Rule) *methodEntry {
-	e := &methodEntry{rule: r, cost: l.Cost}
-	e.limit = policy.Limit{Name: l.Name, Reason: reason(l.Limit), Bucket: l.Limit}
-	if e.cost == 0 {
-		e.cost = bucket.Token
-	}
-	return e
-}
-
-// reason is what a policy's rule of this limit would say.
-func reason(l bucket.Limit) string {
-	switch n, _ := l.Refill(); {
-	case l.Queued():
-		return "leaky_bucket_exceeded"
-	case l.Algorithm() == bucket.SlidingWindow:
-		return "sliding_window_exceeded"
-	case l.Algorithm() == bucket.SlidingLog:
-		return "sliding_log_exceeded"
-	case l.Algorithm() == bucket.Stepped && n == l.Capacity():
-		return "fixed_window_exceeded"
-	}
-	return "token_bucket_exceeded"
+	return &methodEntry{rule: r, cost: ownlimit.Cost(l.Cost), shards: l.Shards,
+		limit: policy.Limit{Name: l.Name, Reason: ownlimit.Reason(l.Bucket), Bucket: l.Bucket}}
 }
 
 // charges returns what a call costs under t. missing is the rule whose key lacks
@@ -174,7 +160,7 @@ func (t *methodTable) charges(attrs policy.Attributes) (charges []mete.Charge, e
 	charges, entries = make([]mete.Charge, len(matches)), make([]*methodEntry, len(matches))
 	for i, m := range matches {
 		e := t.entries[m.Rule]
-		charges[i], entries[i] = mete.Charge{Key: keyPrefix + m.Key, Limit: e.limit.Bucket, Cost: e.cost}, e
+		charges[i], entries[i] = mete.Charge{Key: keyPrefix + m.Key, Limit: e.limit.Bucket, Cost: e.cost, Shards: e.shards}, e
 	}
 	return charges, entries, nil
 }

@@ -4,7 +4,6 @@ package grpclimit
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/metehq/mete"
@@ -33,28 +32,6 @@ func within(ctx context.Context, wait time.Duration) time.Duration {
 		return max(min(wait, time.Until(deadline)), 0)
 	}
 	return wait
-}
-
-// giveBack returns the tokens of an admitted call that does not happen. Where
-// that fails its limits refill all the same.
-func giveBack(ctx context.Context, r *mete.Reservation) {
-	_ = r.Cancel(context.WithoutCancel(ctx))
-}
-
-// deny turns an admission into a denial by the limits whose turn comes too late.
-// A caller that comes back after the wait starts at once, if it is alone.
-func deny(d *mete.Decision) {
-	d.Limits = slices.Clone(d.Limits)
-	for i := range d.Limits {
-		if s := &d.Limits[i]; s.Wait() > 0 {
-			s.RetryAfter = s.Wait()
-			s.Allowed = false
-		}
-	}
-	d.Allowed, d.Wait, d.RetryAfter = false, 0, d.Wait
-	if decider := d.Decider(); decider != nil {
-		d.Rule, d.Reason = decider.Rule.Name, decider.Limit.Reason
-	}
 }
 
 // missingAttribute is the decision on a call that lacks what a key is made of.

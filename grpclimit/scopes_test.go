@@ -46,7 +46,7 @@ func TestScope_ClosedLoop(t *testing.T) {
 			c := newClient(t, nil, grpclimit.ClientConfig{Scope: everything})
 			client := serve(t, &service{}, in, append(through(c), grpc.WithChainUnaryInterceptor(count))...)
 
-			const minutes, rate = 5, 10
+			const minutes, rate = 3, 10
 			ctx, cancel := context.WithTimeout(t.Context(), minutes*time.Minute)
 			defer cancel()
 			ticker := time.NewTicker(time.Second * 10 / (rate * 12)) // 120 %

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/internal/turn"
 )
 
 // An Interceptor limits the calls that reach a server. It is made by [New], keeps
@@ -92,13 +93,15 @@ func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, e
 	attrs := &incoming{ctx: ctx, method: method, server: in}
 	r, err := reserve(ctx, in.limiter, in.methods, attrs, in.config.MaxWait)
 	if err != nil {
+		if ctx.Err() == nil { // too many limits apply, or an attribute is wrong
+			in.report(ctx, &mete.Decision{Degraded: true, Reason: mete.ReasonStoreError, Err: err})
+		}
 		return nil, undecided(ctx, err)
 	}
-	if r.Allowed && r.Wait > 0 {
-		if err := await(ctx, r); err != nil {
-			return nil, err
-		}
+	if err := turn.Await(ctx, r, in.config.MaxDelay); err != nil {
+		return nil, status.FromContextError(ctx.Err()).Err()
 	}
+	in.report(ctx, &r.Decision)
 	said := in.trailers(&r.Decision)
 	if !r.Allowed {
 		return said, denial(&r.Decision).Err()
@@ -106,20 +109,11 @@ func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, e
 	return said, nil
 }
 
-// await waits until the turn of an admitted call has come. A call that would not
-// live to see it is denied at once; it gives its place back, as does one that
-// ends while it waits.
-func await(ctx context.Context, r *mete.Reservation) error {
-	if ctx.Err() == nil && !lives(ctx, r.Wait) {
-		giveBack(ctx, r)
-		deny(&r.Decision)
-		return nil
+// report calls the hook.
+func (in *Interceptor) report(ctx context.Context, d *mete.Decision) {
+	if in.config.OnDecision != nil {
+		in.config.OnDecision(ctx, d)
 	}
-	if err := pause(ctx, r.Wait); err != nil {
-		giveBack(ctx, r)
-		return status.FromContextError(err).Err()
-	}
-	return nil
 }
 
 // lives reports whether ctx outlives a wait.

@@ -4,6 +4,8 @@ package grpclimit_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,7 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/grpclimit"
 )
 
@@ -127,6 +130,26 @@ func TestUnary_MaxWaitWithinDeadline(t *testing.T) {
 		_, err := client.EmptyCall(ctx, &pb.Empty{})
 		if code, retry, _ := details(t, err); code != codes.ResourceExhausted || retry.GetRetryDelay().AsDuration() != 500*time.Millisecond {
 			t.Errorf("got %v, retry %v, want to retry in 500ms, from when on it may wait for so long", err, retry)
+		}
+	})
+}
+
+// A turn that is longer off than MaxDelay is a denial, and the hook learns so.
+func TestUnary_MaxDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen []string
+		client := limited(t, leaky, grpclimit.Config{MaxDelay: 900 * time.Millisecond, OnDecision: func(_ context.Context, d *mete.Decision) {
+			seen = append(seen, fmt.Sprintf("%v %s %s", d.Allowed, d.Rule, d.Reason))
+		}})
+		if _, err := client.EmptyCall(t.Context(), &pb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := client.EmptyCall(t.Context(), &pb.Empty{})
+		if code, retry, _ := details(t, err); code != codes.ResourceExhausted || retry.GetRetryDelay().AsDuration() != 100*time.Millisecond {
+			t.Errorf("got %v, retry %v, want to retry in 100ms", err, retry)
+		}
+		if want := []string{"true even ", "false even leaky_bucket_exceeded"}; !slices.Equal(seen, want) {
+			t.Errorf("the hook saw %q, want %q", seen, want)
 		}
 	})
 }

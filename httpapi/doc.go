@@ -71,8 +71,8 @@
 // headers of its [Profile], and obeys the status: 200 or 429, 403 where the
 // request lacks an attribute that a rule insists on, and 503 where the store
 // cannot answer and the rule is closed. A request that a leaky bucket lets start
-// later is answered later: the gateway's timeout must be longer than the queue
-// is, and where it is not the request's place is given back. A description that
+// later is answered later, by at most [Gateway.MaxDelay]: the gateway's timeout must
+// be longer, and where it is not the request's place is given back. A description that
 // is not complete is answered with 400: it is never guessed. nginx's auth_request
 // turns whatever is neither 2xx, 401 nor 403 into a 500, so the profile nginx
 // answers 403 and says in X-RateLimit-Status what was meant, 429 or 503:

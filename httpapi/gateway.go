@@ -4,13 +4,16 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/internal/turn"
 	"github.com/metehq/mete/policy"
 )
 
@@ -56,13 +59,19 @@ type Gateway struct {
 	// JitterKey keys the hash that makes each client's jitter. Servers that
 	// answer the same clients should share it. If empty, it is made at random.
 	JitterKey []byte
+
+	// MaxDelay is the longest that an answer is held back because the request is
+	// in the queue of a leaky bucket. If zero, 30 seconds. A request that would
+	// have to wait longer is denied, and told to come back when it would not.
+	// Gateways should wait for longer than this.
+	MaxDelay time.Duration
 }
 
 // statusField tells a gateway of which only 403 comes through what was meant.
 const statusField = "X-RateLimit-Status"
 
 type gateway struct {
-	lim     *mete.Limiter
+	turns   *turn.Taker
 	profile profile
 	source  *httpfacts.Source
 	fields  *ratelimitfields.Writer
@@ -86,10 +95,13 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 	fields, err := ratelimitfields.New(ratelimitfields.Config{
 		Dialects: config.Fields, DisableJitter: config.DisableJitter, JitterKey: config.JitterKey})
 	errs = append(errs, err)
+	if config.MaxDelay < 0 {
+		errs = append(errs, fmt.Errorf("gateway: max delay %v: must not be below 0", config.MaxDelay))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &gateway{lim: lim, profile: profile, source: source, fields: fields}, nil
+	return &gateway{turns: turn.NewTaker(lim, config.MaxDelay), profile: profile, source: source, fields: fields}, nil
 }
 
 // serve answers whether the request that the gateway describes may happen.
@@ -103,11 +115,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	facts := g.source.Facts(original)
 	defer facts.Release()
-	req := mete.Request{Attributes: facts}
-	d, err := g.lim.Take(r.Context(), req)
-	if err == nil && d.Allowed && !g.hold(w, r, req, d.Wait) {
-		return nil
-	}
+	d, err := g.turns.Take(r.Context(), mete.Request{Attributes: facts}, false, func(wait time.Duration) { hold(w, wait) })
 	if g.profile.onlyForbidden {
 		w = forbidding{w}
 	}

@@ -35,15 +35,15 @@ func TestTake_LeakyBucket(t *testing.T) {
 }
 
 // leakyGateway is to be made in a bubble: its store has the bubble's clock.
-func leakyGateway(t *testing.T) *httpapi.API {
+func leakyGateway(t *testing.T, most time.Duration) *httpapi.API {
 	store := storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) })
-	return apiOver(t, store, leaky, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.Caddy, TrustedHops: 1, DisableJitter: true}})
+	return apiOver(t, store, leaky, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.Caddy, TrustedHops: 1, DisableJitter: true, MaxDelay: most}})
 }
 
 // A gateway cannot be told to wait: its answer comes when the request may start.
 func TestDecision_HoldsWhatMustWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := leakyGateway(t)
+		api := leakyGateway(t, 0)
 		start := time.Now()
 		for _, tc := range []struct {
 			asked, answered time.Duration
@@ -69,7 +69,7 @@ func TestDecision_HoldsWhatMustWait(t *testing.T) {
 // Who gives up gives its place to somebody else.
 func TestDecision_GivesBackWhatNobodyWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := leakyGateway(t)
+		api := leakyGateway(t, 0)
 		ask(api, "GET", caddyCheap...)
 		ctx, cancel := context.WithCancel(t.Context())
 		r := httptest.NewRequestWithContext(ctx, "GET", "/v1/decision", nil)
@@ -88,6 +88,23 @@ func TestDecision_GivesBackWhatNobodyWaitsFor(t *testing.T) {
 		ask(api, "GET", caddyCheap...)
 		if waited := time.Since(start); waited != 100*time.Millisecond {
 			t.Errorf("the next waited for %v, want 100ms: as the first in the queue", waited)
+		}
+	})
+}
+
+// Nobody is kept waiting for longer than that.
+func TestDecision_MaxDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := leakyGateway(t, 50*time.Millisecond)
+		start := time.Now()
+		for i, want := range []int{200, 429, 429, 429} {
+			if w := ask(api, "GET", caddyCheap...); w.Code != want || time.Since(start) != 0 {
+				t.Errorf("request %d: got %d after %v, want %d at once", i, w.Code, time.Since(start), want)
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+		if w := ask(api, "GET", caddyCheap...); w.Code != 200 || time.Since(start) != 100*time.Millisecond {
+			t.Errorf("after 50ms: got %d after %v, want 200 after 100ms", w.Code, time.Since(start))
 		}
 	})
 }

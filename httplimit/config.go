@@ -3,10 +3,12 @@
 package httplimit
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"time"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/policy"
@@ -59,17 +61,25 @@ type Config struct {
 	JitterKey []byte
 
 	// MaxDelay is the longest that a request waits in the queue of a limit that
-	// has one. If zero, 30 seconds. One that would have to wait longer is denied,
-	// and told to come back when it would not.
+	// has one. If zero, 30 seconds. One that would have to wait longer, or past the
+	// deadline of its context, is denied at once, and told to come back when it
+	// would not. It must be shorter than the server's WriteTimeout, which goes on
+	// while a request waits: what starts after it is done, and not answered.
 	MaxDelay time.Duration
+
+	// OnDecision, if set, is called with what each request is told, once, before it
+	// goes on or is answered. Unlike [mete.Config]'s, it learns the names of the
+	// limits given to [New], of requests that lack the key of one, and of those
+	// denied for a wait beyond MaxDelay, which the limiter had allowed: set this
+	// one or that. [mete.LogDecisions] fits both. It must not change the decision,
+	// must not block, and must not keep it.
+	OnDecision func(context.Context, *mete.Decision)
 
 	// HashKey keys the hashes of what [ByHeader] and [ByFunc] find. Processes that
 	// share a store must share it, and keep it over restarts. If empty, it is made
 	// at random when the process starts.
 	HashKey []byte
 }
-
-const defaultMaxDelay = 30 * time.Second
 
 func (c *Config) facts() httpfacts.Config {
 	return httpfacts.Config{

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/ownlimit"
 	"github.com/metehq/mete/policy"
 )
 
@@ -30,10 +31,11 @@ type Limit struct {
 	// [ByFunc] and [Everyone].
 	Key Key
 
-	// Cost is what a request costs. If zero, one token.
+	// Cost is what a request costs. If zero, one token. A cost that Bucket can never
+	// admit is refused.
 	Cost bucket.Tokens
 
-	// Shards splits every bucket: see [mete.Charge].
+	// Shards splits every bucket: see [mete.Charge]. At most [policy.MaxShards].
 	Shards int
 }
 
@@ -56,24 +58,14 @@ func (l *Limit) route() (*route, error) {
 	if err := checkName(l.Name); err != nil {
 		errs = append(errs, err)
 	}
-	if l.Bucket == (bucket.Limit{}) {
-		errs = append(errs, errors.New("bucket is required"))
+	if err := ownlimit.Check(l.Bucket, l.Cost, l.Shards); err != nil {
+		errs = append(errs, err)
 	}
 	switch {
 	case l.Key.err != nil:
 		errs = append(errs, l.Key.err)
 	case l.Key.of == nil:
 		errs = append(errs, errors.New("key is required: say who shares a bucket, be it Everyone"))
-	}
-	cost := l.Cost
-	if cost == 0 {
-		cost = bucket.Token
-	}
-	if cost < 0 || cost > bucket.MaxTokens {
-		errs = append(errs, fmt.Errorf("cost %v: must be between 0 (one token) and %v", cost, bucket.MaxTokens))
-	}
-	if l.Shards < 0 {
-		errs = append(errs, fmt.Errorf("%d shards: must not be below 0", l.Shards))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("limit %q: %w", l.Name, err)
@@ -82,9 +74,9 @@ func (l *Limit) route() (*route, error) {
 		// No key of a policy begins with a bar.
 		prefix: "|" + l.Name + ":" + l.Key.name,
 		key:    l.Key,
-		charge: mete.Charge{Limit: l.Bucket, Cost: cost, Shards: l.Shards},
+		charge: mete.Charge{Limit: l.Bucket, Cost: ownlimit.Cost(l.Cost), Shards: l.Shards},
 		rule:   policy.Rule{Name: l.Name},
-		limit:  policy.Limit{Name: l.Name, Bucket: l.Bucket},
+		limit:  policy.Limit{Name: l.Name, Reason: ownlimit.Reason(l.Bucket), Bucket: l.Bucket},
 	}, nil
 }
 

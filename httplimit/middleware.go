@@ -54,28 +54,29 @@
 package httplimit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"sync/atomic"
-	"time"
+	"slices"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/internal/turn"
 )
 
 // A Middleware limits requests. It is made by [New], keeps no bucket of its
 // own, and is safe for concurrent use.
 type Middleware struct {
-	limiter *mete.Limiter
-	source  *httpfacts.Source
-	fields  *ratelimitfields.Writer
+	source *httpfacts.Source
+	fields *ratelimitfields.Writer
 
-	routes   []*route
-	hash     hashKey
-	maxDelay time.Duration
-	known    atomic.Pointer[queueing]
+	routes     []*route
+	queued     bool // one of them has a queue
+	hash       hashKey
+	turns      *turn.Taker
+	onDecision func(context.Context, *mete.Decision)
 }
 
 // New returns a middleware that decides by limiter, which is required, and its
@@ -101,12 +102,11 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("httplimit: new: %w", err)
 	}
-	m := &Middleware{limiter: limiter, source: source, fields: fields, routes: routes,
-		hash: newHashKey(config.HashKey), maxDelay: config.MaxDelay}
-	if m.maxDelay == 0 {
-		m.maxDelay = defaultMaxDelay
-	}
-	return m, nil
+	return &Middleware{
+		source: source, fields: fields, routes: routes, hash: newHashKey(config.HashKey),
+		queued: slices.ContainsFunc(routes, func(r *route) bool { return r.charge.Limit.Queued() }),
+		turns:  turn.NewTaker(limiter, config.MaxDelay), onDecision: config.OnDecision,
+	}, nil
 }
 
 // Wrap returns a handler that calls next for the requests that are allowed. It
@@ -133,13 +133,20 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {
 	defer a.release()
 	if missing := a.charge(m, r); missing != nil {
 		d := lacking(missing)
+		m.report(r.Context(), &d)
 		m.fields.Deny(w, r, &d)
 		return false
 	}
-	d, err := m.take(r.Context(), mete.Request{Attributes: a.facts, Charges: a.charges})
+	d, err := m.turns.Take(r.Context(), mete.Request{Attributes: a.facts, Charges: a.charges}, m.queued, nil)
 	a.name(&d)
+	if err == nil {
+		m.report(r.Context(), &d)
+	}
 	switch {
 	case err != nil:
+		if r.Context().Err() == nil { // too many limits apply, or an attribute is wrong
+			m.report(r.Context(), &mete.Decision{Degraded: true, Reason: mete.ReasonStoreError, Err: err})
+		}
 		// The request's context has ended. A client that is gone sees no answer,
 		// but a server that cancels its requests to shut down would, without
 		// one, say 200 to all of them.
@@ -150,4 +157,13 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {
 		m.fields.Header(w.Header(), &d)
 	}
 	return err == nil && d.Allowed
+}
+
+// report calls the hook with a copy, so that decisions without a hook need not
+// live on the heap.
+func (m *Middleware) report(ctx context.Context, d *mete.Decision) {
+	if m.onDecision != nil {
+		seen := *d
+		m.onDecision(ctx, &seen)
+	}
 }

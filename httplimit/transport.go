@@ -51,12 +51,14 @@ const (
 // sent in the order in which they come, at a pace that spends what the server
 // says is left evenly over the time it has to last, so that none is refused and
 // little is left unused. A tenth of it may go at once. Nothing is delayed for a
-// server that announces nothing, except that the first answer is awaited, for a
-// second at most, before more is asked.
+// server that announces nothing, except that until the first answer there is no
+// more than one request a second.
 //
 // A refusal with Retry-After stops all requests of its key until then, and a
-// tenth of that, but at most a second, longer, at random; a refusal without, for
-// a second, and for twice as long each time. The refused request is sent again
+// tenth of that, but at most a second, longer, at random; a refusal without, or
+// with one that has passed, for a second, and for twice as long each time. If the
+// server announces nothing else, one request then goes first, and the others as
+// it and they are answered. The refused request is sent again
 // if it was told when, its body can be had again ([http.Request.GetBody]), and
 // it was not processed (429) or is idempotent by its method or an
 // Idempotency-Key. If there is no time or no retry left, its refusal is
@@ -93,7 +95,12 @@ func NewTransport(config TransportConfig) *Transport {
 }
 
 // origin is whom a request is sent to.
-func origin(r *http.Request) string { return r.URL.Scheme + "://" + r.URL.Host }
+func origin(r *http.Request) string {
+	if r.URL == nil {
+		return "" // Base knows what to say of it
+	}
+	return r.URL.Scheme + "://" + r.URL.Host
+}
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -41,7 +41,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 // At 120 % of the limit, our client in front of our server is hardly ever
 // refused, and uses nearly all there is, in every dialect.
 func TestTransport_ClosedLoop(t *testing.T) {
-	const long, perSecond = 5 * time.Minute, 10
+	const long, perSecond = 3 * time.Minute, 10
 	per := func(d time.Duration) bucket.Rate {
 		return bucket.Rate{Tokens: bucket.Tokens(perSecond*d/time.Second) * bucket.Token, Per: d}
 	}
@@ -154,6 +154,7 @@ func TestTransport_Retries(t *testing.T) {
 		{"not told when", "GET", true, 1, 429, "X-Nothing: 1", 429, 1},
 		{"later than anybody waits", "GET", true, 1, 429, "Retry-After: 86400", 429, 1},
 		{"nonsense", "GET", true, 1, 429, "Retry-After: NaN", 429, 1},
+		{"negative", "GET", true, 1, 429, "Retry-After: -5", 429, 1},
 		{"another status", "GET", true, 1, 500, "Retry-After: 5", 500, 1},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
@@ -210,4 +211,48 @@ func TestTransport_Pauses(t *testing.T) {
 			t.Errorf("got error %v after %v, want none after 30s", err, time.Since(begin))
 		}
 	})
+}
+
+// A server that refuses and says to come back at once is not hammered.
+func TestTransport_RefusedForNow(t *testing.T) {
+	for _, header := range []string{"Retry-After: 0", "Retry-After: Mon, 01 Jan 1990 00:00:00 GMT"} {
+		synctest.Test(t, func(t *testing.T) {
+			handler, asked := busy(1000, 429, header)
+			client := httplimit.NewTransport(httplimit.TransportConfig{Base: inProcess{handler, time.Millisecond}})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			offer(ctx, &http.Client{Transport: client}, 10)
+			if got := asked.Load(); got > 20 {
+				t.Errorf("%s: asked %d times in a minute, want hardly ever", header, got)
+			}
+		})
+	}
+}
+
+// What a server announces can be a lie, but not one that is waited for in vain.
+func TestTransport_UsedUpForLong(t *testing.T) {
+	for _, header := range []string{`RateLimit: "a";r=0;t=999999999`, "X-RateLimit-Remaining: 0\nX-RateLimit-Reset: 99999999999999"} {
+		synctest.Test(t, func(t *testing.T) {
+			handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				for _, line := range strings.Split(header, "\n") {
+					name, value, _ := strings.Cut(line, ": ")
+					w.Header().Set(name, value)
+				}
+			})
+			client := &http.Client{Transport: httplimit.NewTransport(httplimit.TransportConfig{Base: inProcess{handler, time.Millisecond}})}
+			begin := time.Now()
+			for i := range 3 {
+				res, err := client.Get("http://api.test/")
+				if err == nil {
+					res.Body.Close()
+				}
+				if i > 0 && !errors.Is(err, mete.ErrDeadlineTooSoon) {
+					t.Errorf("request %d: got error %v, want ErrDeadlineTooSoon", i, err)
+				}
+			}
+			if took := time.Since(begin); took > time.Second {
+				t.Errorf("that took %v, want it at once: nothing is under way that could say otherwise", took)
+			}
+		})
+	}
 }

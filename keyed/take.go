@@ -44,7 +44,8 @@ func (l *Limiter) take(key string, cost bucket.Tokens) bucket.Verdict {
 
 // TakeUpTo takes as many whole tokens as there are in key's bucket, at most cost
 // and at least one: the snapshot's Cost says how many. If there is not one, it is
-// denied.
+// denied or, where the limit has a queue with room for it, one is taken that is to
+// wait: see [Limiter.Take].
 func (l *Limiter) TakeUpTo(key string, cost int) bucket.Snapshot {
 	return l.ask(key, cost, mete.Mode{UpTo: true})
 }

@@ -11,12 +11,13 @@ import (
 
 // Wait takes cost tokens from key's bucket, and sleeps until they are there. Those
 // who wait for a key go on in the order in which they came; one whose context ends
-// while it sleeps gives its place and its tokens back. A cost above the capacity
-// waits until so much has been refilled.
+// while it sleeps gives its place and its tokens back. In a bucket that refills all
+// the time, a cost above the capacity waits until so much has been refilled; of
+// windows, intervals and logs it is never admitted.
 //
 // Nil means go. It does not begin to sleep in vain: the error is
 // [mete.ErrDeadlineTooSoon] where ctx would end first, and [mete.ErrNever] where
-// the limit does not let so much be owed. It is [mete.ErrCost] for a cost below 0,
+// the limit never admits so much. Where ctx ends, it wraps ctx.Err(). It is [mete.ErrCost] for a cost below 0,
 // and [mete.ErrRequest] for a key that is empty or longer than [mete.MaxKeyBytes].
 func (l *Limiter) Wait(ctx context.Context, key string, cost int) error {
 	_, err := l.limiter.Wait(ctx, mete.Request{Charges: []mete.Charge{l.charge(key, cost)}})

@@ -35,10 +35,12 @@ const (
 	LongestPause = time.Hour
 
 	// firstAnswer is how long the second request waits for the first answer,
-	// which says what the server allows; further ones as long again, each.
+	// which says what the server allows; further ones as long again, each. So it is
+	// after a refusal.
 	firstAnswer = time.Second
 
-	// shortPause is the pause after a refusal that does not say how long to wait.
+	// shortPause is the pause after a refusal that does not say how long to wait,
+	// or not at all.
 	// It doubles with each one in a row, up to longPause.
 	shortPause = time.Second
 	longPause  = time.Minute
@@ -61,7 +63,7 @@ type Pacer struct {
 	sent    uint64    // requests so far
 	flying  int       // those that are not answered
 	last    time.Time // when the last one was sent
-	known   bool      // there was an answer
+	window  int       // how many may be under way, while that is being found out; 0: any
 	quotas  []*quota
 
 	pausedUntil time.Time
@@ -79,7 +81,7 @@ type waiter struct {
 type Ticket struct{ seq uint64 }
 
 // New returns a pacer that knows nothing yet.
-func New() *Pacer { return &Pacer{} }
+func New() *Pacer { return &Pacer{window: 1} }
 
 // Wait returns when the request may be sent, or with an error where it may not:
 // ErrTooMany; ErrTooLate, where that would not be before deadline (zero: there is
@@ -124,9 +126,14 @@ func (p *Pacer) enter(deadline time.Time, again bool) (w *waiter, late time.Dura
 	if p.waiting.Len() >= MaxWaiting {
 		return w, 0, ErrTooMany
 	}
-	if p.waiting.Len() == 0 && p.delayLocked(now) == 0 {
+	delay := p.delayLocked(now)
+	if p.waiting.Len() == 0 && delay == 0 {
 		p.sendLocked(w, now)
 		return w, 0, nil
+	}
+	// With nothing under way there is no answer to come that might say otherwise.
+	if late > 0 && delay > late && p.flying == 0 {
+		return w, 0, fmt.Errorf("%w: %v is left, and what the server announced is used up for %v", ErrTooLate, late, delay)
 	}
 	w.pass = make(chan struct{})
 	if again {
@@ -185,10 +192,7 @@ func (p *Pacer) delayLocked(now time.Time) time.Duration {
 	if pause := p.pausedUntil.Sub(now); pause > 0 {
 		return pause
 	}
-	if !p.known {
-		if p.flying == 0 {
-			return 0
-		}
+	if p.window > 0 && p.flying >= p.window {
 		return max(p.last.Add(firstAnswer).Sub(now), 0)
 	}
 	var delay time.Duration
@@ -222,14 +226,30 @@ func (p *Pacer) Answered(t Ticket, a Answer) {
 	defer p.mu.Unlock()
 	now := time.Now()
 	p.flying--
-	p.known = true
 	if a.Refused {
 		p.pauseLocked(now, t, a)
 	} else {
 		p.bare = 0
 	}
 	p.learnLocked(now, t, a)
+	p.windowLocked(t, a)
 	p.advanceLocked(now)
+}
+
+// windowLocked bounds what is under way. The first answer says what the server
+// allows, if it does. Where it does not and refuses, those that wait out the pause
+// do not leave together: one goes to see, and for each that comes back two go.
+func (p *Pacer) windowLocked(t Ticket, a Answer) {
+	switch {
+	case len(p.quotas) > 0 || !a.Refused && p.pausedAt == 0:
+		p.window = 0
+	case a.Refused:
+		p.window = 1
+	case p.window > 0 && t.seq > p.pausedAt:
+		if p.window++; p.window > MaxWaiting {
+			p.window = 0
+		}
+	}
 }
 
 // Lost tells the pacer that there is no answer. It may have been counted.
@@ -269,7 +289,7 @@ func (p *Pacer) Idle() bool {
 // longer, lest all who were told the same return together.
 func (p *Pacer) pauseLocked(now time.Time, t Ticket, a Answer) {
 	wait := a.Wait
-	if !a.HasWait {
+	if wait <= 0 { // nor does "now" say when, in a refusal
 		if t.seq <= p.pausedAt {
 			return // sent before the last pause: the same refusal again
 		}

@@ -188,21 +188,58 @@ func TestPacer_HostileAnswers(t *testing.T) {
 	}
 }
 
-// Refusals that do not say how long to wait make the pauses longer.
+// Refusals that do not say how long to wait, or not at all, make the pauses longer.
 func TestPacer_BareRefusals(t *testing.T) {
+	for _, answer := range []pacer.Answer{{Refused: true}, {Refused: true, HasWait: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := pacer.New()
+			var waits []time.Duration
+			for range 10 {
+				begin := time.Now()
+				ticket := pass(t, p)
+				waits = append(waits, time.Since(begin))
+				p.Answered(ticket, answer)
+			}
+			for i, least := range []time.Duration{0, 1, 2, 4, 8, 16, 32, 60, 60, 60} {
+				if least *= time.Second; waits[i] < least || waits[i] > least+least/10+time.Second {
+					t.Errorf("request %d waited %v, want %v and little more", i, waits[i], least)
+				}
+			}
+		})
+	}
+}
+
+// Those that wait out a pause do not leave together.
+func TestPacer_RampsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pacer.New()
-		var waits []time.Duration
-		for range 10 {
-			begin := time.Now()
-			ticket := pass(t, p)
-			waits = append(waits, time.Since(begin))
-			p.Answered(ticket, pacer.Answer{Refused: true})
+		p.Answered(pass(t, p), pacer.Answer{Refused: true, Wait: 10 * time.Second, HasWait: true})
+		passed := make(chan pacer.Ticket, 100)
+		for range cap(passed) {
+			go func() { passed <- pass(t, p) }()
 		}
-		for i, least := range []time.Duration{0, 1, 2, 4, 8, 16, 32, 60, 60, 60} {
-			if least *= time.Second; waits[i] < least || waits[i] > least+least/10+time.Second {
-				t.Errorf("request %d waited %v, want %v and little more", i, waits[i], least)
+		time.Sleep(11 * time.Second)
+		for _, want := range []int{1, 2, 4, 8, 16} {
+			synctest.Wait()
+			if got := len(passed); got != want {
+				t.Errorf("%d are under way, want %d", got, want)
 			}
+			for range len(passed) {
+				p.Answered(<-passed, pacer.Answer{})
+			}
+		}
+		synctest.Wait()
+		p.Answered(<-passed, pacer.Answer{Refused: true, Wait: 10 * time.Second, HasWait: true})
+		for range len(passed) {
+			p.Answered(<-passed, pacer.Answer{})
+		}
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if got := len(passed); got != 1 {
+			t.Errorf("after another refusal %d are under way, want 1", got)
+		}
+		for range 37 {
+			p.Answered(<-passed, pacer.Answer{})
 		}
 	})
 }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package turn
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/policy"
+)
+
+// A Taker takes from a limiter and waits for turns. It is made by [NewTaker], and
+// is safe for concurrent use.
+type Taker struct {
+	limiter *mete.Limiter
+	most    time.Duration
+	known   atomic.Pointer[queueing]
+}
+
+// A queueing remembers whether a policy has limits with a queue.
+type queueing struct {
+	policy *policy.Matcher
+	queues bool
+}
+
+// NewTaker returns a taker that waits for so long at most; for [Most] if that is 0.
+func NewTaker(limiter *mete.Limiter, most time.Duration) *Taker {
+	if most == 0 {
+		most = Most
+	}
+	return &Taker{limiter: limiter, most: most}
+}
+
+// Take decides as the limiter's Take, and then waits: see [Await]. queued says that
+// the request brings limits with a queue. before, if not nil, is told how long the
+// wait will be at most.
+func (t *Taker) Take(ctx context.Context, req mete.Request, queued bool, before func(time.Duration)) (mete.Decision, error) {
+	if !queued && !t.queues() {
+		return t.limiter.Take(ctx, req) // which need not remember what it took
+	}
+	r, err := t.limiter.Reserve(ctx, req)
+	if err != nil {
+		return mete.Decision{}, err
+	}
+	if before != nil && r.Wait > 0 {
+		before(min(r.Wait, t.most))
+	}
+	if err := Await(ctx, r, t.most); err != nil {
+		return mete.Decision{}, err
+	}
+	return r.Decision, nil
+}
+
+// queues reports whether the policy may ask to wait.
+func (t *Taker) queues() bool {
+	p := t.limiter.Policy()
+	if p == nil {
+		return false
+	}
+	known := t.known.Load()
+	if known == nil || known.policy != p {
+		known = &queueing{p, hasQueue(p)}
+		t.known.Store(known)
+	}
+	return known.queues
+}
+
+func hasQueue(p *policy.Matcher) bool {
+	for _, rule := range p.Rules() {
+		for i := range rule.Limits {
+			if rule.Limits[i].Bucket.Queued() {
+				return true
+			}
+		}
+	}
+	return false
+}
