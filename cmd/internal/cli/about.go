@@ -40,6 +40,12 @@ Runs recorded traffic through a policy in virtual time and says who would have
 been limited, when and why. TRACE is a file of access log lines (common or
 combined) or of JSON lines; "-" is standard input. The exit code is 0 whatever
 was denied, 1 if the policy is broken, 2 if the input cannot be read.
+
+A JSON line is one request. Only "at" is required, in seconds; "cost" takes the
+place of the one that the policy says:
+
+  {"at":12.5,"method":"GET","path":"/","host":"","ip":"192.0.2.1",
+   "headers":{},"query":{},"jwt":{},"cost":null}
 `
 
 const takeAbout = `
