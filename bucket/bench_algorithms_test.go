@@ -37,7 +37,7 @@ func TestEveryAlgorithm_AllocatesNothing(t *testing.T) {
 			run  func()
 		}{
 			{"SpendOn", 0.2, func() { l.SpendOn(&s, now, bucket.Token, 0).Show(&snap, &l, bucket.Token) }},
-			{"Consider", 0, func() { l.Consider(s, now, bucket.Token, time.Second) }},
+			{"Peek", 0, func() { l.Peek(s, now, bucket.Token, time.Second) }},
 			{"Peek", 0, func() { snap = l.Peek(s, now, 50*bucket.Token, 0) }},
 			{"Snapshot", 0, func() { now += bucket.Instant(snap.FullAfter()+snap.Wait())&1 + bucket.Instant(snap.Remaining())&1 }},
 			{"Full", 0, func() { l.Full(s, now) }},

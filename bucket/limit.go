@@ -64,8 +64,9 @@ type Spec struct {
 	// bucket, which refills all the time.
 	Algorithm Algorithm
 
-	// Capacity is the most a bucket holds; 0 makes every take a reservation. The
-	// sliding algorithms hold Rate.Tokens: for them it is that, or 0.
+	// Capacity is the most a bucket holds; of a continuous one, 0 makes every take
+	// a reservation. The sliding algorithms hold Rate.Tokens: for them it is that,
+	// or 0.
 	Capacity Tokens
 	Rate     Rate
 

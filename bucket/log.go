@@ -8,8 +8,8 @@ import (
 )
 
 // A Log is what a sliding log remembers: costs and their instants, oldest first.
-// A nil Log is empty. Its methods do not change it; [Limit.SpendLog] and
-// [Limit.RefundLog] do.
+// A nil Log is empty. Its methods do not change it; [Limit.SpendOn] and
+// [Limit.RefundOn] do.
 type Log struct {
 	entries []Entry
 	sum     int64
@@ -105,9 +105,8 @@ func (g *Log) retry(l *Limit, cost Tokens, maxWait time.Duration, now Instant) t
 	return micros(l.p, int64(g.entries[n-1].At-now))
 }
 
-// SpendLog is [Limit.Spend] for a sliding log, in place: it changes s, and the
-// log that s has, where it admits the cost.
-func (l *Limit) SpendLog(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
+// spendLog is SpendOn for sliding logs.
+func (l *Limit) spendLog(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
 	g := l.entries(s)
 	v := g.look(l, now)
 	if v.retryAfter = g.retry(l, cost, maxWait, now); v.retryAfter > 0 {
@@ -154,9 +153,9 @@ func (s *State) keep(g *Log, at Instant) {
 	*s = State{AsOf: at, Unit: 1}
 }
 
-// RefundLog is [Limit.Refund] for a sliding log, in place. What it gives back
+// refundLog is RefundOn for sliding logs. What it gives back
 // are the oldest costs: whichever was meant, the others leave no sooner.
-func (l *Limit) RefundLog(s *State, now Instant, amount Tokens) {
+func (l *Limit) refundLog(s *State, now Instant, amount Tokens) {
 	if amount <= 0 || s.Spent == 0 {
 		return
 	}

@@ -130,7 +130,7 @@ func TestEveryWait_IsExact(t *testing.T) {
 	})
 }
 
-// TestEveryWayToAsk_AgreesWithTheOthers: Peek, Consider, Reserve, Spend and SpendOn
+// TestEveryWayToAsk_AgreesWithTheOthers: Peek, Reserve, Spend and SpendOn
 // decide alike, and those that return a state leave the old one as it was.
 func TestEveryWayToAsk_AgreesWithTheOthers(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
@@ -144,17 +144,16 @@ func TestEveryWayToAsk_AgreesWithTheOthers(t *testing.T) {
 			onto := l.SpendOn(&mine, at, cost, wait)
 			var shown bucket.Snapshot
 			v.Show(&shown, &l, cost)
-			if l.Consider(s, at, cost, wait) != peek.Verdict() || peek.RetryAfter != snap.RetryAfter ||
+			if peek.RetryAfter != snap.RetryAfter ||
 				shown != snap || v != onto || snap.Verdict() != v || v.Allowed() != snap.Allowed || peek.Allowed != snap.Allowed {
 				t.Fatalf("%v, %+v at %d, cost %v, wait %v: peek %+v, reserve %+v, spend %+v, in place %+v", l, s, now, cost, wait, peek, snap, v, onto)
 			}
 			if !alike(reserved, spent) || !alike(spent, mine) {
 				t.Fatalf("%v, %+v at %d, cost %v, wait %v: %+v, %+v and in place %+v", l, before, now, cost, wait, reserved, spent, mine)
 			}
-			if refunded := l.Refund(spent, at, cost); l.Algorithm() == bucket.SlidingLog {
-				if l.RefundLog(&mine, at, cost); !alike(refunded, mine) {
-					t.Fatalf("%v, %+v at %d, refund of %v: %+v, in place %+v", l, spent, now, cost, refunded, mine)
-				}
+			refunded := l.Refund(spent, at, cost)
+			if l.RefundOn(&mine, at, cost); !alike(refunded, mine) {
+				t.Fatalf("%v, %+v at %d, refund of %v: %+v, in place %+v", l, spent, now, cost, refunded, mine)
 			}
 			l.SpendOn(&mine, at+1, 1, wait) // what is changed in place from here on
 			if !alike(s, before) || !alike(reserved, spent) {

@@ -40,7 +40,7 @@ const Forced time.Duration = math.MinInt64
 // the bucket as it is. With a maxWait of 0 it answers as [Limit.Take] would.
 func (l Limit) Peek(s State, now Instant, cost Tokens, maxWait time.Duration) Snapshot {
 	var snap Snapshot
-	l.Consider(s, now, cost, maxWait).Show(&snap, &l, cost)
+	l.consider(s, now, cost, maxWait).Show(&snap, &l, cost)
 	return snap
 }
 
@@ -88,7 +88,7 @@ func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) 
 //go:noinline
 func (l *Limit) spend(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
 	if l.Algorithm() == SlidingLog && s.Log != nil {
-		if v := l.Consider(s, now, cost, maxWait); v.retryAfter > 0 {
+		if v := l.consider(s, now, cost, maxWait); v.retryAfter > 0 {
 			return s, v // and not a copy of its log
 		}
 		s.Log = s.Log.clone()
@@ -106,15 +106,15 @@ func (l *Limit) SpendOn(s *State, now Instant, cost Tokens, maxWait time.Duratio
 	case SlidingWindow:
 		return l.spendWindow(s, now, cost, maxWait)
 	case SlidingLog:
-		return l.SpendLog(s, now, cost, maxWait)
+		return l.spendLog(s, now, cost, maxWait)
 	}
 	var v Verdict
 	*s, v = l.Spend(*s, now, cost, maxWait)
 	return v
 }
 
-// Consider is [Limit.Peek] in brief, for stores.
-func (l *Limit) Consider(s State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
+// consider is [Limit.Peek] in brief.
+func (l *Limit) consider(s State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
 	v := l.look(&s, now)
 	switch l.Algorithm() {
 	case SlidingWindow:
@@ -202,7 +202,7 @@ func (l Limit) Refund(s State, now Instant, amount Tokens) State {
 		if s.Log != nil {
 			s.Log = s.Log.clone()
 		}
-		l.RefundLog(&s, now, amount)
+		l.refundLog(&s, now, amount)
 		return s
 	}
 	v, unit := l.look(&s, now), l.Unit()
@@ -211,6 +211,15 @@ func (l Limit) Refund(s State, now Instant, amount Tokens) State {
 		return State{AsOf: at, Unit: unit}
 	}
 	return State{Spent: v.spent - int64(amount)*unit, AsOf: at, Unit: unit}
+}
+
+// RefundOn is [Limit.Refund] in place: it changes s, and the log that s has.
+func (l *Limit) RefundOn(s *State, now Instant, amount Tokens) {
+	if l.Algorithm() == SlidingLog {
+		l.refundLog(s, now, amount)
+		return
+	}
+	*s = l.Refund(*s, now, amount)
 }
 
 // A Charge is one bucket's part in a request that falls under several limits.

@@ -53,7 +53,7 @@ func (s *Store) takeAside(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 		return bucket.Verdict{}, false
 	}
 	state := sh.aside[sl.hash()]
-	v := l.SpendLog(state, s.instant(), cost, maxWait)
+	v := l.SpendOn(state, s.instant(), cost, maxWait)
 	if v.Allowed() {
 		atomic.StoreUint64(&sl.at, fullAt(state, l))
 	}

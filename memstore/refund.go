@@ -23,15 +23,11 @@ func (s *Store) Refund(_ context.Context, charges []mete.Charge) error {
 		s.change(c.Key, func(sh *shard, sl *slot, h hash) {
 			now := s.instant()
 			state := s.load(sh, sl, now)
-			switch {
-			case state.Spent == 0:
+			if state.Spent == 0 {
 				sl.unlock()
 				return
-			case c.Limit.Algorithm() == bucket.SlidingLog:
-				c.Limit.RefundLog(&state, now, c.Cost) // in place
-			default:
-				state = c.Limit.Refund(state, now, c.Cost)
 			}
+			c.Limit.RefundOn(&state, now, c.Cost)
 			s.save(sl, h, state, shape, 0)
 		})
 	}
