@@ -28,6 +28,7 @@
 //     admitted; one microsecond earlier it is denied.
 //   - A cost that can never fit is answered with [Never], not with a number.
 //   - Time never runs backwards inside a bucket: an instant before the last
-//     one is treated as the last one.
+//     one is treated as the last one. (A sliding window, which remembers no
+//     instant but its beginning, judges one within it as it stands: no milder.)
 //   - A denied take leaves the state as it was.
 package bucket

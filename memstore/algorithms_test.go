@@ -92,3 +92,21 @@ func TestAlgorithms_AgreeWithTheModel(t *testing.T) {
 		memstore.CheckInvariants(t, s)
 	}
 }
+
+// What was put aside for a bucket is forgotten with it: where another takes its
+// place, and where a shard grows.
+func TestAlgorithms_LogsAreForgottenWhole(t *testing.T) {
+	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 3 * bucket.Token, Per: time.Second}}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, maxKeys := range []int{30, 1 << 20} {
+		clock := storetest.NewClock()
+		s := mustNew(t, memstore.Config{MaxKeys: maxKeys, Now: clock.Now})
+		for i := range 3000 {
+			take(t, s, strconv.Itoa(i), l, bucket.Token)
+			clock.Advance(100_000)
+		}
+		memstore.CheckInvariants(t, s)
+	}
+}

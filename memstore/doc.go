@@ -32,9 +32,10 @@
 // make the store forget a caller who is being limited. [Stats.Overflowed]
 // counts the takes that were decided there. A key that gets a bucket of its own
 // while the overflow bucket is not yet full starts with what is missing there:
-// it may have been the one who spent it. Two things are given up then: a limit
+// it may have been the one who spent it. Three things are given up then: a limit
 // whose numbers change gets another overflow bucket, which is full, and a dry run
-// does not see that several of its keys would share one.
+// does not see that several of its keys would share one. A refund to a key that
+// was charged there gives nothing back.
 //
 // # Restarts
 //

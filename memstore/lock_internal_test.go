@@ -213,11 +213,55 @@ func TestForgotten_ThenTheClockStepsBack(t *testing.T) {
 		}
 		now += 1_000_000
 		s.take1(t, another, l, bucket.Token) // in its place: it is full
+		s.Reset(t.Context(), []string{another})
 		now -= 1_000_000
 	}
 	if admitted > 10 {
 		t.Errorf("a bucket of 5, refilled by 5 a second, admitted %d within a second of clock", admitted)
 	}
+}
+
+// A take that writes both words of a slot leaves a first one that was never there
+// before, so that no reader of both takes parts of two states for one.
+func TestTake_CountsGenerationsOn(t *testing.T) {
+	now := bucket.Instant(1_700_000_000_000_000)
+	s := newStore(t, Config{Now: func() bucket.Instant { return now }})
+	rate := bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Second}
+	l, _, err := bucket.Spec{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, Rate: rate}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	charges := []mete.Charge{{Key: "a", Limit: l, Cost: bucket.Token}, {Key: "b", Limit: l, Cost: bucket.Token}}
+	seen := map[uint64]bool{}
+	for i := range 100 { // each in an interval of its own, with 1 of 5 missing then
+		if _, allowed, err := s.Take(t.Context(), nil, charges[:1+i%2], mete.Mode{}); !allowed || err != nil {
+			t.Fatalf("take %d: allowed %v, error %v", i, allowed, err)
+		}
+		_, word := s.find(s.hasher.hash("a"))
+		if seen[word] {
+			t.Fatalf("take %d leaves word %x again", i, word)
+		}
+		seen[word] = true
+		now += 1_000_000
+	}
+}
+
+// A bucket that a take of several is about to charge is not given up, though it
+// is still full.
+func TestTakeOver_LeavesBusySlots(t *testing.T) {
+	s := newStore(t, Config{})
+	l := limitOf(t, 5*bucket.Token, bucket.Token, time.Second)
+	s.take1(t, "k", l, 0)
+	h := s.hasher.hash("k")
+	var held hold
+	if !s.hold(&held, &mete.Charge{Key: "k", Limit: l}) {
+		t.Fatal("not held")
+	}
+	if sl := s.takeOver(s.shard(h), h, s.instant()); sl != nil {
+		t.Errorf("slot %+v is taken over", sl)
+	}
+	release([]hold{held})
+	checkInvariants(t, s)
 }
 
 // Nor is what was spent from an overflow bucket that was forgotten.

@@ -308,8 +308,9 @@ func (s *Store) shard(h hash) *shard { return &s.shards[s.index(h)] }
 
 func (s *Store) find(h hash) (*slot, uint64) { return s.tables[s.index(h)].Load().find(h) }
 
-// overflowHash stands for the overflow bucket of a limit. The policy's keys
-// never begin with a NUL.
+// overflowHash stands for the overflow bucket of a limit. No key has it: that
+// would take two texts whose hashes are each other's complement.
 func (s *Store) overflowHash(l bucket.Limit) hash {
-	return s.hasher.hash(fmt.Sprintf("\x00overflow %d", l.For("")))
+	h := s.hasher.hash(fmt.Sprintf("overflow %d", l.For("")))
+	return hash{^h.h0, ^h.h1}
 }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memstore
+
+import (
+	"testing"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// What is remembered is bounded, and the newest: of two takes with one ID the
+// later stays when the earlier, which was over, is forgotten.
+func TestIDs_AreBounded(t *testing.T) {
+	most := MaxIDs / len(ids{})
+	stripe := idStripe{known: map[hash]*decided{}}
+	again := hash{h1: 1}
+	stripe.remember(&decided{id: again, until: 1 << 40}, 0)
+	for i := range 5 * most {
+		now := bucket.Instant(i)
+		if i == most/2 { // the first is still in order
+			stripe.remember(&decided{id: again, until: 1 << 40}, now)
+		}
+		stripe.remember(&decided{id: hash{h0: uint64(i)}, until: 1 << 40}, now)
+		if i == most+most/4 && stripe.known[again] == nil {
+			t.Error("a take is forgotten with an older one of the same ID")
+		}
+		if kept := len(stripe.order) - stripe.next; kept > most || len(stripe.known) > most || len(stripe.order) > 2*most+2 {
+			t.Fatalf("after %d: %d are kept, %d known, in order %d; want at most %d", i, kept, len(stripe.known), len(stripe.order), most)
+		}
+	}
+	if stripe.known[hash{h0: uint64(5*most - 1)}] == nil || stripe.known[hash{h0: uint64(4*most + 1)}] == nil {
+		t.Error("newer takes are forgotten before older ones")
+	}
+}
