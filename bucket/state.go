@@ -39,6 +39,10 @@ type State struct {
 	// an interval, for a sliding window its own, for a sliding log that of the
 	// newest entry. Invariant: while anything is missing it never decreases, but
 	// to the beginning of a sliding window that takes over from another limit.
+	//
+	// A limit of another algorithm that takes over counts what is missing from
+	// AsOf on. So a window or a continuous bucket that takes over from longer
+	// intervals or windows may have some of it back at once.
 	AsOf Instant
 
 	// Unit is the limit's p when Spent was written, 1 where that was stepped or a
