@@ -63,14 +63,18 @@ type Status struct {
 // first of equals wins. It is nil where no limit applied.
 func (d *Decision) Decider() *Status {
 	var decider *Status
-	for i := range d.Limits {
-		s := &d.Limits[i]
-		if s.Allowed && !d.Allowed {
-			continue
+	if !d.Allowed {
+		for i := range d.Limits {
+			if s := &d.Limits[i]; !s.Allowed && (decider == nil || s.RetryAfter > decider.RetryAfter) {
+				decider = s
+			}
 		}
-		if decider == nil || !d.Allowed && s.RetryAfter > decider.RetryAfter ||
-			d.Allowed && s.Room() < decider.Room() {
-			decider = s
+		return decider
+	}
+	least := bucket.Tokens(0)
+	for i := range d.Limits {
+		if room := d.Limits[i].Room(); decider == nil || room < least {
+			decider, least = &d.Limits[i], room
 		}
 	}
 	return decider
