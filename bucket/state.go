@@ -71,16 +71,22 @@ const Never time.Duration = math.MaxInt64
 // more, where the limit allows a debt: a State cannot tell a lowered capacity
 // from a reservation.
 func (l *Limit) refill(s *State, now Instant) (spent int64, at Instant) {
-	spent, at = s.Spent, max(now, s.AsOf)
+	spent = s.Spent
+	if spent != 0 && l.n != 0 && s.Unit != l.p {
+		spent = l.convert(*s)
+	}
+	return l.own(spent, s.AsOf, now)
+}
+
+// own is refill for a state of the limit's own unit.
+func (l *Limit) own(spent int64, asOf, now Instant) (int64, Instant) {
+	at := max(now, asOf)
 	if spent == 0 || l.n == 0 {
 		return 0, at // full; and the zero Limit holds nothing that could be missing
 	}
-	if s.Unit != l.p {
-		spent = l.convert(*s)
-	}
 	// Only a backward or equal instant leaves nothing to refill. The product is
 	// compared before it is used: it may exceed 64 bits.
-	hi, lo := bits.Mul64(uint64(at-s.AsOf), uint64(l.n))
+	hi, lo := bits.Mul64(uint64(at-asOf), uint64(l.n))
 	if hi != 0 || lo >= uint64(spent) {
 		return 0, at
 	}

@@ -68,18 +68,33 @@ func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) 
 	if l.how&howAlgorithm != 0 {
 		return l.spend(s, now, cost, maxWait)
 	}
-	spent, at := l.refill(&s, now)
+	spent := s.Spent
+	if s.Unit != l.p && spent != 0 {
+		spent = l.convert(s)
+	}
+	spent, at, v := l.SpendOwn(spent, s.AsOf, now, cost, maxWait)
+	if v.retryAfter > 0 {
+		return s, v
+	}
+	return State{Spent: spent, AsOf: at, Unit: l.p}, v
+}
+
+// SpendOwn is [Limit.Spend] for a continuous bucket whose state has the limit's
+// unit, in as few words as it can be said: for stores that keep just these. Where
+// it denies, spent and at are what has come back until now.
+func (l *Limit) SpendOwn(spent int64, asOf, now Instant, cost Tokens, maxWait time.Duration) (after int64, at Instant, v Verdict) {
+	spent, at = l.own(spent, asOf, now)
 	behind := int64(at - now)
 	if room := l.capacity - cost; cost < 0 || room < 0 || spent > int64(room)*l.p { // it is not there
 		if l.how != 0 && maxWait == 0 {
 			maxWait = Forced // as in decide
 		}
 		if retry := l.retry(spent, cost, maxWait, behind); retry > 0 {
-			return s, Verdict{retry, spent, 0, behind}
+			return spent, at, Verdict{retry, spent, 0, behind}
 		}
 	}
 	spent += int64(cost) * l.p
-	return State{Spent: spent, AsOf: at, Unit: l.p}, Verdict{0, spent, 0, behind}
+	return spent, at, Verdict{0, spent, 0, behind}
 }
 
 // spend is Spend for limits that are no continuous bucket. It is a

@@ -84,10 +84,9 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 		if at&plainAt != 0 || !l.SameShape(&s.shape(atomic.LoadUint64(&sl.tag)).Limit) {
 			return bucket.Verdict{}, false
 		}
-		n, p := l.Refill()
+		n, _ := l.Refill()
 		refilled, _ := s.elapsed(bucket.Instant(at), n)
-		state := bucket.State{Spent: max(int64(word&payloadMask)-int64(refilled), 0), AsOf: bucket.Instant(at), Unit: p}
-		state, v := l.Spend(state, now, cost, maxWait)
+		spent, asOf, v := l.SpendOwn(max(int64(word&payloadMask)-int64(refilled), 0), bucket.Instant(at), now, cost, maxWait)
 		if !v.Allowed() {
 			// The denial holds if the word is as it was, for then all that was read
 			// belonged together.
@@ -96,15 +95,15 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 			}
 			continue
 		}
-		refilled, fits := s.elapsed(state.AsOf, n)
-		next := refilled + uint64(state.Spent)
+		refilled, fits := s.elapsed(asOf, n)
+		next := refilled + uint64(spent)
 		// A word never counts back, but where the capacity was lowered or now is older
 		// than the last take: whoever has the lock can tell.
 		if !fits || next > payloadMask || next < word&payloadMask {
 			return bucket.Verdict{}, false
 		}
 		// The process's own clock does not step back, so it can do without.
-		if asOf := uint64(state.AsOf); s.now != nil && asOf != at && !atomic.CompareAndSwapUint64(&sl.at, at, asOf) {
+		if asOf := uint64(asOf); s.now != nil && asOf != at && !atomic.CompareAndSwapUint64(&sl.at, at, asOf) {
 			continue
 		}
 		if atomic.CompareAndSwapUint64(&sl.word, word, word&^payloadMask|next) {
