@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"math/bits"
 	"strings"
 	"time"
 )
@@ -22,6 +23,21 @@ var ErrRate = errors.New("bucket: not a rate")
 
 // PerSecond is the rate of t every second.
 func PerSecond(t Tokens) Rate { return Rate{Tokens: t, Per: time.Second} }
+
+// Over is how much comes back in d, rounded down to a thousandth: the capacity of
+// a bucket whose burst is a duration, such as DynamoDB's credit of 300 s. It is 0
+// for d ≤ 0 and for the zero Rate, and at most [MaxTokens].
+func (r Rate) Over(d time.Duration) Tokens {
+	if d <= 0 || r.Tokens <= 0 || r.Per <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(r.Tokens), uint64(d))
+	if hi >= uint64(r.Per) {
+		return MaxTokens
+	}
+	q, _ := bits.Div64(hi, lo, uint64(r.Per))
+	return Tokens(min(q, uint64(MaxTokens)))
+}
 
 // String formats r in the form [ParseRate] reads: "7/1m0s".
 func (r Rate) String() string { return r.Tokens.String() + "/" + r.Per.String() }

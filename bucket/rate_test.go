@@ -179,3 +179,26 @@ func TestParsePerSecond_LongDecimals(t *testing.T) {
 		}
 	}
 }
+
+func TestRate_Over(t *testing.T) {
+	for _, tt := range []struct {
+		rate string
+		d    time.Duration
+		want bucket.Tokens
+	}{
+		{"100/1s", 300 * time.Second, 30_000 * bucket.Token},
+		{"7/1m", time.Second, 116}, // 0.11666…
+		{"1/1h", time.Microsecond, 0},
+		{"5/1s", 0, 0},
+		{"5/1s", -time.Second, 0},
+		{"9007199254740/1us", 292 * 365 * 24 * time.Hour, bucket.MaxTokens},
+	} {
+		rate, err := bucket.ParseRate(tt.rate)
+		if got := rate.Over(tt.d); got != tt.want || err != nil {
+			t.Errorf("%s over %v: %v, error %v; want %v", tt.rate, tt.d, got, err, tt.want)
+		}
+	}
+	if got := (bucket.Rate{}).Over(time.Hour); got != 0 {
+		t.Errorf("the zero rate over an hour: %v", got)
+	}
+}

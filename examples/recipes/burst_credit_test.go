@@ -14,7 +14,7 @@ import (
 
 // A table may be read 10 times a second, and what it was not read in the last five
 // minutes can be caught up on. A burst that is a duration is so much of the rate:
-// 10/s × 300 s = 3000.
+// 10/s × 300 s = 3000. In code, bucket.Rate.Over says the same.
 const burstCredit = `
 {"name": "reads", "limit_keys": ["table"], "algorithm_config": {"rps": 10, "burst": "300s"}}`
 
