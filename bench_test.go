@@ -72,3 +72,33 @@ func BenchmarkTake_Charges(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReserve_Settle reserves 2, uses 1 and settles; or cancels.
+func BenchmarkReserve_Settle(b *testing.B) {
+	store, err := memstore.New(memstore.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := mete.New(store, nil, mete.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	req := mete.Request{Charges: []mete.Charge{{Key: "k", Limit: limit(b, 1_000_000_000, "1000000/1s"), Cost: 2 * bucket.Token}}}
+	for name, end := range map[string]func(*mete.Reservation) error{
+		"settle": func(r *mete.Reservation) error { return r.Settle(b.Context(), bucket.Token) },
+		"cancel": func(r *mete.Reservation) error { return r.Cancel(b.Context()) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := l.Reserve(b.Context(), req)
+				if err == nil {
+					err = end(r)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

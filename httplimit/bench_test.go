@@ -86,3 +86,31 @@ func BenchmarkWrap(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTransport sends requests one after another to a server that says a lot
+// about a limit that is far away, and to one that says nothing.
+func BenchmarkTransport(b *testing.B) {
+	for name, header := range map[string]http.Header{
+		"announced": {"Ratelimit-Policy": {`"p";q=1000000000;w=1`}, "Ratelimit": {`"p";r=1000000000;t=1`}},
+		"silent":    {},
+	} {
+		base := roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Header: header, Body: http.NoBody}, nil
+		})
+		req := httptest.NewRequest("GET", "http://example.com/", nil)
+		for kind, rt := range map[string]http.RoundTripper{"bare": base, "paced": httplimit.NewTransport(httplimit.TransportConfig{Base: base})} {
+			b.Run(name+"/"+kind, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := rt.RoundTrip(req); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -188,3 +188,34 @@ func BenchmarkAlgorithms(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTakeByID takes under IDs that are new, that have been admitted, and
+// that are denied, and for comparison what else goes under the shard's mutex.
+func BenchmarkTakeByID(b *testing.B) {
+	limit, empty := mustLimit(b, 1_000_000_000*bucket.Token, 1_000_000*bucket.Token), mustLimit(b, bucket.Token, 1)
+	ids := benchKeys(1 << 20)
+	for _, bc := range []struct {
+		name  string
+		limit bucket.Limit
+		mode  func(i int) mete.Mode
+	}{
+		{"new", limit, func(i int) mete.Mode { return mete.Mode{ID: ids[i&(len(ids)-1)]} }},
+		{"again", limit, func(int) mete.Mode { return mete.Mode{ID: "7f3a"} }},
+		{"denied", empty, func(i int) mete.Mode { return mete.Mode{ID: ids[i&(len(ids)-1)]} }},
+		{"none, up to", limit, func(int) mete.Mode { return mete.Mode{UpTo: true} }},
+		{"none, dry run", limit, func(int) mete.Mode { return mete.Mode{DryRun: true} }},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			s := mustNew(b, memstore.Config{})
+			charges := []mete.Charge{{Key: "k", Limit: bc.limit, Cost: bucket.Token}}
+			var dst []bucket.Snapshot
+			dst, _, _ = s.Take(context.Background(), dst[:0], charges, mete.Mode{})
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				dst, _, _ = s.Take(context.Background(), dst[:0], charges, bc.mode(i))
+				i++
+			}
+		})
+	}
+}

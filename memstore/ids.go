@@ -24,7 +24,7 @@ type ids [64]idStripe
 type idStripe struct {
 	mu    sync.Mutex // guards what is below
 	known map[hash]*decided
-	order []*decided // oldest first, from next on, in a ring once it is long
+	order []*decided // oldest first, from next on
 	next  int
 }
 
