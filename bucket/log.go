@@ -172,3 +172,11 @@ func (l *Limit) refundLog(s *State, now Instant, amount Tokens) {
 	}
 	s.keep(g, at)
 }
+
+// LogVerdict returns the verdict about a sliding log that a store keeps in a
+// form of its own: spent is what it counts, behind how many microseconds its
+// newest entry lies ahead of the caller's instant, and retryAfter that of the
+// [Snapshot].
+func LogVerdict(spent Tokens, behind int64, retryAfter time.Duration) Verdict {
+	return Verdict{spent: int64(spent), behind: behind, retryAfter: retryAfter}
+}
