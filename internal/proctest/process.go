@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -29,6 +30,7 @@ type Process struct {
 	output string        // path of the file
 	done   chan struct{} // closed when the process has ended
 	err    error         // how; read after done
+	paused atomic.Bool
 }
 
 // Start starts cmd as a process group of its own, in an empty directory unless
@@ -87,6 +89,47 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
+// Pause halts the process where it is: what it listens on still takes
+// connections, and nothing is answered.
+func (p *Process) Pause() {
+	p.t.Helper()
+	p.paused.Store(true)
+	if err := pause(p.cmd.Process); err != nil {
+		p.t.Errorf("pause %s: %v", p.cmd.Path, err)
+	}
+}
+
+// Resume lets a paused process go on.
+func (p *Process) Resume() {
+	p.t.Helper()
+	p.paused.Store(false)
+	if err := resume(p.cmd.Process); err != nil {
+		p.t.Errorf("resume %s: %v", p.cmd.Path, err)
+	}
+}
+
+// Kill ends the process with all it started, without a word to it, and waits
+// until it has ended. It may be paused, or have ended already.
+func (p *Process) Kill() {
+	select {
+	case <-p.done:
+		return
+	default:
+	}
+	kill(p.cmd.Process)
+	<-p.done
+}
+
+// answers says whether the process is there and not paused.
+func (p *Process) answers() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return !p.paused.Load()
+	}
+}
+
 // Stop asks the process to end, waits until it has, and returns how it ended:
 // nil for exit status 0. One that does not end within 5 s is killed with all it
 // started, which fails the test.
@@ -112,8 +155,7 @@ func (p *Process) stop() bool {
 		return true
 	case <-timer.C:
 	}
-	kill(p.cmd.Process)
-	<-p.done
+	p.Kill()
 	return false
 }
 

@@ -5,6 +5,7 @@
 package proctest
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 )
@@ -12,5 +13,9 @@ import (
 func separate(*exec.Cmd) {}
 
 func interrupt(p *os.Process) error { return p.Kill() }
+
+func pause(*os.Process) error { return errors.ErrUnsupported }
+
+func resume(*os.Process) error { return errors.ErrUnsupported }
 
 func kill(p *os.Process) { _ = p.Kill() }

@@ -19,7 +19,16 @@ func separate(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-func interrupt(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
+// interrupt asks p to end. One that is paused would not hear it.
+func interrupt(p *os.Process) error {
+	err := p.Signal(syscall.SIGTERM)
+	_ = resume(p)
+	return err
+}
+
+func pause(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
+
+func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
 // kill ends the group of p, which has not been waited for, so that its id is
 // still its own.

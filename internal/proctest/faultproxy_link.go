@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proctest
+
+import (
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	chunkSize = 32 << 10
+
+	// chunksDelayed is how many chunks of replies one connection may have under
+	// way; the server's further ones wait in the network.
+	chunksDelayed = 1024
+)
+
+// A link is one connection of a client through a proxy.
+type link struct {
+	client, server net.Conn
+	closed         chan struct{}
+	closing        sync.Once
+	lossy          bool // has lost something; guarded by Proxy.mu
+}
+
+// close ends both sides. It may be called more than once.
+func (l *link) close() {
+	l.closing.Do(func() {
+		l.client.Close()
+		l.server.Close()
+		close(l.closed)
+	})
+}
+
+// A chunk is a piece of a reply on its way.
+type chunk struct {
+	data []byte
+	due  time.Time
+}
+
+// serve passes one connection on until either side closes it.
+func (p *Proxy) serve(client net.Conn) {
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		client.Close()
+		return
+	}
+	l := &link{client: client, server: server, closed: make(chan struct{})}
+	defer l.close()
+	if !p.add(l) {
+		return
+	}
+	defer p.remove(l)
+	replies := make(chan chunk, chunksDelayed)
+	p.running.Go(func() { p.requests(l) })
+	p.running.Go(func() { p.receive(l, replies) })
+	p.deliver(l, replies)
+}
+
+// requests passes on what the client sends.
+func (p *Proxy) requests(l *link) {
+	defer l.close()
+	buffer := make([]byte, chunkSize)
+	for {
+		n, err := l.client.Read(buffer)
+		if n > 0 && !p.swallows(l) {
+			if _, err := l.server.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// receive takes what the server sends, and says when each piece is due.
+func (p *Proxy) receive(l *link, replies chan<- chunk) {
+	defer close(replies)
+	buffer := make([]byte, chunkSize)
+	for {
+		n, err := l.server.Read(buffer)
+		if n > 0 {
+			if p.cut(l) {
+				return
+			}
+			p.mu.Lock()
+			due := time.Now().Add(p.delay)
+			p.mu.Unlock()
+			select {
+			case replies <- chunk{slices.Clone(buffer[:n]), due}:
+			case <-l.closed:
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// deliver passes the pieces on when they are due, until there are no more.
+func (p *Proxy) deliver(l *link, replies <-chan chunk) {
+	for c := range replies {
+		if wait := time.Until(c.due); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-l.closed:
+				return
+			}
+		}
+		if p.swallows(l) {
+			continue
+		}
+		if _, err := l.client.Write(c.data); err != nil {
+			return
+		}
+	}
+}
+
+// swallows says whether what is under way in l vanishes.
+func (p *Proxy) swallows(l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.lossy = l.lossy || p.black
+	return l.lossy
+}
+
+// cut closes l if the reply that has arrived there is one to be cut off.
+func (p *Proxy) cut(l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cuts == 0 {
+		return false
+	}
+	p.cuts--
+	l.close()
+	return true
+}
