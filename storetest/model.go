@@ -17,7 +17,12 @@ import (
 // agreesWithModel runs the same random operations, on a clock that also steps
 // back and far ahead, against the store and against [Naive]: every number must
 // be the same. The seed is in the name of the subtest.
-func agreesWithModel(t *testing.T, open Open) {
+func agreesWithModel(t *testing.T, open Open) { agrees(t, open, 4) }
+
+// agreesWithModelOneByOne does so with one bucket at a time.
+func agreesWithModelOneByOne(t *testing.T, open Open) { agrees(t, open, 1) }
+
+func agrees(t *testing.T, open Open, buckets int) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			s := begin(t, open)
@@ -28,7 +33,7 @@ func agreesWithModel(t *testing.T, open Open) {
 			for step := range 400 {
 				s.clock.Set(randomInstant(r, s.clock.Now()))
 				if step == 0 || r.IntN(5) > 0 { // else again, so that a request may come twice
-					charges = randomCharges(r, limits)
+					charges = randomCharges(r, limits, buckets)
 				}
 				if !sameStep(s, model, r, charges) {
 					t.Fatalf("the store differs from the model in step %d of seed %d", step, seed)
@@ -147,10 +152,10 @@ func randomMode(r *rand.Rand) mete.Mode {
 	return mode
 }
 
-// randomCharges returns up to four charges with distinct keys, in order.
-func randomCharges(r *rand.Rand, limits []bucket.Limit) []mete.Charge {
+// randomCharges returns up to so many charges with distinct keys, in order.
+func randomCharges(r *rand.Rand, limits []bucket.Limit, most int) []mete.Charge {
 	var charges []mete.Charge
-	for _, k := range r.Perm(16)[:1+r.IntN(4)] {
+	for _, k := range r.Perm(16)[:1+r.IntN(most)] {
 		l := limits[k%len(limits)] // mostly one limit for a key
 		if r.IntN(10) == 0 {
 			l = limits[r.IntN(len(limits))]
