@@ -48,11 +48,6 @@ type file struct {
 
 func (f *file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// isExternalTest says whether f belongs to the _test package beside the code.
-func (f *file) isExternalTest() bool {
-	return f.isTest() && strings.HasSuffix(f.syntax.Name.Name, "_test")
-}
-
 // imports are f's import paths in order.
 func (f *file) imports() []string {
 	var paths []string

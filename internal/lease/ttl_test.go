@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lease"
+	"github.com/metehq/mete/internal/lease/leasetest"
+)
+
+// deaf is a Lender whose answers take so long, whatever the context says.
+type deaf struct {
+	lender lease.Lender
+	delay  time.Duration
+	sent   time.Time // the last loan that was answered
+	err    error
+}
+
+func (d *deaf) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error) {
+	sent, err := time.Now(), d.err
+	<-time.After(d.delay)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	d.sent = sent
+	return d.lender.Borrow(ctx, loan)
+}
+
+// A slice is spent until TTL after it was asked for, however late the answer came.
+func TestTake_StopsAtTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := compile(t, bucket.Spec{Capacity: 100_000 * bucket.Token, Rate: bucket.PerSecond(100_000 * bucket.Token)})
+		d := &deaf{lender: newBank(), delay: 400 * time.Millisecond}
+		b := newBorrower(t, lease.Config{Lender: d})
+		if hits := ask(b, "a", &limit, 6000, time.Millisecond); hits < 2000 {
+			t.Fatalf("%d hits of 6000", hits)
+		}
+		for b.Stats().Unspent < 300*bucket.Token {
+			ask(b, "a", &limit, 1, time.Millisecond)
+		}
+		d.err = errors.New("no route")
+		var last time.Time
+		for range 300 { // from now on less than is held
+			if _, _, ok := b.Take("a", &limit, bucket.Token); ok {
+				last = time.Now()
+			}
+			pass(10 * time.Millisecond)
+		}
+		if ran := last.Sub(d.sent); ran >= time.Second || ran < 980*time.Millisecond {
+			t.Errorf("a slice was spent until %v after it was asked for, want until just before 1 s", ran)
+		}
+		pass(10 * time.Second)
+	})
+}
+
+// A grant that comes when its time is over is not spent.
+func TestTake_GrantComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bank, limit := newBank(), compile(t, thousand)
+		b := newBorrower(t, lease.Config{Lender: &deaf{lender: bank, delay: time.Second}})
+		if hits := ask(b, "a", &limit, 5000, time.Millisecond); hits != 0 {
+			t.Errorf("%d takes were answered from grants that were a second old", hits)
+		}
+		pass(10 * time.Second)
+		if s, lent := b.Stats(), bank.Lent("a", &limit); lent != 0 || s.Leased != 0 || s.Unspent != 0 || s.Spent != 0 {
+			t.Errorf("%v lent, %+v", lent, s)
+		}
+	})
+}
+
+// forgetful is a Lender that can lose its memory.
+type forgetful struct{ bank *leasetest.Bank }
+
+func (f *forgetful) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error) {
+	return f.bank.Borrow(ctx, loan)
+}
+
+// What a store has forgotten is not spent any more once the node learns of it.
+func TestTake_StoreForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := compile(t, thousand)
+		f := &forgetful{newBank()}
+		b := newBorrower(t, lease.Config{Lender: f})
+		ask(b, "a", &limit, 500, time.Millisecond)
+		f.bank = newBank()
+		for range 150 { // an exchange
+			b.Take("a", &limit, bucket.Token)
+			pass(time.Millisecond)
+			if s := b.Stats(); s.Lost > 0 {
+				if lent := f.bank.Lent("a", &limit); s.Unspent > lent {
+					t.Errorf("%v is held, and %v written down", s.Unspent, lent)
+				}
+				pass(time.Second)
+				return
+			}
+		}
+		t.Error("nothing was given up")
+	})
+}
