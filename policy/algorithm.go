@@ -32,13 +32,13 @@ var algorithms = complete([]*algorithm{
 	{
 		name: "token_bucket",
 		fields: []string{"tokens_per_second", "rps", "rate", "burst", "refill", "anchor", "start",
-			"max_reserved", "shards"},
+			"max_reserved", "shards", "leased"},
 		instead: map[string][]string{"capacity": {"burst"}, "tokens": {"burst"}, "window": {"rate"}},
 		read:    (*compiler).tokenBucket,
 	},
 	{
 		name:   "fixed_window",
-		fields: []string{"tokens", "window", "anchor", "start", "capacity", "max_reserved"},
+		fields: []string{"tokens", "window", "anchor", "start", "capacity", "max_reserved", "leased"},
 		instead: map[string][]string{"burst": {"capacity"}, "rate": {"tokens", "window"}, "rps": {"tokens", "window"},
 			"tokens_per_second": {"tokens", "window"}},
 		read: (*compiler).fixedWindow,

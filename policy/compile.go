@@ -27,6 +27,9 @@ type compiler struct {
 
 	scope  int  // counts policies: tiers do not reach beyond one
 	shadow bool // the policy puts all its rules in shadow
+
+	bundleSlotBy *Attribute // nil where the bundle names none
+	slotBy       *Attribute // of the policy, or its bundle
 }
 
 // A placedWarning knows its offset in the file, to sort by.
@@ -94,6 +97,7 @@ func (c *compiler) finish() *Matcher {
 			groups[d.group] = len(groups)
 		}
 		d.Rule.group = groups[d.group]
+		c.tag(d)
 		for i := range d.Limits {
 			l := &d.Limits[i]
 			l.prefix = keyPrefix(l.Name)

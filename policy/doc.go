@@ -28,7 +28,10 @@
 //	group           see below
 //	on_missing      of a request that lacks an attribute of limit_keys:
 //	                skip (the rule does not apply), deny, or empty (take it as "")
-//	on_store_error  open (let through) or closed (refuse)
+//	on_store_error  open (let through), closed (refuse), or local: decide by a bucket
+//	                in the memory of the process, with its share of the limit
+//	deadline        how long the store may take until on_store_error applies, "50ms"
+//	                if absent; between [MinDeadline] and [MaxDeadline]
 //	description     for people
 //
 // Rules with the same limit_keys are tiers of one thing: the first that applies
@@ -38,6 +41,14 @@
 // enforced, the others as if it were not there; mode on a policy puts all its
 // rules in shadow. A rule that can never apply, because earlier ones take all
 // its requests, is a mistake.
+//
+// A policy, or a bundle for all its policies, may say slot_by: an attribute such
+// as header:x-tenant. The keys of rules that have it in their limit_keys then begin
+// with its value in braces, so that in a Redis Cluster all buckets of one tenant
+// are in one slot, where one script reaches them all. A rule that does not have it
+// keeps its buckets where they are, with a warning: tenants share them. So does one
+// whose limit_keys cut ip:address shorter than slot_by. A key in braces is another
+// key: where slot_by is added or changed, these buckets begin full.
 //
 // A policy whose request could fall under more than [MaxMatches] limits is
 // refused; where it has shards, each counts, and one less is allowed.
@@ -103,6 +114,10 @@
 //	shards                  token_bucket that refills all the time: how many buckets
 //	                        each is split over, 2 to [MaxShards], for keys that are
 //	                        too hot for one; none holds less than a token
+//	leased                  token_bucket, fixed_window: true lets a store that is far
+//	                        away hand out tokens in advance, which a process then
+//	                        spends without asking. The bound holds; what one has in
+//	                        advance the others lack. Not together with shards
 //
 // nginx's limit_req is a leaky_bucket: its burst=B is queue: B, and with delay=D it
 // is queue: B−D and capacity: 1+D. With nodelay it is a token_bucket of burst:

@@ -35,6 +35,9 @@ func (s *others) strange(o *object, f field) bool {
 		return false
 	}
 	hint := ""
+	if f.name == "leased" {
+		hint = "remove it: nothing can be taken from it in advance"
+	}
 	if instead := s.instead[f.name]; instead != nil {
 		hint = "say " + strings.Join(instead, " and ")
 		o.meant = append(o.meant, instead...)

@@ -20,7 +20,7 @@ const (
 var (
 	bundleSchema = schema{
 		what:   "a bundle",
-		fields: []string{"bundle_version", "issued_at", "expires_at", "policies"},
+		fields: []string{"bundle_version", "issued_at", "expires_at", "slot_by", "policies"},
 		later:  map[string]string{"kill_switches": "", "kill_switch_override": "", "global_shadow": "", "defaults": "", "signature": ""},
 	}
 	entrySchema = schema{
@@ -29,7 +29,7 @@ var (
 	}
 	policySchema = schema{
 		what:   "a policy",
-		fields: []string{"rules", "mode", "description"},
+		fields: []string{"rules", "mode", "slot_by", "description"},
 		later: map[string]string{
 			"selector": ": every rule applies everywhere; match on path, method or host in its rules instead", "fallback_limit": "",
 			"loop_detection": "", "circuit_breaker": "", "signature": "", "kill_switches": "", "global_shadow": "",
@@ -91,6 +91,9 @@ func (c *compiler) bundle(root *node) {
 		c.add(n, "the bundle has expired", "")
 	}
 
+	if f := o.field("slot_by"); f != nil {
+		c.bundleSlotBy = c.readSlotBy(f)
+	}
 	entries, _ := c.list(o.field("policies"), "policies", true, MaxPolicies)
 	ids := map[string]bool{}
 	for _, n := range entries {
@@ -144,6 +147,10 @@ func (c *compiler) policy(n *node) {
 	}
 	if f := o.field("description"); f != nil {
 		c.text(f, "description", maxDescriptionBytes)
+	}
+	c.slotBy = c.bundleSlotBy
+	if f := o.field("slot_by"); f != nil {
+		c.slotBy = c.readSlotBy(f)
 	}
 	f := o.need("rules", "")
 	if f == nil {

@@ -31,10 +31,13 @@ func FuzzLoad(f *testing.F) {
 			f.Add(data)
 		}
 	}
+	f.Add([]byte(`{"slot_by": "tenant", "rules": [{"name": "r", "limit_keys": ["tenant"], "on_store_error": "local", "deadline": "20ms",
+		"algorithm_config": {"rps": 1, "burst": 1, "leased": true}}]}`))
 	f.Add([]byte(`{"name": "r", "limit_keys": ["path"], "algorithm": "fixed_window", "limits": [
 		{"tokens": 5, "window": "1d", "start": "7h", "capacity": 9}, {"algorithm": "sliding_window", "tokens": 5, "window": "1m"},
 		{"algorithm": "sliding_log", "tokens": 5, "window": "1m", "cost_source": "query:a", "max_cost": 2},
 		{"algorithm": "leaky_bucket", "rps": 5, "queue": "2s", "capacity": 2}, {"algorithm": "token_bucket", "rps": 5, "burst": 20, "shards": 4},
+		{"algorithm": "token_bucket", "rps": 5, "burst": 20, "leased": true},
 		{"algorithm": "token_bucket", "refill": "interval", "rate": "5/10s", "burst": "1m", "anchor": "key"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := policy.Load(data, policy.Options{HashKey: []byte("k"), Now: time.Unix(1, 0)})

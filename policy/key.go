@@ -25,10 +25,13 @@ import (
 // bits of a keyed hash. What a request sends can make a key neither longer than
 // [MaxKeyBytes] nor carry a space, a brace (Redis' hash tags) or a control
 // character.
+//
+// Under slot_by the key of a rule that has that attribute begins with its value in
+// braces, as a component has it: see slot.go.
 
 const (
 	// MaxKeyBytes bounds the length of the keys in a [Match].
-	MaxKeyBytes = 1024
+	MaxKeyBytes = 1088
 
 	// maxComponentBytes is how long a value may be, escaped, to stand in a key;
 	// longer ones are hashed.
@@ -43,8 +46,9 @@ const (
 )
 
 // The longest key fits: an escaped limit name and colon, the longest components
-// with their labels, equals signs and bars, and what is added for a shard.
-const _ = uint(MaxKeyBytes - shardKeyBytes - (3*(MaxNameBytes+maxLimitNameBytes) + 2) - MaxLimitKeys*(maxLabelBytes+maxComponentBytes+2))
+// with their labels, equals signs and bars, a tag, and what is added for a shard.
+const _ = uint(MaxKeyBytes - shardKeyBytes - (3*(MaxNameBytes+maxLimitNameBytes) + 2) -
+	MaxLimitKeys*(maxLabelBytes+maxComponentBytes+2) - (maxComponentBytes + 2))
 
 // A component is one attribute's part in the keys of a rule.
 type component struct {

@@ -110,14 +110,21 @@ func FuzzKey(f *testing.F) {
 	f.Add(strings.Repeat("x", 64), "", strings.Repeat("x", 65), "")
 	f.Add(strings.Repeat("é", 22), "{}", "\r\n", " ")
 	m := load(f, `{"name": "r", "limit_keys": ["jwt:a", "path", "header:x-api-key"], @}`)
+	slotted := loadText(f, `{"slot_by": "jwt:a", "rules": [
+		{"name": "r", "limit_keys": ["jwt:a", "path", "header:x-api-key"], "algorithm_config": {"rps": 1, "burst": 1}}]}`)
 	f.Fuzz(func(t *testing.T, a1, a2, b1, b2 string) {
 		one := keyOf(t, m, policy.Map{"jwt:a": a1, "path": a2, "header:x-api-key": a1})
 		two := keyOf(t, m, policy.Map{"jwt:a": b1, "path": b2, "header:x-api-key": b1})
 		if (one == two) != (a1 == b1 && a2 == b2) {
 			t.Errorf("(%q, %q) and (%q, %q) have the keys %q and %q", a1, a2, b1, b2, one, two)
 		}
-		if len(one) > policy.MaxKeyBytes {
-			t.Errorf("key of %d bytes: %q", len(one), one)
+		tagged := keyOf(t, slotted, policy.Map{"jwt:a": a1, "path": a2, "header:x-api-key": a1})
+		if tag, ok := strings.CutSuffix(tagged, one); !ok || (tag == "") != (a1 == "") || strings.Count(tag, "{") != strings.Count(tag, "}") ||
+			tag != "" && (tag[0] != '{' || strings.IndexByte(tag, '}') != len(tag)-1) {
+			t.Errorf("(%q, %q) has the key %q, and under slot_by %q", a1, a2, one, tagged)
+		}
+		if len(tagged) > policy.MaxKeyBytes {
+			t.Errorf("key of %d bytes: %q", len(tagged), tagged)
 		}
 		for _, c := range []byte(one) {
 			if c <= ' ' || c >= 0x7f || c == '{' || c == '}' {
@@ -138,12 +145,13 @@ func TestKeyLongest(t *testing.T) {
 	}
 	name := strings.Repeat(":", policy.MaxNameBytes)
 	limit := strings.Repeat(":", 32)
-	m := load(t, fmt.Sprintf(`{"name": %q, "limit_keys": [%s], "limits": [{"name": %q, "rps": 1, "burst": 1}, {"rps": 1, "burst": 1}]}`,
-		name, strings.Join(keys, ","), limit))
+	m := loadText(t, fmt.Sprintf(`{"slot_by": %s, "rules": [
+		{"name": %q, "limit_keys": [%s], "limits": [{"name": %q, "rps": 1, "burst": 1}, {"rps": 1, "burst": 1}]}]}`,
+		keys[0], name, strings.Join(keys, ","), limit))
 	matches, _ := m.Match(nil, attrs, 0)
 	for _, match := range matches {
-		if len(match.Key) > policy.MaxKeyBytes || len(match.Key) < 900 {
-			t.Errorf("key of %d bytes, want 900 to %d: %q", len(match.Key), policy.MaxKeyBytes, match.Key)
+		if len(match.Key) > policy.MaxKeyBytes || len(match.Key) < 966 {
+			t.Errorf("key of %d bytes, want 966 to %d: %q", len(match.Key), policy.MaxKeyBytes, match.Key)
 		}
 	}
 }

@@ -22,6 +22,10 @@ type Limit struct {
 	// part of what Bucket says. 0 is one bucket.
 	Shards int
 
+	// Leased lets a store that is far away spend in this process from tokens that
+	// it took from the bucket in advance.
+	Leased bool
+
 	// Approximation is nil where the rate is exact.
 	Approximation *bucket.Approximation
 
@@ -108,6 +112,9 @@ func (c *compiler) limit(r *Rule, a *algorithm, o *object, name string) {
 		return
 	}
 	if n.shards != nil && !c.shards(&l, n.shards) {
+		return
+	}
+	if n.leased != nil && !c.leased(&l, n.leased) {
 		return
 	}
 	r.Limits = append(r.Limits, l)

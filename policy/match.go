@@ -100,6 +100,10 @@ func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens) (matc
 // charge appends the limits of r, which applies and whose key is in s.
 func (m *Matcher) charge(dst []Match, s *scratch, r *Rule, attrs Attributes, cost bucket.Tokens) []Match {
 	key := s.key[:0]
+	if r.slotBy != nil {
+		key = m.keyer.appendTag(key, r.slotBy, &s.facts[r.slotBy.slot])
+	}
+	tag := len(key)
 	for i := range r.keys {
 		key = m.keyer.appendComponent(key, &r.keys[i], &s.facts[r.keys[i].slot])
 	}
@@ -107,7 +111,8 @@ func (m *Matcher) charge(dst []Match, s *scratch, r *Rule, attrs Attributes, cos
 		l := &r.Limits[i]
 		match := Match{Rule: r, Limit: l, Key: l.prefix, Cost: cost}
 		if len(key) > 0 { // behind the components, to make them only once
-			match.Key = string(append(append(key, l.prefix...), key...)[len(key):])
+			whole := append(append(key, key[:tag]...), l.prefix...)
+			match.Key = string(append(whole, key[tag:]...)[len(key):])
 		}
 		if cost <= 0 {
 			match.Cost = l.cost.fallback

@@ -20,6 +20,7 @@ type numbers struct {
 	mostIs string
 
 	shards *node // how many there are to be, where that is given
+	leased *node // whether it is to be, where that is given
 }
 
 // tokenBucket reads a limit that refills continuously, or in steps where it says
@@ -45,7 +46,7 @@ func (c *compiler) tokenBucket(o *object) numbers {
 		Spec: bucket.Spec{Capacity: capacity, Rate: rate, MaxReserved: reserved},
 		ok:   refillOK && rateOK && capacityOK && reservedOK,
 		most: capacity, mostIs: fmt.Sprintf("burst of %v", capacity),
-		shards: o.field("shards"),
+		shards: o.field("shards"), leased: o.field("leased"),
 	}
 }
 
@@ -93,8 +94,9 @@ func (c *compiler) steps(o *object, rate bucket.Rate, rateOK bool) numbers {
 	anchor, start, anchorOK := c.anchor(o, rate.Per)
 	reserved, reservedOK := c.maxReserved(o)
 	return numbers{
-		Spec: bucket.Spec{Algorithm: bucket.Stepped, Rate: rate, MaxReserved: reserved, Anchor: anchor, Start: start},
-		ok:   rateOK && anchorOK && reservedOK,
+		Spec:   bucket.Spec{Algorithm: bucket.Stepped, Rate: rate, MaxReserved: reserved, Anchor: anchor, Start: start},
+		ok:     rateOK && anchorOK && reservedOK,
+		leased: o.field("leased"),
 	}
 }
 

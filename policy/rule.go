@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -25,15 +26,17 @@ const (
 type Rule struct {
 	Name         string // unique in the file, printable ASCII, at most [MaxNameBytes]
 	Description  string
-	LimitKeys    []Attribute  // who shares a bucket; none is one bucket for all
-	Shadow       bool         // decide, but never deny
-	OnStoreError OnStoreError // what to do when the store cannot answer
-	Limits       []Limit      // at least one
+	LimitKeys    []Attribute   // who shares a bucket; none is one bucket for all
+	Shadow       bool          // decide, but never deny
+	OnStoreError OnStoreError  // what to do when the store cannot answer
+	Deadline     time.Duration // how long that may take; [DefaultDeadline] unless the file says
+	Limits       []Limit       // at least one
 
 	group     int // rules of one group are tiers
 	onMissing onMissing
 	clauses   []clause    // all must hold
 	keys      []component // of the key, one for each of LimitKeys
+	slotBy    *component  // whose value the keys are tagged with; nil for none
 }
 
 // OnStoreError says what becomes of a request when the store cannot answer.
@@ -42,6 +45,15 @@ type OnStoreError uint8
 const (
 	Open   OnStoreError = iota // let it through
 	Closed                     // refuse it
+	Local                      // decide by a bucket of the process's own, with its share of the limit
+)
+
+// Bounds of how long a store may take to answer. A deadline outside of them is
+// refused.
+const (
+	MinDeadline     = time.Millisecond
+	MaxDeadline     = 10 * time.Second
+	DefaultDeadline = 50 * time.Millisecond // of a rule that names none
 )
 
 // onMissing says what becomes of a request that lacks an attribute of the key.
@@ -56,7 +68,7 @@ const (
 var ruleSchema = schema{
 	what: "a rule",
 	fields: []string{"name", "limit_keys", "match", "group", "algorithm", "algorithm_config", "limits", "mode", "on_missing",
-		"on_store_error", "description"},
+		"on_store_error", "deadline", "description"},
 	inside:       "algorithm_config",
 	insideFields: anyFields(),
 }
@@ -67,6 +79,8 @@ type draft struct {
 	at    *node
 	group string // of its tiers, "" where that is not known for a mistake
 	takes box    // the requests its clauses and its key let in
+
+	slotBy *Attribute // of its policy; nil for none
 }
 
 // rule reads one rule. One that is not inside a list may be a bare limit, as
@@ -76,7 +90,7 @@ func (c *compiler) rule(n *node, listed bool) {
 	if o == nil {
 		return
 	}
-	d := &draft{Rule: &Rule{Shadow: c.shadow}, at: n}
+	d := &draft{Rule: &Rule{Shadow: c.shadow, Deadline: DefaultDeadline}, at: n, slotBy: c.slotBy}
 	c.drafts = append(c.drafts, d)
 
 	bare := !listed && o.field("name") == nil && o.field("limit_keys") == nil && len(o.meant) == 0
@@ -121,11 +135,7 @@ func (c *compiler) behavior(r *Rule, o *object) {
 		// A misspelt mode must not make the rules behind this one unreachable, too.
 		r.Shadow = r.Shadow || mode == "shadow" || !ok
 	}
-	if f := o.field("on_store_error"); f != nil {
-		if then, _ := c.choice(f, "on_store_error", []string{"open", "closed"}, map[string]string{"local": ""}); then == "closed" {
-			r.OnStoreError = Closed
-		}
-	}
+	c.onStoreError(r, o)
 	if f := o.field("on_missing"); f != nil {
 		switch then, _ := c.choice(f, "on_missing", []string{"skip", "deny", "empty"}, nil); then {
 		case "deny":
@@ -133,6 +143,31 @@ func (c *compiler) behavior(r *Rule, o *object) {
 		case "empty":
 			r.onMissing = missingEmpty
 		}
+	}
+}
+
+// onStoreError reads what a rule does where the store does not answer, and when
+// that is.
+func (c *compiler) onStoreError(r *Rule, o *object) {
+	if f := o.field("on_store_error"); f != nil {
+		switch then, _ := c.choice(f, "on_store_error", []string{"open", "closed", "local"}, nil); then {
+		case "closed":
+			r.OnStoreError = Closed
+		case "local":
+			r.OnStoreError = Local
+		}
+	}
+	f := o.field("deadline")
+	if f == nil {
+		return
+	}
+	switch d, ok := c.duration(f, "deadline", "20ms"); {
+	case !ok:
+	case d < MinDeadline || d > MaxDeadline:
+		c.add(f, fmt.Sprintf("deadline must be between %v and %v", MinDeadline, MaxDeadline),
+			"it is how long the store may take before on_store_error applies")
+	default:
+		r.Deadline = d
 	}
 }
 
