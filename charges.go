@@ -118,7 +118,7 @@ func (s *scratch) charge(matches []policy.Match, own []Charge, scale func(bucket
 		var c Charge
 		if i < len(matches) {
 			m := &matches[i]
-			c = Charge{Key: m.Key, Limit: m.Limit.Bucket, Cost: m.Cost, Shards: m.Limit.Shards}
+			c = Charge{Key: m.Key, Limit: m.Limit.Bucket, Cost: m.Cost, Shards: m.Limit.Shards, Leased: m.Limit.Leased}
 			if c.Limit.Anchor() == bucket.AnchorKey {
 				c.Limit = c.Limit.For(c.Key)
 			}

@@ -31,6 +31,8 @@ type scratch struct {
 	charges []Charge // what the store is asked, and what it answers
 	snaps   []bucket.Snapshot
 	order   []int // charges[i] was made of the order[i]'th of the matches and own
+
+	accounts []*account // of the charges, where they were decided locally; else empty
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -39,7 +41,8 @@ func (s *scratch) release() {
 	clear(s.matches) // they point to keys and policies
 	clear(s.own)
 	clear(s.charges[:cap(s.charges)])
-	s.own, s.missing = s.own[:0], nil
+	clear(s.accounts)
+	s.own, s.missing, s.accounts = s.own[:0], nil, s.accounts[:0]
 	scratches.Put(s)
 }
 
@@ -89,28 +92,6 @@ func (s *scratch) partition() {
 	s.enforced = slices.IndexFunc(s.matches, func(m policy.Match) bool { return m.Rule.Shadow })
 }
 
-// take asks the store about matches and own charges, and returns their statuses
-// in this order.
-func (l *Limiter) take(ctx context.Context, s *scratch, matches []policy.Match, own []Charge, mode Mode) ([]Status, bool, error) {
-	charges := s.charge(matches, own, l.config.Scale)
-	snaps, allowed, err := l.store.Take(ctx, s.snaps[:0], charges, mode)
-	if err != nil {
-		return nil, false, err
-	}
-	s.snaps = snaps
-	statuses := make([]Status, len(snaps))
-	for i, at := range s.order {
-		status := &statuses[at]
-		status.Snapshot = snaps[i]
-		if at < len(matches) {
-			status.Rule, status.Limit = matches[at].Rule, matches[at].Limit
-		} else {
-			status.Rule, status.Limit = noRule, noLimit(&charges[i].Limit)
-		}
-	}
-	return statuses, allowed, nil
-}
-
 // decide answers one request.
 func (l *Limiter) decide(ctx context.Context, req *Request, mode Mode, r *receipt) (Decision, error) {
 	if ctx.Err() != nil {
@@ -136,26 +117,37 @@ func (l *Limiter) ask(ctx context.Context, s *scratch, req *Request, mode Mode, 
 	}
 	if s.enforced+len(s.own) > 0 {
 		var err error
+		mode.Within = l.within(s)
 		d.Limits, d.Allowed, err = l.take(ctx, s, s.matches[:s.enforced], s.own, mode)
 		if err != nil {
 			if ctx.Err() != nil {
 				return Decision{}, err
 			}
-			return l.degraded(s, err), nil
+			return l.degraded(ctx, s, req, mode, r, err), nil
 		}
-		d.conclude(mode.DryRun)
-		if d.Taken = 0; d.Allowed {
-			d.Taken = s.taken()
-			if r != nil && r.waits && d.Wait == 0 {
-				r = nil
-			}
-			r.note(s, req, false)
-		}
+		r = s.conclude(&d, req, mode, r)
 	}
 	if d.Allowed && s.enforced < len(s.matches) {
 		l.shadow(ctx, s, req, &d, mode, r)
 	}
 	return d, nil
+}
+
+// conclude fills in what follows from what the charges' buckets said, and notes
+// what was spent. It returns the receipt, if it still is of interest.
+func (s *scratch) conclude(d *Decision, req *Request, mode Mode, r *receipt) *receipt {
+	d.conclude(mode.DryRun)
+	if d.Taken = 0; !d.Allowed {
+		return r
+	}
+	d.Taken = s.taken()
+	if r != nil {
+		if r.within = mode.Within; r.waits && d.Wait == 0 {
+			return nil
+		}
+	}
+	r.note(s, req, false)
+	return r
 }
 
 // named is the ID that the store is given: the caller's, and a print of what is
@@ -188,8 +180,8 @@ func (s *scratch) taken() (most bucket.Tokens) {
 // cost is what the i'th charge cost before it was scaled.
 func (s *scratch) cost(i int) bucket.Tokens {
 	at := s.order[i]
-	if n := len(s.charges) - len(s.own); at >= n {
-		return s.own[at-n].Cost
+	if at >= s.enforced {
+		return s.own[at-s.enforced].Cost
 	}
 	return s.matches[at].Cost
 }
@@ -197,7 +189,7 @@ func (s *scratch) cost(i int) bucket.Tokens {
 // names are those of the i'th charge: of its rule, and of the reason to deny it.
 func (s *scratch) names(i int) (rule, reason string) {
 	at := s.order[i]
-	if n := len(s.charges) - len(s.own); at >= n {
+	if at >= s.enforced {
 		return "", noLimit(&s.charges[i].Limit).Reason
 	}
 	return s.matches[at].Rule.Name, s.matches[at].Limit.Reason
@@ -221,6 +213,7 @@ func (l *Limiter) shadow(ctx context.Context, s *scratch, req *Request, d *Decis
 			}
 		}
 		// A store that fails here has no say: the request is decided.
+		mode.Within = t.matches[0].Rule.Deadline
 		statuses, allowed, err := l.take(ctx, t, t.matches, nil, mode)
 		if err == nil {
 			d.Shadow = append(d.Shadow, statuses...)
@@ -231,25 +224,4 @@ func (l *Limiter) shadow(ctx context.Context, s *scratch, req *Request, d *Decis
 	}
 	t.matches = all
 	t.release()
-}
-
-// degraded is the decision where the store could not answer: the request passes
-// unless one of its rules says closed.
-func (l *Limiter) degraded(s *scratch, err error) Decision {
-	d := Decision{Allowed: true, Degraded: true, Err: err}
-	for _, m := range s.matches[:s.enforced] {
-		if m.Rule.OnStoreError == policy.Closed {
-			d.Allowed, d.Rule, d.Reason = false, m.Rule.Name, ReasonStoreError
-			return d
-		}
-		d.Taken = max(d.Taken, m.Cost)
-	}
-	for i := range s.own {
-		if l.config.OnStoreError == policy.Closed {
-			d.Allowed, d.Taken, d.Reason = false, 0, ReasonStoreError
-			return d
-		}
-		d.Taken = max(d.Taken, s.own[i].Cost)
-	}
-	return d
 }

@@ -36,8 +36,14 @@ type Decision struct {
 	Taken bucket.Tokens
 
 	// Degraded marks a decision that the store had no part in: it could not
-	// answer, and the rules said what to do then. Err says why it could not.
+	// answer, and the rules said what to do then. Failure says in a word why it
+	// could not, and Err in full.
+	//
+	// Where a rule says local, the decision is one like any other, of buckets in
+	// this process: Limits shows those. Where one says closed, Reason is
+	// [ReasonStoreError], and a limit has nothing to do with it.
 	Degraded bool
+	Failure  Failure
 	Err      error
 
 	// Limits shows every enforced limit the request fell under, in the order of

@@ -31,6 +31,13 @@
 // A denial is a [Decision], never an error. An error means that no decision
 // could be made.
 //
+// # When the store does not answer
+//
+// A store that can be far away has a deadline ([policy.Rule], [Config.Deadline]),
+// and what happens then is for the rules to say: let the request through, refuse
+// it, or decide by buckets of this process until the store is back
+// ([Config.Local]). The decision is [Decision.Degraded], and [Limiter.Stats] counts.
+//
 // # What is promised
 //
 // In any interval of length t a token bucket admits at most capacity + rate·t

@@ -32,6 +32,12 @@ var (
 	// ErrDebt: more was used than reserved, and that much cannot be owed. The
 	// error is a [DebtError].
 	ErrDebt = errors.New("mete: more than can be owed")
+
+	// ErrUnavailable: a store is known not to answer, and was not asked.
+	ErrUnavailable = errors.New("mete: store is unavailable")
+
+	// ErrOverloaded: more is waiting for a store than may.
+	ErrOverloaded = errors.New("mete: too many requests are waiting for the store")
 )
 
 // A DebtError says that [Reservation.Settle] could not charge what was used

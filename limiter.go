@@ -5,32 +5,13 @@ package mete
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"sync/atomic"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
 )
-
-// Config are a [Limiter]'s optional settings.
-type Config struct {
-	// OnDecision, if set, is called with every decision of Take, TakeUpTo, Wait,
-	// Reserve and Charge, once, before it is returned: for metrics and logs, see
-	// [LogDecisions]. It must not change the decision, must not block, and must not
-	// keep it.
-	OnDecision func(context.Context, *Decision)
-
-	// Scale, if set, raises costs: for limits that adapt to how the protected
-	// thing is doing, with any store. It is called with every cost above 0, and
-	// must be fast and safe for concurrent use. What it returns is charged, but no
-	// less than the cost, and of a cost that the limit can admit at once no more
-	// than that. Refund and Reset do not scale.
-	Scale func(cost bucket.Tokens) bucket.Tokens
-
-	// OnStoreError says what becomes of requests that bring charges when the store
-	// cannot answer. The zero value lets them through. Rules say so themselves.
-	OnStoreError policy.OnStoreError
-}
 
 // A Limiter decides requests by a policy, with its buckets in a store. It is
 // safe for concurrent use, starts no goroutine and needs no Close. It is made by
@@ -41,16 +22,29 @@ type Limiter struct {
 	config Config
 	policy atomic.Pointer[policy.Matcher]
 	queues queues
+
+	fallback *fallback // nil without Config.Local
+	counts   counts
 }
 
 // New returns a limiter that keeps its buckets in store, which is required, and
 // decides by m. Without a policy, requests are limited by the [Request.Charges]
-// that they bring, and by nothing else.
+// that they bring, and by nothing else. Where m has a rule that says
+// on_store_error: local, [Config.Local] is required.
 func New(store Store, m *policy.Matcher, config Config) (*Limiter, error) {
 	if store == nil {
 		return nil, errors.New("mete: new: store is required")
 	}
+	if err := config.complete(); err != nil {
+		return nil, fmt.Errorf("mete: new: %w", err)
+	}
 	l := &Limiter{given: store, store: shardStore(store), config: config}
+	if err := l.check(m); err != nil {
+		return nil, fmt.Errorf("mete: new: %w", err)
+	}
+	if config.Local != nil {
+		l.fallback = newFallback(&config, l.store, &l.counts)
+	}
 	l.queues.seed = maphash.MakeSeed()
 	l.policy.Store(m)
 	return l, nil
@@ -64,10 +58,14 @@ func (l *Limiter) Policy() *policy.Matcher { return l.policy.Load() }
 
 // SetPolicy replaces the policy in one step, also while requests are decided:
 // each request is decided by one policy. Buckets keep what is missing from them.
-// A limiter that was made with a policy can get another, but not lose it.
+// A limiter that was made with a policy can get another, but not lose it. One that
+// was made without [Config.Local] does not get a policy that needs it.
 func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 	if m == nil {
 		return errors.New("mete: set policy: policy is required")
+	}
+	if err := l.check(m); err != nil {
+		return fmt.Errorf("mete: set policy: %w", err)
 	}
 	l.policy.Store(m)
 	return nil
@@ -129,7 +127,14 @@ func (l *Limiter) Peek(ctx context.Context, req Request) (Decision, error) {
 // request that has been refunded must not be used again; it does not keep a
 // refund from being given twice.
 func (l *Limiter) Refund(ctx context.Context, req Request) error {
-	return l.undo(&req, func(charges []Charge) error { return l.store.Refund(ctx, charges) })
+	return l.undo(&req, func(charges []Charge) error {
+		if l.fallback != nil { // what is given back may have been spent locally
+			if _, err := l.fallback.recover(ctx, charges, l.config.Deadline); err != nil {
+				return err
+			}
+		}
+		return l.store.Refund(ctx, charges)
+	})
 }
 
 // Reset makes every bucket that the request falls under full.
@@ -139,7 +144,11 @@ func (l *Limiter) Reset(ctx context.Context, req Request) error {
 		for _, c := range charges {
 			keys = shardKeys(keys, c.Key, c.Shards)
 		}
-		return l.store.Reset(ctx, keys)
+		err := l.store.Reset(ctx, keys)
+		if err == nil && l.fallback != nil {
+			l.fallback.forget(ctx, charges)
+		}
+		return err
 	})
 }
 

@@ -67,6 +67,7 @@ func (d *Decision) attrs() []slog.Attr {
 	}
 	if d.Degraded {
 		attrs = append(attrs, slog.Bool("degraded", true))
+		text("failure", string(d.Failure))
 	}
 	if d.Err != nil {
 		text("error", d.Err.Error())

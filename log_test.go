@@ -71,7 +71,7 @@ func TestLogDecisions_Degraded(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "secret-key", Limit: limit(t, 1, "1/1s"), Cost: bucket.Token}}})
-	if got, want := out.String(), "level=WARN msg=\"request decided without the store\" allowed=true taken=1 degraded=true error=gone\n"; got != want {
+	if got, want := out.String(), "level=WARN msg=\"request decided without the store\" allowed=true taken=1 degraded=true failure=error error=gone\n"; got != want {
 		t.Errorf("logged %q, want %q", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
@@ -16,6 +17,7 @@ type receipt struct {
 	waits    bool // only requests that have to wait are of interest
 	enforced []expense
 	shadow   []expense
+	within   time.Duration // the deadline that the request had
 }
 
 // An expense is what was spent from one bucket.
@@ -26,6 +28,8 @@ type expense struct {
 	scaled  bucket.Tokens // what asked became
 	settled bool          // by what was used in fact
 	fixed   bucket.Tokens // the part of asked that is not settled
+	local   bool          // from the local bucket
+	account *account      // that it is in; nil where there are too many
 }
 
 // note adds what the charges in s have spent.
@@ -40,6 +44,9 @@ func (r *receipt) note(s *scratch, req *Request, shadow bool) {
 	for i, c := range s.charges {
 		e := expense{Charge: c, asked: s.cost(i), scaled: c.Cost}
 		e.Cost = s.snaps[i].Cost
+		if len(s.accounts) > 0 {
+			e.local, e.account = true, s.accounts[i]
+		}
 		var match *policy.Match
 		if at := s.order[i]; at < s.enforced {
 			match = &s.matches[at]
@@ -87,22 +94,25 @@ func (e *expense) target(actual bucket.Tokens) bucket.Tokens {
 	return proportion(total, e.scaled, e.asked, true)
 }
 
-// refund gives back all but keep(e) of the expenses, in one call.
-func refund(ctx context.Context, store Store, expenses []expense, keep func(*expense) bucket.Tokens) error {
+// refund gives back all but keep(e) of the expenses, in one call; what was spent
+// locally, and not yet charged to the store, to the local buckets.
+func (l *Limiter) refund(ctx context.Context, expenses []expense, keep func(*expense) bucket.Tokens) error {
 	var charges []Charge
 	for i := range expenses {
 		e := &expenses[i]
-		if back := e.Cost - keep(e); back > 0 {
-			c := e.Charge
-			c.Cost = back
-			charges = append(charges, c)
+		back := e.Cost - keep(e)
+		if back <= 0 || e.local && l.fallback.refund(ctx, e, back) {
+			continue
 		}
+		c := e.Charge
+		c.Cost = back
+		charges = append(charges, c)
 	}
 	if len(charges) == 0 {
 		return nil
 	}
 	slices.SortFunc(charges, func(a, b Charge) int { return strings.Compare(a.Key, b.Key) })
-	if err := store.Refund(ctx, charges); err != nil {
+	if err := l.store.Refund(ctx, charges); err != nil {
 		return err
 	}
 	for i := range expenses {

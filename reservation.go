@@ -72,7 +72,7 @@ func (r *Reservation) Settle(ctx context.Context, actual bucket.Tokens) error {
 		return err
 	}
 	keep := func(e *expense) bucket.Tokens { return e.target(actual) }
-	if err := refund(ctx, r.limiter.store, r.spent.enforced, keep); err != nil {
+	if err := r.limiter.refund(ctx, r.spent.enforced, keep); err != nil {
 		return r.failed(err)
 	}
 	r.over = true
@@ -80,9 +80,9 @@ func (r *Reservation) Settle(ctx context.Context, actual bucket.Tokens) error {
 	for i := range r.spent.shadow {
 		e := r.spent.shadow[i : i+1]
 		if excess := excess(e, actual); len(excess) > 0 {
-			_, _, _ = r.limiter.store.Take(ctx, nil, excess, Mode{MaxWait: bucket.Forced})
+			_, _, _ = r.limiter.store.Take(ctx, nil, excess, Mode{MaxWait: bucket.Forced, Within: r.spent.within})
 		}
-		_ = refund(ctx, r.limiter.store, e, keep)
+		_ = r.limiter.refund(ctx, e, keep)
 	}
 	return nil
 }
@@ -97,11 +97,11 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	if !r.Allowed || r.over {
 		return nil
 	}
-	if err := refund(ctx, r.limiter.store, r.spent.enforced, nothing); err != nil {
+	if err := r.limiter.refund(ctx, r.spent.enforced, nothing); err != nil {
 		return r.failed(err)
 	}
 	r.over = true
-	_ = refund(ctx, r.limiter.store, r.spent.shadow, nothing)
+	_ = r.limiter.refund(ctx, r.spent.shadow, nothing)
 	return nil
 }
 
@@ -132,7 +132,7 @@ func (r *Reservation) chargeExcess(ctx context.Context, actual bucket.Tokens) er
 	if len(charges) == 0 {
 		return nil
 	}
-	snaps, allowed, err := r.limiter.store.Take(ctx, nil, charges, Mode{MaxWait: bucket.Forced})
+	snaps, allowed, err := r.limiter.owe(ctx, charges, &r.spent)
 	if err != nil {
 		return r.failed(err)
 	}

@@ -18,6 +18,7 @@ type division struct {
 	mode    Mode
 	random  func(n int) int
 	wait    time.Duration // how long the shards may make the request wait
+	begun   time.Time     // where mode has a Within
 
 	marker   marker
 	replayed bool // the marker says that the take was admitted before
@@ -39,6 +40,9 @@ func divide(charges []Charge, mode Mode, random func(n int) int) *division {
 		mode:    mode,
 		random:  random,
 	}
+	if mode.Within > 0 {
+		d.begun = time.Now()
+	}
 	if mode.ID != "" && !mode.DryRun {
 		d.marker = newMarker(mode, charges)
 	}
@@ -46,6 +50,14 @@ func divide(charges []Charge, mode Mode, random func(n int) int) *division {
 		d.shares[i].know(charges[i].Shards, 2, random)
 	}
 	return d
+}
+
+// within is what is left of the time that the caller waits for all calls together.
+func (d *division) within() time.Duration {
+	if d.mode.Within <= 0 {
+		return 0
+	}
+	return max(d.mode.Within-time.Since(d.begun), 1)
 }
 
 // widen makes every shard known.

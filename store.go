@@ -48,6 +48,11 @@ type Charge struct {
 	// Fixed keeps the cost as it is when a [Reservation] is settled: for what a
 	// request costs whatever comes of it. A store does not look at it.
 	Fixed bool
+
+	// Leased lets the store spend from tokens that it took from the bucket in
+	// advance: see package redisstore. Bounds hold all the same, and a store that
+	// takes nothing in advance does not look at it.
+	Leased bool
 }
 
 // Mode modifies a take. The zero Mode spends now or denies.
@@ -71,6 +76,10 @@ type Mode struct {
 	// tell them apart. Denials are decided anew. A store remembers a bounded number
 	// of takes, and forgets the oldest. It makes no difference to a DryRun.
 	ID string
+
+	// Within, above 0, is the longest that the caller waits. A store that is asked
+	// over a network answers with an error then; one in memory does not look at it.
+	Within time.Duration
 }
 
 // A Pinger is a [Store] that can say whether it is able to answer.

@@ -128,7 +128,9 @@ func (w *waiter) lead(ctx context.Context) (Decision, error) {
 			return w.end(ctx, d, err)
 		}
 		if d.Allowed {
-			w.lines.publish(w, asked, true)
+			if !d.Degraded { // a local bucket says nothing about the store's
+				w.lines.publish(w, asked, true)
+			}
 			d, err = w.end(ctx, d, nil)
 			if err != nil && w.req.ID == "" {
 				refunded = true
@@ -140,7 +142,9 @@ func (w *waiter) lead(ctx context.Context) (Decision, error) {
 		if err != nil {
 			return w.end(ctx, d, err)
 		}
-		w.lines.publish(w, asked, false)
+		if !d.Degraded {
+			w.lines.publish(w, asked, false)
+		}
 		if err := sleep(ctx, after); err != nil {
 			return d, err
 		}
@@ -173,8 +177,8 @@ func (w *waiter) tooLate(ctx context.Context) (Decision, error) {
 // giveBack refunds what was spent, also where ctx is done.
 func (w *waiter) giveBack(ctx context.Context, spent *receipt) error {
 	ctx = context.WithoutCancel(ctx)
-	err := refund(ctx, w.limiter.store, spent.enforced, nothing)
-	_ = refund(ctx, w.limiter.store, spent.shadow, nothing)
+	err := w.limiter.refund(ctx, spent.enforced, nothing)
+	_ = w.limiter.refund(ctx, spent.shadow, nothing)
 	return err
 }
 
@@ -191,7 +195,7 @@ func (w *waiter) longest() time.Duration {
 // why it should not be. Nothing but what may be owed stands against one that is
 // worth waiting for.
 func (w *waiter) retry(d *Decision, longest time.Duration) (time.Duration, error) {
-	if d.Degraded || len(d.Limits) == 0 {
+	if len(d.Limits) == 0 {
 		return 0, fmt.Errorf("%w: %s", byRule(ErrRefused, d.Rule), d.Reason)
 	}
 	var need time.Duration

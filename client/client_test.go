@@ -189,8 +189,8 @@ func TestClient_Errors(t *testing.T) {
 }
 
 func TestClient_DegradedDenialIsADecision(t *testing.T) {
-	c := newClient(t, say(503, "application/json", `{"allowed":false,"rule":"free","reason":"store_error","retry_after":0,"degraded":true,"limits":[]}`))
-	if d, err := c.Take(context.Background(), client.Request{}); err != nil || d.Allowed || !d.Degraded {
+	c := newClient(t, say(503, "application/json", `{"allowed":false,"rule":"free","reason":"store_error","retry_after":0,"degraded":true,"failure":"timeout","limits":[]}`))
+	if d, err := c.Take(context.Background(), client.Request{}); err != nil || d.Allowed || !d.Degraded || d.Failure != mete.FailureTimeout {
 		t.Errorf("got %+v and error %v, want a degraded denial", d, err)
 	}
 }

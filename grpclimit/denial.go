@@ -25,7 +25,7 @@ func code(d *mete.Decision) codes.Code {
 	switch {
 	case d.Allowed:
 		return codes.OK
-	case d.Degraded:
+	case d.Reason == mete.ReasonStoreError:
 		return codes.Unavailable
 	case d.Reason == mete.ReasonMissingAttribute:
 		return codes.PermissionDenied
@@ -37,7 +37,7 @@ func code(d *mete.Decision) codes.Code {
 // wait helps.
 func retryAfter(d *mete.Decision) time.Duration {
 	switch {
-	case d.Degraded:
+	case d.Reason == mete.ReasonStoreError:
 		return undecidedWait
 	case code(d) != codes.ResourceExhausted:
 		return bucket.Never
@@ -66,7 +66,7 @@ func denial(d *mete.Decision) *status.Status {
 // sentence tells people what happened.
 func sentence(d *mete.Decision, wait time.Duration) string {
 	switch {
-	case d.Degraded:
+	case d.Reason == mete.ReasonStoreError:
 		return "rate limit could not be checked: retry in " + wait.String()
 	case d.Reason == mete.ReasonMissingAttribute:
 		return fmt.Sprintf("call lacks an attribute that rule %q requires", d.Rule)

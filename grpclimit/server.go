@@ -94,7 +94,7 @@ func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, e
 	r, err := reserve(ctx, in.limiter, in.methods, attrs, in.config.MaxWait)
 	if err != nil {
 		if ctx.Err() == nil { // too many limits apply, or an attribute is wrong
-			in.report(ctx, &mete.Decision{Degraded: true, Reason: mete.ReasonStoreError, Err: err})
+			in.report(ctx, &mete.Decision{Degraded: true, Failure: mete.FailureError, Reason: mete.ReasonStoreError, Err: err})
 		}
 		return nil, undecided(ctx, err)
 	}

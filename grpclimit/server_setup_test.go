@@ -94,7 +94,7 @@ func newLimiter(t testing.TB, store mete.Store, rules string) *mete.Limiter {
 			t.Fatalf("policy.Load: %v", err)
 		}
 	}
-	lim, err := mete.New(store, m, mete.Config{})
+	lim, err := mete.New(store, m, mete.Config{Local: storetest.NewNaive(now)})
 	if err != nil {
 		t.Fatalf("mete.New: %v", err)
 	}

@@ -198,6 +198,24 @@ func TestUnary_BrokenStore(t *testing.T) {
 	}
 }
 
+// A denial by the local buckets is a true one.
+func TestUnary_BrokenStoreLocal(t *testing.T) {
+	rules := strings.Replace(byKey, `"name"`, `"on_store_error": "local", "name"`, 1)
+	client := serve(t, &service{}, newInterceptor(t, newLimiter(t, brokenStore{}, rules), grpclimit.Config{}))
+	for range 100 {
+		_, err := client.UnaryCall(as(t.Context(), "x-api-key", "k"), &pb.SimpleRequest{})
+		if err == nil {
+			continue
+		}
+		code, retry, quota := details(t, err)
+		if code != codes.ResourceExhausted || retry == nil || quota == nil {
+			t.Errorf("got %v, retry %v, quota %v; want a denial like any other", err, retry, quota)
+		}
+		return
+	}
+	t.Error("100 calls are allowed")
+}
+
 func TestUnary_NeverAndMissing(t *testing.T) {
 	const never = `{"name": "big", "limit_keys": [], "algorithm": "token_bucket",
 		"algorithm_config": {"rps": 1, "burst": 1, "cost_source": "header:x-cost", "default_cost": 1, "max_cost": 1000}}`

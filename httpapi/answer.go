@@ -21,6 +21,9 @@ func appendDecision(b []byte, d *mete.Decision) []byte {
 		b = seconds.AppendDuration(append(b, `,"wait":`...), d.Wait)
 	}
 	b = strconv.AppendBool(append(b, `,"degraded":`...), d.Degraded)
+	if d.Degraded {
+		b = appendString(append(b, `,"failure":`...), string(d.Failure))
+	}
 	b = append(b, `,"limits":[`...)
 	for i := range d.Limits {
 		if i > 0 {

@@ -48,7 +48,10 @@
 // Times are seconds, exact to the microsecond, and null for never. Tokens are
 // whole ones, rounded down. An admitted request that has to wait before it starts,
 // as it may where it sent max_wait and under a leaky bucket, says so in "wait", and
-// it is for the caller to wait so long. Refund and reset answer {}. Whatever has
+// it is for the caller to wait so long. A decision that the store had no part in
+// has "degraded":true and says why in a word: "failure":"timeout". Where buckets of
+// this process decided in its place, it is 200 or 429 as any other, and "limits"
+// are those buckets. Refund and reset answer {}. Whatever has
 // no decision to give is a [Problem], as application/problem+json.
 //
 // A request that lacks an attribute which a rule insists on (on_missing: deny)

@@ -36,7 +36,7 @@ func limiter(t testing.TB, store mete.Store, rules string) *mete.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(store, m, mete.Config{})
+	lim, err := mete.New(store, m, mete.Config{Local: storetest.NewNaive(newClock().read)})
 	if err != nil {
 		t.Fatal(err)
 	}

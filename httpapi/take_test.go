@@ -159,9 +159,17 @@ func TestStoreFails(t *testing.T) {
 	open := apiOver(t, brokenStore{}, rules("open"), httpapi.Config{})
 	closed := apiOver(t, brokenStore{}, rules("closed"), httpapi.Config{})
 	wantAnswer(t, open, "/v1/take", `{"attributes":{}}`, 200,
-		`{"allowed":true,"rule":"","reason":"","retry_after":0,"degraded":true,"limits":[]}`)
+		`{"allowed":true,"rule":"","reason":"","retry_after":0,"degraded":true,"failure":"error","limits":[]}`)
 	wantAnswer(t, closed, "/v1/take", `{"attributes":{}}`, 503,
-		`{"allowed":false,"rule":"free","reason":"store_error","retry_after":0,"degraded":true,"limits":[]}`)
+		`{"allowed":false,"rule":"free","reason":"store_error","retry_after":0,"degraded":true,"failure":"error","limits":[]}`)
+
+	local := apiOver(t, brokenStore{}, rules("local"), httpapi.Config{})
+	wantAnswer(t, local, "/v1/take", `{"attributes":{},"cost":2}`, 200,
+		`{"allowed":true,"rule":"free","reason":"","retry_after":0,"degraded":true,"failure":"error","limits":[`+
+			`{"rule":"free","limit":"free","remaining":0,"retry_after":0,"full_after":0.2}]}`)
+	wantAnswer(t, local, "/v1/take", `{"attributes":{}}`, 429,
+		`{"allowed":false,"rule":"free","reason":"token_bucket_exceeded","retry_after":0.1,"degraded":true,"failure":"error","limits":[`+
+			`{"rule":"free","limit":"free","remaining":0,"retry_after":0.1,"full_after":0.2}]}`)
 
 	for _, tt := range []struct {
 		spent mete.Spending

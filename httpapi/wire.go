@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/seconds"
 )
@@ -31,8 +32,10 @@ type Decision struct {
 	// out where it is 0.
 	Wait Seconds `json:"wait,omitempty"`
 
-	// Degraded marks a decision that the store had no part in.
-	Degraded bool `json:"degraded"`
+	// Degraded marks a decision that the store had no part in, and Failure says why
+	// in a word: see [mete.Failure]. JSON leaves it out where there is none.
+	Degraded bool         `json:"degraded"`
+	Failure  mete.Failure `json:"failure,omitempty"`
 
 	// Limits are the limits the request fell under, in the order of the policy.
 	Limits []Limit `json:"limits"`

@@ -145,7 +145,7 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case err != nil:
 		if r.Context().Err() == nil { // too many limits apply, or an attribute is wrong
-			m.report(r.Context(), &mete.Decision{Degraded: true, Reason: mete.ReasonStoreError, Err: err})
+			m.report(r.Context(), &mete.Decision{Degraded: true, Failure: mete.FailureError, Reason: mete.ReasonStoreError, Err: err})
 		}
 		// The request's context has ended. A client that is gone sees no answer,
 		// but a server that cancels its requests to shut down would, without

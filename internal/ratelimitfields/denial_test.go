@@ -46,6 +46,10 @@ func TestDeny(t *testing.T) {
 			"type": "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", "title": "Temporarily reduced capacity",
 			"status": 503.0, "detail": "The rate limit of this request could not be checked. Try again in 1 second.", "violated-policies": []any{"free"},
 		}},
+		{"used up locally", degraded(decision(status(free, 0, bucket.Token))), m{
+			"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Quota exceeded", "status": 429.0,
+			"detail": `Limit "free" is used up. Try again in 1 second.`, "violated-policies": []any{"free"}, "degraded": true,
+		}},
 	} {
 		w := newWriter(t, ratelimitfields.Config{DisableJitter: true})
 		for _, method := range []string{"GET", "HEAD", "POST"} {
@@ -71,6 +75,22 @@ func TestDeny(t *testing.T) {
 				t.Errorf("%s, %s: got %s (%v), want %v", tt.what, method, rec.Body, err, tt.want)
 			}
 		}
+	}
+}
+
+// degraded marks a decision that local buckets made.
+func degraded(d *mete.Decision) *mete.Decision {
+	d.Degraded, d.Failure = true, mete.FailureTimeout
+	return d
+}
+
+// The buckets that decided are shown, whichever they are.
+func TestHeader_Local(t *testing.T) {
+	w := newWriter(t, ratelimitfields.Config{DisableJitter: true})
+	h := http.Header{}
+	w.Header(h, degraded(decision(status(newLimit(t, "free", "20", "10/1s"), 0, bucket.Token))))
+	if h.Get("Retry-After") != "1" || h["RateLimit"] == nil || h.Get("X-RateLimit-Reason") == mete.ReasonStoreError {
+		t.Errorf("header %v, want that of a denial", h)
 	}
 }
 

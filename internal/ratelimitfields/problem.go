@@ -28,17 +28,21 @@ type Problem struct {
 	// ViolatedPolicies are the names of the limits that denied, as the
 	// RateLimit-Policy field has them.
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
+
+	// Degraded marks a limit of which only the share of one process is left,
+	// because the store could not answer.
+	Degraded bool `json:"degraded,omitempty"`
 }
 
 // Status returns the HTTP status of d: 200 where it is allowed, 503 where the
-// store could not answer, 403 where the request lacks an attribute it must have
+// store could not answer and nothing else could decide, 403 where the request lacks an attribute it must have
 // (it is not too early, so that a later one like it would fare no better), and
 // else 429.
 func Status(d *mete.Decision) int {
 	switch {
 	case d.Allowed:
 		return http.StatusOK
-	case d.Degraded:
+	case d.Reason == mete.ReasonStoreError:
 		return http.StatusServiceUnavailable
 	case d.Reason == mete.ReasonMissingAttribute:
 		return http.StatusForbidden
@@ -65,7 +69,7 @@ func problemOf(d *mete.Decision, retry int64) Problem {
 		if decider := d.Decider(); decider != nil {
 			name = decider.Limit.Name
 		}
-		p.ViolatedPolicies = violated(d)
+		p.ViolatedPolicies, p.Degraded = violated(d), d.Degraded
 		if retry == never {
 			p.Detail = fmt.Sprintf("The request costs more than limit %q can ever admit. Waiting does not help.", name)
 		} else {

@@ -134,7 +134,7 @@ func (w *Writer) Unavailable(rw http.ResponseWriter, r *http.Request, client ...
 func (w *Writer) header(h http.Header, d *mete.Decision, retry int64) {
 	s := newSheet()
 	defer s.release()
-	if !d.Degraded && len(d.Limits) > 0 {
+	if len(d.Limits) > 0 {
 		if w.draft {
 			w.writeDraft(s, d)
 		}
@@ -167,7 +167,7 @@ func (w *Writer) wait(d *mete.Decision, client []string) int64 {
 	switch {
 	case d.Allowed:
 		return 0
-	case d.Degraded:
+	case d.Reason == mete.ReasonStoreError:
 		return w.jitter.add(seconds(undecidedWait), client)
 	case d.RetryAfter == bucket.Never:
 		return never

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"context"
+	"crypto/rand"
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// maxNodes bounds how far a limit is divided.
+const maxNodes = 1 << 16
+
+// A fallback decides where the store does not answer, for rules that say local. It
+// takes from a local store, each bucket of which has the limit's share of one node
+// and begins with the share of what was last known to be missing. A ledger keeps
+// in mind what was taken, so that it is charged to the store when that answers
+// again: there is no second full burst.
+//
+// # The bound
+//
+// Let N nodes, as many as [Config.Nodes] says, lose the store at once. A bucket of
+// the store then refills and is charged by nobody, and N local ones stand in its
+// place, whose shares add up to it. If each of them begins with an N'th of what is
+// missing there, together they miss at least what one bucket would miss after the
+// same costs (see [bucket.Limit.Share]; a bucket that is full loses refill, and
+// never gains). What is charged on recovery is the difference between the local
+// bucket and itself without the local costs. So what the store's bucket misses
+// then, its own refill being the sum of what the local ones would have had without
+// these costs, is again at least that. Beyond the limit go only:
+//
+//   - What others took, or charged, since a node last saw the bucket: its own
+//     begins with an N'th of that too much. It is less than a capacity of all nodes
+//     together in one outage, and nothing where one node is all there is.
+//   - What other nodes have spent and not charged yet, when the store is back: less
+//     than a capacity of all together, until they take from the same key or
+//     [Limiter.Recover].
+//   - A token, or the largest cost that was admitted, where a node's share is less.
+//   - An interval's tokens, where intervals begin at other times here than in the
+//     store: with anchor: first, or if the clocks differ.
+//   - Rounding: below a thousandth of a token for each node and outage.
+//   - Where other nodes still reach the store, the node's share of the refill, for
+//     as long as it does not: the store gives that out, too. [Stats.Refilled]
+//     counts it.
+//   - What the bucket may not owe when it is charged (max_reserved, sliding limits),
+//     and what there was no account for. [Stats.Excess] counts it.
+//
+// What is charged exceeds what was spent where an error says [MaybeSpent]: the take
+// that failed may have been charged, and is decided locally all the same.
+type fallback struct {
+	store  Store // local
+	remote Store
+	nodes  func() int
+	now    func() bucket.Instant
+	counts *counts
+	known  lastKnown
+	ledger ledger
+
+	name      string // of this process, in the IDs of what it charges
+	ids       atomic.Uint64
+	lastSweep atomic.Int64 // an instant
+}
+
+func newFallback(c *Config, remote Store, counts *counts) *fallback {
+	f := &fallback{
+		store: c.Local, remote: remote, nodes: c.Nodes, now: c.Now, counts: counts,
+		known: newLastKnown(), ledger: ledger{seed: maphash.MakeSeed()}, name: "recovery " + rand.Text() + " ",
+	}
+	if f.nodes == nil {
+		f.nodes = func() int { return 1 }
+	}
+	if f.now == nil {
+		started := time.Now()
+		base := bucket.At(started)
+		f.now = func() bucket.Instant { return base.Add(time.Since(started)) }
+	}
+	return f
+}
+
+// take takes from local buckets what the store should have been asked for. It
+// appends the accounts of the charges to accounts: nil where there is none.
+func (f *fallback) take(ctx context.Context, dst []bucket.Snapshot, charges []Charge, mode Mode, accounts []*account) ([]bucket.Snapshot, []*account, bool, error) {
+	mode.Within = 0
+	first := len(accounts)
+	for i := range charges {
+		accounts = append(accounts, f.ledger.open(charges[i].Key))
+	}
+	mine := accounts[first:]
+	defer unlock(mine)
+	var few [4]Charge
+	local := few[:0]
+	for i, a := range mine {
+		c := &charges[i]
+		if a != nil {
+			if err := f.begin(ctx, a, c); err != nil {
+				return dst, accounts, false, err
+			}
+		}
+		local = append(local, Charge{Key: c.Key, Limit: f.share(a, c, mode), Cost: c.Cost})
+	}
+	dst, allowed, err := f.spend(ctx, dst, local, mode, mine)
+	return dst, accounts, allowed, err
+}
+
+func unlock(accounts []*account) {
+	for _, a := range accounts {
+		if a != nil {
+			a.mu.Unlock()
+		}
+	}
+}
+
+// spend takes from the local buckets and notes what was spent. Whether a take with
+// an ID was charged now or before is seen from what the buckets miss.
+func (f *fallback) spend(ctx context.Context, dst []bucket.Snapshot, local []Charge, mode Mode, accounts []*account) ([]bucket.Snapshot, bool, error) {
+	named := mode.ID != "" && !mode.DryRun
+	var before, after []bucket.Snapshot
+	var err error
+	if named {
+		if before, err = f.look(ctx, local); err != nil {
+			return dst, false, err
+		}
+	}
+	at := len(dst)
+	dst, allowed, err := f.store.Take(ctx, dst, local, mode)
+	if err != nil || !allowed || mode.DryRun {
+		return dst, allowed, err
+	}
+	if named {
+		if after, err = f.look(ctx, local); err != nil {
+			return dst, false, err
+		}
+	}
+	for i, a := range accounts {
+		spent := dst[at+i].Cost
+		if named {
+			spent = max(after[i].Missing()-before[i].Missing(), 0)
+		}
+		f.counts.spent.Add(int64(spent))
+		if a == nil {
+			f.counts.excessed.Add(int64(spent))
+			continue
+		}
+		a.spent += spent
+		a.share, a.least = local[i].Limit, max(a.least, least(&local[i], mode))
+	}
+	return dst, true, nil
+}
+
+// look shows local buckets.
+func (f *fallback) look(ctx context.Context, charges []Charge) ([]bucket.Snapshot, error) {
+	free := make([]Charge, len(charges))
+	for i, c := range charges {
+		c.Cost = 0
+		free[i] = c
+	}
+	snaps, _, err := f.store.Take(ctx, nil, free, Mode{DryRun: true})
+	return snaps, err
+}
+
+// share is the limit of c's local bucket. An account keeps the number of nodes it
+// was opened with, so that what was spent under it does not change.
+func (f *fallback) share(a *account, c *Charge, mode Mode) bucket.Limit {
+	if a == nil {
+		return c.Limit.Share(f.count(), least(c, mode))
+	}
+	return c.Limit.Share(a.nodes, max(a.least, least(c, mode)))
+}
+
+// least is what a share must hold so that c can be admitted at all.
+func least(c *Charge, mode Mode) bucket.Tokens {
+	if mode.UpTo || mode.MaxWait == bucket.Forced {
+		return bucket.Token // a part will do, or it is admitted anyway
+	}
+	return max(c.Cost, bucket.Token)
+}
+
+// count is how many nodes there are.
+func (f *fallback) count() int { return min(max(f.nodes(), 1), maxNodes) }
+
+// begin makes the local bucket of a new account miss its share of what the
+// store's bucket was last known to miss, and has refilled since. An account that
+// has begun learns of a change of the policy.
+func (f *fallback) begin(ctx context.Context, a *account, c *Charge) error {
+	if a.begun() {
+		a.whole.Limit, a.whole.Shards = c.Limit, c.Shards
+		return nil
+	}
+	now := f.now()
+	a.nodes = f.count()
+	a.share = c.Limit.Share(a.nodes, bucket.Token)
+	missing := c.Limit.Peek(f.known.recall(c.Key), now, 0, 0).Missing()
+	local := []Charge{{Key: c.Key, Limit: a.share, Cost: (missing + bucket.Tokens(a.nodes) - 1) / bucket.Tokens(a.nodes)}}
+	local[0].Cost = min(local[0].Cost, a.share.Capacity()+a.share.MaxReserved())
+	if _, _, err := f.store.Take(ctx, nil, local, Mode{MaxWait: bucket.Forced}); err != nil {
+		return err
+	}
+	snaps, err := f.look(ctx, local)
+	if err != nil {
+		return err
+	}
+	a.base = snaps[0].State(now)
+	a.whole = Charge{Key: c.Key, Limit: c.Limit, Shards: c.Shards}
+	return nil
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/memstore"
+)
+
+// BenchmarkTake_Local takes under a rule that says local: while the store answers,
+// and while it does not.
+func BenchmarkTake_Local(b *testing.B) {
+	rule := `{"name": "user", "limit_keys": ["header:x-user"], "on_store_error": "local", "algorithm_config": {"rps": 1000, "burst": 1000000000}}`
+	for _, bc := range []struct {
+		name, then string
+		fault      fault
+	}{{"open", "open", up}, {"up", "local", up}, {"down", "local", down}} {
+		b.Run(bc.name, func(b *testing.B) {
+			store, err := memstore.New(memstore.Config{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			local, err := memstore.New(memstore.Config{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			far := &wire{Store: store}
+			far.cut(bc.fault)
+			l, err := mete.New(far, load(b, strings.Replace(rule, "local", bc.then, 1)), mete.Config{Local: local})
+			if err != nil {
+				b.Fatal(err)
+			}
+			req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: bucket.Token}
+			b.ReportAllocs()
+			for b.Loop() {
+				l.Take(b.Context(), req)
+			}
+		})
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// byPath is localRule with a bucket for each path.
+var byPath = strings.Replace(localRule, `"limit_keys": []`, `"limit_keys": ["path"]`, 1)
+
+func (n *node) takeAt(path string, cost bucket.Tokens) mete.Decision {
+	n.Helper()
+	d, err := n.Take(n.Context(), mete.Request{Attributes: mete.Attrs{"path": path}, Cost: cost})
+	if err != nil {
+		n.Fatal(err)
+	}
+	return d
+}
+
+// A flood of keys does not make a limiter forget what it knows of a client that is
+// being limited.
+func TestLastKnown_Flood(t *testing.T) {
+	c := start(t, 1, byPath)
+	n := c.nodes[0]
+	n.takeAt("/limited", 10*bucket.Token)
+	for i := range 3 * 65536 {
+		n.takeAt("/"+strconv.Itoa(i), bucket.Token)
+	}
+	c.cut(down)
+	if d := n.takeAt("/limited", bucket.Token); d.Allowed {
+		t.Errorf("%+v, want denied: nothing was left", d)
+	}
+}
+
+// Beyond the keys that a limiter keeps in mind requests are limited all the same,
+// and what they spend is excess.
+func TestLedger_Full(t *testing.T) {
+	c := start(t, 1, byPath)
+	n := c.nodes[0]
+	c.cut(down)
+	for i := range 65536 {
+		n.takeAt("/"+strconv.Itoa(i), bucket.Token)
+	}
+	for range 10 {
+		if d := n.takeAt("/beyond", bucket.Token); !d.Allowed {
+			t.Errorf("beyond the bound: %+v", d)
+		}
+	}
+	if d := n.takeAt("/beyond", bucket.Token); d.Allowed || d.Reason != "token_bucket_exceeded" {
+		t.Errorf("an 11th of 10: %+v", d)
+	}
+	if s := n.Stats(); s.Excess != 10*bucket.Token || s.Unsettled != 65536 {
+		t.Errorf("stats %+v, want 10 in excess, 65536 keys unsettled", s)
+	}
+	r, err := n.Reserve(t.Context(), mete.Request{Attributes: mete.Attrs{"path": "/other"}})
+	if err != nil || !r.Allowed {
+		t.Fatalf("%+v, error %v", r, err)
+	}
+	c.cut(up)
+	if err := r.Cancel(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Many goroutines, several keys in different orders, and a store that comes and
+// goes: nothing is lost, and nobody is stuck.
+func TestLocal_Concurrent(t *testing.T) {
+	rule := func(name, key string) string {
+		return `{"name": "` + name + `", "group": "` + name + `", "limit_keys": ["` + key + `"], "on_store_error": "local", "algorithm_config": {"rps": 1000, "burst": 1000}}`
+	}
+	c := start(t, 2, rule("z", "path")+","+rule("a", "method")+","+rule("m", "host"))
+	var wait sync.WaitGroup
+	for g := range 8 {
+		wait.Go(func() {
+			n := c.nodes[g%2]
+			for i := range 400 {
+				switch (i + g*13) % 60 {
+				case 0:
+					n.line.cut(fault(1 + g%3))
+				case 20:
+					n.line.cut(up)
+				}
+				c.clock.Advance(50)
+				attrs := mete.Attrs{"path": fmt.Sprint(i % 3), "method": fmt.Sprint(i % 2), "host": fmt.Sprint(g % 2)}
+				if _, err := n.Take(t.Context(), mete.Request{Attributes: attrs}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	c.cut(up)
+	for i, n := range c.nodes {
+		if err := n.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s := n.Stats()
+		if s.SpentLocally == 0 || s.Unsettled != 0 || s.Excess != 0 || s.Charged+s.Refilled < s.SpentLocally {
+			t.Errorf("node %d: stats %+v do not add up", i, s)
+		}
+	}
+}

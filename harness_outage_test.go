@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/storetest"
+)
+
+// How a wire to a store can fail.
+type fault int32
+
+const (
+	up     fault = iota
+	down         // nothing gets through
+	silent       // nothing gets through, and the caller does not know
+	lossy        // takes are charged, and the answers are lost
+)
+
+// A wire is one node's way to a store that they share.
+type wire struct {
+	mete.Store
+	fault atomic.Int32
+	takes atomic.Int64
+	hook  func(mode mete.Mode) // called before every take, if not nil
+}
+
+func (l *wire) cut(f fault) { l.fault.Store(int32(f)) }
+
+func (l *wire) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	l.takes.Add(1)
+	if l.hook != nil {
+		l.hook(mode)
+	}
+	failure := &mete.StoreError{Op: "take", Store: "wire", Spent: mete.MaybeSpent, Err: context.DeadlineExceeded}
+	switch fault(l.fault.Load()) {
+	case down:
+		return dst, false, &mete.StoreError{Op: "take", Store: "wire", Spent: mete.NotSpent, Err: fmt.Errorf("%w: no route", mete.ErrUnavailable)}
+	case silent:
+		return dst, false, failure
+	case lossy:
+		if _, _, err := l.Store.Take(ctx, nil, charges, mode); err != nil {
+			return dst, false, err
+		}
+		return dst, false, failure
+	}
+	return l.Store.Take(ctx, dst, charges, mode)
+}
+
+func (l *wire) Refund(ctx context.Context, charges []mete.Charge) error {
+	if fault(l.fault.Load()) != up {
+		return &mete.StoreError{Op: "refund", Store: "wire", Spent: mete.NotSpent, Err: errors.New("no route")}
+	}
+	return l.Store.Refund(ctx, charges)
+}
+
+// A node is one process of several that share a store.
+type node struct {
+	*testing.T
+	*mete.Limiter
+	line *wire
+}
+
+// A cluster is a store, its clock and its nodes.
+type cluster struct {
+	*testing.T
+	clock *storetest.Clock
+	store *storetest.Naive
+	nodes []*node
+}
+
+// start returns a cluster of n nodes under one policy.
+func start(t *testing.T, n int, rules string) *cluster {
+	t.Helper()
+	c := &cluster{T: t, clock: storetest.NewClock()}
+	c.store = storetest.NewNaive(c.clock.Now)
+	for range n {
+		l := &wire{Store: c.store}
+		limiter, err := mete.New(l, load(t, `{"rules": [`+rules+`]}`), mete.Config{
+			Local: storetest.NewNaive(c.clock.Now),
+			Nodes: func() int { return n },
+			Now:   c.clock.Now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.nodes = append(c.nodes, &node{t, limiter, l})
+	}
+	return c
+}
+
+// cut breaks every wire.
+func (c *cluster) cut(f fault) {
+	for _, n := range c.nodes {
+		n.line.cut(f)
+	}
+}
+
+func (c *cluster) advance(seconds float64) { c.clock.Advance(int64(seconds * 1e6)) }
+
+// missing is what the store's bucket is short of.
+func (c *cluster) missing(key string, limit bucket.Limit) bucket.Tokens {
+	snaps, _, err := c.store.Take(c.Context(), nil, []mete.Charge{{Key: key, Limit: limit}}, mete.Mode{DryRun: true})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return snaps[0].Missing()
+}
+
+// take takes tokens and returns the decision.
+func (n *node) take(tokens int) mete.Decision {
+	n.Helper()
+	d, err := n.Take(n.Context(), mete.Request{Cost: bucket.Tokens(tokens) * bucket.Token})
+	if err != nil {
+		n.Fatal(err)
+	}
+	return d
+}
+
+// drain takes single tokens until it is denied, and returns how many it got.
+func (n *node) drain() (got int) {
+	n.Helper()
+	for n.take(1).Allowed {
+		if got++; got > 10_000 {
+			n.Fatal("nothing limits")
+		}
+	}
+	return got
+}
+
+// localRule is a rule of one bucket for all, of 10 tokens and one a second.
+const localRule = `{"name": "all", "limit_keys": [], "on_store_error": "local", "algorithm_config": {"rps": 1, "burst": 10}}`

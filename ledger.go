@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// maxAccounts bounds the keys for which a limiter keeps in mind what it has spent
+// locally. What is spent of others begins with a full share, and is never charged
+// to the store: [Stats.Excess] counts it.
+const maxAccounts = 1 << 16
+
+// A ledger is the accounts of all keys that are, or were, decided locally.
+type ledger struct {
+	seed  maphash.Seed
+	size  atomic.Int64 // of all pages
+	pages [64]page
+	swept atomic.Uint64 // pages, counted
+}
+
+type page struct {
+	mu       sync.Mutex
+	accounts map[string]*account
+}
+
+// An account is about one key: what this process has spent of it locally and not
+// yet charged to the store. It is opened with the first local decision and closed
+// when nothing is left to charge. Who locks several does so in the order of
+// their keys; a page is locked last.
+type account struct {
+	key string
+
+	mu     sync.Mutex // guards the fields below
+	closed bool
+	nodes  int
+	least  bucket.Tokens // the most that was admitted at once
+	whole  Charge        // what the store is charged, but for the cost
+	share  bucket.Limit  // of the local bucket
+
+	// base is the local bucket as it would be if all that was spent from it had
+	// been charged to the store already: what the two differ in is to be charged.
+	base bucket.State
+
+	spent, charged bucket.Tokens // locally; to the store, or as excess
+
+	flight  *flight  // that charges the account; nil for none
+	attempt *attempt // that may have reached the store; nil for none
+}
+
+// begun reports whether a has a local bucket: it has, unless the local store
+// failed.
+func (a *account) begun() bool { return a.whole.Key != "" }
+
+func (l *ledger) page(key string) *page {
+	return &l.pages[maphash.String(l.seed, key)%uint64(len(l.pages))]
+}
+
+// find returns the account of a key; nil where there is none.
+func (l *ledger) find(key string) *account {
+	p := l.page(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.accounts[key]
+}
+
+// open returns the account of a key, locked; nil where there are too many.
+func (l *ledger) open(key string) *account {
+	p := l.page(key)
+	for {
+		p.mu.Lock()
+		a := p.accounts[key]
+		if a == nil {
+			if l.size.Load() >= maxAccounts {
+				p.mu.Unlock()
+				return nil
+			}
+			if p.accounts == nil {
+				p.accounts = map[string]*account{}
+			}
+			a = &account{key: key}
+			p.accounts[key] = a
+			l.size.Add(1)
+		}
+		p.mu.Unlock()
+		a.mu.Lock()
+		if !a.closed {
+			return a
+		}
+		a.mu.Unlock() // it was closed meanwhile, and is gone from the page
+	}
+}
+
+// close closes an account that is locked.
+func (l *ledger) close(a *account) {
+	a.closed = true
+	p := l.page(a.key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.accounts, a.key)
+	l.size.Add(-1)
+}
+
+// next returns the accounts of one page, another one with every call.
+func (l *ledger) next() []*account {
+	return l.pages[l.swept.Add(1)%uint64(len(l.pages))].list()
+}
+
+func (p *page) list() []*account {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]*account, 0, len(p.accounts))
+	for _, a := range p.accounts {
+		all = append(all, a)
+	}
+	return all
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// An ideal bucket is charged with everything that is admitted anywhere, however
+// much it comes to owe: what it misses beyond its capacity is by how much the
+// bound was exceeded, in the worst of all intervals that end now.
+type ideal struct {
+	limit bucket.Limit
+	state bucket.State
+	total bucket.Tokens
+	worst bucket.Tokens
+}
+
+func (b *ideal) charge(now bucket.Instant, cost bucket.Tokens) {
+	var snap bucket.Snapshot
+	b.state, snap = b.limit.Reserve(b.state, now, cost, bucket.Forced)
+	b.total += cost
+	b.worst = max(b.worst, snap.Missing()-b.limit.Capacity())
+}
+
+// A schedule is how a random run goes.
+type schedule struct {
+	nodes    int
+	faults   []fault
+	together bool // all lines break and mend at once
+	seeing   bool // every node looks at the bucket right before, and recovers right after
+	rule     string
+}
+
+// bursty is a rule's limit of 60 tokens and 7 a second.
+const bursty = `"algorithm_config": {"rps": 7, "burst": 60}`
+
+// run lets clients take as much as they can, through outages.
+func (s schedule) run(t *testing.T, seed uint64) (*cluster, *ideal) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 7))
+	if s.rule == "" {
+		s.rule = bursty
+	}
+	c := start(t, s.nodes, `{"name": "all", "limit_keys": [], "on_store_error": "local", `+s.rule+`}`)
+	b := &ideal{limit: c.nodes[0].Policy().Rules()[0].Limits[0].Bucket.For("all:")}
+	for range 2000 {
+		n := c.nodes[r.IntN(len(c.nodes))]
+		switch r.IntN(30) {
+		case 0:
+			s.change(c, n, s.faults[r.IntN(len(s.faults))])
+		case 1, 2:
+			s.change(c, n, up)
+		case 3:
+			c.advance(r.Float64() * 20)
+		}
+		c.clock.Advance(r.Int64N(300_000))
+		cost := bucket.Tokens(1 + r.IntN(5000))
+		d, err := n.Take(t.Context(), mete.Request{Cost: cost})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed {
+			b.charge(c.clock.Now(), cost)
+		}
+	}
+	c.cut(up) // and let everybody charge what it owes
+	for _, n := range c.nodes {
+		if d := n.take(1); d.Allowed {
+			b.charge(c.clock.Now(), bucket.Token)
+		}
+	}
+	return c, b
+}
+
+func (s schedule) change(c *cluster, n *node, f fault) {
+	if !s.together {
+		n.line.cut(f)
+		return
+	}
+	for _, m := range c.nodes {
+		if s.seeing && f != up {
+			if _, err := m.Peek(c.Context(), mete.Request{}); err != nil {
+				c.Fatal(err)
+			}
+		}
+	}
+	c.cut(f)
+	for _, m := range c.nodes {
+		if s.seeing && f == up {
+			if err := m.Recover(c.Context()); err != nil {
+				c.Fatal(err)
+			}
+		}
+	}
+}
+
+// stats adds up what the nodes count.
+func (c *cluster) stats() (sum mete.Stats) {
+	for _, n := range c.nodes {
+		s := n.Stats()
+		sum.SpentLocally += s.SpentLocally
+		sum.Charged += s.Charged
+		sum.Refilled += s.Refilled
+		sum.Excess += s.Excess
+		sum.Unsettled += s.Unsettled
+	}
+	return sum
+}
+
+// Nothing is admitted beyond the bound where all nodes lose the store at once,
+// knew what it held, and recover at once: no second burst, no bucket that begins
+// full, none that refills what another was given.
+func TestOutage_KeepsTheBound(t *testing.T) {
+	for _, s := range []schedule{
+		{nodes: 1, faults: []fault{down, silent, lossy}},
+		{nodes: 1, faults: []fault{silent}},
+		{nodes: 3, faults: []fault{down}, together: true, seeing: true},
+		{nodes: 4, faults: []fault{down, silent}, together: true, seeing: true},
+		{nodes: 1, faults: []fault{down, silent, lossy}, rule: `"algorithm_config": {"refill": "interval", "rate": "30/5s", "burst": 60}`},
+		{nodes: 1, faults: []fault{down, silent, lossy}, rule: `"algorithm": "fixed_window", "algorithm_config": {"tokens": 60, "window": "9s", "anchor": "key"}`},
+		{nodes: 1, faults: []fault{down, silent, lossy}, rule: `"algorithm": "sliding_window", "algorithm_config": {"tokens": 60, "window": "9s"}`},
+		{nodes: 1, faults: []fault{down, silent, lossy}, rule: `"algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}`},
+		{nodes: 3, faults: []fault{down, silent}, together: true, seeing: true, rule: `"algorithm": "fixed_window", "algorithm_config": {"tokens": 60, "window": "9s"}`},
+		{nodes: 3, faults: []fault{down, silent}, together: true, seeing: true, rule: `"algorithm": "sliding_window", "algorithm_config": {"tokens": 60, "window": "9s"}`},
+	} {
+		for seed := range uint64(8) {
+			c, b := s.run(t, seed)
+			// Rounding, and what a cost is above the share: 5 of 15 is not.
+			if rounding := bucket.Tokens(100 * s.nodes); b.worst > rounding {
+				t.Errorf("%+v, seed %d: %v beyond the bound, stats %+v", s, seed, b.worst, c.stats())
+			}
+			if sum := c.stats(); sum.SpentLocally == 0 || sum.Excess != 0 || sum.Unsettled != 0 {
+				t.Errorf("%+v, seed %d: stats %+v", s, seed, sum)
+			}
+		}
+	}
+}
+
+// What nodes did not know, and did not charge at once, is bounded.
+func TestOutage_Staleness(t *testing.T) {
+	worst := bucket.Tokens(0)
+	for seed := range uint64(16) {
+		c, b := schedule{nodes: 4, faults: []fault{down}, together: true}.run(t, seed)
+		if worst = max(worst, b.worst); b.worst > b.limit.Capacity() {
+			t.Errorf("seed %d: %v beyond the bound, stats %+v", seed, b.worst, c.stats())
+		}
+	}
+	if worst == 0 {
+		t.Error("nothing beyond the bound: the test shows nothing")
+	}
+}
+
+// Whichever nodes lose the store, and whenever: all that is admitted is charged to
+// the store's bucket, or counted as refilled or as excess.
+func TestOutage_Conservation(t *testing.T) {
+	for _, faults := range [][]fault{{down}, {silent}, {down, silent, lossy}} {
+		for seed := range uint64(10) {
+			s := schedule{nodes: 1 + int(seed%5), faults: faults}
+			begin := int64(1_700_000_000_000_000)
+			c, b := s.run(t, seed)
+			sum, where := c.stats(), fmt.Sprintf("%+v, seed %d", s, seed)
+			refilled := bucket.PerSecond(7 * bucket.Token).Over(bucket.Instant(int64(c.clock.Now()) - begin).Time().Sub(bucket.Instant(0).Time()))
+			if most := refilled + c.missing("all:", b.limit) + sum.Refilled + sum.Excess; b.total > most+1000 {
+				t.Errorf("%s: %v admitted, of which %v at most are accounted for: %+v", where, b.total, most, sum)
+			}
+			if sum.Charged+sum.Refilled+sum.Excess < sum.SpentLocally || sum.Unsettled != 0 {
+				t.Errorf("%s: stats %+v do not add up", where, sum)
+			}
+		}
+	}
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// maxDenials is how often a charge that the bucket may not owe is lowered to what
+// it may, before all of it is taken for excess: others may be faster.
+const maxDenials = 3
+
+// A flight is one charging of an account. All who want to take from its key wait
+// for it: none may find tokens that have been spent already.
+type flight struct {
+	done chan struct{} // closed at its end
+	err  error         // why something is left to charge
+}
+
+// An attempt is a charge that may have reached the store. It comes again under its
+// ID, with what is left of it by then, until the store has answered or might have
+// forgotten it.
+type attempt struct {
+	id      string
+	since   bucket.Instant
+	through bucket.State // the local bucket when it began: later costs are not in it
+	maybe   bool
+	most    bucket.Tokens // that may be owed
+	denials int
+}
+
+// recover charges to the store what was spent locally of the charges' keys. Where
+// it fails, the request is not to be asked for either.
+// It returns what is left of within for that.
+func (f *fallback) recover(ctx context.Context, charges []Charge, within time.Duration) (time.Duration, error) {
+	if f.ledger.size.Load() == 0 {
+		return within, nil
+	}
+	f.sweep(ctx)
+	started := time.Now()
+	for i := range charges {
+		if a := f.ledger.find(charges[i].Key); a != nil {
+			if err := f.settle(ctx, a, within-time.Since(started)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return max(within-time.Since(started), 1), nil
+}
+
+// settle charges an account, or waits until somebody else has.
+func (f *fallback) settle(ctx context.Context, a *account, within time.Duration) error {
+	within = max(within, 1)
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return nil
+	}
+	if flying := a.flight; flying != nil {
+		a.mu.Unlock()
+		return flying.wait(ctx, within)
+	}
+	flying := &flight{done: make(chan struct{}), err: errPanic}
+	a.flight = flying
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		a.flight = nil
+		a.mu.Unlock()
+		close(flying.done)
+	}()
+
+	// Others wait for it, so that it does not end with the caller.
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	flying.err = f.charge(bounded, a, within)
+	return flying.err
+}
+
+// errPanic is what those are told who waited for a charge that did not return.
+var errPanic = errors.New("mete: recover: the store panicked")
+
+func (f *flight) wait(ctx context.Context, within time.Duration) error {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return ended(ctx)
+	case <-timer.C:
+		return &StoreError{Op: "take", Store: "mete", Spent: NotSpent, Err: context.DeadlineExceeded}
+	}
+}
+
+// charge charges an account until nothing is left, and closes it.
+func (f *fallback) charge(ctx context.Context, a *account, within time.Duration) error {
+	for {
+		a.mu.Lock()
+		if a.closed { // by a reset
+			a.mu.Unlock()
+			return nil
+		}
+		due, err := f.due(ctx, a)
+		if err != nil || due == 0 {
+			if err == nil {
+				f.end(ctx, a)
+			}
+			a.mu.Unlock()
+			return err
+		}
+		c, attempt := a.whole, a.attempt
+		c.Cost = min(due, attempt.most)
+		a.mu.Unlock()
+
+		mode := Mode{MaxWait: bucket.Forced, ID: attempt.id, Within: within}
+		snaps, allowed, err := f.remote.Take(ctx, nil, []Charge{c}, mode)
+
+		a.mu.Lock()
+		switch {
+		case a.closed:
+		case err == nil && allowed:
+			f.known.see(a.key, &snaps[0], f.now())
+			f.charged(a, snaps[0].Cost, max(due-c.Cost, 0))
+		case err == nil:
+			f.refused(a, due, &snaps[0])
+		case Spent(err) == NotSpent && !attempt.maybe:
+			a.attempt = nil
+		default:
+			attempt.maybe = true
+		}
+		a.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// due is what is to be charged now, under a.attempt; 0 for nothing. What has come
+// back to the local bucket has come back to the store's, too.
+func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
+	now := f.now()
+	if !a.begun() {
+		return 0, nil
+	}
+	if t := a.attempt; t != nil {
+		if due := a.between(&t.through, now); due > 0 && now-t.since < bucket.Instant(RetryHorizon/time.Microsecond) {
+			return due, nil
+		} else if due <= 0 {
+			a.base = t.through
+		}
+		a.attempt = nil // or else it may be charged once more, and never too little
+	}
+	snaps, err := f.look(ctx, []Charge{{Key: a.key, Limit: a.share}})
+	if err != nil {
+		return 0, err
+	}
+	through := snaps[0].State(now)
+	due := a.between(&through, now)
+	if due > 0 {
+		id := f.name + strconv.FormatUint(f.ids.Add(1), 10)
+		a.attempt = &attempt{id: id, since: now, through: through, most: bucket.MaxTokens}
+	}
+	return max(due, 0), nil
+}
+
+// between is what the local bucket in state s misses for what was spent since base.
+func (a *account) between(s *bucket.State, now bucket.Instant) bucket.Tokens {
+	return a.share.Peek(*s, now, 0, 0).Missing() - a.share.Peek(a.base, now, 0, 0).Missing()
+}
+
+// charged ends an attempt that the store has charged so much for, and excess not.
+func (f *fallback) charged(a *account, cost, excess bucket.Tokens) {
+	f.counts.charged.Add(int64(cost))
+	f.counts.excessed.Add(int64(excess))
+	a.charged += cost + excess
+	a.base, a.attempt = a.attempt.through, nil
+}
+
+// refused lowers an attempt to what the bucket may owe.
+func (f *fallback) refused(a *account, due bucket.Tokens, snap *bucket.Snapshot) {
+	t := a.attempt
+	t.denials++
+	t.most = min(t.most-1, snap.Limit.Capacity()+snap.Limit.MaxReserved()-snap.Missing())
+	if t.most <= 0 || t.denials > maxDenials {
+		f.charged(a, 0, due)
+	}
+}
+
+// end closes an account of which nothing is left to charge. Its local bucket is of
+// no use any more: the next outage knows better.
+func (f *fallback) end(ctx context.Context, a *account) {
+	f.counts.refilled.Add(int64(max(a.spent-a.charged, 0)))
+	f.ledger.close(a)
+	_ = f.store.Reset(ctx, []string{a.key}) // what stays makes the next share smaller
+}

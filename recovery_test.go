@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// tenOne is the limit of localRule.
+func tenOne(t *testing.T) bucket.Limit { return limit(t, 10, "1/1s") }
+
+func TestRecovery_NoSecondBurst(t *testing.T) {
+	c := start(t, 2, localRule)
+	c.cut(down)
+	for _, n := range c.nodes {
+		n.drain()
+	}
+	c.cut(up)
+	if d := c.nodes[0].take(6); d.Allowed || d.Degraded { // 5 are charged
+		t.Errorf("6 of 10 after a node spent 5: %+v", d)
+	}
+	if d := c.nodes[0].take(5); !d.Allowed || d.Degraded {
+		t.Errorf("5 of 10 after a node spent 5: %+v", d)
+	}
+	if d := c.nodes[1].take(1); d.Allowed || d.RetryAfter != 6*time.Second { // it charges 5 more than there are
+		t.Errorf("1 of 10 after 15: allowed %v, retry after %v; want 6s", d.Allowed, d.RetryAfter)
+	}
+	for i, n := range c.nodes {
+		if got, want := n.Stats(), (mete.Stats{Local: 6, SpentLocally: 5000, Charged: 5000}); got != want {
+			t.Errorf("node %d: stats %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+// What has come back meanwhile is not charged: an outage of an hour does not make
+// one of the hour after it.
+func TestRecovery_WhatCameBackIsNotCharged(t *testing.T) {
+	c := start(t, 1, localRule)
+	n := c.nodes[0]
+	c.cut(down)
+	spent := 0
+	for range 3600 {
+		c.advance(1)
+		spent += n.drain()
+	}
+	c.cut(up)
+	n.take(1)
+	s := n.Stats()
+	if spent != 3609 || s.Charged != 10_000 || s.Refilled != 3_599_000 || s.Excess != 0 || s.Unsettled != 0 {
+		t.Errorf("%d were spent: stats %+v, want 10 charged and 3599 refilled", spent, s)
+	}
+	if got := c.missing("all:", tenOne(t)); got != 10*bucket.Token {
+		t.Errorf("the store's bucket misses %v, want 10", got)
+	}
+}
+
+// What the local bucket began with is no debt.
+func TestRecovery_WhatWasMissingIsNotCharged(t *testing.T) {
+	c := start(t, 1, localRule)
+	n := c.nodes[0]
+	n.take(6)
+	c.cut(down)
+	c.advance(1)
+	if got := n.drain(); got != 5 {
+		t.Errorf("got %d, want the 4 that were left and 1 that came back", got)
+	}
+	c.cut(up)
+	c.advance(2)
+	if d := n.take(2); !d.Allowed {
+		t.Errorf("the 2 that came back: %+v", d)
+	}
+	if got, s := c.missing("all:", tenOne(t)), n.Stats(); got != 10*bucket.Token || s.Charged != 5*bucket.Token {
+		t.Errorf("the store's bucket misses %v, stats %+v; want 10, 5 of them charged", got, s)
+	}
+}
+
+// A charge whose answer is lost comes again under its ID, and is charged once.
+func TestRecovery_LostAnswer(t *testing.T) {
+	c := start(t, 1, localRule)
+	n := c.nodes[0]
+	c.cut(down)
+	n.take(4)
+	c.cut(lossy)
+	for range 3 {
+		if d := n.take(1); !d.Allowed || d.Failure != mete.FailureTimeout {
+			t.Fatalf("while answers are lost: %+v", d)
+		}
+	}
+	if got := c.missing("all:", tenOne(t)); got != 4*bucket.Token {
+		t.Errorf("the store's bucket misses %v, want 4: neither the same again nor takes that come after it", got)
+	}
+	c.cut(up)
+	if d := n.take(3); !d.Allowed || d.Degraded {
+		t.Errorf("3 of 10 after 7: %+v", d)
+	}
+	if got, s := c.missing("all:", tenOne(t)), n.Stats(); got != 10*bucket.Token || s.Charged != 7000 || s.Unsettled != 0 {
+		t.Errorf("the store's bucket misses %v, stats %+v; want 10, 7 of them charged", got, s)
+	}
+}
+
+// After the store may have forgotten the ID, it is charged once more rather than
+// never.
+func TestRecovery_LostAnswerForLong(t *testing.T) {
+	c := start(t, 1, strings.Replace(localRule, `"rps": 1`, `"rate": "1/1h"`, 1))
+	n := c.nodes[0]
+	hour := limit(t, 10, "1/1h")
+	c.cut(down)
+	n.take(4)
+	c.cut(silent)
+	n.take(1)
+	c.clock.Advance(mete.RetryHorizon.Microseconds())
+	c.cut(up)
+	n.take(1)
+	if got := c.missing("all:", hour).Whole(); got != 5 { // and what came back in two minutes
+		t.Errorf("the store's bucket misses %v, want nearly 6", c.missing("all:", hour))
+	}
+}
+
+// Nobody takes from a key while what was spent of it is being charged.
+func TestRecovery_NobodySlipsThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 1, localRule)
+		n := c.nodes[0]
+		c.cut(down)
+		n.drain()
+		c.cut(up)
+		gate := make(chan struct{})
+		charges := 0
+		n.line.hook = func(m mete.Mode) {
+			if m.MaxWait == bucket.Forced {
+				charges++
+				<-gate
+			}
+		}
+		taken := n.line.takes.Load()
+		var wait sync.WaitGroup
+		for range 10 {
+			wait.Go(func() {
+				if d := n.take(1); d.Allowed || d.Degraded {
+					t.Errorf("a take during recovery: %+v, want denied by the store", d)
+				}
+			})
+		}
+		synctest.Wait()
+		if got := n.line.takes.Load() - taken; got != 1 {
+			t.Errorf("%d calls of the store, want 1: the charge", got)
+		}
+		close(gate)
+		wait.Wait()
+		if got := n.line.takes.Load() - taken; got != 11 || charges != 1 {
+			t.Errorf("%d calls of the store, %d charges; want 11, 1", got, charges)
+		}
+	})
+}
+
+// Who waits for a charge that does not end waits no longer than a deadline, and is
+// then decided locally.
+func TestRecovery_Hangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 1, localRule)
+		n := c.nodes[0]
+		c.cut(down)
+		n.take(8)
+		c.cut(up)
+		gate := make(chan struct{})
+		n.line.hook = func(m mete.Mode) {
+			if m.MaxWait == bucket.Forced {
+				<-gate
+			}
+		}
+		var first sync.WaitGroup
+		first.Go(func() { n.take(1) })
+		synctest.Wait()
+		began := time.Now()
+		d := n.take(1)
+		if took := time.Since(began); !d.Allowed || d.Failure != mete.FailureTimeout || took != 50*time.Millisecond {
+			t.Errorf("%+v after %v; want one of the last 2, locally, after 50ms", d, took)
+		}
+		n.line.hook = nil
+		close(gate)
+		first.Wait()
+		// Two charges: of the 8, and of the 1 that came while it was on its way.
+		if got, s := c.missing("all:", tenOne(t)), n.Stats(); got != 10*bucket.Token || s.Charged != 9000 || s.Unsettled != 0 {
+			t.Errorf("the store's bucket misses %v, stats %+v", got, s)
+		}
+	})
+}
+
+// What the store's bucket may not owe is excess, and is said to be.
+func TestRecovery_MayNotOwe(t *testing.T) {
+	c := start(t, 2, strings.Replace(localRule, `"burst": 10`, `"burst": 10, "max_reserved": 2`, 1))
+	c.nodes[0].line.cut(down)
+	c.nodes[0].drain()
+	c.nodes[1].drain() // it reaches the store, and takes all 10
+	c.nodes[0].line.cut(up)
+	if d := c.nodes[0].take(1); d.Allowed || d.Degraded || d.RetryAfter != 3*time.Second {
+		t.Errorf("after 15 of 10: %+v", d)
+	}
+	if got, want := c.nodes[0].Stats(), (mete.Stats{Local: 6, SpentLocally: 5000, Charged: 2000, Excess: 3000}); got != want {
+		t.Errorf("stats %+v, want %+v", got, want)
+	}
+}
+
+// Accounts of clients that never come back are closed when there is nothing left
+// to charge.
+func TestRecovery_Sweep(t *testing.T) {
+	c := start(t, 1, strings.Replace(localRule, `"limit_keys": []`, `"limit_keys": ["path"]`, 1))
+	n := c.nodes[0]
+	take := func(path string) {
+		if _, err := n.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"path": path}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.cut(down)
+	for i := range 300 {
+		take(string(rune('a' + i)))
+	}
+	if got := n.Stats().Unsettled; got != 300 {
+		t.Errorf("%d keys unsettled, want 300", got)
+	}
+	c.cut(up)
+	c.advance(10)
+	for range 64 {
+		c.advance(0.1)
+		take("another")
+	}
+	if got, want := n.Stats(), (mete.Stats{Local: 300, SpentLocally: 300_000, Refilled: 300_000}); got != want {
+		t.Errorf("stats %+v, want %+v", got, want)
+	}
+}
+
+// Shards make no difference to what is local, and are charged what it spent.
+func TestRecovery_Shards(t *testing.T) {
+	c := start(t, 1, strings.Replace(localRule, `"burst": 10`, `"burst": 10, "shards": 2`, 1))
+	n := c.nodes[0]
+	n.take(1)
+	c.cut(down)
+	if got := n.drain(); got < 8 || got > 9 { // what two of two shards show is not all there is to know
+		t.Errorf("got %d of 9", got)
+	}
+	c.cut(lossy)
+	n.take(1)
+	c.cut(up)
+	if got := n.drain(); got > 1 {
+		t.Errorf("got %d after recovery, want 1 at most", got)
+	}
+	if s := n.Stats(); s.Charged != s.SpentLocally || s.Unsettled != 0 {
+		t.Errorf("stats %+v, want all charged", s)
+	}
+}
+
+// What was spent locally and is given back later is charged first, or it would be
+// given back to a bucket that never paid it.
+func TestRefund_AfterAnOutage(t *testing.T) {
+	c := start(t, 1, localRule)
+	n := c.nodes[0]
+	c.cut(down)
+	n.take(4)
+	if err := n.Refund(t.Context(), mete.Request{Cost: 4 * bucket.Token}); mete.Spent(err) != mete.NotSpent {
+		t.Errorf("refund while the store is down: error %v, want one that changed nothing", err)
+	}
+	c.cut(up)
+	if err := n.Refund(t.Context(), mete.Request{Cost: 3 * bucket.Token}); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.missing("all:", tenOne(t)); got != bucket.Token {
+		t.Errorf("the store's bucket misses %v, want 1 of the 4", got)
+	}
+}
+
+// A reset forgives what was spent locally, too.
+func TestReset_AfterAnOutage(t *testing.T) {
+	c := start(t, 1, localRule)
+	n := c.nodes[0]
+	c.cut(down)
+	n.drain()
+	c.cut(up)
+	if err := n.Reset(t.Context(), mete.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.drain(); got != 10 {
+		t.Errorf("got %d after a reset, want 10", got)
+	}
+}
