@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/memstore"
+)
+
+// a yes store admits everything at no cost, so that what is left is the guard's.
+type yes struct{}
+
+func (yes) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge, _ mete.Mode) ([]bucket.Snapshot, bool, error) {
+	for range charges {
+		dst = append(dst, bucket.Snapshot{Allowed: true})
+	}
+	return dst, true, nil
+}
+func (yes) Refund(context.Context, []mete.Charge) error { return nil }
+func (yes) Reset(context.Context, []string) error       { return nil }
+
+// BenchmarkTake_Allowed is what a guard adds to a take that the store admits.
+func BenchmarkTake_Allowed(b *testing.B) {
+	for _, bm := range []struct {
+		name   string
+		config guard.Config
+	}{
+		{"none", guard.Config{NoBreaker: true, NoDenials: true}},
+		{"denials", guard.Config{NoBreaker: true}},
+		{"breaker", guard.Config{NoDenials: true}},
+		{"both", guard.Config{}},
+	} {
+		s := guarded(b, yes{}, bm.config)
+		charges := []mete.Charge{charge("rule:user:0123456789", slow(b), 1)}
+		b.Run(bm.name, func(b *testing.B) {
+			b.ReportAllocs()
+			dst := make([]bucket.Snapshot, 0, 1)
+			for b.Loop() {
+				s.Take(b.Context(), dst, charges, mete.Mode{})
+			}
+		})
+		b.Run(bm.name+"/parallel", func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				dst := make([]bucket.Snapshot, 0, 1)
+				for pb.Next() {
+					s.Take(context.Background(), dst, charges, mete.Mode{})
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkTake_Denied is a take that is denied from memory, in the company of
+// many others.
+func BenchmarkTake_Denied(b *testing.B) {
+	inner, err := memstore.New(memstore.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := guarded(b, inner, guard.Config{MaxAge: time.Hour})
+	never := charge("", slow(b), 11)
+	for i := range 1000 {
+		never.Key = fmt.Sprint("user", i)
+		s.Take(b.Context(), nil, []mete.Charge{never}, mete.Mode{})
+	}
+	charges := []mete.Charge{never}
+	b.Run("alone", func(b *testing.B) {
+		b.ReportAllocs()
+		dst := make([]bucket.Snapshot, 0, 1)
+		for b.Loop() {
+			s.Take(b.Context(), dst, charges, mete.Mode{})
+		}
+	})
+	b.Run("parallel", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			dst := make([]bucket.Snapshot, 0, 1)
+			for pb.Next() {
+				s.Take(context.Background(), dst, charges, mete.Mode{})
+			}
+		})
+	})
+}

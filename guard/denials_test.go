@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/storetest"
+)
+
+func TestTake_HammeringAsksOnce(t *testing.T) {
+	s, l := begin(t, guard.Config{MaxAge: time.Hour}), slow(t)
+	s.take(mete.Mode{}, 1, charge("k", l, 10))
+	first, _ := s.take(mete.Mode{}, 2, charge("k", l, 2))
+	for step := range int64(20_000) { // 20 s pass
+		snaps, allowed := s.take(mete.Mode{DryRun: step%2 == 0, Within: time.Second}, 2, charge("k", l, 2))
+		if want := first[0].Later(time.Duration(step) * time.Millisecond); allowed || snaps[0] != want {
+			t.Fatalf("after %d ms: allowed %v, %+v; want %+v", step, allowed, snaps, want)
+		}
+		s.clock.Advance(1000)
+	}
+	if _, allowed := s.take(mete.Mode{}, 3, charge("k", l, 2)); !allowed {
+		t.Error("denied at the promised instant")
+	}
+	if got := s.guard.Stats(); got.Denied != 20_000 {
+		t.Errorf("%+v, want 20000 denied", got)
+	}
+}
+
+// Once it is known what a bucket holds, it is known for every cost.
+func TestTake_OtherCosts(t *testing.T) {
+	s, l := begin(t, guard.Config{MaxAge: time.Hour}), slow(t)
+	s.take(mete.Mode{}, 1, charge("k", l, 8))
+	s.take(mete.Mode{}, 2, charge("k", l, 5))
+	for _, tt := range []struct {
+		cost  bucket.Tokens
+		after time.Duration
+	}{{3, 10 * time.Second}, {10, 80 * time.Second}, {11, bucket.Never}} {
+		snaps, allowed := s.take(mete.Mode{}, 2, charge("k", l, tt.cost))
+		if allowed || snaps[0].RetryAfter != tt.after || snaps[0].Cost != tt.cost*bucket.Token || snaps[0].Remaining() != 2*bucket.Token {
+			t.Errorf("a cost of %d: allowed %v, %+v; want denied for %v", tt.cost, allowed, snaps, tt.after)
+		}
+	}
+	if _, allowed := s.take(mete.Mode{}, 3, charge("k", l, 2)); !allowed {
+		t.Error("what was there was denied")
+	}
+	if snaps, allowed := s.take(mete.Mode{}, 3, charge("k", l, 1)); allowed || snaps[0].Remaining() != 0 {
+		t.Errorf("after a take: allowed %v, %+v; want nothing left", allowed, snaps)
+	}
+}
+
+// The bucket that denies is one, the other is shown as it was last seen.
+func TestTake_SeveralBuckets(t *testing.T) {
+	s, l := begin(t, guard.Config{}), slow(t)
+	both := []mete.Charge{charge("everyone", l, 1), charge("user", l, 10)}
+	s.take(mete.Mode{}, 1, both...)
+	s.take(mete.Mode{}, 2, both...)
+	s.take(mete.Mode{}, 3, charge("everyone", l, 3), charge("other", l, 1))
+	snaps, allowed := s.take(mete.Mode{}, 3, both...)
+	if allowed || !snaps[0].Allowed || snaps[0].Remaining() != 6*bucket.Token || snaps[1].Allowed {
+		t.Errorf("allowed %v, %+v; want the user denied, and 6 left for everyone", allowed, snaps)
+	}
+	s.take(mete.Mode{}, 3, charge("user", l, 1))
+	s.take(mete.Mode{}, 4, charge("user", l, 1), charge("with", l, 1))
+	s.take(mete.Mode{}, 5, charge("everyone", l, 1))
+}
+
+// What the denials say nothing about goes to the store.
+func TestTake_AsksTheStore(t *testing.T) {
+	l := slow(t)
+	wider := compile(t, bucket.Spec{Capacity: 20 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: 10 * time.Second}})
+	leased := charge("k", l, 3)
+	leased.Leased = true
+	for name, tt := range map[string]struct {
+		mode   mete.Mode
+		charge mete.Charge
+		asked  int64
+	}{
+		"the same":          {mete.Mode{}, charge("k", l, 2), 2},
+		"another limit":     {mete.Mode{}, charge("k", wider, 2), 3},
+		"another key":       {mete.Mode{}, charge("K", l, 2), 3},
+		"a reservation":     {mete.Mode{MaxWait: time.Minute}, charge("k", l, 2), 3},
+		"a forced charge":   {mete.Mode{MaxWait: bucket.Forced}, charge("k", l, 2), 3},
+		"a part":            {mete.Mode{UpTo: true}, charge("k", l, 2), 3},
+		"an ID":             {mete.Mode{ID: "x"}, charge("k", l, 2), 3},
+		"the ID of a peek":  {mete.Mode{ID: "x", DryRun: true}, charge("k", l, 2), 2},
+		"a cost of nothing": {mete.Mode{}, charge("k", l, 0), 3},
+		"another leased":    {mete.Mode{}, leased, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, guard.Config{})
+			s.take(mete.Mode{}, 1, charge("k", l, 10))
+			s.take(mete.Mode{}, 2, charge("k", l, 2))
+			s.take(tt.mode, tt.asked, tt.charge)
+		})
+	}
+}
+
+func TestTake_Bounded(t *testing.T) {
+	for _, most := range []int{1, 4, 100} {
+		s, l := begin(t, guard.Config{MaxKeys: most}), slow(t)
+		bound := max(most, 4)
+		for i := range int64(1000) {
+			s.clock.Advance(1)
+			s.take(mete.Mode{}, i+1, charge(fmt.Sprint("key", i), l, 11))
+			if got := s.guard.Stats().Keys; got > bound {
+				t.Fatalf("remembers %d buckets, want at most %d", got, bound)
+			}
+		}
+		if got := s.guard.Stats().Keys; got < bound/2 {
+			t.Errorf("remembers %d buckets of 1000, want most of %d", got, bound)
+		}
+		s.take(mete.Mode{}, 1000, charge("key999", l, 11))
+		s.clock.Advance(2e6)
+		for i := range int64(1000) {
+			s.take(mete.Mode{}, 1001+i, charge(fmt.Sprint("other", i), l, 1))
+		}
+		if got := s.guard.Stats().Keys; most == 4 && got != 0 {
+			t.Errorf("remembers %d buckets that are of no more use", got)
+		}
+	}
+}
+
+func TestTake_NoDenials(t *testing.T) {
+	s, l := begin(t, guard.Config{NoDenials: true}), slow(t)
+	for asked := range int64(5) {
+		s.take(mete.Mode{}, asked+1, charge("k", l, 11))
+	}
+	if err := s.guard.Reset(t.Context(), []string{"k"}); err != nil {
+		t.Error(err)
+	}
+	if got, want := s.guard.Stats(), (guard.Stats{State: guard.Closed}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// Whoever waits until the very instant, without a way to the store, is admitted,
+// though the store cuts instants.
+func TestTake_CutInstants(t *testing.T) {
+	l := compile(t, bucket.Spec{Capacity: bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: 10 * time.Microsecond}})
+	clock := time.Hour + 999
+	inner := &counted{Store: storetest.NewNaive(func() bucket.Instant { return bucket.Instant(clock / time.Microsecond) })}
+	s := guarded(t, inner, guard.Config{Now: func() time.Duration { return clock }})
+	charges := []mete.Charge{charge("k", l, 1)}
+	for range 2 {
+		s.Take(t.Context(), nil, charges, mete.Mode{})
+	}
+	clock += 10*time.Microsecond - 999 // the next time it is ten microseconds later to the store
+	if _, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{}); !allowed || err != nil {
+		t.Errorf("allowed %v, %v; the store would admit it", allowed, err)
+	}
+}

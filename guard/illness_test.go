@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/guard"
+)
+
+func TestBreaker_HalfOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := admit(t, guard.Config{Failures: 1000})
+		take := func(err error, n int) {
+			p.fails(err)
+			p.take(t.Context(), n)
+		}
+		take(nil, 100)
+		take(errIll, 1)
+		take(nil, 20)
+		take(errIll, 18)
+		p.is("19 of 39", guard.Closed, 139)
+		take(errIll, 1)
+		p.is("20 of 40", guard.Open, 140)
+	})
+}
+
+func TestBreaker_FewCallsAreNoSign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := admit(t, guard.Config{Failures: 1000})
+		p.fails(errIll)
+		for range 100 { // never enough within the window
+			p.take(t.Context(), 1)
+			time.Sleep(time.Second)
+		}
+		p.is("a call in a second", guard.Closed, 100)
+	})
+}
+
+// Failures are in a row only where nothing was answered between them.
+func TestBreaker_InARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := admit(t, guard.Config{Failures: 3})
+		take := func(err error, n int) {
+			p.fails(err)
+			p.take(t.Context(), n)
+		}
+		for range 3 {
+			take(errIll, 2)
+			take(nil, 3)
+			time.Sleep(guard.Window / 2)
+			take(nil, 1)
+			time.Sleep(guard.Window)
+			take(nil, 3)
+		}
+		p.is("never three in a row", guard.Closed, 27)
+		take(errIll, 3)
+		p.is("three in a row", guard.Open, 30)
+	})
+}
+
+// What counts is that the store did not answer.
+func TestBreaker_WhatCounts(t *testing.T) {
+	canceled := func(t *testing.T) context.Context {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		return ctx
+	}
+	within := func(d time.Duration) func(*testing.T) context.Context {
+		return func(t *testing.T) context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			t.Cleanup(cancel)
+			return ctx
+		}
+	}
+	plain := func(t *testing.T) context.Context { return t.Context() }
+	store := func(err error) error { return &mete.StoreError{Op: "take", Store: "far", Err: err} }
+	hang := errors.New("hangs until the caller gives up")
+	for name, tt := range map[string]struct {
+		ctx    func(*testing.T) context.Context
+		err    error
+		counts bool
+	}{
+		"a refused connection":          {plain, errIll, true},
+		"Mode.Within":                   {plain, store(context.DeadlineExceeded), true},
+		"a store that is being closed":  {plain, store(context.Canceled), true},
+		"a caller who has gone":         {canceled, store(context.Canceled), false},
+		"an error beside that":          {canceled, errIll, true},
+		"a caller's deadline":           {within(guard.Patience), hang, true},
+		"an impatient caller":           {within(guard.Patience - 1), hang, false},
+		"an impatient caller, an error": {within(guard.Patience - 1), errIll, true},
+		"an invalid request":            {plain, store(mete.ErrRequest), false},
+		"an invalid cost":               {plain, store(mete.ErrCost), false},
+		"a store that says so itself":   {plain, store(mete.ErrUnavailable), true},
+		"a queue that is full":          {plain, store(mete.ErrOverloaded), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := admit(t, guard.Config{Failures: 3})
+				for range 3 {
+					ctx := tt.ctx(t)
+					p.inner.fail = func() error {
+						if tt.err != hang {
+							return tt.err
+						}
+						<-ctx.Done()
+						return store(ctx.Err())
+					}
+					p.take(ctx, 1)
+				}
+				want := guard.Closed
+				if tt.counts {
+					want = guard.Open
+				}
+				p.is("after three", want, 3)
+			})
+		})
+	}
+}
+
+// A call of before the breaker opened is no probe.
+func TestBreaker_LateFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := admit(t, guard.Config{Failures: 1, OpenFor: time.Second, Probes: 2})
+		answer, done := make(chan error), make(chan error)
+		p.inner.fail = func() error { return <-answer }
+		go func() { done <- p.take(t.Context(), 1) }()
+		synctest.Wait()
+		p.fails(errIll)
+		p.take(t.Context(), 1)
+		time.Sleep(time.Second + 1)
+		p.fails(nil)
+		p.take(t.Context(), 1)
+		p.is("after one probe", guard.HalfOpen, 3)
+		answer <- errIll
+		<-done
+		p.is("after an old failure", guard.HalfOpen, 3)
+		p.take(t.Context(), 1)
+		p.is("after two probes", guard.Closed, 4)
+	})
+}
+
+// A call that panics is over, too.
+func TestBreaker_Panic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := admit(t, guard.Config{Failures: 2, OpenFor: time.Second, Probes: 1})
+		p.inner.fail = func() error { panic(errIll) }
+		attempt := func(call func() error) {
+			defer func() {
+				if got := recover(); got != errIll {
+					t.Errorf("recovered %v, want what the store panicked with", got)
+				}
+			}()
+			call()
+		}
+		attempt(func() error { return p.take(t.Context(), 1) })
+		attempt(func() error { return p.guard.Refund(t.Context(), nil) })
+		p.is("after two panics", guard.Open, 1)
+		time.Sleep(time.Second + 1)
+		attempt(func() error { return p.take(t.Context(), 1) })
+		time.Sleep(time.Second + 1)
+		p.fails(nil)
+		p.take(t.Context(), 1)
+		p.is("after a probe", guard.Closed, 3)
+	})
+}

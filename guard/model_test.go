@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/storetest"
+)
+
+// limits are some of every kind, that empty and refill within seconds.
+func limits(t testing.TB) []bucket.Limit {
+	var all []bucket.Limit
+	for _, per := range []time.Duration{time.Millisecond, 700 * time.Millisecond, 3 * time.Second} {
+		rate := bucket.Rate{Tokens: 5 * bucket.Token, Per: per}
+		for _, spec := range []bucket.Spec{
+			{Capacity: 7 * bucket.Token, Rate: rate},
+			{Capacity: 3 * bucket.Token, Rate: rate, Queue: 4 * bucket.Token},
+			{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, Rate: rate},
+			{Algorithm: bucket.Stepped, Capacity: 12 * bucket.Token, Rate: rate, Anchor: bucket.AnchorKey},
+			{Algorithm: bucket.Stepped, Capacity: 6 * bucket.Token, Rate: rate, Anchor: bucket.AnchorFirst},
+			{Algorithm: bucket.SlidingWindow, Rate: rate},
+			{Algorithm: bucket.SlidingLog, Rate: rate},
+		} {
+			all = append(all, compile(t, spec))
+		}
+	}
+	return all
+}
+
+// someCharges returns charges of one bucket or two, each of its own limit.
+func someCharges(r *rand.Rand, all []bucket.Limit) []mete.Charge {
+	chosen := r.Perm(len(all))[:1+r.IntN(2)]
+	slices.Sort(chosen)
+	var charges []mete.Charge
+	for _, k := range chosen {
+		key, cost := fmt.Sprintf("key%02d", k), bucket.Tokens(r.Int64N(4))*700
+		if r.IntN(20) == 0 {
+			cost = 8 * bucket.Token
+		}
+		charges = append(charges, mete.Charge{Key: key, Limit: all[k].For(key), Cost: cost})
+	}
+	return charges
+}
+
+// sameToPeople reports whether two snapshots agree in all but what remains of a
+// sliding log, which is not too much in got.
+func sameToPeople(got, want bucket.Snapshot) bool {
+	if got.Limit.Algorithm() != bucket.SlidingLog {
+		return got == want
+	}
+	return got.Limit == want.Limit && got.Cost == want.Cost && got.Allowed == want.Allowed && got.RetryAfter == want.RetryAfter &&
+		got.FullAfter() == want.FullAfter() && got.Remaining() <= want.Remaining()
+}
+
+// Where the store answers at once, nobody can tell a guarded one from the store.
+func TestTake_LikeTheStore(t *testing.T) {
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := begin(t, guard.Config{MaxAge: time.Hour})
+		model, all := storetest.NewNaive(s.clock.Now), limits(t)
+		var charges []mete.Charge
+		for step := range 1500 {
+			if step == 0 || r.IntN(3) == 0 {
+				charges = someCharges(r, all)
+			}
+			s.clock.Advance(r.Int64N(1 << r.IntN(20)))
+			mode := mete.Mode{DryRun: r.IntN(4) == 0}
+			switch r.IntN(24) {
+			case 0:
+				s.guard.Refund(t.Context(), charges)
+				model.Refund(t.Context(), charges)
+				continue
+			case 1:
+				s.guard.Reset(t.Context(), []string{charges[0].Key})
+				model.Reset(t.Context(), []string{charges[0].Key})
+				continue
+			case 2:
+				mode.MaxWait = bucket.Forced
+			case 3:
+				mode.UpTo = true
+			case 4:
+				mode.ID = fmt.Sprint("id", r.IntN(3))
+			}
+			got, allowed, err := s.guard.Take(t.Context(), nil, charges, mode)
+			want, wantAllowed, _ := model.Take(t.Context(), nil, charges, mode)
+			same := err == nil && allowed == wantAllowed && len(got) == len(want)
+			for i := range want {
+				same = same && sameToPeople(got[i], want[i])
+			}
+			if !same {
+				t.Fatalf("seed %d, step %d: a take %+v of %+v:\n got %v %+v, %v\nwant %v %+v", seed, step, mode, charges, allowed, got, err, wantAllowed, want)
+			}
+		}
+		if denied := s.guard.Stats().Denied; denied < 50 {
+			t.Errorf("seed %d: only %d takes were denied from memory", seed, denied)
+		}
+	}
+}
+
+// However long the way to the store, and whoever takes from it meanwhile: no take
+// is denied that the store would admit. The store cuts instants to microseconds,
+// and the guard does not.
+func TestTake_FarFromTheStore(t *testing.T) {
+	all := limits(t)
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		clock := time.Hour + time.Duration(r.Int64N(int64(time.Hour)))
+		way := func() { clock += time.Duration(r.Int64N(1 << r.IntN(28))) }
+		inner := &counted{Store: storetest.NewNaive(func() bucket.Instant { return bucket.Instant(clock / time.Microsecond) })}
+		inner.before, inner.after = way, way
+		s, fromMemory := guarded(t, inner, guard.Config{MaxAge: time.Hour, Now: func() time.Duration { return clock }}), 0
+		for range 1500 {
+			way()
+			charges := someCharges(r, all)
+			if r.IntN(3) == 0 { // through another node
+				inner.Store.Take(t.Context(), nil, charges, mete.Mode{})
+				continue
+			}
+			before := inner.takes.Load()
+			snaps, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if inner.takes.Load() > before {
+				continue // the store was asked
+			}
+			fromMemory++
+			if _, admits, _ := inner.Store.Take(t.Context(), nil, charges, mete.Mode{DryRun: true}); allowed || admits {
+				t.Fatalf("seed %d: at %v a take of %+v was answered %v from memory, %+v; the store says %v", seed, clock, charges, allowed, snaps, admits)
+			}
+		}
+		if fromMemory < 50 {
+			t.Errorf("seed %d: only %d takes were denied from memory", seed, fromMemory)
+		}
+	}
+}
+
+// Who is alone and waits as long as is shown is admitted, and has waited at most
+// one round trip too long.
+func TestTake_WaitsAreTrue(t *testing.T) {
+	all := limits(t)
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		s := begin(t, guard.Config{MaxAge: time.Hour})
+		var trip time.Duration // of the last call that asked the store
+		way := func() {
+			us := r.Int64N(50_000)
+			trip += time.Duration(us) * time.Microsecond
+			s.clock.Advance(us)
+		}
+		s.inner.before, s.inner.after = func() { trip = 0; way() }, way
+		key, fromMemory := fmt.Sprint("key", seed), 0
+		charges := []mete.Charge{{Key: key, Limit: all[seed%uint64(len(all))].For(key), Cost: 2 * bucket.Token}}
+		for range 300 {
+			before := s.inner.takes.Load()
+			snaps, allowed, err := s.guard.Take(t.Context(), nil, charges, mete.Mode{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if allowed {
+				continue
+			}
+			if s.inner.takes.Load() == before {
+				fromMemory++
+				truth, _, _ := s.inner.Store.Take(t.Context(), nil, charges, mete.Mode{DryRun: true})
+				if over := snaps[0].RetryAfter - truth[0].RetryAfter; over < 0 || over > trip {
+					t.Fatalf("seed %d, %v: told to wait for %v, but the truth is %v, and the way took %v", seed, charges[0].Limit, snaps[0].RetryAfter, truth[0].RetryAfter, trip)
+				}
+			}
+			s.clock.Advance(r.Int64N(1 + min(snaps[0].RetryAfter.Microseconds(), 1e6)))
+		}
+		if _, p := charges[0].Limit.Refill(); fromMemory == 0 && p > 100_000 {
+			t.Errorf("seed %d, %v: no take was denied from memory", seed, charges[0].Limit)
+		}
+	}
+}

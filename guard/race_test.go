@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/memstore"
+)
+
+// Who has been given tokens back, and asks after that, has them, whatever is
+// answered to others at the same time.
+func TestTake_RacesWithRefunds(t *testing.T) {
+	inner, err := memstore.New(memstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := guarded(t, inner, guard.Config{MaxAge: time.Hour, MaxKeys: 16})
+	l := compile(t, bucket.Spec{Capacity: bucket.Token, Rate: bucket.Rate{Tokens: 1, Per: time.Hour}})
+	ctx, stop := context.WithCancel(t.Context())
+	var hammering sync.WaitGroup
+	var denied atomic.Int64
+	for worker := range 4 {
+		hammering.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(worker)))
+			for ctx.Err() == nil {
+				// A token more than there is: it is denied, and spends nothing.
+				charges := []mete.Charge{charge(fmt.Sprint("key", r.IntN(8)), l, 1)}
+				charges[0].Cost++
+				if _, allowed, err := s.Take(ctx, nil, charges, mete.Mode{}); allowed || err != nil {
+					t.Errorf("more than the capacity: allowed %v, %v", allowed, err)
+				}
+				charges[0].Cost = bucket.Token
+				s.Take(ctx, nil, charges, mete.Mode{DryRun: true})
+				denied.Add(1)
+			}
+		})
+	}
+	var owners sync.WaitGroup
+	for k := range 2 {
+		owners.Go(func() {
+			charges := []mete.Charge{charge(fmt.Sprint("key", k), l, 1)}
+			for i := range 2000 {
+				if _, allowed, err := s.Take(ctx, nil, charges, mete.Mode{}); !allowed || err != nil {
+					t.Errorf("%q, refund %d: allowed %v, %v", charges[0].Key, i, allowed, err)
+					return
+				}
+				if err := s.Refund(ctx, charges); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	owners.Wait()
+	stop()
+	hammering.Wait()
+	if got := s.Stats(); got.Denied == 0 || got.Keys > 16 {
+		t.Errorf("%+v after %d denials", got, denied.Load())
+	}
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// A Store guards another. It is made by [New], is safe for concurrent use, and
+// starts no goroutines.
+type Store struct {
+	inner   mete.Store
+	breaker *breaker // nil where there is none
+	denials *denials // nil where none are remembered
+	now     func() time.Duration
+}
+
+// New returns a store that guards the given one. Its errors say all that is
+// wrong with the config.
+func New(store mete.Store, config Config) (*Store, error) {
+	c, err := config.complete()
+	if store == nil {
+		err = errors.Join(errors.New("guard: no store"), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{inner: store, now: c.Now}
+	if !c.NoBreaker {
+		s.breaker = newBreaker(c)
+	}
+	if !c.NoDenials {
+		s.denials = newDenials(c)
+	}
+	return s, nil
+}
+
+// Take implements [mete.Store]. It answers itself what the store has just
+// denied. Its own errors wrap [mete.ErrUnavailable], and nothing was spent.
+func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	if s.denials == nil {
+		return s.take(ctx, dst, charges, mode)
+	}
+	sent := s.now()
+	if isPlain(mode) && (mode.ID == "" || mode.DryRun) {
+		if answer, ok := s.denials.answer(dst, charges, sent); ok {
+			return answer, false, nil
+		}
+	}
+	first := len(dst)
+	dst, allowed, err := s.take(ctx, dst, charges, mode)
+	if err == nil && len(dst) == first+len(charges) {
+		s.denials.learn(&answered{charges, dst[first:], allowed, mode, sent}, s.now)
+	}
+	return dst, allowed, err
+}
+
+// take asks the store, if the breaker lets it.
+func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) (answer []bucket.Snapshot, allowed bool, err error) {
+	if s.breaker == nil {
+		return s.inner.Take(ctx, dst, charges, mode)
+	}
+	c, err := s.breaker.enter(ctx, "take")
+	if err != nil {
+		return dst, false, err
+	}
+	defer c.leave(&err)
+	err = errPanic // unless it returns
+	return s.inner.Take(ctx, dst, charges, mode)
+}
+
+// Refund implements [mete.Store].
+func (s *Store) Refund(ctx context.Context, charges []mete.Charge) error {
+	err := s.call(ctx, "refund", func() error { return s.inner.Refund(ctx, charges) })
+	if s.denials != nil {
+		now := s.now() // whatever came of it: an error may have come after the refund
+		for i := range charges {
+			s.denials.forget(charges[i].Key, now)
+		}
+	}
+	return err
+}
+
+// Reset implements [mete.Store].
+func (s *Store) Reset(ctx context.Context, keys []string) error {
+	err := s.call(ctx, "reset", func() error { return s.inner.Reset(ctx, keys) })
+	if s.denials != nil {
+		now := s.now()
+		for _, key := range keys {
+			s.denials.forget(key, now)
+		}
+	}
+	return err
+}
+
+// call asks the store by f, if the breaker lets it.
+func (s *Store) call(ctx context.Context, op string, f func() error) (err error) {
+	if s.breaker == nil {
+		return f()
+	}
+	c, err := s.breaker.enter(ctx, op)
+	if err != nil {
+		return err
+	}
+	defer c.leave(&err)
+	err = errPanic
+	return f()
+}
+
+// Ping implements [mete.Pinger]: it asks the store itself, whatever the breaker
+// says, and the breaker does not count it. Where the store is no Pinger it says
+// what the breaker thinks.
+func (s *Store) Ping(ctx context.Context) error {
+	if p, ok := s.inner.(mete.Pinger); ok {
+		return p.Ping(ctx)
+	}
+	if s.State() == Open {
+		return unavailable("ping", errOpen)
+	}
+	return nil
+}
+
+// Close closes the store if it is an [io.Closer]. The guard itself has nothing
+// to close.
+func (s *Store) Close() error {
+	if c, ok := s.inner.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// State is that of the breaker: Closed where there is none. An open one is
+// half-open from the first call that it lets through.
+func (s *Store) State() State {
+	if s.breaker == nil {
+		return Closed
+	}
+	return s.breaker.now()
+}
+
+// Stats are numbers of a [Store] since it was made.
+type Stats struct {
+	State    State
+	Opened   uint64 // how often the breaker opened, from either state
+	Rejected uint64 // calls that it let fail at once
+	Denied   uint64 // takes that were denied without asking the store
+	Keys     int    // buckets that are remembered now, also such as are of no more use
+}
+
+// Stats returns the numbers as they are, not all of one instant.
+func (s *Store) Stats() Stats {
+	stats := Stats{State: s.State()}
+	if b := s.breaker; b != nil {
+		stats.Opened, stats.Rejected = b.opened.Load(), b.rejected.Load()
+	}
+	if d := s.denials; d != nil {
+		stats.Denied, stats.Keys = d.denied.Load(), int(d.keys.Load())
+	}
+	return stats
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/storetest"
+)
+
+// since is a guard's clock that goes with a store's.
+func since(now func() bucket.Instant) func() time.Duration {
+	begin := now() - 1e6
+	return func() time.Duration { return time.Duration(now()-begin) * time.Microsecond }
+}
+
+func TestStore(t *testing.T) {
+	var denied atomic.Uint64
+	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+		s := guarded(t, storetest.NewNaive(now), guard.Config{Now: since(now), ExactRemaining: true})
+		t.Cleanup(func() { denied.Add(s.Stats().Denied) })
+		return s
+	})
+	if denied.Load() < 100 {
+		t.Errorf("only %d takes were denied from memory", denied.Load())
+	}
+}
+
+// guarded returns a guard of the store.
+func guarded(t testing.TB, inner mete.Store, config guard.Config) *guard.Store {
+	t.Helper()
+	s, err := guard.New(inner, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// a counted store counts what it is asked, and does as it is told before and
+// after it answers.
+type counted struct {
+	mete.Store
+	takes         atomic.Int64
+	before, after func()
+	fail          func() error // if not nil, and nor is what it returns, the answer
+}
+
+func (c *counted) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	c.takes.Add(1)
+	if c.before != nil {
+		c.before()
+	}
+	if c.fail != nil {
+		if err := c.fail(); err != nil {
+			return dst, false, err
+		}
+	}
+	dst, allowed, err := c.Store.Take(ctx, dst, charges, mode)
+	if c.after != nil {
+		c.after()
+	}
+	return dst, allowed, err
+}
+
+func (c *counted) Refund(ctx context.Context, charges []mete.Charge) error {
+	if c.fail != nil {
+		if err := c.fail(); err != nil {
+			return err
+		}
+	}
+	return c.Store.Refund(ctx, charges)
+}
+
+// a setup is a guard over a counted store on a clock.
+type setup struct {
+	*testing.T
+	clock *storetest.Clock
+	inner *counted
+	guard *guard.Store
+}
+
+func begin(t *testing.T, config guard.Config) *setup {
+	t.Helper()
+	clock := storetest.NewClock()
+	inner := &counted{Store: storetest.NewNaive(clock.Now)}
+	config.Now = since(clock.Now)
+	return &setup{t, clock, inner, guarded(t, inner, config)}
+}
+
+// take takes through the guard, and asserts how often the store has been asked
+// until then.
+func (s *setup) take(mode mete.Mode, asked int64, charges ...mete.Charge) ([]bucket.Snapshot, bool) {
+	s.Helper()
+	snaps, allowed, err := s.guard.Take(s.Context(), nil, charges, mode)
+	if err != nil || len(snaps) != len(charges) {
+		s.Fatalf("take %v: %d snapshots, %v", charges, len(snaps), err)
+	}
+	if got := s.inner.takes.Load(); got != asked {
+		s.Errorf("at %d, after a take of %v: the store was asked %d times, want %d", s.clock.Now(), charges, got, asked)
+	}
+	return snaps, allowed
+}
+
+func compile(t testing.TB, spec bucket.Spec) bucket.Limit {
+	t.Helper()
+	l, _, err := spec.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// slow is a limit of ten tokens, of which one comes back in ten seconds.
+func slow(t testing.TB) bucket.Limit {
+	t.Helper()
+	return compile(t, bucket.Spec{Capacity: 10 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: 10 * time.Second}})
+}
+
+func charge(key string, l bucket.Limit, tokens bucket.Tokens) mete.Charge {
+	return mete.Charge{Key: key, Limit: l, Cost: tokens * bucket.Token}
+}
+
+func TestNew_Wrong(t *testing.T) {
+	naive := storetest.NewNaive(storetest.NewClock().Now)
+	for _, tt := range []struct {
+		store  mete.Store
+		config guard.Config
+		wrong  int
+	}{
+		{nil, guard.Config{}, 1},
+		{naive, guard.Config{Failures: -1}, 1},
+		{naive, guard.Config{Probes: 1 << 30}, 1},
+		{naive, guard.Config{MaxKeys: -1, MaxAge: -1, OpenFor: -1}, 3},
+	} {
+		s, err := guard.New(tt.store, tt.config)
+		count := 0
+		var joined interface{ Unwrap() []error }
+		if errors.As(err, &joined) {
+			count = len(joined.Unwrap())
+		}
+		if s != nil || count != tt.wrong {
+			t.Errorf("New(%v, %+v) = %v, %v; want %d errors", tt.store, tt.config, s, err, tt.wrong)
+		}
+	}
+}
+
+// a door can be pinged and closed.
+type door struct {
+	mete.Store
+	ping, close error
+}
+
+func (d door) Ping(context.Context) error { return d.ping }
+func (d door) Close() error               { return d.close }
+
+func TestPingAndClose(t *testing.T) {
+	naive := storetest.NewNaive(storetest.NewClock().Now)
+	ping, shut := errors.New("ping"), errors.New("close")
+	s := guarded(t, door{naive, ping, shut}, guard.Config{})
+	if err := s.Ping(t.Context()); err != ping {
+		t.Errorf("Ping() = %v, want what the store says", err)
+	}
+	if err := s.Close(); err != shut {
+		t.Errorf("Close() = %v, want what the store says", err)
+	}
+	s = guarded(t, naive, guard.Config{})
+	if err := errors.Join(s.Ping(t.Context()), s.Close()); err != nil {
+		t.Errorf("over a store that is neither Pinger nor Closer: %v", err)
+	}
+}

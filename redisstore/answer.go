@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lease"
+)
+
+// An AnswerError says that the script answered what it never should: that the
+// answer is no answer, or that it decided otherwise than package bucket does.
+type AnswerError struct{ what string }
+
+func (e *AnswerError) Error() string { return "unexpected answer of the script: " + e.what }
+
+// words reads an answer word by word.
+type words struct{ rest string }
+
+func (w *words) next() string {
+	word, rest, _ := strings.Cut(w.rest, " ")
+	w.rest = rest
+	return word
+}
+
+func (w *words) int() (int64, bool) {
+	v, err := strconv.ParseInt(w.next(), 10, 64)
+	return v, err == nil
+}
+
+// answer gives every ask of the program its part of what the script said. An
+// ask that it could not read has an error.
+func (p *program) answer(text string) {
+	w := words{text}
+	now, ok := w.int()
+	if !ok {
+		p.fail(errAnswer("no time", text))
+		return
+	}
+	if p.plain {
+		p.answerPlain(&w, bucket.Instant(now))
+		return
+	}
+	tallies := make([]tally, len(p.groups))
+	done := 0
+	for i, a := range p.asks {
+		at := p.places[i]
+		if at < 0 {
+			a.answer(&w, bucket.Instant(now))
+			continue
+		}
+		t := &tallies[at]
+		if at == done {
+			done++
+			admitted, ok := w.int()
+			t.state, t.err = parseState(w.next())
+			if t.admitted = admitted; !ok && t.err == nil {
+				t.err = errAnswer("no count", text)
+			}
+		}
+		t.answer(a, bucket.Instant(now))
+	}
+}
+
+// answerPlain reads the states of all buckets as they were, and does over again
+// what the script has done to them.
+func (p *program) answerPlain(w *words, now bucket.Instant) {
+	states, broken := make([]bucket.State, len(p.keys[states])), error(nil)
+	for i := range states {
+		var err error
+		if states[i], err = parseState(w.next()); err != nil {
+			broken = err
+		}
+	}
+	admitted, done := make([]int64, len(p.groups)), 0
+	for i, a := range p.asks {
+		at, want := p.places[i], int64(0)
+		if at < 0 || at == done {
+			var ok bool
+			if want, ok = w.int(); !ok {
+				broken = errAnswer("no count", "")
+			}
+		}
+		if at == done {
+			admitted[at] = want
+			done++
+		}
+		if a.take(p, states, now); at >= 0 {
+			want = min(max(admitted[at], 0), 1)
+			admitted[at]--
+		}
+		if broken != nil {
+			a.err = broken
+		} else if a.allowed != (want == 1) {
+			a.err = errAnswer("disagrees about a take", strconv.FormatInt(want, 10))
+		}
+	}
+}
+
+// take charges the states of a program as the ask says.
+func (a *ask) take(p *program, states []bucket.State, now bucket.Instant) {
+	a.allowed, a.snaps = true, a.snaps[:0]
+	if len(a.charges) == 1 { // the common case, in one step
+		c, snap := &a.charges[0], bucket.Snapshot{}
+		state := &states[p.index[c.Key]]
+		*state, snap = c.Limit.Take(*state, now, c.Cost)
+		a.snaps, a.allowed = append(a.snaps, snap), snap.Allowed
+		return
+	}
+	for i := range a.charges {
+		c := &a.charges[i]
+		a.snaps = append(a.snaps, c.Limit.Peek(states[p.index[c.Key]], now, c.Cost, 0))
+		a.allowed = a.allowed && a.snaps[i].Allowed
+	}
+	for i := range a.charges {
+		if c := &a.charges[i]; a.allowed {
+			state := &states[p.index[c.Key]]
+			*state, a.snaps[i] = c.Limit.Reserve(*state, now, c.Cost, 0)
+		}
+	}
+}
+
+// errSpoiled is what becomes of a take where its key holds what no bucket is.
+var errSpoiled = errors.New("a key of the store holds what no bucket is: reset it, or use another prefix")
+
+// spoiled fails the asks of the keys with these numbers, and has the others asked
+// again. Nothing has been done.
+func (p *program) spoiled(numbers string) {
+	bad := map[int64]bool{}
+	for _, text := range strings.Fields(numbers) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			p.fail(errAnswer("no key", numbers))
+			return
+		}
+		bad[n] = true
+	}
+	for _, a := range p.asks {
+		a.again = true
+		for i := range a.charges {
+			if bad[p.keyNumber(&a.charges[i])] {
+				a.err, a.again = &mete.StoreError{Spent: mete.NotSpent, Err: errSpoiled}, false
+			}
+		}
+	}
+}
+
+// fail gives every ask the error.
+func (p *program) fail(err error) {
+	for _, a := range p.asks {
+		a.err = err
+	}
+}
+
+// A tally is what is left of a group's answer.
+type tally struct {
+	state    bucket.State
+	admitted int64
+	err      error
+}
+
+// answer gives a its turn in the group.
+func (t *tally) answer(a *ask, now bucket.Instant) {
+	if a.err = t.err; t.err != nil {
+		return
+	}
+	c := &a.charges[0]
+	var v bucket.Verdict
+	t.state, v = c.Limit.Spend(t.state, now, c.Cost, 0)
+	if a.allowed = v.Allowed(); a.allowed != (t.admitted > 0) {
+		a.err = errAnswer("disagrees about a take", strconv.FormatInt(t.admitted, 10))
+		return
+	}
+	t.admitted--
+	a.snaps = append(a.snaps[:0], bucket.Snapshot{})
+	v.Show(&a.snaps[0], &c.Limit, c.Cost)
+}
+
+// answer reads what is a's of the script's answer.
+func (a *ask) answer(w *words, now bucket.Instant) {
+	switch a.op {
+	case opTake:
+		a.answerTake(w)
+	case opBorrow:
+		a.answerBorrow(w, now)
+	}
+}
+
+func (a *ask) answerTake(w *words) {
+	verdict := w.next()
+	at, ok := w.int()
+	if a.allowed = verdict == "1"; !ok || !a.allowed && verdict != "0" {
+		a.err = errAnswer("no verdict", verdict)
+	}
+	a.snaps = a.snaps[:0]
+	agree := true
+	for i := range a.charges {
+		snap, err := a.part(i, w.next(), bucket.Instant(at))
+		if err != nil {
+			a.err = err
+		}
+		agree = agree && snap.Allowed
+		a.snaps = append(a.snaps, snap)
+	}
+	if a.err == nil && agree != a.allowed {
+		a.err = errAnswer("disagrees about a take of several buckets", verdict)
+	}
+}
+
+// part reads cost:state of the i'th charge, as the bucket was before, and
+// cost:state:limit of a take that is remembered, as it was after that. No cost is
+// the charge's.
+func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot, err error) {
+	c := a.charges[i]
+	costText, text, _ := strings.Cut(text, ":")
+	text, limitText, remembered := strings.Cut(text, ":")
+	if ends, lent := strings.CutPrefix(limitText, ":"); lent {
+		return a.partLent(c, costText, text, ends, at)
+	}
+	if costText != "" {
+		cost, err := strconv.ParseInt(costText, 10, 64)
+		if err != nil {
+			return snap, errAnswer("no cost", costText)
+		}
+		c.Cost = bucket.Tokens(cost)
+	}
+	if remembered {
+		if c.Limit, err = bucket.DecodeLimit(limitText); err != nil {
+			return snap, errAnswer("no limit", limitText)
+		}
+	}
+	if strings.HasPrefix(text, "L") {
+		v, err := parseLogVerdict(text)
+		v.Show(&snap, &c.Limit, c.Cost)
+		return snap, err
+	}
+	state, err := parseState(text)
+	switch {
+	case err != nil:
+	case remembered:
+		snap = c.Limit.Peek(state, at, 0, bucket.Forced)
+		snap.Cost, snap.Allowed, snap.RetryAfter = c.Cost, true, 0
+	case a.allowed && !a.mode.DryRun:
+		_, snap = c.Limit.Reserve(state, at, c.Cost, a.mode.MaxWait)
+	default:
+		snap = c.Limit.Peek(state, at, c.Cost, a.mode.MaxWait)
+	}
+	return snap, err
+}
+
+// partLent is part for a bucket of which something is lent, in a take that was
+// denied: the wait may be until that has come back.
+func (a *ask) partLent(c mete.Charge, costText, text, ends string, at bucket.Instant) (snap bucket.Snapshot, err error) {
+	if costText != "" {
+		cost, err := strconv.ParseInt(costText, 10, 64)
+		if err != nil {
+			return snap, errAnswer("no cost", costText)
+		}
+		c.Cost = bucket.Tokens(cost)
+	}
+	state, err := parseState(text)
+	if err != nil {
+		return snap, err
+	}
+	lent, err := parseLent(ends)
+	snap = c.Limit.Peek(state, at, c.Cost, a.mode.MaxWait)
+	if a.mode.MaxWait == 0 && snap.RetryAfter > 0 && snap.RetryAfter != bucket.Never {
+		snap.RetryAfter = waitForLent(c.Limit, state, lent, at, c.Cost)
+	}
+	return snap, err
+}
+
+func (a *ask) answerBorrow(w *words, now bucket.Instant) {
+	granted, ok := w.int()
+	kept := w.next()
+	state, err := parseState(w.next())
+	switch {
+	case !ok || err != nil:
+		a.err = errAnswer("no grant", kept)
+	case granted < 0:
+		a.err = errPast
+	}
+	a.grant = lease.Grant{Tokens: bucket.Tokens(granted), Kept: kept == "1", State: state, At: now}
+}
+
+// parseState reads a state as take.lua writes it; "-" is that of a full bucket.
+func parseState(text string) (bucket.State, error) {
+	if text == "-" {
+		return bucket.State{}, nil
+	}
+	spent, rest, ok := strings.Cut(text, "/")
+	if !ok {
+		return parseWindow(text)
+	}
+	unit, asOf, _ := strings.Cut(rest, "@")
+	var s bucket.State
+	var errs [3]error
+	s.Spent, errs[0] = strconv.ParseInt(spent, 10, 64)
+	s.Unit, errs[1] = strconv.ParseInt(unit, 10, 64)
+	at, err := strconv.ParseInt(asOf, 10, 64)
+	s.AsOf, errs[2] = bucket.Instant(at), err
+	if errs != [3]error{} {
+		return bucket.State{}, errAnswer("no state", text)
+	}
+	return s, nil
+}
+
+// parseWindow reads cur+prev~length@start; and of a log, which has been read
+// whole since its limit has become another, the sum and the newest instant.
+func parseWindow(text string) (bucket.State, error) {
+	cur, rest, _ := strings.Cut(text, "+")
+	prev, rest, _ := strings.Cut(rest, "~")
+	length, start, _ := strings.Cut(rest, "@")
+	var v [4]int64
+	for i, s := range []string{cur, prev, length, start} {
+		var err error
+		if v[i], err = strconv.ParseInt(s, 10, 64); err != nil {
+			return bucket.State{}, errAnswer("no state", text)
+		}
+	}
+	return bucket.State{Spent: v[0] + v[1], Prev: v[1], Unit: -v[2], AsOf: bucket.Instant(v[3])}, nil
+}
+
+// parseLogVerdict reads L, what a log counts, how far its instant lies ahead, and
+// the wait: −1 is never.
+func parseLogVerdict(text string) (bucket.Verdict, error) {
+	var v [3]int64
+	fields := strings.Split(strings.TrimPrefix(text, "L"), ",")
+	if len(fields) != len(v) {
+		return bucket.Verdict{}, errAnswer("no log", text)
+	}
+	for i, f := range fields {
+		var err error
+		if v[i], err = strconv.ParseInt(f, 10, 64); err != nil {
+			return bucket.Verdict{}, errAnswer("no log", text)
+		}
+	}
+	wait := bucket.Never
+	if v[2] >= 0 {
+		wait = time.Duration(v[2]) * time.Microsecond
+	}
+	return bucket.LogVerdict(bucket.Tokens(v[0]), v[1], wait), nil
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+func TestParseState(t *testing.T) {
+	for text, want := range map[string]bucket.State{
+		"-":                              {},
+		"1500/10@1700000000000000":       {Spent: 1500, Unit: 10, AsOf: 1700000000000000},
+		"7/1@-5":                         {Spent: 7, Unit: 1, AsOf: -5},
+		"300+200~60000000@1700000040000": {Spent: 500, Prev: 200, Unit: -60000000, AsOf: 1700000040000},
+	} {
+		if got, err := parseState(text); err != nil || got != want {
+			t.Errorf("%q is %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "1", "1/2", "1/2@", "1/x@3", "1+2@3", "1+2~3", "1e3/1@1", "99999999999999999999/1@1"} {
+		if got, err := parseState(text); err == nil {
+			t.Errorf("%q is %+v, want an error", text, got)
+		}
+	}
+}
+
+// FuzzAnswer gives every ask of a program an answer or an error, whatever the
+// script says.
+func FuzzAnswer(f *testing.F) {
+	f.Add("1700000000000000 - - 1 1", true)
+	f.Add("1700000000000000 1 5/1000@17 1 1700000000000000 :- 1000:0/1@5:1,2,3,4,5", false)
+	f.Add("", true)
+	f.Add("17 L1,2,3 :L1,2,-1 0 0", false)
+	f.Fuzz(func(t *testing.T, text string, plain bool) {
+		l, err := bucket.NewLimit(10*bucket.Token, bucket.PerSecond(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.PerSecond(10)}.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := mete.Charge{Key: "a", Limit: l, Cost: 1000}, mete.Charge{Key: "b", Limit: l, Cost: 500}
+		asks := []*ask{newAsk(opTake, []mete.Charge{a}, mete.Mode{}), newAsk(opTake, []mete.Charge{a, b}, mete.Mode{})}
+		if !plain {
+			c := mete.Charge{Key: "c", Limit: log, Cost: 1}
+			asks = append(asks, newAsk(opTake, []mete.Charge{a, c}, mete.Mode{UpTo: true}), newAsk(opBorrow, []mete.Charge{b}, mete.Mode{}))
+			asks[3].leases = []string{"lease"}
+		}
+		var p program
+		p.reset("", -1)
+		for _, a := range asks {
+			if !p.add(a) {
+				t.Fatal("does not go into the program")
+			}
+		}
+		p.encode()
+		p.answer(text)
+		for i, a := range asks {
+			if a.err == nil && a.op == opTake && len(a.snaps) != len(a.charges) {
+				t.Errorf("ask %d has neither an error nor its snapshots", i)
+			}
+		}
+	})
+}

@@ -1,0 +1,14 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- A node says that it is there, and learns how many are.
+--
+-- KEYS[1]  a sorted set: the nodes, by when they last said so, in milliseconds
+-- ARGV[1]  the node
+-- ARGV[2]  for how many milliseconds it is taken at its word
+
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+redis.call('ZADD', KEYS[1], now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return redis.call('ZCARD', KEYS[1])

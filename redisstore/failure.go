@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"errors"
+	"net"
+
+	"github.com/metehq/mete"
+	"github.com/redis/rueidis"
+)
+
+// storeError says whether a failed call may have spent something. What Redis
+// refuses it has not done: the script writes nothing before all is known to be
+// right, and Redis refuses to write before the first write.
+func storeError(err error) *mete.StoreError {
+	e := &mete.StoreError{Store: "redisstore", Spent: mete.MaybeSpent, Err: err}
+	var dial *net.OpError
+	_, refused := rueidis.IsRedisErr(err)
+	switch {
+	case refused, errors.Is(err, rueidis.ErrClosing), errors.As(err, &dial) && dial.Op == "dial":
+		e.Spent = mete.NotSpent
+	}
+	return e
+}
+
+// named is err with the operation that failed.
+func named(err error, op string) error {
+	var e *mete.StoreError
+	if !errors.As(err, &e) {
+		return &mete.StoreError{Op: op, Store: "redisstore", Spent: mete.MaybeSpent, Err: err}
+	}
+	e = &mete.StoreError{Op: op, Store: "redisstore", Spent: e.Spent, Err: e.Err}
+	return e
+}
+
+// isTryAgain reports whether Redis refused a call because some of its keys have
+// moved to another node already, and others not.
+func isTryAgain(err error) bool {
+	refusal, ok := rueidis.IsRedisErr(errors.Unwrap(err))
+	return ok && refusal.IsTryAgain()
+}

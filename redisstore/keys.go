@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// memoryKey is the key that a take by ID is remembered under, beside the bucket
+// that key names.
+func (s *Store) memoryKey(id string, charges []mete.Charge, key string) string {
+	h := sha256.New()
+	for i := -1; i < len(charges); i++ {
+		part := id
+		if i >= 0 {
+			part = charges[i].Key
+		}
+		_, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part)))) // never fails
+		_, _ = h.Write([]byte(part))
+	}
+	return s.beside("id:", key, base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:18]))
+}
+
+// leaseKey is the key that says who has a lease on a bucket.
+func (s *Store) leaseKey(key string) string { return s.beside("lease:", key, key) }
+
+// beside is a key of another kind, in a cluster in the slot of a bucket's.
+func (s *Store) beside(kind, key, name string) string {
+	if _, tagged := hashTag(s.config.Prefix); tagged || s.only != nil {
+		return s.config.Prefix + kind + name
+	}
+	tag, ok := hashTag(key)
+	if !ok {
+		tag = tags()[s.slot(key)]
+	}
+	return s.config.Prefix + kind + "{" + tag + "}" + name
+}
+
+// leasable reports whether buckets of this limit can be leased.
+func leasable(l *bucket.Limit) bool {
+	return l.Algorithm() <= bucket.Stepped && !l.Queued()
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lease"
+)
+
+// lends begins to lend, where time is the server's: a lease lasts by two clocks
+// that run alike.
+func (s *Store) lends() error {
+	if s.config.Now != nil {
+		return nil
+	}
+	var err error
+	s.leases, err = lease.New(lease.Config{
+		Lender: lender{s}, Node: rand.Text(), Share: s.config.LeaseShare, MinSlice: s.config.LeaseMin,
+	})
+	return err
+}
+
+// spendable reports whether leases may answer: not where the answer has to be
+// remembered, or is more than yes or no.
+func (s *Store) spendable(charges []mete.Charge, mode mete.Mode) bool {
+	if s.leases == nil || mode.MaxWait != 0 || mode.DryRun || mode.UpTo || mode.ID != "" {
+		return false
+	}
+	for i := range charges {
+		if charges[i].Leased {
+			return true
+		}
+	}
+	return false
+}
+
+// takeLeased takes what is leased from what is held of it, and the rest from
+// Redis: if that denies, or fails, nothing has been taken.
+func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	if len(charges) == 1 {
+		if snap, _, ok := s.leases.Take(charges[0].Key, &charges[0].Limit, charges[0].Cost); ok {
+			return append(dst, snap), true, nil
+		}
+		return s.take(ctx, dst, charges, mode)
+	}
+	var held [mete.MaxCharges]lease.Lot
+	var snaps [mete.MaxCharges]bucket.Snapshot
+	rest := make([]mete.Charge, 0, len(charges))
+	for i := range charges {
+		c, ok := &charges[i], false
+		if c.Leased {
+			snaps[i], held[i], ok = s.leases.Take(c.Key, &c.Limit, c.Cost)
+		}
+		if !ok {
+			rest = append(rest, *c)
+		}
+	}
+	var answers []bucket.Snapshot
+	allowed, err := true, error(nil)
+	if len(rest) > 0 {
+		answers, allowed, err = s.take(ctx, nil, rest, mode)
+	}
+	if err != nil {
+		s.untake(charges, &held, &snaps)
+		return dst, false, err
+	}
+	if !allowed {
+		s.untake(charges, &held, &snaps)
+	}
+	for i := range charges {
+		if held[i] != (lease.Lot{}) {
+			dst = append(dst, snaps[i])
+			continue
+		}
+		dst, answers = append(dst, answers[0]), answers[1:]
+	}
+	return dst, allowed, nil
+}
+
+// untake gives back what was taken of leases, and shows it as it was before.
+func (s *Store) untake(charges []mete.Charge, held *[mete.MaxCharges]lease.Lot, snaps *[mete.MaxCharges]bucket.Snapshot) {
+	for i := range charges {
+		if held[i] == (lease.Lot{}) {
+			continue
+		}
+		c := &charges[i]
+		snaps[i] = snaps[i].Without()
+		if !held[i].Untake() {
+			s.undo.begin(undoing{
+				charges: []mete.Charge{*c},
+				memory:  s.beside("id:", c.Key, "undo-"+rand.Text()),
+				full:    c.Limit.TimeFor(c.Cost),
+			})
+		}
+	}
+}

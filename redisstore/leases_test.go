@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/redisstore"
+	"github.com/redis/rueidis"
+)
+
+// sharing returns stores that share their buckets, as nodes do.
+func sharing(t testing.TB, client rueidis.Client, n int) []*redisstore.Store {
+	t.Helper()
+	prefix := fmt.Sprintf("nodes%d:", stores.Add(1))
+	nodes := make([]*redisstore.Store, n)
+	for i := range nodes {
+		s, err := redisstore.New(client, redisstore.Config{Prefix: prefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		nodes[i] = s
+	}
+	return nodes
+}
+
+func perSecond(t testing.TB, capacity, rate bucket.Tokens) bucket.Limit {
+	t.Helper()
+	l, err := bucket.NewLimit(capacity*bucket.Token, bucket.Rate{Tokens: rate * bucket.Token, Per: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestLeases_KeepTheBound has three nodes take from one bucket as fast as they
+// can. What they admit is within the limit, although hardly any take asks Redis.
+func TestLeases_KeepTheBound(t *testing.T) {
+	client := connect(t, proctest.StartRedis(t).Addr)
+	nodes, l := sharing(t, client, 3), perSecond(t, 2000, 50_000)
+	charges := []mete.Charge{{Key: "hot", Limit: l, Cost: bucket.Token, Leased: true}}
+	var admitted, asked atomic.Int64
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range 12 {
+		node := nodes[i%len(nodes)]
+		all.Go(func() {
+			for time.Since(began) < 1500*time.Millisecond {
+				_, allowed, err := node.Take(t.Context(), nil, charges, mete.Mode{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				asked.Add(1)
+				if allowed {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(began)
+	calls := int64(0)
+	for _, n := range nodes {
+		calls += n.Stats().Asks
+		if got := n.Stats().Leases; got.Granted == 0 || got.Efficiency() < 0.5 {
+			t.Errorf("leases were of no use: %+v", got)
+		}
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	most := 2000 + 50_000*took.Seconds()
+	if got := float64(admitted.Load()); got > most || got < 0.8*most {
+		t.Errorf("admitted %v in %v: the limit allows %.0f", got, took, most)
+	}
+	t.Logf("%d of %d admitted, of %.0f; %d asked Redis", admitted.Load(), asked.Load(), most, calls)
+}
+
+// TestLeases_WithOtherLimits charges a leased bucket and one that denies: what was
+// taken of the lease comes back.
+func TestLeases_WithOtherLimits(t *testing.T) {
+	client := connect(t, proctest.StartRedis(t).Addr)
+	node := sharing(t, client, 1)[0]
+	shared, own := perSecond(t, 1_000_000, 1), perSecond(t, 10, 1)
+	admitted := 0
+	for i := range 4000 {
+		charges := []mete.Charge{
+			{Key: "shared", Limit: shared, Cost: bucket.Token, Leased: true},
+			{Key: fmt.Sprint("user", rand.IntN(20)), Limit: own, Cost: bucket.Token},
+		}
+		snaps, allowed, err := node.Take(t.Context(), nil, charges, mete.Mode{})
+		if err != nil || len(snaps) != 2 || snaps[0].Limit != shared || snaps[1].Limit != own || allowed != (snaps[0].Allowed && snaps[1].Allowed) {
+			t.Fatalf("take %d: %v, allowed %v, %v", i, err, allowed, snaps)
+		}
+		if allowed {
+			admitted++
+		}
+	}
+	if got := node.Stats().Leases; got.Spent == 0 {
+		t.Errorf("nothing was leased: %+v", got)
+	}
+	if err := node.Close(); err != nil {
+		t.Fatal(err)
+	}
+	look := sharing(t, client, 1)[0] // of another prefix: the bucket is read from Redis itself
+	_ = look
+	text, err := client.Do(t.Context(), client.B().Arbitrary("KEYS", "*shared*").Build()).AsStrSlice()
+	if err != nil || len(text) != 1 {
+		t.Fatalf("keys %v, %v; want the bucket and no lease", text, err)
+	}
+	value, err := client.Do(t.Context(), client.B().Get().Key(text[0]).Build()).ToString()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spent, unit, asOf int64
+	if _, err := fmt.Sscanf(value, "%d/%d@%d", &spent, &unit, &asOf); err != nil {
+		t.Fatal(err)
+	}
+	missing := float64(spent) / float64(unit) / float64(bucket.Token)
+	if refilled := 30.0; missing > float64(admitted) || missing < float64(admitted)-refilled {
+		t.Errorf("%v are missing after %d were admitted", missing, admitted)
+	}
+}

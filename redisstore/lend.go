@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lease"
+)
+
+// errPast is what becomes of a loan that was overtaken by a later one.
+var errPast = errors.New("a later loan of the holder is there already")
+
+// A lender is the store's side of leases.
+type lender struct{ store *Store }
+
+// Borrow implements [lease.Lender].
+func (l lender) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error) {
+	charges := [1]mete.Charge{{Key: loan.Key, Limit: loan.Limit, Leased: true}}
+	a := newAsk(opBorrow, charges[:], mete.Mode{})
+	a.loan = loan
+	l.store.addLeases(a)
+	if err := l.store.laneOf(charges[:]).ask(ctx, a, l.store.config.Timeout); err != nil {
+		return lease.Grant{}, named(err, "borrow")
+	}
+	grant := a.grant
+	a.release()
+	return grant, nil
+}
+
+// A lent is what is lent of a bucket, and until when.
+type lent struct {
+	until  bucket.Instant
+	amount bucket.Tokens
+}
+
+// parseLent reads until,amount;until,amount in the order of their ends.
+func parseLent(text string) ([]lent, error) {
+	var all []lent
+	for part := range strings.SplitSeq(text, ";") {
+		until, amount, _ := strings.Cut(part, ",")
+		u, err := strconv.ParseInt(until, 10, 64)
+		n, err2 := strconv.ParseInt(amount, 10, 64)
+		if err != nil || err2 != nil {
+			return nil, errAnswer("no leases", text)
+		}
+		all = append(all, lent{bucket.Instant(u), bucket.Tokens(n)})
+	}
+	return all, nil
+}
+
+// waitForLent is how long it takes from now until cost is there, where what is
+// lent is missing until it ends.
+func waitForLent(l bucket.Limit, state bucket.State, all []lent, now bucket.Instant, cost bucket.Tokens) time.Duration {
+	var sum bucket.Tokens
+	for _, e := range all {
+		sum += e.amount
+	}
+	at := max(now, state.AsOf)
+	for len(all) > 0 && sum > l.Capacity()-cost {
+		at = max(at, all[0].until)
+		state, _ = l.Reserve(state, at, 0, bucket.Forced) // what is missing by then
+		state.Spent = max(state.Spent, int64(min(sum, l.Capacity()))*l.Unit())
+		sum, all = sum-all[0].amount, all[1:]
+	}
+	wait := l.Peek(state, at, cost, 0).RetryAfter
+	if wait == bucket.Never {
+		return wait
+	}
+	return wait + time.Duration(at-now)*time.Microsecond
+}

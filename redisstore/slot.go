@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/metehq/mete"
+)
+
+// slots is how many parts a Redis Cluster divides its keys into.
+const slots = 1 << 14
+
+// slotOf returns the slot of a key, which is that of its hash tag if it has one
+// (Redis Cluster specification, hash tags).
+func slotOf(prefix, key string) int {
+	if tag, ok := hashTag(prefix); ok {
+		return int(crc16(0, tag)) % slots
+	}
+	if tag, ok := hashTag(key); ok {
+		return int(crc16(0, tag)) % slots
+	}
+	return int(crc16(crc16(0, prefix), key)) % slots
+}
+
+// hashTag returns what stands between the first brace and the next closing one.
+func hashTag(key string) (string, bool) {
+	_, rest, ok := strings.Cut(key, "{")
+	if !ok {
+		return "", false
+	}
+	tag, _, ok := strings.Cut(rest, "}")
+	return tag, ok && tag != ""
+}
+
+var crcTable = sync.OnceValue(func() *[256]uint16 {
+	var table [256]uint16
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+		table[i] = crc
+	}
+	return &table
+})
+
+// crc16 continues the checksum crc with text: CRC-16/XMODEM.
+func crc16(crc uint16, text string) uint16 {
+	table := crcTable()
+	for i := range len(text) {
+		crc = crc<<8 ^ table[byte(crc>>8)^text[i]]
+	}
+	return crc
+}
+
+// tags are short hash tags, one for each slot.
+var tags = sync.OnceValue(func() *[slots]string {
+	var tags [slots]string
+	for i, found := uint64(0), 0; found < slots; i++ {
+		tag := strconv.FormatUint(i, 36)
+		if at := crc16(0, tag) % slots; tags[at] == "" {
+			tags[at], found = tag, found+1
+		}
+	}
+	return &tags
+})
+
+// laneOf returns the lane of charges that are in one slot, and nil where they
+// are in several.
+func (s *Store) laneOf(charges []mete.Charge) *lane {
+	if s.only != nil {
+		return s.only
+	}
+	slot := s.slot(charges[0].Key)
+	for i := range charges[1:] {
+		if s.slot(charges[1+i].Key) != slot {
+			return nil
+		}
+	}
+	l := s.lanes[slot].Load()
+	if l == nil {
+		l = &lane{store: s}
+		if !s.lanes[slot].CompareAndSwap(nil, l) {
+			l = s.lanes[slot].Load()
+		}
+	}
+	return l
+}
+
+func (s *Store) slot(key string) int { return slotOf(s.bucketPrefix, key) }
+
+// A part are charges that are taken in one step, and where they stand in the
+// take.
+type part struct {
+	slot    int
+	charges []mete.Charge
+	order   []int
+}
+
+// What takes are divided by.
+type division bool
+
+const (
+	bySlot division = false
+	byKey  division = true
+)
+
+// parts divides charges, in the order of their slots: takes that all ask in one
+// order do not keep each other from succeeding.
+func (s *Store) parts(charges []mete.Charge, by division) []part {
+	var parts []part
+	for i, c := range charges {
+		slot := 0
+		if s.only == nil {
+			slot = s.slot(c.Key)
+		}
+		at := slices.IndexFunc(parts, func(p part) bool { return p.slot == slot })
+		if by == byKey || at < 0 {
+			at = len(parts)
+			parts = append(parts, part{slot: slot})
+		}
+		parts[at].charges, parts[at].order = append(parts[at].charges, c), append(parts[at].order, i)
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return a.slot - b.slot })
+	return parts
+}

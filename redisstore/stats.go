@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// Stats are what a store has done since it was made, and how it is.
+type Stats struct {
+	// Calls are the scripts that were called, Asks the takes, refunds and loans
+	// that went in them, and Failed the calls that brought an error.
+	Calls, Asks, Failed int64
+
+	// Refused are the takes that found the queue full.
+	Refused int64
+
+	// Waiting is how many takes wait for a call now, and InFlight how many calls
+	// are on the wire.
+	Waiting, InFlight int
+
+	// Latency is how long calls took, in microseconds, and Batch how much went in
+	// one.
+	Latency, Batch Histogram
+
+	// Undoing is how much of takes that came to nothing is still to be given back
+	// to slots that did not answer, and Lost how much has been given up: that comes
+	// back by refilling.
+	Undoing int
+	Lost    int64
+
+	// Leases is about what was taken in advance.
+	Leases Leases
+}
+
+// Leases are a node's leases, in tokens but for Buckets. Granted is what was
+// lent; it has been Spent, given back (Returned), Lost by an answer that did not
+// come or came too late, or is Held.
+type Leases struct {
+	Buckets                              int
+	Granted, Spent, Returned, Lost, Held float64
+
+	// WorstUnderUse is the most that this node can keep from others: see
+	// [Config.LeaseShare].
+	WorstUnderUse float64
+}
+
+// Efficiency is how much of what was lent and is not held any more has been
+// spent: 1 where nothing was lent.
+func (l Leases) Efficiency() float64 {
+	if over := l.Spent + l.Returned + l.Lost; over > 0 {
+		return l.Spent / over
+	}
+	return 1
+}
+
+// A Histogram counts values by powers of two: Counts[i] are those from 2^(i-1) up
+// to, and not including, 2^i. Counts[0] are zeros, and the last has all larger.
+type Histogram struct {
+	Counts [histogramSize]int64
+	Sum    int64
+}
+
+const histogramSize = 24
+
+// A histogram is a Histogram that grows.
+type histogram struct {
+	counts [histogramSize]atomic.Int64
+	sum    atomic.Int64
+}
+
+func (h *histogram) add(v int64) {
+	h.counts[min(bits.Len64(uint64(max(v, 0))), histogramSize-1)].Add(1)
+	h.sum.Add(v)
+}
+
+func (h *histogram) read() (r Histogram) {
+	for i := range h.counts {
+		r.Counts[i] = h.counts[i].Load()
+	}
+	r.Sum = h.sum.Load()
+	return r
+}
+
+// counts are what a store counts about itself.
+type counts struct {
+	calls, asks, failed, refused atomic.Int64
+	latency, batch               histogram
+}
+
+func (c *counts) call(asks int, took time.Duration, err error) {
+	c.calls.Add(1)
+	c.asks.Add(int64(asks))
+	c.latency.add(took.Microseconds())
+	c.batch.add(int64(asks))
+	if err != nil {
+		c.failed.Add(1)
+	}
+}
+
+// Stats returns what the store has done so far.
+func (s *Store) Stats() Stats {
+	c := &s.counts
+	stats := Stats{
+		Calls: c.calls.Load(), Asks: c.asks.Load(), Failed: c.failed.Load(), Refused: c.refused.Load(),
+		Latency: c.latency.read(), Batch: c.batch.read(),
+	}
+	s.eachLane(func(l *lane) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		stats.Waiting += l.waiting
+		stats.InFlight += l.flying
+	})
+	stats.Undoing, stats.Lost = s.undo.pending()
+	if s.leases != nil {
+		held := s.leases.Stats()
+		stats.Leases = Leases{
+			Buckets: held.Leased, Granted: inTokens(held.Granted), Spent: inTokens(held.Spent), Returned: inTokens(held.Returned),
+			Lost: inTokens(held.Lost), Held: inTokens(held.Unspent), WorstUnderUse: inTokens(held.WorstUnderUse),
+		}
+	}
+	return stats
+}
+
+func inTokens(t bucket.Tokens) float64 { return float64(t) / float64(bucket.Token) }
+
+// eachLane calls f with every lane there is.
+func (s *Store) eachLane(f func(*lane)) {
+	if s.only != nil {
+		f(s.only)
+		return
+	}
+	for i := range s.lanes {
+		if l := s.lanes[i].Load(); l != nil {
+			f(l)
+		}
+	}
+}

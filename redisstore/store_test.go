@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/storetest"
+	"github.com/redis/rueidis"
+)
+
+// stores counts those that have been opened on one server: each has keys of its own.
+var stores atomic.Int64
+
+func connect(t testing.TB, addr ...string) rueidis.Client {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addr, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func open(t testing.TB, client rueidis.Client, config redisstore.Config) *redisstore.Store {
+	t.Helper()
+	config.Prefix += fmt.Sprintf("test%d:", stores.Add(1))
+	s, err := redisstore.New(client, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestStore_OnOneServer(t *testing.T) {
+	client := connect(t, proctest.StartRedis(t).Addr)
+	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+		return open(t, client, redisstore.Config{Now: now})
+	})
+}
+
+func TestStore_BehindSentinel(t *testing.T) {
+	sentinel := proctest.StartSentinel(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: sentinel.Addrs, DisableCache: true,
+		Sentinel: rueidis.SentinelOption{MasterSet: sentinel.MasterName},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+		return open(t, client, redisstore.Config{Now: now})
+	})
+}
+
+func TestStore_InACluster(t *testing.T) {
+	client := connect(t, proctest.StartCluster(t, 3, 0).Addrs...)
+	for _, in := range []struct {
+		name, prefix string
+		run          func(*testing.T, storetest.Open)
+	}{
+		{"in one slot", "{tag}", storetest.Run},
+		{"in many slots", "", storetest.RunInParts},
+	} {
+		t.Run(in.name, func(t *testing.T) {
+			in.run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+				return open(t, client, redisstore.Config{Now: now, Prefix: in.prefix})
+			})
+		})
+	}
+}

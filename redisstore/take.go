@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// Take implements [mete.Store].
+func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	switch {
+	case len(charges) == 0:
+		return dst, true, nil
+	case s.spendable(charges, mode):
+		return s.takeLeased(ctx, dst, charges, mode)
+	}
+	return s.take(ctx, dst, charges, mode)
+}
+
+// take asks Redis.
+func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	l := s.laneOf(charges)
+	if l == nil {
+		return s.takeInParts(ctx, dst, charges, mode, bySlot)
+	}
+	a := s.newTake(charges, mode)
+	if err := l.ask(ctx, a, mode.Within); err != nil {
+		switch {
+		case !isTryAgain(err):
+			return dst, false, named(err, "take")
+		case mode.ID != "": // it is remembered as one, so it waits until it can be
+			return s.takeInParts(ctx, dst, charges, mode, bySlot)
+		}
+		return s.takeInParts(ctx, dst, charges, mode, byKey)
+	}
+	dst, allowed := append(dst, a.snaps...), a.allowed
+	a.release()
+	return dst, allowed, nil
+}
+
+// newTake returns the ask for charges of one slot.
+func (s *Store) newTake(charges []mete.Charge, mode mete.Mode) *ask {
+	a := newAsk(opTake, charges, mode)
+	if mode.ID != "" && !mode.DryRun {
+		a.memory = s.memoryKey(mode.ID, charges, charges[0].Key)
+	}
+	s.addLeases(a)
+	return a
+}
+
+// Refund implements [mete.Store].
+func (s *Store) Refund(ctx context.Context, charges []mete.Charge) error {
+	if len(charges) == 0 {
+		return nil
+	}
+	if l := s.laneOf(charges); l != nil {
+		if err := s.refund(ctx, l, charges); !isTryAgain(err) {
+			return err
+		}
+	}
+	var first error
+	for _, part := range s.parts(charges, byKey) {
+		if err := s.refund(ctx, s.laneOf(part.charges), part.charges); err != nil && first == nil {
+			first = err // the others are given back all the same
+		}
+	}
+	return first
+}
+
+func (s *Store) refund(ctx context.Context, l *lane, charges []mete.Charge) error {
+	a := newAsk(opGiveBack, charges, mete.Mode{})
+	s.addLeases(a)
+	if err := l.ask(ctx, a, 0); err != nil {
+		return named(err, "refund")
+	}
+	a.release()
+	return nil
+}
+
+// addLeases adds the keys that say what is lent of the buckets of a.
+func (s *Store) addLeases(a *ask) {
+	for i := range a.charges {
+		if c := &a.charges[i]; c.Leased && leasable(&c.Limit) {
+			for len(a.leases) < len(a.charges) {
+				a.leases = append(a.leases, "")
+			}
+			a.leases[i] = s.leaseKey(c.Key)
+		}
+	}
+}
+
+// ask has a answered. Where it returns an error, a is not the caller's any more.
+func (l *lane) ask(ctx context.Context, a *ask, within time.Duration) error {
+	if err := l.submit(a); err != nil {
+		a.release()
+		return &mete.StoreError{Spent: mete.NotSpent, Err: err}
+	}
+	answered, err := l.wait(ctx, a, within)
+	if err != nil && answered {
+		a.release()
+	}
+	return err
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// place reads where to connect to.
+func (t *target) place(s scheme, hosts, path string) (err error) {
+	path = strings.TrimSuffix(path, "/")
+	if s.form == formSocket {
+		return t.socket(hosts, path)
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		addr, err := address(host, s.port)
+		if err != nil {
+			return err
+		}
+		t.client.InitAddress = append(t.client.InitAddress, addr)
+	}
+	switch {
+	case s.form == formServer && len(t.client.InitAddress) > 1:
+		return errors.New("there is more than one host: for sentinels or a cluster write redis+sentinel:// or redis+cluster://")
+	case s.form == formServer:
+		t.client.ForceSingleClient = true
+		return t.database(strings.TrimPrefix(path, "/"))
+	case s.form == formCluster && path != "":
+		return errors.New("a cluster has one database only: nothing may follow the hosts but parameters")
+	case s.form == formCluster:
+		t.client.ClusterOption = rueidis.ClusterOption{ShardsRefreshInterval: refresh}
+		return nil
+	}
+	master, db, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if master, err = url.PathUnescape(master); err != nil || master == "" {
+		return errors.New("the hosts are sentinels, and must be followed by the name that they have for the master: /mymaster")
+	}
+	t.client.Sentinel = rueidis.SentinelOption{
+		MasterSet: master, ClientName: t.client.ClientName, Dialer: t.client.Dialer,
+		TLSConfig: t.client.TLSConfig, TopologyRefreshInterval: refresh,
+	}
+	return t.database(db)
+}
+
+// socket reads a path in the file system.
+func (t *target) socket(hosts, path string) error {
+	path, err := url.PathUnescape(path)
+	if err != nil || hosts != "" || path == "" {
+		return errors.New("redis+unix:// must be followed by a path that begins with /, and by no host")
+	}
+	t.client.InitAddress = []string{path}
+	t.client.ForceSingleClient = true
+	t.client.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return d.DialContext(ctx, "unix", path)
+	}
+	return nil
+}
+
+// address returns host:port.
+func address(host, port string) (string, error) {
+	u, err := url.Parse("redis://" + host)
+	bare := err == nil && strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(host, "[") // which colon is it?
+	if err != nil || bare || u.Hostname() == "" || u.User != nil || u.Path != "" {
+		return "", fmt.Errorf("%q is no host, nor host:port", host)
+	}
+	if u.Port() != "" {
+		port = u.Port()
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("%q has no port between 1 and 65535", host)
+	}
+	return net.JoinHostPort(u.Hostname(), port), nil
+}
+
+// database reads the number of a database, 0 where text is empty.
+func (t *target) database(text string) (err error) {
+	if text == "" {
+		return nil
+	}
+	if t.client.SelectDB, err = strconv.Atoi(text); err != nil || t.client.SelectDB < 0 {
+		return fmt.Errorf("database %q: must be a number, such as 0", text)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// parametersOf are the parameters that a URL of this scheme may have.
+func parametersOf(s scheme) []string {
+	names := []string{"prefix", "timeout", "lease_share"}
+	if s.form == formSocket {
+		names = append(names, "db")
+	}
+	if s.form == formSentinels {
+		names = append(names, "sentinel_username", "sentinel_password")
+	}
+	if s.tls {
+		names = append(names, "ca", "cert", "key", "server_name")
+	}
+	return names
+}
+
+// parameters reads what follows the question mark.
+func (t *target) parameters(s scheme, query string) error {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return errors.New("the parameters must be name=value, joined by & and escaped")
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch {
+		case !slices.Contains(parametersOf(s), name):
+			return unknownParameter(s, name)
+		case len(values[name]) != 1 || values[name][0] == "":
+			return fmt.Errorf("%s: must be there once, and not be empty", name)
+		}
+	}
+	t.config.Prefix = values.Get("prefix")
+	if values.Has("timeout") {
+		err = t.timeout(values.Get("timeout"))
+	}
+	if values.Has("lease_share") {
+		err = errors.Join(err, t.leaseShare(values.Get("lease_share")))
+	}
+	if values.Has("db") {
+		err = errors.Join(err, t.database(values.Get("db")))
+	}
+	t.client.Sentinel.Username = values.Get("sentinel_username")
+	t.client.Sentinel.Password = values.Get("sentinel_password")
+	if t.client.Sentinel.Username != "" && t.client.Sentinel.Password == "" {
+		err = errors.Join(err, errors.New("sentinel_username: there is no sentinel_password"))
+	}
+	return errors.Join(err, t.certificates(values))
+}
+
+// unknownParameter says what is wrong with a parameter that is not known. It shows the
+// name alone.
+func unknownParameter(s scheme, name string) error {
+	secure := scheme{form: s.form, tls: true}
+	switch {
+	case slices.Contains([]string{"insecure", "skip_verify", "tls_insecure", "insecure_skip_verify"}, name):
+		return fmt.Errorf("%s: certificates are always looked at: name the one to trust with ca=FILE", name)
+	case !s.tls && s.form != formSocket && slices.Contains(parametersOf(secure), name):
+		return fmt.Errorf("%s: is for TLS: write rediss in place of redis", name)
+	case slices.Contains(parametersOf(scheme{form: formSentinels}), name):
+		return fmt.Errorf("%s: is for redis+sentinel://", name)
+	case name == "db":
+		return errors.New("db: is for redis+unix://: write the number behind the host, as in redis://localhost/1")
+	}
+	return fmt.Errorf("unknown parameter %q: known are %s", name, strings.Join(parametersOf(s), ", "))
+}
+
+// certificates reads the files of TLS.
+func (t *target) certificates(values url.Values) error {
+	c := t.client.TLSConfig
+	if c == nil {
+		return nil
+	}
+	c.ServerName = values.Get("server_name")
+	if file := values.Get("ca"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(text) {
+			return fmt.Errorf("ca: %s: there is no certificate in PEM format in it", file)
+		}
+	}
+	cert, key := values.Get("cert"), values.Get("key")
+	switch {
+	case cert == "" && key == "":
+		return nil
+	case cert == "" || key == "":
+		return errors.New("cert and key: there must be both, or none")
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return fmt.Errorf("cert and key: %w", err)
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return nil
+}
+
+// timeout reads [Config.Timeout].
+func (t *target) timeout(text string) (err error) {
+	t.config.Timeout, err = bucket.ParseDuration(text)
+	if err != nil || t.config.Timeout == 0 {
+		return fmt.Errorf("timeout: %q: write a number above 0 and a unit, such as 500ms or 2s", text)
+	}
+	return nil
+}
+
+// leaseShare reads [Config.LeaseShare].
+func (t *target) leaseShare(text string) (err error) {
+	t.config.LeaseShare, err = strconv.ParseFloat(text, 64)
+	if err != nil || !(t.config.LeaseShare > 0 && t.config.LeaseShare <= 1) {
+		return fmt.Errorf("lease_share: %q: must be above 0, and 1 at most", text)
+	}
+	return nil
+}
