@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench compares mete's in-memory store with other limiters, call by
-// call: as a table (go run ./compare) and as ordinary benchmarks
-// (go test -bench .). README.md says under which conditions.
+// Package bench compares mete with other limiters: its in-memory store call by
+// call, as a table (go run ./compare) and as ordinary benchmarks
+// (go test -bench .), and its store in Redis by many callers (go run ./redis).
+// README.md says under which conditions.
 package bench

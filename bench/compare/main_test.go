@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/bench/report"
 	"github.com/metehq/mete/bench/subject"
 )
 
@@ -55,8 +56,8 @@ func TestRunRefusesBadFlags(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	at := func(subject string, ns float64) result {
-		s := newStat([]float64{ns})
-		return result{Scenario: "hot", Subject: subject, Serial: s, Parallel: s, Allocs: newStat([]float64{0})}
+		s := report.NewStat([]float64{ns})
+		return result{Scenario: "hot", Subject: subject, Serial: s, Parallel: s, Allocs: report.NewStat([]float64{0})}
 	}
 	for _, c := range []struct {
 		mete float64
@@ -69,21 +70,6 @@ func TestJudge(t *testing.T) {
 		v := verdicts[0]
 		if v.Rival != subject.Sethvargo || v.Met != c.met || !verdicts[2].Met {
 			t.Errorf("with mete at %v ns against 17: %+v, want met = %v against %s", c.mete, verdicts, c.met, subject.Sethvargo)
-		}
-	}
-}
-
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		values []float64
-		want   stat
-	}{
-		{[]float64{3}, stat{3, 3, 3}},
-		{[]float64{3, 1, 2}, stat{2, 1, 3}},
-		{[]float64{4, 1, 2, 3}, stat{2.5, 1, 4}},
-	} {
-		if got := newStat(c.values); *got != c.want {
-			t.Errorf("newStat(%v) = %+v, want %+v", c.values, *got, c.want)
 		}
 	}
 }

@@ -8,12 +8,34 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/metehq/mete/bench/report"
 	"github.com/metehq/mete/bench/subject"
 	"github.com/metehq/mete/bench/workload"
 )
 
 // pauseKeys is how many keys the probe fills in.
 const pauseKeys = 5_000_000
+
+// promised is the longest that a decision may wait for the store's own work.
+const promised = time.Millisecond
+
+// durations are a histogram and how many of it took longer than promised.
+type durations struct {
+	report.Histogram
+	over int64
+}
+
+func (h *durations) add(d time.Duration) {
+	h.Add(d)
+	if d > promised {
+		h.over++
+	}
+}
+
+func (h *durations) merge(o *durations) {
+	h.Merge(&o.Histogram)
+	h.over += o.over
+}
 
 // pause fills an empty mete store from two goroutines and shows how long single
 // calls took, beside loops that do nothing but read the clock for as long: what
@@ -29,7 +51,7 @@ func pause(w, progress io.Writer) error {
 	keys := workload.Each(pauseKeys)
 	runtime.GC()
 
-	var calls, noise [procs]histogram
+	var calls, noise [procs]durations
 	before := heap()
 	took := together(procs, func(g int) {
 		for i := g; i < pauseKeys; i += procs {
@@ -49,20 +71,20 @@ func pause(w, progress io.Writer) error {
 			}
 		}
 	})
-	rows := table{{"", "p50", "p99", "p99.9", "p99.99", "max", fmt.Sprintf("over %v", promised), "of"}}
+	rows := report.Table{{"", "p50", "p99", "p99.9", "p99.99", "max", fmt.Sprintf("over %v", promised), "of"}}
 	for _, row := range []struct {
 		name  string
-		parts *[procs]histogram
+		parts *[procs]durations
 	}{{"a new key in mete", &calls}, {"the clock alone", &noise}} {
 		all := &row.parts[0]
 		for g := 1; g < procs; g++ {
 			all.merge(&row.parts[g])
 		}
-		rows.add(row.name, all.percentile(0.5).String(), all.percentile(0.99).String(), all.percentile(0.999).String(),
-			all.percentile(0.9999).String(), all.max.String(), fmt.Sprint(all.over), fmt.Sprint(all.total))
+		rows.Add(row.name, all.Percentile(0.5).String(), all.Percentile(0.99).String(), all.Percentile(0.999).String(),
+			all.Percentile(0.9999).String(), all.Max().String(), fmt.Sprint(all.over), fmt.Sprint(all.Total()))
 	}
 	fmt.Fprintf(w, "### The longest calls while %d keys are filled in by %d goroutines\n\n", pauseKeys, procs)
-	rows.write(w)
+	rows.Write(w)
 	fmt.Fprintf(w, "\nIt took %v, with %d collections that stopped the world for %v in all.\n", took.Round(time.Millisecond),
 		after.NumGC-before.NumGC, time.Duration(after.PauseTotalNs-before.PauseTotalNs))
 	return nil

@@ -2,13 +2,16 @@
 
 package main
 
-import "github.com/metehq/mete/bench/subject"
+import (
+	"github.com/metehq/mete/bench/report"
+	"github.com/metehq/mete/bench/subject"
+)
 
 // A target is a promise about one figure of mete.
 type target struct {
 	scenario string
 	figure   string
-	of       func(result) *stat
+	of       func(result) *report.Stat
 
 	// A factor is how many times smaller mete's figure must be than that of the
 	// best rival. Without one, most bounds the figure itself.
@@ -16,11 +19,11 @@ type target struct {
 	most   float64
 }
 
-func serial(r result) *stat   { return r.Serial }
-func parallel(r result) *stat { return r.Parallel }
-func allocs(r result) *stat   { return r.Allocs }
-func bytes(r result) *stat    { return r.Bytes }
-func objects(r result) *stat  { return r.Objects }
+func serial(r result) *report.Stat   { return r.Serial }
+func parallel(r result) *report.Stat { return r.Parallel }
+func allocs(r result) *report.Stat   { return r.Allocs }
+func bytes(r result) *report.Stat    { return r.Bytes }
+func objects(r result) *report.Stat  { return r.Objects }
 
 var targets = []target{
 	{scenario: "hot", figure: "serial", of: serial, factor: 1.7},

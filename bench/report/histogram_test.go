@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"math"
@@ -20,26 +20,26 @@ func TestHistogramClassesHoldTheirDurations(t *testing.T) {
 }
 
 func TestHistogramPercentiles(t *testing.T) {
-	var low, high, all histogram
+	var low, high, all Histogram
 	for d := range time.Duration(500) {
-		low.add(d + 1)
-		high.add(d + 501)
+		low.Add(d + 1)
+		high.Add(d + 501)
 	}
-	high.add(3 * time.Millisecond)
-	all.merge(&low)
-	all.merge(&high)
+	high.Add(3 * time.Millisecond)
+	all.Merge(&low)
+	all.Merge(&high)
 	for _, c := range []struct {
 		q    float64
 		want time.Duration
 	}{{0.01, 11}, {0.5, 501}, {0.99, 991}} {
-		if got := all.percentile(c.q); got < c.want || got > c.want*17/16 {
-			t.Errorf("percentile(%v) = %d, want between %d and %d", c.q, got, c.want, c.want*17/16)
+		if got := all.Percentile(c.q); got < c.want || got > c.want*17/16 {
+			t.Errorf("Percentile(%v) = %d, want between %d and %d", c.q, got, c.want, c.want*17/16)
 		}
 	}
-	if got, want := all.percentile(1), 3*time.Millisecond; got != want || all.max != want {
-		t.Errorf("percentile(1) = %v, max = %v, want %v", got, all.max, want)
+	if got, want := all.Percentile(1), 3*time.Millisecond; got != want || all.Max() != want {
+		t.Errorf("Percentile(1) = %v, Max = %v, want %v", got, all.Max(), want)
 	}
-	if all.total != 1001 || all.over != 1 {
-		t.Errorf("total, over = %d, %d, want 1001, 1", all.total, all.over)
+	if got, want := all.Total(), int64(1001); got != want {
+		t.Errorf("Total = %d, want %d", got, want)
 	}
 }

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"math/bits"
 	"time"
 )
 
-// A histogram counts durations in classes 1/16 of a power of two wide: a
-// percentile is at most 6 % too high, the maximum is exact. The zero histogram
-// is empty. It is not safe for concurrent use.
-type histogram struct {
+// A Histogram counts durations in classes 1/16 of a power of two wide: a
+// percentile is at most 6 % too high, the maximum is exact. The zero Histogram
+// is empty. It is not safe for concurrent use: give each goroutine its own.
+type Histogram struct {
 	counts [64 * fine]int64
 	total  int64
 	max    time.Duration
-	over   int64 // durations above the promised pause
 }
 
 const (
@@ -22,30 +21,31 @@ const (
 	fineBits = 4
 )
 
-// promised is the longest that a decision may wait for the store's own work.
-const promised = time.Millisecond
-
-func (h *histogram) add(d time.Duration) {
+// Add counts d; below 0 it counts as 0.
+func (h *Histogram) Add(d time.Duration) {
 	h.counts[class(d)]++
 	h.total++
 	h.max = max(h.max, d)
-	if d > promised {
-		h.over++
-	}
 }
 
-func (h *histogram) merge(o *histogram) {
+// Merge adds what o has counted.
+func (h *Histogram) Merge(o *Histogram) {
 	for i, n := range o.counts {
 		h.counts[i] += n
 	}
 	h.total += o.total
-	h.over += o.over
 	h.max = max(h.max, o.max)
 }
 
-// percentile returns the upper edge of the class that holds the share q of all
-// durations, 0 ≤ q ≤ 1.
-func (h *histogram) percentile(q float64) time.Duration {
+// Total returns the number of durations.
+func (h *Histogram) Total() int64 { return h.total }
+
+// Max returns the longest duration, 0 where there is none.
+func (h *Histogram) Max() time.Duration { return h.max }
+
+// Percentile returns the upper edge of the class that holds the share q of all
+// durations, 0 ≤ q ≤ 1, but never more than the longest.
+func (h *Histogram) Percentile(q float64) time.Duration {
 	left := int64(q * float64(h.total))
 	for i, n := range h.counts {
 		if left -= n; left < 0 {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inredis
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/metehq/mete/bench/subject"
+)
+
+// window is the window of the limiters that count in windows instead of
+// refilling. They begin it with a key's first call, so none ends within a run.
+const window = 24 * time.Hour
+
+//go:embed window.lua
+var windowSource string
+
+var windowScript = rueidis.NewLuaScript(windowSource)
+
+// newWindow stands in for rueidislimiter, which is a module of its own beside
+// rueidis: the same steps in our words, one script a take through rueidis, with
+// the time of the caller, and a denied take counted as well.
+func newWindow(addr string, q subject.Quota) (Limiter, error) {
+	client, err := newRueidis(addr)
+	if err != nil {
+		return Limiter{}, err
+	}
+	take := func(key string) (bool, error) {
+		now := time.Now()
+		reply, err := windowScript.Exec(context.Background(), client, []string{"window:{" + key + "}"}, []string{
+			"1", strconv.FormatInt(now.Add(window).UnixMilli(), 10), strconv.FormatInt(now.UnixMilli(), 10),
+		}).AsIntSlice()
+		if err != nil {
+			return false, err
+		}
+		if len(reply) != 2 {
+			return false, fmt.Errorf("window.lua answered %d", reply)
+		}
+		return reply[0] <= int64(q.Capacity), nil
+	}
+	return Limiter{Caller: one(take), Close: client.Close}, nil
+}
