@@ -59,7 +59,7 @@ func TestRules_BrokenTree(t *testing.T) {
 		{"imports", "memstore/m.go", source("memstore", `import "example.org/m/policy"`), "memstore/m.go: memstore must not import policy"},
 		{"imports", "httplimit/h.go", source("httplimit", `import "example.org/m/memstore"`), "httplimit/h.go: httplimit must not import memstore"},
 		{"imports", "httplimit/h.go", source("httplimit", `import "example.org/m/httpapi"`), "httplimit/h.go: httplimit must not import httpapi"},
-		{"imports", "httplimit/i_test.go", testSource("httplimit", `import "example.org/m/memstore"`), "httplimit/i_test.go: httplimit must not import memstore"},
+		{"imports", "httplimit/i_test.go", testSource("httplimit", `import "example.org/m/cmd/mete"`), "httplimit/i_test.go: httplimit must not import cmd/mete"},
 		{"imports", "proxy/p.go", source("proxy", `import "example.org/m/cmd/mete"`), "proxy/p.go: proxy must not import cmd/mete"},
 		{"imports", "internal/httpfacts/f.go", source("httpfacts", `import "example.org/m/proxy"`), "internal/httpfacts/f.go: internal must not import proxy"},
 		{"imports", "novel/n.go", source("novel", ""), "novel/n.go: package novel has no layer"},
