@@ -5,6 +5,7 @@ package redisstore
 import (
 	"errors"
 	"net"
+	"strings"
 
 	"github.com/metehq/mete"
 	"github.com/redis/rueidis"
@@ -39,4 +40,11 @@ func named(err error, op string) error {
 func isTryAgain(err error) bool {
 	refusal, ok := rueidis.IsRedisErr(errors.Unwrap(err))
 	return ok && refusal.IsTryAgain()
+}
+
+// isWrongType reports whether Redis refused a call because one of its keys holds
+// no text.
+func isWrongType(err error) bool {
+	refusal, ok := rueidis.IsRedisErr(errors.Unwrap(err))
+	return ok && strings.Contains(refusal.Error(), "WRONGTYPE ")
 }

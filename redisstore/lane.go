@@ -52,6 +52,50 @@ func (l *lane) submit(a *ask) error {
 	return nil
 }
 
+// alone reports whether nothing is on the wire and nothing waits. Then the caller
+// has the lane's first call, for [lane.goAlone].
+func (l *lane) alone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.flying > 0 || len(l.queue) > 0 || l.store.closed.Load() {
+		return false
+	}
+	l.flying++
+	l.store.calls.Add(1)
+	return true
+}
+
+// goAlone makes a call for a in the caller's own goroutine, which saves two
+// changes of goroutine. It cannot be left early: it takes no longer than within,
+// and is for those who wait no longer.
+func (l *lane) goAlone(a *ask, within time.Duration) error {
+	defer l.store.calls.Done()
+	timeout := l.store.config.Timeout
+	if within > 0 {
+		timeout = min(timeout, within)
+	}
+	p := programs.Get().(*program)
+	p.reset(l.store.config.Prefix, l.store.now())
+	p.add(a)
+	took := l.store.run(p, timeout)
+	programs.Put(p)
+
+	l.mu.Lock()
+	l.pace.learn(took, l.flying, len(l.queue) > 0, l.store.config.MaxInFlight)
+	if len(l.queue) > 0 {
+		l.store.calls.Add(1)
+		go l.fly()
+	} else {
+		l.flying--
+	}
+	l.mu.Unlock()
+	err := a.err
+	if err != nil {
+		a.release()
+	}
+	return err
+}
+
 // leave takes back an ask that is waited for no longer. Where it has been
 // answered in the meantime, that counts.
 func (l *lane) leave(a *ask, err error) (answered bool, _ error) {
@@ -77,7 +121,7 @@ func (l *lane) fly() {
 	defer programs.Put(p)
 	took := time.Duration(0)
 	for l.load(p, took) {
-		took = l.store.run(p)
+		took = l.store.run(p, l.store.config.Timeout)
 		l.land(p)
 		runtime.Gosched() // those who were answered may ask again, and come along
 	}
@@ -86,9 +130,9 @@ func (l *lane) fly() {
 // load moves asks from the queue into p, and reports false where there are none:
 // or too many others on the wire: then the caller is done. The call before took so long.
 func (l *lane) load(p *program, took time.Duration) bool {
-	p.reset(l.store.config.Prefix, l.store.now())
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	p.reset(l.store.config.Prefix, l.store.now()) // not before an ask that comes along
 	if took > 0 {
 		l.pace.learn(took, l.flying, len(l.queue) > 0, l.store.config.MaxInFlight)
 		if l.flying > l.pace.limit(l.store.config.MaxInFlight) {
@@ -131,12 +175,12 @@ var programs = sync.Pool{New: func() any { return new(program) }}
 
 // run makes one call, and answers the asks. Where Redis cannot take them
 // together they go one by one.
-func (s *Store) run(p *program) time.Duration {
-	took, err := s.call(p)
+func (s *Store) run(p *program, timeout time.Duration) time.Duration {
+	took, err := s.call(p, timeout)
 	alone := false
 	switch {
 	case err == nil:
-	case len(p.asks) > 1 && isTryAgain(err):
+	case len(p.asks) > 1 && (isTryAgain(err) || isWrongType(err)):
 		alone = true
 	default:
 		p.fail(err)
@@ -148,7 +192,7 @@ func (s *Store) run(p *program) time.Duration {
 		case gone != nil: // it was not asked
 			a.err = &mete.StoreError{Spent: mete.NotSpent, Err: gone}
 		default:
-			gone = s.runAlone(p, a)
+			gone = s.runAlone(p, a, timeout)
 		}
 		a.again = false
 	}
@@ -157,13 +201,13 @@ func (s *Store) run(p *program) time.Duration {
 
 // runAlone makes a call for a, which is one of p's. It returns an error where
 // there is no use in making others.
-func (s *Store) runAlone(p *program, a *ask) (gone error) {
+func (s *Store) runAlone(p *program, a *ask, timeout time.Duration) (gone error) {
 	one := programs.Get().(*program)
 	defer programs.Put(one)
 	one.reset(p.prefix, p.now)
 	one.add(a)
 	a.again = false
-	_, err := s.call(one)
+	_, err := s.call(one, timeout)
 	switch {
 	case err != nil:
 		if a.err = err; mete.Spent(err) == mete.MaybeSpent {
@@ -176,8 +220,8 @@ func (s *Store) runAlone(p *program, a *ask) (gone error) {
 }
 
 // call makes the call that p is.
-func (s *Store) call(p *program) (took time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.config.Timeout)
+func (s *Store) call(p *program, timeout time.Duration) (took time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	start := time.Now()
 	keys, args := p.encode()

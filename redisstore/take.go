@@ -95,6 +95,13 @@ func (s *Store) addLeases(a *ask) {
 
 // ask has a answered. Where it returns an error, a is not the caller's any more.
 func (l *lane) ask(ctx context.Context, a *ask, within time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		a.release()
+		return &mete.StoreError{Spent: mete.NotSpent, Err: err}
+	}
+	if (within > 0 || ctx.Done() == nil) && l.alone() {
+		return l.goAlone(a, within)
+	}
 	if err := l.submit(a); err != nil {
 		a.release()
 		return &mete.StoreError{Spent: mete.NotSpent, Err: err}

@@ -32,8 +32,10 @@ if not virtual then
 	now = t[1] * 1000000 + t[2]
 end
 
--- The life of a state under virtual time, which no expiry can follow.
-local LIFE = 3600000
+-- States live until they are full, rounded up to whole seconds: to delete one and
+-- make it anew costs more than to keep it a little longer. Under virtual time,
+-- which no expiry can follow, they live so long.
+local LIFE = 3600
 
 local reads, logs = a[2], a[3]
 local raw = {}
@@ -49,6 +51,7 @@ end
 -- were, and how often each operation was admitted. Where a state is none of its
 -- limit's it is ?, and nothing has been done.
 if a[4] == 1 then
+	local digits = {[0] = '0', '1', '2'} -- which cost less than to format them
 	local S, A, L, W, out = {}, {}, {}, {}, {}
 	local i, size, o = 6 + 8 * a[5], #a, reads
 	while i <= size do
@@ -87,7 +90,7 @@ if a[4] == 1 then
 			end
 		end
 		i, o = i + 3 * charges, o + 1
-		out[o] = admitted
+		out[o] = digits[admitted] or format('%d', admitted)
 	end
 	local this, tails = format('%d', now), {}
 	for k = 1, reads do
@@ -100,8 +103,8 @@ if a[4] == 1 then
 				tails[p] = tail
 			end
 			local value = at == now and format('%d%s', s, tail) or format('%d/%d@%d', s, p, at)
-			local life = floor((floor((s - 1) / n) + at - now) / 1000) + 1
-			call('PSETEX', KEYS[k], virtual and LIFE or format('%d', life), value)
+			local life = virtual and LIFE or floor((floor((s - 1) / n) + at - now) / 1000000) + 1
+			call('SETEX', KEYS[k], digits[life] or format('%d', life), value)
 		end
 		out[k] = raw[k] or '-'
 	end
@@ -289,9 +292,13 @@ local HEADER, ENTRY = 'log sum=%013d first=%010d\n', '%016d %013d\n'
 
 for k = reads + 1, reads + logs do
 	local v = call('GETRANGE', KEYS[k], 0, HEAD - 1)
-	if v ~= '' and not match(v, '^log sum=%d+ first=%d+\n$') and not parse(v) then broken[#broken + 1] = k end
+	local isLog = match(v, '^log sum=%d+ first=%d+\n$') and match(call('GETRANGE', KEYS[k], -LINE - 1, -1), '^\n%d+ %d+\n$') and
+		(call('STRLEN', KEYS[k]) - HEAD) % LINE == 0
+	if v ~= '' and not isLog and not parse(v) then broken[#broken + 1] = k end
 end
 if #broken > 0 then return '!' .. table.concat(broken, ' ') end
+-- What is no text is an error: here, before anything is written.
+for k = reads + logs + 1, #KEYS do call('STRLEN', KEYS[k]) end
 
 -- openlog returns the log under a key: what it adds up to, its first and last
 -- line (counted from 0), the newest instant and what it was made from, if that
@@ -359,7 +366,7 @@ local function looklog(g)
 end
 
 local function expire(g, us)
-	call('PEXPIRE', g.key, virtual and LIFE or max(floor((us - 1) / 1000) + 1, 1))
+	call('EXPIRE', g.key, virtual and LIFE or max(floor((us - 1) / 1000000) + 1, 1))
 end
 
 -- savelog writes a log whose lines before g.first have left it; g.add is a new
@@ -382,7 +389,7 @@ end
 
 -- emptied forgets a log in which nothing is left.
 local function emptied(key, at)
-	if virtual then call('SET', key, format('0/1@%d', at), 'PX', LIFE) else call('DEL', key) end
+	if virtual then call('SETEX', key, LIFE, format('0/1@%d', at)) else call('DEL', key) end
 end
 
 -- spendlog records cost.
@@ -482,7 +489,7 @@ local function lend(k, lease, sum, list)
 	if #list == 0 then return call('DEL', KEYS[lease]) end
 	local us = last - now + up(sum * scale(), n) * (kind == 1 and p or 1)
 	ttl[k] = max(ttl[k], us)
-	call('SET', KEYS[lease], table.concat(lines), 'PX', virtual and LIFE or format('%d', floor(us / 1000) + 1))
+	call('SETEX', KEYS[lease], virtual and LIFE or format('%d', floor(us / 1000000) + 1), table.concat(lines))
 end
 
 -- ends tells when what is lent will be missing no longer.
@@ -619,7 +626,7 @@ local function take()
 	local v = table.concat(out, ' ')
 	if id > 0 and ok then
 		local attempt = a[memory + 1] > 0 and ARGV[a[memory + 1]] or '-'
-		call('SET', KEYS[id], attempt .. ' ' .. v, 'PX', virtual and LIFE or floor(a[memory] / 1000))
+		call('SETEX', KEYS[id], virtual and LIFE or floor(a[memory] / 1000000), attempt .. ' ' .. v)
 	end
 	return answer(v)
 end
@@ -639,7 +646,7 @@ local function giveback()
 		if attempt > 0 then
 			call('DEL', KEYS[id])
 		else
-			call('SET', KEYS[id], 'undone', 'PX', floor(horizon / 1000))
+			call('SETEX', KEYS[id], floor(horizon / 1000000), 'undone')
 		end
 	end
 	for _ = 1, count do
@@ -698,9 +705,9 @@ end
 
 for k, us in pairs(ttl) do
 	if virtual then
-		call('PSETEX', KEYS[k], LIFE, text(spent[k], asof[k], unit[k], prev[k]))
+		call('SETEX', KEYS[k], LIFE, text(spent[k], asof[k], unit[k], prev[k]))
 	elseif us > 0 then
-		call('PSETEX', KEYS[k], format('%d', floor((us - 1) / 1000) + 1), text(spent[k], asof[k], unit[k], prev[k]))
+		call('SETEX', KEYS[k], format('%d', floor((us - 1) / 1000000) + 1), text(spent[k], asof[k], unit[k], prev[k]))
 	elseif raw[k] then
 		call('DEL', KEYS[k])
 	end

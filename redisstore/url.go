@@ -111,6 +111,10 @@ func parseURL(raw string) (t target, err error) {
 	if err := t.place(s, authority, path); err != nil {
 		return t, err
 	}
+	// Takes have been put together when they come to the client. A connection for
+	// each call that is on the wire is then faster than to queue for a shared one;
+	// in a cluster there are calls of many slots, and it is not.
+	t.client.DisableAutoPipelining = s.form != formCluster
 	return t, t.parameters(s, query)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bench/subject"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/redisstore"
 )
 
@@ -27,11 +28,15 @@ func connect(addr string, q subject.Quota) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := newRueidis(addr)
+	options, config, err := redisstore.ParseURL("redis://" + addr)
 	if err != nil {
 		return nil, err
 	}
-	store, err := redisstore.New(client, redisstore.Config{})
+	client, err := rueidis.NewClient(options)
+	if err != nil {
+		return nil, err
+	}
+	store, err := redisstore.New(client, config)
 	if err != nil {
 		client.Close()
 		return nil, err
@@ -84,7 +89,7 @@ func newMeteLimiter(leased bool) func(string, subject.Quota) (Limiter, error) {
 		if err != nil {
 			return Limiter{}, err
 		}
-		limiter, err := mete.New(c.store, nil, mete.Config{})
+		limiter, err := mete.New(c.store, nil, mete.Config{Deadline: policy.MaxDeadline})
 		if err != nil {
 			c.close()
 			return Limiter{}, err
