@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/internal/proctest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -28,11 +29,15 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	redis := proctest.StartRedis(t).Addr
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
-		Setup:               startUpstream,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("REDIS", "redis://"+redis) // one for all: choose a prefix
+			return startUpstream(env)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"await": await,
 			"http":  request,

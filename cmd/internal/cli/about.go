@@ -22,7 +22,9 @@ requests in flight are answered; a second one ends it at once.
 
 The buckets are full after a restart, unless they are saved. With
 --store 'memory:?file=PATH' they are, every minute and when the server ends, and
-it starts with them again. It does not start with a file that is damaged.
+it starts with them again. It does not start with a file that is damaged. With
+--store redis://HOST:6379 all servers that say so share them; one that finds no
+Redis when it starts waits for ten seconds, and ends with the exit code 3.
 
 The flags are the settings one changes often; 'mete help config' shows all.
 A flag overrides the configuration file.
@@ -39,7 +41,8 @@ const replayAbout = `
 Runs recorded traffic through a policy in virtual time and says who would have
 been limited, when and why. TRACE is a file of access log lines (common or
 combined) or of JSON lines; "-" is standard input. The exit code is 0 whatever
-was denied, 1 if the policy is broken, 2 if the input cannot be read.
+was denied, 1 if the policy is broken, 2 if the input cannot be read, 3 if the
+store does not answer.
 
 A JSON line is one request. Only "at" is required, in seconds; "cost" takes the
 place of the one that the policy says:

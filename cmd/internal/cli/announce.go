@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,16 +80,12 @@ func self() string {
 // storeName is a store's URL without its password, and what becomes of the
 // buckets.
 func storeName(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "?"
-	}
 	store, err := storeurl.Parse(raw)
 	switch {
 	case err != nil || store.File == "":
-		return u.Redacted()
+		return storeurl.Shown(raw)
 	case store.Every == 0:
-		return u.Redacted() + ", saved at the end"
+		return storeurl.Shown(raw) + ", saved at the end"
 	}
-	return u.Redacted() + ", saved every " + prose.Duration(store.Every) + " and at the end"
+	return storeurl.Shown(raw) + ", saved every " + prose.Duration(store.Every) + " and at the end"
 }

@@ -90,7 +90,7 @@ func writeCheckText(std Streams, file string, m *policy.Matcher, err error) {
 	for _, r := range m.Rules() {
 		for i := range r.Limits {
 			l := &r.Limits[i]
-			t.Add(l.Name, keyNames(r), prose.Mode(r), storeErrorName(r), describeLimit(l))
+			t.Add(l.Name, keyNames(r), prose.Mode(r), storeError(r), describeLimit(l))
 		}
 	}
 	fmt.Fprintf(std.Out, "%s: ok, %s\n", file, prose.Count(len(m.Rules()), "rule"))
@@ -120,11 +120,12 @@ type checkedError struct {
 }
 
 type checkedRule struct {
-	Name         string         `json:"name"`
-	LimitKeys    []string       `json:"limit_keys"`
-	Mode         string         `json:"mode"`
-	OnStoreError string         `json:"on_store_error"`
-	Limits       []checkedLimit `json:"limits"`
+	Name         string          `json:"name"`
+	LimitKeys    []string        `json:"limit_keys"`
+	Mode         string          `json:"mode"`
+	OnStoreError string          `json:"on_store_error"`
+	Deadline     httpapi.Seconds `json:"deadline"`
+	Limits       []checkedLimit  `json:"limits"`
 }
 
 type checkedLimit struct {
@@ -134,6 +135,7 @@ type checkedLimit struct {
 	Rate        string          `json:"rate"`
 	Queue       json.Number     `json:"queue,omitempty"` // what can wait, of a leaky bucket
 	Shards      int             `json:"shards,omitempty"`
+	Leased      bool            `json:"leased,omitempty"`
 	FullAfter   httpapi.Seconds `json:"full_after"` // from empty; null for never
 	Description string          `json:"description"`
 }
@@ -167,7 +169,7 @@ func writeCheckJSON(w io.Writer, file string, m *policy.Matcher, err error) {
 }
 
 func checkRule(r *policy.Rule) checkedRule {
-	cr := checkedRule{Name: r.Name, Mode: prose.Mode(r), OnStoreError: storeErrorName(r), LimitKeys: []string{}}
+	cr := checkedRule{Name: r.Name, Mode: prose.Mode(r), OnStoreError: storeErrorName(r), Deadline: httpapi.Seconds(r.Deadline), LimitKeys: []string{}}
 	for _, a := range r.LimitKeys {
 		cr.LimitKeys = append(cr.LimitKeys, a.Spelled())
 	}
@@ -180,7 +182,7 @@ func checkRule(r *policy.Rule) checkedRule {
 func checkLimit(l *policy.Limit) checkedLimit {
 	b := l.Bucket
 	cl := checkedLimit{
-		Name: l.Name, Algorithm: algorithmName(l), Capacity: json.Number(b.Capacity().String()), Rate: formatRate(b), Shards: l.Shards,
+		Name: l.Name, Algorithm: algorithmName(l), Capacity: json.Number(b.Capacity().String()), Rate: formatRate(b), Shards: l.Shards, Leased: l.Leased,
 		FullAfter: httpapi.Seconds(b.TimeFor(b.Capacity())), Description: describeLimit(l),
 	}
 	if b.Queued() {

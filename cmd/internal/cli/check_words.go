@@ -12,11 +12,23 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
+// storeErrorName is the word of policy files for what happens without the store.
 func storeErrorName(r *policy.Rule) string {
-	if r.OnStoreError == policy.Closed {
+	switch r.OnStoreError {
+	case policy.Closed:
 		return "closed"
+	case policy.Local:
+		return "local"
 	}
 	return "open"
+}
+
+// storeError says that, and when, where the rule does.
+func storeError(r *policy.Rule) string {
+	if r.Deadline == policy.DefaultDeadline {
+		return storeErrorName(r)
+	}
+	return storeErrorName(r) + " after " + prose.Duration(r.Deadline)
 }
 
 // keyNames says who shares a bucket of the rule.
@@ -83,6 +95,9 @@ func describeLimit(l *policy.Limit) string {
 	}
 	if l.Shards > 1 {
 		text += fmt.Sprintf("; in %d shards", l.Shards)
+	}
+	if l.Leased {
+		text += "; leased"
 	}
 	return text
 }

@@ -15,7 +15,7 @@ const (
 	exitOK          = 0 // yes, allowed, fine
 	exitNo          = 1 // no, denied, invalid
 	exitUsage       = 2 // wrong usage, unreadable input, cannot say
-	exitUnreachable = 3 // the server does not answer
+	exitUnreachable = 3 // the server, or its store, does not answer
 )
 
 // Streams are what a command reads and writes.

@@ -52,7 +52,8 @@ func commandNames(t *testing.T) []string {
 func TestDocs_AreTheHelpTexts(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# The command\n\nThis is what `mete help` says. Exit codes are the same for every command: 0 is yes\n" +
-		"or fine, 1 no or invalid, 2 wrong usage or cannot say, 3 the server does not answer.\n")
+		"or fine, 1 no or invalid, 2 wrong usage or cannot say, 3 the server or its store\n" +
+		"does not answer.\n")
 	fmt.Fprintf(&b, "\n```text\n%s```\n", helpOf(t))
 	for _, name := range commandNames(t) {
 		fmt.Fprintf(&b, "\n## mete %s\n\n```text\n%s```\n", name, helpOf(t, name))

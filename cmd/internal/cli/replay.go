@@ -6,11 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -18,14 +14,8 @@ import (
 	replaying "github.com/metehq/mete/cmd/internal/replay"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/cmd/internal/trace"
-	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 )
-
-// replayMaxKeys bounds the buckets of a replay that are not full at the same
-// time, unless the store's URL says otherwise. It is high because traces are not hostile, and memory is used only as
-// buckets come.
-const replayMaxKeys = 1 << 26
 
 // A replayCommand is one call of mete replay.
 type replayCommand struct {
@@ -33,7 +23,7 @@ type replayCommand struct {
 	policy, trace         string // file names; "-" is standard input
 	format                string
 	input                 trace.Format
-	store                 memstore.Config
+	store                 storeurl.Store
 	showKeys, skipInvalid bool
 }
 
@@ -52,7 +42,11 @@ func replay(ctx context.Context, std Streams, args []string) int {
 	case exitUsage:
 		return fail(std, exitUsage, "replay", err)
 	}
-	if err := c.run(ctx, m); err != nil {
+	err = c.run(ctx, m)
+	switch {
+	case errors.Is(err, mete.ErrUnavailable):
+		return fail(std, exitUnreachable, "replay", err)
+	case err != nil:
 		return fail(std, exitUsage, "replay", err)
 	}
 	return exitOK
@@ -62,7 +56,7 @@ func replay(ctx context.Context, std Streams, args []string) int {
 func (c *replayCommand) parse(args []string) (code int, ok bool) {
 	fs := newFlags(c.std, "replay")
 	fs.StringVar(&c.policy, "policy", "", "the policy `FILE` in JSON or YAML; - is standard input")
-	store := fs.String("store", "memory:", "the `URL` of the store; memory:?max_keys=N bounds it")
+	store := fs.String("store", "memory:", "the `URL` of the store: memory:?max_keys=N bounds it; redis://HOST is used under names of the replay's own")
 	fs.StringVar(&c.format, "format", "text", "the `FORMAT` of the output: text for a report, json for a line about each request")
 	input := fs.String("input", "auto", "the `FORMAT` of the trace: combined (access logs), jsonl, or auto for the one it looks like")
 	fs.BoolVar(&c.showKeys, "show-keys", false, "show who was denied, not just how often")
@@ -73,8 +67,8 @@ func (c *replayCommand) parse(args []string) (code int, ok bool) {
 	}
 	var err error
 	c.input, err = trace.ParseFormat(*input)
-	parsed, storeErr := storeurl.Parse(*store)
-	c.store = parsed.Memory
+	var storeErr error
+	c.store, storeErr = storeurl.Parse(*store)
 	switch {
 	case err != nil:
 		return fs.usageError("--input: %v", err), false
@@ -88,16 +82,16 @@ func (c *replayCommand) parse(args []string) (code int, ok bool) {
 		return fs.usageError("the policy and the trace cannot both be standard input"), false
 	case storeErr != nil:
 		return fs.usageError("%v", storeErr), false
-	case parsed.File != "":
-		return fs.usageError("--store: a replay begins with full buckets and saves none: leave out file=%s", parsed.File), false
+	case c.store.File != "":
+		return fs.usageError("--store: a replay begins with full buckets and saves none: leave out file=%s", c.store.File), false
 	case c.format == "html":
 		return fs.usageError("--format: html is not supported yet; use text or json"), false
 	case c.format != "text" && c.format != "json":
 		return fs.usageError("unknown format %q: it must be text or json", c.format), false
 	}
 	c.trace = operands[0]
-	if c.store.MaxKeys == 0 {
-		c.store.MaxKeys = replayMaxKeys
+	if c.store.Memory.MaxKeys == 0 {
+		c.store.Memory.MaxKeys = replayMaxKeys
 	}
 	return exitOK, true
 }
@@ -110,7 +104,7 @@ func (c *replayCommand) run(ctx context.Context, m *policy.Matcher) error {
 	}
 	defer in.Close()
 	var (
-		store    *memstore.Store
+		store    replayStore
 		reader   = trace.NewReader(in, c.input)
 		stats    = replaying.NewStats(m)
 		lines    = replaying.NewJSONLines(c.std.Out)
@@ -122,9 +116,8 @@ func (c *replayCommand) run(ctx context.Context, m *policy.Matcher) error {
 		Trace:  reader,
 		Store: func(now func() bucket.Instant) (mete.Store, error) {
 			var err error
-			c.store.Now = now
-			store, err = memstore.New(c.store)
-			return store, err
+			store, err = c.newStore(ctx, now)
+			return store.Store, err
 		},
 		Each: func(req *trace.Request, d *mete.Decision) error {
 			progress.Step(reader.Bytes())
@@ -139,15 +132,18 @@ func (c *replayCommand) run(ctx context.Context, m *policy.Matcher) error {
 	}
 	err = replaying.Run(ctx, config)
 	progress.Clear()
+	if endErr := store.close(); err == nil {
+		err = endErr
+	}
 	if flushErr := lines.Flush(); err == nil {
 		err = flushErr
 	}
 	if err != nil {
 		return c.explain(err)
 	}
-	if store != nil && store.Stats().Overflowed > 0 {
+	if n := store.overflowed(); n > 0 {
 		fmt.Fprintf(c.std.Err, "mete replay: more than %d buckets were not full at the same time; %s one\n",
-			c.store.MaxKeys, prose.Count(store.Stats().Overflowed, "request shared", "requests shared"))
+			c.store.Memory.MaxKeys, prose.Count(n, "request shared", "requests shared"))
 	}
 	if c.format == "json" {
 		if n := stats.InvalidLines(); n > 0 {
@@ -161,44 +157,12 @@ func (c *replayCommand) run(ctx context.Context, m *policy.Matcher) error {
 	return err
 }
 
-// open returns the trace and, where it is a file, its size.
-func (c *replayCommand) open() (io.ReadCloser, int64, error) {
-	if c.trace == "-" {
-		return io.NopCloser(c.std.In), 0, nil
-	}
-	f, err := os.Open(c.trace)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return f, 0, nil
-	}
-	return f, info.Size(), nil
-}
-
-// progress returns nil where nobody would see it, and where it would stand
-// between the decisions.
-func (c *replayCommand) progress(size int64) *replaying.Progress {
-	if !isTerminal(c.std.Err) || c.format == "json" && isTerminal(c.std.Out) {
-		return nil
-	}
-	return replaying.NewProgress(c.std.Err, size, time.Now)
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(interface{ Fd() uintptr })
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
 // explain says where in the trace an error is, and what to do about it.
 func (c *replayCommand) explain(err error) error {
 	var bad *trace.LineError
 	switch {
+	case errors.Is(err, mete.ErrUnavailable):
+		return fmt.Errorf("--store: %w", err)
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: interrupted", c.trace)
 	case errors.As(err, &bad):

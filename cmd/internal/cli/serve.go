@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/server"
@@ -34,9 +35,12 @@ func serve(ctx context.Context, std Streams, args []string) int {
 		return failEach(std, exitUsage, "serve", err)
 	}
 	log := newLogger(std.Err, c)
-	s, err := server.New(c, log)
+	s, err := server.New(ctx, c, log)
 	if _, broken := errors.AsType[policyfile.Errors](err); broken {
 		return failEach(std, exitNo, "serve", err)
+	}
+	if errors.Is(err, mete.ErrUnavailable) {
+		return failEach(std, exitUnreachable, "serve", fmt.Errorf("%w\nmete starts where its store answers; once it runs, it lives without: see on_store_error", err))
 	}
 	if err != nil {
 		return failEach(std, exitUsage, "serve", err)
@@ -74,7 +78,7 @@ func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
 		{"upstream", "pass allowed requests on to `URL`"},
 		{"listen", "main `ADDRESS` (default " + d.Listen + ")"},
 		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},
-		{"store", "`URL` of the store (default " + d.Store + "); memory:?max_keys=N bounds it, memory:?file=PATH saves it"},
+		{"store", "`URL` of the store (default " + d.Store + "): memory:?max_keys=N, memory:?file=PATH, redis://HOST"},
 		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is believed"},
 		{"log-format", "`FORMAT` of the log: text or json (default " + d.LogFormat + ")"},
 		{"log-level", "log from `LEVEL` on: debug, info, warn or error (default " + d.LogLevel + ")"},

@@ -27,8 +27,9 @@ type Config struct {
 	// Store is the URL of the store that keeps the buckets. "memory:" keeps
 	// them in the process; memory:?max_keys=N bounds their number. With
 	// memory:?file=PATH they are saved when the server ends and every minute, or
-	// as often as every=TIME says, and restored when it starts. In a configuration
-	// file, a relative path is relative to that file.
+	// as often as every=TIME says, and restored when it starts. The URLs of Redis are
+	// those of [redisstore.ParseURL]. In a configuration file, a relative path is
+	// relative to that file.
 	Store string `yaml:"store"`
 
 	// Listen is the main address, host:port. Port 0 is any free one.

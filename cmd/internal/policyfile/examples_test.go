@@ -80,6 +80,10 @@ var examples = map[string][]volley{
 	"shards.yaml": {
 		{nil, 100_001, 100_000, "everyone"},
 	},
+	"remote_store.yaml": {
+		{mete.Attrs{"header:x-tenant": "a", "header:x-user": "u1"}, 60, 40, "user"},
+		{mete.Attrs{"header:x-tenant": "a"}, 2000, 1960, "tenant"},
+	},
 	"shadow.yaml": {
 		{mete.Attrs{"ip:address": "192.0.2.1"}, 60, 50, "lenient"},
 	},
@@ -160,7 +164,7 @@ func exampleLimiter(t *testing.T, name string) *mete.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := mete.New(store, matcher, mete.Config{})
+	limiter, err := mete.New(store, matcher, mete.Config{Local: store}) // which does not fail
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,10 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 )
 
@@ -40,7 +42,7 @@ type Config struct {
 // in memory at a time, beside what the store keeps. A line that cannot be read
 // is a [*trace.LineError].
 func Run(ctx context.Context, c Config) error {
-	var now bucket.Instant
+	var now atomic.Int64 // a store may ask from another goroutine
 	var limiter *mete.Limiter
 	for {
 		req, err := next(c)
@@ -50,13 +52,13 @@ func Run(ctx context.Context, c Config) error {
 		case err != nil:
 			return err
 		}
-		now = req.At
+		now.Store(int64(req.At))
 		if limiter == nil {
-			store, err := c.Store(func() bucket.Instant { return now })
+			store, err := c.Store(func() bucket.Instant { return bucket.Instant(now.Load()) })
 			if err != nil {
 				return err
 			}
-			if limiter, err = mete.New(store, c.Policy, mete.Config{}); err != nil {
+			if limiter, err = newLimiter(store, c.Policy); err != nil {
 				return err
 			}
 		}
@@ -71,6 +73,16 @@ func Run(ctx context.Context, c Config) error {
 			return err
 		}
 	}
+}
+
+// newLimiter returns a limiter over the store. Where that fails, so does the
+// replay, whatever rules say then; but those that say local must have a store.
+func newLimiter(store mete.Store, m *policy.Matcher) (*mete.Limiter, error) {
+	local, err := memstore.New(memstore.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return mete.New(store, m, mete.Config{Local: local})
 }
 
 // next returns the next request that can be read.

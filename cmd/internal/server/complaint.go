@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/memstore"
 )
 
 // complaintInterval is the time between two records of one kind of failure. An
@@ -40,14 +39,15 @@ func (s *Server) complain(msg string) func(error) {
 // errFull is the error of a store that is at its bound.
 var errFull = errors.New("new keys share one bucket for each limit; raise max_keys")
 
-// onDecision logs why decisions were made without the store, and that the store
-// is full.
-func (s *Server) onDecision(store mete.Store) func(context.Context, *mete.Decision) {
+// onDecision counts decisions, and logs why some were made without the store, and
+// that the store is full.
+func (s *Server) onDecision() func(context.Context, *mete.Decision) {
 	failed := s.complain("the store failed; the rules say what happens then")
 	full := s.complain("the store is full")
-	bounded, _ := store.(*memstore.Store)
+	bounded := s.store.memory
 	var overflowed atomic.Uint64 // as last seen
 	return func(_ context.Context, d *mete.Decision) {
+		s.metrics.Count(d)
 		if d.Degraded && d.Err != nil {
 			failed(d.Err)
 		}

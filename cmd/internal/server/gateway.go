@@ -66,9 +66,9 @@ func (s *Server) decisions() httpapi.Gateway {
 // jitterKey is derived from the hash key, so that servers that share one give a
 // client the same jitter. Nil is a random one.
 func (s *Server) jitterKey() []byte {
-	if s.config.HashKey == "" {
+	if s.store.key == nil {
 		return nil
 	}
-	key := sha256.Sum256([]byte("mete jitter\x00" + s.config.HashKey))
+	key := sha256.Sum256([]byte("mete jitter\x00" + string(s.store.key)))
 	return key[:]
 }

@@ -161,7 +161,7 @@ func TestNew_PortTaken(t *testing.T) {
 		} else {
 			c.AdminListen = taken
 		}
-		_, err := server.New(c, slog.New(slog.DiscardHandler))
+		_, err := server.New(t.Context(), c, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.HasPrefix(err.Error(), setting+" "+taken+": ") || !strings.Contains(err.Error(), "choose another") {
 			t.Errorf("New with %s taken: %v, want an error that names it and says what to do", setting, err)
 		}
@@ -170,13 +170,13 @@ func TestNew_PortTaken(t *testing.T) {
 
 func TestClose_FreesTheAddresses(t *testing.T) {
 	c := testConfig()
-	s, err := server.New(c, slog.New(slog.DiscardHandler))
+	s, err := server.New(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Listen, c.AdminListen = s.Addr().String(), s.AdminAddr().String()
 	s.Close()
-	again, err := server.New(c, slog.New(slog.DiscardHandler))
+	again, err := server.New(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("New after Close: %v", err)
 	}
@@ -184,7 +184,7 @@ func TestClose_FreesTheAddresses(t *testing.T) {
 }
 
 func TestRun_FailsWhenAnAddressDoes(t *testing.T) {
-	s, err := server.New(testConfig(), slog.New(slog.DiscardHandler))
+	s, err := server.New(t.Context(), testConfig(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

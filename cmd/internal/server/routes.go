@@ -9,7 +9,7 @@ import (
 )
 
 // handlers returns what the two addresses serve. The admin address serves the
-// whole API. The main one is the gateway, if there is an upstream; else it
+// whole API and the metrics. The main one is the gateway, if there is an upstream; else it
 // serves the API, but for what changes buckets by hand.
 func (s *Server) handlers() (main, admin http.Handler, err error) {
 	if s.api, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions()}); err != nil {
@@ -24,7 +24,7 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 			return nil, nil, err
 		}
 	}
-	return s.farewell(main), s.farewell(s.manage), nil
+	return s.farewell(main), s.farewell(s.withMetrics(s.manage)), nil
 }
 
 // withHealth serves two paths by the API and everything else by next.

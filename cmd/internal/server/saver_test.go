@@ -89,7 +89,7 @@ func TestSaver_TriesAgain(t *testing.T) {
 // The last save matters: where it fails, so does the server.
 func TestSaver_TheLastSaveFails(t *testing.T) {
 	c, file := savingConfig(t, "0")
-	s, err := server.New(c, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s, err := server.New(t.Context(), c, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestNew_RefusesFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	_, err := server.New(c, log)
+	_, err := server.New(t.Context(), c, log)
 	if err == nil || !strings.Contains(err.Error(), file+": it is cut off: move it away") {
 		t.Errorf("New: %v, want that the file is cut off", err)
 	}
@@ -116,7 +116,7 @@ func TestNew_RefusesFiles(t *testing.T) {
 		t.Errorf("the file was changed to %q, error %v", text, err)
 	}
 	c.Store = "memory:?file=" + filepath.Dir(file) + "/none/buckets"
-	if _, err := server.New(c, log); err == nil || !strings.Contains(err.Error(), "there is no directory "+filepath.Dir(file)+"/none: make it") {
+	if _, err := server.New(t.Context(), c, log); err == nil || !strings.Contains(err.Error(), "there is no directory "+filepath.Dir(file)+"/none: make it") {
 		t.Errorf("New: %v, want that the directory is not there", err)
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/httpapi"
-	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 )
 
@@ -35,7 +35,8 @@ type Server struct {
 	api     *httpapi.API // of the main address
 	manage  *httpapi.API // of the admin address
 	source  source
-	saver   *saver // nil: the buckets are not saved
+	store   storage
+	metrics *metrics.Registry
 	reload  chan struct{}
 	ending  atomic.Bool // told to end: not ready any more
 	main    endpoint
@@ -44,40 +45,36 @@ type Server struct {
 
 // New opens the store, reads the policy and opens both addresses, so that whatever
 // is wrong is known before anything is served. A broken policy is a
-// [policyfile.Errors]. The server must be run or closed.
-func New(c config.Config, log *slog.Logger) (*Server, error) {
+// [policyfile.Errors]; where a store does not answer for a while, or ctx ends, the
+// error wraps [mete.ErrUnavailable]. The server must be run or closed.
+func New(ctx context.Context, c config.Config, log *slog.Logger) (*Server, error) {
 	s := &Server{config: c, log: log, reload: make(chan struct{}, 1)}
-	store, err := s.openStore()
-	if err != nil {
+	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}
-	s.source = source{path: c.Policy, log: log, apply: s.apply}
-	s.source.opts.HashKey = s.hashKey(store)
-	m, err := s.source.load()
-	if err != nil {
-		return nil, err
-	}
-	if s.limiter, err = mete.New(store, m, mete.Config{OnDecision: s.onDecision(store)}); err != nil {
-		return nil, err
-	}
-	if err := s.open(); err != nil {
+	if err := s.begin(); err != nil {
 		s.Close()
 		return nil, err
 	}
-	s.warn(m)
 	return s, nil
 }
 
-// hashKey is the key of the hashes in bucket keys: the one that is set, or one
-// that lives as long as the buckets. Nil is one that lives as long as the process.
-func (s *Server) hashKey(store *memstore.Store) []byte {
-	switch {
-	case s.config.HashKey != "":
-		return []byte(s.config.HashKey)
-	case s.saver != nil:
-		key := store.DeriveKey("hashes in bucket keys")
-		return key[:]
+// begin does what New promises once there is a store.
+func (s *Server) begin() error {
+	s.source = source{path: s.config.Policy, log: s.log, apply: s.apply, opts: policy.Options{HashKey: s.store.key}}
+	m, err := s.source.load()
+	if err != nil {
+		return err
 	}
+	s.metrics = metrics.New(s.sources())
+	s.limiter, err = mete.New(s.store.Store, m, mete.Config{OnDecision: s.onDecision(), Local: s.store.local, Nodes: s.store.nodes})
+	if err != nil {
+		return err
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	s.warn(m)
 	return nil
 }
 
@@ -102,8 +99,8 @@ func (s *Server) open() (err error) {
 
 // Close releases what New opened, for a server that is not run.
 func (s *Server) Close() {
-	if store, ok := s.limiter.Store().(io.Closer); ok {
-		store.Close()
+	if store, ok := s.store.Store.(io.Closer); ok {
+		store.Close() // what it could not give back, it has given up
 	}
 	for _, e := range []endpoint{s.main, s.admin} {
 		if e.listener != nil {
@@ -130,34 +127,6 @@ func (s *Server) Reload() {
 	}
 }
 
-// apply puts a policy in force.
-func (s *Server) apply(m *policy.Matcher) error {
-	if old := s.limiter.Policy().Version(); m.Version() < old {
-		s.log.Warn("the new policy has a lower bundle_version than the old one", "old", old, "new", m.Version())
-	}
-	if err := s.limiter.SetPolicy(m); err != nil {
-		return err
-	}
-	s.warn(m)
-	return nil
-}
-
-// warn says what is right in a policy and yet worth a look, and loudly what
-// claims are worth.
-func (s *Server) warn(m *policy.Matcher) {
-	for _, w := range m.Warnings() {
-		s.log.Warn("policy: " + w)
-	}
-	switch {
-	case s.config.TrustJWT:
-		s.log.Warn("claims in bearer tokens are NOT VERIFIED (trust_jwt): anybody can claim anything, " +
-			"unless something in front of this server checks every token")
-	case m.Uses(policy.JWT):
-		s.log.Warn("the policy reads claims (jwt:), and no request has any: tokens are not verified here yet; " +
-			"--trust-jwt believes them as they are")
-	}
-}
-
 // Run serves until ctx ends or an address fails, then ends in good order: see
 // [config.Timeouts]. It returns nil where it ended because ctx did.
 func (s *Server) Run(ctx context.Context) error {
@@ -168,7 +137,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	watching, stop := context.WithCancel(ctx)
 	serving.Go(func() { s.watch(watching) })
-	serving.Go(func() { s.saver.run(watching) })
+	serving.Go(func() { s.store.saver.run(watching) })
+	serving.Go(func() { s.recoverLoop(watching) })
 
 	var err error
 	select {
@@ -178,7 +148,8 @@ func (s *Server) Run(ctx context.Context) error {
 	s.drain(err == nil)
 	stop()
 	serving.Wait()
-	err = errors.Join(err, s.saver.end())
+	s.recoverLast()
+	err = errors.Join(err, s.store.saver.end())
 	s.log.Info("ended")
 	s.Close()
 	close(failed)

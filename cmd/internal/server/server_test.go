@@ -45,7 +45,7 @@ func testConfig() config.Config {
 func start(t *testing.T, c config.Config) *running {
 	t.Helper()
 	r := &running{t: t, log: new(logBuffer), ended: make(chan struct{})}
-	s, err := server.New(c, slog.New(slog.NewTextHandler(r.log, nil)))
+	s, err := server.New(t.Context(), c, slog.New(slog.NewTextHandler(r.log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,33 +3,71 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/memstore"
 )
 
-// openStore opens the store that the settings name, with the buckets that were
-// saved, if there are any. A file that cannot be restored from is an error, and
-// never an empty store.
-func (s *Server) openStore() (*memstore.Store, error) {
+// A storage is where the buckets are.
+type storage struct {
+	mete.Store // what the limiter is given
+
+	memory *memstore.Store // nil unless they are in the process
+	remote *remote         // nil if they are
+	local  *memstore.Store // for rules that say local
+	saver  *saver          // nil: the buckets are not saved
+	key    []byte          // of the hashes in bucket keys; nil is one that lives as long as the process
+}
+
+// nodes is how many processes share the store.
+func (s *storage) nodes() int {
+	if s.remote == nil {
+		return 1
+	}
+	return s.remote.node.Nodes()
+}
+
+// openStore opens the store that the settings name.
+func (s *Server) openStore(ctx context.Context) error {
 	u, err := storeurl.Parse(s.config.Store)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	if u.Redis != "" {
+		err = s.openRemote(ctx, u)
+	} else {
+		err = s.openMemory(u)
+	}
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if s.config.HashKey != "" {
+		s.store.key = []byte(s.config.HashKey)
+	}
+	s.store.local, err = memstore.New(memstore.Config{})
+	return err
+}
+
+// hashPurpose is what a store's own secret is used for where hash_key is not set.
+const hashPurpose = "hashes in bucket keys"
+
+// openMemory makes a memory store, with the buckets that were saved, if there are
+// any. A file that cannot be restored from is an error, and never an empty store.
+func (s *Server) openMemory(u storeurl.Store) (err error) {
 	if u.File == "" {
-		store, err := memstore.New(u.Memory)
-		if err != nil {
-			return nil, fmt.Errorf("store: %w", err)
-		}
-		return store, nil
+		s.store.memory, err = memstore.New(u.Memory)
+		s.store.Store = s.store.memory
+		return err
 	}
 	if info, err := os.Stat(filepath.Dir(u.File)); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("store: file: there is no directory %s: make it, or name another file", filepath.Dir(u.File))
+		return fmt.Errorf("file: there is no directory %s: make it, or name another file", filepath.Dir(u.File))
 	}
 	store, err := memstore.Restore(u.File, u.Memory)
 	switch {
@@ -38,11 +76,12 @@ func (s *Server) openStore() (*memstore.Store, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		s.log.Info("no buckets are saved yet: all are full", "file", u.File)
 		if store, err = memstore.New(u.Memory); err != nil {
-			return nil, fmt.Errorf("store: %w", err)
+			return err
 		}
 	default:
-		return nil, fmt.Errorf("store: %w", err)
+		return err
 	}
-	s.saver = newSaver(store, u, s.log)
-	return store, nil
+	key := store.DeriveKey(hashPurpose)
+	s.store = storage{Store: store, memory: store, saver: newSaver(store, u, s.log), key: key[:]}
+	return nil
 }

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/redisstore"
 )
 
 const (
@@ -35,26 +35,44 @@ type Store struct {
 
 	// Every is the time between two saves. 0: only at the end.
 	Every time.Duration
+
+	// Redis is the URL of a Redis, as [redisstore.ParseURL] reads it. Empty: the
+	// store is in memory.
+	Redis string
 }
 
 // known are the parameters of memory:.
 const known = "?max_keys=N, file=PATH and every=TIME"
 
 // Parse returns the store that raw names: memory:, perhaps with parameters, as in
-// memory:?max_keys=N&file=PATH&every=1m. Other stores are not supported yet. What
-// an error says holds no password.
+// memory:?max_keys=N&file=PATH&every=1m, or a Redis. Others are not supported yet.
+// What an error says holds no password.
 func Parse(raw string) (Store, error) {
+	kind, _, _ := strings.Cut(raw, ":")
+	switch {
+	case isRedis(raw):
+		_, _, err := redisstore.ParseURL(raw)
+		if err != nil {
+			return Store{}, fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redisstore: url: "))
+		}
+		return Store{Redis: raw}, nil
+	case kind == "postgres", kind == "postgresql":
+		return Store{}, fmt.Errorf("store: %s: is not supported yet: only memory: and redis:// are", kind)
+	}
 	u, err := url.Parse(raw)
-	if err != nil {
-		return Store{}, errors.New("store: not a URL: write memory: or memory:?max_keys=N")
-	}
-	switch u.Scheme {
-	case "memory":
+	switch {
+	case err != nil:
+		return Store{}, errors.New("store: not a URL: write memory: or memory:?max_keys=N, or redis://localhost:6379")
+	case u.Scheme == "memory":
 		return parseMemory(u)
-	case "redis", "rediss", "redis+sentinel", "redis+cluster", "postgres", "postgresql":
-		return Store{}, fmt.Errorf("store: %s: is not supported yet: only memory: is", u.Scheme)
 	}
-	return Store{}, fmt.Errorf("store: %q: unknown kind of store: only memory: is supported yet", u.Scheme)
+	return Store{}, fmt.Errorf("store: %q: unknown kind of store: only memory: and redis:// are supported yet", u.Scheme)
+}
+
+// isRedis reports whether raw is meant to be the URL of a Redis.
+func isRedis(raw string) bool {
+	kind, _, found := strings.Cut(raw, ":")
+	return found && (kind == "redis" || kind == "rediss" || strings.HasPrefix(kind, "redis+") || strings.HasPrefix(kind, "rediss+"))
 }
 
 // parseMemory reads memory: and its parameters.
@@ -114,22 +132,4 @@ func parseEvery(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("every: must be 0, or between %v and %v, not %v", leastEvery, mostEvery, d)
 	}
 	return d, nil
-}
-
-// Under returns raw with the path of its file, where that is relative, counted
-// from dir. A URL that is not right is returned as it is.
-func Under(dir, raw string) string {
-	s, err := Parse(raw)
-	if err != nil || s.File == "" || filepath.IsAbs(s.File) {
-		return raw
-	}
-	before, query, _ := strings.Cut(raw, "?")
-	parts := strings.Split(query, "&")
-	for i, part := range parts {
-		if name, _, _ := strings.Cut(part, "="); name == "file" {
-			path := url.QueryEscape(filepath.Join(dir, s.File))
-			parts[i] = "file=" + strings.ReplaceAll(path, "%2F", "/")
-		}
-	}
-	return before + "?" + strings.Join(parts, "&")
 }

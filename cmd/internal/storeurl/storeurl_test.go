@@ -29,6 +29,8 @@ func TestParse(t *testing.T) {
 		"memory:?max_keys=2&file=é":      store(2, "é", time.Minute),
 		"memory:?file=a&every=1d":        store(0, "a", 24*time.Hour),
 		"memory:?every=10ms&file=C:%5Ca": store(0, `C:\a`, 10*time.Millisecond),
+		"redis://u:p@host/1?prefix=a:":   {Redis: "redis://u:p@host/1?prefix=a:"},
+		"redis+cluster://a,b":            {Redis: "redis+cluster://a,b"},
 	} {
 		// A Config cannot be compared: it may have a function.
 		got, err := storeurl.Parse(raw)
@@ -47,7 +49,8 @@ func TestUnder(t *testing.T) {
 		"memory:":                                   "memory:",
 		"memory:?file=a&file=b":                     "memory:?file=a&file=b",
 		"redis://host/?file=a":                      "redis://host/?file=a",
-		"%":                                         "%",
+		"rediss://u:p@a,b?ca=c.pem&key=/k%26&x=c":   "rediss://u:p@a,b?ca=/etc/x%26y/c.pem&key=/k%26&x=c",
+		"%": "%",
 	} {
 		if got := storeurl.Under("/etc/x&y", raw); got != want {
 			t.Errorf("Under(%q) = %q, want %q", raw, got, want)
@@ -62,8 +65,12 @@ func TestParse_Refuses(t *testing.T) {
 		{"floppy:a", `"floppy": unknown kind of store`},
 		{"floppy://u:secret@a", `"floppy": unknown kind of store`},
 		{"floppy:secret@a", `"floppy": unknown kind of store`},
-		{"redis://:secret@localhost", "redis: is not supported yet"},
-		{"postgres://u:secret@localhost:port", "not a URL"},
+		{"redis://:secret@localhost:port", "no host"},
+		{"redis://localhost?pasword=secret", `unknown parameter "pasword"`},
+		{"redis+ssl://:secret@localhost", "must begin with redis://"},
+		{"redis:secret", "must begin with redis://"},
+		{"://secret", "not a URL"},
+		{"postgres://u:secret@localhost:port", "postgres: is not supported yet"},
 		{"memory://secret", "nothing else"},
 		{"memory:secret", "nothing else"},
 		{"memory:?max_keys=%zz", "nothing else"},
@@ -86,6 +93,24 @@ func TestParse_Refuses(t *testing.T) {
 		_, err := storeurl.Parse(tt.raw)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("Parse(%q): %v, want an error with %q and no secret", tt.raw, err, tt.want)
+		}
+	}
+}
+
+func TestShown(t *testing.T) {
+	for raw, want := range map[string]string{
+		"memory:?file=a":                      "memory:?file=a",
+		"redis://host":                        "redis://host",
+		"redis://:secret@host":                "redis://host",
+		"redis://u:secret@[::1]:1/2?prefix=a": "redis://[::1]:1/2?prefix=a",
+		"redis://:se@cret@host?prefix=@":      "redis://host?prefix=@",
+		"redis+unix://u:secret@/a@b?db=1":     "redis+unix:///a@b?db=1",
+		"redis+sentinel://u:secret@a,b/m?sentinel_password=secret&prefix=p": "redis+sentinel://a,b/m?sentinel_password=xxxxx&prefix=p",
+		"postgres://u:secret@host": "postgres://u:xxxxx@host",
+		"%":                        "?",
+	} {
+		if got := storeurl.Shown(raw); got != want {
+			t.Errorf("Shown(%q) = %q, want %q", raw, got, want)
 		}
 	}
 }

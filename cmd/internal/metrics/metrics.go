@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metrics shows what a server is doing as Prometheus reads it. No label
+// has a bucket key in it, nor anything else that a client sends.
+package metrics
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/redisstore"
+)
+
+// Sources are the parts of a server that count. They are read when somebody
+// asks. Those that are nil are not there.
+type Sources struct {
+	Limiter func() mete.Stats // required
+	Memory  func() memstore.Stats
+	Redis   func() redisstore.Stats
+	Guard   func() guard.Stats
+	Nodes   func() int
+}
+
+// A Registry is what is known of a server. It is safe for concurrent use.
+type Registry struct {
+	sources   Sources
+	registry  *prometheus.Registry
+	decisions [2][len(makers)]prometheus.Counter // by whether they allow, and by whom they were made
+}
+
+// makers are who makes decisions.
+var makers = [...]string{"store", "open", "closed", "local"}
+
+const (
+	byStore = iota
+	byOpen
+	byClosed
+	byLocal
+)
+
+// New returns a registry of these sources.
+func New(sources Sources) *Registry {
+	r := &Registry{sources: sources, registry: prometheus.NewRegistry()}
+	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "mete_decisions_total",
+		Help: "Decisions by their outcome and by who made them: the store or, where it could not, what the rules say then.",
+	}, []string{"outcome", "by"})
+	for allowed, outcome := range []string{"denied", "allowed"} {
+		for i, by := range makers {
+			r.decisions[allowed][i] = decisions.WithLabelValues(outcome, by)
+		}
+	}
+	r.registry.MustRegister(decisions, r)
+	return r
+}
+
+// Count counts a decision.
+func (r *Registry) Count(d *mete.Decision) {
+	allowed, by := 0, byStore
+	if d.Allowed {
+		allowed = 1
+	}
+	switch {
+	case !d.Degraded:
+	case len(d.Limits) > 0:
+		by = byLocal
+	case d.Allowed:
+		by = byOpen
+	default:
+		by = byClosed
+	}
+	r.decisions[allowed][by].Inc()
+}
+
+// ServeHTTP writes all there is, as text or in the other form of Prometheus.
+func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{}).ServeHTTP(w, req)
+}
+
+// Describe implements [prometheus.Collector]. That it names nothing lets Collect
+// decide.
+func (r *Registry) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements [prometheus.Collector].
+func (r *Registry) Collect(to chan<- prometheus.Metric) {
+	w := writer(to)
+	w.limiter(r.sources.Limiter())
+	if r.sources.Memory != nil {
+		w.memory(r.sources.Memory())
+	}
+	if r.sources.Redis != nil {
+		w.redis(r.sources.Redis())
+	}
+	if r.sources.Guard != nil {
+		w.guard(r.sources.Guard())
+	}
+	if r.sources.Nodes != nil {
+		w.gauge("mete_nodes", "Servers that share the store, this one included, as last seen.", float64(r.sources.Nodes()))
+	}
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"net/http"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/metrics"
+)
+
+// sources are what /metrics shows.
+func (s *Server) sources() metrics.Sources {
+	from := metrics.Sources{Limiter: func() mete.Stats { return s.limiter.Stats() }}
+	if m := s.store.memory; m != nil {
+		from.Memory = m.Stats
+	}
+	if r := s.store.remote; r != nil {
+		from.Redis, from.Guard, from.Nodes = r.node.Stats, r.Store.Stats, r.node.Nodes
+	}
+	return from
+}
+
+// withMetrics serves /metrics, and everything else by next.
+func (s *Server) withMetrics(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			s.metrics.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
