@@ -51,8 +51,7 @@ end
 -- were, and how often each operation was admitted. Where a state is none of its
 -- limit's it is ?, and nothing has been done.
 if a[4] == 1 then
-	local digits = {[0] = '0', '1', '2'} -- which cost less than to format them
-	local S, A, L, W, out = {}, {}, {}, {}, {}
+	local S, A, L, out = {}, {}, {}, {}
 	local i, size, o = 6 + 8 * a[5], #a, reads
 	while i <= size do
 		local charges, admitted = a[i], a[i+1]
@@ -86,25 +85,21 @@ if a[4] == 1 then
 		if admitted > 0 then
 			for j = i, i + 3 * charges - 3, 3 do
 				local k = a[j]
-				S[k], W[k] = S[k] + admitted * a[j+2] * a[8*a[j+1]+1], true
+				S[k], out[k] = S[k] + admitted * a[j+2] * a[8*a[j+1]+1], true
 			end
 		end
 		i, o = i + 3 * charges, o + 1
-		out[o] = digits[admitted] or format('%d', admitted)
+		out[o] = admitted == 1 and '1' or admitted == 0 and '0' or format('%d', admitted)
 	end
-	local this, tails = format('%d', now), {}
+	local this, unit, tail = format('%d', now), 0, ''
 	for k = 1, reads do
-		if W[k] then
+		if out[k] then
 			local s, at, l = S[k], A[k], L[k]
 			local n, p = a[l+2], a[l+3]
-			local tail = tails[p]
-			if not tail then
-				tail = format('/%d@%s', p, this)
-				tails[p] = tail
-			end
+			if p ~= unit then unit, tail = p, format('/%d@%s', p, this) end
 			local value = at == now and format('%d%s', s, tail) or format('%d/%d@%d', s, p, at)
 			local life = virtual and LIFE or floor((floor((s - 1) / n) + at - now) / 1000000) + 1
-			call('SETEX', KEYS[k], digits[life] or format('%d', life), value)
+			call('SETEX', KEYS[k], life == 1 and '1' or format('%d', life), value)
 		end
 		out[k] = raw[k] or '-'
 	end
