@@ -1,4 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redisstore keeps buckets in Redis.
+// Package redisstore keeps buckets in Redis, so that all processes with one Redis
+// limit together: one server, one behind Sentinel, or a cluster, from Redis 6.2 on,
+// and whatever speaks its language.
+//
+//	store, err := redisstore.Open(ctx, "redis://127.0.0.1:6379?prefix=shop:")
+//	limiter, err := mete.New(store, policy, mete.Config{})
+//
+// [Open] and [ParseURL] read URLs; [New] takes a client that the program has
+// already. A store that can be away belongs behind package guard.
+//
+// # One script, one round trip
+//
+// However many limits a request falls under, they are charged by one call of one
+// script, all of them or none. It reads the time from Redis, so that no other clock
+// matters, and it is the arithmetic of package bucket in integers that Lua's
+// numbers hold exactly: what a take is told is what any other store would tell it,
+// to the microsecond. The script only decides and writes. What a decision shows
+// is worked out here, from the states as they were, and compared with what the
+// script decided.
+//
+// While as many calls are on the wire as pay, takes that arrive wait for the next
+// one and go with it, in their order, each by itself all or nothing. Nobody waits
+// where nothing is on the wire. How many calls pay shows in how long they take: on
+// a long line many, on a busy server two.
+//
+// # Keys
+//
+// A bucket is a string at prefix + "tb:" + its key, such as 1500/10@1700000000000000:
+// 1500/10 thousandths of a token are missing at that many microseconds since 1970.
+// doc/operations.md has the other forms. It expires when it is full, rounded up to
+// whole seconds: then nobody can tell, and without traffic nothing is left in
+// Redis. Under [Config.Now] it lives for an hour instead.
+//
+// # Clusters
+//
+// Buckets of one slot are charged by one script. Where a request's buckets are in
+// several slots they are charged one slot after another in ascending order, and
+// given back when a later one denies or fails: again and again until Redis has heard
+// it, once, or the buckets are full anyway. The bound holds; another request may be
+// denied meanwhile for what is about to come back. A hash tag in keys (slot_by in
+// a policy) or in [Config.Prefix] keeps buckets together.
+//
+// # Leases
+//
+// A charge that is [mete.Charge.Leased] may be spent from tokens that the store has
+// taken in advance, a tenth of the capacity at most (see [Config.LeaseShare]), as
+// many as this process has lately needed. What is lent is missing from the bucket
+// however long it is held, so that the bound is exact. What is not spent goes back
+// after some tenths of a second and with [Store.Close]; a crash loses it.
+//
+// # Errors
+//
+// Errors are [mete.StoreError]. What Redis refuses has not been done
+// ([mete.NotSpent]); where the answer was lost it may have been
+// ([mete.MaybeSpent]), and it is not tried again here. With a [mete.Mode.ID] the
+// caller can.
 package redisstore

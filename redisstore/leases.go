@@ -3,8 +3,10 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -65,11 +67,11 @@ func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges [
 		answers, allowed, err = s.take(ctx, nil, rest, mode)
 	}
 	if err != nil {
-		s.untake(charges, &held, &snaps)
+		s.untake(charges, &held, &snaps, cmp.Or(mode.Within, s.config.Timeout))
 		return dst, false, err
 	}
 	if !allowed {
-		s.untake(charges, &held, &snaps)
+		s.untake(charges, &held, &snaps, cmp.Or(mode.Within, s.config.Timeout))
 	}
 	for i := range charges {
 		if held[i] != (lease.Lot{}) {
@@ -82,7 +84,7 @@ func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges [
 }
 
 // untake gives back what was taken of leases, and shows it as it was before.
-func (s *Store) untake(charges []mete.Charge, held *[mete.MaxCharges]lease.Lot, snaps *[mete.MaxCharges]bucket.Snapshot) {
+func (s *Store) untake(charges []mete.Charge, held *[mete.MaxCharges]lease.Lot, snaps *[mete.MaxCharges]bucket.Snapshot, within time.Duration) {
 	for i := range charges {
 		if held[i] == (lease.Lot{}) {
 			continue
@@ -94,7 +96,7 @@ func (s *Store) untake(charges []mete.Charge, held *[mete.MaxCharges]lease.Lot, 
 				charges: []mete.Charge{*c},
 				memory:  s.beside("id:", c.Key, "undo-"+rand.Text()),
 				full:    c.Limit.TimeFor(c.Cost),
-			})
+			}, within)
 		}
 	}
 }

@@ -165,8 +165,14 @@ func (t *partsTake) cut(ctx context.Context) error {
 }
 
 // undo gives back the parts before the n'th, and does not come back before that
-// has been tried once. Whatever fails is tried again in the background.
+// has been tried once, or the caller waits no longer. Whatever fails is tried
+// again in the background. The n'th itself, where it may have been taken all the
+// same, stays: giving it back could overtake the take, or another with its ID.
 func (t *partsTake) undo(n int) {
+	within := t.store.config.Timeout
+	if !t.until.IsZero() {
+		within = min(within, max(time.Until(t.until), time.Nanosecond))
+	}
 	var tried sync.WaitGroup
 	for i := range t.parts[:n] {
 		u := undoing{charges: t.parts[i].charges}
@@ -178,7 +184,7 @@ func (t *partsTake) undo(n int) {
 		for _, at := range t.parts[i].order {
 			u.full = max(u.full, t.snaps[at].FullAfter())
 		}
-		tried.Go(func() { t.store.undo.begin(u) })
+		tried.Go(func() { t.store.undo.begin(u, within) })
 	}
 	tried.Wait()
 }

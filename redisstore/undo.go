@@ -42,13 +42,13 @@ type undoer struct {
 	idle sync.WaitGroup // run
 }
 
-// begin gives back, or sees to it.
-func (u *undoer) begin(todo undoing) {
+// begin gives back within a time, or sees to it later.
+func (u *undoer) begin(todo undoing, within time.Duration) {
 	todo.until = time.Now().Add(todo.full)
 	if todo.attempt != "" {
 		todo.expire() // as its take will be forgotten
 	}
-	if u.try(&todo) {
+	if u.try(&todo, within) {
 		return
 	}
 	u.mu.Lock()
@@ -78,7 +78,7 @@ func (u *undoer) run() {
 			return
 		}
 		for i := range todo {
-			if u.try(&todo[i]) {
+			if u.try(&todo[i], u.store.config.Timeout) {
 				backoff = undoBackoff
 				continue
 			}
@@ -114,11 +114,11 @@ func (u *undoer) due() []undoing {
 }
 
 // try gives back once.
-func (u *undoer) try(todo *undoing) (done bool) {
+func (u *undoer) try(todo *undoing, within time.Duration) (done bool) {
 	a := newAsk(opGiveBack, todo.charges, mete.Mode{})
 	a.memory, a.attempt = todo.memory, todo.attempt
 	u.store.addLeases(a)
-	err := u.store.laneOf(todo.charges).ask(context.Background(), a, u.store.config.Timeout)
+	err := u.store.laneOf(todo.charges).ask(context.Background(), a, within)
 	if err == nil {
 		a.release()
 		return true
