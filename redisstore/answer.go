@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -18,6 +17,11 @@ import (
 type AnswerError struct{ what string }
 
 func (e *AnswerError) Error() string { return "unexpected answer of the script: " + e.what }
+
+// errAnswer is about an answer that is none.
+func errAnswer(what, text string) error {
+	return &AnswerError{what + ": " + strconv.Quote(text)}
+}
 
 // words reads an answer word by word.
 type words struct{ rest string }
@@ -64,64 +68,6 @@ func (p *program) answer(text string) {
 			}
 		}
 		t.answer(a, bucket.Instant(now))
-	}
-}
-
-// answerPlain reads the states of all buckets as they were, and does over again
-// what the script has done to them.
-func (p *program) answerPlain(w *words, now bucket.Instant) {
-	states, broken := make([]bucket.State, len(p.keys[states])), error(nil)
-	for i := range states {
-		var err error
-		if states[i], err = parseState(w.next()); err != nil {
-			broken = err
-		}
-	}
-	admitted, done := make([]int64, len(p.groups)), 0
-	for i, a := range p.asks {
-		at, want := p.places[i], int64(0)
-		if at < 0 || at == done {
-			var ok bool
-			if want, ok = w.int(); !ok {
-				broken = errAnswer("no count", "")
-			}
-		}
-		if at == done {
-			admitted[at] = want
-			done++
-		}
-		if a.take(p, states, now); at >= 0 {
-			want = min(max(admitted[at], 0), 1)
-			admitted[at]--
-		}
-		if broken != nil {
-			a.err = broken
-		} else if a.allowed != (want == 1) {
-			a.err = errAnswer("disagrees about a take", strconv.FormatInt(want, 10))
-		}
-	}
-}
-
-// take charges the states of a program as the ask says.
-func (a *ask) take(p *program, states []bucket.State, now bucket.Instant) {
-	a.allowed, a.snaps = true, a.snaps[:0]
-	if len(a.charges) == 1 { // the common case, in one step
-		c, snap := &a.charges[0], bucket.Snapshot{}
-		state := &states[p.index[c.Key]]
-		*state, snap = c.Limit.Take(*state, now, c.Cost)
-		a.snaps, a.allowed = append(a.snaps, snap), snap.Allowed
-		return
-	}
-	for i := range a.charges {
-		c := &a.charges[i]
-		a.snaps = append(a.snaps, c.Limit.Peek(states[p.index[c.Key]], now, c.Cost, 0))
-		a.allowed = a.allowed && a.snaps[i].Allowed
-	}
-	for i := range a.charges {
-		if c := &a.charges[i]; a.allowed {
-			state := &states[p.index[c.Key]]
-			*state, a.snaps[i] = c.Limit.Reserve(*state, now, c.Cost, 0)
-		}
 	}
 }
 
@@ -286,63 +232,4 @@ func (a *ask) answerBorrow(w *words, now bucket.Instant) {
 		a.err = errPast
 	}
 	a.grant = lease.Grant{Tokens: bucket.Tokens(granted), Kept: kept == "1", State: state, At: now}
-}
-
-// parseState reads a state as take.lua writes it; "-" is that of a full bucket.
-func parseState(text string) (bucket.State, error) {
-	if text == "-" {
-		return bucket.State{}, nil
-	}
-	spent, rest, ok := strings.Cut(text, "/")
-	if !ok {
-		return parseWindow(text)
-	}
-	unit, asOf, _ := strings.Cut(rest, "@")
-	var s bucket.State
-	var errs [3]error
-	s.Spent, errs[0] = strconv.ParseInt(spent, 10, 64)
-	s.Unit, errs[1] = strconv.ParseInt(unit, 10, 64)
-	at, err := strconv.ParseInt(asOf, 10, 64)
-	s.AsOf, errs[2] = bucket.Instant(at), err
-	if errs != [3]error{} {
-		return bucket.State{}, errAnswer("no state", text)
-	}
-	return s, nil
-}
-
-// parseWindow reads cur+prev~length@start; and of a log, which has been read
-// whole since its limit has become another, the sum and the newest instant.
-func parseWindow(text string) (bucket.State, error) {
-	cur, rest, _ := strings.Cut(text, "+")
-	prev, rest, _ := strings.Cut(rest, "~")
-	length, start, _ := strings.Cut(rest, "@")
-	var v [4]int64
-	for i, s := range []string{cur, prev, length, start} {
-		var err error
-		if v[i], err = strconv.ParseInt(s, 10, 64); err != nil {
-			return bucket.State{}, errAnswer("no state", text)
-		}
-	}
-	return bucket.State{Spent: v[0] + v[1], Prev: v[1], Unit: -v[2], AsOf: bucket.Instant(v[3])}, nil
-}
-
-// parseLogVerdict reads L, what a log counts, how far its instant lies ahead, and
-// the wait: −1 is never.
-func parseLogVerdict(text string) (bucket.Verdict, error) {
-	var v [3]int64
-	fields := strings.Split(strings.TrimPrefix(text, "L"), ",")
-	if len(fields) != len(v) {
-		return bucket.Verdict{}, errAnswer("no log", text)
-	}
-	for i, f := range fields {
-		var err error
-		if v[i], err = strconv.ParseInt(f, 10, 64); err != nil {
-			return bucket.Verdict{}, errAnswer("no log", text)
-		}
-	}
-	wait := bucket.Never
-	if v[2] >= 0 {
-		wait = time.Duration(v[2]) * time.Microsecond
-	}
-	return bucket.LogVerdict(bucket.Tokens(v[0]), v[1], wait), nil
 }

@@ -3,10 +3,7 @@
 package redisstore
 
 import (
-	"context"
-	"errors"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -169,77 +166,4 @@ func (l *lane) land(p *program) {
 	for _, a := range p.asks {
 		a.done <- struct{}{}
 	}
-}
-
-var programs = sync.Pool{New: func() any { return new(program) }}
-
-// run makes one call, and answers the asks. Where Redis cannot take them
-// together they go one by one.
-func (s *Store) run(p *program, timeout time.Duration) time.Duration {
-	took, err := s.call(p, timeout)
-	alone := false
-	switch {
-	case err == nil:
-	case len(p.asks) > 1 && (isTryAgain(err) || isWrongType(err)):
-		alone = true
-	default:
-		p.fail(err)
-	}
-	var gone error
-	for _, a := range p.asks {
-		switch {
-		case !alone && !a.again:
-		case gone != nil: // it was not asked
-			a.err = &mete.StoreError{Spent: mete.NotSpent, Err: gone}
-		default:
-			gone = s.runAlone(p, a, timeout)
-		}
-		a.again = false
-	}
-	return took
-}
-
-// runAlone makes a call for a, which is one of p's. It returns an error where
-// there is no use in making others.
-func (s *Store) runAlone(p *program, a *ask, timeout time.Duration) (gone error) {
-	one := programs.Get().(*program)
-	defer programs.Put(one)
-	one.reset(p.prefix, p.now)
-	one.add(a)
-	a.again = false
-	_, err := s.call(one, timeout)
-	switch {
-	case err != nil:
-		if a.err = err; mete.Spent(err) == mete.MaybeSpent {
-			return errors.Unwrap(err)
-		}
-	case a.again:
-		a.err = errAnswer("blames no key that there is", "!")
-	}
-	return nil
-}
-
-// call makes the call that p is.
-func (s *Store) call(p *program, timeout time.Duration) (took time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	start := time.Now()
-	keys, args := p.encode()
-	text, err := s.script.Exec(ctx, s.client, keys, args).ToString()
-	if err == nil && text == "?" { // a state is not that plain
-		p.plain = false
-		keys, args = p.encode()
-		text, err = s.script.Exec(ctx, s.client, keys, args).ToString()
-	}
-	took = time.Since(start)
-	s.counts.call(len(p.asks), took, err)
-	switch {
-	case err != nil:
-		return took, storeError(err)
-	case strings.HasPrefix(text, "!"):
-		p.spoiled(text[1:])
-	default:
-		p.answer(text)
-	}
-	return took, nil
 }

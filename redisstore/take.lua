@@ -7,8 +7,8 @@
 -- KEYS     the keys of the batch: first those that hold states, which are read
 --          together, then logs, then leases and takes that are remembered.
 -- ARGV[1]  numbers, packed, called a below: the time in microseconds or -1, the
---          numbers of states and of logs among the keys, 1 if all operations are
---          plain, the number of limits and eight numbers for each, then the
+--          numbers of states and of logs among the keys, how plain the operations
+--          are, the number of limits and eight numbers for each, then the
 --          operations. See program.go, which writes them.
 -- ARGV[2]  and on: names of leases, which operations refer to.
 --
@@ -37,6 +37,37 @@ end
 -- which no expiry can follow, they live so long.
 local LIFE = 3600
 
+-- The two most common cases by themselves, as that is faster than to set up the
+-- rest. First, one cost of one token bucket that has no queue, count times:
+-- capacity, n, p, what may be owed, cost and count follow. The answer is the state
+-- as it was, and how often the cost was admitted. Where the state is none of the
+-- limit's it is ?, and nothing has been done.
+if a[4] == 2 then
+	local C, n, p, cost, admitted, s, at = a[5], a[6], a[7], a[9], a[10], 0, now
+	local v = call('GET', KEYS[1])
+	if v then
+		local u, t
+		s, u, t = match(v, '^(%d+)/(%d+)@(%d+)$')
+		if not s or u + 0 ~= p then return '?' end
+		s, t = s + 0, t + 0
+		if t > now then
+			at = t
+		else
+			local back = (now - t) * n
+			if back >= s then s = 0 else s = s - back end
+		end
+		if s > (C + a[8]) * p then return '?' end
+	end
+	local fit = floor((C * p - s) / (cost * p))
+	if fit < admitted then admitted = fit > 0 and fit or 0 end
+	if admitted > 0 then
+		s = s + admitted * cost * p
+		local life = virtual and LIFE or floor((floor((s - 1) / n) + at - now) / 1000000) + 1
+		call('SETEX', KEYS[1], life == 1 and '1' or format('%d', life), format('%d/%d@%d', s, p, at))
+	end
+	return format('%d %s %d', now, v or '-', admitted)
+end
+
 local reads, logs = a[2], a[3]
 local raw = {}
 if reads == 1 then
@@ -45,11 +76,9 @@ elseif reads > 0 then
 	raw = call('MGET', unpack(KEYS, 1, reads))
 end
 
--- The common case by itself, as it is faster than to set up the rest: takes of
--- token buckets that have no queue, all of it or nothing; those of one bucket at
--- one cost are one operation, with a count. The answer is all states as they
--- were, and how often each operation was admitted. Where a state is none of its
--- limit's it is ?, and nothing has been done.
+-- Second, takes of several such buckets, all of it or nothing; those of one bucket
+-- at one cost are one operation, with a count. The answer is all states as they
+-- were, and how often each operation was admitted, or ?.
 if a[4] == 1 then
 	local S, A, L, out = {}, {}, {}, {}
 	local i, size, o = 6 + 8 * a[5], #a, reads

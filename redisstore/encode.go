@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"strings"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// The operations of take.lua.
+const (
+	opSimple = iota + 1
+	opTake
+	opGiveBack
+	opBorrow
+)
+
+// plainSingle says that there is one operation of one plain bucket.
+const plainSingle = 2
+
+// Waits of an operation, beside microseconds.
+const (
+	waitForced = -2
+	waitNone   = -1
+)
+
+// maxWaitMicros is the longest wait that a script is told: 285 years.
+const maxWaitMicros = 1<<53 - 1
+
+// encode writes the program's numbers and returns its keys and arguments.
+func (p *program) encode() (keys, args []string) {
+	for _, a := range p.asks { // whatever has limits or keys of its own
+		if !a.simple() {
+			for i := range a.charges {
+				a.limits[i] = p.limit(&a.charges[i].Limit)
+			}
+		}
+	}
+	p.numbers.begin()
+	p.numbers.add(p.now)
+	p.numbers.add(int64(len(p.keys[states])))
+	p.numbers.add(int64(len(p.keys[logs])))
+	if p.single() {
+		p.encodeSingle()
+		return p.spell(), []string{p.numbers.end()}
+	}
+	p.numbers.flag(p.plain)
+	p.numbers.add(int64(len(p.limits)))
+	for i := range p.limits {
+		p.encodeLimit(&p.limits[i])
+	}
+	done := 0 // groups
+	for i, a := range p.asks {
+		switch at := p.places[i]; {
+		case at < 0 && p.plain:
+			p.encodePlain(a)
+		case at < 0:
+			p.encodeAsk(a)
+		case at == done:
+			p.encodeGroup(&p.groups[at])
+			done++
+		}
+	}
+	args = make([]string, 1, 1+len(p.names))
+	args[0] = p.numbers.end()
+	return p.spell(), append(args, p.names...)
+}
+
+// single reports whether the program is plain takes of one bucket at one cost.
+func (p *program) single() bool {
+	return p.plain && len(p.groups) == 1 && p.groups[0].count == len(p.asks)
+}
+
+func (p *program) encodeSingle() {
+	g := &p.groups[0]
+	l := &p.limits[g.limit]
+	n, per := l.Refill()
+	p.numbers.add(plainSingle)
+	p.numbers.add(int64(l.Capacity()))
+	p.numbers.add(int64(n))
+	p.numbers.add(per)
+	p.numbers.add(int64(l.MaxReserved()))
+	p.numbers.add(int64(g.cost))
+	p.numbers.add(int64(g.count))
+}
+
+func (p *program) encodeLimit(l *bucket.Limit) {
+	tokens, per := l.Refill()
+	n := int64(tokens)
+	if n == 0 { // the zero Limit: it holds nothing
+		n, per = 1, 1
+	}
+	p.numbers.add(int64(l.Algorithm()))
+	p.numbers.add(int64(l.Capacity()))
+	p.numbers.add(n)
+	p.numbers.add(per)
+	p.numbers.add(int64(l.MaxReserved()))
+	p.numbers.add(l.Start().Microseconds())
+	p.numbers.flag(l.Anchor() == bucket.AnchorFirst)
+	p.numbers.flag(l.Queued())
+}
+
+func (p *program) encodeGroup(g *group) {
+	if p.plain {
+		p.numbers.add(1) // charge
+		p.numbers.add(int64(g.count))
+	} else {
+		p.numbers.add(opSimple)
+	}
+	p.numbers.add(int64(g.state) + 1)
+	p.numbers.add(int64(g.limit) + 1)
+	p.numbers.add(int64(g.cost))
+	if !p.plain {
+		p.numbers.add(int64(g.count))
+	}
+}
+
+// encodePlain writes a take of several buckets, once.
+func (p *program) encodePlain(a *ask) {
+	p.numbers.add(int64(len(a.charges)))
+	p.numbers.add(1)
+	for i := range a.charges {
+		p.numbers.add(int64(p.index[a.charges[i].Key]) + 1)
+		p.numbers.add(int64(a.limits[i]) + 1)
+		p.numbers.add(int64(a.charges[i].Cost))
+	}
+}
+
+func (p *program) encodeAsk(a *ask) {
+	switch {
+	case a.op == opGiveBack:
+		p.numbers.add(opGiveBack)
+		p.numbers.add(p.other(a.memory))
+		p.numbers.add(p.name(a.attempt))
+		p.numbers.add(mete.RetryHorizon.Microseconds())
+	case a.op == opBorrow:
+		p.encodeBorrow(a)
+		return
+	default:
+		p.numbers.add(opTake)
+		flags := int64(0)
+		if a.mode.DryRun {
+			flags |= 1
+		}
+		if a.mode.UpTo {
+			flags |= 2
+		}
+		p.numbers.add(flags)
+		p.numbers.add(waitOf(a.mode.MaxWait))
+		p.numbers.add(p.other(a.memory))
+	}
+	p.numbers.add(int64(len(a.charges)))
+	for i := range a.charges {
+		c := &a.charges[i]
+		p.numbers.add(p.keyNumber(c))
+		p.numbers.add(int64(a.limits[i]) + 1)
+		p.numbers.add(int64(c.Cost))
+		if c.Leased && leasable(&c.Limit) {
+			p.numbers.add(p.other(a.leases[i]))
+		} else {
+			p.numbers.add(0)
+		}
+	}
+	if a.op == opTake && a.memory != "" {
+		p.numbers.add(mete.RetryHorizon.Microseconds())
+		p.numbers.add(p.name(a.attempt))
+		for i := range a.charges {
+			p.numbers.add(p.name(a.charges[i].Limit.Encode()))
+		}
+	}
+}
+
+func (p *program) encodeBorrow(a *ask) {
+	c := &a.charges[0]
+	p.numbers.add(opBorrow)
+	p.numbers.add(p.keyNumber(c))
+	p.numbers.add(int64(a.limits[0]) + 1)
+	p.numbers.add(p.other(a.leases[0]))
+	p.numbers.add(p.name(a.loan.Holder))
+	p.numbers.add(int64(a.loan.Seq))
+	p.numbers.add(int64(a.loan.Spent))
+	p.numbers.add(int64(a.loan.Keep))
+	p.numbers.add(int64(a.loan.Want))
+	p.numbers.add(a.loan.TTL.Microseconds())
+}
+
+// keyNumber is the number of a charge's key in the script.
+func (p *program) keyNumber(c *mete.Charge) int64 {
+	if at := p.index[c.Key]; at < 0 {
+		return int64(len(p.keys[states]) - at)
+	} else {
+		return int64(at) + 1
+	}
+}
+
+// other is the number of a key that is no state and no log, 0 where it is empty.
+func (p *program) other(key string) int64 {
+	if key == "" {
+		return 0
+	}
+	p.keys[others] = append(p.keys[others], key)
+	return int64(len(p.keys[states]) + len(p.keys[logs]) + len(p.keys[others]))
+}
+
+// name is the number of the argument that is text, 0 where it is empty.
+func (p *program) name(text string) int64 {
+	if text == "" {
+		return 0
+	}
+	p.names = append(p.names, text)
+	return int64(len(p.names)) + 1
+}
+
+// spell returns all keys as they are in Redis, in one piece of memory.
+func (p *program) spell() []string {
+	size, n := 0, 0
+	for _, keys := range p.keys {
+		n += len(keys)
+		for _, k := range keys {
+			size += len(p.prefix) + len(bucketPrefix) + len(k)
+		}
+	}
+	var all strings.Builder
+	all.Grow(size)
+	spelled := make([]string, 0, n)
+	for kind, keys := range p.keys {
+		for _, k := range keys {
+			if kind == others {
+				spelled = append(spelled, k)
+				continue
+			}
+			start := all.Len()
+			all.WriteString(p.prefix)
+			all.WriteString(bucketPrefix)
+			all.WriteString(k)
+			spelled = append(spelled, all.String()[start:])
+		}
+	}
+	return spelled
+}
+
+// waitOf is a wait as the script is told.
+func waitOf(wait time.Duration) int64 {
+	switch {
+	case wait == bucket.Forced:
+		return waitForced
+	case wait == 0:
+		return waitNone
+	}
+	return min(max(wait.Microseconds(), 0), maxWaitMicros)
+}
