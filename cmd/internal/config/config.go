@@ -32,6 +32,10 @@ type Config struct {
 	// relative to that file.
 	Store string `yaml:"store"`
 
+	// DenialCache answers from memory what Redis has just denied, until the tokens
+	// are there and for a second at most. A store in memory needs none.
+	DenialCache bool `yaml:"denial_cache"`
+
 	// Listen is the main address, host:port. Port 0 is any free one.
 	Listen string `yaml:"listen"`
 
@@ -146,6 +150,7 @@ func Default() Config {
 		ForwardedHeader: "X-Forwarded-For",
 		RateLimitFields: []string{"draft-11", "legacy"},
 		Jitter:          true,
+		DenialCache:     true,
 		MaxHeaderBytes:  16 << 10,
 		ReloadInterval:  time.Second,
 		LogFormat:       "text",

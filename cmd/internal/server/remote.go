@@ -53,7 +53,7 @@ func (s *Server) openRemote(ctx context.Context, u storeurl.Store) error {
 	if err != nil {
 		return err
 	}
-	guarded, err := guard.New(node, guard.Config{OnChange: s.onBreaker})
+	guarded, err := guard.New(node, guard.Config{OnChange: s.onBreaker, NoDenials: !s.config.DenialCache})
 	if err == nil && s.config.HashKey == "" {
 		var key [32]byte
 		key, err = node.DeriveKey(ctx, hashPurpose)
