@@ -5,10 +5,10 @@
 GO       ?= go
 FUZZTIME ?= 10s
 
-.PHONY: help run test check bench fuzz setup
+.PHONY: help run test check bench bench-redis fuzz setup
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve with a built-in example policy; needs Go only
 	$(GO) run ./cmd/mete serve
@@ -21,6 +21,9 @@ check: ## format, vet, staticcheck, tidy modules, house rules, other systems
 
 bench: ## compare with other in-memory limiters
 	cd bench && $(GO) run ./compare
+
+bench-redis: setup ## compare with other limiters that use Redis; ten minutes
+	cd bench && $(GO) run ./redis
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	scripts/fuzz $(FUZZTIME)
