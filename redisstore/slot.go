@@ -129,6 +129,16 @@ func (s *Store) parts(charges []mete.Charge, by division) []part {
 		}
 		parts[at].charges, parts[at].order = append(parts[at].charges, c), append(parts[at].order, i)
 	}
-	slices.SortStableFunc(parts, func(a, b part) int { return a.slot - b.slot })
+	slices.SortStableFunc(parts, func(a, b part) int { return a.rank() - b.rank() })
 	return parts
+}
+
+// rank orders parts: by their slots, but those with logs come last. Of a log it is
+// the oldest entries that are given back, so that a take which is denied later
+// would not leave it as it was.
+func (p *part) rank() int {
+	if slices.ContainsFunc(p.charges, func(c mete.Charge) bool { return isLog(&c.Limit) }) {
+		return slots + p.slot
+	}
+	return p.slot
 }

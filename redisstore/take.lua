@@ -32,8 +32,9 @@ if not virtual then
 	now = t[1] * 1000000 + t[2]
 end
 
--- States live until they are full, rounded up to whole seconds: to delete one and
--- make it anew costs more than to keep it a little longer. Under virtual time,
+-- States live until they are full, and one to two seconds: expiry counts from an
+-- instant before the one that is read here, and to delete a state and make it anew
+-- costs more than to keep it a little longer. Under virtual time,
 -- which no expiry can follow, they live so long.
 local LIFE = 3600
 
@@ -62,8 +63,8 @@ if a[4] == 2 then
 	if fit < admitted then admitted = fit > 0 and fit or 0 end
 	if admitted > 0 then
 		s = s + admitted * cost * p
-		local life = virtual and LIFE or floor((floor((s - 1) / n) + at - now) / 1000000) + 1
-		call('SETEX', KEYS[1], life == 1 and '1' or format('%d', life), format('%d/%d@%d', s, p, at))
+		local life = virtual and LIFE or floor((floor((s - 1) / n) + at - now) / 1000000) + 2
+		call('SETEX', KEYS[1], life == 2 and '2' or format('%d', life), format('%d/%d@%d', s, p, at))
 	end
 	return format('%d %s %d', now, v or '-', admitted)
 end
@@ -127,8 +128,8 @@ if a[4] == 1 then
 			local n, p = a[l+2], a[l+3]
 			if p ~= unit then unit, tail = p, format('/%d@%s', p, this) end
 			local value = at == now and format('%d%s', s, tail) or format('%d/%d@%d', s, p, at)
-			local life = virtual and LIFE or floor((floor((s - 1) / n) + at - now) / 1000000) + 1
-			call('SETEX', KEYS[k], life == 1 and '1' or format('%d', life), value)
+			local life = virtual and LIFE or floor((floor((s - 1) / n) + at - now) / 1000000) + 2
+			call('SETEX', KEYS[k], life == 2 and '2' or format('%d', life), value)
 		end
 		out[k] = raw[k] or '-'
 	end
@@ -253,6 +254,12 @@ local function life(s, at, w)
 	if kind == 1 then return up(s, n) * p + at - now end
 	if s > w then return 2 * p + at - now end
 	return p + at - now
+end
+
+-- seconds is for how long Redis keeps what is needed for us microseconds: 285 years
+-- at most.
+local function seconds(us)
+	return virtual and LIFE or format('%d', floor((max(min(us, 9007199254740991), 1) - 1) / 1000000) + 2)
 end
 
 -- put sets the state of k, to be written at the end.
@@ -390,7 +397,7 @@ local function looklog(g)
 end
 
 local function expire(g, us)
-	call('EXPIRE', g.key, virtual and LIFE or max(floor((us - 1) / 1000000) + 1, 1))
+	call('EXPIRE', g.key, seconds(us))
 end
 
 -- savelog writes a log whose lines before g.first have left it; g.add is a new
@@ -513,7 +520,7 @@ local function lend(k, lease, sum, list)
 	if #list == 0 then return call('DEL', KEYS[lease]) end
 	local us = last - now + up(sum * scale(), n) * (kind == 1 and p or 1)
 	ttl[k] = max(ttl[k], us)
-	call('SETEX', KEYS[lease], virtual and LIFE or format('%d', floor(us / 1000000) + 1), table.concat(lines))
+	call('SETEX', KEYS[lease], seconds(us), table.concat(lines))
 end
 
 -- ends tells when what is lent will be missing no longer.
@@ -731,7 +738,7 @@ for k, us in pairs(ttl) do
 	if virtual then
 		call('SETEX', KEYS[k], LIFE, text(spent[k], asof[k], unit[k], prev[k]))
 	elseif us > 0 then
-		call('SETEX', KEYS[k], format('%d', floor((us - 1) / 1000000) + 1), text(spent[k], asof[k], unit[k], prev[k]))
+		call('SETEX', KEYS[k], seconds(us), text(spent[k], asof[k], unit[k], prev[k]))
 	elseif raw[k] then
 		call('DEL', KEYS[k])
 	end

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/redisstore"
+)
+
+// A caller who does not say how long it waits, waits for a call: no longer than
+// the store's timeout, or twice where it comes second.
+func TestFault_TimeoutHolds(t *testing.T) {
+	alone(t)
+	const timeout = 100 * time.Millisecond
+	s, tr, proxy := behindProxy(t, redisstore.Config{Timeout: timeout})
+	if _, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{}); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Blackhole(true)
+	for _, what := range []string{"connected", "connecting"} {
+		var callers sync.WaitGroup
+		began := time.Now()
+		for range 20 {
+			callers.Go(func() {
+				if _, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{}); err == nil {
+					t.Errorf("%s: a take was answered by nobody", what)
+				}
+			})
+		}
+		callers.Wait()
+		if took := time.Since(began); took > 2*timeout+2*slack {
+			t.Errorf("%s: takes failed after %v, want %v at most", what, took, 2*timeout)
+		}
+		proxy.CutNow()
+	}
+	proxy.Blackhole(false)
+	eventually(t, "takes are answered", func() error {
+		_, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{})
+		return err
+	})
+	if got := tr.charged("k"); got > 3 {
+		t.Errorf("%d takes are missing, and 2 were admitted", got)
+	}
+}
+
+// Every bucket holds another number of tokens, so that an answer that is another
+// call's would show.
+func TestFault_LateRepliesAreNobodysElse(t *testing.T) {
+	alone(t)
+	const buckets = 50
+	s, _, proxy := behindProxy(t, redisstore.Config{Timeout: 30 * time.Millisecond, MaxInFlight: 4})
+	key := func(i int) string { return fmt.Sprint("k", i) }
+	for i := range buckets {
+		c := mete.Charge{Key: key(i), Limit: slowLimit, Cost: bucket.Tokens(1+i) * bucket.Token}
+		if _, _, err := s.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	var callers sync.WaitGroup
+	var answered, failed [8]int
+	for w := range answered {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				i := rand.IntN(buckets)
+				mode := mete.Mode{DryRun: rand.IntN(2) == 0, Within: time.Duration(1+rand.IntN(60)) * time.Millisecond}
+				snaps, _, err := s.Take(t.Context(), nil, []mete.Charge{{Key: key(i), Limit: slowLimit}}, mode)
+				if err != nil {
+					failed[w]++
+					continue
+				}
+				answered[w]++
+				if got, want := snaps[0].Remaining(), slowLimit.Capacity()-bucket.Tokens(1+i)*bucket.Token; got < want || got > want+1 {
+					t.Errorf("%q holds %v, want %v", key(i), got, want)
+				}
+			}
+		})
+	}
+	for n := 0; ctx.Err() == nil; n++ {
+		proxy.Delay(time.Duration(rand.IntN(50)) * time.Millisecond)
+		pass(20 * time.Millisecond)
+	}
+	callers.Wait()
+	if answered == [8]int{} || failed == [8]int{} {
+		t.Errorf("answered %v, failed %v: want some of both", answered, failed)
+	}
+}

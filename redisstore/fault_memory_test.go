@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/redisstore"
+)
+
+// busy takes, gives back and takes by ID from buckets of every algorithm.
+func busy(t *testing.T, s *redisstore.Store, ids bool) {
+	var all sync.WaitGroup
+	for name, l := range specimensOf(time.Second) {
+		all.Go(func() {
+			for i := range 200 {
+				mode := mete.Mode{}
+				if ids && i%3 == 0 {
+					mode.ID = fmt.Sprint(name, i/6)
+				}
+				if i%5 == 0 {
+					mode.MaxWait = 100 * time.Millisecond
+				}
+				charges := []mete.Charge{
+					{Key: fmt.Sprint(name, rand.IntN(10)), Limit: l, Cost: bucket.Tokens(1 + rand.Int64N(3000)), Leased: i%2 == 0},
+					{Key: name + " of all", Limit: l, Cost: bucket.Token, Leased: true},
+				}
+				if _, _, err := s.Take(t.Context(), nil, charges[:1+i%2], mode); err != nil {
+					t.Errorf("%s: take: %v", name, err)
+				}
+				if i%4 == 0 {
+					if err := s.Refund(t.Context(), charges[:1]); err != nil {
+						t.Errorf("%s: refund: %v", name, err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Nothing stays that does not say until when.
+func TestFault_NoKeyForEver(t *testing.T) {
+	alone(t)
+	r := proctest.StartRedis(t)
+	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
+	busy(t, s, true)
+	keys := strings.Split(must(t, r, "KEYS", "*"), "\n")
+	if len(keys) < 20 {
+		t.Errorf("%d keys: the run is too short to mean anything", len(keys))
+	}
+	for _, key := range keys {
+		ttl, err := strconv.Atoi(must(t, r, "PTTL", key))
+		if err != nil || ttl == -1 || ttl > int(mete.RetryHorizon.Milliseconds()) {
+			t.Errorf("key %q lives for %d ms, %v: want a time, and no more than %v", key, ttl, err, mete.RetryHorizon)
+		}
+	}
+}
+
+// When traffic stops there soon is nothing left.
+func TestFault_MemoryComesBack(t *testing.T) {
+	alone(t)
+	r := proctest.StartRedis(t)
+	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
+	busy(t, s, false)
+	if n := must(t, r, "DBSIZE"); n == "0" {
+		t.Error("no keys: the run is too short to mean anything")
+	}
+	if err := s.Close(); err != nil { // gives back what is lent
+		t.Error(err)
+	}
+	eventually(t, "there are no keys", func() error {
+		if n := must(t, r, "DBSIZE"); n != "0" {
+			return errors.New(n + " keys are there")
+		}
+		return nil
+	})
+}
+
+// moment is for how much longer a key may live than its bucket needs it.
+const moment = 2 * time.Second
+
+// A key lives as long as its bucket is not full: not shorter, since a bucket that
+// is forgotten is a full one, and by no more than a moment longer.
+func TestFault_KeysLiveUntilFull(t *testing.T) {
+	alone(t)
+	r := proctest.StartRedis(t)
+	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
+	for name, l := range specimensOf(time.Second) {
+		for i := range 30 {
+			key := fmt.Sprint(name, i)
+			c := []mete.Charge{{Key: key, Limit: l, Cost: bucket.Tokens(1 + rand.Int64N(1000))}}
+			began := time.Now()
+			snaps, allowed, err := s.Take(t.Context(), nil, c, mete.Mode{})
+			ended := time.Now()
+			if err != nil || !allowed {
+				t.Fatalf("%s: %v, %v", key, allowed, err)
+			}
+			full := snaps[0].FullAfter()
+			v := must(t, r, "EVAL", "local t = redis.call('TIME') return {t[1], t[2], redis.call('PTTL', KEYS[1])}", "1", "tb:"+key)
+			var sec, us, ttl int64
+			if _, err := fmt.Sscan(v, &sec, &us, &ttl); err != nil {
+				t.Fatal(err)
+			}
+			until := time.Unix(sec, us*1000+ttl*1e6)
+			if ttl < 0 && until.After(ended.Add(full)) {
+				continue // it is over already
+			}
+			early, late := began.Add(full-time.Millisecond), ended.Add(full+moment)
+			if until.Before(early) || until.After(late) {
+				t.Errorf("%s: expires %v after the take, which took %v; want %v", key, until.Sub(began), ended.Sub(began), full)
+			}
+		}
+	}
+}
+
+// G4: a denied take writes nothing, whatever it is of.
+func TestFault_DeniedWritesNothing(t *testing.T) {
+	alone(t)
+	r := proctest.StartRedis(t)
+	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
+	var charges []mete.Charge
+	for name, l := range specimensOf(1000 * time.Hour) {
+		c := mete.Charge{Key: name, Limit: l, Cost: bucket.Token, Leased: true}
+		for { // until there is less than a token
+			_, allowed, err := s.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !allowed {
+				break
+			}
+		}
+		c.Cost = l.Capacity()
+		charges = append(charges, c)
+	}
+	must(t, r, "CONFIG", "RESETSTAT")
+	denied := 0
+	for _, c := range charges {
+		for _, mode := range []mete.Mode{{}, {ID: "x"}, {MaxWait: time.Millisecond}, {UpTo: false, DryRun: true}, {DryRun: true, ID: "x"}} {
+			two := append(slowCharges("full"), c)
+			for _, charges := range [][]mete.Charge{{c}, two} {
+				if _, allowed, err := s.Take(t.Context(), nil, charges, mode); err != nil || allowed {
+					t.Errorf("take of %q in mode %+v: %v, %v; want it denied", c.Key, mode, allowed, err)
+				}
+				denied++
+			}
+		}
+	}
+	stats := must(t, r, "INFO", "commandstats")
+	for line := range strings.Lines(stats) {
+		command, _, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":")
+		switch command {
+		case "evalsha", "eval", "time", "get", "mget", "getrange", "strlen", "config|resetstat", "config", "info", "# Commandstats\r\n":
+		default:
+			t.Errorf("%d denied takes and no other: %q", denied, line)
+		}
+	}
+}

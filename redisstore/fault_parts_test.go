@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/redisstore"
+)
+
+// Takes from several slots are all or nothing while one of their nodes does not
+// answer, or loses connections: what has been taken of the others is given back,
+// as often as it takes, and once.
+func TestFault_PartsWithoutANode(t *testing.T) {
+	alone(t)
+	const halt = 700 * time.Millisecond
+	c := proctest.StartCluster(t, 3, 0)
+	s, client := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{})
+	var takers []*taker
+	for range 2 {
+		takers = append(takers,
+			&taker{charges: chargesOf("a")}, &taker{charges: chargesOf("d")},
+			&taker{charges: chargesOf("a", "b", "c", "d")}, &taker{charges: chargesOf("c", "d", "e")},
+			&taker{charges: chargesOf("b", "c", "f"), ids: true}, &taker{charges: chargesOf("e", "f", "g"), ids: true})
+	}
+	nodes := map[*proctest.Redis]bool{}
+	for _, k := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		nodes[c.Owner(c.SlotOf("tb:"+k))] = true
+	}
+	if len(nodes) != 3 {
+		t.Fatalf("the keys are on %d nodes, want 3", len(nodes))
+	}
+	tr := startTraffic(t, s, client, takers)
+	for _, node := range c.Nodes {
+		tr.goesOn(20)
+		node.Pause()
+		pass(halt)
+		node.Resume()
+		tr.goesOn(20)
+		must(t, node, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
+	}
+	tr.goesOn(20)
+	tr.stop()
+	undone(t, s)
+	tr.harmed()
+	tr.prompt()
+	slow := map[bool]int{} // by whether there were several parts
+	for _, k := range takers {
+		for _, c := range k.calls {
+			if c.ended.Sub(c.began) > halt-slack {
+				slow[len(k.charges) > 1]++
+			}
+		}
+	}
+	if slow[true] > 0 && slow[false] == 0 { // else the machine stood still
+		t.Errorf("%d takes of several buckets took as long as a node did not answer, want %v", slow[true], within)
+	}
+	tr.bounded(0)
+	tr.conserved()
+}
+
+// A take that one slot denies is free for the others (G4): also for a log, which
+// would forget its oldest entry for the one that it is given back.
+func TestFault_DeniedPartsAreFree(t *testing.T) {
+	alone(t)
+	c := proctest.StartCluster(t, 3, 0)
+	var now atomic.Int64
+	now.Store(1_700_000_000_000_000)
+	s, _ := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{Now: func() bucket.Instant { return bucket.Instant(now.Load()) }})
+	for name, l := range specimensOf(time.Minute) {
+		other := 0 // whose slot comes later
+		for c.SlotOf(fmt.Sprint("tb:~", other)) <= c.SlotOf("tb:"+name) {
+			other++
+		}
+		charges := []mete.Charge{{Key: name, Limit: l, Cost: bucket.Token}, {Key: fmt.Sprint("~", other), Limit: slowLimit}}
+		take := func(cost bucket.Tokens, mode mete.Mode) (bucket.Snapshot, bool) {
+			t.Helper()
+			charges[1].Cost = cost
+			snaps, allowed, err := s.Take(t.Context(), nil, charges, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return snaps[0], allowed
+		}
+		now.Add(60e6)
+		if _, allowed := take(0, mete.Mode{}); !allowed {
+			t.Fatalf("%s: the first take was denied", name)
+		}
+		now.Add(1e6)
+		want, _ := take(0, mete.Mode{DryRun: true})
+		if _, allowed := take(slowLimit.Capacity()+1, mete.Mode{}); allowed {
+			t.Errorf("%s: the other bucket admitted more than it can hold", name)
+		}
+		if got, _ := take(0, mete.Mode{DryRun: true}); got != want {
+			t.Errorf("%s: after a take that was denied %+v, want %+v", name, got, want)
+		}
+	}
+}

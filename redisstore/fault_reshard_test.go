@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/redisstore"
+)
+
+// undone waits until what came to nothing has been given back.
+func undone(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	eventually(t, "all is given back", func() error {
+		if got := s.Stats().Undoing; got != 0 {
+			return fmt.Errorf("%d parts of takes are still to be given back", got)
+		}
+		return nil
+	})
+	if lost := s.Stats().Lost; lost != 0 {
+		t.Errorf("%d parts of takes will never be given back", lost)
+	}
+}
+
+// A slot moves from node to node while its buckets are taken from, alone and
+// together, with IDs and without.
+func TestFault_Resharding(t *testing.T) {
+	alone(t)
+	c := proctest.StartCluster(t, 3, 0)
+	s, client := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{})
+	var takers []*taker
+	for range 2 {
+		takers = append(takers,
+			&taker{charges: chargesOf("{m}c")},
+			&taker{charges: chargesOf("{m}d")},
+			&taker{charges: chargesOf("{m}a", "{m}b", "{m}c")},
+			&taker{charges: chargesOf("elsewhere", "{m}d")},
+			&taker{charges: chargesOf("{m}id"), ids: true},
+			&taker{charges: chargesOf("{m}id:all", "{m}id:all:2"), ids: true},
+			&taker{charges: chargesOf("{n}id:all", "{m}id:all:2"), ids: true})
+	}
+	plain := []*taker{takers[0], takers[1], takers[2], takers[3]}
+	tr := startTraffic(t, s, client, takers)
+	slot := c.SlotOf("tb:{m}a")
+	for i := range 4 {
+		tr.goesOn(20)
+		to := c.Nodes[i%3]
+		if to == c.Owner(slot) {
+			continue
+		}
+		c.MigrateSlot(slot, to, func(proctest.SlotStep) { tr.goesOn(20, plain...) })
+	}
+	tr.goesOn(50)
+	tr.stop()
+	undone(t, s)
+	tr.harmed() // IDs wait until a slot has moved
+	tr.prompt()
+	tr.bounded(0)
+	tr.conserved()
+}
