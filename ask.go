@@ -12,6 +12,7 @@ import (
 // take asks the store about matches and own charges, and returns their statuses
 // in this order.
 func (l *Limiter) take(ctx context.Context, s *scratch, matches []policy.Match, own []Charge, mode Mode) ([]Status, bool, error) {
+	s.forget() // where it is asked again
 	charges := s.charge(matches, own, l.config.Scale)
 	if l.fallback != nil {
 		var err error

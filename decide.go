@@ -41,9 +41,15 @@ func (s *scratch) release() {
 	clear(s.matches) // they point to keys and policies
 	clear(s.own)
 	clear(s.charges[:cap(s.charges)])
-	clear(s.accounts)
-	s.own, s.missing, s.accounts = s.own[:0], nil, s.accounts[:0]
+	s.forget()
+	s.own, s.missing = s.own[:0], nil
 	scratches.Put(s)
+}
+
+// forget forgets that anything was decided locally.
+func (s *scratch) forget() {
+	clear(s.accounts)
+	s.accounts = s.accounts[:0]
 }
 
 // match finds the limits the request falls under.
@@ -212,12 +218,12 @@ func (l *Limiter) shadow(ctx context.Context, s *scratch, req *Request, d *Decis
 				t.matches[i].Cost = min(t.matches[i].Cost, d.Taken)
 			}
 		}
-		// A store that fails here has no say: the request is decided.
 		mode.Within = t.matches[0].Rule.Deadline
 		statuses, allowed, err := l.take(ctx, t, t.matches, nil, mode)
-		if err == nil {
-			d.Shadow = append(d.Shadow, statuses...)
+		if err != nil {
+			break // it has no say, as the request is decided, and the next would wait as long
 		}
+		d.Shadow = append(d.Shadow, statuses...)
 		if allowed {
 			r.note(t, req, true)
 		}

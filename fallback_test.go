@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/metehq/mete"
@@ -217,4 +218,21 @@ func TestTake_Within(t *testing.T) {
 			t.Errorf("%s with %d charges: within %v, error %v; want %v", tc.rules, len(tc.charges), got, err, tc.want)
 		}
 	}
+}
+
+// Shadow rules do not wait for a store that hangs one after another.
+func TestTake_ShadowsWaitOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := func(name string) string {
+			return `{"name": "` + name + `", "group": "` + name + `", "mode": "shadow", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 1}}`
+		}
+		c := start(t, 1, rule("a")+","+rule("b")+","+rule("c"))
+		n := c.nodes[0]
+		n.line.hook = func(m mete.Mode) { time.Sleep(m.Within) }
+		c.cut(silent)
+		began := time.Now()
+		if d := n.take(1); !d.Allowed || d.Degraded || time.Since(began) > policy.DefaultDeadline {
+			t.Errorf("%+v after %v, want one that is allowed after a deadline", d, time.Since(began))
+		}
+	})
 }

@@ -30,6 +30,8 @@ type wire struct {
 	fault atomic.Int32
 	takes atomic.Int64
 	hook  func(mode mete.Mode) // called before every take, if not nil
+
+	refuses string // the key of takes that always fail
 }
 
 func (l *wire) cut(f fault) { l.fault.Store(int32(f)) }
@@ -38,6 +40,9 @@ func (l *wire) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.C
 	l.takes.Add(1)
 	if l.hook != nil {
 		l.hook(mode)
+	}
+	if l.refuses == charges[0].Key {
+		return dst, false, &mete.StoreError{Op: "take", Store: "wire", Spent: mete.NotSpent, Err: errors.New("no bucket at that key")}
 	}
 	failure := &mete.StoreError{Op: "take", Store: "wire", Spent: mete.MaybeSpent, Err: context.DeadlineExceeded}
 	switch fault(l.fault.Load()) {

@@ -25,9 +25,6 @@ func (f *fallback) refund(ctx context.Context, e *expense, back bucket.Tokens) b
 	if f.store.Refund(ctx, local) != nil {
 		return false
 	}
-	given := min(back, a.spent)
-	a.spent -= given
-	f.counts.spent.Add(-int64(given))
 	e.Cost -= back
 	return true
 }

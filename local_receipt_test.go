@@ -44,15 +44,12 @@ func TestReserve_Local(t *testing.T) {
 	if got := n.drain(); got != 4 { // of 10: 2 + 4
 		t.Errorf("got %d more, want 4", got)
 	}
-	if got := n.Stats().SpentLocally; got != 10*bucket.Token {
-		t.Errorf("spent %v locally, want 10", got)
-	}
 	c.cut(up)
 	if d := n.take(1); d.Allowed {
 		t.Error("a second burst")
 	}
-	if got := n.Stats().Charged; got != 10*bucket.Token {
-		t.Errorf("charged %v, want 10", got)
+	if s := n.Stats(); s.SpentLocally != 18*bucket.Token || s.Charged != 10*bucket.Token || s.Refilled != 8*bucket.Token {
+		t.Errorf("stats %+v, want 18 spent, of which 8 came back and 10 were charged", s)
 	}
 }
 
@@ -118,9 +115,53 @@ func TestWait_Local(t *testing.T) {
 			if _, err := l.Wait(ctx, mete.Request{Cost: 2 * bucket.Token}); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: canceled: error %v", rule, err)
 			}
-			if got := l.Stats().SpentLocally; got != 7*bucket.Token {
-				t.Errorf("%s: spent %v locally, want 7: who gives up gives back", rule, got)
+			began = time.Now()
+			if _, err := l.Wait(t.Context(), mete.Request{}); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took != time.Second { // half a token had come back
+				t.Errorf("%s: waited %v, want 1s: who gives up gives back", rule, took)
 			}
 		}
+	})
+}
+
+// What the store answers one who waited for it is the store's, though a local
+// bucket denied it before.
+func TestWait_StoreIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		newStore := func() mete.Store {
+			s, err := memstore.New(memstore.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		store := &wire{Store: newStore()}
+		l, err := mete.New(store, load(t, `{"rules": [
+			{"name": "a", "group": "a", "limit_keys": [], "on_store_error": "local", "algorithm_config": {"rps": 1, "burst": 1, "max_reserved": 0}},
+			{"name": "b", "group": "b", "limit_keys": [], "on_store_error": "open", "algorithm_config": {"rps": 1, "burst": 2}}]}`),
+			mete.Config{Local: newStore()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := l.Take(t.Context(), mete.Request{}); err != nil || !d.Allowed {
+			t.Fatalf("%+v, error %v", d, err)
+		}
+		store.cut(down)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if d, err := l.Wait(t.Context(), mete.Request{}); err != nil || d.Degraded || d.Wait != time.Second {
+				t.Errorf("%+v, error %v; want to wait a second for b", d, err)
+			}
+		}()
+		synctest.Wait() // for a, which is empty here, too
+		b := l.Policy().Rules()[1].Limits[0].Bucket
+		if _, _, err := store.Store.Take(t.Context(), nil, []mete.Charge{{Key: "b:", Limit: b, Cost: 2 * bucket.Token}}, mete.Mode{MaxWait: bucket.Forced}); err != nil {
+			t.Fatal(err)
+		}
+		store.cut(up)
+		<-done
 	})
 }

@@ -42,20 +42,22 @@ func (f *fallback) recover(ctx context.Context, charges []Charge, within time.Du
 		return within, nil
 	}
 	f.sweep(ctx)
-	started := time.Now()
+	until := time.Now().Add(within)
 	for i := range charges {
 		if a := f.ledger.find(charges[i].Key); a != nil {
-			if err := f.settle(ctx, a, within-time.Since(started)); err != nil {
+			if err := f.settle(ctx, a, until); err != nil {
 				return 0, err
 			}
 		}
 	}
-	return max(within-time.Since(started), 1), nil
+	return left(until), nil
 }
 
+// left is the time until then, and never none: 0 would be all the time there is.
+func left(until time.Time) time.Duration { return max(time.Until(until), 1) }
+
 // settle charges an account, or waits until somebody else has.
-func (f *fallback) settle(ctx context.Context, a *account, within time.Duration) error {
-	within = max(within, 1)
+func (f *fallback) settle(ctx context.Context, a *account, until time.Time) error {
 	a.mu.Lock()
 	if a.closed {
 		a.mu.Unlock()
@@ -63,7 +65,7 @@ func (f *fallback) settle(ctx context.Context, a *account, within time.Duration)
 	}
 	if flying := a.flight; flying != nil {
 		a.mu.Unlock()
-		return flying.wait(ctx, within)
+		return flying.wait(ctx, until)
 	}
 	flying := &flight{done: make(chan struct{}), err: errPanic}
 	a.flight = flying
@@ -75,18 +77,17 @@ func (f *fallback) settle(ctx context.Context, a *account, within time.Duration)
 		close(flying.done)
 	}()
 
-	// Others wait for it, so that it does not end with the caller.
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
-	defer cancel()
-	flying.err = f.charge(bounded, a, within)
+	// Others wait for it, so that it does not end with the caller. Nor does it look
+	// like a caller's impatience where the store does not answer in time.
+	flying.err = f.charge(context.WithoutCancel(ctx), a, until)
 	return flying.err
 }
 
 // errPanic is what those are told who waited for a charge that did not return.
 var errPanic = errors.New("mete: recover: the store panicked")
 
-func (f *flight) wait(ctx context.Context, within time.Duration) error {
-	timer := time.NewTimer(within)
+func (f *flight) wait(ctx context.Context, until time.Time) error {
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case <-f.done:
@@ -99,7 +100,7 @@ func (f *flight) wait(ctx context.Context, within time.Duration) error {
 }
 
 // charge charges an account until nothing is left, and closes it.
-func (f *fallback) charge(ctx context.Context, a *account, within time.Duration) error {
+func (f *fallback) charge(ctx context.Context, a *account, until time.Time) error {
 	for {
 		a.mu.Lock()
 		if a.closed { // by a reset
@@ -118,7 +119,7 @@ func (f *fallback) charge(ctx context.Context, a *account, within time.Duration)
 		c.Cost = min(due, attempt.most)
 		a.mu.Unlock()
 
-		mode := Mode{MaxWait: bucket.Forced, ID: attempt.id, Within: within}
+		mode := Mode{MaxWait: bucket.Forced, ID: attempt.id, Within: left(until)}
 		snaps, allowed, err := f.remote.Take(ctx, nil, []Charge{c}, mode)
 
 		a.mu.Lock()

@@ -3,6 +3,7 @@
 package mete_test
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -191,6 +192,32 @@ func TestRecovery_Hangs(t *testing.T) {
 			t.Errorf("the store's bucket misses %v, stats %+v", got, s)
 		}
 	})
+}
+
+// A key that the store refuses for good does not keep others from being charged.
+func TestRecovery_OneKeyFails(t *testing.T) {
+	c := start(t, 1, strings.Replace(localRule, `"limit_keys": []`, `"limit_keys": ["header:k"]`, 1))
+	n := c.nodes[0]
+	take := func(key int) {
+		if _, err := n.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"header:k": strconv.Itoa(key)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.cut(down)
+	for key := range 100 {
+		take(key)
+	}
+	c.cut(up)
+	n.line.refuses = "all:k=50"
+	for range 5000 {
+		if err := n.Recover(t.Context()); err == nil {
+			t.Fatal("recover: no error, want that of the key")
+		}
+		if n.Stats().Unsettled == 1 {
+			return
+		}
+	}
+	t.Errorf("stats %+v, want one unsettled key", n.Stats())
 }
 
 // What the store's bucket may not owe is excess, and is said to be.

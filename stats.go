@@ -19,16 +19,17 @@ type Stats struct {
 	// LetThrough was admitted by limits that say open, and charged to no bucket.
 	LetThrough bucket.Tokens
 
-	// SpentLocally was taken from local buckets, less what was given back to them.
-	// Each token of it is, sooner or later, in one of the next three.
+	// SpentLocally was taken from local buckets. Each token of it is, sooner or
+	// later, in one of the next three. Like all but Unsettled it never falls.
 	SpentLocally bucket.Tokens
 
 	// Charged was charged to the store when it answered again.
 	Charged bucket.Tokens
 
-	// Refilled came back to the local buckets before that: the process's share of
-	// what the store's bucket refills. It is more than the limit admits only where
-	// other processes reached the store meanwhile, and took the same from there.
+	// Refilled came back to the local buckets before that: it was given back, or is
+	// the process's share of what the store's bucket refills. This is more than the
+	// limit admits only where other processes reached the store meanwhile, and took
+	// the same from there.
 	Refilled bucket.Tokens
 
 	// Excess could neither be charged, because the bucket may not owe it, nor kept

@@ -4,6 +4,7 @@ package mete
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 )
 
@@ -22,12 +23,14 @@ func (l *Limiter) Recover(ctx context.Context) error {
 	if f == nil || f.ledger.size.Load() == 0 {
 		return nil
 	}
+	// A key that fails for good shall not keep the same others from their turn.
+	first := rand.N(len(f.ledger.pages))
 	for i := range f.ledger.pages {
-		for _, a := range f.ledger.pages[i].list() {
+		for _, a := range f.ledger.pages[(first+i)%len(f.ledger.pages)].list() {
 			if ctx.Err() != nil {
 				return ended(ctx)
 			}
-			if err := f.settle(ctx, a, l.config.Deadline); err != nil {
+			if err := f.settle(ctx, a, time.Now().Add(l.config.Deadline)); err != nil {
 				return err
 			}
 		}

@@ -45,6 +45,9 @@ type breaker struct {
 
 	calm             atomic.Bool   // nothing has failed lately
 	failed           atomic.Int64  // when something did, in nanoseconds since begin
+	answered         atomic.Int64  // when a call was answered; not kept while calm
+	since            atomic.Int64  // when the first of the failures did that nobody's answer has come between; 0: none
+	ill              atomic.Int64  // when the calm ended
 	state            atomic.Uint32 // gobreaker's, for who must not lock it
 	opened, rejected atomic.Uint64
 
@@ -60,8 +63,10 @@ func newBreaker(c Config) *breaker {
 		BucketPeriod: Window / windowParts,
 		Timeout:      c.OpenFor,
 		ReadyToTrip: func(n gobreaker.Counts) bool {
-			ended := n.TotalSuccesses + n.TotalFailures
-			return n.ConsecutiveFailures >= uint32(c.Failures) || ended >= MinCalls && 2*n.TotalFailures >= ended
+			ended, now := n.TotalSuccesses+n.TotalFailures, int64(time.Since(b.begin))
+			row := n.ConsecutiveFailures >= uint32(c.Failures) && now-b.since.Load() >= int64(c.Spell)
+			half := ended >= MinCalls && 2*n.TotalFailures >= ended && now-b.ill.Load() >= int64(c.Spell)
+			return row || half
 		},
 		IsExcluded: func(err error) bool { return err == errNoSign },
 		OnStateChange: func(_ string, from, to gobreaker.State) { // the breaker is locked
@@ -86,11 +91,13 @@ type call struct {
 	done    func(error) // nil where gobreaker has not been told of it
 	opened  uint64      // how often the breaker had opened then
 	hasty   bool        // the caller's deadline is nearer than Patience
+	brief   bool        // and so is the end of Mode.Within
 }
 
-// enter lets a call through, or says why not.
-func (b *breaker) enter(ctx context.Context, op string) (call, error) {
-	c := call{breaker: b, ctx: ctx}
+// enter lets a call through that takes no longer than within, if that is above 0,
+// or says why not.
+func (b *breaker) enter(ctx context.Context, op string, within time.Duration) (call, error) {
+	c := call{breaker: b, ctx: ctx, brief: within > 0 && within < Patience}
 	if deadline, ok := ctx.Deadline(); ok {
 		c.hasty = time.Until(deadline) < Patience
 	}
@@ -118,13 +125,20 @@ func (c *call) leave(err *error) {
 
 func (c *call) end(err error) {
 	b := c.breaker
-	if err != nil && c.saysNothing(err) {
+	now := int64(time.Since(b.begin))
+	switch {
+	case err == nil:
+		b.answered.Store(now)
+		b.since.Store(0)
+	case c.saysNothing(err), c.brief && errors.Is(err, context.DeadlineExceeded) && b.answers(now):
 		err = errNoSign
 	}
-	now := int64(time.Since(b.begin))
 	if err != nil && err != errNoSign {
 		b.failed.Store(now)
-		b.calm.Store(false)
+		b.since.CompareAndSwap(0, now)
+		if b.calm.Swap(false) {
+			b.ill.Store(now)
+		}
 		if c.done == nil && c.opened == b.opened.Load() { // else it is of before, and no probe
 			c.done, _ = b.gate.Allow()
 		}
@@ -135,6 +149,17 @@ func (c *call) end(err error) {
 	if err == nil && b.now() == Closed && now-b.failed.Load() > int64(Window) {
 		b.calm.Store(true)
 	}
+}
+
+// answers reports whether the store has answered anybody within Patience. While all
+// was well nobody kept that in mind: then it is believed, and is kept from now on.
+func (b *breaker) answers(now int64) bool {
+	if b.calm.Swap(false) {
+		b.failed.Store(now)
+		b.answered.Store(now)
+		b.ill.Store(now)
+	}
+	return now-b.answered.Load() < int64(Patience)
 }
 
 // saysNothing reports whether err is the callers' doing: of one, or of too many at

@@ -29,6 +29,9 @@ type patient struct {
 
 func admit(t *testing.T, config guard.Config) *patient {
 	t.Helper()
+	if config.Spell == 0 {
+		config.Spell = -1
+	}
 	inner := &counted{Store: storetest.NewNaive(storetest.NewClock().Now)}
 	return &patient{t, inner, guarded(t, inner, config), slow(t)}
 }

@@ -11,6 +11,7 @@ import (
 // Defaults of a [Config].
 const (
 	DefaultFailures = 10
+	DefaultSpell    = 100 * time.Millisecond
 	DefaultOpenFor  = 500 * time.Millisecond
 	DefaultProbes   = 3
 
@@ -37,8 +38,13 @@ type Config struct {
 	NoBreaker bool
 
 	// Failures is after how many failed calls in a row the breaker opens: if 0,
-	// DefaultFailures. A store that combines takes can fail many by one error.
+	// DefaultFailures.
 	Failures int
+
+	// Spell is how long the store must have been failing for the breaker to open: if
+	// 0, DefaultSpell; below 0, it opens at once. A store that combines takes fails
+	// many by one call that stalls, which is no illness yet.
+	Spell time.Duration
 
 	// OpenFor is how long it is open before it lets calls through to see: if 0,
 	// DefaultOpenFor.
@@ -114,6 +120,9 @@ func (c Config) complete() (Config, error) {
 		if *d.value == 0 {
 			*d.value = d.usual
 		}
+	}
+	if c.Spell == 0 {
+		c.Spell = DefaultSpell
 	}
 	if c.Now == nil {
 		begin := time.Now()

@@ -18,8 +18,10 @@
 // passed does, a caller who has gone away does not, and nor does
 // [mete.ErrOverloaded], as others are served meanwhile. A deadline of the caller's
 // own counts if it left the store [Patience], so that impatient callers alone
-// cannot open the breaker, and a store that hangs cannot hide behind them. The
-// store must see to it that every call ends: in the half-open state, calls that
+// cannot open the breaker, and a store that hangs cannot hide behind them. A
+// [mete.Mode.Within] below Patience counts only where nobody has been answered for
+// that long, so that a rule in a hurry cannot open it for the others. The store
+// must see to it that every call ends: in the half-open state, calls that
 // never do would be waited for.
 //
 // # What has just been denied

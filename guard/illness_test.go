@@ -123,6 +123,30 @@ func TestBreaker_WhatCounts(t *testing.T) {
 	}
 }
 
+// A rule in a hurry does not open the breaker for others, who are answered; nor does
+// it keep it closed where nobody is.
+func TestBreaker_BriefDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := admit(t, guard.Config{})
+		late := &mete.StoreError{Op: "take", Store: "far", Err: context.DeadlineExceeded}
+		brief := func(n int) {
+			p.fails(late)
+			for range n {
+				_, _, _ = p.guard.Take(t.Context(), nil, []mete.Charge{charge("k", p.limit, 0)}, mete.Mode{Within: time.Millisecond})
+				time.Sleep(time.Millisecond)
+			}
+		}
+		for range 100 {
+			brief(40)
+			p.fails(nil)
+			p.take(t.Context(), 1)
+		}
+		p.is("others are answered", guard.Closed, 4100)
+		brief(70)
+		p.is("nobody is answered", guard.Open, 4160)
+	})
+}
+
 // A call of before the breaker opened is no probe.
 func TestBreaker_LateFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -167,5 +191,32 @@ func TestBreaker_Panic(t *testing.T) {
 		p.fails(nil)
 		p.take(t.Context(), 1)
 		p.is("after a probe", guard.Closed, 3)
+	})
+}
+
+// One call that stalls fails all the takes in it, and no more: it takes a spell of
+// failures to open the breaker.
+func TestBreaker_OneStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := admit(t, guard.Config{Spell: guard.DefaultSpell})
+		p.take(t.Context(), 3)
+		p.fails(errIll)
+		p.take(t.Context(), 50)
+		if got := p.guard.State(); got != guard.Closed {
+			t.Errorf("after 50 failures at once the breaker is %v", got)
+		}
+		p.inner.fail = nil
+		p.take(t.Context(), 200)
+		time.Sleep(guard.DefaultSpell)
+		p.fails(errIll)
+		p.take(t.Context(), 9)
+		if got := p.guard.State(); got != guard.Closed {
+			t.Errorf("after a second stall the breaker is %v", got)
+		}
+		time.Sleep(guard.DefaultSpell)
+		p.take(t.Context(), 1)
+		if got := p.guard.State(); got != guard.Open {
+			t.Errorf("after ten failures in a row over %v the breaker is %v", guard.DefaultSpell, got)
+		}
 	})
 }

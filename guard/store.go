@@ -66,7 +66,7 @@ func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []mete.
 	if s.breaker == nil {
 		return s.inner.Take(ctx, dst, charges, mode)
 	}
-	c, err := s.breaker.enter(ctx, "take")
+	c, err := s.breaker.enter(ctx, "take", mode.Within)
 	if err != nil {
 		return dst, false, err
 	}
@@ -104,7 +104,7 @@ func (s *Store) call(ctx context.Context, op string, f func() error) (err error)
 	if s.breaker == nil {
 		return f()
 	}
-	c, err := s.breaker.enter(ctx, op)
+	c, err := s.breaker.enter(ctx, op, 0)
 	if err != nil {
 		return err
 	}

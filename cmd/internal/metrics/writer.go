@@ -43,7 +43,7 @@ func (w writer) limiter(s mete.Stats) {
 	w.counter("mete_let_through_tokens_total", "Tokens of requests that rules which say open let through without the store.", tokens(s.LetThrough))
 	w.counter("mete_local_spent_tokens_total", "Tokens spent from buckets of this process while the store did not answer.", tokens(s.SpentLocally))
 	w.counter("mete_local_charged_tokens_total", "Of these, tokens charged to the store when it answered again.", tokens(s.Charged))
-	w.counter("mete_local_refilled_tokens_total", "Of these, tokens that had come back by refilling before.", tokens(s.Refilled))
+	w.counter("mete_local_refilled_tokens_total", "Of these, tokens that had come back before, mostly by refilling.", tokens(s.Refilled))
 	w.counter("mete_local_excess_tokens_total", "Of these, tokens that could not be charged: what was admitted beyond limits.", tokens(s.Excess))
 	w.gauge("mete_local_unsettled_keys", "Keys with something that is still to be charged to the store.", float64(s.Unsettled))
 }
