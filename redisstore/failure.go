@@ -15,6 +15,8 @@ import (
 // storeError says whether a failed call may have spent something. What Redis
 // refuses it has not done: that the node cannot take writes, it says before the
 // script's first. Of other errors within the script nobody knows what came before.
+// A client that is being closed gives up calls on the wire with the same error as
+// those that come later.
 func storeError(err error) *mete.StoreError {
 	e := &mete.StoreError{Store: "redisstore", Spent: mete.MaybeSpent, Err: err}
 	var dial *net.OpError
@@ -24,7 +26,7 @@ func storeError(err error) *mete.StoreError {
 		refused = slices.Contains(beforeTheFirstWrite, word)
 	}
 	switch {
-	case refused, errors.Is(err, rueidis.ErrClosing), errors.As(err, &dial) && dial.Op == "dial":
+	case refused, errors.As(err, &dial) && dial.Op == "dial":
 		e.Spent = mete.NotSpent
 	}
 	return e

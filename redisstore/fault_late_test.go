@@ -4,6 +4,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
 
@@ -48,6 +50,25 @@ func TestFault_TimeoutHolds(t *testing.T) {
 	})
 	if got := tr.charged("k"); got > 3 {
 		t.Errorf("%d takes are missing, and 2 were admitted", got)
+	}
+}
+
+// A caller's own deadline counts where it is the nearest, also of one who is alone.
+func TestFault_CallersDeadline(t *testing.T) {
+	const timeout = 2 * time.Second
+	r := proctest.StartRedis(t)
+	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: timeout})
+	if _, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{}); err != nil {
+		t.Fatal(err)
+	}
+	r.Pause()
+	defer r.Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout/100)
+	defer cancel()
+	began := time.Now()
+	_, _, err := s.Take(ctx, nil, slowCharges("k"), mete.Mode{Within: timeout})
+	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > timeout/2 {
+		t.Errorf("error %v after %v, want that the deadline of %v has passed", err, took, timeout/100)
 	}
 }
 

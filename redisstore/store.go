@@ -58,7 +58,7 @@ func New(client rueidis.Client, config Config) (*Store, error) {
 		client: client, config: config, script: rueidis.NewLuaScript(script),
 		bucketPrefix: config.Prefix + bucketPrefix, ending: make(chan struct{}),
 	}
-	s.undo.store = s
+	s.undo.store, s.undo.markers.store = s, s
 	if client.Mode() == rueidis.ClientModeCluster {
 		s.lanes = new([slots]atomic.Pointer[lane])
 	} else {

@@ -99,7 +99,7 @@ func (l *lane) ask(ctx context.Context, a *ask, within time.Duration) error {
 		a.release()
 		return &mete.StoreError{Spent: mete.NotSpent, Err: err}
 	}
-	if (within > 0 || ctx.Done() == nil) && l.alone() {
+	if (within > 0 || ctx.Done() == nil) && !endsBefore(ctx, within) && l.alone() {
 		return l.goAlone(a, within)
 	}
 	if err := l.submit(a); err != nil {
@@ -111,4 +111,10 @@ func (l *lane) ask(ctx context.Context, a *ask, within time.Duration) error {
 		a.release()
 	}
 	return err
+}
+
+// endsBefore reports whether ctx's deadline is nearer than within.
+func endsBefore(ctx context.Context, within time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) < within
 }

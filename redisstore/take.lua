@@ -591,10 +591,11 @@ local function take()
 	if id > 0 then
 		i = i + 2 + count
 		local v = call('GET', KEYS[id])
-		local rest, at = match(v or '', '^%S* (1 (%d+) .*)$')
+		local owners, rest, at = match(v or '', '^(%S*) (1 (%d+) .*)$')
 		if at and now - at < a[memory] then
-			if a[memory + 1] > 0 then -- whose it is now: see giveback
-				call('SET', KEYS[id], ARGV[a[memory + 1]] .. ' ' .. rest, 'KEEPTTL')
+			if a[memory + 1] > 0 then -- whose it is too: see giveback
+				owners = #owners < 256 and owners .. ',' .. ARGV[a[memory + 1]] or '*'
+				call('SET', KEYS[id], owners .. ' ' .. rest, 'KEEPTTL')
 			end
 			return answer(rest)
 		end
@@ -662,23 +663,36 @@ local function take()
 	return answer(v)
 end
 
+-- disown takes an attempt from the owners of a take that is remembered, and
+-- reports whether it was the last. A take with many owners stays for good.
+local function disown(key, attempt)
+	local owners, rest = match(call('GET', key) or '', '^(%S*)( .*)$')
+	owners = ',' .. (owners or '') .. ','
+	local from, to = string.find(owners, ',' .. attempt .. ',', 1, true)
+	if not from then return false end
+	owners = string.sub(owners, 1, from) .. string.sub(owners, to + 1)
+	if owners == ',' then return call('DEL', key) end
+	call('SET', key, string.sub(owners, 2, -2) .. rest, 'KEEPTTL')
+	return false
+end
+
 -- Costs are given back. Where there is an ID, only once: those of a take that is
--- remembered, while it is that attempt's, and it is forgotten; those of another,
--- and that they have been is remembered for some time.
+-- remembered when none of the attempts that made it wants it any more, and it is
+-- forgotten; those of another, and that they have been is remembered for some
+-- time.
 local function giveback()
 	local id, attempt, horizon, count = a[i+1], a[i+2], a[i+3], a[i+4]
 	i = i + 5
-	if id > 0 then
-		local v, name = call('GET', KEYS[id]) or '', attempt > 0 and ARGV[attempt] .. ' ' or ''
-		if attempt > 0 and string.sub(v, 1, #name) ~= name or attempt == 0 and v ~= '' then
-			i = i + 4 * count
-			return
-		end
-		if attempt > 0 then
-			call('DEL', KEYS[id])
-		else
-			call('SETEX', KEYS[id], floor(horizon / 1000000), 'undone')
-		end
+	local mine = true
+	if attempt > 0 then
+		mine = disown(KEYS[id], ARGV[attempt])
+	elseif id > 0 then
+		mine = not call('GET', KEYS[id])
+		if mine then call('SETEX', KEYS[id], floor(horizon / 1000000), 'undone') end
+	end
+	if not mine then
+		i = i + 4 * count
+		return
 	end
 	for _ = 1, count do
 		local k = a[i]

@@ -39,7 +39,8 @@ type undoer struct {
 	busy  bool
 	lost  int64 // that were given up
 
-	idle sync.WaitGroup // run
+	idle    sync.WaitGroup // run, and those of markers
+	markers markers
 }
 
 // begin gives back within a time, or sees to it later.
@@ -49,6 +50,9 @@ func (u *undoer) begin(todo undoing, within time.Duration) {
 		todo.expire() // as its take will be forgotten
 	}
 	if u.try(&todo, within) {
+		if todo.attempt == "" {
+			u.markers.drop(todo.memory) // it was tried once, and will not be again
+		}
 		return
 	}
 	u.mu.Lock()

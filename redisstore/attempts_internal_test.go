@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/redis/rueidis"
+)
+
+// attempts are takes in parts of one bucket in each of two slots, step by step.
+type attempts struct {
+	*testing.T
+	store   *Store
+	charges []mete.Charge
+}
+
+func startAttempts(t *testing.T) *attempts {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: proctest.StartCluster(t, 3, 0).Addrs, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	s, err := New(client, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	l, err := bucket.NewLimit(10*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &attempts{T: t, store: s}
+	for _, key := range []string{"{a}", "{b}"} {
+		a.charges = append(a.charges, mete.Charge{Key: key, Limit: l, Cost: bucket.Token})
+	}
+	return a
+}
+
+func (a *attempts) begin(id, attempt string) *partsTake {
+	return &partsTake{
+		store: a.store, charges: a.charges, mode: mete.Mode{ID: id}, attempt: attempt,
+		parts: a.store.parts(a.charges, bySlot), snaps: make([]bucket.Snapshot, len(a.charges)),
+	}
+}
+
+// take has an attempt take part i.
+func (a *attempts) take(t *partsTake, i int) {
+	a.Helper()
+	if allowed, err := t.take(a.Context(), i); err != nil || !allowed {
+		a.Fatalf("attempt %s, part %d: allowed %v, %v", t.attempt, i, allowed, err)
+	}
+}
+
+// missing asserts how many tokens have been taken of the first part's bucket.
+func (a *attempts) missing(want bucket.Tokens) {
+	a.Helper()
+	c := a.begin("", "").parts[0].charges[0]
+	snaps, _, err := a.store.Take(a.Context(), nil, []mete.Charge{{Key: c.Key, Limit: c.Limit}}, mete.Mode{DryRun: true})
+	if err != nil {
+		a.Fatal(err)
+	}
+	if got := c.Limit.Capacity() - snaps[0].Remaining(); got != want*bucket.Token {
+		a.Errorf("%v tokens are missing, want %v", got, want*bucket.Token)
+	}
+}
+
+// TestAttempts_AtOnce has a request come twice at a time. Whatever becomes of one
+// attempt, the other's tokens stay taken until it gives them back itself.
+func TestAttempts_AtOnce(t *testing.T) {
+	a := startAttempts(t)
+
+	first, second := a.begin("x", "first"), a.begin("x", "second")
+	a.take(first, 0)
+	a.take(second, 0)
+	a.missing(1)
+	second.undo(1) // as its second part failed
+	a.missing(1)
+	a.take(first, 1) // and it is admitted
+
+	again := a.begin("x", "again")
+	a.take(again, 0)
+	a.missing(1)
+	again.undo(1)
+	again.undo(1)
+	a.missing(1)
+
+	for i, last := range []string{"first", "second"} {
+		id := fmt.Sprint("y", i)
+		first, second := a.begin(id, "first"), a.begin(id, "second")
+		a.take(first, 0)
+		a.take(second, 0)
+		order := []*partsTake{second, first}
+		if last == "second" {
+			order = []*partsTake{first, second}
+		}
+		order[0].undo(1)
+		a.missing(2)
+		order[1].undo(1) // nobody wants it any more
+		order[1].undo(1)
+		a.missing(1)
+	}
+}
+
+// TestAttempts_Many has so many attempts that not all of them are kept apart: what
+// they took stays taken.
+func TestAttempts_Many(t *testing.T) {
+	a := startAttempts(t)
+	var all []*partsTake
+	for i := range 300 {
+		all = append(all, a.begin("x", fmt.Sprint("attempt", i)))
+		a.take(all[i], 0)
+	}
+	for _, t := range all {
+		t.undo(1)
+	}
+	a.missing(1)
+	all[0].undo(1)
+	a.missing(1)
+	key := all[0].memory(0)
+	text, err := a.store.client.Do(t.Context(), a.store.client.B().Get().Key(key).Build()).ToString()
+	if err != nil || len(text) > 1000 {
+		t.Errorf("%q, %v is remembered; want something short", text, err)
+	}
+}
+
+// TestAttempts_AreRemembered for as long as they are said to be, whoever comes and
+// goes.
+func TestAttempts_AreRemembered(t *testing.T) {
+	a := startAttempts(t)
+	first, second := a.begin("x", "first"), a.begin("x", "second")
+	a.take(first, 0)
+	lives := func() {
+		t.Helper()
+		ms, err := a.store.client.Do(t.Context(), a.store.client.B().Pttl().Key(first.memory(0)).Build()).AsInt64()
+		if got := time.Duration(ms) * time.Millisecond; err != nil || got < mete.RetryHorizon-20*time.Second || got > mete.RetryHorizon {
+			t.Errorf("remembered for another %v, %v; want %v", got, err, mete.RetryHorizon)
+		}
+	}
+	lives()
+	a.take(second, 0)
+	lives()
+	second.undo(1)
+	lives()
+}
+
+// TestUndo_Once gives back what a take without an ID took, twice, as after a lost
+// answer, and together with other asks.
+func TestUndo_Once(t *testing.T) {
+	a := startAttempts(t)
+	charges := a.begin("", "").parts[0].charges
+	for range 5 {
+		if _, allowed, err := a.store.Take(t.Context(), nil, charges, mete.Mode{}); err != nil || !allowed {
+			t.Fatalf("allowed %v, %v", allowed, err)
+		}
+	}
+	marker := a.store.beside("id:", charges[0].Key, "undo")
+	for range 3 {
+		var p program
+		p.reset(a.store.config.Prefix, a.store.now())
+		undo, take := newAsk(opGiveBack, charges, mete.Mode{}), newAsk(opTake, charges, mete.Mode{UpTo: true})
+		undo.memory = marker
+		p.add(undo)
+		p.add(take)
+		a.store.run(&p, a.store.config.Timeout)
+		if undo.err != nil || take.err != nil || !take.allowed {
+			t.Fatalf("undo: %v; take: allowed %v, %v", undo.err, take.allowed, take.err)
+		}
+	}
+	a.missing(5 - 1 + 3)
+	if ms, err := a.store.client.Do(t.Context(), a.store.client.B().Pttl().Key(marker).Build()).AsInt64(); err != nil || ms < (mete.RetryHorizon/2).Milliseconds() {
+		t.Errorf("that it was given back is remembered for another %d ms, %v", ms, err)
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/redisstore"
+)
+
+// TestTake_ClientIsClosed closes the client, which is the caller's, while takes are
+// on the wire: they may be spent, as Redis may still read them.
+func TestTake_ClientIsClosed(t *testing.T) {
+	r := proctest.StartRedis(t)
+	client := connect(t, r.Addr)
+	s := open(t, client, redisstore.Config{Timeout: time.Minute})
+	const takes = 3
+	charges := func(i int) []mete.Charge {
+		return []mete.Charge{{Key: fmt.Sprint("k", i), Limit: perSecond(t, 10, 1), Cost: bucket.Token}}
+	}
+	if _, _, err := s.Take(t.Context(), nil, charges(0), mete.Mode{}); err != nil { // has the script loaded
+		t.Fatal(err)
+	}
+	r.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	failed := make(chan error, takes)
+	for i := range takes {
+		go func() {
+			_, _, err := s.Take(t.Context(), nil, charges(i), mete.Mode{})
+			failed <- err
+		}()
+		if err := proctest.Poll(ctx, func(context.Context) error {
+			if got := s.Stats(); got.InFlight+got.Waiting <= i {
+				return errors.New("the take is not on its way")
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client.Close()
+	for range takes {
+		if err := <-failed; err == nil {
+			t.Error("a take was answered by a server that is paused")
+		} else if mete.Spent(err) != mete.MaybeSpent {
+			t.Errorf("%v: not spent; want maybe spent", err)
+		}
+	}
+}

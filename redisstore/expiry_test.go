@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/redisstore"
+	"github.com/redis/rueidis"
+)
+
+// kinds are limits of all algorithms: five tokens in ten seconds.
+func kinds(t testing.TB) map[string]bucket.Limit {
+	t.Helper()
+	limits := map[string]bucket.Limit{}
+	rate := bucket.Rate{Tokens: 5 * bucket.Token, Per: 10 * time.Second}
+	for name, spec := range map[string]bucket.Spec{
+		"token bucket":   {Capacity: 5 * bucket.Token},
+		"leaky bucket":   {Capacity: bucket.Token, Queue: 4 * bucket.Token},
+		"fixed window":   {Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token},
+		"from the first": {Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, Anchor: bucket.AnchorFirst},
+		"sliding window": {Algorithm: bucket.SlidingWindow},
+		"sliding log":    {Algorithm: bucket.SlidingLog},
+	} {
+		spec.Rate = rate
+		l, _, err := spec.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		limits[name] = l
+	}
+	return limits
+}
+
+// livesFor asserts that a key lives for at least so long, but not much longer.
+func livesFor(t *testing.T, client rueidis.Client, key string, want time.Duration) {
+	t.Helper()
+	const moment = 5 * time.Second // the rest of a second, and what passes in the test
+	ms, err := client.Do(t.Context(), client.B().Pttl().Key(key).Build()).AsInt64()
+	if got := time.Duration(ms) * time.Millisecond; err != nil || got < want-moment+time.Second || got > want+moment {
+		t.Errorf("key %q lives for another %v, %v; want %v", key, got, err, want)
+	}
+}
+
+// TestExpiry_AfterTheClockSteppedBack has a server's clock step back by an hour.
+// Time stands still in the buckets until then, so they have to be kept as long.
+func TestExpiry_AfterTheClockSteppedBack(t *testing.T) {
+	client := connect(t, proctest.StartRedis(t).Addr)
+	const step = time.Hour
+	ahead, err := redisstore.New(client, redisstore.Config{Now: func() bucket.Instant { return bucket.At(time.Now().Add(step)) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := redisstore.New(client, redisstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, l := range kinds(t) {
+		for i, mode := range []mete.Mode{{}, {MaxWait: bucket.Forced}} {
+			charges := []mete.Charge{{Key: fmt.Sprint(name, i), Limit: l, Cost: bucket.Token}}
+			if _, allowed, err := ahead.Take(t.Context(), nil, charges, mode); err != nil || !allowed {
+				t.Fatalf("%s: allowed %v, %v", name, allowed, err)
+			}
+			snaps, allowed, err := store.Take(t.Context(), nil, charges, mode)
+			if err != nil || !allowed {
+				t.Errorf("%s: allowed %v, %v", name, allowed, err)
+				continue
+			}
+			if got := snaps[0].FullAfter(); got < step-10*time.Second {
+				t.Errorf("%s: full after %v, want it after the %v that the clock stepped back", name, got, step)
+			}
+			livesFor(t, client, "tb:"+charges[0].Key, snaps[0].FullAfter())
+		}
+		several := []mete.Charge{{Key: name + "0", Limit: l, Cost: 1}, {Key: name + "1", Limit: l, Cost: 1}}
+		snaps, _, err := store.Take(t.Context(), nil, several, mete.Mode{})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for i, c := range several {
+			livesFor(t, client, "tb:"+c.Key, snaps[i].FullAfter())
+		}
+		if err := store.Refund(t.Context(), several[:1]); err != nil {
+			t.Error(err)
+		}
+		livesFor(t, client, "tb:"+several[0].Key, snaps[0].FullAfter())
+	}
+}
+
+// TestExpiry_OfAnOldWindow has a window of which only the one before counts, and
+// that lies ahead.
+func TestExpiry_OfAnOldWindow(t *testing.T) {
+	client := connect(t, proctest.StartRedis(t).Addr)
+	s, err := redisstore.New(client, redisstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const per = 10_000_000
+	start := (bucket.At(time.Now().Add(time.Hour)) / per) * per
+	state := fmt.Sprintf("0+1000~%d@%d", per, start)
+	if err := client.Do(t.Context(), client.B().Set().Key("tb:k").Value(state).Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	c := mete.Charge{Key: "k", Limit: kinds(t)["sliding window"]}
+	snaps, allowed, err := s.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{})
+	if err != nil || !allowed {
+		t.Fatalf("allowed %v, %v", allowed, err)
+	}
+	livesFor(t, client, "tb:k", snaps[0].FullAfter())
+}
+
+// TestExpiry_UnderVirtualTime has keys live for an hour, whatever Now says.
+func TestExpiry_UnderVirtualTime(t *testing.T) {
+	client := connect(t, proctest.StartRedis(t).Addr)
+	s, err := redisstore.New(client, redisstore.Config{Now: func() bucket.Instant { return 1_000_000_000_000 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, l := range kinds(t) {
+		for i, mode := range []mete.Mode{{}, {MaxWait: bucket.Forced}, {ID: "x"}} {
+			charges := []mete.Charge{{Key: fmt.Sprint(name, i), Limit: l, Cost: 1}, {Key: fmt.Sprint(name, i, "+"), Limit: l, Cost: 1}}
+			for _, charges := range [][]mete.Charge{charges[:1], charges} {
+				if _, allowed, err := s.Take(t.Context(), nil, charges, mode); err != nil || !allowed {
+					t.Errorf("%s: allowed %v, %v", name, allowed, err)
+				}
+				livesFor(t, client, "tb:"+charges[len(charges)-1].Key, time.Hour)
+			}
+		}
+	}
+}
+
+// TestExpiry_OfLongDebts has buckets owe so much that they are not full for longer
+// than Redis can tell. They live for some hundred years, and do no harm to what is
+// taken with them.
+func TestExpiry_OfLongDebts(t *testing.T) {
+	client := connect(t, proctest.StartRedis(t).Addr)
+	s := open(t, client, redisstore.Config{})
+	for name, spec := range map[string]bucket.Spec{
+		"token bucket": {Capacity: bucket.Token, Rate: bucket.Rate{Tokens: 1, Per: time.Microsecond}},
+		"fixed window": {Algorithm: bucket.Stepped, Capacity: bucket.Token, Rate: bucket.Rate{Tokens: 1, Per: 24 * time.Hour}},
+		"slowest":      {Algorithm: bucket.Stepped, Capacity: bucket.Token, Rate: bucket.Rate{Tokens: 1, Per: 1<<50*time.Microsecond - time.Microsecond}},
+	} {
+		l, _, err := spec.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cost := range []bucket.Tokens{l.MaxReserved() / 3, l.MaxReserved() / 3, bucket.Token} {
+			charges := []mete.Charge{{Key: "a " + name, Limit: l, Cost: cost}, {Key: "b " + name, Limit: kinds(t)["sliding log"]}}
+			if _, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{MaxWait: bucket.Forced}); err != nil || !allowed {
+				t.Errorf("%s: owing %v: allowed %v, %v", name, cost, allowed, err)
+			}
+		}
+		if _, allowed, err := s.Take(t.Context(), nil, []mete.Charge{{Key: "a " + name, Limit: l}}, mete.Mode{}); err != nil || allowed {
+			t.Errorf("%s: taking nothing of a bucket in debt: allowed %v, %v", name, allowed, err)
+		}
+	}
+}
