@@ -4,11 +4,17 @@
 // limit together: one server, one behind Sentinel, or a cluster, from Redis 6.2 on,
 // and whatever speaks its language.
 //
-//	store, err := redisstore.Open(ctx, "redis://127.0.0.1:6379?prefix=shop:")
-//	limiter, err := mete.New(store, policy, mete.Config{})
+//	node, err := redisstore.Open(ctx, "redis://127.0.0.1:6379?prefix=shop:")
+//	store, err := guard.New(node, guard.Config{})    // not asked while it is ill
+//	local, err := memstore.New(memstore.Config{})    // for rules with on_store_error: local
+//	limiter, err := mete.New(store, matcher, mete.Config{Local: local, Nodes: node.Nodes})
+//	…
+//	err = node.Close()                               // gives leases back
 //
 // [Open] and [ParseURL] read URLs; [New] takes a client that the program has
-// already. A store that can be away belongs behind package guard.
+// already. examples/redis is a program with all of it, and says what else a node
+// needs: the same policy.Options.HashKey ([Node.DeriveKey]), and [mete.Limiter.Recover]
+// now and then.
 //
 // # One script, one round trip
 //

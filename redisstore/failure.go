@@ -4,6 +4,8 @@ package redisstore
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -19,6 +21,9 @@ import (
 // those that come later.
 func storeError(err error) *mete.StoreError {
 	e := &mete.StoreError{Store: "redisstore", Spent: mete.MaybeSpent, Err: err}
+	if err == io.EOF {
+		e.Err = fmt.Errorf("the connection was closed: %w", err)
+	}
 	var dial *net.OpError
 	refusal, refused := rueidis.IsRedisErr(err)
 	if refused && strings.Contains(refusal.Error(), "user_script") {

@@ -73,6 +73,7 @@ func underSteps(t *testing.T, addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.Prefix = ""            // as that of the other process
 	options.Dialer.KeepAlive = -1 // it would tick all the while
 	client, err := rueidis.NewClient(options)
 	if err != nil {

@@ -87,7 +87,7 @@ func TestOpen_Sentinel(t *testing.T) {
 	s := proctest.StartSentinel(t)
 	hosts := strings.Join(s.Addrs, ",")
 	spend(t, openURL(t, "redis+sentinel://"+hosts+"/"+s.MasterName), "rule:k")
-	if got, err := s.Master().Do("EXISTS", "tb:rule:k"); err != nil || got != "1" {
+	if got, err := s.Master().Do("EXISTS", redisstore.DefaultPrefix+"tb:rule:k"); err != nil || got != "1" {
 		t.Errorf("the master has the key: %q, %v", got, err)
 	}
 	for _, tt := range []struct{ raw, want string }{

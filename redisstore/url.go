@@ -39,6 +39,10 @@ var schemes = map[string]scheme{
 	"rediss+cluster":  {formCluster, true, "6379"},
 }
 
+// DefaultPrefix is what keys begin with where a URL does not say: a Redis is
+// rarely there for one thing only.
+const DefaultPrefix = "mete:"
+
 // What a client of a limiter needs otherwise than rueidis has it. A caller waits
 // for less than a second, and what Redis may have done is never sent again.
 const (
@@ -64,7 +68,7 @@ type target struct {
 //
 // rediss in place of redis is TLS. Behind ? and joined by & may follow
 //
-//	prefix=TEXT, timeout=TIME, lease_share=0.1            see [Config]
+//	prefix=mete:, timeout=TIME, lease_share=0.1           see [Config]
 //	ca=FILE, cert=FILE, key=FILE, server_name=NAME        TLS: whom to trust, who we are
 //	sentinel_username=NAME, sentinel_password=TEXT        sentinels: the user there
 //

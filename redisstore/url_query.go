@@ -3,6 +3,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -46,7 +47,7 @@ func (t *target) parameters(s scheme, query string) error {
 			return fmt.Errorf("%s: must be there once, and not be empty", name)
 		}
 	}
-	t.config.Prefix = values.Get("prefix")
+	t.config.Prefix = cmp.Or(values.Get("prefix"), DefaultPrefix)
 	if values.Has("timeout") {
 		err = t.timeout(values.Get("timeout"))
 	}

@@ -5,7 +5,10 @@
 // not answer within 50 ms it decides by buckets of its own. Run it twice:
 //
 //	redis-server --port 6379 --save "" &
-//	HASH_KEY=secret go run ./examples/redis redis://127.0.0.1:6379
+//	go run ./examples/redis 'redis://127.0.0.1:6379?prefix=shop:'
+//
+// With HASH_KEY in the environment, the secret that API keys are hashed under is not
+// in Redis.
 package main
 
 import (
@@ -14,6 +17,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/guard"
@@ -31,7 +35,7 @@ func newLimiter(ctx context.Context, url string) (*mete.Limiter, io.Closer, erro
 	if err != nil {
 		return nil, nil, err // Redis is down, or refuses: nothing is limited yet
 	}
-	limiter, err := limit(node)
+	limiter, err := limit(ctx, node)
 	if err != nil {
 		node.Close()
 		return nil, nil, err
@@ -40,9 +44,17 @@ func newLimiter(ctx context.Context, url string) (*mete.Limiter, io.Closer, erro
 }
 
 // limit puts a guard before the store, and memory behind it.
-func limit(node *redisstore.Node) (*mete.Limiter, error) {
+func limit(ctx context.Context, node *redisstore.Node) (*mete.Limiter, error) {
 	// The same on all nodes, or they hash the same keys differently.
-	matcher, err := policy.Load([]byte(rules), policy.Options{HashKey: []byte(os.Getenv("HASH_KEY"))})
+	key := []byte(os.Getenv("HASH_KEY"))
+	if len(key) == 0 {
+		derived, err := node.DeriveKey(ctx, "bucket keys")
+		if err != nil {
+			return nil, err
+		}
+		key = derived[:]
+	}
+	matcher, err := policy.Load([]byte(rules), policy.Options{HashKey: key})
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +67,20 @@ func limit(node *redisstore.Node) (*mete.Limiter, error) {
 		return nil, err
 	}
 	return mete.New(guarded, matcher, mete.Config{Local: local, Nodes: node.Nodes})
+}
+
+// recoverSoon charges to Redis what was spent while it did not answer, although nobody
+// asks for the same keys again: others could have them meanwhile.
+func recoverSoon(ctx context.Context, limiter *mete.Limiter) {
+	for ticker := time.NewTicker(time.Second); ; {
+		select {
+		case <-ctx.Done():
+			ticker.Stop()
+			return
+		case <-ticker.C:
+			_ = limiter.Recover(ctx) // there is a next time
+		}
+	}
 }
 
 // ask asks four times.
@@ -73,12 +99,14 @@ func main() {
 	if len(os.Args) != 2 {
 		log.Fatal("usage: redis URL, such as redis://127.0.0.1:6379")
 	}
-	ctx := context.Background()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	limiter, store, err := newLimiter(ctx, os.Args[1])
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer store.Close()
+	go recoverSoon(ctx, limiter)
 	if err := ask(ctx, limiter); err != nil {
 		log.Print(err)
 	}

@@ -160,8 +160,9 @@ func (c *replayCommand) run(ctx context.Context, m *policy.Matcher) error {
 // explain says where in the trace an error is, and what to do about it.
 func (c *replayCommand) explain(err error) error {
 	var bad *trace.LineError
+	var off offTrace
 	switch {
-	case errors.Is(err, mete.ErrUnavailable):
+	case errors.Is(err, mete.ErrUnavailable), errors.As(err, &off):
 		return fmt.Errorf("--store: %w", err)
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: interrupted", c.trace)

@@ -60,13 +60,21 @@ func (c *replayCommand) newStore(ctx context.Context, now func() bucket.Instant)
 	options.ConnWriteTimeout = 2 * config.Timeout
 	config.Now, config.Prefix = now, config.Prefix+"replay:"+rand.Text()+":"
 	if s.client, err = redisstore.Dial(ctx, options); err != nil {
-		return replayStore{}, err
+		return replayStore{}, offTrace{err}
 	}
 	s.prefix = config.Prefix
 	store, err := redisstore.New(s.client, config)
 	s.Store = patient{store}
-	return s, err
+	if err != nil {
+		return s, offTrace{err}
+	}
+	return s, nil
 }
+
+// An offTrace is an error that has nothing to do with the trace.
+type offTrace struct{ error }
+
+func (e offTrace) Unwrap() error { return e.error }
 
 // A patient store has as long as it takes, whatever rules say.
 type patient struct{ *redisstore.Store }
@@ -97,7 +105,7 @@ func (s *replayStore) close() error {
 	defer cancel()
 	for _, node := range s.client.Nodes() {
 		if err := s.clean(ctx, node); err != nil {
-			return fmt.Errorf("keys that begin with %s are left in Redis for an hour: %w", s.prefix, err)
+			return offTrace{fmt.Errorf("keys that begin with %s are left in Redis for an hour: %w", s.prefix, err)}
 		}
 	}
 	return nil

@@ -32,7 +32,10 @@ func printDecision(w io.Writer, format string, d httpapi.Decision) error {
 // verdict is the answer in one line.
 func verdict(d httpapi.Decision) string {
 	degraded := ""
-	if d.Degraded {
+	switch {
+	case d.Failure != "":
+		degraded = " (degraded: the store could not answer: " + string(d.Failure) + ")"
+	case d.Degraded:
 		degraded = " (degraded: the store could not answer)"
 	}
 	wait := d.RetryAfter.Duration()

@@ -19,16 +19,24 @@ const complaintInterval = 10 * time.Second
 // complain returns a function that logs errors of one kind, the first at once
 // and then at most one each complaintInterval, with the number it stands for.
 // Nothing about the request is logged.
+//
+// An error of the guard says only that nobody asked: it counts, and what is logged
+// is the last one that says why.
 func (s *Server) complain(msg string) func(error) {
 	var (
 		mu    sync.Mutex // guards the variables below
 		last  time.Time
 		count int
+		cause error
 	)
 	return func(err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		count++
+		if e, ok := errors.AsType[*mete.StoreError](err); !ok || e.Store != "guard" || cause == nil {
+			cause = err
+		}
+		err = cause
 		if now := time.Now(); now.Sub(last) >= complaintInterval {
 			s.log.Error(msg, "error", err, "times", count)
 			last, count = now, 0

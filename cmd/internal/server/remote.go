@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/policy"
@@ -45,6 +46,24 @@ func (r *remote) Ping(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// probe takes from a bucket that nothing else uses while the breaker is not closed:
+// where no traffic tries the store, it would else be said to be ill for good.
+func (r *remote) probe(ctx context.Context) {
+	limit, err := bucket.NewLimit(bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Second})
+	if err != nil {
+		return
+	}
+	charges := []mete.Charge{{Key: "|probe", Limit: limit, Cost: 1}} // no policy's key begins with a bar
+	for range guard.DefaultProbes {
+		if r.State() == guard.Closed {
+			return
+		}
+		if _, _, err := r.Take(ctx, nil, charges, mete.Mode{Within: policy.DefaultDeadline}); err != nil {
+			return
+		}
+	}
 }
 
 // openRemote connects to a Redis.
@@ -105,6 +124,7 @@ func (s *Server) recoverLoop(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
+		s.store.remote.probe(ctx)
 		_ = s.limiter.Recover(ctx) // there is a next time
 	}
 }

@@ -127,6 +127,24 @@ func TestRemote_RedisIsGone(t *testing.T) {
 	}
 }
 
+// A server that nobody asks notices by itself that Redis is back.
+func TestRemote_RedisIsBackAndNobodyAsks(t *testing.T) {
+	r := proctest.StartRedis(t)
+	s := start(t, withRedis(t, r, onError("open")))
+	r.Kill()
+	eventually(t, "the breaker opens", func() bool {
+		s.takePath("/open")
+		return strings.Contains(s.metricsText(), `mete_breaker_state{state="open"} 1`)
+	})
+	r.Restart()
+	eventually(t, "the breaker closes", func() bool {
+		return strings.Contains(s.metricsText(), `mete_breaker_state{state="closed"} 1`)
+	})
+	if got := s.log.count("the store answers again"); got != 1 {
+		t.Errorf("the log says so %d times, want once:\n%s", got, s.log)
+	}
+}
+
 // Where no rule refuses what Redis does not decide, there is no reason to send
 // traffic elsewhere.
 func TestRemote_ReadyWithoutRedis(t *testing.T) {
