@@ -81,8 +81,8 @@ end
 -- at one cost are one operation, with a count. The answer is all states as they
 -- were, and how often each operation was admitted, or ?.
 if a[4] == 1 then
-	local S, A, L, out = {}, {}, {}, {}
-	local i, size, o = 6 + 8 * a[5], #a, reads
+	local S, A, L, W, counts = {}, {}, {}, {}, {}
+	local i, size, o = 6 + 8 * a[5], #a, 0
 	while i <= size do
 		local charges, admitted = a[i], a[i+1]
 		i = i + 2
@@ -115,15 +115,15 @@ if a[4] == 1 then
 		if admitted > 0 then
 			for j = i, i + 3 * charges - 3, 3 do
 				local k = a[j]
-				S[k], out[k] = S[k] + admitted * a[j+2] * a[8*a[j+1]+1], true
+				S[k], W[k] = S[k] + admitted * a[j+2] * a[8*a[j+1]+1], true
 			end
 		end
 		i, o = i + 3 * charges, o + 1
-		out[o] = admitted == 1 and '1' or admitted == 0 and '0' or format('%d', admitted)
+		counts[o] = admitted == 1 and '1' or admitted == 0 and '0' or format('%d', admitted)
 	end
 	local this, unit, tail = format('%d', now), 0, ''
 	for k = 1, reads do
-		if out[k] then
+		if W[k] then
 			local s, at, l = S[k], A[k], L[k]
 			local n, p = a[l+2], a[l+3]
 			if p ~= unit then unit, tail = p, format('/%d@%s', p, this) end
@@ -131,9 +131,9 @@ if a[4] == 1 then
 			local life = virtual and LIFE or floor((floor((s - 1) / n) + at - now) / 1000000) + 2
 			call('SETEX', KEYS[k], life == 2 and '2' or format('%d', life), value)
 		end
-		out[k] = raw[k] or '-'
+		if not raw[k] then raw[k] = '-' end
 	end
-	return this .. ' ' .. table.concat(out, ' ')
+	return this .. ' ' .. table.concat(raw, ' ') .. ' ' .. table.concat(counts, ' ')
 end
 
 -- States by the place of their key, from when an operation first needs them:
