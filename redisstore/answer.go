@@ -165,15 +165,15 @@ func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot,
 	c := a.charges[i]
 	costText, text, _ := strings.Cut(text, ":")
 	text, limitText, remembered := strings.Cut(text, ":")
-	if ends, lent := strings.CutPrefix(limitText, ":"); lent {
-		return a.partLent(c, costText, text, ends, at)
-	}
 	if costText != "" {
 		cost, err := strconv.ParseInt(costText, 10, 64)
 		if err != nil {
 			return snap, errAnswer("no cost", costText)
 		}
 		c.Cost = bucket.Tokens(cost)
+	}
+	if ends, lent := strings.CutPrefix(limitText, ":"); lent {
+		return a.partLent(c, text, ends, at)
 	}
 	if remembered {
 		if c.Limit, err = bucket.DecodeLimit(limitText); err != nil {
@@ -201,14 +201,7 @@ func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot,
 
 // partLent is part for a bucket of which something is lent, in a take that was
 // denied: the wait may be until that has come back.
-func (a *ask) partLent(c mete.Charge, costText, text, ends string, at bucket.Instant) (snap bucket.Snapshot, err error) {
-	if costText != "" {
-		cost, err := strconv.ParseInt(costText, 10, 64)
-		if err != nil {
-			return snap, errAnswer("no cost", costText)
-		}
-		c.Cost = bucket.Tokens(cost)
-	}
+func (a *ask) partLent(c mete.Charge, text, ends string, at bucket.Instant) (snap bucket.Snapshot, err error) {
 	state, err := parseState(text)
 	if err != nil {
 		return snap, err

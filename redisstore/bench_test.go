@@ -3,8 +3,10 @@
 package redisstore_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -22,42 +24,65 @@ func benchKeys(n int) []string {
 	return keys
 }
 
-func BenchmarkTake(b *testing.B) {
-	client := connect(b, proctest.StartRedis(b).Addr)
+// ample is a limit that always allows.
+func ample(b *testing.B) bucket.Limit {
 	l, err := bucket.NewLimit(1e9*bucket.Token, bucket.Rate{Tokens: 1e6 * bucket.Token, Per: time.Second})
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, inFlight := range []int{1, 2, 0} {
-		for _, n := range []int{1, 10_000} {
+	return l
+}
+
+// BenchmarkTake is a take by Redis, of one of so many keys, in one bucket or in
+// three, by so many callers at a time.
+func BenchmarkTake(b *testing.B) {
+	client, l := connect(b, proctest.StartRedis(b).Addr), ample(b)
+	for _, n := range []int{1, 10_000} {
+		for _, buckets := range []int{1, 3} {
 			for _, callers := range []int{1, 16, 64, 256} {
-				b.Run(fmt.Sprintf("keys=%d/callers=%d/inflight=%d", n, callers, inFlight), func(b *testing.B) {
-					s := open(b, client, redisstore.Config{MaxInFlight: inFlight})
-					keys := benchKeys(n)
-					b.ReportAllocs()
-					b.SetParallelism((callers + 1) / 2)
-					if callers == 1 {
-						b.ResetTimer()
-						for range b.N {
-							benchTake(b, s, keys, l)
-						}
-						return
-					}
-					b.RunParallel(func(pb *testing.PB) {
-						for pb.Next() {
-							benchTake(b, s, keys, l)
-						}
-					})
+				b.Run(fmt.Sprintf("keys=%d/buckets=%d/callers=%d", n, buckets, callers), func(b *testing.B) {
+					takeBy(b, open(b, client, redisstore.Config{}), callers, benchKeys(n+2), buckets, l, false)
 				})
 			}
 		}
 	}
 }
 
-func benchTake(b *testing.B, s *redisstore.Store, keys []string, l bucket.Limit) {
-	charges := [1]mete.Charge{{Key: keys[rand.IntN(len(keys))], Limit: l, Cost: bucket.Token}}
-	var snaps [1]bucket.Snapshot
-	if _, allowed, err := s.Take(b.Context(), snaps[:0], charges[:], mete.Mode{}); err != nil || !allowed {
-		b.Fatal(allowed, err)
+// BenchmarkTakeLeased is a take of a hot bucket that Redis hardly hears of.
+func BenchmarkTakeLeased(b *testing.B) {
+	client, l := connect(b, proctest.StartRedis(b).Addr), ample(b)
+	for _, callers := range []int{1, 64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			takeBy(b, open(b, client, redisstore.Config{}), callers, benchKeys(1), 1, l, true)
+		})
 	}
+}
+
+func takeBy(b *testing.B, s *redisstore.Store, callers int, keys []string, buckets int, l bucket.Limit, leased bool) {
+	ctx := context.Background() // which nobody cancels
+	taker := func() func() {
+		charges, snaps := make([]mete.Charge, buckets), make([]bucket.Snapshot, 0, buckets)
+		return func() {
+			first := rand.IntN(len(keys) - buckets + 1)
+			for i := range charges {
+				charges[i] = mete.Charge{Key: keys[first+i], Limit: l, Cost: bucket.Token, Leased: leased}
+			}
+			if _, allowed, err := s.Take(ctx, snaps, charges, mete.Mode{}); err != nil || !allowed {
+				b.Error(allowed, err)
+			}
+		}
+	}
+	b.ReportAllocs()
+	if callers == 1 {
+		for take := taker(); b.Loop(); {
+			take()
+		}
+		return
+	}
+	b.SetParallelism((callers + 1) / runtime.GOMAXPROCS(0))
+	b.RunParallel(func(pb *testing.PB) {
+		for take := taker(); pb.Next(); {
+			take()
+		}
+	})
 }

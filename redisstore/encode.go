@@ -158,11 +158,11 @@ func (p *program) encodeAsk(a *ask) {
 		p.numbers.add(p.keyNumber(c))
 		p.numbers.add(int64(a.limits[i]) + 1)
 		p.numbers.add(int64(c.Cost))
-		if c.Leased && leasable(&c.Limit) {
-			p.numbers.add(p.other(a.leases[i]))
-		} else {
-			p.numbers.add(0)
+		lent := ""
+		if i < len(a.leases) {
+			lent = a.leases[i]
 		}
+		p.numbers.add(p.other(lent))
 	}
 	if a.op == opTake && a.memory != "" {
 		p.numbers.add(mete.RetryHorizon.Microseconds())

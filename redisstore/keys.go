@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/bucket"
 )
 
 // memoryKey is the key that a take by ID is remembered under, beside the bucket
@@ -39,9 +38,4 @@ func (s *Store) beside(kind, key, name string) string {
 		tag = tags()[s.slot(key)]
 	}
 	return s.config.Prefix + kind + "{" + tag + "}" + name
-}
-
-// leasable reports whether buckets of this limit can be leased.
-func leasable(l *bucket.Limit) bool {
-	return l.Algorithm() <= bucket.Stepped && !l.Queued()
 }

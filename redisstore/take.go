@@ -8,6 +8,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lease"
 )
 
 // Take implements [mete.Store].
@@ -84,7 +85,7 @@ func (s *Store) refund(ctx context.Context, l *lane, charges []mete.Charge) erro
 // addLeases adds the keys that say what is lent of the buckets of a.
 func (s *Store) addLeases(a *ask) {
 	for i := range a.charges {
-		if c := &a.charges[i]; c.Leased && leasable(&c.Limit) {
+		if c := &a.charges[i]; c.Leased && lease.Leasable(&c.Limit) {
 			for len(a.leases) < len(a.charges) {
 				a.leases = append(a.leases, "")
 			}

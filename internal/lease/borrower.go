@@ -125,7 +125,7 @@ func (b *Borrower) refuse(n *line, cost bucket.Tokens) {
 // notice counts a take of a bucket that is not leased, and begins to lease it if
 // it is hot and can be.
 func (b *Borrower) notice(key string, l *bucket.Limit, cost bucket.Tokens) {
-	if cost <= 0 || !leasable(l) || cost > b.config.share(l)/HotTakes {
+	if cost <= 0 || !Leasable(l) || cost > b.config.share(l)/HotTakes {
 		return
 	}
 	if now := b.now(); b.heat.hot(key, now, b.config.Period) {

@@ -122,10 +122,10 @@ func (c *Config) share(l *bucket.Limit) bucket.Tokens {
 	return min(bucket.Tokens(float64(l.Capacity())*c.Share), maxSlice)
 }
 
-// leasable reports whether buckets of limit l are lent at all: those that refill
+// Leasable reports whether buckets of limit l are lent at all: those that refill
 // whatever was taken when, and have no queue. One whose intervals begin when it
 // was full has none to keep while some of it is lent.
-func leasable(l *bucket.Limit) bool {
+func Leasable(l *bucket.Limit) bool {
 	switch l.Algorithm() {
 	case bucket.Continuous:
 		return !l.Queued()

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// BenchmarkProgram is what a batch of 64 takes costs this process beside its way to
+// Redis: it is put together, written, and its answer read.
+func BenchmarkProgram(b *testing.B) {
+	l, err := bucket.NewLimit(1000*bucket.Token, bucket.PerSecond(100))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, keys := range []int{1, 64} {
+		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
+			var takes []*ask
+			for i := range 64 {
+				charge := mete.Charge{Key: fmt.Sprintf("user:%011d", i%keys), Limit: l, Cost: bucket.Token}
+				takes = append(takes, newAsk(opTake, []mete.Charge{charge}, mete.Mode{}))
+			}
+			answer := "1700000000000000" + strings.Repeat(" 1500/10@1699999999000000", keys) + strings.Repeat(fmt.Sprintf(" %d", 64/keys), keys)
+			var p program
+			b.ReportAllocs()
+			for b.Loop() {
+				p.reset("mete:", -1)
+				for _, a := range takes {
+					p.add(a)
+				}
+				p.encode()
+				p.answer(answer)
+				if takes[63].err != nil {
+					b.Fatal(takes[63].err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/64, "ns/take")
+		})
+	}
+}
