@@ -62,15 +62,21 @@ const (
 // a moment ago. For a program that cannot choose one itself and say which.
 func FreeAddr(t testing.TB) string {
 	t.Helper()
+	addr, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
+}
+
+func freeAddr() (string, error) {
 	var err error
 	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", minPort+rand.IntN(maxPort-minPort))
+		addr := loopback(minPort + rand.IntN(maxPort-minPort))
 		var l net.Listener
 		if l, err = net.Listen("tcp", addr); err == nil {
-			l.Close()
-			return addr
+			return addr, l.Close()
 		}
 	}
-	t.Fatalf("find a free port: %v", err)
-	return ""
+	return "", fmt.Errorf("find a free port: %w", err)
 }

@@ -45,6 +45,9 @@ func TestMain(m *testing.M) {
 		go http.Serve(l, http.NotFoundHandler())
 		<-stopped
 		fmt.Println("stopping")
+	case "postgres": // ends and leaves a server behind
+		fmt.Println(proctest.PostgresURL(new(recorder)))
+		os.Exit(1)
 	case "failure": // ends at once
 		fmt.Println("broken")
 		os.Exit(3)

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proctest
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// pgbouncerConfig is for where the server is, the port of the pooler, and further
+// settings. Whoever comes is the server's user.
+const pgbouncerConfig = `[databases]
+* = %s
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %s
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+max_client_conn = 1000
+%s
+`
+
+// A PgBouncer is a pooler that runs beside a test, in front of a PostgreSQL
+// server. Its methods are the test's own goroutine's.
+type PgBouncer struct {
+	Addr    string   // host:port, the same for its whole life
+	Process *Process // Restart puts another in its place
+
+	t      testing.TB
+	server *url.URL
+	config string // path
+}
+
+// StartPgBouncer starts a pooler in front of the server that a URL names, which
+// needs not be there yet, and waits until it listens. It lends a connection for a
+// transaction only, so that what a client has set or prepared is not there in its
+// next one. Further settings, such as "default_pool_size=2", follow. The test's
+// cleanup ends it.
+func StartPgBouncer(t testing.TB, postgresURL string, settings ...string) *PgBouncer {
+	t.Helper()
+	server, err := url.Parse(postgresURL)
+	if err != nil || server.Port() == "" || server.User.Username() == "" {
+		t.Fatalf("pgbouncer: want the URL of a server, with a user and a port") // and may hold a password
+	}
+	home, err := postgresHome()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := subdirectory(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	removeWith(t, dir)
+	b := &PgBouncer{Addr: FreeAddr(t), t: t, server: server, config: filepath.Join(dir, "pgbouncer.ini")}
+	if err := os.WriteFile(b.config, []byte(b.ini(settings)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := chown(b.config); err != nil {
+		t.Fatal(err)
+	}
+	b.launch()
+	return b
+}
+
+func (b *PgBouncer) ini(settings []string) string {
+	server := fmt.Sprintf("host=%s port=%s user=%s", b.server.Hostname(), b.server.Port(), b.server.User.Username())
+	if password, ok := b.server.User.Password(); ok {
+		server += " password='" + strings.ReplaceAll(password, "'", "''") + "'"
+	}
+	return fmt.Sprintf(pgbouncerConfig, server, port(b.Addr), strings.Join(settings, "\n"))
+}
+
+func (b *PgBouncer) launch() {
+	b.t.Helper()
+	cmd := exec.Command(Find(b.t, "pgbouncer", "pgbouncer"), b.config)
+	cmd.Dir = filepath.Dir(b.config)
+	demote(cmd)
+	b.Process = Start(b.t, cmd)
+	b.t.Cleanup(b.Process.Kill) // it may be paused, and has nothing to end in order
+	b.Process.WaitReady(startTimeout, func(ctx context.Context) error { return TCP(b.Addr)(ctx) })
+}
+
+// URL names the server's database, by way of the pooler.
+func (b *PgBouncer) URL() string {
+	u := *b.server
+	u.Host = b.Addr
+	u.User = url.User(b.server.User.Username())
+	u.RawQuery = "sslmode=disable"
+	return u.String()
+}
+
+// Kill ends the pooler as a crash would.
+func (b *PgBouncer) Kill() { b.Process.Kill() }
+
+// Restart starts the pooler again, having killed it if need be.
+func (b *PgBouncer) Restart() {
+	b.t.Helper()
+	b.Kill()
+	b.launch()
+}
