@@ -38,6 +38,10 @@ var (
 
 	// ErrOverloaded: more is waiting for a store than may.
 	ErrOverloaded = errors.New("mete: too many requests are waiting for the store")
+
+	// ErrTransaction: the database has ended the caller's transaction that a take was
+	// to be a part of. It says nothing about the store.
+	ErrTransaction = errors.New("mete: the transaction has failed")
 )
 
 // A DebtError says that [Reservation.Settle] could not charge what was used

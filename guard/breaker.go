@@ -166,7 +166,7 @@ func (b *breaker) answers(now int64) bool {
 // a time, of whom the store still serves some.
 func (c *call) saysNothing(err error) bool {
 	switch {
-	case errors.Is(err, mete.ErrRequest), errors.Is(err, mete.ErrCost), errors.Is(err, mete.ErrOverloaded):
+	case errors.Is(err, mete.ErrRequest), errors.Is(err, mete.ErrCost), errors.Is(err, mete.ErrOverloaded), errors.Is(err, mete.ErrTransaction):
 		return true
 	case c.ctx.Err() == nil:
 		return false

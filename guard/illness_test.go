@@ -98,6 +98,7 @@ func TestBreaker_WhatCounts(t *testing.T) {
 		"an invalid cost":               {plain, store(mete.ErrCost), false},
 		"a store that says so itself":   {plain, store(mete.ErrUnavailable), true},
 		"a queue that is full":          {plain, store(mete.ErrOverloaded), false},
+		"a caller's transaction":        {plain, store(mete.ErrTransaction), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
