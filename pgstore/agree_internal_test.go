@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/storetest"
+)
+
+// maxState bounds what a state counts.
+const maxState = 1<<53 - 1
+
+// TestPaths_Agree sends takes from token buckets by each of the ways that there are,
+// with and without a look before: the answers, and the rows after them, are those of
+// package bucket, whatever was in the rows.
+func TestPaths_Agree(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			a := newAgreement(t, seed)
+			for range 350 {
+				a.step()
+			}
+			if seed == 0 {
+				t.Logf("%d took, %d were denied, %d were asked again", a.taken, a.denied, a.again)
+			}
+			if a.taken < 150 || a.denied < 100 || a.again < 10 {
+				t.Errorf("%d took, %d were denied, %d were asked again: want more of each", a.taken, a.denied, a.again)
+			}
+		})
+	}
+}
+
+// An agreement is a store whose ways are chosen for it, and a model of what it has.
+type agreement struct {
+	*testing.T
+	r     *rand.Rand
+	store *Store
+	pool  *pgxpool.Pool
+	clock *storetest.Clock
+
+	limits []bucket.Limit
+	states map[string]bucket.State
+
+	taken, denied, again int
+}
+
+func newAgreement(t *testing.T, seed uint64) *agreement {
+	pool, err := pgxpool.New(t.Context(), proctest.PostgresURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	schema := proctest.PostgresSchema(t)
+	if err := Migrate(t.Context(), pool, schema); err != nil {
+		t.Fatal(err)
+	}
+	a := &agreement{T: t, r: rand.New(rand.NewPCG(seed, 31)), pool: pool, clock: storetest.NewClock(), states: map[string]bucket.State{}}
+	config := Config{Schema: schema, Prefix: "p:", Now: a.clock.Now, Timeout: 30 * time.Second, Durable: seed%2 == 1}
+	if a.store, err = New(pool, config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.store.Close() })
+	for len(a.limits) < 5 {
+		if l, _, err := a.spec(len(a.limits)).Compile(); err == nil {
+			a.limits = append(a.limits, l)
+		}
+	}
+	return a
+}
+
+// spec returns a token bucket; those of the first kinds are what is usual.
+func (a *agreement) spec(kind int) bucket.Spec {
+	spec := bucket.Spec{Capacity: 10 * bucket.Token, Rate: bucket.Rate{Tokens: 7 * bucket.Token, Per: 900 * time.Millisecond}}
+	owed := bucket.Tokens(a.r.Int64N(20_000))
+	switch kind {
+	case 0:
+	case 1: // a unit of 1
+		spec.Rate = bucket.Rate{Tokens: bucket.Token, Per: time.Microsecond}
+	case 2:
+		spec.MaxReserved = &owed
+	default: // as large and as slow as there can be
+		owed = bucket.Tokens(a.upTo(maxState))
+		spec.Capacity = bucket.Tokens(1 + a.upTo(maxState-1))
+		spec.Rate = bucket.Rate{Tokens: bucket.Tokens(1 + a.upTo(maxState-1)), Per: time.Duration(1+a.upTo(1<<40)) * time.Microsecond}
+		if a.r.IntN(2) == 0 {
+			spec.MaxReserved = &owed
+		}
+	}
+	return spec
+}
+
+// upTo returns a number from 0 to most of any magnitude, and often one of the last.
+func (a *agreement) upTo(most int64) int64 {
+	if a.r.IntN(4) == 0 {
+		return most - min(a.r.Int64N(3), most)
+	}
+	return a.r.Int64N(most+1) >> a.r.IntN(50)
+}
+
+// oneOf returns one of values.
+func oneOf(r *rand.Rand, values ...int64) int64 { return values[r.IntN(len(values))] }
+
+// step makes one call.
+func (a *agreement) step() {
+	a.Helper()
+	a.pass()
+	for range a.r.IntN(2) {
+		a.plant()
+	}
+	b := newBatch(a.store)
+	b.Reset()
+	for range 1 + a.r.IntN(2)*a.r.IntN(6) {
+		k := a.r.IntN(8)
+		l := a.limits[k%len(a.limits)]
+		if a.r.IntN(12) == 0 {
+			l = a.limits[a.r.IntN(len(a.limits))]
+		}
+		key := fmt.Sprint("k", k)
+		b.Add(a.store.newAsk([]mete.Charge{{Key: key, Limit: l, Cost: a.cost(l, a.states[key])}}, mete.Mode{}))
+	}
+	if a.r.IntN(3) == 0 { // whatever it is
+		clear(b.groups)
+		b.groups = b.groups[:0]
+		for i := range b.places {
+			b.places[i] = -1
+		}
+	}
+	look := a.r.IntN(2) == 0
+	a.store.denying.Store(look)
+	conn, err := a.pool.Acquire(a.Context())
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer conn.Release()
+	before := a.serverTime()
+	if err := b.runOn(a.Context(), conn.Conn()); err != nil {
+		a.Fatal(err)
+	}
+	a.compare(b, look, before, a.serverTime())
+}
+
+// pass moves the clock: on, back, or not at all.
+func (a *agreement) pass() {
+	now := a.clock.Now()
+	switch a.r.IntN(6) {
+	case 0:
+	case 1:
+		a.clock.Set(max(now-bucket.Instant(a.r.Int64N(3_000_000)), 0))
+	case 2:
+		a.clock.Set(now + bucket.Instant(a.upTo(1<<40)))
+	default:
+		a.clock.Set(now + bucket.Instant(a.r.Int64N(400_000)))
+	}
+}
+
+// plant puts a state of a bucket where it is, as another limit may have left it.
+func (a *agreement) plant() {
+	k := a.r.IntN(8)
+	l := a.limits[k%len(a.limits)]
+	n, p := l.Refill()
+	c, most := int64(l.Capacity())*p, int64(l.Capacity()+l.MaxReserved())*p
+	s := bucket.State{Unit: p}
+	s.Spent = min(max(oneOf(a.r, 0, 1, c-1, c, c+1, most-1, most, maxState, a.upTo(c), a.upTo(most)), 0), maxState)
+	if a.r.IntN(5) == 0 {
+		s.Unit = 1 + a.upTo(1<<40)
+	}
+	now, full := int64(a.clock.Now()), s.Spent/int64(n)
+	s.AsOf = bucket.Instant(max(oneOf(a.r, now, now-1, now+1, 0, now-full, now-full+1, now-full-1, now+a.r.Int64N(1000), now-a.upTo(full)), 0))
+	key := fmt.Sprint("k", k)
+	a.states[key] = s
+	table := a.table()
+	if _, err := a.pool.Exec(a.Context(), "DELETE FROM "+table+" WHERE key = $1", []byte("p:"+key)); err != nil {
+		a.Fatal(err)
+	}
+	if _, err := a.pool.Exec(a.Context(), "INSERT INTO "+table+" (key, spent, as_of, unit, full_at) VALUES ($1, $2, $3, $4, 0)",
+		[]byte("p:"+key), s.Spent, int64(s.AsOf), s.Unit); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// cost is often about what the bucket holds.
+func (a *agreement) cost(l bucket.Limit, s bucket.State) bucket.Tokens {
+	c, there := int64(l.Capacity()), int64(l.Peek(s, a.clock.Now(), 0, 0).Remaining())
+	return bucket.Tokens(min(max(oneOf(a.r, 1, c, c-1, c/2, c/3+1, there, there+1, there-1, there/2, there/3, a.upTo(c), c+1), 0), maxState))
+}
+
+func (a *agreement) table() string {
+	return a.store.config.Schema + map[bool]string{false: ".bucket", true: ".bucket_durable"}[a.store.config.Durable]
+}
+
+func (a *agreement) serverTime() (now int64) {
+	if err := a.pool.QueryRow(a.Context(), "SELECT "+a.store.config.Schema+".microseconds()").Scan(&now); err != nil {
+		a.Fatal(err)
+	}
+	return now
+}
+
+// compare does with the model what b has done: first those who are of a group.
+func (a *agreement) compare(b *batch, look bool, before, after int64) {
+	a.Helper()
+	now := a.clock.Now()
+	var order []*ask
+	for i, x := range b.asks {
+		if b.places[i] >= 0 && !x.again {
+			order = append(order, x)
+		}
+	}
+	grouped := len(order)
+	order = b.rest(order)
+	found, changed, refused := maps.Clone(a.states), map[string]bucket.Snapshot{}, map[string]bucket.Tokens{}
+	for i, x := range order {
+		c := &x.charges[0]
+		old := a.states[c.Key]
+		state, want := c.Limit.Take(old, now, c.Cost)
+		if x.Err != nil || x.allowed != want.Allowed || !slices.Equal(x.snaps, []bucket.Snapshot{want}) {
+			a.Fatalf("look %v, %d grouped, take %d of %d, at %d: %+v of %+v:\n got %v %+v, %v\nwant %+v",
+				look, grouped, i, len(order), now, *c, old, x.allowed, x.snaps, x.Err, want)
+		}
+		if x.again {
+			a.again++
+			if _, p := c.Limit.Refill(); found[c.Key].Unit == p {
+				a.Errorf("%+v of %+v could be decided as a plain take, and was not", *c, old)
+			}
+		}
+		if a.states[c.Key] = state; want.Allowed {
+			a.taken++
+			changed[c.Key] = want
+		} else {
+			a.denied++
+			refused[c.Key] += c.Cost
+		}
+	}
+	a.compareRows(changed, refused, before, after)
+}
+
+// compareRows sees that rows are what the model has. The time after which they may go
+// is when they are full, and an hour, by the server's clock; or would be, had what was
+// refused been taken as well.
+func (a *agreement) compareRows(changed map[string]bucket.Snapshot, refused map[string]bucket.Tokens, before, after int64) {
+	a.Helper()
+	rows, err := a.pool.Query(a.Context(), "SELECT convert_from(key, 'UTF8'), spent, as_of, unit, full_at FROM "+a.table())
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer rows.Close()
+	left := len(a.states)
+	for _, s := range a.states {
+		if s == (bucket.State{}) {
+			left--
+		}
+	}
+	for rows.Next() {
+		var key string
+		var fullAt, asOf int64
+		var got bucket.State
+		if err := rows.Scan(&key, &got.Spent, &asOf, &got.Unit, &fullAt); err != nil {
+			a.Fatal(err)
+		}
+		key, got.AsOf = strings.TrimPrefix(key, "p:"), bucket.Instant(asOf)
+		if got != a.states[key] {
+			a.Fatalf("%s has %+v, want %+v", key, got, a.states[key])
+		}
+		left--
+		snap, is := changed[key]
+		const hour, most = int64(time.Hour / time.Microsecond), 1 << 50
+		if full := max(snap.FullAfter().Microseconds(), int64(got.AsOf-a.clock.Now())); is && full < most {
+			n, p := snap.Limit.Refill()
+			slack := 1 + int64(min(refused[key], snap.Limit.Capacity()))*p/int64(n)
+			if at := fullAt - hour - full; at < before || at > after+slack {
+				a.Errorf("%s goes %d µs too late, %+v", key, at-after, snap)
+			}
+		}
+	}
+	if left != 0 || rows.Err() != nil {
+		a.Fatalf("%d rows too few, %v", left, rows.Err())
+	}
+}

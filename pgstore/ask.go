@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"sync"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lane"
+)
+
+// An ask is one operation on its way to PostgreSQL and back.
+type ask struct {
+	lane.Ticket
+	refund  bool
+	charges []mete.Charge
+	mode    mete.Mode
+	memory  memoryKey // set where mode.ID is
+
+	again bool // it could not be decided as a plain take
+
+	snaps   []bucket.Snapshot
+	allowed bool
+}
+
+// A memoryKey is what a take is remembered by.
+type memoryKey [sha256.Size]byte
+
+var asks = sync.Pool{New: func() any { return new(ask) }}
+
+// newAsk returns an ask with a copy of the charges: it may live longer than the
+// call it is made for.
+func (s *Store) newAsk(charges []mete.Charge, mode mete.Mode) *ask {
+	a := asks.Get().(*ask)
+	a.charges = append(a.charges[:0], charges...)
+	if a.mode = mode; mode.DryRun {
+		a.mode.ID = "" // it makes no difference then
+	}
+	if a.mode.ID != "" {
+		a.memory = s.memoryKey(mode.ID, charges)
+	}
+	return a
+}
+
+// memoryKey tells takes apart that have different IDs, keys or prefixes.
+func (s *Store) memoryKey(id string, charges []mete.Charge) (key memoryKey) {
+	h := sha256.New()
+	add := func(text string) {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(text)))
+		h.Write(size[:])
+		h.Write([]byte(text))
+	}
+	add(s.config.Prefix)
+	add(id)
+	for i := range charges {
+		add(charges[i].Key)
+	}
+	h.Sum(key[:0])
+	return key
+}
+
+// release puts back an ask that has been answered.
+func (a *ask) release() {
+	clear(a.charges)
+	a.charges, a.snaps = a.charges[:0], a.snaps[:0]
+	a.refund, a.again, a.allowed, a.mode, a.Err = false, false, false, mete.Mode{}, nil
+	asks.Put(a)
+}
+
+// plain reports whether a is a take from one token bucket that needs nothing
+// special, and could be admitted: those of one bucket at one cost are charged
+// together.
+func (a *ask) plain() bool {
+	if a.refund || len(a.charges) != 1 || a.mode.ID != "" || a.mode.MaxWait != 0 || a.mode.DryRun || a.mode.UpTo {
+		return false
+	}
+	l, cost := &a.charges[0].Limit, a.charges[0].Cost
+	n, _ := l.Refill()
+	return l.Algorithm() == bucket.Continuous && !l.Queued() && n > 0 && 0 < cost && cost <= l.Capacity()
+}

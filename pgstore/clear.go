@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// clearBatch is how many rows one statement of Clear removes.
+const clearBatch = 10_000
+
+// Clear forgets all buckets whose keys begin with the store's prefix, so that all are
+// full: at the end of a test or a replay, or for a fresh start. It goes by some
+// thousands; what is taken meanwhile may remain, and so may all, after an error.
+func (s *Store) Clear(ctx context.Context) error {
+	table := pgx.Identifier{s.config.Schema, "bucket"}
+	if s.config.Durable {
+		table[1] = "bucket_durable"
+	}
+	sql := fmt.Sprintf(`DELETE FROM %[1]s WHERE key = ANY (ARRAY(
+		SELECT key FROM %[1]s WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2) ORDER BY key LIMIT $3 FOR UPDATE))`, table.Sanitize())
+	for {
+		tag, err := s.pool.Exec(ctx, sql, pgx.QueryExecModeExec, []byte(s.config.Prefix), behind(s.config.Prefix), clearBatch)
+		if err != nil {
+			return fmt.Errorf("pgstore: clear: %w", err)
+		}
+		if tag.RowsAffected() < clearBatch {
+			return nil
+		}
+	}
+}
+
+// behind is the first of what comes after all that begins with prefix, or nil where
+// nothing does.
+func behind(prefix string) []byte {
+	next := []byte(prefix)
+	for i := len(next) - 1; i >= 0; i-- {
+		if next[i] < 0xff {
+			next[i]++
+			return next[:i+1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/metehq/mete"
+)
+
+const storeName = "pgstore"
+
+// errGone is about what was to be asked after something that failed.
+var errGone = errors.New("the connection was lost before it was asked")
+
+// A refusal is an error of something that came before the statement.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+func refusedBefore(err error) error { return refusal{err} }
+
+// storeError says whether a failed call may have spent something. What PostgreSQL
+// refuses with an ERROR it has undone. When it ends a connection (FATAL), or the
+// connection is lost, nobody knows, unless nothing had been sent.
+func storeError(err error) *mete.StoreError {
+	var known *mete.StoreError
+	if errors.As(err, &known) {
+		return known
+	}
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	_, before := errors.AsType[refusal](err)
+	_, connect := errors.AsType[*pgconn.ConnectError](err)
+	if before || connect || pgconn.SafeToRetry(err) || ok && said.Severity == "ERROR" {
+		return notSpent(explained(err))
+	}
+	return maybeSpent(err)
+}
+
+// explained says what to do about errors that have one cause.
+func explained(err error) error {
+	const noFunction, noSchema = "42883", "3F000"
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok && (said.Code == noFunction || said.Code == noSchema) {
+		return &migrateError{err}
+	}
+	return err
+}
+
+type migrateError struct{ error }
+
+func (e *migrateError) Error() string {
+	return e.error.Error() + ": the schema is not there: call pgstore.Migrate"
+}
+func (e *migrateError) Unwrap() error { return e.error }
+
+// isUndone says whether PostgreSQL has undone a statement so that another one could
+// go on, and it may be tried again.
+func isUndone(err error) bool {
+	const serialization, deadlock = "40001", "40P01"
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (said.Code == serialization || said.Code == deadlock)
+}
+
+// named is err with the operation that failed.
+func named(err error, op string) error {
+	e := storeError(err)
+	return &mete.StoreError{Op: op, Store: storeName, Spent: e.Spent, Err: e.Err}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore"
+)
+
+// hourly has ten tokens and brings ten an hour: a clock that is off by an hour
+// would fill or withhold all of them.
+var hourly = limitOf(10, bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Hour})
+
+// hour takes so many tokens and sees what is left.
+func hour(t *testing.T, s mete.Store, tokens, left bucket.Tokens, allowed bool) {
+	t.Helper()
+	c := []mete.Charge{{Key: "k", Limit: hourly, Cost: tokens * bucket.Token}}
+	snaps, got, err := s.Take(context.Background(), nil, c, mete.Mode{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if there := snaps[0].Remaining().Whole(); got != allowed || there != int64(left) {
+		t.Errorf("at %v, take of %d: allowed %v, %d left; want %v, %d", time.Now(), tokens, got, there, allowed, left)
+	}
+}
+
+// The test runs itself again as a process of its own, where it makes the clock
+// what it likes: an hour behind, and then one ahead, under a store that is open.
+// Steps of the server's clock are storetest's, by virtual time.
+func TestFault_ClockOfTheApp(t *testing.T) {
+	const variable = "METE_TEST_CLOCK"
+	if url := os.Getenv(variable); url != "" {
+		now := time.Now()
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Until(now.Add(-time.Hour)))
+			underSteps(t, url)
+			if ahead := time.Duration(time.Now().UnixNano() - now.UnixNano()); ahead < time.Hour || ahead > 2*time.Hour {
+				t.Errorf("the clock is %v ahead, want an hour: the test means nothing", ahead)
+			}
+		})
+		return
+	}
+	alone(t)
+	s := proctest.StartPostgres(t)
+	p := at(t, s.URL(), "", pgstore.Config{})
+	hour(t, p.store, 4, 6, true)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "-test.run=^TestFault_ClockOfTheApp$", "-test.timeout="+patience.String())
+	cmd.Env = append(os.Environ(), variable+"="+s.URL())
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("under another clock: %v\n%s", err, output)
+	}
+	hour(t, p.store, 2, 1, false)
+	hour(t, p.store, 1, 0, true)
+}
+
+// underSteps takes before and after the clock has moved on by two hours.
+func underSteps(t *testing.T, url string) {
+	options, config, err := pgstore.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := pgstore.Dial(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	config.SweepEvery = -1 // it would tick all the while
+	s, err := pgstore.New(pool, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	hour(t, s, 3, 3, true)
+	<-time.After(2 * time.Hour) // of the bubble
+	hour(t, s, 4, 3, false)
+	hour(t, s, 2, 1, true)
+}

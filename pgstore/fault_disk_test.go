@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore"
+)
+
+// A disk can be filled, and emptied again.
+type disk struct {
+	dir        string // for a server's files
+	fill, free func(s *proctest.Postgres)
+}
+
+// smallDisk mounts one in memory. Who may not do so has one on which no file may
+// grow while it is full.
+func smallDisk(t *testing.T) disk {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mete-disk-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	data := filepath.Join(dir, "data")
+	if exec.Command("mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", dir).Run() == nil {
+		t.Cleanup(func() {
+			eventually(t, "the disk is unmounted", exec.Command("umount", dir).Run)
+		})
+		return disk{mkdir(t, data), func(*proctest.Postgres) { ballast(t, dir) }, func(*proctest.Postgres) {
+			if err := os.Remove(filepath.Join(dir, "ballast")); err != nil {
+				t.Error(err)
+			}
+		}}
+	}
+	limit := func(s *proctest.Postgres, bytes string) {
+		const sh = `for pid in $1 $(pgrep -P $1); do prlimit --pid $pid --fsize=$2: || exit; done`
+		if output, err := exec.Command("sh", "-c", sh, "sh", fmt.Sprint(s.Process.Pid()), bytes).CombinedOutput(); err != nil {
+			t.Fatalf("prlimit: %v\n%s", err, output)
+		}
+	}
+	return disk{mkdir(t, data), func(s *proctest.Postgres) { limit(s, "100000") }, func(s *proctest.Postgres) {
+		select {
+		case <-s.Process.Done():
+		default:
+			limit(s, "unlimited")
+		}
+	}}
+}
+
+func mkdir(t *testing.T, dir string) string {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// ballast takes all the space that there is.
+func ballast(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "ballast"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for chunk := make([]byte, 64<<10); len(chunk) > 0; {
+		if _, err := f.Write(chunk); err != nil {
+			chunk = chunk[:len(chunk)/2]
+		}
+	}
+}
+
+// A disk that is full makes takes fail that need space, and then the server, which
+// cannot write its log. What it acknowledged is there when it has space again.
+func TestFault_DiskFull(t *testing.T) {
+	alone(t)
+	d := smallDisk(t)
+	s := proctest.StartPostgresIn(t, d.dir, "max_wal_size=32MB", "min_wal_size=32MB", "wal_recycle=off")
+	p := at(t, s.URL(), "", pgstore.Config{Durable: true})
+	tr := startTraffic(t, p, plainAndOthers())
+	tr.goesOn(20)
+	d.fill(s)
+	said := ""
+	eventually(t, "takes are refused", func() error {
+		keys := make([]string, 400)
+		for i := range keys {
+			keys[i] = fmt.Sprintf("new:%p:%04d", &keys, i) + strings.Repeat("-", 400)
+		}
+		_, err := p.take(slowCharges(keys...), mete.Mode{})
+		if err == nil || mete.Spent(err) != mete.NotSpent {
+			return errors.Join(errors.New("take: want that it is not spent"), err)
+		}
+		said = err.Error()
+		return nil
+	})
+	t.Log(said)
+	_, _ = p.do("SELECT pg_switch_wal()")
+	_, _ = p.do("SELECT pg_switch_wal()")
+	pass(3 * within)
+	d.free(s)
+	select {
+	case <-s.Process.Done():
+		t.Log("the server has ended")
+		s.Restart()
+	default:
+	}
+	tr.goesOn(20)
+	tr.stop()
+	tr.harmed()
+	tr.bounded(0)
+	tr.conserved()
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore"
+)
+
+// pair starts a server and another that follows it, and without which it commits
+// nothing.
+func pair(t *testing.T) (primary, standby *proctest.Postgres) {
+	t.Helper()
+	primary = proctest.StartPostgres(t)
+	_, port, _ := strings.Cut(primary.Addr, ":")
+	standby = proctest.StartPostgres(t, "primary_conninfo=host=127.0.0.1 user=postgres application_name=standby port="+port)
+	primary.Stop(proctest.StopFast)
+	standby.Stop(proctest.StopFast)
+	if err := os.WriteFile(filepath.Join(primary.DataDir, "standby.signal"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const sh = `find "$2/" -mindepth 1 -delete && cp -a "$1/." "$2/" && rm "$1/standby.signal"`
+	if output, err := exec.Command("sh", "-c", sh, "sh", primary.DataDir, standby.DataDir).CombinedOutput(); err != nil {
+		t.Fatalf("copy the files of a server: %v\n%s", err, output)
+	}
+	primary.Restart()
+	standby.Restart()
+	if _, err := primary.Psql("ALTER SYSTEM SET synchronous_standby_names = 'standby'"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the standby follows", func() error {
+		text, err := primary.Psql("SELECT pg_reload_conf() FROM pg_stat_replication WHERE state = 'streaming'")
+		if err == nil && text != "t" {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	return primary, standby
+}
+
+// A standby that takes over has what was committed to the durable table; of the
+// unlogged one it has nothing, so that all of its buckets are full.
+func TestFault_Failover(t *testing.T) {
+	t.Parallel()
+	for name, durable := range map[string]bool{"unlogged": false, "durable": true} {
+		t.Run(name, func(t *testing.T) {
+			alone(t)
+			primary, standby := pair(t)
+			p := at(t, primary.URL(), behind(primary.URL(), primary.Addr+","+standby.Addr), pgstore.Config{Durable: durable})
+			tr := startTraffic(t, p, plainAndOthers())
+			tr.goesOn(20)
+			primary.Kill()
+			p.url = standby.URL()
+			eventually(t, "takes fail", func() error {
+				_, err := p.take(slowCharges("k"), mete.Mode{})
+				if mete.Spent(err) != mete.NotSpent {
+					return errors.Join(errors.New("take: want that it is not spent"), err)
+				}
+				return nil
+			})
+			p.must("SELECT pg_promote()")
+			tr.goesOn(20)
+			tr.stop()
+			tr.harmed()
+			tr.prompt()
+			if !durable {
+				tr.bounded(1)
+				return
+			}
+			tr.bounded(0)
+			tr.conserved()
+		})
+	}
+}
+
+// A server that takes no writes any more keeps its connections: as a primary does that
+// hands its place over to another, in some clouds.
+func TestFault_Switchover(t *testing.T) {
+	alone(t)
+	before, after := proctest.StartPostgres(t), proctest.StartPostgres(t)
+	at(t, after.URL(), "", pgstore.Config{})
+	p := at(t, before.URL(), behind(before.URL(), before.Addr+","+after.Addr), pgstore.Config{})
+	tr := startTraffic(t, p, plainAndOthers())
+	tr.goesOn(20)
+	if _, err := before.Psql("ALTER SYSTEM SET default_transaction_read_only = on"); err != nil {
+		t.Fatal(err)
+	}
+	p.must("SELECT pg_reload_conf()")
+	tr.goesOn(20)
+	tr.stop()
+	tr.harmed()
+	tr.prompt()
+	tr.bounded(1)
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore"
+)
+
+// behindProxy opens a store that reaches a server through a proxy only.
+func behindProxy(t *testing.T, config pgstore.Config) (*place, *proctest.Proxy) {
+	t.Helper()
+	s := proctest.StartPostgres(t)
+	proxy := proctest.StartProxy(t, s.Addr)
+	return at(t, s.URL(), behind(s.URL(), proxy.Addr), config), proxy
+}
+
+// What a caller is told about a take whose reply was lost is true: it may have been
+// spent, once, and is not spent again under its ID.
+func TestFault_ReplyLost(t *testing.T) {
+	alone(t)
+	p, proxy := behindProxy(t, pgstore.Config{})
+	charges := slowCharges("k", "l")
+	charged := func() int64 {
+		t.Helper()
+		k, l := p.charged("k"), p.charged("l")
+		if k != l {
+			t.Errorf("%d takes are missing from one bucket, and %d from the other", k, l)
+		}
+		return k
+	}
+	if _, err := p.take(charges, mete.Mode{}); err != nil {
+		t.Fatal(err)
+	}
+	const attempts = 8
+	lost := 0
+	for i := range attempts {
+		mode := mete.Mode{}
+		if i%2 == 1 {
+			mode.ID = fmt.Sprint(i)
+		}
+		before := charged()
+		proxy.CutBeforeReply(1)
+		_, err := p.take(charges, mode)
+		if proxy.CutBeforeReply(0); err == nil {
+			t.Fatalf("take %d was answered by nobody", i)
+		}
+		spent := charged() - before
+		if spent < 0 || spent > 1 || spent == 1 && mete.Spent(err) == mete.NotSpent {
+			t.Errorf("take with ID %q whose reply was cut: charged %d times, error %v, which says not spent: %t",
+				mode.ID, spent, err, mete.Spent(err) == mete.NotSpent)
+		}
+		lost += int(spent) // else it was the reply to a greeting that was cut
+		for range 2 {
+			if _, err := p.take(charges, mode); err != nil {
+				t.Fatal(err)
+			}
+			if spent++; mode.ID != "" {
+				spent = 1
+			}
+			if got := charged() - before; got != spent {
+				t.Errorf("take with ID %q, again: %d takes are missing, want %d", mode.ID, got, spent)
+			}
+		}
+	}
+	if lost == 0 {
+		t.Errorf("no reply of %d was cut after its take: the run means nothing", attempts)
+	}
+}
+
+func TestFault_RepliesLostUnderLoad(t *testing.T) {
+	alone(t)
+	p, proxy := behindProxy(t, pgstore.Config{})
+	tr := startTraffic(t, p, plainAndOthers())
+	for range 25 {
+		tr.goesOn(3)
+		proxy.CutBeforeReply(1 + rand.IntN(3))
+	}
+	proxy.CutBeforeReply(0)
+	tr.goesOn(5)
+	tr.stop()
+	tr.harmed()
+	tr.prompt()
+	tr.bounded(0)
+	tr.conserved()
+}
+
+func TestFault_SlowNetwork(t *testing.T) {
+	alone(t)
+	p, proxy := behindProxy(t, pgstore.Config{})
+	tr := startTraffic(t, p, plainAndOthers())
+	tr.goesOn(20)
+	for _, delay := range []time.Duration{within / 2, 4 * within, 100 * within} {
+		proxy.Delay(delay)
+		pass(300 * time.Millisecond)
+		proxy.Delay(0)
+	}
+	proxy.CutNow() // what is still on its way would keep all that follows
+	tr.goesOn(20)
+	tr.stop()
+	tr.harmed()
+	tr.prompt()
+	tr.bounded(0)
+	tr.conserved()
+}
+
+func TestFault_NetworkGone(t *testing.T) {
+	alone(t)
+	p, proxy := behindProxy(t, pgstore.Config{})
+	tr := startTraffic(t, p, plainAndOthers())
+	for _, cut := range []bool{false, true} {
+		tr.goesOn(20)
+		proxy.Blackhole(true)
+		if cut { // new connections are taken, and then nothing
+			proxy.CutNow()
+		}
+		pass(time.Second)
+		proxy.Blackhole(false)
+	}
+	tr.goesOn(20)
+	tr.stop()
+	tr.harmed()
+	tr.prompt()
+	tr.bounded(0)
+	tr.conserved()
+}
+
+// A server that is halted answers nobody, and late what it was asked before.
+func TestFault_Paused(t *testing.T) {
+	alone(t)
+	s := proctest.StartPostgres(t)
+	p := at(t, s.URL(), "", pgstore.Config{})
+	tr := startTraffic(t, p, plainAndOthers())
+	tr.goesOn(20)
+	s.Pause()
+	pass(time.Second)
+	s.Resume()
+	tr.goesOn(20)
+	tr.stop()
+	tr.harmed()
+	tr.prompt()
+	tr.bounded(0)
+	tr.conserved()
+}

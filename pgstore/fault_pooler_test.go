@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore"
+)
+
+// A pooler says that a server has gone in its own words, and with its own codes.
+func TestFault_Pooler(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]func(s *proctest.Postgres, b *proctest.PgBouncer, p *place){
+		"pooler killed": func(_ *proctest.Postgres, b *proctest.PgBouncer, _ *place) { b.Restart() },
+		"server killed": func(s *proctest.Postgres, _ *proctest.PgBouncer, _ *place) { s.Restart() },
+		"backends sent away": func(_ *proctest.Postgres, _ *proctest.PgBouncer, p *place) {
+			for range 10 {
+				p.must("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mete'")
+				pass(20 * time.Millisecond)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t)
+			s := proctest.StartPostgres(t)
+			b := proctest.StartPgBouncer(t, s.URL(), "default_pool_size=3", "server_login_retry=0.1")
+			p := at(t, s.URL(), b.URL(), pgstore.Config{Durable: true})
+			tr := startTraffic(t, p, plainAndOthers())
+			tr.goesOn(20)
+			fault(s, b, p)
+			tr.goesOn(20)
+			tr.stop()
+			tr.harmed()
+			tr.prompt()
+			tr.bounded(0)
+			tr.conserved()
+		})
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore"
+)
+
+// The ways a server ends. Unlogged buckets are full after those that are a crash,
+// and as they were after those that are in order; durable ones are always as they
+// were.
+var ends = []struct {
+	name  string
+	crash bool
+	end   func(t *testing.T, s *proctest.Postgres, p *place)
+}{
+	{"killed", true, func(t *testing.T, s *proctest.Postgres, p *place) {
+		s.Kill()
+		pass(200 * time.Millisecond)
+		s.Restart()
+	}},
+	{"stopped at once", true, func(t *testing.T, s *proctest.Postgres, p *place) { s.Stop(proctest.StopImmediate); s.Restart() }},
+	{"stopped", false, func(t *testing.T, s *proctest.Postgres, p *place) { s.Stop(proctest.StopFast); s.Restart() }},
+	{"backend killed", true, func(t *testing.T, s *proctest.Postgres, p *place) { killBackend(t, p) }},
+	{"backends sent away", false, func(t *testing.T, s *proctest.Postgres, p *place) {
+		for range 10 {
+			p.must("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mete'")
+			pass(20 * time.Millisecond)
+		}
+	}},
+}
+
+// killBackend ends one of the server's processes that work for the store, which is
+// a crash of all of it.
+func killBackend(t *testing.T, p *place) {
+	t.Helper()
+	before := p.must("SELECT pg_postmaster_start_time(), pg_stat_get_snapshot_timestamp() IS NULL")
+	eventually(t, "a backend is in a call", func() error {
+		text, err := p.do("SELECT pid FROM pg_stat_activity WHERE application_name = 'mete' AND state = 'active' LIMIT 1")
+		if err != nil {
+			return err
+		}
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			return err
+		}
+		backend, err := os.FindProcess(pid)
+		if err != nil {
+			return err
+		}
+		return backend.Kill()
+	})
+	eventually(t, "the server is back", func() error {
+		after, err := p.do("SELECT pg_postmaster_start_time(), pg_stat_get_snapshot_timestamp() IS NULL")
+		if err == nil && after != before {
+			err = errors.New("another postmaster is there")
+		}
+		return err
+	})
+}
+
+func TestFault_ServerEnds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range ends {
+		for name, durable := range map[string]bool{"unlogged": false, "durable": true} {
+			t.Run(tt.name+"/"+name, func(t *testing.T) {
+				alone(t)
+				s := proctest.StartPostgres(t)
+				p := at(t, s.URL(), "", pgstore.Config{Durable: durable})
+				tr := startTraffic(t, p, plainAndOthers())
+				tr.goesOn(50)
+				tt.end(t, s, p)
+				tr.goesOn(50)
+				tr.stop()
+				tr.harmed()
+				tr.prompt()
+				if tt.crash && !durable {
+					tr.bounded(1)
+					return
+				}
+				tr.bounded(0)
+				tr.conserved()
+			})
+		}
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore"
+)
+
+// A refusal is a server that answers, and does not do what it is asked.
+type refusal struct {
+	name       string
+	begin, end string // statements of the superuser
+	lock       string // one that it runs in a transaction until the end
+	want       string // what it says
+	reconnect  bool   // so that what begin says holds
+	forgets    bool   // what the buckets were
+}
+
+var refusals = []refusal{{
+	name: "read-only", want: "SQLSTATE 25006", reconnect: true,
+	begin: "ALTER ROLE app SET default_transaction_read_only = on",
+	end:   "ALTER ROLE app RESET default_transaction_read_only",
+}, {
+	name: "statement timeout", want: "SQLSTATE 57014", reconnect: true,
+	begin: "ALTER ROLE app SET statement_timeout = '20ms'", lock: "LOCK mete.bucket",
+	end: "ALTER ROLE app RESET statement_timeout",
+}, {
+	name: "lock timeout", want: "SQLSTATE 55P03", reconnect: true,
+	begin: "ALTER ROLE app SET lock_timeout = '10ms'", lock: "LOCK mete.bucket",
+	end: "ALTER ROLE app RESET lock_timeout",
+}, {
+	name: "permission revoked", want: "SQLSTATE 42501",
+	begin: "REVOKE UPDATE, INSERT ON mete.bucket FROM app",
+	end:   "GRANT UPDATE, INSERT ON mete.bucket TO app",
+}, {
+	name: "schema forbidden", want: "SQLSTATE 42501",
+	begin: "REVOKE USAGE ON SCHEMA mete FROM app",
+	end:   "GRANT USAGE ON SCHEMA mete TO app",
+}, {
+	name: "schema renamed", want: "call pgstore.Migrate",
+	begin: "ALTER SCHEMA mete RENAME TO elsewhere",
+	end:   "ALTER SCHEMA elsewhere RENAME TO mete",
+}, {
+	name: "table dropped", want: "SQLSTATE 42P01", forgets: true,
+	begin: "CREATE TABLE keep (LIKE mete.bucket INCLUDING ALL); DROP TABLE mete.bucket CASCADE",
+	end:   "ALTER TABLE keep RENAME TO bucket; ALTER TABLE bucket SET SCHEMA mete; GRANT ALL ON mete.bucket TO app",
+}}
+
+// What a server refuses is not spent; it is the server's failure and not a denial,
+// and is over when that is.
+func TestFault_Refused(t *testing.T) {
+	alone(t)
+	s := proctest.StartPostgres(t)
+	root := at(t, s.URL(), "", pgstore.Config{})
+	root.must("CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA mete TO app; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mete TO app")
+	for _, fault := range refusals {
+		t.Run(fault.name, func(t *testing.T) { refuse(t, s, fault) })
+	}
+}
+
+func refuse(t *testing.T, s *proctest.Postgres, fault refusal) {
+	p := at(t, s.URL(), strings.Replace(s.URL(), "postgres@", "app@", 1)+"&target_session_attrs=any", pgstore.Config{})
+	p.must("DELETE FROM mete.bucket; DELETE FROM mete.bucket_memory")
+	tr := startTraffic(t, p, patiently([]*taker{{charges: chargesOf("k")}, {charges: chargesOf("id", "vast"), ids: true}}))
+	tr.goesOn(10)
+	p.must(fault.begin)
+	if fault.reconnect {
+		p.pool.Reset()
+	}
+	release := func() {}
+	if fault.lock != "" {
+		tr.goesOn(5) // by the settings there are now
+		release = p.holding(fault.lock)
+	}
+	charges := slowCharges("l", "m")
+	for _, mode := range []mete.Mode{{}, {ID: "x"}, {Within: within}, {UpTo: true}} {
+		for _, charges := range [][]mete.Charge{charges, charges[:1]} {
+			allowed, err := p.take(charges, mode)
+			if allowed || err == nil || mete.Spent(err) != mete.NotSpent || !strings.Contains(err.Error(), fault.want) {
+				t.Errorf("take of %d in mode %+v: %v, %v; want %q and not spent", len(charges), mode, allowed, err, fault.want)
+			}
+		}
+	}
+	pass(100 * time.Millisecond)
+	p.must(fault.end)
+	release()
+	if fault.reconnect {
+		p.pool.Reset()
+	}
+	tr.goesOn(10)
+	if found := p.must("SELECT count(*) FROM mete.bucket WHERE key IN ('l', 'm')"); found != "0" {
+		t.Errorf("%s buckets have been charged by takes that were refused", found)
+	}
+	if allowed, err := p.take(charges, mete.Mode{ID: "x"}); err != nil || !allowed {
+		t.Errorf("take afterwards: %v, %v", allowed, err)
+	}
+	tr.stop()
+	tr.harmed()
+	if _, maybe, example := tr.failures(); maybe > 0 {
+		t.Errorf("%d takes may have been, such as %v; want none", maybe, example)
+	}
+	if fault.forgets {
+		tr.bounded(1)
+		return
+	}
+	tr.bounded(0)
+	tr.conserved()
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore"
+)
+
+// What callers want in the tests of faults: an answer within so long. A machine
+// that does other things too may add slack.
+const (
+	within = 50 * time.Millisecond
+	slack  = 200 * time.Millisecond
+
+	turn     = 2 * time.Millisecond // between two takes of a taker
+	patience = 20 * time.Second     // with what must come, however slow the machine
+)
+
+// faultLimit refills so slowly that no fault lasts until a bucket that was emptied
+// is full again: then what has been taken shows to the last unit. A bucket of
+// vastLimit admits all that is asked, so that faults find it being written.
+// A bucket of slowLimit does not refill while a test looks.
+var (
+	faultLimit = limitOf(200, bucket.PerSecond(10*bucket.Token))
+	vastLimit  = limitOf(1_000_000, bucket.PerSecond(10*bucket.Token))
+	slowLimit  = limitOf(200, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
+)
+
+func limitOf(tokens bucket.Tokens, refill bucket.Rate) bucket.Limit {
+	l, err := bucket.NewLimit(tokens*bucket.Token, refill)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// chargesOf are of a token each, from buckets of faultLimit or, as their keys say,
+// vastLimit. The keys are in order.
+func chargesOf(keys ...string) []mete.Charge {
+	var charges []mete.Charge
+	for _, k := range keys {
+		c := mete.Charge{Key: k, Limit: faultLimit, Cost: bucket.Token}
+		if strings.HasPrefix(k, "vast") {
+			c.Limit = vastLimit
+		}
+		charges = append(charges, c)
+	}
+	return charges
+}
+
+func slowCharges(keys ...string) []mete.Charge {
+	charges := chargesOf(keys...)
+	for i := range charges {
+		charges[i].Limit = slowLimit
+	}
+	return charges
+}
+
+// alone runs the test beside others, and fails it where something that it started
+// outlives it. It comes first, so that it looks last.
+func alone(t *testing.T) {
+	t.Parallel()
+	const label = "fault"
+	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels(label, t.Name())))
+	t.Cleanup(func() {
+		pprof.SetGoroutineLabels(context.Background())
+		mine := fmt.Sprintf("%q:%q", label, t.Name())
+		eventually(t, "its goroutines have ended", func() error {
+			var all bytes.Buffer
+			if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+				return err
+			}
+			for stack := range strings.SplitSeq(all.String(), "\n\n") {
+				if strings.Contains(stack, mine) {
+					return errors.New(stack)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// eventually waits until a condition holds.
+func eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := proctest.Poll(ctx, func(context.Context) error { return check() }); err != nil {
+		t.Fatalf("waiting until %s: %v", what, err)
+	}
+}
+
+// pass lets the time pass that a fault lasts, while takes go on.
+func pass(d time.Duration) { <-time.After(d) }
+
+// A place is a schema of a server, with a store that may reach it by another way.
+type place struct {
+	t     *testing.T
+	url   string // past whatever is in between
+	table string
+	pool  *pgxpool.Pool // the store's
+	store *pgstore.Store
+}
+
+// at migrates, and connects as [pgstore.Open] does; by way of another address, if
+// there is one.
+func at(t *testing.T, url, way string, config pgstore.Config) *place {
+	t.Helper()
+	p := &place{t: t, url: url, table: "mete.bucket"}
+	if config.Durable {
+		p.table = "mete.bucket_durable"
+	}
+	direct, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer direct.Close()
+	if err := pgstore.Migrate(t.Context(), direct, ""); err != nil {
+		t.Fatal(err)
+	}
+	if way == "" {
+		way = url
+	}
+	options, _, err := pgstore.ParseURL(way)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.pool, err = pgstore.Dial(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.pool.Close)
+	p.store = open(t, p.pool, config)
+	return p
+}
+
+// behind is url by way of another address.
+func behind(url, addr string) string {
+	_, database, _ := strings.Cut(strings.TrimPrefix(url, "postgres://postgres@"), "/")
+	return "postgres://postgres@" + addr + "/" + database
+}
+
+// do runs statements past the store, and returns the rows as text.
+func (p *place) do(sql string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, p.url)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	var lines []string
+	for _, r := range results {
+		for _, row := range r.Rows {
+			lines = append(lines, string(bytes.Join(row, []byte("|"))))
+		}
+	}
+	return strings.Join(lines, "\n"), err
+}
+
+// must is do of what cannot be refused.
+func (p *place) must(sql string) string {
+	p.t.Helper()
+	text, err := p.do(sql)
+	if err != nil {
+		p.t.Fatalf("%s: %v", sql, err)
+	}
+	return text
+}
+
+// take takes once.
+func (p *place) take(charges []mete.Charge, mode mete.Mode) (bool, error) {
+	_, allowed, err := p.store.Take(p.t.Context(), nil, charges, mode)
+	return allowed, err
+}
+
+// charged is how many takes are missing from a bucket of slowLimit.
+func (p *place) charged(key string) int64 {
+	p.t.Helper()
+	s := p.state(key)
+	unit := int64(bucket.Token) * max(s.Unit, 1)
+	return (s.Spent + unit - 1) / unit
+}
+
+// state reads a bucket's state from the table, as an operator would. A bucket that
+// has no row is full.
+func (p *place) state(key string) (s bucket.State) {
+	p.t.Helper()
+	row := p.must("SELECT spent, unit, as_of FROM " + p.table + " WHERE key = '" + key + "'")
+	if row == "" {
+		return s
+	}
+	if _, err := fmt.Sscanf(row, "%d|%d|%d", &s.Spent, &s.Unit, &s.AsOf); err != nil {
+		p.t.Fatalf("state %q of %q: %v", row, key, err)
+	}
+	return s
+}
+
+// holding runs a statement in a transaction that lasts until release.
+func (p *place) holding(sql string) (release func()) {
+	p.t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, p.url)
+	if err == nil {
+		_, err = conn.Exec(ctx, "BEGIN; "+sql, pgx.QueryExecModeSimpleProtocol)
+	}
+	if err != nil {
+		p.t.Fatalf("%s: %v", sql, err)
+	}
+	return func() {
+		if err := conn.Close(ctx); err != nil {
+			p.t.Error(err)
+		}
+	}
+}
+
+func poolOf(t *testing.T, config *pgxpool.Config) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore"
+)
+
+// TestSweep_KeepsTablesFlat has new clients come all the time, who are soon full
+// again, beside some who stay: what the tables and their indexes take on the disk
+// does not grow after the first third.
+func TestSweep_KeepsTablesFlat(t *testing.T) {
+	p := proctest.StartPostgres(t, "autovacuum_naptime=1s")
+	pool := poolTo(t, p.URL())
+	schema := migrated(t, pool)
+	s := open(t, pool, pgstore.Config{Schema: schema, SweepEvery: 20 * time.Millisecond, Timeout: awhile})
+	long := lasts(t, 6*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	var all sync.WaitGroup
+	short, hot := tokens(t, 10, "10/100ms"), tokens(t, 1000, "500/1s")
+	for g := range 8 {
+		r := rand.New(rand.NewPCG(uint64(g), 21))
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				charges, mode := of(short, 1, fmt.Sprintf("v%016x", r.Uint64())), mete.Mode{}
+				switch n % 8 {
+				case 0, 1, 2:
+					charges = of(hot, 1, fmt.Sprintf("hot%02d", r.IntN(50)))
+				case 3: // both, in the order of the keys
+					charges = append(of(hot, 1, fmt.Sprintf("hot%02d", r.IntN(50))), charges...)
+				case 4:
+					charges[0].Key = fmt.Sprintf("w%d:%09d", g, n) // one after another
+				}
+				if _, _, err := s.Take(context.Background(), nil, charges, mode); err != nil {
+					t.Errorf("take: %v", err)
+					return
+				}
+			}
+		})
+	}
+	size := func() int64 {
+		return number(t, pool, "SELECT pg_total_relation_size($1::regclass)", schema+".bucket")
+	}
+	third, done := context.WithTimeout(t.Context(), long/3)
+	defer done()
+	<-third.Done()
+	early, sweptEarly := size(), s.Stats().Swept
+	all.Wait()
+	late, stats := size(), s.Stats()
+	if sweptEarly == 0 || stats.Swept < sweptEarly*2 {
+		t.Errorf("%d rows were swept in a third of the time, %d in all: the run is too short to mean anything", sweptEarly, stats.Swept)
+	}
+	if late > 2*early {
+		t.Errorf("%d bytes after %v, %d after %v: want no growth", early, long/3, late, long)
+	}
+	t.Logf("%d asks, %d rows swept, %d bytes, %d in the end", stats.Asks, stats.Swept, early, late)
+	// What all this leaves behind is what is not full.
+	until(t, func() error {
+		if n := number(t, pool, "SELECT count(*) FROM "+schema+".bucket"); n > 0 {
+			return fmt.Errorf("%d rows are left", n)
+		}
+		return nil
+	})
+	holds(t, s, "hot00", hot, 1000*bucket.Token)
+}

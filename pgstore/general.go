@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// A general is a call for asks of any kind.
+type general struct {
+	*batch
+	asks []*ask
+
+	keys    []string
+	limits  []bucket.Limit
+	program []int64
+	ids     []string
+	names   []string
+}
+
+// The operations of the function take.
+const (
+	opTake   = 1
+	opRefund = 2
+)
+
+// Waits, beside microseconds.
+const (
+	waitForced = -2
+	waitNone   = -1
+)
+
+// maxWaitMicros is the longest wait that the function is told: 285 years.
+const maxWaitMicros = 1<<53 - 1
+
+// take makes the call.
+func (g *general) take(ctx context.Context, conn *pgx.Conn) error {
+	g.encode()
+	p := &g.packet
+	p.reset()
+	p.int(g.clock)
+	p.array(pgtype.ByteaOID, len(g.keys))
+	for _, k := range g.keys {
+		p.text(g.store.config.Prefix, k)
+	}
+	p.array(pgtype.Int8OID, 8*len(g.limits))
+	for i := range g.limits {
+		g.addLimit(&g.limits[i])
+	}
+	p.ints(g.program)
+	p.array(pgtype.ByteaOID, len(g.ids))
+	for _, id := range g.ids {
+		p.text("", id)
+	}
+	p.array(pgtype.TextOID, len(g.names))
+	for _, name := range g.names {
+		p.text("", name)
+	}
+	p.bool(g.onlyLooks() || g.store.looks())
+	var broken error
+	err := g.store.query(ctx, conn, &g.store.statements.take, p.end(), func(row [][]byte) {
+		broken = g.answer(row)
+	})
+	if err == nil {
+		err = broken
+	}
+	return err
+}
+
+// encode writes the program.
+func (g *general) encode() {
+	g.keys, g.limits, g.program, g.ids, g.names = g.keys[:0], g.limits[:0], g.program[:0], g.ids[:0], g.names[:0]
+	for _, a := range g.asks {
+		for i := range a.charges {
+			g.keys = append(g.keys, a.charges[i].Key)
+		}
+	}
+	slices.Sort(g.keys) // the order in which they are locked
+	g.keys = slices.Compact(g.keys)
+	for _, a := range g.asks {
+		if a.refund {
+			g.program = append(g.program, opRefund, int64(len(a.charges)))
+		} else {
+			g.program = append(g.program, opTake, flagsOf(a.mode), waitOf(a.mode.MaxWait), g.id(a), int64(len(a.charges)))
+		}
+		for i := range a.charges {
+			c := &a.charges[i]
+			key, _ := slices.BinarySearch(g.keys, c.Key)
+			g.program = append(g.program, int64(key)+1, g.limit(&c.Limit), int64(c.Cost))
+		}
+	}
+}
+
+// id is the number of the ID that a is remembered by, 0 for none.
+func (g *general) id(a *ask) int64 {
+	if a.mode.ID == "" {
+		return 0
+	}
+	g.ids = append(g.ids, string(a.memory[:]))
+	for i := range a.charges {
+		g.names = append(g.names, a.charges[i].Limit.Encode())
+	}
+	return int64(len(g.ids))
+}
+
+// limit is the number of a limit, which mostly is one of the last few.
+func (g *general) limit(l *bucket.Limit) int64 {
+	const few = 8
+	for i := len(g.limits) - 1; i >= max(len(g.limits)-few, 0); i-- {
+		if g.limits[i] == *l {
+			return int64(i) + 1
+		}
+	}
+	g.limits = append(g.limits, *l)
+	return int64(len(g.limits))
+}
+
+func (g *general) addLimit(l *bucket.Limit) {
+	tokens, per := l.Refill()
+	n := int64(tokens)
+	if n == 0 { // the zero Limit: it holds nothing
+		n, per = 1, 1
+	}
+	for _, v := range [...]int64{int64(l.Algorithm()), int64(l.Capacity()), n, per, int64(l.MaxReserved()),
+		l.Start().Microseconds(), one(l.Anchor() == bucket.AnchorFirst), one(l.Queued())} {
+		g.packet.number(v)
+	}
+}
+
+// onlyLooks reports whether nothing is to be written whatever is decided.
+func (g *general) onlyLooks() bool {
+	return !slices.ContainsFunc(g.asks, func(a *ask) bool { return !a.mode.DryRun })
+}
+
+func flagsOf(mode mete.Mode) int64 { return one(mode.DryRun) + 2*one(mode.UpTo) }
+
+func one(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// waitOf is a wait as the function is told.
+func waitOf(wait time.Duration) int64 {
+	switch {
+	case wait == bucket.Forced:
+		return waitForced
+	case wait == 0:
+		return waitNone
+	}
+	return min(max(wait.Microseconds(), 0), maxWaitMicros)
+}

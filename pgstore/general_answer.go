@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// Verdicts of the function take.
+const (
+	verdictDenied = iota
+	verdictTaken
+	verdictRemembered
+)
+
+// answer reads what take returned.
+func (g *general) answer(row [][]byte) error {
+	if len(row) != 3 {
+		return &AnswerError{"no three columns"}
+	}
+	var numbers []int64
+	whole := elements(row[1], func(e []byte) {
+		v, _ := readInt(e)
+		numbers = append(numbers, v)
+	})
+	var names []string
+	if !elements(row[2], func(e []byte) { names = append(names, string(e)) }) || !whole {
+		return &AnswerError{"no array"}
+	}
+	r := reader{numbers, names}
+	denied, takes := 0, 0
+	for _, a := range g.asks {
+		if a.refund {
+			continue
+		}
+		if err := r.take(a); err != nil {
+			return err
+		}
+		takes++
+		if !a.allowed {
+			denied++
+		}
+	}
+	if len(r.numbers) > 0 || len(r.names) > 0 {
+		return &AnswerError{"more than was asked"}
+	}
+	if takes > 0 {
+		g.store.learn(denied, takes)
+	}
+	return nil
+}
+
+// A reader is what is left of an answer.
+type reader struct {
+	numbers []int64
+	names   []string
+}
+
+const perCharge = 6 // numbers
+
+// take reads the answer to a take.
+func (r *reader) take(a *ask) error {
+	size := 2 + perCharge*len(a.charges)
+	if len(r.numbers) < size {
+		return &AnswerError{"less than was asked"}
+	}
+	verdict, at := r.numbers[0], bucket.Instant(r.numbers[1])
+	parts := r.numbers[2:size]
+	r.numbers = r.numbers[size:]
+	remembered := verdict == verdictRemembered
+	if remembered && len(r.names) < len(a.charges) {
+		return &AnswerError{"no limits of a take that is remembered"}
+	}
+	a.allowed, a.snaps = verdict != verdictDenied, a.snaps[:0]
+	agree := true
+	for i := range a.charges {
+		snap, err := a.part(i, [perCharge]int64(parts[perCharge*i:]), at, r, remembered)
+		if err != nil {
+			return err
+		}
+		agree = agree && snap.Allowed
+		a.snaps = append(a.snaps, snap)
+	}
+	if remembered {
+		r.names = r.names[len(a.charges):]
+	}
+	if agree != a.allowed {
+		a.Err = maybeSpent(&AnswerError{"disagrees about a take"})
+	}
+	return nil
+}
+
+// part reads what became of the i'th charge.
+func (a *ask) part(i int, v [perCharge]int64, at bucket.Instant, r *reader, remembered bool) (snap bucket.Snapshot, err error) {
+	c := a.charges[i]
+	c.Cost = bucket.Tokens(v[0])
+	if remembered {
+		if c.Limit, err = bucket.DecodeLimit(r.names[i]); err != nil {
+			return snap, &AnswerError{"no limit: " + r.names[i]}
+		}
+	}
+	if v[1] == 1 {
+		logVerdict(v).Show(&snap, &c.Limit, c.Cost)
+		return snap, nil
+	}
+	state := bucket.State{Spent: v[2], AsOf: bucket.Instant(v[3]), Unit: v[4], Prev: v[5]}
+	if state.Unit == 0 {
+		state.Unit = 1 // of a log, as the bucket of another algorithm
+	}
+	switch {
+	case a.mode.ID != "" && a.allowed: // as it was after the take
+		snap = c.Limit.Peek(state, at, 0, bucket.Forced)
+		snap.Cost, snap.Allowed, snap.RetryAfter = c.Cost, true, 0
+	case a.allowed && !a.mode.DryRun:
+		_, snap = c.Limit.Reserve(state, at, c.Cost, a.mode.MaxWait)
+	default:
+		snap = c.Limit.Peek(state, at, c.Cost, a.mode.MaxWait)
+	}
+	return snap, nil
+}
+
+func logVerdict(v [perCharge]int64) bucket.Verdict {
+	wait := bucket.Never
+	if v[4] >= 0 {
+		wait = time.Duration(v[4]) * time.Microsecond
+	}
+	return bucket.LogVerdict(bucket.Tokens(v[2]), v[3], wait)
+}
+
+var _ mete.Store = (*Store)(nil)

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/storetest"
+)
+
+// TestTake_AtTheBounds has limits, costs and times that are as large as there can
+// be: the functions come to the same as the model, and keep a row for an hour and
+// until its bucket is full.
+func TestTake_AtTheBounds(t *testing.T) {
+	pool := newPool(t)
+	schema := migrated(t, pool)
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		clock := storetest.NewClock()
+		prefix := fmt.Sprint(seed, ":")
+		s := open(t, pool, pgstore.Config{Schema: schema, Prefix: prefix, Now: clock.Now, Timeout: awhile})
+		model := storetest.NewNaive(clock.Now)
+		var limits []bucket.Limit
+		for len(limits) < 4 {
+			if l, _, err := boundSpec(r, bucket.Algorithm(len(limits))).Compile(); err == nil {
+				limits = append(limits, l)
+			}
+		}
+		for range 60 {
+			k := r.IntN(len(limits))
+			l := limits[k]
+			if r.IntN(10) == 0 {
+				l = limits[r.IntN(len(limits))]
+			}
+			clock.Advance(upTo(r, 1<<r.IntN(50)))
+			if r.IntN(10) == 0 {
+				clock.Set(clock.Now() - bucket.Instant(upTo(r, 1<<r.IntN(44))))
+			}
+			c := mete.Charge{Key: fmt.Sprint("k", k), Limit: l, Cost: bucket.Tokens(upTo(r, int64(l.Capacity())))}
+			switch r.IntN(8) {
+			case 0:
+				c.Cost = bucket.Tokens(upTo(r, int64(bucket.MaxTokens)))
+			case 1:
+				c.Cost = l.Capacity()
+			}
+			mode := mete.Mode{UpTo: r.IntN(4) == 0}
+			if !mode.UpTo && r.IntN(3) == 0 {
+				mode.MaxWait = max(time.Duration(upTo(r, 1<<62)), 1)
+			}
+			if !mode.UpTo && r.IntN(6) == 0 {
+				mode.MaxWait = bucket.Forced
+			}
+			charges := []mete.Charge{c}
+			refund := r.IntN(8) == 0
+			before := serverTime(t, pool)
+			if refund {
+				if err := s.Refund(t.Context(), charges); err != nil {
+					t.Fatal(err)
+				}
+				if err := model.Refund(t.Context(), charges); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				got, allowed, err := s.Take(t.Context(), nil, charges, mode)
+				want, wantAllowed, _ := model.Take(t.Context(), nil, charges, mode)
+				if err != nil || allowed != wantAllowed || !slices.Equal(got, want) {
+					t.Fatalf("seed %d, at %d, %+v %+v:\n got %v, %+v, %v\nwant %v, %+v", seed, clock.Now(), c, mode, allowed, got, err, wantAllowed, want)
+				}
+				if !allowed {
+					continue
+				}
+			}
+			charges[0].Cost = 0
+			snaps, _, _ := model.Take(t.Context(), nil, charges, mete.Mode{DryRun: true})
+			// What a row had before a refund that came to nothing may be later.
+			due := number(t, pool, "SELECT coalesce(min(full_at), $1) FROM "+schema+".bucket WHERE key = $2 AND spent > 0", before+time.Hour.Microseconds(), []byte(prefix+c.Key))
+			full := snaps[0].FullAfter().Microseconds()
+			if at := due - time.Hour.Microseconds() - full; full > 0 && full < 1<<50 && (at < before || at > serverTime(t, pool)+1) {
+				t.Errorf("seed %d, refund %v, %+v: its row goes %d µs after it is full", seed, refund, snaps[0], at-before)
+			}
+		}
+	}
+}
+
+// upTo returns a number from 0 to most of any magnitude, and often the last.
+func upTo(r *rand.Rand, most int64) int64 {
+	if r.IntN(4) == 0 {
+		return most - min(r.Int64N(3), most)
+	}
+	return r.Int64N(most+1) >> r.IntN(40)
+}
+
+// boundSpec returns a spec of which some part is near a bound. It may not compile.
+func boundSpec(r *rand.Rand, kind bucket.Algorithm) bucket.Spec {
+	spec := bucket.Spec{Algorithm: kind, Rate: bucket.Rate{Tokens: bucket.Tokens(1 + upTo(r, 1<<53-2)), Per: time.Microsecond}}
+	owed := bucket.Tokens(upTo(r, 1<<53-1))
+	switch kind {
+	case bucket.Continuous:
+		spec.Capacity, spec.Rate.Per = bucket.Tokens(1+upTo(r, 1<<53-2)), time.Duration(1+upTo(r, 1<<40))*time.Microsecond
+	case bucket.Stepped:
+		spec.Capacity, spec.Rate.Per = bucket.Tokens(1+upTo(r, 1<<53-2)), time.Duration(1+upTo(r, 1<<50-2))*time.Microsecond
+		spec.Anchor = bucket.AnchorFirst * bucket.Anchor(r.IntN(2))
+	case bucket.SlidingWindow:
+		spec.Rate.Tokens = bucket.Tokens(1 + upTo(r, int64(bucket.MaxWindowTokens)-1))
+	default:
+		spec.Rate.Tokens = bucket.Tokens(1 + upTo(r, int64(bucket.MaxLogTokens)-1))
+	}
+	if kind >= bucket.SlidingWindow {
+		owed, spec.Rate.Per = 0, time.Duration(1+upTo(r, 1<<47-2))*time.Microsecond
+	}
+	if r.IntN(2) == 0 {
+		spec.MaxReserved = &owed
+	}
+	return spec
+}

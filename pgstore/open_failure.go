@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/metehq/mete"
+)
+
+var errStandby = errors.New("there is a standby, or a server that is read-only, which takes no writes: name its primary, or all hosts")
+
+// unanswered marks the errors that may be others in a moment: that nothing
+// answers, or a server that is not ready. What a server refuses stays refused.
+func unanswered(err error) error {
+	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		err = &connectError{connect}
+	}
+	if passing(err) {
+		return fmt.Errorf("%w: %w", mete.ErrUnavailable, err)
+	}
+	if errors.Is(err, pgconn.ErrReadOnlyConnection) || errors.Is(err, pgconn.ErrStandbyConnection) {
+		return errStandby
+	}
+	return err
+}
+
+// passing says whether an error is of a kind that passes.
+func passing(err error) bool {
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return notReady(refusal)
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return false
+	}
+	_, ok := errors.AsType[net.Error](err)
+	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// notReady says whether a server refuses for now only. PgBouncer gives all that it
+// says itself one code, that of a broken protocol.
+func notReady(refusal *pgconn.PgError) bool {
+	if refusal.Code == "08P01" {
+		return slices.ContainsFunc(poolerNotReady, func(text string) bool { return strings.Contains(refusal.Message, text) })
+	}
+	return slices.Contains([]string{
+		"55P03", // lock_not_available
+		"57014", // query_canceled: statement_timeout
+		"57P01", // admin_shutdown
+		"57P02", // crash_shutdown
+		"57P03", // cannot_connect_now
+	}, refusal.Code) || slices.Contains([]string{
+		"08", // connection exceptions
+		"40", // transaction rollback
+		"53", // insufficient resources
+	}, refusal.Code[:min(2, len(refusal.Code))])
+}
+
+// poolerNotReady is what PgBouncer says of a server that does not answer.
+var poolerNotReady = []string{
+	"server_login_retry", "query_wait_timeout", "server conn crashed", "server_idle_timeout", "client_login_timeout",
+	"server connect", "cannot connect", "shutting down", "no more connections allowed", "pgbouncer cannot",
+}
+
+// A connectError says in one line what pgx says in several.
+type connectError struct{ err *pgconn.ConnectError }
+
+func (e *connectError) Error() string {
+	lines := strings.Split(e.err.Unwrap().Error(), "\n")
+	// Where it has gone on without TLS, what came of that is what matters.
+	beyond := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.Contains(line, "server refused TLS connection") })
+	if len(beyond) > 0 {
+		lines = beyond
+	}
+	return strings.Join(lines, "; ")
+}
+
+func (e *connectError) Unwrap() error { return e.err }

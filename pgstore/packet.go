@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"encoding/binary"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// A packet are the parameters of a statement in PostgreSQL's binary format, which
+// is written here because a batch has thousands of them.
+type packet struct {
+	bytes  []byte
+	starts []int // of the parameters
+	values [][]byte
+}
+
+func (p *packet) reset() { p.bytes, p.starts = p.bytes[:0], p.starts[:0] }
+
+func (p *packet) begin() { p.starts = append(p.starts, len(p.bytes)) }
+
+// end returns the parameters, which are good until reset.
+func (p *packet) end() [][]byte {
+	p.values = p.values[:0]
+	for i, start := range p.starts {
+		end := len(p.bytes)
+		if i+1 < len(p.starts) {
+			end = p.starts[i+1]
+		}
+		p.values = append(p.values, p.bytes[start:end:end])
+	}
+	return p.values
+}
+
+func (p *packet) int(v int64) {
+	p.begin()
+	p.bytes = binary.BigEndian.AppendUint64(p.bytes, uint64(v))
+}
+
+func (p *packet) bool(v bool) {
+	p.begin()
+	if v {
+		p.bytes = append(p.bytes, 1)
+	} else {
+		p.bytes = append(p.bytes, 0)
+	}
+}
+
+// key writes a bytea of two parts.
+func (p *packet) key(prefix, key string) {
+	p.begin()
+	p.bytes = append(append(p.bytes, prefix...), key...)
+}
+
+// array begins a parameter that is an array of so many elements, which follow.
+func (p *packet) array(oid uint32, size int) {
+	p.begin()
+	p.word(1) // dimensions
+	if size == 0 {
+		binary.BigEndian.PutUint32(p.bytes[len(p.bytes)-4:], 0)
+	}
+	p.word(0) // no nulls
+	p.word(oid)
+	if size > 0 {
+		p.word(uint32(size))
+		p.word(1) // the first index
+	}
+}
+
+func (p *packet) word(v uint32) { p.bytes = binary.BigEndian.AppendUint32(p.bytes, v) }
+
+// number adds an element to an array of bigint.
+func (p *packet) number(v int64) {
+	p.word(8)
+	p.bytes = binary.BigEndian.AppendUint64(p.bytes, uint64(v))
+}
+
+// text adds an element to an array of bytea or text.
+func (p *packet) text(prefix, text string) {
+	p.word(uint32(len(prefix) + len(text)))
+	p.bytes = append(append(p.bytes, prefix...), text...)
+}
+
+func (p *packet) ints(values []int64) {
+	p.array(pgtype.Int8OID, len(values))
+	for _, v := range values {
+		p.number(v)
+	}
+}
+
+// int reads a bigint.
+func readInt(value []byte) (int64, bool) {
+	if len(value) != 8 {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64(value)), true
+}
+
+// elements reads an array without nulls: it calls f with each element, and reports
+// whether it was one.
+func elements(value []byte, f func([]byte)) bool {
+	const header = 12 // dimensions, nulls, type
+	if len(value) < header {
+		return false
+	}
+	dimensions, rest := binary.BigEndian.Uint32(value), value[header:]
+	if dimensions == 0 {
+		return true
+	}
+	if dimensions != 1 || len(rest) < 8 {
+		return false
+	}
+	size, rest := binary.BigEndian.Uint32(rest), rest[8:]
+	for range size {
+		if len(rest) < 4 {
+			return false
+		}
+		length := int32(binary.BigEndian.Uint32(rest))
+		if rest = rest[4:]; length < 0 || int(length) > len(rest) {
+			return false
+		}
+		f(rest[:length])
+		rest = rest[length:]
+	}
+	return true
+}

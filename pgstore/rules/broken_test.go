@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/policy"
+)
+
+// Rows that the constraints let pass and the language does not: each is named, with
+// its column, and all at once.
+func TestLoad_NamesBrokenRows(t *testing.T) {
+	d := newDatabase(t)
+	d.source()
+	d.must(`INSERT INTO {schema}.rate_limit_attribute VALUES ('odd', 'headr:x')`)
+	d.must(`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity, plan, spec) VALUES
+		('typo', 'user:{user_di}', 'user', 1, 1, NULL, '{}'),
+		('label', 'shelf:5:{ip}', 'custom', 1, 1, NULL, '{}'),
+		('custom word', '{shop:x}', 'custom', 1, 1, NULL, '{}'),
+		('path', 'endpoint:api', 'endpoint', 1, 1, NULL, '{}'),
+		('twice', '{ip}:{ip}', 'custom', 1, 1, NULL, '{}'),
+		('plans', 'ip:{ip}', 'ip', 1, 1, 'pro', '{"match": {"jwt:plan": "free"}}'),
+		('fields', 'ip:{ip}', 'ip', 1, 1, NULL, '{"algorithm_config": {"shards": 99}, "mode": "shadwo", "wat": 1}'),
+		('cost', 'ip:{ip}', 'ip', 1, 2, NULL, '{"group": "g", "algorithm_config": {"fixed_cost": 3}}'),
+		('slow', 'ip:{ip}', 'ip', 1e-30, 2, NULL, '{"group": "h"}')`)
+	_, revision, err := d.Load(t.Context(), options)
+	found, ok := errors.AsType[rules.Errors](err)
+	if !ok || revision == 0 {
+		t.Fatalf("Load: revision %d, %v; want an Errors at a revision", revision, err)
+	}
+	for _, want := range []string{
+		`rate_limit_attribute "odd": "headr:x": no attribute is named like that; did you mean "header:x"?`,
+		`rule 5 "typo": key_pattern: "user_di" stands for no attribute; did you mean "user_id"?`,
+		`rule 6 "label": key_pattern: "shelf" stands for no attribute; insert it into rate_limit_attribute`,
+		`rule 7 "custom word": key_pattern: "shop:x" stands for no attribute`,
+		`rule 8 "path": key_pattern: a path begins with a slash (got "api")`,
+		`rule 9 "twice": key_pattern: the attribute is in limit_keys already`,
+		`rule 10 "plans": plan: jwt:plan is matched twice`,
+		`rule 11 "fields": spec/algorithm_config/shards: shards must be a whole number between 2 and 32 (got 99)`,
+		`rule 11 "fields": spec/mode: mode must be enforce or shadow (got "shadwo"); did you mean "shadow"?`,
+		`rule 11 "fields": spec/wat: unknown field "wat" in a rule`,
+		`rule 12 "cost": spec/algorithm_config/fixed_cost: fixed_cost is above the burst of 2`,
+		`rule 13 "slow": rate_per_second: rps`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no mistake begins with %s", want)
+		}
+	}
+	if len(found) != 12 || t.Failed() {
+		t.Errorf("%d mistakes, want 12:\n%v", len(found), err)
+	}
+	for _, m := range found {
+		if strings.Contains(m.Error(), "\n") || m.Reason == "" || m.Name == "" {
+			t.Errorf("mistake %+v: want one line, with a row", m)
+		}
+	}
+}
+
+// A table without active rules is a mistake, as an empty file is: limits that go
+// because somebody deletes rows must not.
+func TestLoad_NoRules(t *testing.T) {
+	d := newDatabase(t)
+	for _, sql := range []string{``, `UPDATE {schema}.rate_limit_rule SET is_active = false`} {
+		if sql != "" {
+			d.source()
+			d.must(sql)
+		}
+		_, _, err := d.Load(t.Context(), options)
+		if _, ok := errors.AsType[rules.Errors](err); !ok || !strings.Contains(err.Error(), "no rule is active") {
+			t.Errorf("Load after %q: %v, want that no rule is active", sql, err)
+		}
+	}
+}
+
+func TestLoad_Bounds(t *testing.T) {
+	d := newDatabase(t)
+	const insert = `INSERT INTO {schema}.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity)
+		SELECT 'r' || i, 'endpoint:/api/' || i, 'endpoint', 1, 1 FROM generate_series($1::int, $2::int) i`
+	d.must(insert, 1, policy.MaxRules)
+	if got := len(d.load().Rules()); got != policy.MaxRules {
+		t.Errorf("%d rules for as many endpoints, want %d", got, policy.MaxRules)
+	}
+	d.must(insert, policy.MaxRules+1, policy.MaxRules+1)
+	if _, _, err := d.Load(t.Context(), options); err == nil || !strings.Contains(err.Error(), "1001 rules are active, the most is 1000") {
+		t.Errorf("Load of one more: %v", err)
+	}
+	d.must(`UPDATE {schema}.rate_limit_rule SET is_active = false WHERE name > 'r5'`)
+	d.load()
+	d.must(`UPDATE {schema}.rate_limit_rule SET description = repeat('x', 1000), is_active = name < 'r5',
+		spec = jsonb_build_object('match', jsonb_build_object('method', ARRAY(SELECT repeat('y', 1000) || i FROM generate_series(1, 5) i)))`)
+	if _, _, err := d.Load(t.Context(), options); err == nil || !strings.Contains(err.Error(), "bytes") {
+		t.Errorf("Load of more than a policy file can have: %v", err)
+	}
+}
+
+func TestOpen_Fails(t *testing.T) {
+	at := proctest.PostgresURL(t)
+	for _, tt := range []struct {
+		url     string
+		config  rules.Config
+		want    string
+		nothing bool
+	}{
+		{"mysql://x", rules.Config{}, "must begin with postgres://", false},
+		{"postgres://u:secret@h/d?sslmode=perhaps", rules.Config{}, "sslmode", false},
+		{at, rules.Config{Schema: "pg_x"}, "pg_", false},
+		{at, rules.Config{Poll: -1}, "poll", false},
+		{"postgres://u:secret@" + proctest.FreeAddr(t) + "/d", rules.Config{}, "", true},
+	} {
+		s, err := rules.Open(t.Context(), tt.url, tt.config)
+		if err == nil {
+			s.Close()
+			t.Errorf("Open(%q): no error", tt.url)
+			continue
+		}
+		if !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") || errors.Is(err, mete.ErrUnavailable) != tt.nothing {
+			t.Errorf("Open(%q): %v, want %q, no password, unavailable %t", tt.url, err, tt.want, tt.nothing)
+		}
+	}
+}
+
+func TestOpen_ReadOnlyMakesNothing(t *testing.T) {
+	s, err := rules.Open(t.Context(), proctest.PostgresURL(t), rules.Config{Schema: proctest.PostgresSchema(t), ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, _, err := s.Load(t.Context(), options); err == nil || !strings.Contains(err.Error(), "has no rules: mete rules list") {
+		t.Errorf("Load: %v, want what to do", err)
+	}
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/metehq/mete/policy"
+)
+
+// compiledID is the id of the policy that rows become. It is in no key.
+const compiledID = "rules"
+
+// A Set are rows at one revision. It is not safe for concurrent use.
+type Set struct {
+	// Revision grows with each change of the tables. It is the version of the policy
+	// that [Set.Compile] returns.
+	Revision int64
+
+	// Rules are the rows by priority and ID, as they are in the policy.
+	Rules []Rule
+
+	// Attributes are the names of rate_limit_attribute and what they stand for.
+	Attributes map[string]string
+}
+
+// translations returns the active rows in the policy language.
+func (s *Set) translations() (active []*translation, found Errors) {
+	for _, name := range slices.Sorted(maps.Keys(s.Attributes)) {
+		if _, err := policy.ParseAttribute(s.Attributes[name]); err != nil {
+			reason := strings.TrimPrefix(err.Error(), policy.ErrAttribute.Error()+": ")
+			found = append(found, Mistake{Name: name, Column: attributeTable, Reason: reason})
+		}
+	}
+	for i := range s.Rules {
+		if s.Rules[i].Active {
+			t := vocabulary(s.Attributes).translate(&s.Rules[i])
+			active, found = append(active, t), append(found, t.found...)
+		}
+	}
+	return active, found
+}
+
+// Compile turns the active rules into a policy. Every mistake is reported at once:
+// the error is an [Errors]. That no rule is active is one, as an empty file is: who
+// wants no limits says so by a rule in shadow.
+func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
+	active, found := s.translations()
+	if len(active) == 0 {
+		return nil, append(found, Mistake{Reason: "no rule is active",
+			Hint: "insert one with mete rules set or import; to limit nothing, one with the spec {\"mode\": \"shadow\"}"})
+	}
+	groups := groupsOf(active)
+	groups.explicit()
+	m, err := policy.Load(document(active, s.Revision), opts)
+	if err == nil && len(found) == 0 {
+		return m, nil
+	}
+	var mistakes policy.Errors
+	if err != nil && !errors.As(err, &mistakes) {
+		return nil, fmt.Errorf("rules: compile: %w", err)
+	}
+	before := found
+	for _, e := range mistakes {
+		if m := placed(active, e); !slices.ContainsFunc(before, m.follows) {
+			found = append(found, m)
+		}
+	}
+	order := map[int64]int{}
+	for i, t := range active {
+		order[t.row.ID] = i + 1
+	}
+	slices.SortStableFunc(found, func(a, b Mistake) int { return order[a.RuleID] - order[b.RuleID] })
+	return nil, found
+}
+
+// document is the policy of the rules, in JSON.
+func document(rules []*translation, revision int64) []byte {
+	list := make([]object, len(rules))
+	for i, t := range rules {
+		list[i] = t.rule
+	}
+	return marshal(map[string]any{
+		"bundle_version": max(revision, 1),
+		"policies":       []any{map[string]any{"id": compiledID, "spec": map[string]any{"rules": list}}},
+	})
+}
+
+// rulesPath is where the rules are in a document.
+const rulesPath = "/policies/0/spec/rules/"
+
+// placed finds the row and column of a mistake in a document.
+func placed(rules []*translation, e policy.Error) Mistake {
+	m := Mistake{Value: e.Value, Reason: e.Reason, Hint: e.Hint}
+	rest, ok := strings.CutPrefix(e.Path, rulesPath)
+	if !ok {
+		return m
+	}
+	index, path, inside := strings.Cut(rest, "/")
+	i, err := strconv.Atoi(index)
+	if err != nil || i < 0 || i >= len(rules) {
+		return m
+	}
+	t := rules[i]
+	m.RuleID, m.Name = t.row.ID, t.row.Name
+	if !inside {
+		return m
+	}
+	for field, column := range t.fields {
+		if path == field || strings.HasPrefix(path, field+"/") {
+			m.Column = column
+			return m
+		}
+	}
+	m.Column, m.Path = "spec", "/"+path
+	return m
+}
+
+// follows reports whether m is a consequence of what was found in a row before: the
+// compiler then judges what is left of the row.
+func (m Mistake) follows(earlier Mistake) bool {
+	return earlier.RuleID == m.RuleID && earlier.Name == m.Name && earlier.Column == m.Column
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/policy"
+)
+
+// edit makes a change that succeeds.
+func (d *database) edit(change func(*rules.Set) error) []rules.Change {
+	d.t.Helper()
+	changes, err := d.Edit(d.t.Context(), false, change)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return changes
+}
+
+// summary names what changed: +added ~changed −gone.
+func summary(changes []rules.Change) string {
+	var words []string
+	for _, c := range changes {
+		switch {
+		case c.Before == nil:
+			words = append(words, "+"+c.After.Name)
+		case c.After == nil:
+			words = append(words, "-"+c.Before.Name)
+		default:
+			words = append(words, "~"+c.After.Name)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func TestEdit_WritesWhatChanged(t *testing.T) {
+	d := newDatabase(t)
+	d.source()
+	got := d.edit(func(s *rules.Set) error {
+		s.Rules[1].RatePerSecond, s.Rules[1].Description = "100.5", "more"
+		s.Rules[0].RatePerSecond = "10.00" // the same
+		s.Rules = append(s.Rules[:3], rules.Rule{KeyPattern: "ip:{ip}", RatePerSecond: "1", BurstCapacity: "5", Active: true})
+		return nil
+	})
+	if want := "-global ~user-pro +ip"; summary(got) != want {
+		t.Errorf("changes %s, want %s", summary(got), want)
+	}
+	rows := d.rows().Rules
+	if len(rows) != 4 || rows[1].RatePerSecond != "100.5" || rows[1].Version != 2 || rows[0].Version != 1 || rows[3].Scope != "ip" {
+		t.Errorf("rows %+v", rows)
+	}
+	if got := d.edit(func(*rules.Set) error { return nil }); len(got) != 0 {
+		t.Errorf("an edit of nothing changes %s", summary(got))
+	}
+}
+
+// Nothing is written where the set does not compile, where a row is refused, where
+// the edit says no, or is a dry run.
+func TestEdit_WritesAllOrNothing(t *testing.T) {
+	d := newDatabase(t)
+	d.source()
+	before := rowsText(d.rows())
+	no := errors.New("no")
+	for name, tt := range map[string]struct {
+		edit func(*rules.Set) error
+		want string
+	}{
+		"the edit says no": {func(s *rules.Set) error { s.Rules = nil; return no }, "no"},
+		"broken": {func(s *rules.Set) error {
+			s.Rules[0].Spec = []byte(`{"mode":"off"}`)
+			s.Rules[1].Plan = "x"
+			return nil
+		}, `rule 1 "user-free": spec/mode`},
+		"refused": {func(s *rules.Set) error { s.Rules[0].RatePerSecond = "-1"; return nil },
+			`rule 1 "user-free": rate_per_second: must be a number above 0 and at most 9007199254740.991 (got -1)`},
+		"no number": {func(s *rules.Set) error { s.Rules[0].RatePerSecond = "many"; return nil }, `rule 1 "user-free": invalid input syntax for type numeric`},
+		"NaN":       {func(s *rules.Set) error { s.Rules[0].RatePerSecond = "NaN"; return nil }, `rate_per_second: must be`},
+		"a copy": {func(s *rules.Set) error {
+			s.Rules = append(s.Rules, rules.Rule{Name: "x", KeyPattern: "global", RatePerSecond: "1", BurstCapacity: "1", Active: true})
+			return nil
+		}, `rule "x": key_pattern: another active rule has that key_pattern and plan`},
+		"too long": {func(s *rules.Set) error { s.Rules[0].KeyPattern = "ip:" + strings.Repeat("x", 200); return nil }, `value too long`},
+		"no rule":  {func(s *rules.Set) error { s.Rules = nil; return nil }, "no rule is active"},
+	} {
+		if _, err := d.Edit(t.Context(), false, tt.edit); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+		if got := rowsText(d.rows()); got != before {
+			t.Fatalf("%s: the rows are%s\nwant%s", name, got, before)
+		}
+	}
+	changes, err := d.Edit(t.Context(), true, func(s *rules.Set) error { s.Rules = s.Rules[:1]; return nil })
+	if err != nil || summary(changes) != "-user-pro -endpoint:/api/search -global" || rowsText(d.rows()) != before {
+		t.Errorf("dry run: %s, %v; rows%s", summary(changes), err, rowsText(d.rows()))
+	}
+}
+
+// Edits at the same time are one after the other, and each sees what is there.
+func TestEdit_OneAfterTheOther(t *testing.T) {
+	d := newDatabase(t)
+	d.source()
+	const writers, times = 4, 5
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for range times {
+				if _, err := d.Edit(t.Context(), false, func(s *rules.Set) error {
+					var burst int
+					fmt.Sscan(s.Rules[3].BurstCapacity, &burst)
+					s.Rules[3].BurstCapacity = fmt.Sprint(burst + 1)
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := d.rows().Rules[3]; got.BurstCapacity != "100020" || got.Version != 1+writers*times {
+		t.Errorf("burst %s at version %d, want 100020 at %d", got.BurstCapacity, got.Version, 1+writers*times)
+	}
+}
+
+// Every file of the corpus, and random ones, go into the database and come out again.
+func TestImport_IntoTheDatabase(t *testing.T) {
+	d := newDatabase(t)
+	files := corpus(t)
+	rng := rand.New(rand.NewPCG(7, 8))
+	for i := range 60 {
+		files[fmt.Sprintf("random %d", i)] = randomPolicy(rng)
+	}
+	for name, data := range files {
+		m, err := policy.Load(data, options)
+		if err != nil {
+			continue
+		}
+		changes := d.edit(func(s *rules.Set) error { s.Rules = nil; return s.Import(data, true) })
+		added := strings.Count(" "+summary(changes), " +")
+		if added != len(m.Rules()) {
+			t.Errorf("%s: %d rows are new, want %d", name, added, len(m.Rules()))
+		}
+		values := valuesOf(data)
+		sameDecisions(t, name+", from the database", m, d.load(), values)
+		file := d.rows().Export()
+		sameDecisions(t, name+", exported", m, load(t, file), values)
+		if changes := d.edit(func(s *rules.Set) error { return s.Import(file, true) }); len(changes) != 0 {
+			t.Errorf("%s: importing the export changes %s", name, summary(changes))
+		}
+		if again := d.rows().Export(); !bytes.Equal(again, file) {
+			t.Errorf("%s: a second export is\n%s\nwant\n%s", name, again, file)
+		}
+	}
+}
+
+// Rows that people have written stay as they are when what was exported of them is
+// imported again: their words for attributes, their numbers, what is not active.
+func TestImport_KeepsRows(t *testing.T) {
+	d := newDatabase(t)
+	d.source()
+	d.must(`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity, priority, is_active, spec) VALUES
+		('words', 'customer:{user_id}:shop:{header:X-Shop}', 'custom', 1.50, 20.0, 7, true, '{"mode": "enforce", "on_missing": "deny"}'),
+		('user 42', 'user:42', 'user', 1, 1, -3, true, '{}'),
+		('custom', 'custom', 'custom', NULL, NULL, 0, true,
+			'{"limit_keys": ["Header:X-A"], "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 5.0, "burst": 10}}'),
+		('off', 'ip:{ip}', 'ip', 1, 1, 0, false, '{}'),
+		('path', 'path:/x:method:GET', 'custom', 1, 1, 0, true, '{"group": "words"}')`)
+	before := rowsText(d.rows())
+	if changes := d.edit(func(s *rules.Set) error { return s.Import(s.Export(), true) }); len(changes) != 0 {
+		t.Errorf("importing the export changes %s; rows\n%s\nwere\n%s", summary(changes), rowsText(d.rows()), before)
+	}
+}
+
+func TestImport_ChangesByName(t *testing.T) {
+	d := newDatabase(t)
+	d.source()
+	d.must(`UPDATE {schema}.rate_limit_rule SET is_active = false WHERE name = 'user-free'`)
+	file := []byte(`{"rules": [
+		{"name": "global", "limit_keys": [], "algorithm_config": {"rps": 50000, "burst": 90000}},
+		{"name": "user-free", "limit_keys": ["jwt:sub"], "match": {"jwt:plan": "free"}, "algorithm_config": {"rps": 10, "burst": 50}},
+		{"name": "new", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 1, "burst": 5}}]}`)
+	if got := summary(d.edit(func(s *rules.Set) error { return s.Import(file, false) })); got != "~user-free ~global +new" && got != "~global ~user-free +new" {
+		t.Errorf("changes %s, want user-free active again, global changed, new added", got)
+	}
+	var order []string
+	for _, r := range d.load().Rules() {
+		order = append(order, r.Name)
+	}
+	if got := strings.Join(order, " "); !strings.HasSuffix(got, "global user-free new") {
+		t.Errorf("the rules are in the order %s, want those of the file in its order", got)
+	}
+	if got := summary(d.edit(func(s *rules.Set) error { return s.Import(file, true) })); got != "~user-pro ~endpoint:/api/search" {
+		t.Errorf("with replace: changes %s, want the two that are not in the file", got)
+	}
+	if got := len(d.load().Rules()); got != 3 {
+		t.Errorf("with replace: %d rules are active, want the 3 of the file", got)
+	}
+	if got := len(d.rows().Rules); got != 5 {
+		t.Errorf("with replace: %d rows, want 5: none is deleted", got)
+	}
+}
+
+// A rule may change its name, or its place with another, without being taken for a
+// copy of itself.
+func TestImport_RenamedRules(t *testing.T) {
+	d := newDatabase(t)
+	rule := `{"name": %q, "limit_keys": ["ip:address"], "algorithm_config": {"rps": %d, "burst": 5}}`
+	for i, name := range []string{"a", "b", "a"} {
+		file := fmt.Appendf(nil, rule, name, i+1)
+		d.edit(func(s *rules.Set) error { return s.Import(file, true) })
+		if got := d.load().Rules(); len(got) != 1 || got[0].Name != name {
+			t.Errorf("rules %v, want %s alone", got, name)
+		}
+	}
+}
+
+func TestImport_Refuses(t *testing.T) {
+	s := &rules.Set{Attributes: words()}
+	if err := s.Import([]byte(`{"rules": [{"name": "a"}]}`), false); err == nil {
+		t.Error("a broken file: no error")
+	}
+	nul := `{"name": "a", "limit_keys": [], "match": {"header:x": "\u0000"}, "algorithm_config": {"rps": 1, "burst": 1}}`
+	if err := s.Import([]byte(nul), false); err == nil || !strings.Contains(err.Error(), "zero character") {
+		t.Errorf("a zero character: %v", err)
+	}
+	if err := s.Import([]byte(strings.ReplaceAll(nul, `\u0000`, `\\u0000`)), false); err != nil {
+		t.Errorf("what looks like one: %v", err)
+	}
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/policy"
+)
+
+// words is the vocabulary of a new database.
+func words() map[string]string {
+	return map[string]string{"ip": "ip:address", "endpoint": "path", "user": "jwt:sub", "user_id": "jwt:sub", "plan": "jwt:plan",
+		"tenant": "jwt:tenant", "api_key": "header:x-api-key"}
+}
+
+var options = policy.Options{HashKey: []byte("test")}
+
+// load compiles a policy file without mistakes.
+func load(t testing.TB, data []byte) *policy.Matcher {
+	t.Helper()
+	m, err := policy.Load(data, options)
+	if err != nil {
+		t.Fatalf("%s: %v", data, err)
+	}
+	return m
+}
+
+// compile compiles rows without mistakes.
+func compile(t testing.TB, s *rules.Set) *policy.Matcher {
+	t.Helper()
+	m, err := s.Compile(options)
+	if err != nil {
+		t.Fatalf("rules %s: %v", rowsText(s), err)
+	}
+	return m
+}
+
+func rowsText(s *rules.Set) string {
+	var b strings.Builder
+	for _, r := range s.Rules {
+		fmt.Fprintf(&b, "\n%d %q %s (%s) %s/%s plan %q %t %q priority %d %s", r.ID, r.Name, r.KeyPattern, r.Scope, r.RatePerSecond, r.BurstCapacity,
+			r.Plan, r.Active, r.Description, r.Priority, strings.Join(strings.Fields(string(r.Spec)), " "))
+	}
+	return b.String()
+}
+
+// shape is what a policy says of its rules, but for which of them apply together.
+func shape(m *policy.Matcher) string {
+	var b strings.Builder
+	for _, r := range m.Rules() {
+		fmt.Fprintf(&b, "%q %q %v shadow=%t on_store_error=%d deadline=%v\n", r.Name, r.Description, r.LimitKeys, r.Shadow, r.OnStoreError, r.Deadline)
+		for _, l := range r.Limits {
+			fmt.Fprintf(&b, "\t%q %s %+v shards=%d leased=%t\n", l.Name, l.Reason, l.Bucket, l.Shards, l.Leased)
+		}
+	}
+	return b.String()
+}
+
+// sameDecisions compares what two policies make of the same requests.
+func sameDecisions(t testing.TB, what string, want, got *policy.Matcher, values map[string][]string) {
+	t.Helper()
+	if w, g := shape(want), shape(got); w != g {
+		t.Fatalf("%s: the policy is\n%s\nwant\n%s", what, g, w)
+	}
+	attributes := want.Attributes()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		request := policy.Map{}
+		for _, a := range attributes {
+			pool := slices.Concat(values[a.String()], []string{"", "x", "5", "/login", "free", "192.0.2.1", "10.1.2.3", "2001:db8::1", "GET"})
+			if n := rng.IntN(len(pool) + 2); n < len(pool) {
+				request[a.String()] = pool[n]
+			}
+		}
+		wants, wantMissing := want.Match(nil, request, 0)
+		gots, gotMissing := got.Match(nil, request, 0)
+		if w, g := matchesText(wants, wantMissing), matchesText(gots, gotMissing); w != g {
+			t.Fatalf("%s: a request with %v falls under\n%s\nwant\n%s", what, request, g, w)
+		}
+	}
+}
+
+func matchesText(matches []policy.Match, missing *policy.Rule) string {
+	var b strings.Builder
+	if missing != nil {
+		fmt.Fprintf(&b, "missing %s\n", missing.Name)
+	}
+	for _, m := range matches {
+		fmt.Fprintf(&b, "%s %s %v\n", m.Limit.Name, m.Key, m.Cost)
+	}
+	return b.String()
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/policy"
+)
+
+// MaxRows bounds the rules in the table, of which [policy.MaxRules] can be active.
+const MaxRows = 10 * policy.MaxRules
+
+// A selection says which rules to read.
+type selection bool
+
+const (
+	all        selection = false
+	onlyActive selection = true
+)
+
+const (
+	selectRevision   = `SELECT coalesce((SELECT revision FROM {schema}.rate_limit_revision), 0)`
+	selectAttributes = `SELECT name, attribute FROM {schema}.rate_limit_attribute ORDER BY name LIMIT 1000`
+
+	// The size is looked at before the rows are, so that no table can fill the memory.
+	selectSize = `SELECT count(*), coalesce(sum(octet_length(spec::text)), 0) FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::bool`
+
+	selectRules = `SELECT rule_id, name, key_pattern, scope, coalesce(rate_per_second::text, ''), coalesce(burst_capacity::text, ''),
+	coalesce(plan, ''), is_active, coalesce(description, ''), priority, spec::text, version, created_at, updated_at
+	FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::bool ORDER BY priority, rule_id`
+)
+
+// maxReadBytes bounds the specs that are read. What is active must fit in a policy
+// file anyway.
+const maxReadBytes = 16 * policy.MaxFileBytes
+
+// readPooled reads the tables. A connection of the pool may have ended unnoticed: then
+// it is tried again with another, once.
+func (s *Source) readPooled(ctx context.Context, which selection) (*Set, error) {
+	set, err := s.read(ctx, s.pool, which)
+	if errors.Is(err, mete.ErrUnavailable) && ctx.Err() == nil {
+		if s.owned {
+			s.pool.Reset()
+		}
+		set, err = s.read(ctx, s.pool, which)
+	}
+	return set, err
+}
+
+// read reads the tables as they are at one moment.
+func (s *Source) read(ctx context.Context, db beginner, which selection) (*Set, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	var set *Set
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, db, options, func(tx pgx.Tx) (err error) {
+		set, err = s.readIn(ctx, tx, which)
+		return err
+	})
+	if err != nil {
+		return nil, s.missing(unanswered(err))
+	}
+	return set, nil
+}
+
+// readIn reads the tables within a transaction.
+func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, error) {
+	set := &Set{Attributes: map[string]string{}}
+	if err := tx.QueryRow(ctx, s.sql(selectRevision), pgx.QueryExecModeExec).Scan(&set.Revision); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, s.sql(selectAttributes), pgx.QueryExecModeExec)
+	if err != nil {
+		return nil, err
+	}
+	var name, attribute string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &attribute}, func() error {
+		set.Attributes[name] = attribute
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	var count, size int64
+	if err := tx.QueryRow(ctx, s.sql(selectSize), pgx.QueryExecModeExec, bool(which)).Scan(&count, &size); err != nil {
+		return nil, err
+	}
+	switch most := int64(MaxRows); {
+	case which == onlyActive && count > policy.MaxRules:
+		return nil, Errors{{Reason: fmt.Sprintf("%d rules are active, the most is %d", count, policy.MaxRules)}}
+	case count > most || size > maxReadBytes:
+		return nil, Errors{{Reason: fmt.Sprintf("there are %d rules with %d bytes of spec, the most is %d with %d", count, size, most, int64(maxReadBytes)),
+			Hint: "delete those that are not active"}}
+	}
+	if rows, err = tx.Query(ctx, s.sql(selectRules), pgx.QueryExecModeExec, bool(which)); err != nil {
+		return nil, err
+	}
+	set.Rules, err = pgx.CollectRows(rows, scanRule)
+	return set, err
+}
+
+// scanRule reads a row of selectRules.
+func scanRule(row pgx.CollectableRow) (r Rule, err error) {
+	var spec string
+	err = row.Scan(&r.ID, &r.Name, &r.KeyPattern, &r.Scope, &r.RatePerSecond, &r.BurstCapacity,
+		&r.Plan, &r.Active, &r.Description, &r.Priority, &spec, &r.Version, &r.CreatedAt, &r.UpdatedAt)
+	r.Spec = []byte(spec)
+	return r, err
+}
+
+// What PostgreSQL says of tables that are not there.
+const (
+	undefinedTable    = "42P01"
+	invalidSchemaName = "3F000"
+)
+
+// missing says what to do where the tables are not there.
+func (s *Source) missing(err error) error {
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && (refusal.Code == undefinedTable || refusal.Code == invalidSchemaName) {
+		return fmt.Errorf("schema %q has no rules: mete rules list, or mete serve, makes the tables: %w", s.config.Schema, err)
+	}
+	return err
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/policy"
+)
+
+// corpus are policy files in JSON: those of the policy's own tests that compile, the
+// inputs of its fuzz test among them, and some that are here for what rows cannot say
+// easily.
+func corpus(t testing.TB) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for _, pattern := range []string{"../../policy/testdata/seeds/*", "../../policy/testdata/bad/*.json", "testdata/files/*.json"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
+		}
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[filepath.Base(path)] = data
+		}
+	}
+	paths, err := filepath.Glob("../../policy/testdata/fuzz/FuzzLoad/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	literal := regexp.MustCompile(`(?s)\[\]byte\((".*")\)`)
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := literal.FindSubmatch(data); m != nil {
+			if text, err := strconv.Unquote(string(m[1])); err == nil {
+				files[filepath.Base(path)] = []byte(text)
+			}
+		}
+	}
+	return files
+}
+
+// fromFile is a set of rows made of a file, with IDs as a database would give them.
+func fromFile(t testing.TB, data []byte) *rules.Set {
+	t.Helper()
+	s := &rules.Set{Revision: 1, Attributes: words()}
+	if err := s.Import(data, true); err != nil {
+		t.Fatalf("import of %s: %v", data, err)
+	}
+	return numbered(s)
+}
+
+// numbered gives rows IDs, and their specs the form of jsonb.
+func numbered(s *rules.Set) *rules.Set {
+	for i := range s.Rules {
+		r := &s.Rules[i]
+		r.ID, r.Spec = int64(i+1), jsonb(r.Spec)
+	}
+	return s
+}
+
+// jsonb writes JSON as PostgreSQL might: in another order, with spaces.
+func jsonb(text json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, " ", "\t"); err != nil {
+		return text
+	}
+	return b.Bytes()
+}
+
+// valuesOf are the values that a file speaks of, for requests that have them.
+func valuesOf(data []byte) map[string][]string {
+	values := map[string][]string{}
+	var walk func(attribute string, v any)
+	walk = func(attribute string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, inside := range v {
+				if a, err := policy.Normalize(k); err == nil && k != "not" {
+					walk(a, inside)
+					continue
+				}
+				walk(attribute, inside)
+			}
+		case []any:
+			for _, inside := range v {
+				walk(attribute, inside)
+			}
+		case string:
+			values[attribute] = append(values[attribute], v, v+"1")
+		case json.Number:
+			values[attribute] = append(values[attribute], v.String())
+		}
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) == nil {
+		walk("", v)
+	}
+	return values
+}
+
+// Of every file: the rows say what the file does, so does the file that they are
+// exported to, its rows are the same, and so is a second export.
+func TestRoundTrip_Files(t *testing.T) {
+	sound := 0
+	for name, data := range corpus(t) {
+		m, err := policy.Load(data, options)
+		if err != nil {
+			continue
+		}
+		sound++
+		values := valuesOf(data)
+		set := fromFile(t, data)
+		sameDecisions(t, name+", as rows", m, compile(t, set), values)
+
+		file := set.Export()
+		sameDecisions(t, name+", exported", m, load(t, file), values)
+
+		again := fromFile(t, file)
+		if got, want := rowsText(again), rowsText(set); got != want {
+			t.Errorf("%s: the rows of the export are%s\nwant%s\nexport: %s", name, got, want, file)
+		}
+		if got := again.Export(); !bytes.Equal(got, file) {
+			t.Errorf("%s: a second export is\n%s\nwant\n%s", name, got, file)
+		}
+		before := rowsText(set)
+		if err := set.Import(file, true); err != nil || rowsText(set) != before {
+			t.Errorf("%s: importing the export makes%s\nof%s (%v)", name, rowsText(set), before, err)
+		}
+	}
+	if sound < 8 {
+		t.Errorf("only %d files of the corpus have no mistakes", sound)
+	}
+}
+
+// FuzzRoundTrip: what is a policy says the same as rows and as their export.
+func FuzzRoundTrip(f *testing.F) {
+	for _, data := range corpus(f) {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := policy.Load(data, options)
+		if err != nil {
+			return
+		}
+		s := &rules.Set{Revision: 1, Attributes: words()}
+		if err := s.Import(data, true); err != nil {
+			return // it has a zero character
+		}
+		numbered(s)
+		values := valuesOf(data)
+		sameDecisions(t, "rows of "+string(data), m, compile(t, s), values)
+		file := s.Export()
+		sameDecisions(t, "export of "+string(data), m, load(t, file), values)
+		if got, want := rowsText(fromFile(t, file)), rowsText(s); got != want {
+			t.Fatalf("the rows of the export are%s\nwant%s\nexport: %s", got, want, file)
+		}
+	})
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/pgstore/internal/schema"
+	"github.com/metehq/mete/policy"
+)
+
+const (
+	// DefaultPoll is how often [Source.Watch] looks at the revision where the server
+	// tells it of changes as well; PooledPoll is how often where it cannot.
+	DefaultPoll = 5 * time.Second
+	PooledPoll  = 500 * time.Millisecond
+
+	// connectTimeout is for one connection unless the pool says otherwise, callTimeout
+	// for one short statement, and readTimeout for reading all rows. editTimeout is for
+	// a change of any size.
+	connectTimeout = 5 * time.Second
+	callTimeout    = 2 * time.Second
+	readTimeout    = 15 * time.Second
+	editTimeout    = time.Minute
+
+	// A source is asked rarely, and one call at a time.
+	poolConns    = 4
+	poolIdleTime = 30 * time.Second
+)
+
+// Config are the settings of a [Source]. The zero Config is sound.
+type Config struct {
+	// Schema is where the tables are. Empty is what the URL says, or else
+	// [pgstore.DefaultSchema].
+	Schema string
+
+	// ReadOnly makes nothing in the database: where there are no tables yet, reading
+	// them fails.
+	ReadOnly bool
+
+	// Poll is how often [Source.Watch] looks for changes that nobody told it of. 0 is
+	// [DefaultPoll]; behind a pooler it is never longer than [PooledPoll].
+	Poll time.Duration
+
+	// Logger is told when a connection is lost and found again. Nil logs nothing.
+	Logger *slog.Logger
+}
+
+// A Source are the tables in one schema. [Open] or [New] makes it. It is safe for
+// concurrent use.
+type Source struct {
+	pool   *pgxpool.Pool
+	owned  bool
+	config Config
+	schema string // quoted
+}
+
+// Open connects to the database that a URL names, as [pgstore.ParseURL] reads it, and
+// makes the tables in its schema if they are not there. Where nothing answers, the
+// error wraps [mete.ErrUnavailable]. It tries once. No error holds a password.
+func Open(ctx context.Context, rawURL string, config Config) (*Source, error) {
+	options, named, err := pgstore.ParseURL(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	config.Schema = cmp.Or(config.Schema, named.Schema)
+	options.MaxConns, options.MinConns, options.MinIdleConns = poolConns, 0, 0
+	options.MaxConnIdleTime = poolIdleTime
+	pool, err := pgstore.Dial(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	s, err := New(ctx, pool, config)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	s.owned = true
+	return s, nil
+}
+
+// New is [Open] over a pool, which stays the caller's and must outlive the source.
+// [Source.Watch] has a connection of its own beside it, with the same settings.
+func New(ctx context.Context, pool *pgxpool.Pool, config Config) (*Source, error) {
+	config.Schema, config.Poll = cmp.Or(config.Schema, schema.Default), cmp.Or(config.Poll, DefaultPoll)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch err := schema.Check(config.Schema); {
+	case pool == nil:
+		return nil, errors.New("rules: new: pool is required")
+	case config.Poll < 0:
+		return nil, fmt.Errorf("rules: new: poll %v: must not be below 0", config.Poll)
+	case err != nil:
+		return nil, fmt.Errorf("rules: new: %w", err)
+	}
+	s := &Source{pool: pool, config: config, schema: schema.Quote(config.Schema)}
+	if config.ReadOnly {
+		return s, nil
+	}
+	if err := schema.Migrate(ctx, pool, config.Schema); err != nil {
+		return nil, fmt.Errorf("rules: %w", unanswered(err))
+	}
+	return s, nil
+}
+
+// Close closes the connections that [Open] made.
+func (s *Source) Close() {
+	if s.owned {
+		s.pool.Close()
+	}
+}
+
+// Schema is where the tables are.
+func (s *Source) Schema() string { return s.config.Schema }
+
+// Load reads the active rules and compiles them. It also returns their revision,
+// where that could be read: what is wrong with the rows is an [Errors], all of it. An
+// error that wraps [mete.ErrUnavailable] is about the database.
+func (s *Source) Load(ctx context.Context, opts policy.Options) (*policy.Matcher, int64, error) {
+	set, err := s.readPooled(ctx, onlyActive)
+	if err != nil {
+		return nil, 0, fmt.Errorf("rules: load: %w", err)
+	}
+	m, err := set.Compile(opts)
+	return m, set.Revision, err
+}
+
+// Read reads all rules, active or not.
+func (s *Source) Read(ctx context.Context) (*Set, error) {
+	set, err := s.readPooled(ctx, all)
+	if err != nil {
+		return nil, fmt.Errorf("rules: read: %w", err)
+	}
+	return set, nil
+}
+
+// sql returns a statement with the schema in the place of {schema}.
+func (s *Source) sql(text string) string { return strings.ReplaceAll(text, "{schema}", s.schema) }
+
+// unanswered marks the errors that may be others in a moment: that nothing answers,
+// or a server that is starting, ending or full. What a server refuses stays refused.
+func unanswered(err error) error {
+	if refusal, refused := errors.AsType[*pgconn.PgError](err); refused {
+		if slices.Contains(passing, refusal.Code[:min(3, len(refusal.Code))]) {
+			return fmt.Errorf("%w: %w", mete.ErrUnavailable, err)
+		}
+		return err
+	}
+	_, network := errors.AsType[net.Error](err) // a deadline is one, too
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	if (network || cut || pgconn.SafeToRetry(err)) && !untrusted {
+		return fmt.Errorf("%w: %w", mete.ErrUnavailable, err)
+	}
+	return err
+}
+
+// passing are the first letters of codes that a server has for what passes: a lock
+// that is held, a query that took too long, its end and its beginning, connections
+// that it has none of, and what PgBouncer says.
+var passing = []string{"55P", "570", "57P", "080", "08P", "533"}
+
+// beginner is a pool or a connection.
+type beginner interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}

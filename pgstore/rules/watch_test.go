@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/policy"
+)
+
+// soon is how long a change may take to be in force.
+const soon = time.Second
+
+// An update is what a follower was told.
+type update struct {
+	policy   *policy.Matcher
+	revision int64
+	err      error
+	at       time.Time
+}
+
+// A follower watches a database until the test ends.
+type follower struct {
+	*database
+	updates chan update
+	log     *logBuffer
+}
+
+// follow opens the schema and watches it.
+func follow(t *testing.T, at, schema string, config rules.Config) *follower {
+	t.Helper()
+	f := &follower{updates: make(chan update, 100), log: new(logBuffer)}
+	config.Logger = slog.New(slog.NewTextHandler(f.log, nil))
+	f.database = openDatabase(t, at, schema, config)
+	_, since, _ := f.Load(t.Context(), options)
+	ctx, stop := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		f.Watch(ctx, since, options, func(m *policy.Matcher, revision int64, err error) {
+			f.updates <- update{m, revision, err, time.Now()}
+		})
+	})
+	t.Cleanup(func() {
+		stop()
+		watching.Wait()
+	})
+	return f
+}
+
+// next returns the next update.
+func (f *follower) next() update {
+	f.t.Helper()
+	select {
+	case u := <-f.updates:
+		return u
+	case <-time.After(patience):
+		f.t.Fatalf("no update; log:\n%s", f.log)
+		return update{}
+	}
+}
+
+// listening waits until so many connections to the server wait for changes.
+func (d *database) listening(n int) {
+	d.t.Helper()
+	d.eventually("connections wait for changes", func() bool { return len(d.listeners()) == n })
+}
+
+// listeners are the processes of the server that have looked at the schema, and wait.
+func (d *database) listeners() []string {
+	d.t.Helper()
+	return d.query(`SELECT pid FROM pg_stat_activity WHERE application_name = 'mete rules' AND state = 'idle'
+		AND (query = 'commit' OR query LIKE 'SELECT coalesce(%"` + d.schema + `"%')`)
+}
+
+func TestWatch_TellsEveryNodeWithinASecond(t *testing.T) {
+	at, schema := proctest.PostgresURL(t), proctest.PostgresSchema(t)
+	a := follow(t, at, schema, rules.Config{Poll: time.Hour})
+	b := follow(t, at, schema, rules.Config{Poll: time.Hour})
+	a.listening(2)
+	for i, sql := range []string{
+		`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity) VALUES ('r', 'user:{user_id}', 'user', 1, 5)`,
+		`UPDATE {schema}.rate_limit_rule SET burst_capacity = 6`,
+		`UPDATE {schema}.rate_limit_attribute SET attribute = 'header:x-user' WHERE name = 'user_id'`,
+		`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity) VALUES ('s', 'global', 'global', 1, 5)`,
+		`DELETE FROM {schema}.rate_limit_rule WHERE name = 'r'`,
+	} {
+		a.must(sql)
+		changed := time.Now()
+		for _, f := range []*follower{a, b} {
+			u := f.next()
+			if u.err != nil || u.revision != int64(i+2) || u.policy.Version() != u.revision {
+				t.Fatalf("after %s: revision %d, %v; want a policy of revision %d", sql, u.revision, u.err, i+2)
+			}
+			if late := u.at.Sub(changed); late > soon {
+				t.Errorf("after %s: told after %v", sql, late)
+			}
+		}
+	}
+	a.must(`TRUNCATE {schema}.rate_limit_rule`)
+	if u := a.next(); u.err == nil || !strings.Contains(u.err.Error(), "no rule is active") {
+		t.Errorf("after TRUNCATE: %v, want a mistake", u.err)
+	}
+}
+
+// What many statements change in one transaction is one update; what is rolled back
+// is none.
+func TestWatch_Transactions(t *testing.T) {
+	f := follow(t, proctest.PostgresURL(t), proctest.PostgresSchema(t), rules.Config{Poll: time.Hour})
+	f.listening(1)
+	const insert = `INSERT INTO {schema}.rate_limit_rule (key_pattern, scope, rate_per_second, burst_capacity) VALUES `
+	f.must(`BEGIN; ` + insert + `('global', 'global', 1, 1); ROLLBACK`)
+	f.must(`BEGIN; ` + insert + `('global', 'global', 1, 1); ` + insert + `('ip:{ip}', 'ip', 1, 1); ` + insert + `('user:{user_id}', 'user', 1, 1); COMMIT`)
+	if u := f.next(); u.err != nil || len(u.policy.Rules()) != 3 {
+		t.Errorf("update %+v, want a policy of 3 rules", u)
+	}
+	f.must(insert + `('endpoint:/', 'endpoint', 1, 1)`)
+	if u := f.next(); u.err != nil || len(u.policy.Rules()) != 4 {
+		t.Errorf("update %+v, want a policy of 4 rules, and none in between", u)
+	}
+}
+
+// A broken row is told once for each revision; the next good one follows.
+func TestWatch_BrokenRowIsTold(t *testing.T) {
+	f := follow(t, proctest.PostgresURL(t), proctest.PostgresSchema(t), rules.Config{Poll: 10 * time.Millisecond})
+	f.source()
+	f.next()
+	f.must(`UPDATE {schema}.rate_limit_rule SET spec = '{"mode": "shadwo"}' WHERE name = 'user-pro'`)
+	if u := f.next(); u.policy != nil || u.err == nil || !strings.Contains(u.err.Error(), `rule 2 "user-pro": spec/mode: mode must be`) {
+		t.Errorf("update %+v, want the mistake with its row", u)
+	}
+	f.must(`UPDATE {schema}.rate_limit_rule SET spec = '{}' WHERE name = 'user-pro'`)
+	if u := f.next(); u.err != nil || u.policy == nil {
+		t.Errorf("update %+v, want a policy: a mistake is told once", u)
+	}
+}
+
+// Whoever cuts the connection, nothing is missed: it is made again, and what came
+// in between is seen.
+func TestWatch_ConnectionCut(t *testing.T) {
+	f := follow(t, proctest.PostgresURL(t), proctest.PostgresSchema(t), rules.Config{Poll: time.Hour})
+	f.source()
+	f.next()
+	for i := range 3 {
+		f.listening(1)
+		pid := f.listeners()[0]
+		f.must(`DO $$ BEGIN
+			PERFORM pg_terminate_backend(` + pid + `);
+			UPDATE {schema}.rate_limit_rule SET priority = priority + 1;
+		END $$`)
+		if u := f.next(); u.err != nil {
+			t.Errorf("update %d: %v", i, u.err)
+		}
+	}
+	f.eventually("both are logged", func() bool { return f.log.count("followed again") == 3 && f.log.count("cannot be followed") == 3 })
+}
+
+func TestWatch_ServerRestarts(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	f := follow(t, p.URL(), "mete", rules.Config{Poll: time.Hour})
+	f.source()
+	f.next()
+	p.Kill()
+	f.eventually("the log says that nothing answers", func() bool { return f.log.count("cannot be followed") == 1 })
+	p.Restart()
+	f.must(`UPDATE {schema}.rate_limit_rule SET burst_capacity = 7`)
+	if u := f.next(); u.err != nil {
+		t.Error(u.err)
+	}
+	if f.log.count("cannot be followed") != 1 {
+		t.Errorf("the log says more than once that nothing answers:\n%s", f.log)
+	}
+}
+
+// A connection that is there and dead is noticed by the poll.
+func TestWatch_ServerHangs(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	f := follow(t, p.URL(), "mete", rules.Config{Poll: 50 * time.Millisecond})
+	f.source()
+	f.next()
+	p.Pause()
+	f.eventually("the log says that nothing answers", func() bool { return f.log.count("cannot be followed") == 1 })
+	p.Resume()
+	f.must(`UPDATE {schema}.rate_limit_rule SET burst_capacity = 7`)
+	if u := f.next(); u.err != nil {
+		t.Error(u.err)
+	}
+}
+
+// Behind a pooler in transaction mode nobody is told; the poll is faster instead, and
+// nothing listens on the pooler's connections.
+func TestWatch_Pooler(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	b := proctest.StartPgBouncer(t, p.URL())
+	f := follow(t, b.URL(), "mete", rules.Config{Poll: time.Hour})
+	f.eventually("the log says so", func() bool { return f.log.count("pooler or a replica") == 1 })
+	f.source()
+	f.next()
+	f.must(`UPDATE {schema}.rate_limit_rule SET burst_capacity = 7`)
+	changed := time.Now()
+	if u := f.next(); u.err != nil || u.at.Sub(changed) > soon {
+		t.Errorf("update after %v, %v; want one within %v", u.at.Sub(changed), u.err, soon)
+	}
+	direct := &database{t: t, url: p.URL(), schema: "mete"}
+	if got := direct.query(`SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%'`); len(got) != 0 {
+		t.Errorf("%d connections of the pooler listen", len(got))
+	}
+	if _, err := f.Edit(t.Context(), false, func(s *rules.Set) error { s.Rules[0].BurstCapacity = "9"; return nil }); err != nil {
+		t.Errorf("an edit through the pooler: %v", err)
+	}
+	b.Kill()
+	f.eventually("the log says that nothing answers", func() bool { return f.log.count("cannot be followed") == 1 })
+	b.Restart()
+	f.must(`UPDATE {schema}.rate_limit_rule SET burst_capacity = 8`)
+	for u := f.next(); u.err == nil && u.policy.Version() < f.rows().Revision; u = f.next() {
+	}
+}
+
+// A logBuffer is a log that may be read while it is written.
+type logBuffer struct {
+	mu  sync.Mutex // guards the field below
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// count returns how often a text is in the log.
+func (b *logBuffer) count(text string) int { return strings.Count(b.String(), text) }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed" // of a statement
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// A statement is a call of one of the functions in the schema, which are in
+// pgstore/internal/schema/migrations.
+type statement struct {
+	name string // of the prepared statement: one text has one name
+	sql  string
+	oids []uint32 // of its parameters
+}
+
+// statements are those of one table of buckets.
+type statements struct{ takeAlone, takeOne, takeMany, take, forget, sweep statement }
+
+//go:embed take_alone.sql
+var takeAlone string
+
+func newStatements(schema string, durable bool) statements {
+	table := "bucket"
+	if durable {
+		table = "bucket_durable"
+	}
+	const (
+		number, numbers = pgtype.Int8OID, pgtype.Int8ArrayOID
+		key, keys       = pgtype.ByteaOID, pgtype.ByteaArrayOID
+		flag            = pgtype.BoolOID
+	)
+	quoted := pgx.Identifier{schema}.Sanitize()
+	named := func(sql string, oids []uint32) statement {
+		digest := sha256.Sum256([]byte(sql))
+		return statement{"mete_" + hex.EncodeToString(digest[:12]), sql, oids}
+	}
+	f := func(name string, oids ...uint32) statement {
+		places := make([]string, len(oids))
+		for i := range places {
+			places[i] = fmt.Sprintf("$%d", i+1)
+		}
+		return named(fmt.Sprintf("SELECT * FROM %s.%s_%s(%s)", quoted, table, name, strings.Join(places, ", ")), oids)
+	}
+	alone := strings.NewReplacer("{table}", quoted+"."+table, "{schema}", quoted).Replace(takeAlone)
+	return statements{
+		takeAlone: named(alone, []uint32{key, number, number, number, number, number}),
+		takeOne:   f("take_one", number, key, number, number, number, number, number, number, flag),
+		takeMany:  f("take_many", number, keys, numbers, numbers, numbers, numbers, numbers, numbers, numbers, flag),
+		take:      f("take", number, keys, numbers, numbers, keys, pgtype.TextArrayOID, flag),
+		forget:    f("forget", keys),
+		sweep:     f("sweep", pgtype.Float8OID, number, pgtype.Int4OID),
+	}
+}
+
+var binaryFormat = []int16{pgtype.BinaryFormatCode}
+
+// query runs st on conn and calls each with every row. Prepared statements belong
+// to a connection, and behind a pooler that hands out others for every transaction
+// they are not there, or are another client's: then, and for the rest of the store's
+// life, they are not used.
+func (s *Store) query(ctx context.Context, conn *pgx.Conn, st *statement, params [][]byte, each func(values [][]byte)) error {
+	if !s.unprepared.Load() {
+		err := s.queryPrepared(ctx, conn, st, params, each)
+		if !isUnprepared(err) {
+			return err
+		}
+		s.unprepared.Store(true)
+	}
+	return read(conn.PgConn().ExecParams(ctx, st.sql, params, st.oids, binaryFormat, binaryFormat), each)
+}
+
+func (s *Store) queryPrepared(ctx context.Context, conn *pgx.Conn, st *statement, params [][]byte, each func(values [][]byte)) error {
+	prepared, err := conn.Prepare(ctx, st.name, st.sql) // once for a connection
+	if err != nil {
+		return refusedBefore(err)
+	}
+	return read(conn.PgConn().ExecStatement(ctx, prepared, params, binaryFormat, binaryFormat), each)
+}
+
+func read(rows *pgconn.ResultReader, each func(values [][]byte)) error {
+	for rows.NextRow() {
+		each(rows.Values())
+	}
+	_, err := rows.Close()
+	return err
+}
+
+// isUnprepared says whether an error is that of a prepared statement which another
+// server connection has, or which this one has already.
+func isUnprepared(err error) bool {
+	const invalidName, duplicate = "26000", "42P05"
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (refusal.Code == invalidName || refusal.Code == duplicate)
+}

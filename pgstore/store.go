@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lane"
+)
+
+// A Store keeps buckets in PostgreSQL: it is a [mete.Store] and a [mete.Pinger],
+// made by [New] or [Open]. It is safe for concurrent use. [Store.Close] ends its
+// goroutines.
+type Store struct {
+	pool       *pgxpool.Pool
+	config     Config
+	statements statements
+	lanes      *lane.Lanes[*ask]
+	sweeper    *sweeper
+
+	unprepared atomic.Bool // prepared statements are not to be used
+	denying    atomic.Bool // see looks
+	joined     bool        // it is for one transaction of a caller's
+	counts     counts
+}
+
+// New returns a store over pool, which stays the caller's and must outlive it. The
+// schema must be there: see [Migrate]. What [ParseURL] returns says how a pool for a
+// limiter is configured.
+func New(pool *pgxpool.Pool, config Config) (*Store, error) {
+	if pool == nil {
+		return nil, errors.New("pgstore: new: pool is required")
+	}
+	config, err := config.checked()
+	if err != nil {
+		return nil, fmt.Errorf("pgstore: new: %w", err)
+	}
+	s := &Store{pool: pool, config: config, statements: newStatements(config.Schema, config.Durable)}
+	s.unprepared.Store(!prepares(pool.Config().ConnConfig.DefaultQueryExecMode))
+	s.lanes = lane.New(lane.Config[*ask]{
+		MaxBatch: config.MaxBatch, MaxQueue: config.MaxQueue, MaxInFlight: config.MaxInFlight, Timeout: config.Timeout,
+		NewBatch: func() lane.Batch[*ask] { return newBatch(s) },
+	})
+	if config.Now == nil && config.SweepEvery > 0 {
+		s.sweeper = startSweeper(s)
+	}
+	return s, nil
+}
+
+// Take implements [mete.Store].
+func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	if tx := txOf(ctx); tx != nil {
+		return s.TakeTx(ctx, tx, dst, charges, mode)
+	}
+	if len(charges) == 0 {
+		return dst, true, nil
+	}
+	a := s.newAsk(charges, mode)
+	if err := s.ask(ctx, a, "take"); err != nil {
+		return dst, false, err
+	}
+	dst, allowed := append(dst, a.snaps...), a.allowed
+	a.release()
+	return dst, allowed, nil
+}
+
+// Refund implements [mete.Store].
+func (s *Store) Refund(ctx context.Context, charges []mete.Charge) error {
+	if tx := txOf(ctx); tx != nil {
+		return s.RefundTx(ctx, tx, charges)
+	}
+	if len(charges) == 0 {
+		return nil
+	}
+	a := s.newAsk(charges, mete.Mode{})
+	a.refund = true
+	if err := s.ask(ctx, a, "refund"); err != nil {
+		return err
+	}
+	a.release()
+	return nil
+}
+
+// ask has a answered. Where it returns an error, a is not the caller's any more.
+func (s *Store) ask(ctx context.Context, a *ask, op string) error {
+	free, err := s.lanes.At(0).Do(ctx, a, a.mode.Within)
+	if err == nil {
+		return nil
+	}
+	if free {
+		a.release()
+	}
+	return named(err, op)
+}
+
+// Reset implements [mete.Store].
+func (s *Store) Reset(ctx context.Context, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	keys = slices.Clone(keys)
+	slices.Sort(keys) // the order in which they are locked
+	var p packet
+	p.array(pgtype.ByteaOID, len(keys))
+	for _, k := range keys {
+		p.text(s.config.Prefix, k)
+	}
+	if tx := txOf(ctx); tx != nil {
+		if err := s.inTx().query(ctx, tx.Conn(), &s.statements.forget, p.end(), ignore); err != nil {
+			return txError(err, "reset")
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return named(notSpent(err), "reset")
+	}
+	defer conn.Release()
+	err = s.retried(ctx, conn.Conn(), func(ctx context.Context, conn *pgx.Conn) error {
+		return s.query(ctx, conn, &s.statements.forget, p.end(), ignore)
+	})
+	if err != nil {
+		return named(err, "reset")
+	}
+	return nil
+}
+
+func ignore([][]byte) {}
+
+// Ping implements [mete.Pinger].
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.pool.Ping(ctx); err != nil {
+		return named(notSpent(err), "ping")
+	}
+	return nil
+}
+
+// Close ends the store's goroutines, after what is on its way. What is asked later
+// fails. The pool stays open.
+func (s *Store) Close() error {
+	s.lanes.Close()
+	if s.sweeper != nil {
+		s.sweeper.close()
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/storetest"
+)
+
+// newPool connects to a server that tests share.
+func newPool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return poolTo(t, proctest.PostgresURL(t))
+}
+
+func poolTo(t testing.TB, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// migrated returns a new schema with all tables.
+func migrated(t testing.TB, pool *pgxpool.Pool) string {
+	t.Helper()
+	name := proctest.PostgresSchema(t)
+	if err := pgstore.Migrate(context.Background(), pool, name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func open(t testing.TB, pool *pgxpool.Pool, config pgstore.Config) *pgstore.Store {
+	t.Helper()
+	s, err := pgstore.New(pool, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Each store of a run has a prefix of its own in one schema.
+func TestStore(t *testing.T) {
+	for name, config := range map[string]pgstore.Config{
+		"unlogged": {},
+		"durable":  {Durable: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := newPool(t)
+			config.Schema = migrated(t, pool)
+			prefix := prefixes()
+			storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+				config := config
+				config.Now, config.Prefix = now, prefix()
+				return open(t, pool, config)
+			})
+		})
+	}
+}
+
+// prefixes returns a function that returns another prefix each time.
+func prefixes() func() string {
+	var mu sync.Mutex
+	n := 0
+	return func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return string(rune('a'+n%26)) + string(rune('a'+n/26%26)) + string(rune('a'+n/676)) + ":"
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultSweepEvery is the time between two sweeps.
+const DefaultSweepEvery = time.Second
+
+const (
+	// sweepPages is how many pages a sweep looks at, and sweepRows how many rows it
+	// removes at most: some milliseconds. sweepRounds is how many follow each other at
+	// once while there is much to remove.
+	sweepPages  = 256
+	sweepRows   = 1000
+	sweepRounds = 16
+
+	// sweepPart is the least part of the table that a sweep looks at, so that all of
+	// it is seen every other minute however large it is.
+	sweepPart = 1.0 / 120
+)
+
+// A sweeper removes the rows of full buckets, outside of all decisions, a few at a
+// time. There is one for each store; of those that use the same table one sweeps at a
+// time.
+type sweeper struct {
+	store *Store
+	part  float64 // where the next sweep begins
+	pages int64
+	swept atomic.Int64
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+}
+
+func startSweeper(s *Store) *sweeper {
+	w := &sweeper{store: s, part: rand.Float64(), pages: sweepPages}
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop = stop
+	w.ended.Go(func() { w.run(ctx) })
+	return w
+}
+
+func (w *sweeper) close() {
+	w.stop()
+	w.ended.Wait()
+}
+
+func (w *sweeper) run(ctx context.Context) {
+	ticker := time.NewTicker(w.store.config.SweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		for range sweepRounds {
+			if more, err := w.sweep(ctx); err != nil || !more {
+				break // there is a next time
+			}
+		}
+	}
+}
+
+// sweep removes what is full in a part of the table, and reports whether there is
+// more in it.
+func (w *sweeper) sweep(ctx context.Context) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, w.store.config.Timeout)
+	defer cancel()
+	conn, err := w.store.pool.Acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Release()
+	var p packet
+	p.int(int64(math.Float64bits(w.part)))
+	p.int(w.pages)
+	p.begin()
+	p.word(sweepRows)
+	swept, share := int64(-1), 0.0
+	err = w.store.query(ctx, conn.Conn(), &w.store.statements.sweep, p.end(), func(row [][]byte) {
+		if len(row) == 2 && len(row[0]) == 8 && len(row[1]) == 8 {
+			swept, _ = readInt(row[0])
+			share = math.Float64frombits(binary.BigEndian.Uint64(row[1]))
+		}
+	})
+	if err != nil || swept < 0 {
+		return false, err
+	}
+	w.swept.Add(swept)
+	if swept >= sweepRows {
+		return true, nil
+	}
+	if w.part += share; w.part >= 1 {
+		w.part = 0
+	}
+	// A table that has grown is looked at in larger parts.
+	w.pages = max(sweepPages, int64(math.Ceil(float64(w.pages)/max(share, 1e-9)*sweepPart)))
+	return false, nil
+}

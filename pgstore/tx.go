@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// TakeTx is [Store.Take] within the transaction tx: what it charges is charged when
+// tx is committed, and is not where it is rolled back. Nothing else may use tx at the
+// same time.
+//
+// From then on until the end of tx, others that take from the same buckets wait: take
+// late, and keep the transaction short. Transactions that take several times, in
+// different orders, can block each other; PostgreSQL then ends one of them. Where tx
+// is above read committed, a bucket that another has charged since tx began is an
+// error that says so (SQLSTATE 40001), and tx may be tried again from its start.
+//
+// After an error nothing more can be done in tx but to roll it back, so that it
+// always is NotSpent. What PostgreSQL refuses wraps [mete.ErrTransaction]. [mete.Mode.Within] makes no difference: a context that ends
+// would end the connection.
+func (s *Store) TakeTx(ctx context.Context, tx pgx.Tx, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	if len(charges) == 0 {
+		return dst, true, nil
+	}
+	a := s.newAsk(charges, mode)
+	defer a.release()
+	if err := s.runTx(ctx, tx, a, "take"); err != nil {
+		return dst, false, err
+	}
+	return append(dst, a.snaps...), a.allowed, nil
+}
+
+// RefundTx is [Store.Refund] within the transaction tx, as [Store.TakeTx] is.
+func (s *Store) RefundTx(ctx context.Context, tx pgx.Tx, charges []mete.Charge) error {
+	if len(charges) == 0 {
+		return nil
+	}
+	a := s.newAsk(charges, mete.Mode{})
+	defer a.release()
+	a.refund = true
+	return s.runTx(ctx, tx, a, "refund")
+}
+
+func (s *Store) runTx(ctx context.Context, tx pgx.Tx, a *ask, op string) error {
+	if err := ctx.Err(); err != nil {
+		return &mete.StoreError{Op: op, Store: storeName, Spent: mete.NotSpent, Err: err}
+	}
+	b := newBatch(s.inTx())
+	b.Reset()
+	b.Add(a)
+	if _ = b.runOn(ctx, tx.Conn()); a.Err != nil {
+		return txError(a.Err, op)
+	}
+	return nil
+}
+
+func txError(err error, op string) error {
+	err = storeError(err).Err
+	if _, said := errors.AsType[*pgconn.PgError](err); said {
+		err = fmt.Errorf("%w: %w", mete.ErrTransaction, err)
+	}
+	return &mete.StoreError{Op: op, Store: storeName, Spent: mete.NotSpent, Err: err}
+}
+
+// inTx is the store without what does not go with a transaction: statements that
+// are prepared, whose absence would end it, and second tries.
+func (s *Store) inTx() *Store {
+	joined := &Store{config: s.config, statements: s.statements, joined: true}
+	joined.unprepared.Store(true)
+	joined.denying.Store(true) // a look is cheaper than a lock that lasts
+	return joined
+}
+
+type txKey struct{}
+
+// WithTx returns a context that makes every store of this package which is given it
+// work within tx: so that a [mete.Limiter] decides by its rules, and what it takes,
+// settles or gives back with that context is rolled back with tx. See [Store.TakeTx].
+//
+// What rules do when the store fails is as always: where tx fails, a rule that says
+// on_store_error: open lets the request through. The caller learns about it when it
+// commits.
+func WithTx(ctx context.Context, tx pgx.Tx) context.Context {
+	return context.WithValue(ctx, txKey{}, tx)
+}
+
+// txOf is the transaction of a context, nil where it has none.
+func txOf(ctx context.Context) pgx.Tx {
+	tx, _ := ctx.Value(txKey{}).(pgx.Tx)
+	return tx
+}

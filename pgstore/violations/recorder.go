@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package violations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+const (
+	shards = 16
+
+	// maxOthers bounds the limits of which the denials without room of their own are
+	// counted.
+	maxOthers = 1024
+)
+
+// A Recorder writes denials to the table, behind the back of those who are denied.
+// [New] makes it; it has one goroutine, which [Recorder.Close] ends. It is safe for
+// concurrent use.
+type Recorder struct {
+	pool   *pgxpool.Pool
+	config Config
+	now    func() time.Time
+	user   policy.Attribute
+	node   string
+	seed   maphash.Seed
+	shards [shards]shard
+	others shard // for whom there was no room
+	turn   int   // the shard from which rows are taken first
+
+	dropped, written, rows, failed atomic.Int64
+
+	closing context.Context // done when the recorder is to end
+	close   context.CancelFunc
+	ending  sync.Once
+	ended   chan struct{}
+}
+
+// New returns a recorder that writes by pool, which stays the caller's and must
+// outlive it. It does not wait for the database: the table may come later.
+func New(pool *pgxpool.Pool, config Config) (*Recorder, error) {
+	if pool == nil {
+		return nil, errors.New("violations: new: pool is required")
+	}
+	config, err := config.checked()
+	if err != nil {
+		return nil, fmt.Errorf("violations: new: %w", err)
+	}
+	r := &Recorder{
+		pool: pool, config: config, now: config.Now, user: attribute(config.UserAttribute),
+		node: clean(config.Node, maxNode), seed: maphash.MakeSeed(), ended: make(chan struct{}),
+	}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	for i := range r.shards {
+		r.shards[i] = shard{size: max(config.MaxQueue/shards, 1), sources: map[id]*source{}}
+	}
+	r.others = shard{size: maxOthers, sources: map[id]*source{}}
+	r.closing, r.close = context.WithCancel(context.Background())
+	go r.run()
+	return r, nil
+}
+
+// Record records what it is told, as [mete.Config.OnDenial]. It takes a
+// microsecond or so, whatever the database does, and keeps copies only.
+func (r *Recorder) Record(_ context.Context, d *mete.Denial) {
+	if !d.Allowed && d.Reason != mete.ReasonStoreError {
+		r.record(d, d.Rule, d.Reason, worst(d.Limits), d.Limits, d.Keys, false)
+	}
+	for i := 0; i < len(d.Shadow); {
+		rule, n := d.Shadow[i].Rule, 1
+		for i+n < len(d.Shadow) && d.Shadow[i+n].Rule == rule {
+			n++
+		}
+		if at := worst(d.Shadow[i : i+n]); at >= 0 {
+			r.record(d, rule.Name, d.Shadow[i+at].Limit.Reason, i+at, d.Shadow, d.ShadowKeys, true)
+		}
+		i += n
+	}
+}
+
+// worst is the place of the status that denies for longest, -1 for none.
+func worst(statuses []mete.Status) int {
+	at := -1
+	for i := range statuses {
+		if !statuses[i].Allowed && (at < 0 || statuses[i].RetryAfter > statuses[at].RetryAfter) {
+			at = i
+		}
+	}
+	return at
+}
+
+// record records one denial by the status at a place, or by none where that is -1.
+func (r *Recorder) record(d *mete.Denial, rule, reason string, at int, statuses []mete.Status, keys []string, shadow bool) {
+	i := id{rule: rule, reason: reason, shadow: shadow}
+	var status *mete.Status
+	var cost bucket.Tokens
+	if at >= 0 {
+		status, cost = &statuses[at], statuses[at].Cost
+		i.limit, i.key = status.Limit.Name, keys[at]
+	}
+	now := r.now()
+	home := &r.shards[maphash.String(r.seed, i.key)%shards]
+	counted, room := home.count(i, cost, now)
+	if counted || room && home.insert(r.newRow(i, status, d, now)) {
+		return
+	}
+	i.key = Others
+	counted, room = r.others.count(i, cost, now)
+	if counted || room && r.others.insert(r.newRow(i, status, d, now)) {
+		return
+	}
+	r.dropped.Add(1)
+}
+
+// Close writes what is there, and ends the recorder. It takes twice the Timeout at
+// most; what could not be written then is dropped, and an error says so. What is
+// recorded later is dropped, too.
+func (r *Recorder) Close() error {
+	r.ending.Do(func() {
+		for i := range r.shards {
+			r.shards[i].close()
+		}
+		r.others.close()
+		r.close()
+	})
+	<-r.ended
+	if n := r.dropped.Load(); n > 0 {
+		return fmt.Errorf("violations: close: %d denials were not written", n)
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package violations
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+// Others is the bucket_key of a row for denials of keys for which there was no
+// room.
+const Others = "*"
+
+// An id is what denials have in common that share a row.
+type id struct {
+	key, limit, rule, reason string
+	shadow                   bool
+}
+
+// A row is one of the table.
+type row struct {
+	id     id
+	first  time.Time
+	last   time.Time
+	count  int64
+	cost   bucket.Tokens // of all of them
+	tokens bucket.Tokens // at the first; -1 where no bucket was asked
+	retry  time.Duration // of the first
+
+	key, user, endpoint string       // as they are stored; empty is none
+	addr                netip.Prefix // the zero prefix is none
+
+	source *source // of the denials; nil once the row may not grow any more
+}
+
+// add counts one more denial.
+func (r *row) add(cost bucket.Tokens, now time.Time) {
+	r.count++
+	if r.cost += cost; r.cost < 0 {
+		r.cost = bucket.MaxTokens // it is for people
+	}
+	if now.After(r.last) {
+		r.last = now
+	}
+}
+
+// The attributes that a row is made of.
+var (
+	ipAttribute     = attribute("ip:address")
+	methodAttribute = attribute("method")
+	pathAttribute   = attribute("path")
+)
+
+func attribute(name string) policy.Attribute {
+	a, _ := policy.ParseAttribute(name)
+	return a
+}
+
+// newRow returns the row of one denial. A status of nil had no bucket.
+func (r *Recorder) newRow(i id, s *mete.Status, d *mete.Denial, now time.Time) *row {
+	row := &row{id: i, first: now, last: now, count: 1, tokens: -1, retry: d.RetryAfter}
+	if s != nil {
+		row.cost, row.tokens, row.retry = s.Cost, s.Remaining(), s.RetryAfter
+	}
+	if i.key == Others {
+		row.key = Others
+		return row
+	}
+	if i.key != "" {
+		row.key = r.shown(aKey, i.key, maxKey)
+	}
+	if user, ok := d.Attributes.Lookup(r.user); ok && user != "" {
+		row.user = r.shown(aUser, user, maxUser)
+	}
+	if text, ok := d.Attributes.Lookup(ipAttribute); ok {
+		if a, ok := parseAddr(text); ok {
+			if row.addr = network(a); r.config.Raw {
+				row.addr = whole(a)
+			}
+		}
+	}
+	if !r.config.NoEndpoints {
+		row.endpoint = endpoint(d.Attributes)
+	}
+	return row
+}
+
+// shown is what is stored of a key or a user.
+func (r *Recorder) shown(what, text string, width int) string {
+	if r.config.Raw {
+		return clean(text, width)
+	}
+	return hash(r.config.Key, what, text)
+}
+
+// endpoint is the method and the path of a request, as far as they are known.
+func endpoint(attrs policy.Attributes) string {
+	method, _ := attrs.Lookup(methodAttribute)
+	path, _ := attrs.Lookup(pathAttribute)
+	for i := range len(path) {
+		if path[i] == '?' || path[i] == '#' { // whoever supplied it: a query is nobody's business
+			path = path[:i]
+			break
+		}
+	}
+	if method != "" && path != "" {
+		method += " "
+	}
+	return clean(method+path, maxEndpoint)
+}

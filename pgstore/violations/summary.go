@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package violations
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// DefaultTop is how many groups each part of a summary has.
+	DefaultTop = 10
+
+	// maxHours bounds the hours of a summary: those of a week.
+	maxHours = 7 * 24
+)
+
+// A Summary says who was denied most, and when.
+type Summary struct {
+	// Denials are those of requests that were denied, and Shadow those that rules in
+	// shadow would have denied, in so many Rows.
+	Denials, Shadow, Rows int64
+
+	// Those with the most, most first. Rows without the like of it are left out.
+	Rules, Keys, Users, Networks, Endpoints []Group
+
+	// Hours are the last hours in which anything was denied, a week of them at most,
+	// in order, by when they begin (UTC): "2026-11-21 13:00".
+	Hours []Group
+}
+
+// A Group are the denials that have something in common.
+type Group struct {
+	Name            string
+	Denials, Shadow int64
+	Last            time.Time
+}
+
+// Summarize sums up what a query means.
+func (r *Reader) Summarize(ctx context.Context, q Query) (Summary, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	var s Summary
+	limit, err := q.limit(DefaultTop)
+	if err == nil {
+		// Its parts are of one moment.
+		err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			s, err = r.summarize(ctx, tx, q, limit)
+			return err
+		})
+	}
+	if err != nil {
+		return Summary{}, fmt.Errorf("violations: summarize: %w", err)
+	}
+	return s, nil
+}
+
+const (
+	enforced = "coalesce(sum(denials) FILTER (WHERE NOT shadow), 0)::bigint"
+	inShadow = "coalesce(sum(denials) FILTER (WHERE shadow), 0)::bigint"
+)
+
+func (r *Reader) summarize(ctx context.Context, tx pgx.Tx, q Query, limit int) (s Summary, err error) {
+	where, args := r.where(q)
+	all := "SELECT " + enforced + ", " + inShadow + ", count(*) FROM " + r.table() + where
+	if err := tx.QueryRow(ctx, all, args...).Scan(&s.Denials, &s.Shadow, &s.Rows); err != nil {
+		return s, err
+	}
+	const hour = `to_char(date_trunc('hour', requested_at AT TIME ZONE 'UTC'), 'YYYY-MM-DD HH24:MI')`
+	for _, part := range []struct {
+		to          *[]Group
+		what, order string
+		limit       int
+	}{
+		{&s.Rules, "rule_name", "sum(denials) DESC, 1", limit},
+		{&s.Keys, "nullif(bucket_key, '')", "sum(denials) DESC, 1", limit},
+		{&s.Users, "user_id", "sum(denials) DESC, 1", limit},
+		{&s.Networks, "abbrev(ip_address)", "sum(denials) DESC, 1", limit},
+		{&s.Endpoints, "endpoint", "sum(denials) DESC, 1", limit},
+		{&s.Hours, hour, "1 DESC", maxHours},
+	} {
+		statement := fmt.Sprintf("SELECT %[1]s, %[2]s, %[3]s, max(last_at) FROM %[4]s%[5]s GROUP BY 1 HAVING %[1]s IS NOT NULL ORDER BY %[6]s LIMIT %[7]d",
+			part.what, enforced, inShadow, r.table(), where, part.order, part.limit)
+		rows, err := tx.Query(ctx, statement, args...)
+		if err != nil {
+			return s, err
+		}
+		if *part.to, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Group]); err != nil {
+			return s, err
+		}
+	}
+	slices.Reverse(s.Hours)
+	return s, nil
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package violations
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Bounds of the time between a write that failed and the next.
+const (
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 15 * time.Second
+)
+
+// lastRows is how many rows are written at a time in the end, when there is no
+// window to spread them over.
+const lastRows = 4096
+
+// A batch is rows that are written together.
+type batch struct {
+	rows     []*row
+	denials  int64
+	text     []byte // as COPY reads it, once their numbers are known
+	attempts int
+}
+
+// run writes what is gathered, once in each window.
+func (r *Recorder) run() {
+	defer close(r.ended)
+	ticker := time.NewTicker(r.config.Window)
+	defer ticker.Stop()
+	var due upkeep
+	var failing, flooded complaint
+	for {
+		select {
+		case <-r.closing.Done():
+			r.finish(nil)
+			return
+		case <-ticker.C:
+		}
+		r.tend(&due)
+		b := r.gather(r.config.MaxRows)
+		for i := range r.shards {
+			r.shards[i].sweep()
+		}
+		r.others.sweep()
+		if s := r.Stats(); flooded.grown(s.Overflowed + s.Dropped) {
+			r.config.Logger.Warn("violations: more keys are denied than are recorded: some are only counted",
+				"overflowed", s.Overflowed, "dropped", s.Dropped, "queue", s.Queue)
+		}
+		if b != nil && !r.deliver(b, &failing) {
+			r.finish(b)
+			return
+		}
+	}
+}
+
+// gather returns so many rows at most, from all shards in turn; nil for none.
+func (r *Recorder) gather(most int) *batch {
+	rows := r.others.take(nil, most)
+	share := max((most-len(rows))/shards, 1)
+	for range 2 { // once for each its share, and once for what is left
+		for i := range r.shards {
+			rows = r.shards[(r.turn+i)%shards].take(rows, min(share, most-len(rows)))
+		}
+		share = most
+	}
+	r.turn++
+	if len(rows) == 0 {
+		return nil
+	}
+	b := &batch{rows: rows}
+	for _, row := range rows {
+		b.denials += row.count
+	}
+	return b
+}
+
+// deliver tries to write a batch until it is written or dropped. It returns false
+// where the recorder is to end before.
+func (r *Recorder) deliver(b *batch, failing *complaint) bool {
+	backoff := minBackoff
+	for {
+		err := r.attempt(context.Background(), b)
+		if err == nil {
+			if failing.over() {
+				r.config.Logger.Info("violations: denials are recorded again")
+			}
+			return true
+		}
+		if failing.due() {
+			r.config.Logger.Warn("violations: cannot write; trying again", "error", err, "queue", r.Stats().Queue)
+		}
+		if unfit(err) {
+			r.dropped.Add(b.denials)
+			return true
+		}
+		timer := time.NewTimer(backoff)
+		select {
+		case <-r.closing.Done():
+			timer.Stop()
+			return false
+		case <-timer.C:
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// finish writes what is left, b first, in the time of one write.
+func (r *Recorder) finish(b *batch) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.config.Timeout)
+	defer cancel()
+	if b == nil {
+		b = r.gather(lastRows)
+	}
+	for ; b != nil; b = r.gather(lastRows) {
+		if ctx.Err() == nil && r.attempt(ctx, b) == nil {
+			continue
+		}
+		r.dropped.Add(b.denials)
+		cancel() // the next would fare no better
+	}
+}
+
+// attempt writes a batch, and counts.
+func (r *Recorder) attempt(ctx context.Context, b *batch) error {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	if err := r.write(ctx, b); err != nil {
+		r.failed.Add(1)
+		return err
+	}
+	r.written.Add(b.denials)
+	r.rows.Add(int64(len(b.rows)))
+	return nil
+}
+
+// write writes a batch, all of it or nothing. It can be called again after an
+// error: rows keep their numbers, so that those which had been written after all
+// are recognized.
+func (r *Recorder) write(ctx context.Context, b *batch) error {
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if b.text == nil {
+		if err := r.number(ctx, conn.Conn(), b); err != nil {
+			return err
+		}
+	}
+	b.attempts++
+	_, err = conn.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(b.text), r.copyStatement())
+	if b.attempts > 1 && sqlState(err) == uniqueViolation {
+		return nil
+	}
+	return err
+}
+
+// number asks for the numbers of the rows and for the time there, and encodes the
+// rows.
+func (r *Recorder) number(ctx context.Context, conn *pgx.Conn, b *batch) error {
+	var numbers []int64
+	var there time.Time
+	err := conn.QueryRow(ctx, "SELECT numbers, at FROM "+r.table("rate_limit_violation_numbers")+"($1::int)",
+		pgx.QueryExecModeExec, len(b.rows)).Scan(&numbers, &there)
+	switch {
+	case err != nil:
+		return err
+	case len(numbers) != len(b.rows):
+		return fmt.Errorf("%d numbers for %d rows", len(numbers), len(b.rows))
+	}
+	here := time.Now()
+	if r.config.Now != nil {
+		here = there // it is not asked for the time
+	}
+	inTheirs := func(t time.Time) time.Time { return there.Add(t.Sub(here)) }
+	for i, row := range b.rows {
+		b.text = row.append(b.text, numbers[i], r.node, inTheirs)
+	}
+	return nil
+}
+
+// table is the quoted name of something in the schema.
+func (r *Recorder) table(name string) string { return pgx.Identifier{r.config.Schema, name}.Sanitize() }
+
+func (r *Recorder) copyStatement() string {
+	return "COPY " + r.table("rate_limit_violation") + " (" + strings.Join(columns, ", ") + ") FROM STDIN"
+}
+
+const uniqueViolation = "23505"
+
+func sqlState(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// unfit says whether it is the rows that the database refuses: data exceptions and
+// violated constraints. Another attempt would bring the same.
+func unfit(err error) bool {
+	code := sqlState(err)
+	return strings.HasPrefix(code, "22") || strings.HasPrefix(code, "23")
+}
