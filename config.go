@@ -20,6 +20,12 @@ type Config struct {
 	// keep it.
 	OnDecision func(context.Context, *Decision)
 
+	// OnDenial, if set, is called with what OnDecision is, after it, where the
+	// request is denied or a shadow rule would deny it: for an audit trail, as it is
+	// told who was denied. It costs nothing where the request is allowed. It must not
+	// change what it is given, must not block, and may keep nothing of it but strings.
+	OnDenial func(context.Context, *Denial)
+
 	// Scale, if set, raises costs: for limits that adapt to how the protected
 	// thing is doing, with any store. It is called with every cost above 0, and
 	// must be fast and safe for concurrent use. What it returns is charged, but no

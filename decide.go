@@ -33,6 +33,8 @@ type scratch struct {
 	order   []int // charges[i] was made of the order[i]'th of the matches and own
 
 	accounts []*account // of the charges, where they were decided locally; else empty
+
+	denial Denial // while the hook has it
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -98,7 +100,7 @@ func (s *scratch) partition() {
 	s.enforced = slices.IndexFunc(s.matches, func(m policy.Match) bool { return m.Rule.Shadow })
 }
 
-// decide answers one request.
+// decide answers one request and, unless nothing was to be spent, tells the hooks.
 func (l *Limiter) decide(ctx context.Context, req *Request, mode Mode, r *receipt) (Decision, error) {
 	if ctx.Err() != nil {
 		return Decision{}, ended(ctx)
@@ -108,7 +110,11 @@ func (l *Limiter) decide(ctx context.Context, req *Request, mode Mode, r *receip
 		return Decision{}, err
 	}
 	defer s.release()
-	return l.ask(ctx, s, req, mode, r)
+	d, err := l.ask(ctx, s, req, mode, r)
+	if err == nil && !mode.DryRun {
+		l.report(ctx, s, req, &d)
+	}
+	return d, err
 }
 
 // ask answers a request that has been matched. What an allowed one spends goes

@@ -78,7 +78,7 @@ func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 // invalid or that ctx is done. A store that cannot answer is no error either:
 // the decision is then what the rules say about it, and [Decision.Degraded].
 func (l *Limiter) Take(ctx context.Context, req Request) (Decision, error) {
-	return l.reported(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0)})
+	return l.decide(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0)}, nil)
 }
 
 // TakeUpTo takes what there is, in whole tokens, where there is not all of it:
@@ -87,7 +87,7 @@ func (l *Limiter) Take(ctx context.Context, req Request) (Decision, error) {
 // has no part in it. A leaky bucket lets no more than one token, or that cost
 // below one, wait in its queue.
 func (l *Limiter) TakeUpTo(ctx context.Context, req Request) (Decision, error) {
-	return l.reported(ctx, &req, Mode{UpTo: true})
+	return l.decide(ctx, &req, Mode{UpTo: true}, nil)
 }
 
 // Charge spends a cost that has arisen already, although the tokens may not be
@@ -96,25 +96,7 @@ func (l *Limiter) TakeUpTo(ctx context.Context, req Request) (Decision, error) {
 // max_reserved, or the length of a queue. [Decision.Wait] says how long the debt
 // lasts.
 func (l *Limiter) Charge(ctx context.Context, req Request) (Decision, error) {
-	return l.reported(ctx, &req, Mode{MaxWait: bucket.Forced})
-}
-
-// reported decides, and tells the hook.
-func (l *Limiter) reported(ctx context.Context, req *Request, mode Mode) (Decision, error) {
-	d, err := l.decide(ctx, req, mode, nil)
-	if err == nil {
-		l.report(ctx, &d)
-	}
-	return d, err
-}
-
-// report calls the hook with a copy, so that decisions without a hook need not
-// live on the heap.
-func (l *Limiter) report(ctx context.Context, d *Decision) {
-	if l.config.OnDecision != nil {
-		seen := *d
-		l.config.OnDecision(ctx, &seen)
-	}
+	return l.decide(ctx, &req, Mode{MaxWait: bucket.Forced}, nil)
 }
 
 // Peek decides as [Limiter.Take] would, and spends nothing.

@@ -38,7 +38,6 @@ func (l *Limiter) Reserve(ctx context.Context, req Request) (*Reservation, error
 	if r.Decision, err = l.decide(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0)}, &r.spent); err != nil {
 		return nil, err
 	}
-	l.report(ctx, &r.Decision)
 	return r, nil
 }
 

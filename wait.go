@@ -159,7 +159,7 @@ func (w *waiter) ask(ctx context.Context, longest time.Duration, r *receipt) (De
 // end reports what was decided, and sleeps until an admitted request may go.
 func (w *waiter) end(ctx context.Context, d Decision, err error) (Decision, error) {
 	if d.Allowed || d.Reason != "" {
-		w.limiter.report(ctx, &d)
+		w.limiter.report(ctx, w.scratch, w.req, &d)
 	}
 	if d.Allowed && d.Wait > 0 {
 		err = sleep(ctx, d.Wait)
