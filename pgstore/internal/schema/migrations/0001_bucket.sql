@@ -151,12 +151,13 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 		ELSE l.c - (s - w) - {schema}.ceiling(w * (4096 - {schema}.into(greatest(clock - t, 0), l.p)), 4096) END)
 $$;
 
--- full_at is when a bucket is full that misses s at t.
+-- full_at is when a bucket is full that misses s at t, but no later than 36 000 years
+-- after that.
 CREATE FUNCTION {schema}.full_at(l {schema}.rate_limit, s bigint, t bigint, w bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 	SELECT t + CASE WHEN s = 0 THEN 0 ELSE CASE l.algorithm
 		WHEN 0 THEN {schema}.ceiling(s, l.n)
-		WHEN 1 THEN {schema}.ceiling(s, l.n) * l.p
+		WHEN 1 THEN least({schema}.ceiling(s, l.n), (1::bigint << 60) / l.p) * l.p
 		ELSE CASE WHEN s > w THEN 2 * l.p ELSE l.p END END END
 $$;
 
