@@ -5,10 +5,10 @@
 GO       ?= go
 FUZZTIME ?= 10s
 
-.PHONY: help run test check bench bench-redis fuzz setup
+.PHONY: help run test check bench bench-redis bench-postgres fuzz setup
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve with a built-in example policy; needs Go only
 	$(GO) run ./cmd/mete serve
@@ -24,6 +24,9 @@ bench: ## compare with other in-memory limiters
 
 bench-redis: setup ## compare with other limiters that use Redis; ten minutes
 	cd bench && $(GO) run ./redis
+
+bench-postgres: setup ## compare with other limiters that use PostgreSQL; ten minutes
+	cd bench && $(GO) run ./postgres
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	scripts/fuzz $(FUZZTIME)

@@ -13,9 +13,9 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"runtime/debug"
 	"time"
 
+	"github.com/metehq/mete/bench/report"
 	"github.com/metehq/mete/bench/subject"
 	"github.com/metehq/mete/bench/workload"
 )
@@ -140,23 +140,14 @@ func compare(c config, progress io.Writer) ([]result, error) {
 func conditions(c config) string {
 	text := fmt.Sprintf("%s, %s/%s, %d CPUs; median of %d × %v (churn: of %d × 1,000,000 calls); serial: 1 processor, parallel: %d",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.rounds, c.time, c.rounds, procs)
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return text
-	}
-	for _, dep := range info.Deps {
-		if rival[dep.Path] {
-			text += "; " + dep.Path + " " + dep.Version
-		}
-	}
-	return text
+	return text + report.Modules(rivals...)
 }
 
-// rival holds the modules whose versions matter.
-var rival = map[string]bool{
-	"golang.org/x/time":                 true,
-	"github.com/throttled/throttled/v2": true,
-	"github.com/sethvargo/go-limiter":   true,
-	"github.com/ulule/limiter/v3":       true,
-	"github.com/go-chi/httprate":        true,
+// rivals are the modules whose versions matter.
+var rivals = []string{
+	"github.com/go-chi/httprate",
+	"github.com/sethvargo/go-limiter",
+	"github.com/throttled/throttled/v2",
+	"github.com/ulule/limiter/v3",
+	"golang.org/x/time",
 }

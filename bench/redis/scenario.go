@@ -3,96 +3,58 @@
 package main
 
 import (
-	"fmt"
+	"context"
 
+	"github.com/metehq/mete/bench/contest"
 	"github.com/metehq/mete/bench/subject"
 	"github.com/metehq/mete/bench/subject/inredis"
+	"github.com/metehq/mete/bench/subject/remote"
 	"github.com/metehq/mete/bench/workload"
 )
 
-// A scenario is one question put to every subject, by several numbers of
-// callers.
-type scenario struct {
-	name   string // short: for -only, JSON and the targets
-	title  string
-	quota  subject.Quota
-	keys   int // users
-	calls  int // before the sequence starts over
-	tiered bool
-	leased bool // whether leases have a place
-}
-
 const many = 10_000
 
-var scenarios = []scenario{
-	{name: "hot", title: "One hot key, allowed", quota: subject.Allow, keys: 1, calls: 1, leased: true},
-	{name: "keys", title: "10,000 keys, uniformly, allowed", quota: subject.Allow, keys: many, calls: workload.UniformCalls},
-	{name: "three", title: "Three limits in one take: of 10,000 users, of their 100 teams, of everyone", quota: subject.Allow,
-		keys: many, calls: workload.UniformCalls, tiered: true},
-	{name: "deny", title: "One hot key, denied", quota: subject.Deny, keys: 1, calls: 1},
+var hot = contest.Scenario{Name: "hot", Title: "One hot key, allowed", Quota: subject.Allow, Keys: 1, Calls: 1}
+
+var scenarios = []contest.Scenario{
+	hot,
+	{Name: "keys", Title: "10,000 keys, uniformly, allowed", Quota: subject.Allow, Keys: many, Calls: workload.UniformCalls},
+	{Name: "three", Title: "Three limits in one take: of 10,000 users, of their 100 teams, of everyone", Quota: subject.Allow,
+		Keys: many, Calls: workload.UniformCalls, Tiered: true},
+	{Name: "deny", Title: "One hot key, denied", Quota: subject.Deny, Keys: 1, Calls: 1},
+}
+
+// events returns the scenarios with the subjects that have a place in each.
+func (s *server) events() []contest.Event {
+	var events []contest.Event
+	for _, sc := range scenarios {
+		e := contest.Event{Scenario: sc}
+		for _, subject := range inredis.All {
+			if has(sc, subject) {
+				e.Entrants = append(e.Entrants, s.entrant(sc, subject))
+			}
+		}
+		events = append(events, e)
+	}
+	return events
 }
 
 // has reports whether a subject has a place in sc.
-func (sc scenario) has(s inredis.Subject) bool {
+func has(sc contest.Scenario, s inredis.Subject) bool {
 	switch s.Kind {
 	case inredis.Leased:
-		return sc.leased
+		return sc == hot
 	case inredis.Floor:
-		return sc.quota != subject.Deny
+		return sc.Quota != subject.Deny
 	default:
 		return true
 	}
 }
 
-// calls are the keys of one call after another, those of a call in order.
-type calls []workload.Keys
-
-// known returns calls that ask for every key.
-func (sc scenario) known() calls { return sc.tiers(workload.Each(sc.keys)) }
-
-// random returns the calls of a measurement.
-func (sc scenario) random() calls { return sc.tiers(workload.Uniform(sc.keys, sc.calls)) }
-
-func (sc scenario) tiers(users workload.Keys) calls {
-	if sc.tiered {
-		return calls{users.Everyone(), users.Teams(), users}
+func (s *server) entrant(sc contest.Scenario, subject inredis.Subject) contest.Entrant {
+	loop := contest.Loop{
+		Open: func(context.Context) (remote.Limiter, error) { return subject.New(s.addr, sc.Quota) },
+		CPU:  s.cpu,
 	}
-	return calls{users}
-}
-
-func (c calls) len() int { return c[0].Len() }
-
-// put writes the keys of call i to dst.
-func (c calls) put(dst []string, i int) {
-	for n, keys := range c {
-		dst[n] = keys.At(i)
-	}
-}
-
-// A cell is a scenario, a number of callers, and who is measured there.
-type cell struct {
-	scenario scenario
-	callers  int
-	subjects []inredis.Subject
-}
-
-func (c cell) String() string { return fmt.Sprintf("%s/%d", c.scenario.name, c.callers) }
-
-// cells returns what c asks for.
-func (c config) cells() []cell {
-	var all []cell
-	for _, sc := range scenarios {
-		for _, callers := range c.callers {
-			at := cell{scenario: sc, callers: callers}
-			for _, s := range inredis.All {
-				if sc.has(s) && c.only.MatchString(at.String()+"/"+s.Name) {
-					at.subjects = append(at.subjects, s)
-				}
-			}
-			if len(at.subjects) > 0 {
-				all = append(all, at)
-			}
-		}
-	}
-	return all
+	return contest.Entrant{Name: subject.Name, Turn: loop.Turn}
 }

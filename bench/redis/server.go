@@ -3,11 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -15,80 +12,51 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-)
 
-const (
-	startTimeout = 10 * time.Second // of the server, until it answers
-	stopTimeout  = 5 * time.Second  // of the server, until it is killed
+	"github.com/metehq/mete/bench/daemon"
 )
 
 // A server is a Redis server of our own, which keeps nothing on disk.
 type server struct {
+	program string
+
 	addr    string
 	version string
 	control rueidis.Client // a connection that no limiter uses
 
 	dir    string
-	cancel context.CancelFunc
-	ended  chan struct{} // closed when the process has ended
+	daemon *daemon.Daemon
 }
 
-// startServer starts program on a free port of the loopback interface and waits
+// start starts the server on a free port of the loopback interface and waits
 // until it answers. It ends when ctx does, or stop is called.
-func startServer(ctx context.Context, program string) (*server, error) {
-	path, err := exec.LookPath(program)
+func (s *server) start(ctx context.Context) error {
+	path, err := exec.LookPath(s.program)
 	if err != nil {
-		return nil, fmt.Errorf("%w: install it, or say -server PROGRAM", err)
+		return fmt.Errorf("%w: install it, or say -server PROGRAM", err)
 	}
-	s := &server{ended: make(chan struct{})}
-	if s.addr, err = freeAddr(); err != nil {
-		return nil, err
+	var host, port string
+	if host, port, s.addr, err = daemon.FreeAddr(); err != nil {
+		return err
 	}
 	if s.dir, err = os.MkdirTemp("", "mete-bench-redis-"); err != nil {
-		return nil, err
+		return err
 	}
-	ctx, s.cancel = context.WithCancel(ctx)
-	host, port, _ := net.SplitHostPort(s.addr)
-	cmd := exec.CommandContext(ctx, path, "--bind", host, "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = stopTimeout
-	var output bytes.Buffer // to be read when the process has ended
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		close(s.ended)
+	cmd := exec.Command(path, "--bind", host, "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no")
+	if s.daemon, err = daemon.Start(ctx, cmd, s.connect); err != nil {
 		s.stop()
-		return nil, err
 	}
-	go func() {
-		_ = cmd.Wait()
-		close(s.ended)
-	}()
-	if err := s.connect(ctx); err != nil {
-		s.stop()
-		return nil, fmt.Errorf("%s: %w\n%s", path, err, &output)
-	}
-	return s, nil
+	return err
 }
 
-// connect waits until the server answers.
+// connect fails until the server answers.
 func (s *server) connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for {
+	if s.control == nil {
 		control, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.addr}})
-		if err == nil {
-			s.control = control
-			break
+		if err != nil {
+			return err
 		}
-		select {
-		case <-s.ended:
-			return errors.New("the server ended before it answered")
-		case <-ctx.Done():
-			return fmt.Errorf("%w: the server does not answer: %w", ctx.Err(), err)
-		case <-again.C:
-		}
+		s.control = control
 	}
 	info, err := s.info(ctx, "server")
 	s.version = info["redis_version"]
@@ -100,8 +68,9 @@ func (s *server) stop() {
 	if s.control != nil {
 		s.control.Close()
 	}
-	s.cancel()
-	<-s.ended
+	if s.daemon != nil {
+		s.daemon.Stop()
+	}
 	_ = os.RemoveAll(s.dir)
 }
 
@@ -141,14 +110,4 @@ func (s *server) info(ctx context.Context, section string) (map[string]string, e
 		}
 	}
 	return fields, nil
-}
-
-// freeAddr returns the host:port of a port that was free a moment ago.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

@@ -22,9 +22,12 @@ const (
 )
 
 // Add counts d; below 0 it counts as 0.
-func (h *Histogram) Add(d time.Duration) {
-	h.counts[class(d)]++
-	h.total++
+func (h *Histogram) Add(d time.Duration) { h.AddN(d, 1) }
+
+// AddN counts d n times.
+func (h *Histogram) AddN(d time.Duration, n int64) {
+	h.counts[class(d)] += n
+	h.total += n
 	h.max = max(h.max, d)
 }
 

@@ -43,3 +43,14 @@ func TestHistogramPercentiles(t *testing.T) {
 		t.Errorf("Total = %d, want %d", got, want)
 	}
 }
+
+func TestHistogramCountsManyAtOnce(t *testing.T) {
+	var one, many Histogram
+	for range 3 {
+		one.Add(time.Millisecond)
+	}
+	many.AddN(time.Millisecond, 3)
+	if one != many {
+		t.Errorf("AddN(1ms, 3) differs from three Add(1ms): %d of at most %v", many.Total(), many.Max())
+	}
+}

@@ -5,21 +5,10 @@
 // work in the call that its user would not have to do.
 package inredis
 
-import "github.com/metehq/mete/bench/subject"
-
-// A Take asks the bucket of every key for one token and reports whether all of
-// them gave it. Keys are distinct and in ascending order. It keeps what it needs
-// from call to call: only one goroutine at a time may use it.
-type Take func(keys []string) (allowed bool, err error)
-
-// A Limiter is one of the limiters compared. It is safe for concurrent use.
-type Limiter struct {
-	// Caller returns what one more goroutine takes by.
-	Caller func() Take
-
-	// Close ends background work and closes the limiter's connections.
-	Close func()
-}
+import (
+	"github.com/metehq/mete/bench/subject"
+	"github.com/metehq/mete/bench/subject/remote"
+)
 
 // A Subject makes limiters of one kind.
 type Subject struct {
@@ -27,7 +16,7 @@ type Subject struct {
 	Kind Kind
 
 	// New connects to the Redis server at addr, which is host:port.
-	New func(addr string, q subject.Quota) (Limiter, error)
+	New func(addr string, q subject.Quota) (remote.Limiter, error)
 }
 
 // Kind says where a subject has a place.
@@ -61,20 +50,4 @@ var All = []Subject{
 	{Window, Exact, newWindow},
 	{"script a take, rueidis", Exact, newScript},
 	{"floor: GET, rueidis", Floor, newGet},
-}
-
-// one makes a Take of a limiter that knows one key a call: of several keys it
-// asks one after another, until one denies. That is not one step: what the keys
-// before gave is lost.
-func one(take func(key string) (bool, error)) func() Take {
-	return func() Take {
-		return func(keys []string) (bool, error) {
-			for _, key := range keys {
-				if allowed, err := take(key); err != nil || !allowed {
-					return false, err
-				}
-			}
-			return true, nil
-		}
-	}
 }

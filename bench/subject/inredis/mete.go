@@ -3,109 +3,62 @@
 package inredis
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/redis/rueidis"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bench/subject"
-	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/bench/subject/remote"
 	"github.com/metehq/mete/redisstore"
 )
 
-// A connection is a redisstore with its client, and the limit that every key
-// has.
-type connection struct {
-	client rueidis.Client
-	store  *redisstore.Store
-	limit  bucket.Limit
-}
-
-func connect(addr string, q subject.Quota) (*connection, error) {
-	limit, err := bucket.NewLimit(bucket.Tokens(q.Capacity)*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: q.Every})
-	if err != nil {
-		return nil, err
-	}
+// open returns a redisstore with a client of its own, and what closes both.
+func open(addr string, q subject.Quota, leased bool) (*remote.Store, func(), error) {
 	options, config, err := redisstore.ParseURL("redis://" + addr)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	client, err := rueidis.NewClient(options)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	store, err := redisstore.New(client, config)
 	if err != nil {
 		client.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return &connection{client, store, limit}, nil
-}
-
-func (c *connection) close() {
-	_ = c.store.Close()
-	c.client.Close()
-}
-
-// charge appends to dst a charge of one token for each key.
-func (c *connection) charge(dst []mete.Charge, keys []string, leased bool) []mete.Charge {
-	for _, key := range keys {
-		dst = append(dst, mete.Charge{Key: key, Limit: c.limit, Cost: bucket.Token, Leased: leased})
+	closeBoth := func() {
+		_ = store.Close()
+		client.Close()
 	}
-	return dst
+	limited, err := remote.NewStore(store, q, leased)
+	if err != nil {
+		closeBoth()
+	}
+	return limited, closeBoth, err
 }
 
 // newMeteStore measures the store alone.
-func newMeteStore(leased bool) func(string, subject.Quota) (Limiter, error) {
-	return func(addr string, q subject.Quota) (Limiter, error) {
-		c, err := connect(addr, q)
+func newMeteStore(leased bool) func(string, subject.Quota) (remote.Limiter, error) {
+	return func(addr string, q subject.Quota) (remote.Limiter, error) {
+		store, closeStore, err := open(addr, q, leased)
 		if err != nil {
-			return Limiter{}, err
+			return remote.Limiter{}, err
 		}
-		return Limiter{Caller: func() Take { return c.storeTake(leased) }, Close: c.close}, nil
+		return remote.Limiter{Caller: store.Alone(), Close: closeStore}, nil
 	}
 }
 
-func (c *connection) storeTake(leased bool) Take {
-	var charges []mete.Charge
-	var snapshots []bucket.Snapshot
-	return func(keys []string) (allowed bool, err error) {
-		charges = c.charge(charges[:0], keys, leased)
-		snapshots, allowed, err = c.store.Take(context.Background(), snapshots[:0], charges, mete.Mode{})
-		if err == nil && len(snapshots) != len(keys) {
-			err = fmt.Errorf("%d snapshots for %d charges", len(snapshots), len(keys))
-		}
-		return allowed, err
-	}
-}
-
-// newMeteLimiter measures what a program calls: a limiter that decides by what
-// its requests bring.
-func newMeteLimiter(leased bool) func(string, subject.Quota) (Limiter, error) {
-	return func(addr string, q subject.Quota) (Limiter, error) {
-		c, err := connect(addr, q)
+// newMeteLimiter measures what a program calls.
+func newMeteLimiter(leased bool) func(string, subject.Quota) (remote.Limiter, error) {
+	return func(addr string, q subject.Quota) (remote.Limiter, error) {
+		store, closeStore, err := open(addr, q, leased)
 		if err != nil {
-			return Limiter{}, err
+			return remote.Limiter{}, err
 		}
-		limiter, err := mete.New(c.store, nil, mete.Config{Deadline: policy.MaxDeadline})
+		caller, err := store.Limited()
 		if err != nil {
-			c.close()
-			return Limiter{}, err
+			closeStore()
+			return remote.Limiter{}, err
 		}
-		return Limiter{Caller: func() Take { return c.limiterTake(limiter, leased) }, Close: c.close}, nil
-	}
-}
-
-func (c *connection) limiterTake(limiter *mete.Limiter, leased bool) Take {
-	var charges []mete.Charge
-	return func(keys []string) (bool, error) {
-		charges = c.charge(charges[:0], keys, leased)
-		d, err := limiter.Take(context.Background(), mete.Request{Charges: charges})
-		if err == nil && d.Degraded { // without the store, hence allowed
-			err = d.Err
-		}
-		return d.Allowed, err
+		return remote.Limiter{Caller: caller, Close: closeStore}, nil
 	}
 }

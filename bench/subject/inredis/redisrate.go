@@ -8,9 +8,10 @@ import (
 	"github.com/go-redis/redis_rate/v10"
 
 	"github.com/metehq/mete/bench/subject"
+	"github.com/metehq/mete/bench/subject/remote"
 )
 
-func newRedisRate(addr string, q subject.Quota) (Limiter, error) {
+func newRedisRate(addr string, q subject.Quota) (remote.Limiter, error) {
 	client, closeClient := newGoRedis(addr)
 	limiter := redis_rate.NewLimiter(client)
 	limit := redis_rate.Limit{Rate: 1, Period: q.Every, Burst: q.Capacity}
@@ -21,5 +22,5 @@ func newRedisRate(addr string, q subject.Quota) (Limiter, error) {
 		}
 		return result.Allowed > 0, nil
 	}
-	return Limiter{Caller: one(take), Close: closeClient}, nil
+	return remote.Limiter{Caller: remote.One(take), Close: closeClient}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/metehq/mete/bench/subject"
+	"github.com/metehq/mete/bench/subject/remote"
 )
 
 // newRueidis returns a client for every subject that uses rueidis, with the
@@ -20,10 +21,10 @@ func newRueidis(addr string) (rueidis.Client, error) {
 
 // newGet reads keys that are not there: nothing that asks Redis at every take
 // can be faster, but by asking for several callers at once.
-func newGet(addr string, _ subject.Quota) (Limiter, error) {
+func newGet(addr string, _ subject.Quota) (remote.Limiter, error) {
 	client, err := newRueidis(addr)
 	if err != nil {
-		return Limiter{}, err
+		return remote.Limiter{}, err
 	}
 	take := func(keys []string) (bool, error) {
 		var reply rueidis.RedisResult
@@ -37,5 +38,5 @@ func newGet(addr string, _ subject.Quota) (Limiter, error) {
 		}
 		return true, nil
 	}
-	return Limiter{Caller: func() Take { return take }, Close: client.Close}, nil
+	return remote.Limiter{Caller: func() remote.Take { return take }, Close: client.Close}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/metehq/mete/bench/subject"
+	"github.com/metehq/mete/bench/subject/remote"
 )
 
 //go:embed script.lua
@@ -21,10 +22,10 @@ var bucketScript = rueidis.NewLuaScript(scriptSource)
 // newScript is what one writes without a library: a token bucket in a script,
 // run once a take for all its keys. The same client and nothing combined: the
 // difference to mete is what combining gains.
-func newScript(addr string, q subject.Quota) (Limiter, error) {
+func newScript(addr string, q subject.Quota) (remote.Limiter, error) {
 	client, err := newRueidis(addr)
 	if err != nil {
-		return Limiter{}, err
+		return remote.Limiter{}, err
 	}
 	args := []string{strconv.Itoa(q.Capacity), strconv.FormatInt(q.Every.Microseconds(), 10)}
 	take := func(keys []string) (bool, error) {
@@ -37,5 +38,5 @@ func newScript(addr string, q subject.Quota) (Limiter, error) {
 		}
 		return reply[0] == 1, nil
 	}
-	return Limiter{Caller: func() Take { return take }, Close: client.Close}, nil
+	return remote.Limiter{Caller: func() remote.Take { return take }, Close: client.Close}, nil
 }

@@ -9,14 +9,15 @@ import (
 	"github.com/throttled/throttled/v2/store/goredisstore.v9"
 
 	"github.com/metehq/mete/bench/subject"
+	"github.com/metehq/mete/bench/subject/remote"
 )
 
-func newThrottled(addr string, q subject.Quota) (Limiter, error) {
+func newThrottled(addr string, q subject.Quota) (remote.Limiter, error) {
 	client, closeClient := newGoRedis(addr)
 	store, err := goredisstore.NewCtx(client, "throttled:")
 	if err != nil {
 		closeClient()
-		return Limiter{}, err
+		return remote.Limiter{}, err
 	}
 	gcra, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
 		MaxRate:  throttled.PerDuration(1, q.Every),
@@ -24,7 +25,7 @@ func newThrottled(addr string, q subject.Quota) (Limiter, error) {
 	})
 	if err != nil {
 		closeClient()
-		return Limiter{}, err
+		return remote.Limiter{}, err
 	}
 	// With the default, 10, takes of a contended key fail.
 	gcra.SetMaxCASAttemptsLimit(1_000_000)
@@ -32,5 +33,5 @@ func newThrottled(addr string, q subject.Quota) (Limiter, error) {
 		limited, _, err := gcra.RateLimitCtx(context.Background(), key, 1)
 		return !limited, err
 	}
-	return Limiter{Caller: one(take), Close: closeClient}, nil
+	return remote.Limiter{Caller: remote.One(take), Close: closeClient}, nil
 }

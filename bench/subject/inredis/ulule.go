@@ -9,19 +9,20 @@ import (
 	"github.com/ulule/limiter/v3/drivers/store/redis"
 
 	"github.com/metehq/mete/bench/subject"
+	"github.com/metehq/mete/bench/subject/remote"
 )
 
-func newUlule(addr string, q subject.Quota) (Limiter, error) {
+func newUlule(addr string, q subject.Quota) (remote.Limiter, error) {
 	client, closeClient := newGoRedis(addr)
 	store, err := redis.NewStore(client)
 	if err != nil {
 		closeClient()
-		return Limiter{}, err
+		return remote.Limiter{}, err
 	}
 	counter := limiter.New(store, limiter.Rate{Period: window, Limit: int64(q.Capacity)})
 	take := func(key string) (bool, error) {
 		state, err := counter.Get(context.Background(), key)
 		return !state.Reached, err
 	}
-	return Limiter{Caller: one(take), Close: closeClient}, nil
+	return remote.Limiter{Caller: remote.One(take), Close: closeClient}, nil
 }

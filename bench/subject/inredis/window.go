@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/metehq/mete/bench/subject"
+	"github.com/metehq/mete/bench/subject/remote"
 )
 
 // window is the window of the limiters that count in windows instead of
@@ -26,10 +27,10 @@ var windowScript = rueidis.NewLuaScript(windowSource)
 // newWindow stands in for rueidislimiter, which is a module of its own beside
 // rueidis: the same steps in our words, one script a take through rueidis, with
 // the time of the caller, and a denied take counted as well.
-func newWindow(addr string, q subject.Quota) (Limiter, error) {
+func newWindow(addr string, q subject.Quota) (remote.Limiter, error) {
 	client, err := newRueidis(addr)
 	if err != nil {
-		return Limiter{}, err
+		return remote.Limiter{}, err
 	}
 	take := func(key string) (bool, error) {
 		now := time.Now()
@@ -44,5 +45,5 @@ func newWindow(addr string, q subject.Quota) (Limiter, error) {
 		}
 		return reply[0] <= int64(q.Capacity), nil
 	}
-	return Limiter{Caller: one(take), Close: client.Close}, nil
+	return remote.Limiter{Caller: remote.One(take), Close: client.Close}, nil
 }

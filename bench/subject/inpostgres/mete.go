@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inpostgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/metehq/mete/bench/subject"
+	"github.com/metehq/mete/bench/subject/remote"
+	"github.com/metehq/mete/pgstore"
+)
+
+// openMete returns a pgstore over a pool as pgx makes it, both with the settings
+// that they come with, and what closes them.
+func openMete(ctx context.Context, at Place, q subject.Quota) (*remote.Store, func(), error) {
+	pool, err := pgxpool.New(ctx, at.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := pgstore.Migrate(ctx, pool, pgstore.DefaultSchema); err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	store, err := pgstore.New(pool, pgstore.Config{Durable: at.Logged})
+	if err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	closeBoth := func() {
+		_ = store.Close()
+		pool.Close()
+	}
+	limited, err := remote.NewStore(store, q, false)
+	if err != nil {
+		closeBoth()
+	}
+	return limited, closeBoth, err
+}
+
+// newMeteStore measures the store alone.
+func newMeteStore(ctx context.Context, at Place, q subject.Quota) (remote.Limiter, error) {
+	store, closeStore, err := openMete(ctx, at, q)
+	if err != nil {
+		return remote.Limiter{}, err
+	}
+	return remote.Limiter{Caller: store.Alone(), Close: closeStore}, nil
+}
+
+// newMeteLimiter measures what a program calls.
+func newMeteLimiter(ctx context.Context, at Place, q subject.Quota) (remote.Limiter, error) {
+	store, closeStore, err := openMete(ctx, at, q)
+	if err != nil {
+		return remote.Limiter{}, err
+	}
+	caller, err := store.Limited()
+	if err != nil {
+		closeStore()
+		return remote.Limiter{}, err
+	}
+	return remote.Limiter{Caller: caller, Close: closeStore}, nil
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remote
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bench/subject"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+// A Store is one of mete's stores, and the limit that every key has.
+type Store struct {
+	store  mete.Store
+	limit  bucket.Limit
+	leased bool
+}
+
+// NewStore returns the store with a limit for every key, whose tokens it may or
+// may not take in advance.
+func NewStore(store mete.Store, q subject.Quota, leased bool) (*Store, error) {
+	limit, err := bucket.NewLimit(bucket.Tokens(q.Capacity)*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: q.Every})
+	return &Store{store, limit, leased}, err
+}
+
+// Alone measures the store alone.
+func (s *Store) Alone() func() Take {
+	return func() Take {
+		var charges []mete.Charge
+		var snapshots []bucket.Snapshot
+		return func(keys []string) (allowed bool, err error) {
+			charges = s.charge(charges[:0], keys)
+			snapshots, allowed, err = s.store.Take(context.Background(), snapshots[:0], charges, mete.Mode{})
+			if err == nil && len(snapshots) != len(keys) {
+				err = fmt.Errorf("%d snapshots for %d charges", len(snapshots), len(keys))
+			}
+			return allowed, err
+		}
+	}
+}
+
+// Limited measures what a program calls: a limiter that decides by what its
+// requests bring.
+func (s *Store) Limited() (func() Take, error) {
+	limiter, err := mete.New(s.store, nil, mete.Config{Deadline: policy.MaxDeadline})
+	if err != nil {
+		return nil, err
+	}
+	return func() Take {
+		var charges []mete.Charge
+		return func(keys []string) (bool, error) {
+			charges = s.charge(charges[:0], keys)
+			d, err := limiter.Take(context.Background(), mete.Request{Charges: charges})
+			if err == nil && d.Degraded { // without the store, hence allowed
+				err = d.Err
+			}
+			return d.Allowed, err
+		}
+	}, nil
+}
+
+// charge appends to dst a charge of one token for each key.
+func (s *Store) charge(dst []mete.Charge, keys []string) []mete.Charge {
+	for _, key := range keys {
+		dst = append(dst, mete.Charge{Key: key, Limit: s.limit, Cost: bucket.Token, Leased: s.leased})
+	}
+	return dst
+}
