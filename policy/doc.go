@@ -32,6 +32,7 @@
 //	                in the memory of the process, with its share of the limit
 //	deadline        how long the store may take until on_store_error applies, "50ms"
 //	                if absent; between [MinDeadline] and [MaxDeadline]
+//	slot_by         see below; that of a rule goes before its policy's
 //	description     for people
 //
 // Rules with the same limit_keys are tiers of one thing: the first that applies
@@ -42,7 +43,7 @@
 // rules in shadow. A rule that can never apply, because earlier ones take all
 // its requests, is a mistake.
 //
-// A policy, or a bundle for all its policies, may say slot_by: an attribute such
+// A policy, a bundle for all its policies, or a rule may say slot_by: an attribute such
 // as header:x-tenant. The keys of rules that have it in their limit_keys then begin
 // with its value in braces, so that in a Redis Cluster all buckets of one tenant
 // are in one slot, where one script reaches them all. A rule that does not have it

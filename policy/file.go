@@ -64,7 +64,7 @@ func (c *compiler) file(root *node) {
 // isRule reports whether n has any field that only rules have.
 func isRule(n *node) bool {
 	for _, f := range ruleSchema.fields {
-		if f != "description" && f != "mode" && n.field(f) != nil {
+		if f != "description" && f != "mode" && f != "slot_by" && n.field(f) != nil {
 			return true
 		}
 	}

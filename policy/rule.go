@@ -68,7 +68,7 @@ const (
 var ruleSchema = schema{
 	what: "a rule",
 	fields: []string{"name", "limit_keys", "match", "group", "algorithm", "algorithm_config", "limits", "mode", "on_missing",
-		"on_store_error", "deadline", "description"},
+		"on_store_error", "deadline", "slot_by", "description"},
 	inside:       "algorithm_config",
 	insideFields: anyFields(),
 }
@@ -80,7 +80,7 @@ type draft struct {
 	group string // of its tiers, "" where that is not known for a mistake
 	takes box    // the requests its clauses and its key let in
 
-	slotBy *Attribute // of its policy; nil for none
+	slotBy *Attribute // its own, or that of its policy; nil for none
 }
 
 // rule reads one rule. One that is not inside a list may be a bare limit, as
@@ -105,6 +105,9 @@ func (c *compiler) rule(n *node, listed bool) {
 		keysOK = f != nil && c.limitKeys(d.Rule, f)
 	}
 	c.behavior(d.Rule, o)
+	if f := o.field("slot_by"); f != nil {
+		d.slotBy = c.readSlotBy(f)
+	}
 	if c.match(d, o.field("match")) && keysOK {
 		d.group = c.group(d.Rule, o.field("group"))
 	}

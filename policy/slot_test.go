@@ -115,3 +115,16 @@ func TestLeased(t *testing.T) {
 		}
 	}
 }
+
+// A rule's own goes before that of its policy.
+func TestSlotBy_OfARule(t *testing.T) {
+	m := loadText(t, `{"slot_by": "tenant", "rules": [
+		{"name": "a", "limit_keys": ["tenant", "path"], "slot_by": "path", "algorithm_config": {"rps": 1, "burst": 1}},
+		{"name": "b", "limit_keys": ["path", "tenant", "host"], "algorithm_config": {"rps": 1, "burst": 1}}]}`)
+	matches, _ := m.Match(nil, policy.Map{"tenant": "acme", "path": "/v1", "host": "h"}, 0)
+	for i, want := range []string{"{/v1}a:", "{acme}b:"} {
+		if len(matches) != 2 || !strings.HasPrefix(matches[i].Key, want) {
+			t.Errorf("matches are %+v, want the key of number %d to begin with %q", matches, i, want)
+		}
+	}
+}

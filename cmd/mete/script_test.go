@@ -29,13 +29,14 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	redis := proctest.StartRedis(t).Addr
+	redis, postgres := proctest.StartRedis(t).Addr, proctest.StartPostgres(t).URL()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", "redis://"+redis) // one for all: choose a prefix
+			env.Setenv("POSTGRES", postgres)      // one for all: choose a schema
 			return startUpstream(env)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

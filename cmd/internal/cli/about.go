@@ -17,24 +17,28 @@ and /v1/decision for gateways that ask before they forward. What changes buckets
 by hand (/v1/refund, /v1/reset) is on the admin address alone.
 
 The policy is read again when its file changes and on SIGHUP. A broken file
-never replaces a working policy. SIGTERM and SIGINT end the server after the
-requests in flight are answered; a second one ends it at once.
+never replaces a working policy. With --policy postgres://HOST/DATABASE it is
+the rules there, which 'mete rules' and SQL change: that is in force within a
+second. SIGTERM and SIGINT end the server after the requests in flight are
+answered; a second one ends it at once.
 
 The buckets are full after a restart, unless they are saved. With
 --store 'memory:?file=PATH' they are, every minute and when the server ends, and
 it starts with them again. It does not start with a file that is damaged. With
---store redis://HOST:6379 all servers that say so share them; one that finds no
-Redis when it starts waits for ten seconds, and ends with the exit code 3.
+--store redis://HOST:6379 or --store postgres://HOST/DATABASE all servers that
+say so share them. A server whose store does not answer when it starts waits for
+ten seconds, and ends with the exit code 3.
 
 The flags are the settings one changes often; 'mete help config' shows all.
 A flag overrides the configuration file.
 `
 
 const checkAbout = `
-Reads policy files, JSON or YAML, and reports every mistake in them with its
-place and what to write instead. Where there is none it says in words what each
-limit allows. The exit code is 0 if there is none, 1 if there is one, 2 if a
-file cannot be read. It is the same code that 'mete serve' starts with.
+Reads policy files, JSON or YAML, or the rules in postgres://HOST/DATABASE, and
+reports every mistake in them with its place and what to write instead. Where
+there is none it says in words what each limit allows. The exit code is 0 if
+there is none, 1 if there is one, 2 if a file cannot be read, 3 if a database
+does not answer. It is the same code that 'mete serve' starts with.
 `
 
 const replayAbout = `
@@ -42,7 +46,10 @@ Runs recorded traffic through a policy in virtual time and says who would have
 been limited, when and why. TRACE is a file of access log lines (common or
 combined) or of JSON lines; "-" is standard input. The exit code is 0 whatever
 was denied, 1 if the policy is broken, 2 if the input cannot be read, 3 if the
-store does not answer.
+store does not answer, or fails on the way.
+
+With --store redis://HOST or postgres://HOST/DATABASE the buckets are there,
+under names that nobody else uses, and are removed in the end.
 
 A JSON line is one request. Only "at" is required, in seconds; "cost" takes the
 place of the one that the policy says:
@@ -71,6 +78,22 @@ const peekAbout = `
 Asks a running server what 'mete take' would answer, spends nothing and waits
 for nothing. The arguments, the output and the exit codes are those of 'mete
 take'.
+`
+
+const violationsAbout = `
+Shows who was denied, from the database that servers with --violations record it
+in: the newest first or, with "summary", the rules, keys, users, addresses,
+endpoints and hours with the most. A row stands for one request, or for as many
+as "denials" says: under attack, requests of one key share rows.
+
+Keys and users are stored as hashes, unless the servers say violations_raw. To
+look for one, give it as it is: it is hashed with the environment variable
+METE_HASH_KEY, which is the hash_key of the servers, or without it with the
+secret in the database. Addresses are stored as networks then, /24 or /48: who
+looks for an address finds all of its network.
+
+The exit code is 0 also where nothing is found, 2 on wrong usage or where there
+is no table, 3 if the database does not answer.
 `
 
 const versionAbout = `

@@ -22,12 +22,12 @@ func announce(w io.Writer, log *slog.Logger, c config.Config, s *server.Server) 
 	main, admin := "http://"+s.Addr().String(), "http://"+s.AdminAddr().String()
 	rules := len(s.Policy().Rules())
 	if c.LogFormat == "json" {
-		log.Info("listening", "url", main, "admin_url", admin, "policy", c.Policy, "rules", rules, "upstream", c.Upstream)
+		log.Info("listening", "url", main, "admin_url", admin, "policy", policyName(c.Policy), "rules", rules, "upstream", c.Upstream)
 		return
 	}
 	policy := "built-in example"
 	if c.Policy != "" {
-		policy = c.Policy
+		policy = policyName(c.Policy)
 	}
 	fmt.Fprintf(w, "mete is listening on %s\n\n", main)
 	if c.Upstream != "" {

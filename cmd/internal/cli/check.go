@@ -9,16 +9,19 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/cmd/internal/table"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
 )
 
 // check reads policy files and reports on each: all mistakes, or what the file
 // comes to.
-func check(_ context.Context, std Streams, args []string) int {
+func check(ctx context.Context, std Streams, args []string) int {
 	fs := newFlags(std, "check")
 	format := fs.String("format", "text", "the `FORMAT` of the output: text, or json with one object for each file")
 	files, code, ok := fs.parse(args)
@@ -26,13 +29,13 @@ func check(_ context.Context, std Streams, args []string) int {
 	case !ok:
 		return code
 	case len(files) == 0:
-		return fs.usageError("no policy file given; - is standard input")
+		return fs.usageError("no policy given: a file, - for standard input, or a database such as postgres://HOST/DATABASE")
 	case *format != "text" && *format != "json":
 		return fs.usageError("unknown format %q: it must be text or json", *format)
 	}
 	worst := exitOK
 	for i, file := range files {
-		m, err := readPolicy(std, file)
+		m, err := readPolicy(ctx, std, file)
 		worst = max(worst, policyExit(err))
 		if *format == "json" {
 			writeCheckJSON(std.Out, file, m, err)
@@ -49,8 +52,12 @@ func check(_ context.Context, std Streams, args []string) int {
 // stdinName stands for a file name in messages.
 const stdinName = "stdin"
 
-// readPolicy compiles the named policy file, or standard input for "-".
-func readPolicy(std Streams, name string) (*policy.Matcher, error) {
+// readPolicy compiles the named policy file, standard input for "-", or the rules in
+// a database.
+func readPolicy(ctx context.Context, std Streams, name string) (*policy.Matcher, error) {
+	if storeurl.IsPostgres(name) {
+		return readRules(ctx, name)
+	}
 	if name != "-" {
 		return policyfile.Load(name, policy.Options{})
 	}
@@ -63,23 +70,32 @@ func readPolicy(std Streams, name string) (*policy.Matcher, error) {
 
 // policyExit is the exit code of what readPolicy returns.
 func policyExit(err error) int {
-	var mistakes policyfile.Errors
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &mistakes):
+	case brokenPolicy(err):
 		return exitNo
+	case errors.Is(err, mete.ErrUnavailable):
+		return exitUnreachable
 	}
 	return exitUsage
+}
+
+// brokenPolicy reports whether an error is the list of mistakes in a policy.
+func brokenPolicy(err error) bool {
+	_, file := errors.AsType[policyfile.Errors](err)
+	_, rows := errors.AsType[rules.Errors](err)
+	return file || rows
 }
 
 func writeCheckText(std Streams, file string, m *policy.Matcher, err error) {
 	if file == "-" {
 		file = stdinName
 	}
-	switch policyExit(err) {
-	case exitUsage:
-		fail(std, exitUsage, "check", err)
+	file = policyName(file)
+	switch code := policyExit(err); code {
+	case exitUsage, exitUnreachable:
+		fail(std, code, "check", err)
 		return
 	case exitNo:
 		fmt.Fprintln(std.Out, err)
@@ -111,6 +127,8 @@ type checkedFile struct {
 }
 
 type checkedError struct {
+	RuleID int64           `json:"rule_id,omitempty"` // of a row in a database, and its name
+	Rule   string          `json:"rule,omitempty"`
 	Line   int             `json:"line"`
 	Column int             `json:"column"`
 	Path   string          `json:"path"`
@@ -141,7 +159,7 @@ type checkedLimit struct {
 }
 
 func writeCheckJSON(w io.Writer, file string, m *policy.Matcher, err error) {
-	report := checkedFile{File: file, Valid: err == nil, Errors: []checkedError{}, Warnings: []string{}, Rules: []checkedRule{}}
+	report := checkedFile{File: policyName(file), Valid: err == nil, Errors: []checkedError{}, Warnings: []string{}, Rules: []checkedRule{}}
 	var mistakes policyfile.Errors
 	if errors.As(err, &mistakes) {
 		for _, e := range mistakes {
@@ -153,6 +171,10 @@ func writeCheckJSON(w io.Writer, file string, m *policy.Matcher, err error) {
 				ce.Value, _ = json.Marshal(e.Value)
 			}
 			report.Errors = append(report.Errors, ce)
+		}
+	} else if rows, ok := errors.AsType[rules.Errors](err); ok {
+		for _, e := range rows {
+			report.Errors = append(report.Errors, checkedError{RuleID: e.RuleID, Rule: e.Name, Path: e.Column + e.Path, Reason: e.Reason, Hint: e.Hint})
 		}
 	} else if err != nil {
 		report.Error = err.Error()

@@ -43,6 +43,8 @@ func commands() []command {
 		{"replay", "run recorded traffic through a policy", "--policy FILE [flags] TRACE", replayAbout, replay},
 		{"take", "ask a server for tokens", "[flags] [NAME=VALUE ...]", takeAbout, take},
 		{"peek", "ask a server, and spend nothing", "[flags] [NAME=VALUE ...]", peekAbout, peek},
+		{"rules", "show and change the rules in a database", rulesUsage, rulesAbout, manageRules},
+		{"violations", "show who was denied, from the database", "[list | summary] --db URL [flags]", violationsAbout, showViolations},
 		{"version", "print the version", "", versionAbout, version},
 	}
 }

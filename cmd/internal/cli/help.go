@@ -22,7 +22,7 @@ func overview() string {
 	b.WriteString("mete gives out by measure: a rate limiter for everything that speaks HTTP.\n\n")
 	b.WriteString("Usage: mete COMMAND [flags] [arguments]\n\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "  %-9s %s\n", c.name, c.summary)
+		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.summary)
 	}
 	b.WriteString("\nStart with 'mete serve'. 'mete help COMMAND' tells more about a command,\n" +
 		"'mete help config' about the configuration file.\n")

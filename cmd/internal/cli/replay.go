@@ -34,17 +34,18 @@ func replay(ctx context.Context, std Streams, args []string) int {
 	if !ok {
 		return code
 	}
-	m, err := readPolicy(std, c.policy)
-	switch policyExit(err) {
+	m, err := readPolicy(ctx, std, c.policy)
+	switch code := policyExit(err); code {
 	case exitNo:
 		fmt.Fprintln(std.Err, err)
 		return exitNo
-	case exitUsage:
-		return fail(std, exitUsage, "replay", err)
+	case exitUsage, exitUnreachable:
+		return fail(std, code, "replay", err)
 	}
 	err = c.run(ctx, m)
+	_, failed := errors.AsType[*mete.StoreError](err)
 	switch {
-	case errors.Is(err, mete.ErrUnavailable):
+	case failed, errors.Is(err, mete.ErrUnavailable):
 		return fail(std, exitUnreachable, "replay", err)
 	case err != nil:
 		return fail(std, exitUsage, "replay", err)
@@ -55,8 +56,8 @@ func replay(ctx context.Context, std Streams, args []string) int {
 // parse reads and checks the arguments. Where ok is false it has said why.
 func (c *replayCommand) parse(args []string) (code int, ok bool) {
 	fs := newFlags(c.std, "replay")
-	fs.StringVar(&c.policy, "policy", "", "the policy `FILE` in JSON or YAML; - is standard input")
-	store := fs.String("store", "memory:", "the `URL` of the store: memory:?max_keys=N bounds it; redis://HOST is used under names of the replay's own")
+	fs.StringVar(&c.policy, "policy", "", "the policy `FILE` in JSON or YAML, - for standard input, or postgres://HOST/DATABASE for the rules there")
+	store := fs.String("store", "memory:", "the `URL` of the store: memory:?max_keys=N bounds it; redis://HOST and postgres://HOST/DATABASE are used under names of the replay's own")
 	fs.StringVar(&c.format, "format", "text", "the `FORMAT` of the output: text for a report, json for a line about each request")
 	input := fs.String("input", "auto", "the `FORMAT` of the trace: combined (access logs), jsonl, or auto for the one it looks like")
 	fs.BoolVar(&c.showKeys, "show-keys", false, "show who was denied, not just how often")
@@ -132,14 +133,12 @@ func (c *replayCommand) run(ctx context.Context, m *policy.Matcher) error {
 	}
 	err = replaying.Run(ctx, config)
 	progress.Clear()
-	if endErr := store.close(); err == nil {
-		err = endErr
-	}
+	endErr := store.close()
 	if flushErr := lines.Flush(); err == nil {
 		err = flushErr
 	}
-	if err != nil {
-		return c.explain(err)
+	if err := errors.Join(c.explain(err), c.explain(endErr)); err != nil {
+		return err
 	}
 	if n := store.overflowed(); n > 0 {
 		fmt.Fprintf(c.std.Err, "mete replay: more than %d buckets were not full at the same time; %s one\n",
@@ -151,7 +150,7 @@ func (c *replayCommand) run(ctx context.Context, m *policy.Matcher) error {
 		}
 		return nil
 	}
-	report := replaying.Report{Policy: c.policy, Trace: c.trace, Format: reader.Format().String(), Stats: stats,
+	report := replaying.Report{Policy: policyName(c.policy), Trace: c.trace, Format: reader.Format().String(), Stats: stats,
 		Elapsed: time.Since(start), ShowKeys: c.showKeys}
 	_, err = report.WriteTo(c.std.Out)
 	return err
@@ -162,6 +161,8 @@ func (c *replayCommand) explain(err error) error {
 	var bad *trace.LineError
 	var off offTrace
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, mete.ErrUnavailable), errors.As(err, &off):
 		return fmt.Errorf("--store: %w", err)
 	case errors.Is(err, context.Canceled):

@@ -15,7 +15,6 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/server"
 )
 
@@ -36,11 +35,11 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	}
 	log := newLogger(std.Err, c)
 	s, err := server.New(ctx, c, log)
-	if _, broken := errors.AsType[policyfile.Errors](err); broken {
+	if brokenPolicy(err) {
 		return failEach(std, exitNo, "serve", err)
 	}
 	if errors.Is(err, mete.ErrUnavailable) {
-		return failEach(std, exitUnreachable, "serve", fmt.Errorf("%w\nmete starts where its store answers; once it runs, it lives without: see on_store_error", err))
+		return failEach(std, exitUnreachable, "serve", fmt.Errorf("%w\nmete starts where its store answers, and the database of its policy; once it runs, it lives without: see on_store_error", err))
 	}
 	if err != nil {
 		return failEach(std, exitUsage, "serve", err)
@@ -74,11 +73,12 @@ func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
 	d := config.Default()
 	file = fs.String("config", "", "read settings from `FILE`: see 'mete help config'")
 	for _, f := range []struct{ name, usage string }{
-		{"policy", "decide by the policy in `FILE`, JSON or YAML (default: a built-in example)"},
+		{"policy", "decide by the policy in `FILE`, JSON or YAML, or by the rules in postgres://HOST/DATABASE (default: a built-in example)"},
 		{"upstream", "pass allowed requests on to `URL`"},
 		{"listen", "main `ADDRESS` (default " + d.Listen + ")"},
 		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},
-		{"store", "`URL` of the store (default " + d.Store + "): memory:?max_keys=N, memory:?file=PATH, redis://HOST"},
+		{"store", "`URL` of the store (default " + d.Store + "): memory:?max_keys=N, memory:?file=PATH, redis://HOST, postgres://HOST/DATABASE"},
+		{"violations", "record denied requests in the PostgreSQL at `URL`: postgres://HOST/DATABASE"},
 		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is believed"},
 		{"log-format", "`FORMAT` of the log: text or json (default " + d.LogFormat + ")"},
 		{"log-level", "log from `LEVEL` on: debug, info, warn or error (default " + d.LogLevel + ")"},

@@ -12,23 +12,32 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
+// absent are URLs of stores that do not answer.
+func absent(t *testing.T) []string {
+	return []string{"redis://:secret@" + proctest.FreeAddr(t), "postgres://u:secret@" + proctest.FreeAddr(t) + "/d?sslmode=disable"}
+}
+
 // A store that does not answer is no mistake in the settings.
 func TestServe_StoreDoesNotAnswer(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	var out, errs strings.Builder
-	code := cli.Main(ctx, []string{"serve", "--store", "redis://:secret@" + proctest.FreeAddr(t)}, cli.Streams{Out: &out, Err: &errs})
-	if code != 3 || out.String() != "" || !strings.Contains(errs.String(), "mete starts where its store answers") || strings.Contains(errs.String(), "secret") {
-		t.Errorf("code %d, stdout %q, stderr %q; want 3, the reason and no secret", code, out.String(), errs.String())
+	for _, store := range absent(t) {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		var out, errs strings.Builder
+		code := cli.Main(ctx, []string{"serve", "--store", store}, cli.Streams{Out: &out, Err: &errs})
+		if code != 3 || out.String() != "" || !strings.Contains(errs.String(), "mete starts where its store answers") || strings.Contains(errs.String(), "secret") {
+			t.Errorf("%s: code %d, stdout %q, stderr %q; want 3, the reason and no secret", store, code, out.String(), errs.String())
+		}
 	}
 }
 
 func TestReplay_StoreDoesNotAnswer(t *testing.T) {
-	var out, errs strings.Builder
-	in := strings.NewReader(`{"at":0,"ip":"192.0.2.1"}` + "\n")
-	code := cli.Main(t.Context(), []string{"replay", "--policy", "../../../examples/quickstart.yaml", "--store", "redis://" + proctest.FreeAddr(t), "-"},
-		cli.Streams{In: in, Out: &out, Err: &errs})
-	if code != 3 || out.String() != "" || !strings.Contains(errs.String(), "mete replay: --store: ") {
-		t.Errorf("code %d, stdout %q, stderr %q; want 3 and the reason", code, out.String(), errs.String())
+	for _, store := range absent(t) {
+		var out, errs strings.Builder
+		in := strings.NewReader(`{"at":0,"ip":"192.0.2.1"}` + "\n")
+		code := cli.Main(t.Context(), []string{"replay", "--policy", "../../../examples/quickstart.yaml", "--store", store, "-"},
+			cli.Streams{In: in, Out: &out, Err: &errs})
+		if code != 3 || out.String() != "" || !strings.Contains(errs.String(), "mete replay: --store: ") || strings.Contains(errs.String(), "secret") {
+			t.Errorf("%s: code %d, stdout %q, stderr %q; want 3, the reason and no secret", store, code, out.String(), errs.String())
+		}
 	}
 }

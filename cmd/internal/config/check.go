@@ -10,9 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/pgstore/violations"
+	"github.com/metehq/mete/policy"
 )
 
 // maxTimeout bounds every duration: a day is longer than any of them needs.
@@ -39,6 +43,12 @@ func (d *decoder) check(c *Config) {
 	if c.Store == "" {
 		d.fail("store", "must not be empty: memory: keeps the buckets in the process")
 	}
+	if storeurl.IsPostgres(c.Policy) {
+		if _, _, err := pgstore.ParseURL(c.Policy); err != nil {
+			d.fail("policy", "%s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
+		}
+	}
+	d.checkViolations(c)
 	if c.MaxHeaderBytes < 1<<10 || c.MaxHeaderBytes > 1<<20 {
 		d.fail("max_header_bytes", "must be between 1024 and 1048576, not %d", c.MaxHeaderBytes)
 	}
@@ -126,6 +136,21 @@ func (d *decoder) checkFields(dialects []string) {
 		if slices.Contains(dialects[:i], dialect) {
 			d.fail(key, "%s is there twice", dialect)
 		}
+	}
+}
+
+// checkViolations has those judge who use the settings.
+func (d *decoder) checkViolations(c *Config) {
+	if c.Violations != "" {
+		if _, _, err := pgstore.ParseURL(c.Violations); err != nil {
+			d.fail("violations", "%s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
+		}
+	}
+	if _, err := policy.ParseAttribute(c.ViolationsUser); err != nil {
+		d.fail("violations_user", "must be an attribute, such as jwt:sub, not %q", c.ViolationsUser)
+	}
+	if c.ViolationsRetention < violations.MinRetention || c.ViolationsRetention > violations.MaxRetention {
+		d.fail("violations_retention", "must be between 1h and 100 years, not %v", c.ViolationsRetention)
 	}
 }
 

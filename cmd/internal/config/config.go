@@ -20,7 +20,8 @@ var Sample string
 // Config is not valid. The yaml names are the keys of the file, and with dashes
 // for underscores those of the flags of mete serve.
 type Config struct {
-	// Policy is the policy file, JSON or YAML. Empty is the built-in example.
+	// Policy is the policy file, JSON or YAML, or the URL of a PostgreSQL with rules
+	// in it, as [pgstore.ParseURL] reads it. Empty is the built-in example.
 	// In a configuration file, a relative path is relative to that file.
 	Policy string `yaml:"policy"`
 
@@ -28,12 +29,13 @@ type Config struct {
 	// them in the process; memory:?max_keys=N bounds their number. With
 	// memory:?file=PATH they are saved when the server ends and every minute, or
 	// as often as every=TIME says, and restored when it starts. The URLs of Redis are
-	// those of [redisstore.ParseURL]. In a configuration file, a relative path is
-	// relative to that file.
+	// those of [redisstore.ParseURL], the URLs of PostgreSQL those of
+	// [pgstore.ParseURL]. In a configuration file, a relative path is relative to
+	// that file.
 	Store string `yaml:"store"`
 
-	// DenialCache answers from memory what Redis has just denied, until the tokens
-	// are there and for a second at most. A store in memory needs none.
+	// DenialCache answers from memory what a store elsewhere has just denied, until
+	// the tokens are there and for a second at most. A store in memory needs none.
 	DenialCache bool `yaml:"denial_cache"`
 
 	// Listen is the main address, host:port. Port 0 is any free one.
@@ -84,6 +86,23 @@ type Config struct {
 	// keys. Servers that share a store must share it. Empty: a random one at
 	// every start, or the one that is saved with the buckets.
 	HashKey string `yaml:"hash_key"`
+
+	// Violations is the URL of the PostgreSQL, as [pgstore.ParseURL] reads it, that
+	// denied requests are recorded in: see package violations. Empty: they are not. In
+	// a configuration file, a relative path in it is relative to that file.
+	Violations string `yaml:"violations"`
+
+	// ViolationsRaw records keys, users and addresses as they are. False: keys and
+	// users are hashed with HashKey, or with a key derived from a secret in that
+	// database where it is empty, and addresses are cut to /24 and /48.
+	ViolationsRaw bool `yaml:"violations_raw"`
+
+	// ViolationsUser is the attribute that says who the user is.
+	ViolationsUser string `yaml:"violations_user"`
+
+	// ViolationsRetention is how long they are kept, by whole days: between an hour
+	// and a hundred years.
+	ViolationsRetention time.Duration `yaml:"violations_retention"`
 
 	// RateLimitFields are the dialects of the header fields on answers: draft-11
 	// (RateLimit, RateLimit-Policy), legacy (RateLimit-Limit, -Remaining,
@@ -155,6 +174,10 @@ func Default() Config {
 		ReloadInterval:  time.Second,
 		LogFormat:       "text",
 		LogLevel:        "info",
+
+		ViolationsUser:      "jwt:sub",
+		ViolationsRetention: 30 * 24 * time.Hour,
+
 		Timeouts: Timeouts{
 			ReadHeader:      5 * time.Second,
 			APIRequest:      10 * time.Second,

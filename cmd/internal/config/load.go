@@ -70,10 +70,13 @@ func (d *decoder) loadFile(c *Config, path string) error {
 		return nil
 	}
 	d.mapping(root, reflect.ValueOf(c).Elem(), "")
-	if c.Policy != "" && !filepath.IsAbs(c.Policy) {
+	if storeurl.IsPostgres(c.Policy) {
+		c.Policy = storeurl.Under(filepath.Dir(path), c.Policy)
+	} else if c.Policy != "" && !filepath.IsAbs(c.Policy) {
 		c.Policy = filepath.Join(filepath.Dir(path), c.Policy)
 	}
 	c.Store = storeurl.Under(filepath.Dir(path), c.Store)
+	c.Violations = storeurl.Under(filepath.Dir(path), c.Violations)
 	return nil
 }
 

@@ -13,17 +13,22 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/pgstore/violations"
 	"github.com/metehq/mete/redisstore"
 )
 
 // Sources are the parts of a server that count. They are read when somebody
 // asks. Those that are nil are not there.
 type Sources struct {
-	Limiter func() mete.Stats // required
-	Memory  func() memstore.Stats
-	Redis   func() redisstore.Stats
-	Guard   func() guard.Stats
-	Nodes   func() int
+	Limiter  func() mete.Stats // required
+	Memory   func() memstore.Stats
+	Redis    func() redisstore.Stats
+	Postgres func() pgstore.Stats
+	Guard    func() guard.Stats
+	Nodes    func() int
+
+	Violations func() violations.Stats
 }
 
 // A Registry is what is known of a server. It is safe for concurrent use.
@@ -88,7 +93,7 @@ func (r *Registry) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].
 func (r *Registry) Collect(to chan<- prometheus.Metric) {
-	w := writer(to)
+	w := writer{to: to}
 	w.limiter(r.sources.Limiter())
 	if r.sources.Memory != nil {
 		w.memory(r.sources.Memory())
@@ -96,8 +101,14 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	if r.sources.Redis != nil {
 		w.redis(r.sources.Redis())
 	}
+	if r.sources.Postgres != nil {
+		w.postgres(r.sources.Postgres())
+	}
 	if r.sources.Guard != nil {
 		w.guard(r.sources.Guard())
+	}
+	if r.sources.Violations != nil {
+		w.violations(r.sources.Violations())
 	}
 	if r.sources.Nodes != nil {
 		w.gauge("mete_nodes", "Servers that share the store, this one included, as last seen.", float64(r.sources.Nodes()))

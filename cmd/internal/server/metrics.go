@@ -7,6 +7,8 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/metrics"
+	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/redisstore"
 )
 
 // sources are what /metrics shows.
@@ -16,7 +18,16 @@ func (s *Server) sources() metrics.Sources {
 		from.Memory = m.Stats
 	}
 	if r := s.store.remote; r != nil {
-		from.Redis, from.Guard, from.Nodes = r.node.Stats, r.Store.Stats, r.node.Nodes
+		from.Guard, from.Nodes = r.Store.Stats, r.node.Nodes
+		switch node := r.node.(type) {
+		case *redisstore.Node:
+			from.Redis = node.Stats
+		case *pgstore.Node:
+			from.Postgres = node.Stats
+		}
+	}
+	if s.trail != nil {
+		from.Violations = s.trail.stats
 	}
 	return from
 }

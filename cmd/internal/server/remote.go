@@ -12,23 +12,15 @@ import (
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/redisstore"
 )
 
-const (
-	// connectPatience is how long a server that starts waits for its store: for
-	// both to be started together.
-	connectPatience = 10 * time.Second
-	connectInterval = 250 * time.Millisecond
-
-	// recoverInterval is how often it is tried to charge what was spent locally.
-	recoverInterval = time.Second
-)
+// recoverInterval is how often it is tried to charge what was spent locally.
+const recoverInterval = time.Second
 
 // A remote is a store that other processes use, too, behind a guard.
 type remote struct {
 	*guard.Store
-	node   *redisstore.Node
+	node   node
 	policy func() *policy.Matcher
 }
 
@@ -66,48 +58,36 @@ func (r *remote) probe(ctx context.Context) {
 	}
 }
 
-// openRemote connects to a Redis.
+// openRemote connects to the store that the settings name.
 func (s *Server) openRemote(ctx context.Context, u storeurl.Store) error {
-	node, err := s.connect(ctx, u.Redis)
+	url, kind := u.Remote()
+	node, err := s.connect(ctx, u)
 	if err != nil {
 		return err
 	}
 	guarded, err := guard.New(node, guard.Config{OnChange: s.onBreaker, NoDenials: !s.config.DenialCache})
 	if err == nil && s.config.HashKey == "" {
-		var key [32]byte
-		key, err = node.DeriveKey(ctx, hashPurpose)
-		s.store.key = key[:]
-		s.log.Warn("hash_key is not set: the key of the hashes in bucket keys is derived from a secret that lies in Redis beside them. " +
-			"Set the same hash_key on all servers")
+		err = s.deriveKey(ctx, node, kind)
 	}
 	if err != nil {
 		return errors.Join(err, node.Close())
 	}
 	s.store.remote = &remote{Store: guarded, node: node, policy: s.Policy}
 	s.store.Store = s.store.remote
-	s.log.Info("connected", "store", storeurl.Shown(u.Redis), "nodes", node.Nodes())
+	s.log.Info("connected", "store", storeurl.Shown(url), "nodes", node.Nodes())
 	return nil
 }
 
-// connect tries for a while, as long as nothing answers.
-func (s *Server) connect(ctx context.Context, url string) (*redisstore.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectPatience)
-	defer cancel()
-	ticker := time.NewTicker(connectInterval)
-	defer ticker.Stop()
-	complain := s.complain("the store does not answer; trying again")
-	for {
-		node, err := redisstore.Open(ctx, url)
-		if err == nil || !errors.Is(err, mete.ErrUnavailable) {
-			return node, err
-		}
-		complain(err)
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-ticker.C:
-		}
+// deriveKey has the store's own secret stand in for the hash_key that is not set.
+func (s *Server) deriveKey(ctx context.Context, node node, kind string) error {
+	key, err := node.DeriveKey(ctx, hashPurpose)
+	if err != nil {
+		return err
 	}
+	s.store.key = key[:]
+	s.log.Warn("hash_key is not set: the key of the hashes in bucket keys is derived from a secret that lies in " + kind +
+		" beside them. Set the same hash_key on all servers")
+	return nil
 }
 
 // recoverLoop charges to the store what was spent in its place, soon after it

@@ -17,10 +17,46 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// withRedis is a configuration with its buckets in a Redis.
-func withRedis(t *testing.T, r *proctest.Redis, policy string) config.Config {
+// An elsewhere is a server of data for the buckets, which keeps what it was told.
+type elsewhere struct {
+	url    string
+	label  string // in metrics
+	server interface {
+		Kill()
+		Restart()
+	}
+	keys func() (string, error) // of all buckets that it has
+}
+
+func inRedis(t *testing.T) elsewhere {
+	r := proctest.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	return elsewhere{
+		url: "redis://" + r.Addr + "?prefix=test:", label: "redis", server: r,
+		keys: func() (string, error) { return r.Do("KEYS", "test:tb:*") },
+	}
+}
+
+func inPostgres(t *testing.T) elsewhere {
+	p := proctest.StartPostgres(t)
+	return elsewhere{
+		url: p.URL() + "&schema=limits&durable=true&prefix=test:", label: "postgres", server: p,
+		keys: func() (string, error) {
+			return p.Psql("SELECT convert_from(key, 'UTF8') FROM limits.bucket_durable")
+		},
+	}
+}
+
+// inEach runs a test with the buckets in each kind of store that is elsewhere.
+func inEach(t *testing.T, test func(t *testing.T, e elsewhere)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) { test(t, inRedis(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, inPostgres(t)) })
+}
+
+// with is a configuration with its buckets there.
+func (e elsewhere) with(t *testing.T, policy string) config.Config {
 	c := testConfig()
-	c.Store, c.Policy = "redis://"+r.Addr+"?prefix=test:", policyFile(t, policy)
+	c.Store, c.Policy = e.url, policyFile(t, policy)
 	return c
 }
 
@@ -47,133 +83,168 @@ func onError(names ...string) string {
 }
 
 func TestRemote_ServersShareBuckets(t *testing.T) {
-	r := proctest.StartRedis(t)
-	secret := strings.ReplaceAll(burst("4"), "ip:address", "header:authorization")
-	a, b := start(t, withRedis(t, r, secret)), start(t, withRedis(t, r, secret))
-	body := `{"attributes":{"header:authorization":"Bearer of-bad-news"}}`
-	for i, s := range []*running{a, b, a, b, a, b} {
-		want := 200
-		if i >= 4 {
-			want = 429
+	inEach(t, func(t *testing.T, e elsewhere) {
+		secret := strings.ReplaceAll(burst("4"), "ip:address", "header:authorization")
+		a, b := start(t, e.with(t, secret)), start(t, e.with(t, secret))
+		body := `{"attributes":{"header:authorization":"Bearer of-bad-news"}}`
+		for i, s := range []*running{a, b, a, b, a, b} {
+			want := 200
+			if i >= 4 {
+				want = 429
+			}
+			if got, text := post(t, s.main+"/v1/take", strings.NewReader(body)); got != want {
+				t.Errorf("take %d: %d %s, want %d", i, got, text, want)
+			}
 		}
-		if got, text := post(t, s.main+"/v1/take", strings.NewReader(body)); got != want {
-			t.Errorf("take %d: %d %s, want %d", i, got, text, want)
+		keys, err := e.keys()
+		if err != nil || strings.Contains(keys, "bad-news") || !strings.Contains(keys, "client:") {
+			t.Errorf("keys in the store: %q, %v; want the bucket under a hash", keys, err)
 		}
-	}
-	keys, err := r.Do("KEYS", "*")
-	if err != nil || strings.Contains(keys, "bad-news") || !strings.Contains(keys, "test:tb:client:") {
-		t.Errorf("keys in Redis: %q, %v; want the bucket under a hash", keys, err)
-	}
-	if got := a.log.count("hash_key is not set"); got != 1 {
-		t.Errorf("the log warns %d times of the missing hash_key, want once", got)
-	}
+		if a.log.count("nodes=1") != 1 || b.log.count("nodes=2") != 1 {
+			t.Errorf("the logs do not say that there is one server, and then another:\n%s\n%s", a.log, b.log)
+		}
+		if got := a.log.count("hash_key is not set"); got != 1 {
+			t.Errorf("the log warns %d times of the missing hash_key, want once", got)
+		}
+	})
 }
 
-// While Redis is gone each rule has its way, and none says 429 for it. When it is
-// back, so are the buckets.
-func TestRemote_RedisIsGone(t *testing.T) {
-	r := proctest.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
-	s := start(t, withRedis(t, r, onError("open", "closed", "local")))
-	paths := []string{"/open", "/closed", "/local"}
-	for _, path := range paths {
-		if got, text := s.takePath(path); got != 200 {
-			t.Fatalf("take for %s: %d %s", path, got, text)
+// While the store is gone each rule has its way, and none says 429 for it. When it
+// is back, so are the buckets.
+func TestRemote_StoreIsGone(t *testing.T) {
+	inEach(t, func(t *testing.T, e elsewhere) {
+		s := start(t, e.with(t, onError("open", "closed", "local")))
+		for _, path := range []string{"/open", "/closed", "/local"} {
+			if got, text := s.takePath(path); got != 200 {
+				t.Fatalf("take for %s: %d %s", path, got, text)
+			}
 		}
-	}
-	r.Kill()
-	for path, want := range map[string]int{"/open": 200, "/closed": 503, "/local": 200} {
-		got, text := s.takePath(path)
-		if got != want || !strings.Contains(text, `"degraded":true`) {
-			t.Errorf("take for %s without Redis: %d %s, want %d, degraded", path, got, text, want)
+		e.server.Kill()
+		for path, want := range map[string]int{"/open": 200, "/closed": 503, "/local": 200} {
+			got, text := s.takePath(path)
+			if got != want || !strings.Contains(text, `"degraded":true`) {
+				t.Errorf("take for %s without the store: %d %s, want %d, degraded", path, got, text, want)
+			}
 		}
-	}
-	if got, text := get(t, s.admin+"/readyz"); got != 503 {
-		t.Errorf("readyz with a closed rule: %d %s, want 503", got, text)
-	}
-	if got, _ := get(t, s.admin+"/livez"); got != 200 {
-		t.Errorf("livez: %d, want 200", got)
-	}
-	text := s.metricsText()
-	for _, line := range []string{
-		`mete_decisions_total{by="open",outcome="allowed"} 1`,
-		`mete_decisions_total{by="closed",outcome="denied"} 1`,
-		`mete_decisions_total{by="local",outcome="allowed"} 1`,
-		`mete_decisions_total{by="store",outcome="allowed"} 3`,
-		`mete_local_spent_tokens_total 1`,
-		`mete_let_through_tokens_total 1`,
-	} {
-		if !strings.Contains(text, line+"\n") {
-			t.Errorf("the metrics lack %s:\n%s", line, text)
+		if got, text := get(t, s.admin+"/readyz"); got != 503 {
+			t.Errorf("readyz with a closed rule: %d %s, want 503", got, text)
 		}
-	}
+		if got, _ := get(t, s.admin+"/livez"); got != 200 {
+			t.Errorf("livez: %d, want 200", got)
+		}
+		s.hasMetrics(
+			`mete_decisions_total{by="open",outcome="allowed"} 1`,
+			`mete_decisions_total{by="closed",outcome="denied"} 1`,
+			`mete_decisions_total{by="local",outcome="allowed"} 1`,
+			`mete_decisions_total{by="store",outcome="allowed"} 3`,
+			`mete_local_spent_tokens_total 1`,
+			`mete_let_through_tokens_total 1`,
+		)
 
-	r.Restart()
-	eventually(t, "Redis decides again", func() bool {
-		_, text := s.takePath("/closed")
-		return !strings.Contains(text, `"degraded":true`)
-	})
-	eventually(t, "the server is ready", func() bool { got, _ := get(t, s.admin+"/readyz"); return got == 200 })
-	eventually(t, "what was spent locally is charged", func() bool {
-		return strings.Contains(s.metricsText(), "mete_local_unsettled_keys 0\n")
-	})
-	left := 0
-	for range 6 {
-		if got, _ := s.takePath("/local"); got == 200 {
-			left++
+		e.server.Restart()
+		eventually(t, "the store decides again", func() bool {
+			_, text := s.takePath("/closed")
+			return !strings.Contains(text, `"degraded":true`)
+		})
+		eventually(t, "the server is ready", func() bool { got, _ := get(t, s.admin+"/readyz"); return got == 200 })
+		eventually(t, "what was spent locally is charged", func() bool {
+			return strings.Contains(s.metricsText(), "mete_local_unsettled_keys 0\n")
+		})
+		left := 0
+		for range 6 {
+			if got, _ := s.takePath("/local"); got == 200 {
+				left++
+			}
 		}
-	}
-	if left != 3 {
-		t.Errorf("after one token from Redis and one without it, %d of 5 are left, want 3", left)
-	}
+		if left != 3 {
+			t.Errorf("after one token from the store and one without it, %d of 5 are left, want 3", left)
+		}
+	})
 }
 
-// A server that nobody asks notices by itself that Redis is back.
-func TestRemote_RedisIsBackAndNobodyAsks(t *testing.T) {
-	r := proctest.StartRedis(t)
-	s := start(t, withRedis(t, r, onError("open")))
-	r.Kill()
-	eventually(t, "the breaker opens", func() bool {
-		s.takePath("/open")
-		return strings.Contains(s.metricsText(), `mete_breaker_state{state="open"} 1`)
+// A server that nobody asks notices by itself that its store is back.
+func TestRemote_StoreIsBackAndNobodyAsks(t *testing.T) {
+	inEach(t, func(t *testing.T, e elsewhere) {
+		s := start(t, e.with(t, onError("open")))
+		e.server.Kill()
+		eventually(t, "the breaker opens", func() bool {
+			s.takePath("/open")
+			return strings.Contains(s.metricsText(), `mete_breaker_state{state="open"} 1`)
+		})
+		e.server.Restart()
+		eventually(t, "the breaker closes", func() bool {
+			return strings.Contains(s.metricsText(), `mete_breaker_state{state="closed"} 1`)
+		})
+		if got := s.log.count("the store answers again"); got != 1 {
+			t.Errorf("the log says so %d times, want once:\n%s", got, s.log)
+		}
 	})
-	r.Restart()
-	eventually(t, "the breaker closes", func() bool {
-		return strings.Contains(s.metricsText(), `mete_breaker_state{state="closed"} 1`)
-	})
-	if got := s.log.count("the store answers again"); got != 1 {
-		t.Errorf("the log says so %d times, want once:\n%s", got, s.log)
-	}
 }
 
-// Where no rule refuses what Redis does not decide, there is no reason to send
+// Where no rule refuses what the store does not decide, there is no reason to send
 // traffic elsewhere.
-func TestRemote_ReadyWithoutRedis(t *testing.T) {
-	r := proctest.StartRedis(t)
-	s := start(t, withRedis(t, r, onError("open", "local")))
-	r.Kill()
-	if got, text := get(t, s.main+"/readyz"); got != 200 {
-		t.Errorf("readyz: %d %s, want 200", got, text)
+func TestRemote_ReadyWithoutStore(t *testing.T) {
+	inEach(t, func(t *testing.T, e elsewhere) {
+		s := start(t, e.with(t, onError("open", "local")))
+		e.server.Kill()
+		if got, text := get(t, s.main+"/readyz"); got != 200 {
+			t.Errorf("readyz: %d %s, want 200", got, text)
+		}
+	})
+}
+
+// What does not answer is waited for.
+func TestRemote_NothingAnswers(t *testing.T) {
+	for _, store := range []string{"redis://:secret@" + proctest.FreeAddr(t), "postgres://u:secret@" + proctest.FreeAddr(t) + "/d"} {
+		c := testConfig()
+		c.Store = store
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		log := new(logBuffer)
+		_, err := server.New(ctx, c, slog.New(slog.NewTextHandler(log, nil)))
+		if !errors.Is(err, mete.ErrUnavailable) || strings.Contains(err.Error()+log.String(), "secret") {
+			t.Errorf("%s: %v, want %v and no secret", store, err, mete.ErrUnavailable)
+		}
+		if log.count("trying again") != 1 {
+			t.Errorf("%s: the log is\n%s\nwant one complaint", store, log)
+		}
 	}
 }
 
-// What does not answer is waited for; what refuses is not.
-func TestRemote_CannotStart(t *testing.T) {
-	c := testConfig()
-	c.Store = "redis://:secret@" + proctest.FreeAddr(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	log := new(logBuffer)
-	_, err := server.New(ctx, c, slog.New(slog.NewTextHandler(log, nil)))
-	if !errors.Is(err, mete.ErrUnavailable) || strings.Contains(err.Error()+log.String(), "secret") {
-		t.Errorf("nothing answers: %v, want %v and no secret", err, mete.ErrUnavailable)
-	}
-	if log.count("trying again") != 1 {
-		t.Errorf("the log is\n%s\nwant one complaint", log)
-	}
+// A server and its store can be started together.
+func TestRemote_StoreComesLate(t *testing.T) {
+	inEach(t, func(t *testing.T, e elsewhere) {
+		e.server.Kill()
+		log := new(logBuffer)
+		came := make(chan error, 1)
+		go func() {
+			s, err := server.New(t.Context(), e.with(t, burst("1")), slog.New(slog.NewTextHandler(log, nil)))
+			if err == nil {
+				s.Close()
+			}
+			came <- err
+		}()
+		eventually(t, "it is tried again", func() bool { return log.count("trying again") > 0 })
+		e.server.Restart()
+		if err := <-came; err != nil {
+			t.Errorf("New: %v", err)
+		}
+	})
+}
 
-	c.Store = "redis://nobody:secret@" + proctest.StartRedis(t).Addr
-	_, err = server.New(t.Context(), c, slog.New(slog.DiscardHandler))
-	if err == nil || errors.Is(err, mete.ErrUnavailable) || !strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "secret") {
-		t.Errorf("a wrong password: %v, want WRONGPASS and no secret", err)
+// What refuses is not waited for.
+func TestRemote_StoreRefuses(t *testing.T) {
+	redis, postgres := proctest.StartRedis(t).Addr, proctest.StartPostgres(t).Addr
+	for store, want := range map[string]string{
+		"redis://nobody:secret@" + redis:                              "WRONGPASS",
+		"postgres://nobody:secret@" + postgres + "/postgres":          `"nobody"`,
+		"postgres://" + postgres + "/x?user=postgres&password=secret": `"x"`,
+	} {
+		c := testConfig()
+		c.Store = store
+		_, err := server.New(t.Context(), c, slog.New(slog.DiscardHandler))
+		if err == nil || errors.Is(err, mete.ErrUnavailable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %s, and no secret", store, err, want)
+		}
 	}
 }

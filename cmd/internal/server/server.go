@@ -36,6 +36,7 @@ type Server struct {
 	manage  *httpapi.API // of the admin address
 	source  source
 	store   storage
+	trail   *trail // nil: violations are not recorded
 	metrics *metrics.Registry
 	reload  chan struct{}
 	ending  atomic.Bool // told to end: not ready any more
@@ -45,14 +46,18 @@ type Server struct {
 
 // New opens the store, reads the policy and opens both addresses, so that whatever
 // is wrong is known before anything is served. A broken policy is a
-// [policyfile.Errors]; where a store does not answer for a while, or ctx ends, the
+// [policyfile.Errors] or a [rules.Errors]; where a store does not answer for a while, or ctx ends, the
 // error wraps [mete.ErrUnavailable]. The server must be run or closed.
 func New(ctx context.Context, c config.Config, log *slog.Logger) (*Server, error) {
 	s := &Server{config: c, log: log, reload: make(chan struct{}, 1)}
 	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.begin(); err != nil {
+	var err error
+	if s.trail, err = openTrail(ctx, c, log); err == nil {
+		err = s.begin(ctx)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -60,14 +65,14 @@ func New(ctx context.Context, c config.Config, log *slog.Logger) (*Server, error
 }
 
 // begin does what New promises once there is a store.
-func (s *Server) begin() error {
-	s.source = source{path: s.config.Policy, log: s.log, apply: s.apply, opts: policy.Options{HashKey: s.store.key}}
-	m, err := s.source.load()
+func (s *Server) begin(ctx context.Context) error {
+	s.source = s.newSource()
+	m, err := s.source.load(ctx)
 	if err != nil {
 		return err
 	}
 	s.metrics = metrics.New(s.sources())
-	s.limiter, err = mete.New(s.store.Store, m, mete.Config{OnDecision: s.onDecision(), Local: s.store.local, Nodes: s.store.nodes})
+	s.limiter, err = mete.New(s.store.Store, m, mete.Config{OnDecision: s.onDecision(), OnDenial: s.trail.hook(), Local: s.store.local, Nodes: s.store.nodes})
 	if err != nil {
 		return err
 	}
@@ -102,6 +107,10 @@ func (s *Server) Close() {
 	if store, ok := s.store.Store.(io.Closer); ok {
 		store.Close() // what it could not give back, it has given up
 	}
+	if s.source != nil {
+		s.source.close()
+	}
+	s.trail.close()
 	for _, e := range []endpoint{s.main, s.admin} {
 		if e.listener != nil {
 			e.listener.Close()
@@ -136,9 +145,10 @@ func (s *Server) Run(ctx context.Context) error {
 		serving.Go(func() { failed <- e.serve() })
 	}
 	watching, stop := context.WithCancel(ctx)
-	serving.Go(func() { s.watch(watching) })
+	serving.Go(func() { s.source.follow(watching, s.reload) })
 	serving.Go(func() { s.store.saver.run(watching) })
 	serving.Go(func() { s.recoverLoop(watching) })
+	serving.Go(func() { s.trail.run(watching) })
 
 	var err error
 	select {
@@ -183,25 +193,5 @@ func (s *Server) shutdown(e *endpoint, grace time.Duration) {
 	defer cancel()
 	if !e.shutdown(ctx) {
 		s.log.Warn("requests were cut off: they had not finished in time", "address", e.listener.Addr().String(), "after", grace)
-	}
-}
-
-// watch reads the policy again when its file changes and when asked to.
-func (s *Server) watch(ctx context.Context) {
-	var tick <-chan time.Time
-	if s.config.ReloadInterval > 0 {
-		ticker := time.NewTicker(s.config.ReloadInterval)
-		defer ticker.Stop()
-		tick = ticker.C
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick:
-			s.source.poll(false)
-		case <-s.reload:
-			s.source.poll(true)
-		}
 	}
 }

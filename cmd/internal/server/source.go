@@ -3,6 +3,7 @@
 package server
 
 import (
+	"context"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/policy"
 )
 
@@ -34,21 +36,42 @@ const (
 	maxLoggedMistakes = 100
 )
 
-// A source is the policy file, and what was last seen of it. It is not safe for
-// concurrent use.
-type source struct {
-	path    string // empty: the built-in example
-	opts    policy.Options
-	log     *slog.Logger
-	apply   func(*policy.Matcher) error
-	info    fs.FileInfo       // of the file when it was last read
-	settled bool              // info tells this version from a later one
-	digest  [sha256.Size]byte // of the contents last read, good or bad
-	problem string            // why it could not be read the last time
+// A source is where the policy is. It is not safe for concurrent use.
+type source interface {
+	// load reads the policy for the first time.
+	load(ctx context.Context) (*policy.Matcher, error)
+
+	// follow applies the policy again when it changes, and when it is told to, until
+	// ctx ends. What is broken is logged, and never applied.
+	follow(ctx context.Context, reload <-chan struct{})
+
+	// close releases what load opened.
+	close()
 }
 
-// load reads the policy for the first time.
-func (s *source) load() (*policy.Matcher, error) {
+// newSource returns the source that the settings name.
+func (s *Server) newSource() source {
+	opts := policy.Options{HashKey: s.store.key}
+	if storeurl.IsPostgres(s.config.Policy) {
+		return &databaseSource{url: s.config.Policy, opts: opts, log: s.log, apply: s.apply, interval: s.config.ReloadInterval}
+	}
+	return &fileSource{path: s.config.Policy, opts: opts, log: s.log, apply: s.apply, interval: s.config.ReloadInterval}
+}
+
+// A fileSource is the policy file, and what was last seen of it.
+type fileSource struct {
+	path     string        // empty: the built-in example
+	interval time.Duration // between two looks; 0: only when told to
+	opts     policy.Options
+	log      *slog.Logger
+	apply    func(*policy.Matcher) error
+	info     fs.FileInfo       // of the file when it was last read
+	settled  bool              // info tells this version from a later one
+	digest   [sha256.Size]byte // of the contents last read, good or bad
+	problem  string            // why it could not be read the last time
+}
+
+func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
 	if s.path == "" {
 		return policyfile.Parse(exampleName, examplePolicy, s.opts)
 	}
@@ -59,9 +82,30 @@ func (s *source) load() (*policy.Matcher, error) {
 	return policyfile.Parse(s.path, data, s.opts)
 }
 
+func (s *fileSource) close() {}
+
+func (s *fileSource) follow(ctx context.Context, reload <-chan struct{}) {
+	var tick <-chan time.Time
+	if s.interval > 0 {
+		ticker := time.NewTicker(s.interval)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+			s.poll(false)
+		case <-reload:
+			s.poll(true)
+		}
+	}
+}
+
 // read returns the file's contents and remembers what they were. The path is
 // resolved anew, so that renames and symbolic links that are swapped are seen.
-func (s *source) read() ([]byte, error) {
+func (s *fileSource) read() ([]byte, error) {
 	info, err := os.Stat(s.path) // before the contents: a change in between is then seen later
 	if err != nil {
 		return nil, err
@@ -78,7 +122,7 @@ func (s *source) read() ([]byte, error) {
 // poll applies the policy again if its file has changed since it was last
 // read. What is wrong with a file is logged once. If forced, the file is read
 // in any case, and what came of it is logged.
-func (s *source) poll(forced bool) {
+func (s *fileSource) poll(forced bool) {
 	if s.path == "" {
 		if forced {
 			s.log.Info("nothing to reload: the built-in example policy is in force")
@@ -107,14 +151,14 @@ func (s *source) poll(forced bool) {
 
 // unchanged reports whether the file's status alone proves that the contents
 // are the ones last read.
-func (s *source) unchanged() bool {
+func (s *fileSource) unchanged() bool {
 	info, err := os.Stat(s.path)
 	return err == nil && s.settled && s.problem == "" && os.SameFile(info, s.info) &&
 		info.ModTime().Equal(s.info.ModTime()) && info.Size() == s.info.Size()
 }
 
 // replace puts a policy in force, or says why not.
-func (s *source) replace(data []byte) {
+func (s *fileSource) replace(data []byte) {
 	m, err := policyfile.Parse(s.path, data, s.opts)
 	if err == nil {
 		err = s.apply(m)
@@ -127,7 +171,7 @@ func (s *source) replace(data []byte) {
 }
 
 // logMistakes logs every mistake of a broken file.
-func (s *source) logMistakes(err error) {
+func (s *fileSource) logMistakes(err error) {
 	mistakes, ok := errors.AsType[policyfile.Errors](err)
 	if !ok {
 		s.log.Error("policy is broken; the old one stays in force", "file", s.path, "error", err)
@@ -140,4 +184,4 @@ func (s *source) logMistakes(err error) {
 }
 
 // shortDigest names the contents last read: the same bytes, the same digest.
-func (s *source) shortDigest() string { return hex.EncodeToString(s.digest[:6]) }
+func (s *fileSource) shortDigest() string { return hex.EncodeToString(s.digest[:6]) }

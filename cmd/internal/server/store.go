@@ -40,7 +40,7 @@ func (s *Server) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if u.Redis != "" {
+	if remote, _ := u.Remote(); remote != "" {
 		err = s.openRemote(ctx, u)
 	} else {
 		err = s.openMemory(u)

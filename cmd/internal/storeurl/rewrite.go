@@ -9,56 +9,73 @@ import (
 	"strings"
 )
 
+// Parameters that name files, and those that nobody else should see.
+var (
+	redisFiles    = []string{"ca", "cert", "key"}
+	postgresFiles = []string{"sslrootcert", "sslcert", "sslkey", "passfile", "servicefile"}
+	secrets       = []string{"sentinel_username", "sentinel_password", "user", "password", "sslpassword"}
+)
+
 // Under returns raw with the paths of its files, where they are relative, counted
 // from dir. A URL that is not right is returned as it is.
 func Under(dir, raw string) string {
-	if isRedis(raw) {
-		return rewrite(raw, []string{"ca", "cert", "key"}, func(path string) string { return under(dir, path) })
+	absolute := func(name, path string) string {
+		if filepath.IsAbs(path) || name == "sslrootcert" && path == "system" { // whom the system trusts
+			return path
+		}
+		return filepath.Join(dir, path)
+	}
+	switch {
+	case isRedis(raw):
+		return rewrite(raw, redisFiles, absolute)
+	case IsPostgres(raw):
+		return rewrite(raw, postgresFiles, absolute)
 	}
 	if s, err := Parse(raw); err != nil || s.File == "" {
 		return raw
 	}
-	return rewrite(raw, []string{"file"}, func(path string) string { return under(dir, path) })
+	return rewrite(raw, []string{"file"}, absolute)
 }
 
-func under(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
-}
-
-// Shown returns raw without users and passwords.
+// Shown returns raw without users and passwords, and of what is not right nothing:
+// there a password can be anywhere.
 func Shown(raw string) string {
-	if !isRedis(raw) {
-		if u, err := url.Parse(raw); err == nil {
-			return u.Redacted()
-		}
+	s, err := Parse(raw)
+	if err != nil {
 		return "?"
 	}
-	shown := rewrite(raw, []string{"sentinel_username", "sentinel_password"}, func(string) string { return "xxxxx" })
-	kind, rest, _ := strings.Cut(shown, "://")
-	if end := strings.IndexAny(rest, "/?"); end >= 0 {
-		return kind + "://" + rest[strings.LastIndex(rest[:end], "@")+1:]
+	if remote, _ := s.Remote(); remote == "" {
+		return raw
 	}
-	return kind + "://" + rest[strings.LastIndex(rest, "@")+1:]
+	shown := rewrite(raw, secrets, func(string, string) string { return "xxxxx" })
+	kind, rest, _ := strings.Cut(shown, "://")
+	end := strings.IndexAny(rest, "/?")
+	if end < 0 {
+		end = len(rest)
+	}
+	return kind + "://" + rest[strings.LastIndex(rest[:end], "@")+1:]
 }
 
 // rewrite changes the values of some parameters, and nothing else.
-func rewrite(raw string, names []string, change func(string) string) string {
+func rewrite(raw string, names []string, change func(name, value string) string) string {
 	before, query, found := strings.Cut(raw, "?")
 	if !found {
 		return raw
 	}
+	unescape := url.QueryUnescape
+	if IsPostgres(raw) {
+		unescape = url.PathUnescape // a plus is no space there
+	}
 	parts := strings.Split(query, "&")
 	for i, part := range parts {
-		name, escaped, _ := strings.Cut(part, "=")
-		value, err := url.QueryUnescape(escaped)
-		if err != nil || value == "" || !slices.Contains(names, name) {
+		escapedName, escaped, _ := strings.Cut(part, "=")
+		name, nameErr := unescape(escapedName)
+		value, err := unescape(escaped)
+		if nameErr != nil || err != nil || value == "" || !slices.Contains(names, name) {
 			continue
 		}
-		if changed := change(value); changed != value {
-			parts[i] = name + "=" + strings.ReplaceAll(url.QueryEscape(changed), "%2F", "/")
+		if changed := change(name, value); changed != value {
+			parts[i] = name + "=" + strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(changed))
 		}
 	}
 	return before + "?" + strings.Join(parts, "&")

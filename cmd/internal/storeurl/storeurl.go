@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/redisstore"
 )
 
@@ -36,37 +37,61 @@ type Store struct {
 	// Every is the time between two saves. 0: only at the end.
 	Every time.Duration
 
-	// Redis is the URL of a Redis, as [redisstore.ParseURL] reads it. Empty: the
-	// store is in memory.
-	Redis string
+	// Redis is the URL of a Redis, as [redisstore.ParseURL] reads it, and Postgres
+	// that of a PostgreSQL, as [pgstore.ParseURL] does. At most one is there; where
+	// both are empty, the store is in memory.
+	Redis, Postgres string
+}
+
+// Remote is the URL of a store that is not in memory, and what people call that.
+// Both are empty where it is.
+func (s Store) Remote() (url, name string) {
+	switch {
+	case s.Redis != "":
+		return s.Redis, "Redis"
+	case s.Postgres != "":
+		return s.Postgres, "PostgreSQL"
+	}
+	return "", ""
 }
 
 // known are the parameters of memory:.
 const known = "?max_keys=N, file=PATH and every=TIME"
 
 // Parse returns the store that raw names: memory:, perhaps with parameters, as in
-// memory:?max_keys=N&file=PATH&every=1m, or a Redis. Others are not supported yet.
-// What an error says holds no password.
+// memory:?max_keys=N&file=PATH&every=1m, a Redis or a PostgreSQL. What an error
+// says holds no password.
 func Parse(raw string) (Store, error) {
-	kind, _, _ := strings.Cut(raw, ":")
 	switch {
 	case isRedis(raw):
 		_, _, err := redisstore.ParseURL(raw)
-		if err != nil {
-			return Store{}, fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), "redisstore: url: "))
-		}
-		return Store{Redis: raw}, nil
-	case kind == "postgres", kind == "postgresql":
-		return Store{}, fmt.Errorf("store: %s: is not supported yet: only memory: and redis:// are", kind)
+		return judged(Store{Redis: raw}, err, "redisstore")
+	case IsPostgres(raw):
+		_, _, err := pgstore.ParseURL(raw)
+		return judged(Store{Postgres: raw}, err, "pgstore")
 	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return Store{}, errors.New("store: not a URL: write memory: or memory:?max_keys=N, or redis://localhost:6379")
+		return Store{}, errors.New("store: not a URL: write memory: or memory:?max_keys=N, redis://localhost:6379 or postgres://localhost:5432/database")
 	case u.Scheme == "memory":
 		return parseMemory(u)
 	}
-	return Store{}, fmt.Errorf("store: %q: unknown kind of store: only memory: and redis:// are supported yet", u.Scheme)
+	return Store{}, fmt.Errorf("store: %q: unknown kind of store: write memory:, redis://HOST or postgres://HOST/DATABASE", u.Scheme)
+}
+
+// judged returns s, or what a module of ours has against its URL.
+func judged(s Store, err error, module string) (Store, error) {
+	if err != nil {
+		return Store{}, fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), module+": url: "))
+	}
+	return s, nil
+}
+
+// IsPostgres reports whether raw is meant to be the URL of a PostgreSQL.
+func IsPostgres(raw string) bool {
+	kind, _, found := strings.Cut(raw, ":")
+	return found && (kind == "postgres" || kind == "postgresql")
 }
 
 // isRedis reports whether raw is meant to be the URL of a Redis.

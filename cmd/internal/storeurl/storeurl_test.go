@@ -31,6 +31,8 @@ func TestParse(t *testing.T) {
 		"memory:?every=10ms&file=C:%5Ca": store(0, `C:\a`, 10*time.Millisecond),
 		"redis://u:p@host/1?prefix=a:":   {Redis: "redis://u:p@host/1?prefix=a:"},
 		"redis+cluster://a,b":            {Redis: "redis+cluster://a,b"},
+		"postgres://u:p@a/d?schema=s":    {Postgres: "postgres://u:p@a/d?schema=s"},
+		"postgresql://a:1/d":             {Postgres: "postgresql://a:1/d"},
 	} {
 		// A Config cannot be compared: it may have a function.
 		got, err := storeurl.Parse(raw)
@@ -44,12 +46,14 @@ func TestParse(t *testing.T) {
 func TestUnder(t *testing.T) {
 	for raw, want := range map[string]string{
 		"memory:?file=a": "memory:?file=/etc/x%26y/a",
-		"memory:?max_keys=5&file=..%2Fa+b&every=1s": "memory:?max_keys=5&file=/etc/a+b&every=1s",
+		"memory:?max_keys=5&file=..%2Fa+b&every=1s": "memory:?max_keys=5&file=/etc/a%20b&every=1s",
 		"memory:?file=/a%26b":                       "memory:?file=/a%26b",
 		"memory:":                                   "memory:",
 		"memory:?file=a&file=b":                     "memory:?file=a&file=b",
 		"redis://host/?file=a":                      "redis://host/?file=a",
 		"rediss://u:p@a,b?ca=c.pem&key=/k%26&x=c":   "rediss://u:p@a,b?ca=/etc/x%26y/c.pem&key=/k%26&x=c",
+		"postgres://a/d?sslrootcert=c.pem&prefix=x&passfile=..%2F+%25": "postgres://a/d?sslrootcert=/etc/x%26y/c.pem&prefix=x&passfile=/etc/%2B%25",
+		"postgresql://a/d?sslrootcert=system&sslkey=system":            "postgresql://a/d?sslrootcert=system&sslkey=/etc/x%26y/system",
 		"%": "%",
 	} {
 		if got := storeurl.Under("/etc/x&y", raw); got != want {
@@ -70,7 +74,11 @@ func TestParse_Refuses(t *testing.T) {
 		{"redis+ssl://:secret@localhost", "must begin with redis://"},
 		{"redis:secret", "must begin with redis://"},
 		{"://secret", "not a URL"},
-		{"postgres://u:secret@localhost:port", "postgres: is not supported yet"},
+		{"postgres://u:secret@localhost:port", ""},
+		{"postgres://u:secret@localhost/d?pasword=secret", "pasword"},
+		{"postgres:secret", "postgres://"},
+		{"postgres://localhost/d?durable=perhaps", "durable"},
+		{"host=localhost password=secret", "unknown kind of store"},
 		{"memory://secret", "nothing else"},
 		{"memory:secret", "nothing else"},
 		{"memory:?max_keys=%zz", "nothing else"},
@@ -103,11 +111,23 @@ func TestShown(t *testing.T) {
 		"redis://host":                        "redis://host",
 		"redis://:secret@host":                "redis://host",
 		"redis://u:secret@[::1]:1/2?prefix=a": "redis://[::1]:1/2?prefix=a",
-		"redis://:se@cret@host?prefix=@":      "redis://host?prefix=@",
+		"redis://:se%40cret@host?prefix=@":    "redis://host?prefix=@",
+		"redis://:se@cret@host":               "?",
 		"redis+unix://u:secret@/a@b?db=1":     "redis+unix:///a@b?db=1",
-		"redis+sentinel://u:secret@a,b/m?sentinel_password=secret&prefix=p": "redis+sentinel://a,b/m?sentinel_password=xxxxx&prefix=p",
-		"postgres://u:secret@host": "postgres://u:xxxxx@host",
-		"%":                        "?",
+		"redis+sentinel://u:secret@a,b/m?sentinel_password=secret&prefix=p":  "redis+sentinel://a,b/m?sentinel_password=xxxxx&prefix=p",
+		"postgres://u:secret@host/d?schema=a%40b":                            "postgres://host/d?schema=a%40b",
+		"postgres://u:se%40cret@[::1]:1/a%40b":                               "postgres://[::1]:1/a%40b",
+		"postgres://a:1,b:2/d?user=secret&password=secret&prefix=p":          "postgres://a:1,b:2/d?user=xxxxx&password=xxxxx&prefix=p",
+		"postgresql:///d?host=/run/postgresql&p%61ssword=secret%20&prefix=p": "postgresql:///d?host=/run/postgresql&password=xxxxx&prefix=p",
+
+		// Where the URL is wrong, it cannot be said where the password ends.
+		"postgres://u:secret/word@host/d":       "?",
+		"postgres://u:secret?word@host/d":       "?",
+		"postgres://host/d?password=secret%":    "?",
+		"host=localhost user=u password=secret": "?",
+		"redis://:secret/word@host":             "?",
+		"floppy://u:secret@host":                "?",
+		"%":                                     "?",
 	} {
 		if got := storeurl.Shown(raw); got != want {
 			t.Errorf("Shown(%q) = %q, want %q", raw, got, want)

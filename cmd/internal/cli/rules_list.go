@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/policy"
+)
+
+// maxSpecShown is how much of a spec the table shows.
+const maxSpecShown = 48
+
+// A listedRule is the JSON form of a row, a stable contract. Its fields are columns.
+type listedRule struct {
+	ID            int64           `json:"rule_id"`
+	Name          string          `json:"name"`
+	KeyPattern    string          `json:"key_pattern"`
+	Scope         string          `json:"scope"`
+	RatePerSecond *json.Number    `json:"rate_per_second"`
+	BurstCapacity *json.Number    `json:"burst_capacity"`
+	Plan          *string         `json:"plan"`
+	Active        bool            `json:"is_active"`
+	Description   *string         `json:"description"`
+	Priority      int32           `json:"priority"`
+	Spec          json.RawMessage `json:"spec"`
+	Version       int64           `json:"version"`
+	CreatedAt     time.Time       `json:"created_at"`
+	UpdatedAt     time.Time       `json:"updated_at"`
+}
+
+// list shows the rules, and what is wrong with them.
+func (c *rulesCommand) list(ctx context.Context, source *rules.Source) error {
+	set, err := source.Read(ctx)
+	if err != nil {
+		return err
+	}
+	shown := set.Rules
+	if len(c.operands) > 0 {
+		if shown, err = named(set.Rules, c.operands); err != nil {
+			return err
+		}
+	}
+	if c.format == "json" {
+		list := []listedRule{}
+		for i := range shown {
+			list = append(list, listed(&shown[i]))
+		}
+		enc := json.NewEncoder(c.std.Out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(list); err != nil {
+			return err
+		}
+	} else if err := c.printTable(shown, source.Schema()); err != nil {
+		return err
+	}
+	if len(set.Rules) == 0 {
+		return nil
+	}
+	_, err = set.Compile(policy.Options{})
+	return err
+}
+
+// printTable shows rules to people.
+func (c *rulesCommand) printTable(shown []rules.Rule, schema string) error {
+	if len(shown) == 0 {
+		_, err := fmt.Fprintf(c.std.Out, "there are no rules in the schema %s\n", schema)
+		return err
+	}
+	t := table.New(">ID", "NAME", "PATTERN", "PLAN", ">RATE", ">BURST", "ACTIVE", ">PRIORITY", ">VERSION", "UPDATED", "SPEC")
+	for i := range shown {
+		r := &shown[i]
+		active, spec := "yes", string(r.Spec)
+		if !r.Active {
+			active = "no"
+		}
+		if spec == "{}" {
+			spec = ""
+		}
+		if letters := []rune(spec); len(letters) > maxSpecShown {
+			spec = string(letters[:maxSpecShown]) + "…"
+		}
+		t.Add(strconv.FormatInt(r.ID, 10), r.Name, clean(r.KeyPattern), clean(r.Plan), r.RatePerSecond, r.BurstCapacity, active,
+			strconv.Itoa(int(r.Priority)), strconv.FormatInt(r.Version, 10), r.UpdatedAt.UTC().Format("2006-01-02 15:04:05"), clean(spec))
+	}
+	_, err := t.WriteTo(c.std.Out)
+	return err
+}
+
+// named returns the rules that have these names.
+func named(list []rules.Rule, names []string) (found []rules.Rule, err error) {
+	for _, name := range names {
+		i := slices.IndexFunc(list, func(r rules.Rule) bool { return r.Name == name })
+		if i < 0 {
+			return nil, unmet(fmt.Sprintf("there is no rule %q", name))
+		}
+		found = append(found, list[i])
+	}
+	return found, nil
+}
+
+func listed(r *rules.Rule) listedRule {
+	l := listedRule{ID: r.ID, Name: r.Name, KeyPattern: r.KeyPattern, Scope: r.Scope, Active: r.Active, Priority: r.Priority, Spec: r.Spec,
+		Version: r.Version, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
+	for _, text := range []struct {
+		to   **string
+		from string
+	}{{&l.Plan, r.Plan}, {&l.Description, r.Description}} {
+		if text.from != "" {
+			*text.to = &text.from
+		}
+	}
+	for _, number := range []struct {
+		to   **json.Number
+		from string
+	}{{&l.RatePerSecond, r.RatePerSecond}, {&l.BurstCapacity, r.BurstCapacity}} {
+		if number.from != "" {
+			*number.to = (*json.Number)(&number.from)
+		}
+	}
+	return l
+}
+
+// clean replaces what a terminal would act on.
+func clean(s string) string {
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return '\uFFFD'
+		}
+		return c
+	}, s)
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/pgstore/rules"
+)
+
+// set changes a rule, or adds it.
+func (c *rulesCommand) set(ctx context.Context, source *rules.Source) error {
+	if c.given["spec"] && c.spec != "" {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(c.spec), &object); err != nil || object == nil {
+			return errors.Join(errors.New("--spec: must be a JSON object"), err)
+		}
+	}
+	return c.edit(ctx, source, func(set *rules.Set) error {
+		i, err := c.find(set.Rules)
+		if err != nil {
+			return err
+		}
+		if i < 0 {
+			if c.pattern == "" {
+				return unmet(fmt.Sprintf("there is no rule %q; to add it, say --pattern", c.operands[0]))
+			}
+			if err := c.versionIs(0); err != nil {
+				return err
+			}
+			set.Rules = append(set.Rules, rules.Rule{Active: true, Name: strings.Join(c.operands, "")})
+			i = len(set.Rules) - 1
+		} else if err := c.versionIs(set.Rules[i].Version); err != nil {
+			return err
+		}
+		c.change(&set.Rules[i])
+		return nil
+	})
+}
+
+// find returns the rule to change, −1 if there is none.
+func (c *rulesCommand) find(list []rules.Rule) (int, error) {
+	if len(c.operands) == 1 {
+		return slices.IndexFunc(list, func(r rules.Rule) bool { return r.Name == c.operands[0] }), nil
+	}
+	var found, active []int
+	for i, r := range list {
+		if r.KeyPattern == c.pattern && r.Plan == c.plan {
+			if found = append(found, i); r.Active {
+				active = append(active, i)
+			}
+		}
+	}
+	if len(active) == 1 {
+		return active[0], nil
+	}
+	switch len(found) {
+	case 0:
+		return -1, nil
+	case 1:
+		return found[0], nil
+	}
+	return 0, unmet(fmt.Sprintf("%d rules have the pattern %s and that plan: name one of them", len(found), c.pattern))
+}
+
+// change sets what the flags say.
+func (c *rulesCommand) change(r *rules.Rule) {
+	for name, field := range map[string]struct{ to, from *string }{
+		"pattern": {&r.KeyPattern, &c.pattern}, "scope": {&r.Scope, &c.scope}, "plan": {&r.Plan, &c.plan},
+		"rate": {&r.RatePerSecond, &c.rate}, "burst": {&r.BurstCapacity, &c.burst}, "description": {&r.Description, &c.description},
+	} {
+		if c.given[name] {
+			*field.to = *field.from
+		}
+	}
+	if c.given["pattern"] && !c.given["scope"] {
+		r.Scope = rules.ScopeFor(c.pattern)
+	}
+	if c.given["spec"] {
+		r.Spec = json.RawMessage(c.spec)
+	}
+	if c.given["priority"] {
+		r.Priority = int32(c.priority)
+	}
+}
+
+// versionIs sees that a rule has the version that it is to have, where that is said.
+// A rule that is not there has version 0.
+func (c *rulesCommand) versionIs(version int64) error {
+	if c.given["if-version"] && c.version != version {
+		return unmet(fmt.Sprintf("the rule has version %d, not %d: somebody has changed it", version, c.version))
+	}
+	return nil
+}
+
+func (c *rulesCommand) enable(ctx context.Context, source *rules.Source) error {
+	return c.each(ctx, source, func(set *rules.Set, i int) { set.Rules[i].Active = true })
+}
+
+func (c *rulesCommand) disable(ctx context.Context, source *rules.Source) error {
+	return c.each(ctx, source, func(set *rules.Set, i int) { set.Rules[i].Active = false })
+}
+
+func (c *rulesCommand) remove(ctx context.Context, source *rules.Source) error {
+	return c.each(ctx, source, func(set *rules.Set, i int) { set.Rules = slices.Delete(set.Rules, i, i+1) })
+}
+
+// each does something with every rule that is named.
+func (c *rulesCommand) each(ctx context.Context, source *rules.Source, do func(set *rules.Set, i int)) error {
+	return c.edit(ctx, source, func(set *rules.Set) error {
+		for _, name := range c.operands {
+			i := slices.IndexFunc(set.Rules, func(r rules.Rule) bool { return r.Name == name })
+			if i < 0 {
+				return unmet(fmt.Sprintf("there is no rule %q", name))
+			}
+			if err := c.versionIs(set.Rules[i].Version); err != nil {
+				return err
+			}
+			do(set, i)
+		}
+		return nil
+	})
+}

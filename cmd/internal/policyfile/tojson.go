@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policyfile
+
+import (
+	"bytes"
+	"errors"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/metehq/mete/policy"
+)
+
+// ToJSON returns a policy file in JSON. It takes what [Parse] does, and fails as that
+// does.
+func ToJSON(name string, data []byte, opts policy.Options) ([]byte, error) {
+	if _, err := Parse(name, data, opts); err != nil {
+		return nil, err
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if isJSON(name, data) {
+		return data, nil
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
+		return nil, errors.Join(errors.New("policyfile: no document"), err) // cannot be: it has been parsed
+	}
+	c := converter{file: name, open: map[*yaml.Node]bool{}}
+	c.value(doc.Content[0], "", 0)
+	return c.out.Bytes(), nil
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policyfile_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/policy"
+)
+
+// decoded is a JSON text with its numbers as they are written.
+func decoded(t *testing.T, data []byte) (v any) {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%s: %v", data, err)
+	}
+	return v
+}
+
+// Every example, as JSON, as YAML again and back: nothing is lost.
+func TestWriteYAML_ReadsBack(t *testing.T) {
+	files, err := filepath.Glob(examplesDir + "/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d examples, %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asJSON, err := policyfile.ToJSON(file, data, policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		readsBack(t, file, asJSON)
+	}
+}
+
+func readsBack(t *testing.T, name string, asJSON []byte) {
+	t.Helper()
+	var yaml bytes.Buffer
+	if err := policyfile.WriteYAML(&yaml, asJSON); err != nil {
+		t.Fatal(err)
+	}
+	again, err := policyfile.ToJSON("again.yaml", yaml.Bytes(), policy.Options{})
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, yaml.Bytes())
+	}
+	if got, want := decoded(t, again), decoded(t, asJSON); !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: got %v\nwant %v\nby way of\n%s", name, got, want, yaml.Bytes())
+	}
+}
+
+// Whatever a string looks like, it comes back as one.
+func TestWriteYAML_Strings(t *testing.T) {
+	values := []string{"on", "Yes", "NULL", "true", "1e3", "1_000", "0x10", "~", "", " x", "x ", "#", "a: b", "a #b", "- a", "[a]", "{a}", "&a", "!a",
+		"%", "@", "`", "'", "\"", "\\", "\n", "\t\x1b\u0085\u2028\u2029\ufeff", "é", "😀", "2026-01-02", "12:30:45", ".inf", "=", "<<", "a/b", "free plan", "?"}
+	file := map[string]any{"name": "r", "limit_keys": []string{}, "match": map[string]any{"header:x": values, "jwt:a:b#": "x"},
+		"description": "line\nline", "algorithm_config": map[string]any{"rps": json.Number("0.10"), "burst": json.Number("2e1")}}
+	data, err := json.Marshal(map[string]any{"rules": []any{file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	readsBack(t, "strings", data)
+}
+
+func TestToJSON_Fails(t *testing.T) {
+	if _, err := policyfile.ToJSON("x.yaml", []byte("rules: ["), policy.Options{}); err == nil {
+		t.Error("a broken file: no error")
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/policy"
+)
+
+// A databaseSource is a policy that is rows in a PostgreSQL.
+type databaseSource struct {
+	url      string
+	opts     policy.Options
+	log      *slog.Logger
+	apply    func(*policy.Matcher) error
+	interval time.Duration // between two looks, where it is long; 0: only when told to
+
+	source   *rules.Source // nil until loaded
+	revision int64         // that was loaded at first
+
+	mu sync.Mutex // held while a policy is put in force: the database and an operator may want it at once
+}
+
+// load waits for a while for a database that does not answer: it may be starting,
+// too.
+func (s *databaseSource) load(ctx context.Context) (*policy.Matcher, error) {
+	waiting, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	ticker := time.NewTicker(connectInterval)
+	defer ticker.Stop()
+	for complained := false; ; {
+		m, err := s.open(waiting)
+		if err == nil || !errors.Is(err, mete.ErrUnavailable) {
+			return m, err
+		}
+		if !complained {
+			s.log.Error("the database of the policy does not answer; trying again", "error", err, "database", storeurl.Shown(s.url))
+		}
+		complained = true
+		select {
+		case <-waiting.Done():
+			return nil, err
+		case <-ticker.C:
+		}
+	}
+}
+
+// open connects and reads the policy.
+func (s *databaseSource) open(ctx context.Context) (m *policy.Matcher, err error) {
+	if s.source == nil {
+		config := rules.Config{Poll: max(s.interval, rules.DefaultPoll), Logger: s.log}
+		if s.source, err = rules.Open(ctx, s.url, config); err != nil {
+			return nil, fmt.Errorf("policy: %w", err)
+		}
+	}
+	m, s.revision, err = s.source.Load(ctx, s.opts)
+	if _, broken := errors.AsType[rules.Errors](err); err != nil && !broken {
+		err = fmt.Errorf("policy: %w", err)
+	}
+	return m, err
+}
+
+func (s *databaseSource) close() {
+	if s.source != nil {
+		s.source.Close()
+	}
+}
+
+func (s *databaseSource) follow(ctx context.Context, reload <-chan struct{}) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	if s.interval > 0 {
+		watching.Go(func() { s.source.Watch(ctx, s.revision, s.opts, s.replace) })
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-reload:
+			if m, revision, err := s.source.Load(ctx, s.opts); ctx.Err() == nil {
+				s.replace(m, revision, err)
+			}
+		}
+	}
+}
+
+// replace puts a policy in force, or says why not.
+func (s *databaseSource) replace(m *policy.Matcher, revision int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		err = s.apply(m)
+	}
+	switch mistakes, broken := errors.AsType[rules.Errors](err); {
+	case broken:
+		s.log.Error("policy is broken; the old one stays in force", "database", storeurl.Shown(s.url), "revision", revision, "mistakes", len(mistakes))
+		for _, m := range mistakes[:min(len(mistakes), maxLoggedMistakes)] {
+			s.log.Error("policy mistake", "error", m.Error())
+		}
+	case err != nil:
+		s.log.Error("cannot read the policy; the old one stays in force", "error", err)
+	default:
+		s.log.Info("policy reloaded", "database", storeurl.Shown(s.url), "rules", len(m.Rules()), "revision", revision)
+	}
+}

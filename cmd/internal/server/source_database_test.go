@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore/rules"
+)
+
+// withRules is a configuration whose policy is in a database, where there is one rule:
+// addresses have buckets of 2.
+func withRules(t *testing.T, p *proctest.Postgres) config.Config {
+	t.Helper()
+	c := testConfig()
+	c.Policy = strings.Replace(p.URL(), "postgres@", "postgres:secret@", 1) + "&schema=limits"
+	source, err := rules.Open(t.Context(), c.Policy, rules.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	sql(t, p, `INSERT INTO limits.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity) VALUES ('client', 'ip:{ip}', 'ip', 0.00001, 2)`)
+	return c
+}
+
+func sql(t *testing.T, p *proctest.Postgres, statement string) {
+	t.Helper()
+	if _, err := p.Psql(statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// within waits until all servers have logged a text so often, for a second at most.
+func within(t *testing.T, text string, n int, servers ...*running) {
+	t.Helper()
+	start := time.Now()
+	eventually(t, "the log says "+text, func() bool {
+		for _, s := range servers {
+			if s.log.count(text) < n {
+				return false
+			}
+		}
+		return true
+	})
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("it took %v until all servers said %s, want a second at most", took, text)
+	}
+}
+
+func TestDatabase_ChangesReachAllServers(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	c := withRules(t, p)
+	a, b := start(t, c), start(t, c)
+	for _, s := range []*running{a, b} {
+		for i, want := range []int{200, 200, 429} {
+			if got := s.take("192.0.2.1"); got != want {
+				t.Errorf("take %d: %d, want %d", i, got, want)
+			}
+		}
+	}
+	sql(t, p, `UPDATE limits.rate_limit_rule SET burst_capacity = 3`)
+	within(t, "policy reloaded", 1, a, b)
+	for _, s := range []*running{a, b} {
+		for i, want := range []int{200, 429} {
+			if got := s.take("192.0.2.1"); got != want {
+				t.Errorf("take %d after the burst was raised by 1: %d, want %d", i, got, want)
+			}
+		}
+	}
+	if strings.Contains(a.log.String(), "secret") {
+		t.Errorf("the log has the password:\n%s", a.log)
+	}
+}
+
+func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	s := start(t, withRules(t, p))
+	sql(t, p, `INSERT INTO limits.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity) VALUES ('typo', 'user:{user_di}', 'user', 1, 1);
+		UPDATE limits.rate_limit_rule SET burst_capacity = 1 WHERE name = 'client'`)
+	within(t, "policy is broken; the old one stays in force", 1, s)
+	for i, want := range []int{200, 200, 429} {
+		if got := s.take("192.0.2.1"); got != want {
+			t.Errorf("take %d: %d, want %d", i, got, want)
+		}
+	}
+	if s.log.count(`rule 2 \"typo\": key_pattern: \"user_di\" stands for no attribute; did you mean \"user_id\"?`) != 1 {
+		t.Errorf("the log does not name the row:\n%s", s.log)
+	}
+	s.server.Reload()
+	eventually(t, "it is said again when asked", func() bool { return s.log.count("policy is broken") == 2 })
+	sql(t, p, `DELETE FROM limits.rate_limit_rule WHERE name = 'typo'; TRUNCATE limits.rate_limit_attribute`)
+	eventually(t, "it says what is wrong now", func() bool { return s.log.count("policy is broken") >= 3 })
+	sql(t, p, `INSERT INTO limits.rate_limit_attribute VALUES ('ip', 'ip:address')`)
+	within(t, "policy reloaded", 1, s)
+	if got := s.take("192.0.2.9"); got != 200 {
+		t.Errorf("take under the new policy: %d", got)
+	}
+	if got := s.take("192.0.2.9"); got != 429 {
+		t.Errorf("take beyond the new burst of 1: %d", got)
+	}
+}
+
+// Whoever cuts the connection, and while there is no database, the policy stays, and
+// changes come through afterwards.
+func TestDatabase_ConnectionsCut(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	s := start(t, withRules(t, p))
+	sql(t, p, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'mete%'`)
+	sql(t, p, `UPDATE limits.rate_limit_rule SET burst_capacity = 3`)
+	within(t, "policy reloaded", 1, s)
+	p.Kill()
+	eventually(t, "the server notices", func() bool { return s.log.count("cannot be followed") == 2 })
+	s.server.Reload()
+	eventually(t, "a reload fails", func() bool { return s.log.count("cannot read the policy") == 1 })
+	if got := s.take("192.0.2.1"); got != 200 {
+		t.Errorf("take without the database: %d", got)
+	}
+	p.Restart()
+	sql(t, p, `UPDATE limits.rate_limit_rule SET burst_capacity = 4`)
+	eventually(t, "the change comes through", func() bool { return s.log.count("policy reloaded") == 2 })
+}
+
+func TestDatabase_OnlyWhenAsked(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	c := withRules(t, p)
+	c.ReloadInterval = 0
+	s := start(t, c)
+	s.server.Reload()
+	eventually(t, "rules that have not changed are read when asked", func() bool { return s.log.count("policy reloaded") == 1 })
+	if n, err := p.Psql(`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mete rules'`); n != "0" {
+		t.Errorf("%s connections follow the rules (%v), want none", n, err)
+	}
+}
+
+func TestDatabase_CannotStart(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	c := withRules(t, p)
+	sql(t, p, `UPDATE limits.rate_limit_rule SET spec = '{"mode": "shadwo"}'`)
+	_, err := server.New(t.Context(), c, slog.New(slog.DiscardHandler))
+	if _, broken := errors.AsType[rules.Errors](err); !broken || !strings.Contains(err.Error(), `rule 1 "client": spec/mode`) {
+		t.Errorf("broken rows: %v, want their list", err)
+	}
+	sql(t, p, `TRUNCATE limits.rate_limit_rule`)
+	if _, err = server.New(t.Context(), c, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "no rule is active") {
+		t.Errorf("no rows: %v", err)
+	}
+
+	u, err := url.Parse(c.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = proctest.FreeAddr(t)
+	c.Policy = u.String()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	log := new(logBuffer)
+	_, err = server.New(ctx, c, slog.New(slog.NewTextHandler(log, nil)))
+	if !errors.Is(err, mete.ErrUnavailable) || strings.Contains(err.Error()+log.String(), "secret") || log.count("trying again") != 1 {
+		t.Errorf("nothing answers: %v, want %v, one complaint and no password; log:\n%s", err, mete.ErrUnavailable, log)
+	}
+}
