@@ -90,7 +90,7 @@ func (p *program) spoiled(numbers string) {
 		a.again = true
 		for i := range a.charges {
 			if bad[p.keyNumber(&a.charges[i])] {
-				a.err, a.again = &mete.StoreError{Spent: mete.NotSpent, Err: errSpoiled}, false
+				a.Err, a.again = &mete.StoreError{Spent: mete.NotSpent, Err: errSpoiled}, false
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (p *program) spoiled(numbers string) {
 // fail gives every ask the error.
 func (p *program) fail(err error) {
 	for _, a := range p.asks {
-		a.err = err
+		a.Err = err
 	}
 }
 
@@ -112,14 +112,14 @@ type tally struct {
 
 // answer gives a its turn in the group.
 func (t *tally) answer(a *ask, now bucket.Instant) {
-	if a.err = t.err; t.err != nil {
+	if a.Err = t.err; t.err != nil {
 		return
 	}
 	c := &a.charges[0]
 	var v bucket.Verdict
 	t.state, v = c.Limit.Spend(t.state, now, c.Cost, 0)
 	if a.allowed = v.Allowed(); a.allowed != (t.admitted > 0) {
-		a.err = errAnswer("disagrees about a take", strconv.FormatInt(t.admitted, 10))
+		a.Err = errAnswer("disagrees about a take", strconv.FormatInt(t.admitted, 10))
 		return
 	}
 	t.admitted--
@@ -141,20 +141,20 @@ func (a *ask) answerTake(w *words) {
 	verdict := w.next()
 	at, ok := w.int()
 	if a.allowed = verdict == "1"; !ok || !a.allowed && verdict != "0" {
-		a.err = errAnswer("no verdict", verdict)
+		a.Err = errAnswer("no verdict", verdict)
 	}
 	a.snaps = a.snaps[:0]
 	agree := true
 	for i := range a.charges {
 		snap, err := a.part(i, w.next(), bucket.Instant(at))
 		if err != nil {
-			a.err = err
+			a.Err = err
 		}
 		agree = agree && snap.Allowed
 		a.snaps = append(a.snaps, snap)
 	}
-	if a.err == nil && agree != a.allowed {
-		a.err = errAnswer("disagrees about a take of several buckets", verdict)
+	if a.Err == nil && agree != a.allowed {
+		a.Err = errAnswer("disagrees about a take of several buckets", verdict)
 	}
 }
 
@@ -220,9 +220,9 @@ func (a *ask) answerBorrow(w *words, now bucket.Instant) {
 	state, err := parseState(w.next())
 	switch {
 	case !ok || err != nil:
-		a.err = errAnswer("no grant", kept)
+		a.Err = errAnswer("no grant", kept)
 	case granted < 0:
-		a.err = errPast
+		a.Err = errPast
 	}
 	a.grant = lease.Grant{Tokens: bucket.Tokens(granted), Kept: kept == "1", State: state, At: now}
 }

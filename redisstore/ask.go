@@ -9,12 +9,15 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lane"
 	"github.com/metehq/mete/internal/lease"
 )
 
 // An ask is one operation on its way to Redis and back. Who made it waits for
-// it; the lane fills in the answer.
+// it; the call it goes in fills in the answer.
 type ask struct {
+	lane.Ticket
+
 	op      int // opTake also stands for what is simple
 	charges []mete.Charge
 	limits  []int // places of the charges' limits in the program
@@ -24,21 +27,14 @@ type ask struct {
 	mode    mete.Mode
 	loan    lease.Loan
 
-	done  chan struct{} // one value when it has been answered
-	timer *time.Timer   // nil until it is needed
-
-	sent bool // guarded by the lane's mutex: too late to leave
-	left bool // guarded by the lane's mutex: nobody waits for it
-
 	again bool // it has no answer, and is to be asked alone
 
 	snaps   []bucket.Snapshot
 	allowed bool
 	grant   lease.Grant
-	err     error
 }
 
-var asks = sync.Pool{New: func() any { return &ask{done: make(chan struct{}, 1)} }}
+var asks = sync.Pool{New: func() any { return new(ask) }}
 
 // newAsk returns an ask with a copy of the charges: it may live longer than the
 // call it is made for.
@@ -57,8 +53,17 @@ func (a *ask) release() {
 	clear(a.charges)
 	a.charges, a.snaps, a.leases = a.charges[:0], a.snaps[:0], a.leases[:0]
 	a.memory, a.attempt, a.mode, a.loan = "", "", mete.Mode{}, lease.Loan{}
-	a.sent, a.left, a.again, a.allowed, a.grant, a.err = false, false, false, false, lease.Grant{}, nil
+	a.again, a.allowed, a.grant, a.Err = false, false, lease.Grant{}, nil
 	asks.Put(a)
+}
+
+// do has a answered. Where it returns an error, a is not the caller's any more.
+func (a *ask) do(ctx context.Context, l *lane.Lane[*ask], within time.Duration) error {
+	free, err := l.Do(ctx, a, within)
+	if err != nil && free {
+		a.release()
+	}
+	return err
 }
 
 // simple reports whether a is a plain take of one bucket, which goes with others
@@ -66,16 +71,6 @@ func (a *ask) release() {
 func (a *ask) simple() bool {
 	return a.op == opTake && len(a.charges) == 1 && a.memory == "" && len(a.leases) == 0 &&
 		a.mode.MaxWait == 0 && !a.mode.DryRun && !a.mode.UpTo && !isLog(&a.charges[0].Limit)
-}
-
-// alarm returns a channel that says when d has passed.
-func (a *ask) alarm(d time.Duration) <-chan time.Time {
-	if a.timer == nil {
-		a.timer = time.NewTimer(d)
-	} else {
-		a.timer.Reset(d)
-	}
-	return a.timer.C
 }
 
 // plain reports whether a is a take of token buckets that needs nothing special.
@@ -89,27 +84,4 @@ func (a *ask) plain() bool {
 		}
 	}
 	return true
-}
-
-// wait waits until a has been answered, ctx ends or within has passed, and
-// returns what went wrong with it. Where it returns an error that a does not
-// have, a must not be used any more.
-func (l *lane) wait(ctx context.Context, a *ask, within time.Duration) (answered bool, err error) {
-	var late <-chan time.Time
-	if within > 0 {
-		late = a.alarm(within)
-		defer a.timer.Stop()
-	} else if ctx.Done() == nil {
-		<-a.done
-		return true, a.err
-	}
-	select {
-	case <-a.done:
-		return true, a.err
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-late:
-		err = errLate
-	}
-	return l.leave(a, err)
 }

@@ -169,8 +169,8 @@ func TestUndo_Once(t *testing.T) {
 		p.add(undo)
 		p.add(take)
 		a.store.run(&p, a.store.config.Timeout)
-		if undo.err != nil || take.err != nil || !take.allowed {
-			t.Fatalf("undo: %v; take: allowed %v, %v", undo.err, take.allowed, take.err)
+		if undo.Err != nil || take.Err != nil || !take.allowed {
+			t.Fatalf("undo: %v; take: allowed %v, %v", undo.Err, take.allowed, take.Err)
 		}
 	}
 	a.missing(5 - 1 + 3)

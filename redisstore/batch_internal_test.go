@@ -176,8 +176,8 @@ func (b *batches) send(asks []*ask) {
 }
 
 func (b *batches) compare(name string, a *ask) {
-	if a.err != nil {
-		b.Errorf("%s: %+v %+v: %v", name, a.charges, a.mode, a.err)
+	if a.Err != nil {
+		b.Errorf("%s: %+v %+v: %v", name, a.charges, a.mode, a.Err)
 		return
 	}
 	if a.op == opGiveBack {

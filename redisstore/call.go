@@ -6,13 +6,10 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/metehq/mete"
 )
-
-var programs = sync.Pool{New: func() any { return new(program) }}
 
 // run makes one call, and answers the asks. Where Redis cannot take them
 // together they go one by one.
@@ -31,7 +28,7 @@ func (s *Store) run(p *program, timeout time.Duration) time.Duration {
 		switch {
 		case !alone && !a.again:
 		case gone != nil: // it was not asked
-			a.err = &mete.StoreError{Spent: mete.NotSpent, Err: gone}
+			a.Err = &mete.StoreError{Spent: mete.NotSpent, Err: gone}
 		default:
 			gone = s.runAlone(p, a, timeout)
 		}
@@ -43,19 +40,18 @@ func (s *Store) run(p *program, timeout time.Duration) time.Duration {
 // runAlone makes a call for a, which is one of p's. It returns an error where
 // there is no use in making others.
 func (s *Store) runAlone(p *program, a *ask, timeout time.Duration) (gone error) {
-	one := programs.Get().(*program)
-	defer programs.Put(one)
+	var one program
 	one.reset(p.prefix, p.now)
 	one.add(a)
 	a.again = false
-	_, err := s.call(one, timeout)
+	_, err := s.call(&one, timeout)
 	switch {
 	case err != nil:
-		if a.err = err; mete.Spent(err) == mete.MaybeSpent {
+		if a.Err = err; mete.Spent(err) == mete.MaybeSpent {
 			return errors.Unwrap(err)
 		}
 	case a.again:
-		a.err = errAnswer("blames no key that there is", "!")
+		a.Err = errAnswer("blames no key that there is", "!")
 	}
 	return nil
 }
@@ -73,7 +69,7 @@ func (s *Store) call(p *program, timeout time.Duration) (took time.Duration, err
 		text, err = s.script.Exec(ctx, s.client, keys, args).ToString()
 	}
 	took = time.Since(start)
-	s.counts.call(len(p.asks), took, err)
+	s.calls.Add(len(p.asks), took, err)
 	switch {
 	case err != nil:
 		return took, storeError(err)

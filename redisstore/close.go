@@ -23,12 +23,7 @@ func (s *Store) Close() error {
 		}
 		close(s.ending)
 		s.undo.idle.Wait()
-		s.closed.Store(true)
-		s.eachLane(func(l *lane) {
-			l.mu.Lock() // who has not seen that yet has its call counted
-			defer l.mu.Unlock()
-		})
-		s.calls.Wait()
+		s.lanes.Close()
 	})
 	return err
 }

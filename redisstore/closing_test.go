@@ -3,8 +3,6 @@
 package redisstore_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -20,31 +18,23 @@ import (
 func TestTake_ClientIsClosed(t *testing.T) {
 	r := proctest.StartRedis(t)
 	client := connect(t, r.Addr)
-	s := open(t, client, redisstore.Config{Timeout: time.Minute})
-	const takes = 3
+	const takes, calls = 3, 2
+	s := open(t, client, redisstore.Config{Timeout: time.Minute, MaxInFlight: calls})
 	charges := func(i int) []mete.Charge {
 		return []mete.Charge{{Key: fmt.Sprint("k", i), Limit: perSecond(t, 10, 1), Cost: bucket.Token}}
 	}
 	if _, _, err := s.Take(t.Context(), nil, charges(0), mete.Mode{}); err != nil { // has the script loaded
 		t.Fatal(err)
 	}
+	waiting(t, s, 0, 0) // nor is its call counted as one of those below
 	r.Pause()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
 	failed := make(chan error, takes)
 	for i := range takes {
 		go func() {
 			_, _, err := s.Take(t.Context(), nil, charges(i), mete.Mode{})
 			failed <- err
 		}()
-		if err := proctest.Poll(ctx, func(context.Context) error {
-			if got := s.Stats(); got.InFlight+got.Waiting <= i {
-				return errors.New("the take is not on its way")
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		waiting(t, s, max(i+1-calls, 0), min(i+1, calls))
 	}
 	client.Close()
 	for range takes {

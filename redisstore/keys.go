@@ -30,7 +30,7 @@ func (s *Store) leaseKey(key string) string { return s.beside("lease:", key, key
 
 // beside is a key of another kind, in a cluster in the slot of a bucket's.
 func (s *Store) beside(kind, key, name string) string {
-	if _, tagged := hashTag(s.config.Prefix); tagged || s.only != nil {
+	if _, tagged := hashTag(s.config.Prefix); tagged || !s.cluster {
 		return s.config.Prefix + kind + name
 	}
 	tag, ok := hashTag(key)

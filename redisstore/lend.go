@@ -26,7 +26,7 @@ func (l lender) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error
 	a := newAsk(opBorrow, charges[:], mete.Mode{})
 	a.loan = loan
 	l.store.addLeases(a)
-	if err := l.store.laneOf(charges[:]).ask(ctx, a, l.store.config.Timeout); err != nil {
+	if err := a.do(ctx, l.store.laneOf(charges[:]), l.store.config.Timeout); err != nil {
 		return lease.Grant{}, named(err, "borrow")
 	}
 	grant := a.grant

@@ -72,7 +72,7 @@ func (t *partsTake) ask(ctx context.Context, i int, mode mete.Mode) (bool, error
 		if !t.until.IsZero() {
 			within = max(time.Until(t.until), time.Nanosecond)
 		}
-		err := t.store.laneOf(p.charges).ask(ctx, a, within)
+		err := a.do(ctx, t.store.laneOf(p.charges), within)
 		if err == nil {
 			for j, at := range p.order {
 				t.snaps[at] = a.snaps[j]

@@ -36,9 +36,9 @@ func (p *program) answerPlain(w *words, now bucket.Instant) {
 			admitted[at]--
 		}
 		if broken != nil {
-			a.err = broken
+			a.Err = broken
 		} else if a.allowed != (want == 1) {
-			a.err = errAnswer("disagrees about a take", strconv.FormatInt(want, 10))
+			a.Err = errAnswer("disagrees about a take", strconv.FormatInt(want, 10))
 		}
 	}
 }

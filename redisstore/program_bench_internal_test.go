@@ -35,8 +35,8 @@ func BenchmarkProgram(b *testing.B) {
 				}
 				p.encode()
 				p.answer(answer)
-				if takes[63].err != nil {
-					b.Fatal(takes[63].err)
+				if takes[63].Err != nil {
+					b.Fatal(takes[63].Err)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/64, "ns/take")

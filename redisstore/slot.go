@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/lane"
 )
 
 // slots is how many parts a Redis Cluster divides its keys into.
@@ -75,9 +76,9 @@ var tags = sync.OnceValue(func() *[slots]string {
 
 // laneOf returns the lane of charges that are in one slot, and nil where they
 // are in several.
-func (s *Store) laneOf(charges []mete.Charge) *lane {
-	if s.only != nil {
-		return s.only
+func (s *Store) laneOf(charges []mete.Charge) *lane.Lane[*ask] {
+	if !s.cluster {
+		return s.lanes.At(0)
 	}
 	slot := s.slot(charges[0].Key)
 	for i := range charges[1:] {
@@ -85,14 +86,7 @@ func (s *Store) laneOf(charges []mete.Charge) *lane {
 			return nil
 		}
 	}
-	l := s.lanes[slot].Load()
-	if l == nil {
-		l = &lane{store: s}
-		if !s.lanes[slot].CompareAndSwap(nil, l) {
-			l = s.lanes[slot].Load()
-		}
-	}
-	return l
+	return s.lanes.At(slot)
 }
 
 func (s *Store) slot(key string) int { return slotOf(s.bucketPrefix, key) }
@@ -119,7 +113,7 @@ func (s *Store) parts(charges []mete.Charge, by division) []part {
 	var parts []part
 	for i, c := range charges {
 		slot := 0
-		if s.only == nil {
+		if s.cluster {
 			slot = s.slot(c.Key)
 		}
 		at := slices.IndexFunc(parts, func(p part) bool { return p.slot == slot })

@@ -3,11 +3,8 @@
 package redisstore
 
 import (
-	"math/bits"
-	"sync/atomic"
-	"time"
-
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/calls"
 )
 
 // Stats are what a store has done since it was made, and how it is.
@@ -60,61 +57,16 @@ func (l Leases) Efficiency() float64 {
 
 // A Histogram counts values by powers of two: Counts[i] are those from 2^(i-1) up
 // to, and not including, 2^i. Counts[0] are zeros, and the last has all larger.
-type Histogram struct {
-	Counts [histogramSize]int64
-	Sum    int64
-}
-
-const histogramSize = 24
-
-// A histogram is a Histogram that grows.
-type histogram struct {
-	counts [histogramSize]atomic.Int64
-	sum    atomic.Int64
-}
-
-func (h *histogram) add(v int64) {
-	h.counts[min(bits.Len64(uint64(max(v, 0))), histogramSize-1)].Add(1)
-	h.sum.Add(v)
-}
-
-func (h *histogram) read() (r Histogram) {
-	for i := range h.counts {
-		r.Counts[i] = h.counts[i].Load()
-	}
-	r.Sum = h.sum.Load()
-	return r
-}
-
-// counts are what a store counts about itself.
-type counts struct {
-	calls, asks, failed, refused atomic.Int64
-	latency, batch               histogram
-}
-
-func (c *counts) call(asks int, took time.Duration, err error) {
-	c.calls.Add(1)
-	c.asks.Add(int64(asks))
-	c.latency.add(took.Microseconds())
-	c.batch.add(int64(asks))
-	if err != nil {
-		c.failed.Add(1)
-	}
-}
+type Histogram = calls.Histogram
 
 // Stats returns what the store has done so far.
 func (s *Store) Stats() Stats {
-	c := &s.counts
+	made, lanes := s.calls.Read(), s.lanes.Stats()
 	stats := Stats{
-		Calls: c.calls.Load(), Asks: c.asks.Load(), Failed: c.failed.Load(), Refused: c.refused.Load(),
-		Latency: c.latency.read(), Batch: c.batch.read(),
+		Calls: made.Calls, Asks: made.Asks, Failed: made.Failed, Refused: lanes.Refused,
+		Waiting: lanes.Waiting, InFlight: lanes.InFlight,
+		Latency: made.Latency, Batch: made.Batch,
 	}
-	s.eachLane(func(l *lane) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		stats.Waiting += l.waiting
-		stats.InFlight += l.flying
-	})
 	stats.Undoing, stats.Lost = s.undo.pending()
 	if s.leases != nil {
 		held := s.leases.Stats()
@@ -127,16 +79,3 @@ func (s *Store) Stats() Stats {
 }
 
 func inTokens(t bucket.Tokens) float64 { return float64(t) / float64(bucket.Token) }
-
-// eachLane calls f with every lane there is.
-func (s *Store) eachLane(f func(*lane)) {
-	if s.only != nil {
-		f(s.only)
-		return
-	}
-	for i := range s.lanes {
-		if l := s.lanes[i].Load(); l != nil {
-			f(l)
-		}
-	}
-}

@@ -8,8 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
+	"github.com/metehq/mete/internal/calls"
+	"github.com/metehq/mete/internal/lane"
 	"github.com/metehq/mete/internal/lease"
 	"github.com/redis/rueidis"
 )
@@ -27,22 +28,15 @@ type Store struct {
 	client       rueidis.Client
 	config       Config
 	script       *rueidis.Lua
-	only         *lane                        // nil in a cluster
-	lanes        *[slots]atomic.Pointer[lane] // nil but in a cluster
+	cluster      bool
+	lanes        *lane.Lanes[*ask] // in a cluster one for every slot
 	undo         undoer
 	leases       *lease.Borrower // nil under virtual time
 	bucketPrefix string
 	end          sync.Once
 	ending       chan struct{} // closed by Close
-	closed       atomic.Bool   // nothing is asked any more
-	calls        sync.WaitGroup
-	counts       counts
+	calls        calls.Counts
 }
-
-var (
-	errClosed = errors.New("store is closed")
-	errLate   = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
-)
 
 // New returns a store over client, which stays the caller's and must outlive it.
 // What [ParseURL] returns says which options suit a limiter.
@@ -59,11 +53,8 @@ func New(client rueidis.Client, config Config) (*Store, error) {
 		bucketPrefix: config.Prefix + bucketPrefix, ending: make(chan struct{}),
 	}
 	s.undo.store, s.undo.markers.store = s, s
-	if client.Mode() == rueidis.ClientModeCluster {
-		s.lanes = new([slots]atomic.Pointer[lane])
-	} else {
-		s.only = &lane{store: s}
-	}
+	s.cluster = client.Mode() == rueidis.ClientModeCluster
+	s.lanes = s.newLanes()
 	if err := s.lends(); err != nil {
 		return nil, fmt.Errorf("redisstore: new: %w", err)
 	}

@@ -4,10 +4,10 @@ package redisstore
 
 import (
 	"context"
-	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lane"
 	"github.com/metehq/mete/internal/lease"
 )
 
@@ -29,7 +29,7 @@ func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []mete.
 		return s.takeInParts(ctx, dst, charges, mode, bySlot)
 	}
 	a := s.newTake(charges, mode)
-	if err := l.ask(ctx, a, mode.Within); err != nil {
+	if err := a.do(ctx, l, mode.Within); err != nil {
 		switch {
 		case !isTryAgain(err):
 			return dst, false, named(err, "take")
@@ -72,10 +72,10 @@ func (s *Store) Refund(ctx context.Context, charges []mete.Charge) error {
 	return first
 }
 
-func (s *Store) refund(ctx context.Context, l *lane, charges []mete.Charge) error {
+func (s *Store) refund(ctx context.Context, l *lane.Lane[*ask], charges []mete.Charge) error {
 	a := newAsk(opGiveBack, charges, mete.Mode{})
 	s.addLeases(a)
-	if err := l.ask(ctx, a, 0); err != nil {
+	if err := a.do(ctx, l, 0); err != nil {
 		return named(err, "refund")
 	}
 	a.release()
@@ -92,30 +92,4 @@ func (s *Store) addLeases(a *ask) {
 			a.leases[i] = s.leaseKey(c.Key)
 		}
 	}
-}
-
-// ask has a answered. Where it returns an error, a is not the caller's any more.
-func (l *lane) ask(ctx context.Context, a *ask, within time.Duration) error {
-	if err := ctx.Err(); err != nil {
-		a.release()
-		return &mete.StoreError{Spent: mete.NotSpent, Err: err}
-	}
-	if (within > 0 || ctx.Done() == nil) && !endsBefore(ctx, within) && l.alone() {
-		return l.goAlone(a, within)
-	}
-	if err := l.submit(a); err != nil {
-		a.release()
-		return &mete.StoreError{Spent: mete.NotSpent, Err: err}
-	}
-	answered, err := l.wait(ctx, a, within)
-	if err != nil && answered {
-		a.release()
-	}
-	return err
-}
-
-// endsBefore reports whether ctx's deadline is nearer than within.
-func endsBefore(ctx context.Context, within time.Duration) bool {
-	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) < within
 }

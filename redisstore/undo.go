@@ -122,7 +122,7 @@ func (u *undoer) try(todo *undoing, within time.Duration) (done bool) {
 	a := newAsk(opGiveBack, todo.charges, mete.Mode{})
 	a.memory, a.attempt = todo.memory, todo.attempt
 	u.store.addLeases(a)
-	err := u.store.laneOf(todo.charges).ask(context.Background(), a, within)
+	err := a.do(context.Background(), u.store.laneOf(todo.charges), within)
 	if err == nil {
 		a.release()
 		return true

@@ -5,7 +5,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/metehq/mete/internal/tally"
+	"github.com/metehq/mete/internal/calls"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/redisstore"
 )
@@ -14,7 +14,7 @@ import (
 type remote struct {
 	calls, failed, asks, refused int64
 	waiting, inFlight            int
-	latency, batch               tally.Histogram
+	latency, batch               calls.Histogram
 }
 
 // of returns a writer of metrics that say which kind of store they are of.
@@ -37,7 +37,7 @@ func (w writer) redis(s redisstore.Stats) {
 	of := w.of("redis")
 	of.remote(remote{
 		calls: s.Calls, failed: s.Failed, asks: s.Asks, refused: s.Refused, waiting: s.Waiting, inFlight: s.InFlight,
-		latency: tally.Histogram(s.Latency), batch: tally.Histogram(s.Batch),
+		latency: s.Latency, batch: s.Batch,
 	})
 	of.gauge("mete_store_undoing", "Parts of takes that are still to be given back, as another part was denied or failed.", float64(s.Undoing))
 	of.counter("mete_store_undo_lost_total", "Parts of takes that were not given back and come back by refilling.", float64(s.Lost))

@@ -8,7 +8,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/guard"
-	"github.com/metehq/mete/internal/tally"
+	"github.com/metehq/mete/internal/calls"
 	"github.com/metehq/mete/memstore"
 )
 
@@ -28,7 +28,7 @@ func (w writer) gauge(name, help string, v float64) {
 
 // histogram writes those of the powers of two that are of use, from 2^first to
 // 2^last, in units of which per make one.
-func (w writer) histogram(name, help string, h tally.Histogram, first, last int, per float64) {
+func (w writer) histogram(name, help string, h calls.Histogram, first, last int, per float64) {
 	bounds := map[float64]uint64{}
 	total := uint64(0)
 	for i, n := range h.Counts {

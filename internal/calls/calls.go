@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tally counts the calls of a store that is far away.
-package tally
+// Package calls counts the calls of a store that is far away.
+package calls
 
 import (
 	"math/bits"
@@ -18,8 +18,8 @@ type Histogram struct {
 	Sum    int64
 }
 
-// Calls count calls. The zero Calls are ready for use, and safe for concurrent use.
-type Calls struct {
+// Counts are of calls. The zero Counts are ready for use, and safe for concurrent use.
+type Counts struct {
 	calls, asks, failed atomic.Int64
 	latency, batch      histogram
 }
@@ -33,7 +33,7 @@ type Snapshot struct {
 }
 
 // Add counts a call.
-func (c *Calls) Add(asks int, took time.Duration, err error) {
+func (c *Counts) Add(asks int, took time.Duration, err error) {
 	c.calls.Add(1)
 	c.asks.Add(int64(asks))
 	c.latency.add(took.Microseconds())
@@ -44,7 +44,7 @@ func (c *Calls) Add(asks int, took time.Duration, err error) {
 }
 
 // Read returns the counts.
-func (c *Calls) Read() Snapshot {
+func (c *Counts) Read() Snapshot {
 	return Snapshot{c.calls.Load(), c.asks.Load(), c.failed.Load(), c.latency.read(), c.batch.read()}
 }
 

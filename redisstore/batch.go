@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"time"
+
+	"github.com/metehq/mete/internal/lane"
+)
+
+// A batch is a program that is a store's next call.
+type batch struct {
+	store *Store
+	program
+}
+
+// newLanes returns the store's ways to Redis. One call is written while another is
+// worked on, so there are two of them at least.
+func (s *Store) newLanes() *lane.Lanes[*ask] {
+	c := lane.Config[*ask]{
+		MaxBatch: s.config.MaxBatch, MaxQueue: s.config.MaxQueue, MinInFlight: 2, MaxInFlight: s.config.MaxInFlight,
+		Timeout:  s.config.Timeout,
+		NewBatch: func() lane.Batch[*ask] { return &batch{store: s} },
+	}
+	if s.cluster {
+		c.Lanes = slots
+	}
+	return lane.New(c)
+}
+
+// Reset implements [lane.Batch], as the others do.
+func (b *batch) Reset() { b.reset(b.store.config.Prefix, b.store.now()) }
+
+func (b *batch) Add(a *ask) bool { return b.size() <= maxKeys && b.add(a) }
+
+func (b *batch) Asks() []*ask { return b.asks }
+
+func (b *batch) Run(timeout time.Duration) time.Duration { return b.store.run(&b.program, timeout) }
