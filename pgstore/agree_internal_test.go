@@ -32,9 +32,6 @@ func TestPaths_Agree(t *testing.T) {
 			for range 350 {
 				a.step()
 			}
-			if seed == 0 {
-				t.Logf("%d took, %d were denied, %d were asked again", a.taken, a.denied, a.again)
-			}
 			if a.taken < 150 || a.denied < 100 || a.again < 10 {
 				t.Errorf("%d took, %d were denied, %d were asked again: want more of each", a.taken, a.denied, a.again)
 			}
@@ -131,11 +128,7 @@ func (a *agreement) step() {
 		b.Add(a.store.newAsk([]mete.Charge{{Key: key, Limit: l, Cost: a.cost(l, a.states[key])}}, mete.Mode{}))
 	}
 	if a.r.IntN(3) == 0 { // whatever it is
-		clear(b.groups)
-		b.groups = b.groups[:0]
-		for i := range b.places {
-			b.places[i] = -1
-		}
+		b.ungroup()
 	}
 	look := a.r.IntN(2) == 0
 	a.store.denying.Store(look)
@@ -145,6 +138,7 @@ func (a *agreement) step() {
 	}
 	defer conn.Release()
 	before := a.serverTime()
+	b.setPatience(time.Minute)
 	if err := b.runOn(a.Context(), conn.Conn()); err != nil {
 		a.Fatal(err)
 	}

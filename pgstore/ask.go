@@ -21,6 +21,7 @@ type ask struct {
 	memory  memoryKey // set where mode.ID is
 
 	again bool // it could not be decided as a plain take
+	waits bool // one of its buckets is held: see held
 
 	snaps   []bucket.Snapshot
 	allowed bool
@@ -67,7 +68,7 @@ func (s *Store) memoryKey(id string, charges []mete.Charge) (key memoryKey) {
 func (a *ask) release() {
 	clear(a.charges)
 	a.charges, a.snaps = a.charges[:0], a.snaps[:0]
-	a.refund, a.again, a.allowed, a.mode, a.Err = false, false, false, mete.Mode{}, nil
+	a.refund, a.again, a.waits, a.allowed, a.mode, a.Err = false, false, false, false, mete.Mode{}, nil
 	asks.Put(a)
 }
 

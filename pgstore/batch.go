@@ -19,6 +19,8 @@ type batch struct {
 
 	clock  int64 // virtual time; -1 is the server's
 	packet packet
+
+	patience string // how long to wait for a lock, as a setting of PostgreSQL
 }
 
 // A group are plain takes of one bucket at one cost.

@@ -4,6 +4,7 @@ package pgstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -34,12 +35,15 @@ func (b *batch) Run(timeout time.Duration) time.Duration {
 	} else {
 		line := conn.Conn().PgConn().Conn()
 		_ = line.SetDeadline(start.Add(timeout)) // it fails where the connection is closed
-		err = b.runOn(context.Background(), conn.Conn())
-		_ = line.SetDeadline(time.Time{})
+		b.setPatience(timeout)
+		err = b.runApart(context.Background(), conn.Conn())
+		if !conn.Conn().IsClosed() { // else pgx has given it another
+			_ = line.SetDeadline(time.Time{})
+		}
 		conn.Release()
 	}
 	took := time.Since(start)
-	b.store.counts.call(len(b.asks), took, err)
+	b.store.calls.Add(len(b.asks), took, err)
 	return took
 }
 
@@ -64,6 +68,9 @@ func (b *batch) runOn(ctx context.Context, conn *pgx.Conn) error {
 	case len(rest) == 0:
 	case conn.IsClosed() || ctx.Err() != nil:
 		err := notSpent(errGone)
+		if failed != nil {
+			err = notSpent(fmt.Errorf("%w: %w", errGone, storeError(failed).Err))
+		}
 		for _, a := range rest {
 			a.Err = err
 		}
@@ -88,6 +95,9 @@ func (s *Store) retried(ctx context.Context, conn *pgx.Conn, f func(context.Cont
 		}
 		if try == maxRetries || !isUndone(err) || s.joined || conn.IsClosed() || ctx.Err() != nil {
 			return storeError(err)
+		}
+		if isSerialization(err) {
+			s.isolated.Store(true)
 		}
 	}
 }
@@ -147,6 +157,7 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	p.bool(look)
+	b.addPatience()
 	return b.store.query(ctx, conn, &b.store.statements.takeMany, p.end(), func(row [][]byte) {
 		if len(row) == 6 && len(row[1]) >= len(b.store.config.Prefix) {
 			if at, ok := b.index[string(row[1][len(b.store.config.Prefix):])]; ok {
@@ -160,7 +171,7 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 	g := &b.groups[0]
 	r := rateOf(g.limit, g.cost)
-	if g.count == 1 && b.clock < 0 && !look && !b.store.unprepared.Load() {
+	if g.count == 1 && b.clock < 0 && !look && !b.waits() && !b.store.unprepared.Load() {
 		if err := b.takeAlone(ctx, conn, g, &r); err != nil || g.answer.there {
 			return err
 		}
@@ -174,6 +185,7 @@ func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 		p.int(field(&r))
 	}
 	p.bool(look)
+	b.addPatience()
 	return b.store.query(ctx, conn, &b.store.statements.takeOne, p.end(), func(row [][]byte) {
 		if len(row) == 5 {
 			g.answer.read(row[0], row[1], row[2], row[3], row[4])
@@ -191,6 +203,7 @@ func (b *batch) takeAlone(ctx context.Context, conn *pgx.Conn, g *group, r *rate
 	for _, v := range [...]int64{r.cost, r.c, r.n, r.p, r.most} {
 		p.int(v)
 	}
+	b.addPatience()
 	return b.store.query(ctx, conn, &b.store.statements.takeAlone, p.end(), func(row [][]byte) {
 		if len(row) == 3 {
 			g.answer.admitted(r, row[0], row[1], row[2])

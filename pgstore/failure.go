@@ -3,7 +3,9 @@
 package pgstore
 
 import (
+	"cmp"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -30,19 +32,33 @@ func storeError(err error) *mete.StoreError {
 	if errors.As(err, &known) {
 		return known
 	}
-	said, ok := errors.AsType[*pgconn.PgError](err)
 	_, before := errors.AsType[refusal](err)
 	_, connect := errors.AsType[*pgconn.ConnectError](err)
-	if before || connect || pgconn.SafeToRetry(err) || ok && said.Severity == "ERROR" {
+	if before || connect || pgconn.SafeToRetry(err) || isRefused(err) {
 		return notSpent(explained(err))
 	}
 	return maybeSpent(err)
 }
 
+// isRefused says whether an error is an ERROR of PostgreSQL, in whatever language it
+// speaks. Those of connections are a pooler's: some say so of a server that they have
+// lost in the midst of a statement.
+func isRefused(err error) bool {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && cmp.Or(said.SeverityUnlocalized, said.Severity) == "ERROR" && !strings.HasPrefix(said.Code, "08")
+}
+
+// isReadOnly says whether an error is that of a server that takes no writes.
+func isReadOnly(err error) bool {
+	const readOnly = "25006"
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && said.Code == readOnly
+}
+
 // explained says what to do about errors that have one cause.
 func explained(err error) error {
-	const noFunction, noSchema = "42883", "3F000"
-	if said, ok := errors.AsType[*pgconn.PgError](err); ok && (said.Code == noFunction || said.Code == noSchema) {
+	const noFunction, noTable, noSchema = "42883", "42P01", "3F000"
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok && (said.Code == noFunction || said.Code == noTable || said.Code == noSchema) {
 		return &migrateError{err}
 	}
 	return err
@@ -58,9 +74,16 @@ func (e *migrateError) Unwrap() error { return e.error }
 // isUndone says whether PostgreSQL has undone a statement so that another one could
 // go on, and it may be tried again.
 func isUndone(err error) bool {
-	const serialization, deadlock = "40001", "40P01"
+	const deadlock = "40P01"
 	said, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (said.Code == serialization || said.Code == deadlock)
+	return ok && said.Code == deadlock || isSerialization(err)
+}
+
+// isSerialization says whether that was because of the level of isolation.
+func isSerialization(err error) bool {
+	const serialization = "40001"
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && said.Code == serialization
 }
 
 // named is err with the operation that failed.

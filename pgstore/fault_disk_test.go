@@ -45,19 +45,14 @@ func smallDisk(t *testing.T) disk {
 			}
 		}}
 	}
-	limit := func(s *proctest.Postgres, bytes string) {
-		const sh = `for pid in $1 $(pgrep -P $1); do prlimit --pid $pid --fsize=$2: || exit; done`
-		if output, err := exec.Command("sh", "-c", sh, "sh", fmt.Sprint(s.Process.Pid()), bytes).CombinedOutput(); err != nil {
+	limit := func(s *proctest.Postgres, bytes string) { // of those that have not ended meanwhile
+		const sh = `test $(id -u) != 0 || as="setpriv --reuid=$(stat -c %u "$3") --regid=$(stat -c %g "$3") --clear-groups"
+			for pid in $1 $(pgrep -P $1); do $as prlimit --pid $pid --fsize=$2: || test ! -e /proc/$pid || exit; done`
+		if output, err := exec.Command("sh", "-c", sh, "sh", fmt.Sprint(s.Process.Pid()), bytes, data).CombinedOutput(); err != nil {
 			t.Fatalf("prlimit: %v\n%s", err, output)
 		}
 	}
-	return disk{mkdir(t, data), func(s *proctest.Postgres) { limit(s, "100000") }, func(s *proctest.Postgres) {
-		select {
-		case <-s.Process.Done():
-		default:
-			limit(s, "unlimited")
-		}
-	}}
+	return disk{mkdir(t, data), func(s *proctest.Postgres) { limit(s, "100000") }, func(s *proctest.Postgres) { limit(s, "unlimited") }}
 }
 
 func mkdir(t *testing.T, dir string) string {

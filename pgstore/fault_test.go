@@ -34,11 +34,13 @@ const (
 // faultLimit refills so slowly that no fault lasts until a bucket that was emptied
 // is full again: then what has been taken shows to the last unit. A bucket of
 // vastLimit admits all that is asked, so that faults find it being written.
-// A bucket of slowLimit does not refill while a test looks.
+// Buckets of slowLimit and ampleLimit do not refill, but for less than a token,
+// while a test looks.
 var (
 	faultLimit = limitOf(200, bucket.PerSecond(10*bucket.Token))
 	vastLimit  = limitOf(1_000_000, bucket.PerSecond(10*bucket.Token))
 	slowLimit  = limitOf(200, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
+	ampleLimit = limitOf(100_000, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Second})
 )
 
 func limitOf(tokens bucket.Tokens, refill bucket.Rate) bucket.Limit {
@@ -50,13 +52,16 @@ func limitOf(tokens bucket.Tokens, refill bucket.Rate) bucket.Limit {
 }
 
 // chargesOf are of a token each, from buckets of faultLimit or, as their keys say,
-// vastLimit. The keys are in order.
+// vastLimit or ampleLimit. The keys are in order.
 func chargesOf(keys ...string) []mete.Charge {
 	var charges []mete.Charge
 	for _, k := range keys {
 		c := mete.Charge{Key: k, Limit: faultLimit, Cost: bucket.Token}
-		if strings.HasPrefix(k, "vast") {
+		if strings.Contains(k, "vast") {
 			c.Limit = vastLimit
+		}
+		if strings.Contains(k, "ample") {
+			c.Limit = ampleLimit
 		}
 		charges = append(charges, c)
 	}
@@ -190,7 +195,7 @@ func (p *place) take(charges []mete.Charge, mode mete.Mode) (bool, error) {
 	return allowed, err
 }
 
-// charged is how many takes are missing from a bucket of slowLimit.
+// charged is how many takes are missing from a bucket that does not refill.
 func (p *place) charged(key string) int64 {
 	p.t.Helper()
 	s := p.state(key)

@@ -65,6 +65,7 @@ func (g *general) take(ctx context.Context, conn *pgx.Conn) error {
 		p.text("", name)
 	}
 	p.bool(g.onlyLooks() || g.store.looks())
+	g.addPatience()
 	var broken error
 	err := g.store.query(ctx, conn, &g.store.statements.take, p.end(), func(row [][]byte) {
 		broken = g.answer(row)

@@ -29,9 +29,9 @@ func TestTake_UpdatesStayInTheirPage(t *testing.T) {
 		limits []bucket.Limit
 	}{
 		{"one limit", 2600, []bucket.Limit{plain}},
-		{"three limits", 800, []bucket.Limit{plain, plain, plain}},
-		{"windows", 600, []bucket.Limit{fixed, window}},
-		{"log", 600, []bucket.Limit{log}},
+		{"three limits", 400, []bucket.Limit{plain, plain, plain}},
+		{"windows", 300, []bucket.Limit{fixed, window}},
+		{"log", 300, []bucket.Limit{log}},
 	} {
 		for _, durable := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, durable %v", tt.name, durable), func(t *testing.T) {

@@ -77,9 +77,11 @@ func TestTake_AtTheBounds(t *testing.T) {
 					continue
 				}
 			}
+			if c.Cost == 0 {
+				continue // nothing was written
+			}
 			charges[0].Cost = 0
 			snaps, _, _ := model.Take(t.Context(), nil, charges, mete.Mode{DryRun: true})
-			// What a row had before a refund that came to nothing may be later.
 			due := number(t, pool, "SELECT coalesce(min(full_at), $1) FROM "+schema+".bucket WHERE key = $2 AND spent > 0", before+time.Hour.Microseconds(), []byte(prefix+c.Key))
 			full := snaps[0].FullAfter().Microseconds()
 			if at := due - time.Hour.Microseconds() - full; full > 0 && full < 1<<50 && (at < before || at > serverTime(t, pool)+1) {

@@ -25,12 +25,17 @@ type statement struct {
 }
 
 // statements are those of one table of buckets.
-type statements struct{ takeAlone, takeOne, takeMany, take, forget, sweep statement }
+type statements struct{ takeAlone, takeOne, takeMany, take, forget, locked, sweep statement }
 
 //go:embed take_alone.sql
 var takeAlone string
 
-func newStatements(schema string, durable bool) statements {
+//go:embed locked.sql
+var locked string
+
+// newStatements returns them, as they are in a transaction of a caller's if joined:
+// there nothing is set, as that would last.
+func newStatements(schema string, durable, joined bool) statements {
 	table := "bucket"
 	if durable {
 		table = "bucket_durable"
@@ -52,13 +57,27 @@ func newStatements(schema string, durable bool) statements {
 		}
 		return named(fmt.Sprintf("SELECT * FROM %s.%s_%s(%s)", quoted, table, name, strings.Join(places, ", ")), oids)
 	}
-	alone := strings.NewReplacer("{table}", quoted+"."+table, "{schema}", quoted).Replace(takeAlone)
+	// patient is f with a parameter more, that says how long it waits for a lock. It
+	// refers to it in its last one, a flag, so that it is set before.
+	patient := func(name string, oids ...uint32) statement {
+		if joined {
+			return f(name, oids...)
+		}
+		places := make([]string, len(oids))
+		for i := range places {
+			places[i] = fmt.Sprintf("$%d", i+1)
+		}
+		return named(fmt.Sprintf("SELECT f.* FROM set_config('lock_timeout', $%d, true) AS w, LATERAL %s.%s_%s(%s AND w IS NOT NULL) AS f",
+			len(oids)+1, quoted, table, name, strings.Join(places, ", ")), append(oids, pgtype.TextOID))
+	}
+	names := strings.NewReplacer("{table}", quoted+"."+table, "{schema}", quoted)
 	return statements{
-		takeAlone: named(alone, []uint32{key, number, number, number, number, number}),
-		takeOne:   f("take_one", number, key, number, number, number, number, number, number, flag),
-		takeMany:  f("take_many", number, keys, numbers, numbers, numbers, numbers, numbers, numbers, numbers, flag),
-		take:      f("take", number, keys, numbers, numbers, keys, pgtype.TextArrayOID, flag),
+		takeAlone: named(names.Replace(takeAlone), []uint32{key, number, number, number, number, number, pgtype.TextOID}),
+		takeOne:   patient("take_one", number, key, number, number, number, number, number, number, flag),
+		takeMany:  patient("take_many", number, keys, numbers, numbers, numbers, numbers, numbers, numbers, numbers, flag),
+		take:      patient("take", number, keys, numbers, numbers, keys, pgtype.TextArrayOID, flag),
 		forget:    f("forget", keys),
+		locked:    named(names.Replace(locked), []uint32{keys}),
 		sweep:     f("sweep", pgtype.Float8OID, number, pgtype.Int4OID),
 	}
 }
@@ -68,8 +87,20 @@ var binaryFormat = []int16{pgtype.BinaryFormatCode}
 // query runs st on conn and calls each with every row. Prepared statements belong
 // to a connection, and behind a pooler that hands out others for every transaction
 // they are not there, or are another client's: then, and for the rest of the store's
-// life, they are not used.
+// life, they are not used. A connection to a server that takes no writes is closed:
+// the next one may be to another.
 func (s *Store) query(ctx context.Context, conn *pgx.Conn, st *statement, params [][]byte, each func(values [][]byte)) error {
+	err := s.queryAny(ctx, conn, st, params, each)
+	if !s.joined && isReadOnly(err) {
+		_ = conn.Close(ctx)
+	}
+	return err
+}
+
+func (s *Store) queryAny(ctx context.Context, conn *pgx.Conn, st *statement, params [][]byte, each func(values [][]byte)) error {
+	if s.isolated.Load() {
+		return s.queryCommitted(ctx, conn, st, params, each)
+	}
 	if !s.unprepared.Load() {
 		err := s.queryPrepared(ctx, conn, st, params, each)
 		if !isUnprepared(err) {
@@ -86,6 +117,27 @@ func (s *Store) queryPrepared(ctx context.Context, conn *pgx.Conn, st *statement
 		return refusedBefore(err)
 	}
 	return read(conn.PgConn().ExecStatement(ctx, prepared, params, binaryFormat, binaryFormat), each)
+}
+
+// queryCommitted is query in a transaction at the level read committed, in one round
+// trip. Above it PostgreSQL undoes what meets a bucket that has changed since it began.
+func (s *Store) queryCommitted(ctx context.Context, conn *pgx.Conn, st *statement, params [][]byte, each func(values [][]byte)) error {
+	var b pgconn.Batch
+	b.ExecParams("BEGIN ISOLATION LEVEL READ COMMITTED", nil, nil, nil, nil)
+	b.ExecParams(st.sql, params, st.oids, binaryFormat, binaryFormat)
+	b.ExecParams("COMMIT", nil, nil, nil, nil)
+	results := conn.PgConn().ExecBatch(ctx, &b)
+	for results.NextResult() {
+		for rows := results.ResultReader(); rows.NextRow(); { // none but the statement has any
+			each(rows.Values())
+		}
+	}
+	err := results.Close()
+	const failed = 'E'
+	if err != nil && !conn.IsClosed() && conn.PgConn().TxStatus() == failed {
+		_, _ = conn.PgConn().Exec(ctx, "ROLLBACK").ReadAll() // else the connection is not used again
+	}
+	return err
 }
 
 func read(rows *pgconn.ResultReader, each func(values [][]byte)) error {

@@ -3,16 +3,14 @@
 package pgstore
 
 import (
-	"time"
-
 	"github.com/jackc/pgx/v5"
 
-	"github.com/metehq/mete/internal/tally"
+	"github.com/metehq/mete/internal/calls"
 )
 
 // A Histogram counts values by powers of two: Counts[i] are those from 2^(i-1) up
 // to, and not including, 2^i. Counts[0] are zeros, and the last has all larger.
-type Histogram = tally.Histogram
+type Histogram = calls.Histogram
 
 // Stats are what a store has done since it was made, and how it is.
 type Stats struct {
@@ -35,15 +33,11 @@ type Stats struct {
 	Swept int64
 }
 
-type counts struct{ tally.Calls }
-
-func (c *counts) call(asks int, took time.Duration, err error) { c.Add(asks, took, err) }
-
 // Stats returns what the store has done so far.
 func (s *Store) Stats() Stats {
-	lanes, calls := s.lanes.Stats(), s.counts.Read()
+	lanes, made := s.lanes.Stats(), s.calls.Read()
 	stats := Stats{
-		Calls: calls.Calls, Asks: calls.Asks, Failed: calls.Failed, Latency: calls.Latency, Batch: calls.Batch,
+		Calls: made.Calls, Asks: made.Asks, Failed: made.Failed, Latency: made.Latency, Batch: made.Batch,
 		Refused: lanes.Refused, Waiting: lanes.Waiting, InFlight: lanes.InFlight,
 	}
 	if s.sweeper != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/calls"
 	"github.com/metehq/mete/internal/lane"
 )
 
@@ -25,13 +26,16 @@ type Store struct {
 	pool       *pgxpool.Pool
 	config     Config
 	statements statements
+	inTxs      statements // those for transactions of callers
 	lanes      *lane.Lanes[*ask]
 	sweeper    *sweeper
 
 	unprepared atomic.Bool // prepared statements are not to be used
+	isolated   atomic.Bool // transactions are isolated more than is good
 	denying    atomic.Bool // see looks
 	joined     bool        // it is for one transaction of a caller's
-	counts     counts
+	held       held
+	calls      calls.Counts
 }
 
 // New returns a store over pool, which stays the caller's and must outlive it. The
@@ -45,10 +49,11 @@ func New(pool *pgxpool.Pool, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: new: %w", err)
 	}
-	s := &Store{pool: pool, config: config, statements: newStatements(config.Schema, config.Durable)}
+	s := &Store{pool: pool, config: config, statements: newStatements(config.Schema, config.Durable, false),
+		inTxs: newStatements(config.Schema, config.Durable, true)}
 	s.unprepared.Store(!prepares(pool.Config().ConnConfig.DefaultQueryExecMode))
 	s.lanes = lane.New(lane.Config[*ask]{
-		MaxBatch: config.MaxBatch, MaxQueue: config.MaxQueue, MaxInFlight: config.MaxInFlight, Timeout: config.Timeout,
+		Lanes: ways, MaxBatch: config.MaxBatch, MaxQueue: config.MaxQueue, MaxInFlight: config.MaxInFlight, Timeout: config.Timeout,
 		NewBatch: func() lane.Batch[*ask] { return newBatch(s) },
 	})
 	if config.Now == nil && config.SweepEvery > 0 {
@@ -93,7 +98,7 @@ func (s *Store) Refund(ctx context.Context, charges []mete.Charge) error {
 
 // ask has a answered. Where it returns an error, a is not the caller's any more.
 func (s *Store) ask(ctx context.Context, a *ask, op string) error {
-	free, err := s.lanes.At(0).Do(ctx, a, a.mode.Within)
+	free, err := s.answered(ctx, a)
 	if err == nil {
 		return nil
 	}
@@ -116,7 +121,11 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 		p.text(s.config.Prefix, k)
 	}
 	if tx := txOf(ctx); tx != nil {
-		if err := s.inTx().query(ctx, tx.Conn(), &s.statements.forget, p.end(), ignore); err != nil {
+		err := usable(ctx, tx)
+		if err == nil {
+			err = s.inTx().query(ctx, tx.Conn(), &s.statements.forget, p.end(), ignore)
+		}
+		if err != nil {
 			return txError(err, "reset")
 		}
 		return nil

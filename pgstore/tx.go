@@ -51,8 +51,8 @@ func (s *Store) RefundTx(ctx context.Context, tx pgx.Tx, charges []mete.Charge) 
 }
 
 func (s *Store) runTx(ctx context.Context, tx pgx.Tx, a *ask, op string) error {
-	if err := ctx.Err(); err != nil {
-		return &mete.StoreError{Op: op, Store: storeName, Spent: mete.NotSpent, Err: err}
+	if err := usable(ctx, tx); err != nil {
+		return txError(notSpent(err), op)
 	}
 	b := newBatch(s.inTx())
 	b.Reset()
@@ -71,10 +71,27 @@ func txError(err error, op string) error {
 	return &mete.StoreError{Op: op, Store: storeName, Spent: mete.NotSpent, Err: err}
 }
 
+// usable returns an error where nothing must be asked in tx any more: its connection
+// may be somebody else's then. Only pgx knows, and tells who sends a batch; one that
+// is empty goes nowhere.
+func usable(ctx context.Context, tx pgx.Tx) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := tx.SendBatch(ctx, &pgx.Batch{}).Close(); err != nil {
+		return err
+	}
+	const idle = 'I'
+	if tx.Conn().PgConn().TxStatus() == idle { // it was ended by a statement
+		return pgx.ErrTxClosed
+	}
+	return nil
+}
+
 // inTx is the store without what does not go with a transaction: statements that
 // are prepared, whose absence would end it, and second tries.
 func (s *Store) inTx() *Store {
-	joined := &Store{config: s.config, statements: s.statements, joined: true}
+	joined := &Store{config: s.config, statements: s.inTxs, joined: true}
 	joined.unprepared.Store(true)
 	joined.denying.Store(true) // a look is cheaper than a lock that lasts
 	return joined

@@ -234,3 +234,32 @@ func TestImport_Refuses(t *testing.T) {
 		t.Errorf("what looks like one: %v", err)
 	}
 }
+
+// What PostgreSQL says without a column gets one.
+func TestEdit_RefusalsNameTheColumn(t *testing.T) {
+	d := newDatabase(t)
+	sound := rules.Rule{Name: "x", KeyPattern: "ip:{ip}", RatePerSecond: "1", BurstCapacity: "1", Active: true}
+	for _, test := range []struct {
+		change func(*rules.Rule)
+		want   string
+	}{
+		{func(r *rules.Rule) { r.KeyPattern = strings.Repeat("a", 120) + ":{header:x-user}" }, `rule "x": key_pattern: must have at most 128 letters`},
+		{func(r *rules.Rule) { r.Plan = strings.Repeat("a", 33) }, `rule "x": plan: must have at most 32 letters`},
+		{func(r *rules.Rule) { r.Scope = strings.Repeat("a", 33) }, `rule "x": value too long`},
+		{func(r *rules.Rule) { r.RatePerSecond = "abc" }, `rule "x": rate_per_second: must be a number above 0`},
+		{func(r *rules.Rule) { r.BurstCapacity = "1e999999" }, `rule "x": burst_capacity: must be a number from 1`},
+		{func(r *rules.Rule) { r.BurstCapacity = "" }, `rule "x": burst_capacity: is missing beside rate_per_second`},
+		{func(r *rules.Rule) { r.RatePerSecond = "" }, `rule "x": rate_per_second: is missing beside burst_capacity`},
+		{func(r *rules.Rule) { r.Spec = []byte(`{"group": "a\u0000"}`) }, `rule "x": spec: PostgreSQL has no text with a zero`},
+	} {
+		r := sound
+		test.change(&r)
+		_, err := d.Edit(t.Context(), false, func(s *rules.Set) error {
+			s.Rules = append(s.Rules, r)
+			return nil
+		})
+		if _, broken := errors.AsType[rules.Errors](err); !broken || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%+v: %v, want %s", r, err, test.want)
+		}
+	}
+}

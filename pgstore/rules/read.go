@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -32,8 +33,12 @@ const (
 	// The size is looked at before the rows are, so that no table can fill the memory.
 	selectSize = `SELECT count(*), coalesce(sum(octet_length(spec::text)), 0) FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::bool`
 
+	// Times are read as numbers: how they are written is a setting of the user, and pgx
+	// reads one way only.
 	selectRules = `SELECT rule_id, name, key_pattern, scope, coalesce(rate_per_second::text, ''), coalesce(burst_capacity::text, ''),
-	coalesce(plan, ''), is_active, coalesce(description, ''), priority, spec::text, version, created_at, updated_at
+	coalesce(plan, ''), is_active, coalesce(description, ''), priority, spec::text, version,
+	CASE WHEN isfinite(created_at) THEN (extract(epoch FROM created_at) * 1000000)::bigint ELSE 0 END,
+	CASE WHEN isfinite(updated_at) THEN (extract(epoch FROM updated_at) * 1000000)::bigint ELSE 0 END
 	FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::bool ORDER BY priority, rule_id`
 )
 
@@ -108,9 +113,10 @@ func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, 
 // scanRule reads a row of selectRules.
 func scanRule(row pgx.CollectableRow) (r Rule, err error) {
 	var spec string
+	var created, updated int64
 	err = row.Scan(&r.ID, &r.Name, &r.KeyPattern, &r.Scope, &r.RatePerSecond, &r.BurstCapacity,
-		&r.Plan, &r.Active, &r.Description, &r.Priority, &spec, &r.Version, &r.CreatedAt, &r.UpdatedAt)
-	r.Spec = []byte(spec)
+		&r.Plan, &r.Active, &r.Description, &r.Priority, &spec, &r.Version, &created, &updated)
+	r.Spec, r.CreatedAt, r.UpdatedAt = []byte(spec), time.UnixMicro(created), time.UnixMicro(updated)
 	return r, err
 }
 

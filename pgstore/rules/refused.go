@@ -4,7 +4,9 @@ package rules
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -26,11 +28,17 @@ var refusals = map[string]refusal{
 	"rate_limit_rule_plan_check":            {"plan", "must not be empty, have a star, or a space at its ends", "NULL is all plans"},
 	"rate_limit_rule_description_check":     {"description", "must have at most 1024 bytes", ""},
 	"rate_limit_rule_spec_check":            {"spec", "must be a JSON object of at most a megabyte", ""},
-	"rate_limit_rule_limit_check": {"spec", "a limit is either in rate_per_second and burst_capacity, both, or in spec as algorithm_config or limits",
+	limitCheck: {"spec", "a limit is either in rate_per_second and burst_capacity, both, or in spec as algorithm_config or limits",
 		"where the columns say it, algorithm_config has none of rps, tokens_per_second, rate and burst"},
 	"rate_limit_rule_custom_check":  {"spec", "limit_keys are in spec where key_pattern is custom, and nowhere else", ""},
 	"rate_limit_rule_columns_check": {"spec", "says what is a column of its own", "remove it from spec"},
 }
+
+// limitCheck is the constraint that has a limit said once.
+const limitCheck = "rate_limit_rule_limit_check"
+
+// untranslatable is what PostgreSQL says of \u0000 in JSON.
+const untranslatable = "22P05"
 
 // refused turns what the database says of a row into a mistake, nil for nothing.
 func refused(err error, r *Rule) error {
@@ -39,7 +47,16 @@ func refused(err error, r *Rule) error {
 		return err
 	}
 	m := Mistake{RuleID: r.ID, Name: r.Name, Column: e.ColumnName, Reason: e.Message}
-	switch known, found := refusals[e.ConstraintName]; {
+	known, found := refusals[e.ConstraintName]
+	if !found {
+		known, found = unstorable(e, r)
+	}
+	half := e.ConstraintName == limitCheck && (r.RatePerSecond == "") != (r.BurstCapacity == "")
+	switch {
+	case half && r.RatePerSecond == "":
+		m.Column, m.Reason = "rate_per_second", "is missing beside burst_capacity; a limit has both or, in spec, none"
+	case half:
+		m.Column, m.Reason = "burst_capacity", "is missing beside rate_per_second; a limit has both or, in spec, none"
 	case found:
 		m.Column, m.Reason, m.Hint = known.column, known.reason, known.hint
 	case !strings.HasPrefix(e.Code, "22") && !strings.HasPrefix(e.Code, "23"): // data, integrity
@@ -63,4 +80,26 @@ func refused(err error, r *Rule) error {
 		m.Value = shown(r.Plan)
 	}
 	return Errors{m}
+}
+
+// unstorable finds the column whose value is none of its type: PostgreSQL does not
+// say which it was.
+func unstorable(e *pgconn.PgError, r *Rule) (refusal, bool) {
+	_, rate := plainDecimal(r.RatePerSecond)
+	_, burst := plainDecimal(r.BurstCapacity)
+	letters := utf8.RuneCountInString
+	switch {
+	case !strings.HasPrefix(e.Code, "22"):
+	case letters(r.KeyPattern) > maxPatternRunes:
+		return refusal{"key_pattern", fmt.Sprintf("must have at most %d letters", maxPatternRunes), "say what is long in spec.match"}, true
+	case letters(r.Plan) > maxPlanRunes:
+		return refusal{"plan", fmt.Sprintf("must have at most %d letters", maxPlanRunes), ""}, true
+	case r.RatePerSecond != "" && !rate:
+		return refusals["rate_limit_rule_rate_per_second_check"], true
+	case r.BurstCapacity != "" && !burst:
+		return refusals["rate_limit_rule_burst_capacity_check"], true
+	case e.Code == untranslatable:
+		return refusal{"spec", "PostgreSQL has no text with a zero character", ""}, true
+	}
+	return refusal{}, false
 }

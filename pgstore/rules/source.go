@@ -38,6 +38,7 @@ const (
 	callTimeout    = 2 * time.Second
 	readTimeout    = 15 * time.Second
 	editTimeout    = time.Minute
+	closeTimeout   = time.Second
 
 	// A source is asked rarely, and one call at a time.
 	poolConns    = 4
@@ -120,10 +121,19 @@ func New(ctx context.Context, pool *pgxpool.Pool, config Config) (*Source, error
 	return s, nil
 }
 
-// Close closes the connections that [Open] made.
+// Close closes the connections that [Open] made. It waits for a second at most.
 func (s *Source) Close() {
-	if s.owned {
-		s.pool.Close()
+	if !s.owned {
+		return
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.pool.Close() // which takes 15 s if the server hangs
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTimeout):
 	}
 }
 

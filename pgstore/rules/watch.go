@@ -22,6 +22,10 @@ const (
 	mostPause  = 2 * time.Second
 )
 
+// lookPause is the least time between two looks. Every user of a database may notify
+// any channel, as often as they like.
+const lookPause = 50 * time.Millisecond
+
 // Watch follows the tables until ctx ends. For each revision other than since, that
 // of the [Source.Load] before, it calls changed once, with what Load returns: a
 // policy, or an [Errors]. It never calls it twice at a time, nor for what is wrong
@@ -42,12 +46,7 @@ func (s *Source) Watch(ctx context.Context, since int64, opts policy.Options, ch
 			pause = firstPause
 		}
 		w.lost(err)
-		rest := time.NewTimer(pause/2 + rand.N(pause)) // not all nodes at once
-		select {
-		case <-ctx.Done():
-		case <-rest.C:
-		}
-		rest.Stop()
+		sleep(ctx, pause/2+rand.N(pause)) // not all nodes at once
 	}
 }
 
@@ -60,6 +59,7 @@ type watcher struct {
 	opts    policy.Options
 	changed func(*policy.Matcher, int64, error)
 	seen    int64 // the revision that was dealt with last
+	called  bool  // by the server, since the last look
 	failing bool  // and that has been logged
 	polling bool  // and that has been logged
 }
@@ -93,6 +93,7 @@ func (w *watcher) follow(ctx context.Context) (answered bool, err error) {
 		return false, err
 	}
 	for {
+		looked := time.Now()
 		if err := w.look(ctx, conn); err != nil {
 			return answered, err
 		}
@@ -101,6 +102,17 @@ func (w *watcher) follow(ctx context.Context) (answered bool, err error) {
 		if err := w.wait(ctx, conn, told); err != nil {
 			return true, err
 		}
+		sleep(ctx, time.Until(looked.Add(lookPause)))
+	}
+}
+
+// sleep returns after d, or when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	rest := time.NewTimer(d)
+	defer rest.Stop()
+	select {
+	case <-ctx.Done():
+	case <-rest.C:
 	}
 }
 
@@ -110,6 +122,8 @@ func (w *watcher) connect(ctx context.Context) (*pgx.Conn, error) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // nothing stays in the server
 	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectTimeout)
+	// That it was called is all that counts: a flood of calls is not kept.
+	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { w.called = true }
 	if config.RuntimeParams["application_name"] == applicationName {
 		config.RuntimeParams["application_name"] += " rules"
 	}
@@ -165,6 +179,9 @@ func (w *watcher) wait(ctx context.Context, conn *pgx.Conn, told bool) error {
 		<-limited.Done()
 		return ctx.Err()
 	}
+	if w.called { // since the last look has begun
+		return nil
+	}
 	_, err := conn.WaitForNotification(limited)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil && !conn.IsClosed() {
 		return nil // nobody said anything
@@ -176,6 +193,7 @@ func (w *watcher) wait(ctx context.Context, conn *pgx.Conn, told bool) error {
 func (w *watcher) look(ctx context.Context, conn *pgx.Conn) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	w.called = false
 	var revision int64
 	if err := conn.QueryRow(limited, w.sql(selectRevision), pgx.QueryExecModeExec).Scan(&revision); err != nil {
 		return w.missing(err)

@@ -127,6 +127,45 @@ func TestWatch_Transactions(t *testing.T) {
 	}
 }
 
+// What the database does not tell of, the poll sees.
+func TestWatch_PollSeesTheRest(t *testing.T) {
+	f := follow(t, proctest.PostgresURL(t), proctest.PostgresSchema(t), rules.Config{Poll: 10 * time.Millisecond})
+	f.source()
+	f.next()
+	f.must(`BEGIN; ALTER TABLE {schema}.rate_limit_rule DISABLE TRIGGER USER;
+		UPDATE {schema}.rate_limit_rule SET burst_capacity = 7; UPDATE {schema}.rate_limit_revision SET revision = revision + 5; COMMIT`)
+	if u := f.next(); u.err != nil || u.revision != 7 {
+		t.Errorf("update %+v, want a policy of revision 7", u)
+	}
+}
+
+// A schema may have a name that must be quoted wherever it stands.
+func TestWatch_OddSchema(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	d := openDatabase(t, p.URL(), `Odd "schéma"`, rules.Config{})
+	_, since, _ := d.Load(t.Context(), options)
+	updates := make(chan error, 10)
+	ctx, stop := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		d.Watch(ctx, since, options, func(_ *policy.Matcher, _ int64, err error) { updates <- err })
+	})
+	d.edit(func(s *rules.Set) error {
+		s.Rules = append(s.Rules, rules.Rule{KeyPattern: "global", RatePerSecond: "1", BurstCapacity: "1", Active: true})
+		return nil
+	})
+	select {
+	case err := <-updates:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("no update")
+	}
+	stop()
+	watching.Wait()
+}
+
 // A broken row is told once for each revision; the next good one follows.
 func TestWatch_BrokenRowIsTold(t *testing.T) {
 	f := follow(t, proctest.PostgresURL(t), proctest.PostgresSchema(t), rules.Config{Poll: 10 * time.Millisecond})

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/metehq/mete/bucket"
@@ -93,8 +92,8 @@ func (r *Reader) List(ctx context.Context, q Query) ([]Violation, error) {
 		return nil, fmt.Errorf("violations: list: %w", err)
 	}
 	where, args := r.where(q)
-	rows, err := r.pool.Query(ctx, `SELECT violation_id, requested_at, last_at, bucket_key, coalesce(user_id, ''), ip_address::text, coalesce(endpoint, ''),
-		rule_name, limit_name, reason, coalesce(tokens_at_time, -1), cost, retry_after, denials, shadow, node
+	rows, err := r.pool.Query(ctx, `SELECT violation_id, `+instant("requested_at")+`, `+instant("last_at")+`, bucket_key, coalesce(user_id, ''), ip_address::text, coalesce(endpoint, ''),
+		rule_name, limit_name, reason, coalesce(tokens_at_time, -1), cost, `+microseconds("retry_after")+`, denials, shadow, node
 		FROM `+r.table()+where+fmt.Sprintf(" ORDER BY requested_at DESC, violation_id DESC LIMIT %d", limit), args...)
 	if err != nil {
 		return nil, fmt.Errorf("violations: list: %w", err)
@@ -108,23 +107,33 @@ func (r *Reader) List(ctx context.Context, q Query) ([]Violation, error) {
 
 func scan(row pgx.CollectableRow) (v Violation, err error) {
 	var network *string
-	var wait pgtype.Interval
-	err = row.Scan(&v.ID, &v.At, &v.Last, &v.Key, &v.User, &network, &v.Endpoint, &v.Rule, &v.Limit, &v.Reason,
+	var at, last int64
+	var wait *int64
+	err = row.Scan(&v.ID, &at, &last, &v.Key, &v.User, &network, &v.Endpoint, &v.Rule, &v.Limit, &v.Reason,
 		&v.Tokens, &v.Cost, &wait, &v.Denials, &v.Shadow, &v.Node)
 	if err != nil {
 		return v, err
 	}
+	v.At, v.Last = time.UnixMicro(at), time.UnixMicro(last)
 	if network != nil {
 		if v.Network, err = netip.ParsePrefix(*network); err != nil {
 			return v, err
 		}
 	}
 	v.RetryAfter = bucket.Never
-	if wait.Valid {
-		const day = 24 * time.Hour
-		v.RetryAfter = time.Duration(wait.Microseconds)*time.Microsecond + time.Duration(wait.Days)*day + time.Duration(wait.Months)*30*day
+	if wait != nil {
+		v.RetryAfter = time.Duration(*wait) * time.Microsecond
 	}
 	return v, nil
+}
+
+// microseconds is SQL for a time or an interval as a number: how those are written is
+// a setting of the user, and pgx reads one way only.
+func microseconds(of string) string { return "(extract(epoch FROM " + of + ") * 1000000)::bigint" }
+
+// instant is SQL for a time since 1970, which has to be finite: others can write rows, too.
+func instant(at string) string {
+	return "CASE WHEN isfinite(" + at + ") THEN " + microseconds(at) + " ELSE 0 END"
 }
 
 func (r *Reader) table() string {

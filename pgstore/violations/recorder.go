@@ -44,6 +44,8 @@ type Recorder struct {
 
 	closing context.Context // done when the recorder is to end
 	close   context.CancelFunc
+	writing context.Context // done a Timeout later
+	giveUp  context.CancelFunc
 	ending  sync.Once
 	ended   chan struct{}
 }
@@ -70,6 +72,7 @@ func New(pool *pgxpool.Pool, config Config) (*Recorder, error) {
 	}
 	r.others = shard{size: maxOthers, sources: map[id]*source{}}
 	r.closing, r.close = context.WithCancel(context.Background())
+	r.writing, r.giveUp = context.WithCancel(context.Background())
 	go r.run()
 	return r, nil
 }
@@ -126,8 +129,8 @@ func (r *Recorder) record(d *mete.Denial, rule, reason string, at int, statuses 
 	r.dropped.Add(1)
 }
 
-// Close writes what is there, and ends the recorder. It takes twice the Timeout at
-// most; what could not be written then is dropped, and an error says so. What is
+// Close writes what is there, and ends the recorder. It takes the Timeout at most;
+// what could not be written then is dropped, and an error says so. What is
 // recorded later is dropped, too.
 func (r *Recorder) Close() error {
 	r.ending.Do(func() {
@@ -136,6 +139,7 @@ func (r *Recorder) Close() error {
 		}
 		r.others.close()
 		r.close()
+		time.AfterFunc(r.config.Timeout, r.giveUp)
 	})
 	<-r.ended
 	if n := r.dropped.Load(); n > 0 {

@@ -83,16 +83,23 @@ func (r *Reader) summarize(ctx context.Context, tx pgx.Tx, q Query, limit int) (
 		{&s.Endpoints, "endpoint", "sum(denials) DESC, 1", limit},
 		{&s.Hours, hour, "1 DESC", maxHours},
 	} {
-		statement := fmt.Sprintf("SELECT %[1]s, %[2]s, %[3]s, max(last_at) FROM %[4]s%[5]s GROUP BY 1 HAVING %[1]s IS NOT NULL ORDER BY %[6]s LIMIT %[7]d",
-			part.what, enforced, inShadow, r.table(), where, part.order, part.limit)
+		statement := fmt.Sprintf("SELECT %[1]s, %[2]s, %[3]s, %[8]s FROM %[4]s%[5]s GROUP BY 1 HAVING %[1]s IS NOT NULL ORDER BY %[6]s LIMIT %[7]d",
+			part.what, enforced, inShadow, r.table(), where, part.order, part.limit, instant("max(last_at)"))
 		rows, err := tx.Query(ctx, statement, args...)
 		if err != nil {
 			return s, err
 		}
-		if *part.to, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Group]); err != nil {
+		if *part.to, err = pgx.CollectRows(rows, scanGroup); err != nil {
 			return s, err
 		}
 	}
 	slices.Reverse(s.Hours)
 	return s, nil
+}
+
+func scanGroup(row pgx.CollectableRow) (g Group, err error) {
+	var last int64
+	err = row.Scan(&g.Name, &g.Denials, &g.Shadow, &last)
+	g.Last = time.UnixMicro(last)
+	return g, err
 }

@@ -89,7 +89,7 @@ func (r *Recorder) gather(most int) *batch {
 func (r *Recorder) deliver(b *batch, failing *complaint) bool {
 	backoff := minBackoff
 	for {
-		err := r.attempt(context.Background(), b)
+		err := r.attempt(r.writing, b)
 		if err == nil {
 			if failing.over() {
 				r.config.Logger.Info("violations: denials are recorded again")
@@ -114,19 +114,17 @@ func (r *Recorder) deliver(b *batch, failing *complaint) bool {
 	}
 }
 
-// finish writes what is left, b first, in the time of one write.
+// finish writes what is left, b first, in what is left of the time for it.
 func (r *Recorder) finish(b *batch) {
-	ctx, cancel := context.WithTimeout(context.Background(), r.config.Timeout)
-	defer cancel()
 	if b == nil {
 		b = r.gather(lastRows)
 	}
 	for ; b != nil; b = r.gather(lastRows) {
-		if ctx.Err() == nil && r.attempt(ctx, b) == nil {
+		if r.writing.Err() == nil && r.attempt(r.writing, b) == nil {
 			continue
 		}
 		r.dropped.Add(b.denials)
-		cancel() // the next would fare no better
+		r.giveUp() // the next would fare no better
 	}
 }
 
@@ -169,16 +167,16 @@ func (r *Recorder) write(ctx context.Context, b *batch) error {
 // rows.
 func (r *Recorder) number(ctx context.Context, conn *pgx.Conn, b *batch) error {
 	var numbers []int64
-	var there time.Time
-	err := conn.QueryRow(ctx, "SELECT numbers, at FROM "+r.table("rate_limit_violation_numbers")+"($1::int)",
-		pgx.QueryExecModeExec, len(b.rows)).Scan(&numbers, &there)
+	var micros int64
+	err := conn.QueryRow(ctx, "SELECT numbers, "+instant("at")+" FROM "+r.table("rate_limit_violation_numbers")+"($1::int)",
+		pgx.QueryExecModeExec, len(b.rows)).Scan(&numbers, &micros)
 	switch {
 	case err != nil:
 		return err
 	case len(numbers) != len(b.rows):
 		return fmt.Errorf("%d numbers for %d rows", len(numbers), len(b.rows))
 	}
-	here := time.Now()
+	there, here := time.UnixMicro(micros), time.Now()
 	if r.config.Now != nil {
 		here = there // it is not asked for the time
 	}

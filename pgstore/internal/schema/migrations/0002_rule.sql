@@ -35,8 +35,8 @@ CREATE TABLE {schema}.rate_limit_rule (
     priority        integer      NOT NULL DEFAULT 0,
     spec            jsonb        NOT NULL DEFAULT '{}',
     version         bigint       NOT NULL DEFAULT 1,
-    created_at      timestamptz  NOT NULL DEFAULT clock_timestamp(),
-    updated_at      timestamptz  NOT NULL DEFAULT clock_timestamp(),
+    created_at      timestamptz  NOT NULL DEFAULT now(),
+    updated_at      timestamptz  NOT NULL DEFAULT now(),
 
     CONSTRAINT rate_limit_rule_name_key UNIQUE (name),
     CONSTRAINT rate_limit_rule_name_check
@@ -136,6 +136,10 @@ BEGIN
     RETURN NULL;
 END
 $function$;
+
+-- Triggers need no right to their function. Who could hang it on a table of their own
+-- would have all servers read all rules, as often as they like.
+REVOKE EXECUTE ON FUNCTION {schema}.rate_limit_changed() FROM PUBLIC;
 
 CREATE TRIGGER rate_limit_rule_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON {schema}.rate_limit_rule
     FOR EACH STATEMENT EXECUTE FUNCTION {schema}.rate_limit_changed();

@@ -47,6 +47,10 @@ BEGIN
 END
 $row$;
 
+-- Triggers need no right to their function. Who could hang it on a table of their own
+-- would learn which rules there are.
+REVOKE EXECUTE ON FUNCTION {schema}.rate_limit_violation_row() FROM PUBLIC;
+
 CREATE TRIGGER rate_limit_violation_row BEFORE INSERT ON {schema}.rate_limit_violation
     FOR EACH ROW EXECUTE FUNCTION {schema}.rate_limit_violation_row();
 
@@ -70,6 +74,8 @@ $numbers$;
 CREATE FUNCTION {schema}.rate_limit_violation_maintain(at timestamptz, keep interval, OUT made integer, OUT dropped integer, OUT trimmed integer)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET datestyle = 'ISO' -- by others, bounds are written that are read as another time
+SET timezone = 'UTC'
 SET lock_timeout = '2s'
 AS $maintain$
 DECLARE

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// TestPaths_AgreeByTheServersClock takes by every way one at a time: what is in the row
+// then is what package bucket makes of what was there, at the instant that the row
+// says, and the row goes when its bucket is full.
+func TestPaths_AgreeByTheServersClock(t *testing.T) {
+	a := newAgreement(t, 100)
+	a.store.config.Now = nil
+	for i := range 600 {
+		before := bucket.Instant(a.serverTime())
+		a.clock.Set(before) // by which states are planted
+		if i%3 == 0 {
+			a.plant()
+		}
+		k := a.r.IntN(8)
+		key, l := fmt.Sprint("k", k), a.limits[k%len(a.limits)]
+		if a.r.IntN(12) == 0 {
+			l = a.limits[a.r.IntN(len(a.limits))]
+		}
+		c := mete.Charge{Key: key, Limit: l, Cost: a.cost(l, a.states[key])}
+		snap := a.takeBySomeWay(c)
+		a.compareAlone(c, snap, before, bucket.Instant(a.serverTime()))
+	}
+	if a.taken < 150 || a.denied < 100 {
+		t.Errorf("%d took, %d were denied: want more of each", a.taken, a.denied)
+	}
+}
+
+func (a *agreement) takeBySomeWay(c mete.Charge) bucket.Snapshot {
+	a.Helper()
+	b := newBatch(a.store)
+	b.Reset()
+	b.Add(a.store.newAsk([]mete.Charge{c}, mete.Mode{}))
+	way := a.r.IntN(4)
+	a.store.denying.Store(a.r.IntN(2) == 0)
+	a.store.unprepared.Store(way != 0) // else it is a statement of its own
+	switch way {
+	case 2: // together with another
+		b.Add(a.store.newAsk([]mete.Charge{{Key: "other", Limit: a.limits[1], Cost: 1}}, mete.Mode{}))
+	case 3:
+		b.ungroup()
+	}
+	conn, err := a.pool.Acquire(a.Context())
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer conn.Release()
+	b.setPatience(time.Minute)
+	if err := b.runOn(a.Context(), conn.Conn()); err != nil {
+		a.Fatal(err)
+	}
+	x := b.asks[0]
+	if x.Err != nil || len(x.snaps) != 1 || x.snaps[0].Allowed != x.allowed {
+		a.Fatalf("way %d, %+v: %+v, allowed %v, %v", way, c, x.snaps, x.allowed, x.Err)
+	}
+	return x.snaps[0]
+}
+
+// ungroup has all asks go the general way.
+func (b *batch) ungroup() {
+	clear(b.groups)
+	b.groups = b.groups[:0]
+	for i := range b.places {
+		b.places[i] = -1
+	}
+}
+
+func (a *agreement) compareAlone(c mete.Charge, snap bucket.Snapshot, before, after bucket.Instant) {
+	a.Helper()
+	old := a.states[c.Key]
+	soonest, latest := c.Limit.Peek(old, before, c.Cost, 0), c.Limit.Peek(old, after, c.Cost, 0)
+	if soonest.Allowed && !snap.Allowed || snap.Allowed && !latest.Allowed {
+		a.Fatalf("%+v of %+v: allowed %v, want %v to %v", c, old, snap.Allowed, soonest.Allowed, latest.Allowed)
+	}
+	state, fullAt, there := a.row(c.Key)
+	if !snap.Allowed {
+		a.denied++
+		if there && state != old || !there && old != (bucket.State{}) {
+			a.Fatalf("%+v of %+v was denied, and left %+v", c, old, state)
+		}
+		if least, most := latest.RetryAfter, soonest.RetryAfter; snap.RetryAfter < least || snap.RetryAfter > most {
+			a.Errorf("%+v of %+v: retry after %v, want %v to %v", c, old, snap.RetryAfter, least, most)
+		}
+		return
+	}
+	a.taken++
+	want, full := c.Limit.Take(old, state.AsOf, c.Cost)
+	if !there || state != want || state.AsOf < before || state.AsOf > max(after, old.AsOf) {
+		a.Fatalf("%+v of %+v between %d and %d: left %+v, want %+v", c, old, before, after, state, want)
+	}
+	// The answer is about the state that was left.
+	answers := []time.Duration{snap.FullAfter(), full.FullAfter() + time.Duration(state.AsOf-before)*time.Microsecond}
+	if !slices.IsSorted(answers) || snap.Remaining() != full.Remaining() {
+		a.Errorf("%+v of %+v: %v, full after %v; left %v, full after %v", c, old, snap.Remaining(), answers[0], full.Remaining(), answers[1])
+	}
+	const most = 1 << 50
+	if wait := full.FullAfter().Microseconds(); wait < most && (fullAt < int64(state.AsOf)+wait || fullAt > int64(max(state.AsOf, after))+wait+1) {
+		a.Errorf("%+v of %+v: goes %d µs after it is full", c, old, fullAt-int64(state.AsOf)-wait)
+	}
+	a.states[c.Key] = state
+}
+
+// row is what is there for a key.
+func (a *agreement) row(key string) (state bucket.State, fullAt int64, there bool) {
+	a.Helper()
+	rows, err := a.pool.Query(a.Context(), "SELECT spent, as_of, unit, full_at FROM "+a.table()+" WHERE key = $1", []byte("p:"+key))
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		there = true
+		var asOf int64
+		if err := rows.Scan(&state.Spent, &asOf, &state.Unit, &fullAt); err != nil {
+			a.Fatal(err)
+		}
+		state.AsOf = bucket.Instant(asOf)
+	}
+	if rows.Err() != nil {
+		a.Fatal(rows.Err())
+	}
+	return state, fullAt, there
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/policy"
+)
+
+// A server opens its store once, and limits by the rules of a policy.
+func ExampleOpen() {
+	ctx := context.Background()
+	store, err := pgstore.Open(ctx, "postgres://app@db.example.com/app?sslmode=verify-full")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	rules, err := policy.Load([]byte(`{"rules": [{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 10, "burst": 20}}]}`), policy.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter, err := mete.New(store, rules, mete.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	decision, err := limiter.Take(ctx, mete.Request{Attributes: mete.Attrs{"header:x-user": "u1"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(decision.Allowed, decision.RetryAfter)
+}
+
+// A program that has a pool uses it, with tables in a schema of their own.
+func ExampleNew() {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, "postgres://app@db.example.com/app")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	if err := pgstore.Migrate(ctx, pool, "limits"); err != nil {
+		log.Fatal(err)
+	}
+	store, err := pgstore.New(pool, pgstore.Config{Schema: "limits", Durable: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+}
+
+// An order and what it costs are one: where the order fails, nothing has been spent,
+// and an order over the quota is never stored.
+func ExampleStore_TakeTx() {
+	var (
+		ctx   context.Context
+		pool  *pgxpool.Pool
+		store *pgstore.Store // by New, or the Store of a Node
+	)
+	quota, err := bucket.NewLimit(1000*bucket.Token, bucket.Rate{Tokens: 1000 * bucket.Token, Per: 24 * time.Hour})
+	if err != nil {
+		log.Fatal(err)
+	}
+	errQuota := errors.New("over the quota")
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "INSERT INTO orders (customer) VALUES ($1)", 42); err != nil {
+			return err
+		}
+		// Late, as others who order for this customer wait from here on.
+		charges := []mete.Charge{{Key: "orders:42", Limit: quota, Cost: bucket.Token}}
+		_, allowed, err := store.TakeTx(ctx, tx, nil, charges, mete.Mode{})
+		if err == nil && !allowed {
+			err = errQuota
+		}
+		return err // and all is undone
+	})
+	fmt.Println(err)
+}
+
+// A limiter decides within a transaction by the rules that it has.
+func ExampleWithTx() {
+	var (
+		ctx     context.Context
+		pool    *pgxpool.Pool
+		limiter *mete.Limiter // over a store of this package
+	)
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "INSERT INTO messages (sender) VALUES ($1)", 42); err != nil {
+			return err
+		}
+		decision, err := limiter.Take(pgstore.WithTx(ctx, tx), mete.Request{Attributes: mete.Attrs{"user:id": "42"}})
+		if err == nil && !decision.Allowed {
+			err = fmt.Errorf("too many messages: try again in %v", decision.RetryAfter)
+		}
+		return err
+	})
+	fmt.Println(err)
+}

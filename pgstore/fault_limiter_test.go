@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/policy"
+)
+
+// outageRule has ten tokens, which do not come back while a test looks.
+const outageRule = `{"rules": [{"name": "all", "limit_keys": [], "on_store_error": %q, "deadline": "50ms",
+	"algorithm_config": {"rate": "1/1000h", "burst": 10}}]}`
+
+// A rule says what becomes of requests while the server is gone, within its deadline,
+// and of what was spent meanwhile when it is back. None is denied by a limit.
+func TestFault_Outage(t *testing.T) {
+	alone(t)
+	s := proctest.StartPostgres(t)
+	p := at(t, s.URL(), "", pgstore.Config{Durable: true})
+	limiters := map[policy.OnStoreError]*mete.Limiter{}
+	for how, name := range map[policy.OnStoreError]string{policy.Open: "open", policy.Closed: "closed", policy.Local: "local"} {
+		m, err := policy.Load(fmt.Appendf(nil, outageRule, name), policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		local, err := memstore.New(memstore.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := open(t, p.pool, pgstore.Config{Durable: true, Prefix: name + ":"})
+		if limiters[how], err = mete.New(own, m, mete.Config{Local: local}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for how, l := range limiters {
+		if d, err := l.Take(t.Context(), mete.Request{}); err != nil || !d.Allowed || d.Degraded {
+			t.Errorf("%v: before: %+v, %v", how, d, err)
+		}
+	}
+	s.Kill()
+	for how, l := range limiters {
+		for range 4 {
+			began := time.Now()
+			d, err := l.Take(t.Context(), mete.Request{})
+			if took := time.Since(began); took > within+slack {
+				t.Errorf("%v: without the server: decided after %v", how, took)
+			}
+			if err != nil || d.Allowed != (how != policy.Closed) || d.Failure == "" || how == policy.Closed && d.Reason != mete.ReasonStoreError {
+				t.Errorf("%v: without the server: %+v, %v", how, d, err)
+			}
+		}
+	}
+	s.Restart()
+	// Locally four were spent: they are charged before anybody takes.
+	for how, left := range map[policy.OnStoreError]bucket.Tokens{policy.Open: 8, policy.Closed: 8, policy.Local: 4} {
+		eventually(t, fmt.Sprint(how, ": the store decides again"), func() error {
+			d, err := limiters[how].Take(t.Context(), mete.Request{})
+			switch {
+			case err != nil:
+				return err
+			case d.Failure != "" && d.Allowed && how == policy.Local:
+				left-- // it was spent, too
+			case d.Failure != "":
+			case !d.Allowed || d.Limits[0].Remaining() > left*bucket.Token:
+				t.Errorf("%v: afterwards: %+v, want no more than %d left", how, d, left)
+				return nil
+			default:
+				return nil
+			}
+			return errors.New("degraded still")
+		})
+	}
+}

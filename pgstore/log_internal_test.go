@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// TestLog_Long has a sliding log of as many entries as there may be, and more.
+func TestLog_Long(t *testing.T) {
+	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: bucket.MaxLogTokens, Per: time.Second}}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAgreement(t, 0)
+	r := rand.New(rand.NewPCG(3, 5))
+	a.clock.Advance(1)
+	var entries []bucket.Entry
+	var numbers []int64
+	for range bucket.MaxLogEntries - 3 { // but for three
+		e := bucket.Entry{At: a.clock.Now(), Cost: bucket.Tokens(1 + r.Int64N(20))}
+		entries, numbers = append(entries, e), append(numbers, int64(e.At), int64(e.Cost))
+		a.clock.Advance(10)
+	}
+	log := bucket.NewLog(entries)
+	model := bucket.State{AsOf: entries[len(entries)-1].At, Unit: 1, Log: log}
+	for _, e := range entries {
+		model.Spent += int64(e.Cost)
+	}
+	if _, err := a.pool.Exec(t.Context(), "INSERT INTO "+a.table()+" (key, spent, as_of, unit, full_at, log) VALUES ('p:k', $1, $2, 0, 0, $3)",
+		model.Spent, int64(model.AsOf), numbers); err != nil {
+		t.Fatal(err)
+	}
+	charge := func(cost bucket.Tokens) []mete.Charge { return []mete.Charge{{Key: "k", Limit: l, Cost: cost}} }
+	take := func(cost bucket.Tokens, dry bool) {
+		t.Helper()
+		got, allowed, err := a.store.Take(t.Context(), nil, charge(cost), mete.Mode{DryRun: dry})
+		want := l.Peek(model, a.clock.Now(), cost, 0)
+		if !dry {
+			model, want = l.Take(model, a.clock.Now(), cost)
+		}
+		if err != nil || allowed != want.Allowed || !slices.Equal(got, []bucket.Snapshot{want}) {
+			t.Fatalf("taking %v at %d: %v, %+v, %v; want %+v", cost, a.clock.Now(), allowed, got, err, want)
+		}
+	}
+	for i := range 12 { // beyond the last but one, the last two are one
+		a.clock.Advance(int64(i % 3)) // some at one instant
+		take(bucket.Tokens(1+i), false)
+	}
+	for rest := range bucket.Tokens(25) { // when so little of it is left
+		take(l.Capacity()-rest, true)
+	}
+	take(l.Capacity(), false)
+	for range 20 { // the entries leave, some at a time
+		a.clock.Advance(93_000)
+		take(l.Capacity()/2, true)
+		take(l.Capacity()-3000, true)
+		back := bucket.Tokens(r.Int64N(40))
+		if err := a.store.Refund(t.Context(), charge(back)); err != nil {
+			t.Fatal(err)
+		}
+		model = l.Refund(model, a.clock.Now(), back)
+		take(bucket.Tokens(1+r.Int64N(2000)), false)
+	}
+	a.clock.Set(a.clock.Now() + 1_000_000 - 1) // what was taken last leaves in a moment
+	take(l.Capacity(), false)
+	a.clock.Advance(1)
+	take(l.Capacity(), false)
+	take(1, false)
+}
