@@ -53,11 +53,11 @@ func TestLog_Long(t *testing.T) {
 		a.clock.Advance(int64(i % 3)) // some at one instant
 		take(bucket.Tokens(1+i), false)
 	}
-	for rest := range bucket.Tokens(25) { // when so little of it is left
+	for rest := range bucket.Tokens(8) { // when so little of it is left
 		take(l.Capacity()-rest, true)
 	}
 	take(l.Capacity(), false)
-	for range 20 { // the entries leave, some at a time
+	for range 14 { // the entries leave, some at a time
 		a.clock.Advance(93_000)
 		take(l.Capacity()/2, true)
 		take(l.Capacity()-3000, true)

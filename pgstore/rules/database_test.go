@@ -176,3 +176,54 @@ func (d *database) eventually(what string, ok func() bool) {
 		}
 	}
 }
+
+// How a user has times and intervals written does not matter.
+func TestRead_DateStyle(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	d := openDatabase(t, p.URL(), "mete", rules.Config{})
+	d.must(`ALTER USER postgres SET datestyle = 'SQL, DMY'; ALTER USER postgres SET timezone = 'Asia/Kolkata'`)
+	d = openDatabase(t, p.URL(), "mete", rules.Config{})
+	d.source()
+	d.must(`UPDATE {schema}.rate_limit_rule SET created_at = '2026-11-21 12:34:56.789012+00' WHERE name = 'user-free'`)
+	d.load()
+	if got, want := d.rows().Rules[0].CreatedAt, time.Date(2026, 11, 21, 12, 34, 56, 789012000, time.UTC); !got.Equal(want) {
+		t.Errorf("created at %v, want %v", got, want)
+	}
+	d.must(`UPDATE {schema}.rate_limit_rule SET created_at = 'infinity' WHERE name = 'user-free'`)
+	d.load()
+}
+
+// Who may do no more than name the schema can neither have the servers read the rules
+// nor learn which there are.
+func TestTriggers_AreNobodyElses(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	d := openDatabase(t, p.URL(), "mete", rules.Config{})
+	d.must(`CREATE USER stranger; GRANT USAGE ON SCHEMA {schema} TO stranger; CREATE SCHEMA strange AUTHORIZATION stranger`)
+	for _, function := range []string{"rate_limit_changed", "rate_limit_violation_row"} {
+		err := d.exec(`SET ROLE stranger; CREATE TABLE strange.` + function + ` (rule_id bigint, rule_name text);
+			CREATE TRIGGER t BEFORE INSERT ON strange.` + function + ` FOR EACH ROW EXECUTE FUNCTION {schema}.` + function + `()`)
+		if err == nil || !strings.Contains(err.Error(), "permission denied for function "+function) {
+			t.Errorf("a trigger of a stranger with %s: %v, want that permission is denied", function, err)
+		}
+	}
+}
+
+// A server that hangs does not keep anybody from ending.
+func TestClose_ServerHangs(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	d := openDatabase(t, p.URL(), "mete", rules.Config{})
+	d.source()
+	d.load()
+	p.Pause()
+	defer p.Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, _, err := d.Load(ctx, options); err == nil {
+		t.Fatal("Load from a server that hangs: no error")
+	}
+	start := time.Now()
+	d.Close()
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("Close took %v, want about a second", took)
+	}
+}

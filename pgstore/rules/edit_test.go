@@ -81,7 +81,7 @@ func TestEdit_WritesAllOrNothing(t *testing.T) {
 		}, `rule 1 "user-free": spec/mode`},
 		"refused": {func(s *rules.Set) error { s.Rules[0].RatePerSecond = "-1"; return nil },
 			`rule 1 "user-free": rate_per_second: must be a number above 0 and at most 9007199254740.991 (got -1)`},
-		"no number": {func(s *rules.Set) error { s.Rules[0].RatePerSecond = "many"; return nil }, `rule 1 "user-free": invalid input syntax for type numeric`},
+		"no number": {func(s *rules.Set) error { s.Rules[0].RatePerSecond = "many"; return nil }, `rule 1 "user-free": rate_per_second: must be a number above 0`},
 		"NaN":       {func(s *rules.Set) error { s.Rules[0].RatePerSecond = "NaN"; return nil }, `rate_per_second: must be`},
 		"a copy": {func(s *rules.Set) error {
 			s.Rules = append(s.Rules, rules.Rule{Name: "x", KeyPattern: "global", RatePerSecond: "1", BurstCapacity: "1", Active: true})

@@ -73,13 +73,21 @@ func refused(err error, r *Rule) error {
 	case "scope":
 		m.Value = shown(r.Scope)
 	case "rate_per_second":
-		m.Value = r.RatePerSecond
+		m.Value = number(r.RatePerSecond)
 	case "burst_capacity":
-		m.Value = r.BurstCapacity
+		m.Value = number(r.BurstCapacity)
 	case "plan":
 		m.Value = shown(r.Plan)
 	}
 	return Errors{m}
+}
+
+// number is what was to be a number, as it is where that is short.
+func number(s string) string {
+	if len(s) > maxShownBytes {
+		return shown(s)
+	}
+	return s
 }
 
 // unstorable finds the column whose value is none of its type: PostgreSQL does not

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -282,3 +283,29 @@ func (b *logBuffer) String() string {
 
 // count returns how often a text is in the log.
 func (b *logBuffer) count(text string) int { return strings.Count(b.String(), text) }
+
+// Every user of a database may notify its channels. A flood of that costs few looks.
+func TestWatch_NotifyFlood(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	f := follow(t, p.URL(), "mete", rules.Config{Poll: time.Hour})
+	f.source()
+	f.next()
+	const n = 50_000
+	f.must("SELECT count(pg_notify('{schema}', i::text)) FROM generate_series(1, $1::int) i", n)
+	f.must("UPDATE {schema}.rate_limit_rule SET burst_capacity = 7")
+	if u := f.next(); u.err != nil {
+		t.Errorf("update %+v, want a policy", u)
+	}
+	// The database counts what a connection has done when that rests.
+	f.eventually("the watcher rests", func() bool {
+		return len(f.query(`SELECT pid FROM pg_stat_activity WHERE application_name = 'mete rules' AND state = 'idle'
+			AND state_change < clock_timestamp() - interval '1.5 s'`)) == 1
+	})
+	looks, err := strconv.Atoi(strings.Join(f.query("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if looks > n/10 {
+		t.Errorf("%d transactions after %d notifications, want few", looks, n)
+	}
+}

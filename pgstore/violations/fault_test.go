@@ -3,6 +3,7 @@
 package violations_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -253,4 +254,38 @@ func TestClose_ServerHangs(t *testing.T) {
 		t.Errorf("stats %+v, want 100 dropped", s)
 	}
 	server.Resume()
+}
+
+// The time that Close takes is bounded from its beginning, also where a write is under
+// way then.
+func TestClose_WhileWriting(t *testing.T) {
+	server := proctest.StartPostgres(t)
+	d := migrated(t, server.URL(), "mete")
+	const timeout = 2 * time.Second
+	r := d.recorder(func(c *violations.Config) { c.Timeout = timeout })
+	r.Record(t.Context(), denial("free", "a", mete.Attrs{}))
+	settle(t, r) // and the days are made
+	tx, err := d.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE "+d.table("")); err != nil {
+		t.Fatal(err)
+	}
+	r.Record(t.Context(), denial("free", "a", mete.Attrs{}))
+	writing := func() error {
+		if one[int64](d, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'COPY%'`) == 0 {
+			return errors.New("nothing is written")
+		}
+		return nil
+	}
+	eventually(t, writing)
+	start := time.Now()
+	if err := r.Close(); err == nil {
+		t.Error("Close: no error, although one was dropped")
+	}
+	if took := time.Since(start); took > timeout*3/2 {
+		t.Errorf("Close took %v, want %v at most", took, timeout)
+	}
 }

@@ -193,3 +193,34 @@ func TestRecorder_DeletedRules(t *testing.T) {
 		t.Errorf("%d denials after the rule was deleted, want 3", got)
 	}
 }
+
+// How a user has times and intervals written does not matter, and in no time zone days
+// begin at another time.
+func TestDateStyle(t *testing.T) {
+	server := proctest.StartPostgres(t)
+	first := connect(t, server.URL())
+	for _, set := range []string{"datestyle = 'SQL, DMY'", "timezone = 'Asia/Kolkata'", "intervalstyle = 'iso_8601'"} {
+		if _, err := first.Exec(t.Context(), "ALTER USER postgres SET "+set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := migrated(t, server.URL(), "mete")
+	bounds := one[string](d, `SELECT string_agg(pg_get_expr(c.relpartbound, c.oid), ' ') FROM pg_class c WHERE c.relname LIKE 'rate\_limit\_violation\_p2%' AND c.relkind = 'r'`)
+	if strings.Count(bounds, " 05:30:00 ") == 0 || strings.Count(bounds, " 05:30:00 ") != strings.Count(bounds, ":00 ") {
+		t.Errorf("days are %s, want them to begin at 05:30 in Kolkata", bounds)
+	}
+	r := d.recorder(func(*violations.Config) {})
+	r.Record(t.Context(), denial("free", "a", mete.Attrs{}))
+	if s := settle(t, r); s.Written != 1 || s.Failed != 0 {
+		t.Fatalf("stats %+v, want one written", s)
+	}
+	reader := d.reader()
+	list, err := reader.List(t.Context(), violations.Query{})
+	if err != nil || len(list) != 1 || time.Since(list[0].At).Abs() > patience || time.Since(list[0].Last).Abs() > patience || list[0].RetryAfter != 1500*time.Millisecond {
+		t.Errorf("list %+v, %v; want one, of now", list, err)
+	}
+	s, err := reader.Summarize(t.Context(), violations.Query{})
+	if err != nil || len(s.Rules) != 1 || time.Since(s.Rules[0].Last).Abs() > patience {
+		t.Errorf("summary %+v, %v; want one, of now", s, err)
+	}
+}

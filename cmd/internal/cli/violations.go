@@ -101,6 +101,9 @@ func (c *violationsCommand) resolve(db, since, until, ip string, now time.Time) 
 	if c.query.Until, err = ago(until, now); err != nil {
 		return fmt.Errorf("--until: %w", err)
 	}
+	if !c.query.Since.IsZero() && !c.query.Until.IsZero() && !c.query.Since.Before(c.query.Until) {
+		return fmt.Errorf("--until: %q is not after --since %q", until, since)
+	}
 	if ip == "" {
 		return nil
 	}

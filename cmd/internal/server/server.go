@@ -104,13 +104,13 @@ func (s *Server) open() (err error) {
 
 // Close releases what New opened, for a server that is not run.
 func (s *Server) Close() {
+	s.trail.close() // first: it has something to save
 	if store, ok := s.store.Store.(io.Closer); ok {
 		store.Close() // what it could not give back, it has given up
 	}
 	if s.source != nil {
 		s.source.close()
 	}
-	s.trail.close()
 	for _, e := range []endpoint{s.main, s.admin} {
 		if e.listener != nil {
 			e.listener.Close()

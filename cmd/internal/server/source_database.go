@@ -27,7 +27,8 @@ type databaseSource struct {
 	source   *rules.Source // nil until loaded
 	revision int64         // that was loaded at first
 
-	mu sync.Mutex // held while a policy is put in force: the database and an operator may want it at once
+	mu       sync.Mutex // held while a policy is put in force: the database and an operator may want it at once
+	replaced int        // how often that was, or was tried
 }
 
 // load waits for a while for a database that does not answer: it may be starting,
@@ -86,10 +87,22 @@ func (s *databaseSource) follow(ctx context.Context, reload <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case <-reload:
-			if m, revision, err := s.source.Load(ctx, s.opts); ctx.Err() == nil {
-				s.replace(m, revision, err)
-			}
+			s.reload(ctx)
 		}
+	}
+}
+
+// reload reads the rules for an operator. Where the database tells of a change
+// meanwhile, what was read here may be from before it, and does not count.
+func (s *databaseSource) reload(ctx context.Context) {
+	s.mu.Lock()
+	before := s.replaced
+	s.mu.Unlock()
+	m, revision, err := s.source.Load(ctx, s.opts)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() == nil && s.replaced == before {
+		s.put(m, revision, err)
 	}
 }
 
@@ -97,6 +110,12 @@ func (s *databaseSource) follow(ctx context.Context, reload <-chan struct{}) {
 func (s *databaseSource) replace(m *policy.Matcher, revision int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.put(m, revision, err)
+}
+
+// put is replace for who holds mu.
+func (s *databaseSource) put(m *policy.Matcher, revision int64, err error) {
+	s.replaced++
 	if err == nil {
 		err = s.apply(m)
 	}

@@ -28,6 +28,10 @@ const (
 
 	// trailConns is enough: one writes, one may be broken.
 	trailConns = 2
+
+	// trailClosing is how long a server that ends waits for connections to end, once
+	// all is written. pgx would wait 15 s for a database that hangs.
+	trailClosing = time.Second
 )
 
 // A trail records violations as soon as their database answers. A nil one does
@@ -157,5 +161,13 @@ func (t *trail) close() {
 	if err := t.recorder.Load().Close(); err != nil {
 		t.log.Warn("violations are missing from the database", "error", err)
 	}
-	t.pool.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		t.pool.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(trailClosing):
+	}
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/policy"
+)
+
+// What an operator has read does not replace what the database told of meanwhile.
+func TestDatabaseSource_ReloadIsOvertaken(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	source, err := rules.Open(t.Context(), p.URL(), rules.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(source.Close)
+	run := func(statement string) string {
+		t.Helper()
+		out, err := p.Psql(statement)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	run(`INSERT INTO mete.rate_limit_rule (key_pattern, scope, rate_per_second, burst_capacity) VALUES ('global', 'global', 1, 1)`)
+	var inForce []*policy.Matcher
+	s := &databaseSource{url: p.URL(), source: source, log: slog.New(slog.DiscardHandler),
+		apply: func(m *policy.Matcher) error { inForce = append(inForce, m); return nil }}
+	s.reload(t.Context())
+
+	locked := make(chan error, 1)
+	go func() {
+		_, err := p.Psql(`BEGIN; LOCK TABLE mete.rate_limit_rule; SELECT pg_sleep(1000)`)
+		locked <- err
+	}()
+	waiting := func(n int, which string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := proctest.Poll(ctx, func(context.Context) error {
+			if got := run(`SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND ` + which); got != fmt.Sprint(n) {
+				return fmt.Errorf("%s connections %s, want %d", got, which, n)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waiting(1, `wait_event = 'PgSleep'`)
+	reloaded := make(chan struct{})
+	go func() {
+		defer close(reloaded)
+		s.reload(t.Context())
+	}()
+	waiting(1, `wait_event_type = 'Lock'`)
+	later := new(policy.Matcher)
+	s.replace(later, 7, nil)
+	run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'`)
+	<-reloaded
+	<-locked
+	if n := len(inForce); n != 2 || inForce[n-1] != later {
+		t.Errorf("%d policies were put in force, the last of them that of the database: %t; want 2, and that", n, inForce[n-1] == later)
+	}
+}
