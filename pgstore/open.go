@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/metehq/mete/pgstore/internal/pools"
 	"github.com/metehq/mete/pgstore/internal/presence"
 )
 
@@ -87,7 +88,7 @@ func (n *Node) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	_ = n.presence.Leave(ctx) // if it fails, the others notice
-	n.pool.Close()
+	pools.Close(n.pool)
 	return err
 }
 

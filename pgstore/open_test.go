@@ -269,3 +269,21 @@ func TestDeriveKey(t *testing.T) {
 		t.Error("without a server: no error")
 	}
 }
+
+// pgx would wait 15 s for each connection of a server that hangs.
+func TestNode_CloseWhileTheServerHangs(t *testing.T) {
+	server := proctest.StartPostgres(t)
+	node, err := pgstore.Open(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	defer server.Resume()
+	start := time.Now()
+	if err := node.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+}

@@ -202,7 +202,7 @@ func TestTriggers_AreNobodyElses(t *testing.T) {
 	for _, function := range []string{"rate_limit_changed", "rate_limit_violation_row"} {
 		err := d.exec(`SET ROLE stranger; CREATE TABLE strange.` + function + ` (rule_id bigint, rule_name text);
 			CREATE TRIGGER t BEFORE INSERT ON strange.` + function + ` FOR EACH ROW EXECUTE FUNCTION {schema}.` + function + `()`)
-		if err == nil || !strings.Contains(err.Error(), "permission denied for function "+function) {
+		if err == nil || !strings.Contains(err.Error(), "permission denied for function mete."+function) {
 			t.Errorf("a trigger of a stranger with %s: %v, want that permission is denied", function, err)
 		}
 	}

@@ -87,7 +87,7 @@ func TestEdit_WritesAllOrNothing(t *testing.T) {
 			s.Rules = append(s.Rules, rules.Rule{Name: "x", KeyPattern: "global", RatePerSecond: "1", BurstCapacity: "1", Active: true})
 			return nil
 		}, `rule "x": key_pattern: another active rule has that key_pattern and plan`},
-		"too long": {func(s *rules.Set) error { s.Rules[0].KeyPattern = "ip:" + strings.Repeat("x", 200); return nil }, `value too long`},
+		"too long": {func(s *rules.Set) error { s.Rules[0].KeyPattern = "ip:" + strings.Repeat("x", 200); return nil }, `rule 1 "user-free": key_pattern: must have at most 128 letters`},
 		"no rule":  {func(s *rules.Set) error { s.Rules = nil; return nil }, "no rule is active"},
 	} {
 		if _, err := d.Edit(t.Context(), false, tt.edit); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/pgstore/internal/pools"
 	"github.com/metehq/mete/pgstore/internal/schema"
 	"github.com/metehq/mete/policy"
 )
@@ -38,7 +39,6 @@ const (
 	callTimeout    = 2 * time.Second
 	readTimeout    = 15 * time.Second
 	editTimeout    = time.Minute
-	closeTimeout   = time.Second
 
 	// A source is asked rarely, and one call at a time.
 	poolConns    = 4
@@ -123,17 +123,8 @@ func New(ctx context.Context, pool *pgxpool.Pool, config Config) (*Source, error
 
 // Close closes the connections that [Open] made. It waits for a second at most.
 func (s *Source) Close() {
-	if !s.owned {
-		return
-	}
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		s.pool.Close() // which takes 15 s if the server hangs
-	}()
-	select {
-	case <-closed:
-	case <-time.After(closeTimeout):
+	if s.owned {
+		pools.Close(s.pool)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestRules_Refusals(t *testing.T) {
 		{1, `there is no rule "b"; to add it, say --pattern`, "set b --rate 1"},
 		{1, `there is no rule "b"`, "disable b"},
 		{1, `there is no rule "b"`, "list b"},
-		{1, `a limit is either in rate_per_second and burst_capacity, both`, "set b --pattern global --rate 1"},
+		{1, `burst_capacity: is missing beside rate_per_second`, "set b --pattern global --rate 1"},
 		{1, `the rule has version 1, not 7: somebody has changed it`, "set a --rate 2 --if-version 7"},
 		{1, `the rule has version 0, not 1`, "set b --pattern global --rate 1 --burst 1 --if-version 1"},
 		{1, `the rule has version 1, not 2`, "disable a --if-version 2"},

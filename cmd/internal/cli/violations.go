@@ -166,13 +166,25 @@ func (c *violationsCommand) run(ctx context.Context) error {
 
 // hashKey is what a key or a user that is asked for is hashed with.
 func (c *violationsCommand) hashKey(ctx context.Context, pool *pgxpool.Pool) ([]byte, error) {
-	if c.query.Key == "" && c.query.User == "" {
+	if !needsKey(c.query.Key) && !needsKey(c.query.User) {
 		return nil, nil
 	}
 	if key := os.Getenv(hashKeyVar); key != "" {
 		return []byte(key), nil
 	}
-	return violations.DeriveKey(ctx, pool, c.schema)
+	key, err := violations.DeriveKey(ctx, pool, c.schema)
+	const insufficientPrivilege = "42501"
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == insufficientPrivilege {
+		return nil, fmt.Errorf("to look for a name, set %s to the servers' hash_key, or be allowed to read the table secret;"+
+			" what is shown as ~… can be looked for without: %w", hashKeyVar, err)
+	}
+	return key, err
+}
+
+// needsKey reports whether what is asked for is not written as it is shown.
+func needsKey(asked string) bool {
+	const shown = 1 + 22 // a mark, and 128 bits in base64
+	return asked != "" && !(strings.HasPrefix(asked, "~") && len(asked) == shown)
 }
 
 // explain says what to do about an error of the database.

@@ -204,3 +204,43 @@ func TestViolations_Fails(t *testing.T) {
 		}
 	}
 }
+
+// Who may read the violations and nothing else can look for what is shown.
+func TestViolations_RightsOfAReader(t *testing.T) {
+	db := audited(t, "", false)
+	u, err := url.Parse(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := u.Query().Get("schema")
+	admin, err := pgxpool.New(t.Context(), proctest.PostgresURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	for _, sql := range []string{
+		"CREATE USER reader_of_" + schema, "GRANT USAGE ON SCHEMA " + schema + " TO reader_of_" + schema,
+		"GRANT SELECT ON " + schema + ".rate_limit_violation TO reader_of_" + schema,
+	} {
+		if _, err := admin.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var shown string
+	if err := admin.QueryRow(t.Context(), "SELECT max(user_id) FROM "+schema+".rate_limit_violation").Scan(&shown); err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User("reader_of_" + schema)
+	stdout, stderr, code := run(t, "violations", "--db", u.String(), "--since", "2026-11-21", "--user", shown)
+	if code != 0 || strings.Count(stdout, shown) != 2 {
+		t.Errorf("a user as shown: exit code %d, %s%s", code, stdout, stderr)
+	}
+	_, stderr, code = run(t, "violations", "--db", u.String(), "--user", "alice")
+	if code != 2 || !strings.Contains(stderr, "METE_HASH_KEY") {
+		t.Errorf("a user by name: exit code %d, %s", code, stderr)
+	}
+	_, stderr, code = run(t, "violations", "--db", u.String(), "--since", "1h", "--until", "2h")
+	if code != 2 || !strings.Contains(stderr, `--until: "2h" is not after --since "1h"`) {
+		t.Errorf("a time that is over before it begins: exit code %d, %s", code, stderr)
+	}
+}

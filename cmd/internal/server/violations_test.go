@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -190,5 +191,33 @@ func TestViolations_StartFails(t *testing.T) {
 		if err == nil {
 			s.Close()
 		}
+	}
+}
+
+// A server whose databases hang ends nevertheless, and soon: whoever ends it may kill
+// it after 10 s.
+func TestViolations_EndWhileTheDatabaseHangs(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	c := withRules(t, p)
+	c.Violations = c.Policy
+	s := start(t, c)
+	for range 3 {
+		s.take("192.0.2.1")
+	}
+	eventually(t, "one is recorded", func() bool { return strings.Contains(s.metricsText(), "mete_violations_written_total 1\n") })
+	p.Pause()
+	defer p.Resume()
+	s.take("192.0.2.1")
+	eventually(t, "a write has failed", func() bool { return s.log.count("violations: cannot write") == 1 })
+	start := time.Now()
+	s.stop()
+	if err := s.wait(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 8*time.Second {
+		t.Errorf("it took %v to end, want little more than the 5 s of a write", took)
+	}
+	if s.log.count("1 denials were not written") != 1 {
+		t.Errorf("the log does not say what is missing:\n%s", s.log)
 	}
 }
