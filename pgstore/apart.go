@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -70,15 +71,12 @@ func (b *batch) runApart(ctx context.Context, conn *pgx.Conn) error {
 	if b.waits() {
 		return b.runHeld(ctx, conn)
 	}
-	if b.store.held.some.Load() { // they may have come before that was known
-		if locked := b.store.held.of(b.asks); len(locked) > 0 {
-			_, err := b.without(ctx, conn, b.asks, locked)
-			return err
-		}
+	if known := b.store.held.of(b.asks); len(known) > 0 { // they may have come before that was known
+		return b.onceMore(ctx, conn, b.asks, known)
 	}
 	err := b.runOn(ctx, conn)
-	if err != nil && len(b.asks) == 1 && conn.IsClosed() { // it may have waited for a lock
-		b.store.held.add(b.asks[0].keys()...)
+	if len(b.asks) == 1 && pgconn.Timeout(err) { // it may have waited for a lock
+		b.store.held.add(unknown(b.asks[0].keys(), nil))
 		return err
 	}
 	stuck := slices.DeleteFunc(slices.Clone(b.asks), func(a *ask) bool { return !isLocked(a.Err) })
@@ -89,15 +87,27 @@ func (b *batch) runApart(ctx context.Context, conn *pgx.Conn) error {
 	if failed != nil {
 		return err
 	}
-	b.store.held.add(locked...)
-	_, err = b.without(ctx, conn, stuck, locked)
+	b.store.held.add(locked)
+	return b.onceMore(ctx, conn, stuck, locked)
+}
+
+// onceMore is without. Those who meet a lock again ask again: a bucket that no
+// transaction holds can be as busy, where the server is slow.
+func (b *batch) onceMore(ctx context.Context, conn *pgx.Conn, asks []*ask, locked map[string]holder) error {
+	ran, err := b.without(ctx, conn, asks, locked)
+	for _, a := range ran {
+		if isLocked(a.Err) {
+			a.Err = heldError(a.Err)
+		}
+	}
 	return err
 }
 
 // runHeld is runOn for buckets that were held, as far as they are not any more. It
 // does not wait for the others: it would keep what it has locked before.
 func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
-	locked, missing, err := b.store.locked(ctx, conn, b.store.held.of(b.asks))
+	known := b.store.held.of(b.asks)
+	seen, err := b.store.locked(ctx, conn, slices.Collect(maps.Keys(known)))
 	if err != nil {
 		err = notSpent(storeError(err).Err)
 		for _, a := range b.asks {
@@ -105,30 +115,60 @@ func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 		}
 		return err
 	}
-	b.store.held.add(locked...)
-	if len(missing) > 0 { // somebody may be about to make one
-		b.setPatience(heldPoll * 2)
-	}
-	ran, err := b.without(ctx, conn, b.asks, locked)
-	for _, a := range ran {
-		switch {
-		case isLocked(a.Err): // since then, or it is one that is being made
-			b.store.held.add(slices.DeleteFunc(a.keys(), func(k string) bool { return !slices.Contains(missing, k) })...)
-			a.Err = heldError(a.Err)
-		case a.Err == nil:
-			b.store.held.remove(a.keys()...)
+	still := maps.Clone(seen)
+	maps.DeleteFunc(still, func(k string, by holder) bool { return by != known[k] })
+	b.store.held.add(still)
+	err = b.heldRun(ctx, conn, b.asks, still, seen)
+
+	// Whether a bucket that has no row is held shows only in a wait for it: a short
+	// one, and each for itself, so that those that are not are not kept as well.
+	b.setPatience(heldPoll * 2)
+	for began, keys := time.Now(), slices.Collect(maps.Keys(still)); len(keys) > 0 && time.Since(began) < heldRound; keys = keys[1:] {
+		k := keys[0]
+		if still[k] != noRow {
+			continue
+		}
+		delete(still, k)
+		its := slices.DeleteFunc(slices.Clone(b.asks), func(a *ask) bool { return !a.needs(k) })
+		if failed := b.heldRun(ctx, conn, its, still, seen); failed != nil {
+			still[k], err = noRow, failed
 		}
 	}
 	return err
 }
 
+// heldRun is without. Those who meet a lock, by one who was seen or somebody since,
+// ask again.
+func (b *batch) heldRun(ctx context.Context, conn *pgx.Conn, asks []*ask, still, seen map[string]holder) error {
+	ran, err := b.without(ctx, conn, asks, still)
+	for _, a := range ran {
+		switch {
+		case isLocked(a.Err):
+			b.store.held.add(unknown(a.keys(), seen))
+			a.Err = heldError(a.Err)
+		case a.Err == nil:
+			b.store.held.remove(a.keys())
+		}
+	}
+	return err
+}
+
+// unknown are keys with who was seen to hold them, if anybody was.
+func unknown(keys []string, seen map[string]holder) map[string]holder {
+	all := make(map[string]holder, len(keys))
+	for _, k := range keys {
+		all[k] = seen[k]
+	}
+	return all
+}
+
 // without runs those of the asks that need none of the keys. The others are held.
-func (b *batch) without(ctx context.Context, conn *pgx.Conn, asks []*ask, keys []string) (ran []*ask, err error) {
+func (b *batch) without(ctx context.Context, conn *pgx.Conn, asks []*ask, locked map[string]holder) (ran []*ask, err error) {
 	rest := newBatch(b.store)
 	rest.Reset()
 	rest.patience = b.patience
 	for _, a := range asks {
-		if slices.ContainsFunc(a.charges, func(c mete.Charge) bool { return slices.Contains(keys, c.Key) }) {
+		if slices.ContainsFunc(a.charges, func(c mete.Charge) bool { _, is := locked[c.Key]; return is }) {
 			a.Err = heldError(a.Err)
 			continue
 		}
@@ -156,6 +196,10 @@ func (a *ask) keys() []string {
 	return keys
 }
 
+func (a *ask) needs(key string) bool {
+	return slices.ContainsFunc(a.charges, func(c mete.Charge) bool { return c.Key == key })
+}
+
 func keysOf(asks []*ask) (keys []string) {
 	for _, a := range asks {
 		keys = append(keys, a.keys()...)
@@ -164,42 +208,50 @@ func keysOf(asks []*ask) (keys []string) {
 	return slices.Compact(keys)
 }
 
-// lockedForLong returns those of the keys whose buckets are not only busy. Where none
-// is locked, it is one that has no row yet, and that another is about to make.
-func (s *Store) lockedForLong(ctx context.Context, conn *pgx.Conn, keys []string) ([]string, error) {
-	locked, missing, err := s.locked(ctx, conn, keys)
-	if len(locked) == 0 {
-		return missing, err
+// lockedForLong returns those of the keys whose buckets are not only busy: they have
+// the same holder for a while. Where none has one, it is a bucket that has no row yet,
+// and that another is about to make.
+func (s *Store) lockedForLong(ctx context.Context, conn *pgx.Conn, keys []string) (map[string]holder, error) {
+	locked, err := s.locked(ctx, conn, keys)
+	rows := maps.Clone(locked)
+	maps.DeleteFunc(rows, func(_ string, by holder) bool { return by == noRow })
+	if err != nil || len(rows) == 0 {
+		return locked, err
 	}
 	for range heldLooks {
 		<-time.After(heldPoll / heldLooks)
-		if locked, _, err = s.locked(ctx, conn, locked); len(locked) == 0 {
+		now, err := s.locked(ctx, conn, slices.Collect(maps.Keys(rows)))
+		if err != nil {
+			return nil, err
+		}
+		maps.DeleteFunc(rows, func(k string, by holder) bool { return now[k] != by })
+		if len(rows) == 0 {
 			break
 		}
 	}
-	return locked, err
+	return rows, nil
 }
 
-// locked returns those of the keys whose buckets are locked, and those that have no
-// row, which another may be about to make.
-func (s *Store) locked(ctx context.Context, conn *pgx.Conn, keys []string) (locked, missing []string, err error) {
+// locked returns those of the keys whose buckets are locked, or have no row, which
+// another may be about to make.
+func (s *Store) locked(ctx context.Context, conn *pgx.Conn, keys []string) (map[string]holder, error) {
+	locked := map[string]holder{}
+	if len(keys) == 0 {
+		return locked, nil
+	}
 	var p packet
 	p.array(pgtype.ByteaOID, len(keys))
 	for _, k := range keys {
 		p.text(s.config.Prefix, k)
 	}
-	err = s.query(ctx, conn, &s.statements.locked, p.end(), func(row [][]byte) {
-		if len(row) != 2 || len(row[0]) < len(s.config.Prefix) || len(row[1]) != 1 {
+	err := s.query(ctx, conn, &s.statements.locked, p.end(), func(row [][]byte) {
+		if len(row) != 2 || len(row[0]) < len(s.config.Prefix) {
 			return
 		}
-		key := string(row[0][len(s.config.Prefix):])
-		if row[1][0] != 0 {
-			locked = append(locked, key)
-		} else {
-			missing = append(missing, key)
-		}
+		by, _ := readInt(row[1])
+		locked[string(row[0][len(s.config.Prefix):])] = holder(by)
 	})
-	return locked, missing, err
+	return locked, err
 }
 
 // isLocked says whether an error is that of a lock that was not waited for longer.

@@ -106,12 +106,17 @@ func TestFault_DiskFull(t *testing.T) {
 	_, _ = p.do("SELECT pg_switch_wal()")
 	pass(3 * within)
 	d.free(s)
-	select {
-	case <-s.Process.Done():
-		t.Log("the server has ended")
-		s.Restart()
-	default:
-	}
+	eventually(t, "the server answers or has ended", func() error {
+		select {
+		case <-s.Process.Done():
+			t.Log("the server has ended")
+			s.Restart()
+			return nil
+		default:
+			_, err := p.do("SELECT 1")
+			return err
+		}
+	})
 	tr.goesOn(20)
 	tr.stop()
 	tr.harmed()

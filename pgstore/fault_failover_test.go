@@ -55,6 +55,7 @@ func TestFault_Failover(t *testing.T) {
 			alone(t)
 			primary, standby := pair(t)
 			p := at(t, primary.URL(), behind(primary.URL(), primary.Addr+","+standby.Addr), pgstore.Config{Durable: durable})
+			leavesStandby(t, standby, durable)
 			tr := startTraffic(t, p, plainAndOthers())
 			tr.goesOn(20)
 			primary.Kill()
@@ -78,6 +79,30 @@ func TestFault_Failover(t *testing.T) {
 			tr.bounded(0)
 			tr.conserved()
 		})
+	}
+}
+
+// leavesStandby has a store ask a standby: each time by another connection, as that may
+// be to another server.
+func leavesStandby(t *testing.T, standby *proctest.Postgres, durable bool) {
+	t.Helper()
+	pool := poolTo(t, standby.URL())
+	s := open(t, pool, pgstore.Config{Durable: durable, SweepEvery: -1, Timeout: awhile})
+	take := func() error {
+		_, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{})
+		notSpent(t, err, nil)
+		return err
+	}
+	const noTable = "42P01"
+	eventually(t, "the standby has the tables", func() error {
+		if err := take(); strings.Contains(err.Error(), noTable) {
+			return err
+		}
+		return nil
+	})
+	_ = take()
+	if n := pool.Stat().NewConnsCount(); n < 2 {
+		t.Errorf("%d connections were made, want that one to a standby is not used again", n)
 	}
 }
 

@@ -54,6 +54,7 @@ func asServer(t *testing.T) string {
 
 // The user of the document can do all that a store does, and no more than that.
 func TestGrants(t *testing.T) {
+	t.Parallel()
 	url := asServer(t)
 	n := openURL(t, url+"&durable=true")
 	if _, err := n.DeriveKey(t.Context(), "test"); err != nil {

@@ -36,9 +36,10 @@ const (
 	maxHeld = 1024
 
 	// heldPoll is the time between two looks at one, and heldLooks how many looks
-	// tell one from a bucket that is only busy.
+	// tell one from a bucket that is only busy. heldRound is how long one goes on.
 	heldPoll  = 10 * time.Millisecond
 	heldLooks = 4
+	heldRound = 50 * time.Millisecond
 )
 
 // errHeld is about a bucket that somebody keeps locked, and was not waited for. It says
@@ -47,59 +48,85 @@ var errHeld = fmt.Errorf("the bucket is locked by a transaction: %w", mete.ErrOv
 
 // held are the keys of such buckets.
 type held struct {
-	some  atomic.Bool
-	mu    sync.Mutex
-	until map[string]time.Time
+	last atomic.Int64 // until when any may be held, as a Unix time in nanoseconds
+	mu   sync.Mutex
+	keys map[string]holding
+}
+
+type holding struct {
+	until time.Time
+	by    holder
+}
+
+// A holder is the transaction that has a row locked, or noRow. A bucket that is only
+// busy is seen to have another one soon.
+type holder int64
+
+// noRow is of a bucket that has no row, and that somebody may be about to make.
+const noRow holder = 0
+
+func (h *held) some() bool {
+	last := h.last.Load()
+	return last != 0 && time.Now().UnixNano() < last
 }
 
 // any reports whether one of the buckets is held.
 func (h *held) any(charges []mete.Charge) bool {
-	if !h.some.Load() {
+	if !h.some() {
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	return slices.ContainsFunc(charges, func(c mete.Charge) bool { return now.Before(h.until[c.Key]) })
+	return slices.ContainsFunc(charges, func(c mete.Charge) bool { return now.Before(h.keys[c.Key].until) })
 }
 
-// of returns the keys that the asks need of those that are held.
-func (h *held) of(asks []*ask) (keys []string) {
+// of returns who holds what the asks need.
+func (h *held) of(asks []*ask) map[string]holder {
+	if !h.some() {
+		return nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Now()
+	now, known := time.Now(), map[string]holder{}
 	for _, a := range asks {
 		for i := range a.charges {
-			if now.Before(h.until[a.charges[i].Key]) {
-				keys = append(keys, a.charges[i].Key)
+			key := a.charges[i].Key
+			if was := h.keys[key]; now.Before(was.until) {
+				known[key] = was.by
 			}
 		}
 	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+	return known
 }
 
-func (h *held) add(keys ...string) {
+func (h *held) add(keys map[string]holder) {
+	if len(keys) == 0 {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(h.until, func(_ string, until time.Time) bool { return !now.Before(until) })
-	if h.until == nil {
-		h.until = make(map[string]time.Time)
+	maps.DeleteFunc(h.keys, func(_ string, was holding) bool { return !now.Before(was.until) })
+	if h.keys == nil {
+		h.keys = make(map[string]holding)
 	}
-	for _, k := range keys {
-		if _, known := h.until[k]; known || len(h.until) < maxHeld {
-			h.until[k] = now.Add(heldFor)
+	until := now.Add(heldFor)
+	for k, by := range keys {
+		if _, known := h.keys[k]; known || len(h.keys) < maxHeld {
+			h.keys[k] = holding{until, by}
 		}
 	}
-	h.some.Store(len(h.until) > 0)
+	h.last.Store(until.UnixNano())
 }
 
-func (h *held) remove(keys ...string) {
+func (h *held) remove(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, k := range keys {
-		delete(h.until, k)
+		delete(h.keys, k)
 	}
-	h.some.Store(len(h.until) > 0)
+	if len(h.keys) == 0 {
+		h.last.Store(0)
+	}
 }

@@ -23,7 +23,7 @@ func TestLog_Long(t *testing.T) {
 	a.clock.Advance(1)
 	var entries []bucket.Entry
 	var numbers []int64
-	for range bucket.MaxLogEntries - 3 { // but for three
+	for range bucket.MaxLogEntries - 6 { // but for six
 		e := bucket.Entry{At: a.clock.Now(), Cost: bucket.Tokens(1 + r.Int64N(20))}
 		entries, numbers = append(entries, e), append(numbers, int64(e.At), int64(e.Cost))
 		a.clock.Advance(10)
@@ -49,24 +49,44 @@ func TestLog_Long(t *testing.T) {
 			t.Fatalf("taking %v at %d: %v, %+v, %v; want %+v", cost, a.clock.Now(), allowed, got, err, want)
 		}
 	}
-	for i := range 12 { // beyond the last but one, the last two are one
+	var tail []bucket.Instant
+	for i := range 15 { // beyond the last but one, the last two are one
 		a.clock.Advance(int64(i % 3)) // some at one instant
 		take(bucket.Tokens(1+i), false)
+		tail = append(tail, a.clock.Now())
 	}
 	for rest := range bucket.Tokens(8) { // when so little of it is left
 		take(l.Capacity()-rest, true)
 	}
 	take(l.Capacity(), false)
-	for range 14 { // the entries leave, some at a time
-		a.clock.Advance(93_000)
-		take(l.Capacity()/2, true)
-		take(l.Capacity()-3000, true)
-		back := bucket.Tokens(r.Int64N(40))
+	refund := func(most int64) {
+		t.Helper()
+		back := bucket.Tokens(r.Int64N(most))
 		if err := a.store.Refund(t.Context(), charge(back)); err != nil {
 			t.Fatal(err)
 		}
 		model = l.Refund(model, a.clock.Now(), back)
+	}
+	for range 4 { // the entries leave, some at a time
+		a.clock.Advance(232_000)
+		take(l.Capacity()/2, true)
+		take(l.Capacity()-3000, true)
+		refund(40)
 		take(bucket.Tokens(1+r.Int64N(2000)), false)
+	}
+	a.clock.Set(entries[3000].At + 1_000_000)
+	for i := range 12 { // or one
+		if i < 4 {
+			refund(90)
+		}
+		a.clock.Advance(27)
+		take(l.Capacity(), true)
+	}
+	for _, at := range tail {
+		for _, before := range []bucket.Instant{1, 0} {
+			a.clock.Set(at + 1_000_000 - before)
+			take(l.Capacity(), true)
+		}
 	}
 	a.clock.Set(a.clock.Now() + 1_000_000 - 1) // what was taken last leaves in a moment
 	take(l.Capacity(), false)

@@ -80,7 +80,33 @@ func (e *connectError) Error() string {
 	if len(beyond) > 0 {
 		lines = beyond
 	}
-	return strings.Join(lines, "; ")
+	var said []string
+	for _, line := range lines {
+		if line = brief(line); !slices.Contains(said, line) {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// brief says once what pgx says twice in "address (host): dial error: dial tcp address: cause".
+func brief(line string) string {
+	line = strings.TrimPrefix(line, "hostname resolving error: ") // "lookup …" says so
+	address, rest, ok := strings.Cut(line, " (")
+	host, cause, closed := strings.Cut(rest, "): ")
+	if !ok || !closed || strings.ContainsAny(address+host, " ") {
+		return line
+	}
+	cause = strings.TrimPrefix(cause, "dial error: ")
+	switch dialed, known := strings.Contains(cause, address), strings.Contains(address, host); {
+	case dialed && known:
+		return cause
+	case dialed:
+		return host + ": " + cause
+	case known:
+		return address + ": " + cause
+	}
+	return address + " (" + host + "): " + cause
 }
 
 func (e *connectError) Unwrap() error { return e.err }

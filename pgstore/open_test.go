@@ -95,12 +95,14 @@ func TestOpen(t *testing.T) {
 }
 
 func TestOpen_Socket(t *testing.T) {
+	t.Parallel()
 	server := proctest.StartPostgres(t)
 	_, port, _ := strings.Cut(server.Addr, ":")
 	spend(t, openURL(t, "postgres:///postgres?user=postgres&host="+server.SocketDir+"&port="+port), "rule:k")
 }
 
 func TestOpen_PgBouncer(t *testing.T) {
+	t.Parallel()
 	pooler := proctest.StartPgBouncer(t, proctest.StartPostgres(t).URL(), "default_pool_size=2")
 	a, b := openURL(t, pooler.URL()), openURL(t, pooler.URL())
 	spend(t, a, "rule:a")
@@ -108,6 +110,7 @@ func TestOpen_PgBouncer(t *testing.T) {
 }
 
 func TestOpen_TLS(t *testing.T) {
+	t.Parallel()
 	server, cert := proctest.StartPostgresTLS(t)
 	url := strings.TrimSuffix(server.URL(), "disable")
 	spend(t, openURL(t, url+"verify-full&sslrootcert="+cert), "rule:k")
@@ -121,6 +124,7 @@ func TestOpen_TLS(t *testing.T) {
 
 // Of several hosts the first that takes writes is used.
 func TestOpen_Hosts(t *testing.T) {
+	t.Parallel()
 	primary := proctest.StartPostgres(t)
 	standby := standbyServer(t)
 	hosts := "postgres://postgres@" + proctest.FreeAddr(t) + "," + standby.Addr + "," + primary.Addr + "/postgres?sslmode=disable"
@@ -144,6 +148,7 @@ func standbyServer(t *testing.T) *proctest.Postgres {
 
 // Errors tell a server that is not there from one that refuses, and no password.
 func TestOpen_Fails(t *testing.T) {
+	t.Parallel()
 	server := proctest.StartPostgres(t)
 	setUp := `CREATE ROLE u LOGIN PASSWORD 'right'; CREATE ROLE crowded LOGIN CONNECTION LIMIT 0; CREATE ROLE reader LOGIN;
 		CREATE DATABASE closed; REVOKE CONNECT ON DATABASE closed FROM PUBLIC;
@@ -211,6 +216,7 @@ func TestOpen_Fails(t *testing.T) {
 
 // A server that does not go on is given up.
 func TestOpen_Paused(t *testing.T) {
+	t.Parallel()
 	server := proctest.StartPostgres(t)
 	pooler := proctest.StartPgBouncer(t, server.URL())
 	server.Pause()
@@ -272,6 +278,7 @@ func TestDeriveKey(t *testing.T) {
 
 // pgx would wait 15 s for each connection of a server that hangs.
 func TestNode_CloseWhileTheServerHangs(t *testing.T) {
+	t.Parallel()
 	server := proctest.StartPostgres(t)
 	node, err := pgstore.Open(t.Context(), server.URL())
 	if err != nil {

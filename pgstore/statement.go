@@ -19,13 +19,13 @@ import (
 // A statement is a call of one of the functions in the schema, which are in
 // pgstore/internal/schema/migrations.
 type statement struct {
-	name string // of the prepared statement: one text has one name
+	name string // of the prepared statement: one text has one name; empty where it is not prepared
 	sql  string
 	oids []uint32 // of its parameters
 }
 
 // statements are those of one table of buckets.
-type statements struct{ takeAlone, takeOne, takeMany, take, forget, locked, sweep statement }
+type statements struct{ takeAlone, takeOne, takeMany, take, forget, locked, sweep, ping statement }
 
 //go:embed take_alone.sql
 var takeAlone string
@@ -77,7 +77,8 @@ func newStatements(schema string, durable, joined bool) statements {
 		takeMany:  patient("take_many", number, keys, numbers, numbers, numbers, numbers, numbers, numbers, numbers, flag),
 		take:      patient("take", number, keys, numbers, numbers, keys, pgtype.TextArrayOID, flag),
 		forget:    f("forget", keys),
-		locked:    named(names.Replace(locked), []uint32{keys}),
+		locked:    statement{sql: names.Replace(locked), oids: []uint32{keys}},
+		ping:      named("SELECT 1 FROM "+quoted+"."+table+" LIMIT 0", nil),
 		sweep:     f("sweep", pgtype.Float8OID, number, pgtype.Int4OID),
 	}
 }
@@ -101,7 +102,7 @@ func (s *Store) queryAny(ctx context.Context, conn *pgx.Conn, st *statement, par
 	if s.isolated.Load() {
 		return s.queryCommitted(ctx, conn, st, params, each)
 	}
-	if !s.unprepared.Load() {
+	if st.name != "" && !s.unprepared.Load() {
 		err := s.queryPrepared(ctx, conn, st, params, each)
 		if !isUnprepared(err) {
 			return err

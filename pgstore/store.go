@@ -64,7 +64,7 @@ func New(pool *pgxpool.Pool, config Config) (*Store, error) {
 
 // Take implements [mete.Store].
 func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
-	if tx := txOf(ctx); tx != nil {
+	if tx, ok := txOf(ctx); ok {
 		return s.TakeTx(ctx, tx, dst, charges, mode)
 	}
 	if len(charges) == 0 {
@@ -81,7 +81,7 @@ func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.
 
 // Refund implements [mete.Store].
 func (s *Store) Refund(ctx context.Context, charges []mete.Charge) error {
-	if tx := txOf(ctx); tx != nil {
+	if tx, ok := txOf(ctx); ok {
 		return s.RefundTx(ctx, tx, charges)
 	}
 	if len(charges) == 0 {
@@ -120,7 +120,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	for _, k := range keys {
 		p.text(s.config.Prefix, k)
 	}
-	if tx := txOf(ctx); tx != nil {
+	if tx, ok := txOf(ctx); ok {
 		err := usable(ctx, tx)
 		if err == nil {
 			err = s.inTx().query(ctx, tx.Conn(), &s.statements.forget, p.end(), ignore)
@@ -148,10 +148,15 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 
 func ignore([][]byte) {}
 
-// Ping implements [mete.Pinger].
+// Ping implements [mete.Pinger]. It also sees whether the schema is there.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.pool.Ping(ctx); err != nil {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
 		return named(notSpent(err), "ping")
+	}
+	defer conn.Release()
+	if err := s.query(ctx, conn.Conn(), &s.statements.ping, nil, ignore); err != nil {
+		return named(err, "ping")
 	}
 	return nil
 }

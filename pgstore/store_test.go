@@ -58,6 +58,7 @@ func open(t testing.TB, pool *pgxpool.Pool, config pgstore.Config) *pgstore.Stor
 
 // Each store of a run has a prefix of its own in one schema.
 func TestStore(t *testing.T) {
+	t.Parallel()
 	for name, config := range map[string]pgstore.Config{
 		"unlogged": {},
 		"durable":  {Durable: true},

@@ -75,8 +75,11 @@ func txError(err error, op string) error {
 // may be somebody else's then. Only pgx knows, and tells who sends a batch; one that
 // is empty goes nowhere.
 func usable(ctx context.Context, tx pgx.Tx) error {
-	if err := ctx.Err(); err != nil {
+	switch err := ctx.Err(); {
+	case err != nil:
 		return err
+	case tx == nil:
+		return errNoTx
 	}
 	if err := tx.SendBatch(ctx, &pgx.Batch{}).Close(); err != nil {
 		return err
@@ -107,11 +110,16 @@ type txKey struct{}
 // on_store_error: open lets the request through. The caller learns about it when it
 // commits.
 func WithTx(ctx context.Context, tx pgx.Tx) context.Context {
-	return context.WithValue(ctx, txKey{}, tx)
+	return context.WithValue(ctx, txKey{}, joint{tx})
 }
 
-// txOf is the transaction of a context, nil where it has none.
-func txOf(ctx context.Context) pgx.Tx {
-	tx, _ := ctx.Value(txKey{}).(pgx.Tx)
-	return tx
+// txOf is the transaction of a context. It may be nil where a caller has given that.
+func txOf(ctx context.Context) (tx pgx.Tx, ok bool) {
+	given, ok := ctx.Value(txKey{}).(joint)
+	return given.tx, ok
 }
+
+// A joint is a transaction in a context.
+type joint struct{ tx pgx.Tx }
+
+var errNoTx = errors.New("the transaction is nil")

@@ -27,6 +27,8 @@ type Set struct {
 
 	// Attributes are the names of rate_limit_attribute and what they stand for.
 	Attributes map[string]string
+
+	schema string // where they were read; empty if nowhere
 }
 
 // translations returns the active rows in the policy language.
@@ -52,7 +54,11 @@ func (s *Set) translations() (active []*translation, found Errors) {
 func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 	active, found := s.translations()
 	if len(active) == 0 {
-		return nil, append(found, Mistake{Reason: "no rule is active",
+		reason := "no rule is active"
+		if s.schema != "" {
+			reason += fmt.Sprintf(" in the schema %q", s.schema)
+		}
+		return nil, append(found, Mistake{Reason: reason,
 			Hint: "insert one with mete rules set or import; to limit nothing, one with the spec {\"mode\": \"shadow\"}"})
 	}
 	groups := groupsOf(active)

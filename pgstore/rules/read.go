@@ -77,7 +77,7 @@ func (s *Source) read(ctx context.Context, db beginner, which selection) (*Set, 
 
 // readIn reads the tables within a transaction.
 func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, error) {
-	set := &Set{Attributes: map[string]string{}}
+	set := &Set{Attributes: map[string]string{}, schema: s.config.Schema}
 	if err := tx.QueryRow(ctx, s.sql(selectRevision), pgx.QueryExecModeExec).Scan(&set.Revision); err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ const (
 // missing says what to do where the tables are not there.
 func (s *Source) missing(err error) error {
 	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && (refusal.Code == undefinedTable || refusal.Code == invalidSchemaName) {
-		return fmt.Errorf("schema %q has no rules: mete rules list, or mete serve, makes the tables: %w", s.config.Schema, err)
+		return fmt.Errorf("schema %q has no rules: mete rules list, or mete serve, makes the tables; another schema is named by ?schema=NAME", s.config.Schema)
 	}
 	return err
 }

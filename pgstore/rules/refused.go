@@ -20,7 +20,7 @@ var refusals = map[string]refusal{
 	"rate_limit_rule_key_pattern_plan_key": {"key_pattern", "another active rule has that key_pattern and plan",
 		"change or disable that one, or set them apart in spec: by match, group, mode or on_missing"},
 	"rate_limit_rule_name_check":        {"name", "must be 1 to 64 letters of printable ASCII, with no space at its ends", ""},
-	"rate_limit_rule_key_pattern_check": {"key_pattern", "is none", "as in user:{user_id}, endpoint:/api/search, tenant:{tenant}:user:{user_id} or global"},
+	"rate_limit_rule_key_pattern_check": {"key_pattern", "is no pattern", "as in user:{user_id}, endpoint:/api/search, tenant:{tenant}:user:{user_id} or global"},
 	"rate_limit_rule_scope_check": {"scope", "must be user, endpoint or ip, where key_pattern has that label, global where it is global, or custom",
 		""},
 	"rate_limit_rule_rate_per_second_check": {"rate_per_second", "must be a number above 0 and at most 9007199254740.991", ""},

@@ -78,14 +78,14 @@ type Source struct {
 func Open(ctx context.Context, rawURL string, config Config) (*Source, error) {
 	options, named, err := pgstore.ParseURL(rawURL)
 	if err != nil {
-		return nil, fmt.Errorf("rules: %w", err)
+		return nil, err // it says pgstore, and what
 	}
 	config.Schema = cmp.Or(config.Schema, named.Schema)
 	options.MaxConns, options.MinConns, options.MinIdleConns = poolConns, 0, 0
 	options.MaxConnIdleTime = poolIdleTime
 	pool, err := pgstore.Dial(ctx, options)
 	if err != nil {
-		return nil, fmt.Errorf("rules: %w", err)
+		return nil, err // it says pgstore, and what
 	}
 	s, err := New(ctx, pool, config)
 	if err != nil {

@@ -8,9 +8,11 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/spell"
 	"github.com/metehq/mete/pgstore/rules"
 )
@@ -101,10 +103,12 @@ func manageRules(ctx context.Context, std Streams, args []string) int {
 		return exitOK
 	case isUnmet, brokenPolicy(err):
 		return failEach(std, exitNo, "rules", err)
-	case errors.Is(err, mete.ErrUnavailable):
-		return fail(std, exitUnreachable, "rules", err)
 	}
-	return fail(std, exitUsage, "rules", err)
+	text := errors.New(strings.TrimPrefix(err.Error(), "rules: ")) // the command says it already
+	if errors.Is(err, mete.ErrUnavailable) {
+		return fail(std, exitUnreachable, "rules", text)
+	}
+	return fail(std, exitUsage, "rules", text)
 }
 
 // parse reads and checks the arguments. Where ok is false it has said why.
@@ -175,6 +179,21 @@ func (c *rulesCommand) check(operands []string) string {
 		return "--priority: must fit in 32 bits"
 	case c.verb == "set" && len(c.operands) == 0 && c.pattern == "":
 		return "set wants the name of a rule, or --pattern"
+	case strings.Contains(c.rate, "/"):
+		return c.rateForSpec()
 	}
 	return ""
+}
+
+// rateForSpec says how to write a rate such as 5/1m, which no column holds.
+func (c *rulesCommand) rateForSpec() string {
+	wrong := fmt.Sprintf("--rate: %q is no number of tokens a second", c.rate)
+	if _, err := bucket.ParseRate(c.rate); err != nil {
+		return wrong
+	}
+	burst := c.burst
+	if _, err := strconv.ParseFloat(burst, 64); err != nil {
+		burst = "3"
+	}
+	return wrong + fmt.Sprintf(`; for %s say --rate '' --burst '' --spec '{"algorithm_config":{"rate":"%s","burst":%s}}'`, c.rate, c.rate, burst)
 }

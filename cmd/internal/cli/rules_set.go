@@ -5,7 +5,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ func (c *rulesCommand) set(ctx context.Context, source *rules.Source) error {
 	if c.given["spec"] && c.spec != "" {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(c.spec), &object); err != nil || object == nil {
-			return errors.Join(errors.New("--spec: must be a JSON object"), err)
+			return fmt.Errorf("--spec: must be a JSON object, not %.60q", c.spec)
 		}
 	}
 	return c.edit(ctx, source, func(set *rules.Set) error {
@@ -65,7 +64,11 @@ func (c *rulesCommand) find(list []rules.Rule) (int, error) {
 	case 1:
 		return found[0], nil
 	}
-	return 0, unmet(fmt.Sprintf("%d rules have the pattern %s and that plan: name one of them", len(found), c.pattern))
+	names := make([]string, len(found))
+	for i, at := range found {
+		names[i] = list[at].Name
+	}
+	return 0, unmet(fmt.Sprintf("%d rules have the pattern %s and that plan: name one of them: %s", len(found), c.pattern, strings.Join(names, ", ")))
 }
 
 // change sets what the flags say.

@@ -105,7 +105,7 @@ func TestRules_Refusals(t *testing.T) {
 		{1, `the rule has version 1, not 7: somebody has changed it`, "set a --rate 2 --if-version 7"},
 		{1, `the rule has version 0, not 1`, "set b --pattern global --rate 1 --burst 1 --if-version 1"},
 		{1, `the rule has version 1, not 2`, "disable a --if-version 2"},
-		{2, `--spec: must be a JSON object`, `set a --spec []`},
+		{2, "--spec: must be a JSON object, not \"[]\"\n", `set a --spec []`},
 		{2, `open /does/not/exist`, `import /does/not/exist`},
 	} {
 		d.says(tt.code, tt.want, strings.Fields(tt.args)...)

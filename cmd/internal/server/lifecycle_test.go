@@ -203,7 +203,7 @@ func TestClaims_WarnAtStart(t *testing.T) {
 	}{
 		{claims, true, "NOT VERIFIED"},
 		{burst("1"), true, "NOT VERIFIED"},
-		{claims, false, "no request has any"},
+		{claims, false, "no request through the gateway has any"},
 		{burst("1"), false, ""},
 	} {
 		c := testConfig()

@@ -45,8 +45,13 @@ func (s *Server) connect(ctx context.Context, u storeurl.Store) (node, error) {
 	ticker := time.NewTicker(connectInterval)
 	defer ticker.Stop()
 	complain := s.complain("the store does not answer; trying again")
+	var before error
 	for {
 		node, err := openNode(ctx, u)
+		if before != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
+			err = before // what it was that did not answer
+		}
+		before = err
 		if err == nil || !errors.Is(err, mete.ErrUnavailable) {
 			return node, err
 		}

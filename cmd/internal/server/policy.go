@@ -27,7 +27,7 @@ func (s *Server) warn(m *policy.Matcher) {
 		s.log.Warn("claims in bearer tokens are NOT VERIFIED (trust_jwt): anybody can claim anything, " +
 			"unless something in front of this server checks every token")
 	case m.Uses(policy.JWT):
-		s.log.Warn("the policy reads claims (jwt:), and no request has any: tokens are not verified here yet; " +
-			"--trust-jwt believes them as they are")
+		s.log.Warn("the policy reads claims (jwt:), and no request through the gateway has any: tokens are not verified here yet; " +
+			"--trust-jwt believes them as they are; who asks the API names them")
 	}
 }

@@ -38,8 +38,13 @@ func (s *databaseSource) load(ctx context.Context) (*policy.Matcher, error) {
 	defer cancel()
 	ticker := time.NewTicker(connectInterval)
 	defer ticker.Stop()
+	var before error
 	for complained := false; ; {
 		m, err := s.open(waiting)
+		if before != nil && waiting.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			err = before // what it was that did not answer
+		}
+		before = err
 		if err == nil || !errors.Is(err, mete.ErrUnavailable) {
 			return m, err
 		}

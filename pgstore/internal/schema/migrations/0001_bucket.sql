@@ -418,7 +418,8 @@ END $$;
 -- look is that of take_one.
 CREATE FUNCTION {schema}.{bucket}_take(INOUT clock bigint, keys bytea[], numbers bigint[], program bigint[],
 	ids bytea[], names text[], look boolean, OUT answers bigint[], OUT limits text[])
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off AS $$ -- of the memory, which may have been empty when this was planned
 #variable_conflict use_column
 DECLARE
 	shift bigint := 0;

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/pgstore"
+)
+
+// kept is how long a test keeps others from a bucket, so that their store counts it
+// as held.
+const kept = 300 * time.Millisecond
+
+// TestHeld_ThenBusy has a bucket that was held be locked afterwards by one after
+// another, without a pause: who was kept from it has their turn.
+func TestHeld_ThenBusy(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	takes(t, d.store, of(d.limit, 1, "k"), mete.Mode{})
+	s := open(t, poolNamed(t, "kept"), pgstore.Config{Schema: d.schema, Timeout: awhile, SweepEvery: -1})
+	long := d.begin(pgx.TxOptions{})
+	d.take(long, 1, mete.Mode{}, "k")
+
+	answered := make(chan error, 1)
+	go func() {
+		_, _, err := s.Take(context.Background(), nil, of(d.limit, 1, "k"), mete.Mode{})
+		answered <- err
+	}()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	var others sync.WaitGroup
+	for range 3 { // of whom two wait
+		others.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := d.pool.Exec(context.Background(), "BEGIN; SELECT FROM "+d.schema+".bucket FOR UPDATE; SELECT pg_sleep(0.01); COMMIT", pgx.QueryExecModeSimpleProtocol); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	pass(kept)
+	d.rollback(long)
+	select {
+	case err := <-answered:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(awhile / 2):
+		t.Error("a bucket that others take in turns is never free")
+	}
+	end()
+	others.Wait()
+	d.has(0, 8)
+}
+
+// TestHeld_NewOneBeside has two buckets be held, one of which has no row yet: when the
+// other is free again, those who wait for it do not wait for the first.
+func TestHeld_NewOneBeside(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	takes(t, d.store, of(d.limit, 1, "there"), mete.Mode{})
+	s := open(t, poolNamed(t, "kept"), pgstore.Config{Schema: d.schema, Timeout: awhile, SweepEvery: -1})
+	there, fresh := d.begin(pgx.TxOptions{}), d.begin(pgx.TxOptions{})
+	d.take(there, 1, mete.Mode{}, "there")
+	d.take(fresh, 1, mete.Mode{}, "fresh")
+	wait := func(key string) *sync.WaitGroup {
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if _, allowed, err := s.Take(context.Background(), nil, of(d.limit, 1, key), mete.Mode{}); err != nil || !allowed {
+					t.Errorf("take of %q: allowed %v, %v", key, allowed, err)
+				}
+			})
+		}
+		return &all
+	}
+	ofThere, ofFresh := wait("there"), wait("fresh")
+	pass(kept)
+	d.rollback(there)
+	answered := make(chan struct{})
+	go func() { ofThere.Wait(); close(answered) }()
+	select {
+	case <-answered:
+	case <-time.After(awhile / 2):
+		t.Error("a bucket is free, and those who wait for it are not answered")
+	}
+	d.rollback(fresh)
+	ofFresh.Wait()
+	ofThere.Wait()
+	holds(t, d.store, "there", d.limit, 5000)
+	holds(t, d.store, "fresh", d.limit, 6000)
+}
+
+// TestHeld_GivesUp asks for a bucket that stays locked: that ends in time, with nothing
+// spent.
+func TestHeld_GivesUp(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	s := open(t, poolNamed(t, "kept"), pgstore.Config{Schema: d.schema, Timeout: kept, SweepEvery: -1})
+	takes(t, d.store, of(d.limit, 1, "k"), mete.Mode{})
+	tx := d.begin(pgx.TxOptions{})
+	d.take(tx, 1, mete.Mode{}, "k")
+	for _, mode := range []mete.Mode{{}, {}, {Within: kept}, {MaxWait: time.Second, Within: kept}, {ID: "x"}} {
+		answered := make(chan error, 1)
+		go func() {
+			_, _, err := s.Take(context.Background(), nil, of(d.limit, 1, "k"), mode)
+			answered <- err
+		}()
+		select {
+		case err := <-answered:
+			if err == nil {
+				t.Errorf("%+v: answered while it was locked", mode)
+			}
+		case <-time.After(awhile / 2):
+			t.Fatalf("%+v: still waits", mode)
+		}
+	}
+	d.rollback(tx)
+	d.has(0, 9)
+}
+
+// TestTake_LeavesNoDeadline uses a connection for something else, later than a take on
+// it might have lasted.
+func TestTake_LeavesNoDeadline(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	options := d.pool.Config()
+	options.MaxConns = 1
+	pool := poolOf(t, options)
+	s := open(t, pool, pgstore.Config{Schema: d.schema, Timeout: kept, SweepEvery: -1})
+	takes(t, s, of(d.limit, 1, "k"), mete.Mode{})
+	pass(kept * 3 / 2)
+	run(t, pool, "SELECT 1")
+	if n := pool.Stat().NewConnsCount(); n != 1 {
+		t.Errorf("%d connections were made, want the one that the take had", n)
+	}
+}
