@@ -5,7 +5,6 @@ package pgstore
 import (
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 )
 
@@ -129,5 +128,3 @@ func logVerdict(v [perCharge]int64) bucket.Verdict {
 	}
 	return bucket.LogVerdict(bucket.Tokens(v[2]), v[3], wait)
 }
-
-var _ mete.Store = (*Store)(nil)

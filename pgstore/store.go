@@ -38,6 +38,11 @@ type Store struct {
 	calls      calls.Counts
 }
 
+var _ interface {
+	mete.Store
+	mete.Pinger
+} = (*Store)(nil)
+
 // New returns a store over pool, which stays the caller's and must outlive it. The
 // schema must be there: see [Migrate]. What [ParseURL] returns says how a pool for a
 // limiter is configured.
