@@ -39,7 +39,7 @@ var layers = []layer{
 	{dir: "memstore", may: []string{".", "bucket"}, tests: []string{"storetest", "internal", "policy"}},
 	{dir: "redisstore", may: []string{".", "bucket", "internal/lane", "internal/lease", "internal/calls"}, tests: join(stores, "internal", "policy")},
 	{dir: "pgstore/rules", may: []string{".", "bucket", "policy", "pgstore", "internal/spell"}, tests: join(stores, "internal")}, // it keeps policies, and no buckets
-	{dir: "pgstore/violations", may: []string{".", "bucket", "policy", "pgstore/internal"}, tests: join(stores, "internal")}, // it keeps what was denied
+	{dir: "pgstore/violations", may: []string{".", "bucket", "policy", "pgstore/internal"}, tests: join(stores, "internal")},     // it keeps what was denied
 	{dir: "pgstore", may: []string{".", "bucket", "internal/lane", "internal/calls"}, tests: join(stores, "internal", "policy")},
 	{dir: "storetest", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")},
 	{dir: "guard", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")}, // it has a store within
