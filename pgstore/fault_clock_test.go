@@ -12,13 +12,14 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 )
 
 // hourly has ten tokens and brings ten an hour: a clock that is off by an hour
 // would fill or withhold all of them.
-var hourly = limitOf(10, bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Hour})
+var hourly = faulttest.Limit(10, bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Hour})
 
 // hour takes so many tokens and sees what is left.
 func hour(t *testing.T, s mete.Store, tokens, left bucket.Tokens, allowed bool) {
@@ -49,7 +50,7 @@ func TestFault_ClockOfTheApp(t *testing.T) {
 		})
 		return
 	}
-	alone(t)
+	faulttest.Alone(t)
 	s := proctest.StartPostgres(t)
 	p := at(t, s.URL(), "", pgstore.Config{})
 	hour(t, p.store, 4, 6, true)
@@ -57,7 +58,7 @@ func TestFault_ClockOfTheApp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-test.run=^TestFault_ClockOfTheApp$", "-test.timeout="+patience.String())
+	cmd := exec.Command(program, "-test.run=^TestFault_ClockOfTheApp$", "-test.timeout="+faulttest.Patience.String())
 	cmd.Env = append(os.Environ(), variable+"="+s.URL())
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("under another clock: %v\n%s", err, output)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 )
@@ -37,7 +38,7 @@ func smallDisk(t *testing.T) disk {
 	data := filepath.Join(dir, "data")
 	if exec.Command("mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", dir).Run() == nil {
 		t.Cleanup(func() {
-			eventually(t, "the disk is unmounted", exec.Command("umount", dir).Run)
+			faulttest.Eventually(t, "the disk is unmounted", exec.Command("umount", dir).Run)
 		})
 		return disk{mkdir(t, data), func(*proctest.Postgres) { ballast(t, dir) }, func(*proctest.Postgres) {
 			if err := os.Remove(filepath.Join(dir, "ballast")); err != nil {
@@ -81,15 +82,15 @@ func ballast(t *testing.T, dir string) {
 // A disk that is full makes takes fail that need space, and then the server, which
 // cannot write its log. What it acknowledged is there when it has space again.
 func TestFault_DiskFull(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	d := smallDisk(t)
 	s := proctest.StartPostgresIn(t, d.dir, "max_wal_size=32MB", "min_wal_size=32MB", "wal_recycle=off")
 	p := at(t, s.URL(), "", pgstore.Config{Durable: true})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.goesOn(20)
+	tr.GoesOn(20)
 	d.fill(s)
 	said := ""
-	eventually(t, "takes are refused", func() error {
+	faulttest.Eventually(t, "takes are refused", func() error {
 		keys := make([]string, 400)
 		for i := range keys {
 			keys[i] = fmt.Sprintf("new:%p:%04d", &keys, i) + strings.Repeat("-", 400)
@@ -104,9 +105,9 @@ func TestFault_DiskFull(t *testing.T) {
 	t.Log(said)
 	_, _ = p.do("SELECT pg_switch_wal()")
 	_, _ = p.do("SELECT pg_switch_wal()")
-	pass(3 * within)
+	pass(3 * faulttest.Within)
 	d.free(s)
-	eventually(t, "the server answers or has ended", func() error {
+	faulttest.Eventually(t, "the server answers or has ended", func() error {
 		select {
 		case <-s.Process.Done():
 			t.Log("the server has ended")
@@ -117,9 +118,9 @@ func TestFault_DiskFull(t *testing.T) {
 			return err
 		}
 	})
-	tr.goesOn(20)
-	tr.stop()
-	tr.harmed()
-	tr.bounded(0)
-	tr.conserved()
+	tr.GoesOn(20)
+	tr.Stop()
+	tr.Harmed()
+	tr.Bounded(0)
+	tr.Conserved()
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 )
@@ -36,7 +37,7 @@ func pair(t *testing.T) (primary, standby *proctest.Postgres) {
 	if _, err := primary.Psql("ALTER SYSTEM SET synchronous_standby_names = 'standby'"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the standby follows", func() error {
+	faulttest.Eventually(t, "the standby follows", func() error {
 		text, err := primary.Psql("SELECT pg_reload_conf() FROM pg_stat_replication WHERE state = 'streaming'")
 		if err == nil && text != "t" {
 			err = errors.New("not yet")
@@ -52,15 +53,15 @@ func TestFault_Failover(t *testing.T) {
 	t.Parallel()
 	for name, durable := range map[string]bool{"unlogged": false, "durable": true} {
 		t.Run(name, func(t *testing.T) {
-			alone(t)
+			faulttest.Alone(t)
 			primary, standby := pair(t)
 			p := at(t, primary.URL(), behind(primary.URL(), primary.Addr+","+standby.Addr), pgstore.Config{Durable: durable})
 			leavesStandby(t, standby, durable)
 			tr := startTraffic(t, p, plainAndOthers())
-			tr.goesOn(20)
+			tr.GoesOn(20)
 			primary.Kill()
 			p.url = standby.URL()
-			eventually(t, "takes fail", func() error {
+			faulttest.Eventually(t, "takes fail", func() error {
 				_, err := p.take(slowCharges("k"), mete.Mode{})
 				if mete.Spent(err) != mete.NotSpent {
 					return errors.Join(errors.New("take: want that it is not spent"), err)
@@ -68,16 +69,16 @@ func TestFault_Failover(t *testing.T) {
 				return nil
 			})
 			p.must("SELECT pg_promote()")
-			tr.goesOn(20)
-			tr.stop()
-			tr.harmed()
-			tr.prompt()
+			tr.GoesOn(20)
+			tr.Stop()
+			tr.Harmed()
+			tr.Prompt()
 			if !durable {
-				tr.bounded(1)
+				tr.Bounded(1)
 				return
 			}
-			tr.bounded(0)
-			tr.conserved()
+			tr.Bounded(0)
+			tr.Conserved()
 		})
 	}
 }
@@ -93,7 +94,7 @@ func leavesStandby(t *testing.T, standby *proctest.Postgres, durable bool) {
 		notSpent(t, err, nil)
 		return err
 	}
-	eventually(t, "the standby has the tables", func() error {
+	faulttest.Eventually(t, "the standby has the tables", func() error {
 		const readOnly = "25006"
 		if err := take(); !strings.Contains(err.Error(), readOnly) {
 			return err
@@ -109,19 +110,19 @@ func leavesStandby(t *testing.T, standby *proctest.Postgres, durable bool) {
 // A server that takes no writes any more keeps its connections: as a primary does that
 // hands its place over to another, in some clouds.
 func TestFault_Switchover(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	before, after := proctest.StartPostgres(t), proctest.StartPostgres(t)
 	at(t, after.URL(), "", pgstore.Config{})
 	p := at(t, before.URL(), behind(before.URL(), before.Addr+","+after.Addr), pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.goesOn(20)
+	tr.GoesOn(20)
 	if _, err := before.Psql("ALTER SYSTEM SET default_transaction_read_only = on"); err != nil {
 		t.Fatal(err)
 	}
 	p.must("SELECT pg_reload_conf()")
-	tr.goesOn(20)
-	tr.stop()
-	tr.harmed()
-	tr.prompt()
-	tr.bounded(1)
+	tr.GoesOn(20)
+	tr.Stop()
+	tr.Harmed()
+	tr.Prompt()
+	tr.Bounded(1)
 }

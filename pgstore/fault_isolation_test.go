@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 )
@@ -18,7 +19,7 @@ func TestFault_Isolation(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) {
-			alone(t)
+			faulttest.Alone(t)
 			const stores, callers, takes = 16, 4, 12
 			s := proctest.StartPostgres(t, "default_transaction_isolation="+level)
 			var sets [][]mete.Charge

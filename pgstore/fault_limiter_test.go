@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/pgstore"
@@ -23,7 +24,7 @@ const outageRule = `{"rules": [{"name": "all", "limit_keys": [], "on_store_error
 // A rule says what becomes of requests while the server is gone, within its deadline,
 // and of what was spent meanwhile when it is back. None is denied by a limit.
 func TestFault_Outage(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	s := proctest.StartPostgres(t)
 	p := at(t, s.URL(), "", pgstore.Config{Durable: true})
 	limiters := map[policy.OnStoreError]*mete.Limiter{}
@@ -51,7 +52,7 @@ func TestFault_Outage(t *testing.T) {
 		for range 4 {
 			began := time.Now()
 			d, err := l.Take(t.Context(), mete.Request{})
-			if took := time.Since(began); took > within+slack {
+			if took := time.Since(began); took > faulttest.Within+slack {
 				t.Errorf("%v: without the server: decided after %v", how, took)
 			}
 			if err != nil || d.Allowed != (how != policy.Closed) || d.Failure == "" || how == policy.Closed && d.Reason != mete.ReasonStoreError {
@@ -62,7 +63,7 @@ func TestFault_Outage(t *testing.T) {
 	s.Restart()
 	// Locally four were spent: they are charged before anybody takes.
 	for how, left := range map[policy.OnStoreError]bucket.Tokens{policy.Open: 8, policy.Closed: 8, policy.Local: 4} {
-		eventually(t, fmt.Sprint(how, ": the store decides again"), func() error {
+		faulttest.Eventually(t, fmt.Sprint(how, ": the store decides again"), func() error {
 			d, err := limiters[how].Take(t.Context(), mete.Request{})
 			switch {
 			case err != nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 )
@@ -51,12 +52,12 @@ func TestFault_LockHeld(t *testing.T) {
 }
 
 func heldFor(t *testing.T, there bool) {
-	alone(t)
+	faulttest.Alone(t)
 	const key, lasts, settled = "z:ample", 2 * time.Second, 600 * time.Millisecond
 	p := at(t, proctest.StartPostgres(t).URL(), "", pgstore.Config{})
 	free := plainAndOthers()
 	tr := startTraffic(t, p, free)
-	tr.goesOn(20)
+	tr.GoesOn(20)
 	charges, first := chargesOf(key), int64(0)
 	if there {
 		if _, err := p.take(charges, mete.Mode{}); err != nil {
@@ -66,12 +67,8 @@ func heldFor(t *testing.T, there bool) {
 	}
 	release := hold(t, p, charges)
 	began := time.Now()
-	others := &traffic{place: p, takers: []*taker{{charges: charges}, {charges: chargesOf("vast", key)},
-		{charges: charges, ids: true}, {charges: charges, patient: true}}}
-	ctx, end := context.WithCancel(t.Context())
-	for i, k := range others.takers {
-		others.running.Go(func() { others.run(ctx, 100+i, k) })
-	}
+	others := tr.Beside([]*faulttest.Taker{{Charges: charges}, {Charges: chargesOf("vast", key)},
+		{Charges: charges, IDs: true}, {Charges: charges, Patient: true}})
 	most := int64(0)
 	for time.Since(began) < lasts {
 		pass(100 * time.Millisecond)
@@ -84,26 +81,25 @@ func heldFor(t *testing.T, there bool) {
 	if pool := int64(p.pool.Config().MaxConns); most > pool {
 		t.Errorf("%d connections, where the pool has %d", most, pool)
 	}
-	for _, k := range others.takers {
-		if n := k.answered.Load(); n > 0 {
+	for _, k := range others.Takers {
+		if n := k.Answered(); n > 0 {
 			t.Errorf("%d takes of %q were answered while it was locked", n, key)
 		}
 	}
 	release()
 	ended := time.Now()
-	others.goesOn(10)
-	tr.goesOn(10)
-	end()
-	others.running.Wait()
-	tr.stop()
+	others.GoesOn(10)
+	tr.GoesOn(10)
+	others.Stop()
+	tr.Stop()
 
 	late, all := 0, 0 // of those who have nothing to do with it, but for its first moments
 	for _, k := range free {
-		for _, c := range k.calls {
-			if c.began.Before(began.Add(settled)) || c.ended.After(ended) {
+		for _, c := range k.Calls {
+			if c.Began.Before(began.Add(settled)) || c.Ended.After(ended) {
 				continue
 			}
-			if all++; c.err != nil {
+			if all++; c.Err != nil {
 				late++
 			}
 		}
@@ -111,13 +107,13 @@ func heldFor(t *testing.T, there bool) {
 	if late*4 > all || all < 100 { // a machine that does other things too is late by itself
 		t.Errorf("%d of %d takes of other buckets failed", late, all)
 	}
-	not, maybe, example := others.failures()
+	not, maybe, example := others.Failures()
 	t.Logf("failed: %d not spent, %d maybe spent, such as %v; of other buckets %d of %d", not, maybe, example, late, all)
-	tr.prompt()
-	tr.takers = append(free, others.takers...)
-	tr.bounded(0)
-	tr.conserved()
-	admitted, doubtful := tr.events(key)
+	tr.Prompt()
+	tr.Takers = append(free, others.Takers...)
+	tr.Bounded(0)
+	tr.Conserved()
+	admitted, doubtful := tr.Events(key)
 	least := first + int64(len(admitted))
 	if got := p.charged(key); got < least || got > least+doubtful {
 		t.Errorf("%d takes are missing from %q, want %d to %d", got, key, least, least+doubtful)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 )
@@ -24,7 +25,7 @@ func behindProxy(t *testing.T, config pgstore.Config) (*place, *proctest.Proxy) 
 // What a caller is told about a take whose reply was lost is true: it may have been
 // spent, once, and is not spent again under its ID.
 func TestFault_ReplyLost(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	p, proxy := behindProxy(t, pgstore.Config{})
 	charges := slowCharges("k", "l")
 	charged := func() int64 {
@@ -75,47 +76,47 @@ func TestFault_ReplyLost(t *testing.T) {
 }
 
 func TestFault_RepliesLostUnderLoad(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	p, proxy := behindProxy(t, pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
 	for range 25 {
-		tr.goesOn(3)
+		tr.GoesOn(3)
 		proxy.CutBeforeReply(1 + rand.IntN(3))
 	}
 	proxy.CutBeforeReply(0)
-	tr.goesOn(5)
-	tr.stop()
-	tr.harmed()
-	tr.prompt()
-	tr.bounded(0)
-	tr.conserved()
+	tr.GoesOn(5)
+	tr.Stop()
+	tr.Harmed()
+	tr.Prompt()
+	tr.Bounded(0)
+	tr.Conserved()
 }
 
 func TestFault_SlowNetwork(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	p, proxy := behindProxy(t, pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.goesOn(20)
-	for _, delay := range []time.Duration{within / 2, 4 * within, 100 * within} {
+	tr.GoesOn(20)
+	for _, delay := range []time.Duration{faulttest.Within / 2, 4 * faulttest.Within, 100 * faulttest.Within} {
 		proxy.Delay(delay)
 		pass(300 * time.Millisecond)
 		proxy.Delay(0)
 	}
 	proxy.CutNow() // what is still on its way would keep all that follows
-	tr.goesOn(20)
-	tr.stop()
-	tr.harmed()
-	tr.prompt()
-	tr.bounded(0)
-	tr.conserved()
+	tr.GoesOn(20)
+	tr.Stop()
+	tr.Harmed()
+	tr.Prompt()
+	tr.Bounded(0)
+	tr.Conserved()
 }
 
 func TestFault_NetworkGone(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	p, proxy := behindProxy(t, pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
 	for _, cut := range []bool{false, true} {
-		tr.goesOn(20)
+		tr.GoesOn(20)
 		proxy.Blackhole(true)
 		if cut { // new connections are taken, and then nothing
 			proxy.CutNow()
@@ -123,28 +124,28 @@ func TestFault_NetworkGone(t *testing.T) {
 		pass(time.Second)
 		proxy.Blackhole(false)
 	}
-	tr.goesOn(20)
-	tr.stop()
-	tr.harmed()
-	tr.prompt()
-	tr.bounded(0)
-	tr.conserved()
+	tr.GoesOn(20)
+	tr.Stop()
+	tr.Harmed()
+	tr.Prompt()
+	tr.Bounded(0)
+	tr.Conserved()
 }
 
 // A server that is halted answers nobody, and late what it was asked before.
 func TestFault_Paused(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	s := proctest.StartPostgres(t)
 	p := at(t, s.URL(), "", pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.goesOn(20)
+	tr.GoesOn(20)
 	s.Pause()
 	pass(time.Second)
 	s.Resume()
-	tr.goesOn(20)
-	tr.stop()
-	tr.harmed()
-	tr.prompt()
-	tr.bounded(0)
-	tr.conserved()
+	tr.GoesOn(20)
+	tr.Stop()
+	tr.Harmed()
+	tr.Prompt()
+	tr.Bounded(0)
+	tr.Conserved()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 )
@@ -19,19 +20,19 @@ import (
 // A pool whose connections others have is a failure within the caller's time, by
 // which nothing is spent.
 func TestFault_PoolExhausted(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	p := at(t, proctest.StartPostgres(t).URL(), "", pgstore.Config{SweepEvery: -1})
 	small := p.pool.Config()
 	small.MaxConns = 1
 	pool := poolOf(t, small)
 	p.store = open(t, pool, pgstore.Config{SweepEvery: -1, Timeout: 300 * time.Millisecond})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.goesOn(20)
+	tr.GoesOn(20)
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mode := range []mete.Mode{{}, {Within: within}, {ID: "x", Within: within}} {
+	for _, mode := range []mete.Mode{{}, {Within: faulttest.Within}, {ID: "x", Within: faulttest.Within}} {
 		began := time.Now()
 		_, err := p.take(slowCharges("k"), mode)
 		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 300*time.Millisecond+2*slack {
@@ -45,17 +46,17 @@ func TestFault_PoolExhausted(t *testing.T) {
 		t.Errorf("reset: %v", err)
 	}
 	conn.Release()
-	tr.goesOn(20)
-	tr.stop()
-	tr.harmed()
-	tr.prompt()
-	tr.bounded(0)
-	tr.conserved()
+	tr.GoesOn(20)
+	tr.Stop()
+	tr.Harmed()
+	tr.Prompt()
+	tr.Bounded(0)
+	tr.Conserved()
 }
 
 // A server that has too many connections has not been asked.
 func TestFault_TooManyConnections(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	const most = 8
 	s := proctest.StartPostgres(t, "max_connections=8", "superuser_reserved_connections=2", "max_wal_senders=0")
 	p := at(t, s.URL(), "", pgstore.Config{})
@@ -64,15 +65,15 @@ func TestFault_TooManyConnections(t *testing.T) {
 	p.pool.Close()
 	p = at(t, s.URL(), app, pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.goesOn(20)
+	tr.GoesOn(20)
 	p.must("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
 	var others []*pgx.Conn
-	eventually(t, "there are too many", func() error {
+	faulttest.Eventually(t, "there are too many", func() error {
 		conn, err := pgx.Connect(t.Context(), app)
 		if err == nil {
 			others = append(others, conn)
 		}
-		if _, err := p.take(slowCharges("k"), mete.Mode{Within: within}); err == nil || mete.Spent(err) != mete.NotSpent ||
+		if _, err := p.take(slowCharges("k"), mete.Mode{Within: faulttest.Within}); err == nil || mete.Spent(err) != mete.NotSpent ||
 			!strings.Contains(err.Error(), "SQLSTATE 53300") {
 			p.must("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mete'")
 			return errors.Join(errors.New("take: want SQLSTATE 53300 and not spent"), err)
@@ -86,10 +87,10 @@ func TestFault_TooManyConnections(t *testing.T) {
 	for _, conn := range others {
 		_ = conn.Close(t.Context()) // it may have been sent away
 	}
-	tr.goesOn(20)
-	tr.stop()
-	tr.harmed()
-	tr.prompt()
-	tr.bounded(0)
-	tr.conserved()
+	tr.GoesOn(20)
+	tr.Stop()
+	tr.Harmed()
+	tr.Prompt()
+	tr.Bounded(0)
+	tr.Conserved()
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 )
@@ -24,19 +25,19 @@ func TestFault_Pooler(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			alone(t)
+			faulttest.Alone(t)
 			s := proctest.StartPostgres(t)
 			b := proctest.StartPgBouncer(t, s.URL(), "default_pool_size=3", "server_login_retry=0.1")
 			p := at(t, s.URL(), b.URL(), pgstore.Config{Durable: true})
 			tr := startTraffic(t, p, plainAndOthers())
-			tr.goesOn(20)
+			tr.GoesOn(20)
 			fault(s, b, p)
-			tr.goesOn(20)
-			tr.stop()
-			tr.harmed()
-			tr.prompt()
-			tr.bounded(0)
-			tr.conserved()
+			tr.GoesOn(20)
+			tr.Stop()
+			tr.Harmed()
+			tr.Prompt()
+			tr.Bounded(0)
+			tr.Conserved()
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 )
@@ -42,7 +43,7 @@ var ends = []struct {
 func killBackend(t *testing.T, p *place) {
 	t.Helper()
 	before := p.must("SELECT pg_postmaster_start_time(), pg_stat_get_snapshot_timestamp() IS NULL")
-	eventually(t, "a backend is in a call", func() error {
+	faulttest.Eventually(t, "a backend is in a call", func() error {
 		text, err := p.do("SELECT pid FROM pg_stat_activity WHERE application_name = 'mete' AND state = 'active' LIMIT 1")
 		if err != nil {
 			return err
@@ -57,7 +58,7 @@ func killBackend(t *testing.T, p *place) {
 		}
 		return backend.Kill()
 	})
-	eventually(t, "the server is back", func() error {
+	faulttest.Eventually(t, "the server is back", func() error {
 		after, err := p.do("SELECT pg_postmaster_start_time(), pg_stat_get_snapshot_timestamp() IS NULL")
 		if err == nil && after != before {
 			err = errors.New("another postmaster is there")
@@ -71,22 +72,22 @@ func TestFault_ServerEnds(t *testing.T) {
 	for _, tt := range ends {
 		for name, durable := range map[string]bool{"unlogged": false, "durable": true} {
 			t.Run(tt.name+"/"+name, func(t *testing.T) {
-				alone(t)
+				faulttest.Alone(t)
 				s := proctest.StartPostgres(t)
 				p := at(t, s.URL(), "", pgstore.Config{Durable: durable})
 				tr := startTraffic(t, p, plainAndOthers())
-				tr.goesOn(50)
+				tr.GoesOn(50)
 				tt.end(t, s, p)
-				tr.goesOn(50)
-				tr.stop()
-				tr.harmed()
-				tr.prompt()
+				tr.GoesOn(50)
+				tr.Stop()
+				tr.Harmed()
+				tr.Prompt()
 				if tt.crash && !durable {
-					tr.bounded(1)
+					tr.Bounded(1)
 					return
 				}
-				tr.bounded(0)
-				tr.conserved()
+				tr.Bounded(0)
+				tr.Conserved()
 			})
 		}
 	}

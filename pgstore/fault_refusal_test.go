@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 )
@@ -57,7 +58,7 @@ var refusals = []refusal{{
 // What a server refuses is not spent; it is the server's failure and not a denial,
 // and is over when that is.
 func TestFault_Refused(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	s := proctest.StartPostgres(t)
 	root := at(t, s.URL(), "", pgstore.Config{})
 	root.must("CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA mete TO app; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mete TO app")
@@ -69,19 +70,19 @@ func TestFault_Refused(t *testing.T) {
 func refuse(t *testing.T, s *proctest.Postgres, fault refusal) {
 	p := at(t, s.URL(), strings.Replace(s.URL(), "postgres@", "app@", 1)+"&target_session_attrs=any", pgstore.Config{})
 	p.must("DELETE FROM mete.bucket; DELETE FROM mete.bucket_memory")
-	tr := startTraffic(t, p, patiently([]*taker{{charges: chargesOf("k")}, {charges: chargesOf("id", "vast"), ids: true}}))
-	tr.goesOn(10)
+	tr := startTraffic(t, p, faulttest.Patiently([]*faulttest.Taker{{Charges: chargesOf("k")}, {Charges: chargesOf("id", "vast"), IDs: true}}))
+	tr.GoesOn(10)
 	p.must(fault.begin)
 	if fault.reconnect {
 		p.pool.Reset()
 	}
 	release := func() {}
 	if fault.lock != "" {
-		tr.goesOn(5) // by the settings there are now
+		tr.GoesOn(5) // by the settings there are now
 		release = p.holding(fault.lock)
 	}
 	charges := slowCharges("l", "m")
-	for _, mode := range []mete.Mode{{}, {ID: "x"}, {Within: within}, {UpTo: true}} {
+	for _, mode := range []mete.Mode{{}, {ID: "x"}, {Within: faulttest.Within}, {UpTo: true}} {
 		for _, charges := range [][]mete.Charge{charges, charges[:1]} {
 			allowed, err := p.take(charges, mode)
 			if mode.Within > 0 && errors.Is(err, context.DeadlineExceeded) {
@@ -98,22 +99,22 @@ func refuse(t *testing.T, s *proctest.Postgres, fault refusal) {
 	if fault.reconnect {
 		p.pool.Reset()
 	}
-	tr.goesOn(10)
+	tr.GoesOn(10)
 	if found := p.must("SELECT count(*) FROM mete.bucket WHERE key IN ('l', 'm')"); found != "0" {
 		t.Errorf("%s buckets have been charged by takes that were refused", found)
 	}
 	if allowed, err := p.take(charges, mete.Mode{ID: "x"}); err != nil || !allowed {
 		t.Errorf("take afterwards: %v, %v", allowed, err)
 	}
-	tr.stop()
-	tr.harmed()
-	if _, maybe, example := tr.failures(); maybe > 0 {
+	tr.Stop()
+	tr.Harmed()
+	if _, maybe, example := tr.Failures(); maybe > 0 {
 		t.Errorf("%d takes may have been, such as %v; want none", maybe, example)
 	}
 	if fault.forgets {
-		tr.bounded(1)
+		tr.Bounded(1)
 		return
 	}
-	tr.bounded(0)
-	tr.conserved()
+	tr.Bounded(0)
+	tr.Conserved()
 }

@@ -5,9 +5,7 @@ package pgstore_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -17,19 +15,12 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/pgstore"
 )
 
-// What callers want in the tests of faults: an answer within so long. A machine
-// that does other things too may add slack.
-const (
-	within = 50 * time.Millisecond
-	slack  = 200 * time.Millisecond
-
-	turn     = 2 * time.Millisecond // between two takes of a taker
-	patience = 20 * time.Second     // with what must come, however slow the machine
-)
+// slack is what a machine that does other things too may add to what callers want.
+const slack = 200 * time.Millisecond
 
 // faultLimit refills so slowly that no fault lasts until a bucket that was emptied
 // is full again: then what has been taken shows to the last unit. A bucket of
@@ -37,19 +28,11 @@ const (
 // Buckets of slowLimit and ampleLimit do not refill, but for less than a token,
 // while a test looks.
 var (
-	faultLimit = limitOf(200, bucket.PerSecond(10*bucket.Token))
-	vastLimit  = limitOf(1_000_000, bucket.PerSecond(10*bucket.Token))
-	slowLimit  = limitOf(200, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
-	ampleLimit = limitOf(100_000, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Second})
+	faultLimit = faulttest.Limit(200, bucket.PerSecond(10*bucket.Token))
+	vastLimit  = faulttest.Limit(1_000_000, bucket.PerSecond(10*bucket.Token))
+	slowLimit  = faulttest.Limit(200, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
+	ampleLimit = faulttest.Limit(100_000, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Second})
 )
-
-func limitOf(tokens bucket.Tokens, refill bucket.Rate) bucket.Limit {
-	l, err := bucket.NewLimit(tokens*bucket.Token, refill)
-	if err != nil {
-		panic(err)
-	}
-	return l
-}
 
 // chargesOf are of a token each, from buckets of faultLimit or, as their keys say,
 // vastLimit or ampleLimit. The keys are in order.
@@ -74,40 +57,6 @@ func slowCharges(keys ...string) []mete.Charge {
 		charges[i].Limit = slowLimit
 	}
 	return charges
-}
-
-// alone runs the test beside others, and fails it where something that it started
-// outlives it. It comes first, so that it looks last.
-func alone(t *testing.T) {
-	t.Parallel()
-	const label = "fault"
-	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels(label, t.Name())))
-	t.Cleanup(func() {
-		pprof.SetGoroutineLabels(context.Background())
-		mine := fmt.Sprintf("%q:%q", label, t.Name())
-		eventually(t, "its goroutines have ended", func() error {
-			var all bytes.Buffer
-			if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
-				return err
-			}
-			for stack := range strings.SplitSeq(all.String(), "\n\n") {
-				if strings.Contains(stack, mine) {
-					return errors.New(stack)
-				}
-			}
-			return nil
-		})
-	})
-}
-
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := proctest.Poll(ctx, func(context.Context) error { return check() }); err != nil {
-		t.Fatalf("waiting until %s: %v", what, err)
-	}
 }
 
 // pass lets the time pass that a fault lasts, while takes go on.
@@ -162,7 +111,7 @@ func behind(url, addr string) string {
 
 // do runs statements past the store, and returns the rows as text.
 func (p *place) do(sql string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), faulttest.Patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, p.url)
 	if err != nil {
@@ -243,4 +192,22 @@ func poolOf(t *testing.T, config *pgxpool.Config) *pgxpool.Pool {
 	}
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// startTraffic lets takers take.
+func startTraffic(t *testing.T, p *place, takers []*faulttest.Taker) *faulttest.Traffic {
+	t.Helper()
+	return faulttest.Start(t, faulttest.Place{Store: p.store, Name: "pgstore", Slack: slack, State: p.state}, takers)
+}
+
+// plainAndOthers are takers of all kinds: two for each.
+func plainAndOthers() []*faulttest.Taker {
+	var all []*faulttest.Taker
+	for range 2 {
+		all = append(all, &faulttest.Taker{Charges: chargesOf("plain")}, &faulttest.Taker{Charges: chargesOf("id"), IDs: true},
+			&faulttest.Taker{Charges: chargesOf("one", "other")}, &faulttest.Taker{Charges: chargesOf("all:id", "id"), IDs: true},
+			&faulttest.Taker{Charges: chargesOf("vast")}, &faulttest.Taker{Charges: chargesOf("vast:2")},
+			&faulttest.Taker{Charges: chargesOf("vast", "vast:3")}, &faulttest.Taker{Charges: chargesOf("vast:2", "vast:id"), IDs: true})
+	}
+	return all
 }

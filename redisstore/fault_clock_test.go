@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 	"github.com/redis/rueidis"
@@ -19,7 +20,7 @@ import (
 
 // hourly has ten tokens and brings ten an hour: a clock that is off by an hour
 // would fill or withhold all of them.
-var hourly = limitOf(10, bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Hour})
+var hourly = faulttest.Limit(10, bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Hour})
 
 // hour takes so many tokens and sees what is left.
 func hour(t *testing.T, s mete.Store, tokens, left bucket.Tokens, allowed bool) {
@@ -50,7 +51,7 @@ func TestFault_ClockOfTheApp(t *testing.T) {
 		})
 		return
 	}
-	alone(t)
+	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
 	hour(t, s, 4, 6, true)
@@ -58,7 +59,7 @@ func TestFault_ClockOfTheApp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-test.run=^TestFault_ClockOfTheApp$", "-test.timeout="+patience.String())
+	cmd := exec.Command(program, "-test.run=^TestFault_ClockOfTheApp$", "-test.timeout="+faulttest.Patience.String())
 	cmd.Env = append(os.Environ(), variable+"="+r.Addr)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("under another clock: %v\n%s", err, output)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
@@ -21,24 +22,24 @@ func TestFault_SentinelFailover(t *testing.T) {
 		"master paused": (*proctest.Redis).Pause,
 	} {
 		t.Run(name, func(t *testing.T) {
-			alone(t)
+			faulttest.Alone(t)
 			sentinel := proctest.StartSentinel(t)
 			url := "redis+sentinel://" + strings.Join(sentinel.Addrs, ",") + "/" + sentinel.MasterName
 			s, client := dialURL(t, url, redisstore.Config{})
 			tr := startTraffic(t, s, client, plainAndOthers())
-			tr.goesOn(150)
+			tr.GoesOn(150)
 			master, replica := sentinel.Master(), sentinel.Replica()
 			end(master)
 			sentinel.WaitMaster(replica)
-			tr.goesOn(150)
+			tr.GoesOn(150)
 			if name == "master paused" {
 				master.Resume() // and is told that it is none
-				tr.goesOn(50)
+				tr.GoesOn(50)
 			}
-			tr.stop()
-			tr.harmed()
-			tr.prompt()
-			tr.bounded(1)
+			tr.Stop()
+			tr.Harmed()
+			tr.Prompt()
+			tr.Bounded(1)
 		})
 	}
 }
@@ -46,44 +47,44 @@ func TestFault_SentinelFailover(t *testing.T) {
 // A master that hands its place over to its replica loses nothing. One that is
 // lost may.
 func TestFault_ClusterNodeLost(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	c := proctest.StartCluster(t, 3, 1)
 	s, client := dialURL(t, "redis+cluster://"+strings.Join(c.Addrs, ","), redisstore.Config{})
 	tr := startTraffic(t, s, client, plainAndOthers())
-	tr.goesOn(50)
+	tr.GoesOn(50)
 	master := c.Owner(c.SlotOf("tb:plain"))
 	must(t, c.Nodes[slices.Index(c.Nodes, master)+3], "CLUSTER", "FAILOVER")
-	eventually(t, "the replica is master", func() error {
+	faulttest.Eventually(t, "the replica is master", func() error {
 		if c.Owner(c.SlotOf("tb:plain")) == master {
 			return errors.New("not yet")
 		}
 		return nil
 	})
-	tr.goesOn(50)
-	tr.stop()
+	tr.GoesOn(50)
+	tr.Stop()
 	undone(t, s)
-	tr.prompt()
-	tr.bounded(0)
-	tr.conserved()
+	tr.Prompt()
+	tr.Bounded(0)
+	tr.Conserved()
 
-	var takers []*taker
+	var takers []*faulttest.Taker
 	for range 2 { // in all slots, and together
-		takers = append(takers, &taker{charges: chargesOf("a", "b", "c", "d")}, &taker{charges: chargesOf("d", "e", "f"), ids: true},
-			&taker{charges: chargesOf("{plain}g")})
+		takers = append(takers, &faulttest.Taker{Charges: chargesOf("a", "b", "c", "d")}, &faulttest.Taker{Charges: chargesOf("d", "e", "f"), IDs: true},
+			&faulttest.Taker{Charges: chargesOf("{plain}g")})
 	}
 	c.WaitReady()
 	tr = startTraffic(t, s, client, takers)
-	tr.goesOn(100)
+	tr.GoesOn(100)
 	lost := c.Owner(c.SlotOf("tb:{plain}g"))
 	lost.Kill()
 	c.WaitReady()
-	tr.goesOn(100)
+	tr.GoesOn(100)
 	lost.Restart()
 	c.WaitReady()
-	tr.goesOn(50)
-	tr.stop()
+	tr.GoesOn(50)
+	tr.Stop()
 	undone(t, s)
-	tr.harmed()
-	tr.prompt()
-	tr.bounded(1)
+	tr.Harmed()
+	tr.Prompt()
+	tr.Bounded(1)
 }

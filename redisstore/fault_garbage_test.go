@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
@@ -105,7 +106,7 @@ func bulk(text string) string { return "$" + strconv.Itoa(len(text)) + "\r\n" + 
 // What is no answer is an error that says maybe spent, and the next take is
 // answered.
 func TestFault_Garbage(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	var next atomic.Pointer[string]
 	f := &fakeRedis{answer: func() (string, bool) {
 		if reply := next.Load(); reply != nil {
@@ -129,7 +130,7 @@ func TestFault_Garbage(t *testing.T) {
 	}
 	good := func() {
 		t.Helper()
-		eventually(t, "takes are answered", func() error {
+		faulttest.Eventually(t, "takes are answered", func() error {
 			_, _, err := s.Take(t.Context(), nil, chargesOf("k"), mete.Mode{})
 			return err
 		})
@@ -153,7 +154,7 @@ func TestFault_Garbage(t *testing.T) {
 // Takes that are asked again one by one, since one of them could not be answered,
 // do not wait for a server that is gone, one after the other.
 func TestFault_SilentAfterSpoiled(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	const timeout = 50 * time.Millisecond
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	calls := 0 // one connection at a time
@@ -182,7 +183,7 @@ func TestFault_SilentAfterSpoiled(t *testing.T) {
 	for i := range batch {
 		takes.Go(func() { take(1 + i) })
 	}
-	eventually(t, "all wait", func() error {
+	faulttest.Eventually(t, "all wait", func() error {
 		if got := s.Stats().Waiting; got != batch {
 			return fmt.Errorf("%d wait", got)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
@@ -20,9 +21,9 @@ import (
 // A caller who does not say how long it waits, waits for a call: no longer than
 // the store's timeout, or twice where it comes second.
 func TestFault_TimeoutHolds(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	const timeout = 100 * time.Millisecond
-	s, tr, proxy := behindProxy(t, redisstore.Config{Timeout: timeout})
+	s, direct, proxy := behindProxy(t, redisstore.Config{Timeout: timeout})
 	if _, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{}); err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +45,11 @@ func TestFault_TimeoutHolds(t *testing.T) {
 		proxy.CutNow()
 	}
 	proxy.Blackhole(false)
-	eventually(t, "takes are answered", func() error {
+	faulttest.Eventually(t, "takes are answered", func() error {
 		_, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{})
 		return err
 	})
-	if got := tr.charged("k"); got > 3 {
+	if got := charged(t, direct, "k"); got > 3 {
 		t.Errorf("%d takes are missing, and 2 were admitted", got)
 	}
 }
@@ -75,7 +76,7 @@ func TestFault_CallersDeadline(t *testing.T) {
 // Every bucket holds another number of tokens, so that an answer that is another
 // call's would show.
 func TestFault_LateRepliesAreNobodysElse(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	const buckets = 50
 	s, _, proxy := behindProxy(t, redisstore.Config{Timeout: 30 * time.Millisecond, MaxInFlight: 4})
 	key := func(i int) string { return fmt.Sprint("k", i) }

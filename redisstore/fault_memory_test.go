@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
@@ -51,7 +52,7 @@ func busy(t *testing.T, s *redisstore.Store, ids bool) {
 
 // Nothing stays that does not say until when.
 func TestFault_NoKeyForEver(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
 	busy(t, s, true)
@@ -69,7 +70,7 @@ func TestFault_NoKeyForEver(t *testing.T) {
 
 // When traffic stops there soon is nothing left.
 func TestFault_MemoryComesBack(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
 	busy(t, s, false)
@@ -79,7 +80,7 @@ func TestFault_MemoryComesBack(t *testing.T) {
 	if err := s.Close(); err != nil { // gives back what is lent
 		t.Error(err)
 	}
-	eventually(t, "there are no keys", func() error {
+	faulttest.Eventually(t, "there are no keys", func() error {
 		if n := must(t, r, "DBSIZE"); n != "0" {
 			return errors.New(n + " keys are there")
 		}
@@ -93,7 +94,7 @@ const moment = 2*time.Second + 100*time.Millisecond
 // A key lives as long as its bucket is not full: not shorter, since a bucket that
 // is forgotten is a full one, and by no more than a moment longer.
 func TestFault_KeysLiveUntilFull(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
 	for name, l := range specimensOf(time.Second) {
@@ -126,7 +127,7 @@ func TestFault_KeysLiveUntilFull(t *testing.T) {
 
 // G4: a denied take writes nothing, whatever it is of.
 func TestFault_DeniedWritesNothing(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
 	var charges []mete.Charge

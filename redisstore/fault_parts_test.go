@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
@@ -18,16 +19,16 @@ import (
 // answer, or loses connections: what has been taken of the others is given back,
 // as often as it takes, and once.
 func TestFault_PartsWithoutANode(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	const halt = 700 * time.Millisecond
 	c := proctest.StartCluster(t, 3, 0)
 	s, client := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{})
-	var takers []*taker
+	var takers []*faulttest.Taker
 	for range 2 {
 		takers = append(takers,
-			&taker{charges: chargesOf("a")}, &taker{charges: chargesOf("d")},
-			&taker{charges: chargesOf("a", "b", "c", "d")}, &taker{charges: chargesOf("c", "d", "e")},
-			&taker{charges: chargesOf("b", "c", "f"), ids: true}, &taker{charges: chargesOf("e", "f", "g"), ids: true})
+			&faulttest.Taker{Charges: chargesOf("a")}, &faulttest.Taker{Charges: chargesOf("d")},
+			&faulttest.Taker{Charges: chargesOf("a", "b", "c", "d")}, &faulttest.Taker{Charges: chargesOf("c", "d", "e")},
+			&faulttest.Taker{Charges: chargesOf("b", "c", "f"), IDs: true}, &faulttest.Taker{Charges: chargesOf("e", "f", "g"), IDs: true})
 	}
 	nodes := map[*proctest.Redis]bool{}
 	for _, k := range []string{"a", "b", "c", "d", "e", "f", "g"} {
@@ -38,37 +39,37 @@ func TestFault_PartsWithoutANode(t *testing.T) {
 	}
 	tr := startTraffic(t, s, client, takers)
 	for _, node := range c.Nodes {
-		tr.goesOn(20)
+		tr.GoesOn(20)
 		node.Pause()
 		pass(halt)
 		node.Resume()
-		tr.goesOn(20)
+		tr.GoesOn(20)
 		must(t, node, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
 	}
-	tr.goesOn(20)
-	tr.stop()
+	tr.GoesOn(20)
+	tr.Stop()
 	undone(t, s)
-	tr.harmed()
-	tr.prompt()
+	tr.Harmed()
+	tr.Prompt()
 	slow := map[bool]int{} // by whether there were several parts
 	for _, k := range takers {
-		for _, c := range k.calls {
-			if c.ended.Sub(c.began) > halt-slack {
-				slow[len(k.charges) > 1]++
+		for _, c := range k.Calls {
+			if c.Ended.Sub(c.Began) > halt-slack {
+				slow[len(k.Charges) > 1]++
 			}
 		}
 	}
 	if slow[true] > 0 && slow[false] == 0 { // else the machine stood still
-		t.Errorf("%d takes of several buckets took as long as a node did not answer, want %v", slow[true], within)
+		t.Errorf("%d takes of several buckets took as long as a node did not answer, want %v", slow[true], faulttest.Within)
 	}
-	tr.bounded(0)
-	tr.conserved()
+	tr.Bounded(0)
+	tr.Conserved()
 }
 
 // A take that one slot denies is free for the others (G4): also for a log, which
 // would forget its oldest entry for the one that it is given back.
 func TestFault_DeniedPartsAreFree(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	c := proctest.StartCluster(t, 3, 0)
 	var now atomic.Int64
 	now.Store(1_700_000_000_000_000)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
@@ -20,59 +21,59 @@ func TestFault_Killed(t *testing.T) {
 		"and remembers": {"--appendonly", "yes", "--appendfsync", "always"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			alone(t)
+			faulttest.Alone(t)
 			r := proctest.StartRedis(t, args...)
 			s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
 			tr := startTraffic(t, s, client, plainAndOthers())
-			tr.goesOn(150)
+			tr.GoesOn(150)
 			r.Kill()
 			pass(300 * time.Millisecond)
 			r.Restart()
-			tr.goesOn(150)
-			tr.stop()
-			tr.harmed()
-			tr.prompt()
+			tr.GoesOn(150)
+			tr.Stop()
+			tr.Harmed()
+			tr.Prompt()
 			if args == nil {
-				tr.bounded(1)
+				tr.Bounded(1)
 				return
 			}
-			tr.bounded(0)
-			tr.conserved()
+			tr.Bounded(0)
+			tr.Conserved()
 		})
 	}
 }
 
 func TestFault_Paused(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
 	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
 	tr := startTraffic(t, s, client, plainAndOthers())
-	tr.goesOn(100)
+	tr.GoesOn(100)
 	r.Pause()
 	pass(2 * time.Second)
 	r.Resume()
-	tr.goesOn(150)
-	tr.stop()
-	tr.harmed()
-	tr.prompt()
-	tr.bounded(0)
-	tr.conserved()
+	tr.GoesOn(150)
+	tr.Stop()
+	tr.Harmed()
+	tr.Prompt()
+	tr.Bounded(0)
+	tr.Conserved()
 }
 
 func TestFault_ScriptsFlushed(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
 	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
-	tr := startTraffic(t, s, client, patiently(plainAndOthers()))
+	tr := startTraffic(t, s, client, faulttest.Patiently(plainAndOthers()))
 	for range 20 {
-		tr.goesOn(5)
+		tr.GoesOn(5)
 		if _, err := r.Do("SCRIPT", "FLUSH", "SYNC"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tr.goesOn(5)
-	tr.stop()
-	tr.unharmed()
-	tr.bounded(0)
-	tr.conserved()
+	tr.GoesOn(5)
+	tr.Stop()
+	tr.Unharmed()
+	tr.Bounded(0)
+	tr.Conserved()
 }

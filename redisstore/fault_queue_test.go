@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
@@ -20,7 +21,7 @@ import (
 func held(t *testing.T, config redisstore.Config) (s *redisstore.Store, r *proctest.Redis, first chan error) {
 	t.Helper()
 	r = proctest.StartRedis(t)
-	config.MaxInFlight, config.Timeout = 1, patience
+	config.MaxInFlight, config.Timeout = 1, faulttest.Patience
 	s, _ = dialURL(t, "redis://"+r.Addr, config)
 	if err := s.Reset(t.Context(), []string{"k"}); err != nil {
 		t.Fatal(err)
@@ -40,7 +41,7 @@ func held(t *testing.T, config redisstore.Config) (s *redisstore.Store, r *proct
 // the wire.
 func waiting(t *testing.T, s *redisstore.Store, want, inFlight int) {
 	t.Helper()
-	eventually(t, "takes have come and gone", func() error {
+	faulttest.Eventually(t, "takes have come and gone", func() error {
 		if got := s.Stats(); got.Waiting != want || got.InFlight != inFlight {
 			return fmt.Errorf("%d takes wait and %d calls are on the wire, want %d and %d", got.Waiting, got.InFlight, want, inFlight)
 		}
@@ -57,7 +58,7 @@ func unspent(t *testing.T, err, want error) {
 }
 
 func TestFault_CanceledLeaveTheQueue(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	s, r, first := held(t, redisstore.Config{})
 	const callers = 50
 	ctx, cancel := context.WithCancel(t.Context())
@@ -74,10 +75,10 @@ func TestFault_CanceledLeaveTheQueue(t *testing.T) {
 	all.Wait()
 	waiting(t, s, 0, 1)
 	began := time.Now()
-	_, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{Within: within})
+	_, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{Within: faulttest.Within})
 	unspent(t, err, context.DeadlineExceeded)
-	if took := time.Since(began); took > within+slack {
-		t.Errorf("a take that waits for %v at most took %v", within, took)
+	if took := time.Since(began); took > faulttest.Within+slack {
+		t.Errorf("a take that waits for %v at most took %v", faulttest.Within, took)
 	}
 	waiting(t, s, 0, 1)
 	r.Resume()
@@ -92,7 +93,7 @@ func TestFault_CanceledLeaveTheQueue(t *testing.T) {
 }
 
 func TestFault_QueueIsBounded(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	const bound = 20
 	s, r, first := held(t, redisstore.Config{MaxQueue: bound})
 	var all sync.WaitGroup
@@ -121,7 +122,7 @@ func TestFault_QueueIsBounded(t *testing.T) {
 
 // Takes that nobody waits for any more take no room, however many come.
 func TestFault_LateTakesTakeNoRoom(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	s, r, first := held(t, redisstore.Config{MaxQueue: 1})
 	for range 300 {
 		_, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{Within: time.Millisecond})
@@ -140,7 +141,7 @@ func TestFault_LateTakesTakeNoRoom(t *testing.T) {
 // Close waits for what is on the wire and in the queue, answers it, and takes
 // nothing more.
 func TestFault_CloseWithTakesInFlight(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	s, r, first := held(t, redisstore.Config{})
 	var all sync.WaitGroup
 	for range 50 {
@@ -153,7 +154,7 @@ func TestFault_CloseWithTakesInFlight(t *testing.T) {
 	waiting(t, s, 50, 1)
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
-	eventually(t, "nothing more is taken", func() error {
+	faulttest.Eventually(t, "nothing more is taken", func() error {
 		_, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{Within: time.Millisecond})
 		if err == nil || errors.Is(err, context.DeadlineExceeded) || mete.Spent(err) != mete.NotSpent {
 			return fmt.Errorf("take: %v", err)

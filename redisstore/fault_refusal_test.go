@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
@@ -79,7 +80,7 @@ var refusals = []refusal{{
 		}
 		must(t, r, "CONFIG", "SET", "save", "3600 1000000")
 		must(t, r, "BGSAVE")
-		eventually(t, "a save has failed", func() error {
+		faulttest.Eventually(t, "a save has failed", func() error {
 			if info := must(t, r, "INFO", "persistence"); !strings.Contains(info, "rdb_last_bgsave_status:err") {
 				return errors.New(info)
 			}
@@ -91,7 +92,7 @@ var refusals = []refusal{{
 	name: "busy", want: "BUSY ", args: []string{"--lua-time-limit", "50"},
 	begin: func(t *testing.T, r *proctest.Redis) {
 		go func() { _, _ = r.Do("EVAL", "while true do end", "0") }() // killed below
-		eventually(t, "the server is busy", func() error {
+		faulttest.Eventually(t, "the server is busy", func() error {
 			if _, err := r.Do("PING"); err == nil || !strings.HasPrefix(err.Error(), "BUSY ") {
 				return errors.New("not yet")
 			}
@@ -107,17 +108,17 @@ func TestFault_Refused(t *testing.T) {
 	t.Parallel()
 	for _, fault := range refusals {
 		t.Run(fault.name, func(t *testing.T) {
-			alone(t)
+			faulttest.Alone(t)
 			r := proctest.StartRedis(t, fault.args...)
 			s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
-			tr := startTraffic(t, s, client, patiently([]*taker{{charges: chargesOf("k")}, {charges: chargesOf("id", "k"), ids: true}}))
-			tr.goesOn(20)
+			tr := startTraffic(t, s, client, faulttest.Patiently([]*faulttest.Taker{{Charges: chargesOf("k")}, {Charges: chargesOf("id", "k"), IDs: true}}))
+			tr.GoesOn(20)
 			fault.begin(t, r)
 			charges, spent := slowCharges("l", "m"), mete.NotSpent
 			if fault.midway {
 				spent = mete.MaybeSpent
 			}
-			for _, mode := range []mete.Mode{{}, {ID: "x"}, {Within: within}, {UpTo: true}} {
+			for _, mode := range []mete.Mode{{}, {ID: "x"}, {Within: faulttest.Within}, {UpTo: true}} {
 				_, allowed, err := s.Take(t.Context(), nil, charges, mode)
 				if allowed || err == nil || mete.Spent(err) != spent || !strings.Contains(err.Error(), fault.want) {
 					t.Errorf("take in mode %+v: %v, %v; want %q and spending %v", mode, allowed, err, fault.want, spent)
@@ -125,38 +126,38 @@ func TestFault_Refused(t *testing.T) {
 			}
 			pass(100 * time.Millisecond)
 			fault.end(t, r)
-			tr.goesOn(20)
+			tr.GoesOn(20)
 			if found := must(t, r, "EXISTS", "tb:l", "tb:m"); found != "0" {
 				t.Errorf("%s buckets have been charged by takes that were refused", found)
 			}
 			if _, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{ID: "x"}); err != nil || !allowed {
 				t.Errorf("take afterwards: %v, %v", allowed, err)
 			}
-			tr.stop()
-			if _, maybe, example := tr.failures(); maybe > 0 && !fault.midway {
+			tr.Stop()
+			if _, maybe, example := tr.Failures(); maybe > 0 && !fault.midway {
 				t.Errorf("%d takes may have been, such as %v; want none", maybe, example)
 			}
-			tr.bounded(0)
-			tr.conserved()
+			tr.Bounded(0)
+			tr.Conserved()
 		})
 	}
 }
 
 // A server that lets nobody in has not been asked, so that nothing is spent.
 func TestFault_NotLetIn(t *testing.T) {
-	alone(t)
-	s, idle, proxy := behindProxy(t, redisstore.Config{})
-	tr := startTraffic(t, s, idle.client, plainAndOthers())
+	faulttest.Alone(t)
+	s, direct, proxy := behindProxy(t, redisstore.Config{})
+	tr := startTraffic(t, s, direct, plainAndOthers())
 	let := func(how string) { // over a connection that has been let in before
-		user := idle.client.B().Arbitrary("ACL", "SETUSER", "default", how).Build()
-		if err := idle.client.Do(t.Context(), user).Error(); err != nil {
+		user := direct.B().Arbitrary("ACL", "SETUSER", "default", how).Build()
+		if err := direct.Do(t.Context(), user).Error(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tr.goesOn(20)
+	tr.GoesOn(20)
 	let("off")
 	proxy.CutNow()
-	eventually(t, "nobody is let in", func() error {
+	faulttest.Eventually(t, "nobody is let in", func() error {
 		_, _, err := s.Take(t.Context(), nil, chargesOf("k"), mete.Mode{})
 		if err == nil || mete.Spent(err) != mete.NotSpent || !strings.Contains(err.Error(), "NOAUTH ") {
 			return fmt.Errorf("take: %w, want NOAUTH and not spent", err)
@@ -165,10 +166,10 @@ func TestFault_NotLetIn(t *testing.T) {
 	})
 	pass(100 * time.Millisecond)
 	let("on")
-	tr.goesOn(20)
-	tr.stop()
-	tr.harmed()
-	tr.prompt()
-	tr.bounded(0)
-	tr.conserved()
+	tr.GoesOn(20)
+	tr.Stop()
+	tr.Harmed()
+	tr.Prompt()
+	tr.Bounded(0)
+	tr.Conserved()
 }

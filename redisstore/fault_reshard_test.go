@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
@@ -13,7 +14,7 @@ import (
 // undone waits until what came to nothing has been given back.
 func undone(t *testing.T, s *redisstore.Store) {
 	t.Helper()
-	eventually(t, "all is given back", func() error {
+	faulttest.Eventually(t, "all is given back", func() error {
 		if got := s.Stats().Undoing; got != 0 {
 			return fmt.Errorf("%d parts of takes are still to be given back", got)
 		}
@@ -27,36 +28,36 @@ func undone(t *testing.T, s *redisstore.Store) {
 // A slot moves from node to node while its buckets are taken from, alone and
 // together, with IDs and without.
 func TestFault_Resharding(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	c := proctest.StartCluster(t, 3, 0)
 	s, client := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{})
-	var takers []*taker
+	var takers []*faulttest.Taker
 	for range 2 {
 		takers = append(takers,
-			&taker{charges: chargesOf("{m}c")},
-			&taker{charges: chargesOf("{m}d")},
-			&taker{charges: chargesOf("{m}a", "{m}b", "{m}c")},
-			&taker{charges: chargesOf("elsewhere", "{m}d")},
-			&taker{charges: chargesOf("{m}id"), ids: true},
-			&taker{charges: chargesOf("{m}id:all", "{m}id:all:2"), ids: true},
-			&taker{charges: chargesOf("{n}id:all", "{m}id:all:2"), ids: true})
+			&faulttest.Taker{Charges: chargesOf("{m}c")},
+			&faulttest.Taker{Charges: chargesOf("{m}d")},
+			&faulttest.Taker{Charges: chargesOf("{m}a", "{m}b", "{m}c")},
+			&faulttest.Taker{Charges: chargesOf("elsewhere", "{m}d")},
+			&faulttest.Taker{Charges: chargesOf("{m}id"), IDs: true},
+			&faulttest.Taker{Charges: chargesOf("{m}id:all", "{m}id:all:2"), IDs: true},
+			&faulttest.Taker{Charges: chargesOf("{n}id:all", "{m}id:all:2"), IDs: true})
 	}
-	plain := []*taker{takers[0], takers[1], takers[2], takers[3]}
+	plain := []*faulttest.Taker{takers[0], takers[1], takers[2], takers[3]}
 	tr := startTraffic(t, s, client, takers)
 	slot := c.SlotOf("tb:{m}a")
 	for i := range 4 {
-		tr.goesOn(20)
+		tr.GoesOn(20)
 		to := c.Nodes[i%3]
 		if to == c.Owner(slot) {
 			continue
 		}
-		c.MigrateSlot(slot, to, func(proctest.SlotStep) { tr.goesOn(20, plain...) })
+		c.MigrateSlot(slot, to, func(proctest.SlotStep) { tr.GoesOn(20, plain...) })
 	}
-	tr.goesOn(50)
-	tr.stop()
+	tr.GoesOn(50)
+	tr.Stop()
 	undone(t, s)
-	tr.harmed() // IDs wait until a slot has moved
-	tr.prompt()
-	tr.bounded(0)
-	tr.conserved()
+	tr.Harmed() // IDs wait until a slot has moved
+	tr.Prompt()
+	tr.Bounded(0)
+	tr.Conserved()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
@@ -58,10 +59,10 @@ var foreign = [][]string{
 // A key that holds what no bucket is spoils its own takes alone, which say that
 // nothing was spent, until it is reset.
 func TestFault_SpoiledKeys(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
 	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{MaxInFlight: 2})
-	tr := startTraffic(t, s, client, patiently(plainAndOthers()))
+	tr := startTraffic(t, s, client, faulttest.Patiently(plainAndOthers()))
 	var takes sync.WaitGroup
 	for name, l := range specimensOf(time.Second) {
 		for i, command := range foreign {
@@ -71,11 +72,11 @@ func TestFault_SpoiledKeys(t *testing.T) {
 		}
 	}
 	takes.Wait()
-	tr.goesOn(20)
-	tr.stop()
-	tr.unharmed()
-	tr.bounded(0)
-	tr.conserved()
+	tr.GoesOn(20)
+	tr.Stop()
+	tr.Unharmed()
+	tr.Bounded(0)
+	tr.Conserved()
 }
 
 // spoil has a key hold something foreign, while it is taken from.
@@ -112,7 +113,7 @@ func spoil(t *testing.T, s mete.Store, r *proctest.Redis, key string, l bucket.L
 
 // What is remembered of takes may be spoiled, too: then that of its ID fails.
 func TestFault_SpoiledMemory(t *testing.T) {
-	alone(t)
+	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
 	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{MaxInFlight: 1})
 	for _, value := range [][]string{{"RPUSH", "x"}, {"SET", "x"}, {"SET", "- 1 99999999999999999 garbage"}, {"SET", ""}} {
@@ -124,7 +125,7 @@ func TestFault_SpoiledMemory(t *testing.T) {
 		memory := must(t, r, "KEYS", "id:*")
 		must(t, r, "DEL", memory)
 		must(t, r, value[0], memory, value[1])
-		tr := startTraffic(t, s, client, patiently(plainAndOthers()[:4]))
+		tr := startTraffic(t, s, client, faulttest.Patiently(plainAndOthers()[:4]))
 		log := &mete.Charge{Key: "log", Limit: specimensOf(time.Second)["sliding log"], Cost: bucket.Token}
 		for range 20 {
 			_, _, err := s.Take(t.Context(), nil, charges, id)
@@ -134,8 +135,8 @@ func TestFault_SpoiledMemory(t *testing.T) {
 			}
 			pass(time.Millisecond)
 		}
-		tr.stop()
-		tr.unharmed()
-		tr.conserved()
+		tr.Stop()
+		tr.Unharmed()
+		tr.Conserved()
 	}
 }

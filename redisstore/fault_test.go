@@ -3,49 +3,27 @@
 package redisstore_test
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"runtime/pprof"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/redisstore"
 	"github.com/redis/rueidis"
 )
 
-// What callers want in the tests of faults: an answer within so long. A machine
-// that does other things too may add slack.
-const (
-	within = 50 * time.Millisecond
-	slack  = 150 * time.Millisecond
-
-	primed = 180 // tokens that a bucket lacks at first, so that it is never full
-
-	turn     = 2 * time.Millisecond // between two takes of a taker
-	patience = 20 * time.Second     // with what must come, however slow the machine
-)
+// slack is what a machine that does other things too may add to what callers want.
+const slack = 150 * time.Millisecond
 
 // faultLimit refills so slowly that no fault lasts until a bucket that was emptied
 // is full again: then what has been taken shows to the last unit.
 // A bucket of slowLimit does not refill while a test looks.
 var (
-	faultLimit = limitOf(200, bucket.PerSecond(10*bucket.Token))
-	slowLimit  = limitOf(200, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
+	faultLimit = faulttest.Limit(200, bucket.PerSecond(10*bucket.Token))
+	slowLimit  = faulttest.Limit(200, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
 )
-
-func limitOf(tokens bucket.Tokens, refill bucket.Rate) bucket.Limit {
-	l, err := bucket.NewLimit(tokens*bucket.Token, refill)
-	if err != nil {
-		panic(err)
-	}
-	return l
-}
 
 func chargesOf(keys ...string) []mete.Charge {
 	var charges []mete.Charge
@@ -71,40 +49,6 @@ func leased(keys ...string) []mete.Charge {
 	return charges
 }
 
-// alone runs the test beside others, and fails it where something that it started
-// outlives it. It comes first, so that it looks last.
-func alone(t *testing.T) {
-	t.Parallel()
-	const label = "fault"
-	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels(label, t.Name())))
-	t.Cleanup(func() {
-		pprof.SetGoroutineLabels(context.Background())
-		mine := fmt.Sprintf("%q:%q", label, t.Name())
-		eventually(t, "its goroutines have ended", func() error {
-			var all bytes.Buffer
-			if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
-				return err
-			}
-			for stack := range strings.SplitSeq(all.String(), "\n\n") {
-				if strings.Contains(stack, mine) {
-					return errors.New(stack)
-				}
-			}
-			return nil
-		})
-	})
-}
-
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := proctest.Poll(ctx, func(context.Context) error { return check() }); err != nil {
-		t.Fatalf("waiting until %s: %v", what, err)
-	}
-}
-
 // dialURL connects as redisstore.Open does.
 func dialURL(t testing.TB, url string, config redisstore.Config) (*redisstore.Store, rueidis.Client) {
 	t.Helper()
@@ -123,4 +67,51 @@ func dialURL(t testing.TB, url string, config redisstore.Config) (*redisstore.St
 	}
 	t.Cleanup(func() { _ = s.Close() }) // the server may be dead by now
 	return s, client
+}
+
+// startTraffic lets takers take, with the buckets read by way of client.
+func startTraffic(t *testing.T, s mete.Store, client rueidis.Client, takers []*faulttest.Taker) *faulttest.Traffic {
+	t.Helper()
+	return faulttest.Start(t, faulttest.Place{
+		Store: s, Name: "redisstore", Slack: slack,
+		State:  func(key string) bucket.State { return stateOf(t, client, key) },
+		Unsure: func(key string) bool { return key == "lent" }, // some may be lent, or is lost
+	}, takers)
+}
+
+// plainAndOthers are takers of all kinds: two for each.
+func plainAndOthers() []*faulttest.Taker {
+	var all []*faulttest.Taker
+	for range 2 {
+		all = append(all, &faulttest.Taker{Charges: chargesOf("plain")}, &faulttest.Taker{Charges: chargesOf("id"), IDs: true},
+			&faulttest.Taker{Charges: chargesOf("one", "other")}, &faulttest.Taker{Charges: chargesOf("all:id", "id"), IDs: true},
+			&faulttest.Taker{Charges: leased("lent")}, &faulttest.Taker{Charges: append(leased("lent"), chargesOf("plain")...)})
+	}
+	return all
+}
+
+// stateOf reads a bucket's state with a plain GET, as an operator would.
+func stateOf(t *testing.T, client rueidis.Client, key string) bucket.State {
+	t.Helper()
+	text, err := client.Do(t.Context(), client.B().Get().Key("tb:"+key).Build()).ToString()
+	if err != nil {
+		t.Fatalf("state of %q: %v", key, err)
+	}
+	return readState(t, text)
+}
+
+func readState(t interface{ Fatalf(string, ...any) }, text string) (s bucket.State) {
+	if _, err := fmt.Sscanf(text, "%d/%d@%d", &s.Spent, &s.Unit, &s.AsOf); err != nil {
+		t.Fatalf("state %q: %v", text, err)
+	}
+	return s
+}
+
+// charged is how many takes are missing from a bucket, with what has come back
+// since counted in.
+func charged(t *testing.T, client rueidis.Client, key string) int64 {
+	t.Helper()
+	s := stateOf(t, client, key)
+	unit := int64(bucket.Token) * s.Unit
+	return (s.Spent + unit - 1) / unit
 }

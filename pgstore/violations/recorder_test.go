@@ -111,7 +111,8 @@ func TestRecorder_AggregatesAKey(t *testing.T) {
 	}
 }
 
-// A million denials of one key are a few rows in each window.
+// A million denials of one key are a few rows in each window: one, or four where
+// the key was forgotten because a busy machine sent nothing for a window.
 func TestRecorder_AttackByAKey(t *testing.T) {
 	d := newDatabase(t)
 	r := d.recorder(func(c *violations.Config) { c.Window = 50 * time.Millisecond })
@@ -121,10 +122,10 @@ func TestRecorder_AttackByAKey(t *testing.T) {
 	for range all {
 		r.Record(t.Context(), one)
 	}
-	windows := int64(time.Since(start)/(50*time.Millisecond)) + 2
 	s := settle(t, r)
-	if s.Written != all || s.Dropped+s.Overflowed != 0 || s.Rows > windows+3 {
-		t.Errorf("stats %+v, want all written, in %d rows at most", s, windows+3)
+	windows := int64(time.Since(start)/(50*time.Millisecond)) + 2
+	if s.Written != all || s.Dropped+s.Overflowed != 0 || s.Rows > 4*windows {
+		t.Errorf("stats %+v, want all written, in %d rows at most", s, 4*windows)
 	}
 	if got := d.denials(); got != all {
 		t.Errorf("%d denials in the table, want %d", got, all)

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package faulttest has callers take from a store while something breaks, and then
+// holds what they were told against the bound, and against what is missing from the
+// buckets.
+package faulttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+)
+
+// What callers want: an answer within so long.
+const (
+	Within   = 50 * time.Millisecond
+	Patience = 20 * time.Second // with what must come, however slow the machine
+
+	turn = 2 * time.Millisecond // between two takes of a taker
+)
+
+// Limit is a limit that cannot be wrong.
+func Limit(tokens bucket.Tokens, refill bucket.Rate) bucket.Limit {
+	l, err := bucket.NewLimit(tokens*bucket.Token, refill)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// Alone runs the test beside others, and fails it where something that it started
+// outlives it. It comes first, so that it looks last.
+func Alone(t *testing.T) {
+	t.Parallel()
+	const label = "fault"
+	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels(label, t.Name())))
+	t.Cleanup(func() {
+		pprof.SetGoroutineLabels(context.Background())
+		mine := fmt.Sprintf("%q:%q", label, t.Name())
+		Eventually(t, "its goroutines have ended", func() error {
+			var all bytes.Buffer
+			if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+				return err
+			}
+			for stack := range strings.SplitSeq(all.String(), "\n\n") {
+				if strings.Contains(stack, mine) {
+					return errors.New(stack)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// Eventually waits until a condition holds.
+func Eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	if err := proctest.Poll(ctx, func(context.Context) error { return check() }); err != nil {
+		t.Fatalf("waiting until %s: %v", what, err)
+	}
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faulttest
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// Events are the takes of a bucket that were admitted, in the order of their
+// answers, and how many others may have been.
+func (tr *Traffic) Events(key string) (admitted []Call, maybe int64) {
+	for _, k := range tr.Takers {
+		if !slices.ContainsFunc(k.Charges, func(c mete.Charge) bool { return c.Key == key }) {
+			continue
+		}
+		for _, c := range k.Calls {
+			switch {
+			case c.allowed:
+				admitted = append(admitted, c)
+			case !k.IDs && c.Err != nil && mete.Spent(c.Err) == mete.MaybeSpent,
+				c.Err == nil && c.doubt: // denied at last, when another bucket was empty
+				maybe++
+			}
+		}
+	}
+	slices.SortFunc(admitted, func(a, b Call) int { return a.Ended.Compare(b.Ended) })
+	return admitted, maybe
+}
+
+// primed is how much a bucket lacks at first, so that it is never full.
+func primed(l bucket.Limit) bucket.Tokens { return l.Capacity() / 10 * 9 }
+
+// Bounded sees to it that no bucket admitted more than it may in any interval,
+// from what callers know: a take happened between its beginning and its end. So
+// many capacities are forgiven.
+func (tr *Traffic) Bounded(forgiven int64) {
+	tr.t.Helper()
+	for _, b := range tr.buckets() {
+		n, p := b.Limit.Refill()
+		admitted, _ := tr.Events(b.Key)
+		if len(admitted) == 0 {
+			tr.t.Errorf("bucket %q admitted nothing: the run means nothing", b.Key)
+		}
+		admitted = append([]Call{tr.primes[b.Key]}, admitted...)
+		for _, from := range admitted {
+			spent := int64(0)
+			for i, c := range admitted {
+				if c.first.Before(from.first) {
+					continue
+				}
+				if spent += int64(b.Cost); i == 0 {
+					spent = int64(primed(b.Limit))
+				}
+				us := c.Ended.Sub(from.first).Microseconds() + 1
+				if bound := (1+forgiven)*int64(b.Limit.Capacity()) + us*int64(n)/p; spent > bound {
+					tr.t.Errorf("bucket %q admitted %d thousandths in %d µs, more than %d", b.Key, spent, us, bound)
+					return
+				}
+			}
+		}
+	}
+}
+
+// Conserved compares what is missing from every bucket with what was admitted:
+// they are the same, to the last unit, but for takes that may have been. Buckets that
+// were not there when the traffic began are left out.
+func (tr *Traffic) Conserved() {
+	tr.t.Helper()
+	for _, b := range tr.buckets() {
+		before, known := tr.states[b.Key]
+		if !known {
+			continue
+		}
+		n, p := b.Limit.Refill()
+		admitted, maybe := tr.Events(b.Key)
+		after := tr.place.State(b.Key)
+		want := before.Spent + int64(len(admitted))*int64(bucket.Token)*p - int64(after.AsOf-before.AsOf)*int64(n)
+		most := want + maybe*int64(bucket.Token)*p
+		if tr.place.Unsure != nil && tr.place.Unsure(b.Key) {
+			most = math.MaxInt64
+		}
+		if after.Spent < want || after.Spent > most {
+			tr.t.Errorf("bucket %q: %d units are missing, want %d to %d: %d takes were admitted and %d may have been",
+				b.Key, after.Spent, want, most, len(admitted), maybe)
+		}
+	}
+}
+
+// Prompt sees to it that callers had their answers in time: 99 in a hundred, as
+// the machine does other things too.
+func (tr *Traffic) Prompt() {
+	tr.t.Helper()
+	var took []time.Duration
+	for _, k := range tr.Takers {
+		for _, c := range k.Calls {
+			took = append(took, c.Ended.Sub(c.Began))
+		}
+	}
+	slices.SortFunc(took, cmp.Compare)
+	if p99 := took[len(took)*99/100]; p99 > Within+tr.place.Slack {
+		tr.t.Errorf("of %d calls, one in a hundred took %v or more, want %v at most", len(took), p99, Within+tr.place.Slack)
+	}
+}
+
+// Failures are the calls that failed, by what may have been spent. Every error
+// must say that.
+func (tr *Traffic) Failures() (notSpent, maybeSpent int, example error) {
+	tr.t.Helper()
+	for _, k := range tr.Takers {
+		for _, c := range k.Calls {
+			if c.Err == nil {
+				continue
+			}
+			var e *mete.StoreError
+			if !errors.As(c.Err, &e) || e.Op != "take" || e.Store != tr.place.Name {
+				tr.t.Errorf("error %q is no *mete.StoreError of a take", c.Err)
+			}
+			if example = c.Err; mete.Spent(c.Err) == mete.NotSpent {
+				notSpent++
+			} else {
+				maybeSpent++
+			}
+		}
+	}
+	return notSpent, maybeSpent, example
+}
+
+// Unharmed sees to it that no call failed.
+func (tr *Traffic) Unharmed() {
+	tr.t.Helper()
+	if not, maybe, example := tr.Failures(); not+maybe > 0 {
+		tr.t.Errorf("%d calls failed, such as with %v; want none", not+maybe, example)
+	}
+}
+
+// Harmed sees to it that some did: else the fault was none.
+func (tr *Traffic) Harmed() {
+	tr.t.Helper()
+	not, maybe, example := tr.Failures()
+	if not+maybe == 0 {
+		tr.t.Error("no call failed: the fault came to nothing")
+	}
+	tr.t.Logf("failed: %d not spent, %d maybe spent, such as %v", not, maybe, example)
+}

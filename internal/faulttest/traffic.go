@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faulttest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// A Taker takes the same again and again.
+type Taker struct {
+	Charges []mete.Charge
+	IDs     bool // takes have IDs, and are made again until they are answered
+	Patient bool // takes wait as long as it takes
+
+	Calls    []Call // to be read once the traffic has stopped
+	answered atomic.Int64
+}
+
+// Answered is how many takes have been answered.
+func (k *Taker) Answered() int64 { return k.answered.Load() }
+
+// A Call is a take as its caller sees it.
+type Call struct {
+	Began, Ended time.Time
+	Err          error
+
+	first   time.Time // when it was first made
+	allowed bool
+	doubt   bool // it was made before, and may have been spent
+}
+
+// A Place is what is tested. All of it is required, but for Unsure.
+type Place struct {
+	Store mete.Store
+	Name  string                        // of the store, in its errors
+	State func(key string) bucket.State // reads a bucket past the store, as an operator would
+	Slack time.Duration                 // that a machine which does other things too may add to Within
+
+	// Unsure says of which buckets more may be missing than anybody has taken.
+	Unsure func(key string) bool
+}
+
+// Traffic are takes that go on while something breaks.
+type Traffic struct {
+	Takers []*Taker
+
+	t      *testing.T
+	place  Place
+	primes map[string]Call         // the first takes
+	states map[string]bucket.State // after them
+
+	end     context.CancelFunc
+	running sync.WaitGroup
+}
+
+// Patiently has takers wait for their answers, where all must have one.
+func Patiently(takers []*Taker) []*Taker {
+	for _, k := range takers {
+		k.Patient = true
+	}
+	return takers
+}
+
+// Start lets takers take until [Traffic.Stop]. It takes from all of their buckets
+// first, so that none is full.
+func Start(t *testing.T, place Place, takers []*Taker) *Traffic {
+	t.Helper()
+	tr := &Traffic{t: t, place: place, Takers: takers, primes: map[string]Call{}, states: map[string]bucket.State{}}
+	for _, first := range tr.buckets() {
+		first.Cost = primed(first.Limit)
+		c := Call{Began: time.Now()}
+		if _, c.allowed, c.Err = place.Store.Take(t.Context(), nil, []mete.Charge{first}, mete.Mode{}); c.Err != nil || !c.allowed {
+			t.Fatalf("first take of %q: %v, %v", first.Key, c.allowed, c.Err)
+		}
+		c.first, c.Ended = c.Began, time.Now()
+		tr.primes[first.Key], tr.states[first.Key] = c, place.State(first.Key)
+	}
+	tr.start(0)
+	return tr
+}
+
+// Beside lets other takers take from the same store, from buckets as they are.
+func (tr *Traffic) Beside(takers []*Taker) *Traffic {
+	more := &Traffic{t: tr.t, place: tr.place, Takers: takers}
+	more.start(len(tr.Takers))
+	return more
+}
+
+func (tr *Traffic) start(number int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	tr.end = cancel
+	tr.t.Cleanup(tr.Stop)
+	for i, k := range tr.Takers {
+		tr.running.Go(func() { tr.run(ctx, number+i, k) })
+	}
+}
+
+func (tr *Traffic) run(ctx context.Context, number int, k *Taker) {
+	ticker := time.NewTicker(turn)
+	defer ticker.Stop()
+	first, again, doubt := time.Time{}, false, false
+	for n := 0; ; {
+		mode := mete.Mode{Within: Within}
+		if k.Patient {
+			mode.Within = Patience
+		}
+		if k.IDs {
+			mode.ID = fmt.Sprintf("%d-%d", number, n)
+		}
+		c := Call{Began: time.Now()}
+		if !again {
+			first, doubt = c.Began, false
+		}
+		c.first, c.doubt = first, doubt
+		_, c.allowed, c.Err = tr.place.Store.Take(context.Background(), nil, k.Charges, mode)
+		c.Ended = time.Now()
+		k.Calls = append(k.Calls, c)
+		if again = k.IDs && c.Err != nil; !again {
+			n++
+		}
+		doubt = doubt || c.Err != nil && mete.Spent(c.Err) == mete.MaybeSpent
+		if c.Err == nil {
+			k.answered.Add(1)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			if !again {
+				return
+			}
+			if time.Since(first) > Patience {
+				tr.t.Errorf("a take of %q with an ID is not answered at last: %v", k.Charges[0].Key, c.Err)
+				return
+			}
+			<-ticker.C
+		}
+	}
+}
+
+// GoesOn waits until takers, or all, have been answered so many times more.
+func (tr *Traffic) GoesOn(times int64, takers ...*Taker) {
+	tr.t.Helper()
+	if takers == nil {
+		takers = tr.Takers
+	}
+	before := make([]int64, len(takers))
+	for i, k := range takers {
+		before[i] = k.answered.Load() + 1 // one may have been on its way
+	}
+	Eventually(tr.t, "takes are answered", func() error {
+		for i, k := range takers {
+			if got := k.answered.Load() - before[i]; got < times {
+				return fmt.Errorf("taker of %q, IDs: %t: %d answers, want %d", k.Charges[0].Key, k.IDs, got, times)
+			}
+		}
+		return nil
+	})
+}
+
+// Stop ends the traffic. It may be called again.
+func (tr *Traffic) Stop() {
+	tr.end()
+	tr.running.Wait()
+}
+
+// buckets are one charge of each bucket.
+func (tr *Traffic) buckets() []mete.Charge {
+	var all []mete.Charge
+	for _, k := range tr.Takers {
+		for _, c := range k.Charges {
+			if !slices.ContainsFunc(all, func(b mete.Charge) bool { return b.Key == c.Key }) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
