@@ -62,10 +62,10 @@ type Config struct {
 	// each process admits up to the whole limit while it is alone.
 	Nodes func() int
 
-	// Now is the clock by which the limiter knows how old is what it last saw of a
-	// bucket, for tests and for recorded traffic. If nil, it is the process's
-	// monotonic clock, set by the wall clock when the limiter is made. Stores have
-	// clocks of their own.
+	// Now is the clock by which overrides expire, and by which the limiter knows how
+	// old is what it last saw of a bucket, for tests and for recorded traffic. If
+	// nil, it is the wall clock, and for the second of these the process's monotonic
+	// one, set by it when the limiter is made. Stores have clocks of their own.
 	Now func() bucket.Instant
 }
 
@@ -90,7 +90,7 @@ func (l *Limiter) check(m *policy.Matcher) error {
 		return nil
 	}
 	for _, r := range m.Rules() {
-		if r.OnStoreError == policy.Local && !r.Shadow {
+		if r.OnStoreError == policy.Local && r.Mode < policy.Shadow {
 			return fmt.Errorf("rule %q says on_store_error: local: set Config.Local", r.Name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
@@ -17,6 +18,7 @@ import (
 
 // Reasons for a denial that do not come from a limit's algorithm.
 const (
+	ReasonBlocked          = "blocked"           // an override says block
 	ReasonMissingAttribute = "missing_attribute" // a rule says on_missing: deny
 	ReasonStoreError       = "store_error"       // a rule says on_store_error: closed
 )
@@ -25,8 +27,10 @@ const (
 type scratch struct {
 	matches  []policy.Match // those of shadow rules behind the others
 	enforced int            // how many others there are
-	missing  *policy.Rule
-	own      []Charge // that the request brings, with distinct keys
+	verdict  policy.Verdict
+	policy   *policy.Matcher
+	now      bucket.Instant // where the policy depends on it
+	own      []Charge       // that the request brings, with distinct keys
 
 	charges []Charge // what the store is asked, and what it answers
 	snaps   []bucket.Snapshot
@@ -44,7 +48,7 @@ func (s *scratch) release() {
 	clear(s.own)
 	clear(s.charges[:cap(s.charges)])
 	s.forget()
-	s.own, s.missing = s.own[:0], nil
+	s.own, s.verdict, s.policy = s.own[:0], policy.Verdict{}, nil
 	scratches.Put(s)
 }
 
@@ -66,7 +70,11 @@ func (l *Limiter) match(req *Request) (*scratch, error) {
 		if attrs == nil {
 			attrs = Attrs(nil)
 		}
-		s.matches, s.missing = m.Match(s.matches, attrs, req.Cost)
+		s.policy, s.now = m, 0
+		if m.Timed() {
+			s.now = l.now()
+		}
+		s.matches, s.verdict = m.Match(s.matches, attrs, req.Cost, s.now)
 		s.partition()
 	} else if req.Cost > 0 && len(req.Charges) > 0 {
 		s.release()
@@ -85,19 +93,19 @@ func (l *Limiter) match(req *Request) (*scratch, error) {
 // policy's order.
 func (s *scratch) partition() {
 	s.enforced = len(s.matches)
-	if !slices.ContainsFunc(s.matches, func(m policy.Match) bool { return m.Rule.Shadow }) {
+	if !slices.ContainsFunc(s.matches, func(m policy.Match) bool { return m.Shadow }) {
 		return
 	}
 	slices.SortStableFunc(s.matches, func(a, b policy.Match) int {
 		switch {
-		case a.Rule.Shadow == b.Rule.Shadow:
+		case a.Shadow == b.Shadow:
 			return 0
-		case b.Rule.Shadow:
+		case b.Shadow:
 			return -1
 		}
 		return 1
 	})
-	s.enforced = slices.IndexFunc(s.matches, func(m policy.Match) bool { return m.Rule.Shadow })
+	s.enforced = slices.IndexFunc(s.matches, func(m policy.Match) bool { return m.Shadow })
 }
 
 // decide answers one request and, unless nothing was to be spent, tells the hooks.
@@ -120,10 +128,10 @@ func (l *Limiter) decide(ctx context.Context, req *Request, mode Mode, r *receip
 // ask answers a request that has been matched. What an allowed one spends goes
 // into r, if that is not nil.
 func (l *Limiter) ask(ctx context.Context, s *scratch, req *Request, mode Mode, r *receipt) (Decision, error) {
-	if s.missing != nil {
-		return Decision{Rule: s.missing.Name, Reason: ReasonMissingAttribute, RetryAfter: bucket.Never}, nil
+	if s.verdict.Denies() {
+		return s.refusal(), nil
 	}
-	d := Decision{Allowed: true, Taken: req.Cost}
+	d := Decision{Allowed: true, Taken: req.Cost, Override: s.verdict.Allow}
 	if req.ID != "" {
 		mode.ID = s.named(req.ID, mode.UpTo)
 	}
@@ -143,6 +151,15 @@ func (l *Limiter) ask(ctx context.Context, s *scratch, req *Request, mode Mode, 
 		l.shadow(ctx, s, req, &d, mode, r)
 	}
 	return d, nil
+}
+
+// refusal is the decision where the policy denies the request, whatever is in the
+// buckets.
+func (s *scratch) refusal() Decision {
+	if o := s.verdict.Block; o != nil {
+		return Decision{Override: o, Reason: ReasonBlocked, RetryAfter: time.Duration(bucket.At(o.ExpiresAt)-s.now) * time.Microsecond}
+	}
+	return Decision{Rule: s.verdict.Missing.Name, Reason: ReasonMissingAttribute, RetryAfter: bucket.Never}
 }
 
 // conclude fills in what follows from what the charges' buckets said, and notes

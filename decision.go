@@ -21,7 +21,7 @@ type Decision struct {
 	Rule string
 
 	// Reason says why a request was denied, such as "token_bucket_exceeded",
-	// "missing_attribute" or "store_error". It is empty where allowed.
+	// "missing_attribute", "blocked" or "store_error". It is empty where allowed.
 	Reason string
 
 	// RetryAfter is how long a denied caller must wait: the longest of the
@@ -45,6 +45,11 @@ type Decision struct {
 	Degraded bool
 	Failure  Failure
 	Err      error
+
+	// Override is what blocked the request, or let it through whatever the rules say;
+	// nil for neither. One that put another limit in the place of a rule's is in the
+	// [policy.Limit] of its Status.
+	Override *policy.Override
 
 	// Limits shows every enforced limit the request fell under, in the order of
 	// the policy. Shadow shows those of shadow rules, which decide nothing.
@@ -95,8 +100,23 @@ func (d *Decision) conclude(dryRun bool) {
 		return
 	}
 	for i := range d.Limits {
-		d.Wait = max(d.Wait, d.Limits[i].wait(dryRun))
+		s := &d.Limits[i]
+		d.Wait = max(d.Wait, s.wait(dryRun))
+		if len(s.Limit.Stages) > 0 {
+			if stage := s.Stage(); stage != nil {
+				d.Wait = max(d.Wait, stage.Delay)
+			}
+		}
 	}
+}
+
+// Stage returns what becomes of an admitted request because so little is left
+// under the limit: nil for nothing. Its Delay is in [Decision.Wait] already.
+func (s *Status) Stage() *policy.Stage {
+	if !s.Allowed {
+		return nil
+	}
+	return s.Limit.Stage(s.Snapshot.Limit.Capacity() - s.Room())
 }
 
 // wait is how long an admitted request has to wait under s, or would have to.

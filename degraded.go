@@ -66,8 +66,8 @@ func (l *Limiter) onStoreError(matches []policy.Match, i int) policy.OnStoreErro
 // not: they have no say.
 func (l *Limiter) anyLocal(matches []policy.Match, own []Charge) bool {
 	for i := range matches {
-		if r := matches[i].Rule; r.OnStoreError == policy.Local {
-			return !r.Shadow
+		if matches[i].Rule.OnStoreError == policy.Local {
+			return !matches[i].Shadow
 		}
 	}
 	return len(own) > 0 && l.config.OnStoreError == policy.Local

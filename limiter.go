@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync/atomic"
+	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
@@ -48,6 +49,14 @@ func New(store Store, m *policy.Matcher, config Config) (*Limiter, error) {
 	l.queues.seed = maphash.MakeSeed()
 	l.policy.Store(m)
 	return l, nil
+}
+
+// now is the time at which overrides are in force or not.
+func (l *Limiter) now() bucket.Instant {
+	if l.config.Now != nil {
+		return l.config.Now()
+	}
+	return bucket.At(time.Now())
 }
 
 // Store returns the limiter's store.

@@ -62,7 +62,7 @@ func (r *receipt) note(s *scratch, req *Request, shadow bool) {
 func (e *expense) divide(req *Request, match *policy.Match) {
 	rest := e.asked // the rule's
 	for _, c := range req.Charges {
-		if c.Key != e.Key || match != nil && match.Rule.Shadow {
+		if c.Key != e.Key || match != nil && match.Shadow {
 			continue
 		}
 		rest -= c.Cost

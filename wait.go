@@ -57,7 +57,7 @@ func (l *Limiter) Wait(ctx context.Context, req Request) (Decision, error) {
 // wait is Wait for a request that has been matched.
 func (w *waiter) wait(ctx context.Context) (Decision, error) {
 	charges := w.scratch.charge(w.scratch.matches[:w.scratch.enforced], w.scratch.own, w.limiter.config.Scale)
-	if len(charges) == 0 || w.scratch.missing != nil || slices.ContainsFunc(charges, neverAdmitted) {
+	if len(charges) == 0 || w.scratch.verdict.Denies() || slices.ContainsFunc(charges, neverAdmitted) {
 		d, err := w.ask(ctx, 1, nil)
 		if err == nil && !d.Allowed {
 			_, err = w.retry(&d, w.longest())

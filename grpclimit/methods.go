@@ -153,9 +153,9 @@ func (t *methodTable) charges(attrs policy.Attributes) (charges []mete.Charge, e
 		return nil, nil, nil
 	}
 	var space [MaxMethodLimits]policy.Match
-	matches, missing := t.matcher.Match(space[:0], attrs, 0)
-	if missing != nil || len(matches) == 0 {
-		return nil, nil, missing
+	matches, verdict := t.matcher.Match(space[:0], attrs, 0, 0)
+	if verdict.Missing != nil || len(matches) == 0 {
+		return nil, nil, verdict.Missing
 	}
 	charges, entries = make([]mete.Charge, len(matches)), make([]*methodEntry, len(matches))
 	for i, m := range matches {

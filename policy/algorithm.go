@@ -32,23 +32,23 @@ var algorithms = complete([]*algorithm{
 	{
 		name: "token_bucket",
 		fields: []string{"tokens_per_second", "rps", "rate", "burst", "refill", "anchor", "start",
-			"max_reserved", "shards", "leased"},
+			"max_reserved", "shards", "leased", "staged_actions"},
 		instead: map[string][]string{"capacity": {"burst"}, "tokens": {"burst"}, "window": {"rate"}},
 		read:    (*compiler).tokenBucket,
 	},
 	{
 		name:   "fixed_window",
-		fields: []string{"tokens", "window", "anchor", "start", "capacity", "max_reserved", "leased"},
+		fields: []string{"tokens", "window", "anchor", "start", "capacity", "max_reserved", "leased", "staged_actions"},
 		instead: map[string][]string{"burst": {"capacity"}, "rate": {"tokens", "window"}, "rps": {"tokens", "window"},
 			"tokens_per_second": {"tokens", "window"}},
 		read: (*compiler).fixedWindow,
 	},
 	{
-		name: "sliding_window", fields: []string{"tokens", "window"}, instead: ofWindows,
+		name: "sliding_window", fields: []string{"tokens", "window", "staged_actions"}, instead: ofWindows,
 		read: func(c *compiler, o *object) numbers { return c.sliding(o, bucket.SlidingWindow) },
 	},
 	{
-		name: "sliding_log", fields: []string{"tokens", "window"}, instead: ofWindows,
+		name: "sliding_log", fields: []string{"tokens", "window", "staged_actions"}, instead: ofWindows,
 		read: func(c *compiler, o *object) numbers { return c.sliding(o, bucket.SlidingLog) },
 	},
 	{
@@ -57,13 +57,28 @@ var algorithms = complete([]*algorithm{
 		instead: map[string][]string{"burst": {"queue"}, "tokens": {"rate"}, "window": {"rate"}, "max_reserved": {"queue"}},
 		read:    (*compiler).leakyBucket,
 	},
+	{
+		name:   "cost_based",
+		fields: []string{"budget", "period", "start", "cost_key", "leased", "staged_actions"},
+		instead: map[string][]string{"tokens": {"budget"}, "window": {"period"}, "burst": {"budget"}, "capacity": {"budget"},
+			"rate": {"budget", "period"}, "rps": {"budget", "period"}, "tokens_per_second": {"budget", "period"}},
+		read: (*compiler).budget,
+	},
 })
+
+// reason is that of a denial.
+func (a *algorithm) reason() string {
+	if a.name == "cost_based" {
+		return "budget_exceeded"
+	}
+	return a.name + "_exceeded"
+}
 
 var ofWindows = map[string][]string{"rate": {"tokens", "window"}, "rps": {"tokens", "window"},
 	"tokens_per_second": {"tokens", "window"}, "burst": {"tokens"}, "capacity": {"tokens"}}
 
 // laterAlgorithms are words that are known, and have nothing behind them.
-var laterAlgorithms = map[string]string{"cost_based": "", "token_bucket_llm": ""}
+var laterAlgorithms = map[string]string{"token_bucket_llm": ": say token_bucket with cost_source, and settle what was used"}
 
 // complete fills in the schemas, for which each algorithm must know the others.
 func complete(list []*algorithm) []*algorithm {

@@ -37,7 +37,7 @@ func TestMatchAllocates(t *testing.T) {
 	for _, tc := range hotPaths {
 		m, dst := load(t, tc.rules...), make([]policy.Match, 0, 8)
 		var attrs policy.Attributes = tc.attrs
-		got := testing.AllocsPerRun(200, func() { dst, _ = m.Match(dst[:0], attrs, 0) })
+		got := testing.AllocsPerRun(200, func() { dst, _ = m.Match(dst[:0], attrs, 0, 0) })
 		// Under the race detector a sync.Pool drops what it is given at random.
 		if got > float64(tc.keys) && !raceEnabled {
 			t.Errorf("%s: %v allocations, want the %d keys only", tc.name, got, tc.keys)
@@ -52,7 +52,7 @@ func BenchmarkMatch(b *testing.B) {
 			var attrs policy.Attributes = tc.attrs
 			b.ReportAllocs()
 			for b.Loop() {
-				dst, _ = m.Match(dst[:0], attrs, 0)
+				dst, _ = m.Match(dst[:0], attrs, 0, 0)
 			}
 		})
 	}
@@ -68,7 +68,7 @@ func BenchmarkMatchManyTiers(b *testing.B) {
 	var attrs policy.Attributes = policy.Map{"jwt:plan": "plan-499", "jwt:sub": "u"}
 	b.ReportAllocs()
 	for b.Loop() {
-		dst, _ = m.Match(dst[:0], attrs, 0)
+		dst, _ = m.Match(dst[:0], attrs, 0, 0)
 	}
 }
 

@@ -25,25 +25,28 @@ type compiler struct {
 
 	universe []set // what attributes can be, by slot
 
-	scope  int  // counts policies: tiers do not reach beyond one
-	shadow bool // the policy puts all its rules in shadow
+	scope      int         // counts policies: tiers do not reach beyond one
+	id         string      // of the policy, "" for none
+	policyMode Mode        // its rules are no more in force than that
+	selector   []selection // which requests it is about
+	slotBy     *Attribute  // of the policy, or its bundle
+	answers    answers     // how its denials are told
 
-	bundleSlotBy *Attribute // nil where the bundle names none
-	slotBy       *Attribute // of the policy, or its bundle
+	bundleSlotBy  *Attribute // nil where the bundle names none
+	bundleAnswers answers
+
+	top         *object // of the file, for what is said of it as a whole
+	known       []*Rule // whose overrides are read
+	exceptions  exceptions
+	overrideIDs map[string]bool // that are taken
 }
 
-// A placedWarning knows its offset in the file, to sort by.
-type placedWarning struct {
-	at   int64
-	text string
-}
-
-// warn notes something about the place n that is no mistake.
-func (c *compiler) warn(n *node, text string) {
-	if n.path != "" {
-		text = n.path + ": " + text
+func newCompiler(m *Matcher, now time.Time) *compiler {
+	return &compiler{
+		report: &report{}, matcher: m, now: now, scope: -1,
+		slots: map[string]int{}, ruleNames: map[string]bool{}, limitNames: map[string]bool{}, overrideIDs: map[string]bool{},
+		exceptions: exceptions{rules: map[int]*ruleException{}},
 	}
-	c.warned = append(c.warned, placedWarning{n.at, text})
 }
 
 // slot returns where requests keep the attribute a.
@@ -58,34 +61,14 @@ func (c *compiler) slot(a Attribute) int {
 	return i
 }
 
-// buckets is how many of them a request under the rule is charged in, at most.
-func (d *draft) buckets() (n int) {
-	for i := range d.Limits {
-		n += max(d.Limits[i].Shards, 1)
-	}
-	return n
-}
-
-// charges checks how many buckets one request could be charged in.
-func (c *compiler) charges() {
-	bound, counted, hint := MaxMatches, "", "make the rules tiers of one group"
-	if slices.ContainsFunc(c.drafts, func(d *draft) bool { return d.buckets() > len(d.Limits) }) {
-		bound, counted, hint = maxShardMatches, ", each shard counted", "use fewer shards, or make the rules tiers of one group"
-	}
-	most, total := map[string]int{}, 0
-	for _, d := range c.drafts {
-		kind := d.group
-		if d.Shadow {
-			kind += " shadow"
-		}
-		if n := d.buckets(); n > most[kind] {
-			total, most[kind] = total+n-most[kind], n
-			if total > bound {
-				c.absent(d.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
-				return
-			}
+// rules are those that overrides can name.
+func (c *compiler) rules() []*Rule {
+	if c.known == nil {
+		for _, d := range c.drafts {
+			c.known = append(c.known, d.Rule)
 		}
 	}
+	return c.known
 }
 
 // finish returns the matcher of a file without mistakes.
@@ -102,23 +85,40 @@ func (c *compiler) finish() *Matcher {
 			l := &d.Limits[i]
 			l.prefix = keyPrefix(l.Name)
 			if a := l.Approximation; a != nil {
-				c.warn(d.at, fmt.Sprintf("limit %q: the rate is lowered by %.2g of itself: the exact one does not fit", l.Name, a.RelativeError))
+				c.warn(d.at, "approximated-rate", fmt.Sprintf("limit %q: the rate is lowered by %.2g of itself: the exact one does not fit", l.Name, a.RelativeError), "")
 			}
 		}
 		m.rules = append(m.rules, d.Rule)
 	}
-	m.groups = len(groups)
+	m.groups, m.scopes = len(groups), max(c.scope, 0)+1
 	for _, a := range m.attributes {
 		if a.Source == Custom {
-			c.warned = append(c.warned, placedWarning{text: fmt.Sprintf("only a program that embeds mete can supply the attribute %v", a)})
+			c.warn(&node{}, "custom-attribute", fmt.Sprintf("only a program that embeds mete can supply the attribute %v", a), "")
 		}
 	}
-	slices.SortStableFunc(c.warned, func(a, b placedWarning) int { return int(a.at - b.at) })
-	for _, w := range c.warned {
-		m.warnings = append(m.warnings, w.text)
+	m.warnings = c.warnings()
+	var items []item
+	for i, r := range m.rules {
+		if r.Mode != Off {
+			items = append(items, item{int32(i), r.clauses})
+		}
 	}
-	m.scratch.New = func() any { return newScratch(m) }
+	m.index = newIndex(m.attributes, items)
+	c.except(m)
+	m.own = m.exceptions
 	return m
+}
+
+// except gives m the exceptions that were read, and what depends on them.
+func (c *compiler) except(m *Matcher) {
+	if m.exceptions = nil; len(c.exceptions.all) > 0 {
+		c.exceptions.finish(m.attributes)
+		m.exceptions = &c.exceptions
+	}
+	m.delays = m.anyLimit(func(l *Limit) bool {
+		return l.Bucket.Queued() || slices.ContainsFunc(l.Stages, func(s Stage) bool { return s.Delay > 0 })
+	})
+	m.scratch.New = func() any { return newScratch(m) }
 }
 
 // reasonOf is the text of an error without the names of packages and of the

@@ -132,6 +132,8 @@ func (c *compiler) cost(o *object, most bucket.Tokens, mostIs string) cost {
 	}
 	if n := o.field("cost_source"); n != nil {
 		k.slot, k.variable = c.costSource(n)
+	} else if n := o.field("cost_key"); n != nil { // of cost_based
+		k.slot, k.variable = c.costSource(n)
 	}
 	k.fallback = amounts["fixed_cost"]
 	if k.variable {
@@ -163,24 +165,24 @@ func (c *compiler) fixedCost(o *object, t, most bucket.Tokens, mostIs string) {
 		c.absent(o.node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "say a fixed_cost")
 	}
 	if o.count("min_cost", "max_cost") > 0 {
-		c.warn(o.node, "min_cost and max_cost do nothing where the cost is fixed")
+		c.warn(o.node, "idle-field", "min_cost and max_cost do nothing where the cost is fixed", "")
 	}
 }
 
 // variableCost warns where a client can name whatever cost it likes.
 func (c *compiler) variableCost(o *object, k cost) {
 	if o.field("fixed_cost") != nil {
-		c.warn(o.node, "fixed_cost does nothing where cost_source is not fixed: say default_cost")
+		c.warn(o.node, "idle-field", "fixed_cost does nothing where cost_source is not fixed", "say default_cost")
 	}
 	a := c.matcher.attributes[k.slot]
 	if a.Source != Header && a.Source != Query && a.Source != Cookie {
 		return
 	}
 	if k.max == bucket.MaxTokens {
-		c.warn(o.node, fmt.Sprintf("whoever sends %v can empty a bucket at once: say max_cost", a))
+		c.warn(o.node, "unbounded-cost", fmt.Sprintf("whoever sends %v can empty a bucket at once", a), "say max_cost")
 	}
 	if k.min == 0 {
-		c.warn(o.node, fmt.Sprintf("whoever sends %v can pay as little as 0.001: say min_cost", a))
+		c.warn(o.node, "unbounded-cost", fmt.Sprintf("whoever sends %v can pay as little as 0.001", a), "say min_cost")
 	}
 }
 

@@ -21,7 +21,7 @@ func costs(t testing.TB) *policy.Matcher {
 
 func cost(t testing.TB, m *policy.Matcher, value string) bucket.Tokens {
 	t.Helper()
-	matches, _ := m.Match(nil, policy.Map{"header:x-cost": value}, 0)
+	matches, _ := m.Match(nil, policy.Map{"header:x-cost": value}, 0, 0)
 	if len(matches) != 1 {
 		t.Fatalf("cost %q: %d matches, want 1", value, len(matches))
 	}
@@ -56,11 +56,11 @@ func TestCost(t *testing.T) {
 	} {
 		for _, value := range []string{"3", "x"} {
 			want := map[string]bucket.Tokens{"3": 3000, "x": 1000}[value]
-			if matches, _ := m.Match(nil, policy.Map{name: value}, 0); matches[0].Cost != want {
+			if matches, _ := m.Match(nil, policy.Map{name: value}, 0, 0); matches[0].Cost != want {
 				t.Errorf("%s=%s: cost %v, want %v", name, value, matches[0].Cost, want)
 			}
 		}
-		if matches, _ := m.Match(nil, policy.Map{name: "3"}, 42); matches[0].Cost != 42 {
+		if matches, _ := m.Match(nil, policy.Map{name: "3"}, 42, 0); matches[0].Cost != 42 {
 			t.Errorf("cost given by the caller: %v, want 0.042", matches[0].Cost)
 		}
 	}

@@ -37,7 +37,7 @@ func Example() {
 		return
 	}
 	for _, plan := range []string{"enterprise", "pro"} {
-		matches, _ := m.Match(nil, policy.Map{"jwt:sub": "ada", "jwt:plan": plan}, 0)
+		matches, _ := m.Match(nil, policy.Map{"jwt:sub": "ada", "jwt:plan": plan}, 0, 0)
 		fmt.Println(plan)
 		for _, match := range matches {
 			fmt.Printf("\t%v of %v\n", match.Cost, match.Key)

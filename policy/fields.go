@@ -183,10 +183,14 @@ func (r *report) choice(n *node, what string, words []string, later map[string]s
 		r.add(n, what+" is not supported yet"+why, "use "+words[0])
 		return "", false
 	}
-	hint := ""
-	if near := spell.Nearest(n.text, words); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	r.add(n, known, hint)
+	r.add(n, known, nearest(n.text, words))
 	return "", false
+}
+
+// nearest is a hint at a word that is nearly that, if there is one.
+func nearest(text string, words []string) string {
+	if near := spell.Nearest(text, words); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return ""
 }

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,17 +12,27 @@ import (
 )
 
 const (
-	// MaxRules bounds the rules of one file, MaxPolicies the policies of one
+	// MaxRules bounds the rules of one file, and MaxPolicies the policies of one
 	// bundle. More are refused.
-	MaxRules    = 1000
-	MaxPolicies = 100
+	MaxRules    = 10_000
+	MaxPolicies = 10_000
 )
 
 var (
+	// topFields are those that say something of a whole file.
+	topFields = []string{"overrides", "kill_switches", "global_shadow", "break_glass", "tests"}
+
+	laterFields = map[string]string{
+		"loop_detection": "", "circuit_breaker": "", "defaults": "",
+		"kill_switch_override": ": break_glass lets everything pass, and a switch can be removed",
+		"signature":            ": a signature stands in a file of its own, beside this one",
+	}
+
 	bundleSchema = schema{
-		what:   "a bundle",
-		fields: []string{"bundle_version", "issued_at", "expires_at", "slot_by", "policies"},
-		later:  map[string]string{"kill_switches": "", "kill_switch_override": "", "global_shadow": "", "defaults": "", "signature": ""},
+		what: "a bundle",
+		fields: slices.Concat([]string{"bundle_version", "issued_at", "expires_at", "slot_by", "headers", "jitter", "description",
+			"policies"}, topFields),
+		later: laterFields,
 	}
 	entrySchema = schema{
 		what:   "a policy of a bundle",
@@ -29,11 +40,13 @@ var (
 	}
 	policySchema = schema{
 		what:   "a policy",
-		fields: []string{"rules", "mode", "slot_by", "description"},
-		later: map[string]string{
-			"selector": ": every rule applies everywhere; match on path, method or host in its rules instead", "fallback_limit": "",
-			"loop_detection": "", "circuit_breaker": "", "signature": "", "kill_switches": "", "global_shadow": "",
-		},
+		fields: []string{"selector", "rules", "fallback_limit", "mode", "slot_by", "headers", "jitter", "description"},
+		later:  laterFields, inside: "the top of the file", insideFields: topFields,
+	}
+	fileSchema = schema{ // of a policy that is a file
+		what:   "a policy",
+		fields: slices.Concat(policySchema.fields, topFields),
+		later:  laterFields,
 	}
 )
 
@@ -46,8 +59,9 @@ func (c *compiler) file(root *node) {
 		c.bundle(root)
 	case root.field("spec") != nil:
 		c.entry(root)
-	case root.field("rules") != nil:
-		c.policy(root)
+	case root.field("rules") != nil || root.field("fallback_limit") != nil:
+		c.top = c.object(root, fileSchema)
+		c.policy(c.top)
 	case isRule(root):
 		c.rule(root, false)
 	default:
@@ -74,6 +88,7 @@ func isRule(n *node) bool {
 // bundle reads {"policies": […]}.
 func (c *compiler) bundle(root *node) {
 	o := c.object(root, bundleSchema)
+	c.top = o
 	if n := o.field("bundle_version"); n != nil {
 		v, err := strconv.ParseInt(n.text, 10, 64)
 		if n.kind != isNumber || err != nil || v <= 0 {
@@ -90,7 +105,12 @@ func (c *compiler) bundle(root *node) {
 	case !expires.After(c.now):
 		c.add(n, "the bundle has expired", "")
 	}
+	c.matcher.expires = expires
 
+	c.bundleAnswers = c.readAnswers(o, answers{})
+	if f := o.field("description"); f != nil {
+		c.text(f, "description", maxDescriptionBytes)
+	}
 	if f := o.field("slot_by"); f != nil {
 		c.bundleSlotBy = c.readSlotBy(f)
 	}
@@ -128,22 +148,22 @@ func (c *compiler) entry(n *node) (id string) {
 		id, _ = c.name(f, "policy id", MaxNameBytes)
 	}
 	if f := o.need("spec", `write {"id": "…", "spec": {"rules": […]}}`); f != nil {
-		c.policy(f)
+		c.id = id
+		c.policy(c.object(f, policySchema))
+		c.id = ""
 	}
 	return id
 }
 
 // policy reads {"rules": […]}. Tiers do not reach beyond it.
-func (c *compiler) policy(n *node) {
-	o := c.object(n, policySchema)
+func (c *compiler) policy(o *object) {
 	if o == nil {
 		return
 	}
 	c.scope++
-	c.shadow = false
+	c.policyMode = Enforce
 	if f := o.field("mode"); f != nil {
-		mode, _ := c.choice(f, "mode", []string{"enforce", "shadow"}, nil)
-		c.shadow = mode == "shadow"
+		c.policyMode, _ = c.mode(f)
 	}
 	if f := o.field("description"); f != nil {
 		c.text(f, "description", maxDescriptionBytes)
@@ -152,16 +172,23 @@ func (c *compiler) policy(n *node) {
 	if f := o.field("slot_by"); f != nil {
 		c.slotBy = c.readSlotBy(f)
 	}
-	f := o.need("rules", "")
-	if f == nil {
-		return
+	c.answers = c.readAnswers(o, c.bundleAnswers)
+	c.readSelector(o.field("selector"))
+	fallback := o.field("fallback_limit")
+	var rules []*node
+	if f := o.field("rules"); f != nil {
+		rules, _ = c.list(f, "rules", fallback == nil, MaxRules)
+	} else if fallback == nil {
+		o.need("rules", "")
 	}
-	rules, _ := c.list(f, "rules", true, MaxRules)
 	for _, rule := range rules {
-		if len(c.drafts) == MaxRules {
+		if len(c.drafts) >= MaxRules {
 			c.absent(rule, fmt.Sprintf("the file has more than %d rules", MaxRules), "")
 			return
 		}
 		c.rule(rule, true)
+	}
+	if fallback != nil {
+		c.fallback(fallback)
 	}
 }

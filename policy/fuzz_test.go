@@ -47,7 +47,7 @@ func FuzzLoad(f *testing.F) {
 		if err == nil {
 			attrs := policy.Map{"ip:address": "::1", "path": "/", "header:x-api-key": "k", "query:a": "1e5"}
 			for _, attrs := range []policy.Attributes{nil, attrs} {
-				matches, _ := m.Match(nil, attrs, 0)
+				matches, _ := m.Match(nil, attrs, 0, 0)
 				if len(matches) > policy.MaxMatches {
 					t.Errorf("%d matches", len(matches))
 				}

@@ -13,7 +13,7 @@ import (
 // keyOf is the key of the only limit a request falls under.
 func keyOf(t testing.TB, m *policy.Matcher, attrs policy.Attributes) string {
 	t.Helper()
-	matches, _ := m.Match(nil, attrs, 0)
+	matches, _ := m.Match(nil, attrs, 0, 0)
 	if len(matches) != 1 {
 		t.Fatalf("%v: %d matches, want 1", attrs, len(matches))
 	}
@@ -87,8 +87,8 @@ func TestKeyIdentity(t *testing.T) {
 		return fmt.Sprintf(`{"name": "r", "limit_keys": ["path"], "limits": [{"rps": %d, "burst": 5}, {"name": "x", "rps": 1, "burst": %d}]}`, rps, rps)
 	}
 	attrs, seen := policy.Map{"path": "/"}, map[string]bool{}
-	before, _ := load(t, config(1)).Match(nil, attrs, 0)
-	after, _ := load(t, config(2), `{"name": "R", "limit_keys": ["path"], "group": "g", @}`).Match(nil, attrs, 0)
+	before, _ := load(t, config(1)).Match(nil, attrs, 0, 0)
+	after, _ := load(t, config(2), `{"name": "R", "limit_keys": ["path"], "group": "g", @}`).Match(nil, attrs, 0, 0)
 	for i, m := range after {
 		if i < len(before) && m.Key != before[i].Key {
 			t.Errorf("limit %s: key %q became %q", m.Limit.Name, before[i].Key, m.Key)
@@ -148,7 +148,7 @@ func TestKeyLongest(t *testing.T) {
 	m := loadText(t, fmt.Sprintf(`{"slot_by": %s, "rules": [
 		{"name": %q, "limit_keys": [%s], "limits": [{"name": %q, "rps": 1, "burst": 1}, {"rps": 1, "burst": 1}]}]}`,
 		keys[0], name, strings.Join(keys, ","), limit))
-	matches, _ := m.Match(nil, attrs, 0)
+	matches, _ := m.Match(nil, attrs, 0, 0)
 	for _, match := range matches {
 		if len(match.Key) > policy.MaxKeyBytes || len(match.Key) < 966 {
 			t.Errorf("key of %d bytes, want 966 to %d: %q", len(match.Key), policy.MaxKeyBytes, match.Key)

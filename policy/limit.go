@@ -29,8 +29,17 @@ type Limit struct {
 	// Approximation is nil where the rate is exact.
 	Approximation *bucket.Approximation
 
-	cost   cost
-	prefix string // of its keys; the whole key where the rule has no limit_keys
+	// Stages are what else becomes of those it admits when little is left, with
+	// rising thresholds: see [Limit.Stage].
+	Stages []Stage
+
+	// Override is what put the limit in the place of the rule's; nil for the rule's
+	// own.
+	Override *Override
+
+	cost      cost
+	costGiven bool   // by its own fields
+	prefix    string // of its keys; the whole key where the rule has no limit_keys
 }
 
 // FixedCost reports whether every request costs the same under l, unless it
@@ -102,7 +111,7 @@ func (c *compiler) limit(r *Rule, a *algorithm, o *object, name string) {
 		c.limitNames[name] = true
 	}
 	n := a.read(c, o)
-	l := Limit{Name: name, Reason: a.name + "_exceeded", cost: c.cost(o, n.most, n.mostIs)}
+	l := Limit{Name: name, Reason: a.reason(), cost: c.cost(o, n.most, n.mostIs), costGiven: o.count(costFields...) > 0}
 	if !n.ok {
 		return
 	}
@@ -116,6 +125,9 @@ func (c *compiler) limit(r *Rule, a *algorithm, o *object, name string) {
 	}
 	if n.leased != nil && !c.leased(&l, n.leased) {
 		return
+	}
+	if f := o.field("staged_actions"); f != nil {
+		c.stages(&l, f)
 	}
 	r.Limits = append(r.Limits, l)
 }

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/metehq/mete/bucket"
 )
@@ -14,11 +15,24 @@ const MaxMatches = 64
 
 // A Match is one limit a request falls under.
 type Match struct {
-	Rule  *Rule
-	Limit *Limit
-	Key   string        // of the bucket: injective, prefixed by rule and limit
-	Cost  bucket.Tokens // > 0
+	Rule   *Rule
+	Limit  *Limit
+	Key    string        // of the bucket: injective, prefixed by rule and limit
+	Cost   bucket.Tokens // > 0
+	Shadow bool          // it must deny nothing: by the rule's mode, for this key, or by an override
 }
+
+// A Verdict is what a policy says of a request besides the limits that it falls
+// under. The zero Verdict is nothing.
+type Verdict struct {
+	Missing *Rule     // that denies the request for lack of an attribute (on_missing: deny)
+	Block   *Override // that denies it
+	Allow   *Override // that lets it through: it falls under no limit
+}
+
+// Denies reports whether the request is denied whatever its limits say. Nothing
+// should be charged then.
+func (v *Verdict) Denies() bool { return v.Block != nil || v.Missing != nil }
 
 // A fact is what a request says about one attribute.
 type fact struct {
@@ -37,100 +51,192 @@ const (
 	taken
 )
 
-// A scratch is the memory of one call of [Matcher.Match].
+// A scratch is the memory of one decision of a [Matcher].
 type scratch struct {
-	facts []fact // by slot
-	asked []int  // slots of the facts that were asked for
-	tiers []tier // by group
-	key   []byte
+	facts  []fact // by slot
+	asked  []int  // slots of the facts that were asked for
+	tiers  []tier // by group
+	scopes []tier // by policy of the bundle
+	key    []byte
+	found  []int32 // rules that may apply, or overrides
+	also   []int32 // overrides of one rule
+
+	attrs  Attributes
+	cost   bucket.Tokens
+	now    bucket.Instant
+	shadow bool // everything is in shadow
 }
 
 func newScratch(m *Matcher) *scratch {
 	n := len(m.attributes)
 	return &scratch{
-		facts: make([]fact, n), asked: make([]int, 0, n), tiers: make([]tier, m.groups),
+		facts: make([]fact, n), asked: make([]int, 0, n), tiers: make([]tier, m.groups), scopes: make([]tier, m.scopes),
 		key: make([]byte, 0, 2*MaxKeyBytes),
 	}
 }
 
-// forget makes s ready for the next request, and lets go of this one's values.
-func (s *scratch) forget() {
+// begin prepares s for a request.
+func (m *Matcher) begin(attrs Attributes, cost bucket.Tokens, now bucket.Instant) *scratch {
+	s := m.scratch.Get().(*scratch)
+	s.attrs, s.cost, s.now = attrs, cost, now
+	return s
+}
+
+// end makes s ready for the next request, and lets go of this one's values.
+func (m *Matcher) end(s *scratch) {
 	for _, slot := range s.asked {
 		s.facts[slot] = fact{}
 	}
-	s.asked = s.asked[:0]
-	clear(s.tiers)
+	s.asked, s.found, s.attrs, s.shadow = s.asked[:0], s.found[:0], nil, false
+	m.scratch.Put(s)
 }
 
 // Match appends to dst the limits that attrs fall under, in the order of the
 // rules. A cost above 0 is used in place of the rules' own. Nil attrs have no
 // attributes. It looks an attribute up once at most, and only where a rule
-// depends on it.
+// depends on it. now is compared with what expires; it makes no difference where
+// the matcher is not [Matcher.Timed].
 //
-// missing is the rule that denies the request for lack of an attribute
-// (on_missing: deny), nil for none. Where it is not nil nothing should be
-// charged.
-func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens) (matches []Match, missing *Rule) {
-	s := m.scratch.Get().(*scratch)
-	for _, r := range m.rules {
-		tier := &s.tiers[r.group]
-		if *tier == taken || *tier == takenShadow && r.Shadow || !m.applies(s, r, attrs) {
-			continue
-		}
-		complete := m.complete(s, r, attrs)
-		if !complete && r.onMissing == missingSkip {
-			continue
-		}
-		if *tier = takenShadow; !r.Shadow {
-			*tier = taken
-		}
-		if !complete && r.onMissing == missingDeny {
-			if missing == nil && !r.Shadow {
-				missing = r
+// Where the verdict denies the request, there may be matches all the same.
+func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, Verdict) {
+	s := m.begin(attrs, cost, now)
+	var v Verdict
+	if m.exceptions == nil || m.exceptions.apply(m, s, &v) {
+		s.found = m.index.find(s.found[:0], m, s)
+		for _, i := range s.found {
+			if dst, _ = m.consider(dst, s, int(i), &v); v.Block != nil {
+				break
 			}
-			continue
 		}
-		dst = m.charge(dst, s, r, attrs, cost)
+		for _, i := range s.found {
+			r := m.rules[i]
+			s.tiers[r.group], s.scopes[r.scope] = untaken, untaken
+		}
 	}
-	s.forget()
-	m.scratch.Put(s)
-	return dst, missing
+	m.end(s)
+	return dst, v
 }
 
-// charge appends the limits of r, which applies and whose key is in s.
-func (m *Matcher) charge(dst []Match, s *scratch, r *Rule, attrs Attributes, cost bucket.Tokens) []Match {
+// An Outcome is what became of a rule for one request.
+type Outcome uint8
+
+const (
+	Applies   Outcome = iota // the request falls under its limits
+	Unmatched                // a clause of its match does not hold
+	Lacking                  // the request lacks an attribute of limit_keys, and the rule does not apply then
+	Denying                  // it lacks one, and is denied for it
+	Exempt                   // an override lets the request pass this rule
+	Blocked                  // an override blocks the key that the request has under this rule
+	Taken                    // an earlier rule of its group applied
+	Unneeded                 // a rule of its policy applied, and this is the fallback_limit
+	Disabled                 // its mode is off
+)
+
+// consider finds out what becomes of the i'th rule, whose group's earlier rules
+// were considered before. Where it applies, its limits are appended to dst.
+func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match, Outcome) {
+	r := m.rules[i]
+	tier, scope := &s.tiers[r.group], &s.scopes[r.scope]
+	switch {
+	case r.Mode == Off:
+		return dst, Disabled
+	case r.fallback && *scope == taken:
+		return dst, Unneeded
+	case *tier == taken:
+		return dst, Taken
+	case !m.applies(s, r):
+		return dst, Unmatched
+	}
+	complete := m.complete(s, r)
+	if !complete && r.onMissing == missingSkip {
+		return dst, Lacking
+	}
+	shadow := r.Mode == Shadow
+	switch {
+	case r.Mode.Partial() && complete:
+		s.key = m.components(s, r)
+		shadow = r.Mode.spares(spread(r.Name, s.key))
+	case r.Mode.Partial():
+		shadow = true // no key is theirs
+	}
+	switch {
+	case shadow && *tier == takenShadow:
+		return dst, Taken
+	case shadow && r.fallback && *scope == takenShadow:
+		return dst, Unneeded
+	}
+	*tier, *scope = max(*tier, takenShadow), max(*scope, takenShadow)
+	if !shadow {
+		*tier, *scope = taken, taken
+	}
+	if !complete && r.onMissing == missingDeny {
+		if v.Missing == nil && !shadow && !s.shadow {
+			v.Missing = r
+		}
+		return dst, Denying
+	}
+	return m.charge(dst, s, i, shadow || s.shadow, v)
+}
+
+// components are those of the key of r, whose attributes are looked up.
+func (m *Matcher) components(s *scratch, r *Rule) []byte {
 	key := s.key[:0]
+	for i := range r.keys {
+		key = m.keyer.appendComponent(key, &r.keys[i], &s.facts[r.keys[i].slot])
+	}
+	return key
+}
+
+// charge appends the limits of the i'th rule, which applies, unless an override
+// says otherwise.
+func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict) ([]Match, Outcome) {
+	r := m.rules[i]
+	limits := r.Limits
+	key := m.components(s, r)
+	if m.exceptions != nil {
+		if o := m.exceptions.of(m, s, i, key); o != nil {
+			switch {
+			case o.Action == Allow:
+				return dst, Exempt
+			case o.Action == Block:
+				if v.Block == nil && !s.shadow {
+					v.Block = o.Override
+				}
+				return dst, Blocked
+			}
+			limits = o.limits
+		}
+	}
+	end := len(key)
 	if r.slotBy != nil {
 		key = m.keyer.appendTag(key, r.slotBy, &s.facts[r.slotBy.slot])
 	}
 	tag := len(key)
-	for i := range r.keys {
-		key = m.keyer.appendComponent(key, &r.keys[i], &s.facts[r.keys[i].slot])
-	}
-	for i := range r.Limits {
-		l := &r.Limits[i]
-		match := Match{Rule: r, Limit: l, Key: l.prefix, Cost: cost}
-		if len(key) > 0 { // behind the components, to make them only once
-			whole := append(append(key, key[:tag]...), l.prefix...)
-			match.Key = string(append(whole, key[tag:]...)[len(key):])
+	for i := range limits {
+		l := &limits[i]
+		match := Match{Rule: r, Limit: l, Key: l.prefix, Cost: s.cost, Shadow: shadow}
+		if tag > 0 { // behind the components, to make them only once
+			whole := append(append(key, key[end:tag]...), l.prefix...)
+			match.Key = string(append(whole, key[:end]...)[tag:])
 		}
-		if cost <= 0 {
+		if s.cost <= 0 {
 			match.Cost = l.cost.fallback
 			if l.cost.variable {
-				f := m.fact(s, l.cost.slot, attrs)
+				f := m.fact(s, l.cost.slot)
 				match.Cost = l.cost.of(f.value, f.present)
 			}
 		}
 		dst = append(dst, match)
 	}
-	return dst
+	return dst, Applies
 }
 
 // applies reports whether all clauses of r hold.
-func (m *Matcher) applies(s *scratch, r *Rule, attrs Attributes) bool {
-	for i := range r.clauses {
-		c := &r.clauses[i]
-		if !c.holds(m.fact(s, c.slot, attrs)) {
+func (m *Matcher) applies(s *scratch, r *Rule) bool { return m.hold(s, r.clauses) }
+
+func (m *Matcher) hold(s *scratch, clauses []clause) bool {
+	for i := range clauses {
+		if c := &clauses[i]; !c.holds(m.fact(s, c.slot)) {
 			return false
 		}
 	}
@@ -139,27 +245,27 @@ func (m *Matcher) applies(s *scratch, r *Rule, attrs Attributes) bool {
 
 // complete reports whether the request has every attribute of r's key. It looks
 // all of them up.
-func (m *Matcher) complete(s *scratch, r *Rule, attrs Attributes) bool {
+func (m *Matcher) complete(s *scratch, r *Rule) bool {
 	all := true
 	for i := range r.keys {
-		all = m.fact(s, r.keys[i].slot, attrs).present && all
+		all = m.fact(s, r.keys[i].slot).present && all
 	}
 	return all
 }
 
 // fact returns what the request says about the attribute in slot.
-func (m *Matcher) fact(s *scratch, slot int, attrs Attributes) *fact {
+func (m *Matcher) fact(s *scratch, slot int) *fact {
 	f := &s.facts[slot]
 	if f.asked {
 		return f
 	}
 	f.asked = true
 	s.asked = append(s.asked, slot)
-	if attrs == nil {
+	if s.attrs == nil {
 		return f
 	}
 	a := m.attributes[slot]
-	if f.value, f.present = attrs.Lookup(a); !f.present {
+	if f.value, f.present = s.attrs.Lookup(a); !f.present {
 		f.value = ""
 		return f
 	}
@@ -170,4 +276,32 @@ func (m *Matcher) fact(s *scratch, slot int, attrs Attributes) *fact {
 		}
 	}
 	return f
+}
+
+// spread hashes a key for [Mode]: FNV-1a, and then mixed so that all bits depend
+// on all. It is part of what a policy means, and must stay as it is: else a new
+// version of the program would enforce a partial rule for other keys.
+func spread(rule string, key []byte) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for i := range len(rule) {
+		h = (h ^ uint64(rule[i])) * prime
+	}
+	h = (h ^ ':') * prime
+	for _, c := range key {
+		h = (h ^ uint64(c)) * prime
+	}
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// sorted puts what was found in the order of the rules, each once.
+func sorted(found []int32) []int32 {
+	if !slices.IsSorted(found) {
+		slices.Sort(found)
+	}
+	return slices.Compact(found)
 }

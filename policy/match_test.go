@@ -34,12 +34,12 @@ func tryLoad(rules ...string) (*policy.Matcher, error) {
 // names are the rules that a request falls under.
 func names(t testing.TB, m *policy.Matcher, attrs policy.Map) (got []string, missing string) {
 	t.Helper()
-	matches, rule := m.Match(nil, attrs, 0)
+	matches, verdict := m.Match(nil, attrs, 0, 0)
 	for _, match := range matches {
 		got = append(got, match.Rule.Name)
 	}
-	if rule != nil {
-		missing = rule.Name
+	if verdict.Missing != nil {
+		missing = verdict.Missing.Name
 	}
 	return got, missing
 }
@@ -178,8 +178,8 @@ func TestOnMissing(t *testing.T) {
 			t.Errorf("%v: rules %v, missing %q; want %s, %q", tc.attrs, got, missing, tc.want, tc.missing)
 		}
 	}
-	if _, missing := m.Match(nil, nil, 0); missing != nil {
-		t.Errorf("nil attributes: missing %q", missing.Name)
+	if _, verdict := m.Match(nil, nil, 0, 0); verdict.Denies() {
+		t.Errorf("nil attributes: missing %q", verdict.Missing.Name)
 	}
 }
 
@@ -198,8 +198,8 @@ func TestShadow(t *testing.T) {
 		}
 	}
 	for _, r := range m.Rules() {
-		if want := r.Name == "trial" || r.Name == "next"; r.Shadow != want {
-			t.Errorf("rule %s: Shadow = %t", r.Name, r.Shadow)
+		if want := r.Name == "trial" || r.Name == "next"; (r.Mode == policy.Shadow) != want {
+			t.Errorf("rule %s: mode %v", r.Name, r.Mode)
 		}
 	}
 	_, err := tryLoad(`{"name": "now", "limit_keys": [], @}`, `{"name": "next", "limit_keys": [], "mode": "shadow", @}`)
@@ -221,7 +221,7 @@ func TestBundle(t *testing.T) {
 		t.Errorf("rules %v, version %d; want [x y], 7", got, m.Version())
 	}
 	r := m.Rules()[0]
-	if !r.Shadow || r.OnStoreError != policy.Closed || r.Description != "d" || m.Rules()[1].Shadow {
+	if r.Mode != policy.Shadow || r.OnStoreError != policy.Closed || r.Description != "d" || m.Rules()[1].Mode != policy.Enforce {
 		t.Errorf("rules %+v and %+v: want the first in shadow and closed", r, m.Rules()[1])
 	}
 }
@@ -261,7 +261,7 @@ func TestLookupOnce(t *testing.T) {
 	)
 	l := lookups{policy.Map{"jwt:plan": "b", "ip:address": "::1"}, map[string]int{}}
 	for round := 1; round <= 2; round++ {
-		m.Match(nil, l, 0)
+		m.Match(nil, l, 0, 0)
 		if want := map[string]int{"jwt:plan": round, "ip:address": round}; fmt.Sprint(l.asked) != fmt.Sprint(want) {
 			t.Errorf("lookups %v, want %v", l.asked, want)
 		}
@@ -290,10 +290,10 @@ func TestMatchConcurrently(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 4 {
 		attrs := policy.Map{"path": fmt.Sprintf("/%d", g), "header:x-api-key": strings.Repeat("k", g), "ip:address": fmt.Sprintf("192.0.2.%d", g)}
-		want, _ := m.Match(nil, attrs, 0)
+		want, _ := m.Match(nil, attrs, 0, 0)
 		wg.Go(func() {
 			for range 500 {
-				if got, _ := m.Match(nil, attrs, 0); !slices.Equal(got, want) {
+				if got, _ := m.Match(nil, attrs, 0, 0); !slices.Equal(got, want) {
 					t.Errorf("Match(%v) = %v, want %v", attrs, got, want)
 					return
 				}

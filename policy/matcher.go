@@ -26,12 +26,19 @@ type Options struct {
 type Matcher struct {
 	rules      []*Rule
 	groups     int         // of tiers
+	scopes     int         // of fallbacks: policies of the bundle
+	index      *branch     // of rules
+	exceptions *exceptions // nil for none
+	own        *exceptions // those of the file
+	delays     bool
 	attributes []Attribute // that any rule reads, each once, by slot
 	uses       [Host + 1]bool
 	keyer      *keyer
 	scratch    sync.Pool // of *scratch
-	warnings   []string
+	warnings   []Warning
 	version    int64
+	expires    time.Time
+	tests      []Test
 }
 
 // Load reads a policy file in JSON, at most [MaxFileBytes] long, and compiles
@@ -40,18 +47,16 @@ func Load(data []byte, opts Options) (*Matcher, error) {
 	if opts.Now.IsZero() {
 		opts.Now = time.Now()
 	}
-	c := &compiler{
-		report:     &report{},
-		matcher:    &Matcher{keyer: newKeyer(opts.HashKey)},
-		now:        opts.Now,
-		slots:      map[string]int{},
-		ruleNames:  map[string]bool{},
-		limitNames: map[string]bool{},
-	}
+	c := newCompiler(&Matcher{keyer: newKeyer(opts.HashKey)}, opts.Now)
 	if root := c.parse(data); root != nil {
 		c.file(root)
 		c.unreachable()
 		c.charges()
+		c.overrides(c.top)
+		if c.top != nil {
+			c.readTests(c.top.field("tests"))
+		}
+		c.lint()
 	}
 	if err := c.errors(); err != nil {
 		return nil, err
@@ -69,9 +74,61 @@ func (m *Matcher) Uses(s Source) bool { return int(s) < len(m.uses) && m.uses[s]
 // in the order of the file.
 func (m *Matcher) Attributes() []Attribute { return slices.Clone(m.attributes) }
 
-// Warnings returns what is right in the policy and yet worth a look, one line
-// each, in the order of the file.
-func (m *Matcher) Warnings() []string { return slices.Clone(m.warnings) }
+// Warnings returns what is right in the policy and yet worth a look, in the order
+// of the file.
+func (m *Matcher) Warnings() []Warning { return slices.Clone(m.warnings) }
+
+// Timed reports whether what [Matcher.Match] finds depends on the time.
+func (m *Matcher) Timed() bool { return m.exceptions != nil }
+
+// Delays reports whether any limit can admit a request for later.
+func (m *Matcher) Delays() bool { return m.delays }
+
+// Expires returns the expires_at of a bundle; zero for never. It stays in force
+// after that: that it is old is for people to see to.
+func (m *Matcher) Expires() time.Time { return m.expires }
+
+// Overrides returns the exceptions from the rules: those of the file, and then
+// those of [Matcher.WithOverrides]. The caller must not change what they refer to.
+func (m *Matcher) Overrides() []Override {
+	if m.exceptions == nil {
+		return nil
+	}
+	return slices.Clone(m.exceptions.all)
+}
+
+// anyLimit reports whether f holds for any limit, those of overrides included.
+func (m *Matcher) anyLimit(f func(*Limit) bool) bool {
+	any := func(limits []Limit) bool {
+		for i := range limits {
+			if f(&limits[i]) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, r := range m.rules {
+		if any(r.Limits) {
+			return true
+		}
+	}
+	if m.exceptions == nil {
+		return false
+	}
+	for _, r := range m.exceptions.rules {
+		for i := range r.list {
+			if any(r.list[i].limits) {
+				return true
+			}
+		}
+		for _, es := range r.keys {
+			if slices.ContainsFunc(es, func(e *exception) bool { return any(e.limits) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // Version returns the bundle_version, 0 where the file has none. Versions of
 // one bundle grow; whoever replaces a policy may insist on that.

@@ -14,7 +14,7 @@ import (
 
 const (
 	// MaxFileBytes bounds a policy file. Longer ones are refused.
-	MaxFileBytes = 1 << 20
+	MaxFileBytes = 8 << 20
 
 	// maxDepth bounds how deep lists and objects nest: the language needs half.
 	maxDepth = 16
@@ -162,4 +162,38 @@ func (p *treeParser) inside(n *node, depth int) {
 	if !p.tooDeep {
 		_, _ = p.dec.Token() // the closing bracket
 	}
+}
+
+// appendJSON appends n as JSON: what parse would read as n.
+func (n *node) appendJSON(dst []byte) []byte {
+	text := func(s string) []byte {
+		b, _ := json.Marshal(s) // never fails
+		return b
+	}
+	switch n.kind {
+	case isNull:
+		return append(dst, "null"...)
+	case isBool, isNumber:
+		return append(dst, n.text...)
+	case isText:
+		return append(dst, text(n.text)...)
+	case isList:
+		dst = append(dst, '[')
+		for i, item := range n.list {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = item.appendJSON(dst)
+		}
+		return append(dst, ']')
+	}
+	dst = append(dst, '{')
+	for i, f := range n.fields {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, text(f.name)...), ':')
+		dst = f.value.appendJSON(dst)
+	}
+	return append(dst, '}')
 }

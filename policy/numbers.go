@@ -89,6 +89,18 @@ func (c *compiler) fixedWindow(o *object) numbers {
 	return n
 }
 
+// budget reads a fixed window in the words of another dialect. Budgets of whole
+// weeks begin on Mondays unless they say otherwise.
+func (c *compiler) budget(o *object) numbers {
+	rate, ok := c.amountPer(o, "budget", "period")
+	n := c.steps(o, rate, ok)
+	if week := 7 * 24 * time.Hour; ok && o.field("start") == nil && rate.Per%week == 0 {
+		n.Start = 4 * 24 * time.Hour // 1970 began on a Thursday
+	}
+	n.Capacity, n.most, n.mostIs = rate.Tokens, rate.Tokens, fmt.Sprintf("budget of %v", rate.Tokens)
+	return n
+}
+
 // steps reads what all stepped limits have in common.
 func (c *compiler) steps(o *object, rate bucket.Rate, rateOK bool) numbers {
 	anchor, start, anchorOK := c.anchor(o, rate.Per)

@@ -66,7 +66,7 @@ func (p *pattern) includes(f *fact) bool {
 // match reads a rule's match and narrows the rule's box by it and by the key.
 // It is false where a mistake leaves open what the rule takes.
 func (c *compiler) match(d *draft, n *node) bool {
-	ok := true
+	ok := c.selected(d)
 	if n != nil {
 		switch {
 		case n.kind != isObject:
@@ -158,13 +158,19 @@ func (c *compiler) values(p *pattern, a Attribute, n *node) (all set, ok bool) {
 		}
 		sets = half
 	}
-	if len(p.exact) > scanned {
-		p.index = make(map[string]struct{}, len(p.exact))
-		for _, s := range p.exact {
-			p.index[s] = struct{}{}
-		}
-	}
+	p.finish()
 	return sets[0], ok
+}
+
+// finish makes what lets p be asked fast.
+func (p *pattern) finish() {
+	if len(p.exact) <= scanned {
+		return
+	}
+	p.index = make(map[string]struct{}, len(p.exact))
+	for _, s := range p.exact {
+		p.index[s] = struct{}{}
+	}
 }
 
 // value reads one value of a match: text, "prefix*", or a network.

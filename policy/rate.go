@@ -78,7 +78,7 @@ func (c *compiler) oneRate(n *node, name string) (bucket.Rate, bool) {
 		c.add(n, name+": "+reasonOf(err), "")
 	default:
 		if asked, ok := new(big.Rat).SetString(n.text); ok && name != "rate" && asked.Mul(asked, perSecond).Cmp(perNano(rate)) != 0 {
-			c.warn(n, "the rate has more digits than are kept; the closest one below it is used")
+			c.warn(n, "rounded-rate", "the rate has more digits than are kept; the closest one below it is used", "")
 		}
 		return rate, true
 	}
@@ -86,17 +86,20 @@ func (c *compiler) oneRate(n *node, name string) (bucket.Rate, bool) {
 }
 
 // window reads tokens and window as a rate.
-func (c *compiler) window(o *object) (rate bucket.Rate, ok bool) {
-	if n := o.need("tokens", "how many a window has, as in 100"); n != nil {
-		rate.Tokens, ok = c.tokens(n, "tokens")
+func (c *compiler) window(o *object) (bucket.Rate, bool) { return c.amountPer(o, "tokens", "window") }
+
+// amountPer reads a rate as an amount, and the length of what has that.
+func (c *compiler) amountPer(o *object, amount, length string) (rate bucket.Rate, ok bool) {
+	if n := o.need(amount, fmt.Sprintf("how many a %s has, as in 100", length)); n != nil {
+		rate.Tokens, ok = c.tokens(n, amount)
 	}
-	n := o.need("window", `how long it is, as in "1m" or "1d"`)
+	n := o.need(length, `how long it is, as in "1m" or "1d"`)
 	if n == nil {
 		return rate, false
 	}
-	per, perOK := c.duration(n, "window", "1m")
+	per, perOK := c.duration(n, length, "1m")
 	if perOK && per == 0 {
-		c.add(n, "window must be above 0", "")
+		c.add(n, length+" must be above 0", "")
 		perOK = false
 	}
 	rate.Per = per

@@ -113,7 +113,7 @@ func (c *compiler) cover(d *draft, earlier []*draft) []*draft {
 	var by []*draft
 	for _, e := range earlier {
 		switch {
-		case e.Shadow && !d.Shadow:
+		case e.Mode > d.Mode:
 			continue
 		case c.within(d.takes, e.takes):
 			return []*draft{e}

@@ -135,7 +135,7 @@ func reachable(t *testing.T, rules []string, values []string) bool {
 	if last == nil {
 		return false
 	}
-	shadow := last.Rules()[0].Shadow
+	shadow := last.Rules()[0].Mode == policy.Shadow
 	for i := -1; i < len(values); i++ {
 		for j := -1; j < len(values); j++ {
 			attrs := policy.Map{}
@@ -147,13 +147,13 @@ func reachable(t *testing.T, rules []string, values []string) bool {
 			}
 			taken := false
 			for _, m := range alone[:len(alone)-1] {
-				if m == nil || m.Rules()[0].Shadow && !shadow {
+				if m == nil || m.Rules()[0].Mode == policy.Shadow && !shadow {
 					continue
 				}
-				matches, _ := m.Match(nil, attrs, 0)
+				matches, _ := m.Match(nil, attrs, 0, 0)
 				taken = taken || len(matches) > 0
 			}
-			if matches, _ := last.Match(nil, attrs, 0); !taken && len(matches) > 0 {
+			if matches, _ := last.Match(nil, attrs, 0, 0); !taken && len(matches) > 0 {
 				return true
 			}
 		}

@@ -27,12 +27,16 @@ type Rule struct {
 	Name         string // unique in the file, printable ASCII, at most [MaxNameBytes]
 	Description  string
 	LimitKeys    []Attribute   // who shares a bucket; none is one bucket for all
-	Shadow       bool          // decide, but never deny
+	Mode         Mode          // how far it is in force
 	OnStoreError OnStoreError  // what to do when the store cannot answer
 	Deadline     time.Duration // how long that may take; [DefaultDeadline] unless the file says
+	Headers      Dialects      // the fields that show it; zero is as the front door is configured
+	Jitter       Jitter        // of a denied client's wait; zero is as the front door is configured
 	Limits       []Limit       // at least one
 
-	group     int // rules of one group are tiers
+	group     int  // rules of one group are tiers
+	scope     int  // the policy of a bundle that it is of
+	fallback  bool // applies where no other rule of its policy does
 	onMissing onMissing
 	clauses   []clause    // all must hold
 	keys      []component // of the key, one for each of LimitKeys
@@ -68,9 +72,15 @@ const (
 var ruleSchema = schema{
 	what: "a rule",
 	fields: []string{"name", "limit_keys", "match", "group", "algorithm", "algorithm_config", "limits", "mode", "on_missing",
-		"on_store_error", "deadline", "slot_by", "description"},
+		"on_store_error", "deadline", "slot_by", "headers", "jitter", "description"},
 	inside:       "algorithm_config",
 	insideFields: anyFields(),
+}
+
+var fallbackSchema = schema{
+	what:   "fallback_limit",
+	fields: slices.DeleteFunc(slices.Clone(ruleSchema.fields), func(f string) bool { return f == "match" || f == "group" }),
+	inside: "algorithm_config", insideFields: ruleSchema.insideFields,
 }
 
 // A draft is a rule while its file is being read.
@@ -90,9 +100,7 @@ func (c *compiler) rule(n *node, listed bool) {
 	if o == nil {
 		return
 	}
-	d := &draft{Rule: &Rule{Shadow: c.shadow, Deadline: DefaultDeadline}, at: n, slotBy: c.slotBy}
-	c.drafts = append(c.drafts, d)
-
+	d := c.draft(n)
 	bare := !listed && o.field("name") == nil && o.field("limit_keys") == nil && len(o.meant) == 0
 	keysOK := true
 	if bare {
@@ -104,12 +112,47 @@ func (c *compiler) rule(n *node, listed bool) {
 		f := o.need("limit_keys", `say who shares a bucket: ["ip:address"], or [] for all`)
 		keysOK = f != nil && c.limitKeys(d.Rule, f)
 	}
-	c.behavior(d.Rule, o)
-	if f := o.field("slot_by"); f != nil {
-		d.slotBy = c.readSlotBy(f)
-	}
+	c.behavior(d, o)
 	if c.match(d, o.field("match")) && keysOK {
 		d.group = c.group(d.Rule, o.field("group"))
+	}
+	c.limits(d.Rule, o)
+}
+
+// draft begins a rule, which has what its policy says of all.
+func (c *compiler) draft(n *node) *draft {
+	d := &draft{Rule: &Rule{Mode: c.policyMode, Deadline: DefaultDeadline, scope: max(c.scope, 0)}, at: n, slotBy: c.slotBy}
+	c.drafts = append(c.drafts, d)
+	return d
+}
+
+// fallback reads a policy's fallback_limit: the rule for what falls under none of
+// its rules. Where it names no attributes it is one bucket for all of that.
+func (c *compiler) fallback(n *node) {
+	o := c.object(n, fallbackSchema)
+	if o == nil {
+		return
+	}
+	d := c.draft(n)
+	d.Rule.fallback = true
+	if f := o.field("name"); f != nil {
+		c.ruleName(d.Rule, f)
+	} else if d.Name = "fallback"; c.id != "" {
+		d.Name = c.id + "/fallback"
+	}
+	if d.Name != "" && o.field("name") == nil {
+		if c.ruleNames[d.Name] || len(d.Name) > MaxNameBytes {
+			c.absent(n, fmt.Sprintf("the name %q is taken or too long", d.Name), "say name")
+		}
+		c.ruleNames[d.Name] = true
+	}
+	keysOK := true
+	if f := o.field("limit_keys"); f != nil {
+		keysOK = c.limitKeys(d.Rule, f)
+	}
+	c.behavior(d, o)
+	if c.match(d, nil) && keysOK {
+		d.group = fmt.Sprintf("%d:fallback", c.scope)
 	}
 	c.limits(d.Rule, o)
 }
@@ -129,14 +172,22 @@ func (c *compiler) ruleName(r *Rule, n *node) {
 }
 
 // behavior reads what a rule does where it applies.
-func (c *compiler) behavior(r *Rule, o *object) {
+func (c *compiler) behavior(d *draft, o *object) {
+	r := d.Rule
+	if f := o.field("slot_by"); f != nil {
+		d.slotBy = c.readSlotBy(f)
+	}
+	told := c.readAnswers(o, c.answers)
+	r.Headers, r.Jitter = told.headers, told.jitter
 	if f := o.field("description"); f != nil {
 		r.Description, _ = c.text(f, "description", maxDescriptionBytes)
 	}
 	if f := o.field("mode"); f != nil {
-		mode, ok := c.choice(f, "mode", []string{"enforce", "shadow"}, nil)
-		// A misspelt mode must not make the rules behind this one unreachable, too.
-		r.Shadow = r.Shadow || mode == "shadow" || !ok
+		mode, _ := c.mode(f)
+		r.Mode = max(r.Mode, mode)
+		if r.Mode.Partial() && len(r.LimitKeys) == 0 && o.field("limit_keys") != nil {
+			c.add(f, "a rule without limit_keys has one key, and no share of that", "say shadow or enforce")
+		}
 	}
 	c.onStoreError(r, o)
 	if f := o.field("on_missing"); f != nil {

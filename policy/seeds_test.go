@@ -39,9 +39,9 @@ type want struct {
 // expect compares the limits that a request falls under with what they should be.
 func expect(t *testing.T, m *policy.Matcher, attrs policy.Map, wants ...want) []policy.Match {
 	t.Helper()
-	got, missing := m.Match(nil, attrs, 0)
-	if missing != nil {
-		t.Errorf("Match(%v): missing = %q, want none", attrs, missing.Name)
+	got, missing := m.Match(nil, attrs, 0, 0)
+	if missing.Missing != nil {
+		t.Errorf("Match(%v): missing = %q, want none", attrs, missing.Missing.Name)
 	}
 	if len(got) != len(wants) {
 		t.Fatalf("Match(%v) = %d limits, want %d", attrs, len(got), len(wants))

@@ -39,7 +39,7 @@ func (c *compiler) shards(l *Limit, n *node) bool {
 		return false
 	}
 	if smallest := l.Bucket.Capacity() / bucket.Tokens(count); smallest < soundShardTokens {
-		c.warn(n, fmt.Sprintf("a shard holds only %v tokens, and %v or more are sound; use fewer shards or a higher burst", smallest, soundShardTokens))
+		c.warn(n, "small-shards", fmt.Sprintf("a shard holds only %v tokens, and %v or more are sound", smallest, soundShardTokens), "use fewer shards or a higher burst")
 	}
 	l.Shards = count
 	return true

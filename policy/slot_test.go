@@ -46,7 +46,7 @@ func TestSlotBy_Key(t *testing.T) {
 		if got := keyOf(t, m, tc.attrs); got != tc.want {
 			t.Errorf("slot_by %s, limit_keys [%s] of %v: key %q, want %q", tc.slotBy, tc.keys, tc.attrs, got, tc.want)
 		}
-		if got := strings.Contains(strings.Join(m.Warnings(), ""), "slot_by"); got != tc.warns {
+		if got := strings.Contains(fmt.Sprint(m.Warnings()), "slot_by"); got != tc.warns {
 			t.Errorf("slot_by %s, limit_keys [%s]: warnings %q, want one: %v", tc.slotBy, tc.keys, m.Warnings(), tc.warns)
 		}
 	}
@@ -77,7 +77,7 @@ func TestSlotBy_OfABundle(t *testing.T) {
 	m := loadText(t, `{"slot_by": "tenant", "policies": [
 		{"id": "a", "spec": {"rules": [`+rule("a", `"tenant"`)+`, `+rule("b", `"path", "tenant"`)+`]}},
 		{"id": "b", "spec": {"slot_by": "path", "rules": [`+rule("c", `"path"`)+`]}}]}`)
-	matches, _ := m.Match(nil, policy.Map{"tenant": "acme", "path": "/v1"}, 0)
+	matches, _ := m.Match(nil, policy.Map{"tenant": "acme", "path": "/v1"}, 0, 0)
 	want := []string{"{acme}a:tenant=acme", "{acme}b:path=/v1|tenant=acme", "{/v1}c:path=/v1"}
 	if len(matches) != len(want) {
 		t.Fatalf("%d matches, want %d", len(matches), len(want))
@@ -121,7 +121,7 @@ func TestSlotBy_OfARule(t *testing.T) {
 	m := loadText(t, `{"slot_by": "tenant", "rules": [
 		{"name": "a", "limit_keys": ["tenant", "path"], "slot_by": "path", "algorithm_config": {"rps": 1, "burst": 1}},
 		{"name": "b", "limit_keys": ["path", "tenant", "host"], "algorithm_config": {"rps": 1, "burst": 1}}]}`)
-	matches, _ := m.Match(nil, policy.Map{"tenant": "acme", "path": "/v1", "host": "h"}, 0)
+	matches, _ := m.Match(nil, policy.Map{"tenant": "acme", "path": "/v1", "host": "h"}, 0, 0)
 	for i, want := range []string{"{/v1}a:", "{acme}b:"} {
 		if len(matches) != 2 || !strings.HasPrefix(matches[i].Key, want) {
 			t.Errorf("matches are %+v, want the key of number %d to begin with %q", matches, i, want)

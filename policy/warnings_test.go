@@ -4,6 +4,7 @@ package policy_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,13 +34,13 @@ func TestWarnings(t *testing.T) {
 		got := m.Warnings()
 		ok := len(got) == len(tc.want)
 		for i := range got {
-			ok = ok && strings.Contains(got[i], tc.want[i])
+			ok = ok && strings.Contains(got[i].String(), tc.want[i])
 		}
 		if !ok {
 			t.Errorf("%s: warnings %q, want %q", tc.rule, got, tc.want)
 		}
 		exact := m.Rules()[0].Limits[0].Approximation == nil
-		if exact == strings.Contains(strings.Join(got, ""), "the rate is") {
+		if exact == strings.Contains(fmt.Sprint(got), "the rate is") {
 			t.Errorf("%s: exact = %t, warnings %q", tc.rule, exact, got)
 		}
 	}
@@ -51,7 +52,7 @@ func TestWarnings_OfTheWholeFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ws := m.Warnings(); len(ws) != 1 || strings.HasPrefix(ws[0], ":") {
+	if ws := m.Warnings(); len(ws) != 1 || strings.HasPrefix(ws[0].String(), ":") {
 		t.Errorf("warnings %q, want one that does not begin with a colon", ws)
 	}
 }

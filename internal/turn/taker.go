@@ -61,19 +61,8 @@ func (t *Taker) queues() bool {
 	}
 	known := t.known.Load()
 	if known == nil || known.policy != p {
-		known = &queueing{p, hasQueue(p)}
+		known = &queueing{p, p.Delays()}
 		t.known.Store(known)
 	}
 	return known.queues
-}
-
-func hasQueue(p *policy.Matcher) bool {
-	for _, rule := range p.Rules() {
-		for i := range rule.Limits {
-			if rule.Limits[i].Bucket.Queued() {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -117,7 +117,7 @@ func (d *database) rows() *rules.Set {
 
 // falls returns the limits that a request falls under, with their keys.
 func falls(m *policy.Matcher, request policy.Map) string {
-	matches, _ := m.Match(nil, request, 0)
+	matches, _ := m.Match(nil, request, 0, 0)
 	var keys []string
 	for _, match := range matches {
 		keys = append(keys, match.Key)

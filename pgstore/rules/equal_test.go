@@ -54,7 +54,7 @@ func rowsText(s *rules.Set) string {
 func shape(m *policy.Matcher) string {
 	var b strings.Builder
 	for _, r := range m.Rules() {
-		fmt.Fprintf(&b, "%q %q %v shadow=%t on_store_error=%d deadline=%v\n", r.Name, r.Description, r.LimitKeys, r.Shadow, r.OnStoreError, r.Deadline)
+		fmt.Fprintf(&b, "%q %q %v mode=%v on_store_error=%d deadline=%v\n", r.Name, r.Description, r.LimitKeys, r.Mode, r.OnStoreError, r.Deadline)
 		for _, l := range r.Limits {
 			fmt.Fprintf(&b, "\t%q %s %+v shards=%d leased=%t\n", l.Name, l.Reason, l.Bucket, l.Shards, l.Leased)
 		}
@@ -78,9 +78,9 @@ func sameDecisions(t testing.TB, what string, want, got *policy.Matcher, values 
 				request[a.String()] = pool[n]
 			}
 		}
-		wants, wantMissing := want.Match(nil, request, 0)
-		gots, gotMissing := got.Match(nil, request, 0)
-		if w, g := matchesText(wants, wantMissing), matchesText(gots, gotMissing); w != g {
+		wants, wantVerdict := want.Match(nil, request, 0, 0)
+		gots, gotVerdict := got.Match(nil, request, 0, 0)
+		if w, g := matchesText(wants, wantVerdict.Missing), matchesText(gots, gotVerdict.Missing); w != g {
 			t.Fatalf("%s: a request with %v falls under\n%s\nwant\n%s", what, request, g, w)
 		}
 	}

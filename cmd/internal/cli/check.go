@@ -180,7 +180,9 @@ func writeCheckJSON(w io.Writer, file string, m *policy.Matcher, err error) {
 		report.Error = err.Error()
 	}
 	if m != nil {
-		report.Warnings = append(report.Warnings, m.Warnings()...)
+		for _, w := range m.Warnings() {
+			report.Warnings = append(report.Warnings, w.String())
+		}
 		for _, r := range m.Rules() {
 			report.Rules = append(report.Rules, checkRule(r))
 		}

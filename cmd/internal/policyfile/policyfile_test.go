@@ -66,7 +66,7 @@ func TestParse_WordsStayWords(t *testing.T) {
 			t.Errorf("match %s: %v", word, err)
 			continue
 		}
-		matches, _ := m.Match(nil, policy.Map{"header:x": word, "header:x-api-key": "k"}, 0)
+		matches, _ := m.Match(nil, policy.Map{"header:x": word, "header:x-api-key": "k"}, 0, 0)
 		if len(matches) != 1 {
 			t.Errorf("match %s: got %d matches of a request with that value, want 1", word, len(matches))
 		}

@@ -58,8 +58,5 @@ func Count[N int | int64 | uint64](n N, one string, many ...string) string {
 
 // Mode is the word of policy files for r's mode.
 func Mode(r *policy.Rule) string {
-	if r.Shadow {
-		return "shadow"
-	}
-	return "enforce"
+	return r.Mode.String()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
 	"github.com/metehq/mete/internal/seconds"
+	"github.com/metehq/mete/policy"
 )
 
 // A Report is what people want to know after a replay.
@@ -116,7 +117,7 @@ func (r Report) notes(b *strings.Builder) {
 	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	for _, rule := range s.rules {
-		if rule.Shadow && rule.denied.count > 0 {
+		if rule.Mode > policy.Enforce && rule.denied.count > 0 {
 			note("shadow rules only say what they would deny; nothing is denied by them")
 			break
 		}

@@ -20,7 +20,7 @@ func (s *Server) apply(m *policy.Matcher) error {
 // claims are worth.
 func (s *Server) warn(m *policy.Matcher) {
 	for _, w := range m.Warnings() {
-		s.log.Warn("policy: " + w)
+		s.log.Warn("policy: " + w.String())
 	}
 	switch {
 	case s.config.TrustJWT:

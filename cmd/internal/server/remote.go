@@ -33,7 +33,7 @@ func (r *remote) Ping(ctx context.Context) error {
 		return nil
 	}
 	for _, rule := range r.policy().Rules() {
-		if rule.OnStoreError == policy.Closed && !rule.Shadow {
+		if rule.OnStoreError == policy.Closed && rule.Mode < policy.Shadow {
 			return err
 		}
 	}

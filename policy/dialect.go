@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Dialects are the header fields in which HTTP front doors show a limit, as a set.
+// Zero says nothing: then it is what the front door is configured to send.
+type Dialects uint8
+
+// The dialects. DialectNone goes with no other.
+const (
+	DialectDraft11 Dialects = 1 << iota // RateLimit-Policy and RateLimit
+	DialectLegacy                       // RateLimit-Limit, -Remaining and -Reset
+	DialectX                            // X-RateLimit-Limit, -Remaining and -Reset
+	DialectNone                         // no field at all
+)
+
+// dialectNames are in the order of the bits.
+var dialectNames = [...]string{"draft-11", "legacy", "x", "none"}
+
+// ParseDialect reads the name of one dialect: draft-11, legacy, x or none.
+func ParseDialect(name string) (Dialects, error) {
+	for i, known := range dialectNames {
+		if name == known {
+			return 1 << i, nil
+		}
+	}
+	return 0, fmt.Errorf("policy: unknown dialect %q: known are draft-11, legacy, x and none", name)
+}
+
+// ParseDialects reads names, which must not be empty, as a set. A name may be
+// there twice.
+func ParseDialects(names ...string) (Dialects, error) {
+	var all Dialects
+	for _, name := range names {
+		d, err := ParseDialect(name)
+		if err != nil {
+			return 0, err
+		}
+		all |= d
+	}
+	switch {
+	case all == 0:
+		return 0, errors.New("policy: there is no dialect; write none to send no fields")
+	case all.Has(DialectNone) && all != DialectNone:
+		return 0, errors.New("policy: dialect none goes with no other")
+	}
+	return all, nil
+}
+
+// Has reports whether d and other have a dialect in common.
+func (d Dialects) Has(other Dialects) bool { return d&other != 0 }
+
+// String lists the dialects, as in "draft-11, x". Of zero it is empty.
+func (d Dialects) String() string {
+	var names []string
+	for i, name := range dialectNames {
+		if d.Has(1 << i) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// MaxJitterPercent bounds what is added to a wait. More is refused.
+const MaxJitterPercent = 100
+
+// Jitter is how far the Retry-After of denied clients is spread: by 0 to
+// max(1 s, N %) of the wait, in whole seconds. The zero Jitter says nothing: then
+// it is what the front door is configured to do.
+type Jitter struct{ percentAndOne uint8 }
+
+// JitterOf returns the Jitter of a percentage from 0, which turns it off, to
+// [MaxJitterPercent].
+func JitterOf(percent int) (Jitter, error) {
+	if percent < 0 || percent > MaxJitterPercent {
+		return Jitter{}, fmt.Errorf("policy: jitter %d%%: must be from 0%% to %d%% of the wait", percent, MaxJitterPercent)
+	}
+	return Jitter{uint8(percent) + 1}, nil
+}
+
+// ParseJitter reads "0" or a whole percentage, such as "50%".
+func ParseJitter(text string) (Jitter, error) {
+	digits, isPercentage := strings.CutSuffix(text, "%")
+	percent, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil || !isPercentage && text != "0" {
+		return Jitter{}, fmt.Errorf("policy: jitter %q: write a share of the wait in whole percent, such as \"50%%\", or 0 for none", text)
+	}
+	return JitterOf(int(percent))
+}
+
+// Percent returns the percentage, and whether there is one: of the zero Jitter it
+// is 0, false.
+func (j Jitter) Percent() (percent int, ok bool) {
+	if j.percentAndOne == 0 {
+		return 0, false
+	}
+	return int(j.percentAndOne) - 1, true
+}
+
+// String returns the percentage as [ParseJitter] reads it. Of the zero Jitter it
+// is empty.
+func (j Jitter) String() string {
+	percent, ok := j.Percent()
+	if !ok {
+		return ""
+	}
+	return strconv.Itoa(percent) + "%"
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// An Explanation says how a policy comes to what [Matcher.Match] answers.
+type Explanation struct {
+	Verdict
+	Matches []Match // as Match returns them
+
+	// Shadow is the override by which nothing is denied; nil for none.
+	Shadow *Override
+
+	// Rules are all rules, in the order of the policy, and what became of each. There
+	// are none where an override decided before any rule was considered.
+	Rules []Consideration
+}
+
+// A Consideration is what became of one rule for one request.
+type Consideration struct {
+	Rule    *Rule
+	Outcome Outcome
+	Shadow  bool // of a rule that applies: it denies nothing
+
+	// Attribute, and what the request says of it, is why a rule did not apply, or
+	// denied: the first one that is missing, or does not match. Wants is what the
+	// rule's match wants of it, in words.
+	Attribute Attribute
+	Value     string
+	Present   bool
+	Wants     string
+
+	// By is the rule that applied in the place of this one (Taken, Unneeded).
+	By *Rule
+
+	// Override is the exception from the rule (Exempt, Blocked), or what changed its
+	// limit; nil for none.
+	Override *Override
+
+	// Matches are the limits that the request falls under by this rule.
+	Matches []Match
+}
+
+// Explain decides as [Matcher.Match] does, rule by rule and not by the index, and
+// says why.
+func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Instant) Explanation {
+	s := m.begin(attrs, cost, now)
+	defer m.end(s)
+	var e Explanation
+	rules := m.exceptions == nil || m.exceptions.apply(m, s, &e.Verdict)
+	if s.shadow {
+		e.Shadow = m.exceptions.shadow(m, s)
+	}
+	if !rules {
+		return e
+	}
+	groups, scopes := map[int]*Rule{}, map[int]*Rule{} // who took them
+	for i, r := range m.rules {
+		c := Consideration{Rule: r}
+		before := len(e.Matches)
+		e.Matches, c.Outcome = m.consider(e.Matches, s, i, &e.Verdict)
+		c.Matches = slices.Clip(e.Matches[before:])
+		m.because(s, &c)
+		switch c.Outcome {
+		case Taken:
+			c.By = groups[r.group]
+		case Unneeded:
+			c.By = scopes[r.scope]
+		case Exempt, Blocked:
+			c.Override = m.exceptions.of(m, s, i, m.components(s, r)).Override
+			fallthrough
+		case Applies, Denying:
+			groups[r.group], scopes[r.scope] = r, r
+		}
+		if len(c.Matches) > 0 {
+			c.Shadow, c.Override = c.Matches[0].Shadow, c.Matches[0].Limit.Override
+		}
+		if e.Rules = append(e.Rules, c); e.Block != nil {
+			break
+		}
+	}
+	for _, r := range m.rules {
+		s.tiers[r.group], s.scopes[r.scope] = untaken, untaken
+	}
+	return e
+}
+
+// shadow is the override by which everything is in shadow.
+func (x *exceptions) shadow(m *Matcher, s *scratch) *Override {
+	for i := range x.whole.list {
+		if e := &x.whole.list[i]; e.Action == ShadowOnly && e.inForce(s) && m.hold(s, e.clauses) {
+			return e.Override
+		}
+	}
+	return nil
+}
+
+// because notes the attribute for which a rule did not apply, or denied.
+func (m *Matcher) because(s *scratch, c *Consideration) {
+	note := func(slot int) {
+		f := m.fact(s, slot)
+		c.Attribute, c.Value, c.Present = m.attributes[slot], f.value, f.present
+	}
+	switch c.Outcome {
+	case Unmatched:
+		for i := range c.Rule.clauses {
+			if cl := &c.Rule.clauses[i]; !cl.holds(m.fact(s, cl.slot)) {
+				note(cl.slot)
+				c.Wants = cl.pattern.String()
+				return
+			}
+		}
+	case Lacking, Denying:
+		for i := range c.Rule.keys {
+			if slot := c.Rule.keys[i].slot; !m.fact(s, slot).present {
+				note(slot)
+				return
+			}
+		}
+	}
+}
+
+// maxWords bounds the values that are shown of a pattern.
+const maxWords = 5
+
+// String says what p wants, in words.
+func (p *pattern) String() string {
+	var words []string
+	for _, v := range p.exact {
+		words = append(words, strconv.Quote(v))
+	}
+	for _, v := range p.prefixes {
+		if v == "" {
+			words = append(words, "any value")
+		} else {
+			words = append(words, strconv.Quote(v+"*"))
+		}
+	}
+	for _, n := range p.networks {
+		words = append(words, n.String())
+	}
+	if more := len(words) - maxWords; more > 1 {
+		words = append(words[:maxWords], "one of "+strconv.Itoa(more)+" more")
+	}
+	if p.negate {
+		return "not " + enumerate(words, "or")
+	}
+	return enumerate(words, "or")
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+var (
+	overrideSchema = schema{
+		what: "an override",
+		fields: []string{"id", "action", "rules", "match", "key", "algorithm", "algorithm_config", "limits",
+			"reason", "author", "created_at", "expires_at"},
+	}
+	stateSchema  = schema{fields: []string{"enabled", "reason", "author", "expires_at"}}
+	switchSchema = schema{what: "a kill switch", fields: []string{"scope_key", "scope_value", "route", "reason", "author", "expires_at"}}
+)
+
+// overrides reads what a file says of exceptions from its rules, once these are
+// known.
+func (c *compiler) overrides(o *object) {
+	if o == nil {
+		return
+	}
+	if f := o.field("overrides"); f != nil {
+		list, _ := c.list(f, "overrides", false, MaxOverrides)
+		for _, n := range list {
+			c.override(n)
+		}
+	}
+	if f := o.field("kill_switches"); f != nil {
+		list, _ := c.list(f, "kill_switches", false, MaxOverrides)
+		for i, n := range list {
+			c.killSwitch(n, i)
+		}
+	}
+	c.state(o.field("global_shadow"), ShadowOnly, "global_shadow")
+	c.state(o.field("break_glass"), BreakGlass, "break_glass")
+}
+
+// add notes an exception from the numbered rules, or from all of them.
+func (x *exceptions) add(e exception, rules []int, components string) {
+	x.all = append(x.all, *e.Override)
+	if len(rules) == 0 {
+		x.whole.list = append(x.whole.list, e)
+		return
+	}
+	for _, i := range rules {
+		r := x.rules[i]
+		if r == nil {
+			r = &ruleException{keys: map[string][]*exception{}}
+			x.rules[i] = r
+		}
+		if e.Key != "" {
+			r.keys[components] = append(r.keys[components], &e)
+		} else {
+			r.list = append(r.list, e)
+		}
+	}
+}
+
+// override reads one entry of overrides.
+func (c *compiler) override(n *node) {
+	o := c.object(n, overrideSchema)
+	if o == nil {
+		return
+	}
+	before := len(c.found)
+	e := exception{Override: &Override{}}
+	if f := o.need("id", "a name by which it can be removed"); f != nil {
+		e.ID, _ = c.name(f, "override id", MaxNameBytes)
+		if e.ID != "" && c.overrideIDs[e.ID] {
+			c.add(f, "override id is taken by an earlier override", "")
+		}
+		c.overrideIDs[e.ID] = true
+	}
+	if f := o.need("action", "block, allow, limit, shadow or break_glass"); f != nil {
+		word, _ := c.choice(f, "action", []string{"block", "allow", "limit", "shadow", "break_glass"}, nil)
+		e.Action = Action(word)
+	}
+	c.circumstances(&e, o, true)
+	rules := c.overrideRules(&e, o)
+	components := ""
+	if f := o.field("key"); f != nil {
+		rules, components = c.overrideKey(&e, f, rules)
+	}
+	c.scopeOf(&e, o, rules)
+	if e.Action == Another && len(rules) == 1 {
+		c.overrideLimits(&e, o, rules[0])
+	} else if e.Action != "" && e.Action != Another && o.count("algorithm", "algorithm_config", "limits") > 0 {
+		c.absent(n, fmt.Sprintf("an override that says %s has no limit", e.Action), "remove it, or say action: limit")
+	}
+	if len(c.found) == before {
+		c.exceptions.add(e, rules, components)
+	}
+}
+
+// circumstances reads who said so, why and until when.
+func (c *compiler) circumstances(e *exception, o *object, author bool) {
+	if f := o.need("reason", "people will ask later"); f != nil {
+		if e.Reason, _ = c.text(f, "reason", maxReasonBytes); e.Reason == "" && f.text == "" {
+			c.add(f, "reason must not be empty", "people will ask later")
+		}
+	}
+	f := o.field("author")
+	if author {
+		f = o.need("author", "who is to be asked about it")
+	}
+	if f != nil {
+		if e.Author, _ = c.text(f, "author", maxAuthorBytes); e.Author == "" && f.text == "" {
+			c.add(f, "author must not be empty", "who is to be asked about it")
+		}
+	}
+	if f := o.field("created_at"); f != nil {
+		e.CreatedAt = c.instant(f, "created_at")
+	}
+	if f := o.need("expires_at", "an exception without an end is a rule"); f != nil {
+		e.ExpiresAt = c.instant(f, "expires_at")
+		e.expires = bucket.At(e.ExpiresAt)
+		if !e.ExpiresAt.IsZero() && !e.ExpiresAt.After(c.now) {
+			c.warn(f, "expired-override", fmt.Sprintf("the override has expired, %s ago", c.now.Sub(e.ExpiresAt).Truncate(time.Minute)), "remove it")
+		}
+	}
+}
+
+// overrideRules reads which rules an override is about.
+func (c *compiler) overrideRules(e *exception, o *object) (numbers []int) {
+	f := o.field("rules")
+	if f == nil {
+		if e.Action == Another && o.field("key") == nil {
+			o.need("rules", `the one whose limit is replaced, as in ["free"]`)
+		}
+		return nil
+	}
+	if e.Action != Allow && e.Action != Another && e.Action != "" {
+		c.add(f, fmt.Sprintf("an override that says %s is about all rules", e.Action), "remove rules")
+		return nil
+	}
+	list, _ := c.list(f, "rules", true, MaxRules)
+	for _, n := range list {
+		i := slices.IndexFunc(c.rules(), func(r *Rule) bool { return r.Name == n.text })
+		if n.kind != isText || i < 0 {
+			c.add(n, "no rule has that name", c.nearRule(n.text))
+			continue
+		}
+		e.Rules, numbers = append(e.Rules, n.text), append(numbers, i)
+	}
+	if e.Action == Another && len(list) > 1 {
+		c.add(f, "another limit is for one rule", "write an override for each")
+		return nil
+	}
+	return numbers
+}
+
+// overrideKey reads the bucket that an override is about.
+func (c *compiler) overrideKey(e *exception, f *node, rules []int) ([]int, string) {
+	key, ok := c.text(f, "key", MaxKeyBytes)
+	if !ok {
+		return nil, ""
+	}
+	whole := key
+	if tag, rest, tagged := strings.Cut(key, "}"); tagged && strings.HasPrefix(tag, "{") {
+		key = rest
+	}
+	if strings.HasPrefix(key, "#") { // hashed for display
+		c.add(f, "only the key itself says whose it is", "")
+		return nil, ""
+	}
+	name, components, _ := strings.Cut(key, ":")
+	i := slices.IndexFunc(c.rules(), func(r *Rule) bool {
+		return slices.ContainsFunc(r.Limits, func(l Limit) bool { return strings.TrimSuffix(keyPrefix(l.Name), ":") == name })
+	})
+	switch {
+	case i < 0:
+		c.add(f, "no limit's keys begin like that", "write it as an explanation shows it: LIMIT:ATTRIBUTE=VALUE")
+	case components == "" && len(c.rules()[i].LimitKeys) > 0:
+		c.add(f, "the key has no attribute in it", "write it as an explanation shows it: LIMIT:ATTRIBUTE=VALUE")
+	case len(rules) > 0 && !slices.Equal(rules, []int{i}):
+		c.add(f, fmt.Sprintf("the key is of rule %q, and not of those in rules", c.rules()[i].Name), "remove rules")
+	default:
+		e.Key = whole
+		return []int{i}, components
+	}
+	return nil, ""
+}
+
+// scopeOf reads which requests an override is about, and whether that makes sense
+// for what it does.
+func (c *compiler) scopeOf(e *exception, o *object, rules []int) {
+	match := o.field("match")
+	if match != nil && e.Key == "" {
+		d := &draft{Rule: &Rule{}, at: match}
+		if !c.match(d, match) {
+			return
+		}
+		e.clauses, e.Match = d.clauses, raw(match)
+	}
+	switch {
+	case match != nil && o.field("key") != nil:
+		c.add(match, "an override has either match or key, not both", "")
+	case o.field("key") != nil && (e.Action == ShadowOnly || e.Action == BreakGlass):
+		c.add(o.field("key"), fmt.Sprintf("an override that says %s is not about a key", e.Action), "say match, or nothing for all requests")
+	case e.Action == BreakGlass && match != nil:
+		c.add(match, "break_glass is about all requests", "say action: allow for some of them")
+	case (e.Action == Block || e.Action == Allow) && len(e.clauses) == 0 && o.field("key") == nil:
+		c.absent(o.node, fmt.Sprintf("an override that says %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
+	case e.Action == Another && len(rules) == 1 && o.field("key") == nil:
+		c.ofOneBucket(e, o, c.rules()[rules[0]])
+	}
+}
+
+// ofOneBucket checks that an override that changes a limit does so for whole
+// buckets: one that had two limits would admit what neither does.
+func (c *compiler) ofOneBucket(e *exception, o *object, r *Rule) {
+	for _, cl := range e.clauses {
+		a := c.matcher.attributes[cl.slot]
+		i := slices.IndexFunc(r.LimitKeys, func(k Attribute) bool { return k.text == a.text })
+		if i < 0 {
+			c.absent(o.node, fmt.Sprintf("rule %q has no %v in limit_keys: requests that the override is not about would share the bucket", r.Name, a),
+				"match by limit_keys of the rule only, or add a rule with a match of its own")
+			return
+		}
+		for _, n := range cl.networks {
+			if n.Addr().Is6() && n.Bits() > r.LimitKeys[i].Bits {
+				c.absent(o.node, fmt.Sprintf("rule %q has one bucket for a /%d: %v is a part of one", r.Name, r.LimitKeys[i].Bits, n), "name the whole network")
+				return
+			}
+		}
+	}
+	if len(e.clauses) == 0 && len(r.LimitKeys) > 0 && o.field("match") == nil {
+		c.absent(o.node, "an override of a rule that has limit_keys needs a match or a key", "say match: {} for all of its buckets")
+	}
+}
+
+// overrideLimits reads the limits that take the place of a rule's.
+func (c *compiler) overrideLimits(e *exception, o *object, number int) {
+	of := c.rules()[number]
+	if f := o.field("algorithm"); f != nil {
+		e.Algorithm = f.text
+	}
+	e.Config, e.Limits = raw(o.field("algorithm_config")), raw(o.field("limits"))
+	names := c.limitNames
+	c.limitNames = map[string]bool{} // it has those of the rule
+	r := &Rule{Name: of.Name, LimitKeys: of.LimitKeys}
+	c.limits(r, o)
+	c.limitNames = names
+	if len(r.Limits) == 1 && len(of.Limits) > 1 && r.Limits[0].Name == of.Name {
+		c.absent(o.node, fmt.Sprintf("rule %q has %d limits", of.Name, len(of.Limits)), "write all of them in limits, by their names")
+		return
+	}
+	for i := range r.Limits {
+		l := &r.Limits[i]
+		l.prefix, l.Override = keyPrefix(l.Name), e.Override
+		if j := slices.IndexFunc(of.Limits, func(k Limit) bool { return k.Name == l.Name }); j >= 0 && !l.costGiven {
+			l.cost = of.Limits[j].cost
+		}
+	}
+	e.limits = r.Limits
+}
+
+// killSwitch reads an entry of kill_switches, the blocks of another dialect.
+func (c *compiler) killSwitch(n *node, i int) {
+	o := c.object(n, switchSchema)
+	if o == nil {
+		return
+	}
+	before := len(c.found)
+	e := exception{Override: &Override{ID: fmt.Sprintf("kill_switches/%d", i+1), Action: Block}}
+	c.circumstances(&e, o, false)
+	match := &node{kind: isObject, path: n.path, at: n.at}
+	if key, value := o.need("scope_key", "as in header:x-api-key"), o.need("scope_value", ""); key != nil && value != nil {
+		name := key.text
+		if word, rest, _ := strings.Cut(name, ":"); word == "ip" && rest != "" && rest != "address" || word == "ua" {
+			name = map[string]string{"ip": "ip:address", "ua": "header:user-agent"}[word]
+		}
+		match.fields = append(match.fields, field{name, value})
+	}
+	if route := o.field("route"); route != nil {
+		match.fields = append(match.fields, field{"path", route})
+	}
+	for _, f := range match.fields {
+		if strings.HasSuffix(f.value.text, "*") {
+			c.add(f.value, "a kill switch is about one value", "write an override, whose match can end in a star")
+		}
+	}
+	d := &draft{Rule: &Rule{}, at: n}
+	if c.match(d, match) && len(c.found) == before {
+		e.clauses, e.Match = d.clauses, raw(match)
+		c.exceptions.add(e, nil, "")
+	}
+}
+
+// state reads global_shadow or break_glass.
+func (c *compiler) state(n *node, action Action, name string) {
+	if n == nil {
+		return
+	}
+	schema := stateSchema
+	schema.what = name
+	o := c.object(n, schema)
+	if o == nil {
+		return
+	}
+	if f := o.field("enabled"); f != nil {
+		switch {
+		case f.kind != isBool:
+			c.add(f, "enabled must be true or false", "")
+			return
+		case f.text == "false":
+			return
+		}
+	}
+	before := len(c.found)
+	e := exception{Override: &Override{ID: name, Action: action}}
+	c.circumstances(&e, o, false)
+	if len(c.found) == before {
+		c.exceptions.add(e, nil, "")
+	}
+}
+
+// nearRule is a hint at a rule whose name is nearly that.
+func (c *compiler) nearRule(name string) string {
+	var names []string
+	for _, r := range c.rules() {
+		names = append(names, r.Name)
+	}
+	return nearest(name, names)
+}
+
+// raw is n as JSON, nil where it is nil.
+func raw(n *node) json.RawMessage {
+	if n == nil {
+		return nil
+	}
+	return n.appendJSON(nil)
+}

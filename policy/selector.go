@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A selector says which requests a policy is about. It is no more than clauses
+// that all of its rules have beside their own.
+
+var selectorSchema = schema{what: "a selector", fields: []string{"pathExact", "pathPrefix", "methods", "hosts"}}
+
+// A selection is one clause of a selector.
+type selection struct {
+	clause
+	set set
+	at  *node
+}
+
+// readSelector reads a policy's selector.
+func (c *compiler) readSelector(n *node) {
+	c.selector = nil
+	if n == nil {
+		return
+	}
+	o := c.object(n, selectorSchema)
+	if o == nil {
+		return
+	}
+	if len(n.fields) == 0 {
+		c.add(n, "the selector is empty", "leave it out: the policy is then about all requests")
+	}
+	c.selectPaths(o)
+	for _, part := range []struct{ field, attribute string }{{"methods", "method"}, {"hosts", "host"}} {
+		f := o.field(part.field)
+		if f == nil {
+			continue
+		}
+		a, _ := parseAttribute(part.attribute)
+		cl := clause{slot: c.slot(a)}
+		if s, ok := c.values(&cl.pattern, a, f); ok {
+			c.selector = append(c.selector, selection{cl, s, f})
+		}
+	}
+}
+
+// selectPaths reads pathExact and pathPrefix, either of which is enough. A prefix
+// ends where a segment of the path does: that of /v1 is /v1 itself and what begins
+// with /v1/, and no /v1x.
+func (c *compiler) selectPaths(o *object) {
+	a, _ := parseAttribute("path")
+	cl, all, ok := clause{}, set{}, true
+	var at *node
+	for _, name := range []string{"pathExact", "pathPrefix"} {
+		f := o.field(name)
+		if f == nil {
+			continue
+		}
+		at = f
+		list := []*node{f}
+		if f.kind == isList {
+			list, _ = c.list(f, name, true, MaxMatchValues)
+			ok = ok && len(list) > 0
+		}
+		for _, n := range list {
+			text, textOK := c.text(n, name, maxMatchValueBytes)
+			switch {
+			case !textOK:
+				ok = false
+				continue
+			case strings.HasSuffix(text, "*"):
+				c.add(n, fmt.Sprintf("%s takes no *", name), "pathPrefix is for what begins like that")
+				ok = false
+				continue
+			}
+			s, one := c.value(&cl.pattern, a, n)
+			if one && name == "pathPrefix" {
+				p := &cl.pattern
+				p.exact = p.exact[:len(p.exact)-1]
+				text := strings.TrimSuffix(text, "/")
+				if p.prefixes = append(p.prefixes, text+"/"); text != "" && n.text == text {
+					p.exact = append(p.exact, text)
+				} else {
+					s = set{}
+				}
+				s = s.or(allWithPrefix(text + "/"))
+			}
+			all, ok = all.or(s), ok && one
+		}
+	}
+	if at == nil || !ok {
+		return
+	}
+	cl.slot = c.slot(a)
+	cl.pattern.finish()
+	c.selector = append(c.selector, selection{cl, all, at})
+}
+
+// selected puts the clauses of the policy's selector before those of a rule.
+func (c *compiler) selected(d *draft) bool {
+	for _, s := range c.selector {
+		d.clauses = append(d.clauses, s.clause)
+		if !c.narrow(d, s.at, s.slot, s.set) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// A Stage is what becomes of requests that a limit admits when so much of it is
+// used up.
+type Stage struct {
+	At    bucket.Tokens // used, from which it is in force
+	Share string        // of the capacity, as the file has it: "80%"
+	Delay time.Duration // how long each request has to wait; 0 for those that are only warned
+}
+
+// Stage returns the last of l's stages that is in force where so much of the
+// capacity is used, nil for none.
+func (l *Limit) Stage(used bucket.Tokens) *Stage {
+	for i := len(l.Stages) - 1; i >= 0; i-- {
+		if used >= l.Stages[i].At {
+			return &l.Stages[i]
+		}
+	}
+	return nil
+}
+
+const (
+	// MaxStages bounds the stages of one limit. More are refused.
+	MaxStages = 10
+
+	// MaxStageDelay bounds how long a stage can delay requests.
+	MaxStageDelay = 30 * time.Second
+)
+
+var stageSchema = schema{what: "a stage", fields: []string{"threshold", "threshold_percent", "action", "delay", "delay_ms"}}
+
+// stages reads staged_actions.
+func (c *compiler) stages(l *Limit, n *node) {
+	list, _ := c.list(n, "staged_actions", true, MaxStages)
+	last := new(big.Rat)
+	for i, item := range list {
+		o := c.object(item, stageSchema)
+		if o == nil {
+			return
+		}
+		share, ok := c.threshold(o)
+		if ok && i > 0 && share.Cmp(last) <= 0 {
+			c.add(item.fields[0].value, "the thresholds of stages must rise", "")
+			ok = false
+		}
+		last = share
+		f := o.need("action", "warn, throttle or reject")
+		if f == nil {
+			return
+		}
+		action, actionOK := c.choice(f, "action", []string{"warn", "throttle", "reject"}, nil)
+		delay := c.stageDelay(o, action)
+		whole := share != nil && share.Cmp(big.NewRat(100, 1)) == 0
+		switch {
+		case !ok || !actionOK:
+			return
+		case action == "reject" && !whole:
+			c.add(f, "a stage that rejects has a threshold of 100", "a smaller limit rejects earlier")
+			return
+		case action == "reject":
+			continue // it is what limits do
+		case whole:
+			c.add(f, "at a threshold of 100 nothing is left to admit", "say action: reject, or a lower threshold")
+			return
+		}
+		used := new(big.Rat).Mul(share, big.NewRat(int64(l.Bucket.Capacity()), 100))
+		at := new(big.Int).Quo(new(big.Int).Add(used.Num(), new(big.Int).Sub(used.Denom(), big.NewInt(1))), used.Denom())
+		l.Stages = append(l.Stages, Stage{At: max(bucket.Tokens(at.Int64()), 1), Share: share.RatString() + "%", Delay: delay})
+	}
+}
+
+// threshold reads how much is used where a stage begins, in percent.
+func (c *compiler) threshold(o *object) (*big.Rat, bool) {
+	f := o.field("threshold_percent")
+	if f == nil {
+		f = o.need("threshold", "how much of the capacity is used, in percent, as in 80")
+	}
+	if f == nil || !c.number(f, "threshold") {
+		return new(big.Rat), false
+	}
+	share, ok := new(big.Rat).SetString(f.text)
+	if !ok || share.Cmp(big.NewRat(100, 1)) > 0 {
+		c.add(f, "threshold must be between 0 and 100", "it is how much of the capacity is used, in percent")
+		return new(big.Rat), false
+	}
+	return share, true
+}
+
+// stageDelay reads how long a stage delays requests.
+func (c *compiler) stageDelay(o *object, action string) (delay time.Duration) {
+	f, ms := o.field("delay"), o.field("delay_ms")
+	switch {
+	case f != nil && ms != nil:
+		c.add(ms, "delay_ms contradicts delay", "keep one of them")
+		return 0
+	case f == nil && ms == nil:
+		if action == "throttle" {
+			o.need("delay", `how long each request waits, as in "200ms"`)
+		}
+		return 0
+	case action != "throttle":
+		c.absent(o.node, "only action: throttle has a delay", "")
+		return 0
+	case f != nil:
+		d, ok := c.duration(f, "delay", "200ms")
+		if !ok {
+			return 0
+		}
+		delay = d
+	default:
+		f = ms
+		t, ok := c.tokens(ms, "delay_ms")
+		if !ok {
+			return 0
+		}
+		delay = time.Duration(t) * time.Microsecond // an amount is counted in thousandths
+	}
+	if delay <= 0 || delay > MaxStageDelay {
+		c.add(f, fmt.Sprintf("delay must be above 0 and at most %v", MaxStageDelay), "")
+	}
+	return delay
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// WithOverrides returns m with exceptions from its rules beside those of its file,
+// in the place of those of an earlier WithOverrides. Every mistake in them is
+// reported at once: the error is an [Errors] whose paths begin with the place in
+// list, as in "/3/match". What has expired by now is no mistake, and is never in
+// force. m itself stays as it is.
+func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error) {
+	text, err := json.Marshal(list)
+	if err != nil {
+		return nil, Errors{{Reason: "an override is not JSON: " + err.Error()}}
+	}
+	next := &Matcher{
+		rules: m.rules, groups: m.groups, scopes: m.scopes, index: m.index, attributes: slices.Clone(m.attributes), uses: m.uses,
+		keyer: m.keyer, warnings: m.warnings, version: m.version, expires: m.expires, tests: m.tests, own: m.own,
+	}
+	c := newCompiler(next, now)
+	c.known, c.exceptions = m.rules, m.own.clone()
+	for i, a := range m.attributes {
+		c.slots[a.text] = i
+	}
+	for i := range c.exceptions.all {
+		c.overrideIDs[c.exceptions.all[i].ID] = true
+	}
+	if len(c.exceptions.all)+len(list) > MaxOverrides {
+		c.absent(&node{}, fmt.Sprintf("more than %d overrides, those of the policy file included", MaxOverrides), "remove those that are not needed any more")
+	} else if root := c.parse(text); root != nil {
+		for _, n := range root.list {
+			c.override(n)
+		}
+	}
+	if err := c.errors(); err != nil {
+		return nil, err
+	}
+	c.except(next)
+	return next, nil
+}
+
+// clone returns a copy to which others can be added.
+func (x *exceptions) clone() exceptions {
+	if x == nil {
+		return exceptions{rules: map[int]*ruleException{}}
+	}
+	y := exceptions{all: slices.Clone(x.all), whole: exceptionList{list: slices.Clone(x.whole.list)}, rules: make(map[int]*ruleException, len(x.rules))}
+	for i, r := range x.rules {
+		y.rules[i] = &ruleException{exceptionList: exceptionList{list: slices.Clone(r.list)}, keys: maps.Clone(r.keys)}
+		for key, list := range r.keys {
+			y.rules[i].keys[key] = slices.Clone(list)
+		}
+	}
+	return y
+}
