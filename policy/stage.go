@@ -5,6 +5,7 @@ package policy
 import (
 	"fmt"
 	"math/big"
+	"strings"
 	"time"
 
 	"github.com/metehq/mete/bucket"
@@ -75,7 +76,7 @@ func (c *compiler) stages(l *Limit, n *node) {
 		}
 		used := new(big.Rat).Mul(share, big.NewRat(int64(l.Bucket.Capacity()), 100))
 		at := new(big.Int).Quo(new(big.Int).Add(used.Num(), new(big.Int).Sub(used.Denom(), big.NewInt(1))), used.Denom())
-		l.Stages = append(l.Stages, Stage{At: max(bucket.Tokens(at.Int64()), 1), Share: share.RatString() + "%", Delay: delay})
+		l.Stages = append(l.Stages, Stage{At: max(bucket.Tokens(at.Int64()), 1), Share: decimal(share) + "%", Delay: delay})
 	}
 }
 
@@ -129,4 +130,9 @@ func (c *compiler) stageDelay(o *object, action string) (delay time.Duration) {
 		c.add(f, fmt.Sprintf("delay must be above 0 and at most %v", MaxStageDelay), "")
 	}
 	return delay
+}
+
+// decimal writes r to three places, and no more of them than there are.
+func decimal(r *big.Rat) string {
+	return strings.TrimRight(strings.TrimRight(r.FloatString(3), "0"), ".")
 }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/policy"
+)
+
+// manyRules are policies of so many rules over a tenth as many paths and hosts,
+// with ten rules for each, and a request that falls under those of one place.
+func manyRules(n int) map[string]func() (text string, attrs policy.Map) {
+	places := max(n/10, 1)
+	host := func(i int) string { return fmt.Sprintf("h%d.example.com", i%40) }
+	path := func(i int) string { return fmt.Sprintf("/v1/service-%d/%d", i/40, i) }
+	config := `"algorithm_config": {"rps": 100, "burst": 200}`
+	attrs := policy.Map{"host": host(places / 2), "path": path(places / 2), "ip:address": "192.0.2.1", "jwt:plan": "plan-9", "method": "GET"}
+	return map[string]func() (string, policy.Map){
+		"match": func() (string, policy.Map) {
+			var rules []string
+			for i := range n {
+				rules = append(rules, fmt.Sprintf(`{"name": "r%d", "limit_keys": ["ip:address"], "match": {"host": %q, "path": %q, "jwt:plan": "plan-%d"}, %s}`,
+					i, host(i/10), path(i/10), i%10, config))
+			}
+			return `{"rules": [` + strings.Join(rules, ",") + `]}`, attrs
+		},
+		"selectors": func() (string, policy.Map) {
+			var policies []string
+			for p := range places {
+				var rules []string
+				for i := range min(n, 10) {
+					rules = append(rules, fmt.Sprintf(`{"name": "r%d", "limit_keys": ["ip:address"], "match": {"jwt:plan": "plan-%d"}, %s}`, p*10+i, i, config))
+				}
+				policies = append(policies, fmt.Sprintf(`{"id": "p%d", "spec": {"selector": {"hosts": [%q], "pathPrefix": %q}, "rules": [%s]}}`,
+					p, host(p), path(p), strings.Join(rules, ",")))
+			}
+			return `{"policies": [` + strings.Join(policies, ",") + `]}`, attrs
+		},
+	}
+}
+
+// Ten rules, and ten thousand of which as many apply: ratios matter.
+func BenchmarkMatchMany(b *testing.B) {
+	for _, shape := range []string{"match", "selectors"} {
+		for _, n := range []int{10, 100, 1000, 10_000} {
+			text, attrs := manyRules(n)[shape]()
+			m, err := policy.Load([]byte(text), policy.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Run(fmt.Sprintf("%s/%d", shape, n), func(b *testing.B) {
+				dst := make([]policy.Match, 0, 8)
+				var given policy.Attributes = attrs
+				b.ReportAllocs()
+				for b.Loop() {
+					if dst, _ = m.Match(dst[:0], given, 0, 0); len(dst) != 1 {
+						b.Fatalf("%d matches, want 1", len(dst))
+					}
+				}
+			})
+		}
+	}
+}
+
+// Nothing but the key of the rule that applies is allocated, however many rules
+// there are.
+func TestMatchAllocates_Many(t *testing.T) {
+	for shape, make10k := range manyRules(10_000) {
+		text, attrs := make10k()
+		m, err := policy.Load([]byte(text), policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dst := make([]policy.Match, 0, 8)
+		var given policy.Attributes = attrs
+		got := testing.AllocsPerRun(200, func() { dst, _ = m.Match(dst[:0], given, 0, 0) })
+		if len(dst) != 1 || got > 1 && !raceEnabled {
+			t.Errorf("%s: %d matches, %v allocations, want 1 and that of its key", shape, len(dst), got)
+		}
+	}
+}
+
+func BenchmarkLoadMany(b *testing.B) {
+	for _, shape := range []string{"match", "selectors"} {
+		b.Run(shape, func(b *testing.B) {
+			text, _ := manyRules(10_000)[shape]()
+			b.ReportAllocs()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if _, err := policy.Load([]byte(text), policy.Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
