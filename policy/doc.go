@@ -17,6 +17,22 @@
 // all, named default. Unknown fields are mistakes, and so are those of things
 // that mete does not do yet.
 //
+// A policy has rules, and may have
+//
+//	selector        which requests it is about: pathExact, pathPrefix, methods and
+//	                hosts, each one value or a list. The prefix /v1 is of /v1 and of
+//	                what begins with /v1/, and not of /v1x
+//	fallback_limit  a rule for what falls under none of its others; without a name it
+//	                is called fallback, or ID/fallback in a bundle, and without
+//	                limit_keys it is one bucket for all of that
+//	mode            of all its rules, which are no more in force than that
+//	slot_by, headers, jitter  of all its rules that do not say otherwise; a bundle
+//	                may say them for all its policies
+//	description     for people
+//
+// Beside these, or beside policies, a file may have overrides, kill_switches,
+// global_shadow, break_glass and tests: see below.
+//
 // # Rules
 //
 //	name            unique in the file; what headers, metrics and keys call it
@@ -24,7 +40,10 @@
 //	match           which requests the rule is about; all of its clauses must hold
 //	algorithm       see below; token_bucket if absent
 //	algorithm_config, or limits: a list of them, which charge together
-//	mode            enforce, or shadow: decide and never deny
+//	mode            how far the rule is in force: off, shadow (decide and never deny),
+//	                a share of its keys such as 25%, or enforce. It is the same keys
+//	                each time, in all processes, and those of a smaller share are
+//	                among them; for the others the rule is in shadow
 //	group           see below
 //	on_missing      of a request that lacks an attribute of limit_keys:
 //	                skip (the rule does not apply), deny, or empty (take it as "")
@@ -33,15 +52,18 @@
 //	deadline        how long the store may take until on_store_error applies, "50ms"
 //	                if absent; between [MinDeadline] and [MaxDeadline]
 //	slot_by         see below; that of a rule goes before its policy's
+//	headers         the header fields in which HTTP front doors show the rule's limits:
+//	                draft-11, legacy, x, or a list of these, or none
+//	jitter          how far the waits that denied clients are told are spread: 0, or a
+//	                share of the wait such as 50%
 //	description     for people
 //
 // Rules with the same limit_keys are tiers of one thing: the first that applies
 // counts, and the others do not. group puts other rules together instead, or
 // one apart. Rules of different groups all count, together. Tiers do not reach
 // beyond one policy of a bundle. A rule in shadow is chosen as if it were
-// enforced, the others as if it were not there; mode on a policy puts all its
-// rules in shadow. A rule that can never apply, because earlier ones take all
-// its requests, is a mistake.
+// enforced, the others as if it were not there. A rule that can never apply, because
+// earlier ones take all its requests, is a mistake.
 //
 // A policy, a bundle for all its policies, or a rule may say slot_by: an attribute such
 // as header:x-tenant. The keys of rules that have it in their limit_keys then begin
@@ -80,6 +102,9 @@
 //	                [bucket.MaxLogEntries] a key
 //	leaky_bucket    starts requests evenly spaced at a rate; those that come too
 //	                early wait in a queue: they are admitted, with a time to start
+//	cost_based      a fixed_window in other words: budget for tokens, period for
+//	                window, cost_key for cost_source. Periods of whole weeks begin on
+//	                Mondays
 //
 // They can be mixed in one rule. Each has its own fields, and another's are
 // mistakes:
@@ -115,6 +140,11 @@
 //	shards                  token_bucket that refills all the time: how many buckets
 //	                        each is split over, 2 to [MaxShards], for keys that are
 //	                        too hot for one; none holds less than a token
+//	staged_actions          all but leaky_bucket: what else becomes of those it admits
+//	                        when little is left. A list of threshold (how much of the
+//	                        capacity is used, in percent, rising) and action: warn, in
+//	                        a header field; throttle, which lets each request wait for
+//	                        delay (or delay_ms); reject, at 100, is what a limit does
 //	leased                  token_bucket, fixed_window: true lets a store that is far
 //	                        away hand out tokens in advance, which a process then
 //	                        spends without asking. The bound holds; what one has in
@@ -140,4 +170,30 @@
 // it names no algorithm it has the rule's. It may have a name: its limit is then
 // called rule/name, or rule/2 if it is the second and has no name; the only limit
 // of a rule is called like the rule.
+//
+// # Overrides
+//
+// An entry of overrides is an exception from the rules, until it expires:
+//
+//	id          its name
+//	action      block: deny, whatever the rules say; the wait is until it expires
+//	            allow: let pass, uncharged, by all rules or by those in rules
+//	            limit: another limit in the place of that of the one rule in rules;
+//	            what is missing from the bucket stays missing
+//	            shadow: rules deny nothing, but say what they would have done
+//	            break_glass: nothing is decided; all pass
+//	match       as in a rule: what it is about. That of limit has attributes of its
+//	            rule's limit_keys only. Without, shadow is about all requests
+//	key         in place of match: a bucket's key, as an explanation shows it
+//	algorithm, algorithm_config, limits  of limit, as in a rule; costs that are not
+//	            said are the rule's
+//	reason, author, expires_at  required
+//	created_at  for people
+//
+// Where several match, break_glass goes before shadow, that before block, that before
+// allow, and that before limit; of equals the first one counts. global_shadow and
+// break_glass at the top of a file are such overrides: {reason, author, expires_at},
+// and perhaps enabled: false. kill_switches are blocks, of scope_key, scope_value and
+// perhaps route, an exact path, with a reason and expires_at. More are made while a
+// policy is in force: see [Matcher.WithOverrides] and package overrides.
 package policy

@@ -26,7 +26,10 @@ type Explanation struct {
 type Consideration struct {
 	Rule    *Rule
 	Outcome Outcome
-	Shadow  bool // of a rule that applies: it denies nothing
+
+	// Shadow says of a rule that applies, or takes the place of others, that it
+	// denies nothing: by its mode, for this key, or by an override.
+	Shadow bool
 
 	// Attribute, and what the request says of it, is why a rule did not apply, or
 	// denied: the first one that is missing, or does not match. Wants is what the
@@ -77,9 +80,10 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 			fallthrough
 		case Applies, Denying:
 			groups[r.group], scopes[r.scope] = r, r
+			c.Shadow = s.shadow || s.tiers[r.group] == takenShadow
 		}
 		if len(c.Matches) > 0 {
-			c.Shadow, c.Override = c.Matches[0].Shadow, c.Matches[0].Limit.Override
+			c.Override = c.Matches[0].Limit.Override
 		}
 		if e.Rules = append(e.Rules, c); e.Block != nil {
 			break

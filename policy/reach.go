@@ -4,6 +4,7 @@ package policy
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,31 +94,70 @@ func (c *compiler) narrow(d *draft, at *node, slot int, s set) bool {
 
 // unreachable reports the rules that earlier ones of their group cover.
 func (c *compiler) unreachable() {
-	tiers := map[string][]*draft{}
+	groups := map[string][]*draft{}
+	var names []string
 	for _, d := range c.drafts {
 		if d.group == "" {
 			continue
 		}
-		if by := c.cover(d, tiers[d.group]); by != nil {
-			c.absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
-			continue
+		if groups[d.group] == nil {
+			names = append(names, d.group)
 		}
-		tiers[d.group] = append(tiers[d.group], d)
+		groups[d.group] = append(groups[d.group], d)
+	}
+	for _, name := range names {
+		c.unreachableIn(groups[name])
 	}
 }
 
+// unreachableIn reports those of one group.
+func (c *compiler) unreachableIn(group []*draft) {
+	boxes := make([]box, len(group))
+	for i, d := range group {
+		boxes[i] = d.takes
+	}
+	near, never := newOverlap(boxes), make([]bool, len(group))
+	earlier := func(numbers []int32, before int) iter.Seq[*draft] {
+		return func(yield func(*draft) bool) {
+			for _, i := range numbers {
+				// A shadow rule takes nothing from an enforced one, and one that
+				// can never match nothing from any.
+				e := group[i]
+				if int(i) >= before || !never[i] && e.Mode <= group[before].Mode && !yield(e) {
+					return
+				}
+			}
+		}
+	}
+	for i, d := range group {
+		by := c.coverAlone(d, earlier(near.around(i), i))
+		if by == nil {
+			by = c.cover(d, earlier(near.beside(i), i))
+		}
+		if never[i] = by != nil; by != nil {
+			c.absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
+		}
+	}
+}
+
+// coverAlone returns the first earlier rule that takes all that d would, nil if
+// none does.
+func (c *compiler) coverAlone(d *draft, earlier iter.Seq[*draft]) []*draft {
+	for e := range earlier {
+		if c.within(d.takes, e.takes) {
+			return []*draft{e}
+		}
+	}
+	return nil
+}
+
 // cover returns earlier rules that together take all that d would, nil if they
-// do not. A shadow rule takes nothing from an enforced one.
-func (c *compiler) cover(d *draft, earlier []*draft) []*draft {
+// do not.
+func (c *compiler) cover(d *draft, earlier iter.Seq[*draft]) []*draft {
 	pieces := []box{d.takes}
 	var by []*draft
-	for _, e := range earlier {
-		switch {
-		case e.Mode > d.Mode:
-			continue
-		case c.within(d.takes, e.takes):
-			return []*draft{e}
-		case len(pieces) == 0 || len(pieces) > maxPieces || c.apart(d.takes, e.takes):
+	for e := range earlier {
+		if c.apart(d.takes, e.takes) {
 			continue
 		}
 		var left []box
@@ -132,11 +172,14 @@ func (c *compiler) cover(d *draft, earlier []*draft) []*draft {
 		if pieces = left; took {
 			by = append(by, e)
 		}
+		switch {
+		case len(pieces) == 0:
+			return by
+		case len(pieces) > maxPieces:
+			return nil
+		}
 	}
-	if len(pieces) > 0 {
-		return nil
-	}
-	return by
+	return nil
 }
 
 // witness says which rules take all that d would, and one request they take.
