@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy"
 )
 
@@ -37,9 +37,13 @@ func (d *decoder) attributes() policy.Map {
 func (d *decoder) spelling(source policy.Source, value string) string {
 	switch source {
 	case policy.Path:
-		return httpfacts.Path(value)
+		path, disputed := requestpath.Of(value)
+		if disputed {
+			d.fail("servers read this path differently; refuse the request, or resolve its dot segments")
+		}
+		return path
 	case policy.Host:
-		host, ok := httpfacts.Host(value)
+		host, ok := requestpath.Host(value)
 		if !ok {
 			d.fail("this is no host; write its name, such as example.com, or leave it out")
 		}

@@ -27,6 +27,8 @@ func TestAttributes_AreSpelledAsBehindTheMiddleware(t *testing.T) {
 		{"as it is", "/x/y", "example.com", "192.0.2.1"},
 		{"empty segment", "//x//y", "example.com", "192.0.2.1"},
 		{"dot segments", "/../x/./z/../y", "example.com", "192.0.2.1"},
+		{"path parameters", "/x;a=1/y;b", "example.com", "192.0.2.1"},
+		{"backslash", `/x\\y`, "example.com", "192.0.2.1"},
 		{"host in capitals", "/x/y", "Example.COM", "192.0.2.1"},
 		{"host with a port", "/x/y", "example.com:80", "192.0.2.1"},
 		{"host with a dot", "/x/y", "example.com.:80", "192.0.2.1"},
@@ -82,6 +84,26 @@ func TestAttributes_OthersAreLeftAlone(t *testing.T) {
 			if w := post(api, "/v1/take", `{"attributes":{"`+attr+`":"`+value+`"}}`); w.Code != 200 {
 				t.Errorf("%s %q: got %d %s, want a bucket of its own", attr, value, w.Code, w.Body)
 			}
+		}
+	}
+}
+
+// A path is read as it stands in a request line.
+func TestAttributes_PathIsDecodedOnce(t *testing.T) {
+	for path, want := range map[string]int{
+		"/x/%79": 429, "/x%2Fy": 429, "/x/y?q": 429, "http://example.com/x/y": 429,
+		"/x/%2579": 200, "/x/y%3Fq": 200, "/X/y": 200, "/x/y/": 200, // are others
+		"/x/z/%2e%2e/y": 400, "/x/..;/y": 400, "/x/y#": 400, "/x/%zz": 400,
+	} {
+		api, _ := newAPI(t, byPlace, httpapi.Config{})
+		body := func(path string) string {
+			return `{"attributes":{"ip:address":"192.0.2.1","method":"GET","path":"` + path + `","host":"example.com"}}`
+		}
+		if w := post(api, "/v1/take", body("/x/y")); w.Code != 200 {
+			t.Fatalf("/x/y: got %d %s, want 200", w.Code, w.Body)
+		}
+		if w := post(api, "/v1/take", body(path)); w.Code != want {
+			t.Errorf("%s after /x/y: got %d %s, want %d", path, w.Code, w.Body, want)
 		}
 	}
 }

@@ -125,6 +125,8 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *Problem {
 		g.fields.Unavailable(w, r, facts.Client(&d)...)
 	case !d.Allowed:
 		g.fields.Deny(w, r, &d, facts.Client(&d)...)
+	case facts.Disputed():
+		ratelimitfields.DisputedPath().Write(w, r)
 	default:
 		g.fields.Header(w.Header(), &d)
 		w.WriteHeader(http.StatusOK)
@@ -132,12 +134,13 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *Problem {
 	return nil
 }
 
-// forbidding answers 403 in place of 429 and 503, and says in a header which it
-// was. nginx's auth_request lets 403 pass and turns those two into 500.
+// forbidding answers 403 in place of 400, 429 and 503, and says in a header which
+// it was. nginx's auth_request lets 403 pass and turns those into 500.
 type forbidding struct{ http.ResponseWriter }
 
 func (w forbidding) WriteHeader(status int) {
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+	switch status {
+	case http.StatusBadRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		w.Header()[statusField] = []string{strconv.Itoa(status)}
 		status = http.StatusForbidden
 	}

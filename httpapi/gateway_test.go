@@ -3,10 +3,12 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,12 +132,52 @@ func TestDecision_RefusesWhatIsNotComplete(t *testing.T) {
 func TestDecision_AsksTheRightPath(t *testing.T) {
 	for uri, want := range map[string]string{
 		"/cheap": "cheap", "/cheap?": "cheap", "/cheap?a=/b": "cheap", "//cheap": "cheap", "/x/../cheap": "cheap",
-		"/%63heap": "cheap", "http://api.example/cheap": "cheap", "/cheap/": "other", "/CHEAP": "other", "/": "other", "*": "other",
+		"/%63heap": "cheap", "http://api.example/cheap": "cheap", "/cheap/": "other", "/CHEAP": "other",
+		"/cheap?x=1": "cheap", "/cheap%3Fx=1": "other", "/cheap?x=1?y#z": "cheap", "/cheap;x=1": "cheap", "/%2563heap": "other", "/cheap%23": "other", "/": "other", "*": "other",
 	} {
 		w := ask(gatewayAPI(t, httpapi.NGINX), "GET", nginxCheap[0], "X-Original-URI: "+uri, nginxCheap[2])
 		if got := rule(w); got != want {
 			t.Errorf("X-Original-URI %q: got rule %q (%d %s), want %q", uri, got, w.Code, w.Body, want)
 		}
+	}
+}
+
+// What the gateway could serve as another path than the one that was decided about
+// is refused, where a rule looks at the path.
+func TestDecision_RefusesDisputedPaths(t *testing.T) {
+	for _, uri := range []string{"/cheap/%2e%2e/costly", "/cheap/..%2fcostly", "/x/..;/cheap", "/cheap#x", "/cheap%00", "/cheap\xa0"} {
+		for profile, headers := range cheapBy {
+			wantStatus, wantField := 400, ""
+			if profile == httpapi.NGINX {
+				wantStatus, wantField = 403, "400"
+			}
+			name, _, _ := strings.Cut(headers[1], ":")
+			w := ask(gatewayAPI(t, profile), "GET", headers[0], name+": "+uri, headers[2])
+			if w.Code != wantStatus || strings.Join(w.Header()["X-RateLimit-Status"], ",") != wantField || w.Header()["RateLimit"] != nil {
+				t.Errorf("%s, %q: got %d %s with %v, want %d", profile, uri, w.Code, w.Body, w.Header(), wantStatus)
+			}
+		}
+	}
+}
+
+// What a rule says of its fields and its jitter holds instead of the configuration;
+// POST /v1/take, which tells a program, knows neither.
+func TestDecision_FieldsOfTheRule(t *testing.T) {
+	const rules = `{"name": "all", "limit_keys": [], "headers": ["x", "legacy"], "jitter": 0,
+		"algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 1}}`
+	api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.Caddy, TrustedHops: 1, Fields: []string{"draft-11"}}})
+	for i, want := range []int{200, 429, 429, 429, 429} {
+		w := ask(api, "GET", append(slices.Clone(caddyCheap), fmt.Sprintf("X-Forwarded-For: 198.51.100.%d", i))...)
+		h := w.Header()
+		if w.Code != want || h["RateLimit"] != nil || h["RateLimit-Reset"] == nil || h["X-RateLimit-Limit"] == nil {
+			t.Errorf("got %d with %v, want %d with the legacy fields and those of x", w.Code, h, want)
+		}
+		if want == 429 && (h.Get("Retry-After") != "3600" || h["RateLimit-Reset"][0] != "3600") {
+			t.Errorf("got Retry-After %q and RateLimit-Reset %q, want 3600", h.Get("Retry-After"), h["RateLimit-Reset"])
+		}
+	}
+	if w := post(api, "/v1/take", `{"attributes":{}}`); w.Code != 429 || w.Header()["RateLimit-Reset"] != nil || w.Header().Get("Retry-After") != "3600" {
+		t.Errorf("POST /v1/take: got %d with %v, want 429 without fields but Retry-After", w.Code, w.Header())
 	}
 }
 

@@ -25,6 +25,9 @@
 //
 //   - 429 where it came too early, with Retry-After; without, where it costs
 //     more than the limit can ever admit;
+//   - 400 where a rule looks at its path and servers read that differently, so that
+//     it could reach what has another limit: dot segments that are hidden, as in
+//     /a/%2e%2e/b and /a/..;/b.
 //   - 403 where it lacks what a limit is keyed by and must not (on_missing: deny,
 //     [DenyMissing]), which waiting does not mend. (Package httpapi, whose callers
 //     are told of a denial and not themselves denied, answers 429.)
@@ -44,8 +47,10 @@
 // Never key by header:x-forwarded-for, which clients write themselves.
 //
 // Of headers, query parameters and cookies that occur several times the first
-// one counts. The path is decoded once and cleaned of "//", "." and ".."; a
-// handler that reads paths otherwise needs rules that do not match by path.
+// one counts. The path is decoded once, without its query and path parameters
+// (";x=1"), and cleaned of "//", "." and "..". That is how [http.ServeMux] routes;
+// before a handler that does not clean paths, such as many third-party routers, put
+// one that does, or let no rule match by path.
 //
 // # The other side
 //
@@ -153,6 +158,9 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {
 		m.fields.Unavailable(w, r, a.client(&d)...)
 	case !d.Allowed:
 		m.fields.Deny(w, r, &d, a.client(&d)...)
+	case a.facts.Disputed():
+		ratelimitfields.DisputedPath().Write(w, r)
+		return false
 	default:
 		m.fields.Header(w.Header(), &d)
 	}

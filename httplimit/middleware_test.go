@@ -7,9 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -212,6 +214,31 @@ func TestWrap_MissingAttribute(t *testing.T) {
 	}
 }
 
+// What the handler could take for another path than the rules did is refused, where
+// a rule looks at the path, and costs what it would have.
+func TestWrap_DisputedPath(t *testing.T) {
+	const byPath = `{"name": "admin", "limit_keys": [], "match": {"path": "/admin/*"}, "algorithm": "token_bucket",
+		"algorithm_config": {"rps": 1, "burst": 100}}`
+	var clock clock
+	store := storetest.NewNaive(clock.instant)
+	looks := newMiddleware(t, newLimiter(t, store, byPath), httplimit.Config{}).Wrap(ok)
+	looksNot := newMiddleware(t, newLimiter(t, store, byAddress), httplimit.Config{}).Wrap(ok)
+	for _, target := range []string{"/admin/%2e%2e/x", "/admin/..;/x", "/x/..%2fadmin/x", "/admin/x%00"} {
+		w := serve(looks, httptest.NewRequest("GET", target, nil))
+		if w.Code != http.StatusBadRequest || w.Header().Get("Content-Type") != "application/problem+json" || w.Header()["RateLimit"] != nil {
+			t.Errorf("%s: got status %d, %v, %s, want 400 and a problem", target, w.Code, w.Header(), w.Body)
+		}
+		r := httptest.NewRequest("GET", target, nil)
+		r.RemoteAddr = target
+		if w := serve(looksNot, r); w.Code != http.StatusOK {
+			t.Errorf("%s, which no rule looks at: got status %d, want 200", target, w.Code)
+		}
+	}
+	if w := serve(looks, httptest.NewRequest("GET", "/x/../admin/y", nil)); w.Code != 200 || w.Header()["RateLimit"][0] != `"admin";r=97;t=97` {
+		t.Errorf("/x/../admin/y: got status %d, %v, want 200 and 97 left", w.Code, w.Header())
+	}
+}
+
 func TestWrap_Attribute(t *testing.T) {
 	const rules = `{"name": "tenants", "limit_keys": ["tenant"], "match": {"jwt:plan": "free"}, "algorithm": "token_bucket",
 		"algorithm_config": {"rps": 1, "burst": 1}}`
@@ -253,6 +280,41 @@ func TestWrap_Jitter(t *testing.T) {
 	}
 	if len(told) != 4 {
 		t.Errorf("4 clients were told %v", told)
+	}
+}
+
+// What a rule says of its fields and its jitter holds instead of the configuration.
+func TestWrap_FieldsOfTheRule(t *testing.T) {
+	const rules = `{"rules": [
+		{"name": "shown", "limit_keys": [], "headers": ["x"], "jitter": "100%", "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 1}},
+		{"name": "hidden", "limit_keys": ["ip:address"], "headers": "none", "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 2}},
+		{"name": "usual", "limit_keys": ["method"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 3}}]}`
+	var clock clock
+	config := httplimit.Config{Fields: []string{"draft-11"}, DisableJitter: true}
+	handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), rules), config).Wrap(ok)
+	told := map[string]bool{}
+	for i := range 20 {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", i)
+		w := serve(handler, r)
+		h := w.Header()
+		if draft := strings.Join(h["RateLimit"], ","); !strings.HasPrefix(draft, `"usual";r=2;`) || strings.Contains(draft, ",") {
+			t.Errorf("request %d: got RateLimit %q, want the usual limit alone", i, draft)
+		}
+		if h["X-RateLimit-Remaining"] == nil || h["X-RateLimit-Remaining"][0] != "0" || h["RateLimit-Limit"] != nil {
+			t.Errorf("request %d: got %v, want X-RateLimit-Remaining 0 and no legacy field", i, h)
+		}
+		if i == 0 {
+			continue
+		}
+		wait, err := strconv.Atoi(h.Get("Retry-After"))
+		if w.Code != http.StatusTooManyRequests || err != nil || wait < 3600 || wait > 7200 {
+			t.Errorf("request %d: got %d with Retry-After %q, want 429 and 3600 to 7200", i, w.Code, h.Get("Retry-After"))
+		}
+		told[h.Get("Retry-After")] = true
+	}
+	if len(told) < 15 {
+		t.Errorf("19 clients were told %v, want a time for each", told)
 	}
 }
 

@@ -66,7 +66,9 @@ func (p *Proxy) newTransport() *http.Transport {
 }
 
 // ServeHTTP implements [http.Handler].
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.limited.ServeHTTP(w, r) }
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.limited.ServeHTTP(w, resolved(r))
+}
 
 // Close closes the connections that are not in use. The proxy can be used
 // afterwards.

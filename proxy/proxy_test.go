@@ -124,6 +124,10 @@ func TestUpstreamSeesThePathThatWasMatched(t *testing.T) {
 		"/group%2Fproject/%20x": "/group%2Fproject/%20x", // nothing to resolve
 		"/a%2F..%2Fb":           "/b",
 		"/a?x=1;y=2&z=3":        "/a?z=3",
+		"/a;x=1/b%3by":          "/a;x=1/b%3by", // parameters are the upstream's
+		"/a;x=1/..;y/b;z":       "/b;z",
+		"/a%5Cb":                "/a%5Cb",
+		"/a/..%5cb":             "/b",
 	} {
 		// The client would resolve some of these itself, so the target is opaque.
 		for base, prefix := range map[string]string{front: "", below: "/app"} {

@@ -4,18 +4,31 @@ package proxy
 
 import (
 	"net"
+	"net/http"
 	"net/http/httputil"
+	"net/url"
 	"strings"
 
-	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/requestpath"
 )
+
+// resolved returns r with nothing in its path that the upstream could resolve in
+// another way than the rules do. It is r where there is nothing.
+func resolved(r *http.Request) *http.Request {
+	path := requestpath.Resolved(r.URL.Path)
+	if path == r.URL.Path {
+		return r
+	}
+	clean := r.WithContext(r.Context()) // a shallow copy
+	clean.URL = new(url.URL)
+	*clean.URL = *r.URL
+	clean.URL.Path, clean.URL.RawPath = path, ""
+	return clean
+}
 
 // rewrite makes the request to the upstream of the client's. The headers that
 // say whom it is from are already gone from it.
 func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
-	if clean := httpfacts.Path(pr.Out.URL.Path); clean != pr.Out.URL.Path {
-		pr.Out.URL.Path, pr.Out.URL.RawPath = clean, ""
-	}
 	pr.SetURL(&p.upstream) // and its host
 	if !p.config.RewriteHost {
 		pr.Out.Host = pr.In.Host

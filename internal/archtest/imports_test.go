@@ -28,8 +28,9 @@ var (
 // has no layer yet needs a line here.
 var layers = []layer{
 	{dir: "internal/spell"},
+	{dir: "internal/requestpath", tests: []string{"internal", "policy"}},
 	{dir: "bucket"},
-	{dir: "policy", may: []string{"bucket", "internal/spell"}},
+	{dir: "policy", may: []string{"bucket", "internal/spell", "internal/requestpath"}},
 	{dir: ".", may: []string{"bucket", "policy"}, tests: join(stores, "internal")},
 
 	// What scales costs needs to know what they are, and no more.
@@ -52,16 +53,17 @@ var layers = []layer{
 	{dir: "respapi", may: join(engine, "internal"), tests: join(stores, doors...)},
 	{dir: "grpclimit", may: join(engine, "internal"), tests: join(stores, doors...)},
 	{dir: "dashboard", may: join(engine, "internal"), tests: join(stores, doors...)},
+	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)}, // doors ask it for claims
 	{dir: "proxy", may: join(engine, "internal", "httplimit"), tests: join(stores, doors...)},
 	{dir: "client", may: join(engine, "internal", "httpapi"), tests: join(stores, doors...)},
 
 	{dir: "internal", may: engine, tests: join(stores, doors...)},
 
 	// Programs put the parts together.
-	{dir: "cmd", may: join(engine, join(stores, join(doors, "guard", "internal")...)...)},
+	{dir: "cmd", may: join(engine, join(stores, join(doors, "guard", "jwtclaims", "internal")...)...)},
 	{dir: "bench", may: join(engine, join(stores, join(doors, "internal")...)...)},
 	{dir: "proof", may: join(engine, join(stores, join(doors, "internal")...)...)},
-	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "internal/proctest")...)...)},
+	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "jwtclaims", "internal/proctest")...)...)},
 	{dir: "tools"},
 }
 

@@ -7,9 +7,11 @@
 //   - header:, query: and cookie: are the first value of that name. An empty
 //     value is there; a name that does not occur is missing.
 //   - ip:address is the client's: see [Trust].
-//   - method is as sent. path is [url.URL.Path], decoded once, with "//", "."
-//     and ".." resolved as [path.Clean] does and a trailing slash kept; case
-//     counts. host is in lower case, without port, brackets or trailing dot.
+//   - method is as sent. path is without the query, decoded once, and without
+//     path parameters; empty and dot segments are resolved, a slash at its end is
+//     kept, and case counts. What is a dot segment only to some servers is
+//     resolved, too: see [Facts.Disputed]. host is in lower case, without port,
+//     brackets or trailing dot. Package requestpath says all about both.
 //   - jwt: and custom attributes are what the embedding program supplies, or,
 //     by explicit choice, the claims of a token that something in front of the
 //     program has verified.
@@ -80,6 +82,7 @@ type Facts struct {
 
 	address    string // of the client; "" if unknown
 	hasAddress bool   // address has been looked for
+	disputed   bool   // the path was asked for, and is disputed
 	claims     map[string]string
 	hasClaims  bool // claims have been looked for
 	seen       []fact
@@ -115,7 +118,8 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	case policy.Method:
 		return method(f.r), true
 	case policy.Path:
-		return Path(f.r.URL.Path), true
+		value, f.disputed = place(f.r)
+		return value, true
 	case policy.Host:
 		return Host(f.r.Host)
 	case policy.Query:
@@ -140,6 +144,11 @@ func (f *Facts) Address() (string, bool) {
 	}
 	return f.address, f.address != ""
 }
+
+// Disputed reports whether the path has been asked for, and is one that servers
+// read differently: it may be served as another one than the one that rules were
+// asked about. Such a request should be refused.
+func (f *Facts) Disputed() bool { return f.disputed }
 
 // scan looks for a in the request with find, once.
 func (f *Facts) scan(a policy.Attribute, find func(*http.Request, string) (string, bool)) (string, bool) {

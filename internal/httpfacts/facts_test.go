@@ -3,14 +3,15 @@
 package httpfacts_test
 
 import (
+	"bufio"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path"
 	"strings"
 	"testing"
 
 	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy"
 )
 
@@ -118,7 +119,9 @@ func TestLookup_Path(t *testing.T) {
 		{"/a/%2e%2e/b", "/b"},
 		{"/a%2Fb", "/a/b"},
 		{"/%252e%252e/b", "/%2e%2e/b"}, // decoded once only
-		{"/A;v=1", "/A;v=1"},
+		{"/A;v=1", "/A"},
+		{"/a%3Fb=1?c", "/a?b=1"},
+		{"/a%23b", "/a#b"},
 		{"/a?b=/../c", "/a"},
 		{"http://example.com", "/"},
 		{"http://example.com/x/", "/x/"},
@@ -134,6 +137,52 @@ func TestLookup_Path(t *testing.T) {
 		if got, _ := lookup(t, newSource(t, httpfacts.Config{}), r, "path"); got != want {
 			t.Errorf("path of URL.Path %q: got %q, want %q", given, got, want)
 		}
+	}
+}
+
+func TestFacts_Disputed(t *testing.T) {
+	source := newSource(t, httpfacts.Config{})
+	for _, tt := range []struct {
+		method, target string
+		want           bool
+	}{
+		{"GET", "/a/../b;x", true},
+		{"GET", "/a/%2e%2e/b", true},
+		{"GET", "/a/..%2fb", true},
+		{"GET", "/a%2fb/../c", true},
+		{"GET", "/a/..;/b", true},
+		{"GET", "/a#/b", true},
+		{"GET", "/a\xff", true},
+		{"GET", "/a%00", true},
+		{"GET", "/a/../b", false},
+		{"GET", "/a%2fb", false},
+		{"GET", "/a;x/b%ff", false},
+		{"CONNECT", "/a/../b", true},
+		{"CONNECT", "//a", true},
+		{"CONNECT", "/a", false},
+		{"CONNECT", "a:443", false},
+	} {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(tt.method + " " + tt.target + " HTTP/1.1\r\nHost: a\r\n\r\n")))
+		if err != nil {
+			t.Fatalf("%s %q: %v", tt.method, tt.target, err)
+		}
+		for _, a := range []string{"host", "path"} {
+			facts := source.Facts(r)
+			facts.Lookup(attribute(t, a))
+			if got := facts.Disputed(); got != (tt.want && a == "path") {
+				t.Errorf("%s %q, asked for its %s: disputed %v", tt.method, tt.target, a, got)
+			}
+			facts.Release()
+		}
+	}
+}
+
+// Handlers in front may have changed the path, and not how it was sent.
+func TestLookup_ChangedPath(t *testing.T) {
+	r := httptest.NewRequest("GET", "/old%2Fa/x;y", nil)
+	r.URL.Path = "/new/x"
+	if got, _ := lookup(t, newSource(t, httpfacts.Config{}), r, "path"); got != "/new/x" {
+		t.Errorf("path: got %q, want /new/x", got)
 	}
 }
 
@@ -265,13 +314,12 @@ func ofJunk(name, junk string) string {
 	case "ip:address":
 		return "10.0.0.1" // of the last hop that is known
 	case "path":
-		clean := path.Clean("/" + junk)
-		if strings.HasSuffix(junk, "/") || strings.HasSuffix(junk, "/.") || strings.HasSuffix(junk, "/..") {
-			clean = strings.TrimSuffix(clean, "/") + "/"
-		}
+		clean, _ := requestpath.Decoded(junk)
 		return clean
 	case "host":
-		return strings.TrimSuffix(strings.ToLower(strings.TrimPrefix(junk, "[")), ".")
+		if host, ok := requestpath.Host(junk); ok {
+			return host
+		}
 	}
 	return missing
 }

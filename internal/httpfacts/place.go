@@ -4,8 +4,9 @@ package httpfacts
 
 import (
 	"net/http"
-	"path"
-	"strings"
+	"net/url"
+
+	"github.com/metehq/mete/internal/requestpath"
 )
 
 // method returns r's method; the empty one stands for GET.
@@ -16,49 +17,33 @@ func method(r *http.Request) string {
 	return r.Method
 }
 
-// Path returns the attribute path of a decoded [url.URL.Path]: it resolves
-// empty, "." and ".." segments, and keeps a trailing slash. Clean paths are
-// returned as they are; the empty one is "/".
-func Path(p string) string {
-	switch {
-	case p == "":
-		return "/"
-	case p == "*": // of OPTIONS
-		return p
-	case p[0] != '/':
-		p = "/" + p
-	}
-	if isClean(p) {
-		return p
-	}
-	clean := path.Clean(p)
-	if clean != "/" && (strings.HasSuffix(p, "/") || strings.HasSuffix(p, "/.") || strings.HasSuffix(p, "/..")) {
-		clean += "/" // what ends in a dot segment is a directory: RFC 3986, 5.2.4
-	}
-	return clean
+// Path returns the attribute path of a request target as it was sent, disputed or
+// not: see package requestpath.
+func Path(target string) string {
+	path, _ := requestpath.Of(target)
+	return path
 }
 
-// isClean reports whether no segment of p, but for the last, is empty and none
-// is "." or "..". p starts with a slash.
-func isClean(p string) bool {
-	for rest, more := p[1:], true; more; {
-		var segment string
-		segment, rest, more = strings.Cut(rest, "/")
-		if segment == "." || segment == ".." || segment == "" && more {
-			return false
+// Host returns the attribute host of a Host header, and whether it names one: see
+// package requestpath.
+func Host(sent string) (string, bool) { return requestpath.Host(sent) }
+
+// place returns the attribute path of r, and whether it is disputed.
+func place(r *http.Request) (path string, disputed bool) {
+	path, disputed = urlPath(r.URL)
+	if r.Method == http.MethodConnect && r.URL.Path != "" && path != r.URL.Path {
+		disputed = true // http.ServeMux does not clean those
+	}
+	return path, disputed
+}
+
+// urlPath prefers the path as it was sent, unless somebody has changed the
+// decoded one since.
+func urlPath(u *url.URL) (path string, disputed bool) {
+	if u.RawPath != "" {
+		if decoded, err := url.PathUnescape(u.RawPath); err == nil && decoded == u.Path {
+			return requestpath.Of(u.RawPath)
 		}
 	}
-	return true
-}
-
-// Host returns the attribute host of a Host header, "example.com" for
-// "Example.COM.:80", and whether it names one.
-func Host(h string) (string, bool) {
-	if strings.HasPrefix(h, "[") {
-		h, _, _ = strings.Cut(h[1:], "]")
-	} else {
-		h, _, _ = strings.Cut(h, ":")
-	}
-	h = strings.TrimSuffix(h, ".")
-	return strings.ToLower(h), h != ""
+	return requestpath.Decoded(u.Path)
 }

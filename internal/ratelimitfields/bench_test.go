@@ -17,8 +17,15 @@ func decisions(t testing.TB) map[string]*mete.Decision {
 	return map[string]*mete.Decision{
 		"one limit":  decision(status(free, 20*bucket.Token, bucket.Token)),
 		"two limits": decision(status(free, 20*bucket.Token, bucket.Token), status(day, 9*bucket.Token, bucket.Token)),
+		"of rules":   decision(ofRule(t, status(free, 20*bucket.Token, bucket.Token)), ofRule(t, status(day, 9*bucket.Token, bucket.Token))),
 		"denied":     decision(status(free, 0, bucket.Token)),
 	}
+}
+
+// ofRule gives s a rule that says how it is shown.
+func ofRule(t testing.TB, s mete.Status) mete.Status {
+	s.Rule = ruleOf(t, "draft-11 legacy", "20%")
+	return s
 }
 
 func TestHeader_Allocations(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/policy"
 )
 
 func TestDeny(t *testing.T) {
@@ -41,6 +42,14 @@ func TestDeny(t *testing.T) {
 		}},
 		{"missing attribute", &mete.Decision{Rule: "keyed", Reason: mete.ReasonMissingAttribute, RetryAfter: bucket.Never}, m{
 			"type": "about:blank", "title": "Forbidden", "status": 403.0, "detail": `The request lacks an attribute that rule "keyed" requires.`,
+		}},
+		{"blocked", &mete.Decision{Reason: mete.ReasonBlocked, RetryAfter: time.Hour, Override: &policy.Override{ID: "o", Reason: "secret", Author: "a"}}, m{
+			"type": "https://iana.org/assignments/http-problem-types#abnormal-usage-detected", "title": "Blocked", "status": 429.0,
+			"detail": "Requests like this one are blocked for now. Try again in 3600 seconds.",
+		}},
+		{"blocked for good", &mete.Decision{Reason: mete.ReasonBlocked, RetryAfter: bucket.Never}, m{
+			"type": "https://iana.org/assignments/http-problem-types#abnormal-usage-detected", "title": "Blocked", "status": 429.0,
+			"detail": "Requests like this one are blocked for now.",
 		}},
 		{"closed", &mete.Decision{Rule: "free", Reason: mete.ReasonStoreError, Degraded: true}, m{
 			"type": "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", "title": "Temporarily reduced capacity",
@@ -149,6 +158,49 @@ func TestJitter_SpreadsClients(t *testing.T) {
 			if got < tt.low || got > tt.high || math.Abs(float64(n)-even) > 6*math.Sqrt(even) {
 				t.Errorf("wait %v: %d of %d clients are told %d, want %.0f each from %d to %d", tt.wait, n, clients, got, even, tt.low, tt.high)
 			}
+		}
+	}
+}
+
+// The jitter is that of the rule that denied for longest, and no wait is cut short.
+func TestJitter_OfTheRule(t *testing.T) {
+	const clients = 1000
+	for _, tt := range []struct {
+		jitter    string // of the rule
+		config    ratelimitfields.Config
+		wait      time.Duration
+		low, high int
+	}{
+		{"", ratelimitfields.Config{}, 10 * time.Second, 10, 15},
+		{"", ratelimitfields.Config{DisableJitter: true}, 10 * time.Second, 10, 10},
+		{"0", ratelimitfields.Config{}, 10 * time.Second, 10, 10},
+		{"20%", ratelimitfields.Config{}, 9500 * time.Millisecond, 10, 12},
+		{"20%", ratelimitfields.Config{DisableJitter: true}, 10 * time.Second, 10, 12},
+		{"20%", ratelimitfields.Config{DisableJitter: true, IgnoreRules: true}, 10 * time.Second, 10, 10},
+		{"100%", ratelimitfields.Config{}, 10 * time.Second, 10, 20},
+		{"1%", ratelimitfields.Config{}, 10 * time.Second, 10, 11}, // a second at least
+		{"1%", ratelimitfields.Config{}, 250 * time.Second, 250, 252},
+		{"100%", ratelimitfields.Config{}, 30 * 365 * 24 * time.Hour, 30 * 365 * 86400, 2 * 30 * 365 * 86400},
+	} {
+		slow := status(newLimit(t, "slow", "1", "1/1s"), 0, bucket.Token)
+		slow.RetryAfter, slow.Rule = tt.wait, ruleOf(t, "", tt.jitter)
+		fast := status(newLimit(t, "fast", "1", "1/1s"), 0, bucket.Token)
+		fast.Rule = ruleOf(t, "", "7%")
+		w, least, most := newWriter(t, tt.config), math.MaxInt, 0
+		for i := range clients {
+			h := http.Header{}
+			w.Header(h, decision(fast, slow), strconv.Itoa(i))
+			got, err := strconv.Atoi(h["Retry-After"][0])
+			if err != nil {
+				t.Fatalf("Retry-After %q: %v", h["Retry-After"], err)
+			}
+			if reset := h["RateLimit-Reset"]; len(reset) > 0 && reset[0] != h["Retry-After"][0] {
+				t.Fatalf("got Reset %s and Retry-After %d", reset, got)
+			}
+			least, most = min(least, got), max(most, got)
+		}
+		if least < tt.low || most > tt.high || tt.high-tt.low < 20 && (least != tt.low || most != tt.high) {
+			t.Errorf("jitter %q, %+v, wait %v: clients are told %d to %d, want %d to %d", tt.jitter, tt.config, tt.wait, least, most, tt.low, tt.high)
 		}
 	}
 }

@@ -50,15 +50,21 @@ func (w *Writer) item(l *policy.Limit) *item {
 // What no such string can carry is in no name: the policy refuses it.
 var quoteEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// writeDraft writes the two fields of the draft, with an item for each limit.
+// writeDraft writes the two fields of the draft, with an item for each limit that is
+// in them.
 func (w *Writer) writeDraft(s *sheet, d *mete.Decision) {
 	s.begin(draftPolicy)
 	for i := range d.Limits {
-		s.item()
-		s.text(w.item(d.Limits[i].Limit).policy)
+		if w.shows(&d.Limits[i], policy.DialectDraft11) {
+			s.item()
+			s.text(w.item(d.Limits[i].Limit).policy)
+		}
 	}
 	s.begin(draftLimit)
 	for i := range d.Limits {
+		if !w.shows(&d.Limits[i], policy.DialectDraft11) {
+			continue
+		}
 		available, effective := quota(&d.Limits[i])
 		s.item()
 		s.text(w.item(d.Limits[i].Limit).limit)
@@ -78,36 +84,33 @@ const sinceDecided = 10 * time.Millisecond
 // writeTrios writes the fields of the dialects that show one limit: the one
 // that decided. retry is what Retry-After says.
 func (w *Writer) writeTrios(s *sheet, d *mete.Decision, retry int64) {
-	decider := d.Decider()
-	if decider == nil {
-		return
-	}
-	available, effective := quota(decider)
-	reset := retry
-	switch {
-	case !d.Allowed && retry != never:
-		effective = time.Duration(retry) * time.Second
-	case d.Allowed && effective != bucket.Never:
-		reset = seconds(effective)
-		effective -= min(effective, sinceDecided)
-	case d.Allowed:
-		reset = never
-	}
-	capacity := most(decider.Limit.Bucket).Whole()
-	if w.legacy {
-		writeTrio(s, legacyLimit, capacity, available, reset)
-	}
-	if w.x {
-		if reset != never {
-			reset = unix(w.now().Add(effective))
+	first := d.Decider()
+	if decider := w.decider(d, first, policy.DialectLegacy); decider != nil {
+		available, effective := quota(decider)
+		reset := retry
+		if d.Allowed {
+			if reset = never; effective != bucket.Never {
+				reset = seconds(effective)
+			}
 		}
-		writeTrio(s, xLimit, capacity, available, reset)
+		writeTrio(s, legacyLimit, decider, available, reset)
+	}
+	if decider := w.decider(d, first, policy.DialectX); decider != nil {
+		available, effective := quota(decider)
+		reset := int64(never)
+		switch {
+		case !d.Allowed && retry != never:
+			reset = unix(w.now().Add(time.Duration(retry) * time.Second))
+		case d.Allowed && effective != bucket.Never:
+			reset = unix(w.now().Add(effective - min(effective, sinceDecided)))
+		}
+		writeTrio(s, xLimit, decider, available, reset)
 	}
 }
 
 // writeTrio writes the three fields of which first is the first.
-func writeTrio(s *sheet, first field, capacity, available, reset int64) {
-	s.intField(first, capacity)
+func writeTrio(s *sheet, first field, decider *mete.Status, available, reset int64) {
+	s.intField(first, most(decider.Limit.Bucket).Whole())
 	s.intField(first+1, available)
 	if reset != never {
 		s.intField(first+2, reset)

@@ -11,19 +11,22 @@ import (
 // A jitter spreads clients that were all told to wait, so that they do not all
 // come back at once. What a client is told depends on nothing but who it is and
 // how long it has to wait; without the key it cannot be foreseen for another.
-type jitter struct {
-	off bool
-	key []byte
-}
+type jitter struct{ key []byte }
 
-// add returns a wait of at least wait seconds: later by 0 to max(1, wait/2)
-// whole seconds, each as likely. Fractions of a second would be lost: rounded
-// up, all waits of a second would become two.
-func (j jitter) add(wait int64, client []string) int64 {
-	if j.off {
+// defaultJitter is the percentage by which waits are spread unless somebody says
+// otherwise.
+const defaultJitter = 50
+
+// add returns a wait of at least wait seconds: later by 0 to max(1, percent of
+// wait) whole seconds, each as likely; of 0 percent, no later at all. Fractions of
+// a second would be lost: rounded up, all waits of a second would become two.
+func (j jitter) add(wait int64, percent int, client []string) int64 {
+	if percent == 0 {
 		return wait
 	}
-	spread, _ := bits.Mul64(j.hash(client), uint64(max(1, wait/2)+1))
+	most := wait / 100 * int64(percent) // in two parts, since the whole could overflow
+	most += wait % 100 * int64(percent) / 100
+	spread, _ := bits.Mul64(j.hash(client), uint64(max(1, most)+1))
 	return wait + int64(spread)
 }
 

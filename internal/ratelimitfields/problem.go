@@ -15,6 +15,7 @@ import (
 const (
 	typeQuotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	typeReduced       = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+	typeAbnormal      = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
 )
 
 // A Problem is the body of a denial: RFC 9457. It never holds a bucket key or an
@@ -63,6 +64,12 @@ func problemOf(d *mete.Decision, retry int64) Problem {
 	case p.Status == http.StatusForbidden:
 		p.Type, p.Title = "about:blank", http.StatusText(p.Status)
 		p.Detail = fmt.Sprintf("The request lacks an attribute that rule %q requires.", d.Rule)
+	case d.Reason == mete.ReasonBlocked:
+		p.Type, p.Title = typeAbnormal, "Blocked"
+		p.Detail = "Requests like this one are blocked for now."
+		if retry != never {
+			p.Detail += " " + try(retry)
+		}
 	default:
 		p.Type, p.Title = typeQuotaExceeded, "Quota exceeded"
 		name := d.Rule
@@ -77,6 +84,15 @@ func problemOf(d *mete.Decision, retry int64) Problem {
 		}
 	}
 	return p
+}
+
+// DisputedPath is the problem of a request whose path servers read differently:
+// whichever rules it was put under, the handler might take it for another.
+func DisputedPath() Problem {
+	return Problem{
+		Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest,
+		Detail: "Servers read the path of this request differently. Resolve its dot segments before it is sent.",
+	}
 }
 
 // try tells people when to come back.

@@ -60,7 +60,7 @@ func (s *sheet) intField(f field, v int64) {
 // set replaces the fields in h. The keys are assigned as they are spelled:
 // [http.Header.Set] would send Ratelimit, which some clients do not find.
 func (s *sheet) set(h http.Header) {
-	if s.n == 0 {
+	if len(s.buf) == 0 {
 		return
 	}
 	all, values := string(s.buf), make([]string, s.n)

@@ -13,6 +13,11 @@
 //	                                                Reset in seconds since 1970,
 //	                                                rounded up but for 10 ms
 //
+// The limits of a rule that names dialects ([policy.Rule]) are in the fields of
+// those, and in no others. The legacy and x fields are of the limit that decided
+// among those that are in them: on a denial, among those of them that denied, and
+// where none did the fields are left out, since what they said would not be why.
+//
 // q is what can be spent at once: the capacity or, of a window, its tokens, and of
 // a leaky bucket the capacity and the queue. w is the seconds in which that comes
 // back, rounded up and at least 1: of a window its length. r is the whole tokens
@@ -23,7 +28,8 @@
 // long it takes until the first whole token is there. A limit that denied shows
 // r=0 and its wait, rounded up. Where no wait helps, t and Reset are left out.
 // The legacy Reset is t, and on a denial the same as Retry-After, so that
-// clients that go by it are spread as well.
+// clients that go by it are spread as well. Retry-After is the longest wait of the
+// limits that denied, and the jitter that of the rule which said so.
 //
 // A decision the store had no part in has no such fields: nothing is known.
 // Shadow limits are never shown.
@@ -34,22 +40,29 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
 )
 
 // Config are the settings of a [Writer]. The zero Config is the default one.
 type Config struct {
-	// Dialects are the field dialects to send: any of "draft-11", "legacy" and
-	// "x", or "none" alone. If empty, draft-11 and legacy.
+	// Dialects are the field dialects to send of limits whose rule names none: any
+	// of "draft-11", "legacy" and "x", or "none" alone. If empty, draft-11 and legacy.
 	Dialects []string
 
-	// DisableJitter sends clients the plain wait in Retry-After.
+	// DisableJitter sends clients the plain wait in Retry-After, where the rule
+	// does not say otherwise. It is spread by 50 % else.
 	DisableJitter bool
+
+	// IgnoreRules makes the settings here hold whatever rules say: for those who are
+	// told of a denial, and not themselves denied.
+	IgnoreRules bool
 
 	// JitterKey keys the hash that spreads clients. Processes that answer the
 	// same clients should share it; any length. If empty, it is made at random.
@@ -61,9 +74,11 @@ type Config struct {
 
 // A Writer says decisions in HTTP. It is safe for concurrent use.
 type Writer struct {
-	draft, legacy, x bool
-	jitter           jitter
-	now              func() time.Time
+	dialects    policy.Dialects // of limits whose rule names none
+	percent     int             // of jitter, where the rule says nothing
+	ignoreRules bool
+	jitter      jitter
+	now         func() time.Time
 
 	items     sync.Map // *policy.Limit → *item
 	itemCount atomic.Int64
@@ -71,43 +86,26 @@ type Writer struct {
 
 // New checks config and returns its writer.
 func New(config Config) (*Writer, error) {
-	w := &Writer{now: config.Now}
+	w := &Writer{now: config.Now, percent: defaultJitter, ignoreRules: config.IgnoreRules}
 	if w.now == nil {
 		w.now = time.Now
 	}
-	if err := w.setDialects(config.Dialects); err != nil {
-		return nil, err
+	if config.DisableJitter {
+		w.percent = 0
 	}
-	w.jitter = jitter{off: config.DisableJitter, key: slices.Clone(config.JitterKey)}
+	w.dialects = policy.DialectDraft11 | policy.DialectLegacy
+	if len(config.Dialects) > 0 {
+		var err error
+		if w.dialects, err = policy.ParseDialects(config.Dialects...); err != nil {
+			return nil, fmt.Errorf("ratelimitfields: %s", strings.TrimPrefix(err.Error(), "policy: "))
+		}
+	}
+	w.jitter = jitter{key: slices.Clone(config.JitterKey)}
 	if len(w.jitter.key) == 0 {
 		w.jitter.key = make([]byte, 32)
 		rand.Read(w.jitter.key) // never fails
 	}
 	return w, nil
-}
-
-func (w *Writer) setDialects(names []string) error {
-	if len(names) == 0 {
-		w.draft, w.legacy = true, true
-		return nil
-	}
-	for _, name := range names {
-		switch name {
-		case "draft-11":
-			w.draft = true
-		case "legacy":
-			w.legacy = true
-		case "x":
-			w.x = true
-		case "none":
-			if len(names) > 1 {
-				return fmt.Errorf("ratelimitfields: dialect %q goes with no other", name)
-			}
-		default:
-			return fmt.Errorf("ratelimitfields: unknown dialect %q: known are draft-11, legacy, x and none", name)
-		}
-	}
-	return nil
 }
 
 // Header sets all header fields of d: the RateLimit fields and, on a denial,
@@ -135,12 +133,8 @@ func (w *Writer) header(h http.Header, d *mete.Decision, retry int64) {
 	s := newSheet()
 	defer s.release()
 	if len(d.Limits) > 0 {
-		if w.draft {
-			w.writeDraft(s, d)
-		}
-		if w.legacy || w.x {
-			w.writeTrios(s, d, retry)
-		}
+		w.writeDraft(s, d)
+		w.writeTrios(s, d, retry)
 	}
 	if !d.Allowed {
 		if retry != never {
@@ -168,11 +162,45 @@ func (w *Writer) wait(d *mete.Decision, client []string) int64 {
 	case d.Allowed:
 		return 0
 	case d.Reason == mete.ReasonStoreError:
-		return w.jitter.add(seconds(undecidedWait), client)
+		return w.jitter.add(seconds(undecidedWait), w.percent, client)
 	case d.RetryAfter == bucket.Never:
 		return never
 	}
-	return w.jitter.add(seconds(d.RetryAfter), client)
+	return w.jitter.add(seconds(d.RetryAfter), w.jitterOf(d.Decider()), client)
+}
+
+// jitterOf returns the percentage of jitter for what decider denied; nil stands for
+// a denial that is no limit's.
+func (w *Writer) jitterOf(decider *mete.Status) int {
+	if decider != nil && decider.Rule != nil && !w.ignoreRules {
+		if percent, ok := decider.Rule.Jitter.Percent(); ok {
+			return percent
+		}
+	}
+	return w.percent
+}
+
+// shows reports whether a limit is in the fields of a dialect.
+func (w *Writer) shows(s *mete.Status, dialect policy.Dialects) bool {
+	if s.Rule != nil && s.Rule.Headers != 0 && !w.ignoreRules {
+		return s.Rule.Headers.Has(dialect)
+	}
+	return w.dialects.Has(dialect)
+}
+
+// decider returns the limit that decided d among those that are in the fields of a
+// dialect; first is that among all. It is nil where there is none.
+func (w *Writer) decider(d *mete.Decision, first *mete.Status, dialect policy.Dialects) *mete.Status {
+	if first == nil || w.shows(first, dialect) {
+		return first
+	}
+	shown := mete.Decision{Allowed: d.Allowed}
+	for i := range d.Limits {
+		if w.shows(&d.Limits[i], dialect) {
+			shown.Limits = append(shown.Limits, d.Limits[i])
+		}
+	}
+	return shown.Decider()
 }
 
 // seconds returns d in whole seconds, rounded up and at least 1.

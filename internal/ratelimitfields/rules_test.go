@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimitfields_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/policy"
+)
+
+// ruleOf returns a rule that names dialects, as in "draft-11 x", and a jitter; ""
+// for none.
+func ruleOf(t testing.TB, headers, jitter string) *policy.Rule {
+	t.Helper()
+	r, err := &policy.Rule{Name: "rule"}, error(nil)
+	if headers != "" {
+		if r.Headers, err = policy.ParseDialects(strings.Fields(headers)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if jitter != "" {
+		if r.Jitter, err = policy.ParseJitter(jitter); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// A limit is in the fields of its rule's dialects, or in those of the writer.
+func TestHeader_OfTheRule(t *testing.T) {
+	const token = bucket.Token
+	shown := func(name string, left bucket.Tokens, headers string) mete.Status {
+		s := status(newLimit(t, name, "20", "10/1s"), left+token, token)
+		s.Rule = ruleOf(t, headers, "")
+		return s
+	}
+	for _, tt := range []struct {
+		what     string
+		config   []string
+		decision *mete.Decision
+		want     string
+	}{
+		{"one that says none is in no field", nil, decision(shown("a", 5*token, ""), shown("hidden", token, "none")), `
+RateLimit: "a";r=5;t=1
+RateLimit-Limit: 20
+RateLimit-Policy: "a";q=20;w=2
+RateLimit-Remaining: 5
+RateLimit-Reset: 1
+`},
+		{"all say none", nil, decision(shown("a", token, "none"), shown("b", token, "none")), "\n"},
+		{"one that says more than the writer", []string{"none"}, decision(shown("a", 0, ""), shown("b", 12*token, "draft-11 x")), `
+RateLimit: "b";r=12;t=2
+RateLimit-Policy: "b";q=20;w=2
+X-RateLimit-Limit: 20
+X-RateLimit-Remaining: 12
+X-RateLimit-Reset: 1700000002
+`},
+		{"each in its own", []string{"x"}, decision(shown("a", 3*token, "draft-11"), shown("b", 4*token, "legacy"), shown("c", 5*token, "")), `
+RateLimit: "a";r=3;t=1
+RateLimit-Limit: 20
+RateLimit-Policy: "a";q=20;w=2
+RateLimit-Remaining: 4
+RateLimit-Reset: 1
+X-RateLimit-Limit: 20
+X-RateLimit-Remaining: 5
+X-RateLimit-Reset: 1700000001
+`},
+		{"the decider among those in the fields", []string{"legacy"},
+			decision(shown("a", 9*token, ""), shown("decider", 0, "draft-11"), shown("b", 8*token, ""), shown("c", 10*token, "")), `
+RateLimit: "decider";r=0;t=1
+RateLimit-Limit: 20
+RateLimit-Policy: "decider";q=20;w=2
+RateLimit-Remaining: 8
+RateLimit-Reset: 1
+`},
+		{"denied by one that is in no field", nil, decision(shown("a", 5*token, ""), shown("hidden", -token, "none")), `
+Cache-Control: no-store
+RateLimit: "a";r=5;t=1
+RateLimit-Policy: "a";q=20;w=2
+Retry-After: 1
+X-RateLimit-Reason: token_bucket_exceeded
+`},
+		{"denied by several", []string{"legacy"}, decision(shown("a", -token, ""),
+			func() mete.Status {
+				s := status(newLimit(t, "slow", "5", "1/1m"), 0, token)
+				s.Rule = ruleOf(t, "draft-11", "")
+				return s
+			}()), `
+Cache-Control: no-store
+RateLimit: "slow";r=0;t=60
+RateLimit-Limit: 20
+RateLimit-Policy: "slow";q=5;w=300
+RateLimit-Remaining: 0
+RateLimit-Reset: 60
+Retry-After: 60
+X-RateLimit-Reason: token_bucket_exceeded
+`},
+	} {
+		config := ratelimitfields.Config{Dialects: tt.config, DisableJitter: true, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
+		h := http.Header{}
+		newWriter(t, config).Header(h, tt.decision)
+		if got := "\n" + fields(h); got != tt.want {
+			t.Errorf("%s: got%swant%s", tt.what, got, tt.want)
+		}
+	}
+}
+
+// Whoever is only told of a decision hears what it asked for, whatever rules say.
+func TestHeader_IgnoresRules(t *testing.T) {
+	s := status(newLimit(t, "a", "20", "10/1s"), 0, bucket.Token)
+	s.Rule = ruleOf(t, "draft-11 legacy x", "100%")
+	h := http.Header{}
+	newWriter(t, ratelimitfields.Config{Dialects: []string{"none"}, DisableJitter: true, IgnoreRules: true}).Header(h, decision(s))
+	want := "Cache-Control: no-store\nRetry-After: 1\nX-RateLimit-Reason: token_bucket_exceeded\n"
+	if got := fields(h); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package requestpath
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// Host returns the name of a Host header, "example.com" for "Example.COM.:80", and
+// whether it has one.
+func Host(sent string) (name string, ok bool) {
+	if strings.HasPrefix(sent, "[") {
+		address, port, ok := strings.Cut(sent[1:], "]")
+		if !ok || port != "" && port[0] != ':' {
+			return "", false
+		}
+		return ipv6(address)
+	}
+	name, _, _ = strings.Cut(sent, ":")
+	name = strings.TrimSuffix(name, ".")
+	if !isName(name) {
+		return "", false
+	}
+	return lower(name), true
+}
+
+// ipv6 returns the canonical form of an address.
+func ipv6(text string) (string, bool) {
+	addr, err := netip.ParseAddr(text)
+	if err != nil || !addr.Is6() || addr.Zone() != "" {
+		return "", false
+	}
+	return addr.String(), true
+}
+
+// isName reports whether name can be a host's: labels, none of which is empty.
+func isName(name string) bool {
+	label := false // has begun
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '.':
+			if !label {
+				return false
+			}
+			label = false
+		case c <= ' ' || c == 0x7f || strings.IndexByte(`/\?#@[]:`, c) >= 0:
+			return false
+		default:
+			label = true
+		}
+	}
+	return label
+}
+
+// lower returns s with the letters of ASCII in lower case. Others stay: a Kelvin
+// sign is no k.
+func lower(s string) string {
+	for i := range len(s) {
+		if 'A' <= s[i] && s[i] <= 'Z' {
+			b := []byte(s)
+			for ; i < len(b); i++ {
+				if 'A' <= b[i] && b[i] <= 'Z' {
+					b[i] += 'a' - 'A'
+				}
+			}
+			return string(b)
+		}
+	}
+	return s
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package requestpath_test
+
+import (
+	"bufio"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/policy"
+)
+
+// TestServeMux holds the path of a request against the handler that Go's own router
+// brings it to: none is reached past its rule, unless the path is disputed, so that
+// the request is refused. A redirect is another request, which is asked about.
+func TestServeMux(t *testing.T) {
+	mux, reached := newMux()
+	source, err := httpfacts.New(httpfacts.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _ := policy.ParseAttribute("path")
+	rng := rand.New(rand.NewPCG(1, 3))
+	counts := map[string]int{}
+	for i := range len(nasty) + 15_000 {
+		target := randomTarget(rng)
+		if i < len(nasty) {
+			target = nasty[i]
+		}
+		for _, method := range []string{"GET", "CONNECT"} {
+			r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(method + " " + target + " HTTP/1.1\r\nHost: a\r\n\r\n")))
+			if err != nil {
+				counts["no request"]++ // to the server neither
+				continue
+			}
+			*reached = ""
+			mux.ServeHTTP(httptest.NewRecorder(), r)
+			facts := source.Facts(r)
+			asked, _ := facts.Lookup(path)
+			counts[*reached]++
+			if l, ok := locations[*reached]; ok && !l.takes(asked) && !facts.Disputed() {
+				t.Errorf("%s %q reaches %s, and rules are asked about %q", method, target, *reached, asked)
+			}
+			facts.Release()
+		}
+	}
+	for name := range locations {
+		if counts[name] == 0 {
+			t.Errorf("no target reached %s", name)
+		}
+	}
+	t.Logf("reached: %v", counts)
+}
+
+// newMux returns a router with the locations, which says where it came to.
+func newMux() (*http.ServeMux, *string) {
+	mux, reached := http.NewServeMux(), new(string)
+	for pattern, name := range map[string]string{"/v1/chat": "chat", "/admin/": "admin", "/api/": "api", "/api": "api", "/": "other"} {
+		mux.HandleFunc(pattern, func(http.ResponseWriter, *http.Request) { *reached = name })
+	}
+	return mux, reached
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package requestpath
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Mistake is why no request can ever have the path or host that a rule names.
+// The zero Mistake is none.
+type Mistake struct {
+	Reason string // what is wrong with it
+	Hint   string // what to write instead
+}
+
+// RulePath returns the path that a rule means which was written as written, with
+// or without escapes: what [Of] returns for the requests it is for. With prefix,
+// written is the beginning of the paths that are meant, and may end anywhere but
+// within an escape. What no request can have is a mistake.
+func RulePath(written string, prefix bool) (path string, m Mistake) {
+	if written == "" && prefix {
+		return "", Mistake{}
+	}
+	if !strings.HasPrefix(written, "/") {
+		return "", Mistake{"a path begins with a slash", fmt.Sprintf("write %q", "/"+written)}
+	}
+	if i := strings.IndexAny(written, "?#"); i >= 0 {
+		if written[i] == '?' {
+			return "", Mistake{"the query is not part of the path", fmt.Sprintf("write %q, and match query:NAME; or %%3F for the character", written[:i])}
+		}
+		return "", Mistake{"a path has no fragment", fmt.Sprintf("write %q; or %%23 for the character", written[:i])}
+	}
+	decoded, ok := decode(written)
+	if !ok {
+		return "", Mistake{"a percent sign begins an escape, such as %20", "write %25 for the character"}
+	}
+	rest := ""
+	if prefix { // its last segment goes on, so that "/." is not a dot segment
+		rest = "x"
+	}
+	if path, _ = Decoded(decoded + rest); path == decoded+rest && strings.IndexByte(decoded, 0) < 0 {
+		return decoded, Mistake{}
+	}
+	path, _ = Decoded(decoded)
+	switch {
+	case strings.IndexByte(decoded, 0) >= 0:
+		return "", Mistake{"a path with a NUL is refused", "leave it out"}
+	case strings.IndexByte(decoded, ';') >= 0:
+		return "", Mistake{"the parameters behind a \";\" are dropped from the path before it is matched", fmt.Sprintf("write %q", path)}
+	}
+	return "", Mistake{`empty and dot segments are resolved, and "\" is "/", before a path is matched`, fmt.Sprintf("write %q", path)}
+}
+
+// decode returns text without its escapes, and whether all of them are ones.
+func decode(text string) (string, bool) {
+	if strings.IndexByte(text, '%') < 0 {
+		return text, true
+	}
+	decoded := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '%' {
+			var ok bool
+			if c, ok = unescape(text[i:]); !ok {
+				return "", false
+			}
+			i += 2
+		}
+		decoded = append(decoded, c)
+	}
+	return string(decoded), true
+}
+
+// RuleHost returns the host that a rule means which was written as written: what
+// [Host] returns for the requests it is for. Case, brackets and the dot at the end
+// do not matter. With prefix, written is the beginning of the hosts that are
+// meant. What no request can have is a mistake.
+func RuleHost(written string, prefix bool) (host string, m Mistake) {
+	switch {
+	case written == "" && prefix:
+		return "", Mistake{}
+	case strings.Contains(written, "://"):
+		return "", Mistake{"a host has no scheme", `write its name, such as "example.com"`}
+	case !prefix:
+		return wholeHost(written)
+	}
+	host = lower(written)
+	address := strings.Trim(host, "0123456789abcdef:") == ""
+	switch {
+	case strings.HasPrefix(host, "["):
+		return "", Mistake{"hosts are matched without brackets", fmt.Sprintf("write %q", strings.Trim(host, "[]"))}
+	case address && strings.Contains(host, ":"):
+		return host, Mistake{}
+	case strings.Contains(host, ":"):
+		name, _, _ := strings.Cut(host, ":")
+		return "", Mistake{"the port is not part of the host", fmt.Sprintf("write %q", name)}
+	case !isName(host + "x"): // its last label goes on
+		return "", Mistake{"no host begins like this", `write its beginning, such as "api."`}
+	}
+	return host, Mistake{}
+}
+
+func wholeHost(written string) (string, Mistake) {
+	if name, ok := ipv6(strings.Trim(written, "[]")); ok {
+		return name, Mistake{}
+	}
+	name, ok := Host(written)
+	switch {
+	case !ok:
+		return "", Mistake{"this is no host", `write its name, such as "example.com"`}
+	case strings.Contains(written, ":"):
+		return "", Mistake{"the port is not part of the host", fmt.Sprintf("write %q", name)}
+	}
+	return name, Mistake{}
+}
