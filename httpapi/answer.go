@@ -40,6 +40,11 @@ func appendLimit(b []byte, s *mete.Status) []byte {
 	b = strconv.AppendInt(append(b, `,"remaining":`...), s.Room().Whole(), 10)
 	b = seconds.AppendDuration(append(b, `,"retry_after":`...), s.RetryAfter)
 	b = seconds.AppendDuration(append(b, `,"full_after":`...), s.FullAfter())
+	if len(s.Limit.Stages) > 0 {
+		if stage := s.Stage(); stage != nil {
+			b = appendString(append(b, `,"stage":`...), stage.Share)
+		}
+	}
 	return append(b, '}')
 }
 

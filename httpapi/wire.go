@@ -52,6 +52,10 @@ type Limit struct {
 
 	RetryAfter Seconds `json:"retry_after"`
 	FullAfter  Seconds `json:"full_after"` // until the bucket is full if nothing more is taken
+
+	// Stage is the threshold of staged_actions that is reached, such as "80%". JSON
+	// leaves it out where there is none.
+	Stage string `json:"stage,omitempty"`
 }
 
 // A Problem is an answer that carries no decision, as application/problem+json

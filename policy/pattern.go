@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/metehq/mete/internal/requestpath"
 )
 
 const (
@@ -196,17 +198,23 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (set, bool) {
 			return s, true
 		}
 		return c.network(p, n)
-	case Host:
-		text = strings.ToLower(text)
 	case Method:
 		text = strings.ToUpper(text)
 	}
-	switch {
-	case strings.Contains(text, "*"):
+	if strings.Contains(text, "*") {
 		c.add(n, "a * stands for the rest of a value, at its end only", "")
 		return set{}, false
-	case a.Source == Path && !strings.HasPrefix(text, "/") && !(star && text == ""):
-		c.add(n, "a path begins with a slash", "")
+	}
+	var m requestpath.Mistake
+	switch a.Source {
+	case Path:
+		text, m = requestpath.RulePath(text, star)
+	case Host:
+		text, m = requestpath.RuleHost(text, star)
+	}
+	switch {
+	case m != requestpath.Mistake{}:
+		c.add(n, m.Reason, m.Hint)
 		return set{}, false
 	case star:
 		p.prefixes = append(p.prefixes, text)

@@ -77,15 +77,7 @@ func (c *compiler) selectPaths(o *object) {
 			}
 			s, one := c.value(&cl.pattern, a, n)
 			if one && name == "pathPrefix" {
-				p := &cl.pattern
-				p.exact = p.exact[:len(p.exact)-1]
-				text := strings.TrimSuffix(text, "/")
-				if p.prefixes = append(p.prefixes, text+"/"); text != "" && n.text == text {
-					p.exact = append(p.exact, text)
-				} else {
-					s = set{}
-				}
-				s = s.or(allWithPrefix(text + "/"))
+				s = s.or(cl.pattern.widen())
 			}
 			all, ok = all.or(s), ok && one
 		}
@@ -96,6 +88,19 @@ func (c *compiler) selectPaths(o *object) {
 	cl.slot = c.slot(a)
 	cl.pattern.finish()
 	c.selector = append(c.selector, selection{cl, all, at})
+}
+
+// widen makes the path that was last added to p, and is there alone, one that goes
+// on at the end of its last segment. It returns what that adds.
+func (p *pattern) widen() set {
+	path := p.exact[len(p.exact)-1]
+	if strings.HasSuffix(path, "/") { // which is itself one of those that begin so
+		p.exact = p.exact[:len(p.exact)-1]
+	} else {
+		path += "/"
+	}
+	p.prefixes = append(p.prefixes, path)
+	return allWithPrefix(path)
 }
 
 // selected puts the clauses of the policy's selector before those of a rule.

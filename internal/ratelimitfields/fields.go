@@ -76,6 +76,27 @@ func (w *Writer) writeDraft(s *sheet, d *mete.Decision) {
 	}
 }
 
+// writeWarning writes an item for each limit that warns.
+func (w *Writer) writeWarning(s *sheet, d *mete.Decision) {
+	begun := false
+	for i := range d.Limits {
+		status := &d.Limits[i]
+		if len(status.Limit.Stages) == 0 {
+			continue
+		}
+		stage := status.Stage()
+		if stage == nil || !w.shows(status, policy.DialectDraft11|policy.DialectLegacy|policy.DialectX) {
+			continue
+		}
+		if !begun {
+			s.begin(warning)
+			begun = true
+		}
+		s.item()
+		s.text(`"` + quoteEscaper.Replace(status.Limit.Name) + `";used=` + strings.TrimSuffix(stage.Share, "%"))
+	}
+}
+
 // sinceDecided is how long ago the decision may have been made. What is counted
 // from now ends so much too late, and the end of a window at a whole second, as
 // most are, would be rounded up to the next one.

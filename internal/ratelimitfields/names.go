@@ -26,6 +26,7 @@ const (
 	retryAfter
 	reason
 	cacheControl
+	warning
 
 	fieldCount = iota
 )
@@ -36,4 +37,5 @@ var fieldNames = [fieldCount]string{
 	legacyLimit: "RateLimit-Limit", legacyRemaining: "RateLimit-Remaining", legacyReset: "RateLimit-Reset",
 	xLimit: "X-RateLimit-Limit", xRemaining: "X-RateLimit-Remaining", xReset: "X-RateLimit-Reset",
 	retryAfter: "Retry-After", reason: "X-RateLimit-Reason", cacheControl: "Cache-Control",
+	warning: "X-RateLimit-Warning",
 }

@@ -33,6 +33,10 @@
 //
 // A decision the store had no part in has no such fields: nothing is known.
 // Shadow limits are never shown.
+//
+// Where a limit of which little is left says so (staged_actions), X-RateLimit-Warning
+// has an item for it, with how much of it is used at least, in percent:
+// "daily";used=80. It is left out of the limits that are in no field.
 package ratelimitfields
 
 import (
@@ -135,6 +139,9 @@ func (w *Writer) header(h http.Header, d *mete.Decision, retry int64) {
 	if len(d.Limits) > 0 {
 		w.writeDraft(s, d)
 		w.writeTrios(s, d, retry)
+		if d.Allowed {
+			w.writeWarning(s, d)
+		}
 	}
 	if !d.Allowed {
 		if retry != never {
