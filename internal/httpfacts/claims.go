@@ -11,64 +11,81 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a token whose claims are read. A token beyond any of them, or
-// malformed in any way, has no claims.
+// MaxTokenBytes bounds a token whose claims are read without being verified.
+const MaxTokenBytes = 8 << 10
+
+// The bounds of claims. What is beyond any of them, or malformed in any way, is
+// no claims.
 const (
-	maxTokenBytes = 8 << 10 // of the whole token
-	maxClaims     = 128     // at the top level
-	maxClaimDepth = 16      // of arrays and objects in each other
+	maxClaims     = 128 // at the top level
+	maxClaimDepth = 16  // of arrays and objects in each other
 )
 
 // unverifiedClaims returns the claims of r's bearer token. NOTHING about the
 // token is verified: neither its signature nor its algorithm nor its times.
-//
-// Claims at the top level that are strings, numbers (as they are written) and
-// booleans have a value; others are missing. A token that names a claim twice
-// has no claims (who verified it may have read the other one), and neither has
-// a request with several Authorization headers.
 func unverifiedClaims(r *http.Request) map[string]string {
-	values := r.Header["Authorization"]
-	if len(values) != 1 {
-		return nil
-	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	token = strings.Trim(token, " ")
-	if !strings.EqualFold(scheme, "Bearer") || len(token) > maxTokenBytes {
+	token, several := BearerToken(r)
+	if several || len(token) > MaxTokenBytes {
 		return nil
 	}
 	parts := strings.SplitN(token, ".", 4)
 	if len(parts) != 3 { // five would be an encrypted one
 		return nil
 	}
-	payload, err := base64.RawURLEncoding.Strict().DecodeString(parts[1])
-	if err != nil || !utf8.Valid(payload) || nesting(payload) > maxClaimDepth {
-		return nil
+	claims, _ := ReadClaims(parts[1])
+	return claims
+}
+
+// BearerToken returns the token in r's Authorization header, and "" where there
+// is none. Where there are several such headers it returns none of them: who
+// verified the request may have read another one.
+func BearerToken(r *http.Request) (token string, several bool) {
+	values := r.Header["Authorization"]
+	if len(values) != 1 {
+		return "", len(values) > 1
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", false
+	}
+	return strings.Trim(token, " "), false
+}
+
+// ReadClaims reads one part of a token, a JSON object in base64url. It is how
+// claims become attributes, verified or not: those at the top level that are
+// strings, numbers (as they are written) and booleans have a value; others are
+// missing. A part that names a claim twice is refused: who verified it may have
+// read the other one.
+func ReadClaims(part string) (claims map[string]string, ok bool) {
+	if strings.ContainsAny(part, "\r\n") { // which the decoder would skip
+		return nil, false
+	}
+	payload, err := base64.RawURLEncoding.Strict().DecodeString(part)
+	if err != nil || !utf8.Valid(payload) || nesting(payload) > maxClaimDepth || !json.Valid(payload) {
+		return nil, false
 	}
 	return decodeClaims(payload)
 }
 
-// decodeClaims reads one JSON object of claims, nil if payload is anything else.
-func decodeClaims(payload []byte) map[string]string {
-	if !json.Valid(payload) {
-		return nil
-	}
+// decodeClaims reads one JSON object of claims.
+func decodeClaims(payload []byte) (claims map[string]string, ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(payload))
 	dec.UseNumber()
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
-		return nil
+		return nil, false
 	}
-	claims := map[string]string{}
+	claims = map[string]string{}
 	names := map[string]bool{}
 	for dec.More() {
 		token, err := dec.Token()
-		name, ok := token.(string)
-		if err != nil || !ok || names[name] || len(names) == maxClaims {
-			return nil
+		name, isName := token.(string)
+		if err != nil || !isName || names[name] || len(names) == maxClaims {
+			return nil, false
 		}
 		names[name] = true
 		var value any
 		if err := dec.Decode(&value); err != nil {
-			return nil
+			return nil, false
 		}
 		switch v := value.(type) {
 		case string:
@@ -82,7 +99,7 @@ func decodeClaims(payload []byte) map[string]string {
 			}
 		}
 	}
-	return claims
+	return claims, true
 }
 
 // nesting returns how deep the arrays and objects of a JSON text are nested. It

@@ -61,6 +61,7 @@ func TestUnverifiedClaims_RefusesTokens(t *testing.T) {
 		"an array":          "Bearer " + token(`["sub","u1"]`),
 		"a string":          "Bearer " + token(`"sub"`),
 		"nothing":           "Bearer " + token(``),
+		"a line end within": "Bearer e30.eyJzdWIi\nOiJ1MSJ9.x",
 		"cut off":           "Bearer " + token(`{"sub":"u1"`),
 		"junk behind":       "Bearer " + token(`{"sub":"u1"}{}`),
 		"bad UTF-8":         "Bearer " + token("{\"sub\":\"u1\",\"x\":\"\xff\"}"),

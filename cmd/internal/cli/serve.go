@@ -86,6 +86,16 @@ func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
 		fs.Func(f.name, f.usage, settingOf(f.name, settings))
 	}
 	fs.BoolFunc("trust-jwt", "believe the claims in bearer tokens WITHOUT verifying them", settingOf("trust-jwt", settings))
+	fs.Func("jwks", "verify bearer tokens with the key set in `FILE` or at an http or https URL", func(value string) error {
+		*settings = append(*settings, config.Setting{Key: "jwt.keys", Value: value})
+		return nil
+	})
+	var keys []string
+	fs.Func("policy-key", "take only policies that were signed for the public key in `FILE`; may be repeated", func(value string) error {
+		keys = append(keys, value)
+		*settings = append(*settings, config.Setting{Key: "policy_keys", Value: strings.Join(keys, ",")})
+		return nil
+	})
 	return file, settings
 }
 

@@ -48,6 +48,8 @@ func (d *decoder) check(c *Config) {
 			d.fail("policy", "%s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
 		}
 	}
+	d.checkPolicyKeys(c)
+	d.checkJWT(c)
 	d.checkViolations(c)
 	if c.MaxHeaderBytes < 1<<10 || c.MaxHeaderBytes > 1<<20 {
 		d.fail("max_header_bytes", "must be between 1024 and 1048576, not %d", c.MaxHeaderBytes)

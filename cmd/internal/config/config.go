@@ -25,6 +25,12 @@ type Config struct {
 	// In a configuration file, a relative path is relative to that file.
 	Policy string `yaml:"policy"`
 
+	// PolicyKeys are PEM files with Ed25519 public keys. If there are any, a policy
+	// file is in force only with a signature by one of them beside it, in a file of its
+	// name and .sig: see [policysign]. In a configuration file, relative paths are
+	// relative to that file.
+	PolicyKeys []string `yaml:"policy_keys"`
+
 	// Store is the URL of the store that keeps the buckets. "memory:" keeps
 	// them in the process; memory:?max_keys=N bounds their number. With
 	// memory:?file=PATH they are saved when the server ends and every minute, or
@@ -82,6 +88,10 @@ type Config struct {
 	// verifies every token. False: jwt: attributes are absent.
 	TrustJWT bool `yaml:"trust_jwt"`
 
+	// JWT says how bearer tokens are verified, for what comes through the gateway
+	// and for /v1/decision. It excludes TrustJWT.
+	JWT JWT `yaml:"jwt"`
+
 	// HashKey keys the hash that replaces secret and long components of bucket
 	// keys. Servers that share a store must share it. Empty: a random one at
 	// every start, or the one that is saved with the buckets.
@@ -131,6 +141,27 @@ type Config struct {
 	Timeouts Timeouts `yaml:"timeouts"`
 }
 
+// JWT are the settings of package jwtclaims.
+type JWT struct {
+	// Keys is the JSON Web Key Set that tokens are verified with: a file, or an http
+	// or https URL. Empty: tokens are not verified. In a configuration file, a
+	// relative path is relative to that file.
+	Keys string `yaml:"keys"`
+
+	// Algorithms are the only ones that tokens may be signed by. HS256 and its kind,
+	// whose secrets are then in Keys, must be named; none is never accepted.
+	Algorithms []string `yaml:"algorithms"`
+
+	// Issuer is what iss must be. Empty: anything.
+	Issuer string `yaml:"issuer"`
+
+	// Audience is what aud must name one of. Empty: anything.
+	Audience []string `yaml:"audience"`
+
+	// Leeway is how far the issuer's clock may be off, at most 10 minutes.
+	Leeway time.Duration `yaml:"leeway"`
+}
+
 // Timeouts bound the server's waits. Each must be above 0 where not said
 // otherwise.
 type Timeouts struct {
@@ -174,6 +205,8 @@ func Default() Config {
 		ReloadInterval:  time.Second,
 		LogFormat:       "text",
 		LogLevel:        "info",
+
+		JWT: JWT{Algorithms: []string{"RS256", "PS256", "ES256", "EdDSA"}, Leeway: 30 * time.Second},
 
 		ViolationsUser:      "jwt:sub",
 		ViolationsRetention: 30 * 24 * time.Hour,

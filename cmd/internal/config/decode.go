@@ -180,6 +180,9 @@ func expand(text string) (expanded string, unset []string) {
 
 // fieldByKey finds the field of struct v that has the yaml name.
 func fieldByKey(v reflect.Value, name string) (reflect.Value, bool) {
+	if v.Kind() != reflect.Struct {
+		return reflect.Value{}, false
+	}
 	for i := range v.NumField() {
 		if v.Type().Field(i).Tag.Get("yaml") == name {
 			return v.Field(i), true

@@ -23,7 +23,7 @@ const maxFileBytes = 1 << 20
 
 // A Setting overrides the file: what a flag says.
 type Setting struct {
-	Key, Value string // "log_level", "debug"
+	Key, Value string // "log_level", "debug"; a dot is before what is within a setting
 }
 
 // Load returns the defaults, changed by the file at path, if path is not empty,
@@ -70,14 +70,31 @@ func (d *decoder) loadFile(c *Config, path string) error {
 		return nil
 	}
 	d.mapping(root, reflect.ValueOf(c).Elem(), "")
-	if storeurl.IsPostgres(c.Policy) {
-		c.Policy = storeurl.Under(filepath.Dir(path), c.Policy)
-	} else if c.Policy != "" && !filepath.IsAbs(c.Policy) {
-		c.Policy = filepath.Join(filepath.Dir(path), c.Policy)
-	}
-	c.Store = storeurl.Under(filepath.Dir(path), c.Store)
-	c.Violations = storeurl.Under(filepath.Dir(path), c.Violations)
+	c.beside(filepath.Dir(path))
 	return nil
+}
+
+// beside makes relative paths relative to the directory of the file.
+func (c *Config) beside(dir string) {
+	under := func(path string) string {
+		if path == "" || filepath.IsAbs(path) {
+			return path
+		}
+		return filepath.Join(dir, path)
+	}
+	if storeurl.IsPostgres(c.Policy) {
+		c.Policy = storeurl.Under(dir, c.Policy)
+	} else {
+		c.Policy = under(c.Policy)
+	}
+	for i := range c.PolicyKeys {
+		c.PolicyKeys[i] = under(c.PolicyKeys[i])
+	}
+	if !strings.Contains(c.JWT.Keys, "://") {
+		c.JWT.Keys = under(c.JWT.Keys)
+	}
+	c.Store = storeurl.Under(dir, c.Store)
+	c.Violations = storeurl.Under(dir, c.Violations)
 }
 
 // readFile reads a whole file of bounded size.
@@ -97,10 +114,13 @@ func readFile(path string) ([]byte, error) {
 // override sets what a flag says.
 func (d *decoder) override(c *Config, s Setting) {
 	d.flags[s.Key] = true
-	v, ok := fieldByKey(reflect.ValueOf(c).Elem(), s.Key)
-	if !ok {
-		d.fail(s.Key, "unknown setting")
-		return
+	v := reflect.ValueOf(c).Elem()
+	for name := range strings.SplitSeq(s.Key, ".") {
+		var ok bool
+		if v, ok = fieldByKey(v, name); !ok {
+			d.fail(s.Key, "unknown setting")
+			return
+		}
 	}
 	d.set(v, s.Key, s.Value)
 }

@@ -6,12 +6,14 @@ package metrics
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/jwtclaims"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/violations"
@@ -22,6 +24,7 @@ import (
 // asks. Those that are nil are not there.
 type Sources struct {
 	Limiter  func() mete.Stats // required
+	Expires  func() time.Time  // of the policy in force; zero for never
 	Memory   func() memstore.Stats
 	Redis    func() redisstore.Stats
 	Postgres func() pgstore.Stats
@@ -29,6 +32,7 @@ type Sources struct {
 	Nodes    func() int
 
 	Violations func() violations.Stats
+	Claims     func() jwtclaims.Stats
 }
 
 // A Registry is what is known of a server. It is safe for concurrent use.
@@ -95,6 +99,9 @@ func (r *Registry) Describe(chan<- *prometheus.Desc) {}
 func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	w := writer{to: to}
 	w.limiter(r.sources.Limiter())
+	if r.sources.Expires != nil {
+		w.expiry(r.sources.Expires())
+	}
 	if r.sources.Memory != nil {
 		w.memory(r.sources.Memory())
 	}
@@ -109,6 +116,9 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	}
 	if r.sources.Violations != nil {
 		w.violations(r.sources.Violations())
+	}
+	if r.sources.Claims != nil {
+		w.claims(r.sources.Claims())
 	}
 	if r.sources.Nodes != nil {
 		w.gauge("mete_nodes", "Servers that share the store, this one included, as last seen.", float64(r.sources.Nodes()))

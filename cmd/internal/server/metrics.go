@@ -4,6 +4,7 @@ package server
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/metrics"
@@ -13,7 +14,10 @@ import (
 
 // sources are what /metrics shows.
 func (s *Server) sources() metrics.Sources {
-	from := metrics.Sources{Limiter: func() mete.Stats { return s.limiter.Stats() }}
+	from := metrics.Sources{
+		Limiter: func() mete.Stats { return s.limiter.Stats() },
+		Expires: func() time.Time { return s.limiter.Policy().Expires() },
+	}
 	if m := s.store.memory; m != nil {
 		from.Memory = m.Stats
 	}
@@ -25,6 +29,9 @@ func (s *Server) sources() metrics.Sources {
 		case *pgstore.Node:
 			from.Postgres = node.Stats
 		}
+	}
+	if s.claims != nil {
+		from.Claims = s.claims.Stats
 	}
 	if s.trail != nil {
 		from.Violations = s.trail.stats

@@ -19,6 +19,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/jwtclaims"
 	"github.com/metehq/mete/policy"
 )
 
@@ -36,7 +37,9 @@ type Server struct {
 	manage  *httpapi.API // of the admin address
 	source  source
 	store   storage
-	trail   *trail // nil: violations are not recorded
+	claims  *jwtclaims.Verifier // nil: tokens are not verified
+	expiry  *time.Timer         // nil: the policy has no expires_at
+	trail   *trail              // nil: violations are not recorded
 	metrics *metrics.Registry
 	reload  chan struct{}
 	ending  atomic.Bool // told to end: not ready any more
@@ -71,6 +74,9 @@ func (s *Server) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.openClaims(ctx); err != nil {
+		return err
+	}
 	s.metrics = metrics.New(s.sources())
 	s.limiter, err = mete.New(s.store.Store, m, mete.Config{OnDecision: s.onDecision(), OnDenial: s.trail.hook(), Local: s.store.local, Nodes: s.store.nodes})
 	if err != nil {
@@ -80,6 +86,7 @@ func (s *Server) begin(ctx context.Context) error {
 		return err
 	}
 	s.warn(m)
+	s.watchExpiry(m)
 	return nil
 }
 
@@ -110,6 +117,12 @@ func (s *Server) Close() {
 	}
 	if s.source != nil {
 		s.source.close()
+	}
+	if s.claims != nil {
+		s.claims.Close()
+	}
+	if s.expiry != nil {
+		s.expiry.Stop()
 	}
 	for _, e := range []endpoint{s.main, s.admin} {
 		if e.listener != nil {

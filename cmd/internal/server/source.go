@@ -8,12 +8,14 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/policy"
 )
@@ -55,7 +57,8 @@ func (s *Server) newSource() source {
 	if storeurl.IsPostgres(s.config.Policy) {
 		return &databaseSource{url: s.config.Policy, opts: opts, log: s.log, apply: s.apply, interval: s.config.ReloadInterval}
 	}
-	return &fileSource{path: s.config.Policy, opts: opts, log: s.log, apply: s.apply, interval: s.config.ReloadInterval}
+	return &fileSource{path: s.config.Policy, opts: opts, log: s.log, apply: s.apply, interval: s.config.ReloadInterval,
+		keyFiles: s.config.PolicyKeys}
 }
 
 // A fileSource is the policy file, and what was last seen of it.
@@ -65,6 +68,9 @@ type fileSource struct {
 	opts     policy.Options
 	log      *slog.Logger
 	apply    func(*policy.Matcher) error
+	keyFiles []string          // with the public keys that policies must be signed for
+	keys     policysign.Keys   // in them; none: policies need no signature
+	force    inForce           // what the next policy must not fall behind
 	info     fs.FileInfo       // of the file when it was last read
 	settled  bool              // info tells this version from a later one
 	digest   [sha256.Size]byte // of the contents last read, good or bad
@@ -75,11 +81,19 @@ func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
 	if s.path == "" {
 		return policyfile.Parse(exampleName, examplePolicy, s.opts)
 	}
+	var err error
+	if s.keys, err = policysign.ReadKeys(s.keyFiles...); err != nil {
+		return nil, fmt.Errorf("policy key: %w", err)
+	}
 	data, err := s.read()
 	if err != nil {
 		return nil, err
 	}
-	return policyfile.Parse(s.path, data, s.opts)
+	m, err := policyfile.Parse(s.path, data, s.opts)
+	if err == nil {
+		s.force = inForce{m.Version(), s.digest}
+	}
+	return m, err
 }
 
 func (s *fileSource) close() {}
@@ -103,7 +117,8 @@ func (s *fileSource) follow(ctx context.Context, reload <-chan struct{}) {
 	}
 }
 
-// read returns the file's contents and remembers what they were. The path is
+// read returns the file's contents, if they are signed where they must be, and
+// remembers what they were. The path is
 // resolved anew, so that renames and symbolic links that are swapped are seen.
 func (s *fileSource) read() ([]byte, error) {
 	info, err := os.Stat(s.path) // before the contents: a change in between is then seen later
@@ -113,6 +128,11 @@ func (s *fileSource) read() ([]byte, error) {
 	data, err := policyfile.Read(s.path)
 	if err != nil {
 		return nil, err
+	}
+	if len(s.keys) > 0 {
+		if err := s.keys.Check(s.path, data); err != nil {
+			return nil, err
+		}
 	}
 	s.info, s.digest, s.problem = info, sha256.Sum256(data), ""
 	s.settled = time.Since(info.ModTime()) > settleTime
@@ -137,7 +157,7 @@ func (s *fileSource) poll(forced bool) {
 	switch {
 	case err != nil:
 		if forced || s.problem != err.Error() {
-			s.log.Error("cannot read the policy; the old one stays in force", "error", err)
+			s.log.Error(unreadable(err), "error", err)
 		}
 		s.problem = err.Error()
 	case s.digest == before && !forced:
@@ -161,12 +181,16 @@ func (s *fileSource) unchanged() bool {
 func (s *fileSource) replace(data []byte) {
 	m, err := policyfile.Parse(s.path, data, s.opts)
 	if err == nil {
+		err = s.force.admits(m.Version(), s.digest)
+	}
+	if err == nil {
 		err = s.apply(m)
 	}
 	if err != nil {
 		s.logMistakes(err)
 		return
 	}
+	s.force = inForce{m.Version(), s.digest}
 	s.log.Info("policy reloaded", "file", s.path, "rules", len(m.Rules()), "version", m.Version(), "digest", s.shortDigest())
 }
 
@@ -174,7 +198,11 @@ func (s *fileSource) replace(data []byte) {
 func (s *fileSource) logMistakes(err error) {
 	mistakes, ok := errors.AsType[policyfile.Errors](err)
 	if !ok {
-		s.log.Error("policy is broken; the old one stays in force", "file", s.path, "error", err)
+		msg := "policy is broken; the old one stays in force"
+		if errors.Is(err, errFellBehind) {
+			msg = "policy is refused; the old one stays in force"
+		}
+		s.log.Error(msg, "file", s.path, "error", err)
 		return
 	}
 	s.log.Error("policy is broken; the old one stays in force", "file", s.path, "mistakes", len(mistakes))

@@ -1,0 +1,2 @@
+mete-policy-signature-v1 ed25519
+OEQKrB+QsXAzuB269t1ZFwdfOPv8vxIXtI8iEkmM9evFxv+zYGwJPv47CzyTZwEAr1dZz5vWBkGYRnBYdKZRDw==

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jwtclaims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+const (
+	// maxKeySetBytes bounds a key set. A larger one is refused.
+	maxKeySetBytes = 1 << 20
+
+	// fetchTimeout is for the whole answer of the URL.
+	fetchTimeout = 5 * time.Second
+
+	// maxRedirects is how many of them are followed.
+	maxRedirects = 3
+)
+
+// A source reads a key set, anew at each call.
+type source func(ctx context.Context) ([]byte, error)
+
+func newSource(c Config) source {
+	if !isURL(c.KeySet) {
+		return func(context.Context) ([]byte, error) { return readFile(c.KeySet) }
+	}
+	client := http.Client{Timeout: fetchTimeout}
+	if c.Client != nil {
+		client = *c.Client
+	}
+	before := client.CheckRedirect
+	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+		switch {
+		case len(via) > maxRedirects:
+			return fmt.Errorf("more than %d redirects", maxRedirects)
+		case via[len(via)-1].URL.Scheme == "https" && r.URL.Scheme != "https":
+			return errors.New("a redirect from https to http: keys that came by it could be anybody's")
+		case before != nil:
+			return before(r, via)
+		}
+		return nil
+	}
+	return func(ctx context.Context) ([]byte, error) { return fetch(ctx, &client, c.KeySet) }
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(f)
+}
+
+func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "application/jwk-set+json, application/json")
+	resp, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	return readAll(resp.Body)
+}
+
+func readAll(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxKeySetBytes+1))
+	if err == nil && len(data) > maxKeySetBytes {
+		err = fmt.Errorf("larger than %d bytes, the most a key set may have", maxKeySetBytes)
+	}
+	return data, err
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jwtclaims
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/policy"
+)
+
+// A Verifier verifies bearer tokens. [New] makes it. It is safe for concurrent use.
+type Verifier struct {
+	config Config
+	parser *jwt.Parser
+	source source
+	keys   atomic.Pointer[keys]
+
+	verified, cached atomic.Int64
+	refused          tally
+
+	read, failed, changed atomic.Int64
+	readAt                atomic.Int64 // when the key set was last read, in Unix nanoseconds; 0: never
+
+	wanted  chan struct{} // somebody has a token of a key that is not there
+	stop    context.CancelFunc
+	looking sync.WaitGroup
+
+	follower follower // of New, then of the goroutine that follows
+}
+
+// New reads the key set and follows it until the Verifier is closed.
+//
+// A file that cannot be read, or has no key of use, is an error. A URL is not: the
+// issuer may be down when its clients start. The Verifier then has no keys, says so
+// to [Config.Logger], refuses every token and tries again. ctx bounds the first look
+// only.
+func New(ctx context.Context, config Config) (*Verifier, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	options := []jwt.ParserOption{
+		jwt.WithValidMethods(config.Algorithms), jwt.WithExpirationRequired(), jwt.WithLeeway(config.Leeway),
+		jwt.WithJSONNumber(), jwt.WithStrictDecoding(),
+	}
+	if config.Issuer != "" {
+		options = append(options, jwt.WithIssuer(config.Issuer))
+	}
+	if len(config.Audience) > 0 {
+		options = append(options, jwt.WithAudience(config.Audience...))
+	}
+	v := &Verifier{config: config, parser: jwt.NewParser(options...), source: newSource(config), wanted: make(chan struct{}, 1)}
+	v.refused.log = config.Logger
+	v.keys.Store(noKeys())
+	if err := v.begin(ctx); err != nil {
+		return nil, err
+	}
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	v.stop = stop
+	v.looking.Go(func() { v.follow(following) })
+	return v, nil
+}
+
+// Close ends following the key set. What is verified after it is verified with the
+// last keys.
+func (v *Verifier) Close() {
+	v.stop()
+	v.looking.Wait()
+}
+
+// Attribute returns the claim that a jwt: attribute names, of r's bearer token if
+// it is good. It is made for the Attribute of httplimit.Config and httpapi.Gateway;
+// other attributes are missing.
+func (v *Verifier) Attribute(r *http.Request, a policy.Attribute) (value string, ok bool) {
+	if a.Source != policy.JWT {
+		return "", false
+	}
+	token, several := httpfacts.BearerToken(r)
+	switch {
+	case several:
+		v.refused.count(SeveralHeaders, time.Now())
+		return "", false
+	case token == "":
+		return "", false
+	case len(token) > v.config.MaxTokenBytes:
+		v.refused.count(Oversized, time.Now())
+		return "", false
+	}
+	value, ok = v.claims(token)[a.Name]
+	return value, ok
+}
+
+// claims returns the claims of a token, none if it is not good.
+func (v *Verifier) claims(token string) map[string]string {
+	keys, now, d := v.keys.Load(), time.Now(), digestOf(token)
+	if claims, ok := keys.remembered.claims(d, now); ok {
+		v.cached.Add(1)
+		return claims
+	}
+	if keys.refused.has(d, now) {
+		return nil
+	}
+	verdict, reason := v.verify(keys, token, now)
+	if reason != "" {
+		keys.refused.add(d, now)
+		v.refused.count(reason, now)
+		if reason == UnknownKey {
+			v.want()
+		}
+		return nil
+	}
+	v.verified.Add(1)
+	keys.remembered.remember(d, verdict, now)
+	return verdict.claims
+}
+
+// verify looks at a token with these keys. What costs little is looked at first.
+func (v *Verifier) verify(keys *keys, token string, now time.Time) (verdict, Reason) {
+	parts := strings.SplitN(token, ".", 4)
+	if len(parts) != 3 || strings.ContainsAny(token, "\r\n") { // five would be an encrypted one; decoders skip line ends
+		return verdict{}, Malformed
+	}
+	header, ok := httpfacts.ReadClaims(parts[0])
+	if !ok {
+		return verdict{}, Malformed
+	}
+	claims, ok := httpfacts.ReadClaims(parts[1])
+	if !ok {
+		return verdict{}, Malformed
+	}
+	if !slices.Contains(v.config.Algorithms, header["alg"]) {
+		return verdict{}, BadAlgorithm
+	}
+	exp, ok := instant(claims["exp"])
+	if !ok {
+		return verdict{}, NoExpiry
+	}
+	if nbf, there := claims["nbf"]; there {
+		if _, ok := instant(nbf); !ok {
+			return verdict{}, Malformed
+		}
+	}
+	if _, err := v.parser.Parse(token, keys.find); err != nil {
+		reason := reasonOf(err)
+		if reason == Malformed && missing(err) { // exp is not
+			reason = BadAudience
+			if v.config.Issuer != "" && claims["iss"] == "" {
+				reason = BadIssuer
+			}
+		}
+		return verdict{}, reason
+	}
+	until := now.Add(memoryTime)
+	if end := exp.Add(v.config.Leeway); end.Before(until) {
+		until = end
+	}
+	return verdict{claims, until}, ""
+}
+
+// lastSecond is the end of the year 9999. What lies beyond is no time, and would
+// leave the range of some of those that look at it.
+const lastSecond = 253402300799
+
+// instant reads a NumericDate: seconds since 1970.
+func instant(text string) (time.Time, bool) {
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(seconds >= 0 && seconds <= lastSecond) {
+		return time.Time{}, false
+	}
+	whole := int64(seconds)
+	return time.Unix(whole, int64((seconds-float64(whole))*1e9)), true
+}
