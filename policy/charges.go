@@ -34,24 +34,64 @@ func (c *compiler) charges() {
 			continue
 		}
 		items = append(items, item{int32(i), d.clauses})
-		if n, kind := d.buckets(), d.kind(); n > most[kind] {
-			total, most[kind] = total+n-most[kind], n
-			if total > bound && first == nil {
-				first = d
+		for _, kind := range d.kinds() {
+			if n := d.buckets(); n > most[kind] {
+				total, most[kind] = total+n-most[kind], n
 			}
 		}
+		if total > bound && first == nil {
+			first = d
+		}
 	}
-	if first != nil && c.worst(newIndex(c.matcher.attributes, items), nil) > bound {
-		c.absent(first.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
+	if first != nil {
+		if total = c.worst(newIndex(c.matcher.attributes, items), nil); total > bound {
+			c.absent(first.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
+		}
+	}
+	c.matcher.spare = bound - total
+}
+
+// roomForOverrides checks that limits which take the place of a rule's do not make
+// them too many.
+func (c *compiler) roomForOverrides(n *node) {
+	if n == nil {
+		return
+	}
+	more := 0
+	for i, r := range c.exceptions.rules {
+		most := c.rules()[i].buckets()
+		add := func(e *exception) {
+			if e.Action == Another {
+				most = max(most, (&Rule{Limits: e.limits}).buckets())
+			}
+		}
+		for j := range r.list {
+			add(&r.list[j])
+		}
+		for _, list := range r.keys {
+			for _, e := range list {
+				add(e)
+			}
+		}
+		more += most - c.rules()[i].buckets()
+	}
+	if more > c.matcher.spare {
+		c.absent(n, fmt.Sprintf("with the overrides a request could fall under more than %d limits at once, each shard counted", MaxMatches),
+			"give overrides no more limits than their rules have")
 	}
 }
 
-// kind names those rules of which one at most is charged for a request.
-func (d *draft) kind() string {
-	if d.Mode == Shadow {
-		return d.group + " shadow"
+// kinds name those rules of which one at most is charged for a request. One that is
+// in force in part is in shadow beside another that is enforced.
+func (d *draft) kinds() []string {
+	shadow := d.group + " shadow"
+	switch {
+	case d.Mode == Shadow:
+		return []string{shadow}
+	case d.Mode.Partial():
+		return []string{d.group, shadow}
 	}
-	return d.group
+	return []string{d.group}
 }
 
 // worst bounds how many buckets a request is charged in that finds its rules in b,
@@ -116,12 +156,13 @@ func (c *compiler) increase(rules []int32, charged, inner map[string]int) (total
 	most := map[string]int{}
 	for _, i := range rules {
 		d := c.drafts[i]
-		kind := d.kind()
-		have := max(most[kind], charged[kind])
-		if n := d.buckets(); n > have {
-			total, most[kind] = total+n-have, n
-			if inner != nil {
-				inner[kind] = n
+		for _, kind := range d.kinds() {
+			have := max(most[kind], charged[kind])
+			if n := d.buckets(); n > have {
+				total, most[kind] = total+n-have, n
+				if inner != nil {
+					inner[kind] = n
+				}
 			}
 		}
 	}

@@ -25,6 +25,8 @@ type compiler struct {
 
 	universe []set // what attributes can be, by slot
 
+	looks, cuts int // of the check for rules that can never match
+
 	scope      int         // counts policies: tiers do not reach beyond one
 	id         string      // of the policy, "" for none
 	policyMode Mode        // its rules are no more in force than that

@@ -196,4 +196,53 @@
 // and perhaps enabled: false. kill_switches are blocks, of scope_key, scope_value and
 // perhaps route, an exact path, with a reason and expires_at. More are made while a
 // policy is in force: see [Matcher.WithOverrides] and package overrides.
+//
+// # Tests
+//
+// An entry of tests is a sequence of requests in virtual time, each decided by full
+// buckets of the test's own and what its earlier requests left, and what is expected
+// of the decisions. Package policytest runs them, and so does mete check; loading a
+// policy only reads them. A name in them that the policy does not have is a mistake.
+//
+//	name     distinct; what the test shows
+//	at       when it begins, an instant; [TestsBegin] if absent
+//	request  the attributes of its requests, by name
+//	steps    see below; a test of one step has the fields of that in place of it
+//
+// The attributes are as front doors have them: the path with or without escapes, the
+// host with or without a port. A "{n}" in a value is the number of the request in its
+// step, from 1, so that user-{n} is another user each time. A step has
+//
+//	after    how long after the request before, 0 if absent; or
+//	at       how long after the test began, or an instant
+//	times    how many requests it makes, 1 if absent
+//	every    how long from one of them to the next, 0 if absent
+//	with     attributes that these requests have besides those of the test, or instead
+//	without  the names of those of the test that they lack
+//	cost     which they bring, in place of what the rules say
+//	max_wait how long they may wait: they reserve
+//	expect   allowed, denied, or an object with any of the fields below; a step
+//	         without it only makes requests
+//
+// These are expected of all of its requests:
+//
+//	allowed      true, or how many of them are
+//	denied       true, or how many; or by which rule or limit those are that are not
+//	             allowed, or by which how many, as in {"free": 5}
+//	reason       why they are denied
+//	rule         the rule, or limit, that decides: as in a decision
+//	applies      the rules in force that they fall under, no more and no less
+//	override     the ID of the override that denies them, lets them pass, or changes
+//	             a limit; or none
+//	would_deny   the rule in shadow that would deny them, a list of such rules, or
+//	             which would deny how many; [] is that none would deny any
+//
+// And these, which change with each request, of the last one:
+//
+//	retry_after  how long a denied client is told to wait, exactly; or never
+//	wait         how long an admitted request has to wait before it starts
+//	remaining    what the limit that decides has left, in whole tokens, or exactly if
+//	             there is a fraction; or an object of limits and what they have
+//	cost         what it costs under the limit that decides; or an object of limits
+//	stage        the threshold of the stage in force, such as 80%; or none
 package policy

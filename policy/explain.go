@@ -66,7 +66,7 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 	groups, scopes := map[int]*Rule{}, map[int]*Rule{} // who took them
 	for i, r := range m.rules {
 		c := Consideration{Rule: r}
-		before := len(e.Matches)
+		before, tier, scope := len(e.Matches), s.tiers[r.group], s.scopes[r.scope]
 		e.Matches, c.Outcome = m.consider(e.Matches, s, i, &e.Verdict)
 		c.Matches = slices.Clip(e.Matches[before:])
 		m.because(s, &c)
@@ -79,8 +79,14 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 			c.Override = m.exceptions.of(m, s, i, m.components(s, r)).Override
 			fallthrough
 		case Applies, Denying:
-			groups[r.group], scopes[r.scope] = r, r
-			c.Shadow = s.shadow || s.tiers[r.group] == takenShadow
+			// An override blocks a key whatever the mode of the rule.
+			c.Shadow = s.shadow || s.tiers[r.group] == takenShadow && c.Outcome != Blocked
+		}
+		if s.tiers[r.group] != tier {
+			groups[r.group] = r
+		}
+		if s.scopes[r.scope] != scope {
+			scopes[r.scope] = r
 		}
 		if len(c.Matches) > 0 {
 			c.Override = c.Matches[0].Limit.Override

@@ -42,6 +42,7 @@ func (c *compiler) overrides(o *object) {
 	}
 	c.state(o.field("global_shadow"), ShadowOnly, "global_shadow")
 	c.state(o.field("break_glass"), BreakGlass, "break_glass")
+	c.roomForOverrides(o.field("overrides"))
 }
 
 // add notes an exception from the numbered rules, or from all of them.

@@ -25,9 +25,17 @@ type side struct {
 	set  set
 }
 
-// maxPieces bounds the pieces a rule's box is cut into by earlier rules. Beyond
-// it the check gives up and takes the rule for reachable.
-const maxPieces = 64
+// What the check may cost. Beyond it gives up and takes rules for reachable.
+const (
+	// maxPieces bounds the pieces a rule's box is cut into by earlier rules.
+	maxPieces = 64
+
+	// maxLooks and maxCuts bound, for a whole file, how many earlier rules are
+	// compared with later ones: to find one that takes all of it, and to find
+	// several that do. Policies of thousands of rules that overlap in ways that no
+	// attribute tells apart come there, and no others.
+	maxLooks, maxCuts = 1 << 23, 1 << 20
+)
 
 // side returns what b allows in slot.
 func (c *compiler) side(b box, slot int) set {
@@ -144,6 +152,9 @@ func (c *compiler) unreachableIn(group []*draft) {
 // none does.
 func (c *compiler) coverAlone(d *draft, earlier iter.Seq[*draft]) []*draft {
 	for e := range earlier {
+		if c.looks++; c.looks > maxLooks {
+			return nil
+		}
 		if c.within(d.takes, e.takes) {
 			return []*draft{e}
 		}
@@ -157,6 +168,9 @@ func (c *compiler) cover(d *draft, earlier iter.Seq[*draft]) []*draft {
 	pieces := []box{d.takes}
 	var by []*draft
 	for e := range earlier {
+		if c.cuts++; c.cuts > maxCuts {
+			return nil
+		}
 		if c.apart(d.takes, e.takes) {
 			continue
 		}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/policy"
+)
+
+var lintNow = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// Each policy, and the warnings it has: a code, a path and a part of what is said.
+func TestLint(t *testing.T) {
+	const (
+		strict = `"algorithm_config": {"rps": 10, "burst": 20}`
+		loose  = `"algorithm_config": {"rps": 1000, "burst": 2000}`
+		ip     = `"limit_keys": ["ip:address"]`
+		user   = `"limit_keys": ["jwt:sub"]`
+		paid   = `"match": {"jwt:plan": "enterprise"}`
+	)
+	for name, tc := range map[string]struct {
+		rules string   // or a whole file
+		want  []string // "code path: part of the reason"
+	}{
+		"tiers, as they should be": {`{"name": "paid", ` + user + `, ` + paid + `, ` + loose + `}, {"name": "free", ` + user + `, ` + strict + `}`, nil},
+		"free is for all, in a group of its own": {`{"name": "paid", "group": "a", ` + user + `, ` + paid + `, ` + loose + `}, {"name": "free", "group": "b", ` + user + `, ` + strict + `}`,
+			[]string{`catch-all-tier /rules/1: rule "free" has no match, so it counts the requests of rule "paid", too, and allows less: 20 at once and 10 a second after that`}},
+		"free is for all, by another key": {`{"name": "paid", "limit_keys": ["jwt:org"], ` + paid + `, ` + loose + `}, {"name": "free", ` + user + `, ` + strict + `}`,
+			[]string{`catch-all-tier /rules/1: rule "free" has no match`}},
+		"free is for all, in another policy": {`{"policies": [{"id": "a", "spec": {"rules": [{"name": "paid", ` + user + `, ` + paid + `, ` + loose + `}]}},
+			{"id": "b", "spec": {"rules": [{"name": "free", ` + user + `, ` + strict + `}]}}]}`,
+			[]string{`catch-all-tier /policies/1/spec/rules/0: rule "free" has no match`}},
+		"a lower limit on a path beside one on all": {`{"name": "login", "group": "login", ` + ip + `, "match": {"path": "/login"}, ` + strict + `}, {"name": "all", ` + ip + `, ` + loose + `}`, nil},
+		"a higher limit on a path beside one on all": {`{"name": "search", "group": "s", ` + ip + `, "match": {"path": "/search"}, ` + loose + `}, {"name": "some", ` + ip + `, "match": {"path": "/*"}, ` + strict + `}`,
+			[]string{`overlapping-rules /rules/0: rule "search" is never reached: rule "some" counts the same requests and allows no more than 20 at once`}},
+		"a user may do more than all users": {`{"name": "user", ` + user + `, ` + loose + `}, {"name": "all", "limit_keys": [], ` + strict + `}`,
+			[]string{`overlapping-rules /rules/0: rule "user" is never reached`}},
+		"nested, as they should be": {`{"name": "user", ` + user + `, ` + strict + `}, {"name": "all", "limit_keys": [], ` + loose + `}`, nil},
+		"twice the same": {`{"name": "a", "group": "a", ` + user + `, ` + strict + `}, {"name": "b", "group": "b", ` + user + `, ` + strict + `}`,
+			[]string{`overlapping-rules /rules/1: rule "b" is never reached`}},
+		"the stricter is in shadow":       {`{"name": "user", ` + user + `, ` + loose + `}, {"name": "all", "limit_keys": [], "mode": "shadow", ` + strict + `}`, nil},
+		"the stricter is preempted":       {`{"name": "user", ` + user + `, ` + loose + `}, {"name": "vip", "group": "g", ` + user + `, ` + paid + `, "algorithm_config": {"rps": 1, "burst": 1}}, {"name": "all", "group": "g", ` + ip + `, ` + strict + `}`, nil},
+		"the stricter counts other costs": {`{"name": "user", ` + user + `, ` + loose + `}, {"name": "all", "limit_keys": [], "algorithm_config": {"rps": 10, "burst": 20, "fixed_cost": 2}}`, nil},
+
+		"an hour that a minute excludes": {`{"name": "r", ` + ip + `, "limits": [{"algorithm": "fixed_window", "tokens": 10, "window": "1m"}, {"name": "hour", "algorithm": "fixed_window", "tokens": 1000, "window": "1h"}]}`,
+			[]string{`contradictory-rates /rules/0/limits/1: limit "r/hour" is never reached: "r/1" allows no more than 600 in 1h`}},
+		"a minute that an hour excludes": {`{"name": "r", ` + ip + `, "limits": [{"algorithm": "sliding_log", "tokens": 2000, "window": "1m"}, {"algorithm": "sliding_log", "tokens": 1000, "window": "1h"}]}`,
+			[]string{`contradictory-rates /rules/0/limits/0: limit "r/1" is never reached: "r/2" allows no more than 1000 in 1m`}},
+		"a minute and a day": {`{"name": "r", ` + ip + `, "limits": [{"rate": "60/1m", "burst": 60}, {"algorithm": "fixed_window", "tokens": 10000, "window": "1d"}]}`, nil},
+		"two of the same": {`{"name": "r", ` + ip + `, "limits": [{"rps": 1, "burst": 5}, {"rps": 1, "burst": 5}]}`,
+			[]string{`contradictory-rates /rules/0/limits/1: limit "r/2" is never reached`}},
+		"pace and burst": {`{"name": "r", ` + ip + `, "limits": [{"rps": 100, "burst": 1}, {"rps": 10, "burst": 50}]}`, nil},
+
+		"costs above the burst": {`{"name": "r", ` + user + `, "algorithm_config": {"rps": 1, "burst": 20, "cost_source": "attribute:jwt:cost", "max_cost": 50}}`,
+			[]string{`impossible-cost /rules/0/algorithm_config/max_cost: limit "r" admits a cost of 20 at most`}},
+		"a queue has room, too": {`{"name": "r", ` + user + `, "algorithm": "leaky_bucket", "algorithm_config": {"rps": 1, "queue": 49, "cost_source": "attribute:jwt:cost", "max_cost": 50}}`, nil},
+		"default below the minimum": {`{"name": "r", ` + user + `, "limits": [{"algorithm_config": {"rps": 1, "burst": 20, "cost_source": "attribute:jwt:cost", "min_cost": 5, "default_cost": 2}}]}`,
+			[]string{`clamped-cost /rules/0/limits/0/algorithm_config/default_cost: a default_cost of 2 is not between min_cost and max_cost: it is 5`}},
+
+		"off": {`{"name": "r", ` + user + `, "mode": "off", ` + strict + `}`, []string{`rule-off /rules/0: rule "r" is off`}},
+		"weeks": {`{"name": "r", ` + ip + `, "algorithm": "fixed_window", "algorithm_config": {"tokens": 5, "window": "1w"}}`,
+			[]string{`week-start /rules/0/algorithm_config: the weeks of limit "r" begin on Thursdays`}},
+		"weeks from Monday": {`{"name": "r", ` + ip + `, "algorithm": "fixed_window", "algorithm_config": {"tokens": 5, "window": "1w", "start": "4d"}}`, nil},
+		"weeks of each key": {`{"name": "r", ` + ip + `, "algorithm": "fixed_window", "algorithm_config": {"tokens": 5, "window": "1w", "anchor": "key"}}`, nil},
+		"a budget's week":   {`{"name": "r", ` + ip + `, "algorithm": "cost_based", "algorithm_config": {"budget": 5, "period": "7d"}}`, nil},
+		"an address of headers": {`{"name": "r", "limit_keys": ["header:X-Forwarded-For"], "on_missing": "empty", ` + strict + `}`,
+			[]string{`spoofable-key /rules/0/limit_keys/0: whoever writes header:x-forwarded-for`}},
+		"a browser": {`{"name": "r", "limit_keys": ["ip:address", "header:user-agent"], "on_missing": "empty", ` + strict + `}`,
+			[]string{`spoofable-key /rules/0/limit_keys/1: whoever writes header:user-agent`}},
+		"every path": {`{"name": "r", "limit_keys": ["ip:address", "path"], ` + strict + `}`,
+			[]string{`path-key /rules/0/limit_keys/1: every path has a bucket of its own under rule "r"`}},
+		"every path of many":  {`{"name": "r", "limit_keys": ["path"], "match": {"path": "/users/*"}, ` + strict + `}`, []string{`path-key /rules/0/limit_keys/0`}},
+		"some paths, by name": {`{"name": "r", "limit_keys": ["path"], "match": {"path": ["/a", "/b"]}, ` + strict + `}`, nil},
+
+		"a header to leave out": {`{"name": "r", "limit_keys": ["header:x-api-key"], ` + strict + `}`,
+			[]string{`missing-bypass /rules/0: requests without header:x-api-key fall under no rule: neither under "r"`}},
+		"a header to leave out, in several tiers": {`{"name": "a", "limit_keys": ["header:k"], ` + paid + `, ` + strict + `}, {"name": "b", "limit_keys": ["header:k"], ` + strict + `}`,
+			[]string{`missing-bypass /rules/0`}},
+		"one that denies":             {`{"name": "r", "limit_keys": ["header:k"], "on_missing": "deny", ` + strict + `}`, nil},
+		"one for the others":          {`{"name": "r", "limit_keys": ["header:k"], ` + strict + `}, {"name": "others", ` + ip + `, "match": {"header:k": {"not": "*"}}, ` + strict + `}`, nil},
+		"one that is in shadow":       {`{"name": "r", "limit_keys": ["header:k"], ` + strict + `}, {"name": "others", ` + ip + `, "mode": "shadow", ` + strict + `}`, []string{`missing-bypass /rules/0`}},
+		"one for some of the others":  {`{"name": "r", "limit_keys": ["header:k"], ` + strict + `}, {"name": "others", ` + ip + `, "match": {"path": "/a"}, ` + strict + `}`, []string{`missing-bypass /rules/0`}},
+		"one that is meant for those": {`{"name": "r", "limit_keys": ["header:k"], "match": {"header:k": "*"}, ` + strict + `}`, nil},
+		"a part of a key":             {`{"name": "user", "limit_keys": ["header:t", "header:u"], ` + strict + `}, {"name": "tenant", "limit_keys": ["header:t"], "on_missing": "deny", "algorithm_config": {"rps": 99, "burst": 200}}`, nil},
+		"each needs the other's":      {`{"name": "a", "limit_keys": ["header:a"], ` + strict + `}, {"name": "b", "limit_keys": ["header:b"], ` + strict + `}`, []string{`missing-bypass /rules/0`, `missing-bypass /rules/1`}},
+		"a fallback_limit":            {`{"rules": [{"name": "r", "limit_keys": ["header:k"], ` + strict + `}], "fallback_limit": {` + strict + `}}`, nil},
+
+		"an exception for years": {`{"rules": [{"name": "r", ` + ip + `, ` + strict + `}], "overrides": [{"id": "x", "action": "allow", "match": {"ip:address": "192.0.2.1"},
+			"reason": "partner", "author": "ann", "expires_at": "2030-01-01T00:00:00Z"}], "kill_switches": [{"scope_key": "header:x", "scope_value": "y", "reason": "spam", "expires_at": "2026-04-01T00:00:00Z"}],
+			"break_glass": {"enabled": false, "reason": "x", "expires_at": "2040-01-01T00:00:00Z"}}`,
+			[]string{`long-override /overrides/0/expires_at: the override is in force for another 1402 days`}},
+	} {
+		text := tc.rules
+		if !strings.HasPrefix(text, `{"rules"`) && !strings.HasPrefix(text, `{"policies"`) {
+			text = `{"rules": [` + text + `]}`
+		}
+		m, err := policy.Load([]byte(text), policy.Options{Now: lintNow})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := m.Warnings()
+		same := len(got) == len(tc.want)
+		for i := 0; same && i < len(got); i++ {
+			same = strings.HasPrefix(got[i].Code+" "+got[i].Path+": "+got[i].Reason, tc.want[i])
+		}
+		if !same {
+			t.Errorf("%s: warnings\n%v\nwant\n%v", name, got, strings.Join(tc.want, "\n"))
+		}
+	}
+}
+
+// Every code that the sources give has its kind, and every kind is given.
+func TestWarningKinds(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]bool{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") || file == "warning_kinds.go" {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`warn\(.*?"([a-z]+(?:-[a-z]+)+)"`).FindAllSubmatch(source, -1) {
+			given[string(m[1])] = true
+		}
+	}
+	var codes []string
+	for _, k := range policy.WarningKinds() {
+		codes = append(codes, k.Code)
+		if k.Summary == "" || !strings.HasSuffix(k.Why, ".") || (policy.Warning{Code: k.Code}).Kind() != k {
+			t.Errorf("%+v: says too little, or is not the kind of its code", k)
+		}
+		if !given[k.Code] {
+			t.Errorf("%s: nothing gives it", k.Code)
+		}
+		delete(given, k.Code)
+	}
+	if !slices.IsSorted(codes) {
+		t.Errorf("codes %q are not in order", codes)
+	}
+	for code := range given {
+		t.Errorf("%s is given, and is no kind", code)
+	}
+}
+
+// Thousands of findings of one kind are told a hundred times.
+func TestLint_Bounded(t *testing.T) {
+	m, err := policy.Load([]byte(`{"rules": [`+repeat(1000, `{"name": "r%d", "limit_keys": [], "mode": "off", "algorithm_config": {"rps": 1, "burst": 1}, "match": {"path": "/%[1]d"}}`)+`]}`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(m.Warnings()); got != 100 {
+		t.Errorf("%d warnings, want 100", got)
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The index leaves out no earlier rule that matters: what is reported is what
+// comparing each rule with all before it finds.
+func TestUnreachable_AsEachWithEach(t *testing.T) {
+	const seed = 3
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	found := 0
+	for round := range 300 {
+		var rules []string
+		for i := range 2 + rnd.IntN(60) {
+			rules = append(rules, randomTier(rnd, i))
+		}
+		text := `{"rules": [` + strings.Join(rules, ",\n") + `]}`
+		read := func(check func(*compiler)) []placed {
+			c := newCompiler(&Matcher{}, time.Now())
+			c.file(c.parse([]byte(text)))
+			c.report.found = nil // of rules that contradict themselves
+			check(c)
+			return c.report.found
+		}
+		got, want := read((*compiler).unreachable), read(eachWithEach)
+		found += len(want)
+		if !slices.Equal(got, want) {
+			t.Fatalf("seed %d, round %d: %s\nfound\n%v\nwant\n%v", seed, round, text, got, want)
+		}
+	}
+	if found < 500 {
+		t.Errorf("%d rules that can never match: the test says little", found)
+	}
+}
+
+// eachWithEach is [compiler.unreachable] without an index, for one group.
+func eachWithEach(c *compiler) {
+	var tiers []*draft
+	for _, d := range c.drafts {
+		if d.group == "" {
+			continue
+		}
+		var earlier iter.Seq[*draft] = func(yield func(*draft) bool) {
+			for _, e := range tiers {
+				if e.Mode <= d.Mode && !yield(e) {
+					return
+				}
+			}
+		}
+		by := c.coverAlone(d, earlier)
+		if by == nil {
+			by = c.cover(d, earlier)
+		}
+		if by == nil {
+			tiers = append(tiers, d)
+			continue
+		}
+		c.absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
+	}
+}
+
+func randomTier(rnd *rand.Rand, i int) string {
+	texts := []string{`"/a"`, `"/b"`, `"/a/*"`, `"/a/b*"`, `"/*"`, `["/a", "/b"]`, `["/a/*", "/c"]`, `{"not": "/a"}`, `{"not": ["/a/*", "/b"]}`, `"*"`, `{"not": "*"}`}
+	nets := []string{`"10.0.0.0/8"`, `"10.1.0.0/16"`, `"10.1.2.3"`, `["192.0.2.0/24", "2001:db8::/32"]`, `{"not": "10.0.0.0/8"}`}
+	var clauses []string
+	for _, name := range []string{"path", "header:a", "header:b"} {
+		if rnd.IntN(2) == 0 {
+			clauses = append(clauses, fmt.Sprintf("%q: %s", name, texts[rnd.IntN(len(texts))]))
+		}
+	}
+	if rnd.IntN(3) == 0 {
+		clauses = append(clauses, `"ip:address": `+nets[rnd.IntN(len(nets))])
+	}
+	if rnd.IntN(2) == 0 { // most of them differ
+		clauses = append(clauses, fmt.Sprintf(`"jwt:n": ["%d", "%d*"]`, rnd.IntN(40), rnd.IntN(40)))
+	}
+	return fmt.Sprintf(`{"name": "r%d", "group": "g", "limit_keys": %s, "mode": %q, "match": {%s}, "algorithm_config": {"rps": 1, "burst": 1}}`,
+		i, []string{`[]`, `["header:a"]`, `["ip:address"]`}[rnd.IntN(3)], []string{"enforce", "enforce", "50%", "shadow"}[rnd.IntN(4)], strings.Join(clauses, ", "))
+}

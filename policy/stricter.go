@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// Which of two limits on the same requests is never reached: one that admits
+// whatever the other admits. What a limit admits in any time t is bounded from
+// above, [most]; and each kind of limit admits all that stays below some bound.
+// Both err to the side on which nothing is found.
+
+// slack is what floating-point numbers may be off.
+const slack = 1 + 1e-12
+
+// most is what l admits in any t seconds, at most.
+func most(l bucket.Limit, t float64) float64 {
+	n, p := l.Refill()
+	capacity, amount, per := float64(l.Capacity()), float64(n), float64(p)/1e6
+	switch l.Algorithm() {
+	case bucket.Stepped: // one more step than there is time for
+		return capacity + amount*(math.Floor(t/per)+1)
+	case bucket.SlidingLog:
+		return amount * max(math.Ceil(t/per), 1)
+	case bucket.SlidingWindow: // what it counts is no more than this in any window that it keeps
+		return amount * (math.Floor(t/per) + 2)
+	}
+	if l.Queued() {
+		capacity += float64(l.MaxReserved())
+	}
+	return capacity + amount*t/per
+}
+
+// rate is what l admits in a second in the long run.
+func rate(l bucket.Limit) float64 {
+	n, p := l.Refill()
+	return float64(n) / float64(p) * 1e6
+}
+
+// stricter reports whether what x admits y always admits, too, where both are
+// charged the same requests.
+func stricter(x, y *Limit) bool {
+	if x.cost != y.cost || y.Shards > 1 || len(y.Stages) > 0 {
+		return false
+	}
+	a, b := x.Bucket, y.Bucket
+	n, p := b.Refill()
+	window, capacity := float64(p)/1e6, float64(b.Capacity())*slack
+	switch b.Algorithm() {
+	case bucket.Stepped:
+		if sameSteps(a, b) {
+			return aligned(a, b)
+		}
+		return most(a, window) <= capacity && (b.Capacity() == n || rate(a) <= rate(b)*slack)
+	case bucket.SlidingLog:
+		return most(a, window) <= float64(n)*slack
+	case bucket.SlidingWindow:
+		if a.Algorithm() == bucket.SlidingWindow {
+			m, q := a.Refill()
+			return q == p && m <= n
+		}
+		return most(a, window*(1+1.0/4096)) <= float64(n)*slack // it counts windows in parts of that size
+	}
+	// All that x admits in any time, however short.
+	return most(a, 0) <= capacity && rate(a) <= rate(b)*slack
+}
+
+// sameSteps reports whether the intervals of b are made of whole ones of a.
+func sameSteps(a, b bucket.Limit) bool {
+	_, p := b.Refill()
+	_, q := a.Refill()
+	return a.Algorithm() == bucket.Stepped && a.Anchor() == b.Anchor() && p%q == 0 &&
+		(a.Anchor() == bucket.AnchorEpoch && (b.Start()-a.Start())%(time.Duration(q)*time.Microsecond) == 0 || p == q && a.Anchor() == bucket.AnchorKey)
+}
+
+// aligned is stricter for limits of the same steps.
+func aligned(a, b bucket.Limit) bool {
+	n, _ := b.Refill()
+	return inOne(a, b) <= float64(b.Capacity())*slack && (b.Capacity() == n || rate(a) <= rate(b)*slack)
+}
+
+// inOne is what a admits in one interval of b, which is made of whole ones of a.
+func inOne(a, b bucket.Limit) float64 {
+	_, p := b.Refill()
+	m, q := a.Refill()
+	return float64(a.Capacity()) + float64(m)*float64(p/q-1)
+}
+
+// allowance says, for people, what x admits where y is never reached.
+func allowance(x, y *Limit) string {
+	a, b := x.Bucket, y.Bucket
+	n, p := a.Refill()
+	_, q := b.Refill()
+	window := time.Duration(q) * time.Microsecond
+	switch {
+	case b.Algorithm() == bucket.Stepped && sameSteps(a, b):
+		return fmt.Sprintf("%v in %s", bucket.Tokens(inOne(a, b)), short(window))
+	case b.Algorithm() != bucket.Continuous:
+		return fmt.Sprintf("%v in %s", bucket.Tokens(most(a, window.Seconds())), short(window))
+	case a.Algorithm() != bucket.Continuous:
+		return fmt.Sprintf("%v in %s", n, short(time.Duration(p)*time.Microsecond))
+	}
+	return fmt.Sprintf("%v at once and %s after that", bucket.Tokens(most(a, 0)), pace(n, p))
+}
+
+// pace writes n every p microseconds as people would: "10 a second".
+func pace(n bucket.Tokens, p int64) string {
+	for _, unit := range []struct {
+		name string
+		per  time.Duration
+	}{{"second", time.Second}, {"minute", time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}} {
+		if amount := float64(n) * float64(unit.per.Microseconds()) / float64(p); amount >= float64(bucket.Token) && amount == math.Trunc(amount) {
+			return fmt.Sprintf("%v a %s", bucket.Tokens(amount), unit.name)
+		}
+	}
+	return bucket.Rate{Tokens: n, Per: time.Duration(p) * time.Microsecond}.String()
+}
+
+// short is d without the zeros behind it: 1m, not 1m0s.
+func short(d time.Duration) string {
+	for _, unit := range []struct {
+		name string
+		is   time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}} {
+		if d > 0 && d%unit.is == 0 {
+			return fmt.Sprintf("%d%s", d/unit.is, unit.name)
+		}
+	}
+	return d.String()
+}

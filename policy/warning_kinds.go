@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "slices"
+
+// A WarningKind is what all warnings with one code have in common.
+type WarningKind struct {
+	Code    string // of [Warning]
+	Summary string // what is to be seen, whatever the policy
+	Why     string // what comes of it, in a sentence or two
+	Note    bool   // it says what is so, and is no reason to change the policy
+}
+
+// warningKinds are in alphabetical order.
+var warningKinds = []WarningKind{
+	{"approximated-rate", "a rate is lowered by less than a billionth of itself",
+		"The exact rate has more digits than the arithmetic of buckets keeps. The bound of what is admitted holds.", true},
+	{"catch-all-tier", "a rule without match allows less than the rules beside it that have one",
+		"It is probably meant for the requests that the others leave over, and counts theirs, too: whoever pays for more gets what the least have. " +
+			"In one group, with this rule last, the first that matches counts.", false},
+	{"clamped-cost", "a default_cost is not between min_cost and max_cost",
+		"It is not what a request costs that names no cost: the bound next to it is.", false},
+	{"contradictory-rates", "one limit of a rule is never reached because another leaves nothing to deny",
+		"One of the two is not what was meant: 10 a minute are at most 600 an hour, so that 1000 an hour say nothing.", false},
+	{"custom-attribute", "an attribute is none that a request over HTTP has",
+		"Only a program that embeds mete can supply it, or a request for a decision. Elsewhere the rule does not apply.", true},
+	{"expired-override", "an override has expired",
+		"It does nothing, and who reads the file may think that it does.", false},
+	{"idle-field", "a field does nothing beside the others",
+		"The policy says less than it seems to.", false},
+	{"impossible-cost", "costs that max_cost lets pass are above what the limit holds",
+		"A request that costs more than a bucket holds is denied, however long it waits.", false},
+	{"long-override", "an override stays in force for more than 90 days",
+		"Exceptions are for what passes. One that stays is a rule that nobody finds among the rules.", false},
+	{"missing-bypass", "a request that leaves something out falls under no rule",
+		"A rule does not apply to a request that lacks an attribute of its limit_keys. What a client writes, such as a header, it can leave out: " +
+			"where no other rule takes that request in, the client has no limit.", false},
+	{"outside-slot", "the buckets of a rule are not in the slots of slot_by",
+		"In a Redis Cluster they are charged in another script than the others.", false},
+	{"overlapping-rules", "a rule is never reached because another counts the same requests and allows less",
+		"Rules of different groups, and of different policies, apply together. One of the two is not what was meant.", false},
+	{"path-key", "every path has a bucket of its own",
+		"A path with a number in it, such as that of a user or an order, is another one for each: the limit is one of each of them, and none of all.", false},
+	{"rounded-rate", "a rate has more digits than are kept",
+		"The closest one below it is used.", true},
+	{"rule-off", "a rule is off",
+		"It does nothing, and who reads the file may think that it does.", true},
+	{"small-shards", "the shards of a limit hold few tokens each",
+		"A request may be denied by its shard while others have tokens.", false},
+	{"spoofable-key", "limit_keys have a header that clients can make up",
+		"With a new value comes a new, full bucket. mete finds the address of a client behind the proxies that it is told to trust.", false},
+	{"unbounded-cost", "whoever sends a request can name any cost",
+		"Who names a high one can empty a bucket at once that is shared, and who names a low one pays next to nothing.", false},
+	{"unread-attribute", "a request of a test has an attribute that no rule reads",
+		"It may be misspelt: the test shows less than it seems to.", false},
+	{"week-start", "weeks begin on Thursdays",
+		"They are counted from 1970, which began on one.", true},
+}
+
+// WarningKinds returns the kinds of warnings there are, in the order of their codes.
+func WarningKinds() []WarningKind { return slices.Clone(warningKinds) }
+
+// Kind returns the kind of w. Of a code that is none of [WarningKinds] it has
+// nothing but that.
+func (w Warning) Kind() WarningKind {
+	for _, k := range warningKinds {
+		if k.Code == w.Code {
+			return k
+		}
+	}
+	return WarningKind{Code: w.Code}
+}

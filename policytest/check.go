@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policytest
+
+import (
+	"context"
+	"strings"
+
+	"github.com/metehq/mete/policy"
+)
+
+// A Tester is what [Check] needs of a [testing.T].
+type Tester[T any] interface {
+	Helper()
+	Context() context.Context
+	Run(name string, f func(T)) bool
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
+// Check runs all tests of m, each as a subtest of t by its name, and logs what they
+// leave out. A policy without tests fails: they must have got lost on the way.
+func Check[T Tester[T]](t T, m *policy.Matcher) {
+	t.Helper()
+	tests := m.Tests()
+	if len(tests) == 0 {
+		t.Errorf("policytest: the policy has no tests")
+		return
+	}
+	whole := Report{Rules: newCoverage(m)}
+	for i := range tests {
+		t.Run(tests[i].Name, func(t T) {
+			t.Helper()
+			report, err := Run(t.Context(), m, tests[i:i+1])
+			if err != nil {
+				t.Errorf("%v", err)
+				return
+			}
+			whole.add(report)
+			for _, f := range report.Results[0].Failures {
+				t.Errorf("%s: %v\n\t%s", f.Path, f, strings.Join(f.Why, "\n\t"))
+			}
+			if more := report.Results[0].More; more > 0 {
+				t.Errorf("%d more failures are not shown", more)
+			}
+		})
+	}
+	if len(whole.Results) < len(tests) {
+		return // some were not to be run
+	}
+	for _, gap := range whole.Gaps() {
+		t.Logf("%s", gap)
+	}
+}
+
+// add adds a report of other tests of the same policy.
+func (r *Report) add(other Report) {
+	r.Results = append(r.Results, other.Results...)
+	for i := range r.Rules {
+		r.Rules[i].Applied += other.Rules[i].Applied
+		r.Rules[i].Denied += other.Rules[i].Denied
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policytest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+// A Failure is an expectation that was not met.
+type Failure struct {
+	Path string // JSON Pointer (RFC 6901) to the expectation in the policy file
+
+	Test    string        // its name
+	Step    int           // from 1; 0 where the test is one step by itself
+	Request int           // of the step, from 1: one for which it was not met
+	Times   int           // how many requests the step makes
+	After   time.Duration // when that request was made, since the test began
+
+	Want, Got string // in words
+
+	// Why is how it came to that, a line each: the request, and what became of the
+	// rules and of their buckets.
+	Why []string
+
+	step     *policy.Step
+	decision mete.Decision
+}
+
+// String says on one line what failed.
+func (f Failure) String() string {
+	test := fmt.Sprintf("test %q", f.Test)
+	if where := f.Where(); where != "" {
+		test += ", " + where
+	}
+	return fmt.Sprintf("%s: want %s; got %s", test, f.Want, f.Got)
+}
+
+// Where says which request it was: "step 2, request 1 of 20, after 100ms". It is
+// empty where a test makes only one, at once.
+func (f Failure) Where() string {
+	var parts []string
+	if f.Step > 0 {
+		parts = append(parts, fmt.Sprintf("step %d", f.Step))
+	}
+	if f.Times > 1 {
+		parts = append(parts, fmt.Sprintf("request %d of %d", f.Request, f.Times))
+	}
+	if f.After > 0 {
+		parts = append(parts, "after "+duration(f.After))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// complete fills in what f is of the i'th step of t, and why it is so.
+func (f *Failure) complete(t *policy.Test, i int, m *policy.Matcher) {
+	f.Test = t.Name
+	if f.step.Path != t.Path {
+		f.Step = i + 1
+	}
+	at := f.step.Instant(f.Request - 1)
+	f.After = time.Duration(at-bucket.At(t.Begin)) * time.Microsecond
+	f.Why = f.because(m, at)
+}

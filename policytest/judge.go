@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policytest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/policy"
+)
+
+// A decided request is the n'th of its step, from 0.
+type decided struct {
+	n int
+	d mete.Decision
+}
+
+// An outcome is what became of the requests of one step.
+type outcome struct {
+	step      *policy.Step
+	allowed   int
+	denied    map[string]int // by rule, and by limit where that has another name
+	wouldDeny map[string]int
+	would     int // requests that any rule in shadow would have denied
+
+	// The first ones of their kind, nil for none, and the last one.
+	admission, denial, shadow  *decided
+	rule, reason, applies, who *decided // that are not as expected
+	last                       decided
+}
+
+// add notes the decision about the step's n'th request.
+func (o *outcome) add(n int, d *mete.Decision) {
+	first := func(at **decided) {
+		if *at == nil {
+			*at = &decided{n, *d}
+		}
+	}
+	if o.last = (decided{n, *d}); d.Allowed {
+		o.allowed++
+		first(&o.admission)
+	} else {
+		first(&o.denial)
+		count(&o.denied, deciders(d))
+	}
+	e := &o.step.Expect
+	if names := wouldDeny(d); len(names) > 0 {
+		o.would++
+		count(&o.wouldDeny, names)
+		first(&o.shadow)
+	}
+	if e.Rule != "" && !slices.Contains(deciders(d), e.Rule) {
+		first(&o.rule)
+	}
+	if e.Reason != "" && !d.Allowed && d.Reason != e.Reason {
+		first(&o.reason)
+	}
+	if e.Applies != nil && !sameNames(applied(d), e.Applies) {
+		first(&o.applies)
+	}
+	if e.Override != nil && !isChangedBy(d, *e.Override) {
+		first(&o.who)
+	}
+}
+
+func count(counts *map[string]int, names []string) {
+	if *counts == nil {
+		*counts = map[string]int{}
+	}
+	for _, name := range names {
+		(*counts)[name]++
+	}
+}
+
+// judge compares what became of the requests with what was expected.
+func (o *outcome) judge() []Failure {
+	e := &o.step.Expect
+	if e.Path == "" {
+		return nil
+	}
+	found := o.judgeAllowed(nil)
+	each := func(bad *decided, field, want string, got func(*mete.Decision) string) {
+		if bad != nil {
+			found = append(found, o.failure(bad, e.Place(field), want, got(&bad.d)))
+		}
+	}
+	each(o.rule, "rule", "rule "+e.Rule, describe)
+	each(o.reason, "reason", "the reason "+e.Reason, describe)
+	each(o.applies, "applies", "rules that apply: "+names(e.Applies), func(d *mete.Decision) string { return names(applied(d)) })
+	if e.Override != nil {
+		each(o.who, "override", "override "+orNone(*e.Override), func(d *mete.Decision) string { return names(overrides(d)) })
+	}
+	found = o.judgeShadow(found)
+	return o.judgeLast(found)
+}
+
+// judgeAllowed judges who was allowed, and who denied the others.
+func (o *outcome) judgeAllowed(found []Failure) []Failure {
+	e := &o.step.Expect
+	if e.Allowed != nil && o.allowed != *e.Allowed {
+		bad := &o.last
+		switch {
+		case *e.Allowed == o.step.Times:
+			bad = o.denial
+		case *e.Allowed == 0:
+			bad = o.admission
+		}
+		want, got := o.share(*e.Allowed), o.sum()
+		if o.step.Times == 1 {
+			want, got = "denied", describe(&bad.d)
+			if *e.Allowed == 1 {
+				want = "allowed"
+			} else if len(e.Denied) == 1 {
+				want = "denied by " + e.Denied[0].Name
+			}
+		}
+		return append(found, o.failure(bad, e.Place("allowed", "denied", "wait", "retry_after", "reason"), want, got))
+	}
+	for _, c := range e.Denied {
+		if o.denied[c.Name] == c.Times {
+			continue
+		}
+		if o.step.Times == 1 {
+			return append(found, o.failure(&o.last, e.Place("denied"), "denied by "+c.Name, describe(&o.last.d)))
+		}
+		found = append(found, o.failure(o.denial, e.Place("denied"), fmt.Sprintf("%d denied by %s", c.Times, c.Name), o.sum()))
+	}
+	return found
+}
+
+// sum says how many were allowed, and who denied the others.
+func (o *outcome) sum() string {
+	by := []string{o.share(o.allowed)}
+	for _, name := range slices.Sorted(maps.Keys(o.denied)) {
+		by = append(by, fmt.Sprintf("%d denied by %s", o.denied[name], name))
+	}
+	return strings.Join(by, ", ")
+}
+
+// share says that so many were allowed.
+func (o *outcome) share(allowed int) string {
+	switch allowed {
+	case o.step.Times:
+		return fmt.Sprintf("all %d allowed", allowed)
+	case 0:
+		return fmt.Sprintf("none of %d allowed", o.step.Times)
+	}
+	return fmt.Sprintf("%d of %d allowed", allowed, o.step.Times)
+}
+
+// judgeShadow judges what rules in shadow would have done.
+func (o *outcome) judgeShadow(found []Failure) []Failure {
+	e := &o.step.Expect
+	if e.WouldDeny != nil && len(e.WouldDeny) == 0 && o.would > 0 {
+		found = append(found, o.failure(o.shadow, e.Place("would_deny"), "nothing that a rule in shadow would deny", "what would be denied by "+names(wouldDeny(&o.shadow.d))))
+	}
+	for _, c := range e.WouldDeny {
+		if got := o.wouldDeny[c.Name]; got != c.Times {
+			bad := &o.last
+			if got > c.Times && o.shadow != nil {
+				bad = o.shadow
+			}
+			found = append(found, o.failure(bad, e.Place("would_deny"),
+				fmt.Sprintf("%d of %d that %s in shadow would deny", c.Times, o.step.Times, c.Name), fmt.Sprint(got)))
+		}
+	}
+	return found
+}
+
+// failure is one at the request bad.
+func (o *outcome) failure(bad *decided, path, want, got string) Failure {
+	if bad == nil {
+		bad = &o.last
+	}
+	return Failure{Path: path, Request: bad.n + 1, Times: o.step.Times, Want: want, Got: got, step: o.step, decision: bad.d}
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policytest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+)
+
+// judgeLast judges what is expected of the step's last request.
+func (o *outcome) judgeLast(found []Failure) []Failure {
+	e, d := &o.step.Expect, &o.last.d
+	fail := func(field, want, got string) {
+		found = append(found, o.failure(&o.last, e.Place(field), want, got))
+	}
+	if e.RetryAfter != nil {
+		switch {
+		case d.Allowed:
+			fail("retry_after", "retry after "+duration(*e.RetryAfter), describe(d))
+		case d.RetryAfter != *e.RetryAfter:
+			fail("retry_after", "retry after "+duration(*e.RetryAfter), duration(d.RetryAfter))
+		}
+	}
+	if e.Wait != nil {
+		switch {
+		case !d.Allowed:
+			fail("wait", "a wait of "+duration(*e.Wait), describe(d))
+		case d.Wait != *e.Wait:
+			fail("wait", "a wait of "+duration(*e.Wait), duration(d.Wait))
+		}
+	}
+	for _, a := range e.Remaining {
+		s := status(d, a.Limit)
+		switch {
+		case s == nil:
+			fail("remaining", fmt.Sprintf("%v remaining%s", a.Tokens, of(a.Limit)), noStatus(a.Limit))
+		case !remains(s.Room(), a.Tokens):
+			fail("remaining", fmt.Sprintf("%v remaining%s", a.Tokens, of(a.Limit)), shown(s.Room(), a.Tokens))
+		}
+	}
+	for _, a := range e.Cost {
+		s := status(d, a.Limit)
+		switch {
+		case s == nil:
+			fail("cost", fmt.Sprintf("a cost of %v%s", a.Tokens, of(a.Limit)), noStatus(a.Limit))
+		case s.Cost != a.Tokens:
+			fail("cost", fmt.Sprintf("a cost of %v%s", a.Tokens, of(a.Limit)), s.Cost.String())
+		}
+	}
+	if e.Stage != nil && !inStage(d, *e.Stage) {
+		fail("stage", "stage "+orNone(*e.Stage), names(stages(d)))
+	}
+	return found
+}
+
+// remains compares what a limit has left with what was expected: in whole tokens,
+// as clients are told, unless there is a fraction in it.
+func remains(got, want bucket.Tokens) bool {
+	if want%bucket.Token != 0 {
+		return got == want
+	}
+	return got.Whole() == want.Whole()
+}
+
+// shown is got as it was compared.
+func shown(got, want bucket.Tokens) string {
+	if want%bucket.Token != 0 {
+		return got.String()
+	}
+	return fmt.Sprint(got.Whole())
+}
+
+// status is the part of the named limit, of a rule the one with the least left, or
+// of whatever decided, in d. It is nil where there is none.
+func status(d *mete.Decision, name string) (found *mete.Status) {
+	if name == "" {
+		return d.Decider()
+	}
+	for i := range d.Limits {
+		s := &d.Limits[i]
+		if s.Limit.Name == name {
+			return s
+		}
+		if s.Rule.Name == name && (found == nil || s.Room() < found.Room()) {
+			found = s
+		}
+	}
+	return found
+}
+
+func noStatus(limit string) string {
+	if limit == "" {
+		return "none, as no limit has a say"
+	}
+	return "none, as it does not apply"
+}
+
+func of(limit string) string {
+	if limit == "" {
+		return ""
+	}
+	return " of " + limit
+}
+
+// duration formats d as policy files have it.
+func duration(d time.Duration) string {
+	if d == bucket.Never {
+		return "never"
+	}
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}

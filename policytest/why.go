@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policytest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+const (
+	// maxRules bounds the rules that do not apply and whose reasons are told, where
+	// none does.
+	maxRules = 8
+
+	// maxShown bounds what is shown of a value.
+	maxShown = 60
+)
+
+// because says, a line each, how it came to f, at that time.
+func (f *Failure) because(m *policy.Matcher, at bucket.Instant) []string {
+	attrs := f.step.Attributes(f.Request - 1)
+	why := []string{"the request: " + request(attrs, f.step)}
+	e := m.Explain(attrs, f.step.Cost, at)
+	switch {
+	case e.Block != nil:
+		why = append(why, fmt.Sprintf("override %s blocks it: %s", e.Block.ID, e.Block.Reason))
+	case e.Allow != nil:
+		why = append(why, fmt.Sprintf("override %s lets it pass: %s", e.Allow.ID, e.Allow.Reason))
+	}
+	if e.Shadow != nil {
+		why = append(why, fmt.Sprintf("override %s puts all rules in shadow: %s", e.Shadow.ID, e.Shadow.Reason))
+	}
+	return f.rules(why, e.Rules)
+}
+
+// rules says what became of the rules: of those that apply, or that were expected
+// to, in full, and of the others where there are none that apply.
+func (f *Failure) rules(why []string, rules []policy.Consideration) []string {
+	var others []*policy.Consideration
+	applies := false
+	for i := range rules {
+		c := &rules[i]
+		idle := c.Outcome == policy.Unmatched || c.Outcome == policy.Lacking || c.Outcome == policy.Taken || c.Outcome == policy.Unneeded
+		switch named := mentions(&f.step.Expect, c.Rule); {
+		case c.Outcome == policy.Disabled || c.Shadow && !named && f.step.Expect.WouldDeny == nil:
+		case idle && !named:
+			others = append(others, c)
+		default:
+			applies = applies || !idle && !c.Shadow
+			why = append(why, f.consideration(c)...)
+		}
+	}
+	if !applies {
+		for len(others) > 0 && (len(why) <= maxRules || len(others) == 1) {
+			why = append(why, f.consideration(others[0])...)
+			others = others[1:]
+		}
+	}
+	if len(others) > 0 {
+		var idle []string
+		for _, c := range others {
+			idle = append(idle, c.Rule.Name)
+		}
+		why = append(why, "not applied: "+list(idle))
+	}
+	return why
+}
+
+// mentions reports whether an expectation names a rule, or one of its limits.
+func mentions(e *policy.Expect, rule *policy.Rule) bool {
+	is := func(name string) bool {
+		return name == rule.Name || slices.ContainsFunc(rule.Limits, func(l policy.Limit) bool { return l.Name == name })
+	}
+	ofCount := func(c policy.Count) bool { return is(c.Name) }
+	ofAmount := func(a policy.Amount) bool { return is(a.Limit) }
+	return is(e.Rule) || slices.ContainsFunc(e.Applies, is) || slices.ContainsFunc(e.Denied, ofCount) ||
+		slices.ContainsFunc(e.WouldDeny, ofCount) || slices.ContainsFunc(e.Remaining, ofAmount) || slices.ContainsFunc(e.Cost, ofAmount)
+}
+
+// consideration says what became of a rule.
+func (f *Failure) consideration(c *policy.Consideration) []string {
+	name := "rule " + c.Rule.Name
+	has := fmt.Sprintf("%v is missing", c.Attribute)
+	if c.Present {
+		has = fmt.Sprintf("%v is %q", c.Attribute, clip(c.Value))
+	}
+	switch c.Outcome {
+	case policy.Applies:
+		return f.applied(name, c)
+	case policy.Unmatched:
+		name += fmt.Sprintf(" does not apply, as %s, and must be %s", has, c.Wants)
+	case policy.Lacking:
+		name += " does not apply, as " + has
+	case policy.Denying:
+		name += " denies, as " + has
+	case policy.Taken:
+		name += fmt.Sprintf(" does not apply, as %s does, which is before it in its group", c.By.Name)
+	case policy.Unneeded:
+		name += fmt.Sprintf(" does not apply, as %s does", c.By.Name)
+	case policy.Exempt:
+		name += " spares it, by override " + c.Override.ID
+	case policy.Blocked:
+		name += " is blocked by override " + c.Override.ID
+	}
+	return []string{name}
+}
+
+// applied says what the limits of a rule that applies had to say.
+func (f *Failure) applied(name string, c *policy.Consideration) []string {
+	if name += " applies"; c.Shadow {
+		name += ", in shadow"
+	}
+	if c.Override != nil {
+		name += ", with the limit of override " + c.Override.ID
+	}
+	if len(c.Matches) == 1 {
+		return []string{name + ": " + f.bucket(&c.Matches[0])}
+	}
+	lines := []string{name}
+	for i := range c.Matches {
+		lines = append(lines, fmt.Sprintf("  %s: %s", c.Matches[i].Limit.Name, f.bucket(&c.Matches[i])))
+	}
+	return lines
+}
+
+// bucket says what the decision shows of a limit.
+func (f *Failure) bucket(m *policy.Match) string {
+	statuses := f.decision.Limits
+	if m.Shadow {
+		statuses = f.decision.Shadow
+	}
+	i := slices.IndexFunc(statuses, func(s mete.Status) bool { return s.Limit == m.Limit })
+	if i < 0 {
+		return "not asked, as the request is denied"
+	}
+	s := &statuses[i]
+	most := m.Limit.Bucket.Capacity()
+	if m.Limit.Bucket.Queued() {
+		most += m.Limit.Bucket.MaxReserved()
+	}
+	text := fmt.Sprintf("%v of %v left, cost %v", s.Room(), most, s.Cost)
+	if !s.Allowed {
+		text += ", denies, retry after " + duration(s.RetryAfter)
+	}
+	return text
+}
+
+// request says what a request was.
+func request(attrs policy.Map, s *policy.Step) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(attrs)) {
+		parts = append(parts, fmt.Sprintf("%s=%q", name, clip(attrs[name])))
+	}
+	if s.Cost > 0 {
+		parts = append(parts, fmt.Sprintf("cost %v", s.Cost))
+	}
+	if s.MaxWait > 0 {
+		parts = append(parts, "which may wait "+duration(s.MaxWait))
+	}
+	if len(parts) == 0 {
+		return "without attributes"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func clip(s string) string {
+	if len(s) > maxShown {
+		return strings.ToValidUTF8(s[:maxShown], "") + "…"
+	}
+	return s
+}
