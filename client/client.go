@@ -23,7 +23,7 @@ const (
 
 	// MaxAnswerBytes bounds the body of an answer; a longer one is a [Garbled]
 	// error.
-	MaxAnswerBytes = 1 << 20
+	MaxAnswerBytes = 4 << 20
 )
 
 // A Decision is the server's answer to a take or a peek.
@@ -104,17 +104,24 @@ func (c *Client) ask(ctx context.Context, op string, req Request, answer any) er
 	if err != nil {
 		return &Error{Op: op, Kind: Refused, Err: err}
 	}
-	hreq, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath("v1", op).String(), bytes.NewReader(body))
+	return c.send(ctx, op, http.MethodPost, c.base.JoinPath("v1", op), body, answer)
+}
+
+// send sends a question of any kind and decodes its answer.
+func (c *Client) send(ctx context.Context, op, method string, to *url.URL, body []byte, answer any) error {
+	hreq, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
 		return &Error{Op: op, Kind: Unreachable, Err: err}
 	}
-	hreq.Header.Set("Content-Type", "application/json")
+	if body != nil {
+		hreq.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := c.http.Do(hreq)
 	if err != nil {
 		return &Error{Op: op, Kind: Unreachable, Err: err}
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswerBytes+1))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, longest(op)+1))
 	if err != nil {
 		return &Error{Op: op, Kind: Unreachable, Status: resp.StatusCode, Err: err}
 	}
@@ -127,8 +134,8 @@ func decode(op string, resp *http.Response, text []byte, answer any) error {
 	garbled := func(reason string) error {
 		return &Error{Op: op, Kind: Garbled, Status: resp.StatusCode, Err: errors.New(reason)}
 	}
-	if len(text) > MaxAnswerBytes {
-		return garbled(fmt.Sprintf("the answer is longer than %d bytes", MaxAnswerBytes))
+	if most := longest(op); int64(len(text)) > most {
+		return garbled(fmt.Sprintf("the answer is longer than %d bytes", most))
 	}
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch media {

@@ -15,6 +15,8 @@ type algorithm struct {
 	name   string
 	fields []string // of its own; all have costFields as well
 
+	example string // of its numbers
+
 	// instead says which of its own fields stand for those of other algorithms,
 	// which would else be missing as well.
 	instead map[string][]string
@@ -30,35 +32,35 @@ var costFields = []string{"cost_source", "fixed_cost", "default_cost", "min_cost
 // algorithms are those that exist. The first is that of limits which name none.
 var algorithms = complete([]*algorithm{
 	{
-		name: "token_bucket",
+		name: "token_bucket", example: `{"rps": 10, "burst": 20}`,
 		fields: []string{"tokens_per_second", "rps", "rate", "burst", "refill", "anchor", "start",
 			"max_reserved", "shards", "leased", "staged_actions"},
 		instead: map[string][]string{"capacity": {"burst"}, "tokens": {"burst"}, "window": {"rate"}},
 		read:    (*compiler).tokenBucket,
 	},
 	{
-		name:   "fixed_window",
+		name: "fixed_window", example: `{"tokens": 100, "window": "1m"}`,
 		fields: []string{"tokens", "window", "anchor", "start", "capacity", "max_reserved", "leased", "staged_actions"},
 		instead: map[string][]string{"burst": {"capacity"}, "rate": {"tokens", "window"}, "rps": {"tokens", "window"},
 			"tokens_per_second": {"tokens", "window"}},
 		read: (*compiler).fixedWindow,
 	},
 	{
-		name: "sliding_window", fields: []string{"tokens", "window", "staged_actions"}, instead: ofWindows,
+		name: "sliding_window", example: `{"tokens": 100, "window": "1m"}`, fields: []string{"tokens", "window", "staged_actions"}, instead: ofWindows,
 		read: func(c *compiler, o *object) numbers { return c.sliding(o, bucket.SlidingWindow) },
 	},
 	{
-		name: "sliding_log", fields: []string{"tokens", "window", "staged_actions"}, instead: ofWindows,
+		name: "sliding_log", example: `{"tokens": 100, "window": "1m"}`, fields: []string{"tokens", "window", "staged_actions"}, instead: ofWindows,
 		read: func(c *compiler, o *object) numbers { return c.sliding(o, bucket.SlidingLog) },
 	},
 	{
-		name:    "leaky_bucket",
+		name: "leaky_bucket", example: `{"rps": 10, "queue": 5}`,
 		fields:  []string{"tokens_per_second", "rps", "rate", "queue", "capacity"},
 		instead: map[string][]string{"burst": {"queue"}, "tokens": {"rate"}, "window": {"rate"}, "max_reserved": {"queue"}},
 		read:    (*compiler).leakyBucket,
 	},
 	{
-		name:   "cost_based",
+		name: "cost_based", example: `{"budget": 1000, "period": "1d"}`,
 		fields: []string{"budget", "period", "start", "cost_key", "leased", "staged_actions"},
 		instead: map[string][]string{"tokens": {"budget"}, "window": {"period"}, "burst": {"budget"}, "capacity": {"budget"},
 			"rate": {"budget", "period"}, "rps": {"budget", "period"}, "tokens_per_second": {"budget", "period"}},
@@ -91,8 +93,8 @@ func complete(list []*algorithm) []*algorithm {
 	for _, a := range list {
 		fields := slices.Concat(a.fields, costFields)
 		others := others{than: a.name, owners: owners, instead: a.instead}
-		a.config = schema{what: "algorithm_config", fields: fields, others: &others}
-		a.limit = schema{what: "a limit", fields: slices.Concat(limitFields, fields), others: &others}
+		a.config = schema{what: "algorithm_config", fields: fields, others: &others, foreign: foreignLimit, example: a.example}
+		a.limit = schema{what: "a limit", fields: slices.Concat(limitFields, fields), others: &others, foreign: foreignLimit, example: a.example}
 	}
 	return list
 }

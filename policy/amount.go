@@ -95,6 +95,13 @@ func (c *compiler) extent(o *object, name, hint string, rate bucket.Rate, rateOK
 // duration reads a length of time in whole microseconds.
 func (c *compiler) duration(n *node, what, example string) (time.Duration, bool) {
 	hint := fmt.Sprintf("as in %q", example)
+	if n.kind == isNumber {
+		unit := "s"
+		if strings.HasSuffix(example, "ms") {
+			unit = "ms"
+		}
+		hint = fmt.Sprintf("say its unit, as in %q", n.text+unit)
+	}
 	if n.kind != isText || len(n.text) > maxNumberBytes {
 		c.add(n, what+" must be a duration", hint)
 		return 0, false

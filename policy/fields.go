@@ -19,7 +19,9 @@ type schema struct {
 	inside       string // a field of the object that is an object itself,
 	insideFields []string
 
-	others *others // whose fields these are not, where that is to be told
+	others  *others            // whose fields these are not, where that is to be told
+	foreign map[string]foreign // names that others have for what is here
+	example string             // of an object, where it is not plain how it looks
 }
 
 // others are the algorithms that an object does not speak of.
@@ -66,7 +68,11 @@ type object struct {
 // is nil where n is no object.
 func (r *report) object(n *node, s schema) *object {
 	if n.kind != isObject {
-		r.add(n, s.what+" must be an object", "")
+		hint := ""
+		if s.example != "" {
+			hint = "as in " + s.example
+		}
+		r.add(n, s.what+" must be an object", hint)
 		return nil
 	}
 	o := &object{node: n, report: r}
@@ -83,7 +89,13 @@ func (r *report) object(n *node, s schema) *object {
 		}
 		name, _ := cut(f.name)
 		reason, hint := fmt.Sprintf("unknown field %q in %s", name, s.what), "known are "+strings.Join(s.fields, ", ")
-		if slices.Contains(s.insideFields, f.name) {
+		if len(s.fields) == 1 {
+			hint = fmt.Sprintf("the only one is %q", s.fields[0])
+		}
+		if known, ok := s.foreign[f.name]; ok {
+			hint = known.hint
+			o.meant = append(o.meant, known.means...)
+		} else if slices.Contains(s.insideFields, f.name) {
 			hint = "it belongs into " + s.inside
 			o.meant = append(o.meant, s.inside)
 		} else if near := spell.Nearest(f.name, s.fields); near != "" {
@@ -125,7 +137,11 @@ func (o *object) meantAny(names ...string) bool {
 func (r *report) list(n *node, what string, some bool, most int) ([]*node, bool) {
 	switch {
 	case n.kind != isList:
-		r.add(n, what+" must be a list", "")
+		hint := ""
+		if n.kind == isText || n.kind == isNumber {
+			hint = fmt.Sprintf("write [%s]", shown(n))
+		}
+		r.add(n, what+" must be a list", hint)
 	case some && len(n.list) == 0:
 		r.add(n, what+" must not be empty", "")
 	case len(n.list) > most:

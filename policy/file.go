@@ -22,6 +22,8 @@ var (
 	// topFields are those that say something of a whole file.
 	topFields = []string{"overrides", "kill_switches", "global_shadow", "break_glass", "tests"}
 
+	policyFields = []string{"selector", "rules", "fallback_limit", "mode", "slot_by", "headers", "jitter", "description"}
+
 	laterFields = map[string]string{
 		"loop_detection": "", "circuit_breaker": "", "defaults": "",
 		"kill_switch_override": ": break_glass lets everything pass, and a switch can be removed",
@@ -35,12 +37,14 @@ var (
 		later: laterFields,
 	}
 	entrySchema = schema{
-		what:   "a policy of a bundle",
-		fields: []string{"id", "spec"},
+		what:    "a policy of a bundle",
+		fields:  []string{"id", "spec"},
+		foreign: foreignEntry, example: `{"id": "api", "spec": {"rules": […]}}`,
+		inside: "spec", insideFields: policyFields,
 	}
 	policySchema = schema{
 		what:   "a policy",
-		fields: []string{"selector", "rules", "fallback_limit", "mode", "slot_by", "headers", "jitter", "description"},
+		fields: policyFields,
 		later:  laterFields, inside: "the top of the file", insideFields: topFields,
 	}
 	fileSchema = schema{ // of a policy that is a file

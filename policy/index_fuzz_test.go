@@ -154,6 +154,67 @@ func (c *chooser) request() policy.Map {
 	return attrs
 }
 
+// asRules is a policy with the matches of m's overrides for rules, by which it is
+// seen which of them hold without an index of overrides. Those that cannot hold for
+// any request are missing.
+func asRules(t testing.TB, m *policy.Matcher) *policy.Matcher {
+	var rules []string
+	for _, o := range m.Overrides() {
+		match := string(o.Match)
+		if match == "" {
+			match = "{}"
+		}
+		rule := fmt.Sprintf(`{"name": %q, "group": %q, "limit_keys": [], "match": %s, "algorithm_config": {"rps": 1, "burst": 1}}`, o.ID, o.ID, match)
+		if _, err := policy.Load([]byte(rule), policy.Options{}); err == nil {
+			rules = append(rules, rule)
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	naive, err := policy.Load([]byte(`{"rules": [`+strings.Join(rules, ",")+"]}"), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return naive
+}
+
+// wholeVerdict is what overrides say of a whole request: what blocks it, what
+// allows it, and whether all is in shadow.
+func wholeVerdict(m, naive *policy.Matcher, attrs policy.Map, now bucket.Instant) (block, allow string, shadow bool) {
+	holds := map[string]bool{}
+	if naive != nil {
+		for _, c := range naive.Explain(attrs, 0, now).Rules {
+			holds[c.Rule.Name] = c.Outcome == policy.Applies
+		}
+	}
+	for _, o := range m.Overrides() {
+		switch {
+		case !holds[o.ID] || bucket.At(o.ExpiresAt) <= now || len(o.Rules) > 0:
+		case o.Action == policy.ShadowOnly:
+			shadow = true
+		case o.Action == policy.Block && block == "":
+			block = o.ID
+		case o.Action == policy.Allow && allow == "":
+			allow = o.ID
+		}
+	}
+	if shadow {
+		block = ""
+	}
+	if block != "" {
+		allow = ""
+	}
+	return block, allow, shadow
+}
+
+func idOf(o *policy.Override) string {
+	if o == nil {
+		return ""
+	}
+	return o.ID
+}
+
 // FuzzMatchAgainstExplain: the index finds what trying all rules does.
 func FuzzMatchAgainstExplain(f *testing.F) {
 	for seed := range uint64(300) {
@@ -170,9 +231,13 @@ func FuzzMatchAgainstExplain(f *testing.F) {
 		if m == nil {
 			return
 		}
+		naive := asRules(t, m)
 		for i := range 40 {
 			attrs, cost, now := c.request(), bucket.Tokens(c.below(2)), bucket.Instant(1_500_000+c.below(2)*1_000_000)
 			e := m.Explain(attrs, cost, now)
+			if block, allow, shadow := wholeVerdict(m, naive, attrs, now); idOf(e.Block) != block || idOf(e.Allow) != allow || (e.Shadow != nil) != shadow {
+				t.Fatalf("%q at %d: blocked by %q, allowed by %q, in shadow by %q; want %q, %q, %t", attrs, now, idOf(e.Block), idOf(e.Allow), idOf(e.Shadow), block, allow, shadow)
+			}
 			for range 2 { // one request leaves nothing behind for the next
 				matches, verdict := m.Match(nil, attrs, cost, now)
 				if !slices.Equal(matches, e.Matches) || verdict != e.Verdict {

@@ -113,8 +113,10 @@ func definitions() part {
 	defs["fallback"] = with(objectOf(fallbackSchema, "rule"), limited()...)
 	defs["selector"] = objectOf(selectorSchema, "selector")
 	defs["selector"].(part)["minProperties"] = 1
-	defs["stage"] = with(objectOf(stageSchema, "stage", "action"), either(having("threshold"), having("threshold_percent")))
-	defs["override"] = objectOf(overrideSchema, "override", "id", "action", "reason", "author", "expires_at")
+	defs["stage"] = with(objectOf(stageSchema, "stage", "action"), either(having("threshold"), having("threshold_percent")),
+		part{"if": saying("action", "throttle"), "then": either(having("delay"), having("delay_ms"))})
+	defs["override"] = with(objectOf(overrideSchema, "override", "id", "action", "reason", "author", "expires_at"),
+		part{"if": saying("action", string(Another)), "then": part{"allOf": append(limited(), either(having("rules"), having("key")))}})
 	defs["killSwitch"] = objectOf(switchSchema, "switch", "scope_key", "scope_value", "reason", "expires_at")
 	defs["state"] = with(objectOf(stateSchema, "state"), part{"if": part{"not": part{
 		"required": []string{"enabled"}, "properties": part{"enabled": part{"const": false}}}}, "then": part{"required": []string{"reason", "expires_at"}}})

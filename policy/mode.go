@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"fmt"
 	"math/big"
 	"strconv"
 	"strings"
@@ -68,6 +69,15 @@ func (c *compiler) mode(n *node) (m Mode, ok bool) {
 	case n.text == "off":
 		return Off, true
 	}
-	c.add(n, "mode must be enforce, shadow, off, or a share of the keys such as 25%", nearest(n.text, []string{"enforce", "shadow", "off"}))
+	hint := nearest(n.text, []string{"enforce", "shadow", "off"})
+	switch {
+	case n.kind == isNumber:
+		hint = fmt.Sprintf("write %q", n.text+"%")
+	case n.text == "true" || n.text == "on":
+		hint = "say enforce"
+	case n.text == "false":
+		hint = "say off"
+	}
+	c.add(n, "mode must be enforce, shadow, off, or a share of the keys such as 25%", hint)
 	return Shadow, false // a misspelt mode must not make the rules behind this one unreachable, too
 }

@@ -131,7 +131,7 @@ func (c *compiler) anchor(o *object, per time.Duration) (anchor bucket.Anchor, s
 		c.add(f, "start moves the beginnings of anchor: epoch, and of no other", "remove one of them")
 		startOK = false
 	case startOK && per > 0 && start >= per:
-		c.add(f, fmt.Sprintf("start must be below the %v from one beginning to the next", per), "they are counted from the beginning of 1970, UTC")
+		c.add(f, fmt.Sprintf("start must be below the %s from one beginning to the next", short(per)), "they are counted from the beginning of 1970, UTC")
 		startOK = false
 	}
 	return anchor, start, ok && startOK

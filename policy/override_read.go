@@ -14,12 +14,13 @@ import (
 
 var (
 	overrideSchema = schema{
-		what: "an override",
+		what: "an override", foreign: foreignOverride,
 		fields: []string{"id", "action", "rules", "match", "key", "algorithm", "algorithm_config", "limits",
 			"reason", "author", "created_at", "expires_at"},
 	}
-	stateSchema  = schema{fields: []string{"enabled", "reason", "author", "expires_at"}}
-	switchSchema = schema{what: "a kill switch", fields: []string{"scope_key", "scope_value", "route", "reason", "author", "expires_at"}}
+	stateSchema  = schema{fields: []string{"enabled", "reason", "author", "expires_at"}, example: `{"reason": "incident 7", "expires_at": "2026-01-02T15:04:05Z"}`}
+	switchSchema = schema{what: "a kill switch", fields: []string{"scope_key", "scope_value", "route", "reason", "author", "expires_at"},
+		example: `{"scope_key": "header:x-api-key", "scope_value": "k1", "reason": "incident 7", "expires_at": "2026-01-02T15:04:05Z"}`}
 )
 
 // overrides reads what a file says of exceptions from its rules, once these are
@@ -105,7 +106,7 @@ func (c *compiler) override(n *node) {
 // circumstances reads who said so, why and until when.
 func (c *compiler) circumstances(e *exception, o *object, author bool) {
 	if f := o.need("reason", "people will ask later"); f != nil {
-		if e.Reason, _ = c.text(f, "reason", maxReasonBytes); e.Reason == "" && f.text == "" {
+		if e.Reason, _ = c.text(f, "reason", maxReasonBytes); f.kind == isText && f.text == "" {
 			c.add(f, "reason must not be empty", "people will ask later")
 		}
 	}
@@ -114,7 +115,7 @@ func (c *compiler) circumstances(e *exception, o *object, author bool) {
 		f = o.need("author", "who is to be asked about it")
 	}
 	if f != nil {
-		if e.Author, _ = c.text(f, "author", maxAuthorBytes); e.Author == "" && f.text == "" {
+		if e.Author, _ = c.text(f, "author", maxAuthorBytes); f.kind == isText && f.text == "" {
 			c.add(f, "author must not be empty", "who is to be asked about it")
 		}
 	}
@@ -170,7 +171,7 @@ func (c *compiler) overrideKey(e *exception, f *node, rules []int) ([]int, strin
 		key = rest
 	}
 	if strings.HasPrefix(key, "#") { // hashed for display
-		c.add(f, "only the key itself says whose it is", "")
+		c.add(f, "a hash of a key does not say whose it is", "write the key itself, or say match")
 		return nil, ""
 	}
 	name, components, _ := strings.Cut(key, ":")
@@ -185,6 +186,10 @@ func (c *compiler) overrideKey(e *exception, f *node, rules []int) ([]int, strin
 	case len(rules) > 0 && !slices.Equal(rules, []int{i}):
 		c.add(f, fmt.Sprintf("the key is of rule %q, and not of those in rules", c.rules()[i].Name), "remove rules")
 	default:
+		if reason, hint := c.rules()[i].notAKey(components); reason != "" {
+			c.add(f, reason, hint)
+			break
+		}
 		e.Key = whole
 		return []int{i}, components
 	}

@@ -202,7 +202,14 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (set, bool) {
 		text = strings.ToUpper(text)
 	}
 	if strings.Contains(text, "*") {
-		c.add(n, "a * stands for the rest of a value, at its end only", "")
+		hint := ""
+		switch {
+		case strings.HasPrefix(text, "^") || strings.HasSuffix(text, "$"):
+			hint = "this is no regular expression: write how it begins and a *, or a list of values"
+		case a.Source == Host:
+			hint = "list the hosts"
+		}
+		c.add(n, "a * stands for the rest of a value, at its end only", hint)
 		return set{}, false
 	}
 	var m requestpath.Mistake

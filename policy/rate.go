@@ -63,7 +63,11 @@ func (c *compiler) oneRate(n *node, name string) (bucket.Rate, bool) {
 	read := bucket.ParsePerSecond
 	switch {
 	case name == "rate" && n.kind != isText:
-		c.add(n, `rate must be a string such as "7/1m"`, "")
+		hint := ""
+		if n.kind == isNumber {
+			hint = fmt.Sprintf("write rps: %[1]s, or rate: %[1]s/1s", n.text)
+		}
+		c.add(n, `rate must be a string such as "7/1m"`, hint)
 		return bucket.Rate{}, false
 	case name == "rate":
 		read = bucket.ParseRate
@@ -74,6 +78,8 @@ func (c *compiler) oneRate(n *node, name string) (bucket.Rate, bool) {
 	switch {
 	case err != nil && rate.Per > 0 && rate.Tokens == 0:
 		c.add(n, name+" must be above 0", "")
+	case err != nil && name == "rate" && strings.Contains(n.text, "/"):
+		c.add(n, name+": "+reasonOf(err), `tokens/duration, as in "10/1s" or "7/1m"`)
 	case err != nil:
 		c.add(n, name+": "+reasonOf(err), "")
 	default:

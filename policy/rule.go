@@ -70,7 +70,7 @@ const (
 )
 
 var ruleSchema = schema{
-	what: "a rule",
+	what: "a rule", foreign: foreignRule, example: `{"name": "free", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 10, "burst": 20}}`,
 	fields: []string{"name", "limit_keys", "match", "group", "algorithm", "algorithm_config", "limits", "mode", "on_missing",
 		"on_store_error", "deadline", "slot_by", "headers", "jitter", "description"},
 	inside:       "algorithm_config",
@@ -78,7 +78,7 @@ var ruleSchema = schema{
 }
 
 var fallbackSchema = schema{
-	what:   "fallback_limit",
+	what: "fallback_limit", foreign: foreignFallback, example: `{"algorithm_config": {"rps": 10, "burst": 20}}`,
 	fields: slices.DeleteFunc(slices.Clone(ruleSchema.fields), func(f string) bool { return f == "match" || f == "group" }),
 	inside: "algorithm_config", insideFields: ruleSchema.insideFields,
 }

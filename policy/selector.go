@@ -10,7 +10,7 @@ import (
 // A selector says which requests a policy is about. It is no more than clauses
 // that all of its rules have beside their own.
 
-var selectorSchema = schema{what: "a selector", fields: []string{"pathExact", "pathPrefix", "methods", "hosts"}}
+var selectorSchema = schema{what: "a selector", foreign: foreignSelector, example: `{"pathPrefix": "/v1"}`, fields: []string{"pathExact", "pathPrefix", "methods", "hosts"}}
 
 // A selection is one clause of a selector.
 type selection struct {

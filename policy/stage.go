@@ -86,7 +86,14 @@ func (c *compiler) threshold(o *object) (*big.Rat, bool) {
 	if f == nil {
 		f = o.need("threshold", "how much of the capacity is used, in percent, as in 80")
 	}
-	if f == nil || !c.number(f, "threshold") {
+	if f == nil {
+		return new(big.Rat), false
+	}
+	if digits, percent := strings.CutSuffix(f.text, "%"); percent && numeric(digits) {
+		c.add(f, "threshold must be a number", "write "+digits)
+		return new(big.Rat), false
+	}
+	if !c.number(f, "threshold") {
 		return new(big.Rat), false
 	}
 	share, ok := new(big.Rat).SetString(f.text)

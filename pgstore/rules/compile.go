@@ -13,9 +13,6 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// compiledID is the id of the policy that rows become. It is in no key.
-const compiledID = "rules"
-
 // A Set are rows at one revision. It is not safe for concurrent use.
 type Set struct {
 	// Revision grows with each change of the tables. It is the version of the policy
@@ -61,9 +58,13 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 		return nil, append(found, Mistake{Reason: reason,
 			Hint: "insert one with mete rules set or import; to limit nothing, one with the spec {\"mode\": \"shadow\"}"})
 	}
-	groups := groupsOf(active)
-	groups.explicit()
-	m, err := policy.Load(document(active, s.Revision), opts)
+	chapters, wrong := chaptersOf(active)
+	found = append(found, wrong...)
+	for _, c := range chapters {
+		groups := groupsOf(c.rules)
+		groups.explicit()
+	}
+	m, err := policy.Load(document(chapters, s.Revision), opts)
 	if err == nil && len(found) == 0 {
 		return m, nil
 	}
@@ -73,7 +74,7 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 	}
 	before := found
 	for _, e := range mistakes {
-		if m := placed(active, e); !slices.ContainsFunc(before, m.follows) {
+		if m := placed(chapters, e); !slices.ContainsFunc(before, m.follows) {
 			found = append(found, m)
 		}
 	}
@@ -86,35 +87,31 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 }
 
 // document is the policy of the rules, in JSON.
-func document(rules []*translation, revision int64) []byte {
-	list := make([]object, len(rules))
-	for i, t := range rules {
-		list[i] = t.rule
+func document(chapters []*chapter, revision int64) []byte {
+	list := make([]object, len(chapters))
+	for i, c := range chapters {
+		list[i] = object{"id": marshal(c.id()), "spec": marshal(c.spec())}
 	}
-	return marshal(map[string]any{
-		"bundle_version": max(revision, 1),
-		"policies":       []any{map[string]any{"id": compiledID, "spec": map[string]any{"rules": list}}},
-	})
+	return marshal(map[string]any{"bundle_version": max(revision, 1), "policies": list})
 }
 
-// rulesPath is where the rules are in a document.
-const rulesPath = "/policies/0/spec/rules/"
-
 // placed finds the row and column of a mistake in a document.
-func placed(rules []*translation, e policy.Error) Mistake {
+func placed(chapters []*chapter, e policy.Error) Mistake {
 	m := Mistake{Value: e.Value, Reason: e.Reason, Hint: e.Hint}
-	rest, ok := strings.CutPrefix(e.Path, rulesPath)
-	if !ok {
+	elements := strings.SplitN(e.Path, "/", 7) // "", policies, 0, spec, rules, 0, and what is in the rule
+	if len(elements) < 4 || elements[1] != "policies" {
 		return m
 	}
-	index, path, inside := strings.Cut(rest, "/")
-	i, err := strconv.Atoi(index)
-	if err != nil || i < 0 || i >= len(rules) {
+	i, err := strconv.Atoi(elements[2])
+	if err != nil || i < 0 || i >= len(chapters) {
 		return m
 	}
-	t := rules[i]
+	t, path := chapters[i].place(elements[3:])
+	if t == nil {
+		return m
+	}
 	m.RuleID, m.Name = t.row.ID, t.row.Name
-	if !inside {
+	if path == "" {
 		return m
 	}
 	for field, column := range t.fields {

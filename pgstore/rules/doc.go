@@ -18,9 +18,10 @@
 //	is_active        false: the row is no part of the policy
 //	description      description
 //	spec             all other fields, as a JSON object: match, group, mode, on_missing,
-//	                 on_store_error, deadline, slot_by, algorithm, algorithm_config and
-//	                 limits. None that a column says; in algorithm_config there may be
-//	                 others beside the rate and burst of the columns
+//	                 on_store_error, deadline, slot_by, headers, jitter, algorithm,
+//	                 algorithm_config and limits; and policy and fallback, see below.
+//	                 None that a column says; in algorithm_config there may be others
+//	                 beside the rate and burst of the columns
 //	priority         the rules are in ascending order of it, and then of rule_id
 //
 // scope is for people; rule_id, version, created_at and updated_at are kept by the
@@ -33,6 +34,12 @@
 // Rows are apart from each other: all that match a request apply, together, whatever
 // their keys, as they would with a group of their own. Rows with the same group in
 // spec are tiers, of which the first that matches applies.
+//
+// A row with fallback: true in spec is the fallback_limit of the policy that its policy
+// in spec names, or else of the policy "rules": it applies where no other row of that
+// does, and is of no group. Its match, which may be on path, method and host, is the
+// selector of the policy, and must take in what the other rows of it do. There is no
+// other difference between policies, and no other selector: rows have it in their match.
 //
 // A key_pattern is global, one bucket for all, or parts that are joined by colons:
 //
@@ -65,9 +72,11 @@
 // and file have the same rules, limits, keys and decisions, in either direction. The
 // import of an export changes no row, unless it names a group that makes no
 // difference; a second export is the same to the byte. A file may lose its form: the
-// shape of a bundle, with its version, times and ids; the descriptions of policies;
-// mode and slot_by of a policy, which become those of its rules; tiers, which become
-// groups; defaults that are spelled out.
+// shape of a bundle, with its version and times, and the ids of policies without a
+// fallback_limit; the descriptions and tests of policies; selector, mode, slot_by,
+// headers and jitter of a policy, which become those of its rules; tiers, which become
+// groups; defaults that are spelled out. [LeftOut] says what is not kept. What would
+// make a difference, overrides and the like, is refused.
 package rules
 
 // The table that a [Mistake] may be in instead of rate_limit_rule.

@@ -75,7 +75,7 @@ func TestEdit_WritesAllOrNothing(t *testing.T) {
 	}{
 		"the edit says no": {func(s *rules.Set) error { s.Rules = nil; return no }, "no"},
 		"broken": {func(s *rules.Set) error {
-			s.Rules[0].Spec = []byte(`{"mode":"off"}`)
+			s.Rules[0].Spec = []byte(`{"mode":"101%"}`)
 			s.Rules[1].Plan = "x"
 			return nil
 		}, `rule 1 "user-free": spec/mode`},
@@ -139,7 +139,7 @@ func TestImport_IntoTheDatabase(t *testing.T) {
 	}
 	for name, data := range files {
 		m, err := policy.Load(data, options)
-		if err != nil {
+		if err != nil || unsayable(data) {
 			continue
 		}
 		changes := d.edit(func(s *rules.Set) error { s.Rules = nil; return s.Import(data, true) })

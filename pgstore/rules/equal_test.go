@@ -50,13 +50,20 @@ func rowsText(s *rules.Set) string {
 	return b.String()
 }
 
-// shape is what a policy says of its rules, but for which of them apply together.
+// shape is what a policy says of its rules, but for which of them apply together. A
+// share of the one key of a rule without limit_keys is all or nothing, which
+// [policy.Match] says.
 func shape(m *policy.Matcher) string {
 	var b strings.Builder
 	for _, r := range m.Rules() {
-		fmt.Fprintf(&b, "%q %q %v mode=%v on_store_error=%d deadline=%v\n", r.Name, r.Description, r.LimitKeys, r.Mode, r.OnStoreError, r.Deadline)
+		mode := r.Mode.String()
+		if len(r.LimitKeys) == 0 && r.Mode != policy.Off {
+			mode = "as matches say"
+		}
+		fmt.Fprintf(&b, "%q %q %v mode=%s on_store_error=%d deadline=%v headers=%v jitter=%v\n",
+			r.Name, r.Description, r.LimitKeys, mode, r.OnStoreError, r.Deadline, r.Headers, r.Jitter)
 		for _, l := range r.Limits {
-			fmt.Fprintf(&b, "\t%q %s %+v shards=%d leased=%t\n", l.Name, l.Reason, l.Bucket, l.Shards, l.Leased)
+			fmt.Fprintf(&b, "\t%q %s %+v shards=%d leased=%t stages=%v\n", l.Name, l.Reason, l.Bucket, l.Shards, l.Leased, l.Stages)
 		}
 	}
 	return b.String()
@@ -92,7 +99,7 @@ func matchesText(matches []policy.Match, missing *policy.Rule) string {
 		fmt.Fprintf(&b, "missing %s\n", missing.Name)
 	}
 	for _, m := range matches {
-		fmt.Fprintf(&b, "%s %s %v\n", m.Limit.Name, m.Key, m.Cost)
+		fmt.Fprintf(&b, "%s %s %v shadow=%t\n", m.Limit.Name, m.Key, m.Cost, m.Shadow)
 	}
 	return b.String()
 }

@@ -7,14 +7,23 @@ package rules
 // and is nothing but the rules that it can say: see [Set.Compile].
 func (s *Set) Export() []byte {
 	active, _ := s.translations()
-	groups := groupsOf(active)
-	groups.tidy()
-	list := make([]object, len(active))
-	for i, t := range active {
-		list[i] = t.rule
+	for _, t := range active {
 		if !t.rule.has("algorithm", "limits") {
 			t.rule.put("algorithm", "token_bucket")
 		}
 	}
-	return marshal(map[string]any{"rules": list})
+	chapters, _ := chaptersOf(active)
+	list := make([]object, len(chapters))
+	for i, c := range chapters {
+		groups := groupsOf(c.rules)
+		groups.tidy()
+		list[i] = object{"id": marshal(c.id()), "spec": marshal(c.spec())}
+	}
+	switch {
+	case len(chapters) == 0:
+		return marshal(map[string]any{"rules": []object{}})
+	case len(chapters) == 1 && chapters[0].name == "":
+		return list[0]["spec"]
+	}
+	return marshal(map[string]any{"policies": list})
 }

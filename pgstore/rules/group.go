@@ -3,7 +3,6 @@
 package rules
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/metehq/mete/policy"
@@ -18,6 +17,10 @@ import (
 // overlap.
 const maxCompared = 4096
 
+// maxRoom bounds the groups that are tried for a rule: so many limits a request can
+// fall under. Rules that found no room are by themselves, which they may be.
+const maxRoom = policy.MaxMatches
+
 // A grouping says which rules are tiers of one thing.
 type grouping struct {
 	members [][]*translation
@@ -28,11 +31,15 @@ type grouping struct {
 // where it makes no difference.
 func groupsOf(rows []*translation) (g grouping) {
 	index := map[string]int{}
+	made := map[string]*madeGroups{} // by limit_keys
 	for _, t := range rows {
 		at, ok := index[t.group]
 		if t.group == "" {
-			at = g.room(t)
-			ok = at >= 0
+			keys := strings.Join(t.keys, "\n")
+			if made[keys] == nil {
+				made[keys] = &madeGroups{}
+			}
+			at, ok = made[keys].room(t, len(g.members))
 		}
 		if !ok {
 			at = len(g.members)
@@ -44,26 +51,27 @@ func groupsOf(rows []*translation) (g grouping) {
 	return g
 }
 
-// room finds a group without a name that t can join: none of its members ever matches
-// a request that t does. It is −1 where there is none.
-func (g *grouping) room(t *translation) int {
-	return slices.IndexFunc(g.members, func(members []*translation) bool {
-		first := members[0]
-		return first.group == "" && t.keys != nil && slices.Equal(first.keys, t.keys) &&
-			!slices.ContainsFunc(members, func(m *translation) bool { return !apart(m, t) })
-	})
+// madeGroups are groups that no row names, of rules with the same limit_keys.
+type madeGroups struct {
+	at     []int // where they are in the grouping
+	crowds []*crowd
 }
 
-// allApart reports whether no request matches two of the rules.
-func allApart(rules []*translation) bool {
-	for i, a := range rules {
-		for _, b := range rules[:i] {
-			if !apart(a, b) {
-				return false
-			}
+// room finds one that t can join: none of its members ever matches a request that t
+// does. Where there is none, t makes the next one.
+func (m *madeGroups) room(t *translation, next int) (at int, ok bool) {
+	for i, c := range m.crowds {
+		if t.keys != nil && len(t.match) > 0 && c.apartFrom(t) {
+			c.add(t)
+			return m.at[i], true
 		}
 	}
-	return true
+	if len(m.crowds) < maxRoom {
+		c := &crowd{}
+		c.add(t)
+		m.at, m.crowds = append(m.at, next), append(m.crowds, c)
+	}
+	return next, false
 }
 
 // apart reports whether it is certain that no request matches both rules.

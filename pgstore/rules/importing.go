@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -13,18 +14,21 @@ import (
 // Import makes the rules of a policy file, in JSON, rows of s: those that have the
 // name of a row change it, the others are added, all are active. A row that means the
 // same already stays as it is. With replace, rows that are not in the file are made
-// inactive. The file must be without mistakes: the error is a [policy.Errors].
+// inactive. The file must be without mistakes, and have nothing in it that rows cannot
+// say and that makes a difference to a decision, such as overrides: the error is a
+// [policy.Errors]. What it has else is left out: see [LeftOut].
 //
 // A row keeps its priority, unless the order of the file is another: then the rules
 // of the file are numbered anew.
 func (s *Set) Import(data []byte, replace bool) error {
-	if _, err := policy.Load(data, policy.Options{}); err != nil {
+	m, err := policy.Load(data, policy.Options{})
+	if err != nil {
 		return err
 	}
 	if strings.Contains(strings.ReplaceAll(string(canonical(data)), `\\`, ""), `\u0000`) {
 		return errors.New("rules: import: PostgreSQL has no text with a zero character, and so the rules must have none")
 	}
-	file, err := readFile(data)
+	file, err := readFile(data, m)
 	if err != nil {
 		return err
 	}
@@ -33,7 +37,7 @@ func (s *Set) Import(data []byte, replace bool) error {
 	for i := range s.Rules {
 		index[s.Rules[i].Name] = i
 	}
-	var places []int
+	places, named := make([]int, 0, len(rows)), map[int]bool{}
 	for _, row := range rows {
 		i, there := index[row.Name]
 		if !there {
@@ -42,12 +46,12 @@ func (s *Set) Import(data []byte, replace bool) error {
 		} else {
 			s.merge(&s.Rules[i], row)
 		}
-		places = append(places, i)
+		places, named[i] = append(places, i), true
 	}
 	s.order(places)
 	if replace {
 		for i := range s.Rules {
-			s.Rules[i].Active = s.Rules[i].Active && slices.Contains(places, i)
+			s.Rules[i].Active = s.Rules[i].Active && named[i]
 		}
 	}
 	return nil
@@ -68,25 +72,45 @@ func (s *Set) merge(row *Rule, wanted Rule) {
 	*row = wanted
 }
 
-// order gives the rules at these places priorities, unless they are in order.
+// order gives the rules at these places priorities, unless they are in order: that of
+// the policy which they are compiled to.
 func (s *Set) order(places []int) {
-	before := func(i, j int) bool {
+	before := func(i, j int) int {
 		a, b := &s.Rules[i], &s.Rules[j]
 		switch {
-		case a.Priority != b.Priority:
-			return a.Priority < b.Priority
-		case a.ID == 0 || b.ID == 0: // IDs grow in the order of the insertions
-			return a.ID != 0 || b.ID == 0
+		case a.Priority != b.Priority || a.ID != 0 && b.ID != 0:
+			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.ID, b.ID))
+		case a.ID == 0 && b.ID == 0: // IDs grow in the order of the insertions
+			return i - j
+		case a.ID == 0:
+			return 1
 		}
-		return a.ID < b.ID
+		return -1
 	}
-	for k := 1; k < len(places); k++ {
-		if !before(places[k-1], places[k]) {
-			for n, i := range places {
-				s.Rules[i].Priority = int32(10 * (n + 1))
-			}
-			return
+	rows := slices.SortedStableFunc(slices.Values(places), before)
+	order := make([]int, 0, len(places)) // of places, by policy
+	var policies []string
+	byPolicy, fallbacks := map[string][]int{}, map[string][]int{}
+	for _, i := range rows {
+		spec, _ := parseObject(s.Rules[i].Spec) // without one it is of the default policy
+		name, last := membershipOf(spec)
+		if byPolicy[name] == nil && fallbacks[name] == nil {
+			policies = append(policies, name)
 		}
+		if last {
+			fallbacks[name] = append(fallbacks[name], i)
+		} else {
+			byPolicy[name] = append(byPolicy[name], i)
+		}
+	}
+	for _, name := range policies {
+		order = append(append(order, byPolicy[name]...), fallbacks[name]...)
+	}
+	if slices.Equal(order, places) {
+		return
+	}
+	for n, i := range places {
+		s.Rules[i].Priority = int32(10 * (n + 1))
 	}
 }
 
@@ -95,13 +119,13 @@ func (v vocabulary) rows(file []fileRule) []Rule {
 	rows := make([]Rule, len(file))
 	translations := make([]*translation, len(file))
 	for i, f := range file {
-		t := &translation{row: &rows[i], rule: f.rule, group: f.rule.text("group")}
+		t := &translation{row: &rows[i], rule: f.rule, group: f.rule.text("group"), policy: f.policy, last: f.fallback}
 		rows[i] = Rule{Name: f.rule.text("name"), Description: f.rule.text("description"), Active: true}
 		t.readKeys()
 		t.readMatch()
 		translations[i] = t
 	}
-	groups := tiersOf(file, translations)
+	groups := tiersByPolicy(file, translations)
 	for i, t := range translations {
 		delete(t.rule, "group")
 		if groups[i] != "" {

@@ -31,7 +31,7 @@ const (
 	selectAttributes = `SELECT name, attribute FROM {schema}.rate_limit_attribute ORDER BY name LIMIT 1000`
 
 	// The size is looked at before the rows are, so that no table can fill the memory.
-	selectSize = `SELECT count(*), coalesce(sum(octet_length(spec::text)), 0) FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::bool`
+	selectSize = `SELECT count(*), coalesce(sum(octet_length(spec::text) + octet_length(coalesce(description, ''))), 0) FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::bool`
 
 	// Times are read as numbers: how they are written is a setting of the user, and pgx
 	// reads one way only.
@@ -42,9 +42,9 @@ const (
 	FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::bool ORDER BY priority, rule_id`
 )
 
-// maxReadBytes bounds the specs that are read. What is active must fit in a policy
-// file anyway.
-const maxReadBytes = 16 * policy.MaxFileBytes
+// maxReadBytes bounds the specs and descriptions that are read. What is active must fit
+// in a policy file anyway.
+const maxReadBytes = 4 * policy.MaxFileBytes
 
 // readPooled reads the tables. A connection of the pool may have ended unnoticed: then
 // it is tried again with another, once.
@@ -100,7 +100,7 @@ func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, 
 	case which == onlyActive && count > policy.MaxRules:
 		return nil, Errors{{Reason: fmt.Sprintf("%d rules are active, the most is %d", count, policy.MaxRules)}}
 	case count > most || size > maxReadBytes:
-		return nil, Errors{{Reason: fmt.Sprintf("there are %d rules with %d bytes of spec, the most is %d with %d", count, size, most, int64(maxReadBytes)),
+		return nil, Errors{{Reason: fmt.Sprintf("there are %d rules with %d bytes of spec and description, the most is %d with %d", count, size, most, int64(maxReadBytes)),
 			Hint: "delete those that are not active"}}
 	}
 	if rows, err = tx.Query(ctx, s.sql(selectRules), pgx.QueryExecModeExec, bool(which)); err != nil {

@@ -120,7 +120,7 @@ func TestRoundTrip_Files(t *testing.T) {
 	sound := 0
 	for name, data := range corpus(t) {
 		m, err := policy.Load(data, options)
-		if err != nil {
+		if err != nil || unsayable(data) {
 			continue
 		}
 		sound++

@@ -20,10 +20,29 @@ func (v vocabulary) row(row *Rule, t *translation) {
 	spec := t.rule
 	delete(spec, "name")
 	delete(spec, "description")
-	if spec.text("mode") == "enforce" {
-		delete(spec, "mode")
+	if spec.has("mode") {
+		if mode := modeWord(spec.text("mode")); mode == "" {
+			delete(spec, "mode")
+		} else {
+			spec.put("mode", mode)
+		}
+	}
+	if t.policy != "" {
+		spec.put("policy", t.policy)
+	}
+	if t.last {
+		spec.put("fallback", true)
 	}
 	match, _ := parseObject(spec["match"])
+	if t.last {
+		for name := range match { // as the selector is spelled that an export makes of it
+			if a, err := policy.ParseAttribute(name); err == nil {
+				if values, ok := listed(match[name], a.Source); ok {
+					match[name] = clauseOf(values)
+				}
+			}
+		}
+	}
 	row.Plan = v.takePlan(match)
 	keys := spelled(spec["limit_keys"])
 	path := pathOf(match)

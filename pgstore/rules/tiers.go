@@ -7,6 +7,28 @@ import (
 	"strings"
 )
 
+// tiersByPolicy returns the group that each row has to name. Tiers do not reach beyond
+// the policy that rows name, and a fallback is of none.
+func tiersByPolicy(file []fileRule, rules []*translation) []string {
+	members := map[string][]int{}
+	for i, t := range rules {
+		if !t.last {
+			members[t.policy] = append(members[t.policy], i)
+		}
+	}
+	groups := make([]string, len(rules))
+	for _, list := range members {
+		inFile, tiers := make([]fileRule, len(list)), make([]*translation, len(list))
+		for k, i := range list {
+			inFile[k], tiers[k] = file[i], rules[i]
+		}
+		for k, group := range tiersOf(inFile, tiers) {
+			groups[list[k]] = group
+		}
+	}
+	return groups
+}
+
 // tiersOf returns the group that each row has to name for the rules of a file to be
 // tiers as they are in the file: "" where the row is by itself, or where it makes no
 // difference.
@@ -62,7 +84,7 @@ func sameKeys(rules []*translation) bool {
 }
 
 // setApart gives rows a group of their own which the database would else take for
-// copies of others.
+// copies of others. A fallback has none, and says on_missing instead.
 func setApart(rows []Rule, groups []string) {
 	names := namer{}
 	for _, g := range groups {
@@ -77,7 +99,11 @@ func setApart(rows []Rule, groups []string) {
 		}
 		key := plain{rows[i].KeyPattern, rows[i].Plan}
 		if seen[key] {
-			spec.put("group", names.name(rows[i].Name))
+			if _, last := membershipOf(spec); last {
+				spec.put("on_missing", "skip")
+			} else {
+				spec.put("group", names.name(rows[i].Name))
+			}
 			rows[i].Spec = canonical(marshal(spec))
 		}
 		seen[key] = true

@@ -3,8 +3,10 @@
 package rules
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +22,8 @@ type translation struct {
 	keys   []string            // of limit_keys, sorted; nil where they cannot be read
 	match  map[string][]string // the clauses by attribute, that are lists of text; ends in * for prefixes
 	group  string              // that the spec names
+	policy string              // that the spec names; empty is the one of those that name none
+	last   bool                // it is the fallback of its policy
 	fields map[string]string   // which column a field of rule is from, where it is not spec
 	found  []Mistake
 }
@@ -44,11 +48,37 @@ func (v vocabulary) translate(row *Rule) *translation {
 		t.rule.put("description", row.Description)
 	}
 	t.group = t.rule.text("group")
+	t.membership()
 	v.pattern(t)
 	t.numbers()
 	t.readKeys()
 	t.readMatch()
 	return t
+}
+
+// membership reads of which policy the row is, and whether it is the fallback of that.
+func (t *translation) membership() {
+	if value, ok := t.rule["policy"]; ok {
+		t.policy = t.rule.text("policy")
+		if t.policy == "" {
+			t.mistake("spec", "policy must be the name of one (got "+string(value)+")", "without one, a row is of the policy "+defaultPolicy)
+		}
+		if t.policy == defaultPolicy {
+			t.policy = ""
+		}
+	}
+	if value, ok := t.rule["fallback"]; ok && json.Unmarshal(value, &t.last) != nil {
+		t.mistake("spec", "fallback must be true or false (got "+string(value)+")", "")
+	}
+	delete(t.rule, "policy")
+	delete(t.rule, "fallback")
+}
+
+// membershipOf reads the same of a spec without mistakes.
+func membershipOf(spec object) (policy string, last bool) {
+	t := translation{row: &Rule{}, rule: maps.Clone(spec)}
+	t.membership()
+	return t.policy, t.last
 }
 
 func (t *translation) mistake(column, reason, hint string) {
@@ -173,8 +203,11 @@ func (t *translation) readMatch() {
 // listed returns the values that a clause lists, a prefix with a star at its end. It
 // is false where it says anything else.
 func listed(value json.RawMessage, source policy.Source) ([]string, bool) {
-	list := []json.RawMessage{value}
-	if strings.HasPrefix(string(value), "[") && json.Unmarshal(value, &list) != nil {
+	var list []json.RawMessage // Unmarshal would write into what is there
+	switch {
+	case !bytes.HasPrefix(value, []byte("[")):
+		list = []json.RawMessage{value}
+	case json.Unmarshal(value, &list) != nil:
 		return nil, false
 	}
 	values := make([]string, len(list))

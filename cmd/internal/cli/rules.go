@@ -30,7 +30,8 @@ be a policy without mistakes as a whole, or nothing is written.
   disable NAME ...     make them inactive: they stay, and are in force nowhere
   delete NAME ...      remove them
   import FILE          make the rules of a policy file, JSON or YAML, rows, by
-                       their names; - is standard input
+                       their names; - is standard input. A file with overrides
+                       or kill switches is refused: these are no rules
   export               write the active rules as a policy file
 
 A rule's name is part of its buckets' keys: by another name it begins with full
@@ -55,7 +56,7 @@ type rulesCommand struct {
 	db, format               string
 	pattern, scope, plan     string
 	rate, burst, description string
-	spec                     string
+	mode, spec               string
 	priority                 int
 	version                  int64
 	replace, dryRun          bool
@@ -73,7 +74,7 @@ const manyNames = 1 << 20
 
 var rulesVerbs = map[string]rulesVerb{
 	"list":    {"format", 0, manyNames, "", (*rulesCommand).list},
-	"set":     {"pattern scope plan rate burst description spec priority if-version dry-run", 0, 1, "one name", (*rulesCommand).set},
+	"set":     {"pattern scope plan rate burst mode description spec priority if-version dry-run", 0, 1, "one name", (*rulesCommand).set},
 	"enable":  {"if-version dry-run", 1, manyNames, "the name of a rule", (*rulesCommand).enable},
 	"disable": {"if-version dry-run", 1, manyNames, "the name of a rule", (*rulesCommand).disable},
 	"delete":  {"if-version dry-run", 1, manyNames, "the name of a rule", (*rulesCommand).remove},
@@ -122,6 +123,7 @@ func (c *rulesCommand) parse(args []string) (code int, ok bool) {
 	fs.StringVar(&c.plan, "plan", "", "set: the `PLAN` whose requests count; empty is all")
 	fs.StringVar(&c.rate, "rate", "", "set: tokens a second, a decimal `NUMBER`")
 	fs.StringVar(&c.burst, "burst", "", "set: the most tokens that a bucket holds, a `NUMBER`")
+	fs.StringVar(&c.mode, "mode", "", "set: how far the rule is in force, a `WORD`: off, shadow, a share of the keys such as 25%, or enforce")
 	fs.StringVar(&c.description, "description", "", "set: a `TEXT` for people")
 	fs.StringVar(&c.spec, "spec", "", "set: what else the policy language says of the rule, as a `JSON` object")
 	fs.IntVar(&c.priority, "priority", 0, "set: the `NUMBER` by which rules of one group are in order, lowest first")

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -81,10 +82,33 @@ func (c *rulesCommand) importFile(ctx context.Context, source *rules.Source) err
 	if err != nil {
 		return err
 	}
-	if data, err = policyfile.ToJSON(name, data, policy.Options{}); err != nil {
+	asJSON, err := policyfile.ToJSON(name, data, policy.Options{})
+	if err != nil {
 		return err
 	}
-	return c.edit(ctx, source, func(set *rules.Set) error { return set.Import(data, c.replace) })
+	err = c.edit(ctx, source, func(set *rules.Set) error { return set.Import(asJSON, c.replace) })
+	if mistakes, ok := errors.AsType[policy.Errors](err); ok {
+		return placed(name, data, mistakes)
+	}
+	if left := rules.LeftOut(asJSON); err == nil && len(left) > 0 {
+		fmt.Fprintf(c.std.Err, "mete rules: left out, as rows have no place for it: %s\n", strings.Join(left, ", "))
+	}
+	return err
+}
+
+// placed says where in a file mistakes are.
+func placed(name string, data []byte, mistakes policy.Errors) policyfile.Errors {
+	paths := make([]string, len(mistakes))
+	for i, e := range mistakes {
+		paths[i] = e.Path
+	}
+	places := policyfile.Places(name, data, paths)
+	all := make(policyfile.Errors, len(mistakes))
+	for i, e := range mistakes {
+		at := places[e.Path]
+		all[i] = policyfile.Mistake{File: name, Line: at.Line, Column: at.Column, Error: e}
+	}
+	return all
 }
 
 // export writes the active rules as a policy file.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/policy"
 )
 
 // set changes a rule, or adds it.
@@ -37,8 +38,7 @@ func (c *rulesCommand) set(ctx context.Context, source *rules.Source) error {
 		} else if err := c.versionIs(set.Rules[i].Version); err != nil {
 			return err
 		}
-		c.change(&set.Rules[i])
-		return nil
+		return c.change(&set.Rules[i])
 	})
 }
 
@@ -72,7 +72,7 @@ func (c *rulesCommand) find(list []rules.Rule) (int, error) {
 }
 
 // change sets what the flags say.
-func (c *rulesCommand) change(r *rules.Rule) {
+func (c *rulesCommand) change(r *rules.Rule) error {
 	for name, field := range map[string]struct{ to, from *string }{
 		"pattern": {&r.KeyPattern, &c.pattern}, "scope": {&r.Scope, &c.scope}, "plan": {&r.Plan, &c.plan},
 		"rate": {&r.RatePerSecond, &c.rate}, "burst": {&r.BurstCapacity, &c.burst}, "description": {&r.Description, &c.description},
@@ -90,6 +90,32 @@ func (c *rulesCommand) change(r *rules.Rule) {
 	if c.given["priority"] {
 		r.Priority = int32(c.priority)
 	}
+	if c.given["mode"] {
+		return c.changeMode(r)
+	}
+	return nil
+}
+
+// changeMode sets the mode, which is a field of spec.
+func (c *rulesCommand) changeMode(r *rules.Rule) error {
+	spec := map[string]json.RawMessage{}
+	if len(r.Spec) > 0 {
+		if err := json.Unmarshal(r.Spec, &spec); err != nil {
+			return fmt.Errorf("rule %q: its spec is no JSON object: %w", r.Name, err)
+		}
+	}
+	if spec == nil {
+		spec = map[string]json.RawMessage{}
+	}
+	mode, err := json.Marshal(c.mode)
+	if err != nil {
+		return err
+	}
+	if spec["mode"] = mode; c.mode == "" || c.mode == policy.Enforce.String() {
+		delete(spec, "mode")
+	}
+	r.Spec, err = json.Marshal(spec)
+	return err
 }
 
 // versionIs sees that a rule has the version that it is to have, where that is said.

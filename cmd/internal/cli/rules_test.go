@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -96,7 +97,7 @@ func TestRules_Refusals(t *testing.T) {
 		{1, `rule "b": key_pattern: another active rule has that key_pattern and plan`, "set b --pattern ip:{ip} --rate 1 --burst 5"},
 		{1, `rule 1 "a": rate_per_second: must be a number above 0`, "set a --rate NaN"},
 		{1, `rule 1 "a": burst_capacity: must be a number from 1`, "set a --burst -5"},
-		{1, `spec/mode: mode must be enforce or shadow`, `set a --spec {"mode":"x"}`},
+		{1, `spec/mode: mode must be enforce, shadow, off, or a share`, `set a --spec {"mode":"x"}`},
 		{1, `did you mean "user_id"?`, "set b --pattern user:{user_di} --rate 1 --burst 1"},
 		{1, `there is no rule "b"; to add it, say --pattern`, "set b --rate 1"},
 		{1, `there is no rule "b"`, "disable b"},
@@ -106,6 +107,7 @@ func TestRules_Refusals(t *testing.T) {
 		{1, `the rule has version 0, not 1`, "set b --pattern global --rate 1 --burst 1 --if-version 1"},
 		{1, `the rule has version 1, not 2`, "disable a --if-version 2"},
 		{2, "--spec: must be a JSON object, not \"[]\"\n", `set a --spec []`},
+		{1, `spec/mode: mode must be a share of the keys between 0% and 100% (got "101%")`, "set a --mode 101%"},
 		{2, `open /does/not/exist`, `import /does/not/exist`},
 	} {
 		d.says(tt.code, tt.want, strings.Fields(tt.args)...)
@@ -121,6 +123,21 @@ func TestRules_FileRoundTrip(t *testing.T) {
 	if err != nil || len(examples) == 0 {
 		t.Fatalf("%d examples, %v", len(examples), err)
 	}
+	recipes, err := filepath.Glob("../../../examples/cookbook/*.yaml")
+	if err != nil || len(recipes) == 0 {
+		t.Fatalf("%d recipes, %v", len(recipes), err)
+	}
+	exceptions := regexp.MustCompile(`(?m)^(overrides|kill_switches|global_shadow|break_glass):`)
+	for _, file := range recipes {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !exceptions.Match(data) {
+			examples = append(examples, file)
+		}
+	}
+	examples = append(examples, grown(t))
 	d := newRulesDB(t)
 	for _, file := range examples {
 		d.do(0, "import", "--replace", file)
@@ -138,6 +155,68 @@ func TestRules_FileRoundTrip(t *testing.T) {
 		}
 		d.says(0, "nothing changes", "import", "--replace", path)
 	}
+}
+
+// grown is a file with all that a policy can say for its rules.
+func grown(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "grown.yaml")
+	if err := os.WriteFile(path, []byte(`
+bundle_version: 7
+headers: [draft-11, legacy]
+policies:
+  - id: v1
+    spec:
+      selector: { pathPrefix: /v1, methods: [GET, POST], hosts: api.example }
+      mode: 25%
+      jitter: 20%
+      rules:
+        - { name: users, limit_keys: ["header:x-user"], algorithm_config: { rps: 5, burst: 10 } }
+        - { name: search, limit_keys: ["header:x-user"], match: { path: /v1/search }, group: search, mode: "off", algorithm_config: { rps: 1, burst: 2 } }
+        - name: budget
+          limit_keys: ["header:x-team"]
+          headers: none
+          algorithm: cost_based
+          algorithm_config:
+            budget: 1000
+            period: 24h
+            staged_actions: [{ threshold: 80, action: warn }, { threshold: 90, action: throttle, delay: 200ms }]
+      fallback_limit: { limit_keys: ["ip:address"], algorithm_config: { rps: 1, burst: 3 } }
+  - id: rest
+    spec:
+      rules: [{ name: rest, limit_keys: ["ip:address"], mode: 50%, algorithm_config: { rps: 1, burst: 3 } }]
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What an import leaves out is said, and what it must not lose is refused with its line.
+func TestRules_ImportLosesNothingSilently(t *testing.T) {
+	d := newRulesDB(t)
+	d.says(0, "mete rules: left out, as rows have no place for it: /bundle_version\n", "import", grown(t))
+	path := filepath.Join(t.TempDir(), "p.yaml")
+	if err := os.WriteFile(path, []byte(`rules: [{ name: a, limit_keys: [], algorithm_config: { rps: 1, burst: 2 } }]
+overrides:
+  - { id: o, action: block, match: { "header:x": "1" }, reason: x, author: a, expires_at: "2999-01-01T00:00:00Z" }
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.says(1, "p.yaml:2:1: /overrides: overrides are exceptions from rules, and no rows; remove them from the file; mete override set makes them", "import", path)
+}
+
+// A rule is rolled out by its mode alone.
+func TestRules_Mode(t *testing.T) {
+	d := newRulesDB(t)
+	d.do(0, "set", "a", "--pattern", "ip:{ip}", "--rate", "1", "--burst", "5", "--mode", "off", "--spec", `{"deadline":"20ms"}`)
+	for _, step := range []struct{ mode, want string }{
+		{"shadow", `spec {"mode": "shadow", "deadline": "20ms"}`},
+		{"2.5%", `spec {"mode": "2.5%", "deadline": "20ms"}`},
+		{"enforce", `spec {"deadline": "20ms"}`},
+	} {
+		d.says(0, step.want, "set", "a", "--mode", step.mode)
+	}
+	d.says(0, "nothing changes", "set", "a", "--mode", "")
 }
 
 // checked is what mete check says of the rules of a policy.

@@ -64,7 +64,7 @@ var examples = map[string][]volley{
 	},
 	"fixed_window.yaml": {
 		{mete.Attrs{"header:x-api-key": "k1"}, 30, 20, "plan"},
-		{mete.Attrs{"header:x-user": "u1", "path": "/export"}, 10, 9, "exports"},
+		{mete.Attrs{"header:x-api-key": "k2", "header:x-user": "u1", "path": "/export"}, 10, 9, "exports"},
 	},
 	"sliding_window.yaml": {
 		{mete.Attrs{"ip:address": "192.0.2.1"}, 150, 100, "search"},

@@ -20,12 +20,7 @@ func parseJSON(name string, data []byte, opts policy.Options) (*policy.Matcher, 
 		return nil, Errors{{File: name, Line: at.line, Column: at.column, Error: policy.Error{
 			Reason: "not JSON: " + syntax.Error(), Hint: jsonHint(data, syntax)}}}
 	}
-	return compile(name, data, opts, nil, func(paths []string) map[string]place {
-		s := jsonScan{data: data, dec: json.NewDecoder(bytes.NewReader(data)), wanted: ancestry(paths), places: map[string]place{}}
-		s.dec.UseNumber()
-		s.value("", 0)
-		return s.places
-	})
+	return compile(name, data, opts, nil, func(paths []string) map[string]place { return placesInJSON(data, paths) })
 }
 
 // jsonHint says what to do about the most common ways to fail at JSON.

@@ -17,8 +17,9 @@ import (
 )
 
 // fieldOrder is how people write the fields of a rule. Others follow, by name.
-var fieldOrder = []string{"name", "description", "limit_keys", "match", "group", "mode", "algorithm", "algorithm_config", "limits",
-	"on_missing", "on_store_error", "deadline", "slot_by", "rate", "rps", "tokens_per_second", "tokens", "window", "burst"}
+var fieldOrder = []string{"id", "name", "description", "selector", "limit_keys", "match", "group", "mode", "algorithm", "algorithm_config", "limits",
+	"on_missing", "on_store_error", "deadline", "slot_by", "headers", "jitter", "rate", "rps", "tokens_per_second", "tokens", "window", "burst", "rules",
+	"fallback_limit"}
 
 // WriteYAML writes a policy file that is given in JSON as YAML, a rule on a few lines.
 func WriteYAML(w io.Writer, file []byte) error {
@@ -30,18 +31,27 @@ func WriteYAML(w io.Writer, file []byte) error {
 	}
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
-	if err := enc.Encode(node(v, 0)); err != nil {
+	if err := enc.Encode(node(v, 0, ruleDepth(v))); err != nil {
 		return fmt.Errorf("policyfile: write: %w", err)
 	}
 	return enc.Close()
 }
 
-// blockDepth is how deep lines of their own reach: the file, its rules, one of them,
-// its limits. What is in there stands on one line.
-const blockDepth = 4
+// ruleDepth is how deep rules are: below a list of the file, or one of each policy of a
+// bundle.
+func ruleDepth(file any) int {
+	if o, ok := file.(map[string]any); ok && o["policies"] != nil {
+		return 5
+	}
+	return 2
+}
 
-// node turns a JSON value into YAML.
-func node(v any, depth int) *yaml.Node {
+// limitsDepth is how deep below a rule lines of their own reach: its limits. What is in
+// there stands on one line.
+const limitsDepth = 2
+
+// node turns a JSON value into YAML. Rules are as deep as that says.
+func node(v any, depth, rules int) *yaml.Node {
 	n := &yaml.Node{}
 	switch v := v.(type) {
 	case map[string]any:
@@ -49,15 +59,18 @@ func node(v any, depth int) *yaml.Node {
 		names := slices.SortedFunc(maps.Keys(v), func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b)) })
 		for _, name := range names {
 			at := depth + 1
-			if depth == 2 && name != "limits" {
-				at = blockDepth
+			switch {
+			case depth == rules-2 && name == "fallback_limit":
+				at = rules
+			case depth == rules && name != "limits", depth == rules-2 && name != "rules":
+				at = rules + limitsDepth
 			}
-			n.Content = append(n.Content, text(name), node(v[name], at))
+			n.Content = append(n.Content, text(name), node(v[name], at, rules))
 		}
 	case []any:
 		n.Kind = yaml.SequenceNode
 		for _, item := range v {
-			n.Content = append(n.Content, node(item, depth+1))
+			n.Content = append(n.Content, node(item, depth+1, rules))
 		}
 	case string:
 		return text(v)
@@ -66,7 +79,7 @@ func node(v any, depth int) *yaml.Node {
 	default: // a number in its own digits, or a boolean
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v)}
 	}
-	if depth >= blockDepth {
+	if depth >= rules+limitsDepth {
 		n.Style = yaml.FlowStyle
 	}
 	return n

@@ -5,9 +5,11 @@ package policyfile_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/metehq/mete/cmd/internal/policyfile"
@@ -56,6 +58,27 @@ func readsBack(t *testing.T, name string, asJSON []byte) {
 	}
 	if got, want := decoded(t, again), decoded(t, asJSON); !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: got %v\nwant %v\nby way of\n%s", name, got, want, yaml.Bytes())
+	}
+}
+
+// What rows are exported to, which is in none of the examples.
+func TestWriteYAML_Bundles(t *testing.T) {
+	const rule = `{"name": "%s", "limit_keys": ["ip:address"], "mode": "25%%", "headers": ["x", "legacy"], "jitter": "50%%", "limits": [
+		{"rps": 1, "burst": 5, "staged_actions": [{"threshold": 50, "action": "warn"}]}, {"algorithm": "cost_based", "budget": 9, "period": "24h"}]}`
+	policyOf := func(name string) string {
+		return `{"selector": {"pathExact": "/a", "pathPrefix": ["/b"], "methods": "GET"}, "rules": [` + fmt.Sprintf(rule, name) + `], "fallback_limit": ` + fmt.Sprintf(rule, name+"-rest") + `}`
+	}
+	for _, file := range []string{policyOf("a"), `{"policies": [{"id": "a", "spec": ` + policyOf("a") + `}, {"id": "b", "spec": ` + policyOf("b") + `}]}`} {
+		readsBack(t, file, []byte(file))
+		var yaml bytes.Buffer
+		if err := policyfile.WriteYAML(&yaml, []byte(file)); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(yaml.String()) {
+			if len(line) > 160 {
+				t.Errorf("a line of %d letters: %s", len(line), line)
+			}
+		}
 	}
 }
 

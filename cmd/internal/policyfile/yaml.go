@@ -35,15 +35,7 @@ func parseYAML(name string, data []byte, opts policy.Options) (*policy.Matcher, 
 	if c.stopped {
 		return nil, c.found
 	}
-	return compile(name, c.out.Bytes(), opts, c.found, func(paths []string) map[string]place {
-		places := map[string]place{}
-		for path := range ancestry(paths) {
-			if at, ok := placeInYAML(root, path); ok {
-				places[path] = at
-			}
-		}
-		return places
-	})
+	return compile(name, c.out.Bytes(), opts, c.found, func(paths []string) map[string]place { return placesInYAML(root, paths) })
 }
 
 // placeInYAML returns the place of what path names: a scalar's own, and that of

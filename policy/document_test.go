@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/policy"
+)
+
+// Parts of doc/policy.md are made of what the code knows: fields, algorithms,
+// warnings and bounds. They stand between <!-- generated: NAME --> and <!-- end -->.
+
+const document = "../doc/policy.md"
+
+var (
+	update    = flag.Bool("update", false, "rewrite the generated parts of doc/policy.md")
+	generated = regexp.MustCompile(`(?s)<!-- generated: (\w+) -->\n(.*?)<!-- end -->`)
+)
+
+func TestDocument_GeneratedParts(t *testing.T) {
+	data, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := documentParts(t)
+	text := generated.ReplaceAllStringFunc(string(data), func(old string) string {
+		name := generated.FindStringSubmatch(old)[1]
+		part, ok := parts[name]
+		if !ok {
+			t.Errorf("nothing is generated as %q", name)
+		}
+		delete(parts, name)
+		return fmt.Sprintf("<!-- generated: %s -->\n%s<!-- end -->", name, part)
+	})
+	for name := range parts {
+		t.Errorf("doc/policy.md has no part %q", name)
+	}
+	if *update && !t.Failed() {
+		if err := os.WriteFile(document, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if text != string(data) {
+		t.Error("doc/policy.md is not what the code says: run go test -run TestDocument -update in policy")
+	}
+}
+
+// Every field of the language is in a table of the document.
+func TestDocument_HasEveryField(t *testing.T) {
+	data, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, object := range jsonSchema(t).Defs {
+		for field := range object.Properties {
+			if !regexp.MustCompile("(?m)^\\| `" + field + "` *\\|").Match(data) {
+				t.Errorf("doc/policy.md: no table has the field %s of %s", field, name)
+			}
+		}
+	}
+}
+
+// A schemaObject is what a JSON Schema says of an object, as far as it matters here.
+type schemaObject struct {
+	Properties map[string]schemaProperty
+	Required   []string
+	AllOf      []struct {
+		Required []string
+		AnyOf    []struct{ Required []string }
+	}
+}
+
+type schemaProperty struct {
+	Description string
+	Ref         string `json:"$ref"`
+	Type        string
+	Enum        []string
+	Items       *schemaProperty
+}
+
+// forms are the words for those of the JSON Schema that are not their names.
+var forms = map[string]string{
+	"amountOrNone": "amount", "extent": "amount or duration", "values": "value, or a list of them", "scalar": "value", "percent": "percent",
+	"dialects": "word, or a list of them", "jitter": "share, or 0", "policy": "policy", "fallback": "rule without match", "state": "state",
+}
+
+// form says in a word or two what p is.
+func (p *schemaProperty) form() string {
+	name := p.Ref[strings.LastIndexByte(p.Ref, '/')+1:]
+	switch {
+	case p.Type == "array" && p.Items != nil && p.Items.Ref != "":
+		return "list"
+	case forms[name] != "":
+		return forms[name]
+	case name != "":
+		return name
+	case len(p.Enum) > 0:
+		return "word"
+	}
+	return map[string]string{"string": "text", "boolean": "true or false", "integer": "whole number", "array": "list", "object": "object"}[p.Type]
+}
+
+type schemaFile struct {
+	Defs map[string]schemaObject `json:"$defs"`
+}
+
+func jsonSchema(t *testing.T) (s schemaFile) {
+	t.Helper()
+	if err := json.Unmarshal(policy.JSONSchema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func documentParts(t *testing.T) map[string]string {
+	defs := jsonSchema(t).Defs
+	return map[string]string{
+		"bundle": fieldTable(defs["bundle"]), "entry": fieldTable(defs["entry"]), "policy": fieldTable(defs["file"]), "selector": fieldTable(defs["selector"]),
+		"rule": fieldTable(defs["rule"]), "override": fieldTable(defs["override"]), "state": fieldTable(defs["state"]),
+		"switch":     fieldTable(defs["killSwitch"]),
+		"algorithms": algorithmTables(defs), "warnings": warningTable(), "bounds": boundTable(t),
+	}
+}
+
+// fieldTable lists the fields of an object, those that are required first.
+func fieldTable(o schemaObject) string {
+	fields := slices.Sorted(maps.Keys(o.Properties))
+	required := func(f string) bool { return slices.Contains(o.Required, f) }
+	slices.SortStableFunc(fields, func(a, b string) int {
+		switch {
+		case required(a) == required(b):
+			return 0
+		case required(a):
+			return -1
+		}
+		return 1
+	})
+	var b strings.Builder
+	b.WriteString("| field | is | |\n|---|---|---|\n")
+	for _, f := range fields {
+		p := o.Properties[f]
+		text := p.Description
+		if required(f) {
+			text = "**Required.** " + text
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f, p.form(), text)
+	}
+	return b.String()
+}
+
+// algorithmNames are in the order of the document.
+var algorithmNames = []string{"token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "cost_based"}
+
+// algorithmTables list what each algorithm must say, and what each field is for.
+func algorithmTables(defs map[string]schemaObject) string {
+	var b strings.Builder
+	b.WriteString("| `algorithm` | must have | can have |\n|---|---|---|\n")
+	of := map[string][]string{}
+	property := map[string]schemaProperty{}
+	for _, name := range algorithmNames {
+		o := defs[name]
+		var must []string
+		needed := map[string]bool{}
+		for _, a := range o.AllOf {
+			var either []string
+			for _, alternative := range a.AnyOf {
+				either = append(either, quoted(alternative.Required)...)
+				needed[alternative.Required[0]] = true
+			}
+			for _, f := range a.Required {
+				needed[f] = true
+			}
+			if words := append(quoted(a.Required), strings.Join(either, " or ")); words[0] != "" {
+				must = append(must, words[0])
+			}
+		}
+		var can []string
+		for _, f := range slices.Sorted(maps.Keys(o.Properties)) {
+			of[f] = append(of[f], name)
+			property[f] = o.Properties[f]
+			if !needed[f] && !strings.HasSuffix(f, "_cost") && f != "cost_source" {
+				can = append(can, f)
+			}
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, strings.Join(must, ", "), strings.Join(quoted(can), ", "))
+	}
+	b.WriteString("\n| field | of | is | |\n|---|---|---|---|\n")
+	for _, f := range slices.Sorted(maps.Keys(of)) {
+		names := strings.Join(of[f], ", ")
+		if len(of[f]) == len(algorithmNames) {
+			names = "all"
+		}
+		p := property[f]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f, names, p.form(), p.Description)
+	}
+	b.WriteString("\n" + strings.Replace(fieldTable(defs["stage"]), "| field |", "| field of a stage |", 1))
+	return b.String()
+}
+
+func quoted(names []string) (all []string) {
+	for _, n := range names {
+		all = append(all, "`"+n+"`")
+	}
+	return all
+}
+
+func warningTable() string {
+	var b strings.Builder
+	b.WriteString("| code | what is seen | what comes of it |\n|---|---|---|\n")
+	for _, k := range policy.WarningKinds() {
+		star := ""
+		if k.Note {
+			star = " *"
+		}
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s |\n", k.Code, star, k.Summary, k.Why)
+	}
+	return b.String()
+}
+
+// boundTable lists the constants of the package that bound something. One that is
+// new has to be put in.
+func boundTable(t *testing.T) string {
+	rows := []struct {
+		name  string
+		value any
+		of    string
+	}{
+		{"MaxFileBytes", policy.MaxFileBytes, "bytes of a file"},
+		{"MaxPolicies", policy.MaxPolicies, "policies of a bundle"},
+		{"MaxRules", policy.MaxRules, "rules of a file"},
+		{"MaxLimitKeys", policy.MaxLimitKeys, "attributes in `limit_keys`"},
+		{"MaxLimits", policy.MaxLimits, "limits of a rule"},
+		{"MaxMatchClauses", policy.MaxMatchClauses, "clauses of a `match`"},
+		{"MaxMatchValues", policy.MaxMatchValues, "values of a clause"},
+		{"MaxMatches", policy.MaxMatches, "limits that one request can fall under; one less where there are shards"},
+		{"MaxShards", policy.MaxShards, "shards of a bucket"},
+		{"MaxStages", policy.MaxStages, "stages of a limit"},
+		{"MaxStageDelay", policy.MaxStageDelay, "delay of a stage"},
+		{"MinDeadline", policy.MinDeadline, "shortest deadline"},
+		{"MaxDeadline", policy.MaxDeadline, "longest deadline"},
+		{"DefaultDeadline", policy.DefaultDeadline, "deadline where nothing is said"},
+		{"MaxJitterPercent", policy.MaxJitterPercent, "percent of a wait that `jitter` adds"},
+		{"MaxNameBytes", policy.MaxNameBytes, "bytes of a name of a rule, group, policy or override"},
+		{"MaxAttributeBytes", policy.MaxAttributeBytes, "bytes of an attribute's name"},
+		{"MaxKeyBytes", policy.MaxKeyBytes, "bytes of a bucket's key; values above 64 bytes are hashed, so none is longer"},
+		{"MaxOverrides", policy.MaxOverrides, "overrides, those made while the policy is in force included"},
+		{"MaxTests", policy.MaxTests, "tests of a file"},
+		{"MaxTestSteps", policy.MaxTestSteps, "steps of a test"},
+		{"MaxTestRequests", policy.MaxTestRequests, "requests of a test"},
+		{"MaxFileRequests", policy.MaxFileRequests, "requests of all tests of a file"},
+	}
+	api, err := os.ReadFile("api.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| constant | | of |\n|---|---|---|\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.name, grouped(fmt.Sprint(r.value)), r.of)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^const ((?:Max|Min|Default)\w+) `).FindAllStringSubmatch(string(api), -1) {
+		if !strings.Contains(b.String(), "`"+m[1]+"`") {
+			t.Errorf("policy.%s is in no row", m[1])
+		}
+	}
+	return b.String()
+}
+
+// grouped puts commas into long numbers.
+func grouped(number string) string {
+	for i := len(number) - 3; i > 0 && !strings.ContainsAny(number, "ms"); i -= 3 {
+		number = number[:i] + "," + number[i:]
+	}
+	return number
+}
