@@ -5,7 +5,7 @@
 GO       ?= go
 FUZZTIME ?= 10s
 
-.PHONY: help run test check bench bench-redis bench-postgres fuzz setup
+.PHONY: help run test check bench bench-redis bench-postgres bench-replay fuzz setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ bench-redis: setup ## compare with other limiters that use Redis; ten minutes
 
 bench-postgres: setup ## compare with other limiters that use PostgreSQL; ten minutes
 	cd bench && $(GO) run ./postgres
+
+bench-replay: ## lines of an access log a second, beside GoAccess and plain scans
+	cd bench && $(GO) run ./replay
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	scripts/fuzz $(FUZZTIME)

@@ -17,10 +17,11 @@ and /v1/decision for gateways that ask before they forward. What changes buckets
 by hand (/v1/refund, /v1/reset) is on the admin address alone.
 
 The policy is read again when its file changes and on SIGHUP. A broken file
-never replaces a working policy. With --policy postgres://HOST/DATABASE it is
-the rules there, which 'mete rules' and SQL change: that is in force within a
-second. SIGTERM and SIGINT end the server after the requests in flight are
-answered; a second one ends it at once.
+never replaces a working policy, and neither does one whose bundle_version is
+not higher. With --policy-key it must be signed: see 'mete sign'. With --policy
+postgres://HOST/DATABASE it is the rules there, which 'mete rules' and SQL
+change: that is in force within a second. SIGTERM and SIGINT end the server
+after the requests in flight are answered; a second one ends it at once.
 
 The buckets are full after a restart, unless they are saved. With
 --store 'memory:?file=PATH' they are, every minute and when the server ends, and
@@ -34,19 +35,39 @@ A flag overrides the configuration file.
 `
 
 const checkAbout = `
-Reads policy files, JSON or YAML, or the rules in postgres://HOST/DATABASE, and
-reports every mistake in them with its place and what to write instead. Where
-there is none it says in words what each limit allows. The exit code is 0 if
-there is none, 1 if there is one, 2 if a file cannot be read, 3 if a database
-does not answer. It is the same code that 'mete serve' starts with.
+Reads policy files, JSON or YAML, directories of them, or the rules in
+postgres://HOST/DATABASE, and reports every mistake with its place and what to
+write instead. Where there is none it says in words what each limit allows,
+warns of what is probably not meant, and runs the tests in the policy. Of the
+words in brackets doc/lint.md says more. It is the same code that 'mete serve'
+starts with.
+
+The exit code is 0 if all is well, 1 if there is a mistake, if a test failed or,
+with --strict, if there is a warning, 2 if a file cannot be read, and 3 if a
+database does not answer.
+
+--format sarif is for code hosts, which show findings beside the lines. For an
+editor that knows JSON Schema, keep what 'mete check --schema' prints in a file,
+and begin the policy with
+
+  # yaml-language-server: $schema=policy.schema.json
 `
 
 const replayAbout = `
 Runs recorded traffic through a policy in virtual time and says who would have
-been limited, when and why. TRACE is a file of access log lines (common or
-combined) or of JSON lines; "-" is standard input. The exit code is 0 whatever
-was denied, 1 if the policy is broken, 2 if the input cannot be read, 3 if the
-store does not answer, or fails on the way.
+been limited, when and why. A TRACE is a file of access log lines (common or
+combined) or of JSON lines; "-" is standard input. Files that gzip compressed
+are read as they are. Several are read one after the other, the oldest first:
+$(ls -tr access.log*). Times that step back are taken as they are; inside a
+bucket time then stands still.
+
+With --compare it runs the traffic through two policies, each as if it were
+alone, and says who would be newly limited and who newly admitted, under which
+rule. In front of a TRACE, NEW is the new policy, unless --policy says it.
+
+The exit code is 0 whatever was denied, 1 if a policy is broken or more requests
+are newly limited than --max-newly-limited lets pass, 2 if the input cannot be
+read, 3 if the store does not answer, or fails on the way.
 
 With --store redis://HOST or postgres://HOST/DATABASE the buckets are there,
 under names that nobody else uses, and are removed in the end.

@@ -40,9 +40,12 @@ func commands() []command {
 	return []command{
 		{"serve", "run the limiter as a server or in front of one", "[flags]", serveAbout, serve},
 		{"check", "read a policy file and report every mistake in it", "[flags] FILE ...", checkAbout, check},
-		{"replay", "run recorded traffic through a policy", "--policy FILE [flags] TRACE", replayAbout, replay},
+		{"sign", "sign a policy file, or make a key to sign with", signUsage, signAbout, sign},
+		{"replay", "run recorded traffic through a policy", "--policy FILE [flags] TRACE ...\n       mete replay --compare OLD NEW [flags] TRACE ...", replayAbout, replay},
 		{"take", "ask a server for tokens", "[flags] [NAME=VALUE ...]", takeAbout, take},
 		{"peek", "ask a server, and spend nothing", "[flags] [NAME=VALUE ...]", peekAbout, peek},
+		{"explain", "say what becomes of a request, by which rule, and why", explainUsage, explainAbout, explainRequest},
+		{"override", "block, allow or limit somebody now, until it expires", overrideUsage, overrideAbout, manageOverrides},
 		{"rules", "show and change the rules in a database", rulesUsage, rulesAbout, manageRules},
 		{"violations", "show who was denied, from the database", "[list | summary] --db URL [flags]", violationsAbout, showViolations},
 		{"version", "print the version", "", versionAbout, version},

@@ -12,24 +12,35 @@ import (
 	replaying "github.com/metehq/mete/cmd/internal/replay"
 )
 
-// open returns the trace and, where it is a file, its size.
-func (c *replayCommand) open() (io.ReadCloser, int64, error) {
-	if c.trace == "-" {
-		return io.NopCloser(c.std.In), 0, nil
+// open opens one of the traces.
+func (c *replayCommand) open(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(c.std.In), nil
 	}
-	f, err := os.Open(c.trace)
-	if err != nil {
-		return nil, 0, err
+	return os.Open(name)
+}
+
+// size is how many bytes all traces have together, as they are stored, or 0 where
+// one of them has no end that is known. One that is not there is an error now, not
+// when its turn comes.
+func (c *replayCommand) size() (size int64, err error) {
+	known := true
+	for _, name := range c.traces {
+		if name == "-" {
+			known = false
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return 0, err
+		}
+		known = known && info.Mode().IsRegular()
+		size += info.Size()
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, 0, err
+	if !known {
+		return 0, nil
 	}
-	if !info.Mode().IsRegular() {
-		return f, 0, nil
-	}
-	return f, info.Size(), nil
+	return size, nil
 }
 
 // progress returns nil where nobody would see it, and where it would stand

@@ -29,12 +29,12 @@ import (
 type JSONLines struct {
 	w     *bufio.Writer
 	line  []byte
-	names map[string][]byte // as JSON strings: there are few, and many lines
+	names names
 }
 
 // NewJSONLines returns a writer to w. Its lines are buffered until [JSONLines.Flush].
 func NewJSONLines(w io.Writer) *JSONLines {
-	return &JSONLines{w: bufio.NewWriterSize(w, 1<<16), names: map[string][]byte{}}
+	return &JSONLines{w: bufio.NewWriterSize(w, 1<<16), names: names{}}
 }
 
 // Write writes one line.
@@ -44,9 +44,9 @@ func (j *JSONLines) Write(req *trace.Request, d *mete.Decision) error {
 	b = append(b, `,"allowed":`...)
 	b = strconv.AppendBool(b, d.Allowed)
 	b = append(b, `,"rule":`...)
-	b = append(b, j.name(d.Rule)...)
+	b = append(b, j.names.quote(d.Rule)...)
 	b = append(b, `,"reason":`...)
-	b = append(b, j.name(d.Reason)...)
+	b = append(b, j.names.quote(d.Reason)...)
 	decider := d.Decider()
 	b = append(b, `,"remaining":`...)
 	if decider == nil {
@@ -74,12 +74,16 @@ func (j *JSONLines) Write(req *trace.Request, d *mete.Decision) error {
 // Flush writes what is buffered.
 func (j *JSONLines) Flush() error { return j.w.Flush() }
 
-// name returns s as a JSON string.
-func (j *JSONLines) name(s string) []byte {
-	quoted, ok := j.names[s]
+// names are names of rules and reasons as JSON strings: there are few, and many
+// lines.
+type names map[string][]byte
+
+// quote returns s as a JSON string.
+func (n names) quote(s string) []byte {
+	quoted, ok := n[s]
 	if !ok {
 		quoted, _ = json.Marshal(s) // a string can always be encoded
-		j.names[s] = quoted
+		n[s] = quoted
 	}
 	return quoted
 }

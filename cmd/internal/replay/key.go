@@ -45,18 +45,40 @@ func describeKey(req *trace.Request, r *policy.Rule) string {
 	parts := make([]string, len(r.LimitKeys))
 	for i, a := range r.LimitKeys {
 		value, ok := keyValue(req, a)
-		switch {
-		case !ok:
+		if !ok {
 			value = "(missing)"
-		case len(value) > maxShownRune:
-			value = strings.ToValidUTF8(value[:maxShownRune], "") + "…"
 		}
-		if quoted := strconv.Quote(value); value == "" || quoted != `"`+value+`"` || strings.ContainsRune(value, ' ') {
-			value = quoted
-		}
-		parts[i] = a.Spelled() + "=" + value
+		parts[i] = a.Spelled() + "=" + shownValue(value)
 	}
 	return strings.Join(parts, " ")
+}
+
+// shownValue writes what a request says for people: not too long, on one line, in
+// quotes where one could not tell its end otherwise.
+func shownValue(value string) string {
+	if len(value) > maxShownRune {
+		value = strings.ToValidUTF8(value[:maxShownRune], "") + "…"
+	}
+	if quoted := strconv.Quote(value); value == "" || quoted != `"`+value+`"` || strings.ContainsRune(value, ' ') {
+		return quoted
+	}
+	return value
+}
+
+// describeRequest says what was asked for: "GET /login", or nothing where the
+// trace does not tell.
+func describeRequest(req *trace.Request) string {
+	method, ok := req.Lookup(policy.Attribute{Source: policy.Method})
+	path, has := req.Lookup(policy.Attribute{Source: policy.Path})
+	switch {
+	case ok && has:
+		return shownValue(method) + " " + shownValue(path)
+	case has:
+		return shownValue(path)
+	case ok:
+		return shownValue(method)
+	}
+	return ""
 }
 
 // keyValue returns the value of an attribute as keys have it: of an IPv6

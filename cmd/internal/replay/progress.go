@@ -5,12 +5,16 @@ package replay
 import (
 	"fmt"
 	"io"
+	"math"
 	"time"
+
+	"github.com/metehq/mete/cmd/internal/prose"
 )
 
 const (
 	progressEvery = 100 * time.Millisecond
-	lookEvery     = 1024 // requests between two looks at the clock
+	lookEvery     = 1024               // requests between two looks at the clock
+	maxLeft       = 10_000 * time.Hour // that are shown
 )
 
 // Progress shows on a terminal how far a replay is, at most ten times a second.
@@ -25,13 +29,13 @@ type Progress struct {
 }
 
 // NewProgress returns a progress that writes to w. The size is that of the
-// trace in bytes, 0 where nobody knows; now is the clock.
+// trace in bytes as it is stored, 0 where nobody knows; now is the clock.
 func NewProgress(w io.Writer, size int64, now func() time.Time) *Progress {
 	t := now()
 	return &Progress{w: w, size: size, now: now, start: t, shown: t}
 }
 
-// Step counts one request, after so many bytes of the trace.
+// Step counts one request, when so many bytes of the trace have been read.
 func (p *Progress) Step(bytes int64) {
 	if p == nil {
 		return
@@ -44,12 +48,21 @@ func (p *Progress) Step(bytes int64) {
 		return
 	}
 	p.shown = now
-	part := fmt.Sprintf("%d MB", bytes/1_000_000)
+	elapsed := now.Sub(p.start)
+	part, left := fmt.Sprintf("%d MB", bytes/1_000_000), ""
 	if p.size > 0 {
-		part = fmt.Sprintf("%.0f %%", min(100*float64(bytes)/float64(p.size), 100))
+		done := min(float64(bytes)/float64(p.size), 1)
+		part = fmt.Sprintf("%.0f %% of %d MB", 100*done, (p.size+999_999)/1_000_000)
+		left = ", " + prose.Duration(remaining(elapsed, done)) + " left"
 	}
-	rate := float64(p.calls) / now.Sub(p.start).Seconds()
-	fmt.Fprintf(p.w, "\r\x1b[K%s, %d requests, %.0f a second", part, p.calls, rate)
+	fmt.Fprintf(p.w, "\r\x1b[K%s, %d requests, %.0f a second%s", part, p.calls, float64(p.calls)/elapsed.Seconds(), left)
+}
+
+// remaining is how much longer it takes when that part of it is done, in whole
+// seconds.
+func remaining(elapsed time.Duration, done float64) time.Duration {
+	left := min(elapsed.Seconds()*(1-done)/done, maxLeft.Seconds()) // where nothing is done, that is infinite
+	return time.Duration(math.Ceil(left)) * time.Second
 }
 
 // Clear removes what is shown.

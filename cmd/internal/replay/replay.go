@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replay runs recorded traffic through a policy. The store's clock is
-// the trace's: it stands at each request's own time while that is decided, so
-// the decisions are those that the traffic would have met, exactly, however
-// fast it is replayed.
+// Package replay runs recorded traffic through a policy, or through two to
+// compare them. The store's clock is the trace's: it stands at each request's own
+// time while that is decided, so the decisions are those that the traffic would
+// have met, exactly, however fast it is replayed.
 package replay
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"sync/atomic"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/trace"
-	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 )
+
+// A Source is what requests come from: a [trace.Reader] or [trace.Sequence].
+type Source interface {
+	// Next returns the next request, which is valid until the following call. The
+	// error is io.EOF at the end, and a [*trace.LineError] for a line that cannot
+	// be read, after which it can be called again.
+	Next() (*trace.Request, error)
+
+	// Line is the number of the line read last.
+	Line() int
+}
 
 // Config is what [Run] replays. All fields but Invalid are required.
 type Config struct {
 	Policy *policy.Matcher
-	Trace  *trace.Reader
-
-	// Store makes the store. It must take its time from now, which is at the
-	// first request's from the start, and may step back.
-	Store func(now func() bucket.Instant) (mete.Store, error)
+	Trace  Source
+	Store  NewStore
 
 	// Each is called with every request and its decision, in the order of the
 	// trace. It must keep neither. Its error ends the replay.
@@ -42,60 +46,67 @@ type Config struct {
 // in memory at a time, beside what the store keeps. A line that cannot be read
 // is a [*trace.LineError].
 func Run(ctx context.Context, c Config) error {
-	var now atomic.Int64 // a store may ask from another goroutine
-	var limiter *mete.Limiter
+	var now clock
+	side := side{policy: c.Policy, store: c.Store, clock: &now}
+	return play(c.Trace, c.Invalid, func(req *trace.Request) error {
+		now.set(req.At)
+		d, err := side.take(ctx, c.Trace, req)
+		if err != nil {
+			return err
+		}
+		return c.Each(req, &d)
+	})
+}
+
+// CompareConfig is what [Compare] replays. All fields but Invalid are required.
+type CompareConfig struct {
+	Old, New *policy.Matcher
+	Trace    Source
+	Store    NewStore // called twice: each policy has a store of its own
+
+	// Each is called with every request and what the two policies decide, in the
+	// order of the trace. It must keep none of them. Its error ends the replay.
+	Each func(req *trace.Request, old, new *mete.Decision) error
+
+	Invalid func(*trace.LineError) // as in [Config]
+}
+
+// Compare takes every request of a trace under two policies, neither of which
+// notices the other. It does for each of them what [Run] does.
+func Compare(ctx context.Context, c CompareConfig) error {
+	var now clock
+	before, after := side{policy: c.Old, store: c.Store, clock: &now}, side{policy: c.New, store: c.Store, clock: &now}
+	return play(c.Trace, c.Invalid, func(req *trace.Request) error {
+		now.set(req.At)
+		was, err := before.take(ctx, c.Trace, req)
+		if err != nil {
+			return err
+		}
+		is, err := after.take(ctx, c.Trace, req)
+		if err != nil {
+			return err
+		}
+		return c.Each(req, &was, &is)
+	})
+}
+
+// play calls take with each request that can be read.
+func play(from Source, invalid func(*trace.LineError), take func(*trace.Request) error) error {
 	for {
-		req, err := next(c)
+		req, err := from.Next()
 		switch {
+		case err == nil:
+			err = take(req)
 		case errors.Is(err, io.EOF):
 			return nil
-		case err != nil:
-			return err
-		}
-		now.Store(int64(req.At))
-		if limiter == nil {
-			store, err := c.Store(func() bucket.Instant { return bucket.Instant(now.Load()) })
-			if err != nil {
-				return err
+		case invalid != nil:
+			if bad, ok := errors.AsType[*trace.LineError](err); ok {
+				invalid(bad)
+				continue
 			}
-			if limiter, err = newLimiter(store, c.Policy); err != nil {
-				return err
-			}
-		}
-		d, err := limiter.Take(ctx, mete.Request{Attributes: req, Cost: req.Cost})
-		if err == nil && d.Degraded {
-			err = fmt.Errorf("the store could not decide: %w", d.Err)
 		}
 		if err != nil {
-			return fmt.Errorf("after line %d: %w", c.Trace.Line(), err)
-		}
-		if err := c.Each(req, &d); err != nil {
 			return err
 		}
-	}
-}
-
-// newLimiter returns a limiter over the store. Where that fails, so does the
-// replay, whatever rules say then; but those that say local must have a store.
-func newLimiter(store mete.Store, m *policy.Matcher) (*mete.Limiter, error) {
-	local, err := memstore.New(memstore.Config{})
-	if err != nil {
-		return nil, err
-	}
-	return mete.New(store, m, mete.Config{Local: local})
-}
-
-// next returns the next request that can be read.
-func next(c Config) (*trace.Request, error) {
-	for {
-		req, err := c.Trace.Next()
-		if err == nil || c.Invalid == nil {
-			return req, err
-		}
-		var bad *trace.LineError
-		if !errors.As(err, &bad) {
-			return nil, err
-		}
-		c.Invalid(bad)
 	}
 }

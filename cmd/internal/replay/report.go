@@ -5,7 +5,6 @@ package replay
 import (
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -13,8 +12,6 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
-	"github.com/metehq/mete/internal/seconds"
-	"github.com/metehq/mete/policy"
 )
 
 // A Report is what people want to know after a replay.
@@ -46,15 +43,9 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 func (r Report) summary(b *strings.Builder) {
 	s := r.Stats
 	fmt.Fprintf(b, "policy    %s, %s\n", r.Policy, prose.Count(len(s.rules), "rule"))
-	fmt.Fprintf(b, "trace     %s, %s, %s", r.Trace, r.Format, prose.Count(s.requests.count, "request"))
-	if s.requests.count == 0 {
-		b.WriteString("\n")
+	if describeTrace(b, r.Trace, r.Format, s.requests); s.requests.count == 0 {
 		return
 	}
-	over := s.requests.last - s.requests.first
-	fmt.Fprintf(b, " in %s\n", lasting(over))
-	fmt.Fprintf(b, "from      %s\nto        %s\n\n", r.instant(s.requests.first), r.instant(s.requests.last))
-
 	t := table.New("", ">", ">", "")
 	row := func(name string, n int64, note string) {
 		t.Add(name, strconv.FormatInt(n, 10), percent(n, s.requests.count), note)
@@ -68,6 +59,12 @@ func (r Report) summary(b *strings.Builder) {
 		denied = "first " + r.instant(s.denied.first) + ", last " + r.instant(s.denied.last)
 	}
 	row("denied", s.denied.count, denied)
+	if s.blocked > 0 {
+		row("blocked", s.blocked, "of those, by an override")
+	}
+	if s.excepted > 0 {
+		row("excepted", s.excepted, "let through by an override")
+	}
 	if s.unlimited > 0 {
 		row("no rule", s.unlimited, "fell under no rule, so allowed")
 	}
@@ -105,7 +102,7 @@ func (r Report) keys(b *strings.Builder) {
 		if !r.ShowKeys {
 			name = fmt.Sprintf("key %d", i+1)
 		}
-		t.Add(name, entry.rule.Name, strconv.FormatInt(entry.count, 10), r.instant(entry.first), r.instant(entry.last))
+		t.Add(name, entry.rule, strconv.FormatInt(entry.count, 10), r.instant(entry.first), r.instant(entry.last))
 	}
 	b.WriteString("\n")
 	t.WriteTo(b)
@@ -117,7 +114,7 @@ func (r Report) notes(b *strings.Builder) {
 	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	for _, rule := range s.rules {
-		if rule.Mode > policy.Enforce && rule.denied.count > 0 {
+		if rule.shadowed {
 			note("shadow rules only say what they would deny; nothing is denied by them")
 			break
 		}
@@ -142,37 +139,4 @@ func (r Report) notes(b *strings.Builder) {
 	}
 }
 
-// dateFrom is the instant from which times are taken for dates: traces that
-// start at 0 are shown in seconds.
-const dateFrom = bucket.Instant(1_000_000_000 * 1_000_000) // in 2001
-
-func (r Report) instant(i bucket.Instant) string {
-	if r.Stats.requests.last < dateFrom {
-		return string(seconds.Append(nil, int64(i))) + " s"
-	}
-	return i.Time().Format("2006-01-02 15:04:05.999999Z")
-}
-
-// lasting formats a length of time in microseconds for people.
-func lasting(micros bucket.Instant) string {
-	if micros > bucket.Instant(bucket.Never/time.Microsecond) {
-		return string(seconds.Append(nil, int64(micros))) + " s"
-	}
-	return prose.Duration(time.Duration(micros) * time.Microsecond)
-}
-
-// percent formats n of all, rounded to two decimals: only all of them are 100 %,
-// and only none of them are 0 %.
-func percent(n, all int64) string {
-	if all == 0 {
-		return "-"
-	}
-	parts := int64(math.Round(float64(n) / float64(all) * 10_000))
-	switch {
-	case n > 0 && parts == 0:
-		return "< 0.01 %"
-	case n < all && parts == 10_000:
-		return "> 99.99 %"
-	}
-	return fmt.Sprintf("%d.%02d %%", parts/100, parts%100)
-}
+func (r Report) instant(i bucket.Instant) string { return instant(i, r.Stats.requests.last) }

@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"slices"
 	"time"
 
 	"github.com/metehq/mete"
@@ -30,7 +31,11 @@ type ruleStats struct {
 	*policy.Rule
 	requests int64 // that it applied to
 	denied   span  // those its own buckets had no room for
+	shadowed bool  // some of those were denied in shadow only
 }
+
+// fewRules is up to how many rules are looked for one by one.
+const fewRules = 8
 
 // Stats counts the decisions of a replay. It is made by [NewStats], and not
 // safe for concurrent use. Its memory is bounded, however many keys there are.
@@ -43,6 +48,8 @@ type Stats struct {
 	delayed   int64         // admitted to start later
 	longest   time.Duration // that one of those had to wait
 	unlimited int64         // fell under no rule
+	blocked   int64         // by an override
+	excepted  int64         // let through by one, whatever the rules say
 	earlier   int64         // are older than the request before them
 	invalid   int64
 	previous  bucket.Instant
@@ -53,7 +60,7 @@ type Stats struct {
 
 // NewStats returns the empty statistics of a policy.
 func NewStats(m *policy.Matcher) *Stats {
-	s := &Stats{byRule: map[*policy.Rule]*ruleStats{}, keys: toplist{tallies: map[string]*tally{}}}
+	s := &Stats{byRule: map[*policy.Rule]*ruleStats{}, keys: newToplist()}
 	for _, r := range m.Rules() {
 		stats := &ruleStats{Rule: r}
 		s.rules = append(s.rules, stats)
@@ -85,16 +92,24 @@ func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
 	if len(d.Limits)+len(d.Shadow) == 0 {
 		s.addWithoutLimit(req, d)
 	}
-	s.addLimits(req, d.Limits)
-	s.addLimits(req, d.Shadow)
+	s.addLimits(req, d.Limits, false)
+	s.addLimits(req, d.Shadow, true)
 	return nil
 }
 
-// addWithoutLimit counts a decision that no bucket had a part in: no rule
-// applied, or one denied the request for an attribute it lacks.
+// addWithoutLimit counts a decision that no bucket had a part in: no rule applied,
+// an override decided, or a rule denied the request for an attribute it lacks.
 func (s *Stats) addWithoutLimit(req *trace.Request, d *mete.Decision) {
-	if d.Rule == "" {
+	switch {
+	case d.Rule != "":
+	case d.Override == nil:
 		s.unlimited++
+		return
+	case d.Allowed:
+		s.excepted++
+		return
+	default:
+		s.blocked++
 		return
 	}
 	for _, r := range s.rules {
@@ -107,23 +122,46 @@ func (s *Stats) addWithoutLimit(req *trace.Request, d *mete.Decision) {
 }
 
 // addLimits counts what rules said. A rule's limits stand together.
-func (s *Stats) addLimits(req *trace.Request, limits []mete.Status) {
+func (s *Stats) addLimits(req *trace.Request, limits []mete.Status, shadow bool) {
 	for len(limits) > 0 {
 		rule, denied, n := limits[0].Rule, false, 0
 		for ; n < len(limits) && limits[n].Rule == rule; n++ {
 			denied = denied || !limits[n].Allowed
 		}
-		r := s.byRule[rule]
+		r := s.of(rule)
 		r.requests++
 		if denied {
+			r.shadowed = r.shadowed || shadow
 			s.addDenial(req, r)
 		}
 		limits = limits[n:]
 	}
 }
 
+// of returns the statistics of a rule. One that is not in the policy's list stands
+// in for one that is, of the same name.
+func (s *Stats) of(rule *policy.Rule) *ruleStats {
+	for _, r := range s.rules[:min(len(s.rules), fewRules)] { // faster than a map
+		if r.Rule == rule {
+			return r
+		}
+	}
+	if r, ok := s.byRule[rule]; ok {
+		return r
+	}
+	i := slices.IndexFunc(s.rules, func(r *ruleStats) bool { return r.Name == rule.Name })
+	if i < 0 {
+		i = len(s.rules)
+		s.rules = append(s.rules, &ruleStats{Rule: rule})
+	}
+	s.byRule[rule] = s.rules[i]
+	return s.rules[i]
+}
+
 func (s *Stats) addDenial(req *trace.Request, r *ruleStats) {
 	r.denied.add(req.At)
 	s.id = appendKeyID(s.id[:0], req, r.Rule)
-	s.keys.add(s.id, req.At, r, func() string { return describeKey(req, r.Rule) })
+	if entry, isNew := s.keys.add(s.id, req.At); isNew {
+		entry.rule, entry.key = r.Name, describeKey(req, r.Rule)
+	}
 }

@@ -12,14 +12,16 @@ import (
 // maxTallies bounds the keys that a toplist counts at a time.
 const maxTallies = 1 << 16
 
-// A tally counts the denials of one key.
+// A tally counts what became of one key.
 type tally struct {
-	rule        *ruleStats
+	rule        string
 	key         string // for people
-	count       int64
-	missed      int64 // at most so many denials came while it was not counted
 	first, last bucket.Instant
-	order       int64 // of appearance
+	count       int64
+	missed      int64  // at most so many came while it was not counted
+	place       string // where in the trace the first of them is, and what it was:
+	request     string // in comparisons only
+	order       int64  // of appearance
 }
 
 // A toplist finds the most frequent keys in bounded memory. It is exact up to
@@ -31,33 +33,39 @@ type toplist struct {
 	order   int64
 }
 
-// add counts a denial of the key with that id. The key is described only when
-// it is new.
-func (t *toplist) add(id []byte, at bucket.Instant, rule *ruleStats, describe func() string) {
+func newToplist() toplist { return toplist{tallies: map[string]*tally{}} }
+
+// add counts the key with that id, and returns its tally. One that is new has yet
+// to be described.
+func (t *toplist) add(id []byte, at bucket.Instant) (entry *tally, isNew bool) {
 	entry, ok := t.tallies[string(id)]
 	if !ok {
 		if len(t.tallies) >= maxTallies {
 			t.prune()
 		}
 		t.order++
-		entry = &tally{rule: rule, key: describe(), missed: t.missed, first: at, last: at, order: t.order}
+		entry = &tally{missed: t.missed, first: at, last: at, order: t.order}
 		t.tallies[string(id)] = entry
 	}
 	entry.count++
 	entry.first, entry.last = min(entry.first, at), max(entry.last, at)
+	return entry, !ok
 }
 
 // prune forgets the rarer half of the keys.
 func (t *toplist) prune() {
-	ids := make([]string, 0, len(t.tallies))
-	for id := range t.tallies {
-		ids = append(ids, id)
+	type named struct {
+		id string
+		*tally
 	}
-	slices.SortFunc(ids, func(a, b string) int { return compareTallies(t.tallies[a], t.tallies[b]) })
-	for _, id := range ids[len(ids)/2:] {
-		entry := t.tallies[id]
+	all := make([]named, 0, len(t.tallies))
+	for id, entry := range t.tallies {
+		all = append(all, named{id, entry})
+	}
+	slices.SortFunc(all, func(a, b named) int { return compareTallies(a.tally, b.tally) })
+	for _, entry := range all[len(all)/2:] {
 		t.missed = max(t.missed, entry.count+entry.missed)
-		delete(t.tallies, id)
+		delete(t.tallies, entry.id)
 	}
 }
 

@@ -78,6 +78,15 @@ var accessLogLines = map[string]struct {
 		start + `"GET /100%?q HTTP/1.1" 200 1`,
 		map[string]string{"method": "GET", "path": "/100%", "query:q": ""},
 	},
+	"a question mark in the path": {
+		start + `"GET /v1/chat%3Fx=1?q=2 HTTP/1.1" 200 1`,
+		map[string]string{"method": "GET", "path": "/v1/chat?x=1", "query:q": "2"},
+	},
+	"path parameters": {
+		start + `"GET /v1;a/chat;x=1?q=2 HTTP/1.1" 200 1`,
+		map[string]string{"method": "GET", "path": "/v1/chat", "query:q": "2"},
+	},
+	"escaped twice": {start + `"GET /v1/%252e%252e/%2561 HTTP/1.1" 200 1`, map[string]string{"method": "GET", "path": "/v1/%2e%2e/%61"}},
 	"absolute target": {
 		start + `"GET http://Example.COM:8080/x?q=1 HTTP/1.1" 200 1`,
 		map[string]string{"method": "GET", "path": "/x", "host": "example.com", "header:host": "Example.COM:8080", "query:q": "1"},

@@ -42,10 +42,13 @@ func TestReader_JSONLines(t *testing.T) {
 			map[string]string{"header:x-api-key": "", "query:q": "", "jwt:plan": ""}, 0,
 		},
 		"white space": {" {\t\"at\" : 12.5 ,\r \"path\":\"/x\" , \"jwt\" : { } } \r", map[string]string{"path": "/x"}, 0},
-		"escapes":     {`{"at":12.5,"path":"\/\u00e9\ud83d\ude00\"\\\n"}`, map[string]string{"path": "/é😀\"\\\n"}, 0},
+		"escapes":     {`{"at":12.5,"path":"\/\u00e9\ud83d\ude00\"\\\n"}`, map[string]string{"path": "/é😀\"/\n"}, 0},
 		"a path with its query": {
 			`{"at":12.5,"path":"/a/..//x?q=a%20b&r=2","query":{"r":"3"}}`,
 			map[string]string{"path": "/x", "query:q": "a b", "query:r": "3"}, 0,
+		},
+		"a path as it was sent": {
+			`{"at":12.5,"path":"/v1//%63hat%3Fx;y?q=1"}`, map[string]string{"path": "/v1/chat?x", "query:q": "1"}, 0,
 		},
 		"host and port": {
 			`{"at":12.5,"host":"API.Example.com.:8080"}`, map[string]string{"host": "api.example.com", "header:host": "API.Example.com.:8080"}, 0,

@@ -3,36 +3,31 @@
 package trace
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
-
-// MaxLineBytes bounds a line. A longer one is a [LineError].
-const MaxLineBytes = 1 << 20
 
 // A Reader reads the requests of a trace. It is not safe for concurrent use.
 type Reader struct {
-	in     *bufio.Reader
+	lines  lineReader
 	format Format
 	line   int
-	bytes  int64
 	req    Request
 	clock  logClock
 }
 
 // NewReader returns a reader of the trace in r.
 func NewReader(r io.Reader, format Format) *Reader {
-	return &Reader{in: bufio.NewReaderSize(r, MaxLineBytes), format: format}
+	return &Reader{lines: newLineReader(r), format: format}
 }
 
 // Line is the number of the line read last, from 1.
 func (r *Reader) Line() int { return r.line }
 
 // Bytes is how much has been read.
-func (r *Reader) Bytes() int64 { return r.bytes }
+func (r *Reader) Bytes() int64 { return r.lines.bytes }
 
 // Format is that of the trace. It is [Auto] until the first request is read.
 func (r *Reader) Format() Format { return r.format }
@@ -47,20 +42,20 @@ func (r *Reader) Next() (*Request, error) {
 			return nil, err
 		}
 		if r.line == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+			line = strings.TrimPrefix(line, "\ufeff")
 		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
+		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
 		sniffed := r.format == Auto
 		if sniffed {
 			r.format = sniff(line)
 		}
-		r.req.reset()
 		if r.format == JSONL {
-			err = parseJSON(&r.req, string(line))
+			r.req.reset()
+			err = parseJSON(&r.req, line)
 		} else {
-			err = parseLog(&r.req, string(line), &r.clock)
+			err = parseLog(&r.req, line, &r.clock)
 		}
 		if err != nil {
 			if sniffed {
@@ -73,43 +68,27 @@ func (r *Reader) Next() (*Request, error) {
 	}
 }
 
-func sniff(line []byte) Format {
+func sniff(line string) Format {
 	if line[0] == '{' {
 		return JSONL
 	}
 	return Combined
 }
 
-// readLine returns the next line, which is valid until the next call.
-func (r *Reader) readLine() ([]byte, error) {
-	line, err := r.in.ReadSlice('\n')
-	r.bytes += int64(len(line))
+// readLine returns the next line.
+func (r *Reader) readLine() (string, error) {
+	line, err := r.lines.next()
 	switch {
 	case err == nil:
-	case errors.Is(err, io.EOF):
-		if len(line) == 0 {
-			return nil, io.EOF
-		}
-	case errors.Is(err, bufio.ErrBufferFull):
 		r.line++
-		return nil, r.skipLine()
-	default:
-		return nil, fmt.Errorf("line %d: %w", r.line+1, err)
+		return line, nil
+	case errors.Is(err, errTooLong):
+		r.line++
+		return "", &LineError{Line: r.line, Err: err}
+	case errors.Is(err, io.EOF):
+		return "", io.EOF
+	case r.line == 0:
+		return "", err
 	}
-	r.line++
-	return line, nil
-}
-
-// skipLine reads the rest of a line that is too long, and says so.
-func (r *Reader) skipLine() error {
-	for {
-		rest, err := r.in.ReadSlice('\n')
-		r.bytes += int64(len(rest))
-		if err == nil || errors.Is(err, io.EOF) {
-			return &LineError{Line: r.line, Err: fmt.Errorf("longer than %d bytes", MaxLineBytes)}
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return fmt.Errorf("line %d: %w", r.line, err)
-		}
-	}
+	return "", fmt.Errorf("after line %d: %w", r.line, err)
 }

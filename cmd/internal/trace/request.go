@@ -19,6 +19,11 @@ type Request struct {
 	rawHost                string // with its port, for header:host
 	rawQuery               string // undecoded; the fields below win
 	query, headers, claims pairs
+
+	// Of a log line: as it was written, and whether the fields above say it, too.
+	logged                                       bool
+	targetRead, addressRead                      bool
+	logAddress, logRequest, logReferer, logAgent string
 }
 
 func (r *Request) reset() {
@@ -28,6 +33,20 @@ func (r *Request) reset() {
 // Lookup implements [policy.Attributes]. It answers as the front doors do for
 // the same request.
 func (r *Request) Lookup(a policy.Attribute) (value string, ok bool) {
+	if r.logged {
+		switch a.Source {
+		case policy.Header:
+			if a.Name != "host" {
+				return r.logHeader(a.Name)
+			}
+			r.readTarget()
+		case policy.IP:
+			r.readAddress()
+		case policy.Cookie, policy.JWT: // which logs do not have
+		default:
+			r.readTarget()
+		}
+	}
 	switch a.Source {
 	case policy.Header:
 		if a.Name == "host" && r.rawHost != "" {
@@ -54,6 +73,21 @@ func (r *Request) Lookup(a policy.Attribute) (value string, ok bool) {
 		return r.host, r.host != ""
 	}
 	return "", false
+}
+
+// logHeader returns one of the headers that a log line has.
+func (r *Request) logHeader(name string) (string, bool) {
+	value := "-"
+	switch name {
+	case "referer":
+		value = r.logReferer
+	case "user-agent":
+		value = r.logAgent
+	}
+	if value == "-" {
+		return "", false
+	}
+	return unescape(value), true
 }
 
 // setTarget sets path and query from a request target in origin form.

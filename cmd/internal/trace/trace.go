@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package trace reads recorded traffic, one request a line: access logs in the
-// common and the combined format of nginx and Apache, and JSON lines. It holds
-// one line at a time, however large the file.
+// common and the combined format of nginx and Apache, and JSON lines, each as it
+// is or compressed by gzip. It holds a piece of the file at a time, however large
+// that is.
 //
 // # Access logs
 //
@@ -20,7 +21,7 @@
 // Every field but at is optional; method, path, host and ip may as well be
 // empty. Unknown fields are errors. Times are seconds since the epoch of the
 // reader's choice, at least 0 and below 2^53 µs, cut to whole microseconds.
-// Header names are in any case. A path is decoded already; its query, if it has
+// Header names are in any case. A path is as it was sent; its query, if it has
 // one, is read as one, except for parameters that query names itself. Claims are strings, numbers or booleans;
 // others do not count as present. A cost is above 0.
 //
@@ -33,7 +34,8 @@
 //
 // Lines are taken in the order of the file, and with the time they state. Logs
 // are written when requests end, so times may run backwards; inside a bucket
-// they do not.
+// they do not. Of several files one that begins before the one in front of it is
+// refused.
 package trace
 
 import (

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/prose"
+	replaying "github.com/metehq/mete/cmd/internal/replay"
+	"github.com/metehq/mete/cmd/internal/trace"
+)
+
+// ballastBytes is memory that is reserved and never touched, so it takes none. It
+// makes the garbage collector wait for as much garbage: every request leaves some,
+// and collecting it each time there are a few megabytes would take an eighth of the
+// replay.
+const ballastBytes = 64 << 20
+
+// A play is what one replay works with, whether of one policy or of two.
+type play struct {
+	command  *replayCommand
+	ctx      context.Context
+	trace    *trace.Sequence
+	progress *replaying.Progress
+	stores   []replayStore
+	start    time.Time
+	ballast  []byte
+}
+
+// newPlay opens the traces. The caller ends it.
+func (c *replayCommand) newPlay(ctx context.Context) (*play, error) {
+	size, err := c.size()
+	if err != nil {
+		return nil, err
+	}
+	return &play{command: c, ctx: ctx, trace: trace.NewSequence(ctx, c.traces, c.input, c.open), progress: c.progress(size),
+		start: time.Now(), ballast: make([]byte, ballastBytes)}, nil
+}
+
+// newStore makes the store of a policy.
+func (p *play) newStore(now func() bucket.Instant) (mete.Store, error) {
+	store, err := p.command.newStore(p.ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	p.stores = append(p.stores, store)
+	return store.Store, nil
+}
+
+// step counts a request.
+func (p *play) step() { p.progress.Step(p.trace.Consumed()) }
+
+// place is where the request stands that was read last: access.log:12.
+func (p *play) place() string { return fmt.Sprintf("%s:%d", p.trace.Name(), p.trace.Line()) }
+
+func (p *play) elapsed() time.Duration { return time.Since(p.start) }
+
+// end ends what err ended, or nothing did: it leaves nothing behind, and says all
+// that went wrong.
+func (p *play) end(err error, flush func() error) error {
+	p.progress.Clear()
+	err = p.explain(errors.Join(err, p.trace.Close()))
+	for i := range p.stores {
+		err = errors.Join(err, p.explain(p.stores[i].close()))
+	}
+	if flushErr := flush(); err == nil {
+		err = flushErr
+	}
+	runtime.KeepAlive(p.ballast)
+	if err != nil {
+		return err
+	}
+	for i := range p.stores {
+		if n := p.stores[i].overflowed(); n > 0 {
+			fmt.Fprintf(p.command.std.Err, "mete replay: more than %d buckets were not full at the same time; %s one\n",
+				p.command.store.Memory.MaxKeys, prose.Count(n, "request shared", "requests shared"))
+		}
+	}
+	return nil
+}
+
+// explain says where in the trace an error is, and what to do about it.
+func (p *play) explain(err error) error {
+	var bad *trace.LineError
+	var off offTrace
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, mete.ErrUnavailable), errors.As(err, &off):
+		return fmt.Errorf("--store: %w", err)
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: interrupted", p.trace.Name())
+	case errors.As(err, &bad):
+		return fmt.Errorf("%s:%d: %w\nmend the line, or pass over such lines with --skip-invalid", p.trace.Name(), bad.Line, bad.Err)
+	}
+	return fmt.Errorf("%s: %w", p.trace.Name(), err)
+}
