@@ -214,13 +214,13 @@ func quoted(names []string) (all []string) {
 
 func warningTable() string {
 	var b strings.Builder
-	b.WriteString("| code | what is seen | what comes of it |\n|---|---|---|\n")
+	b.WriteString("| code | what is seen |\n|---|---|\n")
 	for _, k := range policy.WarningKinds() {
 		star := ""
 		if k.Note {
 			star = " *"
 		}
-		fmt.Fprintf(&b, "| `%s`%s | %s | %s |\n", k.Code, star, k.Summary, k.Why)
+		fmt.Fprintf(&b, "| [`%s`](lint.md#%[1]s)%s | %s |\n", k.Code, star, k.Summary)
 	}
 	return b.String()
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package policytest runs the tests that a policy file brings along: requests in
-// virtual time, and what is expected of the decisions. What they can say is in the
-// description of package policy.
+// virtual time, and what is expected of the decisions. What they can say is in
+// doc/policy.md of the repository.
 //
 // [Run] decides each request by a [mete.Limiter] with a store in memory that is the
 // test's own, just as a server would, but by a clock that moves only when the test

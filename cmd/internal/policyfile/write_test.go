@@ -29,7 +29,7 @@ func decoded(t *testing.T, data []byte) (v any) {
 
 // Every example, as JSON, as YAML again and back: nothing is lost.
 func TestWriteYAML_ReadsBack(t *testing.T) {
-	files, err := filepath.Glob(examplesDir + "/*.yaml")
+	files, err := filepath.Glob("../../../examples/*/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d examples, %v", len(files), err)
 	}
