@@ -49,6 +49,9 @@ func (d *Decision) attrs() []slog.Attr {
 		text("limit", s.Limit.Name)
 	}
 	text("reason", d.Reason)
+	if d.Override != nil {
+		text("override", d.Override.ID)
+	}
 	switch {
 	case d.RetryAfter == bucket.Never:
 		text("retry_after", "never")

@@ -71,6 +71,9 @@ func sentence(d *mete.Decision, wait time.Duration) string {
 	case d.Reason == mete.ReasonMissingAttribute:
 		return fmt.Sprintf("call lacks an attribute that rule %q requires", d.Rule)
 	}
+	if d.Reason == mete.ReasonBlocked {
+		return "calls such as this one are blocked: retry in " + wait.String()
+	}
 	name := d.Rule
 	if decider := d.Decider(); decider != nil {
 		name = decider.Limit.Name

@@ -24,6 +24,9 @@ func appendDecision(b []byte, d *mete.Decision) []byte {
 	if d.Degraded {
 		b = appendString(append(b, `,"failure":`...), string(d.Failure))
 	}
+	if d.Override != nil {
+		b = appendString(append(b, `,"override":`...), d.Override.ID)
+	}
 	b = append(b, `,"limits":[`...)
 	for i := range d.Limits {
 		if i > 0 {
@@ -40,6 +43,9 @@ func appendLimit(b []byte, s *mete.Status) []byte {
 	b = strconv.AppendInt(append(b, `,"remaining":`...), s.Room().Whole(), 10)
 	b = seconds.AppendDuration(append(b, `,"retry_after":`...), s.RetryAfter)
 	b = seconds.AppendDuration(append(b, `,"full_after":`...), s.FullAfter())
+	if s.Limit.Override != nil {
+		b = appendString(append(b, `,"override":`...), s.Limit.Override.ID)
+	}
 	if len(s.Limit.Stages) > 0 {
 		if stage := s.Stage(); stage != nil {
 			b = appendString(append(b, `,"stage":`...), stage.Share)

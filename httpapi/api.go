@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/overrides"
 )
 
 const (
@@ -25,10 +26,14 @@ const (
 
 // Config are an [API]'s optional settings.
 type Config struct {
-	// Admin serves /v1/refund and /v1/reset, too, which answer 404 otherwise.
-	// Whoever can reach them can undo every limit: serve them where only
-	// administrators can ask.
+	// Admin serves /v1/refund, /v1/reset and /v1/explain, too, which answer 404
+	// otherwise. Whoever can reach them can undo every limit, and read the policy:
+	// serve them where only administrators can ask.
 	Admin bool
+
+	// Overrides, where it is set, serves /v1/overrides, too, which answers 404
+	// otherwise. It needs Admin.
+	Overrides *overrides.Manager
 
 	// Gateway configures /v1/decision, which answers 404 where it is the zero
 	// value.
@@ -45,6 +50,7 @@ type API struct {
 	lim       *mete.Limiter
 	endpoints map[string]endpoint
 	browsers  http.CrossOriginProtection
+	overrides *overrides.Manager      // nil: not served
 	denial    *ratelimitfields.Writer // Retry-After of a single denial
 	draining  atomic.Bool
 }
@@ -60,16 +66,19 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if lim == nil {
 		return nil, errors.New("httpapi: new: limiter is required")
 	}
+	if config.Overrides != nil && !config.Admin {
+		return nil, errors.New("httpapi: new: overrides are for administrators: Admin must be set with them")
+	}
 	gateway, err := newGateway(lim, config.Gateway)
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
 	// The caller is a program with the exact wait at hand, not one of a crowd.
-	denial, err := ratelimitfields.New(ratelimitfields.Config{Dialects: []string{"none"}, DisableJitter: true})
+	denial, err := ratelimitfields.New(ratelimitfields.Config{Dialects: []string{"none"}, DisableJitter: true, IgnoreRules: true})
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, denial: denial}
+	a := &API{lim: lim, denial: denial, overrides: config.Overrides}
 	a.endpoints = map[string]endpoint{
 		"/v1/take": {http.MethodPost, a.questions(a.take)},
 		"/v1/peek": {http.MethodPost, a.questions(a.peek)},
@@ -79,6 +88,10 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if config.Admin {
 		a.endpoints["/v1/refund"] = endpoint{http.MethodPost, a.questions(a.refund)}
 		a.endpoints["/v1/reset"] = endpoint{http.MethodPost, a.questions(a.reset)}
+		a.endpoints["/v1/explain"] = endpoint{http.MethodPost, a.explain}
+	}
+	if a.overrides != nil {
+		a.endpoints[overridesPath] = endpoint{"", a.serveOverrides}
 	}
 	if gateway != nil {
 		a.endpoints["/v1/decision"] = endpoint{"", gateway.serve}
@@ -95,6 +108,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (a *API) route(w http.ResponseWriter, r *http.Request) *Problem {
 	e, ok := a.endpoints[r.URL.Path]
+	if a.overrides != nil && strings.HasPrefix(r.URL.Path, overridesPath+"/") {
+		e, ok = endpoint{http.MethodDelete, a.removeOverride}, true
+	}
 	switch {
 	case !ok:
 		return problem(http.StatusNotFound, absence(r.URL.Path))
@@ -116,6 +132,10 @@ func absence(path string) string {
 		return "no gateway profile is configured; choose nginx, traefik or caddy"
 	case "/v1/refund", "/v1/reset":
 		return "what changes buckets by hand is not served here; ask at the address that is for administrators"
+	case "/v1/explain":
+		return "what policies say, and why, is not for everybody; ask at the address that is for administrators"
+	case overridesPath:
+		return "overrides are not served here; ask at the address that is for administrators"
 	}
-	return "there is no such endpoint; see /v1/take, /v1/peek, /v1/refund, /v1/reset, /v1/decision, /livez, /readyz"
+	return "there is no such endpoint; see /v1/take, /v1/peek, /v1/refund, /v1/reset, /v1/explain, /v1/overrides, /v1/decision, /livez, /readyz"
 }

@@ -52,6 +52,7 @@ func (d *decoder) spelling(source policy.Source, value string) string {
 		if value == "" {
 			d.fail("the method is empty; write one such as GET, or leave it out")
 		}
+		return requestpath.Method(value)
 	case policy.IP:
 		addr, err := netip.ParseAddr(value)
 		if err != nil {

@@ -77,13 +77,24 @@ func TestAttributes_AreSpelledAsBehindTheMiddleware(t *testing.T) {
 
 // What the middleware leaves alone stands for itself here, too.
 func TestAttributes_OthersAreLeftAlone(t *testing.T) {
-	for _, attr := range []string{"method", "header:x", "query:x", "cookie:x", "jwt:x", "tenant"} {
+	for _, attr := range []string{"header:x", "query:x", "cookie:x", "jwt:x", "tenant"} {
 		api, _ := newAPI(t, `{"rules": [{"name": "r", "limit_keys": ["`+attr+`"], "algorithm": "token_bucket",
 			"algorithm_config": {"rps": 1, "burst": 1}}]}`, httpapi.Config{})
 		for _, value := range []string{"a", "A", "//a", "a:80", "::ffff:192.0.2.1", "192.0.2.1"} {
 			if w := post(api, "/v1/take", `{"attributes":{"`+attr+`":"`+value+`"}}`); w.Code != 200 {
 				t.Errorf("%s %q: got %d %s, want a bucket of its own", attr, value, w.Code, w.Body)
 			}
+		}
+	}
+}
+
+func TestAttributes_MethodIsInUpperCase(t *testing.T) {
+	api, _ := newAPI(t, `{"rules": [{"name": "r", "limit_keys": ["method"], "match": {"method": "post"}, "algorithm": "token_bucket",
+		"algorithm_config": {"rps": 1, "burst": 1}}]}`, httpapi.Config{})
+	for method, want := range map[string]int{"PUT": 200, "PosT": 429, "post": 429, "POSTS": 200} {
+		post(api, "/v1/take", `{"attributes":{"method":"POST"}}`)
+		if w := post(api, "/v1/take", `{"attributes":{"method":"`+method+`"}}`); w.Code != want {
+			t.Errorf("%s after POST: got %d %s, want %d", method, w.Code, w.Body, want)
 		}
 	}
 }

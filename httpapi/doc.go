@@ -7,6 +7,8 @@
 //	POST /v1/peek      the same answer, but nothing is spent
 //	POST /v1/refund    give the request's tokens back: for administrators
 //	POST /v1/reset     make every bucket that the request falls under full: likewise
+//	POST /v1/explain   what a take would be answered, and why: likewise
+//	     /v1/overrides  exceptions from the policy: likewise
 //	ANY  /v1/decision  for gateways, such as nginx
 //	GET  /livez        the process serves
 //	GET  /readyz       the store answers, and traffic is welcome
@@ -19,10 +21,11 @@
 //	{"attributes": {"header:x-api-key": "k1", "path": "/v1/x"}, "cost": 1.5, "max_wait": "2s", "id": "7f3a"}
 //
 // Only attributes are required. Names of attributes are those of policy files,
-// and values are strings. A path, decoded and without its query, a host and an
+// and values are strings. A path, as it stands in the request line, a host and an
 // address are brought into the one spelling that they have behind the other
-// front doors: "//x/y" is "/x/y", and "Example.com:80" is "example.com". An
-// address that is none is refused. A cost, above 0 and with at most 3 decimals, takes
+// front doors: "//x/%79?q" is "/x/y", and "Example.com:80" is "example.com". A path
+// that servers read differently, such as "/x/%2e%2e/y", and an address that is none
+// are refused. A cost, above 0 and with at most 3 decimals, takes
 // the place of the one that the policy says. A longest wait reserves: see
 // [mete.Request]. An id is the same for every attempt at one request: a caller
 // who lost an answer asks again under it, and is not charged twice within
@@ -59,11 +62,49 @@
 // wait. Here 403 means that the caller may not ask. Package httplimit and
 // /v1/decision, which answer in place of the service, say 403 to the client.
 //
+// # Explanations
+//
+// /v1/explain takes one request as /v1/take does, spends nothing, and answers 200
+// with an [Explanation]: the decision that a take would be answered now, and for
+// each rule of the policy what became of it, in a word and in a sentence.
+//
+//	{"at":"2026-05-04T12:00:00.1Z","policy_version":7,
+//	 "why":"denied by rule free: 0 of 20 tokens left, and it costs 1",
+//	 "decision":{"allowed":false,"rule":"free", … },"passes_at":"2026-05-04T12:00:00.2Z","override":null,"shadowed_by":null,
+//	 "rules":[
+//	  {"name":"enterprise","mode":"enforce","limit_keys":["header:x-api-key"],"outcome":"unmatched","shadow":false,
+//	   "why":"jwt:plan is \"pro\", and the rule wants \"enterprise\"",
+//	   "attribute":"jwt:plan","has":"pro","wants":"\"enterprise\"","limits":[]},
+//	  {"name":"free","mode":"enforce","limit_keys":["header:x-api-key"],"outcome":"applies","shadow":false,"why":"applies, and denies it",
+//	   "limits":[{"name":"free","key":"free:x-api-key=~8jDYDwKAEJTHLRfbhLSq5g","algorithm":"token_bucket","cost":1,"capacity":20,
+//	    "asked":true,"allowed":false,"before":{"remaining":0},"after":{"remaining":0},
+//	    "retry_after":0.1,"passes_at":"2026-05-04T12:00:00.2Z","full_after":2}]}]}
+//
+// Where a rule or an override denies the request by itself, or the store does not
+// answer, buckets are not asked, and what they hold is left out. A rule in shadow
+// is asked by itself, and only about requests that all others allow.
+//
+// # Overrides
+//
+// GET /v1/overrides lists what is in force in spite of the policy, as [Overrides].
+// ?audit=N asks for so many entries of what was done, instead of [DefaultAudit]. PUT
+// /v1/overrides makes an override, or puts it in the place of the one with its id:
+//
+//	{"action": "block", "match": {"header:x-api-key": "k1"}, "reason": "scrapes", "author": "kim", "expires_at": "2026-11-22T08:00:00Z"}
+//
+// The body is one entry of overrides in a policy file. It is answered with an
+// [Override]; an id that was not sent is in there. What is wrong with it is all in the
+// mistakes of a [Problem] with status 422. DELETE /v1/overrides/ID?author=kim&reason=over
+// ends one; both are required. Where others change something at the same moment, again
+// and again, either is answered with 409. A list of them says what is blocked, and with
+// that who: they are served to administrators alone ([Config.Overrides]).
+//
 // # Protection
 //
 // The API asks for no password. Whoever can reach it can spend tokens in
-// anybody's name, so keep it to the programs that are to ask. Refund and reset
-// need more than that, since they can undo every limit: they answer 404 unless
+// anybody's name, so keep it to the programs that are to ask. Refund, reset and explain
+// need more than that, since they can undo every limit, and say what the policy
+// matches, which may be a secret: they answer 404 unless
 // [Config.Admin] is set, and an API for which it is set belongs on an address of
 // its own, or behind something that authenticates. Browsers' requests from pages
 // of other origins are refused.
@@ -76,9 +117,11 @@
 // cannot answer and the rule is closed. A request that a leaky bucket lets start
 // later is answered later, by at most [Gateway.MaxDelay]: the gateway's timeout must
 // be longer, and where it is not the request's place is given back. A description that
-// is not complete is answered with 400: it is never guessed. nginx's auth_request
-// turns whatever is neither 2xx, 401 nor 403 into a 500, so the profile nginx
-// answers 403 and says in X-RateLimit-Status what was meant, 429 or 503:
+// is not complete is answered with 400: it is never guessed. So is a path that a rule
+// looks at and servers read differently, such as /a/%2e%2e/b: see package httplimit.
+// nginx's auth_request turns whatever is neither 2xx, 401 nor 403 into a 500, so the
+// profile nginx answers 403 and says in X-RateLimit-Status what was meant: 429, 503 or,
+// of such a path, 400:
 //
 //	location / {
 //	    auth_request     /_limit;
@@ -101,6 +144,7 @@
 //	    add_header Retry-After $retry_after always;
 //	    if ($limit_status = 429) { return 429; }
 //	    if ($limit_status = 503) { return 503; }
+//	    if ($limit_status = 400) { return 400; }
 //	    return 403;
 //	}
 //

@@ -133,7 +133,7 @@ func TestDecision_AsksTheRightPath(t *testing.T) {
 	for uri, want := range map[string]string{
 		"/cheap": "cheap", "/cheap?": "cheap", "/cheap?a=/b": "cheap", "//cheap": "cheap", "/x/../cheap": "cheap",
 		"/%63heap": "cheap", "http://api.example/cheap": "cheap", "/cheap/": "other", "/CHEAP": "other",
-		"/cheap?x=1": "cheap", "/cheap%3Fx=1": "other", "/cheap?x=1?y#z": "cheap", "/cheap;x=1": "cheap", "/%2563heap": "other", "/cheap%23": "other", "/": "other", "*": "other",
+		"/cheap?x=1": "cheap", "/cheap%3Fx=1": "other", "/cheap?x=1?y#z": "cheap", "/cheap;x=1": "cheap", "/%2563heap": "other", "/cheap%23": "other", "/": "other",
 	} {
 		w := ask(gatewayAPI(t, httpapi.NGINX), "GET", nginxCheap[0], "X-Original-URI: "+uri, nginxCheap[2])
 		if got := rule(w); got != want {
@@ -145,7 +145,7 @@ func TestDecision_AsksTheRightPath(t *testing.T) {
 // What the gateway could serve as another path than the one that was decided about
 // is refused, where a rule looks at the path.
 func TestDecision_RefusesDisputedPaths(t *testing.T) {
-	for _, uri := range []string{"/cheap/%2e%2e/costly", "/cheap/..%2fcostly", "/x/..;/cheap", "/cheap#x", "/cheap%00", "/cheap\xa0"} {
+	for _, uri := range []string{"/cheap/%2e%2e/costly", "/cheap/..%2fcostly", "/x/..;/cheap", "/cheap#x", "/cheap%00", "/cheap\xa0", "*", "http:http://api.example/cheap"} {
 		for profile, headers := range cheapBy {
 			wantStatus, wantField := 400, ""
 			if profile == httpapi.NGINX {
@@ -209,6 +209,26 @@ func TestDecision_StoreFails(t *testing.T) {
 		w := ask(api, "GET", cheap[0], strings.Replace(cheap[1], "/cheap", "/other", 1), cheap[2])
 		if body, _ := io.ReadAll(w.Body); w.Code != wantStatus || strings.Join(w.Header()["X-RateLimit-Status"], "") != wantField {
 			t.Errorf("%s, rule closed: got %d %s, want %d with X-RateLimit-Status %q", profile, w.Code, body, wantStatus, wantField)
+		}
+	}
+}
+
+// A block is a denial like others: 429 and, where the gateway knows no 429, 403 that
+// says so.
+func TestDecision_Blocked(t *testing.T) {
+	rules := `{"overrides": [{"id": "b", "action": "block", "match": {"ip:address": "192.0.2.77"}, "reason": "r", "author": "a",
+		"expires_at": "2100-01-01T00:00:00Z"}], ` + perPlace[1:]
+	for profile, want := range map[httpapi.Profile]int{httpapi.NGINX: 403, httpapi.Traefik: 429, httpapi.Caddy: 429} {
+		api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{
+			Profile: profile, TrustedProxies: []netip.Prefix{netip.MustParsePrefix(gatewayAddr + "/32")},
+		}})
+		w := ask(api, "GET", append(slices.Clone(cheapBy[profile]), "X-Forwarded-For: 192.0.2.77")...)
+		if w.Code != want || w.Header().Get("Retry-After") == "" || !slices.Equal(w.Header()["X-RateLimit-Reason"], []string{"blocked"}) ||
+			(profile == httpapi.NGINX) != slices.Equal(w.Header()["X-RateLimit-Status"], []string{"429"}) {
+			t.Errorf("%v: %d %v, want %d, until when and why", profile, w.Code, w.Header(), want)
+		}
+		if w := ask(api, "GET", append(slices.Clone(cheapBy[profile]), "X-Forwarded-For: 192.0.2.78")...); w.Code != 200 {
+			t.Errorf("%v, another client: %d, want 200", profile, w.Code)
 		}
 	}
 }

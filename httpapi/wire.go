@@ -37,6 +37,10 @@ type Decision struct {
 	Degraded bool         `json:"degraded"`
 	Failure  mete.Failure `json:"failure,omitempty"`
 
+	// Override is the ID of the one that blocked the request, or let it through
+	// whatever the rules say. JSON leaves it out where there is none.
+	Override string `json:"override,omitempty"`
+
 	// Limits are the limits the request fell under, in the order of the policy.
 	Limits []Limit `json:"limits"`
 }
@@ -52,6 +56,10 @@ type Limit struct {
 
 	RetryAfter Seconds `json:"retry_after"`
 	FullAfter  Seconds `json:"full_after"` // until the bucket is full if nothing more is taken
+
+	// Override is the ID of the one that put this limit in the place of the
+	// rule's. JSON leaves it out where there is none.
+	Override string `json:"override,omitempty"`
 
 	// Stage is the threshold of staged_actions that is reached, such as "80%". JSON
 	// leaves it out where there is none.
@@ -72,6 +80,9 @@ type Problem struct {
 	// "/requests/3/cost". It is empty where the body is not the problem, or all
 	// of it is.
 	Pointer string `json:"pointer,omitempty"`
+
+	// Mistakes are all that is wrong with an override, in place of Pointer.
+	Mistakes []Mistake `json:"mistakes,omitempty"`
 }
 
 // Seconds is a duration that JSON carries as a decimal number of seconds, exact

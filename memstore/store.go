@@ -57,7 +57,8 @@ type Store struct {
 	overflowed atomic.Uint64
 	swept      atomic.Uint64 // the last shard that sweepOther looked at
 
-	saving sync.Mutex // held by Save
+	saving    sync.Mutex // held by Save
+	documents documents
 }
 
 var _ mete.Store = (*Store)(nil)

@@ -63,6 +63,10 @@ func TestGrants(t *testing.T) {
 	spend(t, n, "rule:k")
 	pool := poolTo(t, url)
 	prefix := prefixes()
+	storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
+		config := pgstore.Config{Prefix: prefix()}
+		return func() mete.Documents { return open(t, pool, config) }
+	})
 	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 		return open(t, pool, pgstore.Config{Prefix: prefix(), Now: now})
 	})
@@ -74,7 +78,7 @@ func TestGrants(t *testing.T) {
 		}
 	}
 	for _, statement := range []string{
-		"CREATE TABLE mete.mine ()", "CREATE SCHEMA mine", "DROP TABLE mete.bucket", "ALTER TABLE mete.bucket SET LOGGED",
+		"DELETE FROM mete.document", "CREATE TABLE mete.mine ()", "CREATE SCHEMA mine", "DROP TABLE mete.bucket", "ALTER TABLE mete.bucket SET LOGGED",
 		"SELECT * FROM other", "DELETE FROM mete.secret", "UPDATE mete.secret SET secret = 'x'", "INSERT INTO mete.migration VALUES (9999, 'x')",
 		"UPDATE mete.rate_limit_rule SET is_active = false", "UPDATE mete.rate_limit_violation SET denials = 1",
 	} {

@@ -59,6 +59,9 @@ func TestACL(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		return s
 	})
+	storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
+		return func() mete.Documents { return openAt(t, client, "mete:"+t.Name()) }
+	})
 	for _, command := range [][]string{{"KEYS", "*"}, {"GET", "other"}, {"FLUSHALL"}, {"CONFIG", "GET", "*"}, {"SCAN", "0"}} {
 		err := client.Do(t.Context(), client.B().Arbitrary(command...).Build()).Error()
 		if err == nil || !strings.Contains(err.Error(), "NOPERM") {

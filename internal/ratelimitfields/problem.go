@@ -38,7 +38,7 @@ type Problem struct {
 // Status returns the HTTP status of d: 200 where it is allowed, 503 where the
 // store could not answer and nothing else could decide, 403 where the request lacks an attribute it must have
 // (it is not too early, so that a later one like it would fare no better), and
-// else 429.
+// else 429: also where an administrator has blocked it for a while.
 func Status(d *mete.Decision) int {
 	switch {
 	case d.Allowed:

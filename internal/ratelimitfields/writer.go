@@ -172,6 +172,8 @@ func (w *Writer) wait(d *mete.Decision, client []string) int64 {
 		return w.jitter.add(seconds(undecidedWait), w.percent, client)
 	case d.RetryAfter == bucket.Never:
 		return never
+	case d.Reason == mete.ReasonBlocked:
+		return seconds(d.RetryAfter) // one client, for as long as somebody said
 	}
 	return w.jitter.add(seconds(d.RetryAfter), w.jitterOf(d.Decider()), client)
 }

@@ -114,6 +114,8 @@ func (r *Recorder) record(d *mete.Denial, rule, reason string, at int, statuses 
 	if at >= 0 {
 		status, cost = &statuses[at], statuses[at].Cost
 		i.limit, i.key = status.Limit.Name, keys[at]
+	} else if d.Override != nil && !shadow { // that blocked it: no limit has to do with it
+		i.limit = d.Override.ID
 	}
 	now := r.now()
 	home := &r.shards[maphash.String(r.seed, i.key)%shards]

@@ -23,7 +23,8 @@ func TestRecorder_IsTheHookOfALimiter(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [
 		{"name": "user", "limit_keys": ["jwt:sub"], "algorithm_config": {"rate": "1/1h", "burst": 1}},
 		{"name": "trial", "mode": "shadow", "limit_keys": ["ip:address"], "algorithm_config": {"rate": "1/1h", "burst": 1}},
-		{"name": "strict", "limit_keys": ["query:x"], "match": {"method": "PUT"}, "on_missing": "deny", "algorithm_config": {"rate": "1/1h", "burst": 9}}]}`),
+		{"name": "strict", "limit_keys": ["query:x"], "match": {"method": "PUT"}, "on_missing": "deny", "algorithm_config": {"rate": "1/1h", "burst": 9}}],
+		"overrides": [{"id": "scraper", "action": "block", "match": {"jwt:sub": "eve"}, "reason": "r", "author": "a", "expires_at": "2100-01-01T00:00:00Z"}]}`),
 		policy.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +33,8 @@ func TestRecorder_IsTheHookOfALimiter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := mete.New(store, m, mete.Config{OnDenial: r.Record})
+	hourBefore := func() bucket.Instant { return bucket.At(time.Date(2099, 12, 31, 23, 0, 0, 0, time.UTC)) }
+	l, err := mete.New(store, m, mete.Config{OnDenial: r.Record, Now: hourBefore})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +49,7 @@ func TestRecorder_IsTheHookOfALimiter(t *testing.T) {
 	ask(mete.Attrs{"ip:address": "::ffff:192.0.2.7"}, 0)    // denied by the trial alone
 	ask(mete.Attrs{"jwt:sub": "bob"}, 3*bucket.Token)       // never
 	ask(mete.Attrs{"method": "PUT", "ip:address": "zz"}, 0) // no x
+	ask(mete.Attrs{"jwt:sub": "eve"}, 0)                    // blocked
 	settle(t, r)
 
 	got, err := d.reader().List(t.Context(), violations.Query{})
@@ -62,6 +65,7 @@ func TestRecorder_IsTheHookOfALimiter(t *testing.T) {
 		{Key: "user:sub=bob", User: "bob", Rule: "user", Limit: "user", Reason: "token_bucket_exceeded", Tokens: 1, Cost: 3,
 			RetryAfter: bucket.Never, Denials: 1, Node: "node-1"},
 		{Endpoint: "PUT", Rule: "strict", Reason: "missing_attribute", Tokens: -1, RetryAfter: bucket.Never, Denials: 1, Node: "node-1"},
+		{User: "eve", Limit: "scraper", Reason: "blocked", Tokens: -1, RetryAfter: wait, Denials: 1, Node: "node-1"},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%d rows, want %d: %+v", len(got), len(want), got)

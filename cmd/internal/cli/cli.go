@@ -83,6 +83,6 @@ func lookup(name string) (command, bool) {
 
 // fail prints an error of the named command and returns the code.
 func fail(std Streams, code int, name string, err error) int {
-	fmt.Fprintf(std.Err, "mete %s: %v\n", name, err)
+	fmt.Fprintf(std.Err, "mete %s: %s\n", name, visible(err.Error())) // of which others may have written a part
 	return code
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/httpapi"
@@ -40,6 +41,10 @@ func verdict(d httpapi.Decision) string {
 	}
 	wait := d.RetryAfter.Duration()
 	switch {
+	case d.Allowed && d.Override != "":
+		return "allowed by override " + d.Override + degraded
+	case d.Reason == mete.ReasonBlocked:
+		return fmt.Sprintf("blocked by override %s; try again in %s", d.Override, prose.Duration(wait))
 	case d.Allowed && len(d.Limits) == 0 && !d.Degraded:
 		return "allowed: no rule applies"
 	case d.Allowed && d.Wait > 0:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,6 +81,9 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
 				d.fail(key, "must be a list of plain values")
 				return
 			}
+			if checks(key) && item.Value == "" {
+				d.fail(key, "has an empty item: nothing would be checked by it")
+			}
 			parts = append(parts, item.Value)
 		}
 		d.set(v, key, strings.Join(parts, ","))
@@ -93,12 +97,16 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
 // set fills one setting from text, in which ${NAME} stands for the environment
 // variable NAME. Lists are separated by commas.
 func (d *decoder) set(v reflect.Value, key, text string) {
+	written := text
 	text, unset := expand(text)
 	for _, name := range unset {
 		d.fail(key, "the environment has no %s", name)
 	}
 	if len(unset) > 0 {
 		return
+	}
+	if checks(key) && written != "" && slices.ContainsFunc(strings.Split(text, ","), isBlank) {
+		d.fail(key, "%q is empty, or has an empty item: nothing would be checked by it", written)
 	}
 	switch p := v.Addr().Interface().(type) {
 	case *string:
@@ -129,6 +137,14 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 		panic(fmt.Sprintf("config: %s has the unsupported type %v", key, v.Type()))
 	}
 }
+
+// checks reports whether the setting is about what is believed. Left out, it is off;
+// said with a variable that is empty, it is a mistake that nobody would notice.
+func checks(key string) bool {
+	return slices.Contains([]string{"policy_keys", "jwt.keys", "jwt.issuer", "jwt.audience"}, key)
+}
+
+func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // list returns the parts of text between commas.
 func list(text string) []string {

@@ -70,3 +70,27 @@ func TestLoad_JWTMistakes(t *testing.T) {
 		}
 	}
 }
+
+// Settings that say what is checked are not turned off by an empty variable.
+func TestLoad_EmptyChecks(t *testing.T) {
+	t.Setenv("METE_TEST_EMPTY", "")
+	t.Setenv("METE_TEST_FULL", "full")
+	for text, wrong := range map[string]bool{
+		"policy: p\npolicy_keys: '${METE_TEST_EMPTY}'":                            true,
+		"policy: p\npolicy_keys: ['${METE_TEST_EMPTY}']":                          true,
+		"policy: p\npolicy_keys: [a.pem, '${METE_TEST_EMPTY}']":                   true,
+		"policy: p\npolicy_keys: ['']":                                            true,
+		"jwt: { keys: '${METE_TEST_EMPTY}' }":                                     true,
+		"jwt: { keys: k.json, issuer: '${METE_TEST_EMPTY}' }":                     true,
+		"jwt: { keys: k.json, audience: ['${METE_TEST_EMPTY}'] }":                 true,
+		"jwt: { keys: '${METE_TEST_FULL}', issuer: '', audience: [] }":            false,
+		"policy: p\npolicy_keys: []":                                              false,
+		"policy: p\npolicy_keys: ['${METE_TEST_FULL}']\nupstream: ''":             false,
+		"upstream: '${METE_TEST_EMPTY}'\njwt: { keys: '', audience: '' }":         false,
+		"jwt: { keys: a, audience: ['${METE_TEST_FULL}', '${METE_TEST_EMPTY}'] }": true,
+	} {
+		if _, err := config.Load(write(t, text), nil); wrong != (err != nil && strings.Contains(err.Error(), "nothing would be checked")) {
+			t.Errorf("%s: error %v, want one: %v", text, err, wrong)
+		}
+	}
+}

@@ -17,19 +17,21 @@ import (
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/violations"
+	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/redisstore"
 )
 
 // Sources are the parts of a server that count. They are read when somebody
 // asks. Those that are nil are not there.
 type Sources struct {
-	Limiter  func() mete.Stats // required
-	Expires  func() time.Time  // of the policy in force; zero for never
-	Memory   func() memstore.Stats
-	Redis    func() redisstore.Stats
-	Postgres func() pgstore.Stats
-	Guard    func() guard.Stats
-	Nodes    func() int
+	Limiter   func() mete.Stats            // required
+	Expires   func() time.Time             // of the policy in force; zero for never
+	Overrides func() map[policy.Action]int // that are in force
+	Memory    func() memstore.Stats
+	Redis     func() redisstore.Stats
+	Postgres  func() pgstore.Stats
+	Guard     func() guard.Stats
+	Nodes     func() int
 
 	Violations func() violations.Stats
 	Claims     func() jwtclaims.Stats
@@ -101,6 +103,9 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	w.limiter(r.sources.Limiter())
 	if r.sources.Expires != nil {
 		w.expiry(r.sources.Expires())
+	}
+	if r.sources.Overrides != nil {
+		w.overrides(r.sources.Overrides())
 	}
 	if r.sources.Memory != nil {
 		w.memory(r.sources.Memory())

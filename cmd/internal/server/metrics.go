@@ -9,6 +9,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/redisstore"
 )
 
@@ -18,6 +19,7 @@ func (s *Server) sources() metrics.Sources {
 		Limiter: func() mete.Stats { return s.limiter.Stats() },
 		Expires: func() time.Time { return s.limiter.Policy().Expires() },
 	}
+	from.Overrides = func() map[policy.Action]int { return s.overrides.Count() }
 	if m := s.store.memory; m != nil {
 		from.Memory = m.Stats
 	}

@@ -4,9 +4,9 @@ package server
 
 import "github.com/metehq/mete/policy"
 
-// apply puts a policy in force.
+// apply puts a policy in force, and with it all overrides that fit it.
 func (s *Server) apply(m *policy.Matcher) error {
-	if err := s.limiter.SetPolicy(m); err != nil {
+	if err := s.overrides.Base(m); err != nil {
 		return err
 	}
 	s.warn(m)
@@ -18,7 +18,11 @@ func (s *Server) apply(m *policy.Matcher) error {
 // claims are worth.
 func (s *Server) warn(m *policy.Matcher) {
 	for _, w := range m.Warnings() {
-		s.log.Warn("policy: " + w.String())
+		if w.Kind().Note {
+			s.log.Info("policy: "+w.String(), "code", w.Code)
+			continue
+		}
+		s.log.Warn("policy: "+w.String(), "code", w.Code)
 	}
 	s.warnClaims(m)
 }

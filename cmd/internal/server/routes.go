@@ -15,7 +15,7 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 	if s.api, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions()}); err != nil {
 		return nil, nil, err
 	}
-	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions(), Admin: true}); err != nil {
+	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions(), Admin: true, Overrides: s.overrides}); err != nil {
 		return nil, nil, err
 	}
 	main = s.api
@@ -24,7 +24,7 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 			return nil, nil, err
 		}
 	}
-	return s.farewell(main), s.farewell(s.withMetrics(s.manage)), nil
+	return s.farewell(main), s.farewell(sameMachine(s.withMetrics(s.manage))), nil
 }
 
 // withHealth serves two paths by the API and everything else by next.

@@ -20,6 +20,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/jwtclaims"
+	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
 )
 
@@ -30,21 +31,22 @@ const adminGrace = time.Second
 // A Server is the limiter as a process: two addresses, a policy that is
 // reloaded and a store. [New] makes it, [Server.Run] runs it once.
 type Server struct {
-	config  config.Config
-	log     *slog.Logger
-	limiter *mete.Limiter
-	api     *httpapi.API // of the main address
-	manage  *httpapi.API // of the admin address
-	source  source
-	store   storage
-	claims  *jwtclaims.Verifier // nil: tokens are not verified
-	expiry  *time.Timer         // nil: the policy has no expires_at
-	trail   *trail              // nil: violations are not recorded
-	metrics *metrics.Registry
-	reload  chan struct{}
-	ending  atomic.Bool // told to end: not ready any more
-	main    endpoint
-	admin   endpoint
+	config    config.Config
+	log       *slog.Logger
+	limiter   *mete.Limiter
+	api       *httpapi.API // of the main address
+	manage    *httpapi.API // of the admin address
+	source    source
+	store     storage
+	claims    *jwtclaims.Verifier // nil: tokens are not verified
+	expiry    *time.Timer         // nil: the policy has no expires_at
+	overrides *overrides.Manager
+	trail     *trail // nil: violations are not recorded
+	metrics   *metrics.Registry
+	reload    chan struct{}
+	ending    atomic.Bool // told to end: not ready any more
+	main      endpoint
+	admin     endpoint
 }
 
 // New opens the store, reads the policy and opens both addresses, so that whatever
@@ -80,6 +82,9 @@ func (s *Server) begin(ctx context.Context) error {
 	s.metrics = metrics.New(s.sources())
 	s.limiter, err = mete.New(s.store.Store, m, mete.Config{OnDecision: s.onDecision(), OnDenial: s.trail.hook(), Local: s.store.local, Nodes: s.store.nodes})
 	if err != nil {
+		return err
+	}
+	if err := s.openOverrides(ctx, m); err != nil {
 		return err
 	}
 	if err := s.open(); err != nil {
@@ -159,6 +164,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	watching, stop := context.WithCancel(ctx)
 	serving.Go(func() { s.source.follow(watching, s.reload) })
+	serving.Go(func() { s.overrides.Follow(watching) })
 	serving.Go(func() { s.store.saver.run(watching) })
 	serving.Go(func() { s.recoverLoop(watching) })
 	serving.Go(func() { s.trail.run(watching) })

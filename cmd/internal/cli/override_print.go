@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/overrides"
+	"github.com/metehq/mete/policy"
+)
+
+// list shows the overrides and, if that is asked for, what was done.
+func (c *overrideCommand) list(ctx context.Context) error {
+	answer, err := c.client.Overrides(ctx, c.audit)
+	if err != nil {
+		return err
+	}
+	if c.format == "json" {
+		out := json.NewEncoder(c.std.Out)
+		out.SetEscapeHTML(false)
+		return out.Encode(answer)
+	}
+	var b strings.Builder
+	now := time.Now()
+	if len(answer.Overrides) == 0 {
+		b.WriteString("no overrides\n")
+	} else {
+		t := table.New("id", "does", "to", "until", "author", "reason", "made by")
+		for i := range answer.Overrides {
+			o := &answer.Overrides[i]
+			t.Add(cell(o.ID), string(o.Action), cell(target(&o.Override)), until(o, now), cell(o.Author), cell(o.Reason), madeBy(o))
+		}
+		_, _ = t.WriteTo(&b) // never fails
+	}
+	for i := range answer.Overrides {
+		for _, m := range answer.Overrides[i].Mistakes {
+			fmt.Fprintf(&b, "%s does not fit the policy: %s\n", cell(answer.Overrides[i].ID), mistakeText(m))
+		}
+	}
+	if !answer.Persistent {
+		b.WriteString("they end with the server: its store is in memory alone\n")
+	}
+	if c.audit > 0 {
+		c.writeAudit(&b, answer.Audit)
+	}
+	_, err = fmt.Fprint(c.std.Out, b.String())
+	return err
+}
+
+// writeAudit writes what was done, the latest first.
+func (c *overrideCommand) writeAudit(b *strings.Builder, entries []overrides.Entry) {
+	b.WriteByte('\n')
+	if len(entries) == 0 {
+		b.WriteString("nothing was done\n")
+		return
+	}
+	t := table.New("at", "what", "id", "author", "reason")
+	for _, e := range slices.Backward(entries) {
+		t.Add(e.At.UTC().Format(time.DateTime), cell(string(e.What)), cell(e.Override), cell(e.Author), cell(e.Reason))
+	}
+	_, _ = t.WriteTo(b)
+}
+
+// printMade says what an override that was made does.
+func (c *overrideCommand) printMade(o *httpapi.Override) error {
+	if c.format == "json" {
+		out := json.NewEncoder(c.std.Out)
+		out.SetEscapeHTML(false)
+		return out.Encode(o)
+	}
+	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cell(o.ID), o.Action, visibleText(target(&o.Override)), until(o, time.Now()))
+	return err
+}
+
+// until says whether an override holds, and for how long.
+func until(o *httpapi.Override, now time.Time) string {
+	left := o.ExpiresAt.Sub(now)
+	switch {
+	case o.State == overrides.Ended || left <= 0:
+		return "expired " + o.ExpiresAt.UTC().Format(time.DateTime)
+	case o.State == overrides.Unfit:
+		return "not in force"
+	case left < time.Second:
+		return "expires now"
+	}
+	return "expires in " + prose.Duration(roughly(left))
+}
+
+// roughly is how long something lasts, as people say it.
+func roughly(d time.Duration) time.Duration {
+	for _, step := range []time.Duration{time.Minute, time.Hour} {
+		if d >= 48*step {
+			d = d.Round(step)
+		}
+	}
+	return d.Round(time.Second)
+}
+
+func madeBy(o *httpapi.Override) string {
+	if o.Source == overrides.File {
+		return "policy file"
+	}
+	return "admin"
+}
+
+// target says what an override is about.
+func target(o *policy.Override) string {
+	var parts []string
+	if len(o.Rules) > 0 {
+		parts = append(parts, "rule "+strings.Join(o.Rules, ", "))
+	}
+	switch match := matchText(o.Match); {
+	case o.Key != "":
+		parts = append(parts, "key "+o.Key)
+	case match != "":
+		parts = append(parts, match)
+	case len(parts) == 0 || len(o.Match) > 0:
+		parts = append(parts, "all requests")
+	}
+	switch {
+	case len(o.Limits) > 0:
+		parts = append(parts, "limits "+string(o.Limits))
+	case len(o.Config) > 0:
+		parts = append(parts, limitText(o))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// limitText is the limit of an override.
+func limitText(o *policy.Override) string {
+	text := string(o.Config)
+	var config map[string]any
+	dec := json.NewDecoder(bytes.NewReader(o.Config))
+	dec.UseNumber()
+	if dec.Decode(&config) == nil {
+		text = pairs(config)
+	}
+	if o.Algorithm != "" && o.Algorithm != "token_bucket" {
+		text = o.Algorithm + " " + text
+	}
+	return text
+}
+
+func matchText(match json.RawMessage) string {
+	var all map[string]any
+	dec := json.NewDecoder(bytes.NewReader(match))
+	dec.UseNumber()
+	if dec.Decode(&all) != nil {
+		return string(match)
+	}
+	return pairs(all)
+}
+
+// pairs are NAME=VALUE, in the order of the names.
+func pairs(all map[string]any) string {
+	var list []string
+	for name, value := range all {
+		text, ok := value.(string)
+		if !ok {
+			b, _ := json.Marshal(value) // it was JSON
+			text = string(b)
+		}
+		list = append(list, name+"="+text)
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+// visibleText is a text that others have written: it does not speak to the terminal.
+func visibleText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}

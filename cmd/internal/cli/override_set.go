@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/policy"
+)
+
+// set makes overrides, one after the other.
+func (c *overrideCommand) set(ctx context.Context) error {
+	list, err := c.wanted()
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		made, err := c.client.PutOverrideJSON(ctx, o)
+		if err != nil {
+			return err
+		}
+		if err := c.printMade(&made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove ends overrides.
+func (c *overrideCommand) remove(ctx context.Context) error {
+	for _, id := range c.operands {
+		if err := c.client.RemoveOverride(ctx, id, c.author, c.reason); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(c.std.Out, "removed %s\n", cell(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanted are the overrides that the flags describe, or the file.
+func (c *overrideCommand) wanted() ([]json.RawMessage, error) {
+	if c.given["f"] {
+		return c.ofFile()
+	}
+	o := policy.Override{ID: c.id, Action: policy.Action(c.action), Rules: c.rules, Key: c.key, Reason: c.reason, Author: c.author}
+	var err error
+	if o.ExpiresAt, err = expiry(c.expires, time.Now()); err != nil {
+		return nil, err
+	}
+	if o.Match, err = matchOf(c.match); err != nil {
+		return nil, err
+	}
+	if c.all {
+		o.Match = json.RawMessage(`{}`)
+	}
+	if err := c.limit(&o); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(o)
+	return []json.RawMessage{text}, err
+}
+
+// limit puts the limit that the flags describe into o.
+func (c *overrideCommand) limit(o *policy.Override) error {
+	config := map[string]json.RawMessage{}
+	for name, value := range map[string]string{"rps": c.rps, "rate": c.rate, "burst": c.burst} {
+		if value == "" {
+			continue
+		}
+		text := json.RawMessage(value)
+		var number json.Number
+		if json.Unmarshal(text, &number) != nil || name == "rate" { // let the server say what is wrong
+			text, _ = json.Marshal(value) // a string always marshals
+		}
+		config[name] = text
+	}
+	if len(config) == 0 {
+		return nil
+	}
+	o.Algorithm = "token_bucket"
+	var err error
+	o.Config, err = json.Marshal(config)
+	return err
+}
+
+// expiry reads when an override ends.
+func expiry(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	d, err := bucket.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return time.Time{}, fmt.Errorf("--expires: %q is neither a time from now such as 2h or 3d, nor one such as 2026-01-02T15:04:05Z", text)
+	}
+	return now.Add(d).UTC().Truncate(time.Second), nil
+}
+
+// matchOf is the match that the flags describe, nil for none.
+func matchOf(flags []string) (json.RawMessage, error) {
+	if len(flags) == 0 {
+		return nil, nil
+	}
+	values := map[string][]string{}
+	for _, f := range flags {
+		name, value, found := strings.Cut(f, "=")
+		if !found {
+			return nil, fmt.Errorf("--match: %q is not NAME=VALUE, such as header:x-api-key=k1", f)
+		}
+		attribute, err := policy.ParseAttribute(name)
+		if err != nil {
+			return nil, fmt.Errorf("--match: %w", plain(err))
+		}
+		values[attribute.String()] = append(values[attribute.String()], value)
+	}
+	match := map[string]any{}
+	for name, list := range values {
+		match[name] = list
+		if len(list) == 1 {
+			match[name] = list[0]
+		}
+	}
+	return json.Marshal(match)
+}
+
+// ofFile are the overrides in the file: one, a list, or a list named overrides.
+func (c *overrideCommand) ofFile() ([]json.RawMessage, error) {
+	var data []byte
+	var err error
+	name := c.file
+	if name == "-" {
+		data, err = policyfile.ReadFrom(c.std.In, "standard input")
+	} else {
+		data, err = policyfile.Read(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if data, err = policyfile.Raw(name, data); err != nil {
+		return nil, err
+	}
+	return overridesIn(data)
+}
+
+func overridesIn(data []byte) ([]json.RawMessage, error) {
+	var list []json.RawMessage
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		err := json.Unmarshal(data, &list)
+		return list, notOverrides(err)
+	}
+	var object map[string]json.RawMessage
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if err := dec.Decode(&object); err != nil {
+		return nil, notOverrides(err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more after the end of the override")
+	}
+	inner, ok := object["overrides"]
+	if !ok {
+		return []json.RawMessage{data}, nil
+	}
+	if len(object) > 1 {
+		return nil, errors.New("a file with overrides has nothing else: a policy is not changed here")
+	}
+	err := json.Unmarshal(inner, &list)
+	return list, notOverrides(err)
+}
+
+func notOverrides(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the file is neither an override nor a list of them: %w", err)
+}

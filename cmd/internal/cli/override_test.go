@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/cli"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/overrides"
+	"github.com/metehq/mete/policy"
+)
+
+// adminServer serves a policy with one rule, free, and one override of its own.
+func adminServer(t *testing.T) string {
+	t.Helper()
+	base, err := policy.Load([]byte(`{"rules": [{"name": "free", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket",
+		"algorithm_config": {"rate": "1/1d", "burst": 1}}], "overrides": [{"id": "filed", "action": "block", "match": {"path": "/old"},
+		"reason": "gone", "author": "lee", "expires_at": "2099-01-01T00:00:00Z"}]}`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := memstore.New(memstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := mete.New(store, base, mete.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := overrides.New(base, overrides.Config{Documents: store, Apply: limiter.SetPolicy, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(limiter, httpapi.Config{Admin: true, Overrides: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(api)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// wantRun runs mete and compares, with the patterns as regular expressions.
+func wantRun(t *testing.T, code int, stdout, stderr string, args ...string) {
+	t.Helper()
+	out, errs, got := run(t, args...)
+	if got != code || !regexp.MustCompile(`(?s)^`+stdout+`$`).MatchString(out) || !regexp.MustCompile(`(?s)^`+stderr+`$`).MatchString(errs) {
+		t.Errorf("mete %q: code %d, stdout %q, stderr %q\nwant %d, %s, %s", args, got, out, errs, code, stdout, stderr)
+	}
+}
+
+func TestOverride(t *testing.T) {
+	url := adminServer(t)
+	do := func(args ...string) []string { return append([]string{"override", "--server", url}, args...) }
+	wantRun(t, 0, `block-[a-z0-9]{8}: block header:x-api-key=k1, expires in 2h\n`, "",
+		do("set", "--action", "block", "--match", "header:x-api-key=k1", "--reason", "scrapes", "--author", "kim", "--expires", "2h")...)
+	wantRun(t, 1, `blocked by override block-[a-z0-9]{8}; try again in (2h|1h59m\d\ds)\n`, "", "take", "--server", url, "header:x-api-key=k1")
+	wantRun(t, 0, `big: limit rule free, header:x-api-key=k2, burst=3 rps=0.5, expires in 3d\n`, "",
+		do("set", "--id", "big", "--action", "limit", "--rule", "free", "--match", "header:x-api-key=k2", "--rps", "0.5", "--burst", "3",
+			"--reason", "moves", "--author", "kim", "--expires", "3d")...)
+	wantRun(t, 0, `allowed\n  free  2 left, .*`, "", "take", "--server", url, "header:x-api-key=k2")
+	wantRun(t, 0, `vip: allow header:x-api-key=\["k3","k4"\], expires in \d+d.*\n`, "",
+		do("set", "--id", "vip", "--action", "allow", "--match", "header:x-api-key=k3", "--match", "header:x-api-key=k4",
+			"--reason", "r", "--author", "kim", "--expires", "2098-01-01T00:00:00Z")...)
+	wantRun(t, 0, `allowed by override vip\n`, "", "peek", "--server", url, "header:x-api-key=k4")
+	wantRun(t, 0, `id +does +to +until +author +reason +made by\n`+
+		`filed +block +path=/old +expires in \d+d.* +lee +gone +policy file\n`+
+		`block-\w+ +block +header:x-api-key=k1 +expires in (2h|1h59m\d\ds|1h.*) +kim +scrapes +admin\n`+
+		`big +limit +rule free, .* +admin\nvip .*\n\nat +what +id +author +reason\n.* made +vip +kim +r\n`, "", do("list", "--audit", "1")...)
+	wantRun(t, 0, `\{"persistent":true,"overrides":\[\{"id":"filed".*\}\n`, "", do("--format", "json")...)
+	wantRun(t, 0, `removed big\nremoved vip\n`, "", do("remove", "big", "vip", "--reason", "over", "--author", "kim")...)
+	wantRun(t, 1, "", `mete override: there is no such override; see the list\n`, do("remove", "big", "--reason", "over", "--author", "kim")...)
+	wantRun(t, 1, "", `mete override: the override is in the policy file; remove it there\n`, do("remove", "filed", "--reason", "over", "--author", "kim")...)
+	wantRun(t, 1, "", `mete override: /rules/0: no rule has that name.*did you mean "free"\?\n`,
+		do("set", "--action", "allow", "--rule", "fre", "--match", "path=/x", "--reason", "r", "--author", "a", "--expires", "1h")...)
+	wantRun(t, 0, `wide: limit rule free, all requests, burst=1 rate=5/1m, expires in 1h\n`, "",
+		do("set", "--id", "wide", "--action", "limit", "--rule", "free", "--all", "--rate", "5/1m", "--burst", "1", "--reason", "r", "--author", "a", "--expires", "1h")...)
+	wantRun(t, 0, `break_glass-\w+: break_glass all requests, expires in (15m|14m\d\ds)\n`, "",
+		do("set", "--action", "break_glass", "--reason", "fire", "--author", "kim", "--expires", "15m")...)
+	wantRun(t, 0, `allowed by override break_glass-.*\n`, "", "take", "--server", url, "header:x-api-key=k1")
+}
+
+func TestOverride_File(t *testing.T) {
+	url := adminServer(t)
+	const one = `{ id: a, action: block, match: { "header:x-api-key": k1 }, reason: r, author: a, expires_at: 2099-01-01T00:00:00Z }`
+	for name, tt := range map[string]struct {
+		text           string
+		code           int
+		stdout, stderr string
+	}{
+		"one.yaml":     {one, 0, `a: block .*`, ""},
+		"list.yaml":    {"- " + one + "\n- " + strings.Replace(one, "id: a", "id: b", 1), 0, `a: block .*b: block .*`, ""},
+		"named.yaml":   {"overrides:\n- " + one, 0, `a: block .*`, ""},
+		"one.json":     {`{"id": "c", "action": "shadow", "reason": "r", "author": "a", "expires_at": "2099-01-01T00:00:00Z"}`, 0, `c: shadow all requests.*`, ""},
+		"list":         {`[{"id": "c", "action": "shadow", "reason": "r", "author": "a", "expires_at": "2099-01-01T00:00:00Z"}]`, 0, `c: shadow .*`, ""},
+		"unknown.yaml": {strings.Replace(one, "reason", "raeson", 1), 1, "", `.*unknown field "raeson".*did you mean "reason".*`},
+		"policy.yaml":  {"rules: []\noverrides: []", 2, "", `.*nothing else.*`},
+		"text.yaml":    {"hello", 2, "", `.*neither an override nor a list.*`},
+		"broken.yaml":  {"a: [", 2, "", `.*broken.yaml.*`},
+		"broken.json":  {"{", 2, "", `.*neither an override nor a list.*`},
+		"two.json":     {"{} {}", 2, "", `.*more after the end.*`},
+		"two.yaml":     {one + "\n---\n" + one, 2, "", `.*more than one document.*`},
+		"empty.yaml":   {"", 2, "", `.*empty.*`},
+		"expired.yaml": {strings.Replace(one, "2099", "1999", 1), 1, "", `.*/expires_at: expires_at must be in the future.*`},
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantRun(t, tt.code, tt.stdout, tt.stderr, "override", "set", "--server", url, "-f", path)
+	}
+	var out, errs strings.Builder
+	if code := cli.Main(context.Background(), []string{"override", "set", "-f", "-", "--server", url}, cli.Streams{In: strings.NewReader(one), Out: &out, Err: &errs}); code != 0 {
+		t.Errorf("from standard input: code %d, %q", code, errs.String())
+	}
+}
+
+func TestOverride_WrongUsage(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"sett", `did you mean set`},
+		{"frob", `say one of list, set, remove`},
+		{"remove", `wants the ID`},
+		{"list x", `wants no argument`},
+		{"list --reason r", `--reason is not for list`},
+		{"list --format xml", `--format must be`},
+		{"list --audit -1", `--audit must not`},
+		{"set --action block --author a --expires 1h", `say why`},
+		{"set --action block --reason r --author= --expires 1h", `say who`},
+		{"set --reason r --author a --expires 1h", `say what it does`},
+		{"set --action block --reason r --author a", `say when it ends`},
+		{"set --action block --reason r --author a --expires soon", `--expires: "soon"`},
+		{"set --action block --reason r --author a --expires -1h", `--expires: "-1h"`},
+		{"set --action block --reason r --author a --expires 1h --match x", `is not NAME=VALUE`},
+		{"set --action block --reason r --author a --expires 1h --match heder:x=1", `--match: `},
+		{"set --action block --all --reason r --author a --expires 1h", `--all is for`},
+		{"set -f x --reason r", `-f says all of it`},
+		{"set -f none.yaml", `none.yaml`},
+		{"list --server ftp://x", `--server: `},
+	} {
+		_, stderr, code := run(t, append([]string{"override"}, strings.Fields(tt.args)...)...)
+		if code != 2 || !strings.Contains(stderr, tt.want) {
+			t.Errorf("mete override %s: code %d, %q; want 2 and %q", tt.args, code, stderr, tt.want)
+		}
+	}
+}
+
+func TestOverride_ServerIsGone(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	wantRun(t, 3, "", `.*does not answer.*`, "override", "--server", s.URL)
+	ill := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(503)
+		w.Write([]byte(`{"title":"x","status":503,"detail":"the store did not answer"}`))
+	}))
+	t.Cleanup(ill.Close)
+	wantRun(t, 3, "", `.*the store did not answer.*`, "override", "remove", "x", "--reason", "r", "--author", "a", "--server", ill.URL)
+}

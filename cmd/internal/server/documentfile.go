@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/metehq/mete"
+)
+
+// A documentFile keeps the documents of a memory store beside the file that this is
+// saved to: FILE.NAME. What SetDocument has returned is on disk. One process has the
+// files to itself.
+type documentFile struct {
+	stem string
+
+	mu     sync.Mutex // guards the field below, and the files
+	byName map[string]fileDocument
+}
+
+type fileDocument struct {
+	data     []byte // never written to
+	revision int64  // counts from when the process began
+}
+
+// openDocumentFile returns one whose files are read as they are asked for.
+func openDocumentFile(stem string) (*documentFile, error) {
+	if info, err := os.Stat(filepath.Dir(stem)); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("there is no directory %s", filepath.Dir(stem))
+	}
+	return &documentFile{stem: stem, byName: map[string]fileDocument{}}, nil
+}
+
+// Document implements [mete.Documents].
+func (f *documentFile) Document(_ context.Context, name string, known int64) ([]byte, int64, error) {
+	if err := mete.CheckDocument(name, nil); err != nil {
+		return nil, 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.document(name)
+	if err != nil || d.revision == known {
+		return nil, d.revision, err
+	}
+	return bytes.Clone(d.data), d.revision, nil
+}
+
+// SetDocument implements [mete.Documents].
+func (f *documentFile) SetDocument(_ context.Context, name string, data []byte, revision int64) (int64, error) {
+	if err := mete.CheckDocument(name, data); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, err := f.document(name)
+	switch {
+	case err != nil:
+		return 0, err
+	case d.revision != revision:
+		return 0, mete.ErrRevision
+	}
+	if err := replaceFile(f.stem+"."+name, data); err != nil {
+		return 0, err
+	}
+	d = fileDocument{append([]byte{}, data...), max(revision+1, time.Now().UnixMicro())}
+	f.byName[name] = d
+	return d.revision, nil
+}
+
+// document returns a document as it is, read from its file the first time. The caller
+// holds mu.
+func (f *documentFile) document(name string) (fileDocument, error) {
+	if d, known := f.byName[name]; known {
+		return d, nil
+	}
+	file, err := os.Open(f.stem + "." + name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fileDocument{}, nil
+	}
+	if err != nil {
+		return fileDocument{}, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, mete.MaxDocumentBytes+1))
+	if err == nil {
+		err = mete.CheckDocument(name, data)
+	}
+	if err != nil {
+		return fileDocument{}, fmt.Errorf("%s: %w", file.Name(), err)
+	}
+	d := fileDocument{data, time.Now().UnixMicro()}
+	f.byName[name] = d
+	return d, nil
+}
+
+// replaceFile puts a file in the place of the one at path in one step: whatever
+// fails, one of them is there whole. Only its owner can read it.
+func replaceFile(path string, data []byte) error {
+	next := path + ".next"
+	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a rename survive a power failure, where the system has a way to.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return nil
+}

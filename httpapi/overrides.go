@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/overrides"
+	"github.com/metehq/mete/policy"
+)
+
+const (
+	overridesPath = "/v1/overrides"
+
+	// DefaultAudit is how many entries of the audit a list of overrides has where
+	// nobody asks for more, or for fewer.
+	DefaultAudit = 20
+)
+
+// serveOverrides serves /v1/overrides.
+func (a *API) serveOverrides(w http.ResponseWriter, r *http.Request) *Problem {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return a.listOverrides(w, r)
+	case http.MethodPut:
+		return a.putOverride(w, r)
+	}
+	const allow = "GET, HEAD, PUT"
+	w.Header()["Allow"] = []string{allow}
+	return problem(http.StatusMethodNotAllowed, "/overrides takes "+allow)
+}
+
+func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *Problem {
+	query, p := parameters(r, "audit")
+	if p != nil {
+		return p
+	}
+	most := DefaultAudit
+	if text := query.Get("audit"); text != "" {
+		var err error
+		if most, err = strconv.Atoi(text); err != nil || most < 0 {
+			return problem(http.StatusBadRequest, "audit says how many entries are wanted; send a number, at least 0")
+		}
+	}
+	answer := Overrides{Persistent: a.overrides.Persistent(), Overrides: []Override{}, Audit: []overrides.Entry{}}
+	for _, s := range a.overrides.List() {
+		answer.Overrides = append(answer.Overrides, overrideOf(s))
+	}
+	audit := a.overrides.Audit()
+	answer.Audit = append(answer.Audit, audit[max(len(audit)-most, 0):]...)
+	return serveJSON(w, answer)
+}
+
+func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *Problem {
+	if p := a.checkSender(r); p != nil {
+		return p
+	}
+	if _, p := parameters(r); p != nil {
+		return p
+	}
+	buf := buffers.Get().(*buffer)
+	defer buf.release()
+	if p := buf.readBody(w, r); p != nil {
+		return p
+	}
+	if !json.Valid(buf.in) {
+		return problem(http.StatusBadRequest, "the body is not JSON; send one override, as it stands in a policy file")
+	}
+	o, err := policy.ParseOverride(buf.in)
+	if err != nil {
+		return overrideProblem(err)
+	}
+	s, err := a.overrides.Put(r.Context(), o)
+	if err != nil {
+		return overrideProblem(err)
+	}
+	return serveJSON(w, overrideOf(s))
+}
+
+// removeOverride serves /v1/overrides/ID.
+func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *Problem {
+	if p := a.checkSender(r); p != nil {
+		return p
+	}
+	query, p := parameters(r, "author", "reason")
+	if p != nil {
+		return p
+	}
+	id := strings.TrimPrefix(r.URL.Path, overridesPath+"/")
+	if err := a.overrides.Remove(r.Context(), id, query.Get("author"), query.Get("reason")); err != nil {
+		return overrideProblem(err)
+	}
+	return serveJSON(w, struct{}{})
+}
+
+// parameters reads a query, each of whose parameters is known and given once.
+func parameters(r *http.Request, known ...string) (url.Values, *Problem) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, problem(http.StatusBadRequest, "the query of the URL is not understood; escape what is special in it")
+	}
+	for name, values := range query {
+		ok := false
+		for _, k := range known {
+			ok = ok || k == name
+		}
+		switch {
+		case !ok:
+			return nil, problem(http.StatusBadRequest, fmt.Sprintf("parameter %.40q is unknown here; remove it", name))
+		case len(values) > 1:
+			return nil, problem(http.StatusBadRequest, fmt.Sprintf("parameter %.40q is given twice; remove one", name))
+		}
+	}
+	return query, nil
+}
+
+func overrideOf(s overrides.Status) Override {
+	return Override{Override: s.Override, State: s.State, Source: s.Source, Mistakes: mistakesOf(s.Mistakes)}
+}
+
+func mistakesOf(es policy.Errors) (list []Mistake) {
+	for _, e := range es {
+		m := Mistake{Pointer: e.Path, Detail: e.Reason, Hint: e.Hint}
+		if e.Value != "" {
+			m.Detail += " (got " + e.Value + ")"
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// overrideProblem says why an override was not made or not removed.
+func overrideProblem(err error) *Problem {
+	mistakes, wrong := errors.AsType[policy.Errors](err)
+	switch {
+	case wrong:
+		p := problem(http.StatusUnprocessableEntity, "the override has a mistake; nothing was changed")
+		if len(mistakes) > 1 {
+			p.Detail = fmt.Sprintf("the override has %d mistakes; nothing was changed", len(mistakes))
+		}
+		p.Mistakes = mistakesOf(mistakes)
+		return p
+	case errors.Is(err, overrides.ErrNotFound):
+		return problem(http.StatusNotFound, "there is no such override; see the list")
+	case errors.Is(err, overrides.ErrInFile):
+		return problem(http.StatusConflict, "the override is in the policy file; remove it there")
+	case errors.Is(err, overrides.ErrFull):
+		return problem(http.StatusConflict, "there is no room for more overrides; remove those that are not needed")
+	case errors.Is(err, mete.ErrRevision):
+		return problem(http.StatusConflict, "others change overrides at this moment; nothing was changed, try again")
+	}
+	return problem(http.StatusServiceUnavailable, "the store did not answer, and the change may have been made or not; see the list before trying again")
+}
+
+func serveJSON(w http.ResponseWriter, answer any) *Problem {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return problem(http.StatusInternalServerError, "the answer cannot be written as JSON")
+	}
+	buf := buffer{out: text}
+	buf.serve(w, http.StatusOK)
+	return nil
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package overrides
+
+import (
+	"slices"
+	"time"
+
+	"github.com/metehq/mete/policy"
+)
+
+// A State says whether an override holds.
+type State string
+
+const (
+	InForce State = "in_force"
+	Ended   State = "expired"
+	Unfit   State = "unfit" // the policy in force has no place for it
+)
+
+// A Source is where an override was made.
+type Source string
+
+const (
+	File  Source = "file"  // of the policy
+	Admin Source = "admin" // at run time
+)
+
+// A Status is an override, and whether it holds.
+type Status struct {
+	policy.Override
+	State    State
+	Source   Source
+	Mistakes policy.Errors // why it is Unfit
+}
+
+// List returns all overrides: those of the policy file, and then those that were
+// made at run time, in the order in which they were. The caller must not change what
+// they refer to.
+func (m *Manager) List() []Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.config.Now()
+	var list []Status
+	for _, o := range m.base.Overrides() {
+		list = append(list, Status{Override: o, State: stateOf(o, now), Source: File})
+	}
+	for i := range m.document.Overrides {
+		list = append(list, m.status(m.document.Overrides[i].Override, now))
+	}
+	return list
+}
+
+// status is that of an override of the document. The caller holds mu.
+func (m *Manager) status(o policy.Override, now time.Time) Status {
+	s := Status{Override: o, State: stateOf(o, now), Source: Admin}
+	if why := m.unfit[o.ID]; why != nil && s.State == InForce {
+		s.State, s.Mistakes = Unfit, why
+	}
+	return s
+}
+
+func stateOf(o policy.Override, now time.Time) State {
+	if o.ExpiresAt.After(now) {
+		return InForce
+	}
+	return Ended
+}
+
+// Audit returns what was done, the latest last. The caller must not change what it
+// refers to.
+func (m *Manager) Audit() []Entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.document.Audit)
+}
+
+// Count returns how many overrides are in force, by their action.
+func (m *Manager) Count() map[policy.Action]int {
+	n := map[policy.Action]int{}
+	for _, s := range m.List() {
+		if s.State == InForce {
+			n[s.Action]++
+		}
+	}
+	return n
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package overrides
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/metehq/mete"
+)
+
+// Follow puts in force what others change, and remembers what expires, until ctx
+// ends: it looks every [Config.Poll]. While the store does not answer, what was last
+// read stays in force, and the log says so once.
+func (m *Manager) Follow(ctx context.Context) {
+	ticker := time.NewTicker(m.config.Poll)
+	defer ticker.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		err := m.refresh(ctx)
+		if err == nil {
+			err = m.expire(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && failing:
+			m.config.Logger.Info("the overrides can be followed again")
+		case err != nil && !failing:
+			m.config.Logger.Error("cannot follow the overrides; those that were last read stay in force", "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// refresh puts the document in force if it has changed.
+func (m *Manager) refresh(ctx context.Context) error {
+	r, err := m.read(ctx)
+	switch {
+	case err != nil:
+		return err
+	case r.lost:
+		return m.restore(ctx, r)
+	}
+	return m.adopt(r.document, r.revision, r.since)
+}
+
+// A reading is the document, as it is in the store, or as it should be there.
+type reading struct {
+	document document
+	revision int64 // in the store
+	since    int64 // that was known when it was asked
+	lost     bool  // the store has an earlier document, or none
+}
+
+// read reads the document. What the store has lost counts as if it were there.
+func (m *Manager) read(ctx context.Context) (reading, error) {
+	m.mu.Lock()
+	store, own, known := m.store, m.document, m.revision
+	m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	data, revision, err := store.Document(ctx, m.config.Name, known)
+	if errors.Is(err, errors.ErrUnsupported) {
+		data, revision, err = m.without().Document(ctx, m.config.Name, known)
+	}
+	r := reading{document: own, revision: revision, since: known}
+	switch {
+	case err != nil || revision == known:
+		return r, err
+	case revision == 0:
+		r.lost = true
+		return r, nil
+	}
+	d, err := decode(data)
+	// A lower revision is that of an earlier document, but where the clock of the store
+	// has gone back as well: then it begins with what is known.
+	if err != nil || revision > known || d.follows(own) {
+		r.document = d
+		return r, err
+	}
+	r.lost = true
+	return r, nil
+}
+
+// restore writes the document in the place of what the store has kept of it.
+func (m *Manager) restore(ctx context.Context, r reading) error {
+	d := r.document.clone()
+	data, err := d.encode()
+	if err != nil {
+		return err
+	}
+	next, err := m.write(ctx, data, r.revision)
+	if errors.Is(err, mete.ErrRevision) {
+		return nil // another one was faster; it is read next time
+	}
+	if err != nil {
+		return err
+	}
+	m.config.Logger.Warn("the store had lost overrides; they are written back", "overrides", len(d.Overrides))
+	return m.adopt(d, next, r.since)
+}
+
+// without goes on without a store that keeps documents.
+func (m *Manager) without() mete.Documents {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lasting {
+		m.store, m.lasting = new(memory), false
+	}
+	return m.store
+}
+
+// write replaces a revision of the document.
+func (m *Manager) write(ctx context.Context, data []byte, revision int64) (int64, error) {
+	m.mu.Lock()
+	store := m.store
+	m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return store.SetDocument(ctx, m.config.Name, data, revision)
+}
+
+// adopt puts a document in force, unless another one was since it was read. That one
+// is later.
+func (m *Manager) adopt(d document, revision, since int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.revision != since {
+		return nil
+	}
+	if revision != m.revision {
+		before := m.document
+		if err := m.put(m.base, d); err != nil {
+			return err
+		}
+		if m.loaded {
+			m.logChanges(before, d)
+		} else {
+			m.logInForce()
+		}
+	}
+	m.revision, m.loaded = revision, true
+	return nil
+}
+
+// expire remembers that overrides have expired, and forgets those that did long ago.
+func (m *Manager) expire(ctx context.Context) error {
+	m.mu.Lock()
+	due := m.document.due(m.config.Now())
+	m.mu.Unlock()
+	if !due {
+		return nil
+	}
+	r, err := m.read(ctx)
+	if err != nil {
+		return err
+	}
+	d := r.document.clone()
+	d.expire(m.config.Now())
+	data, err := d.encode()
+	if err != nil {
+		return err
+	}
+	next, err := m.write(ctx, data, r.revision)
+	if errors.Is(err, mete.ErrRevision) {
+		return nil // there is a next time
+	}
+	if err != nil {
+		return err
+	}
+	return m.adopt(d, next, r.since)
+}

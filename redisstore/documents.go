@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"context"
+	_ "embed" // of the script
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/metehq/mete"
+	"github.com/redis/rueidis"
+)
+
+//go:embed document.lua
+var documentScript string
+
+var setDocument = rueidis.NewLuaScript(documentScript)
+
+var _ mete.Documents = (*Store)(nil)
+
+// documentKey is the key of a document. No bucket has one that begins like it.
+func (s *Store) documentKey(name string) string { return s.config.Prefix + "doc:" + name }
+
+// Document implements [mete.Documents]. It reads the document whole, whatever is
+// known.
+func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte, int64, error) {
+	if err := mete.CheckDocument(name, nil); err != nil {
+		return nil, 0, fmt.Errorf("redisstore: document: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	text, err := s.client.Do(ctx, s.client.B().Get().Key(s.documentKey(name)).Build()).ToString()
+	switch {
+	case rueidis.IsRedisNil(err):
+		return nil, 0, nil
+	case err != nil:
+		return nil, 0, named(storeError(err), "document")
+	}
+	head, data, found := strings.Cut(text, "\n")
+	revision, err := strconv.ParseInt(head, 10, 64)
+	if !found || err != nil || revision <= 0 {
+		return nil, 0, named(errAnswer("document has no revision", head), "document")
+	}
+	if revision == known {
+		return nil, revision, nil
+	}
+	return []byte(data), revision, nil
+}
+
+// SetDocument implements [mete.Documents]. The document is at {prefix}doc:{name},
+// and does not expire. It is as lasting as Redis is: one that writes nothing to disk
+// has lost it after a restart, one that evicts may lose it any time, and what a
+// failover loses of the last moments may be it.
+func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revision int64) (int64, error) {
+	if err := mete.CheckDocument(name, data); err != nil {
+		return 0, fmt.Errorf("redisstore: set document: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	args := []string{strconv.FormatInt(revision, 10), string(data)}
+	text, err := setDocument.Exec(ctx, s.client, []string{s.documentKey(name)}, args).ToString()
+	if err != nil {
+		return 0, named(storeError(err), "set document")
+	}
+	next, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		return 0, named(errAnswer("no revision", text), "set document")
+	case next == 0:
+		return 0, fmt.Errorf("redisstore: set document: %w", mete.ErrRevision)
+	}
+	return next, nil
+}

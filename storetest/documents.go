@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/metehq/mete"
+)
+
+// OpenDocuments finds a place without documents. What it returns opens a store there,
+// as often as it is called: where documents are on disk, what one has written the
+// next one reads. A store that keeps them in memory is the same each time.
+type OpenDocuments func(t *testing.T) (open func() mete.Documents)
+
+// RunDocuments checks stores that keep documents. The subtests say which promise of
+// [mete.Documents] is broken.
+func RunDocuments(t *testing.T, at OpenDocuments) {
+	for _, r := range []struct {
+		name  string
+		check func(*testing.T, func() mete.Documents)
+	}{
+		{"there is none at first", noDocument},
+		{"what was written is read", readsWhatWasWritten},
+		{"documents that are known are not sent", knownDocument},
+		{"another revision is refused", otherRevision},
+		{"one of many wins", oneOfManyWins},
+		{"sizes", documentSizes},
+		{"names", documentNames},
+	} {
+		t.Run(r.name, func(t *testing.T) { r.check(t, at(t)) })
+	}
+}
+
+func noDocument(t *testing.T, open func() mete.Documents) {
+	s := open()
+	for _, known := range []int64{0, 1} {
+		if data, revision, err := s.Document(t.Context(), "none", known); data != nil || revision != 0 || err != nil {
+			t.Errorf("Document(none, %d): %q, revision %d, %v; want nothing", known, data, revision, err)
+		}
+	}
+	if _, err := s.SetDocument(t.Context(), "none", []byte("x"), 1); !errors.Is(err, mete.ErrRevision) {
+		t.Errorf("replacing revision 1 of what is not there: %v, want %v", err, mete.ErrRevision)
+	}
+}
+
+// set writes a document and returns its revision.
+func set(t *testing.T, s mete.Documents, name, text string, revision int64) int64 {
+	t.Helper()
+	next, err := s.SetDocument(t.Context(), name, []byte(text), revision)
+	if err != nil || next <= revision {
+		t.Fatalf("SetDocument(%s, %.20q, %d): revision %d, %v; want a higher one", name, text, revision, next, err)
+	}
+	return next
+}
+
+func wantDocument(t *testing.T, s mete.Documents, name, text string, revision int64) {
+	t.Helper()
+	data, got, err := s.Document(t.Context(), name, 0)
+	if err != nil || data == nil || string(data) != text || got != revision {
+		t.Errorf("Document(%s): %.20q (%d bytes), revision %d, %v; want %.20q (%d bytes), revision %d", name, data, len(data), got, err, text, len(text), revision)
+	}
+}
+
+func readsWhatWasWritten(t *testing.T, open func() mete.Documents) {
+	s := open()
+	first := set(t, s, "a", "one\x00\n\xff", 0)
+	other := set(t, s, "a_b-9", "other", 0)
+	for _, s := range []mete.Documents{s, open()} {
+		wantDocument(t, s, "a", "one\x00\n\xff", first)
+		wantDocument(t, s, "a_b-9", "other", other)
+	}
+	second := set(t, open(), "a", "", first)
+	wantDocument(t, s, "a", "", second)
+	wantDocument(t, open(), "a", "", second)
+
+	data := []byte("mine")
+	third, err := s.SetDocument(t.Context(), "a", data, second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[0] = 'x'
+	wantDocument(t, s, "a", "mine", third)
+}
+
+func knownDocument(t *testing.T, open func() mete.Documents) {
+	s := open()
+	revision := set(t, s, "a", "text", 0)
+	if data, got, err := s.Document(t.Context(), "a", revision); data != nil || got != revision || err != nil {
+		t.Errorf("Document with its revision known: %q, revision %d, %v; want no data, revision %d", data, got, err, revision)
+	}
+	if data, got, err := s.Document(t.Context(), "a", revision-1); string(data) != "text" || got != revision || err != nil {
+		t.Errorf("Document with another revision known: %q, revision %d, %v; want all", data, got, err)
+	}
+}
+
+func otherRevision(t *testing.T, open func() mete.Documents) {
+	s := open()
+	first := set(t, s, "a", "one", 0)
+	second := set(t, s, "a", "two", first)
+	for _, revision := range []int64{0, first, second + 1, -1} {
+		if next, err := s.SetDocument(t.Context(), "a", []byte("x"), revision); !errors.Is(err, mete.ErrRevision) || next != 0 {
+			t.Errorf("replacing revision %d where there is %d: %d, %v; want %v", revision, second, next, err, mete.ErrRevision)
+		}
+	}
+	wantDocument(t, s, "a", "two", second)
+}
+
+// Each of many adds itself to what is there, and none is lost.
+func oneOfManyWins(t *testing.T, open func() mete.Documents) {
+	const writers, each = 8, 5
+	revisions := make(chan int64, writers*each)
+	var all sync.WaitGroup
+	for w := range writers {
+		s := open()
+		all.Go(func() {
+			for done := 0; done < each; {
+				data, revision, err := s.Document(t.Context(), "a", -1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				next, err := s.SetDocument(t.Context(), "a", fmt.Appendf(data, "%d ", w), revision)
+				switch {
+				case err == nil:
+					revisions <- next
+					done++
+				case !errors.Is(err, mete.ErrRevision):
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(revisions)
+	seen := map[int64]bool{}
+	for r := range revisions {
+		if seen[r] {
+			t.Errorf("two writers were told revision %d", r)
+		}
+		seen[r] = true
+	}
+	data, _, err := open().Document(t.Context(), "a", 0)
+	for w := range writers {
+		if got := bytes.Count(data, fmt.Appendf(nil, "%d ", w)); got != each || err != nil {
+			t.Errorf("what writer %d added is there %d times, want %d: %q, %v", w, got, each, data, err)
+		}
+	}
+}
+
+func documentSizes(t *testing.T, open func() mete.Documents) {
+	s := open()
+	most := strings.Repeat("x", mete.MaxDocumentBytes)
+	revision := set(t, s, "a", most, 0)
+	wantDocument(t, open(), "a", most, revision)
+	if _, err := s.SetDocument(t.Context(), "a", []byte(most+"x"), revision); !errors.Is(err, mete.ErrDocument) {
+		t.Errorf("a document of %d bytes: %v, want %v", len(most)+1, err, mete.ErrDocument)
+	}
+	wantDocument(t, s, "a", most, revision)
+}
+
+func documentNames(t *testing.T, open func() mete.Documents) {
+	s := open()
+	for _, name := range []string{"", "A", "a b", "a/b", "a:b", "é", "a\x00", "..", strings.Repeat("a", mete.MaxDocumentName+1)} {
+		if _, _, err := s.Document(t.Context(), name, 0); !errors.Is(err, mete.ErrDocument) {
+			t.Errorf("Document(%.20q): %v, want %v", name, err, mete.ErrDocument)
+		}
+		if _, err := s.SetDocument(t.Context(), name, nil, 0); !errors.Is(err, mete.ErrDocument) {
+			t.Errorf("SetDocument(%.20q): %v, want %v", name, err, mete.ErrDocument)
+		}
+	}
+	long := strings.Repeat("a", mete.MaxDocumentName)
+	wantDocument(t, s, long, "text", set(t, s, long, "text", 0))
+}
