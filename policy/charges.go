@@ -4,6 +4,7 @@ package policy
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 )
 
@@ -28,12 +29,10 @@ func (c *compiler) charges() {
 	}
 	most, total := map[string]int{}, 0
 	var first *draft // with which there are too many
-	var items []item
-	for i, d := range c.drafts {
+	for _, d := range c.drafts {
 		if d.Mode == Off {
 			continue
 		}
-		items = append(items, item{int32(i), d.clauses})
 		for _, kind := range d.kinds() {
 			if n := d.buckets(); n > most[kind] {
 				total, most[kind] = total+n-most[kind], n
@@ -44,7 +43,8 @@ func (c *compiler) charges() {
 		}
 	}
 	if first != nil {
-		if total = c.worst(newIndex(c.matcher.attributes, items), nil); total > bound {
+		c.matcher.index = newIndex(c.matcher.attributes, c.items())
+		if total = c.worst(c.matcher.index, nil); total > bound {
 			c.absent(first.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
 		}
 	}
@@ -84,7 +84,7 @@ func (c *compiler) roomForOverrides(n *node) {
 // kinds name those rules of which one at most is charged for a request. One that is
 // in force in part is in shadow beside another that is enforced.
 func (d *draft) kinds() []string {
-	shadow := d.group + " shadow"
+	shadow := "shadow " + d.group // groups begin with a digit
 	switch {
 	case d.Mode == Shadow:
 		return []string{shadow}
@@ -138,11 +138,14 @@ func (c *compiler) worstValue(b *branch, charged map[string]int) int {
 		}
 		exact = max(exact, n)
 	}
+	each := make(map[netip.Prefix]int, len(b.networks))
 	for n, to := range b.networks {
-		sum := c.worst(to, charged)
+		each[n] = c.worst(to, charged)
+	}
+	for n, sum := range each {
 		for bits := range n.Bits() {
-			if outer, err := n.Addr().Prefix(bits); err == nil && b.networks[outer] != nil {
-				sum += c.worst(b.networks[outer], charged)
+			if outer, err := n.Addr().Prefix(bits); err == nil {
+				sum += each[outer]
 			}
 		}
 		networks = max(networks, sum)

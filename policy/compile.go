@@ -99,16 +99,22 @@ func (c *compiler) finish() *Matcher {
 		}
 	}
 	m.warnings = c.warnings()
-	var items []item
-	for i, r := range m.rules {
-		if r.Mode != Off {
-			items = append(items, item{int32(i), r.clauses})
-		}
+	if m.index == nil { // charges made none
+		m.index = newIndex(m.attributes, c.items())
 	}
-	m.index = newIndex(m.attributes, items)
 	c.except(m)
 	m.own = m.exceptions
 	return m
+}
+
+// items are the rules that are not off, for an index.
+func (c *compiler) items() (items []item) {
+	for i, d := range c.drafts {
+		if d.Mode != Off {
+			items = append(items, item{int32(i), d.clauses})
+		}
+	}
+	return items
 }
 
 // except gives m the exceptions that were read, and what depends on them.

@@ -27,9 +27,11 @@ const (
 	// leafItems is how many items are tried one by one.
 	leafItems = 8
 
-	// maxPlaces bounds the branches' entries for one index, beyond which it stops
+	// maxPlaces bounds the branches' entries for one index, and maxLookedAt the
+	// values that are counted to choose what divides them. Beyond either it stops
 	// dividing: lists of many values in several clauses multiply.
-	maxPlaces = 1 << 21
+	maxPlaces   = 1 << 21
+	maxLookedAt = 1 << 22
 )
 
 // A branch is a part of an index.
@@ -107,11 +109,12 @@ func (b *branch) under(value string) int {
 type indexer struct {
 	attributes []Attribute
 	places     int // that may still be used
+	looks      int // values that may still be counted
 }
 
 // newIndex indexes items, which are in ascending order, by their clauses.
 func newIndex(attributes []Attribute, items []item) *branch {
-	x := indexer{attributes: attributes, places: maxPlaces}
+	x := indexer{attributes, maxPlaces, maxLookedAt}
 	return x.branch(items)
 }
 
@@ -148,50 +151,65 @@ func (it *item) places(slot int) *pattern {
 
 func (p *pattern) size() int { return len(p.exact) + len(p.prefixes) + len(p.networks) }
 
+// A tally is what one attribute would do for the items of a branch.
+type tally struct {
+	places   int        // it would take
+	patterns []*pattern // of the items that depend on it
+}
+
 // divider returns the attribute that divides items best: by which the fewest of
 // them are left in the worst case; -1 if none is worth it.
 func (x *indexer) divider(items []item) int {
-	type tally struct {
-		depends, places int
-		most            int
-		values          map[string]int
-	}
-	slots := map[int]*tally{}
-	var order []int
+	tallies := map[int]*tally{}
+	var slots []int
 	for i := range items {
-		for _, c := range items[i].clauses {
+		clauses := items[i].clauses
+		for j := range clauses {
+			c := &clauses[j]
 			p := items[i].places(c.slot)
-			if p == nil {
+			if p != &c.pattern { // it does not depend on it, or has another clause about it
 				continue
 			}
-			t := slots[c.slot]
+			t := tallies[c.slot]
 			if t == nil {
-				t = &tally{values: map[string]int{}}
-				slots[c.slot], order = t, append(order, c.slot)
+				t = &tally{}
+				tallies[c.slot], slots = t, append(slots, c.slot)
 			}
-			t.depends++
 			t.places += p.size()
-			p.each(func(value string) {
-				t.values[value]++
-				t.most = max(t.most, t.values[value])
-			})
+			t.patterns = append(t.patterns, p)
 		}
 	}
 	best, least := -1, len(items)-len(items)/4
-	for _, slot := range order {
-		t := slots[slot]
-		left := len(items) - t.depends + t.most
+	for _, slot := range slots {
+		t := tallies[slot]
+		left := len(items) - len(t.patterns)
 		if x.attributes[slot].Source == JWT {
 			left++ // a claim may have to be verified: rather another
 		}
-		if left < least && t.places <= x.places {
+		if left+1 >= least || t.places > min(x.places, x.looks) {
+			continue
+		}
+		x.looks -= t.places
+		if left += t.most(); left < least {
 			best, least = slot, left
 		}
 	}
 	if best >= 0 {
-		x.places -= slots[best].places
+		x.places -= tallies[best].places
 	}
 	return best
+}
+
+// most is how many items there are for the value that has the most of them.
+func (t *tally) most() (most int) {
+	values := map[string]int{}
+	for _, p := range t.patterns {
+		p.each(func(value string) {
+			values[value]++
+			most = max(most, values[value])
+		})
+	}
+	return most
 }
 
 // each calls f with a text for every value of p, which differs from all others.
@@ -207,10 +225,11 @@ func (p *pattern) each(f func(string)) {
 	}
 }
 
-// divide puts items under the values of b's slot.
+// divide puts items under the values of b's slot. Branches are made in the order of
+// the items: the same policy gives the same index, also where there is no room for
+// all that could be divided.
 func (x *indexer) divide(b *branch, items []item) {
-	exact, prefixes := map[string][]item{}, map[string][]item{}
-	networks := map[netip.Prefix][]item{}
+	exact, prefixes, networks := shelf[string]{}, shelf[string]{}, shelf[netip.Prefix]{}
 	var rest []item
 	for _, it := range items {
 		p := it.places(b.slot)
@@ -219,30 +238,42 @@ func (x *indexer) divide(b *branch, items []item) {
 			continue
 		}
 		it.clauses = slices.DeleteFunc(slices.Clone(it.clauses), func(c clause) bool { return c.slot == b.slot })
-		for _, v := range p.exact {
-			exact[v] = append(exact[v], it)
-		}
-		for _, v := range p.prefixes {
-			prefixes[v] = append(prefixes[v], it)
-		}
-		for _, n := range p.networks {
-			networks[n] = append(networks[n], it)
+		exact.put(p.exact, it)
+		prefixes.put(p.prefixes, it)
+		networks.put(p.networks, it)
+	}
+	if len(exact.order) > 0 {
+		b.exact = make(map[string]*branch, len(exact.order))
+		for _, v := range exact.order {
+			b.exact[v] = x.branch(exact.items[v])
 		}
 	}
-	if len(exact) > 0 {
-		b.exact = make(map[string]*branch, len(exact))
-		for v, items := range exact {
-			b.exact[v] = x.branch(items)
-		}
-	}
-	x.dividePrefixes(b, prefixes)
-	x.divideNetworks(b, networks)
+	x.dividePrefixes(b, &prefixes)
+	x.divideNetworks(b, &networks)
 	b.rest = x.branch(rest)
 }
 
-func (x *indexer) dividePrefixes(b *branch, prefixes map[string][]item) {
-	for v, items := range prefixes {
-		b.prefixes = append(b.prefixes, prefixBranch{prefix: v, to: x.branch(items)})
+// A shelf keeps items under values.
+type shelf[V comparable] struct {
+	items map[V][]item
+	order []V // in which the values came
+}
+
+func (s *shelf[V]) put(values []V, it item) {
+	if s.items == nil && len(values) > 0 {
+		s.items = map[V][]item{}
+	}
+	for _, v := range values {
+		list, known := s.items[v]
+		if s.items[v] = append(list, it); !known {
+			s.order = append(s.order, v)
+		}
+	}
+}
+
+func (x *indexer) dividePrefixes(b *branch, prefixes *shelf[string]) {
+	for _, v := range prefixes.order {
+		b.prefixes = append(b.prefixes, prefixBranch{prefix: v, to: x.branch(prefixes.items[v])})
 	}
 	slices.SortFunc(b.prefixes, func(p, q prefixBranch) int { return strings.Compare(p.prefix, q.prefix) })
 	for i := range b.prefixes {
@@ -254,13 +285,13 @@ func (x *indexer) dividePrefixes(b *branch, prefixes map[string][]item) {
 	}
 }
 
-func (x *indexer) divideNetworks(b *branch, networks map[netip.Prefix][]item) {
-	if len(networks) == 0 {
+func (x *indexer) divideNetworks(b *branch, networks *shelf[netip.Prefix]) {
+	if len(networks.order) == 0 {
 		return
 	}
-	b.networks = make(map[netip.Prefix]*branch, len(networks))
-	for n, items := range networks {
-		b.networks[n] = x.branch(items)
+	b.networks = make(map[netip.Prefix]*branch, len(networks.order))
+	for _, n := range networks.order {
+		b.networks[n] = x.branch(networks.items[n])
 		bits := n.Bits()
 		if n.Addr().Is4() {
 			bits = -bits - 1

@@ -100,7 +100,7 @@ var fieldTexts = map[string]fieldText{
 	"after":              {"How long after the last request.", ref("duration")},
 	"request":            {"The attributes of the requests.", ref("attributes")},
 	"with":               {"Attributes that these requests have instead, or besides.", ref("attributes")},
-	"without":            {"Attributes that these requests lack.", either(ref("attribute"), listOf(ref("attribute"), 1, 1000))},
+	"without":            {"Attributes that these requests lack.", either(ref("attribute"), listOf(ref("attribute"), 1, 10_000))},
 	"steps":              {"Requests, one step after the other.", listOf(ref("step"), 1, MaxTestSteps)},
 	"times":              {"How many requests; 1 if it is absent.", part{"type": "integer", "minimum": 1, "maximum": MaxTestRequests}},
 	"every":              {"How long it is from one request to the next; all at once if it is absent.", ref("duration")},

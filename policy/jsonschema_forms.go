@@ -34,7 +34,7 @@ var forms = part{
 	},
 	"instant": part{"type": "string", "format": "date-time", "examples": []string{"2026-01-02T15:04:05Z"}},
 	"mode": part{
-		"anyOf":    []part{word("enforce", "shadow", "off"), {"type": "string", "pattern": `^[0-9.]+([eE][+-]?[0-9]+)?%$`}},
+		"anyOf":    []part{word("enforce", "shadow", "off"), {"type": "string", "pattern": `^\+?[0-9.]+([eE][+-]?[0-9]+)?%$`}},
 		"examples": []string{"shadow", "25%"},
 	},
 	"dialects": either(word(dialectNames[:]...), listOf(word(dialectNames[:]...), 1, len(dialectNames))),

@@ -15,6 +15,10 @@ const (
 	// maxLintLooks bounds how many pairs of rules each kind of lint compares. Beyond
 	// it finds no more.
 	maxLintLooks = 1 << 20
+
+	// maxLintWeight bounds the values in the matches of a file, counted by
+	// [box.weight], whose rules are compared with those of other groups.
+	maxLintWeight = 1 << 15
 )
 
 // A linter looks for what is allowed in a policy and probably not meant. It knows

@@ -30,9 +30,13 @@ func (l *linter) overlaps() {
 	if len(l.groups) < 2 {
 		return
 	}
-	boxes := make([]box, len(l.rules))
+	boxes, weight := make([]box, len(l.rules)), 0
 	for i, d := range l.rules {
 		boxes[i] = d.takes
+		weight += d.takes.weight()
+	}
+	if weight > maxLintWeight {
+		return
 	}
 	near := newOverlap(boxes)
 	for i, y := range l.rules {
@@ -45,7 +49,10 @@ func (l *linter) overlaps() {
 				return
 			}
 			by := strictest(x, y)
-			if by == nil || !coarser(x, y) || !l.within(y.takes, x.takes) || l.preempted(x, y) || j > int32(i) && l.mutual(x, y) {
+			if by == nil || !coarser(x, y) {
+				continue
+			}
+			if l.looks += x.takes.weight(); !l.within(y.takes, x.takes) || l.preempted(x, y) || j > int32(i) && l.mutual(x, y) {
 				continue
 			}
 			l.overlapping(x, y, by)

@@ -18,13 +18,15 @@ type overlap struct {
 }
 
 // maxLines bounds the attributes by which an overlap can tell boxes apart.
-const maxLines = 8
+const maxLines = 4
 
 // A line is one attribute, its values in order as numbers: absence is 0, and the
 // k'th of the cuts where any of the boxes begins or ends is k+1.
 type line struct {
 	slot  int
 	cuts  []string
+	boxes []span  // of one box after the other
+	from  []int32 // where those of a box begin in boxes, and where the last ones end
 	spans []span  // by lo
 	most  []int32 // the greatest hi of the part of spans that a place is the middle of
 	los   []int32 // of spans, ascending
@@ -68,12 +70,15 @@ func newLine(slot int, boxes []box) line {
 	slices.Sort(l.cuts)
 	l.cuts = slices.Compact(l.cuts)
 	for i, b := range boxes {
+		l.from = append(l.from, int32(len(l.boxes)))
 		if at, ok := b.find(slot); ok {
-			l.spans = l.append(l.spans, b[at].set, int32(i))
+			l.boxes = l.append(l.boxes, b[at].set, int32(i))
 		} else {
 			l.free = append(l.free, int32(i))
 		}
 	}
+	l.from = append(l.from, int32(len(l.boxes)))
+	l.spans = slices.Clone(l.boxes)
 	slices.SortFunc(l.spans, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
 	for _, s := range l.spans {
 		l.los, l.his = append(l.los, s.lo), append(l.his, s.hi)
@@ -142,9 +147,8 @@ func (l *line) meet(found []int32, q span, from, to int) []int32 {
 // i'th box.
 func (o *overlap) around(i int) []int32 {
 	return o.fewest(i, func(spans []span) []span { // what holds the box holds each value in it
-		spans = spans[:1]
-		spans[0].hi = spans[0].lo + 1
-		return spans
+		lo := spans[0].lo
+		return []span{{lo, lo + 1, 0}}
 	})
 }
 
@@ -161,11 +165,11 @@ func (o *overlap) fewest(i int, asked func([]span) []span) []int32 {
 	least := len(o.boxes) / 4 // else looking at all, in order, is no slower
 	for at := range o.lines {
 		l := &o.lines[at]
-		side, ok := o.boxes[i].find(l.slot)
-		if !ok {
+		spans := l.boxes[l.from[i]:l.from[i+1]]
+		if len(spans) == 0 {
 			continue
 		}
-		spans := asked(l.append(nil, o.boxes[i][side].set, 0))
+		spans = asked(spans)
 		n := len(l.free)
 		for _, q := range spans {
 			n += l.count(q)

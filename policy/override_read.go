@@ -234,7 +234,7 @@ func (c *compiler) ofOneBucket(e *exception, o *object, r *Rule) {
 		}
 		for _, n := range cl.networks {
 			if n.Addr().Is6() && n.Bits() > r.LimitKeys[i].Bits {
-				c.absent(o.node, fmt.Sprintf("rule %q has one bucket for a /%d: %v is a part of one", r.Name, r.LimitKeys[i].Bits, n), "name the whole network")
+				c.absent(o.node, fmt.Sprintf("rule %q has one bucket for a /%d, and the network in match is a part of one", r.Name, r.LimitKeys[i].Bits), "name the whole network")
 				return
 			}
 		}
@@ -291,8 +291,11 @@ func (c *compiler) killSwitch(n *node, i int) {
 		match.fields = append(match.fields, field{"path", route})
 	}
 	for _, f := range match.fields {
-		if strings.HasSuffix(f.value.text, "*") {
+		switch {
+		case strings.HasSuffix(f.value.text, "*"):
 			c.add(f.value, "a kill switch is about one value", "write an override, whose match can end in a star")
+		case f.value.kind == isList || f.value.kind == isObject:
+			c.add(f.value, "a kill switch is about one value", "write one for each, or an override, whose match can be a list")
 		}
 	}
 	d := &draft{Rule: &Rule{}, at: n}

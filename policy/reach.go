@@ -30,11 +30,12 @@ const (
 	// maxPieces bounds the pieces a rule's box is cut into by earlier rules.
 	maxPieces = 64
 
-	// maxLooks and maxCuts bound, for a whole file, how many earlier rules are
+	// maxLooks and maxCuts bound, for a whole file, how much earlier rules are
 	// compared with later ones: to find one that takes all of it, and to find
-	// several that do. Policies of thousands of rules that overlap in ways that no
-	// attribute tells apart come there, and no others.
-	maxLooks, maxCuts = 1 << 23, 1 << 20
+	// several that do. A comparison counts as [box.weight] says. Policies of
+	// thousands of rules that overlap in ways that no attribute tells apart come
+	// there, and no others.
+	maxLooks, maxCuts = 1 << 23, 1 << 21
 )
 
 // side returns what b allows in slot.
@@ -50,6 +51,15 @@ func (c *compiler) side(b box, slot int) set {
 
 func (b box) find(slot int) (int, bool) {
 	return slices.BinarySearchFunc(b, slot, func(s side, slot int) int { return s.slot - slot })
+}
+
+// weight is what it costs to compare b with another box: 1 if it is small.
+func (b box) weight() int {
+	cuts := 0
+	for _, s := range b {
+		cuts += len(s.set.cuts)
+	}
+	return 1 + cuts/16
 }
 
 // with returns b with another side.
@@ -152,7 +162,7 @@ func (c *compiler) unreachableIn(group []*draft) {
 // none does.
 func (c *compiler) coverAlone(d *draft, earlier iter.Seq[*draft]) []*draft {
 	for e := range earlier {
-		if c.looks++; c.looks > maxLooks {
+		if c.looks += e.takes.weight(); c.looks > maxLooks {
 			return nil
 		}
 		if c.within(d.takes, e.takes) {
@@ -168,7 +178,7 @@ func (c *compiler) cover(d *draft, earlier iter.Seq[*draft]) []*draft {
 	pieces := []box{d.takes}
 	var by []*draft
 	for e := range earlier {
-		if c.cuts++; c.cuts > maxCuts {
+		if c.cuts += e.takes.weight() * len(pieces); c.cuts > maxCuts {
 			return nil
 		}
 		if c.apart(d.takes, e.takes) {
@@ -214,6 +224,9 @@ func (c *compiler) witness(d *draft, by []*draft) string {
 		head, rest := cut(value)
 		if !printable(head) {
 			head = strconv.QuoteToASCII(head)
+		}
+		if any, _ := everything(a).sample(a); secret(a) && value != any {
+			head, rest = "…", "" // mistakes are logged, and secrets are not
 		}
 		if fact := a.String() + "=" + head + rest; ok {
 			facts = append(facts, fact)

@@ -127,6 +127,7 @@ func (r *testReader) value(a Attribute, n *node) (string, bool) {
 		if n.text == "" {
 			r.add(n, "the method is empty", "write one such as GET, or leave it out")
 		}
+		return requestpath.Method(n.text), true
 	}
 	return n.text, true
 }

@@ -45,25 +45,31 @@ var layers = []layer{
 	{dir: "storetest", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")},
 	{dir: "guard", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")}, // it has a store within
 
+	// What runs the tests of a policy brings the store along that they need.
+	{dir: "policytest", may: join(engine, "memstore")},
+
 	{dir: "keyed", may: []string{".", "bucket", "memstore"}},
+
+	// It keeps what administrators say of a policy, in whatever keeps documents.
+	{dir: "overrides", may: engine, tests: stores},
 
 	// Front doors translate: they get their Limiter, and know of no store.
 	{dir: "httplimit", may: join(engine, "internal"), tests: join(stores, doors...)},
-	{dir: "httpapi", may: join(engine, "internal"), tests: join(stores, doors...)},
+	{dir: "httpapi", may: join(engine, "internal", "overrides"), tests: join(stores, doors...)},
 	{dir: "respapi", may: join(engine, "internal"), tests: join(stores, doors...)},
 	{dir: "grpclimit", may: join(engine, "internal"), tests: join(stores, doors...)},
 	{dir: "dashboard", may: join(engine, "internal"), tests: join(stores, doors...)},
 	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)}, // doors ask it for claims
 	{dir: "proxy", may: join(engine, "internal", "httplimit"), tests: join(stores, doors...)},
-	{dir: "client", may: join(engine, "internal", "httpapi"), tests: join(stores, doors...)},
+	{dir: "client", may: join(engine, "internal", "httpapi", "overrides"), tests: join(stores, doors...)},
 
 	{dir: "internal", may: engine, tests: join(stores, doors...)},
 
 	// Programs put the parts together.
-	{dir: "cmd", may: join(engine, join(stores, join(doors, "guard", "jwtclaims", "internal")...)...)},
+	{dir: "cmd", may: join(engine, join(stores, join(doors, "guard", "policytest", "jwtclaims", "overrides", "internal")...)...)},
 	{dir: "bench", may: join(engine, join(stores, join(doors, "internal")...)...)},
 	{dir: "proof", may: join(engine, join(stores, join(doors, "internal")...)...)},
-	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "jwtclaims", "internal/proctest")...)...)},
+	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "jwtclaims", "overrides", "internal/proctest")...)...)},
 	{dir: "tools"},
 }
 

@@ -87,17 +87,27 @@ func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
 	}
 	fs.BoolFunc("trust-jwt", "believe the claims in bearer tokens WITHOUT verifying them", settingOf("trust-jwt", settings))
 	fs.Func("jwks", "verify bearer tokens with the key set in `FILE` or at an http or https URL", func(value string) error {
+		if value == "" {
+			return errNoFile
+		}
 		*settings = append(*settings, config.Setting{Key: "jwt.keys", Value: value})
 		return nil
 	})
 	var keys []string
 	fs.Func("policy-key", "take only policies that were signed for the public key in `FILE`; may be repeated", func(value string) error {
+		if value == "" {
+			return errNoFile
+		}
 		keys = append(keys, value)
 		*settings = append(*settings, config.Setting{Key: "policy_keys", Value: strings.Join(keys, ",")})
 		return nil
 	})
 	return file, settings
 }
+
+// errNoFile is the error of a flag that turns a check on, and is given a variable
+// that is empty: the check would be off.
+var errNoFile = errors.New("it is empty: name a file, or leave the flag out")
 
 // settingOf returns a function that adds the value of the named flag.
 func settingOf(name string, settings *[]config.Setting) func(string) error {
@@ -111,7 +121,7 @@ func settingOf(name string, settings *[]config.Setting) func(string) error {
 // failEach prints every line of err as an error of the named command.
 func failEach(std Streams, code int, name string, err error) int {
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(std.Err, "mete %s: %s\n", name, strings.TrimSuffix(line, "\n"))
+		fmt.Fprintf(std.Err, "mete %s: %s\n", name, visible(strings.TrimSuffix(line, "\n")))
 	}
 	return code
 }

@@ -17,6 +17,19 @@ func absent(t *testing.T) []string {
 	return []string{"redis://:secret@" + proctest.FreeAddr(t), "postgres://u:secret@" + proctest.FreeAddr(t) + "/d?sslmode=disable"}
 }
 
+// A check that a variable names, which is empty, is not off.
+func TestServe_EmptyChecks(t *testing.T) {
+	for _, name := range []string{"--policy-key", "--jwks"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		var out, errs strings.Builder
+		code := cli.Main(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", name, ""}, cli.Streams{Out: &out, Err: &errs})
+		if code != 2 || out.String() != "" || !strings.Contains(errs.String(), "it is empty") {
+			t.Errorf("%s '': code %d, stdout %q, stderr %q; want 2 and the reason", name, code, out.String(), errs.String())
+		}
+	}
+}
+
 // A store that does not answer is no mistake in the settings.
 func TestServe_StoreDoesNotAnswer(t *testing.T) {
 	for _, store := range absent(t) {

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/policyfile"
@@ -207,8 +208,20 @@ func (s *fileSource) logMistakes(err error) {
 	}
 	s.log.Error("policy is broken; the old one stays in force", "file", s.path, "mistakes", len(mistakes))
 	for _, m := range mistakes[:min(len(mistakes), maxLoggedMistakes)] {
+		m.Value = loggable(m.Path, m.Value)
 		s.log.Error("policy mistake", "error", m.String())
 	}
+}
+
+// loggable returns what a log may have of a value in a policy: not what requests are
+// matched by, which can be a key or an address. 'mete check' shows it.
+func loggable(path, value string) string {
+	for _, part := range []string{"match", "/key", "kill_switches", "/tests/", "selector"} {
+		if strings.Contains(path, part) {
+			return ""
+		}
+	}
+	return value
 }
 
 // shortDigest names the contents last read: the same bytes, the same digest.

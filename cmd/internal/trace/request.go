@@ -7,6 +7,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy"
 )
 
@@ -66,7 +67,7 @@ func (r *Request) Lookup(a policy.Attribute) (value string, ok bool) {
 	case policy.IP:
 		return r.ip, r.ip != ""
 	case policy.Method:
-		return r.method, r.method != ""
+		return requestpath.Method(r.method), r.method != ""
 	case policy.Path:
 		return r.path, r.path != ""
 	case policy.Host:

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/policy"
+)
+
+// How bad a finding is.
+const (
+	severityError   = "error"   // the policy cannot be used, or a test failed
+	severityWarning = "warning" // it is probably not what was meant
+	severityNote    = "note"    // good to know
+)
+
+// The codes of errors. Those of warnings and notes are [policy.WarningKinds].
+const (
+	codeInvalid = "invalid-policy"
+	codeFailed  = "failed-test"
+)
+
+// A finding is one thing to say of a policy. It is part of a stable contract.
+type finding struct {
+	Severity string          `json:"severity"`
+	Code     string          `json:"code"`
+	RuleID   int64           `json:"rule_id,omitempty"` // of a row in a database, and its name
+	Rule     string          `json:"rule,omitempty"`
+	Test     string          `json:"test,omitempty"` // that failed
+	Line     int             `json:"line"`           // 0 where there is none
+	Column   int             `json:"column"`
+	Path     string          `json:"path"`
+	Value    json.RawMessage `json:"value,omitempty"`
+	Reason   string          `json:"reason"`
+	Hint     string          `json:"hint,omitempty"`
+	Why      []string        `json:"why,omitempty"` // how a test came to fail
+}
+
+// A checkedPolicy is a policy and what there is to say of it.
+type checkedPolicy struct {
+	name     string // for people
+	file     string // "" where it is none
+	matcher  *policy.Matcher
+	err      error
+	tests    policyTests
+	testsErr error     // why they could not be run
+	errors   []finding // and failed tests
+	warnings []finding // and notes
+}
+
+// read checks the named policy.
+func (c *checkCommand) read(ctx context.Context, name string) checkedPolicy {
+	m, data, err := readContents(ctx, c.std, name, c.keys)
+	p := checkedPolicy{name: policyName(name), matcher: m, err: err}
+	switch {
+	case name == "-":
+		p.name = stdinName
+	case !storeurl.IsPostgres(name):
+		p.file = name
+	}
+	p.mistakes()
+	if m == nil {
+		return p
+	}
+	for _, w := range m.Warnings() {
+		p.warnings = append(p.warnings, ofWarning(w))
+	}
+	if p.tests, p.testsErr = runPolicyTests(ctx, m, c.tests); p.testsErr == nil {
+		p.failures()
+	}
+	p.place(data)
+	return p
+}
+
+// mistakes notes those of the policy.
+func (p *checkedPolicy) mistakes() {
+	var mistakes policyfile.Errors
+	if errors.As(p.err, &mistakes) {
+		for _, e := range mistakes {
+			f := finding{Severity: severityError, Code: codeInvalid, Line: e.Line, Column: e.Column, Path: e.Path, Reason: e.Reason, Hint: e.Hint}
+			switch {
+			case json.Valid([]byte(e.Value)):
+				f.Value = json.RawMessage(e.Value)
+			case e.Value != "": // cut to a readable length
+				f.Value, _ = json.Marshal(e.Value)
+			}
+			p.errors = append(p.errors, f)
+		}
+	}
+	if rows, ok := errors.AsType[rules.Errors](p.err); ok {
+		for _, e := range rows {
+			p.errors = append(p.errors, finding{Severity: severityError, Code: codeInvalid, RuleID: e.RuleID, Rule: e.Name,
+				Path: e.Column + e.Path, Reason: e.Reason, Hint: e.Hint})
+		}
+	}
+}
+
+// failures notes the tests that failed, and what they leave out.
+func (p *checkedPolicy) failures() {
+	for i := range p.tests.Outcomes {
+		o := &p.tests.Outcomes[i]
+		for _, failed := range o.Failures {
+			f := ofWarning(failed.Warning)
+			f.Severity, f.Code, f.Test, f.Why = severityError, codeFailed, o.Name, failed.Why
+			p.errors = append(p.errors, f)
+		}
+	}
+}
+
+func ofWarning(w policy.Warning) finding {
+	severity := severityWarning
+	if w.Kind().Note {
+		severity = severityNote
+	}
+	return finding{Severity: severity, Code: w.Code, Path: w.Path, Reason: w.Reason, Hint: w.Hint}
+}
+
+// place finds where in the file findings are whose path is known.
+func (p *checkedPolicy) place(data []byte) {
+	var all []*finding
+	for _, list := range [][]finding{p.errors, p.warnings} {
+		for i := range list {
+			all = append(all, &list[i])
+		}
+	}
+	paths := make([]string, len(all))
+	for i, f := range all {
+		paths[i] = f.Path
+	}
+	places := policyfile.Places(p.name, data, paths)
+	for _, f := range all {
+		if f.Line == 0 {
+			f.Line, f.Column = places[f.Path].Line, places[f.Path].Column
+		}
+	}
+}
+
+// exit is the exit code for p.
+func (p *checkedPolicy) exit(strict bool) int {
+	switch {
+	case p.err != nil:
+		return policyExit(p.err)
+	case p.testsErr != nil:
+		return exitUsage
+	case len(p.errors) > 0:
+		return exitNo
+	}
+	for i := range p.warnings {
+		if strict && p.warnings[i].Severity == severityWarning {
+			return exitNo
+		}
+	}
+	return exitOK
+}
+
+// at is where f is: "policy.yaml:7:11".
+func (f *finding) at(file string) string {
+	if f.Line == 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d:%d", file, f.Line, f.Column)
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/policy"
+)
+
+// A checkedFile is the JSON form of a report, a stable contract.
+type checkedFile struct {
+	File     string        `json:"file"`
+	Valid    bool          `json:"valid"`           // it is a policy, whatever its tests say
+	Error    string        `json:"error,omitempty"` // why it cannot be read
+	Errors   []finding     `json:"errors"`
+	Warnings []finding     `json:"warnings"` // and notes
+	Tests    *checkedTests `json:"tests,omitempty"`
+	Rules    []checkedRule `json:"rules"`
+}
+
+type checkedTests struct {
+	Passed   int          `json:"passed"`
+	Failed   int          `json:"failed"`
+	Requests int          `json:"requests"`
+	Notes    []string     `json:"notes"` // what they leave out
+	Ran      []checkedRun `json:"ran"`
+}
+
+type checkedRun struct {
+	Name     string `json:"name"`
+	Path     string `json:"path"`
+	Requests int    `json:"requests"`
+	Passed   bool   `json:"passed"` // why not is in errors
+}
+
+type checkedRule struct {
+	Name         string          `json:"name"`
+	LimitKeys    []string        `json:"limit_keys"`
+	Mode         string          `json:"mode"`
+	OnStoreError string          `json:"on_store_error"`
+	Deadline     httpapi.Seconds `json:"deadline"`
+	Limits       []checkedLimit  `json:"limits"`
+}
+
+type checkedLimit struct {
+	Name        string          `json:"name"`
+	Algorithm   string          `json:"algorithm"`
+	Capacity    json.Number     `json:"capacity"` // what can be spent without waiting
+	Rate        string          `json:"rate"`
+	Queue       json.Number     `json:"queue,omitempty"` // what can wait, of a leaky bucket
+	Shards      int             `json:"shards,omitempty"`
+	Leased      bool            `json:"leased,omitempty"`
+	FullAfter   httpapi.Seconds `json:"full_after"` // from empty; null for never
+	Description string          `json:"description"`
+}
+
+// writeJSON prints what there is to say of p as one line of JSON.
+func (p *checkedPolicy) writeJSON(w io.Writer) {
+	report := checkedFile{File: p.name, Valid: p.err == nil, Errors: p.errors, Warnings: p.warnings, Rules: []checkedRule{}}
+	if report.Errors == nil {
+		report.Errors = []finding{}
+	}
+	if report.Warnings == nil {
+		report.Warnings = []finding{}
+	}
+	switch {
+	case p.err != nil && len(p.errors) == 0:
+		report.Error = p.err.Error()
+	case p.testsErr != nil:
+		report.Error = p.testsErr.Error()
+	}
+	if p.matcher != nil {
+		for _, r := range p.matcher.Rules() {
+			report.Rules = append(report.Rules, checkRule(r))
+		}
+	}
+	if len(p.tests.Outcomes) > 0 {
+		report.Tests = p.tests.asJSON()
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.Encode(report)
+}
+
+func (t *policyTests) asJSON() *checkedTests {
+	c := &checkedTests{Failed: t.Failed(), Requests: t.Requests, Notes: t.Notes}
+	c.Passed = len(t.Outcomes) - c.Failed
+	if c.Notes == nil {
+		c.Notes = []string{}
+	}
+	for i := range t.Outcomes {
+		o := &t.Outcomes[i]
+		c.Ran = append(c.Ran, checkedRun{Name: o.Name, Path: o.Path, Requests: o.Requests, Passed: len(o.Failures) == 0})
+	}
+	return c
+}
+
+func checkRule(r *policy.Rule) checkedRule {
+	cr := checkedRule{Name: r.Name, Mode: prose.Mode(r), OnStoreError: storeErrorName(r), Deadline: httpapi.Seconds(r.Deadline), LimitKeys: []string{}}
+	for _, a := range r.LimitKeys {
+		cr.LimitKeys = append(cr.LimitKeys, a.Spelled())
+	}
+	for i := range r.Limits {
+		cr.Limits = append(cr.Limits, checkLimit(&r.Limits[i]))
+	}
+	return cr
+}
+
+func checkLimit(l *policy.Limit) checkedLimit {
+	b := l.Bucket
+	cl := checkedLimit{
+		Name: l.Name, Algorithm: algorithmName(l), Capacity: json.Number(b.Capacity().String()), Rate: formatRate(b), Shards: l.Shards, Leased: l.Leased,
+		FullAfter: httpapi.Seconds(b.TimeFor(b.Capacity())), Description: describeLimit(l),
+	}
+	if b.Queued() {
+		cl.Queue = json.Number(b.MaxReserved().String())
+	}
+	return cl
+}

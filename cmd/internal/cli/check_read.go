@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/policy"
+)
+
+// stdinName stands for a file name in messages.
+const stdinName = "stdin"
+
+// readPolicy compiles the named policy file, standard input for "-", or the rules in
+// a database.
+func readPolicy(ctx context.Context, std Streams, name string) (*policy.Matcher, error) {
+	m, _, err := readContents(ctx, std, name, nil)
+	return m, err
+}
+
+// readContents is readPolicy for a file that must be signed, where there are keys. It
+// returns the contents of a file, too.
+func readContents(ctx context.Context, std Streams, name string, keys policysign.Keys) (*policy.Matcher, []byte, error) {
+	switch {
+	case len(keys) > 0 && (name == "-" || storeurl.IsPostgres(name)):
+		return nil, nil, fmt.Errorf("%s: %w", policyName(name), errUnsigned)
+	case storeurl.IsPostgres(name):
+		m, err := readRules(ctx, name)
+		return m, nil, err
+	case name == "-":
+		data, err := policyfile.ReadFrom(std.In, "standard input")
+		if err != nil {
+			return nil, nil, err
+		}
+		m, err := policyfile.Parse(stdinName, data, policy.Options{})
+		return m, data, err
+	}
+	data, err := policyfile.Read(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(keys) > 0 {
+		if err := keys.Check(name, data); err != nil {
+			return nil, data, err
+		}
+	}
+	m, err := policyfile.Parse(name, data, policy.Options{})
+	return m, data, err
+}
+
+// policyExit is the exit code of what readPolicy returns.
+func policyExit(err error) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case brokenPolicy(err):
+		return exitNo
+	case errors.Is(err, mete.ErrUnavailable):
+		return exitUnreachable
+	}
+	return exitUsage
+}
+
+// brokenPolicy reports whether an error is the list of mistakes in a policy, or that
+// it is not signed.
+func brokenPolicy(err error) bool {
+	_, file := errors.AsType[policyfile.Errors](err)
+	_, rows := errors.AsType[rules.Errors](err)
+	return file || rows || errors.Is(err, policysign.ErrSignature)
+}
+
+// policiesIn puts the policy files below them in the place of directories.
+func policiesIn(names []string) (files []string, err error) {
+	for _, name := range names {
+		if info, err := os.Stat(name); name == "-" || storeurl.IsPostgres(name) || err != nil || !info.IsDir() {
+			files = append(files, name)
+			continue
+		}
+		before := len(files)
+		err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && path != name && strings.HasPrefix(d.Name(), "."):
+				return fs.SkipDir
+			case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path))):
+				files = append(files, path)
+			}
+			return nil
+		})
+		if err == nil && len(files) == before {
+			err = fmt.Errorf("%s: no .yaml, .yml or .json file is in it", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/cmd/internal/table"
+)
+
+// writeText prints what there is to say of p for people.
+func (c *checkCommand) writeText(p *checkedPolicy) {
+	out := c.std.Out
+	switch code := policyExit(p.err); code {
+	case exitUsage, exitUnreachable:
+		fail(c.std, code, "check", p.err)
+		return
+	case exitNo:
+		fmt.Fprintln(out, p.err)
+		return
+	}
+	t := table.New("LIMIT", "KEY", "MODE", "STORE ERROR", "ALLOWS")
+	t.Indent = "  "
+	for _, r := range p.matcher.Rules() {
+		for i := range r.Limits {
+			l := &r.Limits[i]
+			t.Add(l.Name, keyNames(r), prose.Mode(r), storeError(r), describeLimit(l))
+		}
+	}
+	fmt.Fprintf(out, "%s: %s, %s\n", p.name, p.verdict(), prose.Count(len(p.matcher.Rules()), "rule"))
+	t.WriteTo(out)
+	for i := range p.warnings {
+		fmt.Fprint(out, p.warnings[i].text(p.name))
+	}
+	c.writeTests(p)
+}
+
+// verdict is what p comes to in two words.
+func (p *checkedPolicy) verdict() string {
+	switch failed := p.tests.Failed(); {
+	case failed > 0:
+		return prose.Count(failed, "test") + " failed"
+	case len(p.warnings) > 0:
+		warnings, notes := 0, 0
+		for i := range p.warnings {
+			if p.warnings[i].Severity == severityNote {
+				notes++
+			} else {
+				warnings++
+			}
+		}
+		if warnings > 0 {
+			return "ok with " + prose.Count(warnings, "warning")
+		}
+	}
+	return "ok"
+}
+
+// writeTests prints what became of the tests of p.
+func (c *checkCommand) writeTests(p *checkedPolicy) {
+	out := c.std.Out
+	if p.testsErr != nil {
+		fail(c.std, exitUsage, "check", fmt.Errorf("%s: the tests cannot be run: %w", p.name, p.testsErr))
+		return
+	}
+	if c.list {
+		p.tests.list(out)
+	}
+	for i := range p.errors {
+		f := &p.errors[i]
+		fmt.Fprintf(out, "%s: failed: %s: %s\n", f.at(p.name), f.Test, f.Reason)
+		for _, line := range f.Why {
+			fmt.Fprintf(out, "    %s\n", line)
+		}
+	}
+	for _, note := range p.tests.Notes {
+		fmt.Fprintf(out, "%s: note: %s\n", p.name, note)
+	}
+	if s := p.tests.Summary(); s != "" {
+		fmt.Fprintf(out, "  %s\n", s)
+	}
+}
+
+// text is a warning for people: what it is, and below it what to do.
+func (f *finding) text(file string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s: %s\n", f.at(file), f.Severity, f.Reason)
+	if f.Hint != "" {
+		fmt.Fprintf(&b, "    %s ", f.Hint)
+	} else {
+		b.WriteString("    ")
+	}
+	fmt.Fprintf(&b, "[%s]\n", f.Code)
+	return visible(b.String())
+}
+
+// visible escapes what a terminal would act on, but for the ends of lines.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r != '\n' && !unicode.IsPrint(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

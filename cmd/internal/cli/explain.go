@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/policy"
+)
+
+const explainUsage = "[--policy FILE] [flags] ['METHOD PATH'] [NAME=VALUE ...]"
+
+const explainAbout = `
+Says what would become of a request, and why: which rules were considered, which
+of them applied and why the others did not, whose bucket it is, what that holds
+before and after, what denied the request, and when it passes. Nothing is spent.
+
+  mete explain --policy policy.yaml 'GET /v1/x?tenant=a' ip=192.0.2.1 \
+      header:x-api-key=k1 jwt:plan=pro
+
+A request is what a client sends: a method and a path, or a URL, which is also
+the host and the attributes query:NAME. Paths and hosts are brought into the
+spelling that the front doors match. Attributes have the names of policy files;
+ip is short for ip:address, and cost=3 is what the request costs in place of
+what the policy says.
+
+With --policy the rules are those of a file, and all buckets are full; --store
+has them shown as they are in memory:?file=PATH, redis://HOST or
+postgres://HOST/DATABASE. Keys that hold hashes of secrets are found where
+METE_HASH_KEY is the hash_key of the servers. Without --policy a running server
+explains, by its policy and its buckets, at its address for administrators.
+
+In the list of rules ✓ is one that allows the request, ✗ one that denies it,
+~ one in shadow, and - one that has no part in it.
+
+The exit code is 0 if the request is allowed, 1 if it is denied or the policy is
+broken, 2 for wrong usage, 3 if the server or the store does not answer.
+`
+
+// An explainCommand is one call of mete explain.
+type explainCommand struct {
+	std     Streams
+	policy  string // a file name; "-" is standard input, and "" is to ask the server
+	server  string
+	store   *storeurl.Store // nil: all buckets are full
+	at      bucket.Instant  // 0: now
+	format  string
+	request typedRequest
+}
+
+// explainRequest is "mete explain".
+func explainRequest(ctx context.Context, std Streams, args []string) int {
+	c := explainCommand{std: std}
+	code, ok := c.parse(args)
+	if !ok {
+		return code
+	}
+	var e httpapi.Explanation
+	var err error
+	if c.policy == "" {
+		e, err = c.ask(ctx)
+	} else {
+		e, err = c.decide(ctx)
+	}
+	switch {
+	case err == nil:
+	case brokenPolicy(err):
+		fmt.Fprintln(std.Err, err)
+		return exitNo
+	case errors.Is(err, mete.ErrUnavailable):
+		return fail(std, exitUnreachable, "explain", err)
+	case c.policy == "":
+		return fail(std, exitCode(err), "explain", explain(c.server, err))
+	default:
+		return fail(std, exitUsage, "explain", plain(err))
+	}
+	if err := c.print(&e); err != nil {
+		return fail(std, exitUsage, "explain", err)
+	}
+	if !e.Decision.Allowed {
+		return exitNo
+	}
+	return exitOK
+}
+
+// parse reads and checks the arguments. Where ok is false it has said why.
+func (c *explainCommand) parse(args []string) (code int, ok bool) {
+	fs := newFlags(c.std, "explain")
+	fs.StringVar(&c.policy, "policy", "", "the policy `FILE` in JSON or YAML, - for standard input, or postgres://HOST/DATABASE for the rules there")
+	fs.StringVar(&c.server, "server", "", "`URL` of a server's address for administrators (default http://"+config.Default().AdminListen+")")
+	fs.Func("store", "the `URL` of the store whose buckets are shown: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) error {
+		u, err := storeurl.Parse(s)
+		c.store = &u
+		return err
+	})
+	fs.Func("at", "explain what would be decided at that `INSTANT`, such as 2026-11-21T08:00:00Z, if nothing more happened until then", func(s string) error {
+		t, err := time.Parse(time.RFC3339, s)
+		if c.at = bucket.At(t); err != nil || c.at <= 0 {
+			return errors.New("write it as 2026-11-21T08:00:00Z")
+		}
+		return nil
+	})
+	fs.StringVar(&c.format, "format", "text", "`FORMAT` of the explanation: text or json")
+	fs.Func("max-wait", "accept to wait up to `DURATION` for the tokens, such as 2s", func(s string) (err error) {
+		c.request.MaxWait, err = bucket.ParseDuration(s)
+		return plain(err)
+	})
+	operands, code, ok := fs.parse(args)
+	if !ok {
+		return code, false
+	}
+	if err := c.request.read(operands); err != nil {
+		return fs.usageError("%v", plain(err)), false
+	}
+	switch {
+	case c.format != "text" && c.format != "json":
+		return fs.usageError("--format must be text or json, not %q", c.format), false
+	case c.policy != "" && c.server != "":
+		return fs.usageError("--policy and --server exclude each other: a server explains by its own policy"), false
+	case c.policy == "" && (c.store != nil || c.at != 0):
+		return fs.usageError("--store and --at are for --policy: a server explains by its own buckets, now"), false
+	case c.server == "":
+		c.server = "http://" + config.Default().AdminListen
+	}
+	return exitOK, true
+}
+
+// ask asks the server.
+func (c *explainCommand) ask(ctx context.Context) (httpapi.Explanation, error) {
+	server, err := client.New(c.server, nil)
+	if err != nil {
+		return httpapi.Explanation{}, fmt.Errorf("--server: %w", plain(err))
+	}
+	return server.Explain(ctx, c.request.Request)
+}
+
+// now is the instant that is explained.
+func (c *explainCommand) now() bucket.Instant { return c.at }
+
+// decide explains here.
+func (c *explainCommand) decide(ctx context.Context) (e httpapi.Explanation, err error) {
+	clock := c.now
+	if c.at == 0 {
+		if c.store == nil { // one instant for all there is to say
+			c.at = bucket.At(time.Now())
+		} else {
+			clock = nil
+		}
+	}
+	m, err := c.readPolicy(ctx)
+	if err != nil {
+		return e, err
+	}
+	store, err := c.openStore(ctx, clock)
+	if err != nil {
+		return e, err
+	}
+	defer store.close()
+	lim, err := mete.New(store, m, mete.Config{Now: clock, Local: store.local})
+	if err != nil {
+		return e, err
+	}
+	attrs := policy.Map(c.request.Attributes)
+	explained, err := lim.Explain(ctx, mete.Request{Attributes: attrs, Cost: c.request.Cost, MaxWait: c.request.MaxWait})
+	if err != nil {
+		return e, err
+	}
+	if c.store != nil && os.Getenv(hashKeyVar) == "" {
+		if name := hashed(&explained); name != "" {
+			return e, fmt.Errorf("the bucket of %s is found by a hash of it: set %s to the hash_key of the servers, or ask one of them with --server", name, hashKeyVar)
+		}
+	}
+	return httpapi.Explain(&explained), nil
+}
+
+// readPolicy compiles the policy as of the instant that is explained.
+func (c *explainCommand) readPolicy(ctx context.Context) (*policy.Matcher, error) {
+	opts := policy.Options{HashKey: []byte(os.Getenv(hashKeyVar))}
+	if c.at != 0 {
+		opts.Now = c.at.Time()
+	}
+	switch {
+	case storeurl.IsPostgres(c.policy):
+		return readRules(ctx, c.policy)
+	case c.policy != "-":
+		return policyfile.Load(c.policy, opts)
+	}
+	data, err := policyfile.ReadFrom(c.std.In, "standard input")
+	if err != nil {
+		return nil, err
+	}
+	return policyfile.Parse(stdinName, data, opts)
+}
+
+// hashed is an attribute that stands as a hash in the key of a bucket that was
+// asked, "" for none.
+func hashed(e *mete.Explanation) string {
+	for i := range e.Rules {
+		for _, a := range e.Rules[i].Accounts {
+			if !a.Asked {
+				continue
+			}
+			if names := hashedIn(a.Key, spelled(e.Rules[i].Rule.LimitKeys)); len(names) > 0 {
+				return names[0]
+			}
+		}
+	}
+	return ""
+}
+
+func spelled(attributes []policy.Attribute) []string {
+	names := make([]string, len(attributes))
+	for i, a := range attributes {
+		names[i] = a.Spelled()
+	}
+	return names
+}
+
+// hashedIn returns which of a bucket's limit_keys stand in its key as hashes: a
+// tilde stands there for nothing else.
+func hashedIn(key string, limitKeys []string) (names []string) {
+	_, components, _ := strings.Cut(key, ":")
+	for i, part := range strings.Split(components, "|") {
+		if _, value, _ := strings.Cut(part, "="); strings.HasPrefix(value, "~") && i < len(limitKeys) {
+			names = append(names, limitKeys[i])
+		}
+	}
+	return names
+}
+
+// printJSON writes e as /v1/explain answers it.
+func (c *explainCommand) printJSON(e *httpapi.Explanation) error {
+	out := json.NewEncoder(c.std.Out)
+	out.SetEscapeHTML(false)
+	return out.Encode(e)
+}

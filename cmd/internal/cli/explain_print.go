@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/policy"
+)
+
+// explainWidth is how wide an explanation is, in letters, where its names allow.
+const explainWidth = 96
+
+// print writes an explanation.
+func (c *explainCommand) print(e *httpapi.Explanation) error {
+	if c.format == "json" {
+		return c.printJSON(e)
+	}
+	var b strings.Builder
+	writeWrapped(&b, "", passing(e))
+	if len(e.Rules) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", c.source(e))
+		writeRules(&b, e)
+	}
+	writeBuckets(&b, e)
+	if notes := append(slices.Clone(c.request.notes), c.notes(e)...); len(notes) > 0 {
+		b.WriteString("\n")
+		for _, note := range notes {
+			writeWrapped(&b, "note: ", note)
+		}
+	}
+	_, err := fmt.Fprint(c.std.Out, visible(b.String())) // reasons and authors are what others have written
+	return err
+}
+
+// passing is the verdict, and when the request passes.
+func passing(e *httpapi.Explanation) string {
+	d := &e.Decision
+	switch {
+	case d.Allowed && d.Wait > 0:
+		return fmt.Sprintf("%s; its work starts in %s", e.Why, prose.Duration(d.Wait.Duration()))
+	case d.Allowed:
+		return e.Why
+	case e.PassesAt == nil && d.Degraded:
+		return e.Why
+	case e.PassesAt == nil:
+		return e.Why + "; no wait helps"
+	case e.Override != nil:
+		return e.Why + "; that ends in " + prose.Duration(d.RetryAfter.Duration())
+	}
+	return fmt.Sprintf("%s; passes at %s (in %s)", e.Why, instant(e.At, *e.PassesAt), prose.Duration(d.RetryAfter.Duration()))
+}
+
+// instant formats t, with its day where that is not now's.
+func instant(now, t time.Time) string {
+	layout := "15:04:05.999999 UTC"
+	if now, t := now.UTC(), t.UTC(); now.YearDay() != t.YearDay() || now.Year() != t.Year() {
+		layout = "2006-01-02 " + layout
+	}
+	return t.UTC().Format(layout)
+}
+
+// source says which rules follow.
+func (c *explainCommand) source(e *httpapi.Explanation) string {
+	text := "Rules of " + c.server
+	switch c.policy {
+	case "":
+	case "-":
+		text = "Rules of " + stdinName
+	default:
+		text = "Rules of " + policyName(c.policy)
+	}
+	if e.PolicyVersion > 0 {
+		text += fmt.Sprintf(", version %d", e.PolicyVersion)
+	}
+	return fmt.Sprintf("%s, in their order, on %s:", text, e.At.UTC().Format("2006-01-02 at 15:04:05.999999 UTC"))
+}
+
+// allRules is how many rules are shown whatever became of them.
+const allRules = 40
+
+// asides are outcomes of rules that have nothing to do with the request.
+var asides = []string{policy.Unmatched.String(), policy.Disabled.String(), policy.Taken.String(), policy.Unneeded.String()}
+
+// writeRules says of every rule what became of it. Of many, only those are shown
+// that are about the request.
+func writeRules(b *strings.Builder, e *httpapi.Explanation) {
+	shown, width := e.Rules, 0
+	if len(shown) > allRules {
+		shown = slices.DeleteFunc(slices.Clone(shown), func(r httpapi.ExplainedRule) bool {
+			return slices.Contains(asides, r.Outcome)
+		})
+	}
+	for _, r := range shown {
+		width = max(width, utf8.RuneCountInString(r.Name))
+	}
+	for _, r := range shown {
+		writeWrapped(b, fmt.Sprintf("  %s %-*s  ", mark(&r), width, r.Name), r.Why)
+	}
+	if rest := len(e.Rules) - len(shown); rest > 0 {
+		fmt.Fprintf(b, "  - %s more, which do not match, are skipped or off; --format json shows them\n", prose.Count(rest, "rule"))
+	}
+}
+
+// mark is ✓ for a rule that allows the request, ✗ for one that denies it, ~ for one
+// in shadow, and - for one that has no part in it.
+func mark(r *httpapi.ExplainedRule) string {
+	denies := slices.ContainsFunc(r.Limits, func(l httpapi.ExplainedLimit) bool { return l.Asked && !l.Allowed })
+	switch {
+	case r.Shadow:
+		return "~"
+	case r.Outcome == policy.Denying.String() || r.Outcome == policy.Blocked.String() || denies:
+		return "✗"
+	case r.Outcome == policy.Exempt.String(), r.Outcome == policy.Applies.String() && slices.ContainsFunc(r.Limits, func(l httpapi.ExplainedLimit) bool { return l.Asked }):
+		return "✓"
+	}
+	return "-"
+}
+
+// writeBuckets shows the buckets that the request falls on.
+func writeBuckets(b *strings.Builder, e *httpapi.Explanation) {
+	t := table.New("LIMIT", ">COST", ">BEFORE", ">AFTER", ">OF", "PASSES", "FULL", "BUCKET")
+	t.Indent = "  "
+	any := false
+	for _, r := range e.Rules {
+		for _, l := range r.Limits {
+			any = true
+			before, after, when := "?", "?", "not asked"
+			if l.Asked {
+				before, after, when = l.Before.Remaining.String(), l.After.Remaining.String(), passes(&l)
+			}
+			t.Add(l.Name, l.Cost.String(), before, after, l.Capacity.String(), when, full(&l), l.Key)
+		}
+	}
+	if any {
+		b.WriteString("\n")
+		t.WriteTo(b)
+	}
+}
+
+// passes says when a cost passes by one limit.
+func passes(l *httpapi.ExplainedLimit) string {
+	switch d := l.RetryAfter.Duration(); {
+	case !l.Allowed && d == bucket.Never:
+		return "never"
+	case !l.Allowed:
+		return "in " + prose.Duration(d)
+	case l.Delay > 0:
+		return fmt.Sprintf("in %s (%s used)", prose.Duration(l.Delay.Duration()), l.Stage)
+	case l.Stage != "":
+		return fmt.Sprintf("now, warned (%s used)", l.Stage)
+	}
+	return "now"
+}
+
+// full says when a bucket is full again.
+func full(l *httpapi.ExplainedLimit) string {
+	switch d := l.FullAfter.Duration(); {
+	case !l.Asked:
+		return "?"
+	case d == bucket.Never:
+		return "never"
+	case d > 0:
+		return "in " + prose.Duration(d)
+	}
+	return "now"
+}
+
+// notes say what is easily misunderstood.
+func (c *explainCommand) notes(e *httpapi.Explanation) (notes []string) {
+	var hashes []string
+	asked := false
+	for _, r := range e.Rules {
+		for _, l := range r.Limits {
+			asked = asked || l.Asked
+			for _, name := range hashedIn(l.Key, r.LimitKeys) {
+				if !slices.Contains(hashes, name) {
+					hashes = append(hashes, name)
+				}
+			}
+		}
+	}
+	if len(hashes) > 0 {
+		note := fmt.Sprintf("~ stands for a hash of %s: what may be a secret, or is long, is in no key", strings.Join(hashes, ", "))
+		if c.policy != "" && os.Getenv(hashKeyVar) == "" {
+			note += "; with " + hashKeyVar + " set it is that of the servers"
+		}
+		notes = append(notes, note)
+	}
+	if asked && c.policy != "" && c.store == nil {
+		notes = append(notes, "buckets are shown full; --server asks a server about them, and --store a store")
+	}
+	if len(e.Rules) == 0 && e.Override == nil {
+		notes = append(notes, "there is no policy, and no rule")
+	}
+	return notes
+}
+
+// writeWrapped writes text behind a heading, broken between words and indented as
+// far.
+func writeWrapped(b *strings.Builder, heading, text string) {
+	indent := utf8.RuneCountInString(heading)
+	lines := wrap(text, max(explainWidth-indent, explainWidth/2))
+	fmt.Fprintf(b, "%s%s\n", heading, strings.Join(lines, "\n"+strings.Repeat(" ", indent)))
+}
