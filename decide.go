@@ -85,6 +85,9 @@ func (l *Limiter) match(req *Request) (*scratch, error) {
 			s.release()
 			return nil, err
 		}
+		if o := s.verdict.Allow; o != nil && o.Action == policy.BreakGlass {
+			s.own = s.own[:0]
+		}
 	}
 	return s, nil
 }
@@ -157,15 +160,25 @@ func (l *Limiter) ask(ctx context.Context, s *scratch, req *Request, mode Mode, 
 // buckets.
 func (s *scratch) refusal() Decision {
 	if o := s.verdict.Block; o != nil {
-		return Decision{Override: o, Reason: ReasonBlocked, RetryAfter: time.Duration(bucket.At(o.ExpiresAt)-s.now) * time.Microsecond}
+		return Decision{Override: o, Reason: ReasonBlocked, RetryAfter: until(bucket.At(o.ExpiresAt), s.now)}
 	}
 	return Decision{Rule: s.verdict.Missing.Name, Reason: ReasonMissingAttribute, RetryAfter: bucket.Never}
+}
+
+// until is how long it is from now to end, [bucket.Never] if that is beyond what a
+// duration can say.
+func until(end, now bucket.Instant) time.Duration {
+	left := int64(end - now)
+	if left > int64(bucket.Never)/int64(time.Microsecond) {
+		return bucket.Never
+	}
+	return time.Duration(left) * time.Microsecond
 }
 
 // conclude fills in what follows from what the charges' buckets said, and notes
 // what was spent. It returns the receipt, if it still is of interest.
 func (s *scratch) conclude(d *Decision, req *Request, mode Mode, r *receipt) *receipt {
-	d.conclude(mode.DryRun)
+	d.conclude(mode)
 	if d.Taken = 0; !d.Allowed {
 		return r
 	}
