@@ -28,7 +28,9 @@ type Decision struct {
 	// denying limits. [bucket.Never] where no wait helps, 0 where allowed.
 	RetryAfter time.Duration
 
-	// Wait is how long an admitted reservation must wait before its work starts.
+	// Wait is how long an admitted request must wait before its work starts: a
+	// reservation for its tokens, and any request where little is left under a limit
+	// whose stages delay those. [Request.MaxWait] has no part in the latter.
 	Wait time.Duration
 
 	// Taken is how much of what was asked for the request got, under the limit
@@ -92,7 +94,7 @@ func (d *Decision) Decider() *Status {
 }
 
 // conclude fills in what follows from the limits.
-func (d *Decision) conclude(dryRun bool) {
+func (d *Decision) conclude(mode Mode) {
 	decider := d.Decider()
 	d.Rule, d.RetryAfter = decider.Rule.Name, decider.RetryAfter
 	if !d.Allowed {
@@ -101,25 +103,15 @@ func (d *Decision) conclude(dryRun bool) {
 	}
 	for i := range d.Limits {
 		s := &d.Limits[i]
-		d.Wait = max(d.Wait, s.wait(dryRun))
-		if len(s.Limit.Stages) > 0 {
-			if stage := s.Stage(); stage != nil {
-				d.Wait = max(d.Wait, stage.Delay)
-			}
+		d.Wait = max(d.Wait, s.wait(mode.DryRun))
+		if mode.MaxWait != bucket.Forced { // else what is charged for has happened
+			d.Wait = max(d.Wait, s.delay(mode.DryRun))
 		}
 	}
 }
 
-// Stage returns what becomes of an admitted request because so little is left
-// under the limit: nil for nothing. Its Delay is in [Decision.Wait] already.
-func (s *Status) Stage() *policy.Stage {
-	if !s.Allowed {
-		return nil
-	}
-	return s.Limit.Stage(s.Snapshot.Limit.Capacity() - s.Room())
-}
-
-// wait is how long an admitted request has to wait under s, or would have to.
+// wait is how long an admitted request has to wait for tokens under s, or would
+// have to.
 func (s *Status) wait(dryRun bool) time.Duration {
 	if dryRun { // the snapshot is without the cost
 		return s.Earliest(s.Cost)

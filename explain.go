@@ -158,7 +158,7 @@ func (d Decision) spent() Decision {
 	if len(d.Limits) > 0 {
 		spend(d.Limits)
 		d.Wait = 0
-		d.conclude(false)
+		d.conclude(Mode{})
 	}
 	for rest := d.Shadow; len(rest) > 0; {
 		n := 1

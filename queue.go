@@ -66,6 +66,7 @@ type waiter struct {
 	costs       []bucket.Tokens // for each key
 	few         [2]bucket.Tokens
 	sharded     bool          // what the store says of shards is estimated
+	leads       bool          // it is the first, and asks the store
 	turn        chan struct{} // closed when w is the first, or tooSoon; nil where it is the first at once
 
 	next, prev *waiter
@@ -237,6 +238,16 @@ func (l *lines) leave(w *waiter, refunded bool) {
 			q.known = false
 		}
 		close(q.first.turn)
+	}
+}
+
+// forget forgets what the store said of buckets to which w, which has left, gives
+// back.
+func (l *lines) forget(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if q := l.queues[w.id]; q != nil {
+		q.known = false
 	}
 }
 

@@ -21,9 +21,10 @@ import (
 // Wait ends with nil when the request may go ahead. It does not sleep where that
 // cannot help: the error is [ErrNever] where the cost can never be admitted, and
 // [ErrDeadlineTooSoon] where, as things stand, the wait would outlast ctx's
-// deadline or [Request.MaxWait]. A rule that refuses for another reason, such as
-// a missing attribute or a store that cannot answer, gives [ErrRefused]. Where ctx
-// ends first, the error wraps ctx.Err() and its cause.
+// deadline or [Request.MaxWait]: what a stage delays a request is part of it. A
+// rule that refuses for another reason, such as a missing attribute or a store that
+// cannot answer, gives [ErrRefused]. Where ctx ends first, the error wraps ctx.Err()
+// and its cause.
 //
 // A queue is one Limiter's: several that share a store are served in the order in
 // which their first ones ask. A Take with [Request.MaxWait] and a Reserve stand in
@@ -67,11 +68,16 @@ func (w *waiter) wait(ctx context.Context) (Decision, error) {
 	w.queueFor(charges)
 	arrival := w.lines.join(w)
 	if arrival == beside { // without a reservation: it would be in nobody's order
-		d, err := w.ask(ctx, 1, nil)
-		if err == nil && !d.Allowed {
-			_, err = w.retry(&d, w.longest())
+		spent, longest := receipt{waits: true}, w.longest()
+		d, err := w.ask(ctx, 1, &spent)
+		switch {
+		case err == nil && d.Allowed:
+			d, _, err = w.admitted(ctx, d, longest, &spent)
+			return d, err
+		case err == nil:
+			_, err = w.retry(&d, longest)
 		}
-		if err != nil || d.Allowed {
+		if err != nil {
 			return w.end(ctx, d, err)
 		}
 		arrival = w.lines.lineUp(w)
@@ -120,6 +126,7 @@ func (w *waiter) awaitTurn(ctx context.Context) error {
 func (w *waiter) lead(ctx context.Context) (Decision, error) {
 	refunded := false
 	defer func() { w.lines.leave(w, refunded) }()
+	w.leads = true
 	for {
 		spent := receipt{waits: true}
 		longest, asked := w.longest(), time.Now()
@@ -131,11 +138,7 @@ func (w *waiter) lead(ctx context.Context) (Decision, error) {
 			if !d.Degraded { // a local bucket says nothing about the store's
 				w.lines.publish(w, asked, true)
 			}
-			d, err = w.end(ctx, d, nil)
-			if err != nil && w.req.ID == "" {
-				refunded = true
-				err = errors.Join(err, w.giveBack(ctx, &spent))
-			}
+			d, refunded, err = w.admitted(ctx, d, longest, &spent)
 			return d, err
 		}
 		after, err := w.retry(&d, longest)
@@ -156,13 +159,10 @@ func (w *waiter) ask(ctx context.Context, longest time.Duration, r *receipt) (De
 	return w.limiter.ask(ctx, w.scratch, w.req, Mode{MaxWait: longest}, r)
 }
 
-// end reports what was decided, and sleeps until an admitted request may go.
+// end reports what was decided.
 func (w *waiter) end(ctx context.Context, d Decision, err error) (Decision, error) {
 	if d.Allowed || d.Reason != "" {
 		w.limiter.report(ctx, w.scratch, w.req, &d)
-	}
-	if d.Allowed && d.Wait > 0 {
-		err = sleep(ctx, d.Wait)
 	}
 	return d, err
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package turn waits for the turns of requests that a limit with a queue admits
-// for later. Doors whose callers cannot be told to wait keep them waiting; all of
+// Package turn waits for the turns of requests that a limit with a queue, or with
+// stages that delay, admits for later. Doors whose callers cannot be told to wait keep them waiting; all of
 // them do so alike.
 package turn
 
@@ -34,7 +34,7 @@ func Await(ctx context.Context, r *mete.Reservation, most time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil {
 		if left := time.Until(deadline); left <= r.Wait {
 			_ = giveBack(ctx, r)
-			deny(&r.Decision, left-1, 0) // what is at the deadline is too late
+			deny(&r.Decision, max(left-1, 0), 0) // what is at the deadline is too late
 			return nil
 		}
 	}
@@ -53,16 +53,22 @@ func giveBack(ctx context.Context, r *mete.Reservation) error {
 }
 
 // deny turns an admission into a denial by the limits whose turn is later than
-// most, to be tried again when the turn is only so far off.
+// most, to be tried again when the turn is only so far off, and by those with stages
+// that delay for longer, to be tried again when these are over.
 func deny(d *mete.Decision, most, off time.Duration) {
 	d.Limits = slices.Clone(d.Limits) // others may have seen them
 	for i := range d.Limits {
-		if s := &d.Limits[i]; s.Wait() > most {
-			s.Allowed, s.RetryAfter = false, s.Wait()-off
+		s := &d.Limits[i]
+		retry := s.UndelayedAfter(most)
+		if s.Wait() > most {
+			retry = max(retry, s.Wait()-off)
+		}
+		if retry > 0 {
+			s.Allowed, s.RetryAfter = false, retry
 		}
 	}
 	d.Allowed, d.Wait, d.Taken, d.RetryAfter = false, 0, 0, d.Wait-off
 	if decider := d.Decider(); decider != nil {
-		d.Rule, d.Reason = decider.Rule.Name, decider.Limit.Reason
+		d.Rule, d.Reason, d.RetryAfter = decider.Rule.Name, decider.Limit.Reason, decider.RetryAfter
 	}
 }

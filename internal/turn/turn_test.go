@@ -146,3 +146,63 @@ func TestTake_NewPolicy(t *testing.T) {
 		}
 	})
 }
+
+// slowed delays requests by 2s while half of it or more is used.
+const slowed = `{"name": "slowed", "limit_keys": [], "algorithm_config": {"rate": "1/10s", "burst": 10,
+	"staged_actions": [{"threshold": 50, "action": "throttle", "delay": "2s"}]}}`
+
+// What a stage would delay for too long is denied at once, for the reason of its
+// limit, and admitted without delay when its RetryAfter is over and no earlier.
+func TestTake_StageTooLong(t *testing.T) {
+	for name, tt := range map[string]struct{ most, timeout time.Duration }{
+		"longer than the most": {most: time.Second},
+		"past the deadline":    {timeout: time.Second},
+		"at the deadline":      {timeout: 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lim, tk := taker(t, slowed, tt.most)
+				if _, err := lim.Take(t.Context(), mete.Request{Cost: 4 * bucket.Token}); err != nil {
+					t.Fatal(err)
+				}
+				ask := func() mete.Decision {
+					ctx, cancel := t.Context(), func() {}
+					if tt.timeout > 0 {
+						ctx, cancel = context.WithTimeout(ctx, tt.timeout)
+					}
+					defer cancel()
+					begin := time.Now()
+					d, err := tk.Take(ctx, mete.Request{}, false, nil)
+					if took := time.Since(begin); err != nil || took != 0 {
+						t.Errorf("got %+v (%v) after %v", d, err, took)
+					}
+					return d
+				}
+				const after = 10*time.Second + 10*time.Millisecond // until less than half is used, the request's token with it
+				d := ask()
+				if s := d.Limits[0]; d.Allowed || d.RetryAfter != after || d.Rule != "slowed" || d.Reason != "token_bucket_exceeded" || s.Allowed || s.RetryAfter != after {
+					t.Errorf("got %+v, want a denial for %v", d, after)
+				}
+				time.Sleep(d.RetryAfter - time.Microsecond)
+				if d := ask(); d.Allowed {
+					t.Errorf("a microsecond earlier: got %+v", d)
+				}
+				time.Sleep(time.Microsecond)
+				if d := ask(); !d.Allowed {
+					t.Errorf("after that: got %+v", d)
+				}
+			})
+		})
+	}
+}
+
+// What a stage always delays for too long is denied for good.
+func TestTake_StageAlwaysTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, tk := taker(t, slowed, time.Second)
+		d, err := tk.Take(t.Context(), mete.Request{Cost: 5 * bucket.Token}, false, nil)
+		if err != nil || d.Allowed || d.RetryAfter != bucket.Never || d.Reason != "token_bucket_exceeded" {
+			t.Errorf("got %+v (%v), want a denial for good", d, err)
+		}
+	})
+}
