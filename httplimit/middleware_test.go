@@ -239,6 +239,24 @@ func TestWrap_DisputedPath(t *testing.T) {
 	}
 }
 
+// Some servers serve "post" as they serve POST, and it has no limit of its own.
+func TestWrap_CaseOfMethods(t *testing.T) {
+	const rules = `{"name": "writes", "limit_keys": ["method"], "match": {"method": ["POST", "Patch"]}, "algorithm": "token_bucket",
+		"algorithm_config": {"rps": 1, "burst": 1}}`
+	var clock clock
+	handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), rules), httplimit.Config{}).Wrap(ok)
+	for _, tt := range []struct {
+		method string
+		want   int
+	}{{"POST", 200}, {"post", 429}, {"PosT", 429}, {"patch", 200}, {"PATCH", 429}, {"get", 200}, {"get", 200}} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Method = tt.method
+		if w := serve(handler, r); w.Code != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.method, w.Code, tt.want)
+		}
+	}
+}
+
 func TestWrap_Attribute(t *testing.T) {
 	const rules = `{"name": "tenants", "limit_keys": ["tenant"], "match": {"jwt:plan": "free"}, "algorithm": "token_bucket",
 		"algorithm_config": {"rps": 1, "burst": 1}}`

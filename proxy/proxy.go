@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
 // A Proxy is a [http.Handler] that limits requests and sends those that are
@@ -67,6 +68,10 @@ func (p *Proxy) newTransport() *http.Transport {
 
 // ServeHTTP implements [http.Handler].
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !isPlain(r) {
+		ratelimitfields.DisputedPath().Write(w, r)
+		return
+	}
 	p.limited.ServeHTTP(w, resolved(r))
 }
 

@@ -26,6 +26,11 @@ func resolved(r *http.Request) *http.Request {
 	return clean
 }
 
+// isPlain reports whether r's target is a path or a URL with one. Of others
+// ("http:http://host/path", "*") net/http reads no path, and would yet send them on
+// for the upstream to read.
+func isPlain(r *http.Request) bool { return r.URL.Opaque == "" && r.URL.Path != "*" }
+
 // rewrite makes the request to the upstream of the client's. The headers that
 // say whom it is from are already gone from it.
 func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {

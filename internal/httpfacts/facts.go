@@ -7,7 +7,7 @@
 //   - header:, query: and cookie: are the first value of that name. An empty
 //     value is there; a name that does not occur is missing.
 //   - ip:address is the client's: see [Trust].
-//   - method is as sent. path is without the query, decoded once, and without
+//   - method is in upper case. path is without the query, decoded once, and without
 //     path parameters; empty and dot segments are resolved, a slash at its end is
 //     kept, and case counts. What is a dot segment only to some servers is
 //     resolved, too: see [Facts.Disputed]. host is in lower case, without port,
@@ -82,7 +82,7 @@ type Facts struct {
 
 	address    string // of the client; "" if unknown
 	hasAddress bool   // address has been looked for
-	disputed   bool   // the path was asked for, and is disputed
+	disputed   bool   // the path or the host was asked for, and is disputed
 	claims     map[string]string
 	hasClaims  bool // claims have been looked for
 	seen       []fact
@@ -118,9 +118,11 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	case policy.Method:
 		return method(f.r), true
 	case policy.Path:
-		value, f.disputed = place(f.r)
-		return value, true
+		path, disputed := place(f.r)
+		f.disputed = f.disputed || disputed
+		return path, true
 	case policy.Host:
+		f.disputed = f.disputed || f.r.URL.Opaque != "" // which may hold another host
 		return Host(f.r.Host)
 	case policy.Query:
 		return f.scan(a, query)
@@ -147,7 +149,9 @@ func (f *Facts) Address() (string, bool) {
 
 // Disputed reports whether the path has been asked for, and is one that servers
 // read differently: it may be served as another one than the one that rules were
-// asked about. Such a request should be refused.
+// asked about. So may one whose target has no path at all, such as
+// "http:http://host/path", and that disputes its host, too. Such a request should
+// be refused.
 func (f *Facts) Disputed() bool { return f.disputed }
 
 // scan looks for a in the request with find, once.

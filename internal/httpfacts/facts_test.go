@@ -161,6 +161,9 @@ func TestFacts_Disputed(t *testing.T) {
 		{"CONNECT", "//a", true},
 		{"CONNECT", "/a", false},
 		{"CONNECT", "a:443", false},
+		{"OPTIONS", "*", false},
+		{"GET", "*", true},
+		{"GET", "http://a/b", false},
 	} {
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(tt.method + " " + tt.target + " HTTP/1.1\r\nHost: a\r\n\r\n")))
 		if err != nil {
@@ -171,6 +174,25 @@ func TestFacts_Disputed(t *testing.T) {
 			facts.Lookup(attribute(t, a))
 			if got := facts.Disputed(); got != (tt.want && a == "path") {
 				t.Errorf("%s %q, asked for its %s: disputed %v", tt.method, tt.target, a, got)
+			}
+			facts.Release()
+		}
+	}
+}
+
+// A target can have no path of its own, and yet be one to those that it is sent on to.
+func TestFacts_DisputedTarget(t *testing.T) {
+	source := newSource(t, httpfacts.Config{})
+	for _, target := range []string{"http:http://b/c", "x:http://b/c", "http:c", "x:*"} {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n")))
+		if err != nil {
+			t.Fatalf("%q: %v", target, err)
+		}
+		for a, want := range map[string]bool{"path": true, "host": true, "method": false} {
+			facts := source.Facts(r)
+			facts.Lookup(attribute(t, a))
+			if got := facts.Disputed(); got != want {
+				t.Errorf("%q, asked for its %s: disputed %v, want %v", target, a, got, want)
 			}
 			facts.Release()
 		}

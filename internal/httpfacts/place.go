@@ -9,12 +9,12 @@ import (
 	"github.com/metehq/mete/internal/requestpath"
 )
 
-// method returns r's method; the empty one stands for GET.
+// method returns the attribute method of r; the empty one stands for GET.
 func method(r *http.Request) string {
 	if r.Method == "" {
 		return http.MethodGet
 	}
-	return r.Method
+	return requestpath.Method(r.Method)
 }
 
 // Path returns the attribute path of a request target as it was sent, disputed or
@@ -31,7 +31,12 @@ func Host(sent string) (string, bool) { return requestpath.Host(sent) }
 // place returns the attribute path of r, and whether it is disputed.
 func place(r *http.Request) (path string, disputed bool) {
 	path, disputed = urlPath(r.URL)
-	if r.Method == http.MethodConnect && r.URL.Path != "" && path != r.URL.Path {
+	switch {
+	case r.URL.Opaque != "": // which others may read as a whole URL, with a path
+		disputed = true
+	case path == "*" && r.Method != http.MethodOptions: // which it is for: RFC 9112, 3.2.4
+		disputed = true
+	case r.Method == http.MethodConnect && r.URL.Path != "" && path != r.URL.Path:
 		disputed = true // http.ServeMux does not clean those
 	}
 	return path, disputed

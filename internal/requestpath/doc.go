@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requestpath gives the path and the host of a request one spelling: the
-// one that rules are written in. What a client can spell in several ways would
+// Package requestpath gives the method, the path and the host of a request one
+// spelling: the one that rules are written in. What a client can spell in several ways would
 // else fall under as many rules.
+//
+// # Methods
+//
+// A method is in upper case. It has a case (RFC 9110, 9.1), and servers that keep to
+// that have nothing for "post"; but others serve it as they serve "POST".
 //
 // # Paths
 //
