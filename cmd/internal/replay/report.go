@@ -119,6 +119,10 @@ func (r Report) notes(b *strings.Builder) {
 			break
 		}
 	}
+	if s.lacking > 0 {
+		note("%s denied because the trace does not say what a rule is keyed by (on_missing: deny);"+
+			" an access log has no headers but two, and no claims", prose.Count(s.lacking, "request was", "requests were"))
+	}
 	if len(s.keys.tallies) > 0 && !r.ShowKeys {
 		note("--show-keys shows who the keys are")
 	}

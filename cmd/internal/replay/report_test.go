@@ -72,6 +72,7 @@ header:x=(missing) path=/login        login            1  3662 s        3662 s
 header:x="a b\x1b[31m" path=/login    login            1  3662 s        3662 s
 
 shadow rules only say what they would deny; nothing is denied by them
+1 request was denied because the trace does not say what a rule is keyed by (on_missing: deny); an access log has no headers but two, and no claims
 1 request is older than the one before; inside a bucket time stands still for them
 1 invalid line was not read
 `

@@ -48,6 +48,7 @@ type Stats struct {
 	delayed   int64         // admitted to start later
 	longest   time.Duration // that one of those had to wait
 	unlimited int64         // fell under no rule
+	lacking   int64         // denied, as they lack what a rule is keyed by
 	blocked   int64         // by an override
 	excepted  int64         // let through by one, whatever the rules say
 	earlier   int64         // are older than the request before them
@@ -112,6 +113,7 @@ func (s *Stats) addWithoutLimit(req *trace.Request, d *mete.Decision) {
 		s.blocked++
 		return
 	}
+	s.lacking++
 	for _, r := range s.rules {
 		if r.Name == d.Rule {
 			r.requests++
