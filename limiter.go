@@ -117,6 +117,10 @@ func (l *Limiter) Peek(ctx context.Context, req Request) (Decision, error) {
 // never holds more than its capacity: what exceeds it is gone. The ID of a
 // request that has been refunded must not be used again; it does not keep a
 // refund from being given twice.
+//
+// It falls under what the policy and its overrides say now: where these may have
+// changed since the request was charged, [Limiter.Reserve] and [Reservation.Cancel]
+// give back what was taken.
 func (l *Limiter) Refund(ctx context.Context, req Request) error {
 	return l.undo(&req, func(charges []Charge) error {
 		if l.fallback != nil { // what is given back may have been spent locally

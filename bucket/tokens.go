@@ -79,10 +79,17 @@ func ParseTokens(s string) (Tokens, error) {
 func parseDecimal(s string) (digits int64, scale int, err error) {
 	mantissa, exponent, hasExp := strings.Cut(strings.ToLower(s), "e")
 	if hasExp {
-		if scale, err = strconv.Atoi(exponent); err != nil || scale < -maxScale || scale > maxScale {
-			return 0, 0, fmt.Errorf("%w: %q has a bad exponent", ErrTokens, s)
+		scale, err = strconv.Atoi(exponent)
+		switch {
+		case errors.Is(err, strconv.ErrSyntax):
+			return 0, 0, fmt.Errorf("%w: %q is not a decimal number", ErrTokens, s)
+		case err != nil || scale < -maxScale || scale > maxScale:
+			return 0, 0, fmt.Errorf("%w: %q has an exponent beyond ±%d", ErrTokens, s, maxScale)
 		}
 		scale = -scale
+	}
+	if strings.HasPrefix(mantissa, "-") || strings.HasPrefix(mantissa, "+") {
+		return 0, 0, fmt.Errorf("%w: %q has a sign, and amounts have none", ErrTokens, s)
 	}
 	whole, frac, hasPoint := strings.Cut(mantissa, ".")
 	if whole == "" || hasPoint && frac == "" {

@@ -11,6 +11,15 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
+// A number that amounts cannot be is a number all the same.
+func TestParseTokens_SaysWhatIsWrong(t *testing.T) {
+	for in, want := range map[string]string{"-1": "has a sign", "+1": "has a sign", "one": "not a decimal number", "1e99": "exponent beyond", "": "not a decimal number"} {
+		if _, err := bucket.ParseTokens(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseTokens(%q): error %v, want one with %q", in, err, want)
+		}
+	}
+}
+
 func TestParseTokens(t *testing.T) {
 	tests := []struct {
 		in   string

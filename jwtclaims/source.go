@@ -50,6 +50,10 @@ func newSource(c Config) source {
 }
 
 func readFile(path string) ([]byte, error) {
+	// A pipe would be read to no end, and Close would wait for that.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

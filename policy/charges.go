@@ -48,37 +48,6 @@ func (c *compiler) charges() {
 			c.absent(first.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
 		}
 	}
-	c.matcher.spare = bound - total
-}
-
-// roomForOverrides checks that limits which take the place of a rule's do not make
-// them too many.
-func (c *compiler) roomForOverrides(n *node) {
-	if n == nil {
-		return
-	}
-	more := 0
-	for i, r := range c.exceptions.rules {
-		most := c.rules()[i].buckets()
-		add := func(e *exception) {
-			if e.Action == Another {
-				most = max(most, (&Rule{Limits: e.limits}).buckets())
-			}
-		}
-		for j := range r.list {
-			add(&r.list[j])
-		}
-		for _, list := range r.keys {
-			for _, e := range list {
-				add(e)
-			}
-		}
-		more += most - c.rules()[i].buckets()
-	}
-	if more > c.matcher.spare {
-		c.absent(n, fmt.Sprintf("with the overrides a request could fall under more than %d limits at once, each shard counted", MaxMatches),
-			"give overrides no more limits than their rules have")
-	}
 }
 
 // kinds name those rules of which one at most is charged for a request. One that is

@@ -3,13 +3,9 @@
 package policy_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/metehq/mete/policy"
 )
 
 // How many limits a request can fall under is counted by what it can match.
@@ -57,25 +53,5 @@ func TestMaxMatches_OfRulesInPart(t *testing.T) {
 	}
 	if _, err := tryLoad(rules(33, "50%")...); err == nil {
 		t.Error("66 limits at most are accepted")
-	}
-}
-
-// Other limits in the place of a rule's may be more, but not too many together.
-func TestMaxMatches_OfOverrides(t *testing.T) {
-	var rules []string
-	for i := range 60 {
-		rules = append(rules, fmt.Sprintf(`{"name": "r%d", "group": "g%d", "limit_keys": ["path"], @}`, i, i))
-	}
-	m := load(t, rules...)
-	other := func(rule, limits int) policy.Override {
-		list := strings.TrimSuffix(strings.Repeat(`{"rps": 1, "burst": 1},`, limits), ",")
-		return policy.Override{ID: fmt.Sprint(rule), Action: policy.Another, Rules: []string{fmt.Sprintf("r%d", rule)}, Match: json.RawMessage(`{}`),
-			Limits: json.RawMessage("[" + list + "]"), Reason: "why", Author: "who", ExpiresAt: time.Now().Add(time.Hour)}
-	}
-	if _, err := m.WithOverrides([]policy.Override{other(1, 3), other(2, 3)}, time.Now()); err != nil {
-		t.Errorf("four more: %v", err)
-	}
-	if _, err := m.WithOverrides([]policy.Override{other(1, 3), other(2, 4)}, time.Now()); err == nil {
-		t.Error("five more are accepted, which makes 65")
 	}
 }

@@ -40,6 +40,9 @@ type compiler struct {
 	top         *object // of the file, for what is said of it as a whole
 	known       []*Rule // whose overrides are read
 	exceptions  exceptions
+	byName      map[string]int  // numbers of rules, once somebody asks
+	byPrefix    map[string]int  // of those whose limits have keys that begin so
+	several     bool            // limits have names of their own, were it only one
 	overrideIDs map[string]bool // that are taken
 }
 
@@ -85,7 +88,6 @@ func (c *compiler) finish() *Matcher {
 		c.tag(d)
 		for i := range d.Limits {
 			l := &d.Limits[i]
-			l.prefix = keyPrefix(l.Name)
 			if a := l.Approximation; a != nil {
 				c.warn(d.at, "approximated-rate", fmt.Sprintf("limit %q: the rate is lowered by %.2g of itself: the exact one does not fit", l.Name, a.RelativeError), "")
 			}

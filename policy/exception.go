@@ -78,7 +78,7 @@ func (x *exceptions) of(m *Matcher, s *scratch, i int, key []byte) *exception {
 	}
 	var first *exception
 	better := func(e *exception) {
-		if e.inForce(s) && (first == nil || e.Action.rank() < first.Action.rank()) && m.hold(s, e.clauses) {
+		if e.inForce(s) && !(s.shadow && e.Action == Block) && (first == nil || e.Action.rank() < first.Action.rank()) && m.hold(s, e.clauses) {
 			first = e
 		}
 	}

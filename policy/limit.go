@@ -71,13 +71,14 @@ func (c *compiler) limits(r *Rule, o *object) {
 // the rule's.
 func (c *compiler) limitList(r *Rule, n *node, fallback *algorithm) {
 	list, _ := c.list(n, "limits", true, MaxLimits)
+	several := c.several || len(list) > 1
 	for i, item := range list {
 		a := c.algorithm(item, fallback)
 		if a == nil {
 			continue
 		}
 		name := r.Name
-		if len(list) > 1 {
+		if several {
 			name += "/" + strconv.Itoa(i+1)
 		}
 		if f := item.field("name"); f != nil {
@@ -85,7 +86,7 @@ func (c *compiler) limitList(r *Rule, n *node, fallback *algorithm) {
 			if !ok {
 				continue
 			}
-			if len(list) > 1 {
+			if several {
 				name = r.Name + "/" + given
 			}
 		}
@@ -111,7 +112,7 @@ func (c *compiler) limit(r *Rule, a *algorithm, o *object, name string) {
 		c.limitNames[name] = true
 	}
 	n := a.read(c, o)
-	l := Limit{Name: name, Reason: a.reason(), cost: c.cost(o, n.most, n.mostIs), costGiven: o.count(costFields...) > 0}
+	l := Limit{Name: name, prefix: keyPrefix(name), Reason: a.reason(), cost: c.cost(o, n.most, n.mostIs), costGiven: o.count(costFields...) > 0}
 	if !n.ok {
 		return
 	}

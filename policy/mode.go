@@ -23,7 +23,8 @@ const (
 
 // Partial reports whether a rule in that mode is enforced for some keys and in
 // shadow for others. It is always the same keys: those of 10% are among those of
-// 20%, in every process.
+// 20%, in every process; where values are hashed, in those that share
+// [Options.HashKey].
 func (m Mode) Partial() bool { return Enforce < m && m < Shadow }
 
 // String returns the word of policy files: enforce, shadow, off, or for how many

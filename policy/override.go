@@ -51,7 +51,9 @@ type Override struct {
 	// spend from it, under whatever limit of the rule.
 	Key string `json:"key,omitempty"`
 
-	// What limits Another, as in a rule.
+	// What limits Another, as in a rule. Of a rule with several limits these are the
+	// ones that are named; the others stay. Shards, leases, and costs that are not
+	// said, are the rule's.
 	Algorithm string          `json:"algorithm,omitempty"`
 	Config    json.RawMessage `json:"algorithm_config,omitempty"`
 	Limits    json.RawMessage `json:"limits,omitempty"`

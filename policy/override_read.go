@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ func (c *compiler) overrides(o *object) {
 	if o == nil {
 		return
 	}
+	c.selector = nil // exceptions are about all requests, and not those of the last policy
 	if f := o.field("overrides"); f != nil {
 		list, _ := c.list(f, "overrides", false, MaxOverrides)
 		for _, n := range list {
@@ -43,7 +45,6 @@ func (c *compiler) overrides(o *object) {
 	}
 	c.state(o.field("global_shadow"), ShadowOnly, "global_shadow")
 	c.state(o.field("break_glass"), BreakGlass, "break_glass")
-	c.roomForOverrides(o.field("overrides"))
 }
 
 // add notes an exception from the numbered rules, or from all of them.
@@ -146,8 +147,8 @@ func (c *compiler) overrideRules(e *exception, o *object) (numbers []int) {
 	}
 	list, _ := c.list(f, "rules", true, MaxRules)
 	for _, n := range list {
-		i := slices.IndexFunc(c.rules(), func(r *Rule) bool { return r.Name == n.text })
-		if n.kind != isText || i < 0 {
+		i, ok := c.ruleNamed(n.text)
+		if n.kind != isText || !ok {
 			c.add(n, "no rule has that name", c.nearRule(n.text))
 			continue
 		}
@@ -175,11 +176,9 @@ func (c *compiler) overrideKey(e *exception, f *node, rules []int) ([]int, strin
 		return nil, ""
 	}
 	name, components, _ := strings.Cut(key, ":")
-	i := slices.IndexFunc(c.rules(), func(r *Rule) bool {
-		return slices.ContainsFunc(r.Limits, func(l Limit) bool { return strings.TrimSuffix(keyPrefix(l.Name), ":") == name })
-	})
+	i, ok := c.ruleOfKeys(name)
 	switch {
-	case i < 0:
+	case !ok:
 		c.add(f, "no limit's keys begin like that", "write it as an explanation shows it: LIMIT:ATTRIBUTE=VALUE")
 	case components == "" && len(c.rules()[i].LimitKeys) > 0:
 		c.add(f, "the key has no attribute in it", "write it as an explanation shows it: LIMIT:ATTRIBUTE=VALUE")
@@ -244,7 +243,9 @@ func (c *compiler) ofOneBucket(e *exception, o *object, r *Rule) {
 	}
 }
 
-// overrideLimits reads the limits that take the place of a rule's.
+// overrideLimits reads the limits that take the place of a rule's. They are of the
+// same buckets: by another name, or over other shards, they would be full ones. What
+// is not said is as in the rule: limits that are not named, costs, shards and leases.
 func (c *compiler) overrideLimits(e *exception, o *object, number int) {
 	of := c.rules()[number]
 	if f := o.field("algorithm"); f != nil {
@@ -252,22 +253,59 @@ func (c *compiler) overrideLimits(e *exception, o *object, number int) {
 	}
 	e.Config, e.Limits = raw(o.field("algorithm_config")), raw(o.field("limits"))
 	names := c.limitNames
-	c.limitNames = map[string]bool{} // it has those of the rule
+	c.limitNames, c.several = map[string]bool{}, len(of.Limits) > 1 // it has the names of the rule
 	r := &Rule{Name: of.Name, LimitKeys: of.LimitKeys}
 	c.limits(r, o)
-	c.limitNames = names
-	if len(r.Limits) == 1 && len(of.Limits) > 1 && r.Limits[0].Name == of.Name {
-		c.absent(o.node, fmt.Sprintf("rule %q has %d limits", of.Name, len(of.Limits)), "write all of them in limits, by their names")
-		return
-	}
+	c.limitNames, c.several = names, false
+	e.limits = slices.Clone(of.Limits)
 	for i := range r.Limits {
 		l := &r.Limits[i]
-		l.prefix, l.Override = keyPrefix(l.Name), e.Override
-		if j := slices.IndexFunc(of.Limits, func(k Limit) bool { return k.Name == l.Name }); j >= 0 && !l.costGiven {
+		j := slices.IndexFunc(of.Limits, func(k Limit) bool { return k.Name == l.Name })
+		if j < 0 {
+			c.absent(o.node, fmt.Sprintf("rule %q has no limit %q", of.Name, l.Name), otherLimits(of))
+			continue
+		}
+		l.prefix, l.Override = of.Limits[j].prefix, e.Override
+		if !l.costGiven {
 			l.cost = of.Limits[j].cost
 		}
+		c.sameBuckets(l, &of.Limits[j], o)
+		e.limits[j] = *l
 	}
-	e.limits = r.Limits
+}
+
+// otherLimits is a hint at the names of r's limits.
+func otherLimits(r *Rule) string {
+	if len(r.Limits) == 1 {
+		return "it has one: say algorithm_config"
+	}
+	var names []string
+	for i := range r.Limits {
+		names = append(names, strconv.Quote(strings.TrimPrefix(r.Limits[i].Name, r.Name+"/")))
+	}
+	return "name one of them in limits: " + enumerate(names, "or")
+}
+
+// sameBuckets sees to it that the limit l is kept in the buckets of that whose place
+// it takes.
+func (c *compiler) sameBuckets(l, of *Limit, o *object) {
+	if l.Shards != 0 && l.Shards != of.Shards || l.Leased && !of.Leased {
+		c.absent(o.node, "an override has the shards and leases of its rule: others would be other buckets, and full", "remove shards and leased")
+		return
+	}
+	l.Shards, l.Leased = of.Shards, of.Leased
+	b := &l.Bucket
+	steady := !b.Queued() && b.Anchor() != bucket.AnchorFirst && (b.Algorithm() == bucket.Continuous || b.Algorithm() == bucket.Stepped)
+	switch {
+	case of.Shards > 1 && b.Algorithm() != bucket.Continuous:
+		c.absent(o.node, fmt.Sprintf("the limit %q is split over shards, which only a token_bucket that refills all the time can be", of.Name), "say such a one")
+	case of.Shards > 1:
+		if _, err := b.Shard(0, of.Shards); err != nil {
+			c.absent(o.node, fmt.Sprintf("the limit %q is split over %d shards: %s", of.Name, of.Shards, reasonOf(err)), "")
+		}
+	case of.Leased && !steady:
+		c.absent(o.node, fmt.Sprintf("the limit %q is leased, which only a token_bucket or a fixed_window can be", of.Name), "say such a one")
+	}
 }
 
 // killSwitch reads an entry of kill_switches, the blocks of another dialect.
@@ -333,8 +371,39 @@ func (c *compiler) state(n *node, action Action, name string) {
 	}
 }
 
-// nearRule is a hint at a rule whose name is nearly that.
+// ruleNamed returns the number of the rule with that name.
+func (c *compiler) ruleNamed(name string) (number int, ok bool) {
+	if c.byName == nil {
+		c.byName = map[string]int{}
+		for i, r := range c.rules() {
+			c.byName[r.Name] = i
+		}
+	}
+	number, ok = c.byName[name]
+	return number, ok
+}
+
+// ruleOfKeys returns the number of the rule with a limit whose keys begin so.
+func (c *compiler) ruleOfKeys(prefix string) (number int, ok bool) {
+	if c.byPrefix == nil {
+		c.byPrefix = map[string]int{}
+		for i, r := range c.rules() {
+			for j := range r.Limits {
+				c.byPrefix[keyPrefix(r.Limits[j].Name)] = i
+			}
+		}
+	}
+	number, ok = c.byPrefix[prefix+":"]
+	return number, ok
+}
+
+// nearRule is a hint at a rule whose name is nearly that. Where there are many
+// mistakes already there is none: it looks at every rule.
 func (c *compiler) nearRule(name string) string {
+	const enough = 20
+	if len(c.found) > enough {
+		return ""
+	}
 	var names []string
 	for _, r := range c.rules() {
 		names = append(names, r.Name)

@@ -129,6 +129,8 @@ func TestOverride(t *testing.T) {
 			strings.Replace(asIs, "user:10", "user:99", 1), strings.Replace(asIs, "user:10", "user:99", 1), "all:1000"},
 		{"limit the only bucket", []string{`"action": "limit", "rules": ["all"], "algorithm_config": {"rps": 2, "burst": 5}`},
 			strings.Replace(asIs, "all:1000", "all:5", 1), strings.Replace(asIs, "all:1000", "all:5", 1), "all:5"},
+		{"limit of one of several", []string{`"action": "limit", "rules": ["net"], "match": {"header:x-user": "ann"}, "limits": [{"name": "slow", "rps": 1, "burst": 70}]`},
+			strings.Replace(asIs, "slow:50", "slow:70", 1), asIs, "all:1000"},
 		{"limit of several", []string{`"action": "limit", "rules": ["net"], "match": {"header:x-user": "ann"}, "limits": [
 			{"name": "fast", "rps": 1, "burst": 30}, {"name": "slow", "algorithm": "fixed_window", "tokens": 500, "window": "1d"}]`},
 			strings.NewReplacer("fast:3", "fast:30", "slow:50", "slow:500").Replace(asIs), asIs, "all:1000"},
@@ -328,6 +330,44 @@ func renamed(list []policy.Override) []policy.Override {
 	return list
 }
 
+// Buckets that are split or lent stay so: an override has the same, and a limit that
+// cannot is a mistake.
+func TestOverride_KeepsShardsAndLeases(t *testing.T) {
+	m := load(t, `{"name": "split", "limit_keys": ["path"], "algorithm_config": {"rps": 10, "burst": 100, "shards": 4}}`,
+		`{"name": "lent", "limit_keys": ["path"], "group": "g", "algorithm_config": {"rps": 10, "burst": 100, "leased": true}}`)
+	with := func(rule, config string) (*policy.Matcher, error) {
+		o, err := policy.ParseOverride([]byte(`{"id": "x", "action": "limit", "rules": ["` + rule + `"], "match": {}, ` + config +
+			`, "reason": "r", "author": "a", "expires_at": "2100-01-01T00:00:00Z"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.WithOverrides([]policy.Override{o}, time.Unix(0, 0))
+	}
+	for rule, bad := range map[string][]string{
+		"split": {`"algorithm": "sliding_window", "algorithm_config": {"tokens": 9, "window": "1m"}`, `"algorithm_config": {"rps": 1, "burst": 2}`},
+		"lent":  {`"algorithm": "sliding_window", "algorithm_config": {"tokens": 9, "window": "1m"}`, `"algorithm": "leaky_bucket", "algorithm_config": {"rps": 9, "queue": 1}`},
+	} {
+		for _, config := range bad {
+			if _, err := with(rule, config); err == nil {
+				t.Errorf("%s: %s is accepted", rule, config)
+			}
+		}
+		next, err := with(rule, `"algorithm_config": {"rps": 20, "burst": 200}`)
+		if err != nil {
+			t.Errorf("%s: %v", rule, err)
+			continue
+		}
+		before, _ := m.Match(nil, policy.Map{"path": "/"}, 0, 1)
+		after, _ := next.Match(nil, policy.Map{"path": "/"}, 0, 1)
+		for i := range before {
+			b, a := before[i], after[i]
+			if a.Key != b.Key || a.Limit.Shards != b.Limit.Shards || a.Limit.Leased != b.Limit.Leased || (a.Limit.Override != nil) != (a.Rule.Name == rule) {
+				t.Errorf("%s: %+v became %+v", rule, b.Limit, a.Limit)
+			}
+		}
+	}
+}
+
 func TestWithOverrides_BadInput(t *testing.T) {
 	later := today.Add(time.Minute)
 	good := policy.Override{ID: "x", Action: policy.Block, Match: json.RawMessage(`{"path": "/x"}`), Reason: "r", Author: "a", ExpiresAt: later}
@@ -335,6 +375,14 @@ func TestWithOverrides_BadInput(t *testing.T) {
 	change := func(f func(*policy.Override)) policy.Override {
 		o := good
 		f(&o)
+		return o
+	}
+	ofRule := func(rule, limit string) policy.Override {
+		o, err := policy.ParseOverride([]byte(`{"id": "x", "action": "limit", "rules": ["` + rule + `"], "match": {"header:x-user": "ann"}, ` + limit +
+			`, "reason": "r", "author": "a", "expires_at": "` + later.Format(time.RFC3339) + `"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
 		return o
 	}
 	for _, tt := range []struct {
@@ -358,8 +406,11 @@ func TestWithOverrides_BadInput(t *testing.T) {
 		{"no author", change(func(o *policy.Override) { o.Author = "" }), "/1/author", "empty"},
 		{"not JSON", change(func(o *policy.Override) { o.Match = json.RawMessage(`{`) }), "", "not JSON"},
 		{"null", change(func(o *policy.Override) { o.Match = json.RawMessage(`null`) }), "/1/match", ""},
-		{"one limit of two", policy.Override{ID: "x", Action: policy.Another, Rules: []string{"net"}, Match: json.RawMessage(`{"header:x-user": "ann"}`),
-			Limits: json.RawMessage(`[{"name": "fast", "rps": 1, "burst": 1}]`), Reason: "r", Author: "a", ExpiresAt: later}, "/1", "has 2 limits"},
+		{"a limit of no name", ofRule("net", `"limits": [{"name": "medium", "rps": 1, "burst": 1}]`), "/1", `no limit "net/medium"`},
+		{"one limit for two", ofRule("net", `"algorithm_config": {"rps": 1, "burst": 1}`), "/1", `no limit "net"`},
+		{"two limits for one", ofRule("user", `"limits": [{"rps": 1, "burst": 1}, {"rps": 1, "burst": 1}]`), "/1", `no limit "user/2"`},
+		{"other shards", ofRule("user", `"algorithm_config": {"rps": 10, "burst": 100, "shards": 4}`), "/1", "shards and leases"},
+		{"another lease", ofRule("user", `"algorithm_config": {"rps": 10, "burst": 100, "leased": true}`), "/1", "shards and leases"},
 		{"half a bucket", policy.Override{ID: "x", Action: policy.Another, Rules: []string{"user"}, Match: json.RawMessage(`{"path": "/x"}`),
 			Config: json.RawMessage(`{"rps": 1, "burst": 1}`), Reason: "r", Author: "a", ExpiresAt: later}, "/1", "share the bucket"},
 	} {

@@ -40,68 +40,78 @@ const (
 
 var stageSchema = schema{what: "a stage", fields: []string{"threshold", "threshold_percent", "action", "delay", "delay_ms"}}
 
-// stages reads staged_actions.
+// stages reads staged_actions. A stage with a mistake does not hide those behind it.
 func (c *compiler) stages(l *Limit, n *node) {
 	list, _ := c.list(n, "staged_actions", true, MaxStages)
 	last := new(big.Rat)
-	for i, item := range list {
+	for _, item := range list {
 		o := c.object(item, stageSchema)
 		if o == nil {
-			return
+			continue
 		}
-		share, ok := c.threshold(o)
-		if ok && i > 0 && share.Cmp(last) <= 0 {
-			c.add(item.fields[0].value, "the thresholds of stages must rise", "")
-			ok = false
+		share, at := c.threshold(o)
+		if share != nil {
+			if share.Cmp(last) <= 0 && last.Sign() > 0 {
+				c.add(at, "the thresholds of stages must rise", "")
+			}
+			last = share
 		}
-		last = share
-		f := o.need("action", "warn, throttle or reject")
-		if f == nil {
-			return
-		}
-		action, actionOK := c.choice(f, "action", []string{"warn", "throttle", "reject"}, nil)
-		delay := c.stageDelay(o, action)
-		whole := share != nil && share.Cmp(big.NewRat(100, 1)) == 0
-		switch {
-		case !ok || !actionOK:
-			return
-		case action == "reject" && !whole:
-			c.add(f, "a stage that rejects has a threshold of 100", "a smaller limit rejects earlier")
-			return
-		case action == "reject":
-			continue // it is what limits do
-		case whole:
-			c.add(f, "at a threshold of 100 nothing is left to admit", "say action: reject, or a lower threshold")
-			return
+		action, delay, ok := c.stageAction(o, share)
+		if !ok || share == nil || action == "reject" { // which is what limits do
+			continue
 		}
 		used := new(big.Rat).Mul(share, big.NewRat(int64(l.Bucket.Capacity()), 100))
-		at := new(big.Int).Quo(new(big.Int).Add(used.Num(), new(big.Int).Sub(used.Denom(), big.NewInt(1))), used.Denom())
-		l.Stages = append(l.Stages, Stage{At: max(bucket.Tokens(at.Int64()), 1), Share: decimal(share) + "%", Delay: delay})
+		up := new(big.Int).Quo(new(big.Int).Add(used.Num(), new(big.Int).Sub(used.Denom(), big.NewInt(1))), used.Denom())
+		l.Stages = append(l.Stages, Stage{At: max(bucket.Tokens(up.Int64()), 1), Share: decimal(share) + "%", Delay: delay})
 	}
 }
 
-// threshold reads how much is used where a stage begins, in percent.
-func (c *compiler) threshold(o *object) (*big.Rat, bool) {
+// stageAction reads what a stage does that begins at share, nil if that is unknown.
+func (c *compiler) stageAction(o *object, share *big.Rat) (action string, delay time.Duration, ok bool) {
+	f := o.need("action", "warn, throttle or reject")
+	if f == nil {
+		return "", 0, false
+	}
+	if action, ok = c.choice(f, "action", []string{"warn", "throttle", "reject"}, nil); !ok {
+		return "", 0, false
+	}
+	delay = c.stageDelay(o, action)
+	whole := share != nil && share.Cmp(big.NewRat(100, 1)) == 0
+	switch {
+	case share == nil:
+	case action == "reject" && !whole:
+		c.add(f, "a stage that rejects has a threshold of 100", "a smaller limit rejects earlier")
+		return "", 0, false
+	case action != "reject" && whole:
+		c.add(f, "at a threshold of 100 nothing is left to admit", "say action: reject, or a lower threshold")
+		return "", 0, false
+	}
+	return action, delay, true
+}
+
+// threshold reads how much is used where a stage begins, in percent: nil if that is
+// unknown. It also returns where that stands.
+func (c *compiler) threshold(o *object) (share *big.Rat, at *node) {
 	f := o.field("threshold_percent")
 	if f == nil {
 		f = o.need("threshold", "how much of the capacity is used, in percent, as in 80")
 	}
 	if f == nil {
-		return new(big.Rat), false
+		return nil, f
 	}
 	if digits, percent := strings.CutSuffix(f.text, "%"); percent && numeric(digits) {
 		c.add(f, "threshold must be a number", "write "+digits)
-		return new(big.Rat), false
+		return nil, f
 	}
 	if !c.number(f, "threshold") {
-		return new(big.Rat), false
+		return nil, f
 	}
 	share, ok := new(big.Rat).SetString(f.text)
 	if !ok || share.Cmp(big.NewRat(100, 1)) > 0 {
 		c.add(f, "threshold must be between 0 and 100", "it is how much of the capacity is used, in percent")
-		return new(big.Rat), false
+		return nil, f
 	}
-	return share, true
+	return share, f
 }
 
 // stageDelay reads how long a stage delays requests.

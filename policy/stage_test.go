@@ -58,6 +58,23 @@ func TestStages_Bad(t *testing.T) {
 	}
 }
 
+// A mistake in one stage does not hide those of the others.
+func TestStages_AllMistakes(t *testing.T) {
+	_, err := tryLoad(`{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 10, "staged_actions": [
+		{"threshold": 120, "action": "warn"}, 5, {"threshold": 50, "action": "explode"}, {"threshold": "x", "action": "throttle", "delay": "99h"},
+		{"threshold": 40, "action": "reject"}, {"action": "warn", "delay": "1s"}, {"threshold": 60}]}}`)
+	for _, want := range []string{
+		"staged_actions/0/threshold: threshold must be between", "staged_actions/1: a stage must be", "staged_actions/2/action: action must be",
+		"staged_actions/3/threshold: threshold must be a number", "staged_actions/3/delay: delay must be",
+		"staged_actions/4/threshold: the thresholds of stages must rise", "staged_actions/4/action: a stage that rejects",
+		`staged_actions/5: field "threshold" is missing`, "staged_actions/5: only action: throttle", `staged_actions/6: field "action" is missing`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want also %q", err, want)
+		}
+	}
+}
+
 // Budgets of weeks begin on Monday, those of days at midnight, UTC, or when start
 // says.
 func TestBudget_Begins(t *testing.T) {

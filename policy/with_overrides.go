@@ -22,7 +22,7 @@ func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error
 	}
 	next := &Matcher{
 		rules: m.rules, groups: m.groups, scopes: m.scopes, index: m.index, attributes: slices.Clone(m.attributes), uses: m.uses,
-		keyer: m.keyer, warnings: m.warnings, version: m.version, expires: m.expires, tests: m.tests, own: m.own, spare: m.spare,
+		keyer: m.keyer, warnings: m.warnings, version: m.version, expires: m.expires, tests: m.tests, own: m.own,
 	}
 	c := newCompiler(next, now)
 	c.known, c.exceptions = m.rules, m.own.clone()
@@ -38,7 +38,6 @@ func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error
 		for _, n := range root.list {
 			c.override(n)
 		}
-		c.roomForOverrides(root)
 	}
 	if err := c.errors(); err != nil {
 		return nil, err

@@ -18,7 +18,9 @@
 // The upstream is asked for the path that the policy was asked about: with "//",
 // "." and ".." resolved, so that no client is counted under one path and served
 // another. Query parameters that cannot be parsed are dropped for the same
-// reason. The upstream's own path, if its URL has one, comes before it.
+// reason, and so are header fields that Connection names. A target without a path
+// ("http:http://host/path", or "*") is answered with 400. The upstream's own path, if
+// its URL has one, comes before it.
 //
 // # Headers
 //

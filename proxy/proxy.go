@@ -72,7 +72,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ratelimitfields.DisputedPath().Write(w, r)
 		return
 	}
-	p.limited.ServeHTTP(w, resolved(r))
+	p.limited.ServeHTTP(w, withoutConnectionFields(resolved(r)))
 }
 
 // Close closes the connections that are not in use. The proxy can be used

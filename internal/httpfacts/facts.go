@@ -122,8 +122,11 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 		f.disputed = f.disputed || disputed
 		return path, true
 	case policy.Host:
-		f.disputed = f.disputed || f.r.URL.Opaque != "" // which may hold another host
-		return Host(f.r.Host)
+		host, ok := Host(f.r.Host)
+		// A target that is no path may hold another host, and others may make one of
+		// what is none: "[example.com]", "example.com..".
+		f.disputed = f.disputed || f.r.URL.Opaque != "" || !ok && f.r.Host != ""
+		return host, ok
 	case policy.Query:
 		return f.scan(a, query)
 	case policy.Cookie:
@@ -150,8 +153,8 @@ func (f *Facts) Address() (string, bool) {
 // Disputed reports whether the path has been asked for, and is one that servers
 // read differently: it may be served as another one than the one that rules were
 // asked about. So may one whose target has no path at all, such as
-// "http:http://host/path", and that disputes its host, too. Such a request should
-// be refused.
+// "http:http://host/path", and that disputes its host, too, as does a Host that is
+// none. Such a request should be refused.
 func (f *Facts) Disputed() bool { return f.disputed }
 
 // scan looks for a in the request with find, once.

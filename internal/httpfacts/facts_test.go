@@ -199,6 +199,25 @@ func TestFacts_DisputedTarget(t *testing.T) {
 	}
 }
 
+func TestFacts_DisputedHost(t *testing.T) {
+	source := newSource(t, httpfacts.Config{})
+	for host, want := range map[string]bool{
+		"a.example": false, "A.example.:80": false, "[::1]:80": false, "": false,
+		"a.example..": true, ".a.example": true, "[a.example]": true, "a.example/": true, "u@a.example": true,
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Host = host
+		for _, a := range []string{"host", "path"} {
+			facts := source.Facts(r)
+			facts.Lookup(attribute(t, a))
+			if got := facts.Disputed(); got != (want && a == "host") {
+				t.Errorf("host %q, asked for its %s: disputed %v", host, a, got)
+			}
+			facts.Release()
+		}
+	}
+}
+
 // Handlers in front may have changed the path, and not how it was sent.
 func TestLookup_ChangedPath(t *testing.T) {
 	r := httptest.NewRequest("GET", "/old%2Fa/x;y", nil)

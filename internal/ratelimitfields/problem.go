@@ -86,12 +86,12 @@ func problemOf(d *mete.Decision, retry int64) Problem {
 	return p
 }
 
-// DisputedPath is the problem of a request whose path servers read differently:
-// whichever rules it was put under, the handler might take it for another.
+// DisputedPath is the problem of a request whose path or host servers read
+// differently: whichever rules it was put under, the handler might take it for another.
 func DisputedPath() Problem {
 	return Problem{
 		Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest,
-		Detail: "Servers read the path of this request differently. Resolve its dot segments before it is sent.",
+		Detail: "Servers read the path or the host of this request differently. Resolve dot segments before it is sent, and name a host.",
 	}
 }
 

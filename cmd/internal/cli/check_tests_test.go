@@ -94,3 +94,29 @@ func TestCheck_Examples(t *testing.T) {
 		t.Errorf("check of %d examples: code %d, %d with tests\n%s%s", len(files), code, got, stdout, stderr)
 	}
 }
+
+// What doc/policy.md shows of a failing test is what check prints.
+func TestCheck_FailureInTheReference(t *testing.T) {
+	data, err := os.ReadFile("../../../doc/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(data), "\n## Tests\n")
+	_, section, _ = strings.Cut(section, "```yaml\n")
+	text, section, _ := strings.Cut(section, "```\n")
+	_, section, _ = strings.Cut(section, "\npolicy.yaml:")
+	shown, _, found := strings.Cut(section, "```\n")
+	const right, wrong = "{ after: 100ms, expect: allowed }", "{ after: 50ms, expect: allowed }"
+	if !found || !strings.Contains(text, right) {
+		t.Fatal("doc/policy.md has no policy with tests, and what check says where one fails, below ## Tests")
+	}
+	name := filepath.Join(t.TempDir(), "policy.yaml")
+	for step, want := range map[string]string{right: "  tests: 2 passed\n", wrong: name + ":" + shown} {
+		if err := os.WriteFile(name, []byte(strings.Replace(text, right, step, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if stdout, stderr, _ := run(t, "check", name); !strings.Contains(stdout, want) {
+			t.Errorf("%s: check printed %q, %q; doc/policy.md shows %q", step, stdout, stderr, want)
+		}
+	}
+}

@@ -57,7 +57,17 @@ func passing(e *httpapi.Explanation) string {
 	case e.Override != nil:
 		return e.Why + "; that ends in " + prose.Duration(d.RetryAfter.Duration())
 	}
-	return fmt.Sprintf("%s; passes at %s (in %s)", e.Why, instant(e.At, *e.PassesAt), prose.Duration(d.RetryAfter.Duration()))
+	return fmt.Sprintf("%s; passes at %s (in %s)", e.Why, instant(e.At, legible(*e.PassesAt, d.RetryAfter.Duration())), prose.Duration(d.RetryAfter.Duration()))
+}
+
+// legible is when a wait ends, without the microseconds that lie between asking and
+// being answered: midnight is 00:00:00 and not 23:59:59.999986. Rounded up, it
+// promises nothing too early.
+func legible(end time.Time, wait time.Duration) time.Time {
+	if wait < time.Second {
+		return end
+	}
+	return end.Add(time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
 // instant formats t, with its day where that is not now's.

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/metehq/mete"
@@ -20,6 +21,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/redisstore"
@@ -133,6 +135,33 @@ func TestExplain_Usage(t *testing.T) {
 	}
 }
 
+// A budget that comes back at midnight does so at 00:00:00, though the server asked
+// its store some microseconds earlier.
+func TestExplain_PassesAtMidnight(t *testing.T) {
+	clock := storetest.NewClock()
+	m, err := policy.Load([]byte(`{"name": "day", "limit_keys": [], "algorithm": "cost_based", "algorithm_config": {"budget": 1, "period": "1d"}}`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := func() bucket.Instant { return bucket.At(clock.Now().Time().Add(-14 * time.Microsecond)) }
+	lim, err := mete.New(storetest.NewNaive(clock.Now), m, mete.Config{Now: asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(lim, httpapi.Config{Admin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(api)
+	defer s.Close()
+	if _, err := lim.Take(t.Context(), mete.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, stderr, _ := run(t, "explain", "--server", s.URL); !strings.Contains(stdout, " 00:00:00 UTC") {
+		t.Errorf("mete explain: %q, %q; want that it passes at 00:00:00", stdout, stderr)
+	}
+}
+
 // A server explains by its own policy and its own buckets.
 func TestExplain_Server(t *testing.T) {
 	clock := storetest.NewClock()
@@ -199,7 +228,25 @@ overrides:
 		}
 	}))
 	defer refusing.Close()
+	o := httpapi.Override{State: overrides.State(spell), Source: overrides.Source(spell), Mistakes: []httpapi.Mistake{{Pointer: spell, Detail: spell, Hint: spell}}}
+	o.ID, o.Action, o.Rules, o.Key, o.Algorithm, o.Reason, o.Author = spell, policy.Action(spell), []string{spell}, spell, spell, spell, spell
+	o.ExpiresAt = time.Now().Add(time.Hour)
+	listing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		var answer any = o
+		if r.Method == http.MethodGet {
+			answer = httpapi.Overrides{Overrides: []httpapi.Override{o}, Audit: []overrides.Entry{{What: overrides.What(spell), Override: spell, Author: spell, Reason: spell}}}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer listing.Close()
 	for _, args := range [][]string{
+		{"override", "list", "--audit", "5", "--server", listing.URL},
+		{"override", "list", "--format", "json", "--audit", "5", "--server", listing.URL},
+		{"override", "set", "--server", listing.URL, "--action", "block", "--match", "query:q=a", "--reason", "r", "--author", "a", "--expires", "1h"},
+		{"override", "remove", "--server", refusing.URL, "--reason", "r", "--author", "a", spell},
 		{"explain", "--policy", file, "query:q=a"},
 		{"explain", "--policy", file, "query:q=" + spell},
 		{"explain", "--server", server.URL, "query:q=a"},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/user"
 	"slices"
 	"strings"
 
@@ -75,6 +76,8 @@ type overrideCommand struct {
 	rps, rate, burst        string
 	reason, author, expires string
 	file                    string
+
+	subject string // what an answer of the server is about, in front of it
 }
 
 // overrideVerbs are what mete override can do, with the flags that each knows besides
@@ -125,7 +128,7 @@ func (c *overrideCommand) parse(args []string) (code int, ok bool) {
 	fs.StringVar(&c.burst, "burst", "", "set --action limit: the most tokens that a bucket holds, a `NUMBER`")
 	fs.StringVar(&c.id, "id", "", "set: a `NAME` for it (default: the server makes one)")
 	fs.StringVar(&c.reason, "reason", "", "why, as a `TEXT` that others understand later")
-	fs.StringVar(&c.author, "author", "", "`WHO` is to be asked about it (default: the environment variable USER)")
+	fs.StringVar(&c.author, "author", "", "`WHO` is to be asked about it (default: who runs the command)")
 	fs.StringVar(&c.expires, "expires", "", "set: when it ends: a `TIME` from now such as 2h, or as 2026-01-02T15:04:05Z")
 	fs.StringVar(&c.file, "f", "", "set: make what is in `FILE`")
 	operands, code, ok := fs.parse(args)
@@ -134,12 +137,24 @@ func (c *overrideCommand) parse(args []string) (code int, ok bool) {
 	}
 	fs.Visit(func(f *flag.Flag) { c.given[f.Name] = true })
 	if !c.given["author"] {
-		c.author = os.Getenv("USER")
+		c.author = runner()
 	}
 	if problem := c.check(operands); problem != "" {
 		return fs.usageError("%s", problem), false
 	}
 	return exitOK, true
+}
+
+// runner is who runs the command, as far as that is known: where no shell has set
+// USER, as in a container or under cron, the name of the account.
+func runner() string {
+	if name := os.Getenv("USER"); name != "" {
+		return name
+	}
+	if account, err := user.Current(); err == nil {
+		return account.Username
+	}
+	return ""
 }
 
 // check says what is wrong with the arguments, nothing if nothing is.
@@ -177,9 +192,9 @@ func (c *overrideCommand) check(operands []string) string {
 	case c.verb == "list" || c.given["f"]:
 		return ""
 	case c.reason == "":
-		return "say why: --reason"
+		return "say why: --reason TEXT"
 	case c.author == "":
-		return "say who: --author"
+		return "say who is to be asked about it: --author WHO"
 	case c.all && (c.action != "limit" || len(c.match) > 0 || c.key != ""):
 		return "--all is for --action limit, and in place of --match and --key"
 	case c.verb == "set" && c.action == "":
@@ -198,11 +213,11 @@ func (c *overrideCommand) fail(err error) int {
 		return fail(c.std, exitUsage, "override", err)
 	case e.Problem != nil && len(e.Problem.Mistakes) > 0:
 		for _, m := range e.Problem.Mistakes {
-			_ = fail(c.std, exitNo, "override", errors.New(mistakeText(m)))
+			_ = fail(c.std, exitNo, "override", errors.New(visibleText(c.subject)+mistakeText(m)))
 		}
 		return exitNo
 	case e.Status == http.StatusNotFound, e.Status == http.StatusConflict:
-		return fail(c.std, exitNo, "override", errors.New(visibleText(e.Problem.Detail)))
+		return fail(c.std, exitNo, "override", errors.New(visibleText(c.subject+e.Problem.Detail)))
 	case e.Kind == client.Unavailable:
 		return fail(c.std, exitUnreachable, "override", explain(c.server, err))
 	}

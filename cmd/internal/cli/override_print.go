@@ -38,7 +38,7 @@ func (c *overrideCommand) list(ctx context.Context) error {
 		t := table.New("id", "does", "to", "until", "author", "reason", "made by")
 		for i := range answer.Overrides {
 			o := &answer.Overrides[i]
-			t.Add(cell(o.ID), string(o.Action), cell(target(&o.Override)), until(o, now), cell(o.Author), cell(o.Reason), madeBy(o))
+			t.Add(cell(o.ID), cell(string(o.Action)), cell(target(&o.Override)), until(o, now), cell(o.Author), cell(o.Reason), madeBy(o))
 		}
 		_, _ = t.WriteTo(&b) // never fails
 	}
@@ -78,7 +78,7 @@ func (c *overrideCommand) printMade(o *httpapi.Override) error {
 		out.SetEscapeHTML(false)
 		return out.Encode(o)
 	}
-	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cell(o.ID), o.Action, visibleText(target(&o.Override)), until(o, time.Now()))
+	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cell(o.ID), cell(string(o.Action)), visibleText(target(&o.Override)), until(o, time.Now()))
 	return err
 }
 

@@ -23,7 +23,13 @@ func (c *overrideCommand) set(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, o := range list {
+	for i, o := range list {
+		if c.given["f"] {
+			c.subject = c.file + ": "
+		}
+		if len(list) > 1 {
+			c.subject += fmt.Sprintf("override %d: ", i+1)
+		}
 		made, err := c.client.PutOverrideJSON(ctx, o)
 		if err != nil {
 			return err
@@ -38,6 +44,7 @@ func (c *overrideCommand) set(ctx context.Context) error {
 // remove ends overrides.
 func (c *overrideCommand) remove(ctx context.Context) error {
 	for _, id := range c.operands {
+		c.subject = fmt.Sprintf("%q: ", id)
 		if err := c.client.RemoveOverride(ctx, id, c.author, c.reason); err != nil {
 			return err
 		}
@@ -149,7 +156,11 @@ func (c *overrideCommand) ofFile() ([]json.RawMessage, error) {
 	if data, err = policyfile.Raw(name, data); err != nil {
 		return nil, err
 	}
-	return overridesIn(data)
+	list, err := overridesIn(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return list, nil
 }
 
 func overridesIn(data []byte) ([]json.RawMessage, error) {
@@ -168,6 +179,9 @@ func overridesIn(data []byte) ([]json.RawMessage, error) {
 	}
 	inner, ok := object["overrides"]
 	if !ok {
+		if object["action"] == nil && (object["rules"] != nil || object["policies"] != nil) {
+			return nil, errors.New("this is a policy, which is not changed here; an override has an action")
+		}
 		return []json.RawMessage{data}, nil
 	}
 	if len(object) > 1 {

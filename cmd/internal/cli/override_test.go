@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -80,8 +81,8 @@ func TestOverride(t *testing.T) {
 		`big +limit +rule free, .* +admin\nvip .*\n\nat +what +id +author +reason\n.* made +vip +kim +r\n`, "", do("list", "--audit", "1")...)
 	wantRun(t, 0, `\{"persistent":true,"overrides":\[\{"id":"filed".*\}\n`, "", do("--format", "json")...)
 	wantRun(t, 0, `removed big\nremoved vip\n`, "", do("remove", "big", "vip", "--reason", "over", "--author", "kim")...)
-	wantRun(t, 1, "", `mete override: there is no such override; see the list\n`, do("remove", "big", "--reason", "over", "--author", "kim")...)
-	wantRun(t, 1, "", `mete override: the override is in the policy file; remove it there\n`, do("remove", "filed", "--reason", "over", "--author", "kim")...)
+	wantRun(t, 1, "", `mete override: "big": there is no such override; see the list\n`, do("remove", "big", "--reason", "over", "--author", "kim")...)
+	wantRun(t, 1, "", `mete override: "filed": the override is in the policy file; remove it there\n`, do("remove", "filed", "--reason", "over", "--author", "kim")...)
 	wantRun(t, 1, "", `mete override: /rules/0: no rule has that name.*did you mean "free"\?\n`,
 		do("set", "--action", "allow", "--rule", "fre", "--match", "path=/x", "--reason", "r", "--author", "a", "--expires", "1h")...)
 	wantRun(t, 0, `wide: limit rule free, all requests, burst=1 rate=5/1m, expires in 1h\n`, "",
@@ -106,6 +107,8 @@ func TestOverride_File(t *testing.T) {
 		"list":         {`[{"id": "c", "action": "shadow", "reason": "r", "author": "a", "expires_at": "2099-01-01T00:00:00Z"}]`, 0, `c: shadow .*`, ""},
 		"unknown.yaml": {strings.Replace(one, "reason", "raeson", 1), 1, "", `.*unknown field "raeson".*did you mean "reason".*`},
 		"policy.yaml":  {"rules: []\noverrides: []", 2, "", `.*nothing else.*`},
+		"rules.yaml":   {"rules:\n- { name: free, limit_keys: [] }", 2, "", `.*rules.yaml: this is a policy.*`},
+		"second.yaml":  {"- " + one + "\n- " + strings.Replace(one, "block", "blok", 1), 1, `a: block .*`, `.*second.yaml: override 2: /action: .*did you mean "block".*`},
 		"text.yaml":    {"hello", 2, "", `.*neither an override nor a list.*`},
 		"broken.yaml":  {"a: [", 2, "", `.*broken.yaml.*`},
 		"broken.json":  {"{", 2, "", `.*neither an override nor a list.*`},
@@ -123,6 +126,20 @@ func TestOverride_File(t *testing.T) {
 	var out, errs strings.Builder
 	if code := cli.Main(context.Background(), []string{"override", "set", "-f", "-", "--server", url}, cli.Streams{In: strings.NewReader(one), Out: &out, Err: &errs}); code != 0 {
 		t.Errorf("from standard input: code %d, %q", code, errs.String())
+	}
+}
+
+// Where no shell has set USER, as in a container, the account is the author.
+func TestOverride_AuthorWithoutUser(t *testing.T) {
+	account, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := adminServer(t)
+	for name, want := range map[string]string{"": account.Username, "kim": "kim"} {
+		t.Setenv("USER", name)
+		wantRun(t, 0, `.*"author":"`+regexp.QuoteMeta(want)+`".*`, "", "override", "set", "--server", url, "--format", "json", "--id", "o",
+			"--action", "block", "--match", "path=/x", "--reason", "r", "--expires", "1h")
 	}
 }
 

@@ -77,6 +77,15 @@ func TestReplay_CompareForms(t *testing.T) {
 	}
 }
 
+// One name behind --compare OLD is that of the new policy, though a log may have been
+// meant.
+func TestReplay_CompareWithoutTrace(t *testing.T) {
+	_, stderr, code := run(t, "replay", "--compare", "old.yaml", "access.log")
+	if want := "no trace given to compare old.yaml and access.log with"; code != 2 || !strings.Contains(stderr, want) {
+		t.Errorf("code %d, stderr %q; want 2 and %q", code, stderr, want)
+	}
+}
+
 // A log in several files, some of them compressed, is that log.
 func TestReplay_RotatedLogs(t *testing.T) {
 	log, err := os.ReadFile(replayExamples + "access.log")

@@ -39,6 +39,8 @@ func (c *replayCommand) parse(args []string) (code int, ok bool) {
 		return fs.usageError("no --policy given"), false
 	case c.policy == "":
 		return fs.usageError("no policy to compare %s with given: say --compare OLD NEW TRACE", policyName(c.compare)), false
+	case len(c.traces) == 0 && c.compare != "":
+		return fs.usageError("no trace given to compare %s and %s with; - is standard input", policyName(c.compare), policyName(c.policy)), false
 	case len(c.traces) == 0:
 		return fs.usageError("no trace given; - is standard input"), false
 	case storeErr != nil:

@@ -48,7 +48,7 @@ type Keys []ed25519.PublicKey
 // Whatever is wrong with it, a missing one included, is an [ErrSignature]. Only data
 // may be used then: the file can have changed since.
 func (k Keys) Check(path string, data []byte) error {
-	signature, err := readFile(path + Suffix)
+	signature, err := readSignature(path + Suffix)
 	if err == nil {
 		err = k.verify(data, signature)
 	}
@@ -74,6 +74,19 @@ func (k Keys) verify(data, file []byte) error {
 		}
 	}
 	return errors.New("the signature is of other contents, or by another key")
+}
+
+// readSignature reads a signature. Who can write to where it lies could put a pipe
+// there, of which reading has no end.
+func readSignature(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
+	return readFile(path)
 }
 
 // readFile reads a file of bounded size.

@@ -29,7 +29,7 @@ func (s *Server) openOverrides(ctx context.Context, base *policy.Matcher) error 
 	switch err := s.overrides.Load(ctx); {
 	case err == nil:
 	case s.store.remote == nil:
-		return err
+		return fmt.Errorf("%s: %w; mend it, or move it away to begin with none", s.overridesFile(), err)
 	default:
 		s.log.Error("cannot read the overrides in the store: NONE of them is in force here", "error", err)
 	}
@@ -52,6 +52,12 @@ func (s *Server) documents() (mete.Documents, error) {
 		return nil, fmt.Errorf("overrides: %w", err)
 	}
 	return d, nil
+}
+
+// overridesFile is the file that documents keeps the overrides of a store in memory in.
+func (s *Server) overridesFile() string {
+	u, _ := storeurl.Parse(s.config.Store) // which documents has read without an error
+	return u.File + "." + overrides.DefaultName
 }
 
 // logOverrides says at the start what is in force in spite of the policy.

@@ -163,6 +163,8 @@ func TestOverrides_MemoryWithFile(t *testing.T) {
 		if s, err := server.New(t.Context(), broken, slog.New(slog.DiscardHandler)); err == nil {
 			s.Close()
 			t.Errorf("a server begins although its overrides are %.10q", garbage)
+		} else if !strings.Contains(err.Error(), file+"3.overrides: ") {
+			t.Errorf("overrides %.10q: error %v, want one that names the file", garbage, err)
 		}
 	}
 }

@@ -126,6 +126,9 @@ func (s *fileSource) read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.info != nil && !info.Mode().IsRegular() && !info.IsDir() { // a pipe can be read once, at the start
+		return nil, fmt.Errorf("%s: not a regular file any more", s.path)
+	}
 	data, err := policyfile.Read(s.path)
 	if err != nil {
 		return nil, err

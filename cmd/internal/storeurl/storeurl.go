@@ -76,6 +76,8 @@ func Parse(raw string) (Store, error) {
 		return Store{}, errors.New("store: not a URL: write memory: or memory:?max_keys=N, redis://localhost:6379 or postgres://localhost:5432/database")
 	case u.Scheme == "memory":
 		return parseMemory(u)
+	case u.Scheme == "":
+		return Store{}, errors.New("store: unknown kind of store: write memory:, redis://HOST or postgres://HOST/DATABASE")
 	}
 	return Store{}, fmt.Errorf("store: %q: unknown kind of store: write memory:, redis://HOST or postgres://HOST/DATABASE", u.Scheme)
 }

@@ -65,7 +65,7 @@ func TestUnder(t *testing.T) {
 func TestParse_Refuses(t *testing.T) {
 	for _, tt := range []struct{ raw, want string }{
 		{"", "unknown kind of store"},
-		{"memory", "unknown kind of store"},
+		{"memory", "store: unknown kind of store"},
 		{"floppy:a", `"floppy": unknown kind of store`},
 		{"floppy://u:secret@a", `"floppy": unknown kind of store`},
 		{"floppy:secret@a", `"floppy": unknown kind of store`},

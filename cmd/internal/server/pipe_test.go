@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package server_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/metehq/mete/cmd/internal/policysign"
+)
+
+// Reading a pipe has no end: who puts one where the policy or its signature was must
+// not keep the server from looking at it again, or from ending.
+func TestReload_Pipe(t *testing.T) {
+	operator := newSigner(t)
+	c := testConfig()
+	c.Policy, c.PolicyKeys = policyFile(t, burst("1")), []string{operator.public}
+	operator.sign(t, c.Policy, burst("1"))
+	s := start(t, c)
+	for i, path := range []string{c.Policy, c.Policy + policysign.Suffix} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if path != c.Policy {
+			write(t, c.Policy, burst("3"))
+		}
+		eventually(t, "the pipe is noticed", func() bool { return s.log.count("not a regular file") > i })
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		write(t, c.Policy, burst("2"))
+		operator.sign(t, c.Policy, burst("2"))
+		eventually(t, "the file is read again", func() bool { return s.take("192.0.2.9") == 200 || s.log.count("policy reloaded") > 0 })
+	}
+}

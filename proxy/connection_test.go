@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/proxy"
+	"github.com/metehq/mete/storetest"
+)
+
+// What Connection names is not sent on (RFC 9110, 7.6.1), and rules do not see it
+// either: a client that names its own key would else be limited by a new key each
+// time, and be nobody to the upstream.
+func TestRulesSeeWhatIsSentOn(t *testing.T) {
+	m, err := policy.Load([]byte(`{"rules": [
+		{"name": "known", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}},
+		{"name": "session", "limit_keys": ["cookie:s"], "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}},
+		{"name": "anonymous", "limit_keys": ["ip:address"], "match": {"header:x-api-key": {"not": "*"}, "cookie:s": {"not": "*"}}, "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}}]}`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return 1 }), m, mete.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mw, err := httplimit.New(lim, httplimit.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	anonymous := make(chan string, 100)
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Api-Key") == "" && r.Header.Get("Cookie") == "" {
+			anonymous <- fmt.Sprint(r.Header)
+		}
+	})
+	front := strings.TrimPrefix(serveProxy(t, upstream, mw, proxy.Config{}), "http://")
+	for i := range 5 {
+		for _, fields := range []string{
+			"Connection: close, X-Api-Key\r\nX-Api-Key: k%d",
+			"Connection: close\r\nConnection: keep-alive , x-api-KEY\r\nX-Api-Key: k%d",
+			"Connection: close, cookie\r\nCookie: s=%d",
+		} {
+			raw(t, front, "GET / HTTP/1.1\r\nHost: a\r\n"+fmt.Sprintf(fields, i)+"\r\n\r\n")
+		}
+	}
+	if n := len(anonymous); n != 1 {
+		t.Errorf("%d requests came to the upstream without a key, and one was to pass", n)
+	}
+	if got := raw(t, front, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Api-Key: k9\r\n\r\n"); got != 200 {
+		t.Errorf("a request with a key: got %d, want 200", got)
+	}
+}
