@@ -61,8 +61,10 @@ func TestSweep_KeepsTablesFlat(t *testing.T) {
 	if sweptEarly == 0 || stats.Swept < sweptEarly*2 {
 		t.Errorf("%d rows were swept in a third of the time, %d in all: the run is too short to mean anything", sweptEarly, stats.Swept)
 	}
-	if late > 2*early {
-		t.Errorf("%d bytes after %v, %d after %v: want no growth", early, long/3, late, long)
+	// A row and its entry in the index take 130 bytes: what is not used again would
+	// be seen. On a busy machine what is used again is more after a while.
+	if late > 2*early && late > 100*stats.Swept {
+		t.Errorf("%d bytes after %v, %d after %v, and %d rows swept: want no growth", early, long/3, late, long, stats.Swept)
 	}
 	t.Logf("%d asks, %d rows swept, %d bytes, %d in the end", stats.Asks, stats.Swept, early, late)
 	// What all this leaves behind is what is not full.

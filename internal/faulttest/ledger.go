@@ -93,14 +93,14 @@ func (tr *Traffic) Conserved() {
 	}
 }
 
-// Prompt sees to it that callers had their answers in time: 99 in a hundred, as
-// the machine does other things too.
+// Prompt sees to it that callers had their answers in time: 99 in a hundred, but for
+// the time in which the machine did other things.
 func (tr *Traffic) Prompt() {
 	tr.t.Helper()
 	var took []time.Duration
 	for _, k := range tr.Takers {
 		for _, c := range k.Calls {
-			took = append(took, c.Ended.Sub(c.Began))
+			took = append(took, c.Ended.Sub(c.Began)-stalled(tr.stalls, c.Began, c.Ended))
 		}
 	}
 	slices.SortFunc(took, cmp.Compare)

@@ -60,6 +60,7 @@ type Traffic struct {
 
 	end     context.CancelFunc
 	running sync.WaitGroup
+	stalls  []stall // once it has stopped
 }
 
 // Patiently has takers wait for their answers, where all must have one.
@@ -99,6 +100,7 @@ func (tr *Traffic) start(number int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	tr.end = cancel
 	tr.t.Cleanup(tr.Stop)
+	tr.running.Go(func() { tr.stalls = watch(ctx) })
 	for i, k := range tr.Takers {
 		tr.running.Go(func() { tr.run(ctx, number+i, k) })
 	}
