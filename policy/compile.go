@@ -66,6 +66,18 @@ func (c *compiler) slot(a Attribute) int {
 	return i
 }
 
+// reader is the first rule that matches by an attribute or has it in its key; where
+// there is none, the file.
+func (c *compiler) reader(slot int) *node {
+	for _, d := range c.drafts {
+		if slices.Contains(d.LimitKeys, c.matcher.attributes[slot]) ||
+			slices.ContainsFunc(d.clauses, func(cl clause) bool { return cl.slot == slot }) {
+			return d.at
+		}
+	}
+	return &node{}
+}
+
 // rules are those that overrides can name.
 func (c *compiler) rules() []*Rule {
 	if c.known == nil {
@@ -95,9 +107,9 @@ func (c *compiler) finish() *Matcher {
 		m.rules = append(m.rules, d.Rule)
 	}
 	m.groups, m.scopes = len(groups), max(c.scope, 0)+1
-	for _, a := range m.attributes {
+	for slot, a := range m.attributes {
 		if a.Source == Custom {
-			c.warn(&node{}, "custom-attribute", fmt.Sprintf("only a program that embeds mete can supply the attribute %v", a), "")
+			c.warn(c.reader(slot), "custom-attribute", fmt.Sprintf("no request over HTTP has the attribute %v: a program supplies it that embeds mete, or asks /v1/take", a), "")
 		}
 	}
 	m.warnings = c.warnings()

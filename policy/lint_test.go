@@ -92,6 +92,10 @@ func TestLint(t *testing.T) {
 		"each needs the other's":      {`{"name": "a", "limit_keys": ["header:a"], ` + strict + `}, {"name": "b", "limit_keys": ["header:b"], ` + strict + `}`, []string{`missing-bypass /rules/0`, `missing-bypass /rules/1`}},
 		"a fallback_limit":            {`{"rules": [{"name": "r", "limit_keys": ["header:k"], ` + strict + `}], "fallback_limit": {` + strict + `}}`, nil},
 
+		"an exception of long ago": {`{"rules": [{"name": "r", ` + ip + `, ` + strict + `}], "kill_switches": [{"scope_key": "header:x", "scope_value": "y", "reason": "spam", "expires_at": "2025-03-01T00:00:00Z"}]}`,
+			[]string{`expired-override /kill_switches/0/expires_at: the override has expired, 365 days ago`}},
+		"an exception of last night": {`{"rules": [{"name": "r", ` + ip + `, ` + strict + `}], "kill_switches": [{"scope_key": "header:x", "scope_value": "y", "reason": "spam", "expires_at": "2026-02-28T20:30:00Z"}]}`,
+			[]string{`expired-override /kill_switches/0/expires_at: the override has expired, 3h30m ago`}},
 		"an exception for years": {`{"rules": [{"name": "r", ` + ip + `, ` + strict + `}], "overrides": [{"id": "x", "action": "allow", "match": {"ip:address": "192.0.2.1"},
 			"reason": "partner", "author": "ann", "expires_at": "2030-01-01T00:00:00Z"}], "kill_switches": [{"scope_key": "header:x", "scope_value": "y", "reason": "spam", "expires_at": "2026-04-01T00:00:00Z"}],
 			"break_glass": {"enabled": false, "reason": "x", "expires_at": "2040-01-01T00:00:00Z"}}`,

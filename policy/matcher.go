@@ -31,7 +31,6 @@ type Matcher struct {
 	exceptions *exceptions // nil for none
 	own        *exceptions // those of the file
 	delays     bool
-	spare      int         // how many more limits a request may fall under, by overrides
 	attributes []Attribute // that any rule reads, each once, by slot
 	uses       [Host + 1]bool
 	keyer      *keyer

@@ -127,7 +127,7 @@ func (c *compiler) circumstances(e *exception, o *object, author bool) {
 		e.ExpiresAt = c.instant(f, "expires_at")
 		e.expires = bucket.At(e.ExpiresAt)
 		if !e.ExpiresAt.IsZero() && !e.ExpiresAt.After(c.now) {
-			c.warn(f, "expired-override", fmt.Sprintf("the override has expired, %s ago", c.now.Sub(e.ExpiresAt).Truncate(time.Minute)), "remove it")
+			c.warn(f, "expired-override", fmt.Sprintf("the override has expired, %s ago", age(c.now.Sub(e.ExpiresAt))), "remove it")
 		}
 	}
 }
@@ -306,6 +306,14 @@ func (c *compiler) sameBuckets(l, of *Limit, o *object) {
 	case of.Leased && !steady:
 		c.absent(o.node, fmt.Sprintf("the limit %q is leased, which only a token_bucket or a fixed_window can be", of.Name), "say such a one")
 	}
+}
+
+// age says how long ago something was: in days, from two of them on.
+func age(d time.Duration) string {
+	if days := int(d / (24 * time.Hour)); days >= 2 {
+		return fmt.Sprintf("%d days", days)
+	}
+	return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
 // killSwitch reads an entry of kill_switches, the blocks of another dialect.

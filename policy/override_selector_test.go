@@ -27,7 +27,7 @@ func TestOverrides_AreNotBoundBySelectors(t *testing.T) {
 	}
 	for shape, text := range shapes {
 		for name, exception := range exceptions {
-			m, err := tryLoad(text + ", " + exception + "}")
+			m, err := policy.Load([]byte(text+", "+exception+"}"), policy.Options{HashKey: []byte("k")})
 			if err != nil {
 				t.Errorf("%s in a %s: %v", name, shape, err)
 				continue

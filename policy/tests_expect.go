@@ -239,7 +239,9 @@ func (r *testReader) last(s *Step, o *object) {
 	if f := o.field("cost"); f != nil {
 		e.Cost = r.amounts(f, "cost")
 	}
-	if f := o.field("stage"); f != nil {
+	if f := o.field("stage"); f != nil && f.kind == isNumber {
+		r.add(f, "stage must be a string", fmt.Sprintf("write \"%s%%\"", f.text))
+	} else if f != nil {
 		e.Stage = r.word(f, "stage", r.known.stages)
 	}
 }

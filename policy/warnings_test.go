@@ -28,7 +28,7 @@ func TestWarnings(t *testing.T) {
 		{config(`"rps": 1, "burst": 20, "cost_source": "query:x", "max_cost": 5, "min_cost": 1, "fixed_cost": 1`), []string{"fixed_cost does nothing"}},
 		{config(`"rps": 1, "burst": 20, "cost_source": "attribute:jwt:x"`), nil},
 		{config(`"rps": 1, "burst": 20, "max_cost": 2`), []string{"do nothing"}},
-		{`{"name": "r", "limit_keys": ["tenant"], @}`, []string{"only a program that embeds mete can supply the attribute tenant"}},
+		{`{"name": "r", "limit_keys": ["tenant"], @}`, []string{"/rules/0: no request over HTTP has the attribute tenant: "}},
 	} {
 		m := load(t, tc.rule)
 		got := m.Warnings()
