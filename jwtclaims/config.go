@@ -122,6 +122,15 @@ func (c Config) withDefaults() (Config, error) {
 // isURL tells a URL from a path.
 func isURL(keySet string) bool { return strings.Contains(keySet, "://") }
 
+// shown is a key set's name for people: of a URL, what stands before its query, which
+// may have a credential in it.
+func shown(keySet string) string {
+	if before, _, ok := strings.Cut(keySet, "?"); ok && isURL(keySet) {
+		return before + "?…"
+	}
+	return keySet
+}
+
 // CheckKeySet says what is wrong with a [Config.KeySet] before it is read.
 func CheckKeySet(keySet string) error {
 	if keySet == "" {

@@ -39,12 +39,12 @@ func (v *Verifier) begin(ctx context.Context) error {
 		}
 	}
 	if err != nil && !isURL(v.config.KeySet) {
-		return fmt.Errorf("jwtclaims: key set %s: %w", v.config.KeySet, err)
+		return fmt.Errorf("jwtclaims: key set %s: %w", shown(v.config.KeySet), err)
 	}
 	if err != nil {
 		f.problem = err.Error()
 		v.config.Logger.Error("cannot read the key set: until it can be, no token is accepted and all claims are missing",
-			"key_set", v.config.KeySet, "error", err)
+			"key_set", shown(v.config.KeySet), "error", err)
 	}
 	return nil
 }
@@ -98,10 +98,10 @@ func (v *Verifier) lookAgain(ctx context.Context, f *follower) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && err.Error() != f.problem:
-		v.config.Logger.Error("cannot read the key set; the old keys stay in force", "key_set", v.config.KeySet, "keys", v.keys.Load().count, "error", err)
+		v.config.Logger.Error("cannot read the key set; the old keys stay in force", "key_set", shown(v.config.KeySet), "keys", v.keys.Load().count, "error", err)
 		f.problem = err.Error()
 	case err == nil && f.problem != "":
-		v.config.Logger.Info("the key set can be read again", "key_set", v.config.KeySet, "keys", v.keys.Load().count)
+		v.config.Logger.Info("the key set can be read again", "key_set", shown(v.config.KeySet), "keys", v.keys.Load().count)
 		f.problem = ""
 	}
 }
@@ -133,7 +133,7 @@ func (v *Verifier) look(ctx context.Context, f *follower) error {
 func (v *Verifier) put(keys *keys) {
 	v.keys.Store(keys)
 	v.changed.Add(1)
-	args := []any{"key_set", v.config.KeySet, "keys", keys.count, "left_out", len(keys.leftOut)}
+	args := []any{"key_set", shown(v.config.KeySet), "keys", keys.count, "left_out", len(keys.leftOut)}
 	switch {
 	case keys.count == 0:
 		v.config.Logger.Error("the key set has no key of use: no token is accepted", append(args, "why", keys.notes())...)

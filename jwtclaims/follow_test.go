@@ -210,7 +210,10 @@ func TestNew_BadAnswersOfTheURL(t *testing.T) {
 		{"a broken client", "https://id.example.com", &http.Client{Transport: roundTripper(broken)}, "broken"},
 	} {
 		var log logBuffer
-		v := start(t, jwtclaims.Config{KeySet: tt.url, Client: tt.client, Logger: log.logger()})
+		v := start(t, jwtclaims.Config{KeySet: tt.url + "/keys?secret=canary", Client: tt.client, Logger: log.logger()})
+		if n := log.count("canary"); n > 0 { // a query may have a credential in it
+			t.Errorf("%s: the query is logged:\n%s", tt.what, &log)
+		}
 		if log.count(tt.want) == 0 || v.Stats().Keys != 0 || v.Stats().ReadsFailed == 0 {
 			t.Errorf("%s: %d keys, log:\n%s\nwant %q in it", tt.what, v.Stats().Keys, &log, tt.want)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	neturl "net/url"
 	"os"
 	"time"
 )
@@ -69,12 +70,15 @@ func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error)
 	}
 	r.Header.Set("Accept", "application/jwk-set+json, application/json")
 	resp, err := client.Do(r)
+	if failed, ok := errors.AsType[*neturl.Error](err); ok {
+		err = fmt.Errorf("%s: %w", shown(url), failed.Err) // its own text has the query
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", url, resp.Status)
+		return nil, fmt.Errorf("%s answers %s", shown(url), resp.Status)
 	}
 	return readAll(resp.Body)
 }

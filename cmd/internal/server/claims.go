@@ -39,7 +39,7 @@ func (s *Server) warnClaims(m *policy.Matcher) {
 		s.log.Warn("claims in bearer tokens are NOT VERIFIED (trust_jwt): anybody can claim anything, " +
 			"unless something in front of this server checks every token")
 	case s.claims != nil:
-		s.log.Info("claims in bearer tokens are verified", "key_set", c.JWT.Keys, "algorithms", strings.Join(c.JWT.Algorithms, ","),
+		s.log.Info("claims in bearer tokens are verified", "algorithms", strings.Join(c.JWT.Algorithms, ","),
 			"issuer", anyone(c.JWT.Issuer), "audience", anyone(strings.Join(c.JWT.Audience, ",")))
 		if c.Upstream == "" && c.DecisionProfile == "" {
 			s.log.Warn("no bearer token is ever seen here: jwt.keys is for upstream and decision_profile; who asks the API names the claims")
