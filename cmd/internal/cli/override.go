@@ -16,7 +16,6 @@ import (
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/httpapi"
-	"github.com/metehq/mete/internal/spell"
 )
 
 // overrideUsage is what follows "mete override".
@@ -166,16 +165,12 @@ func (c *overrideCommand) check(operands []string) string {
 	c.verb, c.operands = operands[0], operands[1:]
 	verb, ok := overrideVerbs[c.verb]
 	if !ok {
-		if near := spell.Nearest(c.verb, known); near != "" {
-			return fmt.Sprintf("unknown %q; did you mean %s?", c.verb, near)
-		}
-		return fmt.Sprintf("unknown %q: say one of %s", c.verb, strings.Join(known, ", "))
+		return unknownVerb(c.verb, known)
 	}
-	flags := strings.Fields("server " + verb.flags)
+	if problem := strangeFlag(c.verb, c.given, strings.Fields("server "+verb.flags)); problem != "" {
+		return problem
+	}
 	for name := range c.given {
-		if !slices.Contains(flags, name) {
-			return fmt.Sprintf("--%s is not for %s", name, c.verb)
-		}
 		if c.given["f"] && !slices.Contains([]string{"f", "server", "format"}, name) {
 			return fmt.Sprintf("-f says all of it: remove --%s", name)
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/internal/spell"
 	"github.com/metehq/mete/pgstore/rules"
 )
 
@@ -154,16 +153,10 @@ func (c *rulesCommand) check(operands []string) string {
 	c.verb, c.operands = operands[0], operands[1:]
 	verb, ok := rulesVerbs[c.verb]
 	if !ok {
-		if near := spell.Nearest(c.verb, known); near != "" {
-			return fmt.Sprintf("unknown %q; did you mean %s?", c.verb, near)
-		}
-		return fmt.Sprintf("unknown %q: say one of %s", c.verb, strings.Join(known, ", "))
+		return unknownVerb(c.verb, known)
 	}
-	flags := strings.Fields("db " + verb.flags)
-	for name := range c.given {
-		if !slices.Contains(flags, name) {
-			return fmt.Sprintf("--%s is not for %s", name, c.verb)
-		}
+	if problem := strangeFlag(c.verb, c.given, strings.Fields("db "+verb.flags)); problem != "" {
+		return problem
 	}
 	formats := map[string][]string{"list": {"text", "json"}, "export": {"yaml", "json"}}[c.verb]
 	switch {
