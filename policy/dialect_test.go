@@ -3,6 +3,7 @@
 package policy_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func TestParseJitter_Refuses(t *testing.T) {
 			t.Errorf("ParseJitter(%q) = %v, %v, want an error that says jitter", text, j, err)
 		}
 	}
-	for _, percent := range []int{-1, 101, 1 << 40} {
+	for _, percent := range []int{-1, 101, math.MaxInt} {
 		if j, err := policy.JitterOf(percent); err == nil {
 			t.Errorf("JitterOf(%d) = %v, want an error", percent, j)
 		}
