@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete/policy"
 )
@@ -83,17 +84,52 @@ func TestMatchAllocates_Many(t *testing.T) {
 	}
 }
 
-func BenchmarkLoadMany(b *testing.B) {
-	for _, shape := range []string{"match", "selectors"} {
-		b.Run(shape, func(b *testing.B) {
-			text, _ := manyRules(10_000)[shape]()
-			b.ReportAllocs()
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				if _, err := policy.Load([]byte(text), policy.Options{}); err != nil {
-					b.Fatal(err)
+// beside returns m with so many overrides, of which one is about a request with that
+// header, each for another value.
+func beside(tb testing.TB, m *policy.Matcher, n int) *policy.Matcher {
+	list := make([]policy.Override, n)
+	for i := range list {
+		o := policy.Override{ID: fmt.Sprint("o", i), Reason: "r", Author: "a", ExpiresAt: time.Unix(1<<32, 0)}
+		switch o.Match = fmt.Appendf(nil, `{"header:x-customer": "c%d"}`, i); i % 2 {
+		case 0:
+			o.Action, o.Rules, o.Config = policy.Another, []string{"r"}, []byte(`{"rps": 9, "burst": 9}`)
+		default:
+			o.Action = policy.Block
+		}
+		list[i] = o
+	}
+	next, err := m.WithOverrides(list, time.Unix(0, 0))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return next
+}
+
+// A request pays for the overrides that are about it, and not for the others.
+func BenchmarkMatchOverrides(b *testing.B) {
+	m := load(b, `{"name": "r", "limit_keys": ["header:x-customer"], @}`)
+	for _, n := range []int{0, 10, policy.MaxOverrides} {
+		for what, customer := range map[string]string{"limited": "c4", "ordinary": "someone"} {
+			b.Run(fmt.Sprintf("%d/%s", n, what), func(b *testing.B) {
+				with, dst := beside(b, m, n), make([]policy.Match, 0, 8)
+				var given policy.Attributes = policy.Map{"header:x-customer": customer}
+				b.ReportAllocs()
+				for b.Loop() {
+					dst, _ = with.Match(dst[:0], given, 0, 1)
 				}
-			}
-		})
+			})
+		}
+	}
+}
+
+// Overrides allocate nothing, however many there are.
+func TestMatchAllocates_Overrides(t *testing.T) {
+	m := beside(t, load(t, `{"name": "r", "limit_keys": ["header:x-customer"], @}`), policy.MaxOverrides)
+	dst := make([]policy.Match, 0, 8)
+	for customer, keys := range map[string]float64{"c4": 1, "c5": 0, "someone": 1} { // c5 is blocked
+		var given policy.Attributes = policy.Map{"header:x-customer": customer}
+		if got := testing.AllocsPerRun(200, func() { dst, _ = m.Match(dst[:0], given, 0, 1) }); got > keys && !raceEnabled {
+			t.Errorf("%s: %v allocations, want that of the %v keys only", customer, got, keys)
+		}
 	}
 }

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -66,11 +67,12 @@ func check(ctx context.Context, std Streams, args []string) int {
 // files checks each of files, prints what there is to say of it, and returns the
 // worst of their exit codes.
 func (c *checkCommand) files(ctx context.Context, files []string) int {
-	worst := exitOK
+	worst, ran, skipped := exitOK, 0, 0
 	var all []checkedPolicy
 	for i, file := range files {
 		p := c.read(ctx, file)
 		worst = max(worst, p.exit(c.strict))
+		ran, skipped = ran+len(p.tests.Outcomes), skipped+p.tests.Skipped
 		switch c.format {
 		case "json":
 			p.writeJSON(c.std.Out)
@@ -85,6 +87,9 @@ func (c *checkCommand) files(ctx context.Context, files []string) int {
 	}
 	if c.format == "sarif" {
 		writeSARIF(c.std.Out, all)
+	}
+	if ran == 0 && skipped > 0 { // else a misspelt name is a test that passes
+		return max(worst, fail(c.std, exitNo, "check", errors.New("--run: no test has a name like that")))
 	}
 	return worst
 }
