@@ -25,27 +25,27 @@ type upkeep struct {
 // tend makes and drops partitions, if that is due. Without, rows are written all
 // the same.
 func (r *Recorder) tend(u *upkeep) {
-	if r.now().Before(u.next) {
+	now := r.now() // when it began: the work takes time, in which the clock may jump
+	if now.Before(u.next) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.closing, r.config.Timeout)
 	defer cancel()
 	var at *time.Time // the database's own
 	if r.config.Now != nil {
-		now := r.now()
 		at = &now
 	}
 	var made, dropped, trimmed int
 	err := r.pool.QueryRow(ctx, "SELECT made, dropped, trimmed FROM "+r.table("rate_limit_violation_maintain")+"($1::timestamptz, $2::interval)",
 		pgx.QueryExecModeExec, at, r.config.Retention).Scan(&made, &dropped, &trimmed)
 	if err != nil {
-		u.next = r.now().Add(upkeepRetry)
+		u.next = now.Add(upkeepRetry)
 		if u.trouble.due() {
 			r.config.Logger.Warn("violations: cannot make or drop the partitions of days; trying again", "error", err)
 		}
 		return
 	}
-	u.next = r.now().Add(upkeepInterval)
+	u.next = now.Add(upkeepInterval)
 	u.trouble.over()
 	if made+dropped+trimmed > 0 {
 		r.config.Logger.Debug("violations: days made and dropped", "made", made, "dropped", dropped, "rows", trimmed)
