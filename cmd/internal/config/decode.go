@@ -74,6 +74,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
 	switch {
 	case v.Kind() == reflect.Struct:
 		d.mapping(n, v, key+".")
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct && v.Type().Elem() != reflect.TypeFor[netip.Prefix]():
+		d.mappings(n, v, key)
 	case v.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
 		var parts []string
 		for _, item := range n.Content {
@@ -91,6 +93,28 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
 		d.fail(key, "must be a plain value")
 	default:
 		d.set(v, key, n.Value)
+	}
+}
+
+// maxItems bounds a list of mappings.
+const maxItems = 1000
+
+// mappings fills the slice of structs v from a list of mappings. What is within the
+// first of them is called key[0].
+func (d *decoder) mappings(n *yaml.Node, v reflect.Value, key string) {
+	switch {
+	case n.Kind != yaml.SequenceNode:
+		d.fail(key, "must be a list of mappings: begin each with a dash")
+		return
+	case len(n.Content) > maxItems:
+		d.fail(key, "has %d items: at most %d can be", len(n.Content), maxItems)
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		d.lines[at] = item.Line
+		d.value(item, v.Index(i), at)
 	}
 }
 

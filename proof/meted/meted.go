@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package meted runs the real mete serve beside a test.
+package meted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/internal/proctest"
+)
+
+// Patience bounds every wait for a server. Nothing waits that long.
+const Patience = 30 * time.Second
+
+// Main is what a package's TestMain calls: it runs the tests, and removes the
+// program that they were made with.
+func Main(m *testing.M) {
+	code := m.Run()
+	if program.dir != "" {
+		os.RemoveAll(program.dir)
+	}
+	os.Exit(code)
+}
+
+var program struct {
+	once      sync.Once
+	dir, path string
+	err       error
+}
+
+// Program returns the path of mete, which is built once in a run of tests, with
+// the race detector where the tests have it. The package's TestMain must be [Main].
+func Program(t testing.TB) string {
+	t.Helper()
+	program.once.Do(func() {
+		if program.dir, program.err = os.MkdirTemp("", "mete-proof-"); program.err != nil {
+			return
+		}
+		program.path = filepath.Join(program.dir, "mete")
+		args := []string{"build", "-buildvcs=false", "-o", program.path}
+		if raceEnabled {
+			args = append(args, "-race")
+		}
+		cmd := exec.Command("go", append(args, "github.com/metehq/mete/cmd/mete")...)
+		cmd.Dir = Root(t)
+		if output, err := cmd.CombinedOutput(); err != nil {
+			program.err = fmt.Errorf("go build: %w\n%s", err, output)
+		}
+	})
+	if program.err != nil {
+		t.Fatal(program.err)
+	}
+	return program.path
+}
+
+// Root is the directory of the repository.
+func Root(t testing.TB) string {
+	t.Helper()
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		t.Fatal("the source is not there")
+	}
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// A Server is mete serve. The test's cleanup ends it.
+type Server struct {
+	Addr, AdminAddr string // host:port
+	URL, AdminURL   string // http://host:port, or https where the configuration has TLS
+	Dir             string // of its configuration
+	Process         *proctest.Process
+
+	runtime string // directory of the token
+	t       testing.TB
+}
+
+// Start runs mete serve on free ports with this configuration file, whose
+// directory is the first of dirs or a new one, and waits until it is ready. Its
+// listen and admin_listen are overridden.
+func Start(t testing.TB, config string, dirs ...string) *Server {
+	t.Helper()
+	dir := t.TempDir()
+	if len(dirs) > 0 {
+		dir = dirs[0]
+	}
+	path := filepath.Join(dir, "meted.yaml")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Run(t, dir, "--config", path)
+}
+
+// Run runs mete serve on free ports with these flags, in dir, and waits until it is
+// ready.
+func Run(t testing.TB, dir string, flags ...string) *Server {
+	t.Helper()
+	s := &Server{Addr: proctest.FreeAddr(t), AdminAddr: proctest.FreeAddr(t), Dir: dir, runtime: t.TempDir(), t: t}
+	s.URL, s.AdminURL = "http://"+s.Addr, "http://"+s.AdminAddr
+	args := append([]string{"serve"}, flags...)
+	cmd := exec.Command(Program(t), append(args, "--listen", s.Addr, "--admin-listen", s.AdminAddr)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime, "GORACE=atexit_sleep_ms=0")
+	s.Process = proctest.Start(t, cmd)
+	s.await()
+	return s
+}
+
+// await waits until the server says that it listens.
+func (s *Server) await() {
+	s.t.Helper()
+	s.Process.WaitReady(Patience, func(context.Context) error {
+		if log := s.Log(); strings.Contains(log, "mete is listening on ") || strings.Contains(log, `"msg":"listening"`) {
+			return nil
+		}
+		return errors.New("it has not said that it listens")
+	})
+}
+
+// Log is all that the server has written.
+func (s *Server) Log() string { return s.Process.Output() }
+
+// Token is the one that the server made when it started, for a configuration
+// without tokens of its own. Its role is to configure.
+func (s *Server) Token() string {
+	s.t.Helper()
+	_, port, _ := strings.Cut(s.AdminAddr, ":")
+	text, err := os.ReadFile(filepath.Join(s.runtime, "mete", "admin-"+port+".token"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
