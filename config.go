@@ -26,6 +26,11 @@ type Config struct {
 	// change what it is given, must not block, and may keep nothing of it but strings.
 	OnDenial func(context.Context, *Denial)
 
+	// OnNearLimit, if set, is called with what OnDecision is, after OnDenial, where
+	// the request is admitted and one of its limits is nearly reached: see
+	// [Status.Near]. What is said of OnDenial goes for it, too.
+	OnNearLimit func(context.Context, *Denial)
+
 	// Scale, if set, raises costs: for limits that adapt to how the protected
 	// thing is doing, with any store. It is called with every cost above 0, and
 	// must be fast and safe for concurrent use. What it returns is charged, but no

@@ -71,6 +71,33 @@ type Status struct {
 	bucket.Snapshot
 }
 
+// nearPart is the part of a limit of which, once no more is left, it is near.
+const nearPart = 5
+
+// Near reports whether the limit admitted the request and is nearly reached: at
+// most a fifth of what it can admit at once is left. (Envoy's rate limit service
+// counts a request as near its limit at the same four fifths.)
+func (s *Status) Near() bool {
+	if !s.Allowed {
+		return false
+	}
+	all := s.Snapshot.Limit.Capacity()
+	if s.Snapshot.Limit.Queued() {
+		all += s.Snapshot.Limit.MaxReserved()
+	}
+	return s.Room() <= all/nearPart
+}
+
+// near reports whether a limit is.
+func (d *Decision) near() bool {
+	for i := range d.Limits {
+		if d.Limits[i].Near() {
+			return true
+		}
+	}
+	return false
+}
+
 // Decider returns the status that decided: the denying one with the longest
 // wait or, of an allowed request, the one with the fewest tokens remaining. The
 // first of equals wins. It is nil where no limit applied.

@@ -9,7 +9,8 @@ import (
 )
 
 // A Denial is a decision that denies a request, or would if shadow rules were
-// enforced, with what was known of who asked: see [Config.OnDenial]. As a
+// enforced, or soon will, with what was known of who asked: see [Config.OnDenial]
+// and [Config.OnNearLimit]. As a
 // [slog.LogValuer] it is its decision, which says nothing about that.
 type Denial struct {
 	Decision
@@ -29,7 +30,9 @@ func (l *Limiter) report(ctx context.Context, s *scratch, req *Request, d *Decis
 		seen := *d
 		l.config.OnDecision(ctx, &seen)
 	}
-	if l.config.OnDenial == nil || d.Allowed && d.shadowDenial() == nil {
+	denied := l.config.OnDenial != nil && (!d.Allowed || d.shadowDenial() != nil)
+	near := l.config.OnNearLimit != nil && d.Allowed && d.near()
+	if !denied && !near {
 		return
 	}
 	denial := &s.denial
@@ -43,7 +46,12 @@ func (l *Limiter) report(ctx context.Context, s *scratch, req *Request, d *Decis
 		denial.ShadowKeys = append(denial.ShadowKeys, s.matches[s.enforced+i].Key)
 	}
 	defer denial.forget()
-	l.config.OnDenial(ctx, denial)
+	if denied {
+		l.config.OnDenial(ctx, denial)
+	}
+	if near {
+		l.config.OnNearLimit(ctx, denial)
+	}
 }
 
 // shownKeys appends the keys of d's limits: of all that were asked about or,

@@ -66,6 +66,48 @@ func TestOnDenial_ShowsWhoWasDenied(t *testing.T) {
 	}
 }
 
+// Of five tokens, a fifth is left after the fourth take, and none after the fifth.
+// A queue counts with its capacity.
+func TestOnNearLimit(t *testing.T) {
+	const rules = `{"rules": [
+		{"name": "trial", "mode": "shadow", "limit_keys": ["ip:address"], "group": "t", "algorithm_config": {"rate": "1/1h", "burst": 3}},
+		{"name": "user", "limit_keys": ["path"], "algorithm_config": {"rate": "1/1h", "burst": 5}},
+		{"name": "queue", "limit_keys": ["host"], "algorithm": "leaky_bucket", "algorithm_config": {"rate": "1/1h", "queue": 9}}]}`
+	var seen []string
+	clock := storetest.NewClock()
+	note := func(what string) func(context.Context, *mete.Denial) {
+		return func(_ context.Context, d *mete.Denial) {
+			var near []string
+			for i := range d.Limits {
+				if d.Limits[i].Near() {
+					near = append(near, d.Keys[i])
+				}
+			}
+			seen = append(seen, fmt.Sprint(what, " ", d.Allowed, " ", near))
+		}
+	}
+	l, err := mete.New(storetest.NewNaive(clock.Now), load(t, rules), mete.Config{OnDenial: note("denied"), OnNearLimit: note("near")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		l.Peek(t.Context(), mete.Request{Attributes: mete.Attrs{"ip:address": "192.0.2.1", "path": "/a"}})
+		l.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"ip:address": "192.0.2.1", "path": "/a"}})
+	}
+	for range 9 {
+		l.Reserve(t.Context(), mete.Request{Attributes: mete.Attrs{"host": "h"}, MaxWait: 24 * time.Hour})
+	}
+	want := []string{
+		"denied true [user:path=/a]", "near true [user:path=/a]", // the fourth is denied in shadow
+		"denied true [user:path=/a]", "near true [user:path=/a]",
+		"denied false []",
+		"near true [queue:host=h]", "near true [queue:host=h]",
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("the hooks saw\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // Charges that the request brings stand behind the policy's, under their own keys.
 func TestOnDenial_Charges(t *testing.T) {
 	var seen []string

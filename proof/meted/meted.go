@@ -51,8 +51,8 @@ func Program(t testing.TB) string {
 		if raceEnabled {
 			args = append(args, "-race")
 		}
-		cmd := exec.Command("go", append(args, "github.com/metehq/mete/cmd/mete")...)
-		cmd.Dir = Root(t)
+		cmd := exec.Command("go", append(args, ".")...)
+		cmd.Dir = filepath.Join(Root(t), "cmd", "mete")
 		if output, err := cmd.CombinedOutput(); err != nil {
 			program.err = fmt.Errorf("go build: %w\n%s", err, output)
 		}
