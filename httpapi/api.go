@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -31,6 +32,16 @@ type Config struct {
 	// serve them where only administrators can ask.
 	Admin bool
 
+	// Role, if set, says what who asks may do: see [Role]. It must be safe for
+	// concurrent use. A request with too low a one is answered with 401 where it has
+	// none, with 403 otherwise, before its body is read. If nil, everybody may do
+	// everything that is served.
+	Role func(*http.Request) Role
+
+	// Reload, if set, serves /v1/reload: it reads the policy again, and returns once
+	// it is in force, or why the old one stays. It needs Admin.
+	Reload func(context.Context) error
+
 	// Overrides, where it is set, serves /v1/overrides, too, which answers 404
 	// otherwise. It needs Admin.
 	Overrides *overrides.Manager
@@ -50,14 +61,17 @@ type API struct {
 	lim       *mete.Limiter
 	endpoints map[string]endpoint
 	browsers  http.CrossOriginProtection
-	overrides *overrides.Manager      // nil: not served
-	denial    *ratelimitfields.Writer // Retry-After of a single denial
+	overrides *overrides.Manager       // nil: not served
+	denial    *ratelimitfields.Writer  // Retry-After of a single denial
+	role      func(*http.Request) Role // nil: Configure
 	draining  atomic.Bool
 }
 
-// An endpoint is what one path serves. An empty method accepts every one.
+// An endpoint is what one path serves. An empty method accepts every one. Who asks
+// must have the role.
 type endpoint struct {
 	method string
+	role   Role
 	serve  func(w http.ResponseWriter, r *http.Request) *Problem
 }
 
@@ -66,8 +80,8 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if lim == nil {
 		return nil, errors.New("httpapi: new: limiter is required")
 	}
-	if config.Overrides != nil && !config.Admin {
-		return nil, errors.New("httpapi: new: overrides are for administrators: Admin must be set with them")
+	if (config.Overrides != nil || config.Reload != nil) && !config.Admin {
+		return nil, errors.New("httpapi: new: overrides and reload are for administrators: Admin must be set with them")
 	}
 	gateway, err := newGateway(lim, config.Gateway)
 	if err != nil {
@@ -78,23 +92,26 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, denial: denial, overrides: config.Overrides}
+	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role}
 	a.endpoints = map[string]endpoint{
-		"/v1/take": {http.MethodPost, a.questions(a.take)},
-		"/v1/peek": {http.MethodPost, a.questions(a.peek)},
-		"/livez":   {http.MethodGet, a.livez},
-		"/readyz":  {http.MethodGet, a.readyz},
+		"/v1/take": {http.MethodPost, Operate, a.questions(a.take)},
+		"/v1/peek": {http.MethodPost, Read, a.questions(a.peek)},
+		"/livez":   {http.MethodGet, NoRole, a.livez},
+		"/readyz":  {http.MethodGet, NoRole, a.readyz},
 	}
 	if config.Admin {
-		a.endpoints["/v1/refund"] = endpoint{http.MethodPost, a.questions(a.refund)}
-		a.endpoints["/v1/reset"] = endpoint{http.MethodPost, a.questions(a.reset)}
-		a.endpoints["/v1/explain"] = endpoint{http.MethodPost, a.explain}
+		a.endpoints["/v1/refund"] = endpoint{http.MethodPost, Operate, a.questions(a.refund)}
+		a.endpoints["/v1/reset"] = endpoint{http.MethodPost, Operate, a.questions(a.reset)}
+		a.endpoints["/v1/explain"] = endpoint{http.MethodPost, Read, a.explain}
 	}
 	if a.overrides != nil {
-		a.endpoints[overridesPath] = endpoint{"", a.serveOverrides}
+		a.endpoints[overridesPath] = endpoint{"", Read, a.serveOverrides}
+	}
+	if config.Reload != nil {
+		a.endpoints["/v1/reload"] = endpoint{http.MethodPost, Configure, a.reload(config.Reload)}
 	}
 	if gateway != nil {
-		a.endpoints["/v1/decision"] = endpoint{"", gateway.serve}
+		a.endpoints["/v1/decision"] = endpoint{"", NoRole, gateway.serve}
 	}
 	return a, nil
 }
@@ -109,12 +126,15 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *API) route(w http.ResponseWriter, r *http.Request) *Problem {
 	e, ok := a.endpoints[r.URL.Path]
 	if a.overrides != nil && strings.HasPrefix(r.URL.Path, overridesPath+"/") {
-		e, ok = endpoint{http.MethodDelete, a.removeOverride}, true
+		e, ok = endpoint{http.MethodDelete, Operate, a.removeOverride}, true
 	}
 	switch {
 	case !ok:
 		return problem(http.StatusNotFound, absence(r.URL.Path))
 	case e.method == "" || e.method == r.Method || e.method == http.MethodGet && r.Method == http.MethodHead:
+		if p := a.permit(w, r, e.role); p != nil {
+			return p
+		}
 		return e.serve(w, r)
 	}
 	allow := e.method
@@ -129,13 +149,15 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) *Problem {
 func absence(path string) string {
 	switch path {
 	case "/v1/decision":
-		return "no gateway profile is configured; choose nginx, traefik or caddy"
+		return "no gateway profile is configured; choose nginx, nginx-lua, haproxy, caddy or traefik"
 	case "/v1/refund", "/v1/reset":
 		return "what changes buckets by hand is not served here; ask at the address that is for administrators"
 	case "/v1/explain":
 		return "what policies say, and why, is not for everybody; ask at the address that is for administrators"
+	case "/v1/reload":
+		return "the policy is not reloaded here; ask at the address that is for administrators"
 	case overridesPath:
 		return "overrides are not served here; ask at the address that is for administrators"
 	}
-	return "there is no such endpoint; see /v1/take, /v1/peek, /v1/refund, /v1/reset, /v1/explain, /v1/overrides, /v1/decision, /livez, /readyz"
+	return "there is no such endpoint; see /v1/take, /v1/peek, /v1/refund, /v1/reset, /v1/explain, /v1/overrides, /v1/reload, /v1/decision, /livez, /readyz"
 }

@@ -30,6 +30,9 @@ func (a *API) serveOverrides(w http.ResponseWriter, r *http.Request) *Problem {
 	case http.MethodGet, http.MethodHead:
 		return a.listOverrides(w, r)
 	case http.MethodPut:
+		if p := a.permit(w, r, Operate); p != nil {
+			return p
+		}
 		return a.putOverride(w, r)
 	}
 	const allow = "GET, HEAD, PUT"
@@ -77,6 +80,9 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *Problem {
 	if err != nil {
 		return overrideProblem(err)
 	}
+	if p := a.permit(w, r, roleFor(o.Action)); p != nil {
+		return p
+	}
 	s, err := a.overrides.Put(r.Context(), o)
 	if err != nil {
 		return overrideProblem(err)
@@ -94,10 +100,27 @@ func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *Problem {
 		return p
 	}
 	id := strings.TrimPrefix(r.URL.Path, overridesPath+"/")
+	for _, s := range a.overrides.List() {
+		if s.ID != id {
+			continue
+		}
+		if p := a.permit(w, r, roleFor(s.Action)); p != nil {
+			return p
+		}
+	}
 	if err := a.overrides.Remove(r.Context(), id, query.Get("author"), query.Get("reason")); err != nil {
 		return overrideProblem(err)
 	}
 	return serveJSON(w, struct{}{})
+}
+
+// roleFor is what it takes to make or end an override: one of whole requests is for
+// those who may change the policy.
+func roleFor(action policy.Action) Role {
+	if action == policy.ShadowOnly || action == policy.BreakGlass {
+		return Configure
+	}
+	return Operate
 }
 
 // parameters reads a query, each of whose parameters is known and given once.

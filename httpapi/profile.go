@@ -15,11 +15,19 @@ import (
 type Profile string
 
 // The profiles. The empty Profile turns the endpoint off.
+//
+// X-Original stands for X-Original-Method, X-Original-URI and X-Original-Host, and
+// X-Forwarded for X-Forwarded-Method, X-Forwarded-Uri and X-Forwarded-Host.
 const (
-	NGINX   Profile = "nginx"   // X-Original-Method, X-Original-URI, X-Original-Host
-	Traefik Profile = "traefik" // X-Forwarded-Method, X-Forwarded-Uri, X-Forwarded-Host
-	Caddy   Profile = "caddy"   // as Traefik
+	NGINX    Profile = "nginx"     // X-Original, and 403 instead of 400, 429 and 503: auth_request
+	NGINXLua Profile = "nginx-lua" // X-Original
+	HAProxy  Profile = "haproxy"   // X-Original
+	Caddy    Profile = "caddy"     // X-Forwarded
+	Traefik  Profile = "traefik"   // X-Forwarded
 )
+
+// Profiles returns all of them, in the order of documents.
+func Profiles() []Profile { return []Profile{NGINX, NGINXLua, HAProxy, Caddy, Traefik} }
 
 // A profile is what [Profile] stands for: header names in their canonical form.
 type profile struct {
@@ -31,12 +39,12 @@ type profile struct {
 
 func (p Profile) headers() (profile, error) {
 	switch p {
-	case NGINX:
-		return profile{"X-Original-Method", "X-Original-Uri", "X-Original-Host", true}, nil
-	case Traefik, Caddy:
+	case NGINX, NGINXLua, HAProxy:
+		return profile{"X-Original-Method", "X-Original-Uri", "X-Original-Host", p == NGINX}, nil
+	case Caddy, Traefik:
 		return profile{"X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host", false}, nil
 	}
-	return profile{}, fmt.Errorf("gateway: unknown profile %q: known are nginx, traefik and caddy", string(p))
+	return profile{}, fmt.Errorf("gateway: unknown profile %q: known are nginx, nginx-lua, haproxy, caddy and traefik", string(p))
 }
 
 // original returns the client's request as the gateway describes it. The other

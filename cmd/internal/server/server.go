@@ -43,7 +43,8 @@ type Server struct {
 	overrides *overrides.Manager
 	trail     *trail // nil: violations are not recorded
 	metrics   *metrics.Registry
-	reload    chan struct{}
+	reload    chan reloading
+	reloads   reloads
 	ending    atomic.Bool // told to end: not ready any more
 	main      endpoint
 	admin     endpoint
@@ -54,7 +55,7 @@ type Server struct {
 // [policyfile.Errors] or a [rules.Errors]; where a store does not answer for a while, or ctx ends, the
 // error wraps [mete.ErrUnavailable]. The server must be run or closed.
 func New(ctx context.Context, c config.Config, log *slog.Logger) (*Server, error) {
-	s := &Server{config: c, log: log, reload: make(chan struct{}, 1)}
+	s := &Server{config: c, log: log, reload: make(chan reloading, 1)}
 	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}
@@ -144,15 +145,6 @@ func (s *Server) AdminAddr() net.Addr { return s.admin.listener.Addr() }
 
 // Policy returns the policy in force.
 func (s *Server) Policy() *policy.Matcher { return s.limiter.Policy() }
-
-// Reload has the policy read again, changed or not. It does not wait for it,
-// and may be called from any goroutine.
-func (s *Server) Reload() {
-	select {
-	case s.reload <- struct{}{}:
-	default: // one is due already
-	}
-}
 
 // Run serves until ctx ends or an address fails, then ends in good order: see
 // [config.Timeouts]. It returns nil where it ended because ctx did.

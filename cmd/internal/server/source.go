@@ -46,19 +46,29 @@ type source interface {
 
 	// follow applies the policy again when it changes, and when it is told to, until
 	// ctx ends. What is broken is logged, and never applied.
-	follow(ctx context.Context, reload <-chan struct{})
+	follow(ctx context.Context, reload <-chan reloading)
 
 	// close releases what load opened.
 	close()
+}
+
+// A reloading tells a source to read the policy again. Where done is not nil, it is
+// told what came of it, and has room for that.
+type reloading struct{ done chan<- error }
+
+func (r reloading) end(err error) {
+	if r.done != nil {
+		r.done <- err
+	}
 }
 
 // newSource returns the source that the settings name.
 func (s *Server) newSource() source {
 	opts := policy.Options{HashKey: s.store.key}
 	if storeurl.IsPostgres(s.config.Policy) {
-		return &databaseSource{url: s.config.Policy, opts: opts, log: s.log, apply: s.apply, interval: s.config.ReloadInterval}
+		return &databaseSource{url: s.config.Policy, opts: opts, log: s.log, apply: s.apply, tell: s.reloads.count, interval: s.config.ReloadInterval}
 	}
-	return &fileSource{path: s.config.Policy, opts: opts, log: s.log, apply: s.apply, interval: s.config.ReloadInterval,
+	return &fileSource{path: s.config.Policy, opts: opts, log: s.log, apply: s.apply, tell: s.reloads.count, interval: s.config.ReloadInterval,
 		keyFiles: s.config.PolicyKeys}
 }
 
@@ -69,6 +79,7 @@ type fileSource struct {
 	opts     policy.Options
 	log      *slog.Logger
 	apply    func(*policy.Matcher) error
+	tell     func(error)       // what came of a change
 	keyFiles []string          // with the public keys that policies must be signed for
 	keys     policysign.Keys   // in them; none: policies need no signature
 	force    inForce           // what the next policy must not fall behind
@@ -99,7 +110,7 @@ func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
 
 func (s *fileSource) close() {}
 
-func (s *fileSource) follow(ctx context.Context, reload <-chan struct{}) {
+func (s *fileSource) follow(ctx context.Context, reload <-chan reloading) {
 	var tick <-chan time.Time
 	if s.interval > 0 {
 		ticker := time.NewTicker(s.interval)
@@ -112,8 +123,8 @@ func (s *fileSource) follow(ctx context.Context, reload <-chan struct{}) {
 			return
 		case <-tick:
 			s.poll(false)
-		case <-reload:
-			s.poll(true)
+		case r := <-reload:
+			r.end(s.poll(true))
 		}
 	}
 }
@@ -145,16 +156,17 @@ func (s *fileSource) read() ([]byte, error) {
 
 // poll applies the policy again if its file has changed since it was last
 // read. What is wrong with a file is logged once. If forced, the file is read
-// in any case, and what came of it is logged.
-func (s *fileSource) poll(forced bool) {
+// in any case, and what came of it is logged. The error says why there may be a
+// policy that is not in force.
+func (s *fileSource) poll(forced bool) error {
 	if s.path == "" {
 		if forced {
 			s.log.Info("nothing to reload: the built-in example policy is in force")
 		}
-		return
+		return nil
 	}
 	if !forced && s.unchanged() {
-		return
+		return nil
 	}
 	before, failing := s.digest, s.problem != ""
 	data, err := s.read()
@@ -162,15 +174,19 @@ func (s *fileSource) poll(forced bool) {
 	case err != nil:
 		if forced || s.problem != err.Error() {
 			s.log.Error(unreadable(err), "error", err)
+			s.tell(err)
 		}
 		s.problem = err.Error()
+		return err
 	case s.digest == before && !forced:
 		if failing {
 			s.log.Info("the policy file can be read again, and is what it was", "file", s.path)
 		}
-	default:
-		s.replace(data)
+		return nil
 	}
+	err = s.replace(data)
+	s.tell(err)
+	return err
 }
 
 // unchanged reports whether the file's status alone proves that the contents
@@ -182,7 +198,7 @@ func (s *fileSource) unchanged() bool {
 }
 
 // replace puts a policy in force, or says why not.
-func (s *fileSource) replace(data []byte) {
+func (s *fileSource) replace(data []byte) error {
 	m, err := policyfile.Parse(s.path, data, s.opts)
 	if err == nil {
 		err = s.force.admits(m.Version(), s.digest)
@@ -192,10 +208,11 @@ func (s *fileSource) replace(data []byte) {
 	}
 	if err != nil {
 		s.logMistakes(err)
-		return
+		return err
 	}
 	s.force = inForce{m.Version(), s.digest}
 	s.log.Info("policy reloaded", "file", s.path, "rules", len(m.Rules()), "version", m.Version(), "digest", s.shortDigest())
+	return nil
 }
 
 // logMistakes logs every mistake of a broken file.

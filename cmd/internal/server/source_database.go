@@ -22,6 +22,7 @@ type databaseSource struct {
 	opts     policy.Options
 	log      *slog.Logger
 	apply    func(*policy.Matcher) error
+	tell     func(error)   // what came of a change
 	interval time.Duration // between two looks, where it is long; 0: only when told to
 
 	source   *rules.Source // nil until loaded
@@ -81,7 +82,7 @@ func (s *databaseSource) close() {
 	}
 }
 
-func (s *databaseSource) follow(ctx context.Context, reload <-chan struct{}) {
+func (s *databaseSource) follow(ctx context.Context, reload <-chan reloading) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	if s.interval > 0 {
@@ -91,24 +92,28 @@ func (s *databaseSource) follow(ctx context.Context, reload <-chan struct{}) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-reload:
-			s.reload(ctx)
+		case r := <-reload:
+			r.end(s.reload(ctx))
 		}
 	}
 }
 
 // reload reads the rules for an operator. Where the database tells of a change
 // meanwhile, what was read here may be from before it, and does not count.
-func (s *databaseSource) reload(ctx context.Context) {
+func (s *databaseSource) reload(ctx context.Context) error {
 	s.mu.Lock()
 	before := s.replaced
 	s.mu.Unlock()
 	m, revision, err := s.source.Load(ctx, s.opts)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ctx.Err() == nil && s.replaced == before {
-		s.put(m, revision, err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case s.replaced == before:
+		return s.put(m, revision, err)
 	}
+	return nil
 }
 
 // replace puts a policy in force, or says why not.
@@ -119,11 +124,12 @@ func (s *databaseSource) replace(m *policy.Matcher, revision int64, err error) {
 }
 
 // put is replace for who holds mu.
-func (s *databaseSource) put(m *policy.Matcher, revision int64, err error) {
+func (s *databaseSource) put(m *policy.Matcher, revision int64, err error) error {
 	s.replaced++
 	if err == nil {
 		err = s.apply(m)
 	}
+	s.tell(err)
 	switch mistakes, broken := errors.AsType[rules.Errors](err); {
 	case broken:
 		s.log.Error("policy is broken; the old one stays in force", "database", storeurl.Shown(s.url), "revision", revision, "mistakes", len(mistakes))
@@ -136,4 +142,5 @@ func (s *databaseSource) put(m *policy.Matcher, revision int64, err error) {
 	default:
 		s.log.Info("policy reloaded", "database", storeurl.Shown(s.url), "rules", len(m.Rules()), "revision", revision)
 	}
+	return err
 }

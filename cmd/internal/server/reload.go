@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Reload has the policy read again, changed or not. It does not wait for it,
+// and may be called from any goroutine.
+func (s *Server) Reload() {
+	select {
+	case s.reload <- reloading{}:
+	default: // one is due already
+	}
+}
+
+// reloadNow has the policy read again, and returns once it is in force, or why the
+// old one stays.
+func (s *Server) reloadNow(ctx context.Context) error {
+	done := make(chan error, 1)
+	select {
+	case s.reload <- reloading{done}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// reloads count what became of changes of the policy.
+type reloads struct {
+	good, bad atomic.Uint64
+	last      atomic.Int64 // when one was last put in force, in Unix nanoseconds; 0 for never
+	failing   atomic.Bool  // the last one was not
+}
+
+func (r *reloads) count(err error) {
+	r.failing.Store(err != nil)
+	if err != nil {
+		r.bad.Add(1)
+		return
+	}
+	r.last.Store(time.Now().UnixNano())
+	r.good.Add(1)
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// reload serves /v1/reload.
+func (a *API) reload(again func(context.Context) error) func(http.ResponseWriter, *http.Request) *Problem {
+	return func(w http.ResponseWriter, r *http.Request) *Problem {
+		if p := a.checkSender(r); p != nil {
+			return p
+		}
+		if _, p := parameters(r); p != nil {
+			return p
+		}
+		if err := again(r.Context()); err != nil {
+			return reloadProblem(err)
+		}
+		answer := struct {
+			PolicyVersion int64 `json:"policy_version"`
+			Rules         int   `json:"rules"`
+		}{a.lim.Policy().Version(), len(a.lim.Policy().Rules())}
+		return serveJSON(w, answer)
+	}
+}
+
+// reloadProblem says why the old policy stays. It is for those who may write it.
+func reloadProblem(err error) *Problem {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return problem(http.StatusServiceUnavailable, "there was no time left; the policy may be reloaded or not: see policy_version in an explanation")
+	}
+	return problem(http.StatusUnprocessableEntity, "the old policy stays in force: "+err.Error())
+}
