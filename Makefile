@@ -4,8 +4,9 @@
 
 GO       ?= go
 FUZZTIME ?= 10s
+TIME     ?= 10m
 
-.PHONY: help run test check bench bench-redis bench-postgres bench-replay fuzz setup
+.PHONY: help run test soak check bench bench-redis bench-postgres bench-replay fuzz setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +16,9 @@ run: ## serve with a built-in example policy; needs Go only
 
 test: setup ## run all tests of all modules, with the race detector
 	$(GO) test -race -shuffle=on work
+
+soak: setup ## two servers under mixed load for TIME (10m), with all that goes wrong
+	cd proof && METE_SOAK=$(TIME) $(GO) test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./soak
 
 check: ## format, vet, staticcheck, tidy modules, house rules, other systems
 	scripts/check

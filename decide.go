@@ -38,7 +38,8 @@ type scratch struct {
 
 	accounts []*account // of the charges, where they were decided locally; else empty
 
-	denial Denial // while the hook has it
+	seen   Decision // while a hook has it
+	denial Denial
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}

@@ -23,12 +23,13 @@ type Denial struct {
 	Keys, ShadowKeys []string
 }
 
-// report calls the hooks. That of decisions gets a copy, so that decisions without
-// a hook need not live on the heap.
+// report calls the hooks. That of decisions gets a copy, so that decisions need not
+// live on the heap.
 func (l *Limiter) report(ctx context.Context, s *scratch, req *Request, d *Decision) {
 	if l.config.OnDecision != nil {
-		seen := *d
-		l.config.OnDecision(ctx, &seen)
+		s.seen = *d
+		l.config.OnDecision(ctx, &s.seen)
+		s.seen = Decision{}
 	}
 	denied := l.config.OnDenial != nil && (!d.Allowed || d.shadowDenial() != nil)
 	near := l.config.OnNearLimit != nil && d.Allowed && d.near()

@@ -31,8 +31,9 @@ type Decision = httpapi.Decision
 
 // A Client asks one server. It is safe for concurrent use, and needs no Close.
 type Client struct {
-	base *url.URL
-	http *http.Client
+	base  *url.URL
+	http  *http.Client
+	token string
 }
 
 // New returns a client of the server at baseURL, such as
@@ -115,6 +116,9 @@ func (c *Client) send(ctx context.Context, op, method string, to *url.URL, body 
 	}
 	if body != nil {
 		hreq.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		hreq.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	resp, err := c.http.Do(hreq)
 	if err != nil {

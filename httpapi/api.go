@@ -46,6 +46,10 @@ type Config struct {
 	// otherwise. It needs Admin.
 	Overrides *overrides.Manager
 
+	// Top, where it has a tracker, serves /v1/top, too, which answers 404 otherwise. It
+	// needs Admin.
+	Top Top
+
 	// Gateway configures /v1/decision, which answers 404 where it is the zero
 	// value.
 	Gateway Gateway
@@ -64,6 +68,7 @@ type API struct {
 	overrides *overrides.Manager       // nil: not served
 	denial    *ratelimitfields.Writer  // Retry-After of a single denial
 	role      func(*http.Request) Role // nil: Configure
+	top       Top
 	draining  atomic.Bool
 }
 
@@ -80,8 +85,8 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if lim == nil {
 		return nil, errors.New("httpapi: new: limiter is required")
 	}
-	if (config.Overrides != nil || config.Reload != nil) && !config.Admin {
-		return nil, errors.New("httpapi: new: overrides and reload are for administrators: Admin must be set with them")
+	if (config.Overrides != nil || config.Reload != nil || config.Top.Tracker != nil) && !config.Admin {
+		return nil, errors.New("httpapi: new: overrides, reload and top are for administrators: Admin must be set with them")
 	}
 	gateway, err := newGateway(lim, config.Gateway)
 	if err != nil {
@@ -92,12 +97,15 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role}
+	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, top: config.Top}
+	a.top.complete()
 	a.endpoints = map[string]endpoint{
 		"/v1/take": {http.MethodPost, Operate, a.questions(a.take)},
 		"/v1/peek": {http.MethodPost, Read, a.questions(a.peek)},
 		"/livez":   {http.MethodGet, NoRole, a.livez},
 		"/readyz":  {http.MethodGet, NoRole, a.readyz},
+
+		"/openapi.json": {http.MethodGet, NoRole, a.describe},
 	}
 	if config.Admin {
 		a.endpoints["/v1/refund"] = endpoint{http.MethodPost, Operate, a.questions(a.refund)}
@@ -106,6 +114,9 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	}
 	if a.overrides != nil {
 		a.endpoints[overridesPath] = endpoint{"", Read, a.serveOverrides}
+	}
+	if a.top.Tracker != nil {
+		a.endpoints[topPath] = endpoint{http.MethodGet, Read, a.serveTop}
 	}
 	if config.Reload != nil {
 		a.endpoints["/v1/reload"] = endpoint{http.MethodPost, Configure, a.reload(config.Reload)}
@@ -156,8 +167,10 @@ func absence(path string) string {
 		return "what policies say, and why, is not for everybody; ask at the address that is for administrators"
 	case "/v1/reload":
 		return "the policy is not reloaded here; ask at the address that is for administrators"
+	case topPath:
+		return "top keys are not served here; ask at the address that is for administrators, of a server that counts them"
 	case overridesPath:
 		return "overrides are not served here; ask at the address that is for administrators"
 	}
-	return "there is no such endpoint; see /v1/take, /v1/peek, /v1/refund, /v1/reset, /v1/explain, /v1/overrides, /v1/reload, /v1/decision, /livez, /readyz"
+	return "there is no such endpoint; /openapi.json says which there are"
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-func (d *decoder) attributes() policy.Map {
-	attrs := policy.Map{}
+func (d *decoder) attributes() *facts {
+	attrs := d.newFacts()
 	for name := range d.members(nil) {
-		attr, err := policy.ParseAttribute(name)
+		attr, err := d.names.parse(name)
 		if err != nil {
 			d.fail(strings.TrimPrefix(err.Error(), policy.ErrAttribute.Error()+": "))
 			continue
@@ -23,11 +23,10 @@ func (d *decoder) attributes() policy.Map {
 		if d.problem != nil {
 			continue
 		}
-		key := attr.String()
-		if _, twice := attrs[key]; twice {
-			d.fail(fmt.Sprintf("the attribute %q is given twice; say it once", key))
+		if _, twice := attrs.Lookup(attr); twice {
+			d.fail(fmt.Sprintf("the attribute %q is given twice; say it once", attr.String()))
 		}
-		attrs[key] = d.spelling(attr.Source, value)
+		attrs.add(attr, d.spelling(attr.Source, value))
 	}
 	return attrs
 }
@@ -59,7 +58,16 @@ func (d *decoder) spelling(source policy.Source, value string) string {
 			d.fail(fmt.Sprintf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port, or leave it out", clip(value)))
 			return ""
 		}
-		return addr.Unmap().WithZone("").String()
+		return respelled(addr.Unmap().WithZone(""), value)
+	}
+	return value
+}
+
+// respelled returns the usual spelling of addr, which is value as a rule.
+func respelled(addr netip.Addr, value string) string {
+	var room [len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")]byte
+	if usual := addr.AppendTo(room[:0]); string(usual) != value {
+		return string(usual)
 	}
 	return value
 }

@@ -3,6 +3,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -32,24 +33,61 @@ func benchAPI(b *testing.B) http.Handler {
 	return apiOver(b, store, generous, httpapi.Config{})
 }
 
+// benchBatch is a batch of takes, each with a key of its own.
+var benchBatch = func() string {
+	var takes []string
+	for i := range httpapi.MaxBatch {
+		takes = append(takes, fmt.Sprintf(`{"attributes":{"header:x-api-key":"user:%011d"}}`, i))
+	}
+	return `{"requests":[` + strings.Join(takes, ",") + `]}`
+}()
+
+// A client asks one handler the same again and again.
+type client struct {
+	text string
+	body *strings.Reader
+	r    *http.Request
+	w    *discard
+}
+
+func newClient(text string) *client {
+	c := &client{text: text, body: strings.NewReader(""), w: &discard{header: http.Header{}}}
+	c.r = httptest.NewRequest(http.MethodPost, "/v1/take", c.body)
+	c.r.Header.Set("Content-Type", "application/json")
+	c.r.ContentLength = int64(len(text))
+	return c
+}
+
+func (c *client) ask(h http.Handler) {
+	c.body.Reset(c.text)
+	clear(c.w.header)
+	h.ServeHTTP(c.w, c.r)
+}
+
 // BenchmarkTake is the endpoint alone.
 func BenchmarkTake(b *testing.B) {
-	for name, h := range map[string]http.Handler{"bare": bare, "mete": benchAPI(b)} {
-		b.Run(name, func(b *testing.B) {
+	api := benchAPI(b)
+	for _, bb := range []struct {
+		name, body string
+		h          http.Handler
+	}{{"bare", k1, bare}, {"one", k1, api}, {"batch", benchBatch, api}} {
+		b.Run(bb.name, func(b *testing.B) {
 			b.ReportAllocs()
-			body := strings.NewReader("")
-			r := httptest.NewRequest(http.MethodPost, "/v1/take", body)
-			r.Header.Set("Content-Type", "application/json")
-			r.ContentLength = int64(len(k1))
-			w := &discard{header: http.Header{}}
+			c := newClient(bb.body)
 			for b.Loop() {
-				body.Reset(k1)
-				clear(w.header)
-				h.ServeHTTP(w, r)
+				c.ask(bb.h)
 			}
-			if w.status != 0 && w.status != 200 {
-				b.Fatalf("got %d, want 200", w.status)
+			if c.w.status != 0 && c.w.status != 200 {
+				b.Fatalf("got %d, want 200", c.w.status)
 			}
+		})
+		b.Run(bb.name+"/parallel", func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for c := newClient(bb.body); pb.Next(); {
+					c.ask(bb.h)
+				}
+			})
 		})
 	}
 }

@@ -14,18 +14,18 @@ import (
 )
 
 // decode reads the body of a POST: one request, or a batch of at most [MaxBatch].
-func decode(body []byte) (reqs []mete.Request, batch bool, p *Problem) {
+func (d *decoder) decode(body []byte) (reqs []mete.Request, batch bool, p *Problem) {
 	if !utf8.Valid(body) {
 		// What is invalid would be replaced somewhere, and give different clients
 		// one key.
 		return nil, false, problem(http.StatusBadRequest, "the body is not UTF-8; send JSON in UTF-8")
 	}
-	d := decoder{scanner: scanner{text: string(body)}}
-	reqs, batch = d.body()
+	d.text = string(body) // a copy: hooks may keep strings
+	batch = d.body()
 	if d.problem == nil && !d.end() {
 		d.fail("there is more after the end of the request; send one JSON object")
 	}
-	return reqs, batch, d.problem
+	return d.requests, batch, d.problem
 }
 
 // The members of a request.
@@ -34,12 +34,13 @@ var (
 	bodyMembers    = append([]string{"requests"}, requestMembers...)
 )
 
-func (d *decoder) body() (reqs []mete.Request, batch bool) {
+func (d *decoder) body() (batch bool) {
 	var single mete.Request
 	count := 0
 	for name := range d.members(bodyMembers) {
 		if count++; name == "requests" {
-			reqs, batch = d.batch(), true
+			batch = true
+			d.batch()
 		} else {
 			d.member(name, &single)
 		}
@@ -47,18 +48,18 @@ func (d *decoder) body() (reqs []mete.Request, batch bool) {
 	switch {
 	case !batch:
 		d.complete(single)
-		return []mete.Request{single}, false
+		d.requests = append(d.requests, single)
 	case count > 1:
 		d.fail(`"requests" stands beside other members; put those into the requests of the batch`)
-	case len(reqs) == 0:
+	case len(d.requests) == 0:
 		d.fail("the batch is empty; send at least one request")
 	}
-	return reqs, true
+	return batch
 }
 
-func (d *decoder) batch() (reqs []mete.Request) {
+func (d *decoder) batch() {
 	for range d.elements() {
-		if len(reqs) == MaxBatch {
+		if len(d.requests) == MaxBatch {
 			d.fail(fmt.Sprintf("the batch is longer than %d requests; send several batches", MaxBatch))
 			continue
 		}
@@ -67,9 +68,8 @@ func (d *decoder) batch() (reqs []mete.Request) {
 			d.member(name, &req)
 		}
 		d.complete(req)
-		reqs = append(reqs, req)
+		d.requests = append(d.requests, req)
 	}
-	return reqs
 }
 
 // complete checks what no single member can.

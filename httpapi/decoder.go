@@ -8,15 +8,43 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/metehq/mete"
 )
 
 // A decoder reads one body from left to right. It exists because encoding/json
 // takes the last of two equal members, matches names in any case and does not
-// know the place of a mistake. After the first mistake it reads nothing more.
+// know the place of a mistake. After the first mistake it reads nothing more. What it
+// has read is good until it is told to forget; only strings may be kept.
 type decoder struct {
 	scanner
 	path    []string // of the value being read
 	problem *Problem
+
+	requests []mete.Request
+	facts    []*facts // of the requests, in a place that stays: those before used
+	used     int
+	names    spellings
+}
+
+// forget lets go of all that was read, but for the memory of it.
+func (d *decoder) forget() {
+	clear(d.requests)
+	clear(d.path[:cap(d.path)])
+	for _, f := range d.facts[:d.used] {
+		f.forget()
+	}
+	d.scanner, d.problem = scanner{}, nil
+	d.requests, d.path, d.used = d.requests[:0], d.path[:0], 0
+}
+
+// newFacts returns facts for one request, of which there are none yet.
+func (d *decoder) newFacts() *facts {
+	if d.used == len(d.facts) {
+		d.facts = append(d.facts, new(facts))
+	}
+	d.used++
+	return d.facts[d.used-1]
 }
 
 // members reads an object. It yields the names of its members, in order, to a

@@ -8,6 +8,7 @@
 //	POST /v1/refund    give the request's tokens back: for administrators
 //	POST /v1/reset     make every bucket that the request falls under full: likewise
 //	POST /v1/explain   what a take would be answered, and why: likewise
+//	GET  /v1/top       which keys are denied most, or near a limit: likewise
 //	     /v1/overrides  exceptions from the policy: likewise
 //	ANY  /v1/decision  for gateways, such as nginx
 //	GET  /livez        the process serves
@@ -83,6 +84,23 @@
 // Where a rule or an override denies the request by itself, or the store does not
 // answer, buckets are not asked, and what they hold is left out. A rule in shadow
 // is asked by itself, and only about requests that all others allow.
+//
+// # Top keys
+//
+// GET /v1/top says which keys were denied most within about the last minute, as
+// [TopKeys]. ?rule=NAME asks about one rule, ?kind=near about requests that were
+// admitted and left little, and ?kind=shadow about those that a rule in shadow would
+// have denied, ?limit=N for so many keys instead of [DefaultTop], and ?window=30s about
+// the last half of a minute:
+//
+//	{"kind":"denied","since":"2026-05-04T11:59:00Z","at":"2026-05-04T12:00:10Z","counters":100,"masked":false,
+//	 "total":4711,"dropped":0,"rules":[{"rule":"free","total":4711,"dropped":0,"keys":2,"unlisted":0}],"rule_count":1,
+//	 "keys":[{"rule":"free","limit":"free","key":"free:ip=192.0.2.1","parts":[{"name":"ip:address","value":"192.0.2.1"}],
+//	  "count":4700,"error":0,"first":"2026-05-04T11:02:33Z","last":"2026-05-04T12:00:09.9Z","retry_after":0.5}, … ]}
+//
+// A count is at most its error too high, and never too low, but for what was dropped; a
+// key that is not in the list of a rule was recorded at most "unlisted" times: see
+// package topkeys. Whoever has the role [Read] alone sees keys masked.
 //
 // # Overrides
 //

@@ -23,7 +23,7 @@ func (a *API) explain(w http.ResponseWriter, r *http.Request) *Problem {
 	if p := buf.readBody(w, r); p != nil {
 		return p
 	}
-	reqs, batch, p := decode(buf.in)
+	reqs, batch, p := buf.decoder.decode(buf.in)
 	switch {
 	case p != nil:
 		return p

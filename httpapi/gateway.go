@@ -101,7 +101,7 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &gateway{turns: turn.NewTaker(lim, config.MaxDelay), profile: profile, source: source, fields: fields}, nil
+	return &gateway{turns: turn.NewTaker(lim, config.MaxDelay, 0), profile: profile, source: source, fields: fields}, nil
 }
 
 // serve answers whether the request that the gateway describes may happen.

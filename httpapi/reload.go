@@ -8,6 +8,12 @@ import (
 	"net/http"
 )
 
+// Reloaded is the answer of /v1/reload: what is in force now.
+type Reloaded struct {
+	PolicyVersion int64 `json:"policy_version"`
+	Rules         int   `json:"rules"`
+}
+
 // reload serves /v1/reload.
 func (a *API) reload(again func(context.Context) error) func(http.ResponseWriter, *http.Request) *Problem {
 	return func(w http.ResponseWriter, r *http.Request) *Problem {
@@ -20,11 +26,7 @@ func (a *API) reload(again func(context.Context) error) func(http.ResponseWriter
 		if err := again(r.Context()); err != nil {
 			return reloadProblem(err)
 		}
-		answer := struct {
-			PolicyVersion int64 `json:"policy_version"`
-			Rules         int   `json:"rules"`
-		}{a.lim.Policy().Version(), len(a.lim.Policy().Rules())}
-		return serveJSON(w, answer)
+		return serveJSON(w, Reloaded{a.lim.Policy().Version(), len(a.lim.Policy().Rules())})
 	}
 }
 

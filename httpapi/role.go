@@ -54,7 +54,7 @@ func (a *API) permit(w http.ResponseWriter, r *http.Request, need Role) *Problem
 	switch have := a.roleOf(r); {
 	case have >= need:
 		return nil
-	case have == NoRole:
+	case have == NoRole || r.Header["Authorization"] == nil:
 		w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`} // RFC 6750 §3
 		return problem(http.StatusUnauthorized, fmt.Sprintf(
 			"this takes a token of the role %s; send it as Authorization: Bearer TOKEN", need))

@@ -52,10 +52,12 @@ func (s *scanner) string() (value string, ok bool) {
 		switch c := s.text[i]; {
 		case c == '"':
 			quoted := s.text[s.at : i+1]
-			if value = quoted[1 : len(quoted)-1]; !plain {
-				ok = json.Unmarshal([]byte(quoted), &value) == nil
+			if plain {
+				value, ok = quoted[1:len(quoted)-1], true
+			} else {
+				value, ok = unquote(quoted)
 			}
-			if ok = ok || plain; ok {
+			if ok {
 				s.at = i + 1
 			}
 			return value, ok
@@ -67,6 +69,12 @@ func (s *scanner) string() (value string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// unquote returns what a string with escapes says.
+func unquote(quoted string) (value string, ok bool) {
+	err := json.Unmarshal([]byte(quoted), &value)
+	return value, err == nil
 }
 
 // number reads a number and returns it as it is written.

@@ -33,7 +33,7 @@ func (a *API) questions(ask question) func(http.ResponseWriter, *http.Request) *
 		if p := buf.readBody(w, r); p != nil {
 			return p
 		}
-		reqs, batch, p := decode(buf.in)
+		reqs, batch, p := buf.decoder.decode(buf.in)
 		if p != nil {
 			return p
 		}

@@ -67,6 +67,11 @@ type Config struct {
 	// while a request waits: what starts after it is done, and not answered.
 	MaxDelay time.Duration
 
+	// MaxDelayed is how many requests wait at a time, those with one key a quarter of
+	// them; one more is denied at once. If zero, 4096. Each is a goroutine, and most
+	// often a connection.
+	MaxDelayed int
+
 	// OnDecision, if set, is called with what each request is told, once, before it
 	// goes on or is answered. Unlike [mete.Config]'s, it learns the names of the
 	// limits given to [New], of requests that lack the key of one, and of those

@@ -104,13 +104,16 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 	if config.MaxDelay < 0 {
 		errs = append(errs, fmt.Errorf("max delay %v: must not be below 0", config.MaxDelay))
 	}
+	if config.MaxDelayed < 0 {
+		errs = append(errs, fmt.Errorf("max delayed %d: must not be below 0", config.MaxDelayed))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("httplimit: new: %w", err)
 	}
 	return &Middleware{
 		source: source, fields: fields, routes: routes, hash: newHashKey(config.HashKey),
 		queued: slices.ContainsFunc(routes, func(r *route) bool { return r.charge.Limit.Queued() }),
-		turns:  turn.NewTaker(limiter, config.MaxDelay), onDecision: config.OnDecision,
+		turns:  turn.NewTaker(limiter, config.MaxDelay, config.MaxDelayed), onDecision: config.OnDecision,
 	}, nil
 }
 
@@ -131,6 +134,10 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 // X-Forwarded header fields can be believed: see [Config.TrustedProxies]. Under
 // [Config.TrustedHops] everybody is.
 func (m *Middleware) Trusts(r *http.Request) bool { return m.source.Trusts(r) }
+
+// Delayed returns how many requests wait for their turn now, and how many were denied
+// because so many did: see [Config.MaxDelayed].
+func (m *Middleware) Delayed() (now int, refused uint64) { return m.turns.Held() }
 
 // admit decides r, and answers it where it may not go on.
 func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {

@@ -3,10 +3,13 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
-	"net/url"
+	"strings"
 	"time"
 )
 
@@ -14,28 +17,29 @@ import (
 const (
 	DefaultDialTimeout   = 5 * time.Second
 	DefaultHeaderTimeout = 30 * time.Second
-)
-
-const (
-	// idleTimeout is how long an unused connection to the upstream is kept.
-	idleTimeout = 90 * time.Second
-
-	// maxIdle is how many unused connections are kept. The two that are
-	// [http.Transport]'s default would have most requests of a burst connect anew.
-	maxIdle = 256
+	DefaultClientTimeout = time.Minute
 )
 
 // Config are a [Proxy]'s settings. In the zero Config every timeout has its
 // default and bodies are not bounded. There is no timeout for a request as a
 // whole, which may stream for days: the client and its context end it.
 type Config struct {
-	// DialTimeout bounds how long it may take to connect to the upstream, and
-	// then again how long the TLS handshake may. If zero, DefaultDialTimeout.
+	// DialTimeout bounds how long it may take to connect to a server, and then
+	// again how long the TLS handshake may. If zero, DefaultDialTimeout.
 	DialTimeout time.Duration
 
-	// HeaderTimeout bounds how long the upstream may take, from the end of the
+	// HeaderTimeout bounds how long a server may take, from the end of the
 	// request to the header of the answer. If zero, DefaultHeaderTimeout.
 	HeaderTimeout time.Duration
+
+	// BodyTimeout bounds how long the body of an answer may stand still because the
+	// server sends nothing. If zero, there is no bound: streams may be silent.
+	BodyTimeout time.Duration
+
+	// ClientTimeout bounds how long a client may let a body stand still: one that
+	// does not go on with its own, before the answer has begun, or does not take
+	// what it is sent. If zero, DefaultClientTimeout; below zero, there is no bound.
+	ClientTimeout time.Duration
 
 	// MaxBodyBytes bounds the body of a request. If zero, there is no bound.
 	MaxBodyBytes int64
@@ -44,10 +48,31 @@ type Config struct {
 	// the client asked for.
 	RewriteHost bool
 
-	// OnError, if set, is called with what is answered with 502 or 504, and with
-	// the request as it was made to the upstream. It must be safe for concurrent
+	// Upgrades are the protocols that a connection may be upgraded to, in any case.
+	// If nil, "websocket" alone; if empty, none. What asks for another is sent on without: who
+	// could upgrade to one that carries requests, such as h2c, would send them past
+	// every limit.
+	Upgrades []string
+
+	// Dial connects to a server. If nil, a [net.Dialer] does. It must be safe for
+	// concurrent use.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Observe, if set, is told of every request that was sent on: how long it took
+	// until the header of the answer came, or something else in its place, and
+	// whether it failed: an error, 429, or 5xx but 501. It must be safe for
+	// concurrent use. The Observe of an adaptive.Controller fits.
+	Observe func(latency time.Duration, err error)
+
+	// OnError, if set, is called with what is answered with 502 or 504, or breaks
+	// off in the middle of an answer because of the upstream, and with the request as
+	// it was made to the upstream. It must be safe for concurrent
 	// use. A client that has gone is no error.
 	OnError func(*http.Request, error)
+
+	// Logger is told when a server is taken for down, and for up again. If nil,
+	// nobody is.
+	Logger *slog.Logger
 }
 
 // withDefaults returns c with its zero values filled in.
@@ -58,28 +83,43 @@ func (c Config) withDefaults() Config {
 	if c.HeaderTimeout == 0 {
 		c.HeaderTimeout = DefaultHeaderTimeout
 	}
+	if c.ClientTimeout == 0 {
+		c.ClientTimeout = DefaultClientTimeout
+	}
 	if c.OnError == nil {
 		c.OnError = func(*http.Request, error) {}
+	}
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Upgrades == nil {
+		c.Upgrades = []string{"websocket"}
 	}
 	return c
 }
 
 func (c Config) check() error {
-	if c.DialTimeout < 0 || c.HeaderTimeout < 0 || c.MaxBodyBytes < 0 {
-		return errors.New("timeouts and bounds must not be negative")
+	var errs []error
+	if c.DialTimeout < 0 || c.HeaderTimeout < 0 || c.BodyTimeout < 0 || c.MaxBodyBytes < 0 {
+		errs = append(errs, errors.New("timeouts and bounds must not be negative"))
 	}
-	return nil
+	for _, protocol := range c.Upgrades {
+		if protocol == "" || strings.ContainsAny(protocol, " ,\t\r\n") {
+			errs = append(errs, fmt.Errorf("upgrade %q: must be the name of a protocol, such as websocket", protocol))
+		}
+	}
+	return errors.Join(errs...)
 }
 
-// checkUpstream reports whether requests can be sent to u.
-func checkUpstream(u *url.URL) error {
-	switch {
-	case u == nil:
-		return errors.New("upstream is required")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Opaque != "":
-		return fmt.Errorf("upstream %q: must be a URL such as http://127.0.0.1:3000", u.Redacted())
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("upstream %q: must have no user, query or fragment", u.Redacted())
+// upgrades reports whether connections may be upgraded to that protocol.
+func (c *Config) upgrades(protocol string) bool {
+	for _, known := range c.Upgrades {
+		if strings.EqualFold(known, protocol) {
+			return true
+		}
 	}
-	return nil
+	return false
 }

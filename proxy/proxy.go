@@ -5,11 +5,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"io"
-	"log"
-	"net"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"sync"
 
@@ -18,52 +14,93 @@ import (
 )
 
 // A Proxy is a [http.Handler] that limits requests and sends those that are
-// admitted on. It is made by [New] and safe for concurrent use. It keeps
-// connections to the upstream until [Proxy.Close].
+// admitted on. It is made by [New] or [NewRouted] and safe for concurrent use. It keeps
+// connections to the upstreams until [Proxy.Close].
 type Proxy struct {
 	limit     *httplimit.Middleware
 	limited   http.Handler // by limit: forward
-	reverse   httputil.ReverseProxy
-	transport *http.Transport
-	upstream  url.URL
+	upstreams []*upstream
+	routes    *table
 	config    Config
+	buffers   sync.Pool // of *[copyBytes]byte
 }
 
 // New returns a proxy to upstream for the requests that mw admits. Both are
 // required. The error names every mistake.
 func New(upstream *url.URL, mw *httplimit.Middleware, config Config) (*Proxy, error) {
-	errs := []error{checkUpstream(upstream), config.check()}
-	if mw == nil {
-		errs = append(errs, errors.New("middleware is required"))
-	}
+	errs := []error{checkServer(upstream), checkRest(mw, config)}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("proxy: new: %w", err)
 	}
-	p := &Proxy{limit: mw, upstream: *upstream, config: config.withDefaults()}
-	p.transport = p.newTransport()
-	p.reverse = httputil.ReverseProxy{
-		Rewrite:        p.rewrite,
-		Transport:      p.transport,
-		FlushInterval:  -1, // at once
-		ErrorLog:       log.New(io.Discard, "", 0),
-		BufferPool:     &bufferPool{},
-		ModifyResponse: keepOwnFields,
-		ErrorHandler:   p.answerError,
+	const name = "upstream"
+	return build([]Upstream{{Name: name, Servers: []*url.URL{upstream}}}, []Route{{Upstream: name}}, mw, config)
+}
+
+// NewRouted returns a proxy to several upstreams for the requests that mw admits: each
+// goes where the most specific route leads. Every upstream has a name of its own and
+// a route. mw is required. The error names every mistake.
+func NewRouted(upstreams []Upstream, routes []Route, mw *httplimit.Middleware, config Config) (*Proxy, error) {
+	errs := []error{checkRest(mw, config)}
+	for i := range upstreams {
+		errs = append(errs, upstreams[i].Check())
+	}
+	errs = append(errs, CheckRoutes(upstreams, routes))
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("proxy: new: %w", err)
+	}
+	return build(upstreams, routes, mw, config)
+}
+
+// CheckRoutes reports every mistake in routes, and in how upstreams are named, as
+// [NewRouted] does; it is for those who read settings.
+func CheckRoutes(upstreams []Upstream, routes []Route) error {
+	var errs []error
+	byName, unused := map[string]*upstream{}, map[string]bool{}
+	for i := range upstreams {
+		name := upstreams[i].Name
+		if byName[name] != nil {
+			errs = append(errs, fmt.Errorf("upstream %q: the name is taken by an earlier one", name))
+		}
+		byName[name], unused[name] = &upstream{}, true
+	}
+	_, err := newTable(routes, byName, Config{})
+	errs = append(errs, err)
+	for i := range routes {
+		delete(unused, routes[i].Upstream)
+	}
+	for i := range upstreams {
+		if name := upstreams[i].Name; unused[name] {
+			errs = append(errs, fmt.Errorf("upstream %q: no route leads there", name))
+			delete(unused, name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkRest(mw *httplimit.Middleware, config Config) error {
+	err := config.check()
+	if mw == nil {
+		err = errors.Join(err, errors.New("middleware is required"))
+	}
+	return err
+}
+
+// build makes a proxy of what has been checked, but for the routes.
+func build(upstreams []Upstream, routes []Route, mw *httplimit.Middleware, config Config) (*Proxy, error) {
+	p := &Proxy{limit: mw, config: config.withDefaults()}
+	p.buffers.New = func() any { return new([copyBytes]byte) }
+	byName := map[string]*upstream{}
+	for _, u := range upstreams {
+		made := newUpstream(u, p.config)
+		p.upstreams = append(p.upstreams, made)
+		byName[u.Name] = made
+	}
+	var err error
+	if p.routes, err = newTable(routes, byName, p.config); err != nil {
+		return nil, fmt.Errorf("proxy: new: %w", err)
 	}
 	p.limited = mw.Wrap(http.HandlerFunc(p.forward))
 	return p, nil
-}
-
-func (p *Proxy) newTransport() *http.Transport {
-	return &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: p.config.DialTimeout}).DialContext,
-		TLSHandshakeTimeout:   p.config.DialTimeout,
-		ResponseHeaderTimeout: p.config.HeaderTimeout,
-		IdleConnTimeout:       idleTimeout,
-		MaxIdleConnsPerHost:   maxIdle,
-		ForceAttemptHTTP2:     true,
-		DisableCompression:    true, // what is compressed is between client and upstream
-	}
 }
 
 // ServeHTTP implements [http.Handler].
@@ -78,33 +115,40 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Close closes the connections that are not in use. The proxy can be used
 // afterwards.
 func (p *Proxy) Close() error {
-	p.transport.CloseIdleConnections()
+	for _, u := range p.upstreams {
+		for _, s := range u.servers {
+			s.transport.CloseIdleConnections()
+		}
+	}
 	return nil
 }
 
 // forward sends on a request that was admitted.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
-	if most := p.config.MaxBodyBytes; most > 0 {
-		if r.ContentLength > most {
-			p.answerError(w, r, &http.MaxBytesError{Limit: most})
-			return
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, most)
+	to, ok := p.routes.find(r)
+	switch {
+	case !ok:
+		ratelimitfields.DisputedPath().Write(w, r)
+		return
+	case to == nil:
+		noRoute.Write(w, r)
+		return
+	case to.maxBody > 0 && r.ContentLength > to.maxBody:
+		tooLarge.Write(w, r)
+		return
 	}
-	p.reverse.ServeHTTP(w, withOwnFields(w, r))
-}
-
-// bufferPool keeps the buffers through which bodies are copied.
-type bufferPool struct{ pool sync.Pool }
-
-// copyBytes is the size [io.Copy] uses.
-const copyBytes = 32 << 10
-
-func (b *bufferPool) Get() []byte {
-	if kept, ok := b.pool.Get().(*[copyBytes]byte); ok {
-		return kept[:]
+	e := newExchange(p, to.upstream, w, r)
+	defer e.end()
+	if r.ContentLength != 0 {
+		e.takeBody(to.maxBody)
 	}
-	return make([]byte, copyBytes)
+	res, err := e.send()
+	switch {
+	case err != nil:
+		e.fail(err)
+	case res.StatusCode == http.StatusSwitchingProtocols:
+		e.upgrade(res)
+	default:
+		e.answer(res)
+	}
 }
-
-func (b *bufferPool) Put(buf []byte) { b.pool.Put((*[copyBytes]byte)(buf)) }

@@ -5,7 +5,6 @@ package proxy
 import (
 	"net"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"strings"
 
@@ -27,34 +26,121 @@ func resolved(r *http.Request) *http.Request {
 }
 
 // isPlain reports whether r's target is a path or a URL with one. Of others
-// ("http:http://host/path", "*") net/http reads no path, and would yet send them on
-// for the upstream to read.
-func isPlain(r *http.Request) bool { return r.URL.Opaque == "" && r.URL.Path != "*" }
+// ("http:http://host/path", "*", the "host:port" of CONNECT) net/http reads no path,
+// and would yet send them on for the upstream to read.
+func isPlain(r *http.Request) bool {
+	return r.URL.Opaque == "" && r.URL.Path != "*" && r.Method != http.MethodConnect
+}
 
-// rewrite makes the request to the upstream of the client's. The headers that
-// say whom it is from are already gone from it.
-func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
-	pr.SetURL(&p.upstream) // and its host
-	if !p.config.RewriteHost {
-		pr.Out.Host = pr.In.Host
+// address makes the request one to s.
+func (e *exchange) address(s *server) {
+	from, to := e.in.URL, e.out.URL
+	to.Scheme, to.Host = s.scheme, s.url.Host
+	to.RawQuery, to.ForceQuery = cleanQuery(from.RawQuery), from.ForceQuery
+	to.Path, to.RawPath = from.Path, from.RawPath
+	if s.basePath != "" {
+		if from.RawPath != "" || s.url.RawPath != "" {
+			to.RawPath = s.baseRaw + from.EscapedPath()
+		}
+		to.Path = s.basePath + from.Path
 	}
-	trusted := p.limit.Trusts(pr.In)
-	if prior := pr.In.Header["X-Forwarded-For"]; trusted && len(prior) > 0 {
-		pr.Out.Header["X-Forwarded-For"] = prior
-	} else {
-		delete(pr.Out.Header, "X-Forwarded-For")
+	if e.proxy.config.RewriteHost {
+		e.out.Host = s.url.Host
 	}
-	pr.SetXForwarded()
+}
+
+// cleanQuery returns a query without what [url.ParseQuery] does not understand, and
+// so rules have not seen. It is query where there is nothing like that.
+func cleanQuery(query string) string {
+	if isClean(query) {
+		return query
+	}
+	known, _ := url.ParseQuery(query)
+	return known.Encode()
+}
+
+// maxParams is how many parameters [url.ParseQuery] reads.
+const maxParams = 10000
+
+func isClean(query string) bool {
+	for i := 0; i < len(query); i++ {
+		switch query[i] {
+		case ';':
+			return false
+		case '%':
+			if i+2 >= len(query) || !isHex(query[i+1]) || !isHex(query[i+2]) {
+				return false
+			}
+		}
+	}
+	return len(query) <= maxParams || strings.Count(query, "&") < maxParams
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+// forwardedFields are the values of fields that are made for every request.
+type forwardedFields struct{ address, host, proto, te, connection, upgrade [1]string }
+
+var (
+	noAgent   = []string{""} // else net/http says its own
+	fieldRoom = 6            // for the fields that are added
+)
+
+// outHeader returns the header that is sent on: that of the client without what is
+// for this hop only, and with whom it is from.
+func (e *exchange) outHeader() http.Header {
+	in, f := e.in, &e.fields
+	h := make(http.Header, len(in.Header)+fieldRoom)
+	for name, values := range in.Header {
+		if !isHop(name) && !isForwarded(name) {
+			h[name] = values
+		}
+	}
+	withoutNamed(h, in.Header["Connection"])
+	if hasToken(in.Header["Te"], "trailers") {
+		f.te[0] = "trailers"
+		h["Te"] = f.te[:]
+	}
+	if e.protocol != "" {
+		f.connection[0], f.upgrade[0] = "Upgrade", e.protocol
+		h["Connection"], h["Upgrade"] = f.connection[:], f.upgrade[:]
+	}
+	if _, ok := h["User-Agent"]; !ok {
+		h["User-Agent"] = noAgent
+	}
+	e.sayForwarded(h)
+	return h
+}
+
+// sayForwarded says whom the request is from. What the client says of that is gone.
+func (e *exchange) sayForwarded(h http.Header) {
+	in, f := e.in, &e.fields
+	trusted := e.proxy.limit.Trusts(in)
+	address, _, err := net.SplitHostPort(in.RemoteAddr)
+	if err == nil {
+		f.address[0] = address
+		if prior := in.Header["X-Forwarded-For"]; trusted && len(prior) > 0 {
+			f.address[0] = strings.Join(prior, ", ") + ", " + address
+		}
+		h["X-Forwarded-For"] = f.address[:]
+	}
+	f.host[0], f.proto[0] = in.Host, "http"
+	if in.TLS != nil {
+		f.proto[0] = "https"
+	}
+	h["X-Forwarded-Host"], h["X-Forwarded-Proto"] = f.host[:], f.proto[:]
 	if !trusted {
 		return
 	}
 	for _, name := range []string{"X-Forwarded-Proto", "X-Forwarded-Host"} {
-		if prior := pr.In.Header[name]; len(prior) > 0 {
-			pr.Out.Header[name] = prior
+		if prior := in.Header[name]; len(prior) > 0 {
+			h[name] = prior
 		}
 	}
-	if prior := pr.In.Header["Forwarded"]; len(prior) > 0 {
-		pr.Out.Header["Forwarded"] = []string{strings.Join(prior, ", ") + ", for=" + forwardedNode(pr.In.RemoteAddr)}
+	if prior := in.Header["Forwarded"]; len(prior) > 0 {
+		h["Forwarded"] = []string{strings.Join(prior, ", ") + ", for=" + forwardedNode(in.RemoteAddr)}
 	}
 }
 

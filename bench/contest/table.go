@@ -79,14 +79,17 @@ func writeVerdicts(w io.Writer, verdicts []Verdict) {
 	fmt.Fprint(w, "\n### Targets\n\n")
 	rows := report.Table{{"", "", "callers", "figure", "against", "ratio", "target", "met"}}
 	for _, v := range verdicts {
-		goal, met := fmt.Sprintf("≥ %v×", v.Factor), "yes"
-		if v.Most > 0 {
+		got, goal, met := fmt.Sprintf("%.2f×", v.Ratio), fmt.Sprintf("≥ %v×", v.Factor), "yes"
+		switch {
+		case v.Added > 0:
+			got, goal = fmt.Sprintf("%+d µs", v.More.Microseconds()), fmt.Sprintf("≤ %+d µs", v.Added.Microseconds())
+		case v.Most > 0:
 			goal = fmt.Sprintf("≤ %v×", v.Most)
 		}
 		if !v.Met {
 			met = "**no**"
 		}
-		rows.Add(v.Subject, v.Scenario, strconv.Itoa(v.Callers), string(v.Figure), v.Rival, fmt.Sprintf("%.2f×", v.Ratio), goal, met)
+		rows.Add(v.Subject, v.Scenario, strconv.Itoa(v.Callers), string(v.Figure), v.Rival, got, goal, met)
 	}
 	rows.Write(w)
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -53,6 +54,7 @@ func startUpstream(env *testscript.Env) error {
 	}))
 	env.Defer(s.Close)
 	env.Setenv("UPSTREAM", s.URL)
+	env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // or every command takes a second to end
 	return nil
 }

@@ -53,20 +53,23 @@ var layers = []layer{
 	// It keeps what administrators say of a policy, in whatever keeps documents.
 	{dir: "overrides", may: engine, tests: stores},
 
+	// It counts what the hooks of a limiter are told.
+	{dir: "topkeys", may: engine, tests: stores},
+
 	// Front doors translate: they get their Limiter, and know of no store.
 	{dir: "httplimit", may: join(engine, "internal"), tests: join(stores, doors...)},
-	{dir: "httpapi", may: join(engine, "internal", "overrides"), tests: join(stores, doors...)},
+	{dir: "httpapi", may: join(engine, "internal", "overrides", "topkeys"), tests: join(stores, doors...)},
 	{dir: "respapi", may: join(engine, "internal"), tests: join(stores, doors...)},
 	{dir: "grpclimit", may: join(engine, "internal"), tests: join(stores, doors...)},
 	{dir: "dashboard", may: join(engine, "internal"), tests: join(stores, doors...)},
 	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)}, // doors ask it for claims
 	{dir: "proxy", may: join(engine, "internal", "httplimit"), tests: join(stores, doors...)},
-	{dir: "client", may: join(engine, "internal", "httpapi", "overrides"), tests: join(stores, doors...)},
+	{dir: "client", may: join(engine, "internal", "httpapi", "overrides"), tests: join(stores, join(doors, "topkeys")...)},
 
 	{dir: "internal", may: engine, tests: join(stores, doors...)},
 
 	// Programs put the parts together.
-	{dir: "cmd", may: join(engine, join(stores, join(doors, "guard", "policytest", "jwtclaims", "overrides", "internal")...)...)},
+	{dir: "cmd", may: join(engine, join(stores, join(doors, "guard", "policytest", "jwtclaims", "overrides", "topkeys", "internal")...)...)},
 	{dir: "bench", may: join(engine, join(stores, join(doors, "internal")...)...)},
 	{dir: "proof", may: join(engine, join(stores, join(doors, "internal")...)...)},
 	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "jwtclaims", "overrides", "internal/proctest")...)...)},

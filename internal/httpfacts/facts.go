@@ -118,7 +118,7 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	case policy.Method:
 		return method(f.r), true
 	case policy.Path:
-		path, disputed := place(f.r)
+		path, disputed := Place(f.r)
 		f.disputed = f.disputed || disputed
 		return path, true
 	case policy.Host:

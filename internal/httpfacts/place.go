@@ -28,8 +28,9 @@ func Path(target string) string {
 // package requestpath.
 func Host(sent string) (string, bool) { return requestpath.Host(sent) }
 
-// place returns the attribute path of r, and whether it is disputed.
-func place(r *http.Request) (path string, disputed bool) {
+// Place returns the attribute path of r, and whether it is disputed: for doors that
+// route by what rules are asked about.
+func Place(r *http.Request) (path string, disputed bool) {
 	path, disputed = urlPath(r.URL)
 	switch {
 	case r.URL.Opaque != "": // which others may read as a whole URL, with a path

@@ -20,6 +20,7 @@ type Proxy struct {
 	mu       sync.Mutex
 	listener net.Listener // nil while it refuses
 	links    map[*link]struct{}
+	taken    int // connections so far
 	delay    time.Duration
 	black    bool
 	cuts     int // replies that are still to be cut off
@@ -126,7 +127,15 @@ func (p *Proxy) add(l *link) bool {
 		return false
 	}
 	p.links[l] = struct{}{}
+	p.taken++
 	return true
+}
+
+// Connections is how many the proxy has passed on so far.
+func (p *Proxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken
 }
 
 func (p *Proxy) remove(l *link) {

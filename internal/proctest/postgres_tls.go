@@ -23,7 +23,7 @@ func StartPostgresTLS(t testing.TB, settings ...string) (p *Postgres, certFile s
 	}
 	removeWith(t, dir)
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	certify(t, certFile, keyFile)
+	Certify(t, certFile, keyFile)
 	for _, file := range []string{certFile, keyFile} {
 		if err := chown(file); err != nil {
 			t.Fatal(err)

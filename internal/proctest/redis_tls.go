@@ -26,7 +26,7 @@ func StartRedisTLS(t testing.TB, args ...string) (*Redis, *tls.Config) {
 	t.Helper()
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	config := certify(t, certFile, keyFile)
+	config := Certify(t, certFile, keyFile)
 	addr := FreeAddr(t)
 	return startRedis(t, addr, config, slices.Concat([]string{
 		"--port", "0", "--tls-port", port(addr), "--tls-auth-clients", "optional",
@@ -34,9 +34,9 @@ func StartRedisTLS(t testing.TB, args ...string) (*Redis, *tls.Config) {
 	}, args)), config.Clone()
 }
 
-// certify writes a certificate of the loopback interface, which has signed
+// Certify writes a certificate of the loopback interface, which has signed
 // itself and is the server's as well as the client's.
-func certify(t testing.TB, certFile, keyFile string) *tls.Config {
+func Certify(t testing.TB, certFile, keyFile string) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

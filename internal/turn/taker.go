@@ -16,6 +16,7 @@ import (
 type Taker struct {
 	limiter *mete.Limiter
 	most    time.Duration
+	places  *places
 	known   atomic.Pointer[queueing]
 }
 
@@ -25,16 +26,27 @@ type queueing struct {
 	queues bool
 }
 
-// NewTaker returns a taker that waits for so long at most; for [Most] if that is 0.
-func NewTaker(limiter *mete.Limiter, most time.Duration) *Taker {
+// NewTaker returns a taker that waits for so long at most, for [Most] if that is 0, and
+// holds so many requests at a time, [MostHeld] if that is 0. Those of one bucket have a
+// quarter of the places.
+func NewTaker(limiter *mete.Limiter, most time.Duration, held int) *Taker {
 	if most == 0 {
 		most = Most
 	}
-	return &Taker{limiter: limiter, most: most}
+	return &Taker{limiter: limiter, most: most, places: newPlaces(held)}
 }
 
-// Take decides as the limiter's Take, and then waits: see [Await]. queued says that
-// the request brings limits with a queue. before, if not nil, is told how long the
+// Held returns how many requests are held now, and how many were denied because there
+// was no place for one more.
+func (t *Taker) Held() (now int, refused uint64) {
+	t.places.mu.Lock()
+	defer t.places.mu.Unlock()
+	return t.places.taken, t.places.refused
+}
+
+// Take decides as the limiter's Take, and then waits: see [Await]. Where there is no
+// place left to wait in, what the request spent is given back at once, and it is
+// denied until it would not have to wait. queued says that the request brings limits with a queue. before, if not nil, is told how long the
 // wait will be at most.
 func (t *Taker) Take(ctx context.Context, req mete.Request, queued bool, before func(time.Duration)) (mete.Decision, error) {
 	if !queued && !t.queues() {
@@ -43,6 +55,15 @@ func (t *Taker) Take(ctx context.Context, req mete.Request, queued bool, before 
 	r, err := t.limiter.Reserve(ctx, req)
 	if err != nil {
 		return mete.Decision{}, err
+	}
+	if r.Allowed && r.Wait > 0 && r.Wait <= t.most {
+		key := t.places.key(&r.Decision, &req)
+		if !t.places.take(key) {
+			_ = giveBack(ctx, r) // if the store fails, it is spent
+			deny(&r.Decision, 0, 0)
+			return r.Decision, nil
+		}
+		defer t.places.give(key)
 	}
 	if before != nil && r.Wait > 0 {
 		before(min(r.Wait, t.most))

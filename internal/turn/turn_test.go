@@ -31,7 +31,7 @@ func taker(t *testing.T, rules string, most time.Duration) (*mete.Limiter, *turn
 	if err != nil {
 		t.Fatal(err)
 	}
-	tk := turn.NewTaker(lim, most)
+	tk := turn.NewTaker(lim, most, 0)
 	if d, err := tk.Take(t.Context(), mete.Request{}, false, nil); err != nil || !d.Allowed {
 		t.Fatalf("the first request: got %+v (%v)", d, err)
 	}

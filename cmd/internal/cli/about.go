@@ -8,6 +8,10 @@ const serveAbout = `
 Runs the limiter as a server. Without flags it keeps its buckets in memory,
 decides by a built-in example policy and answers on the loopback address.
 
+The admin address takes tokens: admin_tokens in the configuration file says
+whose, and in which role. Without any, the server makes one and leaves it in a
+file that only you can read, where these commands find it.
+
 With --upstream it is a reverse proxy: every request is decided by the policy,
 and those that are allowed go to the upstream. Only /livez and /readyz are not
 passed on. The API is then on the admin address alone.
@@ -117,6 +121,43 @@ The exit code is 0 also where nothing is found, 2 on wrong usage or where there
 is no table, 3 if the database does not answer.
 `
 
+const healthAbout = `
+Asks a server whether it is ready for traffic, and says why not. It is for where
+there is no other client, such as the HEALTHCHECK of a container. A server is
+not ready while it ends, and while a store does not answer that its rules insist
+on. With --live it says only whether the server runs.
+
+The exit code is 0 if it is ready, 1 if it is not, 2 on wrong usage or if it is
+not a mete server, 3 if it does not answer.
+`
+
 const versionAbout = `
 Prints the version, the commit it was built from, and the version of Go.
+`
+
+const refundAbout = `
+Gives back what the request would be charged, or --cost, to every bucket that
+it falls under. It is asked of a server's admin address, and takes the role
+operate.
+
+The exit code is 0 if it was done, 2 if it was not or on wrong usage, and 3 if
+the server does not answer.
+`
+
+const resetAbout = `
+Makes every bucket full that the request falls under: who was denied may go on
+at once. It is asked of a server's admin address, and takes the role operate.
+For a limit that is too low, see 'mete override'.
+
+The exit code is 0 if it was done, 2 if it was not or on wrong usage, and 3 if
+the server does not answer.
+`
+
+const reloadAbout = `
+Has a server read its policy again, as it does by itself when the file changes,
+and says what came of it: a broken policy never replaces a working one. It is
+asked of the server's admin address, and takes the role configure.
+
+The exit code is 0 if the policy is in force, 1 if the old one stays, 2 on wrong
+usage, and 3 if the server does not answer.
 `

@@ -19,10 +19,10 @@ import (
 // announce says where the server listens and what to try next: to people in
 // lines to copy, to programs that read a JSON log as a record.
 func announce(w io.Writer, log *slog.Logger, c config.Config, s *server.Server) {
-	main, admin := "http://"+s.Addr().String(), "http://"+s.AdminAddr().String()
+	main, admin := scheme(c.TLS)+s.Addr().String(), scheme(c.AdminTLS)+s.AdminAddr().String()
 	rules := len(s.Policy().Rules())
 	if c.LogFormat == "json" {
-		log.Info("listening", "url", main, "admin_url", admin, "policy", policyName(c.Policy), "rules", rules, "upstream", c.Upstream)
+		log.Info("listening", "url", main, "admin_url", admin, "policy", policyName(c.Policy), "rules", rules, "upstream", c.Upstream, "token_file", s.TokenFile())
 		return
 	}
 	policy := "built-in example"
@@ -33,12 +33,23 @@ func announce(w io.Writer, log *slog.Logger, c config.Config, s *server.Server) 
 	if c.Upstream != "" {
 		fmt.Fprintf(w, "  upstream  %s\n", c.Upstream)
 	}
-	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  admin     %s\n\n", policy, prose.Count(rules, "rule"), storeName(c.Store), admin)
-	if c.Upstream != "" {
+	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  admin     %s\n", policy, prose.Count(rules, "rule"), storeName(c.Store), admin)
+	if file := s.TokenFile(); file != "" {
+		fmt.Fprintf(w, "  token     %s\n", file)
+	}
+	fmt.Fprintln(w)
+	if c.InFront() {
 		tryGateway(w, main, admin)
 	} else {
 		tryAPI(w, main, c.Policy == "")
 	}
+}
+
+func scheme(t config.TLS) string {
+	if t.On() {
+		return "https://"
+	}
+	return "http://"
 }
 
 // tryAPI says how to use the API.

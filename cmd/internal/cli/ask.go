@@ -14,7 +14,7 @@ import (
 
 // A question is what take and peek ask a server.
 type question struct {
-	server string
+	connection
 	format string
 	client.Request
 }
@@ -23,8 +23,15 @@ type question struct {
 // the command is to return code.
 func parseQuestion(std Streams, name string, args []string) (q question, code int, ok bool) {
 	fs := newFlags(std, name)
-	fs.StringVar(&q.server, "server", "http://"+config.Default().Listen, "`URL` of the server")
-	fs.StringVar(&q.format, "format", "text", "`FORMAT` of the answer: text or json")
+	usage, address := "`URL` of the server", config.Default().Listen
+	decides := name == "take" || name == "peek"
+	if !decides {
+		usage, address = "`URL` of a server's admin address", config.Default().AdminListen
+	}
+	q.flags(fs, usage, "http://"+address)
+	if q.format = "text"; decides {
+		fs.StringVar(&q.format, "format", "text", "`FORMAT` of the answer: text or json")
+	}
 	fs.Func("cost", "`TOKENS` asked for, such as 1 or 0.25 (default: what the policy says)", func(s string) (err error) {
 		q.Cost, err = bucket.ParseTokens(s)
 		if err == nil && q.Cost == 0 {
@@ -32,10 +39,12 @@ func parseQuestion(std Streams, name string, args []string) (q question, code in
 		}
 		return plain(err)
 	})
-	fs.Func("max-wait", "reserve: accept to wait up to `DURATION` for the tokens, such as 2s", func(s string) (err error) {
-		q.MaxWait, err = bucket.ParseDuration(s)
-		return plain(err)
-	})
+	if decides {
+		fs.Func("max-wait", "reserve: accept to wait up to `DURATION` for the tokens, such as 2s", func(s string) (err error) {
+			q.MaxWait, err = bucket.ParseDuration(s)
+			return plain(err)
+		})
+	}
 	if name == "take" {
 		fs.StringVar(&q.ID, "id", "", "the same `ID` for every attempt at one request, which is charged once")
 	}

@@ -45,9 +45,14 @@ func commands() []command {
 		{"take", "ask a server for tokens", "[flags] [NAME=VALUE ...]", takeAbout, take},
 		{"peek", "ask a server, and spend nothing", "[flags] [NAME=VALUE ...]", peekAbout, peek},
 		{"explain", "say what becomes of a request, by which rule, and why", explainUsage, explainAbout, explainRequest},
+		{"refund", "give tokens back", "[flags] [NAME=VALUE ...]", refundAbout, refund},
+		{"reset", "make the buckets of a request full", "[flags] [NAME=VALUE ...]", resetAbout, reset},
 		{"override", "block, allow or limit somebody now, until it expires", overrideUsage, overrideAbout, manageOverrides},
+		{"reload", "have a server read its policy again", "[flags]", reloadAbout, reload},
 		{"rules", "show and change the rules in a database", rulesUsage, rulesAbout, manageRules},
+		{"top", "show who is denied most, now", "[flags]", topAbout, top},
 		{"violations", "show who was denied, from the database", "[list | summary] --db URL [flags]", violationsAbout, showViolations},
+		{"health", "say whether a server should be sent traffic", "[flags]", healthAbout, health},
 		{"version", "print the version", "", versionAbout, version},
 	}
 }

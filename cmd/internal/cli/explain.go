@@ -13,7 +13,6 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/storeurl"
@@ -52,9 +51,9 @@ broken, 2 for wrong usage, 3 if the server or the store does not answer.
 
 // An explainCommand is one call of mete explain.
 type explainCommand struct {
-	std     Streams
-	policy  string // a file name; "-" is standard input, and "" is to ask the server
-	server  string
+	std    Streams
+	policy string // a file name; "-" is standard input, and "" is to ask the server
+	connection
 	store   *storeurl.Store // nil: all buckets are full
 	at      bucket.Instant  // 0: now
 	format  string
@@ -100,7 +99,7 @@ func explainRequest(ctx context.Context, std Streams, args []string) int {
 func (c *explainCommand) parse(args []string) (code int, ok bool) {
 	fs := newFlags(c.std, "explain")
 	fs.StringVar(&c.policy, "policy", "", "the policy `FILE` in JSON or YAML, - for standard input, or postgres://HOST/DATABASE for the rules there")
-	fs.StringVar(&c.server, "server", "", "`URL` of a server's address for administrators (default http://"+config.Default().AdminListen+")")
+	c.flags(fs, "`URL` of a server's address for administrators (default http://"+config.Default().AdminListen+")", "")
 	fs.Func("store", "the `URL` of the store whose buckets are shown: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) error {
 		u, err := storeurl.Parse(s)
 		c.store = &u
@@ -140,9 +139,9 @@ func (c *explainCommand) parse(args []string) (code int, ok bool) {
 
 // ask asks the server.
 func (c *explainCommand) ask(ctx context.Context) (httpapi.Explanation, error) {
-	server, err := client.New(c.server, nil)
+	server, err := c.client()
 	if err != nil {
-		return httpapi.Explanation{}, fmt.Errorf("--server: %w", plain(err))
+		return httpapi.Explanation{}, err
 	}
 	return server.Explain(ctx, c.request.Request)
 }

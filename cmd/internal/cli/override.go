@@ -67,7 +67,8 @@ type overrideCommand struct {
 	given    map[string]bool // flags
 	client   *client.Client
 
-	server, format          string
+	connection
+	format                  string
 	audit                   int
 	action, id, key         string
 	match, rules            []string
@@ -98,8 +99,8 @@ func manageOverrides(ctx context.Context, std Streams, args []string) int {
 		return code
 	}
 	var err error
-	if c.client, err = client.New(c.server, nil); err != nil {
-		return fail(std, exitUsage, "override", fmt.Errorf("--server: %w", plain(err)))
+	if c.client, err = c.connection.client(); err != nil {
+		return fail(std, exitUsage, "override", err)
 	}
 	if err := overrideVerbs[c.verb].run(c, ctx); err != nil {
 		return c.fail(err)
@@ -114,7 +115,7 @@ func (c *overrideCommand) parse(args []string) (code int, ok bool) {
 	several := func(to *[]string) func(string) error {
 		return func(s string) error { *to = append(*to, s); return nil }
 	}
-	fs.StringVar(&c.server, "server", "http://"+config.Default().AdminListen, "`URL` of a server's admin address")
+	c.flags(fs, "`URL` of a server's admin address", "http://"+config.Default().AdminListen)
 	fs.StringVar(&c.format, "format", "text", "`FORMAT` of the answer: text or json")
 	fs.IntVar(&c.audit, "audit", 0, "list: also show the last `N` things that were done")
 	fs.StringVar(&c.action, "action", "", "set: a `WORD` for what it does: block, allow, limit, shadow or break_glass")
@@ -167,11 +168,11 @@ func (c *overrideCommand) check(operands []string) string {
 	if !ok {
 		return unknownVerb(c.verb, known)
 	}
-	if problem := strangeFlag(c.verb, c.given, strings.Fields("server "+verb.flags)); problem != "" {
+	if problem := strangeFlag(c.verb, c.given, strings.Fields(connectFlags+" "+verb.flags)); problem != "" {
 		return problem
 	}
 	for name := range c.given {
-		if c.given["f"] && !slices.Contains([]string{"f", "server", "format"}, name) {
+		if c.given["f"] && !slices.Contains(strings.Fields("f format "+connectFlags), name) {
 			return fmt.Sprintf("-f says all of it: remove --%s", name)
 		}
 	}

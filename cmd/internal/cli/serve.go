@@ -12,9 +12,11 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/server"
 )
 
@@ -33,6 +35,9 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	if err != nil {
 		return failEach(std, exitUsage, "serve", err)
 	}
+	pipe := logpipe.New(std.Err) // whoever reads it may stop reading
+	defer pipe.Close(logPatience)
+	std.Err = pipe
 	log := newLogger(std.Err, c)
 	s, err := server.New(ctx, c, log)
 	if brokenPolicy(err) {
@@ -44,6 +49,7 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	if err != nil {
 		return failEach(std, exitUsage, "serve", err)
 	}
+	s.LogsTo(pipe)
 	announce(std.Out, log, c, s)
 
 	hangup := make(chan os.Signal, 1)
@@ -66,6 +72,9 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	}
 	return exitOK
 }
+
+// logPatience is how long a server that has ended waits for its log to be read.
+const logPatience = time.Second
 
 // serveFlags defines the flags that override settings of the same name.
 func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -55,9 +56,9 @@ func ask(ctx context.Context, std Streams, name string, args []string,
 	if !ok {
 		return d, code
 	}
-	c, err := client.New(q.server, nil)
+	c, err := q.client()
 	if err != nil {
-		return d, fail(std, exitUsage, name, fmt.Errorf("--server: %w", plain(err)))
+		return d, fail(std, exitUsage, name, err)
 	}
 	d, err = put(c, ctx, q.Request)
 	if err != nil {
@@ -92,6 +93,8 @@ func explain(server string, err error) error {
 			cause = u.Err // without the method and the URL, which is the API's
 		}
 		return fmt.Errorf("%s does not answer: %w; start it with 'mete serve', or name another with --server", server, cause)
+	case e.Problem != nil && (e.Problem.Status == http.StatusUnauthorized || e.Problem.Status == http.StatusForbidden):
+		return fmt.Errorf("%s refuses: %s; here, that is --token-file or $%s", server, e.Problem.Detail, tokenVariable)
 	case e.Problem != nil && e.Problem.Detail != "":
 		return fmt.Errorf("%s could not decide: %s", server, e.Problem.Detail)
 	case e.Err != nil:

@@ -4,7 +4,6 @@ package config
 
 import (
 	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,9 +28,11 @@ func (d *decoder) check(c *Config) {
 	if c.Listen == c.AdminListen && !anyPort(c.Listen) {
 		d.fail("admin_listen", "is the same address as listen: the two must differ")
 	}
-	d.checkUpstream(c.Upstream)
+	d.checkAdmin(c)
+	d.checkBounds(c)
+	d.checkUpstreams(c)
 	if c.DecisionProfile != "" {
-		d.checkWord("decision_profile", c.DecisionProfile, string(httpapi.NGINX), string(httpapi.Traefik), string(httpapi.Caddy))
+		d.checkWord("decision_profile", c.DecisionProfile, profiles()...)
 		if len(c.TrustedProxies) == 0 && c.TrustedHops == 0 {
 			d.fail("decision_profile", "needs trusted_proxies: the address of the gateway that asks")
 		}
@@ -51,6 +52,9 @@ func (d *decoder) check(c *Config) {
 	d.checkPolicyKeys(c)
 	d.checkJWT(c)
 	d.checkViolations(c)
+	d.checkTopKeys(c.TopKeys)
+	d.checkDenialLog(c.DenialLog)
+	d.checkTelemetry(c.Telemetry)
 	if c.MaxHeaderBytes < 1<<10 || c.MaxHeaderBytes > 1<<20 {
 		d.fail("max_header_bytes", "must be between 1024 and 1048576, not %d", c.MaxHeaderBytes)
 	}
@@ -70,6 +74,15 @@ func (d *decoder) check(c *Config) {
 	d.checkDuration("timeouts.drain", t.Drain, time.Millisecond)
 }
 
+// profiles are the words for decision_profile.
+func profiles() []string {
+	var words []string
+	for _, p := range httpapi.Profiles() {
+		words = append(words, string(p))
+	}
+	return words
+}
+
 func (d *decoder) checkAddress(key, address string) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -85,22 +98,6 @@ func (d *decoder) checkAddress(key, address string) {
 func anyPort(address string) bool {
 	_, port, err := net.SplitHostPort(address)
 	return err == nil && port == "0"
-}
-
-func (d *decoder) checkUpstream(s string) {
-	if s == "" {
-		return
-	}
-	const want = "not a URL such as http://127.0.0.1:3000"
-	u, err := url.Parse(s)
-	switch {
-	case err != nil || u.Host == "": // whatever it is, it may hold a password
-		d.fail("upstream", "is "+want)
-	case u.Scheme != "http" && u.Scheme != "https":
-		d.fail("upstream", "%q is "+want, u.Redacted())
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		d.fail("upstream", "must be a scheme, a host and perhaps a path: no user, query or fragment")
-	}
 }
 
 // checkTrust has the front doors' own check judge each setting by itself.

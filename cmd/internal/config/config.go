@@ -8,6 +8,8 @@ import (
 	_ "embed"
 	"net/netip"
 	"time"
+
+	"github.com/metehq/mete/topkeys"
 )
 
 // Sample is the annotated sample file. It has every setting, each with its
@@ -48,12 +50,52 @@ type Config struct {
 	Listen string `yaml:"listen"`
 
 	// AdminListen is the address of the admin API, which can change buckets by
-	// hand and asks for no password: keep it where only you can reach it.
+	// hand. Where others than this machine can reach it, AdminTokens are required.
 	AdminListen string `yaml:"admin_listen"`
 
-	// Upstream is the http or https URL that allowed requests are passed on
-	// to. Empty: no gateway, the main address answers the API.
+	// AdminTokens are who may use the admin API, at most 100. If there are none,
+	// the server makes one each start, and writes it where the commands of the same
+	// user find it; who asks from the same machine without it may look, and change
+	// nothing.
+	AdminTokens []AdminToken `yaml:"admin_tokens"`
+
+	// PublicMetrics serves /metrics without a token where there are AdminTokens.
+	PublicMetrics bool `yaml:"public_metrics"`
+
+	// TLS and AdminTLS make the two addresses speak TLS, 1.2 at least.
+	TLS      TLS `yaml:"tls"`
+	AdminTLS TLS `yaml:"admin_tls"`
+
+	// MaxConnections bounds the open connections of the main address: beyond it, new
+	// ones wait to be accepted. MaxInFlight bounds the requests that are being answered: one more is
+	// answered with 503. The admin address has bounds of its own.
+	MaxConnections int `yaml:"max_connections"`
+	MaxInFlight    int `yaml:"max_in_flight"`
+
+	// Upstream is the http, https or h2c URL that allowed requests are passed on
+	// to. Neither this nor Upstreams: no gateway, the main address answers the API.
 	Upstream string `yaml:"upstream"`
+
+	// Upstreams are where allowed requests are passed on to, and Routes say which of
+	// them go where. Where there is one upstream and no route, all go there.
+	Upstreams []Upstream `yaml:"upstreams"`
+	Routes    []Route    `yaml:"routes"`
+
+	// Upgrades are the protocols that connections through the gateway may be upgraded
+	// to. One that carries requests, such as h2c, would carry them past every limit.
+	Upgrades []string `yaml:"upgrades"`
+
+	// H2C lets clients of the main address speak HTTP/2 without TLS, if they begin with
+	// it.
+	H2C bool `yaml:"h2c"`
+
+	// MaxDelayed is how many requests through the gateway may wait for their turn, where
+	// a rule has a queue or delays; those of one bucket have a quarter of the places.
+	// One more is denied at once.
+	MaxDelayed int `yaml:"max_delayed"`
+
+	// Adaptive lowers all limits while the upstreams are slow or fail.
+	Adaptive Adaptive `yaml:"adaptive"`
 
 	// RewriteHost sends the upstream its own name in Host instead of the one the
 	// client asked for.
@@ -64,9 +106,10 @@ type Config struct {
 	// bound is 64 KiB.)
 	MaxBodyBytes int `yaml:"max_body_bytes"`
 
-	// DecisionProfile is the gateway that asks /v1/decision: nginx, traefik or
-	// caddy. It says which headers describe the request, and no others are
-	// read. Empty: there is no /v1/decision. The gateway must be a trusted proxy.
+	// DecisionProfile is the gateway that asks /v1/decision: nginx, nginx-lua,
+	// haproxy, caddy or traefik. It says which headers describe the request, and no
+	// others are read. Empty: there is no /v1/decision. The gateway must be a trusted
+	// proxy.
 	DecisionProfile string `yaml:"decision_profile"`
 
 	// TrustedProxies are the addresses whose ForwardedHeader is believed, each as
@@ -114,6 +157,10 @@ type Config struct {
 	// and a hundred years.
 	ViolationsRetention time.Duration `yaml:"violations_retention"`
 
+	// TopKeys is how many keys each rule has a counter for, of those that are denied and
+	// of those that are near a limit: see package topkeys. 0: none is counted.
+	TopKeys int `yaml:"top_keys"`
+
 	// RateLimitFields are the dialects of the header fields on answers: draft-11
 	// (RateLimit, RateLimit-Policy), legacy (RateLimit-Limit, -Remaining,
 	// -Reset), x (X-RateLimit-Limit, -Remaining, -Reset), or none alone.
@@ -136,6 +183,12 @@ type Config struct {
 
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `yaml:"log_level"`
+
+	// DenialLog says how denied requests are logged, at level info.
+	DenialLog DenialLog `yaml:"denial_log"`
+
+	// Telemetry says what a collector of OpenTelemetry is told.
+	Telemetry Telemetry `yaml:"telemetry"`
 
 	// Timeouts bound every wait of the server.
 	Timeouts Timeouts `yaml:"timeouts"`
@@ -178,9 +231,16 @@ type Timeouts struct {
 	// TLS handshake.
 	UpstreamConnect time.Duration `yaml:"upstream_connect"`
 
-	// UpstreamHeader is for the upstream's answer to begin. Its body may take
-	// as long as it likes: streams are passed on as they come.
+	// UpstreamHeader is for the upstream's answer to begin.
 	UpstreamHeader time.Duration `yaml:"upstream_header"`
+
+	// UpstreamBody is how long the body of an answer may then stand still. 0: as long
+	// as it likes; streams are passed on as they come.
+	UpstreamBody time.Duration `yaml:"upstream_body"`
+
+	// ClientBody is how long a client may let a body stand still: its own, until the
+	// answer begins, or the one that it is sent. 0: as long as it likes.
+	ClientBody time.Duration `yaml:"client_body"`
 
 	// Notice is how long the server goes on taking connections after it was
 	// told to end and /readyz has turned 503, so that load balancers can take
@@ -201,12 +261,22 @@ func Default() Config {
 		RateLimitFields: []string{"draft-11", "legacy"},
 		Jitter:          true,
 		DenialCache:     true,
+		Upgrades:        []string{"websocket"},
+		MaxDelayed:      4096,
+		Adaptive:        Adaptive{Tolerance: 1.5, Floor: 0.1, Interval: time.Second},
 		MaxHeaderBytes:  16 << 10,
+		MaxConnections:  10_000,
+		MaxInFlight:     10_000,
 		ReloadInterval:  time.Second,
 		LogFormat:       "text",
 		LogLevel:        "info",
 
+		DenialLog: DenialLog{Interval: time.Minute, MaxLines: 10},
+		Telemetry: Telemetry{Sample: 0.01, Interval: time.Minute},
+
 		JWT: JWT{Algorithms: []string{"RS256", "PS256", "ES256", "EdDSA"}, Leeway: 30 * time.Second},
+
+		TopKeys: topkeys.DefaultCounters,
 
 		ViolationsUser:      "jwt:sub",
 		ViolationsRetention: 30 * 24 * time.Hour,
@@ -217,6 +287,7 @@ func Default() Config {
 			Idle:            2 * time.Minute,
 			UpstreamConnect: 5 * time.Second,
 			UpstreamHeader:  time.Minute,
+			ClientBody:      time.Minute,
 			Drain:           10 * time.Second,
 		},
 	}

@@ -110,7 +110,10 @@ func (d *decoder) mappings(n *yaml.Node, v reflect.Value, key string) {
 		d.fail(key, "has %d items: at most %d can be", len(n.Content), maxItems)
 		return
 	}
-	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	v.SetZero()
+	if len(n.Content) > 0 {
+		v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	}
 	for i, item := range n.Content {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		d.lines[at] = item.Line
@@ -147,6 +150,12 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 			d.fail(key, "%q is not a whole number", text)
 		}
 		*p = n
+	case *float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			d.fail(key, "%q is not a number", text)
+		}
+		*p = f
 	case *time.Duration:
 		dur, err := bucket.ParseDuration(text)
 		if err != nil && text != "0" {

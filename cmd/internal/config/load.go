@@ -90,6 +90,15 @@ func (c *Config) beside(dir string) {
 	for i := range c.PolicyKeys {
 		c.PolicyKeys[i] = under(c.PolicyKeys[i])
 	}
+	for _, t := range []*TLS{&c.TLS, &c.AdminTLS} {
+		t.Cert, t.Key, t.ClientCA = under(t.Cert), under(t.Key), under(t.ClientCA)
+	}
+	for i := range c.AdminTokens {
+		c.AdminTokens[i].File = under(c.AdminTokens[i].File)
+	}
+	for i := range c.Upstreams {
+		c.Upstreams[i].CA = under(c.Upstreams[i].CA)
+	}
 	if !strings.Contains(c.JWT.Keys, "://") {
 		c.JWT.Keys = under(c.JWT.Keys)
 	}

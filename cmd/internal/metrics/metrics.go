@@ -9,9 +9,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/denials"
+	"github.com/metehq/mete/cmd/internal/logpipe"
+	"github.com/metehq/mete/cmd/internal/telemetry"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/jwtclaims"
 	"github.com/metehq/mete/memstore"
@@ -35,6 +39,15 @@ type Sources struct {
 
 	Violations func() violations.Stats
 	Claims     func() jwtclaims.Stats
+
+	Policy    func() *policy.Matcher // in force
+	Reloads   func() Reloads
+	Listeners func() []Listener
+	Gateway   func() Gateway
+	Denials   func() denials.Stats
+	Telemetry func() telemetry.Stats
+	Log       func() logpipe.Stats
+	Version   string // of the program; empty: unknown
 }
 
 // A Registry is what is known of a server. It is safe for concurrent use.
@@ -42,6 +55,9 @@ type Registry struct {
 	sources   Sources
 	registry  *prometheus.Registry
 	decisions [2][len(makers)]prometheus.Counter // by whether they allow, and by whom they were made
+	rules     ruleCounts
+	latency   latency
+	handler   http.Handler
 }
 
 // makers are who makes decisions.
@@ -56,7 +72,7 @@ const (
 
 // New returns a registry of these sources.
 func New(sources Sources) *Registry {
-	r := &Registry{sources: sources, registry: prometheus.NewRegistry()}
+	r := &Registry{sources: sources, registry: prometheus.NewRegistry(), latency: newLatency()}
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mete_decisions_total",
 		Help: "Decisions by their outcome and by who made them: the store or, where it could not, what the rules say then.",
@@ -66,9 +82,19 @@ func New(sources Sources) *Registry {
 			r.decisions[allowed][i] = decisions.WithLabelValues(outcome, by)
 		}
 	}
-	r.registry.MustRegister(decisions, r)
+	r.registry.MustRegister(decisions, r.latency.decision, r.latency.store, r.latency.storeErrors, r)
+	r.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.handler = promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{
+		EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.ContinueOnError,
+	})
 	return r
 }
+
+// maxScrapes is how many may read the metrics at once. More are answered with 503.
+const maxScrapes = 4
+
+// Gatherer is where others than Prometheus find the same metrics.
+func (r *Registry) Gatherer() prometheus.Gatherer { return r.registry }
 
 // Count counts a decision.
 func (r *Registry) Count(d *mete.Decision) {
@@ -86,11 +112,12 @@ func (r *Registry) Count(d *mete.Decision) {
 		by = byClosed
 	}
 	r.decisions[allowed][by].Inc()
+	r.rules.count(d)
 }
 
 // ServeHTTP writes all there is, as text or in the other form of Prometheus.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{}).ServeHTTP(w, req)
+	r.handler.ServeHTTP(w, req)
 }
 
 // Describe implements [prometheus.Collector]. That it names nothing lets Collect
@@ -101,6 +128,8 @@ func (r *Registry) Describe(chan<- *prometheus.Desc) {}
 func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	w := writer{to: to}
 	w.limiter(r.sources.Limiter())
+	w.rules(&r.rules)
+	w.server(&r.sources)
 	if r.sources.Expires != nil {
 		w.expiry(r.sources.Expires())
 	}

@@ -41,7 +41,7 @@ func (s *Server) warnClaims(m *policy.Matcher) {
 	case s.claims != nil:
 		s.log.Info("claims in bearer tokens are verified", "algorithms", strings.Join(c.JWT.Algorithms, ","),
 			"issuer", anyone(c.JWT.Issuer), "audience", anyone(strings.Join(c.JWT.Audience, ",")))
-		if c.Upstream == "" && c.DecisionProfile == "" {
+		if !c.InFront() && c.DecisionProfile == "" {
 			s.log.Warn("no bearer token is ever seen here: jwt.keys is for upstream and decision_profile; who asks the API names the claims")
 		}
 		if strings.HasPrefix(c.JWT.Keys, "http://") {

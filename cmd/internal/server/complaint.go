@@ -54,8 +54,9 @@ func (s *Server) onDecision() func(context.Context, *mete.Decision) {
 	full := s.complain("the store is full")
 	bounded := s.store.memory
 	var overflowed atomic.Uint64 // as last seen
-	return func(_ context.Context, d *mete.Decision) {
+	return func(ctx context.Context, d *mete.Decision) {
 		s.metrics.Count(d)
+		s.watch.Decision(ctx, d)
 		if d.Degraded && d.Err != nil {
 			failed(d.Err)
 		}

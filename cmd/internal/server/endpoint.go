@@ -17,8 +17,26 @@ import (
 
 // An endpoint is one address and the HTTP server behind it.
 type endpoint struct {
-	listener net.Listener
+	listener *boundedListener
 	server   *http.Server
+	crowd    *crowd
+	certs    *certificates // nil: plain HTTP
+}
+
+// maxStreams bounds the requests that one connection of HTTP/2 may have open.
+const maxStreams = 250
+
+// open listens at the address of the named setting, and begins to serve nothing yet.
+func (e *endpoint) open(setting, address string, most int, tls config.TLS, log *slog.Logger) error {
+	var err error
+	if e.certs, err = newCertificates(tls, log); err != nil {
+		return fmt.Errorf("TLS of %s: %w", setting, err)
+	}
+	l, err := listen(setting, address)
+	if err == nil {
+		e.listener = bounded(l, most)
+	}
+	return err
 }
 
 // listen opens the address that the named setting says.
@@ -53,13 +71,21 @@ func newHTTPServer(c config.Config, log *slog.Logger, h http.Handler, requestTim
 		WriteTimeout:      requestTimeout,
 		IdleTimeout:       c.Timeouts.Idle,
 		MaxHeaderBytes:    c.MaxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 }
 
 // serve answers until the endpoint is shut down.
 func (e *endpoint) serve() error {
-	if err := e.server.Serve(e.listener); !errors.Is(err, http.ErrServerClosed) {
+	var err error
+	if e.certs != nil {
+		e.server.TLSConfig = e.certs.tlsConfig()
+		err = e.server.ServeTLS(e.listener, "", "")
+	} else {
+		err = e.server.Serve(e.listener)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", e.listener.Addr(), err)
 	}
 	return nil

@@ -5,11 +5,9 @@ package server
 import (
 	"crypto/sha256"
 	"net/http"
-	"net/url"
 
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/httplimit"
-	"github.com/metehq/mete/proxy"
 )
 
 // gateway returns the reverse proxy with the policy in front of it.
@@ -24,26 +22,15 @@ func (s *Server) gateway() (http.Handler, error) {
 		Fields:           c.RateLimitFields,
 		DisableJitter:    !c.Jitter,
 		JitterKey:        s.jitterKey(),
+		MaxDelayed:       c.MaxDelayed,
 	})
 	if err != nil {
 		return nil, err
 	}
-	upstream, err := url.Parse(c.Upstream)
-	if err != nil {
+	if err := s.openProxy(limited); err != nil {
 		return nil, err
 	}
-	complain := s.complain("the upstream failed")
-	p, err := proxy.New(upstream, limited, proxy.Config{
-		DialTimeout:   c.Timeouts.UpstreamConnect,
-		HeaderTimeout: c.Timeouts.UpstreamHeader,
-		MaxBodyBytes:  int64(c.MaxBodyBytes),
-		RewriteHost:   c.RewriteHost,
-		OnError:       func(_ *http.Request, err error) { complain(err) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	return withHealth(s.api, p), nil
+	return leftover(withHealth(s.api, s.gate.proxy), c.Timeouts.ReadHeader), nil
 }
 
 // decisions configures /v1/decision.

@@ -38,6 +38,7 @@ func (s *Server) sources() metrics.Sources {
 	if s.trail != nil {
 		from.Violations = s.trail.stats
 	}
+	s.ownSources(&from)
 	return from
 }
 

@@ -9,6 +9,8 @@ func (s *Server) apply(m *policy.Matcher) error {
 	if err := s.overrides.Base(m); err != nil {
 		return err
 	}
+	s.metrics.SetPolicy(m)
+	s.top.keep(m)
 	s.warn(m)
 	s.watchExpiry(m)
 	return nil

@@ -65,7 +65,7 @@ func (s *Server) openRemote(ctx context.Context, u storeurl.Store) error {
 	if err != nil {
 		return err
 	}
-	guarded, err := guard.New(node, guard.Config{OnChange: s.onBreaker, NoDenials: !s.config.DenialCache})
+	guarded, err := guard.New(s.timed(node), guard.Config{OnChange: s.onBreaker, NoDenials: !s.config.DenialCache})
 	if err == nil && s.config.HashKey == "" {
 		err = s.deriveKey(ctx, node, kind)
 	}

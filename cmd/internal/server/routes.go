@@ -15,16 +15,17 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 	if s.api, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions()}); err != nil {
 		return nil, nil, err
 	}
-	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions(), Admin: true, Overrides: s.overrides}); err != nil {
+	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.key)}); err != nil {
 		return nil, nil, err
 	}
 	main = s.api
-	if s.config.Upstream != "" {
+	if s.inFront() {
 		if main, err = s.gateway(); err != nil {
 			return nil, nil, err
 		}
 	}
-	return s.farewell(main), s.farewell(sameMachine(s.withMetrics(s.manage))), nil
+	manage := s.watch.Wrap(apiDoor, false, s.manage)
+	return s.farewell(s.watched(main)), s.farewell(sameMachine(s.access.enter(s.audited(s.withMetrics(manage))))), nil
 }
 
 // withHealth serves two paths by the API and everything else by next.

@@ -17,7 +17,10 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/denials"
+	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/metrics"
+	"github.com/metehq/mete/cmd/internal/telemetry"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/jwtclaims"
 	"github.com/metehq/mete/overrides"
@@ -42,12 +45,20 @@ type Server struct {
 	expiry    *time.Timer         // nil: the policy has no expires_at
 	overrides *overrides.Manager
 	trail     *trail // nil: violations are not recorded
+	gate      gate
+	top       *top // nil: keys are not counted
 	metrics   *metrics.Registry
+	telemetry *telemetry.Telemetry // nil: no collector is told
+	watch     *telemetry.Watch
+	denials   *denials.Log    // nil: denials are not logged
+	logPipe   *logpipe.Writer // nil: the log has none
+	started   time.Time
 	reload    chan reloading
 	reloads   reloads
 	ending    atomic.Bool // told to end: not ready any more
 	main      endpoint
 	admin     endpoint
+	access    *access // to the admin address
 }
 
 // New opens the store, reads the policy and opens both addresses, so that whatever
@@ -55,7 +66,7 @@ type Server struct {
 // [policyfile.Errors] or a [rules.Errors]; where a store does not answer for a while, or ctx ends, the
 // error wraps [mete.ErrUnavailable]. The server must be run or closed.
 func New(ctx context.Context, c config.Config, log *slog.Logger) (*Server, error) {
-	s := &Server{config: c, log: log, reload: make(chan reloading, 1)}
+	s := &Server{config: c, log: log, started: time.Now(), reload: make(chan reloading, 1)}
 	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}
@@ -81,7 +92,18 @@ func (s *Server) begin(ctx context.Context) error {
 		return err
 	}
 	s.metrics = metrics.New(s.sources())
-	s.limiter, err = mete.New(s.store.Store, m, mete.Config{OnDecision: s.onDecision(), OnDenial: s.trail.hook(), Local: s.store.local, Nodes: s.store.nodes})
+	s.metrics.SetPolicy(m)
+	if err := s.openTelemetry(ctx); err != nil {
+		return err
+	}
+	s.openDenials()
+	if err := s.openAdaptive(); err != nil {
+		return err
+	}
+	if s.top, err = newTop(s.config.TopKeys); err != nil {
+		return err
+	}
+	s.limiter, err = mete.New(s.store.Store, m, mete.Config{OnDecision: s.onDecision(), OnDenial: tellAll(s.trail.hook(), s.logDenials(), s.top.denied()), OnNearLimit: s.top.near(), Local: s.store.local, Nodes: s.store.nodes, Scale: s.gate.scale()})
 	if err != nil {
 		return err
 	}
@@ -96,28 +118,43 @@ func (s *Server) begin(ctx context.Context) error {
 	return nil
 }
 
-// open builds the handlers and listens.
+// open listens and builds the handlers.
 func (s *Server) open() (err error) {
+	c := s.config
+	if err = s.main.open("listen", c.Listen, c.MaxConnections, c.TLS, s.log); err != nil {
+		return err
+	}
+	if err = s.admin.open("admin-listen", c.AdminListen, adminConnections, c.AdminTLS, s.log); err != nil {
+		return err
+	}
+	s.main.crowd, s.admin.crowd = &crowd{most: int64(c.MaxInFlight)}, &crowd{most: adminInFlight}
+	if s.access, err = newAccess(c, s.AdminAddr()); s.access == nil {
+		return err
+	}
+	if err != nil {
+		s.log.Warn("nobody can change anything at the admin address: there are no admin_tokens, and the one that was made cannot be left for you", "error", err)
+	}
 	main, admin, err := s.handlers()
 	if err != nil {
 		return err
 	}
-	mainTimeout := s.config.Timeouts.APIRequest
-	if s.config.Upstream != "" {
+	mainTimeout := c.Timeouts.APIRequest
+	if s.inFront() {
 		mainTimeout = 0
 	}
-	s.main.server = newHTTPServer(s.config, s.log, main, mainTimeout)
-	s.admin.server = newHTTPServer(s.config, s.log, admin, s.config.Timeouts.APIRequest)
-	if s.main.listener, err = listen("listen", s.config.Listen); err != nil {
-		return err
-	}
-	s.admin.listener, err = listen("admin-listen", s.config.AdminListen)
-	return err
+	s.main.server = newHTTPServer(c, s.log, s.main.crowd.enter(main), mainTimeout)
+	s.main.server.Protocols = mainProtocols(c)
+	s.admin.server = newHTTPServer(c, s.log, s.admin.crowd.enter(admin), c.Timeouts.APIRequest)
+	return nil
 }
+
+// inFront reports whether the main address is a gateway.
+func (s *Server) inFront() bool { return s.config.InFront() }
 
 // Close releases what New opened, for a server that is not run.
 func (s *Server) Close() {
 	s.trail.close() // first: it has something to save
+	s.closeTelemetry()
 	if store, ok := s.store.Store.(io.Closer); ok {
 		store.Close() // what it could not give back, it has given up
 	}
@@ -130,10 +167,13 @@ func (s *Server) Close() {
 	if s.expiry != nil {
 		s.expiry.Stop()
 	}
-	for _, e := range []endpoint{s.main, s.admin} {
+	for _, e := range []*endpoint{&s.main, &s.admin} {
 		if e.listener != nil {
 			e.listener.Close()
 		}
+	}
+	if s.access != nil {
+		s.access.made.Remove()
 	}
 }
 
@@ -143,12 +183,18 @@ func (s *Server) Addr() net.Addr { return s.main.listener.Addr() }
 // AdminAddr is the address of the admin API, with its true port.
 func (s *Server) AdminAddr() net.Addr { return s.admin.listener.Addr() }
 
+// TokenFile is where the token is that the server made for itself; empty where it
+// made none.
+func (s *Server) TokenFile() string { return s.access.made.Path }
+
 // Policy returns the policy in force.
 func (s *Server) Policy() *policy.Matcher { return s.limiter.Policy() }
 
 // Run serves until ctx ends or an address fails, then ends in good order: see
 // [config.Timeouts]. It returns nil where it ended because ctx did.
 func (s *Server) Run(ctx context.Context) error {
+	notify := newNotifier(s.log)
+	defer notify.close()
 	var serving sync.WaitGroup
 	failed := make(chan error, 2) // one for each endpoint
 	for _, e := range []*endpoint{&s.main, &s.admin} {
@@ -156,16 +202,25 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	watching, stop := context.WithCancel(ctx)
 	serving.Go(func() { s.source.follow(watching, s.reload) })
+	for _, e := range []*endpoint{&s.main, &s.admin} {
+		if e.certs != nil {
+			serving.Go(func() { e.certs.follow(watching) })
+		}
+	}
 	serving.Go(func() { s.overrides.Follow(watching) })
 	serving.Go(func() { s.store.saver.run(watching) })
 	serving.Go(func() { s.recoverLoop(watching) })
 	serving.Go(func() { s.trail.run(watching) })
+	serving.Go(func() { s.gate.run(watching) })
+	serving.Go(func() { s.runDenials(watching) })
+	notify.ready()
 
 	var err error
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
+	notify.stopping()
 	s.drain(err == nil)
 	stop()
 	serving.Wait()

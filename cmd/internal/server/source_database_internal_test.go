@@ -32,7 +32,7 @@ func TestDatabaseSource_ReloadIsOvertaken(t *testing.T) {
 	}
 	run(`INSERT INTO mete.rate_limit_rule (key_pattern, scope, rate_per_second, burst_capacity) VALUES ('global', 'global', 1, 1)`)
 	var inForce []*policy.Matcher
-	s := &databaseSource{url: p.URL(), source: source, log: slog.New(slog.DiscardHandler),
+	s := &databaseSource{tell: func(error) {}, url: p.URL(), source: source, log: slog.New(slog.DiscardHandler),
 		apply: func(m *policy.Matcher) error { inForce = append(inForce, m); return nil }}
 	s.reload(t.Context())
 

@@ -6,7 +6,8 @@ package table
 import (
 	"io"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/metehq/mete/cmd/internal/display"
 )
 
 // A Table is rows under headings. The zero Table is empty. It is not safe for
@@ -38,7 +39,7 @@ func (t *Table) WriteTo(w io.Writer) (int64, error) {
 	widths := make([]int, len(t.right))
 	for _, row := range t.rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], display.Width(cell))
 		}
 	}
 	var b strings.Builder
@@ -48,7 +49,7 @@ func (t *Table) WriteTo(w io.Writer) (int64, error) {
 			if i > 0 {
 				line.WriteString("  ")
 			}
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			pad := strings.Repeat(" ", widths[i]-display.Width(cell))
 			if t.right[i] {
 				line.WriteString(pad + cell)
 			} else {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command floor is what mete is compared with over HTTP: the least that a program on
+// net/http does. It answers every request with the same bytes and reads none of it or,
+// with -upstream, is a bare [httputil.ReverseProxy].
+package main
+
+import (
+	"flag"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+)
+
+// maxIdle is as many unused connections to the upstream as mete keeps. The two
+// that are the default would have most requests connect anew.
+const maxIdle = 256
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "`address` to listen on")
+	answer := flag.String("answer", "", "`file` with the body of the answer")
+	upstream := flag.String("upstream", "", "`URL` to pass requests on to")
+	flag.Parse()
+	h, err := handler(*answer, *upstream)
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(http.ListenAndServe(*listen, h))
+}
+
+func handler(answer, upstream string) (http.Handler, error) {
+	if upstream != "" {
+		return reverseProxy(upstream)
+	}
+	body, err := os.ReadFile(answer)
+	if err != nil {
+		return nil, err
+	}
+	length := strconv.Itoa(len(body))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Content-Length", length)
+		w.Write(body)
+	}), nil
+}
+
+// reverseProxy has the settings of mete's transport that matter here: connections
+// are kept, and nothing is unpacked.
+func reverseProxy(upstream string) (http.Handler, error) {
+	target, err := url.Parse(upstream)
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, maxIdle
+	transport.DisableCompression = true
+	transport.ResponseHeaderTimeout = 30 * time.Second
+	return &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.SetXForwarded()
+		},
+	}, nil
+}

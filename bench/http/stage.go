@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/metehq/mete/bench/daemon"
+)
+
+// A stage is where the servers of a run stand: programs, their files, and what of them
+// is running. A server is started when it is first needed, and runs to the end; while it
+// is not asked it does nothing.
+type stage struct {
+	mete, floor string // programs
+
+	dir     string
+	running map[string]*server
+	daemons []*daemon.Daemon
+}
+
+// A server is asked at url. Its processor time is that of all the processes that
+// answer.
+type server struct {
+	url  string
+	pids []int
+	warm bool
+}
+
+// open makes the directory and builds the programs.
+func (s *stage) open(ctx context.Context) (err error) {
+	if _, err := exec.LookPath("wrk"); err != nil {
+		return fmt.Errorf("%w: install it", err)
+	}
+	if s.dir, err = os.MkdirTemp("", "mete-bench-http-"); err != nil {
+		return err
+	}
+	_, err = s.write(scriptFile, wrkScript)
+	if err == nil && s.mete == "" {
+		s.mete, err = s.build(ctx, "mete", "../cmd/mete")
+	}
+	if err == nil {
+		s.floor, err = s.build(ctx, "floor", "http/floor")
+	}
+	if err == nil {
+		_, err = s.write("policy.yaml", policy)
+	}
+	if err != nil {
+		s.close()
+	}
+	return err
+}
+
+// build builds a program of the workspace, from the package at a path from this module's.
+func (s *stage) build(ctx context.Context, name, from string) (string, error) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", errors.New("this program does not know its module")
+	}
+	program := filepath.Join(s.dir, name)
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, path.Join(info.Main.Path, from)).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
+	}
+	return program, nil
+}
+
+// close ends all servers, those that ask others first, and removes what they left.
+func (s *stage) close() {
+	for i := len(s.daemons) - 1; i >= 0; i-- {
+		s.daemons[i].Stop()
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// once returns the server of that name, started by start if it is not running.
+func (s *stage) once(name string, start func() (*server, error)) (*server, error) {
+	if srv := s.running[name]; srv != nil {
+		return srv, nil
+	}
+	srv, err := start()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	s.running[name] = srv
+	return srv, nil
+}
+
+// run starts a program that listens on addr.
+func (s *stage) run(ctx context.Context, addr, program string, args ...string) (*server, error) {
+	cmd := exec.Command(program, args...)
+	cmd.Dir = s.dir
+	d, err := daemon.Start(ctx, cmd, func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.daemons = append(s.daemons, d)
+	return &server{url: "http://" + addr, pids: []int{cmd.Process.Pid}}, nil
+}
+
+// cpu returns the processor time that the server has used, 0 where nobody can tell.
+func (s *server) cpu() (total time.Duration) {
+	for _, pid := range s.pids {
+		total += processTime(pid)
+	}
+	return total
+}

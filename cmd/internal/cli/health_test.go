@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestHealth(t *testing.T) {
+	const stopping = `{"status":"unavailable","reason":"the server is stopping"}`
+	for _, tt := range []struct {
+		flags        []string
+		path         string
+		status       int
+		body         string
+		code         int
+		stdout, errs string
+	}{
+		{nil, "/readyz", 200, `{"status":"ok"}`, 0, "ok\n", ""},
+		{[]string{"--live"}, "/livez", 200, `{"status":"ok"}`, 0, "ok\n", ""},
+		{nil, "/readyz", 503, stopping, 1, "the server is stopping\n", ""},
+		{nil, "/readyz", 503, "\x1b[2J", 1, "not available\n", ""},
+		{nil, "/readyz", 503, `{"reason":"\u001b[2J"}`, 1, "\\u001b[2J\n", ""},
+		{nil, "/readyz", 404, "", 2, "", "status 404"},
+		{[]string{"now"}, "", 0, "", 2, "", `unexpected argument "now"`},
+		{[]string{"--server", "http://a b"}, "", 0, "", 3, "", "a b"},
+	} {
+		var asked string
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = r.URL.Path
+			w.WriteHeader(tt.status)
+			fmt.Fprint(w, tt.body)
+		}))
+		stdout, stderr, code := run(t, append([]string{"health", "--server", s.URL + "/"}, tt.flags...)...)
+		s.Close()
+		if code != tt.code || stdout != tt.stdout || !strings.Contains(stderr, tt.errs) || asked != tt.path {
+			t.Errorf("health %q, answered %d %q: code %d, stdout %q, stderr %q, asked for %q; want code %d, %q, %q, %q",
+				tt.flags, tt.status, tt.body, code, stdout, stderr, asked, tt.code, tt.stdout, tt.errs, tt.path)
+		}
+	}
+}
+
+func TestHealth_NobodyThere(t *testing.T) {
+	s := httptest.NewServer(nil)
+	s.Close()
+	if stdout, stderr, code := run(t, "health", "--server", s.URL); code != 3 || stdout != "" || stderr == "" {
+		t.Errorf("no server: code %d, stdout %q, stderr %q, want code 3 and why", code, stdout, stderr)
+	}
+}

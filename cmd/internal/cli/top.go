@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/topkeys"
+)
+
+const topAbout = `
+Shows who is limited now: the keys that were denied most in about the last
+minute, by the server whose admin address it asks. On a terminal it goes on
+until you press q; elsewhere, and with --once, it shows one list and ends.
+
+  DENIED   how often in that time, or a range where the server cannot tell
+  /S       the same per second
+  SHARE    of all that the rule denied
+  FIRST    since when it goes on, without a pause of half a minute
+  LAST     when it was last denied
+  RETRY    how long until it is admitted again
+  RULE     the rule or, where it has several limits, rule/limit
+  KEY      what the limit goes by: limit_keys and their values
+
+On a terminal, d shows what was denied, s what a rule in shadow would have
+denied, and n requests that were admitted and left at most a fifth of a limit.
+
+~ stands for a hash of what may be a secret. Block somebody with what is shown,
+or with the key that --format json shows:
+
+  mete override set --action block --match ip:address=192.0.2.1 --expires 1h \
+    --reason 'floods the search'
+  mete override set --action block --key 'free:x-api-key=~8jDYDw' --expires 1h \
+    --reason 'floods the search'
+
+Without a token of the role operate, keys are masked. The counts are those of
+one server, since it was last started, and of what a limit denied: not of what
+an override blocks.
+
+The exit code is 0, or 2 on wrong usage or if the server refuses, and 3 if it
+does not answer. Once a list was shown on a terminal, it goes on trying.
+`
+
+const (
+	// minInterval bounds how often a server is asked.
+	minInterval = 100 * time.Millisecond
+
+	// topPatience bounds how long an answer may take.
+	topPatience = 5 * time.Second
+)
+
+// A topCommand is one call of mete top.
+type topCommand struct {
+	std Streams
+	connection
+	query    client.TopQuery
+	interval time.Duration
+	once     bool
+	format   string
+}
+
+// top is "mete top".
+func top(ctx context.Context, std Streams, args []string) int {
+	c := &topCommand{std: std}
+	code, ok := c.parse(args)
+	if !ok {
+		return code
+	}
+	live := newTerminal(std)
+	if c.once || c.format == "json" || live == nil {
+		return c.snapshot(ctx)
+	}
+	_, height := live.size()
+	first, err := c.ask(ctx, c.query.Kind, height)
+	if err != nil {
+		return c.fail(err)
+	}
+	if err := live.begin(); err != nil {
+		return fail(std, exitUsage, "top", err)
+	}
+	defer live.end()
+	v := &topView{
+		terminal: live, server: c.server, rule: c.query.Rule, interval: c.interval, ask: c.ask,
+		kind: first.Kind, shown: first,
+	}
+	v.run(ctx)
+	return exitOK
+}
+
+// parse reads and checks the arguments. Where ok is false it has said why.
+func (c *topCommand) parse(args []string) (code int, ok bool) {
+	fs := newFlags(c.std, "top")
+	c.flags(fs, "`URL` of a server's admin address", "http://"+config.Default().AdminListen)
+	fs.StringVar(&c.query.Rule, "rule", "", "show keys of the rule `NAME` alone")
+	fs.StringVar(&c.query.Kind, "kind", topkeys.Denied.String(), "`WORD` for what is shown first: denied, shadow or near")
+	fs.IntVar(&c.query.Limit, "limit", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
+	fs.Func("window", "about how much time, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
+		c.query.Window, err = bucket.ParseDuration(s)
+		return plain(err)
+	})
+	fs.DurationVar(&c.interval, "interval", 2*time.Second, "the `TIME` between two lists")
+	fs.BoolVar(&c.once, "once", false, "show one list and end, on a terminal, too")
+	fs.StringVar(&c.format, "format", "text", "`FORMAT` of a list: text or json")
+	operands, code, ok := fs.parse(args)
+	if !ok {
+		return code, false
+	}
+	_, kind := topkeys.ParseKind(c.query.Kind)
+	switch {
+	case len(operands) > 0:
+		return fs.usageError("%q is not a flag; to see one rule alone write --rule %s", operands[0], operands[0]), false
+	case kind != nil:
+		return fs.usageError("--kind must be denied, shadow or near, not %q", c.query.Kind), false
+	case c.query.Limit < 1 || c.query.Limit > httpapi.MaxTop:
+		return fs.usageError("--limit must be between 1 and %d", httpapi.MaxTop), false
+	case c.interval < minInterval:
+		return fs.usageError("--interval must be at least %v", minInterval), false
+	case c.format != "text" && c.format != "json":
+		return fs.usageError("--format must be text or json, not %q", c.format), false
+	}
+	return exitOK, true
+}
+
+// snapshot shows one list.
+func (c *topCommand) snapshot(ctx context.Context) int {
+	answer, err := c.ask(ctx, c.query.Kind, c.query.Limit)
+	if err != nil {
+		return c.fail(err)
+	}
+	if c.format == "json" {
+		out := json.NewEncoder(c.std.Out)
+		out.SetEscapeHTML(false)
+		err = out.Encode(answer)
+	} else {
+		_, err = io.WriteString(c.std.Out, topText(&answer, c.query.Limit))
+	}
+	if err != nil {
+		return fail(c.std, exitUsage, "top", err)
+	}
+	return exitOK
+}
+
+// ask asks the server for so many keys. It looks for the token each time: a server that was started
+// again has left another one.
+func (c *topCommand) ask(ctx context.Context, kind string, limit int) (httpapi.TopKeys, error) {
+	server, err := c.client()
+	if err != nil {
+		return httpapi.TopKeys{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, topPatience)
+	defer cancel()
+	query := c.query
+	query.Kind, query.Limit = kind, min(limit, httpapi.MaxTop)
+	return server.Top(ctx, query)
+}
+
+// fail prints an error and returns the code.
+func (c *topCommand) fail(err error) int {
+	e, ok := errors.AsType[*client.Error](err)
+	if ok && e.Problem != nil && (e.Status == http.StatusNotFound || e.Status == http.StatusBadRequest) {
+		return fail(c.std, exitUsage, "top", errors.New(e.Problem.Detail))
+	}
+	return fail(c.std, exitCode(err), "top", explain(c.server, err))
+}
+
+// newTerminal returns the terminal that a command writes to and is typed to, nil where
+// there is none that can be drawn on.
+func newTerminal(std Streams) *terminal {
+	out, ok := std.Out.(*os.File)
+	if !ok || !isTerminal(out) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	t := &terminal{out: out, size: func() (int, int) { return sizeOf(out) }}
+	if in, ok := std.In.(*os.File); ok && isTerminal(in) {
+		t.in = in
+	}
+	return t
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+// TLS are the files with which an address speaks TLS, in PEM. They are looked at
+// each second, and read again when they change; in a configuration file, relative
+// paths are relative to that file.
+type TLS struct {
+	// Cert is the certificate, with those that lead to its authority after it, and
+	// Key its private key. Both empty: plain HTTP.
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+
+	// ClientCA are the authorities of clients' certificates. Where it is said, nobody
+	// without one of those is served.
+	ClientCA string `yaml:"client_ca"`
+}
+
+// On reports whether the address speaks TLS.
+func (t TLS) On() bool { return t.Cert != "" }
+
+// An AdminToken lets whoever sends it, as Authorization: Bearer TOKEN, use the
+// admin API.
+type AdminToken struct {
+	// Name is who has it, for the log and the audit: at most 64 bytes. No two have
+	// the same.
+	Name string `yaml:"name"`
+
+	// Role is read, operate or configure: see [httpapi.Role].
+	Role string `yaml:"role"`
+
+	// Token is the secret, 16 bytes to 1 KiB without blanks. It may be in File instead, from whose
+	// ends blanks are cut. In a configuration file, a relative path is relative to that file.
+	Token string `yaml:"token"`
+	File  string `yaml:"token_file"`
+}
+
+// Bounds of a token.
+const (
+	MinToken = 16
+	MaxToken = 1 << 10
+
+	maxTokens    = 100
+	maxTokenName = 64
+)

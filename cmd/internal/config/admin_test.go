@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/cmd/internal/config"
+)
+
+func TestLoad_AdminTokens(t *testing.T) {
+	t.Setenv("METE_TEST_TOKEN", "from-the-environment")
+	path := write(t, `
+admin_listen: 0.0.0.0:8081
+admin_tokens:
+  - name: on-call
+    role: operate
+    token: ${METE_TEST_TOKEN}
+  - { name: grafana, role: read, token_file: reader.token }
+tls: { cert: c.pem, key: k.pem }
+`)
+	dir := filepath.Dir(path)
+	if err := os.WriteFile(filepath.Join(dir, "reader.token"), []byte(" 0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.AdminTokens) != 2 || c.AdminTokens[0] != (config.AdminToken{Name: "on-call", Role: "operate", Token: "from-the-environment"}) ||
+		c.AdminTokens[1].Token != "0123456789abcdef" {
+		t.Errorf("tokens %+v", c.AdminTokens)
+	}
+	if c.TLS.Cert != filepath.Join(dir, "c.pem") || c.TLS.Key != filepath.Join(dir, "k.pem") {
+		t.Errorf("TLS %+v, want its files beside the configuration", c.TLS)
+	}
+}
+
+func TestLoad_AdminMistakes(t *testing.T) {
+	const good = "0123456789abcdef"
+	t.Setenv("METE_TEST_EMPTY", "")
+	for text, want := range map[string]string{
+		"admin_listen: :8081":        `admin_listen: ":8081" can be reached from elsewhere: say admin_tokens, or listen on 127.0.0.1`,
+		"admin_listen: 10.0.0.1:80":  "can be reached from elsewhere",
+		"admin_tokens: nobody":       "mete.yaml:1: admin_tokens: must be a list of mappings",
+		"admin_tokens: [nobody]":     "mete.yaml:1: admin_tokens[0]: must be a mapping",
+		"admin_tokens: [{nam: x}]":   `admin_tokens[0].nam: unknown setting; did you mean name?`,
+		"admin_tokens: [{name: ''}]": "admin_tokens[0].name: must be said",
+		"admin_tokens: [{name: a, role: read, token: " + good + "}, {name: a, role: read, token: x" + good + "}]": `admin_tokens[1].name: "a" is the name of another token`,
+		"admin_tokens: [{name: a, role: read, token: " + good + "}, {name: b, role: read, token: " + good + "}]":  "admin_tokens[1].token: is that of another name",
+		"admin_tokens: [{name: a, role: root, token: " + good + "}]":                                              `admin_tokens[0].role: must be read, operate or configure, not "root"`,
+		"admin_tokens: [{name: a, role: none, token: " + good + "}]":                                              "admin_tokens[0].role",
+		"admin_tokens: [{name: a, role: read}]":                                                                   "admin_tokens[0].token: must be said",
+		"admin_tokens: [{name: a, role: read, token: '${METE_TEST_EMPTY}'}]":                                      "admin_tokens[0].token: must be said",
+		"admin_tokens: [{name: a, role: read, token: short}]":                                                     "admin_tokens[0].token: must be 16 to 1024 printable",
+		"admin_tokens: [{name: a, role: read, token: '0123456789 abcdef'}]":                                       "printable ASCII characters without blanks",
+		"admin_tokens: [{name: a, role: read, token: " + good + ", token_file: f}]":                               "admin_tokens[0].token_file: takes the place of token",
+		"admin_tokens: [{name: a, role: read, token_file: nowhere}]":                                              "no such file",
+		"tls: { cert: c.pem }":                               "tls: needs both cert and key",
+		"admin_tls: { client_ca: c.pem }":                    "admin_tls.client_ca: needs cert and key",
+		"max_connections: 0":                                 "max_connections: must be between 1 and 1048576, not 0",
+		"max_in_flight: 1048577":                             "max_in_flight: must be between 1 and",
+		"admin_tokens:\n" + strings.Repeat("  - {}\n", 1001): "admin_tokens: has 1001 items: at most 1000 can be",
+		"admin_tokens:\n" + strings.Repeat("  - {}\n", 101):  "admin_tokens: are 101: at most 100 can be",
+	} {
+		_, err := config.Load(write(t, text), nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.90s:\ngot  %v\nwant %s", text, err, want)
+			continue
+		}
+		if strings.Contains(err.Error(), good) {
+			t.Errorf("%.90s: the error has the token: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/metehq/mete/httpapi"
+)
+
+func (d *decoder) checkAdmin(c *Config) {
+	d.checkTLS("tls", c.TLS)
+	d.checkTLS("admin_tls", c.AdminTLS)
+	if len(c.AdminTokens) > maxTokens {
+		d.fail("admin_tokens", "are %d: at most %d can be", len(c.AdminTokens), maxTokens)
+		return
+	}
+	names, secrets := map[string]bool{}, map[string]bool{}
+	for i := range c.AdminTokens {
+		t, key := &c.AdminTokens[i], fmt.Sprintf("admin_tokens[%d]", i)
+		switch {
+		case t.Name == "":
+			d.fail(key+".name", "must be said: it stands in the log and in the audit")
+		case len(t.Name) > maxTokenName:
+			d.fail(key+".name", "must be at most %d bytes long", maxTokenName)
+		case names[t.Name]:
+			d.fail(key+".name", "%q is the name of another token, too", t.Name)
+		}
+		names[t.Name] = true
+		if _, err := httpapi.ParseRole(t.Role); err != nil {
+			d.fail(key+".role", "must be read, operate or configure, not %q", t.Role)
+		}
+		d.checkToken(key, t)
+		if secrets[t.Token] {
+			d.fail(key+".token", "is that of another name, too")
+		}
+		secrets[t.Token] = true
+	}
+	if len(c.AdminTokens) == 0 && !onlyHere(c.AdminListen) {
+		d.fail("admin_listen", "%q can be reached from elsewhere: say admin_tokens, or listen on 127.0.0.1", c.AdminListen)
+	}
+}
+
+// checkToken reads the token's file, if it has one, and judges what is in it.
+func (d *decoder) checkToken(key string, t *AdminToken) {
+	switch {
+	case t.Token != "" && t.File != "":
+		d.fail(key+".token_file", "takes the place of token: say one of them")
+		return
+	case t.Token == "" && t.File == "":
+		d.fail(key+".token", "must be said: at least %d bytes that nobody guesses, such as 'openssl rand -hex 32' prints", MinToken)
+		return
+	case t.File != "":
+		data, err := os.ReadFile(t.File)
+		if err != nil {
+			d.fail(key+".token_file", "%v", err)
+			return
+		}
+		t.Token = strings.TrimSpace(string(data))
+	}
+	if len(t.Token) < MinToken || len(t.Token) > MaxToken || strings.ContainsFunc(t.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		d.fail(key+".token", "must be %d to %d printable ASCII characters without blanks", MinToken, MaxToken)
+	}
+}
+
+func (d *decoder) checkTLS(key string, t TLS) {
+	switch {
+	case (t.Cert == "") != (t.Key == ""):
+		d.fail(key, "needs both cert and key")
+	case t.ClientCA != "" && t.Cert == "":
+		d.fail(key+".client_ca", "needs cert and key: clients show certificates in TLS only")
+	}
+}
+
+// onlyHere reports whether an address is one that only this machine can reach.
+func onlyHere(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return true // what is wrong with it is said elsewhere
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}
+
+// Bounds of what bounds the main address.
+const (
+	minConnections = 1
+	maxConnections = 1 << 20
+)
+
+func (d *decoder) checkBounds(c *Config) {
+	for _, b := range []struct {
+		key   string
+		value int
+	}{{"max_connections", c.MaxConnections}, {"max_in_flight", c.MaxInFlight}} {
+		if b.value < minConnections || b.value > maxConnections {
+			d.fail(b.key, "must be between %d and %d, not %d", minConnections, maxConnections, b.value)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package denials
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// hashBytes is how much of a hash is shown.
+const hashBytes = 16
+
+// maxShown bounds what is shown as it is. What is longer is cut.
+const maxShown = 256
+
+// Networks that addresses are cut to. A /64 would be somebody's home.
+const (
+	networkBits4 = 24
+	networkBits6 = 48
+)
+
+// write writes one line. slog quotes what is in it: a line stays a line.
+func (l *Log) write(ctx context.Context, i id, b burst) {
+	l.lines.Add(1)
+	message := "denied"
+	if i.shadow {
+		message = "would be denied"
+	}
+	attrs := make([]slog.Attr, 0, 8)
+	text := func(name, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(name, value))
+		}
+	}
+	text("rule", i.rule)
+	if i.limit != i.rule {
+		text("limit", i.limit)
+	}
+	text("reason", i.reason)
+	text("key", l.key(i.key))
+	text("client", l.client(b.address))
+	switch {
+	case b.retry == bucket.Never:
+		text("retry_after", "never")
+	case b.retry > 0:
+		attrs = append(attrs, slog.Duration("retry_after", b.retry))
+	}
+	attrs = append(attrs, slog.Uint64("times", b.count))
+	l.config.Logger.LogAttrs(ctx, slog.LevelInfo, message, attrs...)
+}
+
+// key is what is shown of a key: a mark and a part of a keyed hash.
+func (l *Log) key(key string) string {
+	switch {
+	case key == "":
+		return ""
+	case l.config.Raw:
+		return shown(key)
+	}
+	h := hmac.New(sha256.New, l.config.Key)
+	h.Write([]byte("mete denial key\x00"))
+	h.Write([]byte(key))
+	return "~" + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:hashBytes])
+}
+
+// client is what is shown of an address: its network. What is no address is not
+// shown: it may be anything.
+func (l *Log) client(text string) string {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return ""
+	}
+	a = a.Unmap().WithZone("")
+	if l.config.Raw {
+		return a.String()
+	}
+	bits := networkBits6
+	if a.Is4() {
+		bits = networkBits4
+	}
+	network, err := a.Prefix(bits)
+	if err != nil {
+		return ""
+	}
+	return network.String()
+}
+
+// shown cuts what is too long.
+func shown(s string) string {
+	if len(s) > maxShown {
+		s = s[:maxShown]
+	}
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return s
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package denials
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// sweepInterval is the time between two looks for bursts that are over.
+const sweepInterval = time.Second
+
+// Run writes what is left of bursts when they are over, until ctx ends: then it
+// writes all that is left, as far as there is room in the second.
+func (l *Log) Run(ctx context.Context) {
+	ticker := time.NewTicker(min(sweepInterval, l.config.Interval))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			l.sweep(context.WithoutCancel(ctx), time.Now(), true)
+			return
+		case <-ticker.C:
+			l.sweep(ctx, time.Now(), false)
+		}
+	}
+}
+
+// A pending line is one that is written when no shard is locked.
+type pending struct {
+	id   id
+	line burst
+}
+
+func (l *Log) sweep(ctx context.Context, now time.Time, last bool) {
+	var lines []pending
+	for n := range l.shards {
+		s := &l.shards[n]
+		s.mu.Lock()
+		for i, b := range s.bursts {
+			if last {
+				b.last = time.Time{}
+			}
+			if line, due := l.due(b, now); due {
+				lines = append(lines, pending{i, line})
+			} else if b.count == 0 && now.Sub(b.last) >= l.config.Interval {
+				delete(s.bursts, i)
+			}
+		}
+		s.mu.Unlock()
+	}
+	for _, p := range lines {
+		l.write(ctx, p.id, p.line)
+	}
+	if n := l.unlogged.Load() - l.reported; n > 0 && (last || now.Sub(l.reportedAt) >= l.config.Interval) {
+		l.reported, l.reportedAt = l.reported+n, now
+		l.lines.Add(1)
+		l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "denied: keys for which the denial log has no room", slog.Uint64("times", n))
+	}
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/denials"
+	"github.com/metehq/mete/cmd/internal/logpipe"
+	"github.com/metehq/mete/cmd/internal/metrics"
+	"github.com/metehq/mete/cmd/internal/telemetry"
+	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/jwtclaims"
+	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/pgstore/violations"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/proxy"
+	"github.com/metehq/mete/redisstore"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of metrics in doc/observability.md")
+
+const doc = "../../../doc/observability.md"
+
+// complete is a registry that shows all that there is.
+func complete(t *testing.T) *metrics.Registry {
+	t.Helper()
+	m, err := policy.Load([]byte(tenAndTrial), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := metrics.New(metrics.Sources{
+		Limiter:   func() mete.Stats { return mete.Stats{} },
+		Expires:   func() time.Time { return time.Unix(4e9, 0) },
+		Overrides: func() map[policy.Action]int { return nil },
+		Memory:    func() memstore.Stats { return memstore.Stats{} },
+		Redis:     func() redisstore.Stats { return redisstore.Stats{} },
+		Postgres:  func() pgstore.Stats { return pgstore.Stats{} },
+		Guard:     func() guard.Stats { return guard.Stats{} },
+		Nodes:     func() int { return 1 },
+
+		Violations: func() violations.Stats { return violations.Stats{} },
+		Claims: func() jwtclaims.Stats {
+			return jwtclaims.Stats{ReadAt: time.Now(), Refused: map[jwtclaims.Reason]int64{"expired": 1}}
+		},
+		Policy:    func() *policy.Matcher { return m },
+		Reloads:   func() metrics.Reloads { return metrics.Reloads{} },
+		Listeners: func() []metrics.Listener { return []metrics.Listener{{Name: "main", CertificateExpires: time.Now()}} },
+		Gateway: func() metrics.Gateway {
+			return metrics.Gateway{Upstreams: []proxy.UpstreamStats{{Name: "default", Servers: []proxy.ServerStats{{Server: "http://127.0.0.1"}}}}}
+		},
+		Denials:   func() denials.Stats { return denials.Stats{} },
+		Telemetry: func() telemetry.Stats { return telemetry.Stats{} },
+		Log:       func() logpipe.Stats { return logpipe.Stats{} },
+	})
+	r.SetPolicy(m)
+	r.Count(&mete.Decision{Degraded: true, Failure: mete.FailureError, Rule: "ten"})
+	r.Decided(metrics.Take, 1, "")
+	r.Asked(metrics.StoreTake, 1, mete.ErrUnavailable)
+	return r
+}
+
+// table is what doc/observability.md says of metrics.
+func table(families []*dto.MetricFamily) string {
+	var b strings.Builder
+	b.WriteString("| metric | type | labels | what it says |\n| --- | --- | --- | --- |\n")
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "mete_") {
+			continue
+		}
+		labels := map[string]bool{}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				labels["`"+l.GetName()+"`"] = true
+			}
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()),
+			strings.Join(slices.Sorted(maps.Keys(labels)), ", "), f.GetHelp())
+	}
+	return b.String()
+}
+
+func TestDoc_ListsEveryMetric(t *testing.T) {
+	families, err := complete(t).Gatherer().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- metrics: written by the tests of cmd/internal/metrics with -update -->\n", "<!-- end of metrics -->\n"
+	data, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(data), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("doc/observability.md has no table of metrics between %q and %q", begin, end)
+	}
+	want := before + begin + "\n" + table(families) + "\n" + end + after
+	if *update {
+		if err := os.WriteFile(doc, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(data) != want {
+		t.Error("doc/observability.md does not list the metrics as they are: run go test ./internal/metrics -update in cmd")
+	}
+}
+
+// What there is has no fault that Prometheus's linter knows, and so there is
+// nothing for promtool check metrics to say.
+func TestMetrics_Lint(t *testing.T) {
+	problems, err := promlint.New(strings.NewReader(scrape(t, complete(t), ""))).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}

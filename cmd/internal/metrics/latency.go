@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Doors are where decisions are asked for.
+const (
+	Take     = "take"     // POST /v1/take
+	Peek     = "peek"     // POST /v1/peek
+	Decision = "decision" // /v1/decision
+	Proxy    = "proxy"    // a request that is passed on
+)
+
+// Operations are what a store elsewhere is asked.
+const (
+	StoreTake   = "take"
+	StoreRefund = "refund"
+	StoreReset  = "reset"
+)
+
+// decisionBuckets go from what a decision in memory takes to where nobody waits
+// any more. storeBuckets begin at a round trip within a machine.
+var (
+	decisionBuckets = []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1}
+	storeBuckets    = []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1}
+)
+
+// latency are the histograms that this package keeps itself.
+type latency struct {
+	decision    *prometheus.HistogramVec
+	store       *prometheus.HistogramVec
+	storeErrors *prometheus.CounterVec
+}
+
+func newLatency() latency {
+	return latency{
+		decision: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "mete_decision_seconds",
+			Help:    "From the headers of a request having been read to its decision (of a batch, the last), by who asked; of one request in sixteen, and of those that are traced. Waiting in a queue and the upstream are not in it.",
+			Buckets: decisionBuckets,
+		}, []string{"door"}),
+		store: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "mete_store_operation_seconds",
+			Help:    "How long what this server asked of a store elsewhere took, with waiting for a connection or a batch. What the breaker or the denial cache answered is not in it.",
+			Buckets: storeBuckets,
+		}, []string{"operation"}),
+		storeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mete_store_operations_failed_total",
+			Help: "Of these, what brought an error, or no answer in time.",
+		}, []string{"operation"}),
+	}
+}
+
+// Decided tells how long a decision took, and in which trace; an empty one is none.
+func (r *Registry) Decided(door string, took time.Duration, trace string) {
+	h := r.latency.decision.WithLabelValues(door)
+	if e, ok := h.(prometheus.ExemplarObserver); ok && trace != "" {
+		e.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": trace})
+		return
+	}
+	h.Observe(took.Seconds())
+}
+
+// Asked tells how long the store took for an operation.
+func (r *Registry) Asked(operation string, took time.Duration, err error) {
+	r.latency.store.WithLabelValues(operation).Observe(took.Seconds())
+	if err != nil {
+		r.latency.storeErrors.WithLabelValues(operation).Inc()
+	}
+}

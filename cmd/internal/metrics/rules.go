@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/policy"
+)
+
+// MaxRules is how many rules of a policy have series of their own: the first ones.
+// All others share those of [OtherRules].
+const MaxRules = 200
+
+// Labels that stand for no rule of the policy in force. A rule that is called so
+// shares the first.
+const (
+	OtherRules = "(other)" // rules beyond MaxRules, and those of a policy that was just replaced
+	NoRule     = "(none)"  // no rule decided: none applied, or an override did
+)
+
+// failures are why the store had no part in a decision.
+var failures = [...]mete.Failure{mete.FailureTimeout, mete.FailureUnavailable, mete.FailureOverloaded, mete.FailureError}
+
+// softened are why a rule that denies has let a request pass.
+var softened = [...]string{"shadow", "percentage", "override"}
+
+// softenedBy is the place among them of a rule that did.
+func softenedBy(m policy.Mode) int {
+	switch {
+	case m.Partial():
+		return 1
+	case m < policy.Shadow: // it is enforced, but for an override of all rules
+		return 2
+	}
+	return 0
+}
+
+// A ruleCount is what is counted of one rule.
+type ruleCount struct {
+	allowed, denied, near atomic.Uint64
+	shadow                [len(softened)]atomic.Uint64
+	degraded              [len(failures)]atomic.Uint64
+}
+
+// ruleCounts are those of a policy's rules. Counting takes no lock.
+type ruleCounts struct {
+	mu          sync.Mutex // held while the policy is replaced
+	names       atomic.Pointer[map[string]*ruleCount]
+	other, none ruleCount
+}
+
+// SetPolicy makes room for the rules of a policy that is to be put in force. Those
+// that it shares with the one before go on counting, those that it lacks are
+// forgotten: where they come back, they begin at 0.
+func (r *Registry) SetPolicy(m *policy.Matcher) {
+	c := &r.rules
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var before map[string]*ruleCount
+	if p := c.names.Load(); p != nil {
+		before = *p
+	}
+	rules := m.Rules()
+	names := make(map[string]*ruleCount, min(len(rules), MaxRules))
+	for _, rule := range rules[:min(len(rules), MaxRules)] {
+		switch {
+		case rule.Name == OtherRules || rule.Name == NoRule: // its series are there
+		case before[rule.Name] != nil:
+			names[rule.Name] = before[rule.Name]
+		default:
+			names[rule.Name] = new(ruleCount)
+		}
+	}
+	c.names.Store(&names)
+}
+
+// of returns what is counted of the rule with that name.
+func (c *ruleCounts) of(name string) *ruleCount {
+	if name == "" {
+		return &c.none
+	}
+	if names := c.names.Load(); names != nil {
+		if r := (*names)[name]; r != nil {
+			return r
+		}
+	}
+	return &c.other
+}
+
+// count counts a decision by the rule that made it, and the rules that had a say
+// in it. A rule with several limits counts once.
+func (c *ruleCounts) count(d *mete.Decision) {
+	rule := c.of(d.Rule)
+	if d.Allowed {
+		rule.allowed.Add(1)
+	} else {
+		rule.denied.Add(1)
+	}
+	if d.Degraded {
+		rule.degraded[failureOf(d.Failure)].Add(1)
+	}
+	var last *policy.Rule
+	for i := range d.Limits {
+		if s := &d.Limits[i]; d.Allowed && s.Rule != last && s.Near() {
+			last = s.Rule
+			c.of(s.Rule.Name).near.Add(1)
+		}
+	}
+	for i := range d.Shadow {
+		if s := &d.Shadow[i]; s.Rule != last && !s.Allowed {
+			last = s.Rule
+			c.of(s.Rule.Name).shadow[softenedBy(s.Rule.Mode)].Add(1)
+		}
+	}
+}
+
+// failureOf is the place among failures; what is unknown is an error.
+func failureOf(f mete.Failure) int {
+	for i := range failures {
+		if failures[i] == f {
+			return i
+		}
+	}
+	return len(failures) - 1
+}
+
+var (
+	ruleDecisions = prometheus.NewDesc("mete_rule_decisions_total",
+		"Decisions by the rule that made them: where denied, the one with the longest wait; where allowed, the one with the fewest tokens left.",
+		[]string{"rule", "outcome"}, nil)
+	ruleNear = prometheus.NewDesc("mete_rule_near_limit_total",
+		"Requests that a rule admitted with at most a fifth of its limit left.", []string{"rule"}, nil)
+	ruleShadow = prometheus.NewDesc("mete_rule_shadow_denials_total",
+		"Requests that a rule would have denied and did not, by what kept it from that: mode shadow, the keys that a percentage spares, or an override.",
+		[]string{"rule", "mode"}, nil)
+	ruleDegraded = prometheus.NewDesc("mete_rule_degraded_total",
+		"Decisions that the store had no part in, by the rule and why.", []string{"rule", "reason"}, nil)
+)
+
+// rules writes what is counted of rules: what can occur also where it has not, as
+// a counter that appears with 1 is no increase to Prometheus, and the rest where
+// it has.
+func (w writer) rules(c *ruleCounts) {
+	w.rule(NoRule, &c.none, false)
+	w.rule(OtherRules, &c.other, false)
+	if names := c.names.Load(); names != nil {
+		for name, r := range *names {
+			w.rule(name, r, true)
+		}
+	}
+}
+
+func (w writer) rule(name string, r *ruleCount, always bool) {
+	send := func(d *prometheus.Desc, always bool, n uint64, labels ...string) {
+		if n > 0 || always {
+			w.to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+		}
+	}
+	send(ruleDecisions, always, r.allowed.Load(), name, "allowed")
+	send(ruleDecisions, always, r.denied.Load(), name, "denied")
+	send(ruleNear, always, r.near.Load(), name)
+	for i := range softened {
+		send(ruleShadow, always && i == 0, r.shadow[i].Load(), name, softened[i])
+	}
+	for i := range failures {
+		send(ruleDegraded, false, r.degraded[i].Load(), name, string(failures[i]))
+	}
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/admintoken"
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/keyed"
+)
+
+// The admin API is itself limited: callers by the name of their token, those
+// without one by their address, and wrong tokens by the address they come from. A
+// right token is never held up by wrong ones.
+const (
+	callerRate, callerBurst = 500, 1000 // a second, and at once
+	wrongRate, wrongBurst   = 1, 10
+	maxCallers              = 10_000 // addresses that are kept apart
+)
+
+// access says who may do what at the admin address. It is safe for concurrent use.
+type access struct {
+	tokens []token
+	made   admintoken.File // the token that the server made for itself, if it did
+	open   bool            // who asks from this machine may look without one
+	public bool            // /metrics is for everybody
+	secret []byte          // tokens are compared by their keyed hashes
+	calls  *keyed.Limiter
+	wrong  *keyed.Limiter
+}
+
+// A token is one of those that are known.
+type token struct {
+	hash [sha256.Size]byte
+	name string
+	role httpapi.Role
+}
+
+// A caller is who asks. The zero caller is nobody in particular.
+type caller struct {
+	name string
+	role httpapi.Role
+}
+
+// newAccess returns the access to an admin address. Where there are no tokens in the
+// settings, one is made; the error then is only why nobody can be given it.
+func newAccess(c config.Config, address net.Addr) (*access, error) {
+	a := &access{secret: []byte(rand.Text()), open: len(c.AdminTokens) == 0, public: c.PublicMetrics}
+	var err error
+	if a.calls, err = perSecond(callerRate, callerBurst); err != nil {
+		return nil, err
+	}
+	if a.wrong, err = perSecond(wrongRate, wrongBurst); err != nil {
+		return nil, err
+	}
+	for _, t := range c.AdminTokens {
+		role, err := httpapi.ParseRole(t.Role)
+		if err != nil {
+			return nil, err // config has checked it
+		}
+		a.tokens = append(a.tokens, token{a.hash(t.Token), t.Name, role})
+	}
+	if !a.open {
+		return a, nil
+	}
+	if a.made, err = admintoken.Make(address.String()); err == nil {
+		a.tokens = []token{{a.hash(a.made.Token), "local", httpapi.Configure}}
+	}
+	return a, err
+}
+
+func perSecond(rate, burst int) (*keyed.Limiter, error) {
+	limit, err := bucket.NewLimit(bucket.Tokens(burst)*bucket.Token, bucket.Rate{Tokens: bucket.Tokens(rate) * bucket.Token, Per: time.Second})
+	if err != nil {
+		return nil, err
+	}
+	return keyed.New(limit, keyed.Config{MaxKeys: maxCallers})
+}
+
+func (a *access) hash(secret string) [sha256.Size]byte {
+	mac := hmac.New(sha256.New, a.secret)
+	mac.Write([]byte(secret))
+	return [sha256.Size]byte(mac.Sum(nil))
+}
+
+// find returns whose token it is. It takes as long for every token: each is compared,
+// by hashes whose key nobody knows.
+func (a *access) find(secret string) (found caller, ok bool) {
+	hash := a.hash(secret)
+	for i := range a.tokens {
+		if t := &a.tokens[i]; hmac.Equal(hash[:], t.hash[:]) {
+			found, ok = caller{t.name, t.role}, true
+		}
+	}
+	return found, ok
+}
+
+// who returns who asks. Not ok is a token that nobody has, or one that is sent
+// in a way that is not understood.
+func (a *access) who(r *http.Request) (c caller, ok bool) {
+	switch sent := r.Header["Authorization"]; {
+	case len(sent) > 1:
+		return caller{}, false
+	case len(sent) == 1:
+		scheme, secret, _ := strings.Cut(sent[0], " ")
+		if !strings.EqualFold(scheme, "Bearer") || len(secret) > config.MaxToken {
+			return caller{}, false
+		}
+		return a.find(strings.TrimSpace(secret))
+	case a.open && onLoopback(r):
+		return caller{role: httpapi.Read}, true
+	}
+	return caller{}, true
+}
+
+type callerKey struct{}
+
+// roleOf is the role of who sent a request that enter let through.
+func roleOf(r *http.Request) httpapi.Role {
+	c, _ := r.Context().Value(callerKey{}).(caller)
+	return c.role
+}
+
+// enter finds out who asks, and limits them. What asks whether the server is there
+// passes as it is, and so do gateways, who have a check of their own.
+func (a *access) enter(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/livez", "/readyz", "/v1/decision":
+			next.ServeHTTP(w, r)
+			return
+		}
+		c, ok := a.who(r)
+		limit, key := a.calls, "token "+c.name
+		switch {
+		case !ok:
+			limit, key = a.wrong, "wrong "+network(r.RemoteAddr)
+		case c.name == "":
+			key = "address " + network(r.RemoteAddr)
+		}
+		if s := limit.Take(key, 1); !s.Allowed {
+			tooMany(w, r, s.RetryAfter)
+			return
+		}
+		if !ok {
+			w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete", error="invalid_token"`} // RFC 6750 §3
+			answerProblem(w, r, http.StatusUnauthorized, "nobody has this token; send one of admin_tokens as Authorization: Bearer TOKEN")
+			return
+		}
+		if r.URL.Path == "/metrics" && c.role < httpapi.Read && !a.public {
+			w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`}
+			answerProblem(w, r, http.StatusUnauthorized, "metrics take a token of the role read; or say public_metrics")
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
+	})
+}
+
+// network is what an address is limited by: IPv6 by its /64, as clients are.
+func network(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	addr := at.Addr().Unmap().WithZone("")
+	if addr.Is6() {
+		p, _ := addr.Prefix(64)
+		return p.String()
+	}
+	return addr.String()
+}
+
+func tooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) {
+	w.Header()["Retry-After"] = []string{strconv.Itoa(int((wait + time.Second - 1) / time.Second))}
+	answerProblem(w, r, http.StatusTooManyRequests, "administrators, too, may ask only so often; try again later")
+}
+
+func answerProblem(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	p := httpapi.Problem{Title: http.StatusText(status), Status: status, Detail: detail}
+	ratelimitfields.WriteProblem(w, r, status, &p)
+}
+
+// audited logs what was asked for that changes something, by whom, and what came of
+// it. Nothing of the request is logged but its path without what follows /v1/NAME.
+func (s *Server) audited(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		what, ok := changes(r)
+		if !ok {
+			next.ServeHTTP(w, r)
+			return
+		}
+		seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(seen, r)
+		c, _ := r.Context().Value(callerKey{}).(caller)
+		s.log.Info("admin: asked to change something", "what", what, "by", c.name, "role", c.role.String(), "from", network(r.RemoteAddr), "status", seen.status)
+	})
+}
+
+// changes says what a request would change, other than by taking tokens.
+func changes(r *http.Request) (what string, ok bool) {
+	what, _, _ = strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
+	switch what {
+	case "refund", "reset", "reload":
+		return what, r.Method == http.MethodPost
+	case "overrides":
+		return fmt.Sprintf("%s %s", what, r.Method), r.Method == http.MethodPut || r.Method == http.MethodDelete
+	}
+	return "", false
+}
+
+// A statusWriter remembers the status.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete/cmd/internal/config"
+)
+
+// certificateInterval is the time between two looks at the files of an address.
+const certificateInterval = time.Second
+
+// certificates are what an address speaks TLS with. They follow their files: what
+// cannot be read, or does not fit together, never replaces what can.
+type certificates struct {
+	files    config.TLS
+	protos   []string
+	current  atomic.Pointer[tls.Config]
+	expires  atomic.Int64 // of the certificate in use, in Unix seconds
+	log      *slog.Logger
+	contents [3][]byte // last read
+	problem  string    // why they could not be put in use the last time
+}
+
+// newCertificates reads the files for the first time. It is nil where there are none.
+func newCertificates(files config.TLS, log *slog.Logger) (*certificates, error) {
+	if !files.On() {
+		return nil, nil
+	}
+	c := &certificates{files: files, log: log, protos: []string{"h2", "http/1.1"}}
+	if _, err := c.refresh(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// tlsConfig is that of a listener. Connections that are open keep what they began
+// with.
+func (c *certificates) tlsConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, // RFC 9325 §3.1.1
+		NextProtos: c.protos,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return c.current.Load(), nil
+		},
+	}
+}
+
+// follow puts the files in use as they change, until ctx ends.
+func (c *certificates) follow(ctx context.Context) {
+	ticker := time.NewTicker(certificateInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.look()
+		}
+	}
+}
+
+// look is one look at the files. What is wrong with them is logged once.
+func (c *certificates) look() {
+	switch changed, err := c.refresh(); {
+	case err != nil:
+		if c.problem != err.Error() {
+			c.log.Error("the new certificate is not used; the old one stays", "error", err)
+		}
+		c.problem = err.Error()
+	case changed:
+		c.log.Info("certificate reloaded", "file", c.files.Cert, "expires_at", c.expiry())
+		c.problem = ""
+	}
+}
+
+// refresh reads the files, which are small, and puts what is new in them in use.
+func (c *certificates) refresh() (changed bool, err error) {
+	var contents [3][]byte
+	for i, name := range [...]string{c.files.Cert, c.files.Key, c.files.ClientCA} {
+		if name == "" {
+			continue
+		}
+		if contents[i], err = os.ReadFile(name); err != nil {
+			return false, err
+		}
+	}
+	if c.current.Load() != nil && slices.EqualFunc(contents[:], c.contents[:], slices.Equal) {
+		return false, nil
+	}
+	pair, err := tls.X509KeyPair(contents[0], contents[1])
+	if err != nil {
+		return false, fmt.Errorf("%s, %s: %w", c.files.Cert, c.files.Key, err)
+	}
+	next := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: c.protos, Certificates: []tls.Certificate{pair}}
+	if c.files.ClientCA != "" {
+		next.ClientAuth, next.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		if !next.ClientCAs.AppendCertsFromPEM(contents[2]) {
+			return false, fmt.Errorf("%s: %w", c.files.ClientCA, errNoAuthority)
+		}
+	}
+	c.contents = contents
+	c.expires.Store(pair.Leaf.NotAfter.Unix())
+	c.current.Store(next)
+	return true, nil
+}
+
+var errNoAuthority = errors.New("no certificate of an authority is in it, in PEM")
+
+// expiry is when the certificate in use ends.
+func (c *certificates) expiry() time.Time { return time.Unix(c.expires.Load(), 0).UTC() }

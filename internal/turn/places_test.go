@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package turn_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/turn"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/storetest"
+)
+
+// delayed delays every request of a client by 2s, and admits 100 of them.
+const delayed = `{"name": "delayed", "limit_keys": ["header:client"], "algorithm_config": {"rate": "1/1m", "burst": 100,
+	"staged_actions": [{"threshold": 0, "action": "throttle", "delay": "2s"}]}}`
+
+// clients is a taker with so many places, and how a client asks it.
+func clients(t *testing.T, places int) (*turn.Taker, func(context.Context, string) (mete.Decision, error)) {
+	t.Helper()
+	m, err := policy.Load([]byte(delayed), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) }), m, mete.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tk := turn.NewTaker(lim, 0, places)
+	return tk, func(ctx context.Context, client string) (mete.Decision, error) {
+		return tk.Take(ctx, mete.Request{Attributes: policy.Map{"header:client": client}}, false, nil)
+	}
+}
+
+// One client has a quarter of the places, all of them together have them all; what
+// finds none is denied at once, and has spent nothing.
+func TestTake_Places(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tk, ask := clients(t, 8)
+		var wait sync.WaitGroup
+		var admitted, denied atomic.Int64
+		send := func(client string) {
+			wait.Go(func() {
+				begin := time.Now()
+				d, err := ask(t.Context(), client)
+				switch took := time.Since(begin); {
+				case err == nil && d.Allowed && took == 2*time.Second:
+					admitted.Add(1)
+				case err == nil && !d.Allowed && took == 0 && d.RetryAfter > 0 && d.Rule == "delayed" && d.Reason == "token_bucket_exceeded":
+					denied.Add(1)
+				default:
+					t.Errorf("client %s: got %+v (%v) after %v", client, d, err, took)
+				}
+			})
+			synctest.Wait()
+		}
+		for range 10 {
+			send("a")
+		}
+		if now, refused := tk.Held(); now != 2 || refused != 8 {
+			t.Errorf("10 requests of one client: %d are held, %d were refused; want 2 and 8", now, refused)
+		}
+		for _, client := range []string{"b", "b", "c", "c", "d", "d", "e", "f"} {
+			send(client)
+		}
+		if now, refused := tk.Held(); now != 8 || refused != 10 {
+			t.Errorf("8 more of others: %d are held, %d were refused; want 8 and 10", now, refused)
+		}
+		wait.Wait()
+		if now, _ := tk.Held(); now != 0 || admitted.Load() != 8 || denied.Load() != 10 {
+			t.Errorf("in the end %d are held, %d were admitted and %d denied; want 0, 8 and 10", now, admitted.Load(), denied.Load())
+		}
+		d, err := ask(t.Context(), "a")
+		if err != nil || !d.Allowed || d.Limits[0].Remaining().Whole() != 97 {
+			t.Errorf("the third admission of a: got %+v (%v), want 97 tokens left: denials are free", d, err)
+		}
+	})
+}
+
+// A client that goes away gives its place back.
+func TestTake_PlaceOfWhoHasGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tk, ask := clients(t, 4)
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		go func() {
+			_, err := ask(ctx, "a")
+			gone <- err
+		}()
+		synctest.Wait()
+		if d, err := ask(t.Context(), "a"); err != nil || d.Allowed {
+			t.Errorf("while its place is taken: got %+v (%v), want a denial", d, err)
+		}
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("got error %v, want %v", err, context.Canceled)
+		}
+		if now, _ := tk.Held(); now != 0 {
+			t.Errorf("%d are held, want 0", now)
+		}
+		if d, err := ask(t.Context(), "a"); err != nil || !d.Allowed {
+			t.Errorf("after that: got %+v (%v), want it admitted", d, err)
+		}
+	})
+}

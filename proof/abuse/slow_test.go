@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package abuse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/proof/meted"
+)
+
+// A dribble is a way to hold a connection open at little cost: what is sent at once,
+// and what is then repeated, a byte at a time.
+type dribble struct{ name, begin, byByte string }
+
+var headerDribbles = []dribble{
+	{"nothing", "", ""},
+	{"a request line", "GET /li", "a"},
+	{"headers", "GET /livez HTTP/1.1\r\nHost: x\r\n", "X: y\r\n"},
+	{"one header", "GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ", "a"},
+	{"a body that nobody wants", "GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n", " "},
+}
+
+var bodyDribbles = []dribble{
+	{"a body", "POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n", " "},
+	{"chunks", "POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n"},
+}
+
+const (
+	dribbling = 500                    // connections at a time
+	pace      = 200 * time.Millisecond // between two bytes, and before who was cut off comes again
+)
+
+// A siege is a crowd of dribbling connections. Whoever is cut off comes again.
+type siege struct {
+	addr     string
+	dribbles []dribble
+	open     atomic.Int64
+	renew    atomic.Bool // false: who is cut off stays away
+	crowd    sync.WaitGroup
+
+	mu  sync.Mutex
+	cut map[string]int // connections that the server ended, by what they dribbled
+}
+
+func besiege(ctx context.Context, t *testing.T, addr string, dribbles []dribble) *siege {
+	s := &siege{addr: addr, dribbles: dribbles, cut: map[string]int{}}
+	s.renew.Store(true)
+	for i := range dribbling {
+		s.crowd.Go(func() {
+			for first := true; first || s.renew.Load() && ctx.Err() == nil; first = false {
+				s.dribble(ctx, dribbles[i%len(dribbles)])
+			}
+		})
+	}
+	eventually(t, "the connections are open", func() error {
+		if n := s.open.Load(); n < dribbling/2 { // the others are between two
+			return fmt.Errorf("%d of %d are", n, dribbling)
+		}
+		return nil
+	})
+	return s
+}
+
+// dribble holds one connection until the server ends it, or ctx does.
+func (s *siege) dribble(ctx context.Context, d dribble) {
+	beat := time.NewTicker(pace)
+	defer beat.Stop()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+	if err != nil {
+		<-beat.C
+		return
+	}
+	s.open.Add(1)
+	defer s.open.Add(-1)
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		io.Copy(io.Discard, conn)
+	}()
+	_, err = io.WriteString(conn, d.begin)
+	for i := 0; err == nil; i++ {
+		select {
+		case <-beat.C:
+			if d.byByte != "" {
+				_, err = io.WriteString(conn, d.byByte[i%len(d.byByte):][:1])
+			}
+		case <-ended:
+			err = io.EOF
+		}
+	}
+	if ctx.Err() == nil {
+		s.mu.Lock()
+		s.cut[d.name]++
+		s.mu.Unlock()
+	}
+}
+
+// served asks so many questions from a few clients at once, each on a connection of
+// its own, and returns the time within which 99 of 100 were answered.
+func served(t *testing.T, url string) time.Duration {
+	t.Helper()
+	const clients, questions = 4, 100
+	var all [clients][]time.Duration
+	var done sync.WaitGroup
+	for i := range clients {
+		done.Go(func() {
+			own := &http.Client{Transport: &http.Transport{}, Timeout: meted.Patience}
+			defer own.CloseIdleConnections()
+			for n := range questions {
+				begin := time.Now()
+				resp, err := own.Get(url)
+				if err != nil {
+					t.Errorf("client %d, question %d: %v", i, n, err)
+					return
+				}
+				if got := readAnswer(t, resp); got.status != http.StatusOK {
+					t.Errorf("client %d, question %d: %d %s, want 200", i, n, got.status, got.body)
+				}
+				all[i] = append(all[i], time.Since(begin))
+			}
+		})
+	}
+	done.Wait()
+	times := slices.Concat(all[:]...)
+	slices.Sort(times)
+	if len(times) == 0 {
+		return 0
+	}
+	return times[len(times)*99/100]
+}
+
+// Five hundred connections that dribble are cut off, and others do not notice. What
+// passes through the gateway is a stream, whose pace is for the upstream to judge.
+func TestAbuse_SlowConnections(t *testing.T) {
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") })
+	t.Run("api", func(t *testing.T) {
+		s := start(t, perAddress("10"), impatient)
+		withstand(t, s.Addr, s.URL+"/livez", slices.Concat(headerDribbles, bodyDribbles))
+	})
+	t.Run("admin", func(t *testing.T) {
+		s := start(t, perAddress("10"), impatient)
+		withstand(t, s.AdminAddr, s.AdminURL+"/livez", slices.Concat(headerDribbles, bodyDribbles))
+	})
+	t.Run("gateway", func(t *testing.T) {
+		s := start(t, perAddress("10000"), impatient+"upstream: "+upstream.URL+"\n")
+		withstand(t, s.Addr, s.URL+"/", headerDribbles)
+	})
+}
+
+// withstand besieges an address and asks there meanwhile.
+func withstand(t *testing.T, addr, url string, dribbles []dribble) {
+	calm := served(t, url)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	s := besiege(ctx, t, addr, dribbles)
+
+	// A machine that is busy with something else is no fault of the server's: one good
+	// round of some is enough.
+	bound, best := 20*calm+200*time.Millisecond, time.Duration(1<<62)
+	for range 5 {
+		if best = min(best, served(t, url)); best <= bound {
+			break
+		}
+	}
+	if best > bound {
+		t.Errorf("among %d dribbling connections p99 is %v at best, and %v without them; want at most %v", dribbling, best, calm, bound)
+	}
+	t.Logf("p99 %v, among %d dribbling connections %v", calm, dribbling, best)
+
+	s.renew.Store(false)
+	gone := make(chan struct{})
+	go func() { s.crowd.Wait(); close(gone) }()
+	select {
+	case <-gone:
+	case <-time.After(meted.Patience):
+		t.Errorf("%d of %d connections were still open", s.open.Load(), dribbling)
+		end()
+		<-gone
+	}
+	for _, d := range dribbles {
+		if s.cut[d.name] == 0 {
+			t.Errorf("no connection that dribbles %s was cut off", d.name)
+		}
+	}
+}
+
+// Who asks and asks and never reads an answer is cut off.
+func TestAbuse_UnreadAnswers(t *testing.T) {
+	s := start(t, perAddress("10"), impatient)
+	batch := `{"requests":[` + strings.Repeat(takeBody("ip:address", "192.0.2.1")+",", httpapi.MaxBatch-1) + takeBody("ip:address", "192.0.2.1") + `]}`
+	request := fmt.Sprintf("POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(batch), batch)
+	var crowd sync.WaitGroup
+	for range 20 {
+		conn := dial(t, s.Addr)
+		crowd.Go(func() {
+			for range 10_000 { // until neither side has room for more
+				if _, err := io.WriteString(conn, request); errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error("a connection whose answers are not read was kept open")
+					return
+				} else if err != nil {
+					return
+				}
+			}
+			t.Error("all questions were taken of who reads no answer")
+		})
+	}
+	mustLive(t, s, "questions without end")
+	crowd.Wait()
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openapi_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// Everything that the real server says is in the document, and everything in the
+// document is said by a server.
+func TestAnswers(t *testing.T) {
+	s := newService(t)
+	s.askCorpus(t)
+	s.provoke(t)
+	s.provokeBusy(t)
+	s.provokeTooMany(t) // last: who has the address is refused for a while
+	newOutage(t, s.seen).askAll(t)
+	for path, item := range s.doc.Paths.Map() {
+		for method, o := range item.Operations() {
+			for status, answer := range o.Responses.Map() {
+				var kinds []string
+				for media := range answer.Value.Content {
+					kinds = append(kinds, media)
+				}
+				if len(kinds) == 0 {
+					kinds = []string{""}
+				}
+				for _, media := range kinds {
+					key := fmt.Sprintf("%s %s %s %s", method, path, status, media)
+					if !s.seen[key] && !slices.Contains(unseen, key) {
+						t.Errorf("the document has %s, and no server says it here", key)
+					}
+				}
+			}
+		}
+	}
+}
+
+// unseen are answers that need more than these tests do.
+var unseen = []string{
+	"GET /metrics 200 application/openmetrics-text", // where a scraper asks for it
+}

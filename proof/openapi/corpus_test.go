@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openapi_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// A row is a question to one of the addresses and the status of its answer.
+type row struct {
+	where, role    string // main or admin; whose token, empty for none
+	method, target string
+	body           string
+	status         int
+	fields         []string
+}
+
+func (s *service) askRow(t *testing.T, r row) answer {
+	t.Helper()
+	q := question{base: s.main, method: r.method, target: r.target, body: r.body, fields: r.fields}
+	if r.where == "admin" {
+		q.base = s.admin
+	}
+	if r.role != "" {
+		q.fields = append([]string{"Authorization", "Bearer " + tokens[r.role]}, q.fields...)
+	}
+	a := s.ask(t, q)
+	if a.status != r.status {
+		t.Errorf("%s as %q: %s %s %.300s: %d, want %d\n%.500s", r.where, r.role, r.method, r.target, r.body, a.status, r.status, a.body)
+	}
+	return a
+}
+
+const until = `"reason":"r","author":"kim","expires_at":"2098-01-01T00:00:00Z"`
+
+// corpus is in an order that matters: what is spent stays so.
+var corpus = []row{
+	// Decisions.
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1","path":"//a/%62"},"cost":1.5,"id":"one"}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1","path":"//a/%62"},"cost":1.5,"id":"one"}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1"},"cost":2}`, status: 429},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1"},"cost":4}`, status: 429},
+	{where: "main", method: "POST", target: "/v1/peek", body: `{"attributes":{"header:x-api-key":"k1"},"cost":2}`, status: 429},
+	{where: "main", method: "POST", target: "/v1/peek", body: `{"attributes":{}}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-several":"a"},"cost":null,"max_wait":null,"id":null}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-several":"a"},"max_wait":"1m30s"}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-staged":"a"},"cost":2}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-queue":"a"}}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-queue":"a"},"cost":2}`, status: 200}, // and waits
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/strict"}}`, status: 429},              // lacks an attribute
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/quiet"},"cost":5}`, status: 200},      // but for a shadow
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"friend"}}`, status: 200},   // allowed by an override
+	{where: "main", method: "POST", target: "/v1/take", body: `{"requests":[{"attributes":{"header:x-api-key":"k2"}},{"attributes":{"header:x-api-key":"k2"},"cost":3}]}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/peek", body: `{"requests":[{"attributes":{"ip:address":"2001:db8::1","host":"Example.COM:80","method":"get"}}]}`, status: 200},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k3"}}`, status: 200},
+	{where: "admin", role: "read", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k3"}}`, status: 403},
+	{where: "admin", role: "read", method: "POST", target: "/v1/peek", body: `{"attributes":{"header:x-api-key":"k3"}}`, status: 200},
+
+	// What is wrong with a request.
+	{where: "main", method: "POST", target: "/v1/take", body: `{}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `[]`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: ` `, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{},"costs":1}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{},"attributes":{}}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/a/%2e%2e/b"}}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"ip:address":"example.com"}}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"headers:x":"a"}}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x":1}}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{},"cost":0}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{},"cost":0.0001}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{},"max_wait":"2"}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{},"id":""}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"requests":[]}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"requests":[{"attributes":{}},{}]}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/peek", body: `{"requests":[` + strings.Repeat(`{"attributes":{}},`, 100) + `{"attributes":{}}]}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take", body: "{\"attributes\":{\"header:x\":\"\xff\"}}", status: 400},
+
+	// By hand.
+	{where: "admin", role: "operate", method: "POST", target: "/v1/refund", body: `{"attributes":{"header:x-api-key":"k1"},"cost":1}`, status: 200},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/refund", body: `{"requests":[{"attributes":{"header:x-api-key":"k1"},"cost":0.001},{"attributes":{"header:x-api-key":"k2"}}]}`, status: 200},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/refund", body: `{}`, status: 400},
+	{where: "admin", role: "read", method: "POST", target: "/v1/refund", body: `{"attributes":{}}`, status: 403},
+	{where: "admin", role: "configure", method: "POST", target: "/v1/reset", body: `{"attributes":{"header:x-api-key":"k1"}}`, status: 200},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/reset", body: `{"requests":[{"attributes":{"header:x-api-key":"k1"}}]}`, status: 200},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/reset", body: `{"attributes":1}`, status: 400},
+	{where: "admin", role: "read", method: "POST", target: "/v1/reset", body: `{"attributes":{}}`, status: 403},
+
+	// Why.
+	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"header:x-api-key":"k9"},"cost":4}`, status: 200},
+	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"header:x-several":"b","header:x-staged":"a","header:x-queue":"a","path":"/quiet"},"max_wait":"20h"}`, status: 200},
+	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"path":"/strict","jwt:plan":"free"}}`, status: 200},
+	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"header:x-api-key":"friend"}}`, status: 200},
+	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"requests":[{"attributes":{}}]}`, status: 400},
+	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{}}`, status: 403, fields: []string{"Sec-Fetch-Site", "cross-site"}},
+	{where: "admin", role: "read", method: "POST", target: "/v1/peek", body: `{"attributes":{}}`, status: 403, fields: []string{"Origin", "https://elsewhere.example"}},
+
+	// Who is denied.
+	{where: "admin", role: "read", method: "GET", target: "/v1/top", status: 200},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/top?kind=denied&rule=each&limit=3&window=30s", status: 200},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/top?kind=shadow", status: 200},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/top?kind=near", status: 200},
+	{where: "admin", role: "read", method: "HEAD", target: "/v1/top", status: 200},
+	{where: "admin", role: "read", method: "GET", target: "/v1/top?limit=0", status: 400},
+	{where: "admin", role: "read", method: "GET", target: "/v1/top?kind=worst", status: 400},
+	{where: "admin", role: "read", method: "GET", target: "/v1/top?rule=aech", status: 404},
+
+	// Overrides.
+	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"id":"b1","action":"block","match":{"header:x-api-key":"k1"},` + until + `}`, status: 200},
+	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"action":"limit","rules":["each"],"key":"each:x-api-key=open","algorithm_config":{"rps":9,"burst":9},` + until + `}`, status: 422}, // keys are hashed
+	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"id":"l1","action":"limit","rules":["several"],"match":{"header:x-several":"a"},"limits":[{"name":"fast","algorithm":"token_bucket","rate":"1/10h","burst":99}],` + until + `}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1"}}`, status: 429},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-several":"a"}}`, status: 200},
+	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"header:x-api-key":"k1"}}`, status: 200},
+	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"header:x-several":"a"}}`, status: 200},
+	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"id":"all","action":"shadow",` + until + `}`, status: 403},
+	{where: "admin", role: "configure", method: "PUT", target: "/v1/overrides", body: `{"id":"all","action":"shadow",` + until + `}`, status: 200},
+	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"header:x-several":"a"}}`, status: 200},
+	{where: "admin", role: "operate", method: "DELETE", target: "/v1/overrides/all?author=kim&reason=over", status: 403},
+	{where: "admin", role: "configure", method: "DELETE", target: "/v1/overrides/all?author=kim&reason=over", status: 200},
+	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"action":"block",` + until + `}`, status: 422},
+	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"action":"ban","raeson":"x"}`, status: 422},
+	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"id":`, status: 400},
+	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides?id=x", body: `{}`, status: 400},
+	{where: "admin", role: "read", method: "GET", target: "/v1/overrides", status: 200},
+	{where: "admin", role: "read", method: "GET", target: "/v1/overrides?audit=0", status: 200},
+	{where: "admin", role: "read", method: "GET", target: "/v1/overrides?audit=-1", status: 400},
+	{where: "admin", role: "operate", method: "DELETE", target: "/v1/overrides/b1?author=kim&reason=over", status: 200},
+	{where: "admin", role: "operate", method: "DELETE", target: "/v1/overrides/b1?author=kim&reason=over", status: 404},
+	{where: "admin", role: "operate", method: "DELETE", target: "/v1/overrides/in-file?author=kim&reason=over", status: 409},
+	{where: "admin", role: "operate", method: "DELETE", target: "/v1/overrides/l1", status: 422},
+	{where: "admin", role: "operate", method: "DELETE", target: "/v1/overrides/l1?author=kim&reason=over&force=1", status: 400},
+
+	// The policy.
+	{where: "admin", role: "operate", method: "POST", target: "/v1/reload", status: 403},
+	{where: "admin", role: "configure", method: "POST", target: "/v1/reload", status: 200},
+	{where: "admin", role: "configure", method: "POST", target: "/v1/reload?now=1", status: 400},
+
+	// Gateways.
+	{where: "main", method: "GET", target: "/v1/decision", status: 200, fields: asGateway("/g", "X-Api-Key", "g1")},
+	{where: "main", method: "POST", target: "/v1/decision", status: 200, fields: asGateway("/g", "X-Api-Key", "g1")},
+	{where: "main", method: "GET", target: "/v1/decision", status: 200, fields: asGateway("/g", "X-Staged", "g1")},
+	{where: "main", method: "GET", target: "/v1/decision", status: 200, fields: asGateway("/g", "X-Api-Key", "g1")},
+	{where: "main", method: "GET", target: "/v1/decision", status: 429, fields: asGateway("/g", "X-Api-Key", "g1")},
+	{where: "main", method: "HEAD", target: "/v1/decision", status: 429, fields: asGateway("/g", "X-Api-Key", "g1")},
+	{where: "admin", method: "GET", target: "/v1/decision", status: 429, fields: asGateway("/g", "X-Api-Key", "g1")},
+	{where: "main", method: "GET", target: "/v1/decision", status: 403, fields: asGateway("/strict")},
+	{where: "main", method: "GET", target: "/v1/decision", status: 400, fields: asGateway("/a/%2e%2e/b")},
+	{where: "main", method: "GET", target: "/v1/decision", status: 400},
+
+	// Health.
+	{where: "main", method: "GET", target: "/livez", status: 200},
+	{where: "admin", method: "GET", target: "/readyz", status: 200},
+	{where: "main", method: "HEAD", target: "/readyz", status: 200},
+	{where: "admin", role: "read", method: "GET", target: "/metrics", status: 200},
+	{where: "main", method: "GET", target: "/openapi.json", status: 200},
+	{where: "main", method: "GET", target: "/openapi.json", status: 304, fields: []string{"If-None-Match", "*"}},
+
+	// What there is not.
+	{where: "main", method: "GET", target: "/", status: 404},
+	{where: "main", method: "POST", target: "/v1/takes", status: 404},
+	{where: "main", method: "GET", target: "/v1/take", status: 405},
+	{where: "main", method: "POST", target: "/livez", status: 405},
+	{where: "admin", role: "configure", method: "POST", target: "/v1/overrides", status: 405},
+	{where: "admin", role: "configure", method: "GET", target: "/v1/overrides/b1", status: 405},
+}
+
+// asGateway describes a client's request of a target, with these header fields.
+func asGateway(target string, fields ...string) []string {
+	return append([]string{"X-Original-Method", "GET", "X-Original-URI", target, "X-Original-Host", "example.com", "X-Forwarded-For", "192.0.2.9"}, fields...)
+}
+
+// askCorpus asks all of it.
+func (s *service) askCorpus(t *testing.T) {
+	for _, r := range corpus {
+		s.askRow(t, r)
+	}
+	var list struct{ Overrides, Audit []json.RawMessage }
+	a := s.askRow(t, row{where: "admin", role: "read", method: "GET", target: "/v1/overrides?audit=100", status: 200})
+	if err := json.Unmarshal(a.body, &list); err != nil || len(list.Overrides) != 2 || len(list.Audit) != 5 {
+		t.Errorf("the list has %d overrides and %d entries (%v), want 2 and 5", len(list.Overrides), len(list.Audit), err)
+	}
+}

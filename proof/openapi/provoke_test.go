@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openapi_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/proof/meted"
+)
+
+// plain is a request for each operation that nothing is wrong with.
+var plain = map[string]question{
+	"POST /v1/take":             {target: "/v1/take", body: `{"attributes":{}}`},
+	"POST /v1/peek":             {target: "/v1/peek", body: `{"attributes":{}}`},
+	"POST /v1/refund":           {target: "/v1/refund", body: `{"attributes":{}}`},
+	"POST /v1/reset":            {target: "/v1/reset", body: `{"attributes":{}}`},
+	"POST /v1/explain":          {target: "/v1/explain", body: `{"attributes":{}}`},
+	"POST /v1/reload":           {target: "/v1/reload"},
+	"GET /v1/top":               {target: "/v1/top"},
+	"GET /v1/overrides":         {target: "/v1/overrides"},
+	"PUT /v1/overrides":         {target: "/v1/overrides", body: `{"id":"p","action":"allow","match":{"path":"/p"},` + until + `}`},
+	"DELETE /v1/overrides/{id}": {target: "/v1/overrides/p?author=kim&reason=over"},
+	"GET /v1/decision":          {target: "/v1/decision", fields: asGateway("/p")},
+	"GET /livez":                {target: "/livez"},
+	"GET /readyz":               {target: "/readyz"},
+	"GET /metrics":              {target: "/metrics"},
+	"GET /openapi.json":         {target: "/openapi.json"},
+}
+
+// each asks every operation of the document for what do makes of its plain request, and
+// wants the status where the document has it. Otherwise another is as good, if the
+// document has that.
+func (s *service) each(t *testing.T, status int, do func(q question, adminOnly bool) question) {
+	t.Helper()
+	for path, item := range s.doc.Paths.Map() {
+		for method, o := range item.Operations() {
+			q, ok := plain[method+" "+path]
+			if !ok {
+				t.Errorf("%s %s has no plain request", method, path)
+				continue
+			}
+			q.base, q.method, q.fields = s.admin, method, slices.Clone(q.fields)
+			documented := o.Responses.Status(status) != nil
+			if a := s.ask(t, do(q, len(item.Servers) > 0)); documented && a.status != status {
+				t.Errorf("%s %s: %d, want %d\n%.300s", method, path, a.status, status, a.body)
+			}
+		}
+	}
+}
+
+func as(role string, q question) question {
+	q.fields = append(q.fields, "Authorization", "Bearer "+tokens[role])
+	return q
+}
+
+// provoke has every operation answer what has nothing to do with what it is for.
+func (s *service) provoke(t *testing.T) {
+	s.each(t, http.StatusUnauthorized, func(q question, _ bool) question {
+		if q.target == "/openapi.json" { // it is public, but for who shows a false token
+			q.fields = append(q.fields, "Authorization", "Bearer nobodys-token-at-all")
+		}
+		return q
+	})
+	s.each(t, http.StatusMisdirectedRequest, func(q question, _ bool) question {
+		q.fields = append(q.fields, "Host", "rebound.example")
+		return as("configure", q)
+	})
+	s.each(t, http.StatusRequestHeaderFieldsTooLarge, func(q question, _ bool) question {
+		q.fields = append(q.fields, "X-Long", strings.Repeat("x", 16<<10))
+		return as("configure", q)
+	})
+	s.each(t, http.StatusUnsupportedMediaType, func(q question, _ bool) question {
+		q.fields = append(q.fields, "Content-Type", "text/plain")
+		return as("configure", q)
+	})
+	s.each(t, http.StatusRequestEntityTooLarge, func(q question, _ bool) question {
+		if q.body != "" {
+			q.body = strings.Repeat(" ", 64<<10) + q.body
+		}
+		return as("configure", q)
+	})
+	s.each(t, http.StatusNotFound, func(q question, adminOnly bool) question {
+		if adminOnly {
+			q.base = s.main
+		}
+		return as("configure", q)
+	})
+}
+
+// provokeTooMany has every operation refuse wrong tokens, until it does not even look.
+func (s *service) provokeTooMany(t *testing.T) {
+	wrong := func(q question) question {
+		q.fields = append(q.fields, "Authorization", "Bearer nobodys-token-at-all")
+		return q
+	}
+	for range 20 {
+		s.ask(t, wrong(question{base: s.admin, method: "GET", target: "/v1/overrides"}))
+	}
+	// One more is looked at each second.
+	for path, item := range s.doc.Paths.Map() {
+		for method, o := range item.Operations() {
+			if o.Responses.Status(http.StatusTooManyRequests) == nil || path == "/v1/decision" {
+				continue
+			}
+			q := plain[method+" "+path]
+			q.base, q.method, q.fields = s.admin, method, slices.Clone(q.fields)
+			for attempt := 1; s.ask(t, wrong(q)).status != http.StatusTooManyRequests; attempt++ {
+				if attempt == 10 {
+					t.Errorf("%s %s: never 429", method, path)
+					break
+				}
+			}
+		}
+	}
+}
+
+// inFlight is how many requests the admin address answers at once.
+const inFlight = 64
+
+// provokeBusy has every operation answer while as many requests are as there may be.
+func (s *service) provokeBusy(t *testing.T) {
+	addr := strings.TrimPrefix(s.admin, "http://")
+	for range inFlight {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		// A body of which the last byte never comes.
+		fmt.Fprintf(c, "POST /v1/take HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: 9\r\n\r\n{\"attrib", addr, tokens["operate"])
+	}
+	busy := func(q question) question { return as("configure", q) }
+	for deadline := time.Now().Add(meted.Patience); ; {
+		if s.ask(t, busy(question{base: s.admin, method: "GET", target: "/v1/overrides"})).status == http.StatusServiceUnavailable {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d requests at once are never too many", inFlight)
+		}
+	}
+	for path, item := range s.doc.Paths.Map() {
+		for method, o := range item.Operations() {
+			if path == "/readyz" || o.Responses.Status(http.StatusServiceUnavailable) == nil {
+				continue
+			}
+			q := plain[method+" "+path]
+			q.base, q.method, q.fields = s.admin, method, slices.Clone(q.fields)
+			if a := s.ask(t, busy(q)); a.status != http.StatusServiceUnavailable {
+				t.Errorf("%s %s: %d, want 503", method, path, a.status)
+			}
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soak_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxWrongs is how many wrongs are kept, and end a soak early.
+const maxWrongs = 40
+
+// wrongs are what must not have happened. It is safe for concurrent use.
+type wrongs struct {
+	enough func()                           // called once there are maxWrongs
+	tell   func(format string, args ...any) // of each as it happens
+
+	mu   sync.Mutex
+	said []string
+}
+
+func (w *wrongs) add(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.said) >= maxWrongs {
+		return
+	}
+	text := time.Now().UTC().Format("15:04:05.000 ") + fmt.Sprintf(format, args...)
+	w.said = append(w.said, text)
+	if w.tell != nil {
+		w.tell("wrong: %s", text)
+	}
+	if len(w.said) == maxWrongs && w.enough != nil {
+		w.enough()
+	}
+}
+
+func (w *wrongs) list() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.said...)
+}
+
+// grave matches what no server may ever log.
+var grave = regexp.MustCompile(`DATA RACE|^panic:|^fatal error:|http: panic|superfluous`)
+
+// expectedErrors are the errors that the soak itself brings about.
+var expectedErrors = []string{
+	"policy is broken", "policy mistake",
+	"the store failed", "the store is not asked any more", "cannot follow the overrides",
+}
+
+// judgeLog looks for what a server should not have said.
+func judgeLog(s *server, w *wrongs) {
+	for line := range strings.Lines(s.Log()) {
+		switch {
+		case grave.MatchString(line):
+			w.add("%s: %s", s.name, line)
+		case strings.Contains(line, "level=ERROR") && !containsAny(line, expectedErrors):
+			w.add("%s logged an error: %s", s.name, line)
+		case strings.Contains(line, "cut off"):
+			w.add("%s did not end in good order: %s", s.name, line)
+		}
+	}
+}
+
+func containsAny(text string, parts []string) bool {
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A requestBody is the body of a request on its way. The client has so long for each
+// piece of it, until the answer has begun: after that, both may be silent, as those
+// are who stream in both directions. The zero value is no body.
+type requestBody struct {
+	from    io.Reader
+	closer  io.Closer
+	control *http.ResponseController
+	timeout time.Duration // below zero: none
+	read    atomic.Bool   // somebody has begun to read it
+	closed  atomic.Bool   // nobody may read it any more
+
+	mu       sync.Mutex // guards the fields below
+	deadline bool       // one is set
+	free     bool       // none is to be set any more
+	ended    bool       // it has been read to its end
+	err      error      // why it could not be read on: the client's doing
+}
+
+// takeBody sends on the body of the client's request. It must be the last that is done
+// to the request.
+func (e *exchange) takeBody(most int64) {
+	b := &e.body
+	b.control = http.NewResponseController(e.w)
+	b.from, b.closer, b.timeout = e.in.Body, e.in.Body, e.proxy.config.ClientTimeout
+	if most > 0 {
+		b.from = http.MaxBytesReader(e.w, e.in.Body, most)
+	}
+	if e.in.ProtoMajor == 1 {
+		_ = b.control.EnableFullDuplex() // else net/http reads the rest before it begins to answer
+	}
+	e.out.Body = b
+}
+
+// Read implements [io.Reader].
+func (b *requestBody) Read(p []byte) (int, error) {
+	b.read.Store(true)
+	if b.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	b.arm()
+	n, err := b.from.Read(p)
+	if err != nil {
+		b.stop(err)
+	}
+	return n, err
+}
+
+// Close implements [io.Closer]. The client's body stays open, for another try: net/http
+// closes it when all is done.
+func (b *requestBody) Close() error {
+	if b.read.Load() {
+		b.closed.Store(true)
+	}
+	return nil
+}
+
+// arm gives the client its time for the next piece.
+func (b *requestBody) arm() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.timeout > 0 && !b.free {
+		b.deadline = b.control.SetReadDeadline(time.Now().Add(b.timeout)) == nil
+	}
+}
+
+// stop notes how reading has ended.
+func (b *requestBody) stop(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free = true
+	switch {
+	case errors.Is(err, io.EOF):
+		b.ended = true
+		b.disarm()
+	case b.err == nil && !b.closed.Load():
+		b.err = err
+	}
+}
+
+// release lifts the bound: the answer has begun.
+func (b *requestBody) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free = true
+	b.disarm()
+}
+
+// disarm is for who holds mu.
+func (b *requestBody) disarm() {
+	if b.deadline && b.err == nil {
+		_ = b.control.SetReadDeadline(time.Time{})
+		b.deadline = false
+	}
+}
+
+// end lets nobody read any more. What is left, net/http reads, up to a bound: for that
+// the client has its time once more.
+func (b *requestBody) end() {
+	b.closed.Store(true)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free = true
+	if b.control != nil && !b.ended && b.err == nil && b.timeout > 0 {
+		_ = b.control.SetReadDeadline(time.Now().Add(b.timeout))
+	}
+}
+
+// failure is why the body could not be read on, nil if it could.
+func (b *requestBody) failure() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// isStall reports whether err is that of a client which has let its time pass.
+func isStall(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

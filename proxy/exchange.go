@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// An exchange is one request that was admitted, on its way to a server and back. (It
+// does what [net/http/httputil.ReverseProxy] does, whose one transport leaves no room
+// for what it has to know on the way: which server it is, what of its body has been
+// read, and who broke off.)
+type exchange struct {
+	proxy    *Proxy
+	upstream *upstream
+	w        http.ResponseWriter
+	in, out  *http.Request // as it came, and as it is sent on
+	url      url.URL       // of out
+	fields   forwardedFields
+	protocol string // that the connection may be upgraded to; "" for none
+	body     requestBody
+	server   *server // that has the request
+	cancel   context.CancelCauseFunc
+	trace    httptrace.ClientTrace
+
+	mu        sync.Mutex // held while w is written to before the answer begins
+	answering bool       // w is for the answer
+}
+
+// errStalled is the cause of the end of a request whose answer has stood still.
+var errStalled = errors.New("the body of the answer stood still")
+
+func newExchange(p *Proxy, u *upstream, w http.ResponseWriter, in *http.Request) *exchange {
+	e := &exchange{proxy: p, upstream: u, w: w, in: in}
+	e.trace.Got1xxResponse = e.inform
+	ctx := in.Context()
+	if u.stall > 0 {
+		ctx, e.cancel = context.WithCancelCause(ctx)
+	}
+	e.out = in.WithContext(httptrace.WithClientTrace(ctx, &e.trace)) // a shallow copy
+	e.out.URL, e.out.Body, e.out.Close = &e.url, nil, false
+	e.protocol = p.protocolOf(in)
+	e.out.Header = e.outHeader()
+	return e
+}
+
+// send sends the request to a server, and to another where it could not be.
+func (e *exchange) send() (*http.Response, error) {
+	var (
+		not tried
+		err error
+	)
+	for {
+		s := e.upstream.pick(&not)
+		if s == nil {
+			if err == nil {
+				e.upstream.unavailable.Add(1)
+				err = errUnavailable
+			}
+			return nil, err
+		}
+		if err != nil {
+			e.out = e.out.WithContext(e.out.Context()) // the last try may still look at its own
+			e.out.URL = new(url.URL)
+		}
+		var res *http.Response
+		if res, err = e.sendTo(s); err == nil {
+			return res, nil
+		}
+		s.errors.Add(1)
+		if _, unsent := errors.AsType[*dialError](err); !unsent || e.body.read.Load() || e.in.Context().Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+func (e *exchange) sendTo(s *server) (*http.Response, error) {
+	e.leave()
+	e.server = s
+	s.inFlight.Add(1)
+	e.address(s)
+	observe := e.proxy.config.Observe
+	if observe == nil {
+		res, err := s.transport.RoundTrip(e.out)
+		if err == nil {
+			s.answered(res.StatusCode)
+		}
+		return res, err
+	}
+	begin := time.Now()
+	res, err := s.transport.RoundTrip(e.out)
+	if err == nil {
+		s.answered(res.StatusCode)
+	}
+	if failed, counts := e.verdict(res, err); counts {
+		observe(time.Since(begin), failed)
+	}
+	return res, err
+}
+
+// errAnswer is what is observed of an answer that says that the server is in trouble.
+var errAnswer = errors.New("proxy: the upstream answered that it cannot")
+
+// verdict returns the error to be observed. It is false where the client is to blame.
+func (e *exchange) verdict(res *http.Response, err error) (failed error, counts bool) {
+	switch {
+	case err != nil:
+		return err, e.in.Context().Err() == nil && e.body.failure() == nil
+	case res.StatusCode == http.StatusTooManyRequests, res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented:
+		return errAnswer, true
+	}
+	return nil, true
+}
+
+// inform passes an informational answer on. Our fields wait for the final one.
+func (e *exchange) inform(code int, header textproto.MIMEHeader) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.answering {
+		return nil
+	}
+	h := e.w.Header()
+	own := h.Clone()
+	clear(h)
+	for name, values := range header {
+		if !isHop(name) {
+			h[name] = values
+		}
+	}
+	e.w.WriteHeader(code)
+	clear(h)
+	for name, values := range own {
+		h[name] = values
+	}
+	return nil
+}
+
+// begin takes w for the answer.
+func (e *exchange) begin() {
+	e.mu.Lock()
+	e.answering = true
+	e.mu.Unlock()
+	e.body.release()
+}
+
+// leave notes that the server is done with the request.
+func (e *exchange) leave() {
+	if e.server != nil {
+		e.server.inFlight.Add(-1)
+		e.server = nil
+	}
+}
+
+// end is what comes after everything, be it a panic.
+func (e *exchange) end() {
+	e.body.end()
+	e.leave()
+	if e.cancel != nil {
+		e.cancel(nil)
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topkeys
+
+// A table finds counters by the hash of their keys. It is open addressing with
+// linear probing, at most half full, so that a search ends.
+type table []uint16 // 1 + the counter's index; 0 for none
+
+// It numbers every counter there may be.
+const _ = uint16(MaxCounters + 1)
+
+func (t table) home(hash uint64) int      { return int(hash & uint64(len(t)-1)) }
+func (t table) following(slot int) int    { return (slot + 1) & (len(t) - 1) }
+func (t table) at(slot int) int32         { return int32(t[slot]) - 1 }
+func (t table) reset()                    { clear(t) }
+func (t table) distance(from, to int) int { return (to - from) & (len(t) - 1) }
+
+// insert adds the counter i, which must not be there.
+func (t table) insert(hash uint64, i int32) {
+	slot := t.home(hash)
+	for t[slot] != 0 {
+		slot = t.following(slot)
+	}
+	t[slot] = uint16(i + 1)
+}
+
+// remove takes out the counter i, and moves those back that were in its way.
+func (t table) remove(hash uint64, i int32, counters []counter) {
+	gap := t.home(hash)
+	for t.at(gap) != i {
+		gap = t.following(gap)
+	}
+	for slot := t.following(gap); t[slot] != 0; slot = t.following(slot) {
+		home := t.home(counters[t.at(slot)].hash)
+		if t.distance(home, slot) >= t.distance(gap, slot) {
+			t[gap], gap = t[slot], slot
+		}
+	}
+	t[gap] = 0
+}
+
+// resize makes a table for so many counters, with those that there are.
+func (t *table) resize(most int, counters []counter) {
+	size := 2
+	for size < 2*most {
+		size *= 2
+	}
+	*t = make(table, size)
+	for i := range counters {
+		t.insert(counters[i].hash, int32(i))
+	}
+}
