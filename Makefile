@@ -6,7 +6,7 @@ GO       ?= go
 FUZZTIME ?= 10s
 TIME     ?= 10m
 
-.PHONY: help run test soak check bench bench-redis bench-postgres bench-replay fuzz setup
+.PHONY: help run test soak check bench bench-http bench-redis bench-postgres bench-replay fuzz setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ check: ## format, vet, staticcheck, tidy modules, house rules, other systems
 
 bench: ## compare with other in-memory limiters
 	cd bench && $(GO) run ./compare
+
+bench-http: setup ## mete serve beside bare net/http, ReverseProxy and nginx; nine minutes
+	cd bench && $(GO) run ./http -rounds 5 -time 2s
 
 bench-redis: setup ## compare with other limiters that use Redis; ten minutes
 	cd bench && $(GO) run ./redis

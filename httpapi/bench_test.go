@@ -120,3 +120,28 @@ type discard struct {
 func (w *discard) Header() http.Header         { return w.header }
 func (w *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (w *discard) WriteHeader(status int)      { w.status = status }
+
+// BenchmarkDecision is what a gateway asks.
+func BenchmarkDecision(b *testing.B) {
+	store, err := memstore.New(memstore.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	api := apiOver(b, store, generous, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 1}})
+	r := httptest.NewRequest(http.MethodGet, "/v1/decision", nil)
+	for name, value := range map[string]string{
+		"X-Original-Method": "GET", "X-Original-Uri": "/v1/users?page=2", "X-Original-Host": "example.com",
+		"X-Forwarded-For": "192.0.2.1", "X-Api-Key": "k1",
+	} {
+		r.Header.Set(name, value)
+	}
+	w := &discard{header: http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		clear(w.header)
+		api.ServeHTTP(w, r)
+	}
+	if w.status != 200 {
+		b.Fatalf("got %d, want 200", w.status)
+	}
+}

@@ -54,7 +54,10 @@ func rule(w *httptest.ResponseRecorder) string {
 var (
 	nginxCheap = []string{"X-Original-Method: GET", "X-Original-URI: /cheap?x=1", "X-Original-Host: api.example"}
 	caddyCheap = []string{"X-Forwarded-Method: GET", "X-Forwarded-Uri: /cheap?x=1", "X-Forwarded-Host: api.example"}
-	cheapBy    = map[httpapi.Profile][]string{httpapi.NGINX: nginxCheap, httpapi.Traefik: caddyCheap, httpapi.Caddy: caddyCheap}
+	cheapBy    = map[httpapi.Profile][]string{
+		httpapi.NGINX: nginxCheap, httpapi.NGINXLua: nginxCheap, httpapi.HAProxy: nginxCheap,
+		httpapi.Traefik: caddyCheap, httpapi.Caddy: caddyCheap,
+	}
 )
 
 func TestDecision_Answers(t *testing.T) {
@@ -92,6 +95,8 @@ func TestDecision_ReadsOnlyItsProfile(t *testing.T) {
 		foreign []string // sent by a client
 	}{
 		{httpapi.NGINX, costly(nginxCheap), caddyCheap},
+		{httpapi.NGINXLua, costly(nginxCheap), caddyCheap},
+		{httpapi.HAProxy, costly(nginxCheap), caddyCheap},
 		{httpapi.Traefik, costly(caddyCheap), nginxCheap},
 		{httpapi.Caddy, costly(caddyCheap), nginxCheap},
 	} {
@@ -218,7 +223,9 @@ func TestDecision_StoreFails(t *testing.T) {
 func TestDecision_Blocked(t *testing.T) {
 	rules := `{"overrides": [{"id": "b", "action": "block", "match": {"ip:address": "192.0.2.77"}, "reason": "r", "author": "a",
 		"expires_at": "2100-01-01T00:00:00Z"}], ` + perPlace[1:]
-	for profile, want := range map[httpapi.Profile]int{httpapi.NGINX: 403, httpapi.Traefik: 429, httpapi.Caddy: 429} {
+	for profile, want := range map[httpapi.Profile]int{
+		httpapi.NGINX: 403, httpapi.NGINXLua: 429, httpapi.HAProxy: 429, httpapi.Traefik: 429, httpapi.Caddy: 429,
+	} {
 		api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{
 			Profile: profile, TrustedProxies: []netip.Prefix{netip.MustParsePrefix(gatewayAddr + "/32")},
 		}})
@@ -229,6 +236,61 @@ func TestDecision_Blocked(t *testing.T) {
 		}
 		if w := ask(api, "GET", append(slices.Clone(cheapBy[profile]), "X-Forwarded-For: 192.0.2.78")...); w.Code != 200 {
 			t.Errorf("%v, another client: %d, want 200", profile, w.Code)
+		}
+	}
+}
+
+// Every profile is one that there are headers for, and an unknown one is refused with
+// the names of those that there are.
+func TestProfiles(t *testing.T) {
+	for _, profile := range httpapi.Profiles() {
+		if cheapBy[profile] == nil {
+			t.Errorf("profile %q has no tests", profile)
+		}
+	}
+	if got, want := len(httpapi.Profiles()), len(cheapBy); got != want {
+		t.Errorf("got %d profiles, want %d", got, want)
+	}
+	_, err := httpapi.New(limiter(t, brokenStore{}, perPlace), httpapi.Config{Gateway: httpapi.Gateway{Profile: "apache", TrustedHops: 1}})
+	for _, profile := range httpapi.Profiles() {
+		if err == nil || !strings.Contains(err.Error(), string(profile)) {
+			t.Errorf("profile apache: got error %v, want one that names %s", err, profile)
+		}
+	}
+}
+
+// Two hosts of one IPv6 network are one client, and so are an IPv4 address and
+// what it is mapped to, in either header and notation.
+func TestDecision_Clients(t *testing.T) {
+	for _, tt := range []struct{ header, first, second string }{
+		{"X-Forwarded-For", "2001:db8:1:2::1", "2001:db8:1:2:ffff::9"},
+		{"X-Forwarded-For", "2001:db8:1:2::1", "[2001:DB8:1:2::abcd]:4711"},
+		{"X-Forwarded-For", "fe80::1%eth0", "fe80::2%25eth1"},
+		{"X-Forwarded-For", "198.51.100.7", "::ffff:198.51.100.7"},
+		{"X-Forwarded-For", "::ffff:c633:6407", "198.51.100.7:4711"},
+		{"X-Forwarded-For", "198.51.100.7", "192.0.2.66, 198.51.100.7, " + gatewayAddr},
+		{"Forwarded", `for="[2001:db8:1:2::1]:80"`, `for="[2001:db8:1:2:3::]";proto=https`},
+		{"Forwarded", "for=198.51.100.7", `for=192.0.2.66, FOR="[::ffff:198.51.100.7]:_port"`},
+		{"Forwarded", "for=198.51.100.7", `for=unknown, for=198.51.100.7;by=_me, for=` + gatewayAddr},
+	} {
+		for _, hops := range []int{0, 1} {
+			gateway := httpapi.Gateway{Profile: httpapi.HAProxy, ForwardedHeader: tt.header, TrustedHops: hops}
+			if hops == 0 {
+				gateway.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(gatewayAddr + "/32")}
+			} else if strings.HasSuffix(tt.second, gatewayAddr) {
+				continue // by count, the gateway would be the client
+			}
+			other := "203.0.113.9"
+			if tt.header == "Forwarded" {
+				other = "for=" + other
+			}
+			api, _ := newAPI(t, perPlace, httpapi.Config{Gateway: gateway})
+			for i, sent := range []string{tt.first, tt.second, other} {
+				want := []int{200, 429, 200}[i]
+				if w := ask(api, "GET", append(slices.Clone(nginxCheap), tt.header+": "+sent)...); w.Code != want {
+					t.Errorf("%s: %s, then %s: got %d, want %d", tt.header, tt.first, sent, w.Code, want)
+				}
+			}
 		}
 	}
 }

@@ -33,6 +33,7 @@ const builtIn = `{"rules": [
 // its documents show it.
 type world struct {
 	main, admin *httpapi.API
+	clock       *clock
 	reloading   error // what a reload comes to
 }
 
@@ -59,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{}
+	w := &world{clock: c}
 	gateway := httpapi.Gateway{Profile: httpapi.NGINXLua, TrustedHops: 1, DisableJitter: true}
 	if w.main, err = httpapi.New(lim, httpapi.Config{Gateway: gateway}); err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func (e *exchange) copyBody(res *http.Response) error {
 		watch.moved()
 		if n > 0 {
 			left -= int64(n)
-			if e.write(control, space[:n], piece > 0, err == nil && left != 0) != nil {
+			if e.write(control, space[:n], piece > 0 || e.in.ProtoMajor > 1, err == nil && left != 0) != nil {
 				return context.Canceled // the client has gone
 			}
 		}
@@ -109,8 +109,8 @@ func (e *exchange) copyBody(res *http.Response) error {
 }
 
 // write sends a piece of the body, at once where more is to come. A client has so long
-// to take it, where it is not the first one, which goes into the buffers of its
-// connection.
+// to take it, where it is not the first one of an answer by HTTP/1, which goes into the
+// buffers of its connection. (With HTTP/2 a client can say that it takes nothing.)
 func (e *exchange) write(control *http.ResponseController, piece []byte, bounded, more bool) error {
 	bounded = bounded && e.proxy.config.ClientTimeout > 0
 	if bounded {

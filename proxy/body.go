@@ -27,6 +27,7 @@ type requestBody struct {
 	deadline bool       // one is set
 	free     bool       // none is to be set any more
 	ended    bool       // it has been read to its end
+	sent     time.Time  // when that was
 	err      error      // why it could not be read on: the client's doing
 }
 
@@ -84,7 +85,7 @@ func (b *requestBody) stop(err error) {
 	b.free = true
 	switch {
 	case errors.Is(err, io.EOF):
-		b.ended = true
+		b.ended, b.sent = true, time.Now()
 		b.disarm()
 	case b.err == nil && !b.closed.Load():
 		b.err = err
@@ -117,6 +118,17 @@ func (b *requestBody) end() {
 	if b.control != nil && !b.ended && b.err == nil && b.timeout > 0 {
 		_ = b.control.SetReadDeadline(time.Now().Add(b.timeout))
 	}
+}
+
+// sentAt is when the body has been read to its end, the zero time if there is none. It
+// is false where it has not been.
+func (b *requestBody) sentAt() (at time.Time, ok bool) {
+	if b.from == nil {
+		return time.Time{}, true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sent, b.ended
 }
 
 // failure is why the body could not be read on, nil if it could.

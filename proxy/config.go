@@ -58,9 +58,10 @@ type Config struct {
 	// concurrent use.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Observe, if set, is told of every request that was sent on: how long it took
-	// until the header of the answer came, or something else in its place, and
-	// whether it failed: an error, 429, or 5xx but 501. It must be safe for
+	// Observe, if set, is told of requests that were sent on: how long it took from the
+	// end of the body until the header of the answer came, or something else in its place, and
+	// whether it failed: an error, 429, or 5xx but 501. It is not told of what clients
+	// break off, nor of answers that begin before the body has ended. It must be safe for
 	// concurrent use. The Observe of an adaptive.Controller fits.
 	Observe func(latency time.Duration, err error)
 

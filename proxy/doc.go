@@ -1,25 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package proxy is a reverse proxy that limits: the middleware of package
-// httplimit in front of an upstream server.
+// httplimit in front of one upstream ([New]) or several ([NewRouted]).
 //
-// A request that is denied never reaches the upstream, and its body is not
+// A request that is denied never reaches an upstream, and its body is not
 // read. One that is admitted has spent its tokens whatever the upstream says of
 // it, also where the upstream cannot be reached: nothing is refunded.
 //
+// # Where requests go
+//
+// A [Route] says by host and path which [Upstream] has a request; among the servers of
+// that, the one with fewer requests in flight of two drawn at random has it. Servers that
+// cannot be connected to are left out for a while, and while [Proxy.Watch] runs those
+// whose health checks fail. A request is sent to a second server only where nothing of
+// it was sent to the first. [Proxy.Stats] says how they are.
+//
 // # What passes
 //
-// Bodies stream in both directions, of any size unless [Config.MaxBodyBytes]
+// Bodies stream in both directions, at the same time, of any size unless [Config.MaxBodyBytes]
 // bounds them, and every write of the upstream is passed on at once (server-sent
-// events work). WebSockets and other upgrades pass; only the request that opens
-// one is limited. Trailers and informational answers pass. Hop-by-hop headers
-// do not. Bodies are not decompressed.
+// events work). WebSockets pass, and what else [Config.Upgrades] names; only the request that opens
+// one is limited. Trailers pass in both directions, and informational answers; calls of
+// gRPC do, too, where both sides speak HTTP/2: servers of a [net/http.Server] do with TLS, or
+// with its Protocols set, and upstreams with https or h2c in their URL. Hop-by-hop headers
+// do not pass. Bodies are not decompressed.
 //
 // The upstream is asked for the path that the policy was asked about: with "//",
 // "." and ".." resolved, so that no client is counted under one path and served
 // another. Query parameters that cannot be parsed are dropped for the same
 // reason, and so are header fields that Connection names. A target without a path
-// ("http:http://host/path", or "*") is answered with 400. The upstream's own path, if
+// ("http:http://host/path", "*", CONNECT) is answered with 400. The server's own path, if
 // its URL has one, comes before it.
 //
 // # Headers
@@ -37,8 +47,13 @@
 //
 // # Errors
 //
-// An upstream that cannot be reached, or breaks off before its answer begins, is
-// a 502; one that lets a timeout pass, a 504; a body above the bound, a 413: each
-// with a problem body (RFC 9457). An answer that breaks off midway breaks off for
-// the client, too.
+// Each has a problem body (RFC 9457) that names no address:
+//
+//   - 404: no route leads anywhere.
+//   - 400, 408, 413: the body of the request is broken, stands still, is too long.
+//   - 502: the upstream cannot be reached, or breaks off before its answer begins.
+//   - 503: no server is up. It has a Retry-After, and unlike a denial no X-RateLimit-Reason.
+//   - 504: the upstream lets a timeout pass.
+//
+// An answer that breaks off midway breaks off for the client, too.
 package proxy

@@ -99,8 +99,14 @@ func (e *exchange) sendTo(s *server) (*http.Response, error) {
 	if err == nil {
 		s.answered(res.StatusCode)
 	}
+	now := time.Now()
 	if failed, counts := e.verdict(res, err); counts {
-		observe(time.Since(begin), failed)
+		if sent, ok := e.body.sentAt(); ok && sent.After(begin) {
+			begin = sent // until then it was the client that took its time
+		} else if !ok && failed == nil {
+			return res, err // an answer to part of a body: who was waiting for whom?
+		}
+		observe(now.Sub(begin), failed)
 	}
 	return res, err
 }

@@ -52,6 +52,13 @@ func start(t testing.TB, upstream string, burst int, config proxy.Config) string
 // serveProxy serves a proxy with mw in front of upstream, and returns its URL.
 func serveProxy(t testing.TB, upstream string, mw *httplimit.Middleware, config proxy.Config) string {
 	t.Helper()
+	front := httptest.NewServer(newProxy(t, upstream, mw, config))
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
+func newProxy(t testing.TB, upstream string, mw *httplimit.Middleware, config proxy.Config) *proxy.Proxy {
+	t.Helper()
 	target, err := url.Parse(upstream)
 	if err != nil {
 		t.Fatal(err)
@@ -60,9 +67,8 @@ func serveProxy(t testing.TB, upstream string, mw *httplimit.Middleware, config 
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := httptest.NewServer(p)
-	t.Cleanup(func() { front.Close(); p.Close() })
-	return front.URL
+	t.Cleanup(func() { p.Close() })
+	return p
 }
 
 // serve serves h as an upstream and returns its URL.

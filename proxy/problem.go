@@ -61,12 +61,12 @@ func (e *exchange) problemOf(err error) ratelimitfields.Problem {
 		return tooLarge
 	case errors.Is(err, errUnavailable):
 		return unavailable
+	case broken != nil && isStall(broken): // by which net/http ends the request, too
+		return stalled
 	case errors.Is(ended, context.Canceled):
 		// The client has gone and sees nothing of this, unless it is the server
 		// that ends its requests.
 		return givenUp
-	case broken != nil && isStall(broken):
-		return stalled
 	case broken != nil:
 		return incomplete
 	}

@@ -56,3 +56,34 @@ func TestProxy_Queue(t *testing.T) {
 		t.Errorf("%d requests reached the upstream in %v, want 5 in at least %v", reached.Load(), took, 4*apart)
 	}
 }
+
+// queued is a middleware with a queue of ten, from which one request an hour goes on.
+func queued(t *testing.T, config httplimit.Config) *httplimit.Middleware {
+	t.Helper()
+	config.MaxDelay = 24 * time.Hour
+	limit, _, err := bucket.Spec{Capacity: bucket.Token, Queue: 10 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Hour}}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := mete.New(storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) }), nil, mete.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mw, err := httplimit.New(limiter, config, httplimit.Limit{Name: "queue", Bucket: limit, Key: httplimit.Everyone()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mw
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !holds(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}

@@ -3,10 +3,11 @@
 package proxy
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 )
@@ -47,8 +48,8 @@ func (e *exchange) upgrade(res *http.Response) {
 		return // the client has gone
 	}
 	ended := make(chan error, 2)
-	go func() { ended <- pour(server, buffered.Reader, client) }()
-	go func() { ended <- pour(client, server, nil) }()
+	go func() { ended <- pour(server, io.MultiReader(early(buffered.Reader), client)) }()
+	go func() { ended <- pour(client, server) }()
 	// One direction may end before the other. If it breaks, so does the other.
 	if <-ended == nil {
 		<-ended
@@ -57,15 +58,15 @@ func (e *exchange) upgrade(res *http.Response) {
 
 var errHalfClose = errors.New("cannot be closed in one direction")
 
-// pour copies until from ends, and says so to whoever reads to. What from has
-// buffered of conn comes first.
-func pour(to io.Writer, from io.Reader, conn net.Conn) error {
-	if conn != nil {
-		buffered, ok := from.(interface{ Buffered() int })
-		if ok && buffered.Buffered() == 0 {
-			from = conn // so that the system can copy by itself
-		}
-	}
+// early is what the client has said already. What is read through the buffers of
+// net/http after that would end the request when it ends, both directions of it.
+func early(from *bufio.Reader) io.Reader {
+	said, _ := from.Peek(from.Buffered())
+	return bytes.NewReader(said)
+}
+
+// pour copies until from ends, and says so to whoever reads to.
+func pour(to io.Writer, from io.Reader) error {
 	if _, err := io.Copy(to, from); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ const (
 
 	// Lanes is how many records of one rule and one kind can be made in the same
 	// moment. One more is dropped, and counted.
-	Lanes = 4
+	Lanes = 8
 )
 
 // halves is how many parts a window has, each with a summary, and one more for the

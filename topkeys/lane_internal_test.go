@@ -38,12 +38,12 @@ func TestRecord_IsDroppedWhereAllLanesAreTaken(t *testing.T) {
 		if int64(list.Dropped) != tt.dropped {
 			t.Errorf("in part %d: %d dropped, want %d", tt.at, list.Dropped, tt.dropped)
 		}
-		if tt.at == 0 && (list.Total != 4 || len(list.Keys) != 2) {
-			t.Errorf("%d records of %d keys, want 4 of 2", list.Total, len(list.Keys))
+		if tt.at == 0 && (list.Total != Lanes || len(list.Keys) != 2) {
+			t.Errorf("%d records of %d keys, want one in each lane, of 2", list.Total, len(list.Keys))
 		}
 	}
-	if got := tr.Stats(); got.Recorded != 4 || got.Dropped != 2 {
-		t.Errorf("stats %+v, want 4 records and 2 dropped", got)
+	if got := tr.Stats(); got.Recorded != Lanes || got.Dropped != 2 {
+		t.Errorf("stats %+v, want %d records and 2 dropped", got, Lanes)
 	}
 }
 

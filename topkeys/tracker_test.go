@@ -239,3 +239,33 @@ func TestRecord_AllocatesNothing(t *testing.T) {
 		t.Errorf("a record allocates %v times", n)
 	}
 }
+
+// A summary that had to do without memory does not take it for its keys' past that
+// there is some again.
+func TestTracker_StaysTrueWhenMemoryComesBack(t *testing.T) {
+	const m = topkeys.MaxCounters
+	tr := newTracker(t, topkeys.Config{Counters: m})
+	exact := map[string]uint64{}
+	record := func(keys ...string) {
+		for _, key := range keys {
+			exact[key]++
+			tr.Record(0, topkeys.Denied, "late", key, 0)
+		}
+	}
+	keys := keysOf(m, func(i int) uint64 { return uint64(i) })
+	record(keys[:8]...)
+	for i := 0; tr.Stats().Dropped == 0; i++ {
+		for _, key := range keys {
+			tr.Record(0, topkeys.Denied, fmt.Sprint("r", i), key, 0)
+		}
+	}
+	record(keys[100:200]...)
+	tr.Retain(func(rule string) bool { return rule == "late" })
+	for range 3 {
+		record(keys[:300]...)
+	}
+	list := tr.Top(0, "late", topkeys.Denied, 0)
+	if err := checkGuarantee(list, exact, len(list.Keys)); err != nil {
+		t.Errorf("with %d counters: %v", len(list.Keys), err)
+	}
+}

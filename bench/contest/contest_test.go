@@ -205,6 +205,22 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+func TestJudge_TimesThatAreAdded(t *testing.T) {
+	at := func(subject string, p50 time.Duration) contest.Result {
+		return contest.Result{Scenario: "keys", Callers: 1, Subject: subject, P50: report.NewStat([]float64{float64(p50)})}
+	}
+	targets := []contest.Target{{Scenario: "keys", Callers: 1, Figure: contest.P50, Subjects: []string{"near", "far"}, Rival: "rival", Added: 100 * time.Microsecond}}
+	verdicts := contest.Judge(targets, []contest.Result{
+		at("near", 150*time.Microsecond), at("far", 151*time.Microsecond), at("rival", 50*time.Microsecond)})
+	if len(verdicts) != 2 || !verdicts[0].Met || verdicts[0].More != 100*time.Microsecond || verdicts[1].Met {
+		t.Errorf("Judge: %+v, want 100 µs more to be met, and 101 µs not", verdicts)
+	}
+	var out strings.Builder
+	if err := (contest.Outcome{Verdicts: verdicts}).Write(&out, false); err != nil || !strings.Contains(out.String(), "| +101 µs | ≤ +100 µs | **no** |") {
+		t.Errorf("Write: %v\n%s", err, &out)
+	}
+}
+
 func TestParseRefusesBadFlags(t *testing.T) {
 	for _, args := range [][]string{
 		{"-rounds", "0"}, {"-time", "0s"}, {"-time", "1h"}, {"-only", "("}, {"hot"}, {"-unknown"},

@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
 		t.Fatalf("output %q: %v", &out, err)
 	}
-	want := map[string]int{"take": 2, "batch": 2, "proxy": 2, "gateway": 2}
+	want := map[string]int{"take": 2, "batch": 2, "proxy": 2, "gateway": 3, "paced": 3}
 	for _, r := range got.Results {
 		if want[r.Scenario]--; r.Takes == nil || r.Takes.Median <= 0 || r.P99.Median < r.P50.Median {
 			t.Errorf("%s, %s: a figure is missing: %+v", r.Scenario, r.Subject, r)
@@ -37,8 +37,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: %d rows are missing:\n%s", scenario, missing, &out)
 		}
 	}
-	if len(got.Targets) != 3 { // two of the proxy, one of nginx
-		t.Errorf("%d verdicts with 1 caller, want 3: %+v", len(got.Targets), got.Targets)
+	if len(got.Targets) != 4 { // two of the proxy, and of two that ask
+		t.Errorf("%d verdicts with 1 caller, want 4: %+v", len(got.Targets), got.Targets)
 	}
 }
 

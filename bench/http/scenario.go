@@ -15,17 +15,26 @@ const (
 	plain = "bare net/http"
 	proxy = "bare ReverseProxy"
 	nginx = "nginx alone"
-	asked = "nginx that asks mete"
+	asks  = "nginx that asks mete"
+	asks1 = "nginx that asks mete with GOMAXPROCS=1"
 )
 
 // batchTakes is how many takes are in a batch.
 const batchTakes = 100
 
-// events returns what is measured. A take of the last two is a request.
+// events returns what is measured. A take of proxies and gateways is a request.
 func (s *stage) events() []contest.Event {
 	one := request{method: "POST", path: "/v1/take", body: takeBody}
 	batch := request{method: "POST", path: "/v1/take", body: batchBody(batchTakes)}
 	get := request{method: "GET", path: "/a"}
+	paced := request{method: "GET", path: "/a", paced: true}
+	gateways := func(r request) []contest.Entrant {
+		return []contest.Entrant{
+			s.entrant(asks, r, 1, s.asking("asking")),
+			s.entrant(asks1, r, 1, s.asking("asking1", "GOMAXPROCS=1")),
+			s.entrant(nginx, r, 1, s.alone),
+		}
+	}
 	return []contest.Event{
 		event("take", "Decision API: one take in JSON",
 			s.entrant(mete, one, 1, s.api), s.entrant(plain, one, 1, s.constant(one))),
@@ -33,8 +42,8 @@ func (s *stage) events() []contest.Event {
 			s.entrant(mete, batch, batchTakes, s.api), s.entrant(plain, batch, batchTakes, s.constant(batch))),
 		event("proxy", "Reverse proxy in front of nginx, which answers 1 KiB",
 			s.entrant(mete, get, 1, s.gate), s.entrant(proxy, get, 1, s.bareGate)),
-		event("gateway", "nginx in front of nginx, which asks /v1/decision by auth_request",
-			s.entrant(asked, get, 1, s.asking), s.entrant(nginx, get, 1, s.alone)),
+		event("gateway", "nginx in front of nginx, which asks /v1/decision by auth_request", gateways(get)...),
+		event("paced", "The same where each connection pauses for 2 to 6 ms before each request", gateways(paced)...),
 	}
 }
 

@@ -29,11 +29,9 @@ var (
 	gatewayConf string
 )
 
-// api starts mete that answers its API, for programs and for nginx.
+// api starts mete that answers its API.
 func (s *stage) api(ctx context.Context) (*server, error) {
-	return s.once("api", func() (*server, error) {
-		return s.serve(ctx, "api.yaml", "decision_profile: nginx\ntrusted_proxies: [127.0.0.1]\n")
-	})
+	return s.once("api", func() (*server, error) { return s.serve(ctx, nil, "api.yaml", "") })
 }
 
 // gate starts mete as a reverse proxy.
@@ -43,12 +41,12 @@ func (s *stage) gate(ctx context.Context) (*server, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.serve(ctx, "gate.yaml", "upstream: "+upstream.url+"\n")
+		return s.serve(ctx, nil, "gate.yaml", "upstream: "+upstream.url+"\n")
 	})
 }
 
 // serve starts mete with settings of its own.
-func (s *stage) serve(ctx context.Context, name, settings string) (*server, error) {
+func (s *stage) serve(ctx context.Context, variables []string, name, settings string) (*server, error) {
 	_, _, addr, err := daemon.FreeAddr()
 	if err != nil {
 		return nil, err
@@ -57,7 +55,7 @@ func (s *stage) serve(ctx context.Context, name, settings string) (*server, erro
 	if err != nil {
 		return nil, err
 	}
-	return s.run(ctx, addr, s.mete, "serve", "--config", config)
+	return s.run(ctx, variables, addr, s.mete, "serve", "--config", config)
 }
 
 // constant starts a server that answers what mete once answered r.
@@ -112,7 +110,7 @@ func (s *stage) bare(ctx context.Context, args ...string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.run(ctx, addr, s.floor, append([]string{"-listen", addr}, args...)...)
+	return s.run(ctx, nil, addr, s.floor, append([]string{"-listen", addr}, args...)...)
 }
 
 // upstream starts the server behind proxies and gateways.
@@ -133,24 +131,27 @@ func (s *stage) alone(ctx context.Context) (*server, error) {
 	})
 }
 
-// asking starts a gateway that asks mete, whose processor time counts as its own.
-func (s *stage) asking(ctx context.Context) (*server, error) {
-	return s.once("asking", func() (*server, error) {
-		upstream, err := s.upstream(ctx)
-		if err != nil {
-			return nil, err
-		}
-		api, err := s.api(ctx)
-		if err != nil {
-			return nil, err
-		}
-		front, err := s.nginx(ctx, "asking", gatewayConf, "UPSTREAM", address(upstream), "METE", address(api), "ASK", "/_limit")
-		if err != nil {
-			return nil, err
-		}
-		front.pids = append(front.pids, api.pids...)
-		return front, nil
-	})
+// asking returns what starts a gateway that asks mete, whose processor time counts as
+// its own.
+func (s *stage) asking(name string, variables ...string) func(context.Context) (*server, error) {
+	return func(ctx context.Context) (*server, error) {
+		return s.once(name, func() (*server, error) {
+			upstream, err := s.upstream(ctx)
+			if err != nil {
+				return nil, err
+			}
+			asked, err := s.serve(ctx, variables, name+".yaml", "decision_profile: nginx\ntrusted_proxies: [127.0.0.1]\n")
+			if err != nil {
+				return nil, err
+			}
+			front, err := s.nginx(ctx, name, gatewayConf, "UPSTREAM", address(upstream), "METE", address(asked), "ASK", "/_limit")
+			if err != nil {
+				return nil, err
+			}
+			front.pids = append(front.pids, asked.pids...)
+			return front, nil
+		})
+	}
 }
 
 func address(s *server) string { return strings.TrimPrefix(s.url, "http://") }
@@ -176,5 +177,5 @@ func (s *stage) nginx(ctx context.Context, name, conf string, words ...string) (
 	if err != nil {
 		return nil, err
 	}
-	return s.run(ctx, addr, program, "-p", s.dir+"/"+name, "-e", "stderr", "-c", file)
+	return s.run(ctx, nil, addr, program, "-p", s.dir+"/"+name, "-e", "stderr", "-c", file)
 }

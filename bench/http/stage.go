@@ -44,15 +44,18 @@ func (s *stage) open(ctx context.Context) (err error) {
 	if s.dir, err = os.MkdirTemp("", "mete-bench-http-"); err != nil {
 		return err
 	}
-	_, err = s.write(scriptFile, wrkScript)
+	_, err = s.write(plainFile, wrkScript)
+	if err == nil {
+		_, err = s.write(pacedFile, append(wrkScript, pauses...))
+	}
+	if err == nil {
+		_, err = s.write("policy.yaml", policy)
+	}
 	if err == nil && s.mete == "" {
 		s.mete, err = s.build(ctx, "mete", "../cmd/mete")
 	}
 	if err == nil {
 		s.floor, err = s.build(ctx, "floor", "http/floor")
-	}
-	if err == nil {
-		_, err = s.write("policy.yaml", policy)
 	}
 	if err != nil {
 		s.close()
@@ -95,10 +98,10 @@ func (s *stage) once(name string, start func() (*server, error)) (*server, error
 	return srv, nil
 }
 
-// run starts a program that listens on addr.
-func (s *stage) run(ctx context.Context, addr, program string, args ...string) (*server, error) {
+// run starts a program that listens on addr. Variables are added to its environment.
+func (s *stage) run(ctx context.Context, variables []string, addr, program string, args ...string) (*server, error) {
 	cmd := exec.Command(program, args...)
-	cmd.Dir = s.dir
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), variables...)
 	d, err := daemon.Start(ctx, cmd, func(ctx context.Context) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 		if err != nil {

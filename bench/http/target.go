@@ -22,6 +22,8 @@ var targets = []contest.Target{
 	{Scenario: "proxy", Callers: 16, Figure: contest.P99, Subjects: []string{mete}, Rival: proxy, Most: 1.15},
 	{Scenario: "proxy", Callers: 64, Figure: contest.P99, Subjects: []string{mete}, Rival: proxy, Most: 1.15},
 	{Scenario: "proxy", Callers: 256, Figure: contest.P99, Subjects: []string{mete}, Rival: proxy, Most: 1.15},
-	{Scenario: "gateway", Callers: 1, Figure: contest.P50, Subjects: []string{asked}, Rival: nginx, Added: 100 * time.Microsecond},
-	{Scenario: "gateway", Callers: 16, Figure: contest.P50, Subjects: []string{asked}, Rival: nginx, Added: 100 * time.Microsecond},
+	{Scenario: "gateway", Callers: 1, Figure: contest.P50, Subjects: asking, Rival: nginx, Added: 100 * time.Microsecond},
+	{Scenario: "paced", Callers: 16, Figure: contest.P50, Subjects: asking, Rival: nginx, Added: 100 * time.Microsecond},
 }
+
+var asking = []string{asks, asks1}

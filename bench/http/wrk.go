@@ -18,6 +18,7 @@ import (
 type request struct {
 	method, path string
 	body         string // JSON; "" for none
+	paced        bool   // with a pause of some milliseconds before each
 }
 
 // A loading is what came of that.
@@ -43,11 +44,19 @@ func batchBody(n int) string {
 //go:embed wrk.lua
 var wrkScript []byte
 
+// pauses make a client pause before it sends the next request. wrk looks whether there
+// is such a function, so that one script cannot do both.
+const pauses = "\nfunction delay() return math.random(2, 6) end\n"
+
 // load has wrk send r over so many connections. Every answer must be a success.
 func (s *stage) load(ctx context.Context, url string, r request, connections int, d time.Duration) (l loading, err error) {
+	script := plainFile
+	if r.paced {
+		script = pacedFile
+	}
 	args := []string{
 		"-t" + strconv.Itoa(min(connections, 2)), "-c" + strconv.Itoa(connections), fmt.Sprintf("-d%ds", d/time.Second),
-		"--timeout", "30s", "-s", filepath.Join(s.dir, scriptFile), url, "--", r.method, r.path,
+		"--timeout", "30s", "-s", filepath.Join(s.dir, script), url, "--", r.method, r.path,
 	}
 	if r.body != "" {
 		file, err := s.write(fmt.Sprintf("body-%d.json", len(r.body)), []byte(r.body))
@@ -78,8 +87,11 @@ func parse(out string) (l loading, err error) {
 	return l, nil
 }
 
-// scriptFile is where open leaves the script.
-const scriptFile = "wrk.lua"
+// Where open leaves the script, as it is and with pauses.
+const (
+	plainFile = "plain.lua"
+	pacedFile = "paced.lua"
+)
 
 // write writes a file to the directory of the run and returns its path.
 func (s *stage) write(name string, content []byte) (string, error) {

@@ -69,9 +69,9 @@ var layers = []layer{
 	{dir: "internal", may: engine, tests: join(stores, doors...)},
 
 	// Programs put the parts together.
-	{dir: "cmd", may: join(engine, join(stores, join(doors, "guard", "policytest", "jwtclaims", "overrides", "topkeys", "internal")...)...)},
+	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "guard", "keyed", "policytest", "jwtclaims", "overrides", "topkeys", "internal")...)...)},
 	{dir: "bench", may: join(engine, join(stores, join(doors, "internal")...)...)},
-	{dir: "proof", may: join(engine, join(stores, join(doors, "internal")...)...)},
+	{dir: "proof", may: join(engine, join(stores, join(doors, "internal", "overrides", "topkeys")...)...)},
 	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "jwtclaims", "overrides", "internal/proctest")...)...)},
 	{dir: "tools"},
 }

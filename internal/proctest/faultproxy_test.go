@@ -81,6 +81,20 @@ func TestProxy_CutBeforeReply(t *testing.T) {
 	second.hear(":2\r\n", timeout)
 }
 
+func TestProxy_Connections(t *testing.T) {
+	r := proctest.StartRedis(t)
+	p := proctest.StartProxy(t, r.Addr)
+	for want := range 3 {
+		if got := p.Connections(); got != want {
+			t.Errorf("got %d connections, want %d", got, want)
+		}
+		c := talkTo(t, p.Addr)
+		c.say("PING")
+		c.hear("+PONG\r\n", timeout)
+		c.Close() // those that have ended count, too
+	}
+}
+
 func TestProxy_CutNow(t *testing.T) {
 	p := proctest.StartProxy(t, proctest.StartRedis(t).Addr)
 	before := talkTo(t, p.Addr)

@@ -146,3 +146,27 @@ func confused(i issuer, claims string) string {
 	mac.Write([]byte(text))
 	return text + "." + encode(mac.Sum(nil))
 }
+
+// Who sends a token that is not good neither sees nor spends what its subject has.
+func TestAbuse_QuotaOfOthers(t *testing.T) {
+	own := newIssuer(t)
+	dir := t.TempDir()
+	upstream := serve(t, func(http.ResponseWriter, *http.Request) {})
+	write(t, filepath.Join(dir, "keys.json"), own.keySet())
+	write(t, filepath.Join(dir, "policy.json"), `{"rules": [
+		{"name": "user", "limit_keys": ["jwt:sub"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/10h", "burst": 7}},
+		{"name": "anyone", "limit_keys": ["ip:address"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/10h", "burst": 50}}]}`)
+	s := meted.Start(t, "policy: policy.json\nupstream: "+upstream.URL+"\njwt: {keys: keys.json}\n", dir)
+	header, claims := goodHeader, proClaims(0, time.Hour)
+	good, forged := own.sign(t, header, claims), newIssuer(t).sign(t, header, claims)
+	for range 10 {
+		got := ask(t, http.MethodGet, s.URL, "", "Authorization", "Bearer "+forged)
+		if got.status != http.StatusOK || strings.Contains(fmt.Sprint(got.header), "user") {
+			t.Errorf("a forged token: %d %v, want 200 by the limit of anyone alone", got.status, got.header)
+		}
+	}
+	got := ask(t, http.MethodGet, s.URL, "", "Authorization", "Bearer "+good)
+	if !strings.Contains(fmt.Sprint(got.header), `"user";r=6`) {
+		t.Errorf("the good token after forged ones: %v, want 6 of 7 left", got.header)
+	}
+}

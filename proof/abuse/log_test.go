@@ -5,6 +5,7 @@ package abuse_test
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -86,8 +87,8 @@ func injectRaw(t *testing.T, addr, injection string) {
 	} {
 		conn := dial(t, addr)
 		if _, err := io.WriteString(conn, request); err == nil {
-			one := make([]byte, 1)
-			conn.Read(one)
+			conn.(*net.TCPConn).CloseWrite() // so that it waits for no more
+			io.Copy(io.Discard, conn)
 		}
 		conn.Close()
 	}

@@ -5,12 +5,14 @@
 package gateways
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +34,8 @@ type setup struct {
 	mete   []edit // of mete.yaml
 	policy []edit // of policy.yaml
 	closed bool   // fail closed
+	http2  bool   // speak that with clients
+	behind bool   // a load balancer
 
 	// hasty keeps the example's timeouts. They are made longer else: a busy machine
 	// shall not be taken for a mete that is down.
@@ -46,7 +50,16 @@ func start(t *testing.T, k kind, s setup) *site {
 	change(t, filepath.Join(filepath.Dir(dir), "policy.yaml"), s.policy...)
 	change(t, filepath.Join(dir, "mete.yaml"), s.mete...)
 	if s.closed {
-		change(t, filepath.Join(dir, k.settings[0]), k.opening)
+		change(t, filepath.Join(dir, k.fileWith(t, dir, k.opening.from)), k.opening)
+	}
+	if s.behind {
+		change(t, filepath.Join(dir, k.settings[len(k.settings)-1]), k.behind)
+		if k.trusts.from != "" {
+			change(t, filepath.Join(dir, "mete.yaml"), k.trusts)
+		}
+	}
+	if s.http2 {
+		change(t, filepath.Join(dir, k.settings[len(k.settings)-1]), k.http2)
 	}
 	config, err := os.ReadFile(filepath.Join(dir, "mete.yaml"))
 	if err != nil {
@@ -91,6 +104,22 @@ func copyExample(t *testing.T, k kind) string {
 		t.Fatal(err)
 	}
 	return filepath.Join(to, k.name)
+}
+
+// fileWith returns the one of the settings that has a text in it.
+func (k kind) fileWith(t *testing.T, dir, text string) string {
+	t.Helper()
+	for _, name := range k.settings {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(content), text) {
+			return name
+		}
+	}
+	t.Fatalf("%v have no %q", k.settings, text)
+	return ""
 }
 
 // change edits a file. What is to be changed must be there.
@@ -138,11 +167,31 @@ func (s *site) move(t *testing.T, dir string, hasty bool) {
 	}
 }
 
-// stop halts mete as a machine that hangs would.
+// stop halts mete as a machine that hangs would, and waits until all of it has come to
+// a halt.
 func (s *site) stop(t *testing.T) {
 	t.Helper()
 	s.mete.Process.Pause()
 	t.Cleanup(s.mete.Process.Kill) // it could not end by itself
+	threads := filepath.Join("/proc", strconv.Itoa(s.mete.Process.Pid()), "task", "*", "stat")
+	ctx, cancel := context.WithTimeout(context.Background(), meted.Patience)
+	defer cancel()
+	err := proctest.Poll(ctx, func(context.Context) error {
+		stats, err := filepath.Glob(threads)
+		if err != nil {
+			return err
+		}
+		for _, path := range stats {
+			stat, err := os.ReadFile(path)
+			if err == nil && !strings.Contains(string(stat), ") T ") {
+				return fmt.Errorf("%s still runs: %s", path, stat)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // newService runs a service on the loopback interface.

@@ -129,12 +129,17 @@ func (s *Server) await() {
 // Log is all that the server has written.
 func (s *Server) Log() string { return s.Process.Output() }
 
+// TokenFile is where the server left the token that it made when it started.
+func (s *Server) TokenFile() string {
+	_, port, _ := strings.Cut(s.AdminAddr, ":")
+	return filepath.Join(s.runtime, "mete", "admin-"+port+".token")
+}
+
 // Token is the one that the server made when it started, for a configuration
 // without tokens of its own. Its role is to configure.
 func (s *Server) Token() string {
 	s.t.Helper()
-	_, port, _ := strings.Cut(s.AdminAddr, ":")
-	text, err := os.ReadFile(filepath.Join(s.runtime, "mete", "admin-"+port+".token"))
+	text, err := os.ReadFile(s.TokenFile())
 	if err != nil {
 		s.t.Fatal(err)
 	}

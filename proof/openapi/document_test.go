@@ -5,9 +5,12 @@ package openapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/metehq/mete/proof/meted"
 )
 
 // problem says why an answer is none, for what the document has no operation.
@@ -55,4 +58,25 @@ func TestDocument_IsStrict(t *testing.T) {
 			object[member] = kept
 		}
 	}
+}
+
+// The examples are those of a server that is given nothing, as doc/http.md says.
+func TestExamples_AreOfTheBuiltInPolicy(t *testing.T) {
+	server := meted.Start(t, "")
+	s := describe(t, server.URL, server.AdminURL)
+	take := s.doc.Paths.Value("/v1/take").Post
+	body, err := json.Marshal(take.RequestBody.Value.Content["application/json"].Examples["allowed"].Value.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want any = nil, take.Responses.Status(200).Value.Content["application/json"].Examples["allowed"].Value.Value
+	a := s.ask(t, question{base: s.main, method: "POST", target: "/v1/take", body: string(body)})
+	if err := json.Unmarshal(a.body, &got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("the first take of a new server: %s (%v), want %v", a.body, err, want)
+	}
+	// Without admin_tokens, one may look from the same machine, and the token of the
+	// server is for the rest.
+	s.askRow(t, row{where: "admin", method: "GET", target: "/v1/overrides", status: 200})
+	s.askRow(t, row{where: "admin", method: "POST", target: "/v1/reload", status: 401})
+	s.askRow(t, row{where: "admin", method: "POST", target: "/v1/reload", status: 200, fields: []string{"Authorization", "Bearer " + server.Token()}})
 }

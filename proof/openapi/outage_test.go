@@ -95,7 +95,7 @@ func newOutage(t *testing.T, seen map[string]bool) *outage {
 	return o
 }
 
-// ask asks what a dead store cannot answer.
+// askAll asks what a dead store cannot answer.
 func (o *outage) askAll(t *testing.T) {
 	t.Helper()
 	for _, r := range []row{

@@ -36,7 +36,7 @@ var plain = map[string]question{
 // each asks every operation of the document for what do makes of its plain request, and
 // wants the status where the document has it. Otherwise another is as good, if the
 // document has that.
-func (s *service) each(t *testing.T, status int, do func(q question, adminOnly bool) question) {
+func (s *service) each(t *testing.T, status int, do func(q question) question) {
 	t.Helper()
 	for path, item := range s.doc.Paths.Map() {
 		for method, o := range item.Operations() {
@@ -47,7 +47,7 @@ func (s *service) each(t *testing.T, status int, do func(q question, adminOnly b
 			}
 			q.base, q.method, q.fields = s.admin, method, slices.Clone(q.fields)
 			documented := o.Responses.Status(status) != nil
-			if a := s.ask(t, do(q, len(item.Servers) > 0)); documented && a.status != status {
+			if a := s.ask(t, do(q)); documented && a.status != status {
 				t.Errorf("%s %s: %d, want %d\n%.300s", method, path, a.status, status, a.body)
 			}
 		}
@@ -61,36 +61,39 @@ func as(role string, q question) question {
 
 // provoke has every operation answer what has nothing to do with what it is for.
 func (s *service) provoke(t *testing.T) {
-	s.each(t, http.StatusUnauthorized, func(q question, _ bool) question {
+	s.each(t, http.StatusUnauthorized, func(q question) question {
 		if q.target == "/openapi.json" { // it is public, but for who shows a false token
 			q.fields = append(q.fields, "Authorization", "Bearer nobodys-token-at-all")
 		}
 		return q
 	})
-	s.each(t, http.StatusMisdirectedRequest, func(q question, _ bool) question {
+	s.each(t, http.StatusMisdirectedRequest, func(q question) question {
 		q.fields = append(q.fields, "Host", "rebound.example")
 		return as("configure", q)
 	})
-	s.each(t, http.StatusRequestHeaderFieldsTooLarge, func(q question, _ bool) question {
+	s.each(t, http.StatusRequestHeaderFieldsTooLarge, func(q question) question {
 		q.fields = append(q.fields, "X-Long", strings.Repeat("x", 16<<10))
 		return as("configure", q)
 	})
-	s.each(t, http.StatusUnsupportedMediaType, func(q question, _ bool) question {
+	s.each(t, http.StatusUnsupportedMediaType, func(q question) question {
 		q.fields = append(q.fields, "Content-Type", "text/plain")
 		return as("configure", q)
 	})
-	s.each(t, http.StatusRequestEntityTooLarge, func(q question, _ bool) question {
+	s.each(t, http.StatusRequestEntityTooLarge, func(q question) question {
 		if q.body != "" {
 			q.body = strings.Repeat(" ", 64<<10) + q.body
 		}
 		return as("configure", q)
 	})
-	s.each(t, http.StatusNotFound, func(q question, adminOnly bool) question {
-		if adminOnly {
-			q.base = s.main
+	for path, item := range s.doc.Paths.Map() {
+		for method := range item.Operations() {
+			if len(item.Servers) > 0 {
+				q := plain[method+" "+path]
+				q.base, q.method = s.main, method
+				s.ask(t, q) // which wants 404
+			}
 		}
-		return as("configure", q)
-	})
+	}
 }
 
 // provokeTooMany has every operation refuse wrong tokens, until it does not even look.

@@ -47,15 +47,10 @@ var tokens = map[string]string{"read": "token-of-the-reader", "operate": "token-
 // newService starts the real server.
 func newService(t *testing.T) *service {
 	t.Helper()
-	s, _ := newServiceIn(t, t.TempDir())
-	return s
-}
-
-func newServiceIn(t *testing.T, dir string) (*service, *meted.Server) {
-	t.Helper()
+	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "policy.json"), []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := meted.Start(t, settings, dir)
-	return describe(t, server.URL, server.AdminURL), server
+	return describe(t, server.URL, server.AdminURL)
 }

@@ -66,7 +66,7 @@ func (w *world) take(s *server, attributes map[string]string) (answer, httpapi.D
 	}
 	to, header := s.URL, map[string]string{"Content-Type": "application/json"}
 	if s == w.gateway {
-		to, header["Authorization"] = s.AdminURL, "Bearer "+s.Token()
+		to, header["Authorization"] = s.AdminURL, "Bearer "+s.token
 	}
 	a := w.ask(http.MethodPost, to+"/v1/take", header, body)
 	var d httpapi.Decision

@@ -90,9 +90,12 @@ func (w *world) echoer(ctx context.Context) {
 
 // operator blocks somebody and lets them go again, by the admin API.
 func (w *world) operator(ctx context.Context) {
-	blocked := func() bool {
-		_, d := w.take(w.api, map[string]string{"header:x-open": "blocked"})
-		return !d.Allowed
+	var last answer
+	is := func(want int) func() bool { // a status
+		return func() bool {
+			last, _ = w.take(w.api, map[string]string{"header:x-open": "blocked"})
+			return last.status == want
+		}
 	}
 	every(ctx, 3*time.Second, func() {
 		began := now()
@@ -100,12 +103,12 @@ func (w *world) operator(ctx context.Context) {
 		put := fmt.Sprintf(`{"id":%q,"action":"block","match":{"header:x-open":"blocked"},"reason":"soak","author":"operator","expires_at":%q}`,
 			id, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 		made := w.manage(http.MethodPut, "/v1/overrides", put)
-		if !made || !w.eventually(ctx, blocked) {
-			w.doubt(began, "operator: a block was not made, or does not block")
+		if made && !w.eventually(ctx, is(http.StatusTooManyRequests)) {
+			w.doubt(began, "operator: a block does not block", last)
 		}
 		ended := w.manage(http.MethodDelete, "/v1/overrides/"+id+"?author=operator&reason=over", "")
-		if !ended || !w.eventually(ctx, func() bool { return !blocked() }) {
-			w.doubt(began, "operator: a block was not ended, or still blocks")
+		if ended && !w.eventually(ctx, is(http.StatusOK)) {
+			w.doubt(began, "operator: a block that was ended still blocks", last)
 		}
 		w.tally.overridden.Add(1)
 	})
@@ -114,7 +117,7 @@ func (w *world) operator(ctx context.Context) {
 // manage asks the admin API, and says whether it did what it was asked.
 func (w *world) manage(method, path, body string) bool {
 	a := w.ask(method, w.api.AdminURL+path, map[string]string{
-		"Content-Type": "application/json", "Authorization": "Bearer " + w.api.Token(),
+		"Content-Type": "application/json", "Authorization": "Bearer " + w.api.token,
 	}, []byte(body))
 	if (a.err != nil || a.status >= 300) && !w.outages.during(a.span) && !w.leaving.Load() {
 		w.wrongs.add("operator: %s %s: status %d, %v: %.300s", method, path, a.status, a.err, a.body)
@@ -123,8 +126,8 @@ func (w *world) manage(method, path, body string) bool {
 }
 
 // doubt adds a wrong, unless the store was down since then or everything ends.
-func (w *world) doubt(since int64, text string) {
+func (w *world) doubt(since int64, text string, last answer) {
 	if !w.leaving.Load() && !w.outages.during(span{since, now()}) {
-		w.wrongs.add("%s", text)
+		w.wrongs.add("%s: status %d after %d µs, %v: %.300s", text, last.status, last.end-last.begin, last.err, last.body)
 	}
 }

@@ -82,13 +82,15 @@ func newWorld(t *testing.T) *world {
 type server struct {
 	*meted.Server
 	name   string
+	token  string   // of the admin API
 	vitals []vitals // at quiet moments
 	heap   []float64
 }
 
 func startServer(t *testing.T, name, config string) *server {
 	t.Helper()
-	return &server{Server: meted.Start(t, config), name: name}
+	s := meted.Start(t, config)
+	return &server{Server: s, name: name, token: s.Token()}
 }
 
 func (w *world) servers() []*server { return []*server{w.gateway, w.api} }

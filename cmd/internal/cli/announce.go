@@ -33,6 +33,9 @@ func announce(w io.Writer, log *slog.Logger, c config.Config, s *server.Server) 
 	if c.Upstream != "" {
 		fmt.Fprintf(w, "  upstream  %s\n", c.Upstream)
 	}
+	for _, u := range c.Upstreams {
+		fmt.Fprintf(w, "  upstream  %s: %s\n", u.Name, strings.Join(u.URLs, ", "))
+	}
 	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  admin     %s\n", policy, prose.Count(rules, "rule"), storeName(c.Store), admin)
 	if file := s.TokenFile(); file != "" {
 		fmt.Fprintf(w, "  token     %s\n", file)

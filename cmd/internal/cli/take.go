@@ -95,6 +95,8 @@ func explain(server string, err error) error {
 		return fmt.Errorf("%s does not answer: %w; start it with 'mete serve', or name another with --server", server, cause)
 	case e.Problem != nil && (e.Problem.Status == http.StatusUnauthorized || e.Problem.Status == http.StatusForbidden):
 		return fmt.Errorf("%s refuses: %s; here, that is --token-file or $%s", server, e.Problem.Detail, tokenVariable)
+	case e.Problem != nil && e.Problem.Detail != "" && e.Op != "take" && e.Op != "peek":
+		return fmt.Errorf("%s refuses: %s", server, e.Problem.Detail)
 	case e.Problem != nil && e.Problem.Detail != "":
 		return fmt.Errorf("%s could not decide: %s", server, e.Problem.Detail)
 	case e.Err != nil:

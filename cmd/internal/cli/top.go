@@ -102,13 +102,13 @@ func (c *topCommand) parse(args []string) (code int, ok bool) {
 	fs := newFlags(c.std, "top")
 	c.flags(fs, "`URL` of a server's admin address", "http://"+config.Default().AdminListen)
 	fs.StringVar(&c.query.Rule, "rule", "", "show keys of the rule `NAME` alone")
-	fs.StringVar(&c.query.Kind, "kind", topkeys.Denied.String(), "`WORD` for what is shown first: denied, shadow or near")
+	fs.StringVar(&c.query.Kind, "kind", topkeys.Denied.String(), "`WORD` for what is shown, at first: denied, shadow or near")
 	fs.IntVar(&c.query.Limit, "limit", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
-	fs.Func("window", "about how much time, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
+	fs.Func("window", "about the last `TIME`, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
 		c.query.Window, err = bucket.ParseDuration(s)
 		return plain(err)
 	})
-	fs.DurationVar(&c.interval, "interval", 2*time.Second, "the `TIME` between two lists")
+	fs.DurationVar(&c.interval, "interval", 2*time.Second, "ask again after each `TIME`")
 	fs.BoolVar(&c.once, "once", false, "show one list and end, on a terminal, too")
 	fs.StringVar(&c.format, "format", "text", "`FORMAT` of a list: text or json")
 	operands, code, ok := fs.parse(args)
@@ -182,7 +182,7 @@ func newTerminal(std Streams) *terminal {
 	}
 	t := &terminal{out: out, size: func() (int, int) { return sizeOf(out) }}
 	if in, ok := std.In.(*os.File); ok && isTerminal(in) {
-		t.in = in
+		t.in, t.raw = in, in
 	}
 	return t
 }

@@ -12,7 +12,6 @@ import (
 // A topFrame is what "mete top" shows at one moment.
 type topFrame struct {
 	server, rule string
-	kind         string // that is asked for
 	trouble      string // why top is old; empty: it is not
 	top          *httpapi.TopKeys
 }
@@ -65,7 +64,7 @@ func topScreen(f *topFrame, width, height int) (lines []string, heading int) {
 }
 
 func (f *topFrame) title() string {
-	text := "mete top: " + f.kind + " keys of "
+	text := "mete top: " + f.top.Kind + " keys of "
 	if f.rule != "" {
 		text += "rule " + f.rule
 	} else {

@@ -25,10 +25,11 @@ const (
 // A terminal is drawn on as a whole. What was there before is there again in the end.
 type terminal struct {
 	out  io.Writer
-	in   *os.File // nil: nothing is typed
+	in   io.Reader // nil: nothing is typed
 	size func() (width, height int)
 
-	before *term.State // of in
+	raw    *os.File    // what is read as it is typed; nil for none
+	before *term.State // of raw
 }
 
 // sizeOf is the size of a terminal, that of a small one where it does not say.
@@ -42,8 +43,8 @@ func sizeOf(f *os.File) (width, height int) {
 
 // begin takes the terminal over.
 func (t *terminal) begin() (err error) {
-	if t.in != nil {
-		if t.before, err = term.MakeRaw(int(t.in.Fd())); err != nil {
+	if t.raw != nil {
+		if t.before, err = term.MakeRaw(int(t.raw.Fd())); err != nil {
 			return err
 		}
 	}
@@ -55,7 +56,7 @@ func (t *terminal) begin() (err error) {
 func (t *terminal) end() {
 	_, _ = io.WriteString(t.out, firstScreen) // it may be gone
 	if t.before != nil {
-		_ = term.Restore(int(t.in.Fd()), t.before)
+		_ = term.Restore(int(t.raw.Fd()), t.before)
 	}
 }
 

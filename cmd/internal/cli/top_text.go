@@ -39,18 +39,14 @@ func topText(top *httpapi.TopKeys, limit int) string {
 // topWords are how the kinds are said.
 var topWords = map[string]struct{ total, heading string }{
 	"denied": {"denied", ">DENIED"},
-	"shadow": {"would be denied, but for their rules' shadow,", ">SHADOW"},
-	"near":   {"were admitted near a limit", ">NEAR"},
+	"shadow": {"would be denied, but for the shadow of a rule,", ">SHADOW"},
+	"near":   {"admitted near a limit", ">NEAR"},
 }
 
 // topTotal says how many requests it is about.
 func topTotal(top *httpapi.TopKeys) string {
 	covered := top.At.Sub(top.Since)
-	text := "nothing " + topWords[top.Kind].total
-	if top.Total > 0 {
-		text = fmt.Sprintf("%d %s", top.Total, topWords[top.Kind].total)
-	}
-	text += " in the last " + prose.Duration(covered.Round(time.Second))
+	text := topWords[top.Kind].total + " " + prose.Count(top.Total, "time") + " in the last " + prose.Duration(max(covered.Round(time.Second), time.Second))
 	if top.Total > 0 {
 		text += fmt.Sprintf(" (%s/s), by %s", perSecond(top.Total, covered), prose.Count(top.RuleCount, "rule"))
 	}
@@ -141,7 +137,11 @@ func shareText(k *httpapi.TopKey, total uint64) string {
 	if total == 0 {
 		return "-"
 	}
-	return strconv.FormatFloat(100*float64(min(k.Count, total))/float64(total), 'f', 0, 64) + "%"
+	part := 100 * float64(min(k.Count, total)) / float64(total)
+	if part < 1 {
+		return "<1%"
+	}
+	return strconv.FormatFloat(part, 'f', 0, 64) + "%"
 }
 
 // sinceText is how long before now something was.

@@ -133,6 +133,6 @@ func (v *topView) trouble() string {
 // draw draws what there is, as much of it as fits.
 func (v *topView) draw() error {
 	v.width, v.height = v.terminal.size()
-	lines, heading := topScreen(&topFrame{server: v.server, rule: v.rule, kind: v.kind, trouble: v.trouble(), top: &v.shown}, v.width, v.height)
+	lines, heading := topScreen(&topFrame{server: v.server, rule: v.rule, trouble: v.trouble(), top: &v.shown}, v.width, v.height)
 	return v.terminal.draw(lines, heading)
 }

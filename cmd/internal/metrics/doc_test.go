@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +30,7 @@ import (
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/proxy"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/topkeys"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of metrics in doc/observability.md")
@@ -55,6 +58,7 @@ func complete(t *testing.T) *metrics.Registry {
 		Claims: func() jwtclaims.Stats {
 			return jwtclaims.Stats{ReadAt: time.Now(), Refused: map[jwtclaims.Reason]int64{"expired": 1}}
 		},
+		Top:       func() topkeys.Stats { return topkeys.Stats{} },
 		Policy:    func() *policy.Matcher { return m },
 		Reloads:   func() metrics.Reloads { return metrics.Reloads{} },
 		Listeners: func() []metrics.Listener { return []metrics.Listener{{Name: "main", CertificateExpires: time.Now()}} },
@@ -128,5 +132,38 @@ func TestMetrics_Lint(t *testing.T) {
 	}
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// metricName finds metrics in documents.
+var metricName = regexp.MustCompile(`\bmete_[a-z_]*[a-z]\b`)
+
+// Every metric that a document names is one.
+func TestDocs_NameMetricsThatExist(t *testing.T) {
+	families, err := complete(t).Gatherer().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{"mete_server": true, "mete_editor": true} // users of PostgreSQL
+	for _, f := range families {
+		known[f.GetName()] = true
+		if f.GetType() == dto.MetricType_HISTOGRAM {
+			known[f.GetName()+"_bucket"], known[f.GetName()+"_sum"], known[f.GetName()+"_count"] = true, true, true
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(doc), "*.md"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no documents: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range metricName.FindAllString(string(text), -1) {
+			if !known[name] {
+				t.Errorf("%s names %s, which is no metric", filepath.Base(file), name)
+			}
+		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/metehq/mete/pgstore/violations"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/topkeys"
 )
 
 // Sources are the parts of a server that count. They are read when somebody
@@ -39,6 +40,7 @@ type Sources struct {
 
 	Violations func() violations.Stats
 	Claims     func() jwtclaims.Stats
+	Top        func() topkeys.Stats
 
 	Policy    func() *policy.Matcher // in force
 	Reloads   func() Reloads
@@ -147,6 +149,9 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	}
 	if r.sources.Guard != nil {
 		w.guard(r.sources.Guard())
+	}
+	if r.sources.Top != nil {
+		w.top(r.sources.Top())
 	}
 	if r.sources.Violations != nil {
 		w.violations(r.sources.Violations())

@@ -81,6 +81,30 @@ func TestAttack_DribbledBody(t *testing.T) {
 	}
 }
 
+// Through the gateway bodies are streams; but what the gateway answers itself, it does
+// not wait for.
+func TestAttack_UnwantedBody(t *testing.T) {
+	upstream := newHeldUpstream(t)
+	close(upstream.release)
+	c := testConfig()
+	c.Timeouts.ReadHeader, c.Upstream, c.Policy = 200*time.Millisecond, upstream.URL, policyFile(t, burst("1"))
+	s := start(t, c)
+	if status, _ := get(t, s.main+"/"); status != http.StatusOK {
+		t.Fatalf("the first request: status %d, want 200", status)
+	}
+	for path, want := range map[string]int{"/": http.StatusTooManyRequests, "/livez": http.StatusOK} {
+		conn := dial(t, s.main)
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{", path)
+		answer, err := io.ReadAll(conn)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: a connection whose body never ends was kept open", path)
+		}
+		if status := fmt.Sprintf("HTTP/1.1 %d ", want); !strings.HasPrefix(string(answer), status) {
+			t.Errorf("%s: %.60q, want %q", path, answer, status)
+		}
+	}
+}
+
 // api returns the main address if it serves the API.
 func (r *running) api(t *testing.T) string {
 	if status, _ := post(t, r.main+"/v1/peek", strings.NewReader(`{"attributes":{}}`)); status == 200 {

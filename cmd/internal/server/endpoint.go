@@ -72,7 +72,7 @@ func newHTTPServer(c config.Config, log *slog.Logger, h http.Handler, requestTim
 		IdleTimeout:       c.Timeouts.Idle,
 		MaxHeaderBytes:    c.MaxHeaderBytes,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:          newErrorLog(log),
 	}
 }
 

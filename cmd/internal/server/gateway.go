@@ -30,7 +30,7 @@ func (s *Server) gateway() (http.Handler, error) {
 	if err := s.openProxy(limited); err != nil {
 		return nil, err
 	}
-	return leftover(withHealth(s.api, s.gate.proxy), c.Timeouts.ReadHeader), nil
+	return leftover(withHealth(s.api, s.gate.proxy), c.Timeouts), nil
 }
 
 // decisions configures /v1/decision.

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/topkeys"
 )
 
 // sources are what /metrics shows.
@@ -32,8 +33,14 @@ func (s *Server) sources() metrics.Sources {
 			from.Postgres = node.Stats
 		}
 	}
+	if s.inFront() {
+		from.Gateway = s.gate.stats
+	}
 	if s.claims != nil {
 		from.Claims = s.claims.Stats
+	}
+	if s.top != nil {
+		from.Top = func() topkeys.Stats { return s.top.tracker.Stats() }
 	}
 	if s.trail != nil {
 		from.Violations = s.trail.stats

@@ -42,9 +42,14 @@ func newNotifier(log *slog.Logger) *notifier {
 	return n
 }
 
-// tell sends one state. That it is lost must not end a server.
+// tellTimeout is how long a manager may take that does not read what it is told, and
+// whose queue is full.
+const tellTimeout = 100 * time.Millisecond
+
+// tell sends one state. That it is lost must not end a server, nor hold it up.
 func (n *notifier) tell(state string) {
 	if n.conn != nil {
+		_ = n.conn.SetWriteDeadline(time.Now().Add(tellTimeout))
 		_, _ = n.conn.Write([]byte(state))
 	}
 }

@@ -91,6 +91,9 @@ func (s *Server) begin(ctx context.Context) error {
 	if err := s.openClaims(ctx); err != nil {
 		return err
 	}
+	if s.top, err = newTop(s.config.TopKeys); err != nil {
+		return err
+	}
 	s.metrics = metrics.New(s.sources())
 	s.metrics.SetPolicy(m)
 	if err := s.openTelemetry(ctx); err != nil {
@@ -98,9 +101,6 @@ func (s *Server) begin(ctx context.Context) error {
 	}
 	s.openDenials()
 	if err := s.openAdaptive(); err != nil {
-		return err
-	}
-	if s.top, err = newTop(s.config.TopKeys); err != nil {
 		return err
 	}
 	s.limiter, err = mete.New(s.store.Store, m, mete.Config{OnDecision: s.onDecision(), OnDenial: tellAll(s.trail.hook(), s.logDenials(), s.top.denied()), OnNearLimit: s.top.near(), Local: s.store.local, Nodes: s.store.nodes, Scale: s.gate.scale()})
@@ -193,6 +193,7 @@ func (s *Server) Policy() *policy.Matcher { return s.limiter.Policy() }
 // Run serves until ctx ends or an address fails, then ends in good order: see
 // [config.Timeouts]. It returns nil where it ended because ctx did.
 func (s *Server) Run(ctx context.Context) error {
+	defer keepGarbage(s.config.GarbageBytes)()
 	notify := newNotifier(s.log)
 	defer notify.close()
 	var serving sync.WaitGroup

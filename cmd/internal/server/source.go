@@ -87,6 +87,7 @@ type fileSource struct {
 	settled  bool              // info tells this version from a later one
 	digest   [sha256.Size]byte // of the contents last read, good or bad
 	problem  string            // why it could not be read the last time
+	refused  error             // why the contents last read are not in force
 }
 
 func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
@@ -181,12 +182,13 @@ func (s *fileSource) poll(forced bool) error {
 	case s.digest == before && !forced:
 		if failing {
 			s.log.Info("the policy file can be read again, and is what it was", "file", s.path)
+			s.tell(s.refused)
 		}
 		return nil
 	}
-	err = s.replace(data)
-	s.tell(err)
-	return err
+	s.refused = s.replace(data)
+	s.tell(s.refused)
+	return s.refused
 }
 
 // unchanged reports whether the file's status alone proves that the contents

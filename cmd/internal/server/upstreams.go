@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/adaptive"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/proxy"
 )
@@ -62,17 +63,9 @@ func (g *gate) run(ctx context.Context) {
 	}
 }
 
-// gateStats say how the gateway is.
-type gateStats struct {
-	Upstreams []proxy.UpstreamStats
-	Delayed   int     // requests that wait for their turn
-	Refused   uint64  // requests that were denied because so many did
-	Factor    float64 // the part of every limit that holds; 1 where limits do not adapt
-}
-
-// stats are zero, but for Factor, without an upstream.
-func (g *gate) stats() gateStats {
-	s := gateStats{Factor: 1}
+// stats say how the gateway is.
+func (g *gate) stats() metrics.Gateway {
+	s := metrics.Gateway{Factor: 1}
 	if g.control != nil {
 		s.Factor = g.control.Factor()
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
-	"time"
 
 	collectmetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collecttrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -18,9 +17,6 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
-
-// patience bounds every wait of these tests. Nothing waits that long.
-const patience = 20 * time.Second
 
 // A collector receives OTLP over HTTP.
 type collector struct {
@@ -34,11 +30,10 @@ type collector struct {
 	resource map[string]string            // attributes of the sender
 	header   http.Header                  // of the last export
 	wire     []byte                       // all that came
-	changed  chan struct{}                // closed when something comes
 }
 
 func newCollector(t *testing.T) *collector {
-	c := &collector{t: t, metrics: map[string]*metricspb.Metric{}, resource: map[string]string{}, changed: make(chan struct{})}
+	c := &collector{t: t, metrics: map[string]*metricspb.Metric{}, resource: map[string]string{}}
 	c.Server = httptest.NewServer(c)
 	t.Cleanup(c.Close)
 	return c
@@ -76,8 +71,6 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.t.Errorf("got an export at %s", r.URL.Path)
 		return
 	}
-	close(c.changed)
-	c.changed = make(chan struct{})
 	text, err := proto.Marshal(answer)
 	if err != nil {
 		c.t.Error(err)
@@ -119,25 +112,6 @@ func (c *collector) takeMetrics(data []byte) proto.Message {
 func (c *collector) sender(attrs []*commonpb.KeyValue) {
 	for _, a := range attrs {
 		c.resource[a.Key] = a.Value.GetStringValue()
-	}
-}
-
-// wait waits until ok is true of what came.
-func (c *collector) wait(what string, ok func() bool) {
-	c.t.Helper()
-	timeout := time.After(patience)
-	for {
-		c.mu.Lock()
-		done, changed := ok(), c.changed
-		c.mu.Unlock()
-		if done {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timeout:
-			c.t.Fatalf("timeout: %s", what)
-		}
 	}
 }
 

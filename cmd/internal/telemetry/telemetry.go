@@ -109,7 +109,7 @@ func (t *Telemetry) openSpans(ctx context.Context, c Config, base *url.URL, abou
 		sdktrace.WithResource(about),
 		sdktrace.WithSampler(sdktrace.AlwaysSample()), // of what was sampled before a span is begun
 		sdktrace.WithSpanProcessor(spanCounter{queue, &t.counts}))
-	t.tracer = t.spans.Tracer("github.com/metehq/mete")
+	t.tracer = t.spans.Tracer("mete")
 	return nil
 }
 

@@ -26,6 +26,9 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
+// patience bounds every wait of these tests. Nothing waits that long.
+const patience = 20 * time.Second
+
 // config exports to a collector, and traces every request.
 func (c *collector) config() telemetry.Config {
 	registry := prometheus.NewRegistry()

@@ -21,8 +21,8 @@ local IDLE, KEPT = 60000, 64
 local DENIALS = { [400] = true, [403] = true, [429] = true, [503] = true }
 
 -- The fields that are for the client, on every answer and on denials.
-local ALWAYS = { "ratelimit", "ratelimit-policy" }
-local DENIED = { "cache-control", "content-type", "retry-after", "x-ratelimit-reason" }
+local ALWAYS = { "RateLimit", "RateLimit-Policy" }
+local DENIED = { "Cache-Control", "Content-Type", "Retry-After", "X-RateLimit-Reason" }
 
 -- The fields of the client's that are about its connection and its body, and those
 -- that it must not choose.
@@ -135,7 +135,7 @@ end
 -- pass_on hands fields of mete's on to the client.
 local function pass_on(fields, names)
     for _, name in ipairs(names) do
-        ngx.header[name] = fields[name]
+        ngx.header[name] = fields[name:lower()]
     end
 end
 
@@ -162,6 +162,7 @@ end
 
 pass_on(answer.fields, ALWAYS)
 pass_on(answer.fields, DENIED)
+ngx.header["Content-Length"] = #answer.body
 ngx.status = answer.status
 ngx.print(answer.body)
 return ngx.exit(ngx.HTTP_OK)

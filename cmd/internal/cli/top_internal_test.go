@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/cmd/internal/display"
+	"github.com/metehq/mete/httpapi"
+)
+
+// someKeys is an answer with so many keys, some of them hard to show.
+func someKeys(n int, kind string) httpapi.TopKeys {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	top := httpapi.TopKeys{Kind: kind, At: at, Since: at.Add(-time.Minute), Total: 1000, RuleCount: 1, Rules: []httpapi.TopRule{{Rule: "free", Total: 1000, Keys: n}}}
+	for i := range n {
+		value := strings.Repeat([]string{"x", "日", "\u05d0", "\x1b[31m", "e\u0301"}[i%5], i*7%90)
+		top.Keys = append(top.Keys, httpapi.TopKey{
+			Rule: "free", Limit: "free", Key: "free:user=" + value, Parts: []httpapi.TopPart{{Name: "query:user", Value: value}},
+			Count: uint64(100 - i), Error: uint64(i % 3), First: at.Add(-time.Hour), Last: at,
+		})
+	}
+	return top
+}
+
+func TestTopScreen_FitsEverySize(t *testing.T) {
+	for _, n := range []int{0, 1, 5, 50} {
+		top := someKeys(n, "denied")
+		for _, trouble := range []string{"", "since 12:00:00 UTC: unreachable, retrying"} {
+			for height := range 40 {
+				for _, width := range []int{0, 1, 2, 20, 80, 200} {
+					f := topFrame{server: "http://user:secret@127.0.0.1:8081", trouble: trouble, top: &top}
+					lines, heading := topScreen(&f, width, height)
+					if len(lines) > height || heading >= len(lines) || height >= roomyHeight && len(lines) != height {
+						t.Fatalf("%d keys, %d×%d: %d lines, heading %d", n, width, height, len(lines), heading)
+					}
+					for _, line := range lines {
+						if display.Width(line) > width || strings.ContainsAny(line, "\x1b\n\u05d0\u0301") || strings.Contains(line, "secret") {
+							t.Fatalf("%d keys, %d×%d: line %q", n, width, height, line)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// A screen is a terminal that remembers what was drawn last.
+type screen struct {
+	mu    sync.Mutex
+	all   bytes.Buffer
+	last  string
+	w, h  int
+	drawn int
+	fails bool
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fails {
+		return 0, io.ErrClosedPipe
+	}
+	s.all.Write(p)
+	if text, ok := strings.CutPrefix(string(p), toTheTop); ok {
+		s.last = text
+		s.drawn++
+	}
+	return len(p), nil
+}
+
+func (s *screen) size() (int, int) { s.mu.Lock(); defer s.mu.Unlock(); return s.w, s.h }
+
+func (s *screen) resize(w, h int) { s.mu.Lock(); defer s.mu.Unlock(); s.w, s.h = w, h }
+
+func (s *screen) text() string { s.mu.Lock(); defer s.mu.Unlock(); return s.last }
+
+// A session is a view that runs, in virtual time.
+type session struct {
+	*screen
+	keys  *io.PipeWriter
+	down  bool
+	asked []string
+	ended chan struct{}
+}
+
+func startView(t *testing.T, ctx context.Context) *session {
+	t.Helper()
+	typed, keys := io.Pipe()
+	s := &session{screen: &screen{w: 80, h: 20}, keys: keys, ended: make(chan struct{})}
+	v := &topView{
+		terminal: &terminal{out: s, in: typed, size: s.size}, server: "http://127.0.0.1:8081", interval: 2 * time.Second,
+		kind: "denied", shown: someKeys(3, "denied"),
+		ask: func(_ context.Context, kind string, limit int) (httpapi.TopKeys, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.asked = append(s.asked, fmt.Sprint(kind, " ", limit))
+			if s.down {
+				return httpapi.TopKeys{}, &client.Error{Op: "top", Kind: client.Unreachable, Err: errors.New("refused")}
+			}
+			return someKeys(min(len(s.asked)+3, 9), kind), nil
+		},
+	}
+	go func() {
+		defer close(s.ended)
+		v.run(ctx)
+		typed.Close()
+	}()
+	return s
+}
+
+func (s *session) want(t *testing.T, parts ...string) {
+	t.Helper()
+	synctest.Wait()
+	for _, part := range parts {
+		if not, ok := strings.CutPrefix(part, "!"); ok == strings.Contains(s.text(), not) {
+			t.Errorf("the screen has not %q: %q", part, s.text())
+		}
+	}
+}
+
+func TestTopView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startView(t, t.Context())
+		s.want(t, "denied keys of all rules", "12:00:00 UTC", reverse+"DENIED", "no other key", "q quit")
+		before := strings.Count(s.text(), "query:user")
+		time.Sleep(2*time.Second + time.Millisecond)
+		s.want(t, "denied keys")
+		if got := strings.Count(s.text(), "query:user"); got != before+1 {
+			t.Errorf("after an interval: %d keys, before %d", got, before)
+		}
+		s.keys.Write([]byte("n"))
+		s.want(t, "near keys of all rules", " NEAR ", "!RETRY")
+
+		s.mu.Lock()
+		s.down = true
+		s.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		s.want(t, "unreachable, retrying", "near keys")
+		s.mu.Lock()
+		s.down = false
+		s.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		s.want(t, "!unreachable", "near keys")
+
+		drawn := s.drawn
+		time.Sleep(time.Second)
+		s.resize(40, 12)
+		time.Sleep(sizeInterval)
+		s.want(t, "…")
+		if n := strings.Count(s.text(), "\r\n"); n != 11 {
+			t.Errorf("%d lines in a terminal of 12", n+1)
+		}
+		if s.drawn > drawn+2 {
+			t.Errorf("drawn %d times within a second, with nothing new", s.drawn-drawn)
+		}
+		s.keys.Write([]byte("xq"))
+		<-s.ended
+		if want := "denied 20,near 20"; !strings.HasPrefix(strings.Join(s.asked, ","), want) {
+			t.Errorf("asked for %q, want %s first", s.asked, want)
+		}
+	})
+}
+
+func TestTopView_Ends(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(s *session, stop func())
+	}{
+		{"Ctrl-C", func(s *session, _ func()) { s.keys.Write([]byte{ctrlC}) }},
+		{"the end of the input", func(s *session, _ func()) { s.keys.Close() }},
+		{"a signal", func(_ *session, stop func()) { stop() }},
+		{"a terminal that is gone", func(s *session, _ func()) {
+			s.mu.Lock()
+			s.fails = true
+			s.mu.Unlock()
+			s.resize(1, 1)
+		}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			s := startView(t, ctx)
+			synctest.Wait()
+			tt.end(s, stop)
+			select {
+			case <-s.ended:
+			case <-time.After(time.Minute):
+				t.Errorf("%s does not end it", tt.name)
+			}
+			s.keys.Close()
+		})
+	}
+}
+
+// What was there before is there again, whatever ended it.
+func TestTerminal_LeavesItClean(t *testing.T) {
+	s := &screen{w: 80, h: 24}
+	term := terminal{out: s, size: s.size}
+	if err := term.begin(); err != nil {
+		t.Fatal(err)
+	}
+	if err := term.draw([]string{"a", "b"}, 1); err != nil {
+		t.Fatal(err)
+	}
+	term.end()
+	want := otherScreen + toTheTop + "a" + clearLine + "\r\n" + reverse + "b" + normal + clearLine + clearBelow + firstScreen
+	if got := s.all.String(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy_test
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// secretName is the secret that whoever deploys makes, and secretKeys are what
+// doc/deploy.md has put in it.
+const secretName = "mete"
+
+var secretKeys = []string{"store", "hash-key", "admin-token", "metrics-token"}
+
+// objects are what a kustomization comes to, as Kubernetes types them.
+type objects struct {
+	deployment  appsv1.Deployment
+	services    []corev1.Service
+	configMaps  map[string]corev1.ConfigMap
+	disruptions policyv1.PodDisruptionBudget
+	network     networkingv1.NetworkPolicy
+	scaler      *autoscalingv2.HorizontalPodAutoscaler // nil: there is none
+}
+
+// kustomizations are the directories that can be applied.
+var kustomizations = []string{"base", "overlays/gateway"}
+
+// build builds a kustomization, and reads what it comes to into the types of
+// Kubernetes. A field that they do not have is a mistake.
+func build(t *testing.T, dir string) objects {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), example(t, "kubernetes", dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := objects{configMaps: map[string]corev1.ConfigMap{}}
+	for _, r := range built.Resources() {
+		text, err := r.AsYAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.add(r.GetApiVersion()+" "+r.GetKind(), text); err != nil {
+			t.Errorf("%s: %s %s: %v", dir, r.GetKind(), r.GetName(), err)
+		}
+	}
+	return o
+}
+
+// add reads one object of a kind.
+func (o *objects) add(kind string, text []byte) error {
+	var service corev1.Service
+	var config corev1.ConfigMap
+	into := map[string]any{
+		"apps/v1 Deployment":                     &o.deployment,
+		"v1 Service":                             &service,
+		"v1 ConfigMap":                           &config,
+		"policy/v1 PodDisruptionBudget":          &o.disruptions,
+		"networking.k8s.io/v1 NetworkPolicy":     &o.network,
+		"autoscaling/v2 HorizontalPodAutoscaler": nil,
+	}
+	if kind == "autoscaling/v2 HorizontalPodAutoscaler" {
+		o.scaler = new(autoscalingv2.HorizontalPodAutoscaler)
+		into[kind] = o.scaler
+	}
+	object, known := into[kind]
+	if !known {
+		return errUnknownKind
+	}
+	if err := yaml.UnmarshalStrict(text, object); err != nil {
+		return err
+	}
+	switch kind {
+	case "v1 Service":
+		o.services = append(o.services, service)
+	case "v1 ConfigMap":
+		o.configMaps[config.Name] = config
+	}
+	return nil
+}
+
+// container is the only one of the pods.
+func (o *objects) container(t *testing.T) corev1.Container {
+	t.Helper()
+	containers := o.deployment.Spec.Template.Spec.Containers
+	if len(containers) != 1 {
+		t.Fatalf("%d containers, want 1", len(containers))
+	}
+	return containers[0]
+}
+
+// file is what a pod finds at a path.
+func (o *objects) file(t *testing.T, volume, name string) string {
+	t.Helper()
+	for _, v := range o.deployment.Spec.Template.Spec.Volumes {
+		if v.Name == volume && v.ConfigMap != nil {
+			if text, ok := o.configMaps[v.ConfigMap.Name].Data[name]; ok {
+				return text
+			}
+		}
+	}
+	t.Fatalf("no volume %s with a file %s", volume, name)
+	return ""
+}

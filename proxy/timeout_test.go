@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/proxy"
+)
+
+// soon is a timeout of these tests that passes.
+const soon = 50 * time.Millisecond
+
+// dial connects to a front, for requests that are written by hand.
+func dial(t *testing.T, front string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(front, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(patience))
+	return conn, bufio.NewReader(conn)
+}
+
+// A client that does not go on with its body is answered, and its connection ends: it
+// holds neither ours nor one to the upstream.
+func TestClientStalls(t *testing.T) {
+	ended := make(chan struct{}, 10)
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		ended <- struct{}{}
+	})
+	var errs counter
+	front := start(t, upstream, 100, proxy.Config{ClientTimeout: soon, OnError: errs.onError})
+	for name, begun := range map[string]string{"by length": "Content-Length: 10\r\n\r\nhello", "by chunks": "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"} {
+		conn, from := dial(t, front)
+		io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\n"+begun)
+		resp, err := http.ReadResponse(from, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		wantProblem(t, resp, string(body), 408)
+		if _, err := from.ReadByte(); err != io.EOF {
+			t.Errorf("%s: then got error %v, want the end of the connection", name, err)
+		}
+		receive(t, ended, "end at the upstream")
+	}
+	if got := errs.n.Load(); got != 0 {
+		t.Errorf("OnError was called %d times: it is not the upstream's fault", got)
+	}
+	// Who goes on may take its time.
+	conn, from := dial(t, start(t, upstream, 1, proxy.Config{ClientTimeout: patience}))
+	io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n")
+	for _, c := range "abc" {
+		<-time.After(5 * time.Millisecond)
+		io.WriteString(conn, string(c))
+	}
+	if resp, err := http.ReadResponse(from, nil); err != nil || resp.StatusCode != 200 {
+		t.Errorf("a slow body: got %v (%v)", resp, err)
+	}
+}
+
+// Once the answer has begun, both sides may be silent.
+func TestClientMayBeSilentAfterTheAnswerBegins(t *testing.T) {
+	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		control.EnableFullDuplex()
+		w.WriteHeader(200)
+		control.Flush()
+		io.Copy(w, r.Body)
+	}), 1, proxy.Config{ClientTimeout: soon})
+	body, write := io.Pipe()
+	resp, err := http.Post(front, "text/plain", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	<-time.After(3 * soon)
+	io.WriteString(write, "after all")
+	write.Close()
+	if text, err := io.ReadAll(resp.Body); string(text) != "after all" || err != nil {
+		t.Errorf("got %q (%v)", text, err)
+	}
+}
+
+// A client that breaks off is the one to blame.
+func TestClientBreaksOff(t *testing.T) {
+	ended := make(chan error, 1)
+	var errs counter
+	observed := make(chan error, 1)
+	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, r.Body)
+		ended <- err
+	}), 1, proxy.Config{OnError: errs.onError, Observe: func(_ time.Duration, err error) { observed <- err }})
+	conn, from := dial(t, front)
+	io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
+	closeWrite(t, conn)
+	if err := receive(t, ended, "end at the upstream"); err == nil {
+		t.Error("the upstream took half of a body for a whole one")
+	}
+	if resp, err := http.ReadResponse(from, nil); err == nil && resp.StatusCode == 200 {
+		t.Errorf("got %d", resp.StatusCode)
+	}
+	if errs.n.Load() != 0 || len(observed) != 0 {
+		t.Errorf("OnError was called %d times, Observe %d times; want neither", errs.n.Load(), len(observed))
+	}
+}
+
+// A client that does not take its answer is cut off, and the upstream is told.
+func TestClientDoesNotRead(t *testing.T) {
+	ended := make(chan error, 1)
+	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.CopyN(w, zeros{}, 64<<20)
+		ended <- err
+	}), 1, proxy.Config{ClientTimeout: soon})
+	conn, _ := dial(t, front)
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	if err := receive(t, ended, "end at the upstream"); err == nil {
+		t.Error("the upstream has written everything, to nobody")
+	}
+}
+
+// An answer that stands still breaks off, if somebody has set a bound to that.
+func TestUpstreamStalls(t *testing.T) {
+	ended := make(chan struct{}, 1)
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "some")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		ended <- struct{}{}
+	})
+	failed := make(chan error, 1)
+	target, _ := url.Parse(upstream)
+	p := gateTo(t, proxy.Upstream{Servers: []*url.URL{target}, BodyTimeout: soon}, proxy.Config{OnError: func(_ *http.Request, err error) { failed <- err }})
+	front := httptest.NewServer(p)
+	defer front.Close()
+	resp, err := http.Get(front.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); string(text) != "some" || err == nil {
+		t.Errorf("got %q (%v), want it to break off", text, err)
+	}
+	receive(t, ended, "end at the upstream")
+	if err := receive(t, failed, "error"); !strings.Contains(err.Error(), "stood still") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// A client that asks first is answered by whoever decides: by us where it is denied,
+// before it has sent anything, and else by the upstream.
+func TestExpectContinue(t *testing.T) {
+	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/refused" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		text, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s", r.Header.Get("Expect"), text)
+	}), 2, proxy.Config{})
+	for _, tt := range []struct {
+		path  string
+		first int
+	}{{"/", 100}, {"/refused", 401}, {"/", 429}} {
+		conn, from := dial(t, front)
+		io.WriteString(conn, "POST "+tt.path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+		line, err := textproto.NewReader(from).ReadLine()
+		if err != nil || !strings.HasPrefix(line, fmt.Sprintf("HTTP/1.1 %d ", tt.first)) {
+			t.Errorf("%s: got %q (%v), want %d first", tt.path, line, err, tt.first)
+			continue
+		}
+		if tt.first == 100 {
+			textproto.NewReader(from).ReadLine()
+			io.WriteString(conn, "hello")
+			resp, err := http.ReadResponse(from, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, _ := io.ReadAll(resp.Body); string(text) != "100-continue hello" {
+				t.Errorf("got %d %q", resp.StatusCode, text)
+			}
+		}
+	}
+}
+
+// Informational answers pass, several of them, with the fields of the upstream and
+// without ours.
+func TestEarlyHints(t *testing.T) {
+	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		for i := range 3 {
+			w.Header().Set("Link", fmt.Sprintf("</%d>; rel=preload", i))
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+		w.Header().Set("Link", "</last>")
+		io.WriteString(w, "done")
+	}), 1, proxy.Config{})
+	conn, from := dial(t, front)
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	for i := range 3 {
+		resp, err := http.ReadResponse(from, nil)
+		if err != nil || resp.StatusCode != 103 || resp.Header.Get("Link") != fmt.Sprintf("</%d>; rel=preload", i) || resp.Header.Get("RateLimit") != "" {
+			t.Fatalf("got %+v (%v), want hint %d", resp, err, i)
+		}
+	}
+	if resp, err := http.ReadResponse(from, nil); err != nil || resp.StatusCode != 200 || len(resp.Header["Link"]) != 1 || resp.Header.Get("Ratelimit") == "" {
+		t.Errorf("got %+v (%v), want the answer with our fields", resp, err)
+	}
+}
+
+func TestObserve(t *testing.T) {
+	type call struct {
+		took time.Duration
+		err  error
+	}
+	calls := make(chan call, 1)
+	observe := func(took time.Duration, err error) { calls <- call{took, err} }
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var status int
+		fmt.Sscanf(r.URL.Path, "/%d", &status)
+		io.Copy(io.Discard, r.Body)
+		<-time.After(5 * time.Millisecond)
+		w.WriteHeader(status)
+	})
+	front := start(t, upstream, 100, proxy.Config{Observe: observe})
+	for status, failed := range map[int]bool{200: false, 304: false, 404: false, 429: true, 500: true, 501: false, 503: true} {
+		get(t, fmt.Sprintf("%s/%d", front, status))
+		if c := receive(t, calls, "observation"); (c.err != nil) != failed || c.took < 5*time.Millisecond || c.took > patience {
+			t.Errorf("status %d: observed %v, %v; want it failed: %v", status, c.took, c.err, failed)
+		}
+	}
+	// A client that takes its time does not make the upstream slow.
+	conn, from := dial(t, front)
+	io.WriteString(conn, "POST /200 HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n")
+	begin := time.Now()
+	<-time.After(200 * time.Millisecond)
+	io.WriteString(conn, strings.Repeat("x", 200000))
+	if _, err := http.ReadResponse(from, nil); err != nil {
+		t.Fatal(err)
+	}
+	all := time.Since(begin)
+	if c := receive(t, calls, "observation"); c.err != nil || c.took > all-200*time.Millisecond {
+		t.Errorf("observed %v (%v) of a request whose body took 200ms of %v", c.took, c.err, all)
+	}
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	get(t, start(t, dead.URL, 1, proxy.Config{Observe: observe}))
+	if c := receive(t, calls, "observation"); c.err == nil {
+		t.Error("an upstream that is down: observed no error")
+	}
+}
+
+// What waits for its turn has a bounded number of places, and gives its own back when
+// its client goes.
+func TestDelayed(t *testing.T) {
+	reached := make(chan struct{}, 10)
+	upstream := serve(t, func(http.ResponseWriter, *http.Request) { reached <- struct{}{} })
+	mw := queued(t, httplimit.Config{MaxDelayed: 1})
+	front := serveProxy(t, upstream, mw, proxy.Config{})
+	get(t, front)
+	receive(t, reached, "the first request")
+	conn, _ := dial(t, front)
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	until(t, "it waits", func() bool { now, _ := mw.Delayed(); return now == 1 })
+	if resp, _ := get(t, front); resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("one more: got %d with Retry-After %q, want a denial at once", resp.StatusCode, resp.Header.Get("Retry-After"))
+	}
+	conn.Close()
+	until(t, "its place is free", func() bool { now, refused := mw.Delayed(); return now == 0 && refused == 1 })
+	if len(reached) != 0 {
+		t.Error("a request came to the upstream whose client has gone")
+	}
+}
+
+// An upstream may answer before it has read the body, and the client is told so while it
+// still sends.
+func TestUpstreamAnswersEarly(t *testing.T) {
+	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), 1, proxy.Config{})
+	conn, from := dial(t, front)
+	io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\nbegun")
+	if resp, err := http.ReadResponse(from, nil); err != nil || resp.StatusCode != 401 {
+		t.Errorf("got %v (%v), want 401", resp, err)
+	}
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/proxy"
+)
+
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// switching is an upstream that switches to a protocol, and has talk speak it.
+func switching(t *testing.T, talk func(net.Conn, *bufio.ReadWriter)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+r.Header.Get("Upgrade")+"\r\n\r\n")
+		talk(conn, rw)
+	}
+}
+
+// What a client says before the upstream has agreed arrives, either direction may end
+// before the other, and what is said after that arrives, too.
+func TestWebSocket_HalfClose(t *testing.T) {
+	front := start(t, serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
+		all, err := io.ReadAll(rw) // until the client has nothing more to say
+		if err != nil {
+			t.Error(err)
+		}
+		conn.Write(append([]byte("you said "), all...))
+	})), 1, proxy.Config{})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(front, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(patience))
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nearly ")
+	from := bufio.NewReader(conn)
+	if resp, err := http.ReadResponse(from, nil); err != nil || resp.StatusCode != 101 || resp.Header.Get("Upgrade") != "websocket" {
+		t.Fatalf("got %+v (%v)", resp, err)
+	}
+	io.WriteString(conn, "late")
+	closeWrite(t, conn)
+	if text, err := io.ReadAll(from); string(text) != "you said early late" || err != nil {
+		t.Errorf("got %q (%v)", text, err)
+	}
+}
+
+// An upstream that dies takes its client along.
+func TestWebSocket_UpstreamDies(t *testing.T) {
+	front := start(t, serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
+		io.WriteString(conn, "last words\n")
+		conn.(*net.TCPConn).SetLinger(0) // a reset
+	})), 1, proxy.Config{})
+	conn, _ := upgrade(t, front)
+	// The reset may overtake the words.
+	if text, err := io.ReadAll(conn); len(text) > 0 && string(text) != "last words\n" {
+		t.Errorf("got %q (%v), want the end", text, err)
+	}
+}
+
+// A client that reads slowly gets everything, and its upstream waits for it.
+func TestWebSocket_SlowConsumer(t *testing.T) {
+	const size = 32 << 20 // more than all buffers on the way hold
+	written := make(chan int64, 1)
+	front := start(t, serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
+		n, _ := io.CopyN(conn, zeros{}, size)
+		written <- n
+	})), 1, proxy.Config{})
+	conn, _ := upgrade(t, front)
+	io.ReadFull(conn, make([]byte, 1<<10))
+	select {
+	case <-written:
+		t.Error("the upstream has written all before the client has read it")
+	case <-time.After(50 * time.Millisecond): // it waits, or is not there yet
+	}
+	if n, err := io.Copy(io.Discard, conn); n != size-1<<10 || err != nil {
+		t.Errorf("got %d bytes (%v), want %d", n, err, size-1<<10)
+	}
+	if n := receive(t, written, "end of the upstream"); n != size {
+		t.Errorf("the upstream has written %d bytes", n)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// An upstream that switches to what nobody asked for is one that has broken.
+func TestWebSocket_WrongProtocol(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			http.ReadRequest(bufio.NewReader(conn))
+			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nrest")
+		}
+	}()
+	front := start(t, "http://"+l.Addr().String(), 10, proxy.Config{})
+	for _, request := range []string{"", "Connection: Upgrade\r\nUpgrade: websocket\r\n", "Connection: Upgrade\r\nUpgrade: h2c\r\n"} {
+		status, body := exchange(t, front, "GET / HTTP/1.1\r\nHost: x\r\n"+request+"\r\n")
+		if status != 502 || strings.Contains(body, "h2c") {
+			t.Errorf("asked with %q: got %d %s, want 502", request, status, body)
+		}
+	}
+}
+
+// A server that ends its requests ends those that were upgraded.
+func TestWebSocket_ServerEnds(t *testing.T) {
+	ended := make(chan struct{})
+	upstream := serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
+		io.Copy(io.Discard, rw)
+		close(ended)
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	front := httptest.NewUnstartedServer(newProxy(t, upstream, middleware(t, 1, httplimit.Config{}), proxy.Config{}))
+	front.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	front.Start()
+	defer front.Close()
+	conn, resp := upgrade(t, front.URL)
+	if resp.StatusCode != 101 {
+		t.Fatalf("got %d", resp.StatusCode)
+	}
+	cancel()
+	receive(t, ended, "end at the upstream")
+	if _, err := conn.ReadString('\n'); err == nil {
+		t.Error("the client's connection is still open")
+	}
+}
