@@ -17,18 +17,8 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-const (
-	// floodBound is how many buckets the server keeps.
-	floodBound = 100_000
-
-	// floodPrefix is how the keys of a flood begin.
-	floodPrefix = "flooduser-"
-
-	// grownMost is how much memory it may hold beyond what it held when it had
-	// that many: the garbage collector's own room, not the keys'. 5,000,000
-	// keys of 32 bytes would be ten times this.
-	grownMost = 32 << 20
-)
+// floodPrefix is how the keys of a flood begin.
+const floodPrefix = "flooduser-"
 
 // Five million clients that were never seen before make the server neither grow
 // nor forget the one that has nothing left.

@@ -4,5 +4,13 @@
 
 package abuse_test
 
-// flooded is how many keys a flood has.
-const flooded = 5_000_000
+// A flood has so many keys, of which the server keeps so many.
+const (
+	flooded    = 5_000_000
+	floodBound = 100_000
+)
+
+// grownMost is how much memory the server may hold beyond what it held when it had as
+// many as it keeps: the garbage collector's own room, not the keys', which would be
+// five times this.
+const grownMost = 32 << 20

@@ -4,6 +4,8 @@ package deploy_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/metehq/mete/proof/meted"
 )
 
 var errUnknownKind = errors.New("of a kind that is not expected here")
@@ -195,6 +199,19 @@ func TestKubernetes_References(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestKubernetes_Documented looks for the command that makes the secret.
+func TestKubernetes_Documented(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join(meted.Root(t), "doc", "deploy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range append([]string{"create secret generic " + secretName + " "}, secretKeys...) {
+		if !strings.Contains(string(doc), want) {
+			t.Errorf("doc/deploy.md has no %q", want)
+		}
+	}
 }
 
 // TestKubernetes_Restricted holds the pods against the Pod Security Standard of
