@@ -35,9 +35,14 @@ const (
 // room: the next take of its key is then the fast one.
 const keepFor = 10 * time.Second
 
-// sweepEvery is how long a shard in which a sweep freed little is left alone. It
-// bounds what a flood of new keys can cost at the bound.
-const sweepEvery = 100 * time.Millisecond
+// sweepEvery is how long a shard in which a sweep freed little is left alone, at
+// least, and sweepBucket how long for each bucket of the store: to look at one takes
+// about 0.1 µs, so a flood of new keys costs at most a few hundredths of a core at the
+// bound, however many buckets there are.
+const (
+	sweepEvery  = 100 * time.Millisecond
+	sweepBucket = 2 * time.Microsecond
+)
 
 // minSlots and the next few numbers are the sizes of the shards' first tables.
 const minSlots = 8
@@ -218,12 +223,13 @@ func wholePages(slots int) int {
 // shard's mutex.
 func (s *Store) sweep(sh *shard, now bucket.Instant) {
 	// A clock that has stepped back must not put the next sweep off for long.
-	if now < sh.nextSweep && sh.nextSweep <= now.Add(sweepEvery) {
+	pause := max(sweepEvery, time.Duration(s.used.Load())*sweepBucket)
+	if now < sh.nextSweep && sh.nextSweep <= now.Add(pause) {
 		return
 	}
 	before := sh.table.Load().used
 	if after := s.rebuild(sh, now, now).used; (before-after)*16 <= before {
-		sh.nextSweep = now.Add(sweepEvery)
+		sh.nextSweep = now.Add(pause)
 	}
 }
 

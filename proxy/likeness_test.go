@@ -60,6 +60,10 @@ func TestLikeReverseProxy(t *testing.T) {
 			maps.DeleteFunc(resp.Header, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, "Ratelimit") || name == "Date" || name == "Content-Type" // which theirs guesses
 			})
+			if len(body) == 0 && resp.ContentLength <= 0 { // whether theirs says so depends on when a goroutine of it runs
+				resp.ContentLength = 0
+				resp.Header.Del("Content-Length")
+			}
 			answers[side] = fmt.Sprintf("%d %v %d %x %v %v", resp.StatusCode, resp.Header, resp.ContentLength, sha256.Sum256(body), resp.Trailer, err)
 			arrived[side] = receive(t, seen, "request")
 		}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/cmd/internal/config"
+)
+
+func TestLoad_Telemetry(t *testing.T) {
+	t.Setenv("OTLP_TOKEN", "secret")
+	for _, tt := range []struct{ text, mistake string }{
+		{"telemetry: {endpoint: \"https://otlp.example.com/base\", headers: [\"authorization=Bearer ${OTLP_TOKEN}\", x=], sample: 1, interval: 0}\ndenial_log: {interval: 0, raw: true}\n", ""},
+		{"telemetry: {sample: 0.25, interval: 1s}\n", ""},
+		{"telemetry: {endpoint: localhost:4318}\n", "telemetry.endpoint"},
+		{"telemetry: {endpoint: \"http://user:secret@localhost:4318\"}\n", "secrets belong in telemetry.headers"},
+		{"telemetry: {endpoint: \"http://localhost:4318?x=1\"}\n", "telemetry.endpoint"},
+		{"telemetry: {headers: [\"=secret\"]}\n", "number 1 is not name=value"},
+		{"telemetry: {headers: [a=b, \"x y=secret\"]}\n", "number 2 is not name=value"},
+		{"telemetry: {headers: [\"x=sec\\nret\"]}\n", "number 1 is not name=value"},
+		{"telemetry: {headers: [" + strings.Repeat("a=b,", 16) + "a=b]}\n", "at most 16"},
+		{"telemetry: {sample: 1.01}\n", "between 0 and 1"},
+		{"telemetry: {sample: -0.1}\n", "between 0 and 1"},
+		{"telemetry: {sample: NaN}\n", "between 0 and 1"},
+		{"telemetry: {sample: often}\n", "is not a number"},
+		{"telemetry: {interval: 10ms}\n", "telemetry.interval"},
+		{"denial_log: {interval: 1ms}\n", "denial_log.interval"},
+		{"denial_log: {max_lines: 0}\n", "between 1 and 1000"},
+		{"denial_log: {max_lines: 1001}\n", "between 1 and 1000"},
+	} {
+		path := filepath.Join(t.TempDir(), "mete.yaml")
+		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := config.Load(path, nil)
+		switch {
+		case tt.mistake == "" && err != nil:
+			t.Errorf("%s: %v", tt.text, err)
+		case tt.mistake != "" && (err == nil || !strings.Contains(err.Error(), tt.mistake)):
+			t.Errorf("%s: got %v, want %s", tt.text, err, tt.mistake)
+		case err != nil && strings.Contains(err.Error(), "secret@"):
+			t.Errorf("%s: the error shows a secret: %v", tt.text, err)
+		}
+	}
+}
