@@ -112,6 +112,11 @@ func Run(t testing.TB, dir string, flags ...string) *Server {
 	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime, "GORACE=atexit_sleep_ms=0")
 	s.Process = proctest.Start(t, cmd)
 	s.await()
+	for _, at := range []*string{&s.URL, &s.AdminURL} { // which the server says, with the scheme
+		if secure := "https" + strings.TrimPrefix(*at, "http"); strings.Contains(s.Log(), secure) {
+			*at = secure
+		}
+	}
 	return s
 }
 
