@@ -83,6 +83,8 @@ func (s *screen) size() (int, int) { s.mu.Lock(); defer s.mu.Unlock(); return s.
 
 func (s *screen) resize(w, h int) { s.mu.Lock(); defer s.mu.Unlock(); s.w, s.h = w, h }
 
+func (s *screen) draws() int { s.mu.Lock(); defer s.mu.Unlock(); return s.drawn }
+
 func (s *screen) text() string { s.mu.Lock(); defer s.mu.Unlock(); return s.last }
 
 // A session is a view that runs, in virtual time.
@@ -153,7 +155,7 @@ func TestTopView(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		s.want(t, "!unreachable", "near keys")
 
-		drawn := s.drawn
+		drawn := s.draws()
 		time.Sleep(time.Second)
 		s.resize(40, 12)
 		time.Sleep(sizeInterval)
@@ -161,8 +163,8 @@ func TestTopView(t *testing.T) {
 		if n := strings.Count(s.text(), "\r\n"); n != 11 {
 			t.Errorf("%d lines in a terminal of 12", n+1)
 		}
-		if s.drawn > drawn+2 {
-			t.Errorf("drawn %d times within a second, with nothing new", s.drawn-drawn)
+		if again := s.draws() - drawn; again > 2 {
+			t.Errorf("drawn %d times within a second, with nothing new", again)
 		}
 		s.keys.Write([]byte("xq"))
 		<-s.ended
