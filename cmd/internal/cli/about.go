@@ -35,7 +35,8 @@ say so share them. A server whose store does not answer when it starts waits for
 ten seconds, and ends with the exit code 3.
 
 The flags are the settings one changes often; 'mete help config' shows all.
-A flag overrides the configuration file.
+A flag overrides the configuration file. With --check, what is wrong with them,
+and with the files that they name, is said, and nothing is served.
 `
 
 const checkAbout = `

@@ -24,6 +24,7 @@ import (
 func serve(ctx context.Context, std Streams, args []string) int {
 	fs := newFlags(std, "serve")
 	file, settings := serveFlags(fs)
+	check := fs.Bool("check", false, "say what is wrong with the settings and the policy, and serve nothing")
 	operands, code, ok := fs.parse(args)
 	switch {
 	case !ok:
@@ -34,6 +35,9 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	c, err := config.Load(*file, *settings)
 	if err != nil {
 		return failEach(std, exitUsage, "serve", err)
+	}
+	if *check {
+		return tryServe(ctx, std, c)
 	}
 	pipe := logpipe.New(std.Err) // whoever reads it may stop reading
 	defer pipe.Close(logPatience)

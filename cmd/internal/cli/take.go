@@ -4,10 +4,12 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/metehq/mete/client"
@@ -81,8 +83,26 @@ func exitCode(err error) int {
 	return exitUsage
 }
 
+// advice is what to do about a server that does not answer.
+func advice(server string, cause error) string {
+	text := cause.Error()
+	_, distrusted := errors.AsType[*tls.CertificateVerificationError](cause)
+	switch {
+	case distrusted:
+		return "name the authority of its certificate with --ca"
+	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
+		return "it speaks no TLS: say http:// in --server"
+	case strings.HasPrefix(server, "https:") && !strings.Contains(text, "refused"):
+		return "where it wants a certificate of yours, say --cert and --key-file"
+	}
+	return "start it with 'mete serve', or name another with --server"
+}
+
 // explain says what to do about a client's error.
 func explain(server string, err error) error {
+	if u, err := url.Parse(server); err == nil {
+		server = u.Redacted()
+	}
 	e, ok := errors.AsType[*client.Error](err)
 	switch {
 	case !ok:
@@ -92,7 +112,7 @@ func explain(server string, err error) error {
 		if u, ok := errors.AsType[*url.Error](cause); ok {
 			cause = u.Err // without the method and the URL, which is the API's
 		}
-		return fmt.Errorf("%s does not answer: %w; start it with 'mete serve', or name another with --server", server, cause)
+		return fmt.Errorf("%s does not answer: %w; %s", server, cause, advice(server, cause))
 	case e.Problem != nil && (e.Problem.Status == http.StatusUnauthorized || e.Problem.Status == http.StatusForbidden):
 		return fmt.Errorf("%s refuses: %s; here, that is --token-file or $%s", server, e.Problem.Detail, tokenVariable)
 	case e.Problem != nil && e.Problem.Detail != "" && e.Op != "take" && e.Op != "peek":

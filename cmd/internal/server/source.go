@@ -99,6 +99,9 @@ func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
 		return nil, fmt.Errorf("policy key: %w", err)
 	}
 	data, err := s.read()
+	if _, absent := errors.AsType[*fs.PathError](err); absent {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}
