@@ -94,14 +94,14 @@ func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
 	if s.path == "" {
 		return policyfile.Parse(exampleName, examplePolicy, s.opts)
 	}
+	if _, err := os.Stat(s.path); err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
 	var err error
 	if s.keys, err = policysign.ReadKeys(s.keyFiles...); err != nil {
 		return nil, fmt.Errorf("policy key: %w", err)
 	}
 	data, err := s.read()
-	if _, absent := errors.AsType[*fs.PathError](err); absent {
-		return nil, fmt.Errorf("policy: %w", err)
-	}
 	if err != nil {
 		return nil, err
 	}
