@@ -25,7 +25,8 @@ type Decision struct {
 	Reason string
 
 	// RetryAfter is how long a denied caller must wait: the longest of the
-	// denying limits. [bucket.Never] where no wait helps, 0 where allowed.
+	// denying limits. [bucket.Never] where no wait helps, 0 where allowed; a second,
+	// for want of a better one, where the store did not answer ([ReasonStoreError]).
 	RetryAfter time.Duration
 
 	// Wait is how long an admitted request must wait before its work starts: a

@@ -5,6 +5,7 @@ package mete
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
@@ -51,8 +52,14 @@ func (l *Limiter) closed(s *scratch, d *Decision) bool {
 	return false
 }
 
+// storeRetry is when it is worth asking again whether the store answers: the breaker
+// in front of one lets somebody try twice in that time. There is nothing exact in it.
+const storeRetry = time.Second
+
 // refuse makes d the decision that nobody could make.
-func (d *Decision) refuse() { d.Allowed, d.Reason = false, ReasonStoreError }
+func (d *Decision) refuse() {
+	d.Allowed, d.Reason, d.RetryAfter = false, ReasonStoreError, storeRetry
+}
 
 // onStoreError is what the i'th of matches and own charges does.
 func (l *Limiter) onStoreError(matches []policy.Match, i int) policy.OnStoreError {
