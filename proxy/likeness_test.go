@@ -49,7 +49,9 @@ func TestLikeReverseProxy(t *testing.T) {
 	for i := range 300 {
 		script := random.Uint64()
 		var answers, arrived [2]string
-		for side, front := range []string{theirs.URL, ours} {
+		fronts := []string{theirs.URL, ours}
+		for side, broken := 0, 0; side < len(fronts); side++ {
+			front := fronts[side]
 			r := randomRequest(t, rand.New(rand.NewPCG(script, 2)), front)
 			resp, err := client.RoundTrip(r)
 			if err != nil {
@@ -57,6 +59,12 @@ func TestLikeReverseProxy(t *testing.T) {
 			}
 			body, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
+			if err != nil && side == 0 && broken < 20 { // theirs may close a request's body while its transport reads it
+				broken++
+				receive(t, seen, "request")
+				side--
+				continue
+			}
 			maps.DeleteFunc(resp.Header, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, "Ratelimit") || name == "Date" || name == "Content-Type" // which theirs guesses
 			})

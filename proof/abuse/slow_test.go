@@ -189,8 +189,9 @@ func withstand(t *testing.T, s *siege) {
 	s.begin(ctx, t)
 
 	// A machine that is busy with something else is no fault of the server's: one good
-	// round of some is enough.
-	bound, best := 20*calm+200*time.Millisecond, time.Duration(1<<62)
+	// round of some is enough, and two seconds are what a crowd of handshakes may cost
+	// under the race detector. Connections that hold others up do so until they are cut off.
+	bound, best := 20*calm+2*time.Second, time.Duration(1<<62)
 	for range 5 {
 		if best = min(best, s.served(t)); best <= bound {
 			break

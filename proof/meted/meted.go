@@ -136,8 +136,7 @@ func (s *Server) Log() string { return s.Process.Output() }
 
 // TokenFile is where the server left the token that it made when it started.
 func (s *Server) TokenFile() string {
-	_, port, _ := strings.Cut(s.AdminAddr, ":")
-	return filepath.Join(s.runtime, "mete", "admin-"+port+".token")
+	return filepath.Join(s.runtime, "mete", "admin-"+strings.ReplaceAll(s.AdminAddr, ":", "-")+".token")
 }
 
 // Token is the one that the server made when it started, for a configuration
