@@ -29,6 +29,10 @@ import (
 // Sources are the parts of a server that count. They are read when somebody
 // asks. Those that are nil are not there.
 type Sources struct {
+	// Ready, if set, says whether the others can be read yet: before, only what the
+	// registry counts itself is there. It must be safe for concurrent use.
+	Ready func() bool
+
 	Limiter   func() mete.Stats            // required
 	Expires   func() time.Time             // of the policy in force; zero for never
 	Overrides func() map[policy.Action]int // that are in force
@@ -128,6 +132,9 @@ func (r *Registry) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].
 func (r *Registry) Collect(to chan<- prometheus.Metric) {
+	if r.sources.Ready != nil && !r.sources.Ready() {
+		return
+	}
 	w := writer{to: to}
 	w.limiter(r.sources.Limiter())
 	w.rules(&r.rules)

@@ -17,6 +17,7 @@ import (
 // sources are what /metrics shows.
 func (s *Server) sources() metrics.Sources {
 	from := metrics.Sources{
+		Ready:   s.opened.Load, // a collector of telemetry may be told before
 		Limiter: func() mete.Stats { return s.limiter.Stats() },
 		Expires: func() time.Time { return s.limiter.Policy().Expires() },
 	}

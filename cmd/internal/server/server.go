@@ -54,7 +54,9 @@ type Server struct {
 	logPipe   *logpipe.Writer // nil: the log has none
 	started   time.Time
 	reload    chan reloading
+	settled   chan struct{} // closed when the policy is followed no more
 	reloads   reloads
+	opened    atomic.Bool // all of it is there
 	ending    atomic.Bool // told to end: not ready any more
 	main      endpoint
 	admin     endpoint
@@ -66,7 +68,7 @@ type Server struct {
 // [policyfile.Errors] or a [rules.Errors]; where a store does not answer for a while, or ctx ends, the
 // error wraps [mete.ErrUnavailable]. The server must be run or closed.
 func New(ctx context.Context, c config.Config, log *slog.Logger) (*Server, error) {
-	s := &Server{config: c, log: log, started: time.Now(), reload: make(chan reloading, 1)}
+	s := &Server{config: c, log: log, started: time.Now(), reload: make(chan reloading, 1), settled: make(chan struct{})}
 	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}
@@ -115,6 +117,7 @@ func (s *Server) begin(ctx context.Context) error {
 	}
 	s.warn(m)
 	s.watchExpiry(m)
+	s.opened.Store(true)
 	return nil
 }
 
@@ -202,7 +205,10 @@ func (s *Server) Run(ctx context.Context) error {
 		serving.Go(func() { failed <- e.serve() })
 	}
 	watching, stop := context.WithCancel(ctx)
-	serving.Go(func() { s.source.follow(watching, s.reload) })
+	serving.Go(func() {
+		defer close(s.settled)
+		s.source.follow(watching, s.reload)
+	})
 	for _, e := range []*endpoint{&s.main, &s.admin} {
 		if e.certs != nil {
 			serving.Go(func() { e.certs.follow(watching) })
