@@ -15,7 +15,7 @@ run: ## serve with a built-in example policy; needs Go only
 	$(GO) run ./cmd/mete serve
 
 test: setup ## run all tests of all modules, with the race detector
-	$(GO) test -race -shuffle=on work
+	$(GO) test -race -shuffle=on -timeout 20m work
 
 soak: setup ## two servers under mixed load for TIME (10m), with all that goes wrong
 	cd proof && METE_SOAK=$(TIME) $(GO) test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./soak
