@@ -46,7 +46,7 @@ func New(baseURL string, httpClient *http.Client) (*Client, error) {
 		if errors.As(err, &parsing) {
 			err = parsing.Err // without the URL, which may hold a password
 		}
-		return nil, fmt.Errorf("client: new: the URL of the server is not understood: %w", err)
+		return nil, fmt.Errorf("client: new: the URL of the server is not understood: %w; write one such as http://127.0.0.1:8080", err)
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("client: new: %q is not the URL of a server; write one such as http://127.0.0.1:8080", base.Redacted())

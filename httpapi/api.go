@@ -153,7 +153,7 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) *Problem {
 		allow += ", " + http.MethodHead
 	}
 	w.Header()["Allow"] = []string{allow}
-	return problem(http.StatusMethodNotAllowed, strings.TrimPrefix(r.URL.Path, "/v1")+" takes "+allow)
+	return problem(http.StatusMethodNotAllowed, r.URL.Path+" takes "+allow)
 }
 
 // absence says why there is nothing at path.

@@ -37,7 +37,7 @@ func (a *API) serveOverrides(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	const allow = "GET, HEAD, PUT"
 	w.Header()["Allow"] = []string{allow}
-	return problem(http.StatusMethodNotAllowed, "/overrides takes "+allow)
+	return problem(http.StatusMethodNotAllowed, overridesPath+" takes "+allow)
 }
 
 func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *Problem {
@@ -83,8 +83,12 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *Problem {
 	if p := a.permit(w, r, roleFor(o.Action)); p != nil {
 		return p
 	}
-	s, err := a.overrides.Put(r.Context(), o)
-	if err != nil {
+	var refused *Problem
+	s, err := a.overrides.PutIf(r.Context(), o, a.mayEnd(w, r, &refused))
+	switch {
+	case refused != nil:
+		return refused
+	case err != nil:
 		return overrideProblem(err)
 	}
 	return serveJSON(w, overrideOf(s))
@@ -100,19 +104,29 @@ func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *Problem {
 		return p
 	}
 	id := strings.TrimPrefix(r.URL.Path, overridesPath+"/")
-	for _, s := range a.overrides.List() {
-		if s.ID != id {
-			continue
-		}
-		if p := a.permit(w, r, roleFor(s.Action)); p != nil {
-			return p
-		}
-	}
-	if err := a.overrides.Remove(r.Context(), id, query.Get("author"), query.Get("reason")); err != nil {
+	var refused *Problem
+	err := a.overrides.RemoveIf(r.Context(), id, query.Get("author"), query.Get("reason"), a.mayEnd(w, r, &refused))
+	switch {
+	case refused != nil:
+		return refused
+	case err != nil:
 		return overrideProblem(err)
 	}
 	return serveJSON(w, struct{}{})
 }
+
+// mayEnd returns whether who asks may end an override that is there, which is also
+// what replacing it does. Why not is put in refused.
+func (a *API) mayEnd(w http.ResponseWriter, r *http.Request, refused **Problem) func(policy.Override) error {
+	return func(before policy.Override) error {
+		if *refused = a.permit(w, r, roleFor(before.Action)); *refused != nil {
+			return errRole
+		}
+		return nil
+	}
+}
+
+var errRole = errors.New("httpapi: it takes another role")
 
 // roleFor is what it takes to make or end an override: one of whole requests is for
 // those who may change the policy.

@@ -22,7 +22,7 @@ import (
 )
 
 // withOverrides is an API of administrators, whose overrides are in documents.
-func withOverrides(t *testing.T, rules string, documents mete.Documents) *httpapi.API {
+func withOverrides(t *testing.T, rules string, documents mete.Documents, role func(*http.Request) httpapi.Role) *httpapi.API {
 	t.Helper()
 	c := newClock()
 	base, err := policy.Load([]byte(rules), policy.Options{})
@@ -40,7 +40,7 @@ func withOverrides(t *testing.T, rules string, documents mete.Documents) *httpap
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(lim, httpapi.Config{Admin: true, Overrides: m})
+	api, err := httpapi.New(lim, httpapi.Config{Admin: true, Overrides: m, Role: role})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func do(h http.Handler, method, path, body string, headers ...string) *httptest.
 const blockK1 = `{"id":"b1","action":"block","match":{"header:x-api-key":"k1"},"reason":"scrapes","author":"kim","expires_at":"2023-11-14T22:14:20Z"}`
 
 func TestOverrides(t *testing.T) {
-	api := withOverrides(t, perKey, nil)
+	api := withOverrides(t, perKey, nil, nil)
 	const made = `{"id":"b1","action":"block","match":{"header:x-api-key":"k1"},"reason":"scrapes","author":"kim",` +
 		`"created_at":"2023-11-14T22:13:20Z","expires_at":"2023-11-14T22:14:20Z","state":"in_force","source":"admin"}`
 	if w := do(api, "PUT", "/v1/overrides", blockK1); w.Code != 200 || w.Body.String() != made+"\n" {
@@ -101,7 +101,7 @@ func TestOverrides(t *testing.T) {
 
 func TestOverrides_BadInput(t *testing.T) {
 	rules := `{"overrides": [` + strings.Replace(blockK1, "b1", "filed", 1) + `], ` + perKey[1:]
-	api := withOverrides(t, rules, nil)
+	api := withOverrides(t, rules, nil, nil)
 	with := func(old, new string) string { return strings.Replace(blockK1, old, new, 1) }
 	for _, tt := range []struct {
 		method, path, body string
@@ -151,7 +151,7 @@ func TestOverrides_BadInput(t *testing.T) {
 
 // What a page in a browser sends is refused, as everywhere.
 func TestOverrides_OfOtherOrigins(t *testing.T) {
-	api := withOverrides(t, perKey, nil)
+	api := withOverrides(t, perKey, nil, nil)
 	for _, tt := range []struct{ method, path, body string }{
 		{"PUT", "/v1/overrides", blockK1}, {"DELETE", "/v1/overrides/b1?author=a&reason=r", ""},
 	} {
@@ -174,7 +174,7 @@ func (f failing) SetDocument(context.Context, string, []byte, int64) (int64, err
 
 func TestOverrides_StoreFails(t *testing.T) {
 	for err, want := range map[error]int{mete.ErrRevision: 409, errors.New("dial tcp 192.0.2.7: refused"): 503} {
-		api := withOverrides(t, perKey, failing{err})
+		api := withOverrides(t, perKey, failing{err}, nil)
 		w := do(api, "PUT", "/v1/overrides", blockK1)
 		if w.Code != want || strings.Contains(w.Body.String(), "192.0.2.7") {
 			t.Errorf("%v: %d %s, want %d and no host", err, w.Code, w.Body, want)
@@ -195,4 +195,58 @@ func TestOverrides_NotServed(t *testing.T) {
 	if _, err := httpapi.New(lim, httpapi.Config{Overrides: m}); err == nil {
 		t.Error("overrides are served without Admin")
 	}
+}
+
+// What it takes to make an override it takes to end it, however that is done, and
+// also where another server made it and this one has not looked since.
+func TestOverrides_WhoMayEndThem(t *testing.T) {
+	shared := new(oneDocument)
+	role := httpapi.Configure
+	apis := [2]*httpapi.API{}
+	for i := range apis {
+		apis[i] = withOverrides(t, perKey, shared, func(*http.Request) httpapi.Role { return role })
+	}
+	const made = `{"id":"x","action":"break_glass","reason":"r","author":"kim","expires_at":"2023-11-14T22:14:20Z"}`
+	taken := strings.Replace(blockK1, "b1", "x", 1)
+	if w := do(apis[0], "PUT", "/v1/overrides", made); w.Code != 200 {
+		t.Fatalf("PUT: %d %s", w.Code, w.Body)
+	}
+	role = httpapi.Operate
+	for i, api := range apis {
+		if w := do(api, "PUT", "/v1/overrides", taken, "Authorization", "Bearer x"); w.Code != 403 || !strings.Contains(w.Body.String(), "takes the role configure") {
+			t.Errorf("server %d: PUT in its place: %d %s, want 403", i, w.Code, w.Body)
+		}
+		if w := do(api, "DELETE", "/v1/overrides/x?author=a&reason=r", "", "Authorization", "Bearer x"); w.Code != 403 {
+			t.Errorf("server %d: DELETE: %d %s, want 403", i, w.Code, w.Body)
+		}
+	}
+	role = httpapi.Configure
+	if w := do(apis[1], "PUT", "/v1/overrides", taken); w.Code != 200 {
+		t.Errorf("PUT in its place by who may: %d %s, want 200", w.Code, w.Body)
+	}
+	role = httpapi.Operate
+	if w := do(apis[0], "DELETE", "/v1/overrides/x?author=a&reason=r", ""); w.Code != 200 {
+		t.Errorf("DELETE of a block: %d %s, want 200", w.Code, w.Body)
+	}
+}
+
+// oneDocument is a store that several servers share.
+type oneDocument struct {
+	data     []byte
+	revision int64
+}
+
+func (d *oneDocument) Document(_ context.Context, _ string, since int64) ([]byte, int64, error) {
+	if since == d.revision {
+		return nil, d.revision, nil
+	}
+	return d.data, d.revision, nil
+}
+
+func (d *oneDocument) SetDocument(_ context.Context, _ string, data []byte, revision int64) (int64, error) {
+	if revision != d.revision {
+		return 0, mete.ErrRevision
+	}
+	d.data, d.revision = data, revision+1
+	return d.revision, nil
 }

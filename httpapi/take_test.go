@@ -161,7 +161,7 @@ func TestStoreFails(t *testing.T) {
 	wantAnswer(t, open, "/v1/take", `{"attributes":{}}`, 200,
 		`{"allowed":true,"rule":"","reason":"","retry_after":0,"degraded":true,"failure":"error","limits":[]}`)
 	wantAnswer(t, closed, "/v1/take", `{"attributes":{}}`, 503,
-		`{"allowed":false,"rule":"free","reason":"store_error","retry_after":0,"degraded":true,"failure":"error","limits":[]}`)
+		`{"allowed":false,"rule":"free","reason":"store_error","retry_after":1,"degraded":true,"failure":"error","limits":[]}`)
 
 	local := apiOver(t, brokenStore{}, rules("local"), httpapi.Config{})
 	wantAnswer(t, local, "/v1/take", `{"attributes":{},"cost":2}`, 200,

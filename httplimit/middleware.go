@@ -82,6 +82,8 @@ type Middleware struct {
 	hash       hashKey
 	turns      *turn.Taker
 	onDecision func(context.Context, *mete.Decision)
+
+	forwarded string // ForwardedHeader, in its canonical form
 }
 
 // New returns a middleware that decides by limiter, which is required, and its
@@ -110,8 +112,12 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("httplimit: new: %w", err)
 	}
+	forwarded := "X-Forwarded-For"
+	if config.ForwardedHeader != "" {
+		forwarded = http.CanonicalHeaderKey(config.ForwardedHeader)
+	}
 	return &Middleware{
-		source: source, fields: fields, routes: routes, hash: newHashKey(config.HashKey),
+		forwarded: forwarded, source: source, fields: fields, routes: routes, hash: newHashKey(config.HashKey),
 		queued: slices.ContainsFunc(routes, func(r *route) bool { return r.charge.Limit.Queued() }),
 		turns:  turn.NewTaker(limiter, config.MaxDelay, config.MaxDelayed), onDecision: config.OnDecision,
 	}, nil
@@ -134,6 +140,20 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 // X-Forwarded header fields can be believed: see [Config.TrustedProxies]. Under
 // [Config.TrustedHops] everybody is.
 func (m *Middleware) Trusts(r *http.Request) bool { return m.source.Trusts(r) }
+
+// ForwardedHeader is the header field, in its canonical form, in which the address of
+// clients is believed where [Middleware.Trusts] says so. In all others it may be the
+// client's own word, that a trusted proxy has passed on: see [Config.ForwardedHeader].
+func (m *Middleware) ForwardedHeader() string { return m.forwarded }
+
+// Client returns the address of r's client, which rules know as ip:address, "" if it is
+// not known.
+func (m *Middleware) Client(r *http.Request) string {
+	facts := m.source.Facts(r)
+	defer facts.Release()
+	address, _ := facts.Address()
+	return address
+}
 
 // Delayed returns how many requests wait for their turn now, and how many were denied
 // because so many did: see [Config.MaxDelayed].

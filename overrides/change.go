@@ -43,16 +43,29 @@ const (
 // error wraps [mete.ErrRevision], others were faster again and again. After any
 // other error of a store, it may have been made or not.
 func (m *Manager) Put(ctx context.Context, o policy.Override) (Status, error) {
+	return m.PutIf(ctx, o, func(policy.Override) error { return nil })
+}
+
+// PutIf is like Put, but asks whether the override with its ID, where there is one
+// that was made at run time, may be replaced: an error of may is the one that PutIf wraps, and
+// nothing is changed. It is the store that is looked at, so that what others have just made counts, and
+// may is asked again for what comes in between.
+func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before policy.Override) error) (Status, error) {
 	if o.ID == "" {
 		o.ID = newID(o.Action)
 	}
 	entry := Entry{What: Made, Override: o.ID, Author: o.Author, Reason: o.Reason}
 	err := m.change(ctx, &entry, func(d *document, e *Entry) error {
 		o.CreatedAt = e.At
+		at := d.index(o.ID)
+		if at >= 0 {
+			if err := may(d.Overrides[at].Override); err != nil {
+				return err
+			}
+		}
 		if err := m.check(d, o, e.At); err != nil {
 			return err
 		}
-		at := d.index(o.ID)
 		if at < 0 {
 			d.Overrides = append(d.Overrides, record{Override: o})
 		} else {
@@ -128,6 +141,11 @@ func (m *Manager) check(d *document, o policy.Override, now time.Time) error {
 // is the author: what is wrong with them is a [policy.Errors]. Other errors are
 // [ErrNotFound], [ErrInFile], and those of Put.
 func (m *Manager) Remove(ctx context.Context, id, author, reason string) error {
+	return m.RemoveIf(ctx, id, author, reason, func(policy.Override) error { return nil })
+}
+
+// RemoveIf is like Remove, but asks whether the override may be removed: see PutIf.
+func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may func(before policy.Override) error) error {
 	if wrong := append(checkText("author", author, maxAuthorSize), checkText("reason", reason, maxReasonSize)...); wrong != nil {
 		return fmt.Errorf("overrides: remove: %w", wrong)
 	}
@@ -136,6 +154,9 @@ func (m *Manager) Remove(ctx context.Context, id, author, reason string) error {
 		at := d.index(id)
 		if at < 0 {
 			return m.absent(id)
+		}
+		if err := may(d.Overrides[at].Override); err != nil {
+			return err
 		}
 		e.Before = copyOf(d.Overrides[at].Override)
 		d.Overrides = append(d.Overrides[:at], d.Overrides[at+1:]...)

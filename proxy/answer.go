@@ -5,6 +5,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -16,6 +17,11 @@ const copyBytes = 32 << 10
 
 // answer passes the answer of the server on.
 func (e *exchange) answer(res *http.Response) {
+	if res.StatusCode < 200 || res.StatusCode > 999 { // which net/http would not let pass
+		res.Body.Close()
+		e.fail(fmt.Errorf("the server answers with status %d", res.StatusCode))
+		return
+	}
 	e.begin()
 	h := e.w.Header()
 	e.takeHeader(res)
@@ -85,17 +91,21 @@ func (e *exchange) copyBody(res *http.Response) error {
 	control := http.NewResponseController(e.w)
 	left := res.ContentLength // below 0: not known
 	if left < 0 || left > copyBytes {
-		e.flush(control) // the header must not wait for a body that may take its time
+		// The header must not wait for a body that may take its time.
+		if e.bounded(control, func() error { return e.flush(control) }) != nil {
+			return context.Canceled // the client has gone
+		}
 	}
 	watch := e.watchStall()
-	defer watch.end()
-	for piece := 0; ; piece++ {
+	defer watch.stop()
+	for {
+		watch.start()
 		n, err := res.Body.Read(space[:])
-		watch.moved()
+		watch.stop() // the client may take its own time
 		if n > 0 {
 			left -= int64(n)
-			if e.write(control, space[:n], piece > 0 || e.in.ProtoMajor > 1, err == nil && left != 0) != nil {
-				return context.Canceled // the client has gone
+			if e.write(control, space[:n], err == nil && left != 0) != nil {
+				return context.Canceled
 			}
 		}
 		switch {
@@ -108,19 +118,25 @@ func (e *exchange) copyBody(res *http.Response) error {
 	}
 }
 
-// write sends a piece of the body, at once where more is to come. A client has so long
-// to take it, where it is not the first one of an answer by HTTP/1, which goes into the
-// buffers of its connection. (With HTTP/2 a client can say that it takes nothing.)
-func (e *exchange) write(control *http.ResponseController, piece []byte, bounded, more bool) error {
-	bounded = bounded && e.proxy.config.ClientTimeout > 0
-	if bounded {
-		bounded = control.SetWriteDeadline(time.Now().Add(e.proxy.config.ClientTimeout)) == nil
-	}
-	_, err := e.w.Write(piece)
-	if err == nil && more {
-		err = e.flush(control)
-	}
-	if err == nil && bounded {
+// write sends a piece of the body, at once where more is to come.
+func (e *exchange) write(control *http.ResponseController, piece []byte, more bool) error {
+	return e.bounded(control, func() error {
+		_, err := e.w.Write(piece)
+		if err == nil && more {
+			err = e.flush(control)
+		}
+		return err
+	})
+}
+
+// bounded does what sends something to the client, which has so long to take it. The
+// first piece is no other: a client may have asked for many answers before, and read
+// none of them.
+func (e *exchange) bounded(control *http.ResponseController, send func() error) error {
+	most := e.proxy.config.ClientTimeout
+	set := most > 0 && control.SetWriteDeadline(time.Now().Add(most)) == nil
+	err := send()
+	if err == nil && set {
 		_ = control.SetWriteDeadline(time.Time{})
 	}
 	return err
@@ -150,7 +166,8 @@ func stallOf(ctx context.Context) error {
 	return nil
 }
 
-// A stallWatch ends a request whose answer stands still. The zero value does not.
+// A stallWatch ends a request whose answer stands still while it is read. The zero
+// value does not.
 type stallWatch struct {
 	timer *time.Timer
 	most  time.Duration
@@ -161,17 +178,20 @@ func (e *exchange) watchStall() stallWatch {
 		return stallWatch{}
 	}
 	most := e.upstream.stall
-	return stallWatch{time.AfterFunc(most, func() { e.cancel(errStalled) }), most}
+	timer := time.AfterFunc(most, func() { e.cancel(errStalled) })
+	timer.Stop()
+	return stallWatch{timer, most}
 }
 
-// moved is called with each piece.
-func (s stallWatch) moved() {
+// start is called before each read.
+func (s stallWatch) start() {
 	if s.timer != nil {
 		s.timer.Reset(s.most)
 	}
 }
 
-func (s stallWatch) end() {
+// stop is called after it.
+func (s stallWatch) stop() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}

@@ -20,9 +20,12 @@ type requestBody struct {
 	closer  io.Closer
 	control *http.ResponseController
 	timeout time.Duration // below zero: none
+	came    http.Header   // the trailer of the client, which is there when the body has ended
+	trailer http.Header   // what is sent on of it
 	read    atomic.Bool   // somebody has begun to read it
 	closed  atomic.Bool   // nobody may read it any more
 
+	reading  sync.Mutex // held while it is read
 	mu       sync.Mutex // guards the fields below
 	deadline bool       // one is set
 	free     bool       // none is to be set any more
@@ -38,22 +41,54 @@ func (e *exchange) takeBody(most int64) {
 	b.control = http.NewResponseController(e.w)
 	b.from, b.closer, b.timeout = e.in.Body, e.in.Body, e.proxy.config.ClientTimeout
 	if most > 0 {
-		b.from = http.MaxBytesReader(e.w, e.in.Body, most)
+		// It must not be given e.w: it would write to its header while the answer is.
+		b.from = http.MaxBytesReader(nil, e.in.Body, most)
 	}
 	if e.in.ProtoMajor == 1 {
 		_ = b.control.EnableFullDuplex() // else net/http reads the rest before it begins to answer
 	}
 	e.out.Body = b
+	b.came, e.out.Trailer = e.in.Trailer, knownTrailer(e.in.Trailer)
+	b.trailer = e.out.Trailer
+}
+
+// knownTrailer is what of a trailer that is announced may be sent on: nothing that is
+// for this hop only, nor what says who somebody is or where a message ends, which
+// servers that make one header of both would believe (RFC 9110, 6.5.1). What is not
+// announced is not sent.
+func knownTrailer(announced http.Header) http.Header {
+	var known http.Header
+	for name := range announced {
+		switch name {
+		case "Host", "Content-Length", "Authorization", "Cookie":
+			continue
+		}
+		if isHop(name) || isForwarded(name) {
+			continue
+		}
+		if known == nil {
+			known = make(http.Header, len(announced))
+		}
+		known[name] = nil
+	}
+	return known
 }
 
 // Read implements [io.Reader].
 func (b *requestBody) Read(p []byte) (int, error) {
 	b.read.Store(true)
+	b.reading.Lock()
+	defer b.reading.Unlock()
 	if b.closed.Load() {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	b.arm()
 	n, err := b.from.Read(p)
+	if err == io.EOF {
+		for name := range b.trailer {
+			b.trailer[name] = b.came[name]
+		}
+	}
 	if err != nil {
 		b.stop(err)
 	}
@@ -108,16 +143,30 @@ func (b *requestBody) disarm() {
 	}
 }
 
+// longAgo is a deadline that ends a read at once.
+var longAgo = time.Unix(1, 0)
+
 // end lets nobody read any more. What is left, net/http reads, up to a bound: for that
-// the client has its time once more.
+// the client has its time once more. Whoever reads yet has to be through: net/http would
+// end that read, and the deadline with it.
 func (b *requestBody) end() {
 	b.closed.Store(true)
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.free = true
-	if b.control != nil && !b.ended && b.err == nil && b.timeout > 0 {
-		_ = b.control.SetReadDeadline(time.Now().Add(b.timeout))
+	left := b.control != nil && !b.ended && b.err == nil
+	b.mu.Unlock()
+	if !left {
+		return
 	}
+	if b.control.SetReadDeadline(longAgo) == nil {
+		b.reading.Lock()
+		defer b.reading.Unlock()
+	}
+	var deadline time.Time
+	if b.timeout > 0 {
+		deadline = time.Now().Add(b.timeout)
+	}
+	_ = b.control.SetReadDeadline(deadline)
 }
 
 // sentAt is when the body has been read to its end, the zero time if there is none. It

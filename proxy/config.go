@@ -118,7 +118,8 @@ func (c Config) check() error {
 // upgrades reports whether connections may be upgraded to that protocol.
 func (c *Config) upgrades(protocol string) bool {
 	for _, known := range c.Upgrades {
-		if strings.EqualFold(known, protocol) {
+		// To fold also makes one letter of a Kelvin sign and k.
+		if len(known) == len(protocol) && strings.EqualFold(known, protocol) {
 			return true
 		}
 	}

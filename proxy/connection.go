@@ -20,12 +20,12 @@ var keptFields = []string{
 // which are for the next hop only (RFC 9110, 7.6.1). They would not be sent on, and
 // rules must not be asked about what the upstream does not see. It is r where there
 // are none.
-func withoutConnectionFields(r *http.Request) *http.Request {
+func (p *Proxy) withoutConnectionFields(r *http.Request) *http.Request {
 	clean := r
 	for _, line := range r.Header["Connection"] {
 		for option := range strings.SplitSeq(line, ",") {
 			name := http.CanonicalHeaderKey(strings.Trim(option, " \t"))
-			if _, there := r.Header[name]; !there || slices.Contains(keptFields, name) {
+			if _, there := r.Header[name]; !there || name == p.limit.ForwardedHeader() || slices.Contains(keptFields, name) {
 				continue
 			}
 			if clean == r {
@@ -83,9 +83,9 @@ func hasToken(lines []string, token string) bool {
 }
 
 // protocolOf returns the protocol that r asks to upgrade its connection to, if it may,
-// and "" else.
+// and "" else: HTTP/1.0 knows no such thing (RFC 9110, 7.8).
 func (p *Proxy) protocolOf(r *http.Request) string {
-	if len(r.Header["Upgrade"]) == 0 || !hasToken(r.Header["Connection"], "upgrade") {
+	if len(r.Header["Upgrade"]) == 0 || !r.ProtoAtLeast(1, 1) || !hasToken(r.Header["Connection"], "upgrade") {
 		return ""
 	}
 	if protocol := r.Header.Get("Upgrade"); len(r.Header["Upgrade"]) == 1 && p.config.upgrades(protocol) {

@@ -20,7 +20,9 @@
 // Bodies stream in both directions, at the same time, of any size unless [Config.MaxBodyBytes]
 // bounds them, and every write of the upstream is passed on at once (server-sent
 // events work). WebSockets pass, and what else [Config.Upgrades] names; only the request that opens
-// one is limited. Trailers pass in both directions, and informational answers; calls of
+// one is limited. Trailers that are announced pass in both directions (of requests, but for those
+// that a server might believe, such as X-Forwarded-For), and up to a hundred
+// informational answers to a request; calls of
 // gRPC do, too, where both sides speak HTTP/2: servers of a [net/http.Server] do with TLS, or
 // with its Protocols set, and upstreams with https or h2c in their URL. Hop-by-hop headers
 // do not pass. Bodies are not decompressed.
@@ -28,9 +30,11 @@
 // The upstream is asked for the path that the policy was asked about: with "//",
 // "." and ".." resolved, so that no client is counted under one path and served
 // another. Query parameters that cannot be parsed are dropped for the same
-// reason, and so are header fields that Connection names. A target without a path
-// ("http:http://host/path", "*", CONNECT) is answered with 400. The server's own path, if
-// its URL has one, comes before it.
+// reason, and so are header fields that Connection names; "#" and spaces in a query are
+// escaped, where servers would take them for its end. A target without a path
+// ("http:http://host/path", "*", CONNECT) is answered with 400, and so are methods and hosts
+// that can be none, which HTTP/2 lets pass. The server's own path, if its URL has one,
+// comes before it.
 //
 // # Headers
 //
@@ -38,7 +42,9 @@
 //
 // X-Forwarded-For is the address of whoever opened the connection. If that is a
 // proxy which the middleware trusts ([httplimit.Middleware.Trusts]), the address comes after those which the proxy sent, and
-// X-Forwarded-Proto and -Host stay as the proxy sent them. What a client sends
+// X-Forwarded-Proto and -Host stay as the proxy sent them. Where the middleware believes
+// it in another field ([httplimit.Config.ForwardedHeader]), the address comes after that of
+// the client, as rules know it: X-Forwarded-For may then be the client's own. What a client sends
 // in their place is removed, and Forwarded likewise. Others that some servers
 // believe, such as X-Real-IP, pass as they come: the upstream should not.
 //

@@ -5,11 +5,10 @@ package proxy
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
-	"net/textproto"
 	"net/url"
-	"sync"
 	"time"
 )
 
@@ -30,8 +29,7 @@ type exchange struct {
 	cancel   context.CancelCauseFunc
 	trace    httptrace.ClientTrace
 
-	mu        sync.Mutex // held while w is written to before the answer begins
-	answering bool       // w is for the answer
+	hints hints
 }
 
 // errStalled is the cause of the end of a request whose answer has stood still.
@@ -45,7 +43,7 @@ func newExchange(p *Proxy, u *upstream, w http.ResponseWriter, in *http.Request)
 		ctx, e.cancel = context.WithCancelCause(ctx)
 	}
 	e.out = in.WithContext(httptrace.WithClientTrace(ctx, &e.trace)) // a shallow copy
-	e.out.URL, e.out.Body, e.out.Close = &e.url, nil, false
+	e.out.URL, e.out.Body, e.out.Trailer, e.out.Close = &e.url, nil, nil, false
 	e.protocol = p.protocolOf(in)
 	e.out.Header = e.outHeader()
 	return e
@@ -74,7 +72,9 @@ func (e *exchange) send() (*http.Response, error) {
 		if res, err = e.sendTo(s); err == nil {
 			return res, nil
 		}
-		s.errors.Add(1)
+		if _, counts := e.verdict(nil, err); counts {
+			s.errors.Add(1)
+		}
 		if _, unsent := errors.AsType[*dialError](err); !unsent || e.body.read.Load() || e.in.Context().Err() != nil {
 			return nil, err
 		}
@@ -86,16 +86,17 @@ func (e *exchange) sendTo(s *server) (*http.Response, error) {
 	e.server = s
 	s.inFlight.Add(1)
 	e.address(s)
+	transport := e.transport(s)
 	observe := e.proxy.config.Observe
 	if observe == nil {
-		res, err := s.transport.RoundTrip(e.out)
+		res, err := transport.RoundTrip(e.out)
 		if err == nil {
 			s.answered(res.StatusCode)
 		}
 		return res, err
 	}
 	begin := time.Now()
-	res, err := s.transport.RoundTrip(e.out)
+	res, err := transport.RoundTrip(e.out)
 	if err == nil {
 		s.answered(res.StatusCode)
 	}
@@ -109,6 +110,22 @@ func (e *exchange) sendTo(s *server) (*http.Response, error) {
 		observe(now.Sub(begin), failed)
 	}
 	return res, err
+}
+
+// transport is what the request is sent to s by. Where nothing can be upgraded, none is
+// asked for: HTTP/2 would refuse to send that.
+func (e *exchange) transport(s *server) *http.Transport {
+	switch {
+	case e.protocol == "":
+		return s.transport
+	case s.upgrades != nil:
+		return s.upgrades
+	}
+	e.protocol = ""
+	e.out.Header = maps.Clone(e.out.Header) // the last try may still look at its own
+	delete(e.out.Header, "Connection")
+	delete(e.out.Header, "Upgrade")
+	return s.transport
 }
 
 // errAnswer is what is observed of an answer that says that the server is in trouble.
@@ -125,34 +142,14 @@ func (e *exchange) verdict(res *http.Response, err error) (failed error, counts 
 	return nil, true
 }
 
-// inform passes an informational answer on. Our fields wait for the final one.
-func (e *exchange) inform(code int, header textproto.MIMEHeader) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.answering {
-		return nil
-	}
-	h := e.w.Header()
-	own := h.Clone()
-	clear(h)
-	for name, values := range header {
-		if !isHop(name) {
-			h[name] = values
-		}
-	}
-	e.w.WriteHeader(code)
-	clear(h)
-	for name, values := range own {
-		h[name] = values
-	}
-	return nil
-}
-
-// begin takes w for the answer.
+// begin takes w for the answer. Where the client has not sent the whole of its body yet,
+// its connection ends with that: nobody knows how far into the body it will have come,
+// and net/http cannot go on where a handler that answered while it read has left some.
 func (e *exchange) begin() {
-	e.mu.Lock()
-	e.answering = true
-	e.mu.Unlock()
+	e.hints.end()
+	if _, all := e.body.sentAt(); !all && e.in.ProtoMajor == 1 {
+		e.w.Header()["Connection"] = []string{"close"}
+	}
 	e.body.release()
 }
 

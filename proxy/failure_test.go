@@ -93,11 +93,14 @@ func TestUpstreamDoesNotConnect(t *testing.T) {
 func TestClientGone(t *testing.T) {
 	arrived, ended := make(chan struct{}), make(chan struct{})
 	var errs counter
-	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+	p := newProxy(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-r.Context().Done()
 		close(ended)
-	}), 5, proxy.Config{OnError: errs.onError})
+	}), middleware(t, 5, httplimit.Config{}), proxy.Config{OnError: errs.onError})
+	server := httptest.NewServer(p)
+	defer server.Close()
+	front := server.URL
 	ctx, cancel := context.WithCancel(context.Background())
 	failed := make(chan error, 1)
 	go func() {
@@ -110,6 +113,10 @@ func TestClientGone(t *testing.T) {
 	receive(t, ended, "end of the request at the upstream")
 	if err := receive(t, failed, "error of the client"); !errors.Is(err, context.Canceled) {
 		t.Errorf("client: got error %v, want %v", err, context.Canceled)
+	}
+	until(t, "the request is over", func() bool { return p.Stats()[0].Servers[0].InFlight == 0 })
+	if s := p.Stats()[0].Servers[0]; s.Errors != 0 {
+		t.Errorf("the server has %d errors: it is not to blame", s.Errors)
 	}
 	if got := errs.n.Load(); got != 0 {
 		t.Errorf("OnError was called %d times, want never", got)

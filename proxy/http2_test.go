@@ -14,7 +14,10 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/proxy"
@@ -211,6 +214,55 @@ func TestH2C_ToAServerOfHTTP1(t *testing.T) {
 	p := gateTo(t, proxy.Upstream{Servers: []*url.URL{{Scheme: "h2c", Host: strings.TrimPrefix(server, "http://")}}}, proxy.Config{})
 	w := ask(p, getRequest())
 	wantProblem(t, w.Result(), w.Body.String(), 502)
+}
+
+// A vanishing connection is one whose other end has lost its power: what is written goes
+// nowhere.
+type vanishing struct {
+	net.Conn
+	gone *atomic.Bool
+}
+
+func (v vanishing) Write(p []byte) (int, error) {
+	if v.gone.Load() {
+		return len(p), nil
+	}
+	return v.Conn.Write(p)
+}
+
+// A connection of HTTP/2 that brings nothing any more is given up long before the
+// timeout of the answer, and the next request has a new one.
+func TestH2C_DeadConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		server := &http.Server{Handler: named("x"), Protocols: protocols(true)}
+		go server.Serve(l)
+		defer server.Close()
+		gone := new(atomic.Bool)
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			l.conns <- far
+			conn := vanishing{near, gone}
+			gone = new(atomic.Bool) // the next one is another
+			return conn, nil
+		}
+		first := gone
+		p := gateTo(t, proxy.Upstream{Servers: []*url.URL{{Scheme: "h2c", Host: "a:80"}}, HeaderTimeout: time.Hour}, proxy.Config{Dial: dial})
+		defer p.Close()
+		if w := ask(p, getRequest()); w.Code != 200 {
+			t.Fatalf("got %d %s", w.Code, w.Body)
+		}
+		first.Store(true)
+		begin := time.Now()
+		w := ask(p, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("x")))
+		wantProblem(t, w.Result(), w.Body.String(), 502)
+		if took := time.Since(begin); took > time.Minute {
+			t.Errorf("it took %v to find out", took)
+		}
+		if w := ask(p, getRequest()); w.Code != 200 {
+			t.Errorf("the next request: got %d %s", w.Code, w.Body)
+		}
+	})
 }
 
 // CloseWrite of a client's connection, whatever is around it.

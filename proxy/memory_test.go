@@ -77,7 +77,9 @@ func (n *network) gate(config proxy.Config, health proxy.Health, servers ...stri
 	for _, s := range servers {
 		u.Servers = append(u.Servers, &url.URL{Scheme: "http", Host: s})
 	}
-	config.Dial = n.dial
+	if config.Dial == nil {
+		config.Dial = n.dial
+	}
 	p, err := proxy.NewRouted([]proxy.Upstream{u}, []proxy.Route{{Upstream: "app"}}, middleware(n.t, 1_000_000, httplimit.Config{}), config)
 	if err != nil {
 		n.t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -92,6 +93,43 @@ func TestPool_LeavesOut(t *testing.T) {
 		}
 		if got := strings.Count(log.String(), "\n"); got != 2 {
 			t.Errorf("the log has %d lines, want one for each change:\n%s", got, log.String())
+		}
+	})
+}
+
+// Many that find out together that a server is down have found out one thing: it is left
+// out for a second, and not for half a minute.
+func TestPool_ManyFailTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.serve("b:80", named("b"))()
+		p := n.gate(proxy.Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			time.Sleep(100 * time.Millisecond)
+			return n.dial(ctx, network, address)
+		}}, proxy.Health{}, "a:80", "b:80")
+		defer p.Close()
+		var wait sync.WaitGroup
+		for range 50 {
+			wait.Go(func() {
+				if w := ask(p, getRequest()); w.Code != 200 {
+					t.Errorf("got %d %s", w.Code, w.Body)
+				}
+			})
+		}
+		wait.Wait()
+		if n.dials("a:80") < 10 {
+			t.Errorf("%d tried the server that is down: this test shows nothing", n.dials("a:80"))
+		}
+		defer n.serve("a:80", named("a"))()
+		time.Sleep(1500 * time.Millisecond)
+		byA := 0
+		for range 100 {
+			if ask(p, getRequest()).Body.String() == "a" {
+				byA++
+			}
+		}
+		if byA == 0 {
+			t.Error("after a second, nobody has tried the server again")
 		}
 	})
 }

@@ -37,13 +37,8 @@ func problem(status int, detail string) ratelimitfields.Problem {
 func (e *exchange) fail(err error) {
 	e.begin()
 	p := e.problemOf(err)
-	switch p.Status {
-	case http.StatusServiceUnavailable:
+	if p.Status == http.StatusServiceUnavailable {
 		e.w.Header()["Retry-After"] = []string{strconv.FormatInt(max(1, seconds(e.upstream.retryAfter())), 10)}
-	case http.StatusRequestTimeout, http.StatusBadRequest:
-		if e.in.ProtoMajor == 1 {
-			e.w.Header()["Connection"] = []string{"close"} // where in its body the client is, nobody knows
-		}
 	}
 	p.Write(e.w, e.in)
 }

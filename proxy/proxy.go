@@ -109,7 +109,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ratelimitfields.DisputedPath().Write(w, r)
 		return
 	}
-	p.limited.ServeHTTP(w, withoutConnectionFields(resolved(r)))
+	p.limited.ServeHTTP(w, p.withoutConnectionFields(resolved(r)))
 }
 
 // Close closes the connections that are not in use. The proxy can be used
@@ -117,7 +117,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) Close() error {
 	for _, u := range p.upstreams {
 		for _, s := range u.servers {
-			s.transport.CloseIdleConnections()
+			s.closeIdle()
 		}
 	}
 	return nil

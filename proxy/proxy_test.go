@@ -71,7 +71,8 @@ func TestForwardedHeaders(t *testing.T) {
 	seen := make(chan *http.Request, 1)
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { seen <- r })
 	spoof := []string{"Host", "shop.example", "X-Forwarded-For", "6.6.6.6", "X-Forwarded-For", "7.7.7.7", "X-Forwarded-Host", "evil.example",
-		"X-Forwarded-Proto", "https", "Forwarded", "for=6.6.6.6", "Connection", "X-Hop", "X-Hop", "1", "X-Own", "2"}
+		"X-Forwarded-Proto", "https", "Forwarded", "for=6.6.6.6", "X-Client", "2001:db8::1",
+		"Connection", "X-Hop", "X-Hop", "1", "X-Own", "2"}
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 	for _, tt := range []struct {
 		name   string
@@ -84,7 +85,13 @@ func TestForwardedHeaders(t *testing.T) {
 			"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http", "Forwarded": ""}},
 		{"trusted", httplimit.Config{TrustedProxies: loopback}, map[string]string{
 			"X-Forwarded-For": "6.6.6.6, 7.7.7.7, 127.0.0.1", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https",
-			"Forwarded": "for=6.6.6.6, for=127.0.0.1"}},
+			"Forwarded": "for=7.7.7.7, for=127.0.0.1"}},
+		{"trusted in Forwarded", httplimit.Config{TrustedProxies: loopback, ForwardedHeader: "forwarded"}, map[string]string{
+			"X-Forwarded-For": "6.6.6.6, 127.0.0.1", "Forwarded": "for=6.6.6.6, for=127.0.0.1"}},
+		{"trusted in another field", httplimit.Config{TrustedProxies: loopback, ForwardedHeader: "x-client"}, map[string]string{
+			"X-Forwarded-For": "2001:db8::1, 127.0.0.1", "Forwarded": `for="[2001:db8::1]", for=127.0.0.1`, "X-Client": "2001:db8::1"}},
+		{"trusted in one that is not there", httplimit.Config{TrustedProxies: loopback, ForwardedHeader: "X-Real-Ip"}, map[string]string{
+			"X-Forwarded-For": "127.0.0.1", "Forwarded": "for=127.0.0.1"}},
 		{"one hop is trusted", httplimit.Config{TrustedHops: 1}, map[string]string{
 			"X-Forwarded-For": "6.6.6.6, 7.7.7.7, 127.0.0.1"}},
 	} {
@@ -97,6 +104,19 @@ func TestForwardedHeaders(t *testing.T) {
 		}
 		if r.Host != "shop.example" || r.Header.Get("X-Hop") != "" || r.Header.Get("X-Own") != "2" || resp.StatusCode != 200 {
 			t.Errorf("%s: got host %q, X-Hop %q, X-Own %q, status %d", tt.name, r.Host, r.Header.Get("X-Hop"), r.Header.Get("X-Own"), resp.StatusCode)
+		}
+	}
+}
+
+// Nobody has the address of a client forgotten by calling its field one for this hop.
+func TestForwardedHeader_CalledHopByHop(t *testing.T) {
+	seen := make(chan string, 1)
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("X-Forwarded-For") })
+	for _, field := range []string{"X-Forwarded-For", "X-Client"} {
+		mw := middleware(t, 5, httplimit.Config{TrustedHops: 1, ForwardedHeader: field})
+		get(t, serveProxy(t, upstream, mw, proxy.Config{}), "Connection", "close, "+field, field, "6.6.6.6")
+		if got := receive(t, seen, "request"); got != "6.6.6.6, 127.0.0.1" {
+			t.Errorf("%s: the upstream was told %q", field, got)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/metehq/mete/internal/requestpath"
@@ -27,9 +28,31 @@ func resolved(r *http.Request) *http.Request {
 
 // isPlain reports whether r's target is a path or a URL with one. Of others
 // ("http:http://host/path", "*", the "host:port" of CONNECT) net/http reads no path,
-// and would yet send them on for the upstream to read.
+// and would yet send them on for the upstream to read. And over HTTP/2 it takes methods
+// that it would not send, and hosts that it refuses over HTTP/1, to send on another one:
+// nothing for "api.example/x", and "xn--bcher-kva.example" for "bücher.example".
 func isPlain(r *http.Request) bool {
-	return r.URL.Opaque == "" && r.URL.Path != "*" && r.Method != http.MethodConnect
+	return r.URL.Opaque == "" && r.URL.Path != "*" && r.Method != http.MethodConnect && isMethod(r.Method) && isHostText(r.Host)
+}
+
+// isMethod reports whether method has only what a method may be written with.
+func isMethod(method string) bool {
+	for i := range len(method) {
+		if c := method[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"(),/:;<=>?@[\\]{}", c) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isHostText reports whether host has only what a Host may be written with.
+func isHostText(host string) bool {
+	for i := range len(host) {
+		if c := host[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"#/<>?@\\^`{|}", c) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // address makes the request one to s.
@@ -50,7 +73,8 @@ func (e *exchange) address(s *server) {
 }
 
 // cleanQuery returns a query without what [url.ParseQuery] does not understand, and
-// so rules have not seen. It is query where there is nothing like that.
+// so rules have not seen, and with what ends a query for some servers, but not for
+// rules, escaped. It is query where there is nothing like that.
 func cleanQuery(query string) string {
 	if isClean(query) {
 		return query
@@ -65,7 +89,7 @@ const maxParams = 10000
 func isClean(query string) bool {
 	for i := 0; i < len(query); i++ {
 		switch query[i] {
-		case ';':
+		case ';', '#', ' ': // HTTP/2 has spaces, which would end the target in a line of HTTP/1
 			return false
 		case '%':
 			if i+2 >= len(query) || !isHex(query[i+1]) || !isHex(query[i+2]) {
@@ -114,15 +138,17 @@ func (e *exchange) outHeader() http.Header {
 	return h
 }
 
-// sayForwarded says whom the request is from. What the client says of that is gone.
+// sayForwarded says whom the request is from. What the client says of that is gone,
+// also where a trusted proxy has passed it on: such a one is believed in the one field
+// that it writes.
 func (e *exchange) sayForwarded(h http.Header) {
-	in, f := e.in, &e.fields
-	trusted := e.proxy.limit.Trusts(in)
+	in, f, limit := e.in, &e.fields, e.proxy.limit
+	trusted := limit.Trusts(in)
 	address, _, err := net.SplitHostPort(in.RemoteAddr)
 	if err == nil {
 		f.address[0] = address
-		if prior := in.Header["X-Forwarded-For"]; trusted && len(prior) > 0 {
-			f.address[0] = strings.Join(prior, ", ") + ", " + address
+		if trusted {
+			f.address[0] = strings.Join(append(e.hops("X-Forwarded-For", func(node string) string { return node }), address), ", ")
 		}
 		h["X-Forwarded-For"] = f.address[:]
 	}
@@ -139,19 +165,33 @@ func (e *exchange) sayForwarded(h http.Header) {
 			h[name] = prior
 		}
 	}
-	if prior := in.Header["Forwarded"]; len(prior) > 0 {
-		h["Forwarded"] = []string{strings.Join(prior, ", ") + ", for=" + forwardedNode(in.RemoteAddr)}
+	if len(in.Header["Forwarded"]) > 0 {
+		prior := e.hops("Forwarded", func(node string) string { return "for=" + forwardedNode(node) })
+		h["Forwarded"] = []string{strings.Join(append(prior, "for="+forwardedNode(address)), ", ")}
 	}
 }
 
-// forwardedNode is the address of a connection in the form of RFC 7239 §6.
-func forwardedNode(remoteAddr string) string {
-	host, _, err := net.SplitHostPort(remoteAddr)
-	switch {
-	case err != nil:
-		return "unknown"
-	case strings.Contains(host, ":"):
-		return `"[` + host + `]"`
+// hops are those before the trusted proxy that has opened the connection, as it says
+// in that field, or else the client alone.
+func (e *exchange) hops(name string, spell func(address string) string) []string {
+	limit := e.proxy.limit
+	if limit.ForwardedHeader() == name {
+		return slices.Clone(e.in.Header[name])
 	}
-	return host
+	client := limit.Client(e.in)
+	if peer, _, err := net.SplitHostPort(e.in.RemoteAddr); client == "" || err == nil && client == peer {
+		return nil
+	}
+	return []string{spell(client)}
+}
+
+// forwardedNode is an address in the form of RFC 7239 §6.
+func forwardedNode(address string) string {
+	switch {
+	case address == "":
+		return "unknown"
+	case strings.Contains(address, ":"):
+		return `"[` + address + `]"`
+	}
+	return address
 }

@@ -21,6 +21,11 @@ const (
 	// idleTimeout is how long an unused connection to a server is kept.
 	idleTimeout = 90 * time.Second
 
+	// pingAfter is how long a connection of HTTP/2 may bring nothing before its server is
+	// asked whether it is there, and pingTimeout how long that may take to answer.
+	pingAfter   = 15 * time.Second
+	pingTimeout = 5 * time.Second
+
 	// maxIdle is how many unused connections to a server are kept. The two that are
 	// [http.Transport]'s default would have most requests of a burst connect anew.
 	maxIdle = 256
@@ -28,6 +33,10 @@ const (
 	// continueTimeout is how long a client that asks first (Expect: 100-continue)
 	// waits for a server that does not know how to answer that.
 	continueTimeout = time.Second
+
+	// maxAnswerHeader is how long the header of an answer may be, and each of those of
+	// informational ones.
+	maxAnswerHeader = 1 << 20
 
 	// leastOut and mostOut bound how long a server is left out that could not be
 	// connected to.
@@ -43,9 +52,9 @@ type server struct {
 	basePath  string  // without a slash at its end
 	baseRaw   string  // the same, escaped
 	transport *http.Transport
+	upgrades  *http.Transport // for requests that may upgrade their connection: HTTP/1, nil where it is not spoken
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	timeout   time.Duration // of dial, and of the TLS handshake
-	tls       *tls.Config
 	log       *slog.Logger
 	began     time.Time // what out counts from
 
@@ -68,34 +77,60 @@ func newServer(to url.URL, u Upstream, config Config) *server {
 		basePath: strings.TrimSuffix(to.Path, "/"), baseRaw: strings.TrimSuffix(to.EscapedPath(), "/"),
 		dial: config.Dial, timeout: u.DialTimeout, log: config.Logger, began: time.Now(),
 	}
-	protocols := new(http.Protocols)
+	protocols, only1 := new(http.Protocols), new(http.Protocols)
+	only1.SetHTTP1(true)
 	switch to.Scheme {
 	case "h2c":
 		s.scheme = "http"
 		protocols.SetUnencryptedHTTP2(true)
+		s.transport = s.newTransport(u, protocols)
+	case "http":
+		s.transport = s.newTransport(u, only1)
+		s.upgrades = s.transport
 	default:
 		protocols.SetHTTP1(true)
 		protocols.SetHTTP2(true)
-	}
-	s.tls = &tls.Config{}
-	if u.TLS != nil {
-		s.tls = u.TLS.Clone()
-	}
-	if s.tls.ServerName == "" {
-		s.tls.ServerName = to.Hostname()
-	}
-	s.tls.NextProtos = []string{"h2", "http/1.1"}
-	s.transport = &http.Transport{
-		Protocols:             protocols,
-		DialContext:           s.connect,
-		DialTLSContext:        s.connectTLS,
-		ResponseHeaderTimeout: u.HeaderTimeout,
-		ExpectContinueTimeout: continueTimeout,
-		IdleConnTimeout:       idleTimeout,
-		MaxIdleConnsPerHost:   maxIdle,
-		DisableCompression:    true, // what is compressed is between client and server
+		s.transport = s.newTransport(u, protocols, "h2", "http/1.1")
+		s.upgrades = s.newTransport(u, only1, "http/1.1")
 	}
 	return s
+}
+
+// newTransport returns one that speaks those protocols, which TLS knows by these names.
+func (s *server) newTransport(u Upstream, protocols *http.Protocols, names ...string) *http.Transport {
+	config := &tls.Config{}
+	if u.TLS != nil {
+		config = u.TLS.Clone()
+	}
+	if config.ServerName == "" {
+		config.ServerName = s.url.Hostname()
+	}
+	config.NextProtos = names
+	return &http.Transport{
+		Protocols:   protocols,
+		DialContext: s.connect,
+		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return s.connectTLS(ctx, network, address, config)
+		},
+		ResponseHeaderTimeout:  u.HeaderTimeout,
+		MaxResponseHeaderBytes: maxAnswerHeader,
+		ExpectContinueTimeout:  continueTimeout,
+		IdleConnTimeout:        idleTimeout,
+		MaxIdleConnsPerHost:    maxIdle,
+		DisableCompression:     true, // what is compressed is between client and server
+
+		// All requests are on one connection: that it is dead must not take as long to
+		// find out as TCP takes.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+	}
+}
+
+// closeIdle closes the connections that are not in use.
+func (s *server) closeIdle() {
+	s.transport.CloseIdleConnections()
+	if s.upgrades != nil {
+		s.upgrades.CloseIdleConnections()
+	}
 }
 
 // A dialError says that a server could not be connected to: nothing was sent.
@@ -111,14 +146,14 @@ func (s *server) connect(ctx context.Context, network, address string) (net.Conn
 	return s.connected(ctx, conn, err)
 }
 
-func (s *server) connectTLS(ctx context.Context, network, address string) (net.Conn, error) {
+func (s *server) connectTLS(ctx context.Context, network, address string, config *tls.Config) (net.Conn, error) {
 	conn, err := s.connect(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	encrypted := tls.Client(conn, s.tls)
+	encrypted := tls.Client(conn, config)
 	if err := encrypted.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		_, err = s.connected(ctx, nil, fmt.Errorf("TLS handshake: %w", err))

@@ -15,7 +15,7 @@ type ServerStats struct {
 	Up       bool      // requests go to it
 	InFlight int64     // requests that it has not yet answered in full
 	Answers  [6]uint64 // by class: Answers[2] are those with a status of 2xx
-	Errors   uint64    // requests without an answer; Retried ones are among them
+	Errors   uint64    // requests without an answer, but for those that clients broke off; what went to another server then is among them
 	Changes  uint64    // how often it was taken for down, or for up again
 }
 

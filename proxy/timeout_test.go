@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,6 +131,39 @@ func TestClientDoesNotRead(t *testing.T) {
 	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	if err := receive(t, ended, "end at the upstream"); err == nil {
 		t.Error("the upstream has written everything, to nobody")
+	}
+}
+
+// One that asks for many answers and reads none of them is no better off for their
+// being short.
+func TestClientDoesNotRead_ManyAnswers(t *testing.T) {
+	var ended atomic.Bool
+	p := newProxy(t, serve(t, func(w http.ResponseWriter, r *http.Request) { io.CopyN(w, zeros{}, 30000) }),
+		middleware(t, 100_000, httplimit.Config{}), proxy.Config{ClientTimeout: soon})
+	front := httptest.NewUnstartedServer(p)
+	front.Config.ConnState = func(_ net.Conn, state http.ConnState) { ended.Store(state == http.StateClosed) }
+	front.Start()
+	defer front.Close()
+	conn, _ := dial(t, front.URL)
+	go io.WriteString(conn, strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 10_000)) // until it is cut off
+	until(t, "its connection is cut off", ended.Load)
+}
+
+// A client that reads slowly does not make an upstream one that stands still.
+func TestUpstreamStalls_SlowClient(t *testing.T) {
+	const size = 32 << 20 // more than all buffers on the way hold
+	target, _ := url.Parse(serve(t, func(w http.ResponseWriter, r *http.Request) { io.CopyN(w, zeros{}, size) }))
+	var errs counter
+	front := httptest.NewServer(gateTo(t, proxy.Upstream{Servers: []*url.URL{target}, BodyTimeout: patience / 10}, proxy.Config{OnError: errs.onError}))
+	defer front.Close()
+	resp, err := http.Get(front.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	<-time.After(patience / 5)
+	if n, err := io.Copy(io.Discard, resp.Body); n != size || err != nil || errs.n.Load() != 0 {
+		t.Errorf("got %d bytes (%v) and %d errors, want %d", n, err, errs.n.Load(), size)
 	}
 }
 

@@ -21,6 +21,10 @@ func (e *exchange) upgrade(res *http.Response) {
 		return
 	}
 	defer server.Close()
+	if _, all := e.body.sentAt(); !all {
+		e.fail(errors.New("the server switches protocols before it has the whole request"))
+		return
+	}
 	e.begin()
 	client, buffered, err := http.NewResponseController(e.w).Hijack()
 	if err != nil {

@@ -5,11 +5,14 @@ package proxy_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +128,78 @@ func TestWebSocket_WrongProtocol(t *testing.T) {
 		if status != 502 || strings.Contains(body, "h2c") {
 			t.Errorf("asked with %q: got %d %s, want 502", request, status, body)
 		}
+	}
+}
+
+// A server that speaks HTTP/2 is asked for an upgrade in HTTP/1, over which alone there
+// is one, and for everything else in HTTP/2.
+func TestWebSocket_OverTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			io.WriteString(w, r.Proto)
+			return
+		}
+		switching(t, func(conn net.Conn, rw *bufio.ReadWriter) { io.WriteString(conn, "hello\n") })(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	target, _ := url.Parse(server.URL)
+	front := httptest.NewServer(gateTo(t, proxy.Upstream{Servers: []*url.URL{target}, TLS: &tls.Config{RootCAs: roots}}, proxy.Config{}))
+	defer front.Close()
+	for range 2 {
+		conn, resp := upgrade(t, front.URL)
+		if text, err := conn.ReadString('\n'); resp.StatusCode != 101 || text != "hello\n" {
+			t.Errorf("got %d and then %q (%v)", resp.StatusCode, text, err)
+		}
+		if resp, body := get(t, front.URL); resp.StatusCode != 200 || body != "HTTP/2.0" {
+			t.Errorf("what is no upgrade: got %d %q, want 200 by HTTP/2.0", resp.StatusCode, body)
+		}
+	}
+}
+
+// A server of HTTP/2 without TLS has nothing to upgrade to: it is asked without, and is
+// not to blame.
+func TestWebSocket_ToH2C(t *testing.T) {
+	observed := make(chan error, 1)
+	up := serveH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, r.Header.Get("Upgrade")+r.Header.Get("Connection")+"plain")
+	}))
+	front := httptest.NewServer(gateTo(t, proxy.Upstream{Servers: []*url.URL{{Scheme: "h2c", Host: up}}},
+		proxy.Config{Observe: func(_ time.Duration, err error) { observed <- err }}))
+	defer front.Close()
+	if status, body := exchange(t, front.URL, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"); status != 200 || body != "plain" {
+		t.Errorf("got %d %q, want an answer without an upgrade", status, body)
+	}
+	if err := receive(t, observed, "observation"); err != nil {
+		t.Errorf("observed error %v", err)
+	}
+}
+
+// HTTP/1.0 knows no upgrades, and "webſocket" is no spelling of websocket.
+func TestUpgrades_NotAsked(t *testing.T) {
+	upstream, sent := recorder(t)
+	front := start(t, upstream, 100, proxy.Config{})
+	for _, request := range []string{"HTTP/1.0\r\nUpgrade: websocket", "HTTP/1.1\r\nUpgrade: web\u017focket"} {
+		exchange(t, front, "GET / "+request+"\r\nHost: a\r\nConnection: upgrade, close\r\n\r\n")
+		if text := sent(); strings.Contains(text, "Upgrade") {
+			t.Errorf("%q: the upstream was sent\n%s", request, text)
+		}
+	}
+}
+
+// An upstream that switches while the request is still on its way has broken: what comes
+// of its body would be taken for the other protocol.
+func TestUpgrade_BeforeTheBodyHasEnded(t *testing.T) {
+	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switching(t, func(conn net.Conn, rw *bufio.ReadWriter) { io.Copy(io.Discard, rw) })(w, r)
+	})
+	conn, from := dial(t, start(t, up, 1, proxy.Config{}))
+	io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 10\r\n\r\nhello")
+	if resp, err := http.ReadResponse(from, nil); err != nil || resp.StatusCode != 502 {
+		t.Errorf("got %v (%v), want 502", resp, err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/proxy"
 )
 
@@ -178,6 +179,42 @@ func TestSmuggling(t *testing.T) {
 		status, _ := exchange(t, front, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks+hidden)
 		if status != 400 {
 			t.Errorf("%s: got %d, want 400: the client is to blame", name, status)
+		}
+	}
+}
+
+// A trailer is sent on as far as it was announced, and says nothing that a server would
+// have to believe of a header.
+func TestTrailersOfRequests(t *testing.T) {
+	upstream, sent := recorder(t)
+	front := start(t, upstream, 10, proxy.Config{})
+	exchange(t, front, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"+
+		"Trailer: X-Sum, X-Forwarded-For, Connection, Authorization, Host\r\n\r\n5\r\nhello\r\n0\r\n"+
+		"X-Sum: 42\r\nX-Forwarded-For: 6.6.6.6\r\nConnection: x-other\r\nAuthorization: Bearer x\r\nHost: b\r\nX-Other: 1\r\n\r\n")
+	text := sent()
+	if !strings.Contains(text, "Trailer: X-Sum\r\n") || !strings.HasSuffix(text, "\r\n0\r\nX-Sum: 42\r\n\r\n") {
+		t.Errorf("the upstream was sent\n%s\nwant a trailer of X-Sum alone", text)
+	}
+}
+
+// A status that there is not is the upstream's mistake, and no reason to panic.
+func TestStatus_Unknown(t *testing.T) {
+	for _, status := range []string{"000", "042", "099"} {
+		resp, body := get(t, start(t, answering(t, "HTTP/1.1 "+status+" X\r\nContent-Length: 2\r\n\r\nok"), 1, proxy.Config{}))
+		wantProblem(t, resp, body, 502)
+	}
+	if resp, body := get(t, start(t, answering(t, "HTTP/1.1 799 X\r\nContent-Length: 2\r\n\r\nok"), 1, proxy.Config{})); resp.StatusCode != 799 || body != "ok" {
+		t.Errorf("got %d %q, want 799 as it came", resp.StatusCode, body)
+	}
+}
+
+// An upstream whose header has no end is cut off.
+func TestAnswerHeader_Bound(t *testing.T) {
+	for size, want := range map[int]int{900 << 10: 200, 1100 << 10: 502} {
+		w := ask(newProxy(t, answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: "+strings.Repeat("x", size)+"\r\n\r\nok"),
+			middleware(t, 1, httplimit.Config{}), proxy.Config{}), getRequest())
+		if w.Code != want {
+			t.Errorf("%d bytes: got %d, want %d", size, w.Code, want)
 		}
 	}
 }

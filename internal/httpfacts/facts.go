@@ -24,6 +24,7 @@ package httpfacts
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/metehq/mete/policy"
@@ -82,7 +83,7 @@ type Facts struct {
 
 	address    string // of the client; "" if unknown
 	hasAddress bool   // address has been looked for
-	disputed   bool   // the path or the host was asked for, and is disputed
+	disputed   bool   // the path, the host or a parameter was asked for, and is disputed
 	claims     map[string]string
 	hasClaims  bool // claims have been looked for
 	seen       []fact
@@ -128,6 +129,8 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 		f.disputed = f.disputed || f.r.URL.Opaque != "" || !ok && f.r.Host != ""
 		return host, ok
 	case policy.Query:
+		// Where some servers end it. No target may hold one.
+		f.disputed = f.disputed || strings.IndexByte(f.r.URL.RawQuery, '#') >= 0
 		return f.scan(a, query)
 	case policy.Cookie:
 		return f.scan(a, cookie)
@@ -154,7 +157,8 @@ func (f *Facts) Address() (string, bool) {
 // read differently: it may be served as another one than the one that rules were
 // asked about. So may one whose target has no path at all, such as
 // "http:http://host/path", and that disputes its host, too, as does a Host that is
-// none. Such a request should be refused.
+// none; and a query with a "#", of which some servers read only what is before that,
+// where a parameter of it has been asked for. Such a request should be refused.
 func (f *Facts) Disputed() bool { return f.disputed }
 
 // scan looks for a in the request with find, once.

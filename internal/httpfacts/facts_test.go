@@ -199,6 +199,24 @@ func TestFacts_DisputedTarget(t *testing.T) {
 	}
 }
 
+func TestFacts_DisputedQuery(t *testing.T) {
+	source := newSource(t, httpfacts.Config{})
+	for target, want := range map[string]bool{"/?key=a": false, "/?key=a%23b": false, "/?key=a#b": true, "/?x=1&key=a#": true} {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n")))
+		if err != nil {
+			t.Fatalf("%q: %v", target, err)
+		}
+		for _, a := range []string{"query:key", "path"} {
+			facts := source.Facts(r)
+			facts.Lookup(attribute(t, a))
+			if got := facts.Disputed(); got != (want && a != "path") {
+				t.Errorf("%q, asked for its %s: disputed %v", target, a, got)
+			}
+			facts.Release()
+		}
+	}
+}
+
 func TestFacts_DisputedHost(t *testing.T) {
 	source := newSource(t, httpfacts.Config{})
 	for host, want := range map[string]bool{

@@ -5,6 +5,7 @@ package turn_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -107,6 +108,34 @@ func TestTake_PlaceOfWhoHasGone(t *testing.T) {
 		}
 		if d, err := ask(t.Context(), "a"); err != nil || !d.Allowed {
 			t.Errorf("after that: got %+v (%v), want it admitted", d, err)
+		}
+	})
+}
+
+// Addresses that share a bucket share its places.
+func TestTake_PlacesOfANetwork(t *testing.T) {
+	m, err := policy.Load([]byte(strings.Replace(delayed, "header:client", "ip:address", 1)), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) }), m, mete.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tk := turn.NewTaker(lim, 0, 8) // two for a bucket
+		for i, tt := range []struct {
+			address string
+			held    int
+		}{
+			{"2001:db8::1", 1}, {"2001:db8::2", 2}, {"2001:db8::3", 2}, {"2001:db8:0:1::1", 3},
+			{"192.0.2.1", 4}, {"192.0.2.1", 5}, {"192.0.2.1", 5}, {"192.0.2.2", 6},
+		} {
+			go tk.Take(t.Context(), mete.Request{Attributes: policy.Map{"ip:address": tt.address}}, false, nil)
+			synctest.Wait()
+			if now, _ := tk.Held(); now != tt.held {
+				t.Errorf("request %d, of %s: %d are held, want %d", i, tt.address, now, tt.held)
+			}
 		}
 	})
 }

@@ -72,8 +72,12 @@ func TestImage_Form(t *testing.T) {
 	if only[*instructions.EntrypointCommand](t, image).PrependShell || only[*instructions.CmdCommand](t, image).PrependShell {
 		t.Error("a shell is between the signals and the program, and there is none in the image")
 	}
-	if check := only[*instructions.HealthCheckCommand](t, image).Health; check.Test[0] != "CMD" {
-		t.Errorf("HEALTHCHECK %q needs a shell", check.Test)
+	check := only[*instructions.HealthCheckCommand](t, image).Health.Test
+	if check[0] != "CMD" {
+		t.Errorf("HEALTHCHECK %q needs a shell", check)
+	}
+	if asked := check[len(check)-1]; !strings.HasSuffix(asked, ":"+port(t, s.AdminListen)) {
+		t.Errorf("HEALTHCHECK asks %s, where clients can have all connections; want the port of %s", asked, s.AdminListen)
 	}
 	if within := s.ending(t); within.Seconds() >= 10 {
 		t.Errorf("it may take %v to end: docker stop kills after 10s", within)
@@ -105,8 +109,19 @@ func TestImage_Runs(t *testing.T) {
 	p.WaitReady(meted.Patience, proctest.HTTP("http://"+addr+"/readyz"))
 
 	check := only[*instructions.HealthCheckCommand](t, image).Health.Test[1:]
-	if output, err := inside(root, append(check, "--server", "http://"+addr)...).CombinedOutput(); err != nil {
+	check = slices.Concat(check, []string{"--server", "http://" + admin}) // in the place of its own port
+	if output, err := inside(root, check...).CombinedOutput(); err != nil {
 		t.Errorf("HEALTHCHECK: %v\n%s", err, output)
+	}
+	for _, args := range [][]string{ // as by docker exec in doc/deploy.md
+		{"override", "set", "--action", "block", "--match", "header:x-api-key=k1", "--expires", "2h", "--reason", "scrapes the catalog", "--author", "kim"},
+		{"override", "list"},
+	} {
+		operate := inside(root, slices.Concat(entry, args, []string{"--server", "http://" + admin})...)
+		operate.Env = []string{"METE_TOKEN=" + adminToken}
+		if output, err := operate.CombinedOutput(); err != nil || !strings.Contains(string(output), "block header:x-api-key=k1") && !strings.Contains(string(output), "kim") {
+			t.Errorf("mete %q in the container: %v\n%s", args, err, output)
+		}
 	}
 	if status := get(t, "http://"+admin+"/metrics", adminToken); status != 200 {
 		t.Errorf("/metrics with the token: status %d", status)
@@ -114,7 +129,7 @@ func TestImage_Runs(t *testing.T) {
 	if err := p.Stop(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
-	if err := inside(root, append(check, "--server", "http://"+addr)...).Run(); err == nil {
+	if err := inside(root, check...).Run(); err == nil {
 		t.Error("HEALTHCHECK finds a server healthy that has ended")
 	}
 }

@@ -118,6 +118,11 @@ func TestKubernetes_Ports(t *testing.T) {
 				t.Errorf("a probe asks at the port %s, which no container has", p.HTTPGet.Port.String())
 			}
 		}
+		for _, p := range probes(o.container(t))[:2] {
+			if p.HTTPGet.Port.String() != "admin" {
+				t.Errorf("the container is restarted for what is at the port %s, which clients can fill", p.HTTPGet.Port.String())
+			}
+		}
 	})
 }
 

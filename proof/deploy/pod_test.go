@@ -3,6 +3,7 @@
 package deploy_test
 
 import (
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -54,6 +55,12 @@ func TestKubernetes_Pod(t *testing.T) {
 			if status := get(t, s.AdminURL+"/metrics", token); status != want {
 				t.Errorf("/metrics with the token %q: status %d, want %d", token, status, want)
 			}
+		}
+		file := filepath.Join(root, etc, "secret", "admin-token") // as by kubectl exec in doc/deploy.md
+		operate := exec.Command(meted.Program(t), "override", "set", "--token-file", file, "--server", s.AdminURL, "--action", "limit", "--rule", "per-key",
+			"--match", "header:x-api-key=k1", "--rps", "100", "--burst", "200", "--expires", "1d", "--reason", "their launch day", "--author", "kim")
+		if output, err := operate.CombinedOutput(); err != nil {
+			t.Errorf("mete override set in the pod: %v\n%s", err, output)
 		}
 		if err := s.Process.Stop(); err != nil {
 			t.Errorf("it ended with %v", err)

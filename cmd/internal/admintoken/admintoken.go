@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -27,7 +26,11 @@ type File struct {
 // Make makes a token for the admin address, host:port, and writes it. The file of
 // a server that listened there before is replaced.
 func Make(address string) (File, error) {
-	path, err := path(address)
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return File{}, fmt.Errorf("admintoken: %w", err)
+	}
+	path, err := path(at)
 	if err != nil {
 		return File{}, err
 	}
@@ -45,7 +48,10 @@ func Make(address string) (File, error) {
 	if err := errors.Join(err, w.Close()); err != nil {
 		return File{}, err
 	}
-	return f, os.Rename(w.Name(), path)
+	if err := os.Rename(w.Name(), path); err != nil {
+		return File{}, err
+	}
+	return f, nil
 }
 
 // Remove removes the file, unless another server has put its own in its place.
@@ -56,21 +62,33 @@ func (f File) Remove() {
 }
 
 // Find returns the token of the server at host:port, if it is one on this machine
-// that left it for this user.
-func Find(address string) (token string, ok bool) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", false
+// that left it for this user, and the address at which it is to be asked. For localhost
+// that is the one that the token is for: who else listens on this machine, at the other
+// address that localhost stands for, is told nothing.
+func Find(address string) (token string, at netip.AddrPort, ok bool) {
+	for _, at := range loopback(address) {
+		path, err := path(at)
+		if err != nil {
+			continue
+		}
+		if token, err := read(path); err == nil && token != "" {
+			return token, at, true
+		}
 	}
-	if addr, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !addr.IsLoopback()) {
-		return "", false // nobody else is told our tokens
+	return "", netip.AddrPort{}, false
+}
+
+// loopback is the addresses of this machine that host:port stands for. Nobody else is
+// told our tokens.
+func loopback(address string) []netip.AddrPort {
+	if port, ok := strings.CutPrefix(address, "localhost:"); ok {
+		return append(loopback("127.0.0.1:"+port), loopback("[::1]:"+port)...)
 	}
-	path, err := path(address)
-	if err != nil {
-		return "", false
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !at.Addr().IsLoopback() {
+		return nil
 	}
-	token, err = read(path)
-	return token, err == nil && token != ""
+	return []netip.AddrPort{at}
 }
 
 func read(path string) (string, error) {
@@ -85,18 +103,16 @@ func read(path string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// path is $XDG_RUNTIME_DIR/mete/admin-PORT.token or, where there is no such
+// path is $XDG_RUNTIME_DIR/mete/admin-ADDRESS-PORT.token or, where there is no such
 // directory, the same in the user's cache.
-func path(address string) (string, error) {
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", err
-	}
+func path(at netip.AddrPort) (string, error) {
 	dir := os.Getenv("XDG_RUNTIME_DIR")
 	if dir == "" {
+		var err error
 		if dir, err = os.UserCacheDir(); err != nil {
-			return "", fmt.Errorf("there is no place for it: neither XDG_RUNTIME_DIR nor HOME is set")
+			return "", errors.New("there is no place for it: neither XDG_RUNTIME_DIR nor HOME is set")
 		}
 	}
-	return filepath.Join(dir, "mete", "admin-"+port+".token"), nil
+	host := strings.ReplaceAll(at.Addr().Unmap().WithZone("").String(), ":", "_") // which not every system has in names
+	return filepath.Join(dir, "mete", fmt.Sprintf("admin-%s-%d.token", host, at.Port())), nil
 }

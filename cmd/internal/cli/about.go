@@ -90,7 +90,8 @@ it may. The arguments are the facts about the request that the server's policy
 reads: header:x-api-key=k1 ip:address=192.0.2.1 method=GET path=/v1/search.
 
 The exit code is 0 if allowed, 1 if denied, 2 on wrong usage or if the server
-could not decide, 3 if it does not answer. So a script can say:
+could not decide, 3 if it does not answer, or its store does not and the rule
+says that nobody passes then. So a script can say:
 
   mete take path=/nightly && run-the-job
 
@@ -141,8 +142,9 @@ Gives back what the request would be charged, or --cost, to every bucket that
 it falls under. It is asked of a server's admin address, and takes the role
 operate.
 
-The exit code is 0 if it was done, 2 if it was not or on wrong usage, and 3 if
-the server does not answer.
+The exit code is 0 if it was done, 1 if it was not as the request falls under no
+limit, 2 if it was refused or on wrong usage, and 3 if the server does
+not answer.
 `
 
 const resetAbout = `
@@ -150,8 +152,9 @@ Makes every bucket full that the request falls under: who was denied may go on
 at once. It is asked of a server's admin address, and takes the role operate.
 For a limit that is too low, see 'mete override'.
 
-The exit code is 0 if it was done, 2 if it was not or on wrong usage, and 3 if
-the server does not answer.
+The exit code is 0 if it was done, 1 if it was not as the request falls under no
+limit, 2 if it was refused or on wrong usage, and 3 if the server does
+not answer.
 `
 
 const reloadAbout = `

@@ -4,11 +4,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/httpapi"
 )
 
 // refund is "mete refund".
@@ -28,16 +31,24 @@ func amend(ctx context.Context, std Streams, name string, args []string, do func
 		return code
 	}
 	c, err := q.client()
-	if err == nil {
-		err = do(c, ctx, q.Request)
-	} else {
+	if err != nil {
 		return fail(std, exitUsage, name, err)
 	}
-	if err != nil {
+	if err := do(c, ctx, q.Request); err != nil {
 		return fail(std, exitCode(err), name, explain(q.server, err))
+	}
+	// Whoever misspelt the request must not believe that it helped.
+	if e, err := c.Explain(ctx, q.Request); err == nil && noLimit(&e) {
+		return fail(std, exitNo, name, errors.New("the request falls under no limit, so that nothing was done; 'mete explain' says why"))
 	}
 	fmt.Fprintln(std.Out, "done")
 	return exitOK
+}
+
+// noLimit reports whether the request is known to fall under no limit, not even in
+// shadow. Where an override decides, that is not said.
+func noLimit(e *httpapi.Explanation) bool {
+	return e.Override == nil && !slices.ContainsFunc(e.Rules, func(r httpapi.ExplainedRule) bool { return len(r.Limits) > 0 })
 }
 
 // reload is "mete reload".

@@ -70,6 +70,9 @@ func parseQuestion(std Streams, name string, args []string) (q question, code in
 		}
 		q.Attributes[attribute.String()] = value
 	}
+	if !decides && len(operands) == 0 {
+		return q, fs.usageError("say whose: NAME=VALUE, such as header:x-api-key=k1"), false
+	}
 	return q, exitOK, true
 }
 

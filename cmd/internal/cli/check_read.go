@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/cmd/internal/storeurl"
@@ -44,7 +45,7 @@ func readContents(ctx context.Context, std Streams, name string, keys policysign
 		if err != nil {
 			return nil, nil, err
 		}
-		m, err := policyfile.Parse(stdinName, data, policy.Options{})
+		m, err := parsePolicy(stdinName, data)
 		return m, data, err
 	}
 	data, err := policyfile.Read(name)
@@ -56,8 +57,21 @@ func readContents(ctx context.Context, std Streams, name string, keys policysign
 			return nil, data, err
 		}
 	}
-	m, err := policyfile.Parse(name, data, policy.Options{})
+	m, err := parsePolicy(name, data)
 	return m, data, err
+}
+
+// parsePolicy compiles the contents of a policy file. Those of a configuration file
+// have one mistake: which file they are.
+func parsePolicy(name string, data []byte) (*policy.Matcher, error) {
+	m, err := policyfile.Parse(name, data, policy.Options{})
+	if err != nil && config.LooksLike(data) {
+		return nil, policyfile.Errors{{File: name, Error: policy.Error{
+			Reason: "this is no policy, but looks like a configuration of mete serve",
+			Hint:   "check that with 'mete serve --check --config " + name + "'",
+		}}}
+	}
+	return m, err
 }
 
 // policyExit is the exit code of what readPolicy returns.

@@ -38,7 +38,7 @@ func TestMain_ExitCodesAndWords(t *testing.T) {
 		{"serve --listen nowhere --log-level loud", 2, "", "mete serve: listen: \"nowhere\" is not host:port"},
 		{"serve --listen nowhere --log-level loud", 2, "", "mete serve: log_level: must be debug, info, warn or error"},
 		{"serve --config /does/not/exist", 2, "", "mete serve: config: open /does/not/exist"},
-		{"serve --policy /does/not/exist", 2, "", "mete serve: stat /does/not/exist"},
+		{"serve --policy /does/not/exist", 2, "", "mete serve: policy: stat /does/not/exist"},
 		{"serve --store postgres://localhost/d?sslmod=x", 2, "", "mete serve: store: unknown parameter \"sslmod\""},
 		{"serve --store redis://a,b", 2, "", "mete serve: store: there is more than one host"},
 		{"serve --store floppy:a", 2, "", "unknown kind of store"},

@@ -3,10 +3,12 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -46,7 +48,7 @@ func (c *connection) client() (*client.Client, error) {
 	if err := c.trust(transport); err != nil {
 		return nil, err
 	}
-	token, err := c.token()
+	token, err := c.token(transport)
 	if err != nil {
 		return nil, err
 	}
@@ -84,20 +86,24 @@ func (c *connection) trust(t *http.Transport) error {
 	return nil
 }
 
-// token is what is sent: nothing, if nobody says one.
-func (c *connection) token() (string, error) {
+// token is what is sent: nothing, if nobody says one. Where it is the one that a server on
+// this machine left, the transport goes to that server and no other.
+func (c *connection) token(t *http.Transport) (string, error) {
 	if c.tokenFile != "" {
 		text, err := os.ReadFile(c.tokenFile)
 		if err != nil {
 			return "", fmt.Errorf("--token-file: %w", err)
 		}
 		token := strings.TrimSpace(string(text))
-		if token == "" || len(token) > config.MaxToken {
+		if !canBeToken(token) {
 			return "", fmt.Errorf("--token-file: %s holds no token", c.tokenFile)
 		}
 		return token, nil
 	}
-	if token := os.Getenv(tokenVariable); token != "" {
+	if token := strings.TrimSpace(os.Getenv(tokenVariable)); token != "" {
+		if !canBeToken(token) {
+			return "", fmt.Errorf("$%s holds no token", tokenVariable)
+		}
 		return token, nil
 	}
 	u, err := url.Parse(c.server)
@@ -108,6 +114,22 @@ func (c *connection) token() (string, error) {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	token, _ := admintoken.Find(u.Hostname() + ":" + port)
+	asked := net.JoinHostPort(u.Hostname(), port)
+	token, at, ok := admintoken.Find(asked)
+	if !ok {
+		return "", nil
+	}
+	dial := t.DialContext
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == asked {
+			address = at.String()
+		}
+		return dial(ctx, network, address)
+	}
 	return token, nil
+}
+
+// canBeToken reports whether a server can know it, and a header can carry it.
+func canBeToken(token string) bool {
+	return token != "" && len(token) <= config.MaxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
 )
 
@@ -33,6 +34,9 @@ func health(ctx context.Context, std Streams, args []string) int {
 		return code
 	case len(operands) > 0:
 		return fs.usageError("unexpected argument %q", operands[0])
+	}
+	if _, err := client.New(c.server, nil); err != nil {
+		return fail(std, exitUsage, "health", fmt.Errorf("--server: %w", plain(err)))
 	}
 	path := "/readyz"
 	if *live {

@@ -27,7 +27,8 @@ func TestHealth(t *testing.T) {
 		{nil, "/readyz", 503, `{"reason":"\u001b[2J"}`, 1, "\\u001b[2J\n", ""},
 		{nil, "/readyz", 404, "", 2, "", "status 404"},
 		{[]string{"now"}, "", 0, "", 2, "", `unexpected argument "now"`},
-		{[]string{"--server", "http://a b"}, "", 0, "", 3, "", "a b"},
+		{[]string{"--server", "http://a b"}, "", 0, "", 2, "", "--server: the URL of the server is not understood"},
+		{[]string{"--server", "127.0.0.1:8080"}, "", 0, "", 2, "", "write one such as http://127.0.0.1:8080"},
 	} {
 		var asked string
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,6 +41,18 @@ func TestHealth(t *testing.T) {
 		if code != tt.code || stdout != tt.stdout || !strings.Contains(stderr, tt.errs) || asked != tt.path {
 			t.Errorf("health %q, answered %d %q: code %d, stdout %q, stderr %q, asked for %q; want code %d, %q, %q, %q",
 				tt.flags, tt.status, tt.body, code, stdout, stderr, asked, tt.code, tt.stdout, tt.errs, tt.path)
+		}
+	}
+}
+
+// A password in the URL of a server is in no message.
+func TestServer_HidesPasswords(t *testing.T) {
+	for _, server := range []string{"http://u:sekret@127.0.0.1:1", "http://u:sek ret@127.0.0.1:1", "http://u:sekret%zz@127.0.0.1:1"} {
+		for _, args := range [][]string{{"health"}, {"reload"}, {"top"}, {"peek", "path=/"}, {"reset", "path=/"}, {"override", "list"}} {
+			stdout, stderr, code := run(t, append(args, "--server", server)...)
+			if code == 0 || strings.Contains(stdout+stderr, "sek") {
+				t.Errorf("%q --server %s: code %d, %s%s; want an error without the password", args, server, code, stdout, stderr)
+			}
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (fs *flagSet) help() string {
 	width := 0
 	fs.VisitAll(func(f *flag.Flag) {
 		arg, text := flag.UnquoteUsage(f)
-		name := strings.TrimSpace("--" + f.Name + " " + arg)
+		name := strings.TrimSpace(dashed(f.Name) + " " + arg)
 		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "0s" {
 			text += " (default " + f.DefValue + ")"
 		}
@@ -81,6 +81,14 @@ func (fs *flagSet) help() string {
 		fmt.Fprintf(&b, "  %-*s  %s\n", width, names[i], strings.Join(text, "\n"+strings.Repeat(" ", width+4)))
 	}
 	return b.String()
+}
+
+// dashed is a flag as one types it.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
 }
 
 // wrap breaks text into lines of at most so many letters, between words.

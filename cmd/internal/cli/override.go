@@ -52,7 +52,8 @@ twice is either value. Values are written as in a policy file: a prefix*, or a
 network for ip:address. --key is a bucket's key as 'mete explain' shows it.
 
 With -f FILE, set makes what the file says: one override as in a policy file, or
-a list of them, in JSON or YAML; - is standard input.
+a list of them, in JSON or YAML; - is standard input. Where it names no author,
+that is who runs the command.
 
 The exit code is 1 if the server refuses it and says why, or has none of that
 ID, 2 on wrong usage, and 3 if the server or its store does not answer.
@@ -195,6 +196,8 @@ func (c *overrideCommand) check(operands []string) string {
 		return "--all is for --action limit, and in place of --match and --key"
 	case c.verb == "set" && c.action == "":
 		return "say what it does: --action block, allow, limit, shadow or break_glass"
+	case c.verb == "set" && c.action == "limit" && c.rps == "" && c.rate == "":
+		return "say the limit: --rps NUMBER or --rate RATE, and perhaps --burst"
 	case c.verb == "set" && c.expires == "":
 		return "say when it ends: --expires 2h"
 	}

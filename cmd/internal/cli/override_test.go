@@ -140,6 +140,16 @@ func TestOverride_AuthorWithoutUser(t *testing.T) {
 		t.Setenv("USER", name)
 		wantRun(t, 0, `.*"author":"`+regexp.QuoteMeta(want)+`".*`, "", "override", "set", "--server", url, "--format", "json", "--id", "o",
 			"--action", "block", "--match", "path=/x", "--reason", "r", "--expires", "1h")
+		for i, file := range []string{
+			`{"id": "o", "action": "block", "match": {"path": "/y"}, "reason": "r", "expires_at": "2099-01-01T00:00:00Z"}`,
+			"- { id: o, action: block, match: { path: /y }, reason: r, expires_at: 2099-01-01T00:00:00Z }\n",
+		} {
+			path := filepath.Join(t.TempDir(), []string{"o.json", "o.yaml"}[i])
+			if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			wantRun(t, 0, `.*"author":"`+regexp.QuoteMeta(want)+`".*`, "", "override", "set", "--server", url, "--format", "json", "-f", path)
+		}
 	}
 }
 
@@ -156,6 +166,9 @@ func TestOverride_WrongUsage(t *testing.T) {
 		{"set --action block --reason r --author= --expires 1h", `say who`},
 		{"set --reason r --author a --expires 1h", `say what it does`},
 		{"set --action block --reason r --author a", `say when it ends`},
+		{"set --action limit --rule free --all --reason r --author a --expires 1h", `say the limit: --rps NUMBER or --rate RATE`},
+		{"set --action limit --rule free --all --burst 5 --reason r --author a --expires 1h", `say the limit: --rps NUMBER or --rate RATE`},
+		{"list -f x", `-f is not for list`},
 		{"set --action block --reason r --author a --expires soon", `--expires: "soon"`},
 		{"set --action block --reason r --author a --expires -1h", `--expires: "-1h"`},
 		{"set --action block --reason r --author a --expires 1h --match x", `is not NAME=VALUE`},

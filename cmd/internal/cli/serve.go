@@ -147,7 +147,16 @@ func newLogger(w io.Writer, c config.Config) *slog.Logger {
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
+		opts.ReplaceAttr = durationText
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// durationText has durations in JSON as in text: "8s", and not nanoseconds.
+func durationText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

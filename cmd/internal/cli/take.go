@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/prose"
 )
@@ -69,10 +70,13 @@ func ask(ctx context.Context, std Streams, name string, args []string,
 	if err := printDecision(std.Out, q.format, d); err != nil {
 		return d, fail(std, exitUsage, name, err)
 	}
-	if !d.Allowed {
-		return d, exitNo
+	switch {
+	case d.Allowed:
+		return d, exitOK
+	case d.Reason == mete.ReasonStoreError: // nobody has asked the bucket
+		return d, exitUnreachable
 	}
-	return d, exitOK
+	return d, exitNo
 }
 
 // exitCode tells a server that does not answer from one that does not decide.

@@ -55,6 +55,32 @@ func TestTopScreen_FitsEverySize(t *testing.T) {
 	}
 }
 
+// On a narrow terminal the key, which is what one looks for, stays: other columns go.
+func TestTopScreen_NarrowKeepsTheKey(t *testing.T) {
+	top := someKeys(3, "denied")
+	for i := range top.Keys {
+		top.Keys[i].Parts[0].Value = "somebody-with-a-name"
+	}
+	for width, want := range map[int]string{
+		200: "DENIED /S SHARE FIRST LAST RETRY RULE KEY",
+		60:  "DENIED /S SHARE LAST RETRY RULE KEY",
+		50:  "DENIED /S RETRY RULE KEY",
+		30:  "DENIED RULE KEY",
+	} {
+		lines, heading := topScreen(&topFrame{server: "http://127.0.0.1:8081", top: &top}, width, 20)
+		if got := strings.Join(strings.Fields(lines[heading]), " "); got != want {
+			t.Errorf("%d columns: %q, want %q", width, got, want)
+		}
+		if row := lines[heading+1]; !strings.Contains(row, "query:user=s") {
+			t.Errorf("%d columns: %q, want the key in it", width, row)
+		}
+	}
+	plain := strings.Join(strings.Fields(topTable(&top, 3, 0)[0]), " ")
+	if plain != "DENIED /S SHARE FIRST LAST RETRY RULE KEY" {
+		t.Errorf("where there is no terminal: %q, want every column", plain)
+	}
+}
+
 // A screen is a terminal that remembers what was drawn last.
 type screen struct {
 	mu    sync.Mutex

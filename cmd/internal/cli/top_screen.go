@@ -41,7 +41,7 @@ func topScreen(f *topFrame, width, height int) (lines []string, heading int) {
 	if room := height - len(lines) - foot - 1; len(f.top.Keys) > 0 && room > 0 {
 		rows = min(room, len(f.top.Keys))
 		heading = len(lines)
-		lines = append(lines, topTable(f.top, rows)...)
+		lines = append(lines, topTable(f.top, rows, width)...)
 	}
 	if roomy {
 		lines = append(lines, "")

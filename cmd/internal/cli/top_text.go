@@ -11,7 +11,6 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/cmd/internal/table"
 	"github.com/metehq/mete/httpapi"
 )
 
@@ -28,7 +27,7 @@ func topText(top *httpapi.TopKeys, limit int) string {
 	b.WriteString(topTotal(top) + "\n")
 	if len(top.Keys) > 0 {
 		b.WriteByte('\n')
-		for _, line := range topTable(top, limit) {
+		for _, line := range topTable(top, limit, 0) {
 			b.WriteString(line + "\n")
 		}
 	}
@@ -85,31 +84,6 @@ func topRest(top *httpapi.TopKeys, n, asked int) string {
 		text += fmt.Sprintf("; %d more were not counted, of whatever key", top.Dropped)
 	}
 	return text
-}
-
-// topTable are the first n keys, under a heading.
-func topTable(top *httpapi.TopKeys, n int) []string {
-	headings := []string{topWords[top.Kind].heading, ">/S", ">SHARE", ">FIRST", ">LAST", ">RETRY", "RULE", "KEY"}
-	waits := top.Kind != "near"
-	if !waits {
-		headings = append(headings[:5], headings[6:]...)
-	}
-	t := table.New(headings...)
-	totals := map[string]uint64{}
-	for _, r := range top.Rules {
-		totals[r.Rule] = r.Total
-	}
-	for i := range top.Keys[:min(n, len(top.Keys))] {
-		k := &top.Keys[i]
-		cells := []string{countText(k), perSecond(k.Count, top.At.Sub(top.Since)), shareText(k, totals[k.Rule]), sinceText(top.At, k.First), sinceText(top.At, k.Last)}
-		if waits {
-			cells = append(cells, waitText(k.RetryAfter.Duration()))
-		}
-		t.Add(append(cells, display.Cut(display.Inert(k.Limit), maxRuleColumns), keyText(k, top.Masked))...)
-	}
-	var b strings.Builder
-	_, _ = t.WriteTo(&b) // never fails
-	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
 // countText is a count, or between which numbers it is.

@@ -23,7 +23,7 @@ func unknownVerb(verb string, known []string) string {
 func strangeFlag(verb string, given map[string]bool, flags []string) string {
 	for name := range given {
 		if !slices.Contains(flags, name) {
-			return fmt.Sprintf("--%s is not for %s", name, verb)
+			return fmt.Sprintf("%s is not for %s", dashed(name), verb)
 		}
 	}
 	return ""

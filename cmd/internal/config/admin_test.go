@@ -23,8 +23,10 @@ admin_tokens:
 tls: { cert: c.pem, key: k.pem }
 `)
 	dir := filepath.Dir(path)
-	if err := os.WriteFile(filepath.Join(dir, "reader.token"), []byte(" 0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"reader.token", "c.pem", "k.pem"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(" 0123456789abcdef\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c, err := config.Load(path, nil)
 	if err != nil {

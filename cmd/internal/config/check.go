@@ -44,6 +44,9 @@ func (d *decoder) check(c *Config) {
 	if c.Store == "" {
 		d.fail("store", "must not be empty: memory: keeps the buckets in the process")
 	}
+	if _, err := storeurl.Parse(c.Store); err != nil {
+		d.fail("store", "%s", strings.TrimPrefix(err.Error(), "store: "))
+	}
 	if storeurl.IsPostgres(c.Policy) {
 		if _, _, err := pgstore.ParseURL(c.Policy); err != nil {
 			d.fail("policy", "%s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
@@ -115,6 +118,7 @@ func (d *decoder) checkTrust(c *Config) {
 	} {
 		if err := part.trust.Check(); err != nil {
 			reason, _, _ := strings.Cut(err.Error(), "\n")
+			reason = strings.Replace(reason, "use hops", "use trusted_hops", 1) // as it is called here
 			d.fail(part.key, "%s", strings.TrimPrefix(reason, httpfacts.ErrTrust.Error()+": "))
 		}
 	}

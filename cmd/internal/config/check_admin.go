@@ -74,6 +74,14 @@ func (d *decoder) checkTLS(key string, t TLS) {
 	case t.ClientCA != "" && t.Cert == "":
 		d.fail(key+".client_ca", "needs cert and key: clients show certificates in TLS only")
 	}
+	for _, f := range []struct{ name, path string }{{"cert", t.Cert}, {"key", t.Key}, {"client_ca", t.ClientCA}} {
+		if f.path == "" {
+			continue
+		}
+		if _, err := os.Stat(f.path); err != nil {
+			d.fail(key+"."+f.name, "%v", err)
+		}
+	}
 }
 
 // onlyHere reports whether an address is one that only this machine can reach.

@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,8 +50,12 @@ func (d *decoder) checkUpstreams(c *Config) {
 		} else if err := u.Check(); err != nil {
 			d.fail(key, "%s", inOneLine(err))
 		}
-		for name, t := range map[string]time.Duration{"connect": u.DialTimeout, "header": u.HeaderTimeout, "body": u.BodyTimeout} {
-			d.checkDuration(key+".timeouts."+name, t, 0)
+		timeouts := c.Upstreams[i].Timeouts
+		d.checkDuration(key+".timeouts.connect", timeouts.Connect, 0)
+		d.checkDuration(key+".timeouts.header", timeouts.Header, 0)
+		d.checkDuration(key+".timeouts.body", timeouts.Body, 0)
+		if c.Upstreams[i].CA != "" && !slices.ContainsFunc(u.Servers, func(s *url.URL) bool { return s.Scheme == "https" }) {
+			d.fail(key+".ca", "is for https, which no URL of it is")
 		}
 		sound = sound && len(d.errors) == before
 	}

@@ -192,7 +192,13 @@ func TestLoad_BadFiles(t *testing.T) {
 		{"none and another", "rate_limit_fields: [none, x]\n", "goes with no other"},
 		{"a dialect twice", "rate_limit_fields: [x, x]\n", "twice"},
 		{"an unknown dialect", "rate_limit_fields: [draft-99]\n", "known are draft-11, legacy, x and none"},
-		{"everybody trusted", "trusted_proxies: [0.0.0.0/0]\n", "trusts everybody"},
+		{"everybody trusted", "trusted_proxies: [0.0.0.0/0]\n", "use trusted_hops if"},
+		{"another database", "store: mysql://user:hunter2@db/x\n", ":1: store: \"mysql\": unknown kind of store"},
+		{"no number of keys", "store: memory:?max_keys=many\n", ":1: store: max_keys: "},
+		{"no certificate", "listen: 127.0.0.1:1\ntls: { cert: none.pem, key: none.key }\n", ":2: tls.cert: stat "},
+		{"no authority", "admin_tls:\n  cert: /dev/null\n  key: /dev/null\n  client_ca: none.pem\n", ":4: admin_tls.client_ca: stat "},
+		{"a default", "listen: ${HOST:-secret}:8080\n", ":1: listen: ${HOST is followed by something: write ${HOST}, which has no default here"},
+		{"a default of nothing", "listen: 127.0.0.1:${METE_TEST_UNSET-1}\n", "no default here"},
 		{"a mapped prefix", "trusted_proxies: [\"::ffff:10.0.0.0/104\"]\n", "write it as IPv4"},
 		{"a gateway nobody trusts", "decision_profile: nginx\n", "needs trusted_proxies"},
 		{"hops and proxies", "trusted_hops: 1\ntrusted_proxies: 10.0.0.1\n", "takes the place of trusted_proxies"},
@@ -212,5 +218,35 @@ func TestLoad_BadFiles(t *testing.T) {
 	}
 	if _, err := config.Load("", []config.Setting{{Key: "nonsense", Value: "1"}}); err == nil {
 		t.Error("an unknown setting was accepted")
+	}
+}
+
+func TestLoad_DefaultsAreNotShown(t *testing.T) {
+	if _, err := config.Load(write(t, "hash_key: ${KEY:-hunter2}\n"), nil); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v, want an error without the default", err)
+	}
+	for _, text := range []string{"hash_key: $${KEY:-hunter2}\n", "hash_key: ${\n", "hash_key: ${1:-x}\n"} { // none of a variable
+		if _, err := config.Load(write(t, text), nil); err != nil {
+			t.Errorf("%q: %v, want none", text, err)
+		}
+	}
+}
+
+func TestLooksLike(t *testing.T) {
+	for text, want := range map[string]bool{
+		config.Sample:                            true,
+		"listen: x\nstore: y\n":                  true,
+		`{"listen": "x", "upstream": "y"}`:       true,
+		"listen: x\nstore: y\nfrobnicate: z\n":   true,
+		"listen: x\n":                            false,
+		"listen: x\nstore: y\nrules: []\n":       false,
+		"jitter: 0.5\nname: a\nlimit_keys: []\n": false,
+		"- listen\n- store\n":                    false,
+		"a: [":                                   false,
+		"":                                       false,
+	} {
+		if got := config.LooksLike([]byte(text)); got != want {
+			t.Errorf("LooksLike(%.60q) = %v, want %v", text, got, want)
+		}
 	}
 }

@@ -129,7 +129,11 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 	for _, name := range unset {
 		d.fail(key, "the environment has no %s", name)
 	}
-	if len(unset) > 0 {
+	odd := oddVariable.FindStringSubmatch(strings.ReplaceAll(written, "$${", ""))
+	if odd != nil { // not all of it is shown: a default can be a password
+		d.fail(key, "${%s is followed by something: write ${%s}, which has no default here, or $${ for a ${ that is meant as it stands", odd[1], odd[1])
+	}
+	if len(unset) > 0 || odd != nil {
 		return
 	}
 	if checks(key) && written != "" && slices.ContainsFunc(strings.Split(text, ","), isBlank) {
@@ -210,6 +214,9 @@ func (d *decoder) prefixes(key, text string) []netip.Prefix {
 
 // variable matches ${NAME}, and $${ for a ${ that is meant as it stands.
 var variable = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// oddVariable matches what a shell would take for a variable, such as ${NAME:-default}.
+var oddVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)[^A-Za-z0-9_}][^}]*\}`)
 
 // expand replaces variables and returns the names of those that are not set.
 func expand(text string) (expanded string, unset []string) {

@@ -17,7 +17,7 @@ func TestLoad_Upstreams(t *testing.T) {
 	path := write(t, `
 upstreams:
   - name: app
-    urls: [http://10.0.0.1:3000, h2c://10.0.0.2:3000/base]
+    urls: [https://10.0.0.1:3000, h2c://10.0.0.2:3000/base]
     ca: ca.pem
     health: { path: /healthz, interval: 1s, down: 3 }
     timeouts: { header: 10s }
@@ -31,7 +31,7 @@ routes:
 		t.Fatal(err)
 	}
 	want := []config.Upstream{
-		{Name: "app", URLs: []string{"http://10.0.0.1:3000", "h2c://10.0.0.2:3000/base"}, CA: filepath.Join(filepath.Dir(path), "ca.pem"),
+		{Name: "app", URLs: []string{"https://10.0.0.1:3000", "h2c://10.0.0.2:3000/base"}, CA: filepath.Join(filepath.Dir(path), "ca.pem"),
 			Health: config.Health{Path: "/healthz", Interval: time.Second, Down: 3}, Timeouts: config.UpstreamTimeouts{Header: 10 * time.Second}},
 		{Name: "files", URLs: []string{"https://files.internal"}},
 	}
@@ -75,6 +75,8 @@ func TestLoad_UpstreamMistakes(t *testing.T) {
 		"upstreams: [{name: app, urls: [\"http://u:secret@h\"]}]":               "must have no user",
 		"upstreams: [{name: app, urls: [http://h], health: {path: x}}]":         "health: path",
 		"upstreams: [{name: app, urls: [http://h], timeouts: {body: 48h}}]":     "upstreams[0].timeouts.body: must be between",
+		"upstreams: [{name: app, urls: [http://h, h2c://i], ca: x.pem}]":        "upstreams[0].ca: is for https",
+		"upstreams: [{name: app, urls: [http://h], timeouts: {header: 48h}}]":   "upstreams[0].timeouts.header: must be between",
 		"upgrades: [\"web socket\"]":                                            "upgrades: ",
 		"max_delayed: 0":                                                        "max_delayed: must be between 1",
 		"timeouts: { client_body: -1s }":                                        "timeouts.client_body: ",

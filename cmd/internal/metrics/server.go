@@ -19,9 +19,10 @@ type Reloads struct {
 // A Listener is an address that the server answers at.
 type Listener struct {
 	Name        string // main or admin
-	Connections int64  // open, without those that a WebSocket has taken over
+	Connections int64  // open, those that a WebSocket has taken over included
 	InFlight    int64  // requests that are being answered
-	Refused     uint64 // requests and connections that there was no room for
+	Refused     uint64 // requests that there was no room for
+	Full        uint64 // times that there was no room for a connection
 
 	CertificateExpires time.Time // zero: no TLS
 }
@@ -80,9 +81,10 @@ func (w writer) reloads(r Reloads) {
 
 func (w writer) listener(l Listener) {
 	of := writer{w.to, prometheus.Labels{"listener": l.Name}}
-	of.gauge("mete_http_connections", "Open connections, but for those that a WebSocket has taken over.", float64(l.Connections))
+	of.gauge("mete_http_connections", "Open connections, those that a WebSocket has taken over included.", float64(l.Connections))
 	of.gauge("mete_http_in_flight", "Requests that are being answered.", float64(l.InFlight))
 	of.counter("mete_http_refused_total", "Requests that there was no room for.", float64(l.Refused))
+	of.counter("mete_http_connections_full_total", "Times that max_connections were open: one that was idle was closed for a new one, or that waited.", float64(l.Full))
 	if !l.CertificateExpires.IsZero() {
 		of.gauge("mete_tls_certificate_expires_timestamp_seconds", "When the certificate that is served expires, as Unix time.", float64(l.CertificateExpires.Unix()))
 	}

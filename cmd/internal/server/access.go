@@ -29,6 +29,7 @@ import (
 const (
 	callerRate, callerBurst = 500, 1000 // a second, and at once
 	wrongRate, wrongBurst   = 1, 10
+	toldRate, toldBurst     = 1, 10  // lines of the log about those without a token
 	maxCallers              = 10_000 // addresses that are kept apart
 )
 
@@ -41,6 +42,7 @@ type access struct {
 	secret []byte          // tokens are compared by their keyed hashes
 	calls  *keyed.Limiter
 	wrong  *keyed.Limiter
+	told   *keyed.Limiter
 }
 
 // A token is one of those that are known.
@@ -65,6 +67,9 @@ func newAccess(c config.Config, address net.Addr) (*access, error) {
 		return nil, err
 	}
 	if a.wrong, err = perSecond(wrongRate, wrongBurst); err != nil {
+		return nil, err
+	}
+	if a.told, err = perSecond(toldRate, toldBurst); err != nil {
 		return nil, err
 	}
 	for _, t := range c.AdminTokens {
@@ -121,7 +126,7 @@ func (a *access) who(r *http.Request) (c caller, ok bool) {
 			return caller{}, false
 		}
 		return a.find(strings.TrimSpace(secret))
-	case a.open && onLoopback(r):
+	case a.open && onLoopback(r) && asksItself(r):
 		return caller{role: httpapi.Read}, true
 	}
 	return caller{}, true
@@ -195,7 +200,8 @@ func answerProblem(w http.ResponseWriter, r *http.Request, status int, detail st
 }
 
 // audited logs what was asked for that changes something, by whom, and what came of
-// it. Nothing of the request is logged but its path without what follows /v1/NAME.
+// it: status 0 is a handler that broke off. Nothing of the request is logged but its path
+// without what follows /v1/NAME. Those without a token do not fill the log.
 func (s *Server) audited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		what, ok := changes(r)
@@ -203,10 +209,18 @@ func (s *Server) audited(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
-		next.ServeHTTP(seen, r)
 		c, _ := r.Context().Value(callerKey{}).(caller)
-		s.log.Info("admin: asked to change something", "what", what, "by", c.name, "role", c.role.String(), "from", network(r.RemoteAddr), "status", seen.status)
+		seen := &statusWriter{ResponseWriter: w}
+		defer func() {
+			if c.name == "" && !s.access.told.Take("", 1).Allowed {
+				return
+			}
+			s.log.Info("admin: asked to change something", "what", what, "by", c.name, "role", c.role.String(), "from", network(r.RemoteAddr), "status", seen.status)
+		}()
+		next.ServeHTTP(seen, r)
+		if seen.status == 0 {
+			seen.status = http.StatusOK
+		}
 	})
 }
 

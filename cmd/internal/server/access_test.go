@@ -3,8 +3,10 @@
 package server_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -90,7 +92,7 @@ func TestAccess_Roles(t *testing.T) {
 	// Who changed something is in the log; what opens the door is not.
 	log := s.log.String()
 	for _, want := range []string{
-		`what=reset by=on-call role=operate from=127.0.0.1 status=200`, `what=reset by="" role=none from=127.0.0.1 status=401`,
+		`what=reset by=on-call role=operate from=127.0.0.1 status=200`, `what=refund by=on-call role=operate`, `what=reset by="" role=none from=127.0.0.1 status=401`,
 		`what="overrides PUT" by=deploy role=configure`, `what="overrides DELETE" by=on-call role=operate`, `what=reload by=grafana role=read from=127.0.0.1 status=403`,
 	} {
 		if !strings.Contains(log, want) {
@@ -131,7 +133,12 @@ func TestAccess_WrongTokens(t *testing.T) {
 
 // Two fields, or another scheme, are not understood rather than ignored.
 func TestAccess_Malformed(t *testing.T) {
-	s := start(t, withTokens())
+	for name, c := range map[string]config.Config{"with tokens": withTokens(), "open": testConfig()} {
+		t.Run(name, func(t *testing.T) { isRefused(t, start(t, c)) })
+	}
+}
+
+func isRefused(t *testing.T, s *running) {
 	for _, sent := range [][]string{{"Bearer " + ownerToken, "Bearer " + ownerToken}, {"Basic " + ownerToken}, {ownerToken}, {"Bearer"}, {"Bearer " + strings.Repeat("x", 4<<10)}} {
 		req, err := http.NewRequest("GET", s.admin+"/metrics", nil)
 		if err != nil {
@@ -216,5 +223,131 @@ func TestAccess_NoPlaceForTheToken(t *testing.T) {
 	}
 	if !strings.Contains(s.log.String(), "nobody can change anything at the admin address") {
 		t.Errorf("the log does not say so:\n%s", s.log)
+	}
+}
+
+// Without tokens in the settings, who is on this machine may look. A proxy here that
+// passes on what others ask is not them, nor is a page that its name leads here.
+func TestAccess_NotOfThisMachine(t *testing.T) {
+	s := start(t, testConfig())
+	for _, tt := range []struct {
+		name, value string
+		want        int
+	}{
+		{"Accept", "*/*", 200},
+		{"Host", "localhost:8081", 200},
+		{"X-Forwarded-For", "198.51.100.1", 401},
+		{"X-Forwarded-Host", "mete.example", 401},
+		{"X-Forwarded-Proto", "https", 401},
+		{"X-Real-Ip", "198.51.100.1", 401},
+		{"Forwarded", "for=198.51.100.1", 401},
+		{"Via", "1.1 proxy", 401},
+	} {
+		for _, path := range []string{"/v1/overrides", "/v1/top", "/metrics"} {
+			if got := s.looks(path, tt.name, tt.value); got != tt.want {
+				t.Errorf("%s with %s: %s: status %d, want %d", path, tt.name, tt.value, got, tt.want)
+			}
+		}
+	}
+	if got := s.looks("/metrics", "Host", "evil.example"); got != http.StatusUnauthorized {
+		t.Errorf("/metrics as evil.example: status %d, want 401", got)
+	}
+	if got := s.looks("/readyz", "X-Forwarded-For", "198.51.100.1"); got != http.StatusOK {
+		t.Errorf("/readyz through a proxy: status %d, want 200", got)
+	}
+}
+
+// looks sends a GET without a token and with a header field, and returns the status.
+func (r *running) looks(path, name, value string) int {
+	r.t.Helper()
+	req, err := http.NewRequest(http.MethodGet, r.admin+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header["Authorization"] = []string{} // there, so that the default client adds none
+	req.Header.Set(name, value)
+	if name == "Host" {
+		req.Host = value
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// Who has no token cannot fill the log; what they with one do is in it, all of it.
+func TestAccess_AuditIsNotFlooded(t *testing.T) {
+	s := start(t, withTokens())
+	const tries = 50
+	for range tries {
+		if got, answer := s.as("", "POST", "/v1/reload", ""); got != http.StatusUnauthorized {
+			t.Errorf("without a token: %d %s, want 401", got, answer)
+		}
+		if got, answer := s.as(readerToken, "POST", "/v1/reload", ""); got != http.StatusForbidden {
+			t.Errorf("as a reader: %d %s, want 403", got, answer)
+		}
+	}
+	if n := s.log.count(`what=reload by=""`); n < 1 || n > tries/2 {
+		t.Errorf("%d lines about %d requests without a token, want about 10", n, tries)
+	}
+	if n := s.log.count(`what=reload by=grafana`); n != tries {
+		t.Errorf("%d lines about %d requests with one, want all", n, tries)
+	}
+}
+
+// No spelling of a path, and no method, leads around the roles.
+func TestAccess_Spellings(t *testing.T) {
+	s := start(t, withTokens())
+	for _, tt := range []struct {
+		method, target string
+		want           int
+	}{
+		{"POST", "/v1/%72eset", 401}, {"POST", "/%76%31/reset", 401}, {"POST", "http://127.0.0.1/v1/reset", 401},
+		{"POST", "//v1/reset", 404}, {"POST", "/v1//reset", 404}, {"POST", "/v1/reset/", 404}, {"POST", "/v1/./reset", 404},
+		{"POST", "/livez/../v1/reset", 404}, {"POST", "/v1/decision/../reset", 404}, {"POST", "/v1/RESET", 404}, {"POST", "/v1%2freset", 401},
+		{"POST", "/v1/decision%2f..%2freset", 404}, {"POST", "/metrics/../v1/reset", 404}, {"POST", "/v1/reset;x", 404}, {"POST", "/v1/reset%00", 404},
+		{"GET", "/v1/reset", 405}, {"OPTIONS", "/v1/reset", 405}, {"PATCH", "/v1/overrides", 401}, {"HEAD", "/v1/overrides", 401},
+		{"HEAD", "/metrics", 401}, {"POST", "/metrics", 401}, {"GET", "/metrics%2f", 404}, {"GET", "//metrics", 404}, {"POST", "/livez", 405},
+		{"QUERY", "/v1/explain", 405}, {"DELETE", "/v1/overrides/x%2f..?author=a&reason=r", 401},
+	} {
+		conn, err := net.Dial("tcp", s.server.AdminAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Http-Method-Override: PUT\r\nX-Original-Url: /livez\r\nX-Rewrite-Url: /livez\r\nConnection: close\r\n\r\n", tt.method, tt.target)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("%s %s: %v", tt.method, tt.target, err)
+		} else if resp.Body.Close(); resp.StatusCode != tt.want {
+			t.Errorf("%s %s: status %d, want %d", tt.method, tt.target, resp.StatusCode, tt.want)
+		}
+		conn.Close()
+	}
+}
+
+// Who guesses at one address is not what keeps another waiting.
+func TestAccess_WrongTokensOfOthers(t *testing.T) {
+	s := start(t, withTokens())
+	for got := 0; got != http.StatusTooManyRequests; {
+		if got, _ = s.as("wrong", "POST", "/v1/reload", ""); got != http.StatusUnauthorized && got != http.StatusTooManyRequests {
+			t.Fatalf("a wrong token: %d, want 401 or 429", got)
+		}
+	}
+	other := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext}
+	defer other.CloseIdleConnections()
+	req, err := http.NewRequest(http.MethodPost, s.admin+"/v1/reload", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer wrong")
+	resp, err := other.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a wrong token from another address: %s, want 401", resp.Status)
 	}
 }

@@ -15,24 +15,27 @@ const (
 	adminInFlight    = 64
 )
 
-// A boundedListener has at most so many connections open at once. More wait in the
-// system's queue, and are refused there when it is full, too.
+// A boundedListener has at most so many connections open at once. Those that are idle
+// give way to new ones; where all are in use, more wait in the system's queue, and are
+// refused there when it is full, too.
 type boundedListener struct {
 	net.Listener
-	slots  chan struct{}
+	slots  chan struct{} // one for each connection, and one for Accept while it waits
 	closed chan struct{}
 	once   sync.Once
+	full   atomic.Uint64 // times that there was no slot
+
+	mu    sync.Mutex // guards conns
+	conns map[*boundedConn]struct{}
 }
 
 func bounded(l net.Listener, most int) *boundedListener {
-	return &boundedListener{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{})}
+	return &boundedListener{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{}), conns: map[*boundedConn]struct{}{}}
 }
 
 // Accept implements [net.Listener].
 func (l *boundedListener) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
+	if !l.room() {
 		return nil, net.ErrClosed
 	}
 	c, err := l.Listener.Accept()
@@ -40,7 +43,11 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	return &boundedConn{Conn: c, slots: l.slots}, nil
+	b := &boundedConn{Conn: c, listener: l}
+	l.mu.Lock()
+	l.conns[b] = struct{}{}
+	l.mu.Unlock()
+	return b, nil
 }
 
 // Close implements [net.Listener].
@@ -50,18 +57,28 @@ func (l *boundedListener) Close() error {
 }
 
 // open is the number of connections.
-func (l *boundedListener) open() int { return len(l.slots) }
+func (l *boundedListener) open() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(len(l.conns))
+}
 
 type boundedConn struct {
 	net.Conn
-	once  sync.Once
-	slots chan struct{}
+	once     sync.Once
+	listener *boundedListener
+	idle     atomic.Int64 // since when, in Unix nanoseconds; or inUse, given
 }
 
 // Close implements [net.Conn].
 func (c *boundedConn) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(func() { <-c.slots })
+	c.once.Do(func() {
+		c.listener.mu.Lock()
+		delete(c.listener.conns, c)
+		c.listener.mu.Unlock()
+		<-c.listener.slots
+	})
 	return err
 }
 

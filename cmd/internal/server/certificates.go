@@ -41,7 +41,15 @@ func newCertificates(files config.TLS, log *slog.Logger) (*certificates, error) 
 	if _, err := c.refresh(); err != nil {
 		return nil, err
 	}
+	c.warn()
 	return c, nil
+}
+
+// warn says what clients will not put up with.
+func (c *certificates) warn() {
+	if end := c.expiry(); !end.After(time.Now()) {
+		c.log.Warn("the certificate has expired; clients will refuse it", "file", c.files.Cert, "expires_at", end)
+	}
 }
 
 // tlsConfig is that of a listener. Connections that are open keep what they began
@@ -80,6 +88,10 @@ func (c *certificates) look() {
 		c.problem = err.Error()
 	case changed:
 		c.log.Info("certificate reloaded", "file", c.files.Cert, "expires_at", c.expiry())
+		c.warn()
+		c.problem = ""
+	case c.problem != "":
+		c.log.Info("the certificate can be read again, and is what it was", "file", c.files.Cert)
 		c.problem = ""
 	}
 }

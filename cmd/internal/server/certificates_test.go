@@ -138,22 +138,16 @@ func (r *running) await(what string, check func() error) {
 	}
 }
 
-// Beyond max_connections, one more waits until another ends.
+// Beyond max_connections, one more waits where all are in use, until one is not.
 func TestBounds_Connections(t *testing.T) {
+	u := newHeldUpstream(t)
 	c := testConfig()
-	c.MaxConnections = 3
+	c.MaxConnections, c.Upstream = 3, u.URL
 	s := start(t, c)
-	var conns []net.Conn
-	for range 3 {
-		conn, err := net.Dial("tcp", s.server.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if !asks(conn, patience) {
-			t.Fatal("one of the first three is not answered")
-		}
-		conns = append(conns, conn)
+	var busy [3]<-chan answer
+	for i := range busy {
+		busy[i] = ask(s.main + "/")
+		<-u.arrived
 	}
 	fourth, err := net.Dial("tcp", s.server.Addr().String()) // the system takes it for us
 	if err != nil {
@@ -163,10 +157,15 @@ func TestBounds_Connections(t *testing.T) {
 	if asks(fourth, 100*time.Millisecond) {
 		t.Error("the fourth is answered")
 	}
-	conns[0].Close()
+	close(u.release)
 	fourth.SetReadDeadline(time.Now().Add(patience))
 	if n, err := fourth.Read(make([]byte, 1)); n != 1 {
-		t.Errorf("the fourth after the first has gone: %v, want an answer", err)
+		t.Errorf("the fourth after the others: %v, want an answer", err)
+	}
+	for i := range busy {
+		if a := <-busy[i]; a.status != http.StatusOK {
+			t.Errorf("request %d: %+v, want 200", i+1, a)
+		}
 	}
 }
 

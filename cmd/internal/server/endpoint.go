@@ -73,6 +73,7 @@ func newHTTPServer(c config.Config, log *slog.Logger, h http.Handler, requestTim
 		MaxHeaderBytes:    c.MaxHeaderBytes,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:          newErrorLog(log),
+		ConnState:         noteIdle,
 	}
 }
 

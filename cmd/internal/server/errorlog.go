@@ -32,7 +32,7 @@ var clientAddress = regexp.MustCompile(`(\d+\.\d+\.\d+\.\d+|\[[0-9a-fA-F:.%\w]+\
 // Write takes one complaint.
 func (e *errorLog) Write(p []byte) (int, error) {
 	text := clientAddress.ReplaceAllString(strings.TrimSuffix(string(p), "\n"), "a client")
-	if strings.HasPrefix(text, "http: panic") {
+	if strings.HasPrefix(text, "http: panic") || strings.HasPrefix(text, "http2: panic") {
 		e.log.Error(text)
 		return len(p), nil
 	}

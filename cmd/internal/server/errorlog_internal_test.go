@@ -22,17 +22,18 @@ func TestErrorLog(t *testing.T) {
 				log.Printf("http: TLS handshake error from %s: EOF", from)
 			}
 			log.Printf("http: panic serving %s: oops\ngoroutine 1 [running]", from)
+			log.Printf("http2: panic serving %s: oops\ngoroutine 1 [running]", from)
 			<-time.After(complaintInterval)
 		}
 		text := out.String()
-		if strings.Contains(text, "77") || strings.Count(text, "panic serving a client: oops") != 3 {
-			t.Errorf("got\n%s\nwant no address, and three panics", text)
+		if strings.Contains(text, "77") || strings.Count(text, "panic serving a client: oops") != 6 {
+			t.Errorf("got\n%s\nwant no address, and six panics", text)
 		}
 		if n := strings.Count(text, "handshake error from a client: EOF"); n != 3 || !strings.Contains(text, "times=100") {
 			t.Errorf("got %d lines of 300 handshakes, want 3 that count them:\n%s", n, text)
 		}
-		if n := strings.Count(text, "\n"); n != 6 {
-			t.Errorf("got %d lines, want 6:\n%s", n, text)
+		if n := strings.Count(text, "\n"); n != 9 {
+			t.Errorf("got %d lines, want 9:\n%s", n, text)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 type operator struct{ next http.RoundTripper }
 
 func (o *operator) RoundTrip(r *http.Request) (*http.Response, error) {
-	if token, ok := admintoken.Find(r.URL.Host); ok && r.Header["Authorization"] == nil {
+	if token, _, ok := admintoken.Find(r.URL.Host); ok && r.Header["Authorization"] == nil {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+token)
 	}

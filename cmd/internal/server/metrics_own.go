@@ -63,8 +63,8 @@ func (s *Server) listeners() []metrics.Listener {
 			continue
 		}
 		m := metrics.Listener{
-			Name: l.name, Connections: int64(l.listener.open()),
-			InFlight: l.crowd.now.Load(), Refused: l.crowd.refused.Load(),
+			Name: l.name, Connections: l.listener.open(),
+			InFlight: l.crowd.now.Load(), Refused: l.crowd.refused.Load(), Full: l.listener.full.Load(),
 		}
 		if l.certs != nil {
 			m.CertificateExpires = l.certs.expiry()

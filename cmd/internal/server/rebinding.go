@@ -36,6 +36,18 @@ func onLoopback(r *http.Request) bool {
 	return ok && local.IP.IsLoopback()
 }
 
+// asksItself reports whether r is from a program on this machine that asks for
+// itself, as far as can be seen: not a proxy here, that asks for somebody who may be anywhere and
+// seldom hides it, nor a page that is made to be of this origin.
+func asksItself(r *http.Request) bool {
+	for _, name := range [...]string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"} {
+		if len(r.Header[name]) > 0 {
+			return false
+		}
+	}
+	return isLocalName(r.Host)
+}
+
 // isLocalName reports whether a Host header names what nobody can have resolved
 // elsewhere: an address, localhost, or nothing.
 func isLocalName(sent string) bool {

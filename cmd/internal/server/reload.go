@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -23,16 +24,23 @@ func (s *Server) reloadNow(ctx context.Context) error {
 	done := make(chan error, 1)
 	select {
 	case s.reload <- reloading{done}:
+	case <-s.settled:
+		return errEnding
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
 	case err := <-done:
 		return err
+	case <-s.settled:
+		return errEnding
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
+
+// errEnding is why there is no answer. Whether there was still a change nobody knows.
+var errEnding = fmt.Errorf("the server is ending: %w", context.Canceled)
 
 // reloads count what became of changes of the policy.
 type reloads struct {

@@ -215,3 +215,31 @@ func TestReload_WhileServing(t *testing.T) {
 	}
 	t.Logf("answers by status: %v", total)
 }
+
+// A server that ends follows its policy no more, and says so to who wants it read
+// again, instead of keeping them until the end.
+func TestReload_WhileEnding(t *testing.T) {
+	u := newHeldUpstream(t)
+	c := testConfig()
+	c.Upstream, c.Policy, c.ReloadInterval = u.URL, policyFile(t, burst("9")), 0
+	s := start(t, c)
+	slow := ask(s.main + "/slow")
+	<-u.arrived
+	if status, body := post(t, s.admin+"/v1/reload", nil); status != 200 {
+		t.Errorf("before: %d %s, want 200", status, body)
+	}
+	s.stop()
+	eventually(t, "it is ending", func() bool {
+		status, _ := get(t, s.admin+"/readyz")
+		return status == 503
+	})
+	for range 3 { // one of which finds room for its wish
+		if status, body := post(t, s.admin+"/v1/reload", nil); status != 503 {
+			t.Errorf("while it ends: %d %s, want 503", status, body)
+		}
+	}
+	close(u.release)
+	if got := <-slow; got.status != 200 {
+		t.Errorf("what was in flight: %+v, want 200", got)
+	}
+}

@@ -30,6 +30,7 @@ type databaseSource struct {
 
 	mu       sync.Mutex // held while a policy is put in force: the database and an operator may want it at once
 	replaced int        // how often that was, or was tried
+	outcome  error      // what came of the last one
 }
 
 // load waits for a while for a database that does not answer: it may be starting,
@@ -99,7 +100,8 @@ func (s *databaseSource) follow(ctx context.Context, reload <-chan reloading) {
 }
 
 // reload reads the rules for an operator. Where the database tells of a change
-// meanwhile, what was read here may be from before it, and does not count.
+// meanwhile, what was read here may be from before it, and does not count; what came
+// of the change does.
 func (s *databaseSource) reload(ctx context.Context) error {
 	s.mu.Lock()
 	before := s.replaced
@@ -113,7 +115,7 @@ func (s *databaseSource) reload(ctx context.Context) error {
 	case s.replaced == before:
 		return s.put(m, revision, err)
 	}
-	return nil
+	return s.outcome
 }
 
 // replace puts a policy in force, or says why not.
@@ -129,6 +131,7 @@ func (s *databaseSource) put(m *policy.Matcher, revision int64, err error) error
 	if err == nil {
 		err = s.apply(m)
 	}
+	s.outcome = err
 	s.tell(err)
 	switch mistakes, broken := errors.AsType[rules.Errors](err); {
 	case broken:

@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -32,9 +33,12 @@ func TestDatabaseSource_ReloadIsOvertaken(t *testing.T) {
 	}
 	run(`INSERT INTO mete.rate_limit_rule (key_pattern, scope, rate_per_second, burst_capacity) VALUES ('global', 'global', 1, 1)`)
 	var inForce []*policy.Matcher
+	var refused error
 	s := &databaseSource{tell: func(error) {}, url: p.URL(), source: source, log: slog.New(slog.DiscardHandler),
-		apply: func(m *policy.Matcher) error { inForce = append(inForce, m); return nil }}
-	s.reload(t.Context())
+		apply: func(m *policy.Matcher) error { inForce = append(inForce, m); return refused }}
+	if err := s.reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 
 	locked := make(chan error, 1)
 	go func() {
@@ -55,16 +59,16 @@ func TestDatabaseSource_ReloadIsOvertaken(t *testing.T) {
 		}
 	}
 	waiting(1, `wait_event = 'PgSleep'`)
-	reloaded := make(chan struct{})
-	go func() {
-		defer close(reloaded)
-		s.reload(t.Context())
-	}()
+	reloaded := make(chan error, 1)
+	go func() { reloaded <- s.reload(t.Context()) }()
 	waiting(1, `wait_event_type = 'Lock'`)
 	later := new(policy.Matcher)
+	refused = errors.New("it does not fit")
 	s.replace(later, 7, nil)
 	run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'`)
-	<-reloaded
+	if err := <-reloaded; err != refused {
+		t.Errorf("the operator is told %v, want what came of the change: %v", err, refused)
+	}
 	<-locked
 	if n := len(inForce); n != 2 || inForce[n-1] != later {
 		t.Errorf("%d policies were put in force, the last of them that of the database: %t; want 2, and that", n, inForce[n-1] == later)
