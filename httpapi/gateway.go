@@ -65,6 +65,16 @@ type Gateway struct {
 	// have to wait longer is denied, and told to come back when it would not.
 	// Gateways should wait for longer than this.
 	MaxDelay time.Duration
+
+	// MaxDelayed is how many answers are held back at a time, those of one key a
+	// quarter of that. If zero, 4096. One more request is denied.
+	MaxDelayed int
+
+	// Misasked, if set, is told what is wrong where the endpoint is asked in a way that
+	// nothing can be decided by: by who is not trusted, or without the headers of the
+	// profile. A gateway that is not set up well is often silent about it. It must be
+	// safe for concurrent use, and not block; what it is told has nothing of the request.
+	Misasked func(detail string)
 }
 
 // statusField tells a gateway of which only 403 comes through what was meant.
@@ -75,6 +85,7 @@ type gateway struct {
 	profile profile
 	source  *httpfacts.Source
 	fields  *ratelimitfields.Writer
+	misused func(detail string)
 }
 
 // newGateway returns nil where config has no profile.
@@ -98,20 +109,26 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 	if config.MaxDelay < 0 {
 		errs = append(errs, fmt.Errorf("gateway: max delay %v: must not be below 0", config.MaxDelay))
 	}
+	if config.MaxDelayed < 0 {
+		errs = append(errs, fmt.Errorf("gateway: max delayed %d: must not be below 0", config.MaxDelayed))
+	}
+	if config.Misasked == nil {
+		config.Misasked = func(string) {}
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &gateway{turns: turn.NewTaker(lim, config.MaxDelay, 0), profile: profile, source: source, fields: fields}, nil
+	return &gateway{turns: turn.NewTaker(lim, config.MaxDelay, config.MaxDelayed), profile: profile, source: source, fields: fields, misused: config.Misasked}, nil
 }
 
 // serve answers whether the request that the gateway describes may happen.
 func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *Problem {
 	if !g.source.Trusts(r) {
-		return problem(http.StatusForbidden, "only trusted gateways may ask; add the address of this one to the trusted proxies")
+		return g.misasked(problem(http.StatusForbidden, "only trusted gateways may ask; add the address of this one to the trusted proxies"))
 	}
 	original, p := g.profile.original(r)
 	if p != nil {
-		return p
+		return g.misasked(p)
 	}
 	facts := g.source.Facts(original)
 	defer facts.Release()
@@ -132,6 +149,11 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *Problem {
 		w.WriteHeader(http.StatusOK)
 	}
 	return nil
+}
+
+func (g *gateway) misasked(p *Problem) *Problem {
+	g.misused(p.Detail)
+	return p
 }
 
 // forbidding answers 403 in place of 400, 429 and 503, and says in a header which

@@ -58,6 +58,9 @@ func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	audit := a.overrides.Audit()
 	answer.Audit = append(answer.Audit, audit[max(len(audit)-most, 0):]...)
+	if a.roleOf(r) < Operate {
+		answer.mask()
+	}
 	return serveJSON(w, answer)
 }
 

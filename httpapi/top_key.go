@@ -78,15 +78,22 @@ const shown = 2
 // part masks a value. A hash says nothing of it; of values that are so short that two
 // letters say most of it, nothing is left.
 func (m *masker) part(p *TopPart) {
-	switch prefix, ok := network(p.Value); {
-	case p.Hashed || p.Value == "":
+	if !p.Hashed {
+		p.Value = masked(p.Value)
+	}
+}
+
+// masked is what is left of a value.
+func masked(value string) string {
+	switch prefix, ok := network(value); {
+	case value == "":
+		return ""
 	case ok:
-		p.Value = prefix
-	case utf8.RuneCountInString(p.Value) < 3*shown:
-		p.Value = "…"
+		return prefix
+	case utf8.RuneCountInString(value) < 3*shown:
+		return "…"
 	default:
-		letters := []rune(p.Value)
-		p.Value = string(letters[:shown]) + "…"
+		return string([]rune(value)[:shown]) + "…"
 	}
 }
 

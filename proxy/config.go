@@ -15,9 +15,10 @@ import (
 
 // Defaults of a [Config].
 const (
-	DefaultDialTimeout   = 5 * time.Second
-	DefaultHeaderTimeout = 30 * time.Second
-	DefaultClientTimeout = time.Minute
+	DefaultDialTimeout    = 5 * time.Second
+	DefaultHeaderTimeout  = 30 * time.Second
+	DefaultClientTimeout  = time.Minute
+	DefaultUpgradeTimeout = 10 * time.Minute
 )
 
 // Config are a [Proxy]'s settings. In the zero Config every timeout has its
@@ -40,6 +41,12 @@ type Config struct {
 	// does not go on with its own, before the answer has begun, or does not take
 	// what it is sent. If zero, DefaultClientTimeout; below zero, there is no bound.
 	ClientTimeout time.Duration
+
+	// UpgradeTimeout bounds how long nothing may go through an upgraded connection, such
+	// as a WebSocket, in either direction; both sides of it are then closed. That is no
+	// error. What waits for a side that does not read goes nowhere. If zero,
+	// DefaultUpgradeTimeout; below zero, there is no bound.
+	UpgradeTimeout time.Duration
 
 	// MaxBodyBytes bounds the body of a request. If zero, there is no bound.
 	MaxBodyBytes int64
@@ -86,6 +93,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ClientTimeout == 0 {
 		c.ClientTimeout = DefaultClientTimeout
+	}
+	if c.UpgradeTimeout == 0 {
+		c.UpgradeTimeout = DefaultUpgradeTimeout
 	}
 	if c.OnError == nil {
 		c.OnError = func(*http.Request, error) {}

@@ -20,7 +20,8 @@
 // Bodies stream in both directions, at the same time, of any size unless [Config.MaxBodyBytes]
 // bounds them, and every write of the upstream is passed on at once (server-sent
 // events work). WebSockets pass, and what else [Config.Upgrades] names; only the request that opens
-// one is limited. Trailers that are announced pass in both directions (of requests, but for those
+// one is limited. One through which nothing goes for [Config.UpgradeTimeout] is closed, and
+// [Proxy.Drain] waits for those that are open. Trailers that are announced pass in both directions (of requests, but for those
 // that a server might believe, such as X-Forwarded-For), and up to a hundred
 // informational answers to a request; calls of
 // gRPC do, too, where both sides speak HTTP/2: servers of a [net/http.Server] do with TLS, or
@@ -58,7 +59,8 @@
 //   - 404: no route leads anywhere.
 //   - 400, 408, 413: the body of the request is broken, stands still, is too long.
 //   - 502: the upstream cannot be reached, or breaks off before its answer begins.
-//   - 503: no server is up. It has a Retry-After, and unlike a denial no X-RateLimit-Reason.
+//   - 503: no server is up, or a connection would be upgraded after [Proxy.Drain]. It has a
+//     Retry-After, and unlike a denial no X-RateLimit-Reason.
 //   - 504: the upstream lets a timeout pass.
 //
 // An answer that breaks off midway breaks off for the client, too.

@@ -17,12 +17,16 @@ import (
 // errUnavailable is why a request was sent to no server at all.
 var errUnavailable = errors.New("no server is up")
 
+// errEnding is why a connection is not upgraded after [Proxy.Drain].
+var errEnding = errors.New("no more connections are upgraded")
+
 var (
 	noRoute     = problem(http.StatusNotFound, "Nothing is served under this host and path.")
 	tooLarge    = problem(http.StatusRequestEntityTooLarge, "The body of the request is too long.")
 	stalled     = problem(http.StatusRequestTimeout, "The body of the request did not go on in time.")
 	incomplete  = problem(http.StatusBadRequest, "The body of the request is broken, or broke off.")
 	unavailable = problem(http.StatusServiceUnavailable, "No upstream server is up. This is no limit of yours.")
+	ending      = problem(http.StatusServiceUnavailable, "The server is ending and opens no more connections of this kind.")
 	givenUp     = problem(http.StatusBadGateway, "The request was given up.")
 	late        = problem(http.StatusGatewayTimeout, "The upstream server did not answer in time.")
 	unreachable = problem(http.StatusBadGateway, "The upstream server could not be reached, or broke off.")
@@ -56,6 +60,8 @@ func (e *exchange) problemOf(err error) ratelimitfields.Problem {
 		return tooLarge
 	case errors.Is(err, errUnavailable):
 		return unavailable
+	case errors.Is(err, errEnding):
+		return ending
 	case broken != nil && isStall(broken): // by which net/http ends the request, too
 		return stalled
 	case errors.Is(ended, context.Canceled):

@@ -23,6 +23,7 @@ type Proxy struct {
 	routes    *table
 	config    Config
 	buffers   sync.Pool // of *[copyBytes]byte
+	tunnels   tunnels
 }
 
 // New returns a proxy to upstream for the requests that mw admits. Both are
@@ -112,7 +113,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.limited.ServeHTTP(w, p.withoutConnectionFields(resolved(r)))
 }
 
-// Close closes the connections that are not in use. The proxy can be used
+// Close closes the connections to upstreams that are not in use. The proxy can be used
 // afterwards.
 func (p *Proxy) Close() error {
 	for _, u := range p.upstreams {

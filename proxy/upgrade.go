@@ -25,6 +25,13 @@ func (e *exchange) upgrade(res *http.Response) {
 		e.fail(errors.New("the server switches protocols before it has the whole request"))
 		return
 	}
+	// Before the connection is taken over: until then a server that shuts down waits for it.
+	t := newTunnel()
+	if !e.proxy.tunnels.enter(t) {
+		e.fail(errEnding)
+		return
+	}
+	defer e.proxy.tunnels.leave(t)
 	e.begin()
 	client, buffered, err := http.NewResponseController(e.w).Hijack()
 	if err != nil {
@@ -32,16 +39,12 @@ func (e *exchange) upgrade(res *http.Response) {
 		return
 	}
 	defer client.Close()
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() { // a server that ends its requests ends this one
-		select {
-		case <-e.out.Context().Done():
-			server.Close()
-			client.Close()
-		case <-stop:
-		}
-	}()
+	done := make(chan struct{})
+	defer close(done)
+	go t.watch(e.out.Context(), e.proxy.config.UpgradeTimeout, done, func() {
+		server.Close()
+		client.Close()
+	})
 
 	protocol := res.Header["Upgrade"]
 	e.takeHeader(res)
@@ -51,31 +54,24 @@ func (e *exchange) upgrade(res *http.Response) {
 	if head.Write(buffered) != nil || buffered.Flush() != nil {
 		return // the client has gone
 	}
+	t.note()
 	ended := make(chan error, 2)
-	go func() { ended <- pour(server, io.MultiReader(early(buffered.Reader), client)) }()
-	go func() { ended <- pour(client, server) }()
+	pour := func(to io.Writer, from io.Reader) {
+		space := e.proxy.buffers.Get().(*[copyBytes]byte)
+		defer e.proxy.buffers.Put(space)
+		ended <- t.pour(to, from, space[:])
+	}
+	go pour(server, io.MultiReader(early(buffered.Reader), client))
+	go pour(client, server)
 	// One direction may end before the other. If it breaks, so does the other.
 	if <-ended == nil {
 		<-ended
 	}
 }
 
-var errHalfClose = errors.New("cannot be closed in one direction")
-
 // early is what the client has said already. What is read through the buffers of
 // net/http after that would end the request when it ends, both directions of it.
 func early(from *bufio.Reader) io.Reader {
 	said, _ := from.Peek(from.Buffered())
 	return bytes.NewReader(said)
-}
-
-// pour copies until from ends, and says so to whoever reads to.
-func pour(to io.Writer, from io.Reader) error {
-	if _, err := io.Copy(to, from); err != nil {
-		return err
-	}
-	if half, ok := to.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errHalfClose
 }

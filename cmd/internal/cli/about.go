@@ -143,8 +143,7 @@ it falls under. It is asked of a server's admin address, and takes the role
 operate.
 
 The exit code is 0 if it was done, 1 if it was not as the request falls under no
-limit, 2 if it was refused or on wrong usage, and 3 if the server does
-not answer.
+limit, 2 if it was refused or on wrong usage, 3 if the server does not answer.
 `
 
 const resetAbout = `
@@ -153,8 +152,7 @@ at once. It is asked of a server's admin address, and takes the role operate.
 For a limit that is too low, see 'mete override'.
 
 The exit code is 0 if it was done, 1 if it was not as the request falls under no
-limit, 2 if it was refused or on wrong usage, and 3 if the server does
-not answer.
+limit, 2 if it was refused or on wrong usage, 3 if the server does not answer.
 `
 
 const reloadAbout = `

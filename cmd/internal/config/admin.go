@@ -2,6 +2,12 @@
 
 package config
 
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
 // TLS are the files with which an address speaks TLS, in PEM. They are looked at
 // each second, and read again when they change; in a configuration file, relative
 // paths are relative to that file.
@@ -30,10 +36,32 @@ type AdminToken struct {
 	Role string `yaml:"role"`
 
 	// Token is the secret, 16 bytes to 1 KiB without blanks. It may be in File instead, from whose
-	// ends blanks are cut. In a configuration file, a relative path is relative to that file.
+	// ends blanks are cut, and which is read again when it changes. In a configuration file, a
+	// relative path is relative to that file.
 	Token string `yaml:"token"`
 	File  string `yaml:"token_file"`
 }
+
+// ReadToken reads a token's file.
+func ReadToken(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(data))
+	if !fitToken(token) {
+		return "", fmt.Errorf("%s: %s", file, tokenForm)
+	}
+	return token, nil
+}
+
+// fitToken reports whether a token can be one.
+func fitToken(token string) bool {
+	return len(token) >= MinToken && len(token) <= MaxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// tokenForm is what a token must be.
+var tokenForm = fmt.Sprintf("must be %d to %d printable ASCII characters without blanks", MinToken, MaxToken)
 
 // Bounds of a token.
 const (

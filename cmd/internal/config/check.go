@@ -36,6 +36,9 @@ func (d *decoder) check(c *Config) {
 		if len(c.TrustedProxies) == 0 && c.TrustedHops == 0 {
 			d.fail("decision_profile", "needs trusted_proxies: the address of the gateway that asks")
 		}
+		if c.TrustedHops > 0 && (c.Upstream != "" || len(c.Upstreams) > 0) {
+			d.fail("decision_profile", "needs trusted_proxies where there is an upstream: it is then asked at the admin address, and trusted_hops would trust whoever reaches that")
+		}
 	}
 	d.checkTrust(c)
 	d.checkWord("log_format", c.LogFormat, "text", "json")

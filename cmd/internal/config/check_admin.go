@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 
 	"github.com/metehq/mete/httpapi"
 )
@@ -55,15 +54,14 @@ func (d *decoder) checkToken(key string, t *AdminToken) {
 		d.fail(key+".token", "must be said: at least %d bytes that nobody guesses, such as 'openssl rand -hex 32' prints", MinToken)
 		return
 	case t.File != "":
-		data, err := os.ReadFile(t.File)
-		if err != nil {
+		var err error
+		if t.Token, err = ReadToken(t.File); err != nil {
 			d.fail(key+".token_file", "%v", err)
-			return
 		}
-		t.Token = strings.TrimSpace(string(data))
+		return
 	}
-	if len(t.Token) < MinToken || len(t.Token) > MaxToken || strings.ContainsFunc(t.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		d.fail(key+".token", "must be %d to %d printable ASCII characters without blanks", MinToken, MaxToken)
+	if !fitToken(t.Token) {
+		d.fail(key+".token", "%s", tokenForm)
 	}
 }
 

@@ -78,6 +78,7 @@ func (d *decoder) checkUpstreams(c *Config) {
 	}
 	d.checkDuration("timeouts.upstream_body", c.Timeouts.UpstreamBody, 0)
 	d.checkDuration("timeouts.client_body", c.Timeouts.ClientBody, 0)
+	d.checkDuration("timeouts.upgraded", c.Timeouts.Upgraded, 0)
 	d.checkAdaptive(c)
 }
 

@@ -68,7 +68,8 @@ type Config struct {
 
 	// MaxConnections bounds the open connections of the main address: beyond it, new
 	// ones wait to be accepted. MaxInFlight bounds the requests that are being answered: one more is
-	// answered with 503. The admin address has bounds of its own.
+	// answered with 503. An upgraded connection, such as a WebSocket, is one of both for
+	// as long as it is open. The admin address has bounds of its own.
 	MaxConnections int `yaml:"max_connections"`
 	MaxInFlight    int `yaml:"max_in_flight"`
 
@@ -246,12 +247,17 @@ type Timeouts struct {
 	// answer begins, or the one that it is sent. 0: as long as it likes.
 	ClientBody time.Duration `yaml:"client_body"`
 
+	// Upgraded is how long nothing may go through an upgraded connection, such as a
+	// WebSocket, in either direction. 0: as long as it likes.
+	Upgraded time.Duration `yaml:"upgraded"`
+
 	// Notice is how long the server goes on taking connections after it was
 	// told to end and /readyz has turned 503, so that load balancers can take
 	// it out. May be 0.
 	Notice time.Duration `yaml:"notice"`
 
-	// Drain is how long requests in flight then have to finish.
+	// Drain is how long requests in flight, and upgraded connections, then have to
+	// finish.
 	Drain time.Duration `yaml:"drain"`
 }
 
@@ -293,6 +299,7 @@ func Default() Config {
 			UpstreamConnect: 5 * time.Second,
 			UpstreamHeader:  time.Minute,
 			ClientBody:      time.Minute,
+			Upgraded:        10 * time.Minute,
 			Drain:           10 * time.Second,
 		},
 	}

@@ -80,6 +80,7 @@ func TestLoad_UpstreamMistakes(t *testing.T) {
 		"upgrades: [\"web socket\"]":                                            "upgrades: ",
 		"max_delayed: 0":                                                        "max_delayed: must be between 1",
 		"timeouts: { client_body: -1s }":                                        "timeouts.client_body: ",
+		"timeouts: { upgraded: -1s }":                                           "timeouts.upgraded: ",
 		"timeouts: { upstream_body: 48h }":                                      "timeouts.upstream_body: must be between",
 		"upstream: http://h\nadaptive: { law: pid }":                            "adaptive.law: must be aimd or gradient",
 		"adaptive: { law: aimd }":                                               "adaptive.law: needs an upstream",

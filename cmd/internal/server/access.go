@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/metehq/mete/bucket"
@@ -35,7 +36,7 @@ const (
 
 // access says who may do what at the admin address. It is safe for concurrent use.
 type access struct {
-	tokens []token
+	tokens atomic.Pointer[[]token]
 	made   admintoken.File // the token that the server made for itself, if it did
 	open   bool            // who asks from this machine may look without one
 	public bool            // /metrics is for everybody
@@ -72,20 +73,27 @@ func newAccess(c config.Config, address net.Addr) (*access, error) {
 	if a.told, err = perSecond(toldRate, toldBurst); err != nil {
 		return nil, err
 	}
-	for _, t := range c.AdminTokens {
-		role, err := httpapi.ParseRole(t.Role)
-		if err != nil {
-			return nil, err // config has checked it
-		}
-		a.tokens = append(a.tokens, token{a.hash(t.Token), t.Name, role})
-	}
-	if !a.open {
-		return a, nil
+	if err := a.know(c.AdminTokens); err != nil || !a.open {
+		return a, err // config has checked them
 	}
 	if a.made, err = admintoken.Make(address.String()); err == nil {
-		a.tokens = []token{{a.hash(a.made.Token), "local", httpapi.Configure}}
+		a.tokens.Store(&[]token{{a.hash(a.made.Token), "local", httpapi.Configure}})
 	}
 	return a, err
+}
+
+// know puts these tokens in the place of those that are known.
+func (a *access) know(list []config.AdminToken) error {
+	tokens := make([]token, 0, len(list))
+	for _, t := range list {
+		role, err := httpapi.ParseRole(t.Role)
+		if err != nil {
+			return err
+		}
+		tokens = append(tokens, token{a.hash(t.Token), t.Name, role})
+	}
+	a.tokens.Store(&tokens)
+	return nil
 }
 
 func perSecond(rate, burst int) (*keyed.Limiter, error) {
@@ -106,8 +114,9 @@ func (a *access) hash(secret string) [sha256.Size]byte {
 // by hashes whose key nobody knows.
 func (a *access) find(secret string) (found caller, ok bool) {
 	hash := a.hash(secret)
-	for i := range a.tokens {
-		if t := &a.tokens[i]; hmac.Equal(hash[:], t.hash[:]) {
+	tokens := *a.tokens.Load()
+	for i := range tokens {
+		if t := &tokens[i]; hmac.Equal(hash[:], t.hash[:]) {
 			found, ok = caller{t.name, t.role}, true
 		}
 	}

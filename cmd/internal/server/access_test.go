@@ -351,3 +351,41 @@ func TestAccess_WrongTokensOfOthers(t *testing.T) {
 		t.Errorf("a wrong token from another address: %s, want 401", resp.Status)
 	}
 }
+
+// A token in a file is replaced as its file is; what is no token does not replace it.
+func TestAccess_TokenFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(ownerToken + "\n")
+	c := testConfig()
+	c.AdminTokens = []config.AdminToken{{Name: "deploy", Role: "configure", Token: ownerToken, File: file}, {Name: "grafana", Role: "read", Token: readerToken}}
+	s := start(t, c)
+	status := func(token string) int { got, _ := s.as(token, "GET", "/v1/overrides", ""); return got }
+	write("short")
+	s.await("a complaint", func() error {
+		if !strings.Contains(s.log.String(), "the new token is not used; the old one stays") {
+			return fmt.Errorf("none")
+		}
+		return nil
+	})
+	if got := status(ownerToken); got != 200 {
+		t.Errorf("the old token, while the new one is none: %d, want 200", got)
+	}
+	write(operatorToken)
+	s.await("the new token", func() error {
+		if got := status(operatorToken); got != 200 {
+			return fmt.Errorf("status %d", got)
+		}
+		return nil
+	})
+	if got := status(ownerToken); got != 401 {
+		t.Errorf("the old token afterwards: %d, want 401", got)
+	}
+	if got := status(readerToken); got != 200 {
+		t.Errorf("another's token: %d, want 200", got)
+	}
+}

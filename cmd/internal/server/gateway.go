@@ -4,6 +4,7 @@ package server
 
 import (
 	"crypto/sha256"
+	"errors"
 	"net/http"
 
 	"github.com/metehq/mete/httpapi"
@@ -39,6 +40,7 @@ func (s *Server) decisions() httpapi.Gateway {
 	if c.DecisionProfile == "" {
 		return httpapi.Gateway{}
 	}
+	misasked := s.complain("/v1/decision was asked in a way that nothing can be decided by; is the gateway set up for it?")
 	return httpapi.Gateway{
 		Profile:          httpapi.Profile(c.DecisionProfile),
 		TrustedProxies:   c.TrustedProxies,
@@ -49,6 +51,8 @@ func (s *Server) decisions() httpapi.Gateway {
 		Fields:           c.RateLimitFields,
 		DisableJitter:    !c.Jitter,
 		JitterKey:        s.jitterKey(),
+		MaxDelayed:       c.MaxDelayed,
+		Misasked:         func(detail string) { misasked(errors.New(detail)) },
 	}
 }
 

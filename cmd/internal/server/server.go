@@ -158,6 +158,7 @@ func (s *Server) inFront() bool { return s.config.InFront() }
 func (s *Server) Close() {
 	s.trail.close() // first: it has something to save
 	s.closeTelemetry()
+	s.gate.close()
 	if store, ok := s.store.Store.(io.Closer); ok {
 		store.Close() // what it could not give back, it has given up
 	}
@@ -214,6 +215,7 @@ func (s *Server) Run(ctx context.Context) error {
 			serving.Go(func() { e.certs.follow(watching) })
 		}
 	}
+	serving.Go(func() { s.followTokens(watching) })
 	serving.Go(func() { s.overrides.Follow(watching) })
 	serving.Go(func() { s.store.saver.run(watching) })
 	serving.Go(func() { s.recoverLoop(watching) })
@@ -256,14 +258,21 @@ func (s *Server) drain(notice bool) {
 	if notice && t.Notice > 0 {
 		<-time.After(t.Notice)
 	}
-	s.shutdown(&s.main, t.Drain)
-	s.shutdown(&s.admin, adminGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), t.Drain)
+	defer cancel()
+	s.shutdown(ctx, &s.main, t.Drain)
+	// After the requests, of which some may still have been upgraded.
+	if n := s.gate.drain(ctx); n > 0 {
+		s.log.Warn("upgraded connections were cut off: they had not ended in time", "connections", n, "after", t.Drain)
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), adminGrace)
+	defer cancel()
+	s.shutdown(ctx, &s.admin, adminGrace)
 }
 
-// shutdown ends one endpoint and says so if requests were cut off.
-func (s *Server) shutdown(e *endpoint, grace time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
+// shutdown ends one endpoint by the end of ctx, which is after grace, and says so if
+// requests were cut off.
+func (s *Server) shutdown(ctx context.Context, e *endpoint, grace time.Duration) {
 	if !e.shutdown(ctx) {
 		s.log.Warn("requests were cut off: they had not finished in time", "address", e.listener.Addr().String(), "after", grace)
 	}

@@ -63,6 +63,22 @@ func (g *gate) run(ctx context.Context) {
 	}
 }
 
+// drain waits for upgraded connections until ctx ends, and returns how many it then
+// cut off.
+func (g *gate) drain(ctx context.Context) int {
+	if g.proxy == nil {
+		return 0
+	}
+	return g.proxy.Drain(ctx)
+}
+
+// close closes the connections to upstreams.
+func (g *gate) close() {
+	if g.proxy != nil {
+		g.proxy.Close()
+	}
+}
+
 // stats say how the gateway is.
 func (g *gate) stats() metrics.Gateway {
 	s := metrics.Gateway{Factor: 1}
@@ -89,24 +105,29 @@ func (s *Server) openProxy(limited *httplimit.Middleware) error {
 		}
 	}
 	complain := s.complain("the upstream failed")
-	clientTimeout := c.Timeouts.ClientBody
-	if clientTimeout == 0 {
-		clientTimeout = -1 // none
-	}
 	s.gate.limited = limited
 	s.gate.proxy, err = proxy.NewRouted(upstreams, routes, limited, proxy.Config{
-		DialTimeout:   c.Timeouts.UpstreamConnect,
-		HeaderTimeout: c.Timeouts.UpstreamHeader,
-		BodyTimeout:   c.Timeouts.UpstreamBody,
-		ClientTimeout: clientTimeout,
-		MaxBodyBytes:  int64(c.MaxBodyBytes),
-		RewriteHost:   c.RewriteHost,
-		Upgrades:      append([]string{}, c.Upgrades...), // never nil, which is the default one
-		Observe:       s.gate.observe(),
-		OnError:       func(_ *http.Request, err error) { complain(err) },
-		Logger:        s.log,
+		DialTimeout:    c.Timeouts.UpstreamConnect,
+		HeaderTimeout:  c.Timeouts.UpstreamHeader,
+		BodyTimeout:    c.Timeouts.UpstreamBody,
+		ClientTimeout:  orNone(c.Timeouts.ClientBody),
+		UpgradeTimeout: orNone(c.Timeouts.Upgraded),
+		MaxBodyBytes:   int64(c.MaxBodyBytes),
+		RewriteHost:    c.RewriteHost,
+		Upgrades:       append([]string{}, c.Upgrades...), // never nil, which is the default one
+		Observe:        s.gate.observe(),
+		OnError:        func(_ *http.Request, err error) { complain(err) },
+		Logger:         s.log,
 	})
 	return err
+}
+
+// orNone returns a timeout as the proxy has it, to which 0 is its default.
+func orNone(setting time.Duration) time.Duration {
+	if setting == 0 {
+		return -1
+	}
+	return setting
 }
 
 // authorities returns what an upstream's certificates are checked with, nil for those

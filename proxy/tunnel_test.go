@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/proxy"
+)
+
+// silence is what these tests allow: above what a busy machine takes to upgrade.
+const silence = 200 * time.Millisecond
+
+// reading reads until the end, and then tells ended.
+func reading(ended chan<- error) func(net.Conn, *bufio.ReadWriter) {
+	return func(conn net.Conn, rw *bufio.ReadWriter) {
+		_, err := io.Copy(io.Discard, rw)
+		ended <- err
+	}
+}
+
+// wantCut reports whether both sides of an upgraded connection end.
+func wantCut(t *testing.T, conn lineConn, upstream <-chan error) {
+	t.Helper()
+	if line, err := conn.ReadString('\n'); err == nil {
+		t.Errorf("the client got %q, want the end", line)
+	} else if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+		t.Error("the client's connection is still open")
+	}
+	receive(t, upstream, "end at the upstream")
+}
+
+// What is silent is closed on both sides, also after it has talked, and that is nobody's fault.
+func TestUpgradeTimeout_Idle(t *testing.T) {
+	ended := make(chan error, 1)
+	var errs counter
+	front := start(t, serve(t, switching(t, reading(ended))), 10, proxy.Config{UpgradeTimeout: silence, OnError: errs.onError})
+	for _, words := range []string{"", "hello"} {
+		conn, _ := upgrade(t, front)
+		io.WriteString(conn, words)
+		wantCut(t, conn, ended)
+	}
+	if n := errs.n.Load(); n != 0 {
+		t.Errorf("OnError was called %d times", n)
+	}
+}
+
+// A connection of which one direction has ended is closed when the other is silent.
+func TestUpgradeTimeout_HalfClosed(t *testing.T) {
+	ended := make(chan error, 1)
+	front := start(t, serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
+		conn.(*net.TCPConn).CloseWrite()
+		reading(ended)(conn, rw)
+	})), 1, proxy.Config{UpgradeTimeout: silence})
+	conn, _ := upgrade(t, front)
+	if _, err := conn.ReadByte(); err != io.EOF {
+		t.Errorf("got error %v, want the end of one direction", err)
+	}
+	receive(t, ended, "end of the other direction")
+}
+
+// Who does not read while the other side has something to say is closed, too.
+func TestUpgradeTimeout_NobodyReads(t *testing.T) {
+	written := make(chan error, 1)
+	front := start(t, serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
+		_, err := io.Copy(conn, zeros{})
+		written <- err
+	})), 1, proxy.Config{UpgradeTimeout: silence})
+	upgrade(t, front)
+	if err := receive(t, written, "end at the upstream"); err == nil {
+		t.Error("the upstream could write without end")
+	}
+}
+
+// Traffic in one direction, be the other one closed or not, keeps a connection for many
+// times the timeout.
+func TestUpgradeTimeout_OneDirection(t *testing.T) {
+	t.Parallel()
+	const timeout, pause, length = time.Second, 50 * time.Millisecond, 2500 * time.Millisecond
+	talk := func(to io.Writer) error {
+		for begin := time.Now(); time.Since(begin) < length; {
+			if _, err := io.WriteString(to, "."); err != nil {
+				return err
+			}
+			<-time.After(pause)
+		}
+		_, err := io.WriteString(to, "end\n")
+		return err
+	}
+	up := serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) { talk(conn) }))
+	heard := make(chan string, 1)
+	down := serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
+		line, _ := rw.ReadString('\n')
+		heard <- line
+	}))
+	config := proxy.Config{UpgradeTimeout: timeout}
+	fromClient, _ := upgrade(t, start(t, down, 1, config))
+	talked := make(chan error, 1)
+	go func() { talked <- talk(fromClient) }()
+	fromServer, _ := upgrade(t, start(t, up, 1, config))
+	halfClosed, _ := upgrade(t, start(t, up, 1, config))
+	closeWrite(t, halfClosed.Conn)
+	for name, conn := range map[string]lineConn{"to the client": fromServer, "half-closed": halfClosed} {
+		if line, err := conn.ReadString('\n'); err != nil {
+			t.Errorf("%s: cut after %d bytes: %v", name, len(line), err)
+		}
+	}
+	if err := receive(t, talked, "end of the client's words"); err != nil {
+		t.Errorf("from the client: %v", err)
+	}
+	if line := receive(t, heard, "what the client said"); line == "" || line[len(line)-1] != '\n' {
+		t.Errorf("to the server: cut after %d bytes", len(line))
+	}
+}
+
+// Drain waits for the end of what is open, and lets nothing new begin.
+func TestDrain(t *testing.T) {
+	ended := make(chan error, 1)
+	p := newProxy(t, serve(t, switching(t, reading(ended))), middleware(t, 100_000, httplimit.Config{}), proxy.Config{UpgradeTimeout: -1})
+	front := httptest.NewServer(p)
+	defer front.Close()
+	conn, _ := upgrade(t, front.URL)
+	cut := make(chan int, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	go func() { cut <- p.Drain(ctx) }()
+	for { // until Drain has begun
+		other, resp := upgrade(t, front.URL)
+		other.Close()
+		receive(t, ended, "end of the other one")
+		if resp.StatusCode == 503 {
+			if resp.Header.Get("Retry-After") == "" || resp.Header.Get("X-RateLimit-Reason") != "" {
+				t.Errorf("an upgrade while it drains: got header %v", resp.Header)
+			}
+			break
+		}
+	}
+	select {
+	case n := <-cut:
+		t.Fatalf("Drain returned %d while a connection is open", n)
+	default:
+	}
+	conn.Close()
+	if n := receive(t, cut, "end of Drain"); n != 0 {
+		t.Errorf("%d were cut off, want 0", n)
+	}
+	if n := p.Drain(ctx); n != 0 {
+		t.Errorf("with none open: %d were cut off, want 0", n)
+	}
+}
+
+// Drain cuts off what is left at the end of its time, once.
+func TestDrain_CutsOff(t *testing.T) {
+	const open = 3
+	ended := make(chan error, open)
+	p := newProxy(t, serve(t, switching(t, reading(ended))), middleware(t, open, httplimit.Config{}), proxy.Config{})
+	front := httptest.NewServer(p)
+	defer front.Close()
+	var conns []lineConn
+	for range open {
+		conn, _ := upgrade(t, front.URL)
+		conns = append(conns, conn)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if first, second := p.Drain(ctx), p.Drain(ctx); first != open || second != 0 {
+		t.Errorf("%d and then %d were cut off, want %d and 0", first, second, open)
+	}
+	for _, conn := range conns {
+		wantCut(t, conn, ended)
+	}
+}
