@@ -272,7 +272,12 @@ func spending(t *testing.T, store mete.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := lim.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"header:x-api-key": "k1"}, Cost: 20 * bucket.Token})
+	// The rules give the store 50 ms, which a busy machine may need for itself.
+	once := mete.Request{Attributes: mete.Attrs{"header:x-api-key": "k1"}, Cost: 20 * bucket.Token, ID: "once"}
+	d, err := lim.Take(t.Context(), once)
+	for tries := 0; d.Degraded && tries < 100; tries++ {
+		d, err = lim.Take(t.Context(), once)
+	}
 	if err != nil || d.Degraded || !d.Allowed {
 		t.Fatalf("%+v, error %v", d, err)
 	}
