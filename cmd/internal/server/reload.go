@@ -21,6 +21,9 @@ func (s *Server) Reload() {
 // reloadNow has the policy read again, and returns once it is in force, or why the
 // old one stays.
 func (s *Server) reloadNow(ctx context.Context) error {
+	if s.ending.Load() {
+		return errEnding
+	}
 	done := make(chan error, 1)
 	select {
 	case s.reload <- reloading{done}:
