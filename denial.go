@@ -23,13 +23,16 @@ type Denial struct {
 	Keys, ShadowKeys []string
 }
 
-// report calls the hooks. That of decisions gets a copy, so that decisions need not
-// live on the heap.
+// report calls the hooks, and those who watch. That of decisions gets a copy, so that
+// decisions need not live on the heap.
 func (l *Limiter) report(ctx context.Context, s *scratch, req *Request, d *Decision) {
 	if l.config.OnDecision != nil {
 		s.seen = *d
 		l.config.OnDecision(ctx, &s.seen)
 		s.seen = Decision{}
+	}
+	if table := l.watches.table.Load(); table != nil {
+		l.tell(ctx, s, d, *table)
 	}
 	denied := l.config.OnDenial != nil && (!d.Allowed || d.shadowDenial() != nil)
 	near := l.config.OnNearLimit != nil && d.Allowed && d.near()

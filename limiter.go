@@ -26,6 +26,7 @@ type Limiter struct {
 
 	fallback *fallback // nil without Config.Local
 	counts   counts
+	watches  watches
 }
 
 // New returns a limiter that keeps its buckets in store, which is required, and
