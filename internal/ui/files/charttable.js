@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A chart as a table: for who cannot see it, and for who wants the numbers. It is in the page all the time, out of
+// sight until asked for; it changes every few seconds only, so that it can be read.
+//
+//   chartTable() → {node, toggle (a button), update(spec)}
+
+import {h, replace, svg} from './dom.js';
+import {chartValue, chartX} from './charttip.js';
+
+const mostTableRows = 60;
+const tableAge = 5000; // milliseconds
+
+export function chartTable() {
+	let drawn = 0;
+	let shape = '';
+	let spec = null;
+	const table = h('table', {class: 'table chart-rows'});
+	const node = h('div', {class: 'chart-data visually-hidden'}, table);
+	const draw = () => {
+		drawn = Date.now();
+		replace(table, tableCaption(spec), tableHead(spec), h('tbody', null, tableRows(spec)));
+	};
+	const toggle = h('button', {type: 'button', class: 'btn btn-ghost btn-small chart-toggle', 'aria-expanded': 'false',
+		'aria-label': 'Show as table', title: 'Show as table', onclick: () => {
+			const open = node.classList.toggle('visually-hidden') === false;
+			toggle.setAttribute('aria-expanded', String(open));
+			if (open) node.setAttribute('tabindex', '0');
+			else node.removeAttribute('tabindex');
+			draw();
+		}}, tableIcon());
+	const update = (next) => {
+		spec = next;
+		const now = `${spec.title}|${spec.series.map((s) => s.label).join('|')}|${spec.x.length > 0}`;
+		if (now !== shape || Date.now() - drawn >= tableAge) draw();
+		shape = now;
+	};
+	return {node, toggle, update};
+}
+
+function tableIcon() {
+	return svg('svg', {viewBox: '0 0 16 16', fill: 'none', stroke: 'currentColor', 'stroke-width': '1.3', 'aria-hidden': 'true'},
+		svg('path', {d: 'M2 3h12v10H2zM2 6.3h12M2 9.7h12M6.5 6.3V13'}));
+}
+
+function tableCaption({title, summary}) {
+	return h('caption', {class: 'visually-hidden'}, [title, summary].filter(Boolean).join(': ') || 'Values of the chart');
+}
+
+function tableHead(spec) {
+	const unit = spec.y?.label ? `, ${spec.y.label}` : '';
+	return h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'Time'),
+		spec.series.map((s) => h('th', {scope: 'col', class: 'num'}, s.label + (s.scale && s.scale !== 'y' ? '' : unit)))));
+}
+
+// At most so many rows, the newest first, evenly apart.
+function tableRows(spec) {
+	const every = Math.max(1, Math.ceil(spec.x.length / mostTableRows));
+	const rows = [];
+	for (let i = spec.x.length - 1; i >= 0; i -= every) {
+		rows.push(h('tr', null, h('th', {scope: 'row'}, chartX(spec, spec.x[i])),
+			spec.series.map((s) => h('td', {class: 'num'}, chartValue(spec, s, s.values[i])))));
+	}
+	return rows;
+}
