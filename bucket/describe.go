@@ -19,6 +19,10 @@ func (l Limit) MaxReserved() Tokens { return l.debt }
 // interval, or a window's and the window. Both are 0 in the zero Limit only.
 func (l Limit) Refill() (n Tokens, p int64) { return Tokens(l.n), l.p }
 
+// Rate returns what [Limit.Refill] does as people say it: of a continuous bucket, in
+// the shortest round period that makes it whole thousandths, where there is one.
+func (l Limit) Rate() Rate { return l.rate() }
+
 // Start is how long after the Unix epoch the intervals of a [Stepped] limit begin,
 // and 0 of all others: see [Spec.Start] and [Limit.For].
 func (l Limit) Start() time.Duration { return time.Duration(l.start()) * time.Microsecond }

@@ -13,6 +13,7 @@ import (
 type cost struct {
 	variable bool // a request names its own cost in the attribute at slot
 	slot     int
+	source   Attribute     // that is kept there
 	fallback bucket.Tokens // of a request that names none; the cost where fixed
 	min, max bucket.Tokens // bounds of a variable cost
 }
@@ -146,6 +147,7 @@ func (c *compiler) cost(o *object, most bucket.Tokens, mostIs string) cost {
 		c.fixedCost(o, k.fallback, most, mostIs)
 		return k
 	}
+	k.source = c.matcher.attributes[k.slot]
 	if k.min = amounts["min_cost"]; amounts["max_cost"] > 0 {
 		k.max = amounts["max_cost"]
 	}

@@ -97,6 +97,10 @@ func secret(a Attribute) bool {
 	return false
 }
 
+// Secret reports whether the value of a may be a credential, by the name of a: it then
+// stands in keys as a hash, and should stand nowhere else.
+func (a Attribute) Secret() bool { return secret(a) }
+
 // keyer makes the keyed hashes.
 type keyer struct {
 	pool sync.Pool // of *hasher

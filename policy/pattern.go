@@ -69,6 +69,7 @@ func (p *pattern) includes(f *fact) bool {
 // It is false where a mistake leaves open what the rule takes.
 func (c *compiler) match(d *draft, n *node) bool {
 	ok := c.selected(d)
+	d.Rule.selected = len(d.clauses)
 	if n != nil {
 		switch {
 		case n.kind != isObject:

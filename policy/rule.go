@@ -34,9 +34,12 @@ type Rule struct {
 	Jitter       Jitter        // of a denied client's wait; zero is as the front door is configured
 	Limits       []Limit       // at least one
 
-	group     int  // rules of one group are tiers
-	scope     int  // the policy of a bundle that it is of
-	fallback  bool // applies where no other rule of its policy does
+	group     int    // rules of one group are tiers
+	grouped   string // what the file calls that, "" where it does not
+	scope     int    // the policy of a bundle that it is of
+	policy    string // its id, "" for none
+	selected  int    // how many of the clauses are those of the policy's selector
+	fallback  bool   // applies where no other rule of its policy does
 	onMissing onMissing
 	clauses   []clause    // all must hold
 	keys      []component // of the key, one for each of LimitKeys
@@ -121,7 +124,7 @@ func (c *compiler) rule(n *node, listed bool) {
 
 // draft begins a rule, which has what its policy says of all.
 func (c *compiler) draft(n *node) *draft {
-	d := &draft{Rule: &Rule{Mode: c.policyMode, Deadline: DefaultDeadline, scope: max(c.scope, 0)}, at: n, slotBy: c.slotBy}
+	d := &draft{Rule: &Rule{Mode: c.policyMode, Deadline: DefaultDeadline, scope: max(c.scope, 0), policy: c.id}, at: n, slotBy: c.slotBy}
 	c.drafts = append(c.drafts, d)
 	return d
 }
@@ -263,6 +266,7 @@ func (c *compiler) group(r *Rule, n *node) string {
 		if !ok {
 			return ""
 		}
+		r.grouped = name
 		return fmt.Sprintf("%d:group:%s", c.scope, name)
 	}
 	var keys []string

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/spell"
+)
+
+// A KeyError says why a key is not that of a bucket that the policy has. It does not
+// repeat the key, which may say who somebody is, but for the name of the limit.
+type KeyError struct {
+	Reason string // without the package, as in "no limit has the name \"fre\""
+	Hint   string // what to do instead; may be empty
+}
+
+func (e *KeyError) Error() string {
+	text := "policy: key of a bucket: " + e.Reason
+	if e.Hint != "" {
+		text += "; " + e.Hint
+	}
+	return text
+}
+
+// Bucket finds what the policy says of one bucket by its key, as a [Match] has it:
+// its rule, the limit that holds for it, with overrides, and what a request costs
+// that says nothing. A key that lacks the tag of slot_by gets it. Match.Shadow, and
+// the verdict's Block and Allow, are what goes for all requests that would spend
+// from the bucket, whatever else is said of them; overrides that depend on more than
+// the key are left out, also those that spare some of its requests from a Block by
+// putting them in shadow.
+//
+// The error is a [KeyError]: the key is none that the policy makes, it has been cut
+// short, or it does not say enough. The last is where an override puts another limit
+// in force for values that begin in some way, and the key has a hash in the place of
+// one; or where it tells missing values from empty ones, as no key does.
+func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error) {
+	tag, rest, err := cutTag(key)
+	if err != nil {
+		return Match{}, Verdict{}, err
+	}
+	prefix, components, _ := strings.Cut(rest, ":")
+	r, number, at := m.limitOfKeys(prefix + ":")
+	if r == nil {
+		return Match{}, Verdict{}, m.noLimit(prefix)
+	}
+	if err := r.checkComponents(components); err != nil {
+		return Match{}, Verdict{}, err
+	}
+	own, err := r.tagOf(components, tag)
+	if err != nil {
+		return Match{}, Verdict{}, err
+	}
+	found := Match{Rule: r, Limit: &r.Limits[at], Key: own + r.Limits[at].prefix + components, Shadow: r.Mode == Shadow}
+	if r.Mode.Partial() {
+		found.Shadow = r.Mode.spares(spread(r.Name, []byte(components)))
+	}
+	found.Cost = found.Limit.cost.fallback
+	if m.exceptions == nil {
+		return found, Verdict{}, nil
+	}
+	k := keyFacts{m: m, r: r, values: r.values(components), now: now}
+	v, err := k.except(&found, number, at, components)
+	found.Cost = found.Limit.cost.fallback
+	return found, v, err
+}
+
+// cutTag cuts the tag of slot_by off a key.
+func cutTag(key string) (tag, rest string, err error) {
+	switch {
+	case key == "":
+		return "", "", &KeyError{"it is empty", "write it as an explanation shows it"}
+	case len(key) > MaxKeyBytes:
+		return "", "", &KeyError{fmt.Sprintf("it has %d bytes, and no key has more than %d", len(key), MaxKeyBytes), ""}
+	case key[0] != '{':
+		return "", key, nil
+	}
+	tag, rest, ok := strings.Cut(key[1:], "}")
+	if !ok {
+		return "", "", &KeyError{"it begins with a brace that does not end", "write it as an explanation shows it"}
+	}
+	return tag, rest, nil
+}
+
+// limitOfKeys finds the limit whose keys begin like that: its rule, the number of
+// that, and its own place in the rule. The rule is nil for none.
+func (m *Matcher) limitOfKeys(prefix string) (r *Rule, number, at int) {
+	for number, r := range m.rules {
+		for at := range r.Limits {
+			if r.Limits[at].prefix == prefix {
+				return r, number, at
+			}
+		}
+	}
+	return nil, 0, 0
+}
+
+// noLimit says that no limit has the name that stands in a key, and which one may
+// be meant.
+func (m *Matcher) noLimit(prefix string) error {
+	var names []string
+	for _, r := range m.rules {
+		for i := range r.Limits {
+			names = append(names, strings.TrimSuffix(r.Limits[i].prefix, ":"))
+		}
+	}
+	name, more := cut(prefix)
+	e := &KeyError{Reason: fmt.Sprintf("no limit of the policy has the name %q%s, with which it begins", name, more)}
+	if near := spell.Nearest(prefix, names); near != "" {
+		e.Hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return e
+}
+
+// checkComponents reports why r makes no key with these components.
+func (r *Rule) checkComponents(components string) error {
+	for _, part := range split(components) {
+		if at := strings.IndexByte(part, '~'); at >= 0 && (at == 0 || part[at-1] != '=' || len(part)-at != hashChars+1) {
+			return &KeyError{"it has been cut short: only its beginning is there, and a hash", "a decision's explanation has all of it"}
+		}
+	}
+	if reason, hint := r.notAKey(components); reason != "" {
+		hint = strings.TrimSuffix(hint, ", or say match") // which is for overrides
+		if hint == "say match" {
+			hint = "a decision's explanation has it"
+		}
+		return &KeyError{reason, hint}
+	}
+	return nil
+}
+
+// hashChars is how long the hash in a key is, in base64.
+const hashChars = (hashBytes*8 + 5) / 6
+
+// split returns the components of a key; none where there are none.
+func split(components string) []string {
+	if components == "" {
+		return nil
+	}
+	return strings.Split(components, "|")
+}
+
+// values are those of r's keys in components, which have been checked: without their
+// labels.
+func (r *Rule) values(components string) []string {
+	values := split(components)
+	for i := range values {
+		values[i] = strings.TrimPrefix(values[i], strings.TrimPrefix(r.keys[i].label, "|"))
+	}
+	return values
+}
+
+// tagOf returns the tag of a key with these components, which must be the given one
+// where there is one.
+func (r *Rule) tagOf(components, given string) (string, error) {
+	own := ""
+	if r.slotBy != nil {
+		for i, value := range r.values(components) {
+			if k := &r.keys[i]; k.slot == r.slotBy.slot {
+				own = value
+				if address, ok := addressOf(own); ok && k.bits > 0 {
+					own = string(appendAddress(nil, address, r.slotBy.bits))
+				}
+			}
+		}
+	}
+	switch {
+	case given != "" && given != own:
+		return "", &KeyError{"what stands in braces before it is not the tag of such a key", "write it as an explanation shows it"}
+	case own == "":
+		return "", nil
+	}
+	return "{" + own + "}", nil
+}

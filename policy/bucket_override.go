@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// keyFacts are what a key says of the requests that spend from its bucket.
+type keyFacts struct {
+	m      *Matcher
+	r      *Rule
+	values []string // of the key's components
+	now    bucket.Instant
+}
+
+// An answer is whether a clause holds for all requests of a bucket.
+type answer uint8
+
+const (
+	no answer = iota
+	unsure
+	yes
+)
+
+// except applies the overrides that are about the bucket whatever else a request
+// says: the at'th limit of the numbered rule.
+func (k *keyFacts) except(found *Match, number, at int, components string) (v Verdict, err error) {
+	var block, allow *exception
+	calm := false
+	for i := range k.m.exceptions.whole.list {
+		e := &k.m.exceptions.whole.list[i]
+		switch {
+		case k.now >= e.expires || k.holds(e.clauses) != yes:
+		case e.Action == BreakGlass:
+			return Verdict{Allow: e.Override}, nil
+		case e.Action == ShadowOnly:
+			calm = true
+		case e.Action == Block && block == nil:
+			block = e
+		case e.Action == Allow && allow == nil:
+			allow = e
+		}
+	}
+	if x := k.m.exceptions.rules[number]; x != nil {
+		if err = k.exceptRule(x, components, at, found, &block, &allow); err != nil {
+			return Verdict{}, err
+		}
+	}
+	found.Shadow = found.Shadow || calm
+	switch {
+	case block != nil && !calm:
+		v.Block = block.Override
+	case allow != nil:
+		v.Allow = allow.Override
+	}
+	return v, nil
+}
+
+// exceptRule applies those that are about one rule. Of several limits the first one
+// holds, as it does for requests.
+func (k *keyFacts) exceptRule(x *ruleException, components string, at int, found *Match, block, allow **exception) error {
+	all := slices.Clone(x.keys[components])
+	for i := range x.list {
+		all = append(all, &x.list[i])
+	}
+	another := false
+	for _, e := range all {
+		holds := yes
+		if e.Key == "" {
+			holds = k.holds(e.clauses)
+		}
+		switch {
+		case k.now >= e.expires || holds == no:
+		case e.Action == Another && !another && holds == unsure:
+			return &KeyError{"which limit holds for it cannot be told: it has a hash, or nothing, in the place of a value that override " + e.ID + " is about", ""}
+		case e.Action == Another && !another:
+			found.Limit, another = &e.limits[at], true
+		case holds == unsure:
+		case e.Action == Block && *block == nil:
+			*block = e
+		case e.Action == Allow && *allow == nil:
+			*allow = e
+		}
+	}
+	return nil
+}
+
+// holds reports whether all clauses hold.
+func (k *keyFacts) holds(clauses []clause) answer {
+	all := yes
+	for i := range clauses {
+		all = min(all, k.clause(&clauses[i]))
+	}
+	return all
+}
+
+// clause reports whether one holds. Of what the key is not made of nothing is known.
+func (k *keyFacts) clause(c *clause) answer {
+	for i := range k.r.keys {
+		if k.r.keys[i].slot != c.slot {
+			continue
+		}
+		switch part, value := &k.r.keys[i], k.values[i]; {
+		case value == "":
+			return k.empty(c, part)
+		case part.bits > 0:
+			return inNetworks(c, value)
+		case value[0] == '~':
+			return k.hashed(c, value)
+		default:
+			return certainly(c.holds(&fact{present: true, value: unescape(value)}))
+		}
+	}
+	return unsure
+}
+
+func certainly(holds bool) answer {
+	if holds {
+		return yes
+	}
+	return no
+}
+
+// empty is the answer where the value is empty or missing, which a key does not tell
+// apart: but an address is never empty, and a rule need not take what is missing.
+func (k *keyFacts) empty(c *clause, part *component) answer {
+	missing, there := certainly(c.holds(&fact{})), certainly(c.holds(&fact{present: true}))
+	switch {
+	case part.bits > 0 || missing == there:
+		return missing
+	case k.r.onMissing != missingEmpty:
+		return there
+	}
+	return unsure
+}
+
+// hashed is the answer where the value is known by its hash alone.
+func (k *keyFacts) hashed(c *clause, hash string) answer {
+	if slices.Contains(c.prefixes, "") {
+		return certainly(!c.negate)
+	}
+	var buf []byte
+	for _, value := range c.exact {
+		if buf = k.m.keyer.appendHash(buf[:0], value); string(buf) == hash {
+			return certainly(!c.negate)
+		}
+	}
+	if len(c.prefixes) > 0 {
+		return unsure
+	}
+	return certainly(c.negate)
+}
+
+// inNetworks is the answer for an address of a key, or a prefix: a network within
+// that has some of its addresses.
+func inNetworks(c *clause, value string) answer {
+	if len(c.prefixes) > 0 { // of an address, that is any
+		return certainly(!c.negate)
+	}
+	p, err := netip.ParsePrefix(value)
+	if err != nil {
+		a, _ := addressOf(value)
+		p = netip.PrefixFrom(a, a.BitLen())
+	}
+	none := certainly(c.negate)
+	for _, n := range c.networks {
+		switch {
+		case !n.Overlaps(p):
+		case n.Bits() <= p.Bits():
+			return certainly(!c.negate)
+		default:
+			none = unsure
+		}
+	}
+	return none
+}
+
+// addressOf reads an address as it stands in a key: of a prefix, its first one.
+func addressOf(value string) (netip.Addr, bool) {
+	if p, err := netip.ParsePrefix(value); err == nil {
+		return p.Addr(), true
+	}
+	a, err := netip.ParseAddr(value)
+	return a, err == nil
+}
+
+// unescape reads a value as appendEscaped writes it.
+func unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			b = append(b, unhex(s[i+1])<<4|unhex(s[i+2]))
+			i += 2
+			continue
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}
+
+func unhex(c byte) byte {
+	if c >= 'A' {
+		return c - 'A' + 10
+	}
+	return c - '0'
+}
