@@ -66,13 +66,16 @@ var layers = []layer{
 	{dir: "proxy", may: join(engine, "internal", "httplimit"), tests: join(stores, doors...)},
 	{dir: "client", may: join(engine, "internal", "httpapi", "overrides"), tests: join(stores, join(doors, "topkeys")...)},
 
+	// It decides simulated traffic by the engine as it is, with a store of its own.
+	{dir: "internal/playground", may: join(engine, "memstore", "internal"), tests: stores},
+
 	{dir: "internal", may: engine, tests: join(stores, doors...)},
 
 	// Programs put the parts together.
 	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "guard", "keyed", "policytest", "jwtclaims", "overrides", "topkeys", "internal")...)...)},
 	{dir: "bench", may: join(engine, join(stores, join(doors, "internal")...)...)},
 	{dir: "proof", may: join(engine, join(stores, join(doors, "internal", "overrides", "topkeys")...)...)},
-	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "jwtclaims", "overrides", "internal/proctest")...)...)},
+	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "jwtclaims", "overrides", "topkeys", "internal/proctest")...)...)},
 	{dir: "tools"},
 }
 

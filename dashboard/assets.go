@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/metehq/mete/internal/ui"
+)
+
+//go:embed assets
+var embedded embed.FS
+
+// secured are on every answer. The policy lets a page load what is served here and
+// nothing else, run no script that stands in markup, and be in nobody's frame.
+var secured = http.Header{
+	"Content-Security-Policy": {"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; manifest-src 'self'; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
+	"X-Content-Type-Options":       {"nosniff"},
+	"Referrer-Policy":              {"no-referrer"},
+	"Cross-Origin-Opener-Policy":   {"same-origin"},
+	"Cross-Origin-Resource-Policy": {"same-origin"},
+	"Permissions-Policy":           {"camera=(), geolocation=(), microphone=()"},
+}
+
+// files are what the pages are made of. They are read once.
+type files struct {
+	once sync.Once
+	err  error
+	all  map[string]*asset // by path
+}
+
+var assets files
+
+// An asset is a file as it is sent.
+type asset struct {
+	kind          string // Content-Type
+	plain, zipped []byte
+	tag           string // without quotes
+}
+
+// kinds are by extension. What has none here is not served.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".svg":  "image/svg+xml",
+	".json": "application/json",
+}
+
+// load reads the files of this package, and those of package ui as ui/.
+func (f *files) load() error {
+	f.once.Do(func() {
+		f.all = map[string]*asset{}
+		own, err := fs.Sub(embedded, "assets")
+		if err == nil {
+			err = f.add("", own)
+		}
+		if err == nil {
+			err = f.add("ui/", ui.Files())
+		}
+		if err != nil {
+			f.err = fmt.Errorf("dashboard: assets: %w", err)
+		}
+	})
+	return f.err
+}
+
+func (f *files) add(prefix string, from fs.FS) error {
+	return fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
+		kind, ok := kinds[path.Ext(name)]
+		if err != nil || d.IsDir() || !ok {
+			return err
+		}
+		a := &asset{kind: kind}
+		if a.plain, err = fs.ReadFile(from, name); err != nil {
+			return err
+		}
+		sum := sha256.Sum256(a.plain)
+		a.tag = hex.EncodeToString(sum[:12])
+		var zipped bytes.Buffer
+		w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		_, _ = w.Write(a.plain) // a Buffer takes all
+		if err := w.Close(); err != nil {
+			return err
+		}
+		a.zipped = zipped.Bytes()
+		f.all[prefix+name] = a
+		return nil
+	})
+}
+
+// serve serves one file. A browser keeps it, and asks each time whether it still is the
+// same: a page is never made of files of two versions.
+func (f *files) serve(w http.ResponseWriter, r *http.Request, name string) {
+	if name == "" {
+		name = "index.html"
+	}
+	a := f.all[name]
+	switch {
+	case a == nil:
+		answerError(w, r, refuse(http.StatusNotFound, "the dashboard has no such file"))
+		return
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		answerError(w, r, refuse(http.StatusMethodNotAllowed, "this takes GET"))
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", a.kind)
+	header.Set("Cache-Control", "no-cache")
+	header.Set("Vary", "Accept-Encoding")
+	content, tag := a.plain, a.tag
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		content, tag = a.zipped, a.tag+"-gz"
+		header.Set("Content-Encoding", "gzip")
+	}
+	header.Set("Etag", `"`+tag+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+}

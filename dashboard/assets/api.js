@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Asking the server.
+//
+//   get(path, {signal}), post(path, body, {signal}), put(path, body), del(path, body)
+//              resolve to the JSON of the answer (null where there is none) or throw a Problem. A path is data/…, the
+//              dashboard's own, or v1/…, the API's. A body that is a string goes as text, any other as JSON.
+//   Problem    an Error with status, title, detail, pointer, mistakes. status 0: the server could not be reached.
+//   stream(path, {onEvent(name, data, id), onState('live' | 'reconnecting' | 'ended', problem)}) → {close()}
+//              events of the server, also after it was gone for a while; nothing while the page is hidden.
+//   urlOf(path), headers()  for who asks otherwise
+//
+// Where a token is wanted the sign-in dialog asks for one, and what was asked is asked again. For what pages ask by
+// themselves (get, stream) it does so once only: who does not want to sign in is not asked each second.
+
+import {me, onChange, signIn, token} from './session.js';
+import {openStream} from './stream.js';
+
+let declined = false;
+onChange(() => {
+	declined = false;
+});
+
+export class Problem extends Error {
+	constructor({status = 0, title = '', detail = '', pointer = '', mistakes = []}) {
+		super(detail || title || `the server answered ${status}`);
+		Object.assign(this, {name: 'Problem', status, title: title || 'Error', detail: detail || title, pointer, mistakes});
+	}
+}
+
+export function urlOf(path) {
+	const at = /^v1\//.test(path) ? (me().api || '../') + path : path;
+	return new URL(at, document.baseURI).href;
+}
+
+export function headers() {
+	return token() ? {Authorization: `Bearer ${token()}`} : {};
+}
+
+export function get(path, {signal} = {}) {
+	return request('GET', path, undefined, signal);
+}
+
+export function post(path, body, {signal} = {}) {
+	return request('POST', path, body, signal);
+}
+
+export function put(path, body) {
+	return request('PUT', path, body);
+}
+
+export function del(path, body) {
+	return request('DELETE', path, body);
+}
+
+async function request(method, path, body, signal) {
+	for (;;) {
+		const answer = await send(method, path, body, signal);
+		if (answer.ok) return jsonOf(answer);
+		const problem = await problemOf(answer);
+		if (!await signedIn(problem, method !== 'GET')) throw problem;
+	}
+}
+
+// send throws a Problem where there is no answer.
+async function send(method, path, body, signal, more = {}) {
+	const head = {Accept: 'application/json', ...headers(), ...more};
+	if (body !== undefined) head['Content-Type'] = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json';
+	const content = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+	try {
+		return await fetch(urlOf(path), {method, headers: head, body: content, signal, cache: 'no-store'});
+	} catch (e) {
+		if (e.name === 'AbortError') throw e;
+		throw new Problem({title: 'Unreachable', detail: 'the server cannot be reached'});
+	}
+}
+
+async function jsonOf(answer) {
+	const text = await answer.text();
+	if (text.trim() === '') return null;
+	try {
+		return JSON.parse(text);
+	} catch {
+		throw new Problem({status: answer.status, title: 'Unreadable answer', detail: 'the answer is not JSON'});
+	}
+}
+
+async function problemOf(answer) {
+	const said = await answer.json().catch(() => ({}));
+	return new Problem({...said, title: said.title ?? answer.statusText, status: answer.status});
+}
+
+// signedIn says whether to ask again, with another token.
+async function signedIn(problem, wanted) {
+	if (problem.status !== 401 && problem.status !== 403) return false;
+	if (declined && !wanted) return false;
+	const done = await signIn(problem.detail);
+	declined = !done;
+	return done;
+}
+
+export function stream(path, {onEvent, onState = () => {}}) {
+	const ask = async (signal, lastID) => {
+		const answer = await send('GET', path, undefined, signal, {Accept: 'text/event-stream', ...(lastID ? {'Last-Event-ID': lastID} : {})});
+		if (answer.ok) return answer.body;
+		const problem = await problemOf(answer);
+		problem.again = await signedIn(problem, false);
+		throw problem;
+	};
+	return openStream(ask, onEvent, onState);
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the server says of itself, once for all pages.
+//
+//   live.on(name, f)     'state' (f(state)), 'samples' (f(samples)), 'connection' (f(connection)), 'instance'
+//                        (f(instance), another server than before); returns a function that stops it
+//   live.state           the last state event, or null
+//   live.samples         [[t, allowed, denied, shadow, degraded, d50, d95, d99, s50, s95, s99], …], oldest first
+//   live.connection      'connecting', 'live', 'reconnecting' or 'ended'
+//   live.heard           when something last came, as a Date, or null
+//   live.restarts        [{t, instance}]: when, in Unix seconds, another server was first heard
+//   live.rules(seconds)  {name: [allowed, denied, shadow, near, degraded]}, sums of that time, at most a minute
+//   live.sums(seconds)   {allowed, denied, shadow, degraded, seconds} of that time
+//   live.columns(seconds) {x, values: [10 arrays], range: [from, to]} for charts; nulls where nothing is known
+//   live.start(), live.stop()
+
+import {get, stream} from './api.js';
+
+const kept = 900; // samples
+const ruleMemory = 60; // seconds
+const hole = 3; // seconds without a sample are a gap; fewer are a late one
+const trafficEvery = 4000; // milliseconds, until a minute of rules was heard
+
+class Live {
+	constructor() {
+		Object.assign(this, {state: null, samples: [], connection: 'connecting', heard: null, restarts: [],
+			listeners: {}, seconds: [], since: 0, traffic: null, instance: '', open: null});
+	}
+
+	on(name, f) {
+		(this.listeners[name] ??= new Set()).add(f);
+		return () => this.listeners[name].delete(f);
+	}
+
+	tell(name, value) {
+		for (const f of [...(this.listeners[name] ?? [])]) f(value);
+	}
+
+	start() {
+		this.open ??= stream('data/stream', {onEvent: (name, data) => this.event(name, data), onState: (s, p) => this.connected(s, p)});
+	}
+
+	stop() {
+		this.open?.close();
+		this.open = null;
+		clearInterval(this.asking);
+	}
+
+	connected(state, problem) {
+		if (state === 'ended') this.open = null;
+		if (state === 'live') {
+			this.since = 0;
+			this.traffic = null;
+			this.askTraffic();
+		}
+		this.connection = state;
+		this.problem = problem ?? null;
+		this.tell('connection', state);
+	}
+
+	event(name, data) {
+		this.heard = new Date();
+		if (name === 'state') {
+			this.known(data.instance, Date.parse(data.at) / 1000);
+			this.state = data;
+			this.tell('state', data);
+		} else if (name === 'samples') {
+			this.add(data);
+			this.tell('samples', this.samples);
+		}
+	}
+
+	known(instance, at) {
+		if (this.instance && instance !== this.instance) {
+			this.restarts.push({t: at, instance});
+			this.restarts = this.restarts.slice(-20);
+			this.tell('instance', instance);
+		}
+		this.instance = instance;
+	}
+
+	add({samples, rules}) {
+		for (const s of samples) {
+			const last = this.samples.at(-1);
+			if (!last || s[0] > last[0]) this.samples.push(s);
+		}
+		if (this.samples.length > kept) this.samples.splice(0, this.samples.length - kept);
+		const t = samples.at(-1)?.[0];
+		if (t === undefined) return;
+		this.since ||= t;
+		this.seconds.push([t, rules ?? []]);
+		while (this.seconds[0][0] <= t - ruleMemory) this.seconds.shift();
+	}
+
+	// Until a whole minute was heard, the server's own sums are the truth.
+	async askTraffic() {
+		clearInterval(this.asking);
+		const heardAll = () => this.since && (this.samples.at(-1)?.[0] ?? 0) - this.since >= ruleMemory;
+		const next = async () => {
+			if (heardAll() || this.connection === 'ended') {
+				clearInterval(this.asking);
+				this.traffic = null;
+				return;
+			}
+			if (document.hidden) return;
+			try {
+				this.traffic = (await get(`data/traffic?window=${ruleMemory}s`)).rules;
+				this.tell('samples', this.samples);
+			} catch {
+				// the stream says what is wrong
+			}
+		};
+		this.asking = setInterval(next, trafficEvery);
+		await next();
+	}
+
+	rules(seconds = ruleMemory) {
+		if (this.traffic && seconds >= ruleMemory) return this.traffic;
+		const from = (this.samples.at(-1)?.[0] ?? 0) - seconds;
+		const sums = {};
+		for (const [t, rules] of this.seconds) {
+			if (t <= from) continue;
+			for (const [name, ...counts] of rules) {
+				const sum = Object.hasOwn(sums, name) ? sums[name] : Object.defineProperty(sums, name, {value: [0, 0, 0, 0, 0], enumerable: true})[name];
+				counts.forEach((n, i) => {
+					sum[i] += n;
+				});
+			}
+		}
+		return sums;
+	}
+
+	sums(seconds) {
+		const to = this.samples.at(-1)?.[0] ?? 0;
+		const sum = {allowed: 0, denied: 0, shadow: 0, degraded: 0, seconds: 0};
+		for (let i = this.samples.length - 1; i >= 0 && this.samples[i][0] > to - seconds; i--) {
+			const [, allowed, denied, shadow, degraded] = this.samples[i];
+			sum.allowed += allowed;
+			sum.denied += denied;
+			sum.shadow += shadow;
+			sum.degraded += degraded;
+			sum.seconds++;
+		}
+		return sum;
+	}
+
+	columns(seconds) {
+		const to = this.samples.at(-1)?.[0] ?? Math.floor(Date.now() / 1000);
+		const x = [];
+		const values = Array.from({length: 10}, () => []);
+		const put = (t, row) => {
+			x.push(t);
+			values.forEach((column, i) => column.push(row ? row[i + 1] : null));
+		};
+		for (const s of this.samples) {
+			if (s[0] <= to - seconds) continue;
+			if (x.length > 0 && s[0] - x.at(-1) > hole) put(x.at(-1) + 1, null);
+			put(s[0], s);
+		}
+		return {x, values, range: [to - seconds, to]};
+	}
+}
+
+export const live = new Live();

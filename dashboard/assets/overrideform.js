@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What people type to make an override, as the server takes it. Pure.
+
+const seconds = {s: 1, min: 60, m: 60, h: 3600, d: 86400, w: 604800};
+
+// expiryChoices are how long an override mostly holds.
+export const expiryChoices = [['15m', '15 minutes'], ['1h', '1 hour'], ['1d', '1 day'], ['7d', '1 week'], ['', 'Other…']];
+
+// parseDuration reads a time such as 90m, 1.5h or 2d 6h, in seconds. null is none.
+export function parseDuration(text) {
+	const parts = [...text.trim().matchAll(/(\d+(?:\.\d+)?)\s*(s|min|m|h|d|w)(?=[\s\d]|$)\s*/gy)];
+	if (parts.length === 0 || parts.map((p) => p[0]).join('') !== text.trim()) {
+		return null;
+	}
+	const sum = parts.reduce((all, [, n, unit]) => all + Number(n) * seconds[unit], 0);
+	return sum > 0 ? sum : null;
+}
+
+// expiryOf is when something ends that lasts so long, as the server takes it.
+export function expiryOf(text, now = Date.now()) {
+	const length = parseDuration(text);
+	if (length === null) {
+		throw new Error(`“${text}” is not how long it lasts; write a number and a unit, such as 90m, 12h or 3d`);
+	}
+	return new Date(Math.ceil((now + length * 1000) / 1000) * 1000).toISOString().replace('.000Z', 'Z');
+}
+
+// windows are the algorithms that have a number of tokens and a window, and no rate.
+const windows = new Set(['fixed_window', 'sliding_window', 'sliding_log']);
+
+// limitShape says what the limit of an algorithm is made of: rate (and burst), window
+// or budget; null where it is not changed here.
+export function limitShape(algorithm) {
+	if (windows.has(algorithm)) {
+		return 'window';
+	}
+	return {token_bucket: 'rate', leaky_bucket: 'queue', cost_based: 'budget'}[algorithm ?? 'token_bucket'] ?? null;
+}
+
+const units = {1: '1s', 60: '1m', 3600: '1h', 86400: '1d'};
+
+// wordOf is a number of seconds as a policy writes it.
+export function wordOf(per) {
+	if (units[per]) {
+		return units[per];
+	}
+	for (const [name, length] of [['d', 86400], ['h', 3600], ['m', 60], ['s', 1]]) {
+		if (per >= length && per % length === 0) {
+			return `${per / length}${name}`;
+		}
+	}
+	return `${Math.round(per * 1e6)}us`;
+}
+
+// limitFields are what another limit is said by: [{name, label, value, hint}].
+export function limitFields(target) {
+	const per = target.every ?? wordOf(target.per ?? 1);
+	const rate = {name: 'tokens', label: 'Tokens', value: target.tokens ?? '', inputmode: 'decimal'};
+	switch (limitShape(target.algorithm)) {
+		case 'rate':
+			return [rate, {name: 'per', label: 'Every', value: per}, {name: 'burst', label: 'Capacity', value: target.capacity ?? '', inputmode: 'decimal'}];
+		case 'queue':
+			return [rate, {name: 'per', label: 'Every', value: per}, {name: 'queue', label: 'Queue', value: '', inputmode: 'decimal'}];
+		default:
+			return [rate, {name: 'per', label: 'Window', value: per}];
+	}
+}
+
+// limitConfig is the config of a limit, from the values of its fields.
+export function limitConfig(target, values) {
+	const number = (name) => (/^\d+(\.\d+)?$/.test(values[name].trim()) ? Number(values[name]) : values[name].trim());
+	switch (limitShape(target.algorithm)) {
+		case 'rate': {
+			const stepped = target.refill === 'interval' ? {refill: 'interval'} : {};
+			return {rate: `${values.tokens.trim()}/${values.per.trim()}`, burst: number('burst'), ...stepped};
+		}
+		case 'queue':
+			return {rate: `${values.tokens.trim()}/${values.per.trim()}`, queue: number('queue')};
+		case 'budget':
+			return {budget: number('tokens'), period: values.per.trim()};
+		default:
+			return {tokens: number('tokens'), window: values.per.trim()};
+	}
+}
+
+// limitOverride puts a limit into an override of a key's rule. Of a rule with several,
+// it is the one that the key is of.
+export function limitOverride(target, values) {
+	const config = limitConfig(target, values);
+	const algorithm = target.algorithm ?? 'token_bucket';
+	const name = target.limit?.startsWith(`${target.rule}/`) ? target.limit.slice(target.rule.length + 1) : '';
+	return name ? {limits: [{name, algorithm, ...config}]} : {algorithm, algorithm_config: config};
+}
+
+// limitWords say the limit that the fields describe.
+export function limitWords(target, values) {
+	switch (limitShape(target.algorithm)) {
+		case 'rate':
+			return `${values.tokens} tokens every ${values.per}, capacity ${values.burst}`;
+		case 'queue':
+			return `${values.tokens} tokens every ${values.per}, a queue of ${values.queue}`;
+		default:
+			return `${values.tokens} tokens in ${values.per}`;
+	}
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {h} from '../ui/dom.js';
+
+export default {
+	title: 'Explain',
+	nav: 'explain',
+	mount(root) {
+		root.append(h('div', {class: 'empty'}, h('h2', null, 'Explain')));
+	},
+};

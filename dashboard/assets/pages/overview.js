@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Is it healthy? What is limited? Who? Why?
+
+import {h} from '../ui/dom.js';
+import {latencyChart, rateChart, rateTiles} from '../overviewcharts.js';
+import {busiestRules, topDenied} from '../overviewlists.js';
+import {firstSteps, healthLine, overridesCard, policyCard, storeCard} from '../overviewcards.js';
+
+export default {
+	title: 'Overview',
+	nav: 'overview',
+	async mount(root, _, ctx) {
+		const {live} = ctx;
+		const latency = latencyChart(live);
+		const parts = {
+			health: healthLine(live), first: firstSteps(live, ctx), tiles: rateTiles(live), rates: rateChart(live, (s) => latency.range(s)), latency,
+			rules: busiestRules(live), keys: ctx.me.features?.top ? topDenied(live, ctx) : null,
+			store: storeCard(live), policy: policyCard(live), overrides: overridesCard(live),
+		};
+		const all = Object.values(parts).filter(Boolean);
+		root.append(h('div', {class: 'stack over'}, parts.health.node, parts.first.node, parts.tiles.node,
+			h('div', {class: 'over-wide'}, parts.rates.node, parts.latency.node),
+			h('div', {class: parts.keys ? 'over-wide' : null}, parts.rules.node, parts.keys?.node),
+			h('div', {class: 'over-cards'}, parts.store.node, parts.policy.node, parts.overrides.node)));
+		const update = () => all.forEach((p) => p.update());
+		const offs = ['state', 'samples', 'connection'].map((name) => live.on(name, update));
+		update();
+		return () => {
+			offs.forEach((off) => off());
+			all.forEach((p) => p.destroy?.());
+		};
+	},
+};

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the server says of a lane, made ready to be drawn and to be asked about an instant.
+//
+//   runOf(lane, seconds) → {lane, seconds, capacity, high, low, decisions, arrivals, knots, levelAt(t), until(t), nearest(t, within)}
+//     decisions: [{at, kind: allowed|waits|denied, retry, remaining, wait, level, cost, client, attempt, lack}]
+//     knots: [[t, level], …], also before and after each request
+
+export function runOf(lane, seconds) {
+	const decisions = lane.decisions.map(([at, allowed, retry, remaining, wait, level, cost, client, attempt]) => ({
+		at, kind: !allowed ? 'denied' : wait > 0 ? 'waits' : 'allowed', retry: retry === null ? Infinity : retry, remaining, wait, level, cost, client, attempt,
+		lack: Math.max(0, cost - Math.max(level, 0)),
+	}));
+	const knots = [];
+	let next = 0;
+	for (const [t, level] of lane.levels) {
+		for (; next < decisions.length && decisions[next].at < t; next++) knots.push(...around(decisions[next], lane.capacity));
+		knots.push([t, level]);
+	}
+	const counts = {allowed: [0], waits: [0], denied: [0]};
+	for (const d of decisions) {
+		for (const kind of Object.keys(counts)) counts[kind].push(counts[kind].at(-1) + (d.kind === kind ? 1 : 0));
+	}
+	const low = Math.min(0, ...decisions.map((d) => d.level));
+	const run = {
+		lane, seconds, capacity: lane.capacity, high: lane.capacity, low, decisions, knots,
+		arrivals: decisions.filter((d) => d.attempt === 1),
+		levelAt: (t) => levelAt(knots, t),
+		// until is what has happened by then.
+		until(t) {
+			const n = after(decisions, (d) => d.at, t);
+			return {n, last: decisions[n - 1] ?? null, allowed: counts.allowed[n] + counts.waits[n], denied: counts.denied[n]};
+		},
+	};
+	return run;
+}
+
+function around(d, capacity) {
+	return d.kind === 'denied' ? [[d.at, d.level]] : [[d.at, Math.min(capacity, d.level + d.cost)], [d.at, d.level]];
+}
+
+// after is how many come at t or earlier.
+function after(list, timeOf, t) {
+	let from = 0;
+	let to = list.length;
+	while (from < to) {
+		const middle = (from + to) >> 1;
+		if (timeOf(list[middle]) <= t + 1e-9) from = middle + 1;
+		else to = middle;
+	}
+	return from;
+}
+
+function levelAt(knots, t) {
+	const n = after(knots, (k) => k[0], t);
+	const a = knots[Math.max(0, n - 1)];
+	const b = knots[n];
+	if (!b || b[0] <= a[0]) return a[1];
+	return a[1] + (b[1] - a[1]) * (t - a[0]) / (b[0] - a[0]);
+}

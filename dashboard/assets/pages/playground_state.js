@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is played, and how a link says it. Numbers are kept as they were typed: the server reads them exactly.
+//
+//   stateOf(input)            the state that an input of the server's is
+//   inputOf(state)            the other way round
+//   queryOf(state, presets)   what a link says, or throws an Error where that would be too long
+//   readQuery(params, presets) → {state, preset, problem}
+//   sameInput(a, b), copyOf(state), laneDefaults(algorithm, lane), phaseDefaults(shape, phase)
+
+const longestLink = 6000; // characters; some programs cut longer ones
+
+export const algorithmNames = {
+	token_bucket: 'Token bucket', fixed_window: 'Fixed window', sliding_window: 'Sliding window', sliding_log: 'Sliding log',
+	leaky_bucket: 'Leaky bucket',
+};
+export const shapeNames = {steady: 'Steady', burst: 'Bursts', poisson: 'Random (Poisson)', pause: 'Pause', trace: 'Pasted trace'};
+
+const laneFields = ['name', 'algorithm', 'tokens', 'per', 'capacity', 'refill', 'anchor', 'queue', 'cost', 'jitter'];
+const phaseFields = ['shape', 'rate', 'count', 'every', 'seed', 'seconds', 'trace'];
+const fieldsOf = {
+	token_bucket: ['capacity', 'refill', 'anchor'], fixed_window: ['capacity', 'anchor'], sliding_window: [], sliding_log: [],
+	leaky_bucket: ['queue', 'capacity'],
+};
+const fieldsOfShape = {steady: ['rate', 'seconds'], burst: ['count', 'every', 'seconds'], poisson: ['rate', 'seed', 'seconds'], pause: ['seconds'], trace: ['trace']};
+
+export function stateOf(input) {
+	const pick = (from, names) => Object.fromEntries(names.filter((n) => from[n] !== undefined && from[n] !== '').map((n) => [n, String(from[n])]));
+	return {
+		lanes: (input.lanes ?? []).map((l) => pick(l, laneFields)),
+		phases: (input.traffic?.phases ?? []).map((p) => pick(p, phaseFields)),
+		hand: (input.traffic?.hand ?? []).map(String),
+		retry: Boolean(input.traffic?.retry),
+	};
+}
+
+export function inputOf(state) {
+	const phases = state.phases.map((p) => {
+		const phase = {...p};
+		for (const name of ['count', 'seed']) if (name in phase) phase[name] = Number(phase[name]);
+		return phase;
+	});
+	return {lanes: state.lanes, traffic: {phases, hand: state.hand, retry: state.retry}};
+}
+
+export function copyOf(state) {
+	return structuredClone(state);
+}
+
+export function sameInput(a, b) {
+	return JSON.stringify(inputOf(ordered(a))) === JSON.stringify(inputOf(ordered(b)));
+}
+
+function ordered(state) {
+	const sorted = (o, names) => Object.fromEntries(names.filter((n) => n in o).map((n) => [n, o[n]]));
+	return {...state, lanes: state.lanes.map((l) => sorted(l, laneFields)), phases: state.phases.map((p) => sorted(p, phaseFields))};
+}
+
+// laneDefaults is a lane of that algorithm that says as much the same as it can.
+export function laneDefaults(algorithm, lane = {}) {
+	const next = {...lane, algorithm, tokens: lane.tokens ?? '10', per: lane.per ?? '1s'};
+	for (const name of ['capacity', 'refill', 'anchor', 'queue']) {
+		if (!fieldsOf[algorithm].includes(name)) delete next[name];
+	}
+	if (algorithm === 'token_bucket') next.capacity ??= next.tokens;
+	else delete next.capacity;
+	if (algorithm === 'leaky_bucket') next.queue ??= '10';
+	if (algorithm === 'fixed_window') delete next.anchor;
+	if (Object.values(algorithmNames).includes(next.name)) next.name = algorithmNames[algorithm];
+	return next;
+}
+
+export function phaseDefaults(shape, phase = {}) {
+	const values = {rate: '5', seconds: '10', count: '10', every: '2s', seed: '1', trace: '', ...phase};
+	return Object.fromEntries([['shape', shape], ...fieldsOfShape[shape].map((n) => [n, values[n]])]);
+}
+
+// Links: lane=token_bucket,10/1s,capacity=50&phase=steady,rate=60,seconds=3&hand=0.5,1&retry=1, or preset=NAME.
+
+export async function queryOf(state, presets) {
+	const preset = presets.find((p) => sameInput(stateOf(p.input), state));
+	if (preset) return `preset=${encodeURIComponent(preset.id)}`;
+	const parts = state.lanes.map((l) => `lane=${said([l.algorithm, `${l.tokens}/${l.per}`], l, laneFields.filter((n) => !['algorithm', 'tokens', 'per'].includes(n)))}`);
+	for (const p of state.phases) {
+		const packed = 'trace' in p ? {...p, z: await packedText(p.trace)} : p;
+		parts.push(`phase=${said([p.shape], packed, [...phaseFields.filter((n) => n !== 'shape' && n !== 'trace'), 'z'])}`);
+	}
+	if (state.hand.length > 0) parts.push(`hand=${state.hand.join(',')}`);
+	if (state.retry) parts.push('retry=1');
+	const query = parts.join('&');
+	if (query.length > longestLink) throw new Error('The pasted trace is too long for a link. Pass the trace on as a file: “Trace” saves it.');
+	return query;
+}
+
+// A comma and a percent sign within a value are escaped once more, so that commas part values.
+function said(first, from, names) {
+	const inner = (text) => String(text).replace(/[%,]/g, encodeURIComponent);
+	const text = [...first.map(inner), ...names.filter((n) => from[n] !== undefined).map((n) => `${n}=${inner(from[n])}`)].join(',');
+	return encodeURIComponent(text).replaceAll('%2C', ',').replaceAll('%2F', '/').replaceAll('%3D', '=').replaceAll('%20', '+');
+}
+
+export async function readQuery(params, presets) {
+	const named = params.get('preset');
+	const preset = presets.find((p) => p.id === named) ?? presets[0];
+	if (!params.has('lane') && !params.has('phase')) {
+		const problem = named && preset.id !== named ? 'The link names an example that is not there.' : '';
+		return {state: stateOf(preset.input), preset, problem};
+	}
+	try {
+		const state = {
+			lanes: params.getAll('lane').map(readLane), phases: await Promise.all(params.getAll('phase').map(readPhase)),
+			hand: (params.get('hand') ?? '').split(',').filter(Boolean), retry: params.get('retry') === '1',
+		};
+		return {state, preset: presets.find((p) => sameInput(stateOf(p.input), state)) ?? null, problem: ''};
+	} catch {
+		return {state: stateOf(presets[0].input), preset: presets[0], problem: 'The link cannot be read: it may have been cut off.'};
+	}
+}
+
+function readFields(parts, known) {
+	const fields = {};
+	for (const part of parts) {
+		const at = part.indexOf('=');
+		const name = part.slice(0, at);
+		if (!known.includes(name)) throw new Error(name);
+		fields[name] = decodeURIComponent(part.slice(at + 1));
+	}
+	return fields;
+}
+
+function readLane(text) {
+	const [algorithm, rate, ...rest] = text.split(',');
+	const [tokens, per] = rate.split('/');
+	if (!(algorithm in algorithmNames)) throw new Error(algorithm);
+	return {...readFields(rest, laneFields), algorithm, tokens, per: decodeURIComponent(per)};
+}
+
+async function readPhase(text) {
+	const [shape, ...rest] = text.split(',');
+	if (!(shape in shapeNames)) throw new Error(shape);
+	const {z, ...fields} = readFields(rest, [...phaseFields, 'z']);
+	if (z !== undefined) fields.trace = await unpackedText(z);
+	return {shape, ...fields};
+}
+
+// A text as base64url of raw DEFLATE.
+
+async function packedText(text) {
+	const bytes = await bytesOf(new Blob([text]).stream().pipeThrough(new CompressionStream('deflate-raw')));
+	let binary = '';
+	for (const b of bytes) binary += String.fromCharCode(b);
+	return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
+const longestUnpacked = 1 << 20;
+
+async function unpackedText(packed) {
+	const binary = atob(packed.replaceAll('-', '+').replaceAll('_', '/'));
+	const stream = new Blob([Uint8Array.from(binary, (c) => c.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+	return new TextDecoder('utf-8', {fatal: true}).decode(await bytesOf(stream));
+}
+
+async function bytesOf(stream) {
+	const parts = [];
+	let length = 0;
+	for (const reader = stream.getReader(); ;) {
+		const {done, value} = await reader.read();
+		if (done) break;
+		length += value.length;
+		if (length > longestUnpacked) throw new Error('too long');
+		parts.push(value);
+	}
+	return new Uint8Array(await new Blob(parts).arrayBuffer());
+}

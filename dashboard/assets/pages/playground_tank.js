@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A bucket with its tokens. It is decoration: the numbers beside it say the same.
+//
+//   bucketPicture() → {node, update(level, capacity), decided(kind)}
+//
+// A small bucket shows every token, and the one that is coming grows; a large one shows how full it is.
+
+import {replace, svg} from '../ui/dom.js';
+
+const wide = 104;
+const high = 132;
+const inside = {x: 12, y: 18, w: 80, h: 100};
+const mostCoins = 60;
+const mostFlying = 6;
+
+export function bucketPicture() {
+	const content = svg('g');
+	const flying = svg('g');
+	const vessel = svg('path', {class: 'bucket-vessel', d: `M${inside.x - 5} ${inside.y - 6}V${inside.y + inside.h - 6}q0 10 10 10H${inside.x + inside.w - 5}q10 0 10 -10V${inside.y - 6}`});
+	const drip = svg('path', {class: 'bucket-drip', d: `M${wide / 2} 0V${inside.y - 4}`});
+	const body = svg('g', {class: 'bucket-body'}, content, vessel);
+	const node = svg('svg', {class: 'bucket', viewBox: `0 0 ${wide} ${high}`, 'aria-hidden': 'true', focusable: 'false'}, drip, body, flying);
+	let layout = null;
+	let shown = null;
+	return {
+		node,
+		update(level, capacity) {
+			if (layout?.capacity !== capacity) {
+				layout = coinsFor(capacity);
+				shown = null;
+				replace(content, layout.nodes);
+			}
+			const held = Math.max(0, Math.min(capacity, level));
+			if (shown !== null && Math.abs(held - shown) < 0.004) return;
+			shown = held;
+			layout.show(held);
+			node.classList.toggle('bucket-filling', level < capacity);
+			node.classList.toggle('bucket-owing', level < -0.0005);
+		},
+		decided(kind) {
+			if (matchMedia('(prefers-reduced-motion: reduce)').matches) return;
+			if (kind === 'denied') {
+				body.classList.remove('bucket-shake');
+				void body.getBoundingClientRect(); // the animation begins anew
+				body.classList.add('bucket-shake');
+			}
+			if (flying.childElementCount >= mostFlying) return;
+			const coin = kind === 'denied' ? svg('path', {class: 'bucket-refused', d: `M${wide / 2 - 6} 4l12 12m0 -12l-12 12`})
+				: svg('circle', {class: `bucket-out bucket-out-${kind}`, cx: wide / 2, cy: inside.y + inside.h - 8, r: 5});
+			coin.addEventListener('animationend', () => coin.remove());
+			flying.append(coin);
+		},
+	};
+}
+
+// coinsFor lays a bucket out: as coins, or as a fluid where they would be too small.
+function coinsFor(capacity) {
+	const n = Math.ceil(capacity - 1e-9);
+	if (n > mostCoins || n < 1) return fluid(capacity);
+	let columns = 1;
+	while (Math.min(inside.w / columns, 22) * Math.ceil(n / columns) > inside.h) columns++;
+	const size = Math.min(inside.w / columns, inside.h / Math.ceil(n / columns), 22);
+	const from = inside.x + (inside.w - columns * size) / 2;
+	const coins = [];
+	for (let i = 0; i < n; i++) {
+		const cx = from + size * (i % columns + 0.5);
+		const cy = inside.y + inside.h - size * (Math.floor(i / columns) + 0.5);
+		coins.push({slot: svg('circle', {class: 'bucket-slot', cx, cy, r: size * 0.42}), coin: svg('circle', {class: 'bucket-coin', cx, cy, r: 0}), r: size * 0.42});
+	}
+	return {
+		capacity, nodes: coins.flatMap((c) => [c.slot, c.coin]),
+		show(level) {
+			coins.forEach((c, i) => {
+				const part = Math.max(0, Math.min(1, level - i));
+				c.coin.setAttribute('r', (c.r * (part >= 0.9995 ? 1 : 0.9 * Math.sqrt(part))).toFixed(2));
+				c.coin.classList.toggle('bucket-part', part < 0.9995);
+			});
+		},
+	};
+}
+
+function fluid(capacity) {
+	const rect = svg('rect', {class: 'bucket-fluid', x: inside.x - 5, width: inside.w + 10, rx: 3});
+	const surface = svg('path', {class: 'bucket-surface'});
+	return {
+		capacity, nodes: [rect, surface],
+		show(level) {
+			const part = capacity > 0 ? level / capacity : 0;
+			const y = inside.y + inside.h + 4 - part * (inside.h + 4);
+			rect.setAttribute('y', y.toFixed(2));
+			rect.setAttribute('height', Math.max(0, inside.y + inside.h + 3 - y).toFixed(2));
+			surface.setAttribute('d', `M${inside.x - 5} ${y.toFixed(2)}h${inside.w + 10}`);
+		},
+	};
+}

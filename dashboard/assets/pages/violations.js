@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {h, replace} from '../ui/dom.js';
+import {num} from '../ui/format.js';
+import {get} from '../api.js';
+import {me} from '../session.js';
+import {copyLine} from '../copy.js';
+import {filterForm} from '../violationfilter.js';
+import {queryOf, rangeOf} from '../violationquery.js';
+import {violationChart} from '../violationchart.js';
+import {violationFile} from '../violationfile.js';
+import {violationTable} from '../violationtable.js';
+
+const PAGE = 50; // rows
+
+export default {
+	title: 'Violations',
+	nav: true,
+	mount(root, params, ctx) {
+		if (!me().features.violations) {
+			replace(root, unconfigured());
+			return undefined;
+		}
+		return violations(root, params, ctx);
+	},
+};
+
+// violations shows what the filter in the fragment means, which is read once: a page of
+// another one is mounted anew.
+function violations(root, params, ctx) {
+	const filter = Object.fromEntries([...params].filter(([, value]) => value !== ''));
+	const range = rangeOf(filter, Date.now());
+	const asked = new AbortController();
+	const notice = h('div', {class: 'vio-notice', role: 'alert'});
+	const status = h('p', {class: 'visually-hidden', role: 'status'});
+	const rows = h('section', {class: 'card card-flush', 'aria-label': 'Denials'});
+	const change = (values) => ctx.navigate(hashOf({...filter, ...values}));
+	const form = filterForm({filter, range, change,
+		refresh: () => ctx.navigate(hashOf(filter), {replace: true}),
+		file: violationFile(() => queryOf(filter, range))});
+	const chart = violationChart({filter, range});
+	const table = violationTable({link: (values) => hashOf({...filter, ...values})});
+	const more = h('button', {type: 'button', class: 'btn', onclick: () => look()});
+	const foot = h('div', {class: 'vio-foot', hidden: true}, more);
+	let next = null;
+	let count = 0;
+	replace(root, h('div', {class: 'stack'}, form.node, notice, chart.node, rows), status);
+
+	const look = async () => {
+		more.disabled = true;
+		more.textContent = 'Looking…';
+		try {
+			const page = await get(`data/violations?${queryOf(filter, range, {limit: PAGE, cursor: next ?? ''})}`, {signal: asked.signal});
+			next = page.next;
+			draw(page);
+		} catch (err) {
+			err.name === 'AbortError' || (count ? form.complain(notice, err) : failed(err));
+		}
+		more.disabled = false;
+		more.textContent = `Show ${PAGE} more`;
+	};
+	const draw = (page) => {
+		replace(notice);
+		if (count + page.rows.length === 0) {
+			replace(rows, nothing(filter, hashOf));
+			status.textContent = 'No denials match';
+			return;
+		}
+		if (count === 0) replace(rows, page.masked && masked(), table.node, foot);
+		count += page.rows.length;
+		table.add(page.rows);
+		foot.hidden = !next;
+		status.textContent = `${num(count)} rows shown${next ? ', there are more' : ', all there are'}`;
+	};
+	const failed = (err) => {
+		form.complain(notice, err);
+		replace(rows, h('div', {class: 'empty'}, h('h2', null, 'Nothing can be shown'),
+			h('button', {type: 'button', class: 'btn', onclick: () => look()}, 'Try again')));
+	};
+	replace(rows, table.waiting());
+	look();
+	chart.load(asked.signal).then((names) => names && form.offer(names));
+	form.load(asked.signal);
+	return () => {
+		asked.abort();
+		chart.destroy();
+	};
+}
+
+function hashOf(values) {
+	const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value));
+	return `#/violations${query.size ? `?${query}` : ''}`;
+}
+
+function masked() {
+	return h('p', {class: 'vio-masked'}, h('span', {class: 'badge'}, 'masked'),
+		' Addresses are networks here, paths end after their first part, and ~… stands for a key or a user. To see them takes the role operate.');
+}
+
+function nothing(filter, hash) {
+	const by = Object.keys(filter).some((name) => !['range', 'from', 'to'].includes(name));
+	return h('div', {class: 'empty'}, h('h2', null, by ? 'No denials match' : 'Nobody was denied in this time'),
+		h('p', null, by ? 'There may be some in a longer time, or with fewer filters.' : 'That is good news, unless you expected some: look at a longer time.'),
+		h('div', {class: 'row'},
+			by && h('a', {class: 'btn', href: hash({range: filter.range, from: filter.from, to: filter.to})}, 'Leave the filters out'),
+			filter.range !== '7d' && h('a', {class: 'btn', href: hash({...filter, range: '7d', from: '', to: ''})}, 'Look at 7 days')));
+}
+
+// unconfigured says how to have violations.
+function unconfigured() {
+	return h('div', {class: 'card'}, h('div', {class: 'empty'},
+		h('h2', null, 'Violations are not recorded here'),
+		h('p', null, 'Who was denied, when and by which rule, can be kept in PostgreSQL, wherever the buckets are. Name a database and start the server again:'),
+		copyLine('mete serve --violations postgres://mete@HOST/DATABASE'),
+		h('p', null, 'or in its settings:'),
+		copyLine('violations: postgres://mete@HOST/DATABASE'),
+		h('p', null, 'The server makes the table. Keys and users are stored as hashes, and addresses as networks, unless you say otherwise.'),
+		me().features.top && h('p', null, 'Who is denied at this moment stands under ', h('a', {href: '#/keys'}, 'Keys'), ', without a database.')));
+}

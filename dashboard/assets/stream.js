@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Server-sent events over fetch, since an EventSource cannot send a token.
+//
+//   openStream(ask, onEvent, onState) → {close()}
+//     ask(signal, lastID) resolves to the body of an answer, or throws a Problem; with problem.again it is asked at once.
+//     A problem that another attempt does not mend (a 4xx but 408 and 429) ends the stream.
+//   eventReader(onEvent, onID) → a function that takes text as it comes
+
+const firstWait = 500; // milliseconds
+const longestWait = 5000;
+const silence = 40000; // the server sends something every 15 seconds
+const hiddenFor = 3000; // a page that is hidden for so long needs no stream
+
+export function openStream(ask, onEvent, onState) {
+	return new Stream(ask, onEvent, onState);
+}
+
+class Stream {
+	constructor(ask, onEvent, onState) {
+		Object.assign(this, {ask, onEvent, onState, lastID: '', attempts: 0, control: null, closed: false, timer: 0});
+		this.seen = () => this.visible();
+		document.addEventListener('visibilitychange', this.seen);
+		if (!document.hidden) this.run();
+	}
+
+	close() {
+		this.closed = true;
+		this.pause();
+		document.removeEventListener('visibilitychange', this.seen);
+	}
+
+	pause() {
+		clearTimeout(this.timer);
+		clearTimeout(this.watch);
+		this.control?.abort();
+		this.control = null;
+	}
+
+	visible() {
+		clearTimeout(this.hiding);
+		if (document.hidden) {
+			this.hiding = setTimeout(() => this.pause(), hiddenFor);
+		} else if (!this.control && !this.closed) {
+			clearTimeout(this.timer);
+			this.attempts = 0;
+			this.run();
+		}
+	}
+
+	async run() {
+		const control = new AbortController();
+		this.control = control;
+		let problem;
+		try {
+			this.expect();
+			const body = await this.ask(control.signal, this.lastID);
+			await this.read(body);
+		} catch (e) {
+			problem = e;
+		}
+		clearTimeout(this.watch);
+		if (this.closed || this.control !== control) return; // ended by us
+		this.control = null;
+		this.over(problem);
+	}
+
+	async read(body) {
+		const take = eventReader((name, data) => this.event(name, data), (id) => {
+			this.lastID = id;
+		});
+		const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+		this.onState('live');
+		for (;;) {
+			const {done, value} = await reader.read();
+			if (done) return;
+			this.expect();
+			take(value);
+		}
+	}
+
+	event(name, data) {
+		this.attempts = 0;
+		this.onEvent(name, data, this.lastID);
+	}
+
+	// expect gives up on a server that says nothing for too long.
+	expect() {
+		clearTimeout(this.watch);
+		const {control} = this;
+		this.watch = setTimeout(() => {
+			if (this.control === control) control.abort();
+		}, silence);
+	}
+
+	over(problem) {
+		const status = problem?.status ?? 0;
+		if (status >= 400 && status < 500 && status !== 408 && status !== 429 && !problem.again) {
+			this.close();
+			this.onState('ended', problem);
+			return;
+		}
+		if (!problem?.again) this.onState('reconnecting', problem);
+		const wait = problem?.again ? 0 : Math.min(longestWait, firstWait * 2 ** this.attempts) * (0.7 + 0.6 * Math.random());
+		this.attempts++;
+		this.timer = setTimeout(() => {
+			if (!document.hidden) this.run();
+		}, wait);
+	}
+}
+
+export function eventReader(onEvent, onID) {
+	let rest = '';
+	let name = '';
+	let data = [];
+	const line = (text) => {
+		if (text === '') {
+			if (data.length > 0) onEvent(name || 'message', parsed(data.join('\n')));
+			name = '';
+			data = [];
+			return;
+		}
+		const at = text.indexOf(':');
+		const field = at < 0 ? text : text.slice(0, at);
+		const value = at < 0 ? '' : text.slice(at + 1).replace(/^ /, '');
+		if (field === 'event') name = value;
+		else if (field === 'data') data.push(value);
+		else if (field === 'id') onID(value);
+	};
+	return (text) => {
+		const lines = (rest + text).split(/\r\n|\n|\r(?!$)/);
+		rest = lines.pop();
+		lines.forEach(line);
+	};
+}
+
+function parsed(text) {
+	try {
+		return JSON.parse(text);
+	} catch {
+		return text;
+	}
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the page of violations asks for.
+//
+//   ranges                       the times that can be chosen by a button: [name, words, seconds]
+//   rangeOf(filter, now)         {name, from, to} in ms: of a time that is chosen, or of from and to
+//   queryOf(filter, range, more) the query of data/violations
+
+export const ranges = [['15m', '15 min', 900], ['1h', '1 h', 3600], ['24h', '24 h', 86400], ['7d', '7 days', 604800]];
+export const firstRange = '24h';
+
+// fields are the filters beside the time, as both the fragment and the server name them.
+export const fields = ['rule', 'mode', 'reason', 'endpoint', 'address', 'user', 'key'];
+
+export function rangeOf(filter, now) {
+	const from = Date.parse(filter.from ?? '');
+	const to = Date.parse(filter.to ?? '');
+	if (!Number.isNaN(from) || !Number.isNaN(to)) {
+		const end = Number.isNaN(to) ? now : to;
+		return {name: 'custom', from: Number.isNaN(from) ? end - 86400e3 : from, to: end};
+	}
+	const [name, , seconds] = ranges.find(([n]) => n === filter.range) ?? ranges.find(([n]) => n === firstRange);
+	return {name, from: now - seconds * 1000, to: now};
+}
+
+export function queryOf(filter, range, more = {}) {
+	const values = {from: new Date(range.from).toISOString(), to: new Date(range.to).toISOString()};
+	for (const name of fields) values[name] = filter[name];
+	return new URLSearchParams(Object.entries({...values, ...more}).filter(([, value]) => value));
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/dashboard"
+)
+
+const playInput = `{"lanes": [{"algorithm": "token_bucket", "tokens": 1, "per": "1s", "capacity": 2}],
+	"traffic": {"phases": [{"shape": "burst", "count": 3, "seconds": 5}]}`
+
+func TestPlay(t *testing.T) {
+	w := ask(newBoard(t, dashboard.Config{}), "r", "POST", "/data/play", playInput+`, "export": true}`)
+	var got struct {
+		Seconds float64
+		Lanes   []struct {
+			Policy, Trace string
+			Decisions     [][]json.Number
+			Levels        [][2]float64
+		}
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%d %v: %s", w.Code, err, w.Body)
+	}
+	lane := got.Lanes[0]
+	if got.Seconds != 5 || len(lane.Decisions) != 3 || lane.Decisions[2][1] != "0" || lane.Decisions[2][2] != "1" {
+		t.Errorf("%v s, decisions %v", got.Seconds, lane.Decisions)
+	}
+	if !strings.Contains(lane.Policy, `"rate": "1/1s"`) || strings.Count(lane.Trace, "\n") != 3 || len(lane.Levels) != 600 {
+		t.Errorf("policy %s\ntrace %s\n%d levels", lane.Policy, lane.Trace, len(lane.Levels))
+	}
+	if w := ask(newBoard(t, dashboard.Config{}), "r", "POST", "/data/play", playInput+`}`); strings.Contains(w.Body.String(), `"trace"`) {
+		t.Error("there is a trace that nobody has asked for")
+	}
+}
+
+func TestPlay_Refuses(t *testing.T) {
+	h := newBoard(t, dashboard.Config{})
+	for name, tt := range map[string]struct {
+		token, method, body string
+		status              int
+		want                string
+	}{
+		"nobody":        {"", "POST", playInput + "}", 401, "role read"},
+		"GET":           {"r", "GET", "", 405, "POST"},
+		"no JSON":       {"r", "POST", "{", 400, "not understood"},
+		"unknown field": {"r", "POST", `{"lane": []}`, 400, "lane"},
+		"two objects":   {"r", "POST", playInput + "} {}", 400, "behind"},
+		"too much":      {"r", "POST", `{"x": "` + strings.Repeat("x", dashboard.MaxBodyBytes) + `"}`, 413, "1048576"},
+		"a mistake":     {"r", "POST", strings.Replace(playInput, `"1s"`, `"1"`, 1) + "}", 422, `"mistakes":[{"field":"/lanes/0/per","reason":"per must be a duration`},
+	} {
+		w := ask(h, tt.token, tt.method, "/data/play", tt.body)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %d %s, want %d and %q", name, w.Code, w.Body, tt.status, tt.want)
+		}
+	}
+}
+
+// Every preset is an input that can be sent as it is.
+func TestPresets(t *testing.T) {
+	h := newBoard(t, dashboard.Config{})
+	if w := ask(h, "", "GET", "/data/presets", ""); w.Code != http.StatusUnauthorized {
+		t.Errorf("without a token: %d", w.Code)
+	}
+	var got struct {
+		Presets []struct {
+			ID    string
+			Input json.RawMessage
+		}
+		Bounds map[string]int
+	}
+	w := ask(h, "r", "GET", "/data/presets", "")
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Presets) == 0 || got.Bounds["lanes"] != 4 {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	for _, p := range got.Presets {
+		if w := ask(h, "r", "POST", "/data/play", string(p.Input)); w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", p.ID, w.Code, w.Body)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// This program is a web server that limits its clients, and shows how it does so on a
+// page of its own: the dashboard of mete serve, within a program that has no such server.
+// Only this machine may look, and do what the page can: reset buckets and block keys.
+// Try it:
+//
+//	go run ./examples/dashboard
+//	for i in $(seq 20); do curl -so /dev/null http://127.0.0.1:8000/; done
+//
+// and open http://127.0.0.1:8000/limits/dashboard/ meanwhile.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/dashboard"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/overrides"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/topkeys"
+)
+
+const rules = `{"name": "visitors", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 1, "burst": 5}}`
+
+// A limits is a limiter, and all that shows what it does.
+type limits struct {
+	limiter *mete.Limiter
+	board   *dashboard.Handler
+	api     *httpapi.API
+}
+
+func newLimits() (*limits, error) {
+	matcher, err := policy.Load([]byte(rules), policy.Options{})
+	if err != nil {
+		return nil, err
+	}
+	store, err := memstore.New(memstore.Config{})
+	if err != nil {
+		return nil, err
+	}
+	now := func() bucket.Instant { return bucket.At(time.Now()) }
+	counts := dashboard.NewCounts("memory")
+	top, err := topkeys.New(topkeys.Config{}, now())
+	if err != nil {
+		return nil, err
+	}
+	l := new(limits)
+	l.limiter, err = mete.New(store, matcher, mete.Config{
+		OnDecision:  counts.Decided,
+		OnDenial:    func(_ context.Context, d *mete.Denial) { top.Denied(now(), d) },
+		OnNearLimit: func(_ context.Context, d *mete.Denial) { top.Near(now(), d) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	exceptions, err := overrides.New(matcher, overrides.Config{Apply: l.limiter.SetPolicy})
+	if err != nil {
+		return nil, err
+	}
+	l.api, err = httpapi.New(l.limiter, httpapi.Config{Admin: true, Overrides: exceptions, Top: httpapi.Top{Tracker: top, Now: now}})
+	if err != nil {
+		return nil, err
+	}
+	// Who may look may do everything here: the mux below lets this machine in alone.
+	l.board, err = dashboard.New(dashboard.Config{
+		Limiter: l.limiter, Source: counts, Top: true, Overrides: true,
+		Viewer: func(*http.Request) dashboard.Viewer {
+			return dashboard.Viewer{Name: "you", Role: "configure", Look: true, SeeKeys: true}
+		},
+	})
+	return l, err
+}
+
+// handler is the site, limited, and the page about it, which is not.
+func (l *limits) handler() (http.Handler, error) {
+	limited, err := httplimit.New(l.limiter, httplimit.Config{})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/limits/dashboard/", thisMachine(http.StripPrefix("/limits/dashboard", l.board)))
+	mux.Handle("/limits/v1/", thisMachine(http.StripPrefix("/limits", l.api)))
+	mux.Handle("/", limited.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })))
+	return mux, nil
+}
+
+// thisMachine lets in who asks from here, for an address or localhost. A page from
+// elsewhere could have a name of its own made to be 127.0.0.1; the Host gives it away.
+func thisMachine(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from, _, err := net.SplitHostPort(r.RemoteAddr)
+		host, _, errHost := net.SplitHostPort(r.Host)
+		here := host == "localhost" || net.ParseIP(host) != nil
+		if err != nil || errHost != nil || !here || !net.ParseIP(from).IsLoopback() {
+			http.Error(w, "this page is for the machine that it runs on", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func main() {
+	l, err := newLimits()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.board.Close()
+	handler, err := l.handler()
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &http.Server{Addr: "127.0.0.1:8000", Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	log.Print("serving http://127.0.0.1:8000/, and http://127.0.0.1:8000/limits/dashboard/")
+	log.Fatal(server.ListenAndServe())
+}
