@@ -7,19 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/metehq/mete/bucket"
-)
-
-// Numbers of rows that [Reader.List] returns.
-const (
-	DefaultList = 50
-	MaxList     = 10_000
 )
 
 // A Reader asks the table. [NewReader] makes it. It is safe for concurrent use.
@@ -43,27 +37,6 @@ func NewReader(pool *pgxpool.Pool, config Config) (*Reader, error) {
 	return &Reader{pool, config}, nil
 }
 
-// A Query says which rows are meant. The zero Query means all.
-type Query struct {
-	// Since and Until bound the time of the first denial of a row, Until not
-	// included. The zero time is no bound.
-	Since, Until time.Time
-
-	// Rule is the name of the rule.
-	Rule string
-
-	// Key and User are those that were denied, as they are or as they are stored.
-	Key, User string
-
-	// Network is the client's address, or a network of clients. Where addresses are
-	// stored as networks, those count that it is in.
-	Network netip.Prefix
-
-	// Limit bounds the rows that List returns, and the groups of each part of a
-	// summary: 0 is [DefaultList], [MaxList] the most.
-	Limit int
-}
-
 // A Violation is a row of the table.
 type Violation struct {
 	ID       int64
@@ -83,26 +56,57 @@ type Violation struct {
 	Node       string
 }
 
-// List returns the newest rows, newest first.
-func (r *Reader) List(ctx context.Context, q Query) ([]Violation, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
-	defer cancel()
+// Place is where the row stands in a list.
+func (v *Violation) Place() Place { return Place{v.At, v.ID} }
+
+// List returns the newest rows, newest first. A question that takes longer than the
+// Timeout is an [ErrSlow].
+//
+// The place of a row whose time is infinite, which only others can have written, is of
+// no use: set Since and Until, and there is none.
+func (r *Reader) List(ctx context.Context, q Query) (list []Violation, err error) {
 	limit, err := q.limit(DefaultList)
-	if err != nil {
-		return nil, fmt.Errorf("violations: list: %w", err)
+	if err == nil {
+		statement, args := r.list(q, limit)
+		err = r.read(ctx, pgx.ReadCommitted, func(ctx context.Context, tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, statement, args...)
+			if err != nil {
+				return err
+			}
+			list, err = pgx.CollectRows(rows, scan)
+			return err
+		})
 	}
-	where, args := r.where(q)
-	rows, err := r.pool.Query(ctx, `SELECT violation_id, `+instant("requested_at")+`, `+instant("last_at")+`, bucket_key, coalesce(user_id, ''), ip_address::text, coalesce(endpoint, ''),
-		rule_name, limit_name, reason, coalesce(tokens_at_time, -1), cost, `+microseconds("retry_after")+`, denials, shadow, node
-		FROM `+r.table()+where+fmt.Sprintf(" ORDER BY requested_at DESC, violation_id DESC LIMIT %d", limit), args...)
-	if err != nil {
-		return nil, fmt.Errorf("violations: list: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, scan)
 	if err != nil {
 		return nil, fmt.Errorf("violations: list: %w", err)
 	}
 	return list, nil
+}
+
+// list is the statement of List.
+func (r *Reader) list(q Query, limit int) (statement string, args []any) {
+	where, args := r.where(q)
+	return `SELECT violation_id, ` + instant("requested_at") + `, ` + instant("last_at") + `, bucket_key, coalesce(user_id, ''), ip_address::text, coalesce(endpoint, ''),
+		rule_name, limit_name, reason, coalesce(tokens_at_time, -1), cost, ` + microseconds("retry_after") + `, denials, shadow, node
+		FROM ` + r.table() + where + fmt.Sprintf(" ORDER BY requested_at DESC, violation_id DESC LIMIT %d", limit), args
+}
+
+// ErrSlow says that a question was given up since it took longer than the Timeout.
+var ErrSlow = errors.New("gave up: it took too long")
+
+// read has f read in a transaction, for no longer than the Timeout. The database ends it
+// then, too, so that nobody's question goes on behind their back.
+func (r *Reader) read(ctx context.Context, level pgx.TxIsoLevel, f func(context.Context, pgx.Tx) error) error {
+	within, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	begin := fmt.Sprintf("BEGIN ISOLATION LEVEL %s READ ONLY; SET LOCAL statement_timeout = %d", level, max(r.config.Timeout.Milliseconds(), 1))
+	err := pgx.BeginTxFunc(within, r.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return f(within, tx) })
+	const canceled = "57014"
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if ctx.Err() == nil && (within.Err() != nil || ok && e.Code == canceled) {
+		return fmt.Errorf("%w: more than %v: %w", ErrSlow, r.config.Timeout, err)
+	}
+	return err
 }
 
 func scan(row pgx.CollectableRow) (v Violation, err error) {
@@ -138,52 +142,4 @@ func instant(at string) string {
 
 func (r *Reader) table() string {
 	return pgx.Identifier{r.config.Schema, "rate_limit_violation"}.Sanitize()
-}
-
-// limit is how many are asked for.
-func (q Query) limit(def int) (int, error) {
-	switch {
-	case q.Limit == 0:
-		return def, nil
-	case q.Limit < 0 || q.Limit > MaxList:
-		return 0, fmt.Errorf("limit %d: must be between 1 and %d, or 0", q.Limit, MaxList)
-	}
-	return q.Limit, nil
-}
-
-// where returns the clause that a query comes to, and the arguments of a statement
-// with it.
-func (r *Reader) where(q Query) (clause string, args []any) {
-	var terms []string
-	args = []any{pgx.QueryExecModeExec}
-	add := func(format string, values ...any) {
-		places := make([]any, len(values))
-		for i := range values {
-			places[i] = fmt.Sprintf("$%d", len(args)+i)
-		}
-		terms, args = append(terms, fmt.Sprintf(format, places...)), append(args, values...)
-	}
-	if !q.Since.IsZero() {
-		add("requested_at >= %s::timestamptz", q.Since)
-	}
-	if !q.Until.IsZero() {
-		add("requested_at < %s::timestamptz", q.Until)
-	}
-	if q.Rule != "" {
-		add("rule_name = %s::text", clean(q.Rule, maxRule))
-	}
-	if q.Key != "" {
-		add("(bucket_key = %s::text OR bucket_key = %s::text)", clean(q.Key, maxKey), hash(r.config.Key, aKey, q.Key))
-	}
-	if q.User != "" {
-		add("(user_id = %s::text OR user_id = %s::text)", clean(q.User, maxUser), hash(r.config.Key, aUser, q.User))
-	}
-	if q.Network.IsValid() {
-		of := q.Network.Masked()
-		add("(ip_address <<= %s::text::inet OR ip_address = %s::text::inet)", of.String(), network(of.Addr()).String())
-	}
-	if len(terms) == 0 {
-		return "", args
-	}
-	return " WHERE " + strings.Join(terms, " AND "), args
 }

@@ -42,13 +42,11 @@ type Group struct {
 
 // Summarize sums up what a query means.
 func (r *Reader) Summarize(ctx context.Context, q Query) (Summary, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
-	defer cancel()
 	var s Summary
 	limit, err := q.limit(DefaultTop)
 	if err == nil {
 		// Its parts are of one moment.
-		err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		err = r.read(ctx, pgx.RepeatableRead, func(ctx context.Context, tx pgx.Tx) error {
 			s, err = r.summarize(ctx, tx, q, limit)
 			return err
 		})

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package violations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Bounds of a [Histogram].
+const (
+	maxBins   = 120
+	maxSeries = 6
+)
+
+// binSteps are how wide bins are: what people count time by. Beyond them it is whole
+// days.
+var binSteps = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+}
+
+const day = 24 * time.Hour
+
+// A Histogram says when denials were, and of which rules: at most 120 bins of
+// equal width. The bin of a row is that of its first denial.
+type Histogram struct {
+	Start time.Time     // of the first bin: a multiple of Step since 1970
+	Step  time.Duration // width of a bin
+	Bins  int
+
+	// Series are the rules with most denials, most first, at most 6. Where
+	// there are more, the last one is of all the others, and is named [Others].
+	Series []Series
+
+	// Rules are how many rules there are, and Rows how many rows.
+	Rules, Rows int64
+}
+
+// A Series is one rule in a [Histogram]: a number for each bin.
+type Series struct {
+	Rule            string
+	Denials, Shadow []int64
+}
+
+// Histogram counts what a query means, which needs to have Since and Until. A question
+// that takes longer than the Timeout is an [ErrSlow].
+func (r *Reader) Histogram(ctx context.Context, q Query) (Histogram, error) {
+	h, err := newHistogram(q)
+	if err == nil {
+		statement, args := r.histogram(q, h.Step)
+		err = r.read(ctx, pgx.ReadCommitted, func(ctx context.Context, tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, statement, args...)
+			if err != nil {
+				return err
+			}
+			return h.fill(rows)
+		})
+	}
+	if err != nil {
+		return Histogram{}, fmt.Errorf("violations: histogram: %w", err)
+	}
+	return h, nil
+}
+
+// newHistogram has empty bins for the time of a query.
+func newHistogram(q Query) (Histogram, error) {
+	if q.Since.IsZero() || q.Until.IsZero() || !q.Since.Before(q.Until) {
+		return Histogram{}, errors.New("since and until are required, and until must be later")
+	}
+	if q.Until.Sub(q.Since) == math.MaxInt64 { // which Sub returns for what it cannot hold
+		return Histogram{}, errors.New("until is more than 292 years later than since")
+	}
+	first, last := q.Since.UnixMicro(), q.Until.Add(-1).UnixMicro()
+	bins := func(step time.Duration) int64 {
+		return floorDiv(last, step.Microseconds()) - floorDiv(first, step.Microseconds()) + 1
+	}
+	step := day
+	for _, s := range binSteps {
+		if bins(s) <= maxBins {
+			step = s
+			break
+		}
+	}
+	for bins(step) > maxBins {
+		step += day * time.Duration(max(bins(step)/maxBins-1, 1))
+	}
+	start := time.UnixMicro(floorDiv(first, step.Microseconds()) * step.Microseconds())
+	return Histogram{Start: start, Step: step, Bins: int(bins(step))}, nil
+}
+
+// floorDiv is a/b rounded down.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// histogram is the statement of Histogram: for each rule of note, or all others as null,
+// and each bin by its number since 1970, how many denials there were.
+func (r *Reader) histogram(q Query, step time.Duration) (statement string, args []any) {
+	q.After = Place{}
+	where, args := r.where(q)
+	return fmt.Sprintf(`WITH counted AS MATERIALIZED (
+			SELECT rule_name, floor(extract(epoch FROM requested_at) / %[1]d)::bigint AS bin, %[2]s AS enforced, %[3]s AS shadow, count(*) AS n
+			FROM %[4]s%[5]s GROUP BY 1, 2),
+		ranked AS (
+			SELECT rule_name, row_number() OVER (ORDER BY sum(enforced + shadow) DESC, rule_name) AS rank, count(*) OVER () AS rules
+			FROM counted GROUP BY 1)
+		SELECT least(rank, %[6]d), CASE WHEN rank < %[6]d OR rules = %[6]d THEN rule_name ELSE '%[7]s' END, bin,
+			sum(enforced)::bigint, sum(shadow)::bigint, sum(n)::bigint, max(rules)
+		FROM counted JOIN ranked USING (rule_name) GROUP BY 1, 2, 3 ORDER BY 1, 3`,
+		int64(step/time.Second), enforced, inShadow, r.table(), where, maxSeries, Others), args
+}
+
+// fill reads the rows of the statement.
+func (h *Histogram) fill(rows pgx.Rows) error {
+	var rank, bin, enforced, shadow, n int64
+	var rule string
+	first := h.Start.UnixMicro() / h.Step.Microseconds()
+	_, err := pgx.ForEachRow(rows, []any{&rank, &rule, &bin, &enforced, &shadow, &n, &h.Rules}, func() error {
+		if int(rank) > len(h.Series) {
+			h.Series = append(h.Series, Series{Rule: rule, Denials: make([]int64, h.Bins), Shadow: make([]int64, h.Bins)})
+		}
+		at := bin - first
+		if at < 0 || at >= int64(h.Bins) {
+			return fmt.Errorf("a row is in bin %d of %d", at, h.Bins)
+		}
+		s := &h.Series[rank-1]
+		s.Denials[at] += enforced
+		s.Shadow[at] += shadow
+		h.Rows += n
+		return nil
+	})
+	return err
+}
