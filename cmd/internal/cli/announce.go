@@ -36,7 +36,7 @@ func announce(w io.Writer, log *slog.Logger, c config.Config, s *server.Server) 
 	for _, u := range c.Upstreams {
 		fmt.Fprintf(w, "  upstream  %s: %s\n", u.Name, strings.Join(u.URLs, ", "))
 	}
-	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  admin     %s\n", policy, prose.Count(rules, "rule"), storeName(c.Store), admin)
+	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  dashboard %s/dashboard/\n  admin     %s\n", policy, prose.Count(rules, "rule"), storeName(c.Store), admin, admin)
 	if file := s.TokenFile(); file != "" {
 		fmt.Fprintf(w, "  token     %s\n", file)
 	}

@@ -209,8 +209,10 @@ func answerProblem(w http.ResponseWriter, r *http.Request, status int, detail st
 }
 
 // audited logs what was asked for that changes something, by whom, and what came of
-// it: status 0 is a handler that broke off. Nothing of the request is logged but its path
-// without what follows /v1/NAME. Those without a token do not fill the log.
+// it, and remembers it: status 0 is a handler that broke off. Nothing of the request is
+// logged but its path without what follows /v1/NAME, and of single buckets their keys as
+// those see them who may not, and why. Those without a token do not fill the log, and are
+// not remembered.
 func (s *Server) audited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		what, ok := changes(r)
@@ -220,11 +222,22 @@ func (s *Server) audited(next http.Handler) http.Handler {
 		}
 		c, _ := r.Context().Value(callerKey{}).(caller)
 		seen := &statusWriter{ResponseWriter: w}
+		r, act := withAct(r)
 		defer func() {
 			if c.name == "" && !s.access.told.Take("", 1).Allowed {
 				return
 			}
-			s.log.Info("admin: asked to change something", "what", what, "by", c.name, "role", c.role.String(), "from", network(r.RemoteAddr), "status", seen.status)
+			from := network(r.RemoteAddr)
+			fields := []any{"what", what, "by", c.name, "role", c.role.String(), "from", from, "status", seen.status}
+			if act.Key != "" {
+				fields = append(fields, "key", act.Masked, "reason", act.Reason)
+			}
+			s.log.Info("admin: asked to change something", fields...)
+			if c.name != "" {
+				s.activity.add(httpapi.Activity{
+					At: time.Now(), What: what, By: c.name, Role: c.role.String(), From: from, Status: seen.status, Key: act.Key, Reason: act.Reason,
+				})
+			}
 		}()
 		next.ServeHTTP(seen, r)
 		if seen.status == 0 {
@@ -235,8 +248,11 @@ func (s *Server) audited(next http.Handler) http.Handler {
 
 // changes says what a request would change, other than by taking tokens.
 func changes(r *http.Request) (what string, ok bool) {
-	what, _, _ = strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
+	path := strings.TrimPrefix(r.URL.Path, "/v1/")
+	what, _, _ = strings.Cut(path, "/")
 	switch what {
+	case "bucket":
+		return path, r.Method == http.MethodPost && (path == "bucket/reset" || path == "bucket/take")
 	case "refund", "reset", "reload":
 		return what, r.Method == http.MethodPost
 	case "overrides":

@@ -94,14 +94,25 @@ func (c *boundedConn) CloseWrite() error {
 // A crowd bounds how many requests are answered at once.
 type crowd struct {
 	most    int64
+	exempt  func(*http.Request) bool // what something else bounds; nil for nothing
 	now     atomic.Int64
 	refused atomic.Uint64
+}
+
+// isStream reports whether r, to the admin address, is for what goes on as long as
+// somebody looks. The dashboard bounds how many of these there are.
+func isStream(r *http.Request) bool {
+	return r.URL.Path == boardPath+"data/stream" || r.URL.Path == boardPath+"data/watch"
 }
 
 // enter answers with 503 what is too much. What asks whether the server is there is
 // never that.
 func (c *crowd) enter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.exempt != nil && c.exempt(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
 		defer c.now.Add(-1)
 		if c.now.Add(1) > c.most && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {
 			c.refused.Add(1)

@@ -64,6 +64,7 @@ func (s *Server) onDecision() func(context.Context, *mete.Decision) {
 			return
 		}
 		if now := bounded.Stats().Overflowed; now != overflowed.Load() && overflowed.Swap(now) != now {
+			s.lately.full.Store(time.Now().UnixNano())
 			full(errFull)
 		}
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/metehq/mete/internal/requestpath"
 )
 
-// sameMachine serves /v1/ on a connection from this machine only to who asks for
+// sameMachine serves /v1/ and the dashboard on a connection from this machine only to who asks for
 // it by an address or as localhost. A page in a browser here can have the name
 // that it came from resolved to 127.0.0.1 afterwards: to the browser, the admin API is
 // then of the page's own origin, with all that it says and does. The name is what
 // gives it away.
 func sameMachine(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/v1/") && onLoopback(r) && !isLocalName(r.Host) {
+		if (strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, boardPath)) && onLoopback(r) && !isLocalName(r.Host) {
 			p := httpapi.Problem{Title: http.StatusText(http.StatusMisdirectedRequest), Status: http.StatusMisdirectedRequest,
 				Detail: "on this machine, the administrators' API is asked for as localhost or by its address; a proxy in front of it must not pass on another Host"}
 			ratelimitfields.WriteProblem(w, r, p.Status, &p)

@@ -48,11 +48,15 @@ var errEnding = fmt.Errorf("the server is ending: %w", context.Canceled)
 // reloads count what became of changes of the policy.
 type reloads struct {
 	good, bad atomic.Uint64
-	last      atomic.Int64 // when one was last put in force, in Unix nanoseconds; 0 for never
-	failing   atomic.Bool  // the last one was not
+	last      atomic.Int64                  // when one was last put in force, in Unix nanoseconds; 0 for never
+	failing   atomic.Bool                   // the last one was not
+	failure   atomic.Pointer[reloadFailure] // why one last was not
 }
 
 func (r *reloads) count(err error) {
+	if err != nil {
+		r.failure.Store(failureOf(err))
+	}
 	r.failing.Store(err != nil)
 	if err != nil {
 		r.bad.Add(1)

@@ -4,6 +4,7 @@ package server
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/metehq/mete/httpapi"
 )
@@ -15,7 +16,7 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 	if s.api, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions()}); err != nil {
 		return nil, nil, err
 	}
-	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.key)}); err != nil {
+	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.key), Acted: acted, Activity: s.activity.list}); err != nil {
 		return nil, nil, err
 	}
 	main = s.api
@@ -24,8 +25,29 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 			return nil, nil, err
 		}
 	}
-	manage := s.watch.Wrap(apiDoor, false, s.manage)
-	return s.farewell(s.watched(main)), s.farewell(sameMachine(s.access.enter(s.audited(s.withMetrics(manage))))), nil
+	if err := s.openBoard(); err != nil {
+		return nil, nil, err
+	}
+	manage := s.withBoard(s.withMetrics(s.watch.Wrap(apiDoor, false, s.manage)))
+	return s.farewell(s.watched(main)), s.farewell(sameMachine(s.access.enter(s.audited(manage)))), nil
+}
+
+// withBoard serves the dashboard, and everything else by next. Who comes with a browser
+// is led to it: by a relative URL, as there may be a prefix that only a proxy knows.
+func (s *Server) withBoard(next http.Handler) http.Handler {
+	pages := http.StripPrefix(strings.TrimSuffix(boardPath, "/"), s.board)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, boardPath):
+			pages.ServeHTTP(w, r)
+		case r.URL.Path+"/" == boardPath,
+			r.URL.Path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html"):
+			w.Header().Set("Location", boardPath[1:])
+			w.WriteHeader(http.StatusSeeOther)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
 }
 
 // withHealth serves two paths by the API and everything else by next.

@@ -21,6 +21,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/telemetry"
+	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/jwtclaims"
 	"github.com/metehq/mete/overrides"
@@ -56,11 +57,14 @@ type Server struct {
 	reload    chan reloading
 	settled   chan struct{} // closed when the policy is followed no more
 	reloads   reloads
-	opened    atomic.Bool // all of it is there
-	ending    atomic.Bool // told to end: not ready any more
+	lately    lately
+	board     *dashboard.Handler // nil until all else is there
+	opened    atomic.Bool        // all of it is there
+	ending    atomic.Bool        // told to end: not ready any more
 	main      endpoint
 	admin     endpoint
 	access    *access // to the admin address
+	activity  activity
 }
 
 // New opens the store, reads the policy and opens both addresses, so that whatever
@@ -130,7 +134,7 @@ func (s *Server) open() (err error) {
 	if err = s.admin.open("admin-listen", c.AdminListen, adminConnections, c.AdminTLS, s.log); err != nil {
 		return err
 	}
-	s.main.crowd, s.admin.crowd = &crowd{most: int64(c.MaxInFlight)}, &crowd{most: adminInFlight}
+	s.main.crowd, s.admin.crowd = &crowd{most: int64(c.MaxInFlight)}, &crowd{most: adminInFlight, exempt: isStream}
 	if s.access, err = newAccess(c, s.AdminAddr()); s.access == nil {
 		return err
 	}
@@ -156,6 +160,9 @@ func (s *Server) inFront() bool { return s.config.InFront() }
 
 // Close releases what New opened, for a server that is not run.
 func (s *Server) Close() {
+	if s.board != nil {
+		s.board.Close()
+	}
 	s.trail.close() // first: it has something to save
 	s.closeTelemetry()
 	s.gate.close()
@@ -265,6 +272,7 @@ func (s *Server) drain(notice bool) {
 	if n := s.gate.drain(ctx); n > 0 {
 		s.log.Warn("upgraded connections were cut off: they had not ended in time", "connections", n, "after", t.Drain)
 	}
+	s.board.Close() // its streams would never finish
 	ctx, cancel = context.WithTimeout(context.Background(), adminGrace)
 	defer cancel()
 	s.shutdown(ctx, &s.admin, adminGrace)

@@ -44,6 +44,7 @@ type trail struct {
 	pool     *pgxpool.Pool                       // nil until connected
 	recorder atomic.Pointer[violations.Recorder] // nil until connected
 	missed   atomic.Int64                        // denials before that
+	finders  *finders                            // for the dashboard
 }
 
 // openTrail connects to the database that the settings name, if they name one. Where
@@ -61,6 +62,7 @@ func openTrail(ctx context.Context, c config.Config, log *slog.Logger) (*trail, 
 		Schema: store.Schema, Key: []byte(c.HashKey), Raw: c.ViolationsRaw, UserAttribute: c.ViolationsUser,
 		Retention: c.ViolationsRetention, Logger: log,
 	}}
+	t.finders = newFinders(t)
 	ctx, cancel := context.WithTimeout(ctx, trailPatience)
 	defer cancel()
 	switch err := t.connect(ctx); {
@@ -155,19 +157,28 @@ func (t *trail) stats() (s violations.Stats) {
 
 // close writes what is left, and says what could not be.
 func (t *trail) close() {
-	if t == nil || t.pool == nil {
+	if t == nil {
+		return
+	}
+	t.finders.close()
+	if t.pool == nil {
 		return
 	}
 	if err := t.recorder.Load().Close(); err != nil {
 		t.log.Warn("violations are missing from the database", "error", err)
 	}
+	closeWithin(t.pool, trailClosing)
+}
+
+// closeWithin closes a pool, and waits for its connections no longer than so.
+func closeWithin(pool *pgxpool.Pool, most time.Duration) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		t.pool.Close()
+		pool.Close()
 	}()
 	select {
 	case <-closed:
-	case <-time.After(trailClosing):
+	case <-time.After(most):
 	}
 }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/dashboard"
+	"github.com/metehq/mete/internal/proctest"
+)
+
+// The dashboard's files are for everybody, its data for who has a role.
+func TestBoard_Roles(t *testing.T) {
+	s := start(t, withTokens())
+	for _, test := range []struct {
+		method, path string
+		want         [4]int // of nobody, read, operate, configure
+	}{
+		{"GET", "/dashboard/", [4]int{200, 200, 200, 200}},
+		{"GET", "/dashboard/ui/base.css", [4]int{200, 200, 200, 200}},
+		{"GET", "/dashboard/none.js", [4]int{404, 404, 404, 404}},
+		{"GET", "/dashboard/data/me", [4]int{401, 200, 200, 200}},
+		{"GET", "/dashboard/data/traffic", [4]int{401, 200, 200, 200}},
+		{"HEAD", "/dashboard/data/stream", [4]int{401, 200, 200, 200}},
+		{"GET", "/", [4]int{404, 404, 404, 404}}, // a program's; of browsers see below
+	} {
+		for i, token := range []string{"", readerToken, operatorToken, ownerToken} {
+			if got, answer := s.as(token, test.method, test.path, ""); got != test.want[i] {
+				t.Errorf("%s %s as %q: %d %s, want %d", test.method, test.path, token, got, answer, test.want[i])
+			}
+		}
+	}
+	var me dashboard.Me
+	_, answer := s.as(operatorToken, "GET", "/dashboard/data/me", "")
+	if err := json.Unmarshal([]byte(answer), &me); err != nil || me.Name != "on-call" || me.Role != "operate" || !me.SeeKeys || me.API != "../" || !me.Features.Top {
+		t.Errorf("got %s, %v", answer, err)
+	}
+	if _, answer = s.as(readerToken, "GET", "/dashboard/data/me", ""); !strings.Contains(answer, `"see_keys":false`) {
+		t.Errorf("who may only read gets %s", answer)
+	}
+}
+
+// Who comes with a browser finds it, whatever the prefix that a proxy took off.
+func TestBoard_Redirects(t *testing.T) {
+	s := start(t, testConfig())
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, path := range []string{"/", "/dashboard"} {
+		req, err := http.NewRequest("GET", s.admin+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := resp.Header.Get("Location"); resp.StatusCode != 303 || got != "dashboard/" {
+			t.Errorf("%s: %d to %q, want 303 to dashboard/", path, resp.StatusCode, got)
+		}
+	}
+}
+
+// A stream is a server's: what it has counted, and how it is, until it ends.
+func TestBoard_Stream(t *testing.T) {
+	c := testConfig()
+	c.Policy = policyFile(t, burst("2"))
+	s := start(t, c)
+	resp, err := http.Get(s.admin + "/dashboard/data/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Fatalf("content type %q", got)
+	}
+	for range 5 {
+		s.take("192.0.2.1")
+	}
+	write(t, c.Policy, "rules: [")
+	var state dashboard.State
+	var counts [4]float64
+	bye := false
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for event := ""; lines.Scan(); {
+		name, data, _ := strings.Cut(lines.Text(), ": ")
+		switch {
+		case name == "event":
+			event = data
+			bye = bye || event == "bye"
+		case name == "data" && event == "state":
+			state = dashboard.State{}
+			if err := json.Unmarshal([]byte(data), &state); err != nil {
+				t.Fatal(err)
+			}
+		case name == "data" && event == "samples":
+			var told struct{ Samples [][]any }
+			if err := json.Unmarshal([]byte(data), &told); err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range told.Samples {
+				for i := range counts {
+					counts[i] += row[1+i].(float64)
+				}
+			}
+		}
+		if counts == [4]float64{2, 3, 0, 0} && state.Policy.Failing {
+			s.stop()
+		}
+	}
+	if p := state.Policy; !p.Failing || len(p.Errors) == 0 || p.Refused == 0 || p.Source != c.Policy || p.Rules != 1 {
+		t.Errorf("the policy is said to be %+v", p)
+	}
+	if st := state.Store; st.Kind != "memory" || st.State != "ok" || st.Breaker != "none" || st.Buckets == nil {
+		t.Errorf("the store is said to be %+v", st)
+	}
+	if !bye {
+		t.Error("the end was not said")
+	}
+	if err := s.wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A store that is gone is said to be down, and that the breaker is open.
+func TestBoard_StoreGone(t *testing.T) {
+	redis := proctest.StartRedis(t)
+	c := testConfig()
+	c.Policy, c.Store = policyFile(t, burst("2")), "redis://"+redis.Addr
+	s := start(t, c)
+	state := func() (st dashboard.StoreState) {
+		resp, err := http.Get(s.admin + "/dashboard/data/stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				var s dashboard.State
+				if err := json.Unmarshal([]byte(data), &s); err != nil {
+					t.Fatal(err)
+				}
+				return s.Store
+			}
+		}
+		t.Fatalf("the stream has no state: %v", lines.Err())
+		return st
+	}
+	if st := state(); st.Kind != "redis" || st.State != "ok" || st.Breaker != "closed" || st.Nodes == nil || *st.Nodes != 1 {
+		t.Errorf("at first the store is said to be %+v", st)
+	}
+	redis.Kill()
+	eventually(t, "the store is said to be down", func() bool {
+		s.take("192.0.2.1")
+		st := state()
+		return st.State == "down" && st.Breaker == "open" && st.Since != nil && strings.Contains(st.Detail, "on_store_error")
+	})
+}
+
+// Streams are as many as the dashboard lets be, whatever else is asked meanwhile.
+func TestBoard_ManyStreams(t *testing.T) {
+	s := start(t, testConfig())
+	for i := range 100 { // more than requests may be in flight
+		resp, err := http.Get(s.admin + "/dashboard/data/stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Fatalf("stream %d: status %d", i, resp.StatusCode)
+		}
+	}
+	if status, _ := get(t, s.admin+"/v1/overrides"); status != 200 {
+		t.Errorf("status %d beside 100 streams, want 200", status)
+	}
+}
