@@ -139,7 +139,7 @@ func (l *Limiter) showBucket(ctx context.Context, b *Bucket) (err error) {
 // askBucket asks the store for a cost, and charges what was spent locally before.
 func (l *Limiter) askBucket(ctx context.Context, b *Bucket, cost bucket.Tokens, mode Mode) (bucket.Snapshot, error) {
 	charges := []Charge{b.charge(cost)}
-	mode.Within = b.Rule.Deadline
+	mode.Within, mode.Fresh = b.Rule.Deadline, true
 	if l.fallback != nil {
 		var err error
 		if mode.Within, err = l.fallback.recover(ctx, charges, mode.Within); err != nil {

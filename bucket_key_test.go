@@ -268,3 +268,31 @@ func TestBucket_LocalBuckets(t *testing.T) {
 		t.Errorf("after a reset the local bucket begins with what was missing before: %+v", d)
 	}
 }
+
+// Who looks at a bucket by its key sees the store's own, through shards, too.
+func TestBucket_IsFresh(t *testing.T) {
+	c := start(t, 1, `{"name": "all", "limit_keys": [], "on_store_error": "local", "algorithm_config": {"rps": 1, "burst": 10, "shards": 4}}`)
+	n := c.nodes[0]
+	asked := 0
+	n.line.hook = func(mode mete.Mode) {
+		if asked++; !mode.Fresh {
+			t.Errorf("the store was asked with %+v", mode)
+		}
+	}
+	if _, err := n.Bucket(t.Context(), "all:"); err != nil {
+		t.Error(err)
+	}
+	if _, taken, err := n.TakeBucket(t.Context(), "all:", 7*bucket.Token); err != nil || taken != 7*bucket.Token {
+		t.Errorf("took %v, %v", taken, err)
+	}
+	if _, err := n.ResetBucket(t.Context(), "all:"); err != nil {
+		t.Error(err)
+	}
+	if asked < 4 {
+		t.Errorf("the store was asked %d times", asked)
+	}
+	n.line.hook = nil
+	if got := n.drain(); got != 10 {
+		t.Errorf("%d were left after the reset, want 10", got)
+	}
+}

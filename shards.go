@@ -148,7 +148,7 @@ func (s *sharded) lookAtAll(ctx context.Context, d *division) error {
 }
 
 func (s *sharded) see(ctx context.Context, d *division, b *batch, mode Mode) error {
-	mode.Within = d.within()
+	mode.Within, mode.Fresh = d.within(), d.mode.Fresh
 	snaps, _, err := s.store.Take(ctx, nil, b.charges, mode)
 	if err != nil {
 		return shardError("take", err)
@@ -164,7 +164,7 @@ func (s *sharded) pay(ctx context.Context, d *division) (decided, allowed bool, 
 	d.addShards(&b, true)
 	d.addOthers(&b)
 	d.addMarker(&b)
-	snaps, allowed, err := s.store.Take(ctx, nil, b.charges, Mode{MaxWait: d.maxWait(), Within: d.within()})
+	snaps, allowed, err := s.store.Take(ctx, nil, b.charges, Mode{MaxWait: d.maxWait(), Within: d.within(), Fresh: d.mode.Fresh})
 	if err != nil {
 		return false, false, err
 	}

@@ -77,6 +77,10 @@ type Mode struct {
 	// of takes, and forgets the oldest. It makes no difference to a DryRun.
 	ID string
 
+	// Fresh has the store itself asked, where something in front of it remembers what it
+	// answered lately: for people who look at a bucket. See package guard.
+	Fresh bool
+
 	// Within, above 0, is the longest that the caller waits. A store that is asked
 	// over a network answers with an error then; one in memory does not look at it.
 	Within time.Duration

@@ -89,6 +89,8 @@ func TestTake_AsksTheStore(t *testing.T) {
 		"a part":            {mete.Mode{UpTo: true}, charge("k", l, 2), 3},
 		"an ID":             {mete.Mode{ID: "x"}, charge("k", l, 2), 3},
 		"the ID of a peek":  {mete.Mode{ID: "x", DryRun: true}, charge("k", l, 2), 2},
+		"a fresh look":      {mete.Mode{DryRun: true, Fresh: true}, charge("k", l, 2), 3},
+		"a fresh take":      {mete.Mode{Fresh: true}, charge("k", l, 2), 3},
 		"a cost of nothing": {mete.Mode{}, charge("k", l, 0), 3},
 		"another leased":    {mete.Mode{}, leased, 3},
 	} {

@@ -50,8 +50,8 @@
 //     no longer than that.
 //
 // Reservations and takes of a part ([mete.Mode.MaxWait], [mete.Mode.UpTo]) always
-// go to the store, and so do takes with a [mete.Mode.ID]: the store may have
-// admitted them before.
+// go to the store, and so do takes with a [mete.Mode.ID], which the store may have
+// admitted before, and those that are to be Fresh. What these see is remembered, too.
 //
 // Buckets that were denied are known even while the breaker is open.
 package guard

@@ -48,7 +48,7 @@ func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.
 		return s.take(ctx, dst, charges, mode)
 	}
 	sent := s.now()
-	if isPlain(mode) && (mode.ID == "" || mode.DryRun) {
+	if isPlain(mode) && !mode.Fresh && (mode.ID == "" || mode.DryRun) {
 		if answer, ok := s.denials.answer(dst, charges, sent); ok {
 			return answer, false, nil
 		}

@@ -27,8 +27,8 @@ const (
 
 // Config are an [API]'s optional settings.
 type Config struct {
-	// Admin serves /v1/refund, /v1/reset and /v1/explain, too, which answer 404
-	// otherwise. Whoever can reach them can undo every limit, and read the policy:
+	// Admin serves /v1/refund, /v1/reset, /v1/explain, /v1/bucket, /v1/bucket/reset and
+	// /v1/bucket/take, too, which answer 404 otherwise. Whoever can reach them can undo every limit, and read the policy:
 	// serve them where only administrators can ask.
 	Admin bool
 
@@ -50,6 +50,15 @@ type Config struct {
 	// needs Admin.
 	Top Top
 
+	// Acted, if set, is told what somebody asks to do to a single bucket, before that is
+	// done: for an audit trail. It must be safe for concurrent use, and be fast.
+	Acted func(*http.Request, Act)
+
+	// Activity, if set, serves /v1/activity, too, which answers 404 otherwise: what
+	// administrators did lately, the newest first, with true keys. It needs Admin, and
+	// must be safe for concurrent use.
+	Activity func() []Activity
+
 	// Gateway configures /v1/decision, which answers 404 where it is the zero
 	// value.
 	Gateway Gateway
@@ -68,6 +77,7 @@ type API struct {
 	overrides *overrides.Manager       // nil: not served
 	denial    *ratelimitfields.Writer  // Retry-After of a single denial
 	role      func(*http.Request) Role // nil: Configure
+	acted     func(*http.Request, Act)
 	top       Top
 	draining  atomic.Bool
 }
@@ -85,8 +95,8 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if lim == nil {
 		return nil, errors.New("httpapi: new: limiter is required")
 	}
-	if (config.Overrides != nil || config.Reload != nil || config.Top.Tracker != nil) && !config.Admin {
-		return nil, errors.New("httpapi: new: overrides, reload and top are for administrators: Admin must be set with them")
+	if (config.Overrides != nil || config.Reload != nil || config.Top.Tracker != nil || config.Activity != nil) && !config.Admin {
+		return nil, errors.New("httpapi: new: overrides, reload, top and activity are for administrators: Admin must be set with them")
 	}
 	gateway, err := newGateway(lim, config.Gateway)
 	if err != nil {
@@ -97,7 +107,7 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, top: config.Top}
+	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, acted: config.Acted, top: config.Top}
 	a.top.complete()
 	a.endpoints = map[string]endpoint{
 		"/v1/take": {http.MethodPost, Operate, a.questions(a.take)},
@@ -111,6 +121,12 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 		a.endpoints["/v1/refund"] = endpoint{http.MethodPost, Operate, a.questions(a.refund)}
 		a.endpoints["/v1/reset"] = endpoint{http.MethodPost, Operate, a.questions(a.reset)}
 		a.endpoints["/v1/explain"] = endpoint{http.MethodPost, Read, a.explain}
+		a.endpoints[bucketPath] = endpoint{http.MethodGet, Read, a.serveBucket}
+		a.endpoints[bucketPath+"/reset"] = endpoint{http.MethodPost, Operate, a.resetBucket}
+		a.endpoints[bucketPath+"/take"] = endpoint{http.MethodPost, Operate, a.takeBucket}
+	}
+	if config.Activity != nil {
+		a.endpoints[activityPath] = endpoint{http.MethodGet, Read, a.serveActivity(config.Activity)}
 	}
 	if a.overrides != nil {
 		a.endpoints[overridesPath] = endpoint{"", Read, a.serveOverrides}
@@ -161,12 +177,16 @@ func absence(path string) string {
 	switch path {
 	case "/v1/decision":
 		return "no gateway profile is configured; choose nginx, nginx-lua, haproxy, caddy or traefik"
-	case "/v1/refund", "/v1/reset":
+	case "/v1/refund", "/v1/reset", bucketPath + "/reset", bucketPath + "/take":
 		return "what changes buckets by hand is not served here; ask at the address that is for administrators"
 	case "/v1/explain":
 		return "what policies say, and why, is not for everybody; ask at the address that is for administrators"
 	case "/v1/reload":
 		return "the policy is not reloaded here; ask at the address that is for administrators"
+	case bucketPath:
+		return "buckets are not shown here; ask at the address that is for administrators"
+	case activityPath:
+		return "what administrators do is not shown here; ask at the address that is for them, of a server that keeps it"
 	case topPath:
 		return "top keys are not served here; ask at the address that is for administrators, of a server that counts them"
 	case overridesPath:

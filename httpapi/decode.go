@@ -15,17 +15,25 @@ import (
 
 // decode reads the body of a POST: one request, or a batch of at most [MaxBatch].
 func (d *decoder) decode(body []byte) (reqs []mete.Request, batch bool, p *Problem) {
-	if !utf8.Valid(body) {
-		// What is invalid would be replaced somewhere, and give different clients
-		// one key.
-		return nil, false, problem(http.StatusBadRequest, "the body is not UTF-8; send JSON in UTF-8")
+	if p := d.text8(body); p != nil {
+		return nil, false, p
 	}
-	d.text = string(body) // a copy: hooks may keep strings
 	batch = d.body()
 	if d.problem == nil && !d.end() {
 		d.fail("there is more after the end of the request; send one JSON object")
 	}
 	return d.requests, batch, d.problem
+}
+
+// text8 makes body what is read.
+func (d *decoder) text8(body []byte) *Problem {
+	if !utf8.Valid(body) {
+		// What is invalid would be replaced somewhere, and give different clients
+		// one key.
+		return problem(http.StatusBadRequest, "the body is not UTF-8; send JSON in UTF-8")
+	}
+	d.text = string(body) // a copy: hooks may keep strings
+	return nil
 }
 
 // The members of a request.

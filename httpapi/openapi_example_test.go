@@ -35,6 +35,7 @@ type world struct {
 	main, admin *httpapi.API
 	clock       *clock
 	reloading   error // what a reload comes to
+	activity    []httpapi.Activity
 }
 
 func newWorld(t *testing.T) *world {
@@ -69,6 +70,11 @@ func newWorld(t *testing.T) *world {
 		Admin: true, Overrides: m, Role: roleOfToken, Gateway: gateway,
 		Top:    httpapi.Top{Tracker: top, Now: c.read, MaskKey: []byte("documents")},
 		Reload: func(context.Context) error { return w.reloading },
+		Acted: func(r *http.Request, a httpapi.Act) { // as a server does that audits
+			one := httpapi.Activity{At: now, What: strings.TrimPrefix(r.URL.Path, "/v1/"), By: "kim", Role: "operate", From: "192.0.2.10", Status: 200, Key: a.Key, Reason: a.Reason}
+			w.activity = append([]httpapi.Activity{one}, w.activity...)
+		},
+		Activity: func() []httpapi.Activity { return w.activity },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +101,10 @@ var examples = []struct{ method, path, name, target string }{
 	{"POST", "/v1/take", "never", ""},
 	{"POST", "/v1/take", "batch", ""},
 	{"POST", "/v1/take", "mistake", ""},
+	{"GET", "/v1/bucket", "bucket", "/v1/bucket?key=per-client:ip=192.0.2.1"},
+	{"POST", "/v1/bucket/reset", "reset", ""},
+	{"POST", "/v1/bucket/take", "undo", ""},
+	{"GET", "/v1/activity", "list", "/v1/activity"},
 	{"POST", "/v1/peek", "denied", ""},
 	{"POST", "/v1/explain", "denied", ""},
 	{"POST", "/v1/refund", "done", ""},

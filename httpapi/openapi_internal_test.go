@@ -78,8 +78,9 @@ func everything(t *testing.T, role Role) *API {
 	}
 	api, err := New(lim, Config{
 		Admin: true, Top: Top{Tracker: top}, Overrides: m, Reload: func(context.Context) error { return nil },
-		Role:    func(*http.Request) Role { return role },
-		Gateway: Gateway{Profile: NGINX, TrustedHops: 1},
+		Activity: func() []Activity { return nil },
+		Role:     func(*http.Request) Role { return role },
+		Gateway:  Gateway{Profile: NGINX, TrustedHops: 1},
 	})
 	if err != nil {
 		t.Fatal(err)

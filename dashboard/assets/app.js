@@ -43,7 +43,7 @@ class Params extends URLSearchParams {
 }
 
 function routeOf(hash) {
-	const [path, ...query] = hash.replace(/^#\/?/, '').split('?');
+	const [path, ...query] = (hash.startsWith('#/') ? hash.slice(2) : '').split('?');
 	const [name, ...rest] = path.split('/').filter(Boolean).map(decoded);
 	return {name: name ?? first, params: new Params(query.join('?'), rest)};
 }
@@ -145,7 +145,15 @@ async function begin() {
 		// the stream says when the server is there again
 	}
 	live.start();
+	document.querySelector('.skip').addEventListener('click', (e) => {
+		e.preventDefault(); // what stands behind # is the page
+		main.focus();
+	});
 	addEventListener('hashchange', route);
+	document.querySelector('.skip').addEventListener('click', (e) => {
+		e.preventDefault(); // #main would be a page
+		main.focus();
+	});
 	await route();
 }
 

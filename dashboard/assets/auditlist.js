@@ -5,13 +5,28 @@ import {ago, dateTime} from './ui/format.js';
 import {actionWords, limitText, whomText} from './overridewords.js';
 
 const what = {made: 'made', removed: 'ended', expired: 'expired'};
+const acts = {'bucket/reset': 'Reset', 'bucket/take': 'Reset undone'};
 
-// auditList shows what was done to overrides, the latest first.
+// auditList shows what was done, the latest first: entries of the overrides' audit, and
+// of what administrators did to buckets.
 export function auditList(entries, empty) {
 	if (entries.length === 0) {
 		return h('p', {class: 'muted'}, empty);
 	}
-	return h('ol', {class: 'audit plain'}, entries.toReversed().map(auditEntry));
+	const order = entries.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at));
+	return h('ol', {class: 'audit plain'}, order.map((e) => (e.override === undefined ? actEntry(e) : auditEntry(e))));
+}
+
+// actEntry is what somebody did to a bucket. A take without a reason of the kind is one
+// by hand.
+function actEntry(act) {
+	const name = act.what === 'bucket/take' && act.reason !== 'undo' ? 'Tokens taken' : acts[act.what] ?? act.what;
+	return h('li', {class: 'audit-entry'}, h('span', {class: 'audit-mark', 'aria-hidden': 'true'}), h('p', {class: 'audit-what'}, h('strong', null, show(name))),
+		whoNode(act.by || act.from, act.reason, act.at));
+}
+
+function whoNode(who, why, at) {
+	return h('p', {class: 'audit-who'}, who ? show(who, 60) : 'somebody', why ? [': ', h('q', null, show(why))] : '', ' · ', h('time', {datetime: at, title: dateTime(at)}, ago(at)));
 }
 
 function auditEntry(entry) {
@@ -24,6 +39,5 @@ function auditEntry(entry) {
 			h('strong', null, `${actionWords[o.action] ?? 'Override'} ${replaced ? 'replaced' : what[entry.what] ?? entry.what}`),
 			limit ? ` · ${show(limit)}` : '', entry.what === 'made' && o.expires_at ? ` · until ${dateTime(o.expires_at)}` : ''),
 		h('p', {class: 'audit-whom mono'}, show(whomText(o), 200)),
-		h('p', {class: 'audit-who'}, entry.author ? `${show(entry.author, 60)}: ` : '', h('q', null, show(entry.reason)), ' · ',
-			h('time', {datetime: entry.at, title: dateTime(entry.at)}, ago(entry.at))));
+		whoNode(entry.author, entry.reason, entry.at));
 }

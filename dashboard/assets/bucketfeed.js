@@ -47,7 +47,7 @@ export function followBucket(key, {onBucket, onDecision, onDropped, onTrouble, o
 // levelOf is what a bucket holds: below 0 where it owes. What waits in a queue is
 // within the capacity, and not owed.
 function levelOf(b) {
-	return b.queue === 0 && b.remaining === 0 ? -b.owed : b.remaining;
+	return b.queue === 0 && b.owed > 0 ? -b.owed : b.remaining;
 }
 
 // decisionOf reads [at, allowed, cost, remaining, retry_after, wait, shadow, degraded].

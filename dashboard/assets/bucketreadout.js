@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {h} from './ui/dom.js';
-import {tokens} from './ui/format.js';
+import {dur, tokens} from './ui/format.js';
 import {fullIn, passes, refillWords} from './bucketwords.js';
 
 const EVERY = 200; // ms between changes of the numbers: faster cannot be read
@@ -76,7 +76,7 @@ function inWords(seconds) {
 	if (seconds === Infinity) {
 		return 'never';
 	}
-	return `in ${seconds < 10 ? `${seconds.toFixed(1)} s` : seconds < 120 ? `${Math.ceil(seconds)} s` : seconds < 7200 ? `${Math.ceil(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`}`;
+	return `in ${seconds < 10 ? `${seconds.toFixed(1)} s` : dur(Math.ceil(seconds))}`;
 }
 
 function set(node, text) {

@@ -39,9 +39,9 @@ export function refillWords({algorithm, kind, tokens: n, per}) {
 	}
 }
 
-// perWords is a rate: by the second where that is a number people can read.
+// perWords is a rate: so many in a unit of time, or one every so often.
 function perWords(n, per) {
-	if (units[per]) {
+	if (units[per] && n >= 1) {
 		return `${tokens(n)} ${n === 1 ? 'token' : 'tokens'} per ${units[per]}`;
 	}
 	const second = n / per;
@@ -71,10 +71,7 @@ export function passes(level, t, cost) {
 			return (way.find(([, v]) => v >= cost - 1e-9)?.[0] ?? Infinity) - t;
 		}
 		default:
-			if (knot.retryAfter === undefined) {
-				return null;
-			}
-			return knot.retryAfter === null ? Infinity : Math.max(knot.t + knot.retryAfter - t, 0);
+			return left(level.looked, level.looked?.retryAfter, t);
 	}
 }
 
@@ -92,5 +89,15 @@ export function fullIn(level, t) {
 	if (limit.kind === 'continuous') {
 		return ((limit.capacity - held) * limit.per) / limit.tokens;
 	}
-	return knot.fullAfter === null || knot.fullAfter === undefined ? null : Math.max(knot.t + knot.fullAfter - t, 0);
+	return left(level.looked, level.looked?.fullAfter, t);
+}
+
+// left is how much is left at t of a time that a look has told: null where none has,
+// or where it is over and the next one tells.
+function left(look, length, t) {
+	if (length === null) {
+		return Infinity;
+	}
+	const rest = length === undefined ? 0 : look.t + length - t;
+	return rest > 0 ? rest : null;
 }

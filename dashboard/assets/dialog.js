@@ -103,7 +103,7 @@ function fieldOf(f, id) {
 	} else if (type === 'select') {
 		input = h('select', {...common, class: 'select'}, options.map((o) => {
 			const [v, text] = Array.isArray(o) ? o : typeof o === 'object' ? [o.value, o.label] : [o, o];
-			return h('option', {value: v, selected: v === value}, text);
+			return h('option', {value: v, selected: v === f.value}, text);
 		}));
 	} else if (type === 'checkbox') {
 		input = h('input', {...common, type, checked: Boolean(value)});
@@ -175,7 +175,7 @@ function showToast(entry) {
 			leave();
 			undoActivity(entry);
 		}}, entry.undoLabel),
-		h('button', {class: 'btn btn-ghost btn-small', type: 'button', 'aria-label': 'Close message', onclick: leave}, '×'));
+		h('button', {class: 'btn btn-ghost btn-small', type: 'button', 'aria-label': 'Close message', onclick: leave}, h('span', {'aria-hidden': 'true'}, '×')));
 	for (const stay of ['mouseenter', 'focusin']) node.addEventListener(stay, () => clearTimeout(timer));
 	for (const go of ['mouseleave', 'focusout']) node.addEventListener(go, wait);
 	host.append(node);

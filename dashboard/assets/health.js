@@ -11,6 +11,7 @@ import {show} from './ui/dom.js';
 import {ago, dur, num, pct, time} from './ui/format.js';
 
 const soon = 3600; // seconds before a policy expires in which it is said
+const patience = 10000; // milliseconds without a word, until the last one counts no more
 const much = 0.5; // of all requests, denied
 
 const rankOf = {ok: 0, note: 1, warn: 2, bad: 3};
@@ -25,8 +26,11 @@ export function health({state, connection, heard, sums, rules, now = Date.now()}
 	const items = [...ofServer(state), ...ofStore(state, sums, now), ...ofPolicy(state, now), ...ofOverrides(state), ...ofTraffic(sums)]
 		.sort((a, b) => rankOf[b.level] - rankOf[a.level]);
 	const level = items[0]?.level ?? 'ok';
-	const lost = connection === 'live' ? '' : ` This is of ${time(heard)}: the server does not answer now.`;
-	return {level, items, headline: wordsOf[level], detail: traffic(sums, rules) + lost};
+	if (connection !== 'live' && heard && now - heard.getTime() > patience) {
+		return {level: 'unknown', items: [], headline: connection === 'ended' ? 'Not signed in.' : 'The server does not answer.',
+			detail: `What you see is of ${time(heard)}.${connection === 'ended' ? '' : ' This page tries again by itself.'}`};
+	}
+	return {level, items, headline: wordsOf[level], detail: traffic(sums, rules)};
 }
 
 function traffic(sums, rules) {

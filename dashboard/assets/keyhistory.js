@@ -29,7 +29,8 @@ export function keyHistory(target) {
 			return;
 		}
 		try {
-			const answer = await get(`v1/overrides?audit=${AUDIT}`);
+			const [answer, acts] = await Promise.all([get(`v1/overrides?audit=${AUDIT}`), get('v1/activity').catch(() => ({activity: []}))]);
+			answer.acts = acts.activity.filter((a) => a.key === target.key && a.status < 400);
 			const text = JSON.stringify(answer);
 			if (!ended && text !== before) {
 				before = text;
@@ -56,11 +57,11 @@ function heading(text) {
 
 function draw(node, target, answer, done) {
 	const here = answer.overrides.filter((o) => inForce(o)).map((o) => [o, aboutKey(o, target)]).filter(([, how]) => how);
-	const done50 = answer.audit.filter((e) => [e.after, e.before].some((o) => o && aboutKey(o, target)));
+	const audit = answer.audit.filter((e) => [e.after, e.before].some((o) => o && aboutKey(o, target)));
 	replace(node,
 		h('div', null, heading('Overrides in force'), here.length === 0 ? h('p', {class: 'muted'}, 'None: the policy holds for this key.') :
 			h('ul', {class: 'plain stack-small'}, here.map(([o, how]) => overrideItem(o, how, done)))),
-		h('div', null, heading('What was done'), auditList(done50, 'Nothing was done to this key lately.')));
+		h('div', null, heading('What was done'), auditList([...audit, ...answer.acts], 'Nothing was done to this key lately.')));
 }
 
 function overrideItem(o, how, done) {

@@ -10,7 +10,7 @@ export function countText(key) {
 
 // keyHref is the address of a key's page.
 export function keyHref(key) {
-	return `#/key?${new URLSearchParams({key: key.key, rule: key.rule})}`;
+	return `#/key?${new URLSearchParams(key.rule ? {key: key.key, rule: key.rule} : {key: key.key})}`;
 }
 
 // keyParts shows what a key is made of.
@@ -68,7 +68,7 @@ export function keyTable({caption, kind, onOrder}) {
 		heads.set(c.name, th);
 		return th;
 	}));
-	const table = h('table', {class: 'table keys-table', role: 'table'},
+	const table = h('table', {class: `table keys-table kind-${kind}`, role: 'table'},
 		h('caption', {class: 'visually-hidden'}, caption), h('thead', {role: 'rowgroup'}, head), body);
 	let keys = [];
 	let held = false;

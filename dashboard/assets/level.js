@@ -74,6 +74,7 @@ export class Level {
 	#marks = [];
 	#gaps = []; // [from, to], to is null while it lasts
 	#span;
+	#look = null; // the latest one
 	#step = null; // when a stepped bucket gets tokens, once
 
 	constructor(span) {
@@ -86,7 +87,8 @@ export class Level {
 		if (step !== null) {
 			this.#step = step;
 		}
-		this.#add({t, level, limit, fullAfter, retryAfter, step});
+		this.#look = {t, fullAfter, retryAfter};
+		this.#add({t, level, limit, step});
 	}
 
 	// decide notes a decision, and what it left unless that is not known: null.
@@ -146,6 +148,10 @@ export class Level {
 		return this.#knots.at(-1) ?? null;
 	}
 
+	get looked() {
+		return this.#look;
+	}
+
 	get first() {
 		return this.#knots[0] ?? null;
 	}
@@ -177,7 +183,7 @@ export class Level {
 	// ahead is how the bucket fills from now on if nobody takes anything.
 	ahead(now, until) {
 		const last = this.last;
-		if (!last || this.lost !== null) {
+		if (!last || this.lost !== null || last.limit.kind === 'sampled') {
 			return [];
 		}
 		const here = {...last, t: now, level: refilled(last, now)};

@@ -91,20 +91,24 @@ function drawGaps(c, plot, {now}, level) {
 			line(c, x, plot.bottom, x + plot.bottom - plot.top, plot.top);
 		}
 		c.restore();
+		label(c, 'not seen', left, right, plot.y(0) - 14);
 	}
 }
 
-// drawUnknown says why nothing stands at the left: what was before is kept nowhere.
-function drawUnknown(c, plot, level) {
-	const first = plot.x(level.first.t);
-	const text = 'drawn since you look';
-	if (first - plot.left < c.measureText(text).width + 24) {
+// label writes between two places, if there is room.
+function label(c, text, left, right, y) {
+	if (right - left < c.measureText(text).width + 24) {
 		return;
 	}
 	c.fillStyle = paint('axis');
 	c.textAlign = 'center';
 	c.textBaseline = 'middle';
-	c.fillText(text, (plot.left + first) / 2, plot.y(0) - 14);
+	c.fillText(text, (left + right) / 2, y);
+}
+
+// drawUnknown says why nothing stands at the left: what was before is kept nowhere.
+function drawUnknown(c, plot, level) {
+	label(c, 'drawn since you look', plot.left, plot.x(level.first.t), plot.y(0) - 14);
 }
 
 function drawCurve(c, plot, state, level, limit) {

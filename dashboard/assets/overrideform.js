@@ -26,16 +26,12 @@ export function expiryOf(text, now = Date.now()) {
 	return new Date(Math.ceil((now + length * 1000) / 1000) * 1000).toISOString().replace('.000Z', 'Z');
 }
 
-// windows are the algorithms that have a number of tokens and a window, and no rate.
-const windows = new Set(['fixed_window', 'sliding_window', 'sliding_log']);
+const shapes = {token_bucket: 'rate', leaky_bucket: 'queue', fixed_window: 'window', sliding_window: 'window', sliding_log: 'window'};
 
-// limitShape says what the limit of an algorithm is made of: rate (and burst), window
-// or budget; null where it is not changed here.
+// limitShape says what the limit of an algorithm is made of: a rate, a rate and a queue,
+// or a window. null is one that is not changed here.
 export function limitShape(algorithm) {
-	if (windows.has(algorithm)) {
-		return 'window';
-	}
-	return {token_bucket: 'rate', leaky_bucket: 'queue', cost_based: 'budget'}[algorithm ?? 'token_bucket'] ?? null;
+	return shapes[algorithm] ?? null;
 }
 
 const units = {1: '1s', 60: '1m', 3600: '1h', 86400: '1d'};
@@ -53,34 +49,38 @@ export function wordOf(per) {
 	return `${Math.round(per * 1e6)}us`;
 }
 
-// limitFields are what another limit is said by: [{name, label, value, hint}].
+// limitFields are what another limit is said by, with what is known of the one in force.
 export function limitFields(target) {
-	const per = target.every ?? wordOf(target.per ?? 1);
-	const rate = {name: 'tokens', label: 'Tokens', value: target.tokens ?? '', inputmode: 'decimal'};
+	const tokens = {name: 'tokens', label: 'Tokens', value: target.tokens ?? '', inputmode: 'decimal'};
+	const every = {name: 'every', label: 'Every', value: target.every ?? wordOf(target.per ?? 1), hint: target.refill === 'interval' ? 'intervals begin at 00:00 UTC' : ''};
+	const capacity = {name: 'burst', label: 'Capacity', value: withoutQueue(target), inputmode: 'decimal'};
 	switch (limitShape(target.algorithm)) {
 		case 'rate':
-			return [rate, {name: 'per', label: 'Every', value: per}, {name: 'burst', label: 'Capacity', value: target.capacity ?? '', inputmode: 'decimal'}];
+			return [tokens, every, capacity];
 		case 'queue':
-			return [rate, {name: 'per', label: 'Every', value: per}, {name: 'queue', label: 'Queue', value: '', inputmode: 'decimal'}];
+			return [tokens, every, capacity, {name: 'queue', label: 'Queue', value: target.queue ?? '', inputmode: 'decimal'}];
 		default:
-			return [rate, {name: 'per', label: 'Window', value: per}];
+			return [tokens, {...every, label: 'Window', hint: target.algorithm === 'fixed_window' ? 'the first begins at 00:00 UTC' : ''}];
 	}
 }
 
-// limitConfig is the config of a limit, from the values of its fields.
+// withoutQueue is the capacity, in which a bucket shows its queue.
+function withoutQueue({capacity, queue}) {
+	return capacity === undefined ? '' : Math.round((capacity - (queue ?? 0)) * 1000) / 1000;
+}
+
+// limitConfig is the config of a limit, from the values of its fields. What is no number
+// goes as it is: the server says what is wrong with it.
 export function limitConfig(target, values) {
 	const number = (name) => (/^\d+(\.\d+)?$/.test(values[name].trim()) ? Number(values[name]) : values[name].trim());
+	const rate = () => `${values.tokens.trim()}/${values.every.trim()}`;
 	switch (limitShape(target.algorithm)) {
-		case 'rate': {
-			const stepped = target.refill === 'interval' ? {refill: 'interval'} : {};
-			return {rate: `${values.tokens.trim()}/${values.per.trim()}`, burst: number('burst'), ...stepped};
-		}
+		case 'rate':
+			return {rate: rate(), burst: number('burst'), ...(target.refill === 'interval' ? {refill: 'interval'} : {})};
 		case 'queue':
-			return {rate: `${values.tokens.trim()}/${values.per.trim()}`, queue: number('queue')};
-		case 'budget':
-			return {budget: number('tokens'), period: values.per.trim()};
+			return {rate: rate(), capacity: number('burst'), queue: number('queue')};
 		default:
-			return {tokens: number('tokens'), window: values.per.trim()};
+			return {tokens: number('tokens'), window: values.every.trim()};
 	}
 }
 
@@ -88,8 +88,8 @@ export function limitConfig(target, values) {
 // it is the one that the key is of.
 export function limitOverride(target, values) {
 	const config = limitConfig(target, values);
-	const algorithm = target.algorithm ?? 'token_bucket';
-	const name = target.limit?.startsWith(`${target.rule}/`) ? target.limit.slice(target.rule.length + 1) : '';
+	const {algorithm} = target;
+	const name = target.limit.startsWith(`${target.rule}/`) ? target.limit.slice(target.rule.length + 1) : '';
 	return name ? {limits: [{name, algorithm, ...config}]} : {algorithm, algorithm_config: config};
 }
 
@@ -97,10 +97,10 @@ export function limitOverride(target, values) {
 export function limitWords(target, values) {
 	switch (limitShape(target.algorithm)) {
 		case 'rate':
-			return `${values.tokens} tokens every ${values.per}, capacity ${values.burst}`;
+			return `${values.tokens} tokens every ${values.every}, capacity ${values.burst}`;
 		case 'queue':
-			return `${values.tokens} tokens every ${values.per}, a queue of ${values.queue}`;
+			return `${values.tokens} tokens every ${values.every}, a queue of ${values.queue}`;
 		default:
-			return `${values.tokens} tokens in ${values.per}`;
+			return `${values.tokens} tokens in ${values.every}`;
 	}
 }

@@ -7,8 +7,7 @@ import {expiryChoices, limitFields} from './overrideform.js';
 
 let made = 0;
 
-// labelled is an input with its label and what is to be known about it. node.input is
-// the input.
+// labelled is an input with its label and what is to be known about it.
 export function labelled(label, input, hint) {
 	input.id = `override-input-${++made}`;
 	const note = hint ? h('p', {class: 'hint', id: `${input.id}-hint`}, hint) : null;
@@ -46,9 +45,9 @@ export function limitInputs(target) {
 	let inputs = {};
 	const of = (next) => {
 		inputs = {};
-		replace(node, limitFields(next).map(({name, label, value, inputmode}) => {
+		replace(node, limitFields(next).map(({name, label, value, inputmode, hint}) => {
 			inputs[name] = textInput({value: String(value), inputmode, required: true});
-			return labelled(label, inputs[name]);
+			return labelled(label, inputs[name], hint);
 		}));
 	};
 	of(target);

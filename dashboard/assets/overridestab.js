@@ -3,12 +3,12 @@
 import {h, replace, show} from './ui/dom.js';
 import {dateTime} from './ui/format.js';
 import {get} from './api.js';
-import {me} from './session.js';
+import {may, me} from './session.js';
 import {endOverride, mayOperate} from './actions.js';
 import {addOverride} from './overrideadd.js';
 import {auditList} from './auditlist.js';
 import {ruleList} from './rulelist.js';
-import {waitText} from './keytable.js';
+import {keyHref, waitText} from './keytable.js';
 import {actionWords, limitText, whomText} from './overridewords.js';
 
 const EVERY = 5000; // ms between looks
@@ -108,7 +108,7 @@ function row(o, done) {
 	const cell = (label, ...children) => h('td', {role: 'cell', dataset: {label}}, ...children);
 	return h('tr', {role: 'row', class: o.state === 'in_force' ? null : 'over'},
 		cell('Does', h('span', {class: `badge ${looks[o.action] ?? ''}`}, actionWords[o.action] ?? show(o.action)), limit && h('p', {class: 'small'}, show(limit))),
-		cell('To', h('p', {class: 'mono overrides-whom'}, show(whomText(o), 300)), h('p', {class: 'small muted'}, show(o.id, 60), o.source === 'file' ? ' · policy file' : ''),
+		cell('To', h('p', {class: 'mono overrides-whom'}, o.key && may('operate') ? h('a', {href: keyHref(o)}, show(whomText(o), 300)) : show(whomText(o), 300)), h('p', {class: 'small muted'}, show(o.id, 60), o.source === 'file' ? ' · policy file' : ''),
 			(o.mistakes ?? []).map((m) => h('p', {class: 'mistake'}, show(m.detail, 300)))),
 		cell('Why', h('p', null, show(o.reason, 300)), h('p', {class: 'small muted'}, show(o.author, 60))),
 		cell('Ends', o.state === 'in_force' ?
@@ -122,7 +122,7 @@ function row(o, done) {
 
 // mayEnd says why the viewer may not end an override: it takes what it took to make it.
 function mayEnd(o) {
-	if (['shadow', 'break_glass'].includes(o.action) && me().role !== 'configure') {
+	if (['shadow', 'break_glass'].includes(o.action) && !may('configure')) {
 		return 'needs role configure; sign in';
 	}
 	return mayOperate();

@@ -9,15 +9,19 @@ export async function ruleList() {
 		const tree = await get('data/rules');
 		return tree.policies.flatMap((p) => p.groups).flatMap((g) => g.rules).map((r) => ({
 			name: r.name, keys: r.limit_keys,
-			limits: r.limits.map((l) => ({name: l.name, algorithm: l.algorithm, refill: / every /.test(l.words) ? 'interval' : '', capacity: l.capacity, ...rateOf(l.rate)})),
+			limits: r.limits.map((l) => ({name: l.name, algorithm: l.algorithm, refill: / every /.test(l.words) ? 'interval' : '', capacity: l.capacity, ...rateOf(l)})),
 		}));
 	} catch {
 		return [];
 	}
 }
 
-// rateOf reads 10/s or 7/1m.
-function rateOf(text) {
-	const [amount, length = ''] = String(text).split('/');
-	return {tokens: amount, every: /^\d/.test(length) ? length : `1${length}`};
+// rateOf reads 10/s or 7/1m. Of windows and intervals that is not what they are said by,
+// and so left to who writes another one.
+function rateOf({algorithm, words, rate}) {
+	if (algorithm !== 'token_bucket' || / every /.test(words)) {
+		return {tokens: '', every: ''};
+	}
+	const [tokens, length = ''] = String(rate).split('/');
+	return {tokens, every: /^\d/.test(length) ? length : `1${length}`};
 }

@@ -32,7 +32,7 @@ export function shell({live, reroute}) {
 	let selected = 'overview';
 	const draw = () => {
 		replace(list, places.filter((p) => !p.needs || me().features[p.needs] || p.nav === selected).map((p) => {
-			const link = h('a', {class: 'nav-link', href: `#/${p.nav}`, 'aria-current': p.nav === selected ? 'page' : null},
+			const link = h('a', {class: 'nav-link', href: `#/${p.nav}`, title: p.label, 'aria-current': p.nav === selected ? 'page' : null},
 				icon(p.nav), h('span', {class: p.short ? 'nav-long' : null}, p.label), p.short && h('span', {class: 'nav-short', 'aria-hidden': 'true'}, p.short));
 			links.set(p.nav, link);
 			return h('li', null, link);
@@ -57,6 +57,9 @@ export function shell({live, reroute}) {
 		who = now;
 	});
 	live.on('state', server);
+	live.on('connection', (state) => {
+		if (state === 'live' && !me().instance) load().catch(() => {}); // it was not there when the page was opened
+	});
 	live.on('instance', () => {
 		toast({text: 'The server was started again. Rates begin anew; what was seen before is kept on this page.'});
 		load().catch(() => {});

@@ -27,7 +27,7 @@ export function tank() {
 		svg('defs', {}, svg('clipPath', {id: 'tank-clip'}, svg('path', {d: outline()}))), drops, body);
 	let shown = -1;
 	let marked = null;
-	body.addEventListener('animationend', (e) => e.target === body && body.classList.remove('shake'));
+	body.addEventListener('animationend', (e) => e.target === body && body.classList.remove('shake', 'shake-shadow'));
 
 	return {
 		node: root,
@@ -48,16 +48,16 @@ export function tank() {
 		},
 		// decided shows one decision: a drop that falls out, or a shake.
 		decided(kind) {
-			if (matchMedia('(prefers-reduced-motion: reduce)').matches) {
+			if (kind === 'elsewhere' || matchMedia('(prefers-reduced-motion: reduce)').matches) {
 				return;
 			}
 			if (kind === 'allowed') {
 				drip(drops);
 				return;
 			}
-			body.classList.remove('shake');
+			body.classList.remove('shake', 'shake-shadow');
 			void body.getBoundingClientRect(); // begins the animation again
-			body.classList.add('shake');
+			body.classList.add(kind === 'shadow' ? 'shake-shadow' : 'shake');
 		},
 	};
 }

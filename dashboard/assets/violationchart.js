@@ -42,8 +42,10 @@ function summary(answer) {
 	const denied = total(answer, 'denied');
 	const shadow = total(answer, 'shadow');
 	if (answer.rows === 0) return [h('strong', null, 'No denials')];
-	const nodes = [h('strong', null, num(denied)), denied === 1 ? ' request denied' : ' requests denied'];
-	if (shadow > 0) nodes.push(', and ', h('strong', {class: 'shadow'}, num(shadow)), ' that rules in shadow would have denied');
+	const nodes = [];
+	if (denied > 0) nodes.push(h('strong', null, num(denied)), denied === 1 ? ' request denied' : ' requests denied');
+	if (denied > 0 && shadow > 0) nodes.push(', and ');
+	if (shadow > 0) nodes.push(h('strong', {class: 'shadow'}, num(shadow)), ' that rules in shadow would have denied');
 	nodes.push(h('span', {class: 'muted'}, ` · ${num(answer.rules)} ${answer.rules === 1 ? 'rule' : 'rules'} · ${num(answer.rows)} ${answer.rows === 1 ? 'row' : 'rows'}`));
 	return nodes;
 }
@@ -64,7 +66,7 @@ function specOf(answer, range) {
 	}
 	const x = Array.from({length: answer.bins}, (_, i) => answer.start + i * answer.step);
 	return {
-		series, x, height: 180, stacked: 'bars',
+		series, x, height: 180, stacked: 'bars', days: range.to - range.from > 43200e3,
 		xRange: [answer.start - answer.step / 2, answer.start + (answer.bins - 0.5) * answer.step],
 		y: {label: `Denials in each ${dur(answer.step)}`},
 		empty: 'No denials in this time.',

@@ -34,7 +34,7 @@ export function filterForm({filter, range, change, refresh, file}) {
 	for (const {control} of Object.values(inputs)) control.addEventListener('change', apply);
 	const set = fields.filter((name) => filter[name]).length;
 	const wide = matchMedia('(min-width: 721px)');
-	const more = h('details', {class: 'vio-more', open: wide.matches || set > 0},
+	const more = h('details', {class: 'vio-more', open: wide.matches},
 		h('summary', null, set ? `Filters (${set})` : 'Filters'),
 		h('div', {class: 'vio-fields'}, Object.values(inputs).map((f) => f.node),
 			set > 0 && h('div', {class: 'vio-clear'}, h('button', {type: 'button', class: 'btn btn-ghost',
@@ -51,7 +51,7 @@ export function filterForm({filter, range, change, refresh, file}) {
 	}},
 	h('div', {class: 'row'}, time.buttons, h('span', {class: 'spread'}),
 		h('button', {type: 'button', class: 'btn', onclick: refresh}, 'Refresh'), file.node),
-	time.custom, more);
+	time.custom, chips(filter, change), more);
 	const offer = (names) => rule.offer(names);
 	return {
 		node, offer,
@@ -76,6 +76,15 @@ export function filterForm({filter, range, change, refresh, file}) {
 			replace(place, h('div', {class: 'notice notice-bad'}, h('div', null, show(err.detail ?? err.message, 400))));
 		},
 	};
+}
+
+// chips are the filters that are set, each a button that leaves it out: for phones, where
+// the fields are folded away.
+function chips(filter, change) {
+	const set = fields.filter((name) => filter[name]);
+	return h('div', {class: 'vio-chips', hidden: set.length === 0}, set.map((name) => h('button', {type: 'button', class: 'btn btn-small vio-chip',
+		'aria-label': `Leave out the filter ${name}`, onclick: () => change({[name]: ''})},
+	h('span', {class: 'muted'}, name), h('bdi', {class: 'vio-chip-value', dir: 'ltr'}, show(filter[name], 60)), h('span', {'aria-hidden': 'true'}, '×'))));
 }
 
 // times are the buttons for times, and two fields for any other time.

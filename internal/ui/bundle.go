@@ -16,7 +16,10 @@ import (
 var (
 	importLine = regexp.MustCompile(`^import \{([^{}]+)\} from '\./([a-z]+\.js)';$`)
 	exportLine = regexp.MustCompile(`^export ((?:async )?function|class|const) (\w+)`)
-	exportList = regexp.MustCompile(`^(?:import|export)\b`)
+	otherLine  = regexp.MustCompile(`^(?:import|export)\b`)
+
+	// Of a style sheet: where a picture is that is not in it.
+	address = regexp.MustCompile(`(?i)url\(\s*["']?(\w*:?)`)
 )
 
 // Script returns one script for a page that stands alone: first the plain scripts of
@@ -102,7 +105,7 @@ func (j *joiner) module(name, text string) (body string, exports []string, err e
 		} else if m := exportLine.FindStringSubmatch(line); m != nil {
 			exports = append(exports, m[2])
 			line = strings.TrimPrefix(line, "export ")
-		} else if exportList.MatchString(line) {
+		} else if otherLine.MatchString(line) {
 			return "", nil, fmt.Errorf("ui: %s:%d: %s: only import {names} from './file.js'; on one line, and export before a function, class or const, can be joined",
 				name, number, line)
 		}
@@ -121,9 +124,14 @@ func style(files fs.FS, names []string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("ui: %w", err)
 		}
-		for _, elsewhere := range []string{"@import", "url(", "</style"} {
-			if strings.Contains(strings.ToLower(string(text)), elsewhere) {
-				return "", fmt.Errorf("ui: %s has %q in it: the page is to stand alone", name, elsewhere)
+		for _, never := range []string{"@import", "</style"} {
+			if strings.Contains(strings.ToLower(string(text)), never) {
+				return "", fmt.Errorf("ui: %s has %q in it: the page is to stand alone", name, never)
+			}
+		}
+		for _, m := range address.FindAllSubmatch(text, -1) {
+			if !strings.EqualFold(string(m[1]), "data:") {
+				return "", fmt.Errorf("ui: %s has %q in it: the page is to stand alone", name, m[0])
 			}
 		}
 		b.Write(text)

@@ -121,9 +121,15 @@ func TestStyle(t *testing.T) {
 	if err != nil || !strings.Contains(got, ".u-over") || strings.Index(got, ".u-over") > strings.Index(got, "--bg") {
 		t.Errorf("got %v and %d bytes", err, len(got))
 	}
-	for name, text := range map[string]string{"import": "@import 'x.css';", "url": "a { background: URL(x) }", "end": "</style>", "": ""} {
-		if _, err := style(files(map[string]string{"import": "@import 'x.css';", "url": "a { background: URL(x) }", "end": "</style>"}), []string{name}); err == nil {
-			t.Errorf("%s: got no error for %q", name, text)
+	for _, text := range []string{"@import 'x.css';", "a { background: URL( x) }", "a { background: url('https://x') }", "a { background: url(data.png) }", "</style>"} {
+		if _, err := style(files(map[string]string{"a.css": text}), []string{"a.css"}); err == nil {
+			t.Errorf("%s: got no error", text)
 		}
+	}
+	if _, err := style(files(map[string]string{"a.css": `a { background: url("data:image/svg+xml,x") }`}), []string{"a.css"}); err != nil {
+		t.Errorf("a picture within: %v", err)
+	}
+	if _, err := Style("none.css"); err == nil {
+		t.Error("a file that is not there: got no error")
 	}
 }

@@ -99,12 +99,20 @@ With --max-wait, tokens that are not there yet are spent ahead, and the command
 ends when they have come: what follows it begins in time. So it does where a
 leaky bucket lets the request start later. Interrupted before, it ends with 2,
 and the tokens stay spent.
+
+With --key it is about one bucket of the policy's, and no request: tokens are
+taken as far as they are there, whatever the rules say. That undoes 'mete reset
+--key'. It takes the role operate. The exit code is 1 if nothing was there.
 `
 
 const peekAbout = `
 Asks a running server what 'mete take' would answer, spends nothing and waits
 for nothing. The arguments, the output and the exit codes are those of 'mete
 take'.
+
+With --key it shows one bucket: what is in it now, exact to a thousandth, and
+the limit and the overrides that hold for it. It takes the role read. The exit
+code says whether a request of the usual cost would pass.
 `
 
 const violationsAbout = `
@@ -150,6 +158,9 @@ const resetAbout = `
 Makes every bucket full that the request falls under: who was denied may go on
 at once. It is asked of a server's admin address, and takes the role operate.
 For a limit that is too low, see 'mete override'.
+
+With --key and --reason it is one bucket that becomes full, as 'mete top' shows
+those who are denied, and what it missed is said.
 
 The exit code is 0 if it was done, 1 if it was not as the request falls under no
 limit, 2 if it was refused or on wrong usage, 3 if the server does not answer.

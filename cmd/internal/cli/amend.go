@@ -30,6 +30,9 @@ func amend(ctx context.Context, std Streams, name string, args []string, do func
 	if !ok {
 		return code
 	}
+	if q.key != "" {
+		return ofOneBucket(ctx, std, name, q)
+	}
 	c, err := q.client()
 	if err != nil {
 		return fail(std, exitUsage, name, err)

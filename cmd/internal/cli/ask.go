@@ -15,6 +15,7 @@ import (
 // A question is what take and peek ask a server.
 type question struct {
 	connection
+	byKey
 	format string
 	client.Request
 }
@@ -31,6 +32,9 @@ func parseQuestion(std Streams, name string, args []string) (q question, code in
 	q.flags(fs, usage, "http://"+address)
 	if q.format = "text"; decides {
 		fs.StringVar(&q.format, "format", "text", "`FORMAT` of the answer: text or json")
+	}
+	if name != "refund" {
+		q.define(fs, name)
 	}
 	fs.Func("cost", "`TOKENS` asked for, such as 1 or 0.25 (default: what the policy says)", func(s string) (err error) {
 		q.Cost, err = bucket.ParseTokens(s)
@@ -55,25 +59,36 @@ func parseQuestion(std Streams, name string, args []string) (q question, code in
 	if q.format != "text" && q.format != "json" {
 		return q, fs.usageError("--format must be text or json, not %q", q.format), false
 	}
-	q.Attributes = map[string]string{}
-	for _, operand := range operands {
-		name, value, found := strings.Cut(operand, "=")
-		if !found {
-			return q, fs.usageError("%q is not NAME=VALUE, such as header:x-api-key=k1", operand), false
-		}
-		attribute, err := policy.ParseAttribute(name)
-		if err != nil {
-			return q, fs.usageError("%v", plain(err)), false
-		}
-		if _, twice := q.Attributes[attribute.String()]; twice {
-			return q, fs.usageError("%s is given twice", attribute), false
-		}
-		q.Attributes[attribute.String()] = value
+	if code, ok := q.check(fs, &q.server, operands, q.Cost); !ok || q.key != "" {
+		return q, code, ok
+	}
+	if code, ok := q.attributes(fs, operands); !ok {
+		return q, code, false
 	}
 	if !decides && len(operands) == 0 {
 		return q, fs.usageError("say whose: NAME=VALUE, such as header:x-api-key=k1"), false
 	}
 	return q, exitOK, true
+}
+
+// attributes reads the facts about a request.
+func (q *question) attributes(fs *flagSet, operands []string) (code int, ok bool) {
+	q.Attributes = map[string]string{}
+	for _, operand := range operands {
+		name, value, found := strings.Cut(operand, "=")
+		if !found {
+			return fs.usageError("%q is not NAME=VALUE, such as header:x-api-key=k1", operand), false
+		}
+		attribute, err := policy.ParseAttribute(name)
+		if err != nil {
+			return fs.usageError("%v", plain(err)), false
+		}
+		if _, twice := q.Attributes[attribute.String()]; twice {
+			return fs.usageError("%s is given twice", attribute), false
+		}
+		q.Attributes[attribute.String()] = value
+	}
+	return exitOK, true
 }
 
 // plain drops the package from the front of an error that a person reads.
@@ -82,7 +97,7 @@ func plain(err error) error {
 		return nil
 	}
 	text := err.Error()
-	for _, prefix := range []string{"bucket: ", "policy: ", "client: new: "} {
+	for _, prefix := range []string{"bucket: ", "policy: ", "client: new: ", "curl: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return fmt.Errorf("%s", text)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/httpapi"
+	words "github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
 
@@ -113,8 +114,8 @@ func checkRule(r *policy.Rule) checkedRule {
 func checkLimit(l *policy.Limit) checkedLimit {
 	b := l.Bucket
 	cl := checkedLimit{
-		Name: l.Name, Algorithm: algorithmName(l), Capacity: json.Number(b.Capacity().String()), Rate: formatRate(b), Shards: l.Shards, Leased: l.Leased,
-		FullAfter: httpapi.Seconds(b.TimeFor(b.Capacity())), Description: describeLimit(l),
+		Name: l.Name, Algorithm: words.Algorithm(l), Capacity: json.Number(b.Capacity().String()), Rate: words.Rate(b), Shards: l.Shards, Leased: l.Leased,
+		FullAfter: httpapi.Seconds(b.TimeFor(b.Capacity())), Description: words.Limit(l),
 	}
 	if b.Queued() {
 		cl.Queue = json.Number(b.MaxReserved().String())

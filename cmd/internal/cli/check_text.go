@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
+	words "github.com/metehq/mete/internal/prose"
 )
 
 // writeText prints what there is to say of p for people.
@@ -27,7 +28,7 @@ func (c *checkCommand) writeText(p *checkedPolicy) {
 	for _, r := range p.matcher.Rules() {
 		for i := range r.Limits {
 			l := &r.Limits[i]
-			t.Add(l.Name, keyNames(r), prose.Mode(r), storeError(r), describeLimit(l))
+			t.Add(l.Name, keyNames(r), prose.Mode(r), storeError(r), words.Limit(l))
 		}
 	}
 	fmt.Fprintf(out, "%s: %s, %s\n", p.name, p.verdict(), prose.Count(len(p.matcher.Rules()), "rule"))

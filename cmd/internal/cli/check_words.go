@@ -3,11 +3,8 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
-	"time"
 
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/policy"
 )
@@ -41,93 +38,4 @@ func keyNames(r *policy.Rule) string {
 		names[i] = a.Spelled()
 	}
 	return strings.Join(names, " ")
-}
-
-// formatRate writes a limit's refill as people would: "10/s", "7/m", "0.5/s".
-func formatRate(l bucket.Limit) string {
-	n, p := l.Refill()
-	for _, unit := range []struct {
-		name string
-		per  time.Duration
-	}{{"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}, {"d", 24 * time.Hour}, {"w", 7 * 24 * time.Hour}} {
-		micros := unit.per.Microseconds()
-		if p == 0 || micros%p != 0 || micros/p > int64(bucket.MaxTokens)/max(int64(n), 1) {
-			continue
-		}
-		if amount := n * bucket.Tokens(micros/p); amount >= bucket.Token/10 {
-			return amount.String() + "/" + unit.name
-		}
-	}
-	return bucket.Rate{Tokens: n, Per: time.Duration(p) * time.Microsecond}.String()
-}
-
-// algorithmName is the word of policy files for how l limits.
-func algorithmName(l *policy.Limit) string { return strings.TrimSuffix(l.Reason, "_exceeded") }
-
-// describeLimit says what l comes to, for those who do not know its algorithm.
-func describeLimit(l *policy.Limit) string {
-	b := l.Bucket
-	n, p := b.Refill()
-	every := prose.Duration(time.Duration(p) * time.Microsecond)
-	full := prose.Duration(b.TimeFor(b.Capacity()))
-	text := strings.ReplaceAll(algorithmName(l), "_", " ") + ": "
-	switch algorithmName(l) {
-	case "sliding_window":
-		text += fmt.Sprintf("%v in any %s, about", n, every)
-	case "sliding_log":
-		text += fmt.Sprintf("%v in any %s, exactly", n, every)
-	case "leaky_bucket":
-		text += fmt.Sprintf("%v at once, then %s", b.Capacity(), formatRate(b))
-		if queue := b.MaxReserved(); queue > 0 {
-			text += fmt.Sprintf("; %v may wait, for up to %s", queue, prose.Duration(b.TimeFor(queue)))
-		}
-	case "fixed_window":
-		text += fmt.Sprintf("%v %s", n, beginnings(b, every))
-		if b.Capacity() > n {
-			text += fmt.Sprintf("; unused ones are kept, up to %v", b.Capacity())
-		}
-	default:
-		if b.Algorithm() == bucket.Stepped {
-			text += fmt.Sprintf("up to %v at once; %v come back %s; full in %s", b.Capacity(), n, beginnings(b, every), full)
-			break
-		}
-		text += fmt.Sprintf("up to %v at once, then %s; full in %s", b.Capacity(), formatRate(b), full)
-	}
-	if l.Shards > 1 {
-		text += fmt.Sprintf("; in %d shards", l.Shards)
-	}
-	if l.Leased {
-		text += "; leased"
-	}
-	return text
-}
-
-// beginnings says when the intervals of a stepped limit begin: "at 00:00 UTC,
-// every 1d".
-func beginnings(l bucket.Limit, every string) string {
-	switch l.Anchor() {
-	case bucket.AnchorKey:
-		return fmt.Sprintf("every %s, at a time of each key's own", every)
-	case bucket.AnchorFirst:
-		return fmt.Sprintf("every %s, from the first request on", every)
-	}
-	_, p := l.Refill()
-	first := time.UnixMicro(0).UTC().Add(l.Start())
-	switch per := time.Duration(p) * time.Microsecond; {
-	case per == 24*time.Hour:
-		return fmt.Sprintf("at %s UTC, every 1d", clock(first))
-	case per == 7*24*time.Hour:
-		return fmt.Sprintf("on %s at %s UTC, every 7d", first.Weekday(), clock(first))
-	case per > 0 && (24*time.Hour)%per == 0 && l.Start() == 0:
-		return fmt.Sprintf("every %s from 00:00 UTC", every)
-	}
-	return fmt.Sprintf("every %s from %s UTC", every, first.Format("2006-01-02 15:04:05.999999"))
-}
-
-// clock formats the time of day, with seconds where there are any.
-func clock(t time.Time) string {
-	if t.Second() == 0 && t.Nanosecond() == 0 {
-		return t.Format("15:04")
-	}
-	return t.Format("15:04:05.999999")
 }

@@ -42,8 +42,14 @@ func (c *connection) flags(fs *flagSet, usage, server string) {
 	fs.StringVar(&c.keyOfOwn, "key-file", "", "the `FILE` with the key of --cert")
 }
 
-// client returns a client of the server.
-func (c *connection) client() (*client.Client, error) {
+// A reach is how a server is reached.
+type reach struct {
+	http  *http.Client
+	token string
+}
+
+// reach returns how the server is reached.
+func (c *connection) reach() (*reach, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if err := c.trust(transport); err != nil {
 		return nil, err
@@ -52,11 +58,25 @@ func (c *connection) client() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := client.New(c.server, &http.Client{Timeout: client.DefaultTimeout, Transport: transport})
+	return &reach{&http.Client{Timeout: client.DefaultTimeout, Transport: transport}, token}, nil
+}
+
+// client returns a client of the server.
+func (c *connection) client() (*client.Client, error) {
+	r, err := c.reach()
+	if err != nil {
+		return nil, err
+	}
+	return r.client(c.server)
+}
+
+// client returns a client of a server that is reached so.
+func (r *reach) client(server string) (*client.Client, error) {
+	made, err := client.New(server, r.http)
 	if err != nil {
 		return nil, fmt.Errorf("--server: %w", plain(err))
 	}
-	return made.WithToken(token), nil
+	return made.WithToken(r.token), nil
 }
 
 // trust has the transport believe, and show, the certificates that were named.

@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-const explainUsage = "[--policy FILE] [flags] ['METHOD PATH'] [NAME=VALUE ...]"
+const explainUsage = "[--policy FILE] [flags] ['METHOD PATH' | --curl 'curl …'] [NAME=VALUE ...]"
 
 const explainAbout = `
 Says what would become of a request, and why: which rules were considered, which
@@ -35,6 +35,13 @@ the host and the attributes query:NAME. Paths and hosts are brought into the
 spelling that the front doors match. Attributes have the names of policy files;
 ip is short for ip:address, and cost=3 is what the request costs in place of
 what the policy says.
+
+--curl takes a curl command line in place of them, as browsers copy it ("Copy as
+cURL"). It is read and not run; attributes beside it go before what it says, such
+as the address, which no command line has:
+
+  mete explain --policy policy.yaml ip=192.0.2.1 \
+      --curl "curl https://example.com/v1/x -H 'X-Api-Key: k1'"
 
 With --policy the rules are those of a file, and all buckets are full; --store
 has them shown as they are in memory:?file=PATH, redis://HOST or
@@ -117,9 +124,13 @@ func (c *explainCommand) parse(args []string) (code int, ok bool) {
 		c.request.MaxWait, err = bucket.ParseDuration(s)
 		return plain(err)
 	})
+	fs.StringVar(&c.request.curl, "curl", "", "explain what the curl `COMMAND` line asks for, - for standard input")
 	operands, code, ok := fs.parse(args)
 	if !ok {
 		return code, false
+	}
+	if err := c.readCurl(); err != nil {
+		return fs.usageError("%v", err), false
 	}
 	if err := c.request.read(operands); err != nil {
 		return fs.usageError("%v", plain(err)), false

@@ -92,7 +92,10 @@ func (c *replayCommand) runOne(ctx context.Context) error {
 		return nil
 	}
 	report := replaying.Report{Policy: policyName(c.policy), Trace: c.traceName(), Format: p.trace.Format().String(), Stats: stats,
-		Elapsed: p.elapsed(), ShowKeys: c.showKeys}
+		Elapsed: p.elapsed(), ShowKeys: c.showKeys, Screen: screenOf(c.std.Out)}
+	if c.format == "html" {
+		return report.WriteHTML(c.std.Out)
+	}
 	_, err = report.WriteTo(c.std.Out)
 	return err
 }

@@ -64,7 +64,10 @@ func (c *replayCommand) writeComparison(p *play, comparison *replaying.Compariso
 		return lines.Flush()
 	}
 	report := replaying.ComparisonReport{Old: policyName(c.compare), New: policyName(c.policy), Trace: c.traceName(),
-		Format: p.trace.Format().String(), Comparison: comparison, Elapsed: p.elapsed(), ShowKeys: c.showKeys}
+		Format: p.trace.Format().String(), Comparison: comparison, Elapsed: p.elapsed(), ShowKeys: c.showKeys, Screen: screenOf(c.std.Out)}
+	if c.format == "html" {
+		return report.WriteHTML(c.std.Out)
+	}
 	_, err := report.WriteTo(c.std.Out)
 	return err
 }

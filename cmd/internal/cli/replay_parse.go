@@ -15,7 +15,7 @@ func (c *replayCommand) parse(args []string) (code int, ok bool) {
 	fs.StringVar(&c.policy, "policy", "", "the policy `FILE` in JSON or YAML, - for standard input, or postgres://HOST/DATABASE for the rules there")
 	fs.StringVar(&c.compare, "compare", "", "the old policy `FILE` to compare the other with: who would be newly limited, and who newly admitted")
 	store := fs.String("store", "memory:", "the `URL` of the store: memory:?max_keys=N bounds it; redis://HOST and postgres://HOST/DATABASE are used under names of the replay's own")
-	fs.StringVar(&c.format, "format", "text", "the `FORMAT` of the output: text for a report, json for a line about each request, or about each that the policies compared disagree about and one that sums up")
+	fs.StringVar(&c.format, "format", "text", "the `FORMAT` of the output: text for a report, html for one as a page that needs nothing else, json for a line about each request, or about each that the policies compared disagree about and one that sums up")
 	input := fs.String("input", "auto", "the `FORMAT` of the trace: combined (access logs), jsonl, or auto for the one it looks like")
 	bound := fs.String("max-newly-limited", "", "exit with 1 where --compare finds more `REQUESTS` than that newly limited: a number, or a share such as 0.1%")
 	fs.BoolVar(&c.showKeys, "show-keys", false, "show who was denied, not just how often")
@@ -68,10 +68,8 @@ func (c *replayCommand) checkInputs(fs *flagSet) (code int, ok bool) {
 		return fs.usageError("policies and traces cannot both be standard input"), false
 	case c.store.File != "":
 		return fs.usageError("--store: a replay begins with full buckets and saves none: leave out file=%s", c.store.File), false
-	case c.format == "html":
-		return fs.usageError("--format: html is not supported yet; use text or json"), false
-	case c.format != "text" && c.format != "json":
-		return fs.usageError("unknown format %q: it must be text or json", c.format), false
+	case !slices.Contains([]string{"text", "json", "html"}, c.format):
+		return fs.usageError("unknown format %q: it must be text, json or html", c.format), false
 	}
 	return exitOK, true
 }

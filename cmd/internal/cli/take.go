@@ -59,6 +59,9 @@ func ask(ctx context.Context, std Streams, name string, args []string,
 	if !ok {
 		return d, code
 	}
+	if q.key != "" {
+		return d, ofOneBucket(ctx, std, name, q)
+	}
 	c, err := q.client()
 	if err != nil {
 		return d, fail(std, exitUsage, name, err)

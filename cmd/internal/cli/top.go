@@ -33,7 +33,12 @@ until you press q; elsewhere, and with --once, it shows one list and ends.
   KEY      what the limit goes by: limit_keys and their values
 
 On a terminal, d shows what was denied, s what a rule in shadow would have
-denied, and n requests that were admitted and left at most a fifth of a limit.
+denied, and n requests that were admitted and left at most a fifth of a limit;
+r goes from rule to rule, and p stops and goes on. The arrows choose a key, and
+Enter shows all that is known of it, with commands to copy. Above the list is
+what goes on now: how many requests a second, and how that was since you look.
+Degraded are those that were decided without the store. Where NO_COLOR is set,
+there is no colour.
 
 ~ stands for a hash of what may be a secret. Block somebody with what is shown,
 or with the key that --format json shows:
@@ -81,18 +86,17 @@ func top(ctx context.Context, std Streams, args []string) int {
 		return c.snapshot(ctx)
 	}
 	_, height := live.size()
-	first, err := c.ask(ctx, c.query.Kind, height)
-	if err != nil {
-		return c.fail(err)
+	first := c.ask(ctx, topQuestion{c.query.Kind, c.query.Rule, height})
+	if first.err != nil {
+		return c.fail(first.err)
 	}
 	if err := live.begin(); err != nil {
 		return fail(std, exitUsage, "top", err)
 	}
 	defer live.end()
-	v := &topView{
-		terminal: live, server: c.server, rule: c.query.Rule, interval: c.interval, ask: c.ask,
-		kind: first.Kind, shown: first,
-	}
+	v := &topView{terminal: live, server: c.server, interval: c.interval, ask: c.ask, question: first.topQuestion}
+	v.question.kind = first.top.Kind
+	v.take(&first)
 	v.run(ctx)
 	return exitOK
 }
@@ -133,7 +137,11 @@ func (c *topCommand) parse(args []string) (code int, ok bool) {
 
 // snapshot shows one list.
 func (c *topCommand) snapshot(ctx context.Context) int {
-	answer, err := c.ask(ctx, c.query.Kind, c.query.Limit)
+	r, err := c.reach()
+	if err != nil {
+		return c.fail(err)
+	}
+	answer, err := c.keys(ctx, r, topQuestion{c.query.Kind, c.query.Rule, c.query.Limit})
 	if err != nil {
 		return c.fail(err)
 	}
@@ -150,17 +158,35 @@ func (c *topCommand) snapshot(ctx context.Context) int {
 	return exitOK
 }
 
-// ask asks the server for so many keys. It looks for the token each time: a server that was started
+// ask asks the server once. It looks for the token each time: a server that was started
 // again has left another one.
-func (c *topCommand) ask(ctx context.Context, kind string, limit int) (httpapi.TopKeys, error) {
-	server, err := c.client()
+func (c *topCommand) ask(ctx context.Context, q topQuestion) topAnswer {
+	a := topAnswer{topQuestion: q}
+	r, err := c.reach()
+	if err != nil {
+		a.err = err
+		return a
+	}
+	defer r.http.CloseIdleConnections()
+	if a.top, a.err = c.keys(ctx, r, q); a.err != nil {
+		return a
+	}
+	ctx, cancel := context.WithTimeout(ctx, topPatience)
+	defer cancel()
+	a.traffic, _ = r.askTraffic(ctx, c.server, c.interval) // not every server tells it
+	return a
+}
+
+// keys asks for the keys.
+func (c *topCommand) keys(ctx context.Context, r *reach, q topQuestion) (httpapi.TopKeys, error) {
+	server, err := r.client(c.server)
 	if err != nil {
 		return httpapi.TopKeys{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, topPatience)
 	defer cancel()
 	query := c.query
-	query.Kind, query.Limit = kind, min(limit, httpapi.MaxTop)
+	query.Kind, query.Rule, query.Limit = q.kind, q.rule, min(q.limit, httpapi.MaxTop)
 	return server.Top(ctx, query)
 }
 
@@ -180,7 +206,7 @@ func newTerminal(std Streams) *terminal {
 	if !ok || !isTerminal(out) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	t := &terminal{out: out, size: func() (int, int) { return sizeOf(out) }}
+	t := &terminal{out: out, size: func() (int, int) { return sizeOf(out) }, colors: wantsColors()}
 	if in, ok := std.In.(*os.File); ok && isTerminal(in) {
 		t.in, t.raw = in, in
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/display"
+	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/httpapi"
 )
 
@@ -39,20 +41,37 @@ func TestTopScreen_FitsEverySize(t *testing.T) {
 		for _, trouble := range []string{"", "since 12:00:00 UTC: unreachable, retrying"} {
 			for height := range 40 {
 				for _, width := range []int{0, 1, 2, 20, 80, 200} {
-					f := topFrame{server: "http://user:secret@127.0.0.1:8081", trouble: trouble, top: &top}
-					lines, heading := topScreen(&f, width, height)
-					if len(lines) > height || heading >= len(lines) || height >= roomyHeight && len(lines) != height {
-						t.Fatalf("%d keys, %d×%d: %d lines, heading %d", n, width, height, len(lines), heading)
-					}
-					for _, line := range lines {
-						if display.Width(line) > width || strings.ContainsAny(line, "\x1b\n\u05d0\u0301") || strings.Contains(line, "secret") {
-							t.Fatalf("%d keys, %d×%d: line %q", n, width, height, line)
+					for _, f := range someFrames(&top, trouble) {
+						lines := f.lines(width, height)
+						if len(lines) > height || height >= roomyHeight && len(lines) != height {
+							t.Fatalf("%d keys, %d×%d: %d lines", n, width, height, len(lines))
+						}
+						for _, l := range lines {
+							line := l.String()
+							if display.Width(line) > width || strings.ContainsAny(line, "\x1b\n\u05d0\u0301") || strings.Contains(line, "secret") {
+								t.Fatalf("%d keys, %d×%d: line %q", n, width, height, line)
+							}
 						}
 					}
 				}
 			}
 		}
 	}
+}
+
+// someFrames are a list, one with a key chosen and with what goes on, and the details of it.
+func someFrames(top *httpapi.TopKeys, trouble string) []topFrame {
+	const server = "http://user:secret@127.0.0.1:8081"
+	busy := &traffic{}
+	for i := range 500 {
+		busy.add(&dashboard.Traffic{Window: 2, Rules: map[string][5]uint64{"free": {uint64(i * i), uint64(i), 0, 1, 1 << 60}}}, "")
+	}
+	frames := []topFrame{{server: server, trouble: trouble, top: top, traffic: &traffic{}, selected: -1, kind: "denied"}}
+	if n := len(top.Keys); n > 0 {
+		frames = append(frames, topFrame{server: server, trouble: trouble, top: top, traffic: busy, selected: n - 1, kind: "near", paused: true},
+			topFrame{server: server, trouble: trouble, top: top, traffic: busy, selected: n / 2, open: &top.Keys[n/2], kind: "denied"})
+	}
+	return frames
 }
 
 // On a narrow terminal the key, which is what one looks for, stays: other columns go.
@@ -67,15 +86,17 @@ func TestTopScreen_NarrowKeepsTheKey(t *testing.T) {
 		50:  "DENIED /S RETRY RULE KEY",
 		30:  "DENIED RULE KEY",
 	} {
-		lines, heading := topScreen(&topFrame{server: "http://127.0.0.1:8081", top: &top}, width, 20)
-		if got := strings.Join(strings.Fields(lines[heading]), " "); got != want {
+		f := topFrame{server: "http://127.0.0.1:8081", top: &top, traffic: &traffic{}, selected: -1}
+		lines := f.lines(width, 20)
+		heading := slices.IndexFunc(lines, func(l line) bool { return strings.Contains(l.String(), "DENIED") })
+		if got := strings.Join(strings.Fields(lines[heading].String()), " "); got != want {
 			t.Errorf("%d columns: %q, want %q", width, got, want)
 		}
-		if row := lines[heading+1]; !strings.Contains(row, "query:user=s") {
+		if row := lines[heading+1].String(); !strings.Contains(row, "query:user=s") {
 			t.Errorf("%d columns: %q, want the key in it", width, row)
 		}
 	}
-	plain := strings.Join(strings.Fields(topTable(&top, 3, 0)[0]), " ")
+	plain := strings.Join(strings.Fields(topTable(&top, 0, 3, 0)[0]), " ")
 	if plain != "DENIED /S SHARE FIRST LAST RETRY RULE KEY" {
 		t.Errorf("where there is no terminal: %q, want every column", plain)
 	}
@@ -119,7 +140,9 @@ type session struct {
 	keys  *io.PipeWriter
 	down  bool
 	asked []string
-	ended chan struct{}
+
+	traffic *dashboard.Traffic
+	ended   chan struct{}
 }
 
 func startView(t *testing.T, ctx context.Context) *session {
@@ -128,15 +151,15 @@ func startView(t *testing.T, ctx context.Context) *session {
 	s := &session{screen: &screen{w: 80, h: 20}, keys: keys, ended: make(chan struct{})}
 	v := &topView{
 		terminal: &terminal{out: s, in: typed, size: s.size}, server: "http://127.0.0.1:8081", interval: 2 * time.Second,
-		kind: "denied", shown: someKeys(3, "denied"),
-		ask: func(_ context.Context, kind string, limit int) (httpapi.TopKeys, error) {
+		question: topQuestion{kind: "denied"}, shown: someKeys(3, "denied"),
+		ask: func(_ context.Context, q topQuestion) topAnswer {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.asked = append(s.asked, fmt.Sprint(kind, " ", limit))
+			s.asked = append(s.asked, strings.TrimSuffix(fmt.Sprint(q.kind, " ", q.limit, " ", q.rule), " "))
 			if s.down {
-				return httpapi.TopKeys{}, &client.Error{Op: "top", Kind: client.Unreachable, Err: errors.New("refused")}
+				return topAnswer{topQuestion: q, err: &client.Error{Op: "top", Kind: client.Unreachable, Err: errors.New("refused")}}
 			}
-			return someKeys(min(len(s.asked)+3, 9), kind), nil
+			return topAnswer{q, someKeys(min(len(s.asked)+3, 9), q.kind), s.traffic, nil}
 		},
 	}
 	go func() {
@@ -160,7 +183,7 @@ func (s *session) want(t *testing.T, parts ...string) {
 func TestTopView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startView(t, t.Context())
-		s.want(t, "denied keys of all rules", "12:00:00 UTC", reverse+"DENIED", "no other key", "q quit")
+		s.want(t, "denied keys of all rules", "12:00:00 UTC", "\x1b[7m  DENIED", "no other key", "q quit")
 		before := strings.Count(s.text(), "query:user")
 		time.Sleep(2*time.Second + time.Millisecond)
 		s.want(t, "denied keys")
@@ -205,7 +228,7 @@ func TestTopView_Ends(t *testing.T) {
 		name string
 		end  func(s *session, stop func())
 	}{
-		{"Ctrl-C", func(s *session, _ func()) { s.keys.Write([]byte{ctrlC}) }},
+		{"Ctrl-C", func(s *session, _ func()) { s.keys.Write([]byte(keyCtrlC)) }},
 		{"the end of the input", func(s *session, _ func()) { s.keys.Close() }},
 		{"a signal", func(_ *session, stop func()) { stop() }},
 		{"a terminal that is gone", func(s *session, _ func()) {
@@ -238,11 +261,11 @@ func TestTerminal_LeavesItClean(t *testing.T) {
 	if err := term.begin(); err != nil {
 		t.Fatal(err)
 	}
-	if err := term.draw([]string{"a", "b"}, 1); err != nil {
+	if err := term.draw([]line{plainLine("a"), {{"b", []look{flipped, red}}}}); err != nil {
 		t.Fatal(err)
 	}
 	term.end()
-	want := otherScreen + toTheTop + "a" + clearLine + "\r\n" + reverse + "b" + normal + clearLine + clearBelow + firstScreen
+	want := otherScreen + toTheTop + "a" + clearLine + "\r\n\x1b[7mb" + normal + clearLine + clearBelow + firstScreen
 	if got := s.all.String(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

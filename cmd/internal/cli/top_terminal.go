@@ -18,7 +18,6 @@ const (
 	toTheTop    = "\x1b[H"
 	clearLine   = "\x1b[K"
 	clearBelow  = "\x1b[J"
-	reverse     = "\x1b[7m"
 	normal      = "\x1b[m"
 )
 
@@ -27,6 +26,8 @@ type terminal struct {
 	out  io.Writer
 	in   io.Reader // nil: nothing is typed
 	size func() (width, height int)
+
+	colors bool // are wanted
 
 	raw    *os.File    // what is read as it is typed; nil for none
 	before *term.State // of raw
@@ -61,48 +62,19 @@ func (t *terminal) end() {
 }
 
 // draw shows lines, each of which fits. It is one write, so that none is seen half
-// drawn. The line that a heading is stands in reverse.
-func (t *terminal) draw(lines []string, heading int) error {
+// drawn, and nothing is cleared that is drawn again.
+func (t *terminal) draw(lines []line) error {
 	var b strings.Builder
 	b.WriteString(toTheTop)
-	for i, line := range lines {
+	for i, l := range lines {
 		if i > 0 {
 			b.WriteString("\r\n") // it is raw
 		}
-		if i == heading {
-			line = reverse + line + normal
-		}
-		b.WriteString(line + clearLine)
+		b.WriteString(l.told(t.colors) + clearLine)
 	}
 	b.WriteString(clearBelow)
 	if _, err := io.WriteString(t.out, b.String()); err != nil {
 		return fmt.Errorf("terminal: %w", err)
 	}
 	return nil
-}
-
-// Keys that are typed.
-const (
-	ctrlC = 3
-	ctrlD = 4
-)
-
-// typed sends what is typed, and closes keys in the end. It ends with the process: what
-// is read from a terminal cannot be interrupted.
-func (t *terminal) typed() <-chan byte {
-	if t.in == nil {
-		return nil
-	}
-	keys := make(chan byte)
-	go func() {
-		defer close(keys)
-		var b [1]byte
-		for {
-			if n, err := t.in.Read(b[:]); n == 0 || err != nil {
-				return
-			}
-			keys <- b[0]
-		}
-	}()
-	return keys
 }

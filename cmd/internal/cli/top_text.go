@@ -27,7 +27,7 @@ func topText(top *httpapi.TopKeys, limit int) string {
 	b.WriteString(topTotal(top) + "\n")
 	if len(top.Keys) > 0 {
 		b.WriteByte('\n')
-		for _, line := range topTable(top, limit, 0) {
+		for _, line := range topTable(top, 0, limit, 0) {
 			b.WriteString(line + "\n")
 		}
 	}

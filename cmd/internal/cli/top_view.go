@@ -5,9 +5,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/topkeys"
 )
@@ -19,23 +22,37 @@ const sizeInterval = 200 * time.Millisecond
 type topView struct {
 	terminal *terminal
 	server   string
-	rule     string
 	interval time.Duration
-	ask      func(ctx context.Context, kind string, limit int) (httpapi.TopKeys, error)
+	ask      func(context.Context, topQuestion) topAnswer
 
-	shown  httpapi.TopKeys // the last answer
-	kind   string          // that is asked for
-	silent time.Time       // since when there is none; zero for not
-	err    error           // why
+	question topQuestion // that is asked next
+	rules    []string    // that have been seen, by name
+	paused   bool
+
+	shown   httpapi.TopKeys // the last answer
+	of      string          // the rule that it is about; empty for all
+	traffic traffic
+	silent  time.Time // since when there is none; zero for not
+	err     error     // why
+
+	selected *httpapi.TopKey // as it was last seen; nil for none
+	open     bool            // its details are shown
 
 	width, height int // when it was last drawn
 }
 
-// A topAnswer is what came of asking once.
+// A topQuestion is what a server is asked.
+type topQuestion struct {
+	kind, rule string
+	limit      int
+}
+
+// A topAnswer is what came of asking once. There is no traffic where the server tells none.
 type topAnswer struct {
-	kind string // that was asked for
-	top  httpapi.TopKeys
-	err  error
+	topQuestion
+	top     httpapi.TopKeys
+	traffic *dashboard.Traffic
+	err     error
 }
 
 // run shows lists until somebody ends it. It asks in the background, so that a server
@@ -48,10 +65,8 @@ func (v *topView) run(ctx context.Context) {
 	ask := func() {
 		if !asking {
 			asking = true
-			go func(kind string, limit int) {
-				top, err := v.ask(ctx, kind, limit)
-				answers <- topAnswer{kind, top, err}
-			}(v.kind, v.height)
+			v.question.limit = v.height
+			go func(q topQuestion) { answers <- v.ask(ctx, q) }(v.question)
 		}
 	}
 	typed := v.terminal.typed()
@@ -70,11 +85,13 @@ func (v *topView) run(ctx context.Context) {
 			if !ok || v.press(key) {
 				return
 			}
-			if v.kind != v.shown.Kind {
+			if v.outdated() {
 				ask()
 			}
 		case <-due.C:
-			ask()
+			if !v.paused {
+				ask()
+			}
 			changed = false
 		case <-size.C:
 			width, height := v.terminal.size()
@@ -82,35 +99,121 @@ func (v *topView) run(ctx context.Context) {
 		case a := <-answers:
 			asking = false
 			v.take(&a)
-			if a.kind != v.kind { // something else was asked for meanwhile
+			if v.outdated() && (a.kind != v.question.kind || a.rule != v.question.rule) { // something else was asked for meanwhile
 				ask()
 			}
 		}
 	}
 }
 
+// outdated reports whether something else is shown than was asked for.
+func (v *topView) outdated() bool { return v.question.kind != v.shown.Kind || v.question.rule != v.of }
+
 // press does what a key is for, and reports whether that is to end.
-func (v *topView) press(key byte) (end bool) {
+func (v *topView) press(key string) (end bool) {
 	switch key {
-	case 'q', 'Q', ctrlC, ctrlD:
+	case "q", "Q", keyCtrlC, keyCtrlD:
 		return true
-	case 'd':
-		v.kind = topkeys.Denied.String()
-	case 's':
-		v.kind = topkeys.Shadow.String()
-	case 'n':
-		v.kind = topkeys.Near.String()
+	case "d":
+		v.question.kind = topkeys.Denied.String()
+	case "s":
+		v.question.kind = topkeys.Shadow.String()
+	case "n":
+		v.question.kind = topkeys.Near.String()
+	case "r", "/":
+		v.nextRule()
+	case "p", " ":
+		v.paused = !v.paused
+	case keyUp, "k":
+		v.choose(-1)
+	case keyDown, "j":
+		v.choose(1)
+	case keyEnter:
+		if v.selected == nil {
+			v.choose(1)
+		}
+		v.open = v.selected != nil && !v.open
+	case keyEscape:
+		if !v.open {
+			v.selected = nil
+		}
+		v.open = false
 	}
 	return false
 }
 
+// nextRule goes on to the next of the rules that have been seen, and from the last one to
+// all of them.
+func (v *topView) nextRule() {
+	at := slices.Index(v.rules, v.question.rule) // -1 for all of them
+	v.question.rule, v.selected, v.open = "", nil, false
+	if at+1 < len(v.rules) {
+		v.question.rule = v.rules[at+1]
+	}
+	v.traffic = traffic{} // of other rules
+}
+
+// choose goes on to another key, as many places further down.
+func (v *topView) choose(by int) {
+	if len(v.shown.Keys) == 0 {
+		return
+	}
+	at := v.place() + by
+	if v.place() < 0 && by < 0 {
+		at = len(v.shown.Keys) - 1
+	}
+	v.selected = new(v.shown.Keys[min(max(at, 0), len(v.shown.Keys)-1)])
+}
+
+// place is where the chosen key is in the list, -1 where it is not.
+func (v *topView) place() int {
+	if v.selected == nil {
+		return -1
+	}
+	return slices.IndexFunc(v.shown.Keys, func(k httpapi.TopKey) bool {
+		return k.Key == v.selected.Key && k.Limit == v.selected.Limit
+	})
+}
+
 // take takes an answer. What was shown before stays where there is none.
 func (v *topView) take(a *topAnswer) {
-	if v.err = a.err; a.err == nil {
-		v.shown, v.silent = a.top, time.Time{}
-	} else if v.silent.IsZero() {
-		v.silent = time.Now()
+	if v.err = a.err; a.err != nil {
+		if v.silent.IsZero() {
+			v.silent = time.Now()
+		}
+		if e, ok := errors.AsType[*client.Error](a.err); ok && e.Problem != nil && a.rule != "" {
+			// The rule is not in the policy any more.
+			v.rules = slices.DeleteFunc(v.rules, func(name string) bool { return name == a.rule })
+		}
+		return
 	}
+	v.shown, v.of, v.silent = a.top, a.rule, time.Time{}
+	if a.traffic != nil && a.rule == v.question.rule {
+		v.traffic.add(a.traffic, a.rule)
+	}
+	v.learn(a)
+	if at := v.place(); at >= 0 {
+		v.selected = new(v.shown.Keys[at])
+	} else if !v.open {
+		v.selected = nil
+	}
+}
+
+// learn remembers the names of rules.
+func (v *topView) learn(a *topAnswer) {
+	seen := map[string]bool{}
+	for _, name := range v.rules {
+		seen[name] = true
+	}
+	for _, r := range a.top.Rules {
+		seen[r.Rule] = true
+	}
+	if a.traffic != nil {
+		for name := range a.traffic.Rules {
+			seen[name] = true
+		}
+	}
+	v.rules = slices.Sorted(maps.Keys(seen))
 }
 
 // trouble says why what is shown is old, nothing where it is not.
@@ -133,6 +236,12 @@ func (v *topView) trouble() string {
 // draw draws what there is, as much of it as fits.
 func (v *topView) draw() error {
 	v.width, v.height = v.terminal.size()
-	lines, heading := topScreen(&topFrame{server: v.server, rule: v.rule, trouble: v.trouble(), top: &v.shown}, v.width, v.height)
-	return v.terminal.draw(lines, heading)
+	f := topFrame{
+		server: v.server, rule: v.of, kind: v.question.kind, trouble: v.trouble(), paused: v.paused,
+		top: &v.shown, traffic: &v.traffic, selected: v.place(),
+	}
+	if v.open {
+		f.open = v.selected
+	}
+	return v.terminal.draw(f.lines(v.width, v.height))
 }

@@ -50,12 +50,14 @@ type ruleChange struct {
 	denied   [2]int64 // by the old, by the new
 	shadowed [2]int64 // would be denied if it were enforced
 	changed  [changes]int64
+	over     [2]series // time: those denied by the old, by the new; nil before the first
 }
 
 // Comparison counts how two policies differ in a replay. It is made by
 // [NewComparison] and not safe for concurrent use. Its memory is bounded, however
 // many keys there are.
 type Comparison struct {
+	new      *policy.Matcher
 	policies [2]map[string]*policy.Rule // by name
 	rules    []*ruleChange              // in the order of the new policy, then of the old one
 	byName   map[string]*ruleChange
@@ -66,6 +68,10 @@ type Comparison struct {
 	delayed  [2]int64 // admitted to start later
 	invalid  int64
 
+	times  timeline
+	over   [changes]series // that
+	sparks timeline        // for the rules
+
 	keys [changes]toplist // of those that differ
 	id   []byte
 }
@@ -73,7 +79,7 @@ type Comparison struct {
 // NewComparison returns the empty comparison of two policies. The edits say what
 // was done to which rule, as [Edits] finds it.
 func NewComparison(old, new *policy.Matcher, edits map[string]string) *Comparison {
-	c := &Comparison{byName: map[string]*ruleChange{}}
+	c := &Comparison{new: new, byName: map[string]*ruleChange{}, times: newTimeline(timelineBins), sparks: newTimeline(sparkBins)}
 	for i, m := range [...]*policy.Matcher{old, new} {
 		c.policies[i] = map[string]*policy.Rule{}
 		for _, r := range m.Rules() {
@@ -86,7 +92,7 @@ func NewComparison(old, new *policy.Matcher, edits map[string]string) *Compariso
 		}
 	}
 	for i := range c.keys {
-		c.keys[i] = newToplist()
+		c.keys[i], c.over[i] = newToplist(), c.times.newSeries()
 	}
 	return c
 }
@@ -106,9 +112,10 @@ func (c *Comparison) Add(req *trace.Request, old, new *mete.Decision, place func
 	change := ChangeOf(old, new)
 	c.requests.add(req.At)
 	c.changed[change].add(req.At)
+	c.over[change][c.times.at(req.At)]++
 	for i, d := range [...]*mete.Decision{old, new} {
 		if !d.Allowed {
-			c.rule(denier(d)).denied[i]++
+			c.addDenial(i, req, c.rule(denier(d)))
 		}
 		if d.Wait > 0 {
 			c.delayed[i]++
@@ -121,6 +128,15 @@ func (c *Comparison) Add(req *trace.Request, old, new *mete.Decision, place func
 	case NewlyAdmitted:
 		c.addKey(change, req, 0, old, place)
 	}
+}
+
+// addDenial counts a request that a rule of one policy denied.
+func (c *Comparison) addDenial(i int, req *trace.Request, r *ruleChange) {
+	if r.over[i] == nil {
+		r.over[i] = c.sparks.newSeries()
+	}
+	r.denied[i]++
+	r.over[i][c.sparks.at(req.At)]++
 }
 
 // addShadow counts the rules that deny a request in shadow only.

@@ -5,14 +5,12 @@ package replay
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/cmd/internal/table"
 )
 
 // A ComparisonReport is what people want to know before they change a policy.
@@ -23,88 +21,94 @@ type ComparisonReport struct {
 	Comparison *Comparison
 	Elapsed    time.Duration // as in [Report]
 	ShowKeys   bool          // as in [Report]
+	Screen     Screen        // as in [Report]
 }
 
 // WriteTo writes the report as text.
 func (r ComparisonReport) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "old       %s, %s\n", r.Old, prose.Count(len(r.Comparison.policies[0]), "rule"))
-	fmt.Fprintf(&b, "new       %s, %s\n", r.New, prose.Count(len(r.Comparison.policies[1]), "rule"))
-	describeTrace(&b, r.Trace, r.Format, r.Comparison.requests)
-	if r.Comparison.requests.count > 0 {
+	c := r.Comparison
+	fmt.Fprintf(&b, "old       %s, %s\n", r.Screen.line(r.Old), prose.Count(len(c.policies[0]), "rule"))
+	fmt.Fprintf(&b, "new       %s, %s\n", r.Screen.line(r.New), prose.Count(len(c.policies[1]), "rule"))
+	if describeTrace(&b, r.Screen.line(r.Trace), r.Format, c.requests); c.requests.count > 0 {
 		r.summary(&b)
+		r.chart(&b)
 		r.rules(&b)
-		r.keys(&b, NewlyLimited, "NEWLY LIMITED")
-		r.keys(&b, NewlyAdmitted, "NEWLY ADMITTED")
+		r.keys(&b, NewlyLimited, "NEWLY LIMITED", red)
+		r.keys(&b, NewlyAdmitted, "NEWLY ADMITTED", green)
 	}
-	r.notes(&b)
+	r.Screen.notes(&b, r.notes())
 	n, err := io.WriteString(w, b.String())
 	return int64(n), err
 }
 
 func (r ComparisonReport) summary(b *strings.Builder) {
 	c := r.Comparison
-	t := table.New("", ">", ">", "")
-	for change, name := range [changes]string{"allowed by both", "denied by both", "newly limited", "newly admitted"} {
+	t := newGrid("", ">", ">", "")
+	for change, name := range changeWords {
 		times, note := c.changed[change], ""
 		if times.count > 0 && Change(change).Differs() {
 			note = "first " + r.instant(times.first) + ", last " + r.instant(times.last)
 		}
-		t.Add(name, strconv.FormatInt(times.count, 10), percent(times.count, c.requests.count), note)
+		t.add(name, strconv.FormatInt(times.count, 10), percent(times.count, c.requests.count), note)
 	}
-	var rows strings.Builder
-	t.WriteTo(&rows)
-	_, body, _ := strings.Cut(rows.String(), "\n") // it needs no headings
-	b.WriteString(body)
+	t.writeBody(b, r.Screen)
+}
+
+// changeWords are the changes for people.
+var changeWords = [changes]string{"allowed by both", "denied by both", "newly limited", "newly admitted"}
+
+// chart shows when the policies disagree, and how much there was to decide then.
+func (r ComparisonReport) chart(b *strings.Builder) {
+	c := r.Comparison
+	if c.changed[NewlyLimited].count+c.changed[NewlyAdmitted].count == 0 {
+		return
+	}
+	chart{times: &c.times, last: c.requests.last, rows: []chartRow{
+		{"requests", sum(c.over[:]...), 2, ""}, {"newly limited", c.over[NewlyLimited], 3, red}, {"newly admitted", c.over[NewlyAdmitted], 3, green},
+	}}.writeTo(b, r.Screen)
 }
 
 // rules shows under which rules requests are denied, by which policy.
 func (r ComparisonReport) rules(b *strings.Builder) {
 	c := r.Comparison
-	shadow := slices.ContainsFunc(c.rules, func(r *ruleChange) bool { return r.shadowed != [2]int64{} })
-	headings := []string{"RULE", ">DENIED BY OLD", ">BY NEW", ">NEWLY LIMITED", ">NEWLY ADMITTED"}
-	if shadow {
-		headings = append(headings, ">IN SHADOW BY OLD", ">BY NEW")
-	}
-	if c.edited() {
-		headings = append(headings, "EDIT")
-	}
-	t := table.New(headings...)
+	t := newGrid("", ">DENIED BY", ">", ">NEWLY", ">", ">IN SHADOW BY", ">", "")
+	t.headings = 2
+	t.add("RULE", "OLD", "NEW", "LIMITED", "ADMITTED", "OLD", "NEW", "EDIT")
 	for _, rule := range c.rules {
 		cells := []string{rule.name}
-		counts := []int64{rule.denied[0], rule.denied[1], rule.changed[NewlyLimited], rule.changed[NewlyAdmitted]}
-		if shadow {
-			counts = append(counts, rule.shadowed[:]...)
-		}
-		for _, n := range counts {
+		for _, n := range [...]int64{rule.denied[0], rule.denied[1], rule.changed[NewlyLimited], rule.changed[NewlyAdmitted], rule.shadowed[0], rule.shadowed[1]} {
 			cells = append(cells, strconv.FormatInt(n, 10))
 		}
-		if c.edited() {
-			cells = append(cells, rule.edit)
-		}
-		t.Add(cells...)
+		t.add(append(cells, rule.edit)...)
 	}
-	b.WriteString("\n")
-	t.WriteTo(b)
+	if !c.edited() {
+		t.drop(7)
+	}
+	if !c.hasShadow() {
+		t.drop(6)
+		t.drop(5)
+	}
+	t.write(b, r.Screen, "")
 }
 
 // keys shows whom a change means the most for.
-func (r ComparisonReport) keys(b *strings.Builder, change Change, heading string) {
+func (r ComparisonReport) keys(b *strings.Builder, change Change, heading string, bars colour) {
 	top := r.Comparison.keys[change].top(maxShownKeys)
 	if len(top) == 0 {
 		return
 	}
-	t := table.New(heading, "RULE", ">REQUESTS", "FIRST", "LAST", "FOR EXAMPLE")
+	t := newGrid(heading, "RULE", ">REQUESTS", "", "FIRST", "LAST", "FOR EXAMPLE")
+	t.givesWay = []int{3, 5, 4}
 	for i, entry := range top {
 		example := entry.place
 		if r.ShowKeys && entry.request != "" {
 			example += " " + entry.request
 		}
-		t.Add(shownKey(entry, i, r.ShowKeys), entry.rule, strconv.FormatInt(entry.count, 10),
+		t.add(shownKey(entry, i, r.ShowKeys), entry.rule, strconv.FormatInt(entry.count, 10), share(entry.count, r.Comparison.changed[change].count),
 			r.instant(entry.first), r.instant(entry.last), example)
 	}
-	b.WriteString("\n")
-	t.WriteTo(b)
+	t.write(b, r.Screen, bars)
 }
 
 // shownKey names the i'th key of a list.
@@ -116,9 +120,8 @@ func shownKey(entry *tally, i int, show bool) string {
 }
 
 // notes says what one has to know to read the numbers.
-func (r ComparisonReport) notes(b *strings.Builder) {
+func (r ComparisonReport) notes() (notes []string) {
 	c := r.Comparison
-	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	limited, admitted := &c.keys[NewlyLimited], &c.keys[NewlyAdmitted]
 	if c.requests.count > 0 && c.changed[NewlyLimited].count+c.changed[NewlyAdmitted].count == 0 {
@@ -142,11 +145,9 @@ func (r ComparisonReport) notes(b *strings.Builder) {
 	if r.Elapsed > 0 && c.requests.count > 0 {
 		note("replayed in %s, %.0f requests a second", r.Elapsed.Round(time.Millisecond), float64(c.requests.count)/r.Elapsed.Seconds())
 	}
-	if len(notes) > 0 {
-		b.WriteString("\n" + strings.Join(notes, "\n") + "\n")
-	}
+	return notes
 }
 
 func (r ComparisonReport) instant(i bucket.Instant) string {
-	return instant(i, r.Comparison.requests.last)
+	return within(i, r.Comparison.requests)
 }

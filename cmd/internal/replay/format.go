@@ -25,6 +25,19 @@ func instant(i, last bucket.Instant) string {
 	return i.Time().Format("2006-01-02 15:04:05.999999Z")
 }
 
+// within formats an instant of such requests: without the date, where all are on one
+// day.
+func within(i bucket.Instant, requests span) string {
+	text := instant(i, requests.last)
+	if requests.last < dateFrom || requests.first < 0 || requests.first/day != requests.last/day {
+		return text
+	}
+	_, clock, _ := strings.Cut(text, " ")
+	return clock
+}
+
+const day = 24 * 3600 * second
+
 // lasting formats a length of time in microseconds for people.
 func lasting(micros bucket.Instant) string {
 	if micros > bucket.Instant(bucket.Never/time.Microsecond) {

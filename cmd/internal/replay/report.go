@@ -11,7 +11,6 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/cmd/internal/table"
 )
 
 // A Report is what people want to know after a replay.
@@ -24,6 +23,8 @@ type Report struct {
 	// ShowKeys shows who was denied. Without it, keys have numbers: a report
 	// is passed on more easily than a log.
 	ShowKeys bool
+
+	Screen Screen // of the text
 }
 
 // maxShownKeys bounds the list of the most denied keys.
@@ -32,23 +33,26 @@ const maxShownKeys = 10
 // WriteTo writes the report as text.
 func (r Report) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
-	r.summary(&b)
-	r.rules(&b)
-	r.keys(&b)
-	r.notes(&b)
+	s := r.Stats
+	fmt.Fprintf(&b, "policy    %s, %s\n", r.Screen.line(r.Policy), prose.Count(len(s.rules), "rule"))
+	if describeTrace(&b, r.Screen.line(r.Trace), r.Format, s.requests); s.requests.count > 0 {
+		r.summary(&b)
+		chart{times: &s.times, last: s.requests.last, rows: []chartRow{
+			{"allowed", sum(s.over[passed], s.over[spared]), 4, green}, {"in shadow", s.over[spared], 2, magenta}, {"denied", s.over[denied], 4, red},
+		}}.writeTo(&b, r.Screen)
+		r.rules(&b)
+		r.keys(&b)
+	}
+	r.Screen.notes(&b, r.notes())
 	n, err := io.WriteString(w, b.String())
 	return int64(n), err
 }
 
 func (r Report) summary(b *strings.Builder) {
 	s := r.Stats
-	fmt.Fprintf(b, "policy    %s, %s\n", r.Policy, prose.Count(len(s.rules), "rule"))
-	if describeTrace(b, r.Trace, r.Format, s.requests); s.requests.count == 0 {
-		return
-	}
-	t := table.New("", ">", ">", "")
+	t := newGrid("", ">", ">", "")
 	row := func(name string, n int64, note string) {
-		t.Add(name, strconv.FormatInt(n, 10), percent(n, s.requests.count), note)
+		t.add(name, strconv.FormatInt(n, 10), percent(n, s.requests.count), note)
 	}
 	row("allowed", s.requests.count-s.denied.count, "")
 	if s.delayed > 0 {
@@ -68,27 +72,22 @@ func (r Report) summary(b *strings.Builder) {
 	if s.unlimited > 0 {
 		row("no rule", s.unlimited, "fell under no rule, so allowed")
 	}
-	var rows strings.Builder
-	t.WriteTo(&rows)
-	_, body, _ := strings.Cut(rows.String(), "\n") // it needs no headings
-	b.WriteString(body)
+	t.writeBody(b, r.Screen)
 }
 
 func (r Report) rules(b *strings.Builder) {
-	if r.Stats.requests.count == 0 {
-		return
-	}
-	t := table.New("RULE", "MODE", ">REQUESTS", ">DENIED", ">", "FIRST DENIED", "LAST DENIED")
+	t := newGrid("RULE", "MODE", ">REQUESTS", ">DENIED", ">", "", "FIRST DENIED", "LAST DENIED")
+	t.givesWay = []int{7, 6, 5, 1}
 	for _, rule := range r.Stats.rules {
 		first, last := "-", "-"
 		if rule.denied.count > 0 {
 			first, last = r.instant(rule.denied.first), r.instant(rule.denied.last)
 		}
-		t.Add(rule.Name, prose.Mode(rule.Rule), strconv.FormatInt(rule.requests, 10), strconv.FormatInt(rule.denied.count, 10),
-			percent(rule.denied.count, rule.requests), first, last)
+		n := rule.denied.count
+		t.add(rule.Name, prose.Mode(rule.Rule), strconv.FormatInt(rule.requests, 10), strconv.FormatInt(n, 10),
+			percent(n, rule.requests), share(n, rule.requests), first, last)
 	}
-	b.WriteString("\n")
-	t.WriteTo(b)
+	t.write(b, r.Screen, red)
 }
 
 func (r Report) keys(b *strings.Builder) {
@@ -96,22 +95,22 @@ func (r Report) keys(b *strings.Builder) {
 	if len(top) == 0 {
 		return
 	}
-	t := table.New("MOST DENIED", "RULE", ">DENIED", "FIRST DENIED", "LAST DENIED")
-	for i, entry := range top {
-		name := entry.key
-		if !r.ShowKeys {
-			name = fmt.Sprintf("key %d", i+1)
-		}
-		t.Add(name, entry.rule, strconv.FormatInt(entry.count, 10), r.instant(entry.first), r.instant(entry.last))
+	var all int64
+	for _, rule := range r.Stats.rules {
+		all += rule.denied.count
 	}
-	b.WriteString("\n")
-	t.WriteTo(b)
+	t := newGrid("MOST DENIED", "RULE", ">DENIED", "", "FIRST DENIED", "LAST DENIED")
+	t.givesWay = []int{5, 4, 3}
+	for i, entry := range top {
+		t.add(shownKey(entry, i, r.ShowKeys), entry.rule, strconv.FormatInt(entry.count, 10), share(entry.count, all),
+			r.instant(entry.first), r.instant(entry.last))
+	}
+	t.write(b, r.Screen, red)
 }
 
 // notes says what one has to know to read the numbers.
-func (r Report) notes(b *strings.Builder) {
+func (r Report) notes() (notes []string) {
 	s := r.Stats
-	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	for _, rule := range s.rules {
 		if rule.shadowed {
@@ -138,9 +137,7 @@ func (r Report) notes(b *strings.Builder) {
 	if r.Elapsed > 0 && s.requests.count > 0 {
 		note("replayed in %s, %.0f requests a second", r.Elapsed.Round(time.Millisecond), float64(s.requests.count)/r.Elapsed.Seconds())
 	}
-	if len(notes) > 0 {
-		b.WriteString("\n" + strings.Join(notes, "\n") + "\n")
-	}
+	return notes
 }
 
-func (r Report) instant(i bucket.Instant) string { return instant(i, r.Stats.requests.last) }
+func (r Report) instant(i bucket.Instant) string { return within(i, r.Stats.requests) }

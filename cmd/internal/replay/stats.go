@@ -32,7 +32,17 @@ type ruleStats struct {
 	requests int64 // that it applied to
 	denied   span  // those its own buckets had no room for
 	shadowed bool  // some of those were denied in shadow only
+
+	over [2]series // time: all of those, and the denied ones; nil before the first
 }
+
+// What becomes of a request, as timelines have it.
+const (
+	passed = iota
+	spared // it passes, and a rule in shadow would deny it
+	denied
+	kinds
+)
 
 // fewRules is up to how many rules are looked for one by one.
 const fewRules = 8
@@ -40,6 +50,7 @@ const fewRules = 8
 // Stats counts the decisions of a replay. It is made by [NewStats], and not
 // safe for concurrent use. Its memory is bounded, however many keys there are.
 type Stats struct {
+	policy *policy.Matcher
 	rules  []*ruleStats
 	byRule map[*policy.Rule]*ruleStats
 
@@ -55,13 +66,21 @@ type Stats struct {
 	invalid   int64
 	previous  bucket.Instant
 
+	times  timeline
+	over   [kinds]series // that
+	sparks timeline      // for the rules
+	waits  waits         // of those that are denied
+
 	keys toplist
 	id   []byte
 }
 
 // NewStats returns the empty statistics of a policy.
 func NewStats(m *policy.Matcher) *Stats {
-	s := &Stats{byRule: map[*policy.Rule]*ruleStats{}, keys: newToplist()}
+	s := &Stats{policy: m, byRule: map[*policy.Rule]*ruleStats{}, keys: newToplist(), times: newTimeline(timelineBins), sparks: newTimeline(sparkBins)}
+	for i := range s.over {
+		s.over[i] = s.times.newSeries()
+	}
 	for _, r := range m.Rules() {
 		stats := &ruleStats{Rule: r}
 		s.rules = append(s.rules, stats)
@@ -83,9 +102,6 @@ func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
 	}
 	s.previous = req.At
 	s.requests.add(req.At)
-	if !d.Allowed {
-		s.denied.add(req.At)
-	}
 	if d.Wait > 0 {
 		s.delayed++
 		s.longest = max(s.longest, d.Wait)
@@ -94,7 +110,16 @@ func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
 		s.addWithoutLimit(req, d)
 	}
 	s.addLimits(req, d.Limits, false)
-	s.addLimits(req, d.Shadow, true)
+	kind := passed
+	if s.addLimits(req, d.Shadow, true) {
+		kind = spared
+	}
+	if !d.Allowed {
+		s.denied.add(req.At)
+		s.waits.add(d.RetryAfter)
+		kind = denied
+	}
+	s.over[kind][s.times.at(req.At)]++
 	return nil
 }
 
@@ -116,28 +141,40 @@ func (s *Stats) addWithoutLimit(req *trace.Request, d *mete.Decision) {
 	s.lacking++
 	for _, r := range s.rules {
 		if r.Name == d.Rule {
-			r.requests++
+			s.addTo(r, req)
 			s.addDenial(req, r)
 			return
 		}
 	}
 }
 
-// addLimits counts what rules said. A rule's limits stand together.
-func (s *Stats) addLimits(req *trace.Request, limits []mete.Status, shadow bool) {
+// addLimits counts what rules said, and reports whether any denied the request. A
+// rule's limits stand together.
+func (s *Stats) addLimits(req *trace.Request, limits []mete.Status, shadow bool) (any bool) {
 	for len(limits) > 0 {
 		rule, denied, n := limits[0].Rule, false, 0
 		for ; n < len(limits) && limits[n].Rule == rule; n++ {
 			denied = denied || !limits[n].Allowed
 		}
 		r := s.of(rule)
-		r.requests++
+		s.addTo(r, req)
 		if denied {
+			any = true
 			r.shadowed = r.shadowed || shadow
 			s.addDenial(req, r)
 		}
 		limits = limits[n:]
 	}
+	return any
+}
+
+// addTo counts a request that a rule applied to.
+func (s *Stats) addTo(r *ruleStats, req *trace.Request) {
+	if r.over[0] == nil {
+		r.over[0] = s.sparks.newSeries()
+	}
+	r.requests++
+	r.over[0][s.sparks.at(req.At)]++
 }
 
 // of returns the statistics of a rule. One that is not in the policy's list stands
@@ -162,6 +199,10 @@ func (s *Stats) of(rule *policy.Rule) *ruleStats {
 
 func (s *Stats) addDenial(req *trace.Request, r *ruleStats) {
 	r.denied.add(req.At)
+	if r.over[1] == nil {
+		r.over[1] = s.sparks.newSeries()
+	}
+	r.over[1][s.sparks.at(req.At)]++
 	s.id = appendKeyID(s.id[:0], req, r.Rule)
 	if entry, isNew := s.keys.add(s.id, req.At); isNew {
 		entry.rule, entry.key = r.Name, describeKey(req, r.Rule)

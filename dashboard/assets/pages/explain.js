@@ -1,11 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What would become of a request, and why. #/explain?a.NAME=VALUE&cost=… explains that request at once, and
+// #/explain?rule=NAME begins with one that falls under the rule.
 
-import {h} from '../ui/dom.js';
+import {h, replace, show} from '../ui/dom.js';
+import {get} from '../api.js';
+import {exampleOf, explainInto} from '../explaining.js';
+import {queryOf, requestForm, requestOf} from '../requestform.js';
+import {rulesOf} from '../rulewords.js';
+
+const mostExamples = 8;
 
 export default {
 	title: 'Explain',
 	nav: 'explain',
-	mount(root) {
-		root.append(h('div', {class: 'empty'}, h('h2', null, 'Explain')));
+	async mount(root, params) {
+		const tree = await get('data/rules');
+		const result = h('section', {class: 'explain-result', 'aria-label': 'Explanation', 'aria-live': 'polite'});
+		const form = requestForm({tree, onExplain: (request) => explainInto(result, request, tree, share)});
+		const share = (request) => history.replaceState(null, '', `#/explain?${queryOf(request, tree)}`);
+		const examples = rulesOf(tree).filter((r) => r.example && r.mode !== 'off').slice(0, mostExamples);
+		root.append(h('div', {class: 'explain'},
+			h('div', {class: 'stack'}, h('section', {class: 'card', 'aria-label': 'Request'}, form.node),
+				examples.length > 0 && h('section', {class: 'explain-examples', 'aria-label': 'Examples'}, h('h2', {class: 'small muted'}, 'Or try one that falls under'),
+					h('div', {class: 'row'}, examples.map((r) => h('button', {type: 'button', class: 'btn btn-small', onclick: () => {
+						form.set(r.example);
+						explainInto(result, form.request(), tree, share);
+					}}, show(r.name, 64)))))),
+			result));
+		const begin = (p) => start(form, result, tree, p, share);
+		this.begin = begin;
+		await begin(params);
+	},
+	refresh(params) {
+		this.begin(params);
 	},
 };
+
+// start shows what the address says.
+async function start(form, result, tree, params, share) {
+	const request = requestOf(params);
+	const rule = rulesOf(tree).find((r) => r.name === params.get('rule'));
+	if (rule) {
+		const example = await exampleOf(rule);
+		if (example) {
+			form.set(example);
+			await explainInto(result, form.request(), tree);
+			return;
+		}
+	}
+	if (Object.keys(request.attributes).length > 0) {
+		form.set(request.attributes, request.cost);
+		if (request.missing.length > 0) form.missing(request.missing);
+		else await explainInto(result, form.request(), tree, share);
+		if (request.missing.length === 0) return;
+	} else {
+		form.set({method: 'GET', path: '/', ...Object.fromEntries(tree.attributes.filter((a) => !['method', 'path', 'host'].includes(a.name)).slice(0, 3).map((a) => [a.name, '']))});
+	}
+	replace(result, waiting(tree));
+}
+
+function waiting(tree) {
+	return h('div', {class: 'card empty'}, h('h2', null, 'Paste a request to see what would become of it'),
+		h('p', null, tree.rules > 0 ? 'Each rule is considered in its order: why it applies or does not, whose bucket it is, what that holds before and after, and when the request passes. Nothing is spent.' :
+			'There is no policy, and so no rule: every request passes.'));
+}

@@ -61,6 +61,7 @@ function keyPage(root, key, first, params) {
 	const state = h('span', {class: 'badge live-state', role: 'status'});
 	const skipped = h('p', {class: 'hint', hidden: true});
 	const trouble = h('p', {class: 'notice notice-warn', role: 'status', hidden: true});
+	const blocked = h('p', {class: 'hint', hidden: true}, 'While it is blocked the bucket is not asked, and so no decisions are drawn.');
 	const facts = h('p', {class: 'key-facts'});
 	let dropped = 0;
 	let looks = '';
@@ -78,6 +79,7 @@ function keyPage(root, key, first, params) {
 			shadow && h('span', {class: 'badge badge-shadow'}, 'in shadow: denies nobody'), of[0] && h('span', {class: 'badge badge-level'}, 'another limit, by an override'),
 			of[1] && h('span', {class: 'badge badge-denied'}, 'blocked'), of[2] && h('span', {class: 'badge badge-allowed'}, 'let through'),
 			bucket.masked && h('span', {class: 'badge'}, 'masked'));
+		blocked.hidden = !of[1];
 		history.look();
 	};
 
@@ -131,7 +133,7 @@ function keyPage(root, key, first, params) {
 		h('header', {class: 'key-head'}, h('h2', {class: 'key-title', 'aria-label': `Key ${keyText(first.parts)}`}, keyNode(first.parts)), facts),
 		trouble,
 		h('div', {class: 'key-grid'},
-			h('section', {class: 'card key-live', 'aria-label': 'Level'}, h('div', {class: 'card-head'}, h('h2', null, 'Level'), state, spans), chart.node, legend(), skipped),
+			h('section', {class: 'card key-live', 'aria-label': 'Level'}, h('div', {class: 'card-head'}, h('h2', null, 'Level'), state, spans), chart.node, legend(), blocked, skipped),
 			h('section', {class: 'card key-now', 'aria-label': 'Now'}, vessel.node, readout.node),
 			h('section', {class: 'card key-acts', 'aria-label': 'Actions'}, h('div', {class: 'card-head'}, h('h2', null, 'Actions')), keyActions(target, () => history.look())),
 			h('section', {class: 'card card-flush key-decisions', 'aria-label': 'Latest decisions'}, h('div', {class: 'card-head'}, h('h2', null, 'Latest decisions')), decisions.node),

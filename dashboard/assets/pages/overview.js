@@ -25,8 +25,12 @@ export default {
 			h('div', {class: 'over-cards'}, parts.store.node, parts.policy.node, parts.overrides.node)));
 		const update = () => all.forEach((p) => p.update());
 		const offs = ['state', 'samples', 'connection'].map((name) => live.on(name, update));
+		const lost = setInterval(() => { // then nobody else says that time goes by
+			if (live.connection !== 'live') parts.health.update();
+		}, 1000);
 		update();
 		return () => {
+			clearInterval(lost);
 			offs.forEach((off) => off());
 			all.forEach((p) => p.destroy?.());
 		};

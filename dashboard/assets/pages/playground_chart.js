@@ -3,42 +3,40 @@
 // What a lane did over time: the level of its bucket, and below it every decision, allowed above the line and denied
 // below it. Drawn as SVG, so that the style sheet says the colours.
 //
-//   laneChart({label, onSeek(t)}) → {node, update(run, crowd), cursor(t, ghost)}
+//   laneChart({label, onSeek(t)}) → {node, update(run), cursor(t, denied)}
 //   arrivalStrip({onSeek(t)})     → {node, update(run), cursor(t)}
 //   a run is what playground_run.js makes of a lane
 
 import {replace, svg, h} from '../ui/dom.js';
 import {dur, tokens} from '../ui/format.js';
 
-const left = 46;
+const left = 50;
 const right = 10;
 const top = 12;
 const levelHigh = 132;
 const gap = 8;
 const stripHigh = 52;
 const axisHigh = 22;
-const binWide = 4;
+const binWide = 5;
 const mostDots = 5; // in a column; where there are more, columns are bars
 
 export function laneChart({label, onSeek}) {
 	const high = top + levelHigh + gap + stripHigh + axisHigh;
 	const plot = frame(high, label, onSeek);
 	let run = null;
-	let crowd = 1;
 	const draw = (width) => {
 		if (!run || width <= 0) return;
 		const x = scaleX(run.seconds, width);
 		const y = (v) => top + levelHigh * (run.high - v) / (run.high - run.low || 1);
-		replace(plot.below, grid(run, x, y, width), levelPath(run, x, y), decisions(run, x, top + levelHigh + gap, crowd, width), timeAxis(run.seconds, x, high, width));
+		replace(plot.below, grid(run, x, y, width), levelPath(run, x, y), decisions(run, x, top + levelHigh + gap, width), timeAxis(run.seconds, x, high, width));
 		plot.place(x, top, high - axisHigh);
 		plot.y = y;
 	};
 	plot.onWidth = draw;
 	return {
 		node: plot.node,
-		update(next, most) {
+		update(next) {
 			run = next;
-			crowd = most;
 			plot.node.setAttribute('aria-label', `${label}: ${run.lane.words.join(' ')}`);
 			draw(plot.width());
 		},
@@ -143,7 +141,8 @@ function grid(run, x, y, width) {
 	const {high, low, capacity} = run;
 	const places = [...new Set([high, high / 2, 0, low].map((v) => Number(v.toFixed(3))))].filter((v) => v >= low);
 	const lines = places.map((v) => svg('path', {class: v === 0 ? 'play-zero' : v === capacity ? 'play-full' : 'play-grid', d: `M${left} ${y(v).toFixed(1)}H${width - right}`}));
-	const words = places.map((v) => svg('text', {class: 'play-tick', x: left - 8, y: y(v) + 4, 'text-anchor': 'end'}, tokens(v)));
+	const far = places.filter((v, i) => v === 0 || places.every((w, j) => j === i || Math.abs(y(v) - y(w)) > 13 || j > i && w !== 0));
+	const words = far.map((v) => svg('text', {class: 'play-tick', x: left - 8, y: y(v) + 4, 'text-anchor': 'end'}, tokens(v)));
 	return [...lines, ...words];
 }
 
@@ -188,7 +187,7 @@ function bar(i, from, size) {
 }
 
 // decisions are columns above a line (allowed, and above those who wait first) and below it (denied).
-function decisions(run, x, from, crowd, width) {
+function decisions(run, x, from, width) {
 	const bins = binned(run.decisions, x, width, (d) => kinds.indexOf(d.kind));
 	const base = from + stripHigh / 2;
 	const half = stripHigh / 2 - 2;
@@ -197,19 +196,19 @@ function decisions(run, x, from, crowd, width) {
 	bins.forEach(([allowed, waits, denied], i) => {
 		if (most <= mostDots) {
 			const cx = left + i * binWide + binWide / 2;
-			for (let n = 0; n < allowed; n++) paths.allowed += circle(cx, base - 5 - n * 5, 2.1);
-			for (let n = allowed; n < allowed + waits; n++) paths.waits += circle(cx, base - 5 - n * 5, 1.7);
+			for (let n = 0; n < allowed; n++) paths.allowed += circle(cx, base - 5 - n * 5, 2.3);
+			for (let n = allowed; n < allowed + waits; n++) paths.waits += circle(cx, base - 5 - n * 5, 1.8);
 			for (let n = 0; n < denied; n++) paths.denied += cross(cx, base + 5 + n * 5, 2);
 			return;
 		}
-		const unit = half / Math.max(most, 1);
-		if (allowed) paths.allowed += bar(i, base - 1, -Math.max(2, allowed * unit));
-		if (waits) paths.waits += bar(i, base - 1 - (allowed ? Math.max(2, allowed * unit) : 0), -Math.max(2, waits * unit));
-		if (denied) paths.denied += bar(i, base + 1, Math.max(2, denied * unit));
+		const size = (n) => (n > 0 ? Math.max(2, half * Math.sqrt(n / most)) : 0); // few are seen beside many
+		if (allowed) paths.allowed += bar(i, base - 1, -size(allowed + waits) * allowed / (allowed + waits));
+		if (waits) paths.waits += bar(i, base - 1 - size(allowed + waits) * allowed / (allowed + waits), -size(allowed + waits) * waits / (allowed + waits));
+		if (denied) paths.denied += bar(i, base + 1, size(denied));
 	});
 	const how = most <= mostDots ? 'dots' : 'bars';
 	return svg('g', {class: `play-${how}`}, svg('path', {class: 'play-base', d: `M${left} ${base}H${width - right}`}),
-		svg('text', {class: 'play-tick', x: left - 8, y: base - 8, 'text-anchor': 'end'}, 'in'),
+		svg('text', {class: 'play-tick', x: left - 8, y: base - 8, 'text-anchor': 'end'}, 'allowed'),
 		svg('text', {class: 'play-tick', x: left - 8, y: base + 15, 'text-anchor': 'end'}, 'denied'),
 		kinds.map((k) => paths[k] && svg('path', {class: `play-${k}`, d: paths[k]})));
 }

@@ -4,6 +4,7 @@
 //
 //   laneForm(state, i, changed)     changed(rebuild): a value changed; rebuild where there are other fields now
 //   trafficForm(state, bounds, changed)
+//   trafficWords(state)             what comes, in a sentence
 
 import {h} from '../ui/dom.js';
 import {choiceField, numberField, partsField, textField} from './playground_controls.js';
@@ -105,4 +106,16 @@ function phaseForm(state, i, changed) {
 				state.phases.splice(i, 1);
 				changed(true);
 			}}, 'Remove'));
+}
+
+export function trafficWords(state) {
+	const words = state.phases.map((p) => ({
+		steady: () => `${p.rate} a second for ${p.seconds} s`,
+		poisson: () => `at random, ${p.rate} a second on average, for ${p.seconds} s`,
+		burst: () => `${p.count} at once${p.every ? `, again after each ${p.every}, for ${p.seconds} s` : ''}`,
+		pause: () => `nobody for ${p.seconds} s`,
+		trace: () => 'a pasted trace',
+	}[p.shape]?.() ?? ''));
+	const more = [state.hand.length > 0 && `${state.hand.length} by hand`, state.retry && 'who is denied comes back'].filter(Boolean);
+	return [words.join(', then '), ...more].join('; ');
 }

@@ -9,7 +9,7 @@ import {h, svg} from '../ui/dom.js';
 import {dur} from '../ui/format.js';
 
 const wholeIn = 15; // seconds, unless real time is near that
-const speeds = [['auto', 'Fitting speed'], ['0.1', '1/10 of real time'], ['0.25', '1/4 of real time'], ['1', 'Real time'], ['10', '10 times'], ['60', '60 times'], ['600', '600 times']];
+const speeds = [['auto', 'Automatic speed'], ['0.1', '1/10 of real time'], ['0.25', '1/4 of real time'], ['1', 'Real time'], ['10', '10 times'], ['60', '60 times'], ['600', '600 times']];
 const grain = 10000; // of the slider
 
 export function player({onMove}) {

@@ -5,6 +5,9 @@
 //   runOf(lane, seconds) → {lane, seconds, capacity, high, low, decisions, arrivals, knots, levelAt(t), until(t), nearest(t, within)}
 //     decisions: [{at, kind: allowed|waits|denied, retry, remaining, wait, level, cost, client, attempt, lack}]
 //     knots: [[t, level], …], also before and after each request
+//   exact(seconds)  a time with the digits that dur would round away
+
+import {dur} from '../ui/format.js';
 
 export function runOf(lane, seconds) {
 	const decisions = lane.decisions.map(([at, allowed, retry, remaining, wait, level, cost, client, attempt]) => ({
@@ -57,4 +60,9 @@ function levelAt(knots, t) {
 	const b = knots[n];
 	if (!b || b[0] <= a[0]) return a[1];
 	return a[1] + (b[1] - a[1]) * (t - a[0]) / (b[0] - a[0]);
+}
+
+export function exact(seconds) {
+	if (seconds === 0) return '0 s';
+	return seconds < 0.1 ? `${Number((seconds * 1000).toFixed(3))} ms` : seconds < 120 ? `${Number(seconds.toFixed(6))} s` : dur(seconds);
 }

@@ -2,9 +2,10 @@
 //
 // A bucket with its tokens. It is decoration: the numbers beside it say the same.
 //
-//   bucketPicture() → {node, update(level, capacity), decided(kind)}
+//   bucketPicture() → {node, update(level, capacity, owes), decided(kind)}
 //
-// A small bucket shows every token, and the one that is coming grows; a large one shows how full it is.
+// A small bucket shows every token, and the one that is coming grows; a large one shows how full it is. Below a bucket
+// that may owe tokens stand those it does: what waits in the queue.
 
 import {replace, svg} from '../ui/dom.js';
 
@@ -13,6 +14,7 @@ const high = 132;
 const inside = {x: 12, y: 18, w: 80, h: 100};
 const mostCoins = 60;
 const mostFlying = 6;
+const largestCoin = 36;
 
 export function bucketPicture() {
 	const content = svg('g');
@@ -20,12 +22,19 @@ export function bucketPicture() {
 	const vessel = svg('path', {class: 'bucket-vessel', d: `M${inside.x - 5} ${inside.y - 6}V${inside.y + inside.h - 6}q0 10 10 10H${inside.x + inside.w - 5}q10 0 10 -10V${inside.y - 6}`});
 	const drip = svg('path', {class: 'bucket-drip', d: `M${wide / 2} 0V${inside.y - 4}`});
 	const body = svg('g', {class: 'bucket-body'}, content, vessel);
-	const node = svg('svg', {class: 'bucket', viewBox: `0 0 ${wide} ${high}`, 'aria-hidden': 'true', focusable: 'false'}, drip, body, flying);
+	const waiting = svg('g');
+	const node = svg('svg', {class: 'bucket', viewBox: `0 0 ${wide} ${high}`, 'aria-hidden': 'true', focusable: 'false'}, drip, body, waiting, flying);
+	let queued = -1;
 	let layout = null;
 	let shown = null;
 	return {
 		node,
-		update(level, capacity) {
+		update(level, capacity, owes) {
+			const owed = Math.ceil(Math.max(0, -level) - 0.0005);
+			if (owes > 0 && owed !== queued) {
+				queued = owed;
+				replace(waiting, queueOf(owed));
+			}
 			if (layout?.capacity !== capacity) {
 				layout = coinsFor(capacity);
 				shown = null;
@@ -59,8 +68,9 @@ function coinsFor(capacity) {
 	const n = Math.ceil(capacity - 1e-9);
 	if (n > mostCoins || n < 1) return fluid(capacity);
 	let columns = 1;
-	while (Math.min(inside.w / columns, 22) * Math.ceil(n / columns) > inside.h) columns++;
-	const size = Math.min(inside.w / columns, inside.h / Math.ceil(n / columns), 22);
+	const sizeWith = (c) => Math.min(inside.w / c, inside.h / Math.ceil(n / c), largestCoin);
+	for (let c = 2; c <= n; c++) if (sizeWith(c) > sizeWith(columns)) columns = c;
+	const size = sizeWith(columns);
 	const from = inside.x + (inside.w - columns * size) / 2;
 	const coins = [];
 	for (let i = 0; i < n; i++) {
@@ -93,4 +103,15 @@ function fluid(capacity) {
 			surface.setAttribute('d', `M${inside.x - 5} ${y.toFixed(2)}h${inside.w + 10}`);
 		},
 	};
+}
+
+const queueColumns = 10;
+const mostQueued = 2 * queueColumns;
+
+// queueOf draws a ring for each token that is owed, as many as there is room for.
+function queueOf(owed) {
+	const shown = Math.min(owed, mostQueued);
+	const rings = Array.from({length: shown}, (_, i) => svg('circle', {class: 'bucket-queued', r: 3,
+		cx: inside.x + 4 + (i % queueColumns) * 8, cy: high + 2 + Math.floor(i / queueColumns) * 9}));
+	return owed > shown ? [...rings, svg('text', {class: 'play-tick', x: wide / 2, y: high + 26, 'text-anchor': 'middle'}, `and ${owed - shown} more wait`)] : rings;
 }

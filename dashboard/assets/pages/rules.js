@@ -1,11 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The policy as a tree (#/rules?filter=…), and one of its rules (#/rules/NAME).
 
-import {h} from '../ui/dom.js';
+import {h, replace, show} from '../ui/dom.js';
+import {ago, dateTime} from '../ui/format.js';
+import {get} from '../api.js';
+import {overrideList} from '../rulefacts.js';
+import {rulePage} from '../rulepage.js';
+import {ruleTree} from '../ruletree.js';
+
+const open = new Set(); // rules whose details are open, also after another page
+
+let shown = null; // {draw(params)} of the page that is shown
 
 export default {
 	title: 'Rules',
 	nav: 'rules',
-	mount(root) {
-		root.append(h('div', {class: 'empty'}, h('h2', null, 'Rules')));
+	async mount(root, params, ctx) {
+		let leave = null;
+		let tree = await get('data/rules');
+		let version = policyOf(ctx.live.state);
+		const draw = (p) => {
+			leave?.();
+			leave = p.name ? rulePage(root, tree, p.name, ctx) : treePage(root, tree, p, ctx);
+		};
+		shown = {draw: (p) => {
+			params = p;
+			draw(p);
+		}};
+		draw(params);
+		// A policy that comes into force while it is looked at is shown.
+		const off = ctx.live.on('state', async (state) => {
+			const now = policyOf(state);
+			if (version && now !== version) {
+				tree = await get('data/rules').catch(() => tree);
+				draw(params);
+			}
+			version = now;
+		});
+		return () => {
+			off();
+			leave?.();
+		};
+	},
+	refresh(params) {
+		shown.draw(params);
 	},
 };
+
+// policyOf tells policies, and what is excepted from them, apart.
+function policyOf(state) {
+	return state && JSON.stringify([state.instance, state.policy.version, state.policy.loaded, state.policy.reloads, state.overrides]);
+}
+
+function treePage(root, tree, params, ctx) {
+	if (tree.rules === 0) {
+		replace(root, h('div', {class: 'card empty'}, h('h2', null, 'There is no rule'), h('p', null, 'Without a policy every request passes. Start the server with --policy FILE.')));
+		return null;
+	}
+	const view = ruleTree(tree, {open});
+	const count = h('span', {class: 'muted', role: 'status'});
+	const filter = h('input', {class: 'input', type: 'search', id: 'rules-filter', placeholder: 'name, key, path, limit …', value: params.get('filter') ?? '', autocomplete: 'off', spellcheck: 'false'});
+	const none = h('div', {class: 'card empty', hidden: true}, h('h2', null, 'No rule has all of these words'),
+		h('button', {type: 'button', class: 'btn', onclick: () => {
+			filter.value = '';
+			apply();
+			filter.focus();
+		}}, 'Show all rules'));
+	const apply = () => {
+		const n = view.filter(filter.value);
+		none.hidden = n > 0;
+		count.textContent = n === tree.rules ? `${tree.rules} ${tree.rules === 1 ? 'rule' : 'rules'}` : `${n} of ${tree.rules} rules`;
+		history.replaceState(null, '', filter.value ? `#/rules?${new URLSearchParams({filter: filter.value})}` : '#/rules');
+	};
+	filter.addEventListener('input', apply);
+	replace(root, h('div', {class: 'stack'},
+		h('div', {class: 'rules-bar'}, h('div', {class: 'rules-filter'}, h('label', {for: filter.id, class: 'visually-hidden'}, 'Filter rules'), filter), count, aboutPolicy(tree)),
+		warnings(tree), general(tree), none, view.node));
+	apply();
+	const update = () => view.update(ctx.live);
+	update();
+	const off = ctx.live.on('samples', update);
+	return () => {
+		off();
+		view.destroy();
+	};
+}
+
+function aboutPolicy(tree) {
+	const parts = [tree.policies.length > 1 && `${tree.policies.length} policies`, tree.version > 0 && `version ${tree.version}`];
+	return h('span', {class: 'muted rules-about'}, parts.filter(Boolean).join(' · '),
+		tree.expires && [' · expires ', h('time', {datetime: tree.expires, title: dateTime(tree.expires)}, ago(tree.expires))]);
+}
+
+function warnings(tree) {
+	const list = tree.warnings.filter((w) => !w.note);
+	if (list.length === 0) return null;
+	return h('details', {class: 'notice notice-warn rules-warnings'}, h('summary', null, h('strong', null, list.length === 1 ? '1 warning' : `${list.length} warnings`), ' of the policy'),
+		h('ul', {class: 'plain stack-small'}, list.map((w) => h('li', null, show(w.reason, 400), w.hint && h('span', {class: 'muted'}, ` ${show(w.hint, 300)}`), ' ', h('code', {class: 'muted'}, w.code)))));
+}
+
+function general(tree) {
+	if (tree.overrides.length === 0) return null;
+	return h('section', {class: 'card', 'aria-label': 'Overrides of all rules'}, h('div', {class: 'card-head'}, h('h2', null, 'Before any rule'), h('a', {href: '#/keys?kind=overrides', class: 'small'}, 'all overrides')),
+		overrideList(tree.overrides));
+}

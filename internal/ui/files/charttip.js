@@ -8,13 +8,13 @@
 //   chartValue(spec, series, v) one value, in the words of its axis
 
 import {h, replace, show} from './dom.js';
-import {dur, num, time} from './format.js';
+import {dateTime, dur, num, time} from './format.js';
 
 const nearMark = 8; // pixels between the cursor and a mark of which it tells
 const mostTipMarks = 4;
 
 export function chartX(spec, x) {
-	if (spec.xKind !== 'seconds') return spec.utc ? new Date(x * 1000).toISOString().replace('T', ' ').replace('.000Z', 'Z') : time(x);
+	if (spec.xKind !== 'seconds') return spec.utc ? new Date(x * 1000).toISOString().replace('T', ' ').replace('.000Z', 'Z') : spec.days ? dateTime(x) : time(x);
 	return x === 0 ? '0 s' : dur(Number(x.toFixed(6)));
 }
 

@@ -40,7 +40,7 @@ export function plotOptions(owner, width) {
 		...(spec.utc ? {tzDate: (t) => uPlot.tzDate(new Date(t * 1000), 'Etc/UTC')} : {}),
 		width, height: spec.height, padding: [10, sides.length ? 0 : 12, 0, 0],
 		legend: {show: false},
-		cursor: {drag: {x: false, y: false, setScale: false}, points: {size: 7, width: 2, fill: () => paint('surface')},
+		cursor: {move: snapped, drag: {x: false, y: false, setScale: false}, points: {size: 7, width: 2, fill: () => paint('surface')},
 			...(spec.sync ? {sync: {key: spec.sync, scales: ['x', null]}} : {})},
 		scales: {
 			x: {time: spec.xKind !== 'seconds', range: (_, lo, hi) => xSpan(owner.spec, lo, hi)},
@@ -61,7 +61,15 @@ export function plotOptions(owner, width) {
 function xSpan(spec, lo, hi) {
 	if (spec.xRange) return spec.xRange;
 	if (lo === null || lo === undefined) return spec.xKind === 'seconds' ? [0, 1] : [Date.now() / 1000 - 60, Date.now() / 1000];
-	return lo === hi ? [lo - 0.5, hi + 0.5] : [lo, hi];
+	if (lo === hi) return [lo - 0.5, hi + 0.5];
+	const half = spec.series.some((s) => s.kind === 'bars') ? (spec.x[1] - spec.x[0]) / 2 : 0; // so that all of the outer bars is seen
+	return [lo - half, hi + half];
+}
+
+// The cursor stands where there is a value.
+function snapped(u, left, top) {
+	const i = left < 0 || u.data[0].length === 0 ? -1 : u.posToIdx(left);
+	return [i < 0 ? left : u.valToPos(u.data[0][i], 'x'), top];
 }
 
 // An axis begins at zero unless told otherwise, and ends a little above what is drawn.
@@ -76,11 +84,11 @@ function plotSeries({color, kind = 'line', width = 1.75, dash, scale = 'y'}, sta
 	const stroke = () => paint(color);
 	// A value between two gaps has no line: it is a point.
 	const alone = (u, at, _, gaps) => (gaps?.length ? lonely(u.data[at]) : null);
-	const made = {scale, width, dash, stroke, points: {show: true, size: width + 2, width: 0, fill: stroke, stroke, filter: alone}};
+	const made = {scale, width, dash, stroke, points: {show: false, size: width + 2, width: 0, fill: stroke, stroke, filter: alone}};
 	const strength = stacked ? 0.55 : 0.16;
 	if (kind === 'area') return {...made, fill: () => paint(color, strength)};
 	if (kind === 'steps') return {...made, paths: uPlot.paths.stepped({align: 1})};
-	if (kind === 'bars') return {...made, width: 0, fill: () => paint(color, 0.85), paths: uPlot.paths.bars({size: [0.75, 28]})};
+	if (kind === 'bars') return {...made, width: 0, points: {show: false}, fill: () => paint(color, 0.85), paths: uPlot.paths.bars({size: [0.75, 28]})};
 	if (kind === 'points') {
 		return {...made, paths: () => null, points: {show: true, size: 2 * width + 3, width: 0, fill: stroke, stroke}}; // all of them
 	}
@@ -101,7 +109,7 @@ const wholeMinutes = [60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43
 
 function xAxis(spec) {
 	const values = spec.xKind === 'seconds' ?
-		(_, splits) => splits.map((v) => (v === 0 ? '0' : dur(Number(v.toFixed(6))))) :
+		(_, splits) => spanTicks(splits) :
 		(_, splits, __, ___, step) => clockTicks(splits, step, spec.utc);
 	// Labels of whole minutes are short, so that there may be more of them.
 	const minutes = (lo, hi) => spec.xKind !== 'seconds' && hi - lo >= 180;
@@ -115,6 +123,15 @@ function yAxis(of) {
 		values: (u, splits) => splits.map((v) => (isBare(u) ? '' : (of()?.format ?? num)(Number(v.toPrecision(12)))))};
 }
 
+// Labels of one axis are in one unit, as long as that reads well.
+function spanTicks(splits) {
+	const top = Math.max(...splits.map(Math.abs));
+	return splits.map((v) => {
+		const tidy = Number(v.toFixed(6));
+		return tidy === 0 ? '0' : top >= 1 && top < 60 ? `${tidy} s` : dur(tidy);
+	});
+}
+
 // A plot with no value at all has no scale worth reading.
 function isBare(u) {
 	return u.data.slice(1).every((column) => column.every((v) => v === null || v === undefined));
@@ -124,7 +141,8 @@ export function clockTicks(values, step, utc) {
 	const two = (n) => String(n).padStart(2, '0');
 	return values.map((v) => {
 		const d = utc ? uPlot.tzDate(new Date(v * 1000), 'Etc/UTC') : new Date(v * 1000);
-		if (step >= 86400) return `${d.getDate()} ${d.toLocaleString('en', {month: 'short'})}`;
+		const midnight = d.getHours() === 0 && d.getMinutes() === 0;
+		if (step >= 86400 || (step >= 3600 && midnight)) return `${d.getDate()} ${d.toLocaleString('en', {month: 'short'})}`;
 		return `${two(d.getHours())}:${two(d.getMinutes())}${step < 60 ? `:${two(d.getSeconds())}` : ''}`;
 	});
 }

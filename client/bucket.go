@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/httpapi"
+)
+
+// Bucket returns what is in the bucket with a key, as [Client.Top] and an explanation
+// show it, masked ones too. A server tells it at its address for administrators alone
+// ([httpapi.Config.Admin]). A key that no bucket has is a [Refused] error with status
+// 404.
+func (c *Client) Bucket(ctx context.Context, key string) (httpapi.Bucket, error) {
+	const op = "bucket"
+	to := c.base.JoinPath("v1", op)
+	to.RawQuery = url.Values{"key": {key}}.Encode()
+	var b httpapi.Bucket
+	if err := c.send(ctx, op, http.MethodGet, to, nil, &b); err != nil {
+		return httpapi.Bucket{}, err
+	}
+	return b, checkBucket(op, &b)
+}
+
+// ResetBucket makes the bucket with a key full, and returns what it missed. The reason
+// is required: people ask later.
+func (c *Client) ResetBucket(ctx context.Context, key, reason string) (httpapi.BucketReset, error) {
+	const op = "bucket reset"
+	var r httpapi.BucketReset
+	body := map[string]string{"key": key, "reason": reason}
+	if err := c.amend(ctx, op, c.base.JoinPath("v1", "bucket", "reset"), body, &r); err != nil {
+		return httpapi.BucketReset{}, err
+	}
+	return r, checkBucket(op, &r.Before)
+}
+
+// TakeBucket takes up to so many tokens from the bucket with a key: as many as are
+// there, and none that would be owed. So it undoes a reset, as far as what that gave is
+// still there. The reason may be empty.
+func (c *Client) TakeBucket(ctx context.Context, key string, tokens bucket.Tokens, reason string) (httpapi.BucketTake, error) {
+	const op = "bucket take"
+	var r httpapi.BucketTake
+	body := struct {
+		Key    string      `json:"key"`
+		Tokens json.Number `json:"tokens"`
+		Reason string      `json:"reason,omitempty"`
+	}{key, json.Number(tokens.String()), reason}
+	if err := c.amend(ctx, op, c.base.JoinPath("v1", "bucket", "take"), body, &r); err != nil {
+		return httpapi.BucketTake{}, err
+	}
+	return r, checkBucket(op, &r.After)
+}
+
+// Activity returns what administrators did lately, as one server remembers it
+// ([httpapi.Config.Activity]), the newest first.
+func (c *Client) Activity(ctx context.Context) (httpapi.Activities, error) {
+	var a httpapi.Activities
+	err := c.send(ctx, "activity", http.MethodGet, c.base.JoinPath("v1", "activity"), nil, &a)
+	return a, err
+}
+
+// amend asks for a change of one bucket.
+func (c *Client) amend(ctx context.Context, op string, to *url.URL, body, answer any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return &Error{Op: op, Kind: Refused, Err: err}
+	}
+	return c.send(ctx, op, http.MethodPost, to, text, answer)
+}
+
+func checkBucket(op string, b *httpapi.Bucket) error {
+	if b.Key == "" || b.Limit == "" || b.Remaining == "" {
+		return &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not a bucket")}
+	}
+	return nil
+}

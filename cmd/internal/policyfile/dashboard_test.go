@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policyfile_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/dashboard"
+	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/policy"
+)
+
+// The dashboard shows every rule of every policy that people are given to copy, and for
+// each a request that falls under it.
+func TestExamples_OnTheDashboard(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"policies/*.yaml", "cookbook/*.yaml", "quickstart.yaml", "replay/*.yaml", "gateways/policy.yaml"} {
+		found, err := filepath.Glob(filepath.Join("../../../examples", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, found, err)
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			m, err := policyfile.Load(file, policy.Options{HashKey: []byte("test")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown := shownRules(t, m)
+			for i, r := range m.Rules() {
+				got, ok := shown[r.Name]
+				if !ok || len(got.Limits) != len(r.Limits) || got.Place != i+1 {
+					t.Errorf("rule %s is shown as %+v", r.Name, got)
+				}
+				if r.Mode == policy.Off {
+					continue
+				}
+				matches, verdict := m.Match(nil, got.Example, 0, 0)
+				if verdict.Block == nil && verdict.Allow == nil && verdict.Missing != r &&
+					!slices.ContainsFunc(matches, func(match policy.Match) bool { return match.Rule == r }) {
+					t.Errorf("the example of rule %s, %v, does not fall under it", r.Name, got.Example)
+				}
+			}
+			if len(shown) != len(m.Rules()) {
+				t.Errorf("%d rules are shown of %d", len(shown), len(m.Rules()))
+			}
+		})
+	}
+}
+
+// A shownRule is what a test looks at of one.
+type shownRule struct {
+	Name    string     `json:"name"`
+	Place   int        `json:"place"`
+	Example policy.Map `json:"example"`
+	Limits  []any      `json:"limits"`
+}
+
+// shownRules are what the dashboard answers, by name.
+func shownRules(t *testing.T, m *policy.Matcher) map[string]shownRule {
+	t.Helper()
+	store, err := memstore.New(memstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lim, err := mete.New(store, m, mete.Config{Local: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	board, err := dashboard.New(dashboard.Config{Limiter: lim, Source: nothing{}, Viewer: func(*http.Request) dashboard.Viewer {
+		return dashboard.Viewer{Look: true, SeeKeys: true}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(board.Close)
+	w := httptest.NewRecorder()
+	board.ServeHTTP(w, httptest.NewRequest("GET", "/data/rules", nil))
+	var tree struct {
+		Policies []struct {
+			Groups []struct {
+				Rules []shownRule `json:"rules"`
+			} `json:"groups"`
+		} `json:"policies"`
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &tree); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("data/rules: %d %s: %v", w.Code, w.Body, err)
+	}
+	rules := map[string]shownRule{}
+	for _, p := range tree.Policies {
+		for _, g := range p.Groups {
+			for _, r := range g.Rules {
+				rules[r.Name] = r
+			}
+		}
+	}
+	return rules
+}
+
+// nothing is a source of a limiter that has done nothing.
+type nothing struct{}
+
+func (nothing) Totals() dashboard.Totals { return dashboard.Totals{} }
+func (nothing) State() dashboard.State   { return dashboard.State{} }

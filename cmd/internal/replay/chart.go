@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/display"
+)
+
+const (
+	minChart = 20 // columns of a chart, without what stands left of it
+	maxBar   = 6  // columns of one bar
+)
+
+// A chart is counts over the time of a trace as bars made of letters, one row of them
+// above the other.
+type chart struct {
+	times *timeline
+	last  bucket.Instant // of the trace
+	rows  []chartRow
+}
+
+// A chartRow has a scale of its own. One without counts is left out.
+type chartRow struct {
+	name   string
+	counts series
+	height int // in lines
+	colour colour
+}
+
+// writeTo draws the chart, or nothing where all is at one time.
+func (c chart) writeTo(b *strings.Builder, on Screen) {
+	c.rows = slices.DeleteFunc(c.rows, func(r chartRow) bool { return slices.Max(r.counts) == 0 })
+	if c.times.bins < 2 || len(c.rows) == 0 {
+		return
+	}
+	names, numbers := 0, 0
+	for _, row := range c.rows {
+		names = max(names, len(row.name))
+		numbers = max(numbers, digits(slices.Max(row.counts)))
+	}
+	view := c.times.view(max(on.columns()-names-numbers-len("   99"), minChart)) // several bins may come together: two digits
+	for _, row := range c.rows {
+		numbers = max(numbers, digits(slices.Max(view.of(row.counts))))
+	}
+	left := names + 1 + numbers
+	bar := min(maxBar, max(1, (on.columns()-left-len("  "))/view.bins))
+	fmt.Fprintf(b, "\n%s\n", on.paint("OVER TIME", strong)+", in steps of "+lasting(view.width))
+	for _, row := range c.rows {
+		row.writeTo(b, on, view, names, numbers, bar)
+	}
+	ticks, labels := c.axis(view, bar)
+	pad := strings.Repeat(" ", left)
+	fmt.Fprintf(b, "%s %s\n%s  %s\n", pad, on.paint("└"+ticks, faint), pad, labels)
+}
+
+// writeTo draws one row. Whatever is not nothing can be seen.
+func (r chartRow) writeTo(b *strings.Builder, on Screen, view view, names, numbers, bar int) {
+	counts := view.of(r.counts)
+	most := slices.Max(counts)
+	for line := r.height - 1; line >= 0; line-- {
+		name, number, edge := "", "", "│"
+		if line == r.height-1 {
+			name, number, edge = r.name, strconv.FormatInt(most, 10), "┤"
+		}
+		var bars strings.Builder
+		for _, n := range counts {
+			full := int(float64(n) / float64(most) * float64(8*r.height))
+			if n > 0 {
+				full = max(full, 1)
+			}
+			bars.WriteString(strings.Repeat(eighths(upward, min(max(full-8*line, 0), 8)), bar))
+		}
+		fmt.Fprintf(b, "%-*s %*s %s%s\n", names, name, numbers, number, on.paint(edge, faint), on.paint(strings.TrimRight(bars.String(), " "), r.colour))
+	}
+}
+
+func digits(n int64) int { return len(strconv.FormatInt(n, 10)) }
+
+// axis is the line below the bars, and the times below that: round ones, and the first
+// one where there is no other.
+func (c chart) axis(view view, bar int) (ticks, labels string) {
+	space := (display.Width(view.label(0, c.last)) + 2 + bar - 1) / bar // bins
+	if last := view.label(view.bins-1, c.last); c.last < dateFrom {
+		space = (len(last) + 2 + bar - 1) / bar
+	}
+	step := view.step(space)
+	var line, text strings.Builder
+	at := func(bin int) {
+		column := bin * bar
+		line.WriteString(strings.Repeat("─", column-display.Width(line.String())) + "┬")
+		text.WriteString(strings.Repeat(" ", column-text.Len()) + view.label(bin, c.last))
+	}
+	for bin := range view.bins {
+		if view.at(bin)%step == 0 && (bin+space <= view.bins+1 || bin == 0) {
+			at(bin)
+		}
+	}
+	if text.Len() == 0 {
+		at(0)
+	}
+	line.WriteString(strings.Repeat("─", max(view.bins*bar-display.Width(line.String()), 0)))
+	return line.String(), text.String()
+}

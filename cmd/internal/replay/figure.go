@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/metehq/mete/bucket"
+)
+
+const (
+	figureBins  = 160 // at most
+	figureHigh  = 1000
+	sparkHigh   = 26
+	sparkShown  = 48 // bins at most
+	axisColumns = 56 // letters that fit below a figure on a phone
+	barWidth    = 10 // of one bin, the gap beside it included
+)
+
+// A figure is a chart of a page: one that stands still, in SVG, with a table, and what a
+// script needs to draw another in its place.
+type figure struct {
+	ID      string         `json:"id"`
+	Title   string         `json:"title"`
+	Unit    string         `json:"unit"`
+	Summary string         `json:"summary"`
+	Series  []figureSeries `json:"series"`
+	X       []float64      `json:"x"`    // when bins begin, in seconds
+	Step    float64        `json:"step"` // seconds
+	Clock   bool           `json:"clock"`
+	Stacked bool           `json:"stacked"`
+
+	Lines      bool        `json:"-"`
+	Wide, High int         `json:"-"`
+	Top        string      `json:"-"` // what the upper edge stands for
+	Paths      []path      `json:"-"`
+	Axis       []axisLabel `json:"-"`
+	Rows       []figureRow `json:"-"`
+}
+
+type figureSeries struct {
+	Label  string  `json:"label"`
+	Colour string  `json:"color"`
+	Kind   string  `json:"kind"`
+	Dash   []int   `json:"dash,omitempty"`
+	Values []int64 `json:"values"`
+
+	counts series
+}
+
+type (
+	path      struct{ Class, D string }
+	axisLabel struct{ At, Text string } // At is in percent
+	figureRow struct {
+		Time   string
+		Counts []string
+	}
+)
+
+// newFigure draws counts over the time of a trace that ends at last: bars one upon the
+// other, or lines. It is nil where there is nothing to draw over time.
+func newFigure(f figure, t *timeline, last bucket.Instant) *figure {
+	f.Series = slices.DeleteFunc(f.Series, func(s figureSeries) bool { return slices.Max(s.counts) == 0 })
+	if t.bins < 2 || len(f.Series) == 0 {
+		return nil
+	}
+	v := t.view(figureBins)
+	f.Unit = "requests in " + lasting(v.width)
+	f.Clock, f.Stacked, f.Step = last >= dateFrom, !f.Lines, float64(v.width)/float64(second)
+	f.Wide, f.High = v.bins*barWidth, figureHigh
+	for i := range f.Series {
+		f.Series[i].Values = v.of(f.Series[i].counts)
+	}
+	for bin := range v.bins {
+		f.X = append(f.X, float64(v.at(bin))/float64(second))
+		row := figureRow{Time: v.label(bin, last)}
+		for _, s := range f.Series {
+			row.Counts = append(row.Counts, grouped(s.Values[bin]))
+		}
+		f.Rows = append(f.Rows, row)
+	}
+	f.drawStill()
+	f.Axis = v.axis(last)
+	f.Summary = f.summary(v, last)
+	return &f
+}
+
+// drawStill draws the chart that stands still.
+func (f *figure) drawStill() {
+	var most int64
+	sums := make([][]int64, len(f.Series))
+	for i, s := range f.Series {
+		sums[i] = slices.Clone(s.Values)
+		for bin := range sums[i] {
+			if i > 0 && f.Stacked {
+				sums[i][bin] += sums[i-1][bin]
+			}
+		}
+		most = max(most, slices.Max(sums[i]))
+	}
+	f.Top = grouped(most)
+	for i, s := range f.Series {
+		if f.Lines {
+			f.Paths = append(f.Paths, path{"line-" + s.Colour, outline(s.Values, most, figureHigh, false)})
+			continue
+		}
+		bars := path{"fill-" + s.Colour, barsPath(sums[i], s.Values, most)}
+		f.Paths = slices.Insert(f.Paths, 0, bars) // the lower ones stand in front
+	}
+}
+
+// barsPath draws bars up to sums, where there are any values.
+func barsPath(sums, values []int64, most int64) string {
+	var b strings.Builder
+	for bin, n := range sums {
+		if values[bin] == 0 {
+			continue
+		}
+		y := figureHigh - scaled(n, most, figureHigh)
+		fmt.Fprintf(&b, "M%d %dV%dh%dV%dz", barWidth*bin+1, figureHigh, y, barWidth-2, figureHigh)
+	}
+	return b.String()
+}
+
+// scaled is how high n stands. What is not nothing can be seen.
+func scaled(n, most int64, high int) int {
+	if n == 0 {
+		return 0
+	}
+	return max(int(float64(n)/float64(most)*float64(high)+0.5), high/60, 1)
+}
+
+// outline draws counts as steps, one for each bin; closed it can be filled.
+func outline(counts []int64, most int64, high int, closed bool) string {
+	var b strings.Builder
+	step := 1
+	if !closed {
+		step = barWidth
+	} else {
+		fmt.Fprintf(&b, "M0 %d", high)
+	}
+	before := -1
+	for bin, n := range counts {
+		y := high - scaled(n, most, high)
+		switch {
+		case bin == 0 && !closed:
+			fmt.Fprintf(&b, "M0 %d", y)
+		case y != before && bin == 0:
+			fmt.Fprintf(&b, "V%d", y)
+		case y != before:
+			fmt.Fprintf(&b, "H%dV%d", bin*step, y)
+		}
+		before = y
+	}
+	fmt.Fprintf(&b, "H%d", len(counts)*step)
+	if closed {
+		fmt.Fprintf(&b, "V%dz", high)
+	}
+	return b.String()
+}
+
+// axis are round times below the bins, as many as there is room for on a phone, and the
+// first where there is no other.
+func (v view) axis(last bucket.Instant) (labels []axisLabel) {
+	longest := max(len(v.label(0, last)), len(v.label(v.bins-1, last)))
+	step := v.step(max(v.bins*(longest+3)/axisColumns, 1))
+	for bin := range v.bins {
+		if v.at(bin)%step == 0 {
+			at := strconv.FormatFloat(100*float64(bin)/float64(v.bins), 'f', -1, 64)
+			labels = append(labels, axisLabel{at[:min(len(at), 6)], v.label(bin, last)})
+		}
+	}
+	if len(labels) == 0 {
+		labels = []axisLabel{{"0", v.label(0, last)}}
+	}
+	return labels
+}
+
+// summary says what one would see.
+func (f *figure) summary(v view, last bucket.Instant) string {
+	var parts []string
+	for _, s := range f.Series {
+		bin := slices.Index(s.Values, slices.Max(s.Values))
+		parts = append(parts, fmt.Sprintf("%s at most %s, at %s", s.Label, grouped(s.Values[bin]), v.label(bin, last)))
+	}
+	return fmt.Sprintf("From %s to %s, in steps of %s: %s.", v.label(0, last), v.label(v.bins-1, last), lasting(v.width), strings.Join(parts, "; "))
+}
+
+// A spark is a small figure in a table.
+type spark struct {
+	Wide, High int
+	Paths      []path
+}
+
+// newSpark draws series of a rule, the first behind the second.
+func newSpark(t *timeline, behind, front path, counts [2]series) (s spark) {
+	if t.bins == 0 {
+		return spark{Wide: 1, High: sparkHigh}
+	}
+	v := t.view(sparkShown)
+	s = spark{Wide: v.bins, High: sparkHigh}
+	var most int64
+	for _, c := range counts {
+		if c != nil {
+			most = max(most, slices.Max(v.of(c)))
+		}
+	}
+	for i, p := range [...]path{behind, front} {
+		if counts[i] != nil {
+			p.D = outline(v.of(counts[i]), most, sparkHigh, true)
+			s.Paths = append(s.Paths, p)
+		}
+	}
+	return s
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+const (
+	// timelineBins bounds the bins of a timeline, and sparkBins those of the small ones
+	// that rules have. When a trace is longer, the bins become wider.
+	timelineBins = 512
+	sparkBins    = 96
+
+	second = bucket.Instant(time.Second / time.Microsecond)
+)
+
+// widening are the steps from one width of bins to the next: from 1 µs by 2 µs, 10 µs
+// and so on to 1 s, 5 s, 10 s, 30 s, 1 m, 5 m, 10 m, 30 m, 1 h, 2 h, 6 h, 12 h and 1 d.
+// Then they double.
+var widening = [...]bucket.Instant{2, 5, 2, 5, 2, 5, 2, 5, 2, 5, 2, 5, 5, 2, 3, 2, 5, 2, 3, 2, 2, 3, 2, 2}
+
+// A timeline counts events over the time of a trace, in bounded memory however long
+// that is and in whatever order they come: all bins are as wide as it takes. They begin
+// at multiples of their width. The zero timeline is not ready: see [newTimeline].
+type timeline struct {
+	most  int // bins
+	steps int // taken of widening
+	width bucket.Instant
+
+	first bucket.Instant // number of the first bin: its start, in widths
+	bins  int            // from that to the last one with an event
+	all   []series
+
+	bin      int // of the last event
+	from, to bucket.Instant
+	partial  bool // not all events are at whole seconds
+}
+
+// A series is what was counted in each bin of a timeline, and 0 behind the last.
+type series []int64
+
+func newTimeline(most int) timeline { return timeline{most: most, width: 1} }
+
+// newSeries returns a series of t.
+func (t *timeline) newSeries() series {
+	s := make(series, t.most)
+	t.all = append(t.all, s)
+	return s
+}
+
+// at returns the bin of an event, in which series may count until the next call.
+func (t *timeline) at(i bucket.Instant) int {
+	if i%second != 0 {
+		t.partial = true
+	}
+	if i < t.from || i >= t.to {
+		t.move(i)
+	}
+	return t.bin
+}
+
+// move makes the bin of i the one of the last event.
+func (t *timeline) move(i bucket.Instant) {
+	if t.bins == 0 {
+		t.first, t.bins = i, 1
+	}
+	n := floor(i, t.width)
+	for max(n, t.first+bucket.Instant(t.bins)-1)-min(n, t.first) >= bucket.Instant(t.most) {
+		t.widen()
+		n = floor(i, t.width)
+	}
+	if earlier := int(t.first - n); earlier > 0 {
+		for _, s := range t.all {
+			copy(s[earlier:], s[:t.bins])
+			clear(s[:earlier])
+		}
+		t.first, t.bins = n, t.bins+earlier
+	}
+	t.bin = int(n - t.first)
+	t.bins = max(t.bins, t.bin+1)
+	t.from, t.to = n*t.width, (n+1)*t.width
+}
+
+// widen makes one bin of several.
+func (t *timeline) widen() {
+	by := bucket.Instant(2)
+	if t.steps < len(widening) {
+		by = widening[t.steps]
+	}
+	t.steps++
+	first := floor(t.first, by)
+	offset := int(t.first - first*by)
+	for _, s := range t.all {
+		for i := range s[:t.bins] {
+			n := s[i]
+			s[i] = 0
+			s[(offset+i)/int(by)] += n
+		}
+	}
+	t.bins = (offset+t.bins-1)/int(by) + 1
+	t.first, t.width = first, t.width*by
+}
+
+// floor divides, and rounds down.
+func floor(i, by bucket.Instant) bucket.Instant {
+	if i < 0 {
+		return -((by - 1 - i) / by)
+	}
+	return i / by
+}
+
+// A view is a timeline in at most so many bins, as wide as people would choose them.
+type view struct {
+	start, width bucket.Instant
+	bins         int
+	by, offset   int // how many of the timeline are in one, and are missing in the first
+}
+
+// legible are the widths that views have below a day; above, days are doubled.
+var legible = [...]bucket.Instant{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
+	second, 2 * second, 5 * second, 10 * second, 15 * second, 20 * second, 30 * second,
+	60 * second, 120 * second, 300 * second, 600 * second, 900 * second, 1200 * second, 1800 * second,
+	3600 * second, 7200 * second, 4 * 3600 * second, 6 * 3600 * second, 12 * 3600 * second, day}
+
+// view returns t in at most so many bins, 1 at least. Of a trace whose times are whole
+// seconds no bin is shorter than that.
+func (t *timeline) view(most int) view {
+	for i, width := 0, legible[0]; ; i++ {
+		if i < len(legible) {
+			width = legible[i]
+		} else {
+			width *= 2
+		}
+		if width%t.width != 0 || width < second && !t.partial && width < t.width*bucket.Instant(t.bins) {
+			continue
+		}
+		by := width / t.width
+		first := floor(t.first, by)
+		last := floor(t.first+bucket.Instant(max(t.bins, 1))-1, by)
+		if n := int(last - first + 1); n <= most {
+			return view{start: first * width, width: width, bins: n, by: int(by), offset: int(t.first - first*by)}
+		}
+	}
+}
+
+// of returns what s counted, in the bins of v.
+func (v view) of(s series) []int64 {
+	sums := make([]int64, v.bins)
+	for i, n := range s {
+		if n != 0 {
+			sums[(v.offset+i)/v.by] += n
+		}
+	}
+	return sums
+}
+
+// sum adds series of one timeline.
+func sum(all ...series) series {
+	total := make(series, len(all[0]))
+	for _, s := range all {
+		for i, n := range s {
+			total[i] += n
+		}
+	}
+	return total
+}
+
+// at is when a bin begins.
+func (v view) at(bin int) bucket.Instant { return v.start + bucket.Instant(bin)*v.width }
+
+// step is a round time that is at least so many bins, and a whole number of them.
+func (v view) step(bins int) bucket.Instant {
+	for i, step := 0, legible[0]; ; i++ {
+		if i < len(legible) {
+			step = legible[i]
+		} else {
+			step *= 2
+		}
+		if step%v.width == 0 && step >= bucket.Instant(bins)*v.width {
+			return step
+		}
+	}
+}
+
+// clockLayout is how the times of the bins are written: as much of them as differs.
+func (v view) clockLayout() string {
+	switch {
+	case v.width >= day:
+		return "2006-01-02"
+	case v.width*bucket.Instant(v.bins) > day:
+		return "01-02 15:04"
+	case v.width >= 60*second:
+		return "15:04"
+	case v.width >= second:
+		return "15:04:05"
+	case v.width >= 1000:
+		return "15:04:05.000"
+	}
+	return "15:04:05.000000"
+}
+
+// label is when a bin begins, for people, in a trace that ends at last.
+func (v view) label(bin int, last bucket.Instant) string {
+	if last < dateFrom {
+		return instant(v.at(bin), last)
+	}
+	return v.at(bin).Time().Format(v.clockLayout())
+}

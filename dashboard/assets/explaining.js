@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+//   explainInto(result, request, tree, share)  asks the API what would become of a request, and draws that into result;
+//                                              share, if any, is told what was asked
+//   exampleOf(rule)                            a request that falls under a rule, or null
+
+import {h, replace, show} from './ui/dom.js';
+import {get, post} from './api.js';
+import {copyButton} from './copy.js';
+import {rulesOf} from './rulewords.js';
+import {traceOf} from './trace.js';
+
+// Of many rules an example is looked for only when somebody asks.
+export async function exampleOf(rule) {
+	if (rule.example) return rule.example;
+	const one = await get(`data/rules?${new URLSearchParams({rule: rule.name})}`);
+	return rulesOf(one)[0]?.example ?? null;
+}
+
+export async function explainInto(result, request, tree, share = null) {
+	result.setAttribute('aria-busy', 'true');
+	result.turn = (result.turn ?? 0) + 1; // an older answer that comes later is dropped
+	const mine = result.turn;
+	try {
+		const given = Object.fromEntries(Object.entries(request.attributes).filter(([, v]) => v !== ''));
+		const e = await post('v1/explain', {...request, attributes: given});
+		if (mine !== result.turn) return;
+		share?.({...request, attributes: given});
+		replace(result, h('div', {class: 'card'}, traceOf(e, tree),
+			share && h('div', {class: 'row'}, copyButton(() => location.href, 'Copy the address of this explanation'),
+				h('button', {type: 'button', class: 'btn btn-small', onclick: () => explainInto(result, request, tree, share)}, 'Explain again'))));
+	} catch (e) {
+		if (mine !== result.turn) return;
+		replace(result, h('div', {class: 'notice notice-bad', role: 'alert'}, h('div', null, h('strong', null, 'It cannot be explained. '), show(e.message, 500))));
+	} finally {
+		if (mine === result.turn) result.removeAttribute('aria-busy');
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/internal/ui"
+)
+
+// maxLines bounds a file of the pages, as one of Go.
+const maxLines = 500
+
+var (
+	imports   = regexp.MustCompile(`(?m)^(?:import|export)\s[^'";]*from '(\.[^']+)';|\bimport\(['"](\.[^'"]+)['"]\)|^import '(\.[^']+)';`)
+	links     = regexp.MustCompile(`(?:src|href)="([^"#]+)"`)
+	pageNames = regexp.MustCompile(`\./pages/\$\{`)
+
+	// markup is what would have a browser read text as markup or code; the policy of
+	// the page refuses that, and no file tries.
+	markup = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|javascript:|cssText|setAttribute\('style'|\sstyle="|\son[a-z]+="`)
+
+	// elsewhere is an address that is not a part of a name of XML's.
+	elsewhere = regexp.MustCompile(`https?://[^\s'"` + "`" + `<)]+`)
+)
+
+// own are the files that were written for this, by their paths as they are served.
+func own(t *testing.T) map[string]string {
+	t.Helper()
+	if err := assets.load(); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for name, a := range assets.all {
+		if !strings.HasPrefix(name, "ui/uplot/") {
+			all[name] = string(a.plain)
+		}
+	}
+	return all
+}
+
+// The files make a whole: what one asks for is there, and what is there is asked for.
+func TestAssets_Whole(t *testing.T) {
+	all := own(t)
+	used := map[string]bool{"index.html": true}
+	ask := func(from, name string) {
+		name = path.Join(path.Dir(from), name)
+		if _, ok := assets.all[name]; !ok {
+			t.Errorf("%s asks for %s, which is not there", from, name)
+		}
+		used[name] = true
+	}
+	for _, m := range links.FindAllStringSubmatch(all["index.html"], -1) {
+		ask("index.html", m[1])
+	}
+	for name, text := range all {
+		for _, m := range imports.FindAllStringSubmatch(text, -1) {
+			ask(name, m[1]+m[2]+m[3])
+		}
+		if pageNames.MatchString(text) { // the router's
+			for page := range all {
+				used[page] = used[page] || path.Dir(page) == "pages" && path.Ext(page) == ".js"
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !used[name] {
+			t.Errorf("nothing asks for %s", name)
+		}
+	}
+}
+
+// No file has anything of another host, or makes markup of text.
+func TestAssets_Safe(t *testing.T) {
+	for name, text := range own(t) {
+		if m := markup.FindString(text); m != "" {
+			t.Errorf("%s has %q", name, m)
+		}
+		for _, address := range elsewhere.FindAllString(text, -1) {
+			if !strings.HasPrefix(address, "http://www.w3.org/") && !strings.Contains(address, "example") && !strings.Contains(address, "127.0.0.1") {
+				t.Errorf("%s has the address %s", name, address)
+			}
+		}
+		if lines := strings.Count(text, "\n"); lines > maxLines {
+			t.Errorf("%s has %d lines, more than %d", name, lines, maxLines)
+		}
+		if head, _, _ := strings.Cut(strings.TrimPrefix(text, "<!doctype html>\n"), "\n"); path.Ext(name) != ".svg" && !strings.Contains(head, "SPDX-License-Identifier: Apache-2.0") {
+			t.Errorf("%s begins with %q, not with its licence", name, head)
+		}
+	}
+}
+
+// What others made has its licence beside it.
+func TestAssets_Licence(t *testing.T) {
+	files := ui.Files()
+	for _, name := range []string{"uplot/uPlot.iife.min.js", "uplot/uPlot.min.css"} {
+		if _, err := fs.Stat(files, name); err != nil {
+			t.Error(err)
+		}
+	}
+	if text, err := fs.ReadFile(files, "uplot/LICENSE"); err != nil || !strings.Contains(string(text), "MIT License") {
+		t.Errorf("the licence is %.40q, %v", text, err)
+	}
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+const (
+	bucketPath   = "/v1/bucket"
+	activityPath = "/v1/activity"
+
+	// maxReasonBytes bounds why somebody resets a bucket.
+	maxReasonBytes = 256
+)
+
+// serveBucket serves /v1/bucket.
+func (a *API) serveBucket(w http.ResponseWriter, r *http.Request) *Problem {
+	query, p := parameters(r, "key")
+	if p != nil {
+		return p
+	}
+	key, p := a.trueKey(r.Context(), query.Get("key"))
+	if p != nil {
+		return p
+	}
+	b, err := a.lim.Bucket(r.Context(), key)
+	if err != nil {
+		return bucketProblem(err, false)
+	}
+	return serveJSON(w, a.bucket(&b, a.roleOf(r) < Operate))
+}
+
+// resetBucket serves /v1/bucket/reset.
+func (a *API) resetBucket(w http.ResponseWriter, r *http.Request) *Problem {
+	q, p := a.bucketRequest(w, r, "key", "reason")
+	switch {
+	case p != nil:
+		return p
+	case q.reason == "":
+		return at("/reason", "the reason is missing; say in \"reason\" why, as people will ask later")
+	}
+	before, err := a.lim.ResetBucket(r.Context(), q.key)
+	if err != nil {
+		return bucketProblem(err, true)
+	}
+	return serveJSON(w, BucketReset{
+		Given: amount(before.Missing()), Before: a.bucket(&before, false), After: Level{amount(room(&before.Status))},
+	})
+}
+
+// takeBucket serves /v1/bucket/take.
+func (a *API) takeBucket(w http.ResponseWriter, r *http.Request) *Problem {
+	q, p := a.bucketRequest(w, r, "key", "tokens", "reason")
+	switch {
+	case p != nil:
+		return p
+	case q.tokens == 0:
+		return at("/tokens", "the amount is missing; say in \"tokens\" how much, as a number above 0")
+	}
+	after, taken, err := a.lim.TakeBucket(r.Context(), q.key, q.tokens)
+	if err != nil {
+		return bucketProblem(err, true)
+	}
+	return serveJSON(w, BucketTake{Taken: amount(taken), After: a.bucket(&after, false)})
+}
+
+// A bucketRequest is what is asked of one bucket.
+type bucketRequest struct {
+	key, reason string
+	tokens      bucket.Tokens
+}
+
+// bucketRequest reads one, with no members but these, and tells who wants to know.
+func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, members ...string) (q bucketRequest, p *Problem) {
+	if p := a.checkSender(r); p != nil {
+		return q, p
+	}
+	if _, p := parameters(r); p != nil {
+		return q, p
+	}
+	buf := buffers.Get().(*buffer)
+	defer buf.release()
+	if p := buf.readBody(w, r); p != nil {
+		return q, p
+	}
+	d := &buf.decoder
+	if p := d.text8(buf.in); p != nil {
+		return q, p
+	}
+	for name := range d.members(members) {
+		switch name {
+		case "key":
+			q.key = d.want("the key is not a string; write it as an explanation shows it")
+		case "reason":
+			q.reason = d.reason()
+		case "tokens":
+			q.tokens = d.tokens()
+		}
+	}
+	if d.problem == nil && !d.end() {
+		d.fail("there is more after the end of the request; send one JSON object")
+	}
+	if d.problem != nil {
+		return q, d.problem
+	}
+	if q.key, p = a.trueKey(r.Context(), q.key); p == nil && a.acted != nil {
+		limit, _ := topKey(q.key, nil)
+		a.acted(r, Act{Key: q.key, Masked: (&masker{a.top.MaskKey}).key(limit, q.key), Reason: q.reason})
+	}
+	return q, p
+}
+
+// bucket is b as it is shown, or what can be shown of it.
+func (a *API) bucket(b *mete.Bucket, masked bool) Bucket {
+	limit, parts := topKey(b.Key, b.Rule)
+	l := b.Snapshot.Limit
+	rate := l.Rate()
+	x := Bucket{
+		At: b.At.Time(), Rule: b.Rule.Name, Limit: limit, Key: b.Key, Masked: masked, Parts: parts, Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
+		Algorithm: strings.TrimSuffix(b.Limit.Reason, "_exceeded"), Words: l.String(),
+		Capacity: amount(room(&b.Status)), Remaining: amount(b.Room()), Owed: amount(max(b.Missing()-l.Capacity(), 0)),
+		Rate: BucketRate{amount(rate.Tokens), Seconds(rate.Per)}, Queue: "0", MaxReserved: amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
+		Cost: amount(b.Cost), RetryAfter: Seconds(b.RetryAfter), FullAfter: Seconds(b.FullAfter()),
+		Override: b.Limit.Override, BlockedBy: b.Block, AllowedBy: b.Allow,
+	}
+	if l.Queued() {
+		x.Queue, x.MaxReserved = x.MaxReserved, x.Queue
+	}
+	if !masked {
+		return x
+	}
+	mask := masker{a.top.MaskKey}
+	x.Key = mask.key(limit, b.Key)
+	for i := range x.Parts {
+		mask.part(&x.Parts[i])
+	}
+	x.Override, x.BlockedBy, x.AllowedBy = maskedOverride(x.Override), maskedOverride(x.BlockedBy), maskedOverride(x.AllowedBy)
+	return x
+}
+
+// bucketProblem says why there is no answer about a bucket.
+func bucketProblem(err error, changes bool) *Problem {
+	if unknown, ok := errors.AsType[*policy.KeyError](err); ok {
+		text := "no bucket has this key: " + unknown.Reason
+		if unknown.Hint != "" {
+			text += "; " + unknown.Hint
+		}
+		return problem(http.StatusNotFound, text)
+	}
+	if p := errorProblem(err); changes || p.Status != http.StatusServiceUnavailable {
+		return p
+	}
+	return problem(http.StatusServiceUnavailable, "the store does not answer; try again later")
+}
+
+// at is the problem of one member.
+func at(pointer, detail string) *Problem {
+	p := problem(http.StatusBadRequest, detail)
+	p.Pointer = pointer
+	return p
+}
+
+// reason reads why something is done.
+func (d *decoder) reason() string {
+	text := d.want("the reason is not a string; say in a few words why")
+	if d.problem == nil && len(text) > maxReasonBytes {
+		d.fail(fmt.Sprintf("the reason is longer than %d bytes; say it in a few words", maxReasonBytes))
+	}
+	return text
+}
+
+// tokens reads an amount exactly as it is written.
+func (d *decoder) tokens() bucket.Tokens {
+	const hint = "; write a number above 0 with at most 3 decimals, such as 1 or 0.25"
+	switch text, ok := d.number(); {
+	case !ok && startsValue(d.peek()):
+		d.fail("tokens is not a number" + hint)
+	case !ok:
+		d.mistake("a number")
+	case text[0] == '-':
+		d.fail("tokens is negative" + hint)
+	case len(text) > numberBytesMax:
+		d.fail("tokens has too many digits" + hint)
+	default:
+		t, err := bucket.ParseTokens(text)
+		if err != nil {
+			d.fail(strings.TrimPrefix(err.Error(), bucket.ErrTokens.Error()+": ") + hint)
+		} else if t == 0 {
+			d.fail("tokens is 0" + hint)
+		}
+		return t
+	}
+	return 0
+}
+
+// serveActivity serves /v1/activity.
+func (a *API) serveActivity(list func() []Activity) func(http.ResponseWriter, *http.Request) *Problem {
+	return func(w http.ResponseWriter, r *http.Request) *Problem {
+		if _, p := parameters(r); p != nil {
+			return p
+		}
+		answer := Activities{Masked: a.roleOf(r) < Operate, Activity: []Activity{}}
+		mask := masker{a.top.MaskKey}
+		for _, x := range list() {
+			if answer.Masked && x.Key != "" {
+				limit, _ := topKey(x.Key, nil)
+				x.Key = mask.key(limit, x.Key)
+			}
+			x.At = x.At.UTC().Truncate(time.Microsecond)
+			answer.Activity = append(answer.Activity, x)
+		}
+		return serveJSON(w, answer)
+	}
+}

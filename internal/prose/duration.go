@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prose words limits and durations for people, in the same way for the command
+// and the dashboard.
+package prose
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+const day = 24 * time.Hour
+
+// Duration formats d, at least 0: "977ms", "1m30s", "9d", or "never" for
+// [bucket.Never]. It has three digits below a minute and whole seconds above,
+// rounded up, so that who waits that long has waited long enough.
+func Duration(d time.Duration) string {
+	if d == bucket.Never {
+		return "never"
+	}
+	step := time.Second
+	if d < time.Minute {
+		for step = 1; d/step >= 1000; step *= 10 {
+		}
+	}
+	if rest := d % step; rest > 0 && d <= bucket.Never-step {
+		d += step - rest
+	}
+	days := d / day
+	text := (d % day).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	switch {
+	case days == 0:
+		return text
+	case d%day == 0:
+		return fmt.Sprintf("%dd", days)
+	}
+	return fmt.Sprintf("%dd%s", days, text)
+}
