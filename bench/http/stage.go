@@ -4,14 +4,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"path"
-	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/metehq/mete/bench/daemon"
@@ -52,29 +48,15 @@ func (s *stage) open(ctx context.Context) (err error) {
 		_, err = s.write("policy.yaml", policy)
 	}
 	if err == nil && s.mete == "" {
-		s.mete, err = s.build(ctx, "mete", "../cmd/mete")
+		s.mete, err = daemon.Build(ctx, s.dir, "mete", "../cmd/mete")
 	}
 	if err == nil {
-		s.floor, err = s.build(ctx, "floor", "http/floor")
+		s.floor, err = daemon.Build(ctx, s.dir, "floor", "http/floor")
 	}
 	if err != nil {
 		s.close()
 	}
 	return err
-}
-
-// build builds a program of the workspace, from the package at a path from this module's.
-func (s *stage) build(ctx context.Context, name, from string) (string, error) {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "", errors.New("this program does not know its module")
-	}
-	program := filepath.Join(s.dir, name)
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, path.Join(info.Main.Path, from)).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
-	}
-	return program, nil
 }
 
 // close ends all servers, those that ask others first, and removes what they left.
@@ -119,7 +101,7 @@ func (s *stage) run(ctx context.Context, variables []string, addr, program strin
 // cpu returns the processor time that the server has used, 0 where nobody can tell.
 func (s *server) cpu() (total time.Duration) {
 	for _, pid := range s.pids {
-		total += processTime(pid)
+		total += daemon.CPU(pid)
 	}
 	return total
 }

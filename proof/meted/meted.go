@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,10 +27,16 @@ const Patience = 30 * time.Second
 // program that they were made with.
 func Main(m *testing.M) {
 	code := m.Run()
+	Clean()
+	os.Exit(code)
+}
+
+// Clean removes the program that tests were made with: for a TestMain that has more
+// to end than [Main].
+func Clean() {
 	if program.dir != "" {
 		os.RemoveAll(program.dir)
 	}
-	os.Exit(code)
 }
 
 var program struct {
@@ -39,9 +46,13 @@ var program struct {
 }
 
 // Program returns the path of mete, which is built once in a run of tests, with
-// the race detector where the tests have it. The package's TestMain must be [Main].
+// the race detector where the tests have it; or that of METE_PROGRAM. The package's
+// TestMain must be [Main].
 func Program(t testing.TB) string {
 	t.Helper()
+	if path := os.Getenv("METE_PROGRAM"); path != "" {
+		return path
+	}
 	program.once.Do(func() {
 		if program.dir, program.err = os.MkdirTemp("", "mete-proof-"); program.err != nil {
 			return
@@ -81,6 +92,7 @@ type Server struct {
 	Process         *proctest.Process
 
 	runtime string // directory of the token
+	args    []string
 	t       testing.TB
 }
 
@@ -106,18 +118,25 @@ func Run(t testing.TB, dir string, flags ...string) *Server {
 	t.Helper()
 	s := &Server{Addr: proctest.FreeAddr(t), AdminAddr: proctest.FreeAddr(t), Dir: dir, runtime: t.TempDir(), t: t}
 	s.URL, s.AdminURL = "http://"+s.Addr, "http://"+s.AdminAddr
-	args := append([]string{"serve"}, flags...)
-	cmd := exec.Command(Program(t), append(args, "--listen", s.Addr, "--admin-listen", s.AdminAddr)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime, "GORACE=atexit_sleep_ms=0")
-	s.Process = proctest.Start(t, cmd)
-	s.await()
+	s.args = slices.Concat([]string{"serve"}, flags, []string{"--listen", s.Addr, "--admin-listen", s.AdminAddr})
+	s.Start()
 	for _, at := range []*string{&s.URL, &s.AdminURL} { // which the server says, with the scheme
 		if secure := "https" + strings.TrimPrefix(*at, "http"); strings.Contains(s.Log(), secure) {
 			*at = secure
 		}
 	}
 	return s
+}
+
+// Start starts the server again that has ended, at the same addresses, and waits until
+// it is ready.
+func (s *Server) Start() {
+	s.t.Helper()
+	cmd := exec.Command(Program(s.t), s.args...)
+	cmd.Dir = s.Dir
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime, "GORACE=atexit_sleep_ms=0")
+	s.Process = proctest.Start(s.t, cmd)
+	s.await()
 }
 
 // await waits until the server says that it listens.

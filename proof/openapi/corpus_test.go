@@ -107,6 +107,30 @@ var corpus = []row{
 	{where: "admin", role: "read", method: "GET", target: "/v1/top?kind=worst", status: 400},
 	{where: "admin", role: "read", method: "GET", target: "/v1/top?rule=aech", status: 404},
 
+	// One bucket.
+	{where: "admin", role: "read", method: "GET", target: "/v1/bucket?key=several/fast:x-several=a", status: 200},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/bucket?key=several/slow:x-several=a", status: 200},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/bucket?key=queue:x-queue=a", status: 200},
+	{where: "admin", role: "operate", method: "HEAD", target: "/v1/bucket?key=staged:x-staged=a", status: 200},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/bucket?key=each:x-api-key=open", status: 404},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/bucket?key=each:~000000000000", status: 404},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/bucket?key=", status: 400},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/bucket", status: 400},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/bucket/reset", body: `{"key":"several/fast:x-several=a","reason":"by mistake"}`, status: 200},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/bucket/take", body: `{"key":"several/fast:x-several=a","tokens":0.001,"reason":"undo"}`, status: 200},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/bucket/take", body: `{"key":"queue:x-queue=a","tokens":1000000.5}`, status: 200},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/bucket/take", body: `{"key":"queue:x-queue=a","tokens":9007199254740.992}`, status: 400},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/bucket/take", body: `{"key":"queue:x-queue=a","tokens":0}`, status: 400},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/bucket/take", body: `{"key":"queue:x-queue=a"}`, status: 400},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/bucket/take", body: `{"key":"nobody:x=a","tokens":1}`, status: 404},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/bucket/reset", body: `{"key":"queue:x-queue=a"}`, status: 400},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/bucket/reset", body: `{"key":"nobody:x=a","reason":"r"}`, status: 404},
+	{where: "admin", role: "read", method: "POST", target: "/v1/bucket/reset", body: `{"key":"queue:x-queue=a","reason":"r"}`, status: 403},
+	{where: "admin", role: "read", method: "POST", target: "/v1/bucket/take", body: `{"key":"queue:x-queue=a","tokens":1}`, status: 403},
+	{where: "admin", role: "read", method: "GET", target: "/v1/activity", status: 200},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/activity", status: 200},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/activity?last=3", status: 400},
+
 	// Overrides.
 	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"id":"b1","action":"block","match":{"header:x-api-key":"k1"},` + until + `}`, status: 200},
 	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"action":"limit","rules":["each"],"key":"each:x-api-key=open","algorithm_config":{"rps":9,"burst":9},` + until + `}`, status: 422}, // keys are hashed
@@ -115,6 +139,7 @@ var corpus = []row{
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-several":"a"}}`, status: 200},
 	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"header:x-api-key":"k1"}}`, status: 200},
 	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"header:x-several":"a"}}`, status: 200},
+	{where: "admin", role: "read", method: "GET", target: "/v1/bucket?key=several/fast:x-several=a", status: 200}, // with another limit
 	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"id":"all","action":"shadow",` + until + `}`, status: 403},
 	{where: "admin", role: "configure", method: "PUT", target: "/v1/overrides", body: `{"id":"all","action":"shadow",` + until + `}`, status: 200},
 	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"header:x-several":"a"}}`, status: 200},

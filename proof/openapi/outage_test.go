@@ -107,6 +107,9 @@ func (o *outage) askAll(t *testing.T) {
 		{method: "POST", target: "/v1/refund", body: `{"attributes":{"path":"/open"}}`, status: 503},
 		{method: "POST", target: "/v1/reset", body: `{"attributes":{"path":"/open"}}`, status: 503},
 		{method: "POST", target: "/v1/explain", body: `{"attributes":{"path":"/shut"}}`, status: 200},
+		{method: "GET", target: "/v1/bucket?key=shut:", status: 503},
+		{method: "POST", target: "/v1/bucket/reset", body: `{"key":"shut:","reason":"r"}`, status: 503},
+		{method: "POST", target: "/v1/bucket/take", body: `{"key":"shut:","tokens":1}`, status: 503},
 		{method: "GET", target: "/v1/decision", status: 403, fields: asGateway("/shut")}, // the profile nginx: 503
 		{method: "GET", target: "/v1/decision", status: 200, fields: asGateway("/open")},
 		{method: "PUT", target: "/v1/overrides", body: `{"action":"block","match":{"path":"/x"},` + until + `}`, status: 409},

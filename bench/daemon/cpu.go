@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package daemon
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 // tick is the unit of processor times in /proc: USER_HZ, which is 100 everywhere.
 const tick = 10 * time.Millisecond
 
-// processTime returns the processor time that a process has used, for itself and in
+// CPU returns the processor time that a process has used, for itself and in
 // the system; 0 on systems that do not say so in /proc.
-func processTime(pid int) time.Duration {
+func CPU(pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0

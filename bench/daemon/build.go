@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime/debug"
+)
+
+// Build builds a program of the workspace, from the package at a path from this
+// module's, into a file of that name in dir, and returns the file's path.
+func Build(ctx context.Context, dir, name, from string) (string, error) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", errors.New("this program does not know its module")
+	}
+	program := filepath.Join(dir, name)
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, path.Join(info.Main.Path, from)).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
+	}
+	return program, nil
+}

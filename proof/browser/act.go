@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+)
+
+// Click clicks an element of that role and name, or taps it on a phone, as soon as
+// there is exactly one and it is what is met at its middle.
+func (p *Page) Click(role, name string) {
+	p.t.Helper()
+	var x, y float64
+	p.until("click "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+		e, err := p.one(ctx, role, name)
+		if err != nil {
+			return err
+		}
+		x, y, err = reach(ctx, e)
+		return err
+	})
+	p.press(x, y)
+}
+
+// ClickAt clicks what a selector finds first, or taps it: for what has no role.
+func (p *Page) ClickAt(selector string) {
+	p.t.Helper()
+	var x, y float64
+	p.until("click "+selector, func(ctx context.Context) error {
+		at, err := chromedp.Run(ctx, chromedp.Evaluate[[]float64](fmt.Sprintf(
+			"(e => { if (!e) return []; e.scrollIntoView({block: 'center', behavior: 'instant'}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })(%s?.querySelector(%s))",
+			p.root(), JS(selector))))
+		if err == nil && len(at) == 0 {
+			err = errors.New("there is none")
+		}
+		if err == nil {
+			x, y = at[0], at[1]
+		}
+		return err
+	})
+	p.press(x, y)
+}
+
+func (p *Page) press(x, y float64) {
+	p.t.Helper()
+	p.must("click", func(ctx context.Context) error {
+		if p.size.phone {
+			return chromedp.Do(ctx, chromedp.TapXY(x, y))
+		}
+		return chromedp.Do(ctx, chromedp.MouseEvent(chromedp.MouseMoved, x, y), chromedp.MouseClickXY(x, y))
+	})
+}
+
+// Hover moves the mouse over an element of that role and name.
+func (p *Page) Hover(role, name string) {
+	p.t.Helper()
+	p.until("hover over "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+		e, err := p.one(ctx, role, name)
+		if err != nil {
+			return err
+		}
+		x, y, err := reach(ctx, e)
+		if err != nil {
+			return err
+		}
+		return chromedp.Do(ctx, chromedp.MouseEvent(chromedp.MouseMoved, x, y))
+	})
+}
+
+// reach scrolls to an element and returns its middle. It must be there that the
+// mouse meets the element, a part of it, or its label, and must not be disabled.
+func reach(ctx context.Context, e element) (x, y float64, err error) {
+	if _, err := chromedp.Call(ctx, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: e.id}); err != nil {
+		return 0, 0, err
+	}
+	layout, err := chromedp.Call(ctx, dom.GetContentQuads, dom.GetContentQuadsParams{BackendNodeID: e.id})
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(layout.Quads) == 0 || len(layout.Quads[0]) != 8 {
+		return 0, 0, errors.New("it takes no room")
+	}
+	for i, coordinate := range layout.Quads[0] {
+		if i%2 == 0 {
+			x += coordinate / 4
+		} else {
+			y += coordinate / 4
+		}
+	}
+	wrong, err := with[string](ctx, e, `function (x, y) {
+		if (this.matches?.(':disabled, [aria-disabled=true]')) return 'it is disabled';
+		const met = document.elementFromPoint(x, y);
+		if (!met) return 'it is outside of the window';
+		const labels = [...(this.labels ?? [])];
+		if (this.contains(met) || met.contains(this) && getComputedStyle(met).pointerEvents !== 'none' && met.tagName === 'LABEL' || labels.some(l => l.contains(met))) return '';
+		return 'something is before it: ' + met.outerHTML.slice(0, 200);
+	}`, x, y)
+	if err == nil && wrong != "" {
+		err = errors.New(wrong)
+	}
+	return x, y, err
+}
+
+// fillable are the roles of what is filled in.
+var fillable = []string{"textbox", "searchbox", "spinbutton", "combobox", "slider", "Date", "DateTime", "InputTime"}
+
+// Fill makes a value that of the field with that label: types it where one types,
+// chooses the option with that value or label, moves the slider there.
+func (p *Page) Fill(label, value string) {
+	p.t.Helper()
+	typed := false
+	p.until(fmt.Sprintf("fill in %q", label), func(ctx context.Context) error {
+		e, err := p.field(ctx, label)
+		if err != nil {
+			return err
+		}
+		// It is typed below, as people do; what cannot be typed is set here, and the
+		// page told of it.
+		how, err := with[string](ctx, e, `function (value) {
+			if (this.disabled || this.readOnly) return 'it is disabled or read-only';
+			this.focus();
+			const told = () => { for (const type of ['input', 'change']) this.dispatchEvent(new Event(type, {bubbles: true})); };
+			if (this instanceof HTMLSelectElement) {
+				const option = [...this.options].find(o => o.value === value || o.label.trim() === value);
+				if (!option) return 'its options are ' + [...this.options].map(o => o.value + ' ' + o.label.trim()).join(', ');
+				this.value = option.value;
+				told();
+				return 'set';
+			}
+			if (['range', 'date', 'datetime-local', 'time', 'color'].includes(this.type)) {
+				this.value = value;
+				told();
+				return this.value === value || Number(this.value) === Number(value) ? 'set' : 'it became ' + this.value;
+			}
+			this.select?.();
+			if (this.isContentEditable) getSelection().selectAllChildren(this);
+			return 'type';
+		}`, value)
+		typed = how == "type"
+		if err == nil && how != "type" && how != "set" {
+			err = errors.New(how)
+		}
+		return err
+	})
+	if typed && value == "" {
+		p.Press("Delete")
+	} else if typed {
+		p.Type(value)
+	}
+}
+
+// field is the one field with that label.
+func (p *Page) field(ctx context.Context, label string) (element, error) {
+	var all []element
+	for _, role := range fillable {
+		found, err := p.find(ctx, role, label)
+		if err != nil {
+			return element{}, err
+		}
+		all = append(all, found...)
+	}
+	if len(all) != 1 {
+		return element{}, fmt.Errorf("there are %d such fields: %v", len(all), all)
+	}
+	return all[0], nil
+}
+
+// Value is that of the field with that label.
+func (p *Page) Value(label string) string {
+	p.t.Helper()
+	var value string
+	p.until(fmt.Sprintf("value of %q", label), func(ctx context.Context) error {
+		e, err := p.field(ctx, label)
+		if err == nil {
+			value, err = with[string](ctx, e, "function () { return this.value ?? this.innerText; }")
+		}
+		return err
+	})
+	return value
+}
+
+// Type types into what has the focus: all at once, as from a clipboard.
+func (p *Page) Type(text string) {
+	p.t.Helper()
+	p.must("type", func(ctx context.Context) error {
+		_, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text})
+		return err
+	})
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"sync"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// axe is the source of axe-core, which make setup puts beside this file.
+var axe = sync.OnceValues(func() (string, error) {
+	_, file, _, ok := goruntime.Caller(0)
+	if !ok {
+		return "", errors.New("the source is not there")
+	}
+	source, err := os.ReadFile(filepath.Join(filepath.Dir(file), "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		return "", fmt.Errorf("axe-core is not there: run make setup: %w", err)
+	}
+	return string(source), nil
+})
+
+// axeRun asks for what the guidelines demand, to their level AA, and what axe's
+// makers hold to be good.
+const axeRun = `axe.run(document, {
+	runOnly: {type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']},
+	resultTypes: ['violations'],
+}).then(r => JSON.stringify({tested: r.passes.length, violations: r.violations}))`
+
+type axeResult struct {
+	Tested     int
+	Violations []struct {
+		ID, Impact, Help string
+		Nodes            []struct {
+			Target         []any
+			HTML           string
+			FailureSummary string
+		}
+	}
+}
+
+// Axe fails the test for each fault that axe-core finds in the page as it is shown:
+// what some people cannot see, read, reach or use.
+func (p *Page) Axe() {
+	p.t.Helper()
+	source, err := axe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.settle()
+	var result axeResult
+	p.must("axe", func(ctx context.Context) error {
+		// In a world of its own, beside the page's scripts and outside of its policy.
+		tree, err := chromedp.Call(ctx, page.GetFrameTree, cdp.Empty{})
+		if err != nil {
+			return err
+		}
+		world, err := chromedp.Call(ctx, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: tree.FrameTree.Frame.ID, WorldName: "axe"})
+		if err != nil {
+			return err
+		}
+		within := func(p *runtime.EvaluateParams) { p.ContextID = world.ExecutionContextID }
+		if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](source+"\n;true", within)); err != nil {
+			return err
+		}
+		text, err := chromedp.Run(ctx, chromedp.Evaluate[string](axeRun, within, chromedp.EvalAwaitPromise))
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal([]byte(text), &result)
+	})
+	if result.Tested == 0 {
+		p.t.Error("axe has tested nothing")
+	}
+	for _, v := range result.Violations {
+		for _, node := range v.Nodes {
+			p.t.Errorf("axe: %s (%s): %s\n\tat %v: %s\n\t%s", v.ID, v.Impact, v.Help, node.Target, brief(node.HTML),
+				strings.ReplaceAll(node.FailureSummary, "\n", "\n\t"))
+		}
+	}
+}
+
+// settle waits until what moves for a while has come to rest.
+func (p *Page) settle() {
+	p.t.Helper()
+	p.Poll("nothing moves", `document.fonts.status === 'loaded' && document.getAnimations().every(a =>
+		a.playState !== 'running' || a.effect?.getComputedTiming().endTime === Infinity)`)
+}

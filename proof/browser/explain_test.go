@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/proof/browser"
+)
+
+const exportLine = `curl 'https://api.example.com/v1/export/all?format=csv' \
+  -X POST -H 'X-Customer: CUSTOMER' -H 'Accept-Language: en' --compressed --max-time 30`
+
+func TestExplain(t *testing.T) {
+	site := browser.Serve(t, mixedPolicy)
+	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
+		page := browser.Open(t, size, theme)
+		page.Remember(browser.OperateToken)
+		customer := visitor(t)
+		await(page, site.Page("explain"), "Explain")
+		page.Axe()
+		page.Screenshot("explain-empty")
+		page.Fill("Paste a request", strings.ReplaceAll(exportLine, "CUSTOMER", customer))
+		page.Click("button", "Read and explain")
+		page.WaitText(".verdict", "Allowed")
+		page.WaitText(".verdict", "2 of 3 tokens left by rule exports")
+		for _, text := range []string{"ignored: --max-time 30", "No rule looks at header:accept, header:accept-encoding, header:accept-language", "query:format"} {
+			page.WaitText(".request-said", text)
+		}
+		for _, text := range []string{
+			"the request’s jwt:plan", `"enterprise" or "partner"`, "20 of 20 before, 19 after: it costs 1", "3 of 3 before, 2 after: it costs 1",
+			"exports:x-customer=" + customer, "Nothing was spent.",
+		} {
+			page.WaitText(".trace", text)
+		}
+		page.NoSideways()
+		page.Axe()
+		page.ScreenshotAll("explain-allowed")
+
+		if allowed, denied := site.Take(4, exporting(customer)); allowed != 3 || denied != 1 {
+			t.Errorf("after the explanation %d are allowed and %d denied, want 3 and 1: nothing is spent", allowed, denied)
+		}
+		page.Click("button", "Explain again")
+		page.WaitText(".verdict", "Denied")
+		page.WaitText(".verdict", "by rule exports: 0 of 3 tokens left, and it costs 1")
+		page.WaitText(".verdict", "Passes in")
+		page.NoSideways()
+		page.Axe()
+		page.ScreenshotAll("explain-denied")
+	})
+}
+
+// What is pasted may be a command, the text of a request, or attributes; what is wrong
+// with it is said with its place.
+func TestExplain_Texts(t *testing.T) {
+	site := browser.Serve(t, mixedPolicy)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.OperateToken)
+	page.Tolerate("status of 400")
+	await(page, site.Page("explain"), "Explain")
+	for _, c := range []struct{ text, want string }{
+		{"POST /login HTTP/1.1\nHost: example.com\nX-Session-Key: s1\n\nuser=me", "everybody"},
+		{"ip=192.0.2.7\nPOST https://www.example.com/login", "login:ip=192.0.2.7"},
+		{"curl --json '{}' http://api.example.com/v1/chat -H 'X-Max-Tokens: 9000' -H 'Authorization: Bearer e30.eyJzdWIiOiJ1LTEifQ.x'", "8,000 after"},
+		{"curl http://api.example.com/v1/x", "allowed"},
+	} {
+		page.Fill("Paste a request", c.text)
+		page.Press("Control+Enter")
+		page.WaitText(".explain-result", "Nothing was spent.")
+		if c.want != "allowed" && !strings.HasSuffix(c.want, "after") {
+			page.WaitText(".trace", c.want)
+		}
+	}
+	page.Fill("Paste a request", "curl http://h/ \\\n  --max-tme 5")
+	page.Press("Control+Enter")
+	page.WaitText(".request-said", "line 2, column 3: curl has no option --max-tme; did you mean --max-time?")
+	page.Poll("the mistake is selected", "document.activeElement.id.endsWith('-text') && getSelection().toString() === '--max-tme'")
+	page.Axe()
+	page.Screenshot("explain-mistake")
+}
+
+// An explanation has an address, which others can open; what may be a credential is not
+// in it.
+func TestExplain_Address(t *testing.T) {
+	site := browser.Serve(t, mixedPolicy)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.OperateToken)
+	await(page, site.Page("explain"), "Explain")
+	page.Fill("Paste a request", "curl -X POST http://example.com/login -H 'X-Session-Key: hunter2'")
+	page.Click("button", "Read and explain")
+	page.WaitText(".explain-result", "Nothing was spent.")
+	page.Poll("the address has the request, and not the value", "location.hash.includes('a.path=%2Flogin') && location.hash.includes('without=header%3Ax-session-key') && !location.hash.includes('hunter2')")
+	address := page.URL()
+	if shown := page.Text("#main"); strings.Contains(shown, "hunter2") {
+		t.Errorf("the page shows the value: %s", shown)
+	}
+
+	other := browser.Open(t, browser.Desktop, browser.Light)
+	other.Remember(browser.OperateToken)
+	await(other, address, "Explain")
+	other.WaitText(".request-said", "leaves out the value of header:x-session-key")
+	if got := other.Value("Value of path"); got != "/login" {
+		t.Errorf("the path is %q, want /login", got)
+	}
+	other.Fill("Value of header:x-session-key", "hunter2")
+	other.Click("button", "Explain")
+	other.WaitText(".explain-result", "Nothing was spent.")
+}
+
+// Requests can be put together by hand, and without a mouse.
+func TestExplain_Form(t *testing.T) {
+	site := browser.Serve(t, mixedPolicy)
+	page := browser.Open(t, browser.Desktop, browser.Dark)
+	page.Remember(browser.OperateToken)
+	await(page, site.Page("explain?rule=exports"), "Explain")
+	page.WaitText(".verdict", "2 of 3 tokens left by rule exports")
+	page.TabTo("textbox", "Value of path")
+	page.Fill("Value of path", "/v1/other")
+	page.Press("Enter")
+	page.WaitText(".verdict", "19 of 20 tokens left by rule free, limit free/burst")
+
+	page.TabTo("button", "Add an attribute")
+	page.Press("Enter")
+	page.WaitFocused("combobox", "Attribute")
+	page.Type("jwt:plan")
+	page.Press("Tab")
+	page.Type("pro")
+	page.Press("Enter")
+	page.WaitText(".verdict", "199 of 200 tokens left by rule paid")
+
+	page.Fill("Cost", "none")
+	page.Press("Enter")
+	page.WaitText(".request-said", "The cost is a number above 0")
+	page.Fill("Cost", "500")
+	page.Press("Enter")
+	page.WaitText(".verdict", "No wait helps.")
+	page.Fill("Cost", "")
+
+	page.Click("button", "Take out jwt:plan")
+	page.Click("button", "Take out header:x-customer")
+	page.Click("button", "Explain")
+	page.WaitText(".verdict", "Allowed")
+	page.WaitText(".trace", "a value, of which the key is made")
+
+	page.Click("button", "exports")
+	page.WaitText(".verdict", "2 of 3 tokens left by rule exports")
+}
+
+// Overrides that decide are named.
+func TestExplain_Overrides(t *testing.T) {
+	site := browser.Serve(t, mixedPolicy)
+	page := browser.Open(t, browser.Phone, browser.Light)
+	page.Remember(browser.ReadToken)
+	await(page, site.Page("explain?a.path=/wp-login.php"), "Explain")
+	page.WaitText(".verdict", "Denied")
+	page.WaitText(".trace", "This override decides, whatever the rules say: wp-login")
+	await(page, site.Page("explain?a.path=/v1/x&a.host=api.example.com&a.jwt:plan=pro&a.header:x-customer=acme-corporation"), "Explain")
+	page.WaitText(".trace", "Override acme-launch")
+	page.WaitText(".trace", "799 after")
+	page.Axe()
+	page.ScreenshotAll("explain-override")
+}
+
+// What comes back late, and an API that cannot be asked, are told.
+func TestExplain_Refused(t *testing.T) {
+	site := browser.Serve(t, mixedPolicy)
+	if status, answer := site.Ask(http.MethodPost, site.AdminURL+"/dashboard/data/request", browser.ReadToken, map[string]string{"text": ""}); status != http.StatusBadRequest {
+		t.Errorf("an empty text: %d %s", status, answer)
+	}
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.ReadToken)
+	page.Tolerate("status of 400")
+	await(page, site.Page("explain?a.headers:x=1"), "Explain")
+	page.WaitText(".explain-result", "It cannot be explained.")
+	page.WaitText(".explain-result", `did you mean "header:x"?`)
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/proof/browser"
+)
+
+// operating is a page of a key, whose bucket has so many tokens left of 10.
+func operating(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme) *browser.Page {
+	t.Helper()
+	page := browser.Open(t, size, theme)
+	page.Remember(browser.OperateToken)
+	await(page, keyPage(site, alice), "Key")
+	page.WaitText(".live-state", "live")
+	return page
+}
+
+// A bucket is made full, and emptied again by whoever thinks better of it.
+func TestKey_Reset(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	site.Take(8, searching("alice"))
+	page := operating(t, site, browser.Desktop, browser.Light)
+	page.WaitText(".readout", "2 of 10 tokens")
+	page.Click("button", "Reset")
+	dialog := page.In("dialog[open]")
+	dialog.Click("button", "Reset")
+	dialog.WaitText("", "Reason is needed")
+	wantRemaining(t, site, alice, "2")
+	dialog.Fill("Reason", "their launch")
+	page.Axe()
+	page.Screenshot("key-reset")
+	dialog.Click("button", "Reset")
+	page.WaitText("#toasts", "8 tokens given back")
+	page.WaitText(".readout", "10 of 10 tokens")
+	page.WaitText(".key-history", "their launch")
+	wantRemaining(t, site, alice, "10")
+
+	page.In("#toasts").Click("button", "Undo")
+	page.WaitText("#toasts", "Undone")
+	page.WaitText(".readout", "2 of 10 tokens")
+	page.WaitText(".key-history", "Reset undone")
+	wantRemaining(t, site, alice, "2")
+	var done []string
+	for _, a := range askJSON[httpapi.Activities](t, site, "/v1/activity").Activity {
+		done = append(done, strings.Join([]string{a.What, a.By, a.Key, a.Reason}, " "))
+	}
+	if got, want := strings.Join(done, ", "), "bucket/take operator "+alice+" undo, bucket/reset operator "+alice+" their launch"; got != want {
+		t.Errorf("the activity is %s, want %s", got, want)
+	}
+}
+
+// A block is made without a mouse, holds, and is taken back.
+func TestKey_Block(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	page := operating(t, site, browser.Desktop, browser.Dark)
+	wantTake(t, site, "alice", true)
+	page.TabTo("button", "Block")
+	page.Press("Enter")
+	page.Wait("dialog", "Block this key?")
+	page.WaitFocused("textbox", "Reason")
+	page.Type("scrapes the catalogue")
+	page.Screenshot("key-block")
+	page.Press("Enter")
+	page.WaitText("#toasts", "Blocked x-user alice")
+	page.WaitText(".key-facts", "blocked")
+	page.WaitText(".readout", "is blocked")
+	page.WaitText(".key-history", "scrapes the catalogue")
+	page.WaitFocused("button", "Block")
+	wantTake(t, site, "alice", false)
+	wantTake(t, site, "bob", true)
+
+	page.TabTo("button", "Undo")
+	page.Press("Enter")
+	page.WaitText("#toasts", "Undone")
+	page.WaitText(".readout", "passes")
+	wantTake(t, site, "alice", true)
+	wantAudit(t, site, "made block operator scrapes the catalogue", "removed block operator undo")
+}
+
+// Another limit holds for one key; a second one takes its place, and undo brings the
+// first one back. What the server does not accept it says in the dialog.
+func TestKey_Limit(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	site.Take(10, searching("alice"))
+	page := operating(t, site, browser.Phone, browser.Light)
+	limit := func(capacity, reason string) *browser.Page {
+		page.Click("button", "Other limit")
+		page.Wait("dialog", "Another limit for this key?")
+		dialog := page.In("dialog[open]")
+		dialog.Fill("Capacity", capacity)
+		dialog.Fill("Reason", reason)
+		dialog.Fill("Your name", "kim")
+		return dialog
+	}
+	dialog := limit("many", "their launch")
+	dialog.Click("button", "Set limit")
+	dialog.WaitText("", "burst")
+	page.Tolerate("status of 422")
+	dialog.Fill("Capacity", "50")
+	dialog.Fill("For how long", "Other…")
+	dialog.Fill("Other time", "soon")
+	dialog.Click("button", "Set limit")
+	dialog.WaitText("", "write a number and a unit")
+	dialog.Fill("Other time", "90m")
+	page.Axe()
+	page.Screenshot("key-limit")
+	dialog.Click("button", "Set limit")
+	page.WaitText("#toasts", "capacity 50")
+	page.WaitText(".readout", "40 of 50 tokens") // the 10 that were missing still are
+	wantRemaining(t, site, alice, "40")
+
+	dialog = limit("15", "less will do")
+	dialog.WaitText("", "It takes the place of")
+	dialog.Click("button", "Set limit")
+	page.WaitText(".readout", "of 15 tokens")
+	if got := askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides; len(got) != 1 || string(got[0].Config) == "" {
+		t.Errorf("%d overrides, want the second in the place of the first", len(got))
+	}
+	page.In("#toasts > :last-child").Click("button", "Undo")
+	page.WaitText(".readout", "of 50 tokens")
+	page.WaitText(".key-history", "their launch")
+	wantAudit(t, site, "made limit kim their launch", "made limit kim less will do", "made limit kim their launch")
+}
+
+// Who is let through passes although the bucket is empty, until somebody ends that; and
+// that is undone, too.
+func TestKey_LetThrough(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	site.Take(10, searching("alice"))
+	page := operating(t, site, browser.Desktop, browser.Light)
+	wantTake(t, site, "alice", false)
+	page.Click("button", "Let through")
+	dialog := page.In("dialog[open]")
+	dialog.Fill("Reason", "incident 7")
+	dialog.Fill("For how long", "1 day")
+	dialog.Click("button", "Let through")
+	page.WaitText(".readout", "passes, uncharged")
+	wantTake(t, site, "alice", true)
+	page.In(".key-history").Click("button", "End allow-*")
+	dialog = page.In("dialog[open]")
+	dialog.WaitText("", "incident 7")
+	dialog.Fill("Reason", "it is over")
+	dialog.Click("button", "End it")
+	page.WaitText(".readout", "is denied")
+	wantTake(t, site, "alice", false)
+	page.In("#toasts > :last-child").Click("button", "Undo")
+	page.WaitText(".readout", "passes, uncharged")
+	wantTake(t, site, "alice", true)
+	wantAudit(t, site, "made allow operator incident 7", "removed allow operator it is over", "made allow operator incident 7")
+}
+
+// The list of overrides is filtered, added to and taken from.
+func TestKeys_Overrides(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
+		user := visitor(t)
+		page := browser.Open(t, size, theme)
+		page.Remember(browser.OperateToken)
+		await(page, site.Page("keys?kind=overrides"), "Keys")
+		page.Click("button", "Add an override")
+		dialog := page.In("dialog[open]")
+		dialog.Fill("Attribute", "header:x-user")
+		dialog.Fill("Value", user)
+		dialog.Fill("Reason", "scrapes as "+user)
+		page.Axe()
+		dialog.Click("button", "Add it")
+		page.WaitText("#toasts", "Blocked")
+		wantTake(t, site, user, false)
+
+		page.Fill("Filter overrides", "nobody")
+		page.WaitText("#main", "No override is like that")
+		page.Fill("Filter overrides", "scrapes as "+user)
+		page.Poll("one is shown", "document.querySelectorAll('.overrides-table tbody tr').length === 1")
+		page.NoSideways()
+		page.Axe()
+		page.Screenshot("overrides")
+		page.Click("button", "End block-*")
+		dialog = page.In("dialog[open]")
+		dialog.Fill("Reason", "they stopped")
+		dialog.Click("button", "End it")
+		page.WaitText("#main", "No override is like that")
+		page.WaitText(".audit", "they stopped")
+		wantTake(t, site, user, true)
+	})
+}
+
+// Another limit is added by the rule's attribute, too.
+func TestKeys_AddLimit(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.OperateToken)
+	await(page, site.Page("keys?kind=overrides"), "Keys")
+	page.Click("button", "Add an override")
+	dialog := page.In("dialog[open]")
+	dialog.Fill("What it does", "Other limit")
+	dialog.Fill("Rule", "words")
+	dialog.Fill("Attribute", "query:q")
+	dialog.Fill("Value", "shoes")
+	dialog.Fill("Tokens", "3")
+	dialog.Fill("Every", "10h")
+	dialog.Fill("Capacity", "5")
+	dialog.Fill("Reason", "their sale")
+	page.Screenshot("overrides-add")
+	dialog.Click("button", "Add it")
+	page.WaitText(".overrides-table", "3/10h, capacity 5")
+	if allowed, denied := site.Take(6, browser.Attributes{"query:q": "shoes"}); allowed != 5 || denied != 1 {
+		t.Errorf("of 6 requests %d are allowed and %d denied, want 5 and 1", allowed, denied)
+	}
+}
+
+// Keys that are made to break pages are shown as text, and break nothing.
+func TestKeys_Hostile(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	hostile := []string{"<script>window.broken=1</script>", "<img src=x onerror=window.broken=1>", "\u202egnp.exe", "a\x00b\nc\x1b[31m", strings.Repeat("long", 2560), "'\"><svg/onload=window.broken=1>"}
+	for _, q := range hostile {
+		site.Take(4, browser.Attributes{"query:q": q})
+	}
+	// Not UTF-8, as it comes in a gateway's header.
+	if status, _ := site.Ask(http.MethodPost, site.URL+"/v1/take", "", map[string]any{"attributes": map[string]string{"query:q": "\xff\xfe"}}); status != http.StatusOK {
+		t.Fatalf("bytes that are no UTF-8: %d", status)
+	}
+	site.Take(3, browser.Attributes{"query:q": "\xff\xfe"})
+	for _, size := range []browser.Size{browser.Desktop, browser.Phone} {
+		page := browser.Open(t, size, browser.Light)
+		page.Remember(browser.OperateToken)
+		await(page, site.Page("keys?rule=words"), "Keys")
+		page.Poll("all keys are there", "document.querySelectorAll('#main tbody tr').length === 7")
+		page.WaitText("#main", "<script>window.broken=1</script>")
+		page.WaitText("#main", `\u202egnp.exe`)
+		page.WaitText("#main", `a\0b\nc\u001b[31m`)
+		if raw := browser.Eval[bool](page, `/[\u0000-\u0008\u000b-\u001f\u202a-\u202e\u2066-\u2069]/.test(document.body.innerText)`); raw {
+			t.Error("the page's text has characters that control something")
+		}
+		page.NoSideways()
+		page.Axe()
+		page.Screenshot("keys-hostile")
+		for i := range 7 {
+			page.Goto(site.Page("keys?rule=words"))
+			page.Poll("all keys are there", "document.querySelectorAll('#main tbody tr').length === 7")
+			browser.Eval[any](page, "document.querySelectorAll('#main .key-link')["+browser.JS(i)+"].click()")
+			page.WaitText(".readout", "0 of 2 tokens")
+			page.NoSideways()
+		}
+		page.Screenshot("key-hostile")
+		if browser.Eval[bool](page, "window.broken === 1 || document.querySelector('#main script, #main img') !== null") {
+			t.Error("a key became a part of the page")
+		}
+	}
+}

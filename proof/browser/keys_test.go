@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/proof/browser"
+)
+
+// Buckets that as good as never refill: what is in them is what the test has left there.
+const slowPolicy = `rules:
+  - name: search
+    limit_keys: ["header:x-user"]
+    match: {path: "/search*"}
+    algorithm_config: {rate: 1/10h, burst: 10}
+  - name: strict
+    group: strict
+    mode: shadow
+    limit_keys: ["header:x-user"]
+    algorithm_config: {rate: 1/10h, burst: 3}
+  - name: words
+    group: words
+    limit_keys: ["query:q"]
+    algorithm_config: {rate: 1/10h, burst: 2}
+`
+
+const alice = "search:x-user=alice"
+
+// searching is a request of a user.
+func searching(user string) browser.Attributes {
+	return browser.Attributes{"header:x-user": user, "path": "/search"}
+}
+
+// visitor is a user of a subtest's own: those share a site.
+func visitor(t *testing.T) string {
+	t.Helper()
+	_, name, _ := strings.Cut(t.Name(), "/")
+	return strings.ReplaceAll(name, "_", "-")
+}
+
+// keyPage is the URL of a key's page.
+func keyPage(site *browser.Site, key string) string {
+	return site.Page("key?key=" + url.QueryEscape(key))
+}
+
+// askJSON asks the API as a chief does.
+func askJSON[T any](t *testing.T, site *browser.Site, path string) (answer T) {
+	t.Helper()
+	status, text := site.Ask(http.MethodGet, site.AdminURL+path, browser.ConfigureToken, nil)
+	if status != http.StatusOK {
+		t.Fatalf("%s: %d %s", path, status, text)
+	}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return answer
+}
+
+// wantRemaining checks what a bucket holds, by the API.
+func wantRemaining(t *testing.T, site *browser.Site, key, want string) {
+	t.Helper()
+	if got := askJSON[httpapi.Bucket](t, site, "/v1/bucket?key="+url.QueryEscape(key)).Remaining.String(); got != want {
+		t.Errorf("the bucket %s holds %s, want %s", key, got, want)
+	}
+}
+
+// wantTake checks whether a user is let through, by the API.
+func wantTake(t *testing.T, site *browser.Site, user string, want bool) {
+	t.Helper()
+	if allowed, _ := site.Take(1, searching(user)); (allowed == 1) != want {
+		t.Errorf("a request of %s: allowed %v, want %v", user, !want, want)
+	}
+}
+
+// wantAudit checks what was done to overrides, by the API: "WHAT ACTION AUTHOR REASON".
+func wantAudit(t *testing.T, site *browser.Site, want ...string) {
+	t.Helper()
+	var got []string
+	for _, e := range askJSON[httpapi.Overrides](t, site, "/v1/overrides?audit=50").Audit {
+		o := e.After
+		if o == nil {
+			o = e.Before
+		}
+		got = append(got, strings.Join([]string{string(e.What), string(o.Action), e.Author, e.Reason}, " "))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the audit is %q, want %q", got, want)
+	}
+}
+
+// The tabs show who is denied, near a limit, and would be denied, as it happens.
+func TestKeys(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
+		page := browser.Open(t, size, theme)
+		page.Remember(browser.OperateToken)
+		user := visitor(t)
+		await(page, site.Page("keys?rule=words"), "Keys")
+		page.WaitText("#main", "Nobody is being denied by rule words")
+		page.Fill("Rule", "search")
+		page.Poll("the rule is in the address", "location.hash.includes('rule=search')")
+
+		site.Take(14, searching(user))
+		page.Wait("rowheader", "x-user "+user+"*")
+		page.WaitText("#main table", "4")
+		site.Take(3, searching(user))
+		page.Poll("the count goes on", countIs(user, "7"))
+
+		page.Click("button", "Pause")
+		site.Take(2, searching(user))
+		page.Click("button", "Go on")
+		page.Poll("the count goes on after a pause", countIs(user, "9"))
+
+		page.NoSideways()
+		page.Axe()
+		page.Screenshot("keys")
+
+		page.Fill("Rule", "All rules")
+		page.Click("link", "Shadow")
+		page.Wait("rowheader", "x-user "+user+"*")
+		page.Click("link", "Near limit")
+		page.Wait("rowheader", "x-user "+user+"*")
+		page.Click("link", "Denied")
+		page.Click("link", "x-user "+user)
+		page.Wait("heading", "Key x-user "+user)
+	})
+}
+
+// countIs is an expression for whether the row of a user has that count.
+func countIs(user, count string) string {
+	return "[...document.querySelectorAll('#main tbody tr')].some(r => r.innerText.includes(" + browser.JS(user) + ") && r.querySelector('.key-count').innerText === " + browser.JS(count) + ")"
+}
+
+// What stands first can be chosen, and the order stays while somebody is in the table.
+func TestKeys_Order(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	site.Take(15, searching("zoe"))
+	site.Take(12, searching("bob"))
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.OperateToken)
+	await(page, site.Page("keys"), "Keys")
+	first := func(user string) string {
+		return "document.querySelector('#main tbody tr').innerText.includes(" + browser.JS(user) + ")"
+	}
+	page.Poll("who is denied most is first", first("zoe"))
+	page.Click("button", "Key")
+	page.Poll("the first in the alphabet is first", first("bob")+" && document.querySelector('#main th.col-key').ariaSort === 'ascending'")
+	page.Click("button", "Key")
+	page.Poll("the other way round", first("zoe")+" && document.querySelector('#main th.col-key').ariaSort === 'descending'")
+	page.Click("button", "Count")
+	page.Poll("by count again", first("zoe"))
+
+	page.TabTo("link", "x-user zoe")
+	site.Take(9, searching("bob"))
+	page.Poll("the count is drawn", countIs("bob", "11"))
+	if !browser.Eval[bool](page, first("zoe")) {
+		t.Error("rows change places while the focus is in them")
+	}
+	page.TabTo("link", "Skip to the content")
+	page.Poll("they do afterwards", first("bob"))
+}
+
+// Whoever may only look sees no key, and can do nothing to one, but sees its bucket.
+func TestKeys_Masked(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	site.Take(14, searching("alice-in-wonderland"))
+	page := browser.Open(t, browser.Phone, browser.Dark)
+	page.Remember(browser.ReadToken)
+	await(page, site.Page("keys"), "Keys")
+	page.WaitText("#main", "To see keys takes the role operate")
+	page.Click("link", "x-user al… ~*")
+	page.Wait("heading", "Key x-user al…")
+	page.WaitText(".readout", "0 of 10 tokens")
+	page.WaitText("#main", "needs role operate; sign in")
+	page.Poll("no action can be pressed", "[...document.querySelectorAll('.key-action button')].every(b => b.ariaDisabled === 'true')")
+	page.Poll("decisions are made", "true")
+	site.Take(1, searching("alice-in-wonderland"))
+	page.WaitText(".decisions", "denied")
+	if browser.Eval[bool](page, "document.documentElement.outerHTML.includes('wonderland') || location.href.includes('wonderland')") {
+		t.Error("the page has the key, which its viewer may not see")
+	}
+	page.Axe()
+	page.Screenshot("key-masked")
+}
+
+// A key's page draws its bucket and each decision as it is made.
+func TestKey(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
+		page := browser.Open(t, size, theme)
+		page.Remember(browser.OperateToken)
+		user := visitor(t)
+		site.Take(4, searching(user))
+		await(page, keyPage(site, "search:x-user="+user), "Key")
+		page.WaitText(".readout", "6 of 10 tokens")
+		page.WaitText(".readout", "passes")
+		page.WaitText(".live-state", "live")
+		site.Take(8, searching(user))
+		page.WaitText(".readout", "0 of 10 tokens")
+		page.WaitText(".readout", "is denied")
+		page.Poll("decisions are listed", "document.querySelectorAll('.decisions tbody tr').length === 8")
+		page.Poll("the latest is first", "document.querySelector('.decisions tbody tr').innerText.includes('denied')")
+		page.Poll("the level is said", "document.querySelector('.level-chart').ariaLabel.includes('holds 0 of 10 tokens')")
+		page.Poll("the level is drawn", paintedIn("--chart-level"))
+		page.Poll("what was allowed is drawn", paintedIn("--chart-allowed"))
+		page.Poll("what was denied is drawn", paintedIn("--chart-denied"))
+		page.Click("button", "30 s")
+		page.NoSideways()
+		page.Axe()
+		page.ScreenshotAll("key")
+	})
+}
+
+// paintedIn is an expression for whether the chart has pixels of a colour.
+func paintedIn(property string) string {
+	return `(() => {
+		const probe = document.body.appendChild(document.createElement('i'));
+		probe.style.color = 'var(` + property + `)';
+		const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g).map(Number);
+		probe.remove();
+		const canvas = document.querySelector('.level-chart canvas');
+		const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+		for (let i = 0; i < pixels.length; i += 4) {
+			if (pixels[i + 3] > 200 && Math.abs(pixels[i] - r) + Math.abs(pixels[i + 1] - g) + Math.abs(pixels[i + 2] - b) < 24) return true;
+		}
+		return false;
+	})()`
+}
+
+// Where the stream breaks the page says so, and what nobody saw is not drawn.
+func TestKey_Reconnects(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.OperateToken)
+	site.Take(4, searching("alice"))
+	await(page, keyPage(site, alice), "Key")
+	page.WaitText(".readout", "6 of 10 tokens")
+	page.Tolerate("net::ERR_", "status of 503", "status of 404")
+	if err := site.Process.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	page.WaitText(".live-state", "reconnecting")
+	page.Screenshot("key-reconnecting")
+	site.Start()
+	page.WaitText(".live-state", "live")
+	page.WaitText(".readout", "10 of 10 tokens") // its store is in memory
+	page.Screenshot("key-reconnected")
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"context"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// A Size is how large a screen is, and what it is touched with.
+type Size struct {
+	name          string
+	width, height int
+	scale         float64
+	phone         bool // touched with fingers
+}
+
+// The sizes that pages are made for.
+var (
+	Desktop = Size{name: "desktop", width: 1280, height: 900, scale: 1}
+	Phone   = Size{name: "phone", width: 390, height: 844, scale: 2, phone: true}
+)
+
+// A Theme is what the system's settings ask pages for.
+type Theme string
+
+// The themes, by the value of prefers-color-scheme.
+const (
+	Light Theme = "light"
+	Dark  Theme = "dark"
+)
+
+// Each runs a test at every size in every theme.
+func Each(t *testing.T, test func(t *testing.T, size Size, theme Theme)) {
+	t.Helper()
+	for _, size := range []Size{Desktop, Phone} {
+		for _, theme := range []Theme{Light, Dark} {
+			t.Run(size.name+" "+string(theme), func(t *testing.T) { test(t, size, theme) })
+		}
+	}
+}
+
+// look makes a tab that size, in that theme, and as if its window were in front.
+func (p *Page) look(still bool) {
+	p.t.Helper()
+	motion := "no-preference"
+	if still {
+		motion = "reduce"
+	}
+	p.must("set the size and the theme", func(ctx context.Context) error {
+		if _, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+			Width: int64(p.size.width), Height: int64(p.size.height), DeviceScaleFactor: p.size.scale, Mobile: p.size.phone,
+		}); err != nil {
+			return err
+		}
+		if _, err := chromedp.Call(ctx, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{
+			Enabled: p.size.phone, MaxTouchPoints: 1,
+		}); err != nil {
+			return err
+		}
+		if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+			return err
+		}
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: string(p.theme)},
+				{Name: "prefers-reduced-motion", Value: motion},
+			},
+		})
+		return err
+	})
+}
+
+// Still makes the system's settings ask for little motion.
+func (p *Page) Still() {
+	p.t.Helper()
+	p.look(true)
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/metehq/mete/proof/meted"
+)
+
+// pollInterval is the time between two looks at a page.
+const pollInterval = 40 * time.Millisecond
+
+// A Page is a tab of its own, which shares nothing with others: no storage, no
+// cache. It is its test's own goroutine's. What it is asked to do fails the test
+// where it cannot.
+type Page struct {
+	t     testing.TB
+	ctx   context.Context // of chromedp
+	size  Size
+	theme Theme
+	seen  *complaints
+	scope string // selector of the part that is looked at: see In
+}
+
+// Open opens an empty tab, which the test's cleanup looks back at and closes. Serve
+// the site first: what is opened last is closed first.
+func Open(t testing.TB, size Size, theme Theme) *Page {
+	t.Helper()
+	seen := &complaints{}
+	ctx, cancel := chromedp.NewContext(running(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(seen.hear))
+	if err := chromedp.Do(ctx); err != nil {
+		cancel()
+		t.Fatalf("open a tab: %v", err)
+	}
+	seen.tab = ctx
+	p := &Page{t: t, ctx: ctx, size: size, theme: theme, seen: seen}
+	t.Cleanup(func() {
+		defer cancel()
+		if t.Failed() {
+			p.report()
+		}
+		p.check()
+	})
+	p.look(false)
+	return p
+}
+
+// In is the same page, of which only the part is looked at that a selector finds
+// first: page.In("dialog[open]").Click("button", "Cancel").
+func (p *Page) In(selector string) *Page {
+	part := *p
+	part.scope = selector
+	return &part
+}
+
+// must does something to the page.
+func (p *Page) must(what string, do func(context.Context) error) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, meted.Patience)
+	defer cancel()
+	if err := do(ctx); err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// until does something to the page until it succeeds.
+func (p *Page) until(what string, do func(context.Context) error) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, meted.Patience)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	var last error
+	for {
+		err := do(ctx)
+		if err == nil {
+			return
+		}
+		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
+			last = err // rather than that there was no time to look once more
+		}
+		select {
+		case <-ctx.Done():
+			p.t.Fatalf("%s: %v", what, last)
+		case <-ticker.C:
+		}
+	}
+}
+
+// Goto goes to a URL and waits until its document has loaded. The origin of the first
+// is the page's: whatever asks another fails the test.
+func (p *Page) Goto(to string) {
+	p.t.Helper()
+	if err := p.seen.belongsTo(to); err != nil {
+		p.t.Fatal(err)
+	}
+	p.must("go to "+to, func(ctx context.Context) error { return chromedp.Do(ctx, chromedp.Navigate(to)) })
+}
+
+// Reload loads the page again.
+func (p *Page) Reload() {
+	p.t.Helper()
+	p.must("reload", func(ctx context.Context) error { return chromedp.Do(ctx, chromedp.Reload()) })
+}
+
+// Back goes to where the page was before.
+func (p *Page) Back() {
+	p.t.Helper()
+	p.must("go back", func(ctx context.Context) error { return chromedp.Do(ctx, chromedp.NavigateBack()) })
+}
+
+// URL is where the page is.
+func (p *Page) URL() string {
+	p.t.Helper()
+	return Eval[string](p, "location.href")
+}
+
+// Eval returns the value of a JavaScript expression in the page; of a promise, what
+// it becomes. Quote values that go in with [JS].
+func Eval[T any](p *Page, expression string) T {
+	p.t.Helper()
+	var value T
+	p.must(brief(expression), func(ctx context.Context) (err error) {
+		value, err = chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+		return err
+	})
+	return value
+}
+
+// Poll waits until a JavaScript expression is true. What it is about is for the
+// message where it does not become so.
+func (p *Page) Poll(what, expression string) {
+	p.t.Helper()
+	p.until("waiting until "+what, func(ctx context.Context) error {
+		yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")", chromedp.EvalAwaitPromise))
+		if err == nil && !yes {
+			err = fmt.Errorf("not so: %s", brief(expression))
+		}
+		return err
+	})
+}
+
+// origin returns scheme://host:port of a URL. A file has one of its own.
+func origin(of string) (string, error) {
+	u, err := url.Parse(of)
+	if err != nil {
+		return "", err
+	}
+	if u.Scheme == "file" {
+		return "file://" + u.Path, nil
+	}
+	if u.Host == "" {
+		return "", fmt.Errorf("%s has no host", brief(of))
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// brief shortens what is shown.
+func brief(text string) string {
+	const most = 200
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}
+
+// report says what a failed test's page looked like at the end.
+func (p *Page) report() {
+	ctx, cancel := context.WithTimeout(p.ctx, meted.Patience)
+	defer cancel()
+	whole := *p
+	whole.scope = ""
+	const state = `location.href + "\n" + document.documentElement.innerText.slice(0, 2500)`
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](state))
+	if err != nil {
+		p.t.Logf("the page cannot be asked: %v", err)
+		return
+	}
+	p.t.Logf("the page at the end: %s", text)
+	picture, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{})
+	if err != nil {
+		p.t.Logf("no picture of it: %v", err)
+		return
+	}
+	p.t.Logf("a picture of it: %s", p.keep("failed", picture.Data))
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/internal/playground"
+	"github.com/metehq/mete/proof/browser"
+)
+
+const playPolicy = `rules: [{name: free, limit_keys: ["ip:address"], algorithm_config: {rps: 10, burst: 20}}]`
+
+// playing is the page with something to play.
+func playing(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme, query string) *browser.Page {
+	t.Helper()
+	page := browser.Open(t, size, theme)
+	page.Remember(browser.ReadToken)
+	page.Goto(site.Page("playground" + query))
+	played(page)
+	return page
+}
+
+// played waits until what is asked for is drawn.
+func played(page *browser.Page) {
+	page.Poll("the limits are drawn", "[...document.querySelectorAll('.play-lane')].every(l => l.querySelector('.play-level, path.play-level')) && !!document.querySelector('.play-lane path.play-level')")
+}
+
+// grouped writes a number as the page does.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	if len(s) > 3 {
+		s = s[:len(s)-3] + "," + s[len(s)-3:]
+	}
+	return s
+}
+
+func lane(i int) string { return ".play-lane-" + string(rune('a'+i)) }
+
+// Each example shows its text, what the engine makes of it, and why.
+func TestPlayground_Presets(t *testing.T) {
+	site := browser.Serve(t, playPolicy)
+	page := playing(t, site, browser.Desktop, browser.Light, "")
+	for _, preset := range playground.Presets() {
+		r, err := playground.Play(t.Context(), preset.Input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page.Fill("Example", preset.ID)
+		page.WaitText(".play-text", preset.Text)
+		for i, l := range r.Lanes {
+			page.WaitText(lane(i)+" .play-title", l.Name)
+			page.WaitText(lane(i)+" .play-limit", l.Limit)
+			page.WaitText(lane(i)+" .play-totals", fmt.Sprintf("%s of %s", grouped(l.Totals.Allowed), grouped(l.Totals.Sent)))
+			page.WaitText(lane(i)+" .play-words", l.Words[0])
+		}
+		page.Poll("there are as many limits", fmt.Sprintf("document.querySelectorAll('.play-lane').length === %d", len(r.Lanes)))
+		if preset.Source != nil && preset.Source.Note != "" {
+			page.WaitText(".play-note", preset.Source.Note)
+		}
+		page.Poll("the link names it", "location.hash === "+browser.JS("#/playground?preset="+preset.ID))
+	}
+}
+
+func TestPlayground_Looks(t *testing.T) {
+	site := browser.Serve(t, playPolicy)
+	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
+		page := playing(t, site, size, theme, "")
+		page.Fill("Virtual time", "4500")
+		page.WaitText(".play-readout", "Request 20 at 9.5 s: denied. Retry after 0.5 s.")
+		page.WaitText(".play-amount", "0.9")
+		page.NoSideways()
+		page.Axe()
+		page.Screenshot("playground")
+		page.Fill("Example", "window-edge")
+		page.WaitText(lane(3)+" .play-totals", "25 of 48")
+		page.ClickAt(".play-traffic-card summary")
+		page.ClickAt(lane(0) + " .play-form summary")
+		page.ClickAt(lane(0) + " .play-table summary")
+		page.ClickAt(lane(0) + " .play-policy summary")
+		page.NoSideways()
+		page.Axe()
+		page.ScreenshotAll("playground-window-edge")
+	})
+}
+
+// Whatever is moved, the result follows; and the link has all of it.
+func TestPlayground_ChangesAndLinks(t *testing.T) {
+	site := browser.Serve(t, playPolicy)
+	page := playing(t, site, browser.Desktop, browser.Light, "?preset=burst-and-recover")
+	page.WaitText(lane(0)+" .play-totals", "129 of 240")
+	page.In(lane(0)).Fill("Capacity, slider", "0")
+	page.WaitText(lane(0)+" .play-limit", "10 a second, capacity 1")
+	page.WaitText(lane(0)+" .play-totals", "31 of 240")
+	page.In(lane(0)).Fill("Capacity", "20.5")
+	page.WaitText(lane(0)+" .play-limit", "capacity 20.5")
+	page.WaitText(".play-text", "Your own.")
+	page.In(lane(0)).Click("button", "all at once")
+	page.WaitText(lane(0)+" .play-limit", "10 at once every 1 s, capacity 20.5")
+	page.Click("button", "Add a limit beside it")
+	page.WaitText(lane(1)+" .play-limit", "queue")
+	page.In(lane(1)).Fill("Algorithm", "sliding_window")
+	page.WaitText(lane(1)+" .play-limit", "10 in any 1 s")
+	page.ClickAt(".play-traffic-card summary")
+	page.In(".play-phase:nth-child(1)").Fill("Phase 1", "poisson")
+	page.In(".play-phase:nth-child(1)").Fill("Seed", "7")
+	page.Click("checkbox", "Who is denied comes back")
+	page.WaitText(".play-comes", "at random, 60 a second on average, for 3 s")
+	page.WaitText(lane(0)+" .play-words", "Who is denied comes back when told")
+	page.Poll("the link has it", "location.hash.includes('phase=poisson,rate=60,seed=7,seconds=3')")
+	const shown = "[...document.querySelectorAll('.play-lane')].map(l => ['.play-title', '.play-limit', '.play-totals', '.play-words'].map(s => l.querySelector(s).textContent).join('|')).join('\\n')"
+	want := browser.Eval[string](page, shown)
+	_, query, _ := strings.Cut(page.URL(), "#/playground")
+	again := playing(t, site, browser.Desktop, browser.Light, query)
+	again.Poll("the link shows the same", shown+" === "+browser.JS(want))
+	again.Poll("the link stays as it is", "location.hash === "+browser.JS("#/playground"+query))
+	again.In(lane(1)).Click("button", "Remove limit B")
+	again.Poll("there is one limit left", "document.querySelectorAll('.play-lane').length === 1")
+}
+
+// What is exported is what the server says, to the byte.
+func TestPlayground_Exports(t *testing.T) {
+	site := browser.Serve(t, playPolicy)
+	page := playing(t, site, browser.Desktop, browser.Light, "?preset=reserve")
+	input := playground.Presets()[slices.IndexFunc(playground.Presets(), func(p playground.Preset) bool { return p.ID == "reserve" })].Input
+	input.Export = true
+	status, answer := site.Ask(http.MethodPost, site.AdminURL+"/dashboard/data/play", browser.ReadToken, input)
+	var said struct {
+		Lanes []struct{ Policy, Trace string }
+	}
+	if err := json.Unmarshal([]byte(answer), &said); status != http.StatusOK || err != nil {
+		t.Fatalf("%d %v %s", status, err, answer)
+	}
+	browser.Eval[bool](page, `(() => {
+		const made = URL.createObjectURL;
+		URL.createObjectURL = blob => { blob.text().then(text => { window.saved = text; }); return made.call(URL, blob); };
+		HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; };
+		Object.defineProperty(navigator, 'clipboard', {value: {writeText: async text => { window.copied = text; }}});
+		return true;
+	})()`)
+	page.ClickAt(".play-policy summary")
+	for name, want := range map[string]string{"Download policy": said.Lanes[0].Policy, "Download trace": said.Lanes[0].Trace} {
+		page.Click("button", name)
+		page.Poll(name, "window.saved === "+browser.JS(want))
+	}
+	page.WaitText(".play-policy .code", `"queue": 5`)
+	page.Click("button", "Copy the replay command")
+	page.Poll("the command is copied", `window.copied === "mete replay --policy owes-up-to-5.json owes-up-to-5.jsonl"`)
+	page.Click("button", "Copy link")
+	page.Poll("the link is copied", "window.copied === location.href")
+}
+
+// Time goes by when it is told to, and stops; and who watches can send requests.
+func TestPlayground_Plays(t *testing.T) {
+	site := browser.Serve(t, playPolicy)
+	page := playing(t, site, browser.Desktop, browser.Light, "?lane=token_bucket,1/1s,capacity=2,name=Mine&phase=burst,count=1,seconds=40")
+	page.WaitText(lane(0)+" .play-totals", "1 of 1")
+	page.Click("button", "Play")
+	page.Poll("time goes by", "Number.parseFloat(document.querySelector('.play-clock').textContent) > 0.5 && Number.parseFloat(document.querySelector('.play-clock').textContent) < 39")
+	page.Click("button", "Pause")
+	page.Wait("button", "Play")
+	page.Fill("Virtual time", "5000")
+	page.WaitText(".play-clock", "20.0 s")
+	for i := range 3 {
+		page.Click("button", "Send a request")
+		page.WaitText(lane(0)+" .play-totals", fmt.Sprintf("of %d", i+2))
+	}
+	page.WaitText(lane(0)+" .play-totals", "3 of 4")
+	page.WaitText(lane(0)+" .play-readout", "Request 4 at 20 s: denied. Retry after 1 s.")
+	page.WaitText(".play-comes", "3 by hand")
+	page.Poll("the link has them", "location.hash.endsWith('&hand=20,20,20')")
+	page.ClickAt(".play-traffic-card summary")
+	page.Click("button", "Take them back")
+	page.WaitText(lane(0)+" .play-totals", "1 of 1")
+}
+
+// All of it works without a mouse.
+func TestPlayground_Keyboard(t *testing.T) {
+	site := browser.Serve(t, playPolicy)
+	page := playing(t, site, browser.Desktop, browser.Light, "")
+	page.TabTo("slider", "Virtual time")
+	page.Press("Home")
+	page.WaitText(".play-clock", "0.0 s")
+	page.WaitText(".play-amount", "4")
+	page.Press("End")
+	page.WaitText(".play-clock", "22.0 s")
+	page.TabTo("slider", "Capacity, slider")
+	page.Press("ArrowRight")
+	page.WaitText(lane(0)+" .play-limit", "capacity 6")
+	page.WaitFocused("slider", "Capacity, slider")
+	page.TabTo("combobox", "Algorithm") // around, and there is nothing that holds the focus
+	page.TabTo("button", "all at once")
+	page.Press("Enter")
+	page.WaitText(lane(0)+" .play-limit", "at once")
+	page.WaitFocused("button", "all at once")
+}
+
+// What cannot be played is said where it stands, and what was played stays.
+func TestPlayground_Mistakes(t *testing.T) {
+	site := browser.Serve(t, playPolicy)
+	page := playing(t, site, browser.Desktop, browser.Light, "")
+	page.Tolerate("status of 422", "status of 400")
+	field := page.In(lane(0) + " [data-place='/lanes/0/capacity']")
+	field.Fill("Capacity", "0.0001")
+	page.WaitText(lane(0)+" [data-place='/lanes/0/capacity'] .mistake", "thousandth")
+	page.WaitText(lane(0)+" .play-totals", "21 of 29")
+	page.Poll("the field says so", "document.querySelector('[data-place=\"/lanes/0/capacity\"] .play-number').getAttribute('aria-invalid') === 'true'")
+	page.Axe()
+	field.Fill("Capacity", "much")
+	page.WaitText(lane(0)+" [data-place='/lanes/0/capacity'] .mistake", "not a number")
+	field.Fill("Capacity", "7")
+	page.WaitText(lane(0)+" .play-limit", "capacity 7")
+	page.Poll("nothing is complained about", "[...document.querySelectorAll('.mistake')].every(m => m.hidden)")
+}
+
+// Hostile text does nothing, wherever it comes from.
+func TestPlayground_Hostile(t *testing.T) {
+	site := browser.Serve(t, playPolicy)
+	page := playing(t, site, browser.Desktop, browser.Light,
+		"?lane=token_bucket,1/1s,capacity=5,name=%253Cimg%20src=x%20onerror=alert(1)%253E%E2%80%AE&phase=burst,count=1,seconds=3")
+	page.WaitText(lane(0)+" .play-title", `<img src=x onerror=alert(1)>\u202e`)
+	page.Tolerate("status of 422")
+	page.ClickAt(".play-traffic-card summary")
+	page.In(".play-phase:nth-child(1)").Fill("Phase 1", "trace")
+	page.WaitText(".play-phase .mistake", "no requests")
+	page.Fill("Lines of an access log, or JSON lines", "<script>alert(1)</script>\n\u202e\x01")
+	page.WaitText(".play-phase .mistake", "line 1: it is no access log line")
+	trace := ""
+	for i := range 5 {
+		trace += fmt.Sprintf("198.51.100.7 - <b>[x [21/Nov/2026:12:00:%02d +0000] \"GET /<script>alert(%d)</script> HTTP/1.1\" 200 1\n", 2*i, i)
+	}
+	page.Fill("Lines of an access log, or JSON lines", trace)
+	page.WaitText(lane(0)+" .play-totals", "5 of 5")
+	page.Poll("the link has the trace", "/phase=trace,z=[-_0-9A-Za-z]+$/.test(location.hash)")
+	_, query, _ := strings.Cut(page.URL(), "#/playground")
+	again := playing(t, site, browser.Desktop, browser.Light, query)
+	again.WaitText(lane(0)+" .play-totals", "5 of 5")
+	if n := browser.Eval[int](again, "document.querySelectorAll('main img, main script, main b').length"); n != 0 {
+		t.Errorf("%d elements came from hostile text", n)
+	}
+	long := ""
+	for i := range 4000 {
+		long += fmt.Sprintf("{\"at\":%d.%06d}\n", i, i*7919%1000003%1000000)
+	}
+	page.Fill("Lines of an access log, or JSON lines", long)
+	page.WaitText(lane(0)+" .play-totals", "of 4,000")
+	page.WaitText("#main [role=alert]", "too long for a link")
+	for _, broken := range []string{"?lane=magic", "?lane=token_bucket,1/1s,x=1", "?phase=trace,z=%3C%3C", "?lane=%25"} {
+		page.Goto(site.Page("playground" + broken))
+		page.WaitText("#toasts", "The link cannot be read")
+	}
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser_test
+
+import (
+	"testing"
+
+	"github.com/metehq/mete/proof/browser"
+)
+
+// samples is what the page knows of the past.
+const samples = "import('./live.js').then(m => m.live.samples.length)"
+
+// The server is restarted: the page says so, keeps what it has seen, and goes on by
+// itself.
+func TestRestart(t *testing.T) {
+	site := visited(t)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.ReadToken)
+	await(page, site.Page("overview"), "Overview")
+	page.Poll("there is a past", samples+".then(n => n > 3)")
+	browser.Eval[any](page, "window.notReloaded = true")
+	before := browser.Eval[int](page, samples)
+
+	page.Tolerate("net::ERR_", "status of 503") // while it is gone
+	if err := site.Process.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	page.WaitText("#topbar", "Reconnecting")
+	if got := browser.Eval[int](page, samples); got < before {
+		t.Errorf("%d samples without the server, want the %d that there were", got, before)
+	}
+	page.Axe()
+	page.Screenshot("reconnecting")
+
+	site.Start()
+	page.WaitText("#topbar", "Live")
+	page.WaitText("#toasts", "started again")
+	visit(site)
+	page.Poll("the past goes on", samples+".then(n => n > "+browser.JS(before)+")")
+	page.WaitText("#main", "Allowed")
+	if !browser.Eval[bool](page, "window.notReloaded === true") {
+		t.Error("the page was loaded again")
+	}
+	page.Screenshot("restarted")
+}

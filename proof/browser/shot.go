@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// Screenshot keeps a picture of what the window shows, as NAME-SIZE-THEME.png in the
+// directory that METE_SCREENSHOTS names, or else with the test's artifacts.
+func (p *Page) Screenshot(name string) {
+	p.t.Helper()
+	p.picture(name, false)
+}
+
+// ScreenshotAll is Screenshot of the whole page, however long.
+func (p *Page) ScreenshotAll(name string) {
+	p.t.Helper()
+	p.picture(name, true)
+}
+
+func (p *Page) picture(name string, beyond bool) {
+	p.t.Helper()
+	p.settle()
+	var data []byte
+	p.must("take a picture", func(ctx context.Context) error {
+		picture, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &beyond})
+		data = picture.Data
+		return err
+	})
+	p.keep(name, data)
+}
+
+var notInFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// keep writes a picture and returns its path.
+func (p *Page) keep(name string, data []byte) string {
+	p.t.Helper()
+	dir := os.Getenv("METE_SCREENSHOTS")
+	if dir == "" {
+		dir = p.t.ArtifactDir()
+	} else if err := os.MkdirAll(dir, 0o700); err != nil {
+		p.t.Error(err)
+	}
+	if name == "failed" {
+		name += "-" + p.t.Name()
+	}
+	path := filepath.Join(dir, notInFileName.ReplaceAllString(name+"-"+p.size.name+"-"+string(p.theme), "_")+".png")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		p.t.Error(err)
+	}
+	return path
+}

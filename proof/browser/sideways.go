@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import "fmt"
+
+// sideways is a script that says what is too wide for a window: the innermost
+// elements that reach out of it, where nothing clips them.
+const sideways = `(() => {
+	const width = %d;
+	const page = document.documentElement;
+	if (page.scrollWidth <= width && innerWidth <= width) return [];
+	const over = e => e.getBoundingClientRect().right > width + 1;
+	const clipped = e => {
+		for (e = e.parentElement; e && e !== document.body; e = e.parentElement) {
+			const style = getComputedStyle(e);
+			if (style.overflowX !== 'visible' || style.position === 'fixed') return true;
+		}
+		return false;
+	};
+	const wide = [...document.body.querySelectorAll('*')].filter(e => over(e) && ![...e.children].some(over) && !clipped(e));
+	return ['window ' + width + ', page ' + page.scrollWidth, ...wide.slice(0, 5).map(e => e.outerHTML.slice(0, 200))];
+})()`
+
+// NoSideways fails the test where the page is wider than the window: where one has to
+// scroll to the side.
+func (p *Page) NoSideways() {
+	p.t.Helper()
+	if wide := Eval[[]string](p, fmt.Sprintf(sideways, p.size.width)); len(wide) > 0 {
+		p.t.Errorf("%s is wider than the window: %q", p.URL(), wide)
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/proof/browser"
+)
+
+// Who does not say who they are is asked, sees nothing, and is told when they are wrong.
+func TestSignIn(t *testing.T) {
+	site := visited(t)
+	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
+		page := browser.Open(t, size, theme)
+		page.Tolerate("status of 401")
+		page.Goto(site.Page("rules"))
+		page.Wait("dialog", "Sign in")
+		if got := page.Text(""); strings.Contains(got, "everybody") {
+			t.Errorf("without a token the page shows a rule: %s", got)
+		}
+		page.Axe()
+		page.Screenshot("signin")
+
+		dialog := page.In("dialog[open]")
+		dialog.Click("button", "Sign in")
+		page.WaitText("dialog", "is needed")
+		dialog.Fill("Token", "wrong-token-0123456789")
+		dialog.Click("button", "Sign in")
+		page.WaitText("dialog", "does not know this token")
+		page.Axe()
+		page.Screenshot("signin-wrong")
+		page.SignIn(browser.ReadToken)
+		page.WaitText("#main", "everybody")
+		page.WaitText("#topbar", "live")
+
+		// The tab remembers, and forgets when it is told.
+		page.Reload()
+		page.WaitText("#main", "everybody")
+		page.Click("button", "Account looker")
+		page.WaitText("#topbar", "has the role read")
+		page.Axe()
+		page.Click("button", "Sign out")
+		page.Wait("button", "Account Sign in")
+		page.Reload()
+		page.Wait("dialog", "Sign in")
+		if got := browser.Eval[int](page, "sessionStorage.length"); got != 0 {
+			t.Errorf("%d things are kept after signing out", got)
+		}
+	})
+}
+
+// The focus stays in the dialog while it is open, and Escape closes it. Who does not sign
+// in is not asked again and again.
+func TestSignIn_Dialog(t *testing.T) {
+	site := visited(t)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Tolerate("status of 401")
+	page.Goto(site.Page("overview"))
+	page.Wait("dialog", "Sign in")
+	page.WaitFocused("textbox", "Token")
+	for range 12 {
+		page.Press("Tab")
+		// Between two rounds it may be at the browser's own buttons.
+		if !browser.Eval[bool](page, "document.activeElement === document.body || !!document.activeElement.closest('dialog')") {
+			t.Fatalf("Tab leaves the dialog for %s", page.Focused())
+		}
+	}
+	page.Press("Escape")
+	page.WaitGone("dialog", "Sign in")
+	page.WaitText("#topbar", "not connected")
+	if page.Has("dialog", "*") {
+		t.Error("who closed the dialog is asked again")
+	}
+
+	// From the menu one can, and the focus comes back to it.
+	page.TabTo("button", "Account Sign in")
+	page.Press("Enter")
+	page.TabTo("button", "Sign in")
+	page.Press("Enter")
+	page.WaitFocused("textbox", "Token")
+	page.Press("Escape")
+	page.WaitGone("dialog", "Sign in")
+	page.WaitFocused("button", "Account Sign in")
+	page.SignIn(browser.ConfigureToken)
+	page.WaitText("#topbar", "live")
+	page.Wait("button", "Account chief")
+}
+
+// A role shows what it may, in the words of the server.
+func TestSignIn_Roles(t *testing.T) {
+	site := visited(t)
+	for token, see := range map[string]bool{browser.ReadToken: false, browser.OperateToken: true, browser.ConfigureToken: true} {
+		page := browser.Open(t, browser.Desktop, browser.Light)
+		page.Remember(token)
+		await(page, site.Page("keys"), "Keys")
+		page.WaitText("#main", "search")
+		page.Poll("keys are there", "document.querySelector('#main').innerText.match(/alice|~/)")
+		if got := strings.Contains(page.Text("#main"), "alice"); got != see {
+			t.Errorf("a key is shown to %s: %v, want %v", token, got, see)
+		}
+	}
+}

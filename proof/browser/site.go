@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/proof/meted"
+)
+
+// The tokens of a site, by their roles.
+const (
+	ReadToken      = "read-token-0123456789abcdef"
+	OperateToken   = "operate-token-0123456789abcdef"
+	ConfigureToken = "configure-token-0123456789abcdef"
+)
+
+const tokens = `admin_tokens:
+  - {name: looker, role: read, token: ` + ReadToken + `}
+  - {name: operator, role: operate, token: ` + OperateToken + `}
+  - {name: chief, role: configure, token: ` + ConfigureToken + `}
+`
+
+// A Site is a server that has a dashboard.
+type Site struct {
+	*meted.Server
+	t testing.TB
+}
+
+// Serve runs mete serve with a policy, and settings beside it if any, as
+// "snapshot: state.json\n". Its tokens are those above.
+func Serve(t testing.TB, policy string, settings ...string) *Site {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &Site{meted.Start(t, "policy: policy.yaml\n"+tokens+strings.Join(settings, ""), dir), t}
+}
+
+// Page is the URL of a page of the dashboard: "overview", "key?key=a".
+func (s *Site) Page(route string) string { return s.AdminURL + "/dashboard/#/" + route }
+
+// Attributes are what is known of a request.
+type Attributes map[string]string
+
+// Take asks for a request's tokens so many times, and returns how often it was
+// allowed and denied.
+func (s *Site) Take(times int, attributes Attributes) (allowed, denied int) {
+	s.t.Helper()
+	for range times {
+		switch status, answer := s.Ask(http.MethodPost, s.URL+"/v1/take", "", map[string]any{"attributes": attributes}); status {
+		case http.StatusOK:
+			allowed++
+		case http.StatusTooManyRequests:
+			denied++
+		default:
+			s.t.Fatalf("take %v: %d %s", attributes, status, answer)
+		}
+	}
+	return allowed, denied
+}
+
+// Ask sends a request with a token, if any, and a body that is made JSON, unless it is
+// nil; and returns the status and the body of the answer.
+func (s *Site) Ask(method, url, token string, body any) (status int, answer string) {
+	s.t.Helper()
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		sent = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), method, url, sent)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+var client = &http.Client{Timeout: meted.Patience}
