@@ -6,10 +6,10 @@ GO       ?= go
 FUZZTIME ?= 10s
 TIME     ?= 10m
 
-.PHONY: help run test soak check bench bench-http bench-redis bench-postgres bench-replay fuzz setup
+.PHONY: help run test soak check bench bench-http bench-redis bench-postgres bench-replay bench-dashboards fuzz setup
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve with a built-in example policy; needs Go only
 	$(GO) run ./cmd/mete serve
@@ -37,6 +37,9 @@ bench-postgres: setup ## compare with other limiters that use PostgreSQL; ten mi
 
 bench-replay: ## lines of an access log a second, beside GoAccess and plain scans
 	cd bench && $(GO) run ./replay
+
+bench-dashboards: ## what 100 open dashboards cost mete serve; three minutes
+	cd bench && $(GO) run ./dashboards
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	scripts/fuzz $(FUZZTIME)

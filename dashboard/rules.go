@@ -13,9 +13,9 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// MaxSampledRules bounds the rules of a policy for which an example of a request is
+// maxSampledRules bounds the rules of a policy for which an example of a request is
 // looked for where all of them are asked about.
-const MaxSampledRules = 256
+const maxSampledRules = 256
 
 // A ruleTree is the policy in force as the page shows it: what GET data/rules answers.
 type ruleTree struct {
@@ -174,7 +174,7 @@ func treeOf(m *policy.Matcher, v Viewer, only string) ruleTree {
 		}
 		n := nodeOf(r, d, v)
 		n.Place = i + 1
-		if only != "" || i < MaxSampledRules {
+		if only != "" || i < maxSampledRules {
 			n.Example = exampleOf(m, i, d, v)
 		}
 		group := &scope.Groups[place[1]]

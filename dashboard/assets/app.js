@@ -150,10 +150,6 @@ async function begin() {
 		main.focus();
 	});
 	addEventListener('hashchange', route);
-	document.querySelector('.skip').addEventListener('click', (e) => {
-		e.preventDefault(); // #main would be a page
-		main.focus();
-	});
 	await route();
 }
 

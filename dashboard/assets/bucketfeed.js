@@ -26,6 +26,7 @@ export function followBucket(key, {onBucket, onDecision, onDropped, onTrouble, o
 		},
 		decisions({list, dropped}) {
 			for (const d of limit ? list : []) {
+				at(d[0]);
 				onDecision(decisionOf(d, limit));
 			}
 			if (dropped > 0) {

@@ -55,96 +55,109 @@ const columns = [
 
 // keyTable is a table of keys that is updated in place. Rows keep their order while
 // somebody points at them or is in them with the keyboard: what one is about to press
-// does not move away.
-export function keyTable({caption, kind, onOrder}) {
-	const shown = columns.filter((c) => kind !== 'near' || c.name !== 'retry');
-	const sort = {by: 'count', down: true};
-	const rows = new Map();
-	const heads = new Map();
-	const body = h('tbody', {role: 'rowgroup'});
-	const head = h('tr', {role: 'row'}, ...shown.map((c) => {
-		const th = h('th', {scope: 'col', role: 'columnheader', class: `col-${c.name}${c.number ? ' num' : ''}`, 'aria-sort': c.name === 'count' ? 'descending' : null},
-			h('button', {type: 'button', class: 'sort', onclick: () => sortBy(c.name)}, c.label));
-		heads.set(c.name, th);
-		return th;
-	}));
-	const table = h('table', {class: `table keys-table kind-${kind}`, role: 'table'},
-		h('caption', {class: 'visually-hidden'}, caption), h('thead', {role: 'rowgroup'}, head), body);
-	let keys = [];
-	let held = false;
+// does not move away. It is {node, update(top, came), tick(now)}.
+export function keyTable(options) {
+	return new KeyTable(options);
+}
 
-	const holds = () => body.matches(':hover') || body.contains(document.activeElement);
-	const sortBy = (name) => {
-		sort.down = sort.by === name ? !sort.down : name !== 'key';
-		sort.by = name;
-		for (const [n, th] of heads) {
-			n === name ? th.setAttribute('aria-sort', sort.down ? 'descending' : 'ascending') : th.removeAttribute('aria-sort');
-		}
-		place(false);
-	};
-	const release = () => requestAnimationFrame(() => held && !holds() && place(true));
-	body.addEventListener('pointerleave', release);
-	body.addEventListener('focusout', release);
+class KeyTable {
+	constructor({caption, kind, onOrder}) {
+		this.columns = columns.filter((c) => kind !== 'near' || c.name !== 'retry');
+		this.onOrder = onOrder;
+		this.by = this.columns.find((c) => c.name === 'count');
+		this.down = true;
+		this.rows = new Map();
+		this.keys = [];
+		this.held = false;
+		this.heads = this.columns.map((c) => h('th', {scope: 'col', role: 'columnheader', class: `col-${c.name}${c.number ? ' num' : ''}`, 'aria-sort': c === this.by ? 'descending' : null},
+			h('button', {type: 'button', class: 'sort', onclick: () => this.sort(c)}, c.label)));
+		this.body = h('tbody', {role: 'rowgroup'});
+		this.node = h('table', {class: `table keys-table kind-${kind}`, role: 'table'},
+			h('caption', {class: 'visually-hidden'}, caption), h('thead', {role: 'rowgroup'}, h('tr', {role: 'row'}, this.heads)), this.body);
+		const release = () => requestAnimationFrame(() => this.held && !this.holds() && this.place(true));
+		this.body.addEventListener('pointerleave', release);
+		this.body.addEventListener('focusout', release);
+	}
+
+	holds() {
+		return this.body.matches(':hover') || this.body.contains(document.activeElement);
+	}
+
+	sort(column) {
+		this.down = this.by === column ? !this.down : column.name !== 'key';
+		this.by = column;
+		this.columns.forEach((c, i) => {
+			if (c === column) {
+				this.heads[i].setAttribute('aria-sort', this.down ? 'descending' : 'ascending');
+			} else {
+				this.heads[i].removeAttribute('aria-sort');
+			}
+		});
+		this.place(false);
+	}
+
+	compare(a, b) {
+		const [x, y] = [this.by.sort(a), this.by.sort(b)];
+		return (x < y ? -1 : x > y ? 1 : 0) * (this.down ? -1 : 1) || (idOf(a) < idOf(b) ? -1 : 1);
+	}
 
 	// place puts the rows in order. Held, those that are there stay, and new ones come last.
-	const place = (mayHold) => {
-		held = mayHold && holds();
-		onOrder?.(held);
-		const by = shown.find((c) => c.name === sort.by).sort;
-		const order = keys.toSorted((a, b) => {
-			const [x, y] = [by(a), by(b)];
-			return (x < y ? -1 : x > y ? 1 : 0) * (sort.down ? -1 : 1) || (a.key < b.key ? -1 : 1);
-		});
-		const wanted = order.map((k) => rows.get(idOf(k)));
-		if (held) {
-			for (const row of wanted) {
-				row.node.isConnected || body.append(row.node);
-			}
+	place(mayHold) {
+		this.held = mayHold && this.holds();
+		this.onOrder?.(this.held);
+		const wanted = this.keys.toSorted((a, b) => this.compare(a, b)).map((k) => this.rows.get(idOf(k)).node);
+		if (this.held) {
+			this.body.append(...wanted.filter((node) => !node.isConnected));
 			return;
 		}
-		for (const [id, row] of rows) {
-			if (!keys.some((k) => idOf(k) === id)) {
+		const present = new Set(this.keys.map(idOf));
+		for (const [id, row] of this.rows) {
+			if (!present.has(id)) {
 				row.node.remove();
-				rows.delete(id);
+				this.rows.delete(id);
 			}
 		}
-		glide(body, () => wanted.forEach((row, i) => {
-			if (body.children[i] !== row.node) {
-				body.insertBefore(row.node, body.children[i] ?? null);
+		glide(this.body, () => wanted.forEach((node, i) => {
+			if (this.body.children[i] !== node) {
+				this.body.insertBefore(node, this.body.children[i] ?? null);
 			}
 		}));
-	};
-	return {
-		node: table,
-		// update takes an answer of v1/top, and the local time at which it came.
-		update(top, came) {
-			const totals = new Map(top.rules.map((r) => [r.rule, r.total]));
-			const seconds = Math.max((Date.parse(top.at) - Date.parse(top.since)) / 1000, 1);
-			keys = top.keys.map((k) => ({
-				...k, masked: top.masked, share: k.count / Math.max(totals.get(k.rule) ?? k.count, 1), perSecond: k.count / seconds,
-				ends: k.retry_after === null ? Infinity : k.retry_after > 0 ? came + k.retry_after * 1000 : 0,
-			}));
-			const present = new Set();
-			for (const key of keys) {
-				const id = idOf(key);
-				present.add(id);
-				if (!rows.has(id)) {
-					rows.set(id, makeRow(key, shown));
-				}
-				rows.get(id).update(key, Date.parse(top.at));
+	}
+
+	// update takes an answer of v1/top, and the local time at which it came.
+	update(top, came) {
+		this.keys = keysOf(top, came);
+		for (const key of this.keys) {
+			const id = idOf(key);
+			if (!this.rows.has(id)) {
+				this.rows.set(id, makeRow(key, this.columns));
 			}
-			for (const [id, row] of rows) {
-				row.node.classList.toggle('gone', !present.has(id));
-			}
-			place(true);
-		},
-		// tick lets waits run down.
-		tick(now) {
-			for (const row of rows.values()) {
-				row.tick(now);
-			}
-		},
-	};
+			this.rows.get(id).update(key, Date.parse(top.at));
+		}
+		const present = new Set(this.keys.map(idOf));
+		for (const [id, row] of this.rows) {
+			row.node.classList.toggle('gone', !present.has(id));
+		}
+		this.place(true);
+	}
+
+	// tick lets waits run down.
+	tick(now) {
+		for (const row of this.rows.values()) {
+			row.tick(now);
+		}
+	}
+}
+
+// keysOf are the keys of an answer, and what follows from all of it: their share of what
+// their rule has, how many a second, and until when they wait.
+function keysOf(top, came) {
+	const totals = new Map(top.rules.map((r) => [r.rule, r.total]));
+	const seconds = Math.max((Date.parse(top.at) - Date.parse(top.since)) / 1000, 1);
+	return top.keys.map((k) => ({
+		...k, masked: top.masked, share: k.count / Math.max(totals.get(k.rule) ?? k.count, 1), perSecond: k.count / seconds,
+		ends: k.retry_after === null ? Infinity : k.retry_after > 0 ? came + k.retry_after * 1000 : 0,
+	}));
 }
 
 function idOf(key) {

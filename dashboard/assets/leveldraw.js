@@ -5,7 +5,7 @@
 import {tokens} from './ui/format.js';
 import {paint} from './ui/palette.js';
 
-const MARGIN = {left: 46, right: 14, top: 34, bottom: 46};
+const MARGIN = {left: 46, right: 14, top: 46, bottom: 46};
 const AHEAD = 0.14; // of the width is what comes
 const BIN = 6; // px: decisions closer than that are one mark
 

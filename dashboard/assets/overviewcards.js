@@ -124,7 +124,7 @@ export function policyCard(live) {
 function refusal(p) {
 	return h('div', {class: 'notice notice-warn'}, h('div', {class: 'stack-small'},
 		h('p', null, h('strong', null, 'The last reload was refused'), p.failed && [' ', moment(p.failed)], '. The policy before it stays in force.'),
-		p.errors?.length > 0 && h('ul', {class: 'plain mistakes mono'}, p.errors.map((e) => h('li', null, show(e, 1000))))));
+		p.errors?.length > 0 && h('ul', {class: 'plain mistakes mono', tabindex: '0', 'aria-label': 'Mistakes'}, p.errors.map((e) => h('li', null, show(e, 1000))))));
 }
 
 const actionWords = {block: ['blocked', 'denied'], allow: ['let through', 'allowed'], limit: ['with another limit', 'level'],

@@ -2,8 +2,9 @@
 //
 // A request as somebody has it: pasted, or attribute by attribute.
 //
-//   requestForm({tree, onExplain(request), compact})  {node, set(attributes, cost), read(text), request()}
-//     request: {attributes: {name: value}, cost: number or absent}. onExplain is called when the viewer asks for it.
+//   requestForm({tree, onExplain(request), onMistake(), compact})  {node, set(attributes, cost), read(text), request(), missing(names)}
+//     request: {attributes: {name: value}, cost: number or absent}. onExplain is called when the viewer asks for it, and
+//     onMistake when what they have is no request.
 //   queryOf(request, tree)  the request as a URL's query, without values that may be credentials
 //   requestOf(params)       what queryOf made, {attributes, cost, missing: names that the URL leaves out}
 
@@ -14,7 +15,7 @@ import {secretName} from './rulewords.js';
 const unspoken = 'without'; // the parameter that names what the URL leaves out
 const plain = ['method', 'path', 'host', 'ip:address'];
 
-export function requestForm({tree, onExplain, compact = false}) {
+export function requestForm({tree, onExplain, onMistake, compact = false}) {
 	const uid = `request-${Math.random().toString(36).slice(2, 8)}`;
 	const rows = h('div', {class: 'attr-rows', role: 'group', 'aria-label': 'Attributes'});
 	const cost = h('input', {class: 'input', id: `${uid}-cost`, inputmode: 'decimal', placeholder: 'as the policy says', autocomplete: 'off'});
@@ -35,11 +36,15 @@ export function requestForm({tree, onExplain, compact = false}) {
 	}}, 'Add an attribute');
 	const ask = () => {
 		const mistake = wrong(rows, cost);
-		if (mistake) say([mistake], true);
+		if (mistake) refuse(mistake);
 		else onExplain(form.request());
 	};
 	const say = (lines, bad) => replace(said, lines.length > 0 && h('div', {class: `notice ${bad ? 'notice-bad' : ''}`, role: bad ? 'alert' : null},
 		h('ul', {class: 'plain'}, lines.map((l) => h('li', null, l)))));
+	const refuse = (mistake) => {
+		say([mistake], true);
+		onMistake();
+	};
 	const readText = () => form.read(text.value);
 	text.addEventListener('keydown', (e) => {
 		if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) {
@@ -47,7 +52,7 @@ export function requestForm({tree, onExplain, compact = false}) {
 			readText();
 		}
 	});
-	text.addEventListener('paste', () => setTimeout(readText));
+	text.addEventListener('paste', () => text.value === '' && setTimeout(readText)); // and not a part of something
 
 	const form = {
 		node: h('div', {class: 'request-form stack-small'},
@@ -61,7 +66,7 @@ export function requestForm({tree, onExplain, compact = false}) {
 			h('form', {class: 'stack-small request-rows', novalidate: true, onsubmit: (e) => {
 				e.preventDefault();
 				ask();
-			}}, h('h3', null, 'Attributes'), rows, names,
+			}}, h(compact ? 'h3' : 'h2', null, 'Attributes'), rows, names,
 			h('div', {class: 'attr-foot'}, add, h('label', {class: 'attr-cost', for: cost.id}, 'Cost', cost),
 				h('button', {class: compact ? 'btn btn-primary' : 'btn', type: 'submit'}, 'Explain')))),
 		set(attributes, amount) {
@@ -86,7 +91,7 @@ export function requestForm({tree, onExplain, compact = false}) {
 			} catch (e) {
 				text.setAttribute('aria-invalid', 'true');
 				select(text, e.message);
-				say([show(e.message, 400)], true);
+				refuse(show(e.message, 400));
 			}
 		},
 		request: () => ({attributes: Object.fromEntries([...rows.children].map(pairOf).filter(([n]) => n !== '')), ...(cost.value.trim() && {cost: Number(cost.value)})}),
@@ -103,13 +108,15 @@ function pairOf(node) {
 // attributeRow is the name of an attribute, its value, and a button that takes it out.
 function attributeRow({name, value, names, secret, remove}) {
 	const nameInput = h('input', {class: 'input mono', list: names, value: name, 'aria-label': 'Attribute', placeholder: 'header:x-api-key', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false'});
-	const valueInput = h('input', {class: 'input mono', value, 'aria-label': `Value of ${name || 'the attribute'}`, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false'});
-	const node = h('div', {class: 'attr-row'}, nameInput, valueInput,
-		h('button', {type: 'button', class: 'btn btn-ghost btn-icon', 'aria-label': `Take out ${show(name, 40) || 'this attribute'}`, onclick: () => remove(node)}, '×'));
+	const valueInput = h('input', {class: 'input mono', value, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false'});
+	const out = h('button', {type: 'button', class: 'btn btn-ghost btn-icon', onclick: () => remove(node)}, '×');
+	const node = h('div', {class: 'attr-row'}, nameInput, valueInput, out);
 	const named = () => {
-		valueInput.classList.toggle('secret', secret(nameInput.value.trim()));
-		valueInput.setAttribute('aria-label', `Value of ${nameInput.value.trim().slice(0, 100) || 'the attribute'}`);
-		valueInput.placeholder = nameInput.value.trim() === 'ip:address' ? '192.0.2.1' : '';
+		const now = nameInput.value.trim();
+		valueInput.classList.toggle('secret', secret(now));
+		valueInput.setAttribute('aria-label', `Value of ${show(now, 60) || 'the attribute'}`);
+		out.setAttribute('aria-label', `Take out ${show(now, 60) || 'this attribute'}`);
+		valueInput.placeholder = now === 'ip:address' ? '192.0.2.1' : '';
 	};
 	nameInput.addEventListener('input', named);
 	named();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   ruleFacts(rule)      what a rule does where it applies, as a list of facts
-//   limitCard(limit)     one limit with all of its numbers
+//   limitCard(limit, i, limits)  one of a rule's limits with all of its numbers
 //   overrideList(list)   exceptions from the rules
 
 import {h, show} from './ui/dom.js';
 import {ago, dateTime, dur, tokens} from './ui/format.js';
+import {whose} from './rulewords.js';
 
 const missing = {
 	skip: 'the rule does not apply', deny: 'the request is denied', empty: 'it counts as empty',
@@ -16,6 +17,7 @@ const without = {
 
 export function ruleFacts(rule) {
 	const facts = [
+		['Buckets', whose(rule)],
 		rule.limit_keys.length > 0 && ['If the key is missing', missing[rule.on_missing] ?? rule.on_missing],
 		['Without the store', `${without[rule.on_store_error] ?? rule.on_store_error}, after ${dur(rule.deadline)}`],
 		rule.headers && ['Headers', rule.headers],
@@ -50,13 +52,13 @@ function stageWords(stages) {
 	return h('ul', {class: 'plain'}, stages.map((s) => h('li', null, `from ${s.at} used: `, s.delay > 0 ? `each request waits ${dur(s.delay)}` : 'warned')));
 }
 
-export function limitCard(l) {
+export function limitCard(l, _, all) {
 	const [algorithm, ...words] = l.words.split(': ');
 	const facts = [
 		['Capacity', tokens(l.capacity)], ['Rate', l.rate], Number(l.queue) > 0 && ['Queue', tokens(l.queue)], ['Full after', dur(l.full_after)],
 		['Cost', costWords(l.cost)], l.stages.length > 0 && ['Stages', stageWords(l.stages)], l.shards > 1 && ['Shards', String(l.shards)], l.leased && ['Leased', 'yes'],
 	];
-	return h('section', {class: 'limit-card'}, h('div', {class: 'row'}, h('h3', {class: 'limit-name'}, show(l.name, 100)), h('span', {class: 'badge'}, algorithm)),
+	return h('section', {class: 'limit-card'}, h('div', {class: 'row'}, all.length > 1 && h('h3', {class: 'limit-name'}, show(l.name, 100)), h('span', {class: 'badge'}, algorithm)),
 		h('p', {class: 'limit-says'}, words.join(': ')), factList(facts));
 }
 

@@ -18,7 +18,7 @@ export function tightKeys(rule, limit) {
 	const said = h('p', {class: 'muted small', role: 'status'});
 	const heads = {denied: 'Denied most', near: 'Little left', shadow: 'It would deny'};
 	const node = h('div', {class: 'tight'}, kinds.map(({kind, list}) => h('section', {class: 'tight-kind'},
-		h('h4', {class: 'tight-head'}, heads[kind], ' ', h('a', {href: `#/keys?${new URLSearchParams({kind, rule: rule.name})}`, class: 'small'}, 'all of them',
+		h('div', {class: 'tight-head'}, h('h3', null, heads[kind]), h('a', {href: `#/keys?${new URLSearchParams({kind, rule: rule.name})}`, class: 'small'}, 'all of them',
 			h('span', {class: 'visually-hidden'}, `: ${heads[kind]}`))), list)), said);
 	let timer = 0;
 	let running = false;

@@ -6,7 +6,7 @@ import {h, replace, show} from './ui/dom.js';
 import {exampleOf, explainInto} from './explaining.js';
 import {limitCard, overrideList, ruleFacts} from './rulefacts.js';
 import {requestForm} from './requestform.js';
-import {modeBadge, ruleHref, rulesOf, wanted, whose} from './rulewords.js';
+import {modeBadge, ruleHref, rulesOf, wanted} from './rulewords.js';
 import {tightKeys} from './rulekeys.js';
 import {trafficTiles} from './ruletraffic.js';
 
@@ -21,7 +21,7 @@ export function rulePage(root, tree, name, ctx) {
 	const keys = tightKeys(rule, 8);
 	replace(root, h('div', {class: 'stack rule'}, head(rule), tiles.node, warned(rule, tree),
 		h('div', {class: 'rule-cards'}, card('Limits', h('div', {class: 'rule-limits'}, rule.limits.map(limitCard))), card('Which requests', requests(rule, rules))),
-		h('div', {class: 'rule-cards'}, card('Keys', keys.node), card('What it does', h('p', null, whose(rule)), ruleFacts({...rule, limits: []}))),
+		h('div', {class: 'rule-cards'}, card('Keys', keys.node), card('What it does', ruleFacts({...rule, limits: []}))),
 		rule.overrides.length > 0 && card('Overrides', overrideList(rule.overrides)),
 		h('section', {class: 'card', 'aria-label': 'Explain a request'}, h('div', {class: 'card-head'}, h('h2', null, 'Explain a request')), explainer(rule, tree))));
 	const update = () => tiles.update(ctx.live);
@@ -65,10 +65,11 @@ function requests(rule, rules) {
 
 // explainer is the form of the explain page, with a request that falls under the rule.
 function explainer(rule, tree) {
-	const result = h('div', {class: 'explain-result', 'aria-live': 'polite'});
-	const form = requestForm({tree, compact: true, onExplain: (request) => explainInto(result, request, tree)});
+	const result = h('div', {class: 'explain-result'});
+	const says = h('p', {class: 'muted'}, 'What would become of the request, and why, stands here.');
+	const form = requestForm({tree, compact: true, onExplain: (request) => explainInto(result, request, tree, {reveal: true}), onMistake: () => replace(result, says)});
 	form.set(Object.fromEntries(rule.limit_keys.map((k) => [k.replace(/^(ip:address)\/.*/, '$1'), ''])));
-	replace(result, h('p', {class: 'muted'}, 'What would become of the request, and why, stands here.'));
+	replace(result, says);
 	exampleOf(rule).then((example) => example && form.set(example)).catch(() => {});
 	return h('div', {class: 'explain'}, form.node, result);
 }

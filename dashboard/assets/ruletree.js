@@ -58,7 +58,7 @@ function policyNode(policy, tree, names, rules, rowOf) {
 	if (groups.length === 0) return null;
 	const list = h('ul', {class: 'tree-groups plain'}, groups.map((g) => groupNode(g, rowOf)));
 	const body = h('div', {class: 'card card-flush'}, list);
-	if (tree.policies.length === 1 && policy.id === '') return body;
+	if (tree.policies.length === 1 && policy.id === '') return h('section', null, h('h2', {class: 'visually-hidden'}, 'Policy'), body);
 	return h('section', {class: 'tree-policy'},
 		h('div', {class: 'tree-policy-head'}, h('h2', null, policy.id ? show(policy.id, 64) : 'Policy'), h('div', {class: 'tree-selector'}, wanted(policy.selector))), body);
 }

@@ -8,7 +8,7 @@
 //   may(role)         whether the viewer has that role (read, operate, configure) or a higher one
 //   onChange(f)       calls f when that changed; returns a function that stops it
 //   signIn(reason)    asks for a token in a dialog; resolves to whether there is another one now
-//   signOut()         forgets the token
+//   signOut()         forgets the token; the page then asks for one, as it does at the start
 //   token()           the token, or ''
 //
 // The token is kept for this tab only, and sent as Authorization: Bearer.

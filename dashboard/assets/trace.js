@@ -2,7 +2,7 @@
 //
 // A decision, traced through the rules.
 //
-//   traceOf(explanation, tree)  a node for an answer of v1/explain
+//   traceOf(explanation, tree, heading)  a node for an answer of v1/explain; heading is the tag of its heading
 
 import {h, show} from './ui/dom.js';
 import {ago, dateTime, dur, time, tokens} from './ui/format.js';
@@ -13,10 +13,10 @@ import {ruleHref, secretName} from './rulewords.js';
 const asides = new Set(['unmatched', 'off', 'taken', 'unneeded', 'lacking']);
 const mostRules = 200;
 
-export function traceOf(e, tree) {
+export function traceOf(e, tree, heading = 'h3') {
 	const shown = e.rules.length > mostRules ? e.rules.filter((r) => !asides.has(r.outcome)) : e.rules;
 	const rest = e.rules.length - shown.length;
-	return h('div', {class: 'trace stack-small'}, verdict(e), general(e), shown.length > 0 && h('h3', {class: 'trace-head'}, 'The rules, in their order'),
+	return h('div', {class: 'trace stack-small'}, verdict(e), general(e), shown.length > 0 && h(heading, {class: 'trace-head'}, 'The rules, in their order'),
 		h('ol', {class: 'trace-rules plain'}, shown.map((r) => ruleStep(r, e, tree))),
 		rest > 0 && h('p', {class: 'muted'}, `${rest.toLocaleString('en')} more rules have no part in it.`),
 		h('p', {class: 'muted small'}, `As of ${dateTime(e.at)}${e.policy_version ? `, policy version ${e.policy_version}` : ''}. Nothing was spent.`));
@@ -74,27 +74,26 @@ function ruleStep(r, e, tree) {
 				r.mode !== 'enforce' && r.mode !== 'off' && h('span', {class: 'badge'}, show(r.mode, 20))),
 			r.attribute ? compared(r, tree) : r.outcome !== 'off' && h('p', {class: 'step-why'}, show(r.why, 500)),
 			r.override && h('p', {class: 'step-override'}, 'Override ', overrideWords(r.override)),
-			r.limits.map((l) => limitStep(l, e, r.limits.length > 1))));
+			r.limits.map((l) => limitStep(l, e, r))));
 }
 
 // compared is what a request has of an attribute beside what the rule wants of it.
 function compared(r, tree) {
 	const hidden = secretName(r.attribute, tree); // it may be a credential
-	const has = r.has === undefined || r.has === null ? h('span', {class: 'muted'}, 'nothing') : h('bdi', {dir: 'ltr', class: 'mono'}, hidden ? '•••' : r.has === '' ? '(empty)' : show(r.has, 120));
+	const has = r.has === undefined || r.has === null ? h('span', {class: 'muted'}, 'not there') : h('bdi', {dir: 'ltr', class: 'mono'}, hidden ? '•••' : r.has === '' ? '(empty)' : show(r.has, 120));
 	const wants = r.wants ? h('bdi', {dir: 'ltr', class: 'mono'}, hidden && r.wants.includes('"') ? '•••' : wantsWords(show(r.wants, 200))) : 'a value, of which the key is made';
-	return h('dl', {class: 'compared'}, h('div', null, h('dt', null, 'the request’s ', h('code', null, show(r.attribute, 100))), h('dd', null, has)),
-		h('div', null, h('dt', null, 'the rule wants'), h('dd', null, wants)),
-		!asides.has(r.outcome) && h('div', null, h('dt', null, 'so'), h('dd', null, show(r.why, 500))));
+	return h('dl', {class: 'compared'}, h('dt', null, h('code', null, show(r.attribute, 100))), h('dd', null, has), h('dt', null, 'wanted'), h('dd', null, wants),
+		!asides.has(r.outcome) && [h('dt', null, 'so'), h('dd', null, show(r.why, 500))]);
 }
 
 function wantsWords(wants) {
-	return {'not any value': 'none', 'any value': 'any'}[wants] ?? wants;
+	return {'not any value': 'not there', 'any value': 'any value'}[wants] ?? wants;
 }
 
 // limitStep is one bucket: what it holds, and what the request takes.
-function limitStep(l, e, named) {
-	const key = h('p', {class: 'step-key'}, h('a', {class: 'key', href: `#/key?${new URLSearchParams({key: l.key})}`}, show(l.key, 160)));
-	const head = named && h('span', {class: 'strong'}, show(l.name, 100), ' ');
+function limitStep(l, e, rule) {
+	const key = h('p', {class: 'step-key'}, h('a', {class: 'key', href: `#/key?${new URLSearchParams({key: l.key, rule: rule.name})}`}, show(l.key, 160)));
+	const head = rule.limits.length > 1 && h('span', {class: 'strong'}, show(l.name, 100), ' ');
 	if (!l.asked) return h('div', {class: 'step-limit'}, h('p', null, head, h('span', {class: 'muted'}, `not asked; it would cost ${tokens(l.cost)} of ${tokens(l.capacity)}`)), key);
 	const [before, after, capacity, cost] = [l.before.remaining, l.after.remaining, l.capacity, l.cost].map(Number);
 	const said = l.allowed ? `${tokens(before)} of ${tokens(capacity)} before, ${tokens(after)} after: it costs ${tokens(cost)}` :

@@ -182,7 +182,7 @@ func TestPresets_RetryHerd(t *testing.T) {
 
 func TestPresets_HalfAMinute(t *testing.T) {
 	lane := played(t, "half-a-minute").Lanes[0]
-	if want := "All 5 requests are allowed. At 0 s there are 5 tokens left, and never fewer. It is full again at 30 s."; lane.Words[0] != want {
+	if want := "All 5 requests are allowed. At 0 s the bucket has 5 tokens left, and never less. It is full again at 30 s."; lane.Words[0] != want {
 		t.Errorf("words: %q, want %q", lane.Words[0], want)
 	}
 }

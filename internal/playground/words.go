@@ -58,9 +58,14 @@ func (p *play) noDenialWords(r *LaneResult) string {
 			least, at = d.Level, d.At
 		}
 	}
-	s := fmt.Sprintf("All %s are allowed. At %s there are %s left, and never fewer.", requests(len(p.decisions)), span(micros(at)), tokens(least))
+	s := fmt.Sprintf("All %s are allowed", requests(len(p.decisions)))
+	if len(p.decisions) == 1 {
+		s = "The request is allowed"
+	}
 	if least == 0 {
-		s = fmt.Sprintf("All %s are allowed, though the bucket is empty at %s.", requests(len(p.decisions)), span(micros(at)))
+		s += fmt.Sprintf(", though the bucket is empty at %s.", span(micros(at)))
+	} else {
+		s += fmt.Sprintf(". At %s the bucket has %s left, and never less.", span(micros(at)), tokens(least))
 	}
 	if p.full <= p.end {
 		s += fmt.Sprintf(" It is full again at %s.", span(micros(p.full)))
@@ -127,7 +132,7 @@ func (p *play) delayWords(t *Totals) string {
 // shareWords sum up.
 func (p *play) shareWords(r *LaneResult) string {
 	t := &r.Totals
-	s := fmt.Sprintf("In all, %s of %s are allowed (%s)", count(t.Allowed), requests(t.Sent), percent(t.Share))
+	s := fmt.Sprintf("In all, %s of %s got in (%s)", count(t.Allowed), requests(t.Sent), percent(t.Share))
 	if l := p.limit.Bucket; l.Algorithm() == bucket.Continuous || l.Algorithm() == bucket.Stepped {
 		s += fmt.Sprintf(". They spend %s: the bucket has %s, and gets %s", tokens(bucket.Tokens(t.Spent)), amount(l.Capacity()), p.rateWords())
 	}

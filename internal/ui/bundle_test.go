@@ -4,7 +4,6 @@ package ui
 
 import (
 	"io/fs"
-	"os/exec"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -75,7 +74,8 @@ func TestScript_Mistakes(t *testing.T) {
 	}
 }
 
-// All shared modules can be joined, and what comes of it is JavaScript.
+// All shared modules can be joined. That browsers run what comes of it is tested where
+// there is a browser.
 func TestScript_Shared(t *testing.T) {
 	names, err := fs.Glob(Files(), "*.js")
 	if err != nil || len(names) == 0 {
@@ -104,15 +104,6 @@ func TestScript_Shared(t *testing.T) {
 	}
 	if again, _ := Script(main.String(), "uplot/uPlot.iife.min.js"); again != got {
 		t.Error("a second script is another one")
-	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not there to read it")
-	}
-	check := exec.Command(node, "--check", "-")
-	check.Stdin = strings.NewReader(got)
-	if out, err := check.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 			page.WaitText(".request-said", text)
 		}
 		for _, text := range []string{
-			"the request’s jwt:plan", `"enterprise" or "partner"`, "20 of 20 before, 19 after: it costs 1", "3 of 3 before, 2 after: it costs 1",
+			"jwt:plan", "not there", `"enterprise" or "partner"`, "20 of 20 before, 19 after: it costs 1", "3 of 3 before, 2 after: it costs 1",
 			"exports:x-customer=" + customer, "Nothing was spent.",
 		} {
 			page.WaitText(".trace", text)

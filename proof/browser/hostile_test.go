@@ -149,7 +149,7 @@ func sendRaw(t *testing.T, addr, value string) {
 // Whatever clients and policies call themselves, pages only show it.
 func TestHostile(t *testing.T) {
 	site, keys := infested(t)
-	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
+	for size, theme := range map[browser.Size]browser.Theme{browser.Desktop: browser.Light, browser.Phone: browser.Dark} {
 		page := browser.Open(t, size, theme)
 		page.Remember(browser.OperateToken)
 		page.Tolerate("status of 404") // there is no such rule
@@ -170,9 +170,9 @@ func TestHostile(t *testing.T) {
 			await(page, site.Page(r.route), r.heading)
 			page.WaitText("#main", r.text)
 			inert(t, page, r.route)
-			page.Screenshot("hostile-" + strings.Trim(r.route[:min(len(r.route), 30)], "/"))
+			page.Screenshot("hostile-" + r.route[:min(len(r.route), 30)])
 		}
-	})
+	}
 	t.Run("key", func(t *testing.T) {
 		page := browser.Open(t, browser.Phone, browser.Light)
 		page.Remember(browser.OperateToken)
@@ -190,19 +190,41 @@ func TestHostile_Pasted(t *testing.T) {
 	site, _ := infested(t)
 	page := browser.Open(t, browser.Desktop, browser.Dark)
 	page.Remember(browser.OperateToken)
-	page.Tolerate("status of 400", "status of 422") // where it cannot be read
-	for _, value := range hostileValues {
-		await(page, site.Page("explain"), "Explain")
-		page.Fill("Paste a request", "curl -H 'X-User: "+strings.ReplaceAll(value, "'", `'\''`)+"' -H \"x-kind: "+value+"\" 'https://example.com/"+value+"?"+value+"'")
+	page.Tolerate("status of 400", "status of 413", "status of 422") // where it cannot be read
+	await(page, site.Page("explain"), "Explain")
+	for _, text := range pasted() {
+		page.Fill("Paste a request", text)
 		page.Click("button", "Read and explain")
 		page.Poll("it is answered", "document.querySelector('.request-form .notice, .explain-result')?.innerText.trim().length > 0")
-		inert(t, page, "explain "+value)
+		inert(t, page, "explain "+text[:min(len(text), 60)])
+	}
+	page.Screenshot("hostile-explained")
 
-		await(page, site.Page("playground"), "Playground")
-		page.Click("DisclosureTriangle", "Change the traffic*")
-		page.Fill("Phase 1", "a pasted trace")
-		page.Fill("Lines of an access log, or JSON lines", `{"at": 0.5, "path": `+browser.JS(value)+"}\n"+value+"\n")
+	await(page, site.Page("playground"), "Playground")
+	page.Click("DisclosureTriangle", "Change the traffic*")
+	page.Fill("Phase 1", "trace")
+	for _, text := range pasted() {
+		page.Fill("Lines of an access log, or JSON lines", text)
 		page.Poll("it is run, or refused", "!document.querySelector('#main [aria-busy=true]')")
-		inert(t, page, "playground "+value)
+		inert(t, page, "playground "+text[:min(len(text), 60)])
+	}
+	page.Screenshot("hostile-played")
+}
+
+// pasted are texts that hold the hostile values, one by one and together.
+func pasted() []string {
+	curl, lines, traces := "curl", "", ""
+	for i, value := range hostileValues {
+		if len(value) < 100 {
+			curl += fmt.Sprintf(" -H 'X-%d: %s'", i, strings.ReplaceAll(value, "'", `'\''`))
+			lines += fmt.Sprintf("header:x-user-%d=%s\n", i, value)
+		}
+		traces += fmt.Sprintf("{\"at\": %d.5, \"path\": %s, \"headers\": {\"x-user\": %[2]s}}\n", i, browser.JS(value))
+	}
+	long := strings.Repeat("A", 10<<10)
+	return []string{
+		curl + " 'https://example.com/<script>alert(30)</script>?q=\"><img src=x onerror=alert(31)>'",
+		lines, traces, hostileValues[0], hostileValues[1], "curl " + hostileValues[1] + " --\u202Ehtap",
+		"curl -H 'x-user: " + long + "' https://example.com/" + long, "GET /" + hostileValues[0] + " HTTP/1.1\nHost: " + hostileValues[1] + "\n",
 	}
 }

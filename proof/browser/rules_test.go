@@ -111,7 +111,7 @@ func TestRules(t *testing.T) {
 		page.ScreenshotAll("rules")
 
 		page.Click("button", "Details of exports")
-		page.Wait("link", "x-customer "+customer)
+		page.In(".tight-kind").Wait("link", "x-customer "+customer)
 		page.WaitText(".tree-panel:not([hidden])", "the request is denied")
 		page.Axe()
 		page.ScreenshotAll("rules-open")
@@ -120,7 +120,7 @@ func TestRules(t *testing.T) {
 		page.Wait("heading", "exports")
 		page.WaitText("#main", "An export reads whole tables.")
 		page.WaitText("#main", "let through, after 50 ms")
-		page.Wait("link", "x-customer "+customer)
+		page.In(".tight-kind").Wait("link", "x-customer "+customer)
 		page.NoSideways()
 		page.Axe()
 		page.ScreenshotAll("rule")
@@ -202,9 +202,11 @@ func TestRules_Roles(t *testing.T) {
 	page.WaitText("#main", "acme-launch")
 	page.WaitText("#main", "header:x-customer …")
 	page.WaitNoText("#main", "acme-corporation")
-	page.Remember(browser.OperateToken)
-	page.Reload()
-	page.WaitText("#main", "acme-corporation")
+
+	other := browser.Open(t, browser.Desktop, browser.Light)
+	other.Remember(browser.OperateToken)
+	await(other, site.Page("rules/paid"), "Rules")
+	other.WaitText("#main", "acme-corporation")
 }
 
 // From a rule it is one step to what would become of a request under it.

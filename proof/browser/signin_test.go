@@ -42,7 +42,8 @@ func TestSignIn(t *testing.T) {
 		page.WaitText("#topbar", "has the role read")
 		page.Axe()
 		page.Click("button", "Sign out")
-		page.Wait("button", "Account Sign in")
+		page.Wait("dialog", "Sign in")
+		page.WaitNoText("#main", "everybody")
 		page.Reload()
 		page.Wait("dialog", "Sign in")
 		if got := browser.Eval[int](page, "sessionStorage.length"); got != 0 {

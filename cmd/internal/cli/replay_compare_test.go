@@ -29,6 +29,7 @@ func TestDocs_ReplayExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(replayExamples)
+	t.Setenv("COLUMNS", "")
 	out, errs, code := run(t, "replay", "--compare", "old.yaml", "new.yaml", "--show-keys", "access.log")
 	if code != 0 || errs != "" {
 		t.Fatalf("code %d, stderr %q", code, errs)

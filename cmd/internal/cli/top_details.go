@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -78,10 +79,7 @@ func (f *topFrame) commands(k *httpapi.TopKey, width int) []line {
 			lines = append(lines, plainLine("  "+text))
 		}
 	}
-	var server []string
-	if f.server != "http://"+config.Default().AdminListen {
-		server = []string{"--server", shellWord(f.server)}
-	}
+	server := f.serverFlag()
 	if attributes := attributesOf(k); len(attributes) > 0 {
 		command("What would it be told?", slices.Concat([]string{"mete", "explain"}, attributes, server)...)
 	}
@@ -89,6 +87,17 @@ func (f *topFrame) commands(k *httpapi.TopKey, width int) []line {
 		command(action.what, slices.Concat([]string{"mete", "override", "set", "--action", action.word, "--key", shellWord(k.Key), "--expires", "1h", "--reason", shellWord("say why")}, server)...)
 	}
 	return lines
+}
+
+// serverFlag names the server, unless it is the one that is asked anyway. What it is
+// asked with is nobody's business.
+func (f *topFrame) serverFlag() []string {
+	u, err := url.Parse(f.server)
+	if err != nil || f.server == "http://"+config.Default().AdminListen {
+		return nil
+	}
+	u.User = nil
+	return []string{"--server", shellWord(u.String())}
 }
 
 // attributesOf are the parts of a key as a request has them, where all of them are known.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -82,9 +83,9 @@ func TestTopScreen_NarrowKeepsTheKey(t *testing.T) {
 	}
 	for width, want := range map[int]string{
 		200: "DENIED /S SHARE FIRST LAST RETRY RULE KEY",
-		60:  "DENIED /S SHARE LAST RETRY RULE KEY",
-		50:  "DENIED /S RETRY RULE KEY",
-		30:  "DENIED RULE KEY",
+		62:  "DENIED /S SHARE LAST RETRY RULE KEY",
+		52:  "DENIED /S RETRY RULE KEY",
+		32:  "DENIED RULE KEY",
 	} {
 		f := topFrame{server: "http://127.0.0.1:8081", top: &top, traffic: &traffic{}, selected: -1}
 		lines := f.lines(width, 20)
@@ -170,12 +171,19 @@ func startView(t *testing.T, ctx context.Context) *session {
 	return s
 }
 
+// looks are what makes text stand out.
+var looks = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
 func (s *session) want(t *testing.T, parts ...string) {
 	t.Helper()
 	synctest.Wait()
 	for _, part := range parts {
-		if not, ok := strings.CutPrefix(part, "!"); ok == strings.Contains(s.text(), not) {
-			t.Errorf("the screen has not %q: %q", part, s.text())
+		shown := s.text()
+		if !strings.Contains(part, "\x1b") {
+			shown = looks.ReplaceAllString(shown, "")
+		}
+		if not, ok := strings.CutPrefix(part, "!"); ok == strings.Contains(shown, not) {
+			t.Errorf("the screen has not %q: %q", part, shown)
 		}
 	}
 }
@@ -221,6 +229,156 @@ func TestTopView(t *testing.T) {
 			t.Errorf("asked for %q, want %s first", s.asked, want)
 		}
 	})
+}
+
+// press types a key, and waits for what it does.
+func (s *session) press(t *testing.T, key string, parts ...string) {
+	t.Helper()
+	if _, err := s.keys.Write([]byte(key)); err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, parts...)
+}
+
+// Somebody chooses a key, and looks at all that is known of it.
+func TestTopView_Details(t *testing.T) {
+	const up, down, escape = "\x1b[A", "\x1bOB", "\x1b"
+	synctest.Test(t, func(t *testing.T) {
+		s := startView(t, t.Context())
+		s.resize(80, 24)
+		time.Sleep(sizeInterval)
+		s.want(t, "!›", "⏎ details")
+		s.press(t, down, "›    100")
+		s.press(t, down+down+down, "›  96-98") // and no further than the last
+		s.press(t, up, "›  98-99")
+		s.press(t, "\r", "Rule free", "query:user  日日日日日日日", "98-99 times in the last 1m, 1.65/s, 10% of what the rule denied",
+			"last        12:00:00 UTC, now", "retry after now", "Block it for an hour", "esc back", "!SHARE")
+		s.press(t, down, "cannot be typed here")
+		s.press(t, escape, "!Rule free", "SHARE", "›  96-98")
+		s.press(t, escape, "!›")
+		s.press(t, "k", "›  96-98")
+		s.press(t, "\r\r", "›  96-98", "!Rule free")
+		s.press(t, "\x1b[5~\x1b[1;5C\x1b[<0;1;1Mz", "›  96-98") // keys that it does not know
+		s.press(t, "q")
+		<-s.ended
+	})
+}
+
+// What goes on now is above the list, rule by rule, unless it is paused.
+func TestTopView_RulesAndPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startView(t, t.Context())
+		s.mu.Lock()
+		s.traffic = &dashboard.Traffic{Window: 2, Rules: map[string][5]uint64{"free": {30, 4, 0, 0, 2}, "pro": {2000, 0, 10, 0, 0}}}
+		s.mu.Unlock()
+		s.want(t, "!allowed")
+		time.Sleep(2*time.Second + time.Millisecond)
+		s.want(t, "allowed      1015/s █", "denied        2.0/s █", "shadow        5.0/s █", "degraded      1.0/s █")
+		s.press(t, "r", "keys of rule free", "allowed      15.0/s █", "shadow          0/s ▁")
+		s.press(t, "/", "keys of rule pro", "allowed      1000/s █")
+		s.press(t, "p", "mete top, paused:", "p go on")
+		asked := len(s.asked)
+		time.Sleep(time.Minute)
+		s.want(t, "paused")
+		if got := len(s.asked); got != asked {
+			t.Errorf("while it is paused it asks %d times", got-asked)
+		}
+		s.press(t, "r", "keys of all rules", "paused") // what is wanted anew is asked for
+		s.press(t, "p", "!paused")
+		time.Sleep(2*time.Second + time.Millisecond)
+		s.want(t, "allowed      1015/s ██")
+		s.press(t, "q")
+		<-s.ended
+	})
+}
+
+// Commands can be copied as they stand, whatever the key has in it.
+func TestTopDetails_Commands(t *testing.T) {
+	for _, tt := range []struct {
+		name, key, server string
+		parts             []httpapi.TopPart
+		want              []string
+		not               string
+	}{
+		{"plain", "free:ip=192.0.2.1", "http://127.0.0.1:8081", []httpapi.TopPart{{Name: "ip:address", Value: "192.0.2.1"}},
+			[]string{"mete explain ip:address=192.0.2.1", "mete override set --action block --key free:ip=192.0.2.1 --expires 1h --reason 'say why'"}, "--server"},
+		{"quotes", "free:user=it's|path=/a%20b", "http://u:secret@h:1/x", []httpapi.TopPart{{Name: "query:user", Value: "it's; rm"}},
+			[]string{`mete explain 'query:user=it'\''s; rm' --server http://h:1/x`, `set --action allow --key 'free:user=it'\''s|path=/a%20b' --expires`}, "secret"},
+		{"hashed", "free:x-api-key=~8jDYDw", "http://127.0.0.1:8081", []httpapi.TopPart{{Name: "header:x-api-key", Value: "8jDYDw", Hashed: true}},
+			[]string{"8jDYDw (a hash of what may be a secret)", "--key 'free:x-api-key=~8jDYDw'"}, "mete explain"},
+		{"hostile", "free:user=\x1b[2J", "http://127.0.0.1:8081", nil, []string{"cannot be typed here"}, "--key"},
+	} {
+		top := someKeys(1, "denied")
+		top.Keys[0].Key, top.Keys[0].Parts = tt.key, tt.parts
+		f := topFrame{server: tt.server, top: &top, traffic: &traffic{}, open: &top.Keys[0], kind: "denied"}
+		text := screenText(f.lines(200, 40))
+		for _, want := range tt.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not in\n%s", tt.name, want, text)
+			}
+		}
+		if strings.Contains(text, tt.not) {
+			t.Errorf("%s: %q is in\n%s", tt.name, tt.not, text)
+		}
+		// On a narrow one the lines go on where a shell has them go on.
+		narrow := strings.ReplaceAll(screenText(f.lines(60, 60)), " \\\n", "")
+		if narrow = strings.Join(strings.Fields(narrow), " "); tt.name != "hostile" && !strings.Contains(narrow, "override set --action block --key "+shellWord(tt.key)+" --expires 1h") {
+			t.Errorf("%s: the command is not whole in 60 columns:\n%s", tt.name, narrow)
+		}
+	}
+	top := someKeys(1, "denied")
+	top.Masked = true
+	f := topFrame{server: "http://127.0.0.1:8081", top: &top, traffic: &traffic{}, open: &top.Keys[0], kind: "denied"}
+	if text := screenText(f.lines(80, 24)); !strings.Contains(text, "role operate") || strings.Contains(text, "--key") {
+		t.Errorf("of a masked key:\n%s", text)
+	}
+}
+
+func screenText(lines []line) string {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l.String() + "\n")
+	}
+	return b.String()
+}
+
+func TestSparkline(t *testing.T) {
+	for _, tt := range []struct {
+		values  []float64
+		columns int
+		want    string
+	}{
+		{nil, 5, ""},
+		{[]float64{1}, 0, ""},
+		{[]float64{0, 0}, 5, "▁▁"},
+		{[]float64{1, 1}, 5, "██"},
+		{[]float64{0, 0.001, 50, 100}, 5, "▁▂▅█"},
+		{[]float64{9, 9, 1, 0}, 2, "█▁"},
+	} {
+		if got := sparkline(tt.values, tt.columns); got != tt.want {
+			t.Errorf("%v in %d columns: %s, want %s", tt.values, tt.columns, got, tt.want)
+		}
+	}
+	for part, want := range map[float64]string{0: "    ", 0.0001: "▏   ", 0.5: "██  ", 0.6: "██▍ ", 1: "████", 7: "████"} {
+		if got := shareBar(part, 4); got != want {
+			t.Errorf("%v: %q, want %q", part, got, want)
+		}
+	}
+}
+
+// Colours are for those who want them; what stands out otherwise does so in any case.
+func TestLine_Colors(t *testing.T) {
+	l := line{{"a", []look{bold, red}}, {"b", []look{green}}, {text: "c"}}
+	if got, want := l.told(true), "\x1b[1;31ma\x1b[m\x1b[32mb\x1b[mc"; got != want {
+		t.Errorf("in colours: %q, want %q", got, want)
+	}
+	if got, want := l.told(false), "\x1b[1ma\x1b[mbc"; got != want {
+		t.Errorf("without: %q, want %q", got, want)
+	}
+	t.Setenv("NO_COLOR", "1")
+	if wantsColors() {
+		t.Error("colours are wanted where NO_COLOR is set")
+	}
 }
 
 func TestTopView_Ends(t *testing.T) {

@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,6 +107,10 @@ func (f *topFrame) row(text string, selected, heading bool, width int) line {
 func (f *topFrame) title() line {
 	var l line
 	l.add("mete top", bold)
+	if f.paused {
+		l.add(", ")
+		l.add("paused", bold, yellow)
+	}
 	l.add(": ")
 	l.add(f.top.Kind, bold, kindLooks[f.top.Kind])
 	l.add(" keys of ")
@@ -121,10 +126,6 @@ func (f *topFrame) title() line {
 	}
 	l.add(", "+server+", ", dim)
 	l.add(f.top.At.UTC().Format("15:04:05 UTC"))
-	if f.paused {
-		l.add(", ")
-		l.add("paused: p goes on", bold, yellow)
-	}
 	return l
 }
 
@@ -182,6 +183,9 @@ func (f *topFrame) help(width int) line {
 	keys := [][2]string{{"q", "quit"}, {"d", "denied"}, {"s", "shadow"}, {"n", "near"}, {"r", "next rule"}, {"p", "pause"}, {"↑↓", "choose"}, {"⏎", "details"}}
 	if f.open != nil {
 		keys = [][2]string{{"q", "quit"}, {"esc", "back"}, {"↑↓", "another key"}, {"p", "pause"}}
+	}
+	if f.paused {
+		keys[slices.Index(keys, [2]string{"p", "pause"})][1] = "go on"
 	}
 	var l line
 	for i, k := range keys {

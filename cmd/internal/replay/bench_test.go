@@ -58,6 +58,13 @@ func BenchmarkRun(b *testing.B) {
 			b.ReportMetric(float64(lines*b.N)/b.Elapsed().Seconds(), "requests/s")
 		}
 		b.Run(format.String()+"/text", func(b *testing.B) { run(b, replay.NewStats(m).Add) })
+		b.Run(format.String()+"/html", func(b *testing.B) {
+			stats := replay.NewStats(m)
+			run(b, stats.Add)
+			if err := (replay.Report{Stats: stats}).WriteHTML(io.Discard); err != nil { // once, of all of them
+				b.Fatal(err)
+			}
+		})
 		b.Run(format.String()+"/json", func(b *testing.B) { run(b, replay.NewJSONLines(io.Discard).Write) })
 	}
 }

@@ -54,7 +54,7 @@ func (c chart) writeTo(b *strings.Builder, on Screen) {
 	for _, row := range c.rows {
 		row.writeTo(b, on, view, names, numbers, bar)
 	}
-	ticks, labels := c.axis(view, bar)
+	ticks, labels := c.axis(view, bar, on.columns()-left-len("  "))
 	pad := strings.Repeat(" ", left)
 	fmt.Fprintf(b, "%s %s\n%s  %s\n", pad, on.paint("└"+ticks, faint), pad, labels)
 }
@@ -83,8 +83,8 @@ func (r chartRow) writeTo(b *strings.Builder, on Screen, view view, names, numbe
 func digits(n int64) int { return len(strconv.FormatInt(n, 10)) }
 
 // axis is the line below the bars, and the times below that: round ones, and the first
-// one where there is no other.
-func (c chart) axis(view view, bar int) (ticks, labels string) {
+// one where there is no other. There is room for so many columns.
+func (c chart) axis(view view, bar, room int) (ticks, labels string) {
 	space := (display.Width(view.label(0, c.last)) + 2 + bar - 1) / bar // bins
 	if last := view.label(view.bins-1, c.last); c.last < dateFrom {
 		space = (len(last) + 2 + bar - 1) / bar
@@ -97,7 +97,7 @@ func (c chart) axis(view view, bar int) (ticks, labels string) {
 		text.WriteString(strings.Repeat(" ", column-text.Len()) + view.label(bin, c.last))
 	}
 	for bin := range view.bins {
-		if view.at(bin)%step == 0 && (bin+space <= view.bins+1 || bin == 0) {
+		if view.at(bin)%step == 0 && bin*bar+display.Width(view.label(bin, c.last)) <= room {
 			at(bin)
 		}
 	}

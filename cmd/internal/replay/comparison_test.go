@@ -207,8 +207,8 @@ newly limited  1 ┤█
 newly admitted 1 ┤                                                  █
                  │                                                  █
                  │                                                  █
-                 └┬─────────┬─────────┬─────────┬─────────┬──────────
-                  0 s       0.1 s     0.2 s     0.3 s     0.4 s
+                 └┬─────────┬─────────┬─────────┬─────────┬─────────┬
+                  0 s       0.1 s     0.2 s     0.3 s     0.4 s     0.5 s
 
         DENIED BY         NEWLY            IN SHADOW BY
 RULE          OLD  NEW  LIMITED  ADMITTED           OLD  NEW  EDIT

@@ -38,7 +38,7 @@ type figure struct {
 	Top        string      `json:"-"` // what the upper edge stands for
 	Paths      []path      `json:"-"`
 	Axis       []axisLabel `json:"-"`
-	Rows       []figureRow `json:"-"`
+	Rows       []figureRow `json:"-"` // where there is anything
 }
 
 type figureSeries struct {
@@ -76,11 +76,14 @@ func newFigure(f figure, t *timeline, last bucket.Instant) *figure {
 	}
 	for bin := range v.bins {
 		f.X = append(f.X, float64(v.at(bin))/float64(second))
-		row := figureRow{Time: v.label(bin, last)}
+		row, all := figureRow{Time: v.label(bin, last)}, int64(0)
 		for _, s := range f.Series {
 			row.Counts = append(row.Counts, grouped(s.Values[bin]))
+			all += s.Values[bin]
 		}
-		f.Rows = append(f.Rows, row)
+		if all > 0 {
+			f.Rows = append(f.Rows, row)
+		}
 	}
 	f.drawStill()
 	f.Axis = v.axis(last)

@@ -136,6 +136,28 @@ func (s Screen) notes(b *strings.Builder, notes []string) {
 	}
 	b.WriteString("\n")
 	for _, note := range notes {
-		b.WriteString(s.paint(display.Inert(note), faint) + "\n")
+		for _, line := range s.wrap(display.Inert(note)) {
+			b.WriteString(s.paint(line, faint) + "\n")
+		}
 	}
+}
+
+// wrap breaks a sentence between words, where it has to fit.
+func (s Screen) wrap(text string) []string {
+	if !s.Fit {
+		return []string{text}
+	}
+	lines := []string{""}
+	for word := range strings.FieldsSeq(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case display.Width(*last)+1+display.Width(word) <= s.columns():
+			*last += " " + word
+		default:
+			lines = append(lines, "  "+word) // below the first word, as it goes on
+		}
+	}
+	return lines
 }

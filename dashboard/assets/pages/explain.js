@@ -16,8 +16,9 @@ export default {
 	nav: 'explain',
 	async mount(root, params) {
 		const tree = await get('data/rules');
-		const result = h('section', {class: 'explain-result', 'aria-label': 'Explanation', 'aria-live': 'polite'});
-		const form = requestForm({tree, onExplain: (request) => explainInto(result, request, tree, share)});
+		const result = h('section', {class: 'explain-result', 'aria-label': 'Explanation'});
+		const ask = (request) => explainInto(result, request, tree, {share, reveal: true});
+		const form = requestForm({tree, onExplain: ask, onMistake: () => replace(result, waiting(tree))});
 		const share = (request) => history.replaceState(null, '', `#/explain?${queryOf(request, tree)}`);
 		const examples = rulesOf(tree).filter((r) => r.example && r.mode !== 'off').slice(0, mostExamples);
 		root.append(h('div', {class: 'explain'},
@@ -25,7 +26,7 @@ export default {
 				examples.length > 0 && h('section', {class: 'explain-examples', 'aria-label': 'Examples'}, h('h2', {class: 'small muted'}, 'Or try one that falls under'),
 					h('div', {class: 'row'}, examples.map((r) => h('button', {type: 'button', class: 'btn btn-small', onclick: () => {
 						form.set(r.example);
-						explainInto(result, form.request(), tree, share);
+						ask(form.request());
 					}}, show(r.name, 64)))))),
 			result));
 		const begin = (p) => start(form, result, tree, p, share);
@@ -52,7 +53,7 @@ async function start(form, result, tree, params, share) {
 	if (Object.keys(request.attributes).length > 0) {
 		form.set(request.attributes, request.cost);
 		if (request.missing.length > 0) form.missing(request.missing);
-		else await explainInto(result, form.request(), tree, share);
+		else await explainInto(result, form.request(), tree, {share});
 		if (request.missing.length === 0) return;
 	} else {
 		form.set({method: 'GET', path: '/', ...Object.fromEntries(tree.attributes.filter((a) => !['method', 'path', 'host'].includes(a.name)).slice(0, 3).map((a) => [a.name, '']))});

@@ -13,7 +13,7 @@ import {laneCard} from './playground_lane.js';
 import {player} from './playground_player.js';
 import {presetPicker} from './playground_presets.js';
 import {runOf} from './playground_run.js';
-import {copyOf, inputOf, laneDefaults, queryOf, readQuery, stateOf} from './playground_state.js';
+import {copyOf, inputOf, laneDefaults, mistakesOf, queryOf, readQuery, stateOf} from './playground_state.js';
 
 const pauseBeforeAsking = 150; // milliseconds
 
@@ -94,9 +94,7 @@ class Playground {
 	addLane() {
 		const last = this.state.lanes.at(-1);
 		const algorithm = last.algorithm === 'token_bucket' ? 'leaky_bucket' : 'token_bucket';
-		const {cost, jitter} = last;
-		const lane = laneDefaults(algorithm, {tokens: last.tokens, per: last.per, capacity: last.capacity, ...(cost && {cost}), ...(jitter && {jitter})});
-		this.state.lanes.push(lane);
+		this.state.lanes.push(laneDefaults(algorithm, last));
 		this.changed(true);
 		this.cards.at(-1).edit.open = true;
 		this.cards.at(-1).form.querySelector('select')?.focus();
@@ -118,6 +116,11 @@ class Playground {
 	async ask() {
 		clearTimeout(this.timer);
 		this.asking?.abort();
+		const wrong = mistakesOf(this.state);
+		if (wrong.length > 0) {
+			this.note(wrong);
+			return;
+		}
 		const asked = new AbortController();
 		this.asking = asked;
 		try {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a lane did over time: the level of its bucket, and below it every decision, allowed above the line and denied
-// below it. Drawn as SVG, so that the style sheet says the colours.
+// below it; above both, when those start who had to wait. Drawn as SVG, so that the style sheet says the colours.
 //
-//   laneChart({label, onSeek(t)}) → {node, update(run), cursor(t, denied)}
+//   laneChart({label, onSeek(t), onHover(t, within) or onHover(null)}) → {node, update(run), cursor(t, denied), waits(denied)}
 //   arrivalStrip({onSeek(t)})     → {node, update(run), cursor(t)}
 //   a run is what playground_run.js makes of a lane
 
@@ -12,7 +12,7 @@ import {dur, tokens} from '../ui/format.js';
 
 const left = 50;
 const right = 10;
-const top = 12;
+const top = 20;
 const levelHigh = 132;
 const gap = 8;
 const stripHigh = 52;
@@ -20,15 +20,15 @@ const axisHigh = 22;
 const binWide = 5;
 const mostDots = 5; // in a column; where there are more, columns are bars
 
-export function laneChart({label, onSeek}) {
+export function laneChart({label, onSeek, onHover}) {
 	const high = top + levelHigh + gap + stripHigh + axisHigh;
-	const plot = frame(high, label, onSeek);
+	const plot = frame(high, label, onSeek, onHover);
 	let run = null;
 	const draw = (width) => {
 		if (!run || width <= 0) return;
 		const x = scaleX(run.seconds, width);
 		const y = (v) => top + levelHigh * (run.high - v) / (run.high - run.low || 1);
-		replace(plot.below, grid(run, x, y, width), levelPath(run, x, y), decisions(run, x, top + levelHigh + gap, width), timeAxis(run.seconds, x, high, width));
+		replace(plot.below, starts(run, x, width), grid(run, x, y, width), levelPath(run, x, y), decisions(run, x, top + levelHigh + gap, width), timeAxis(run.seconds, x, high, width));
 		plot.place(x, top, high - axisHigh);
 		plot.y = y;
 	};
@@ -43,6 +43,10 @@ export function laneChart({label, onSeek}) {
 		cursor(t, denied) {
 			if (!run) return;
 			plot.cursor(t, run.levelAt(t));
+			this.waits(denied);
+		},
+		// waits shows how long somebody who was denied has to, and what for.
+		waits(denied) {
 			plot.ghost(denied, denied && {t: denied.at + denied.retry, level: Math.min(run.high, denied.level + denied.lack)});
 		},
 	};
@@ -75,7 +79,7 @@ export function arrivalStrip({onSeek}) {
 }
 
 // frame is what both have: a picture of a certain height, a cursor, and a veil over what has not happened yet.
-function frame(high, label, onSeek) {
+function frame(high, label, onSeek, onHover = () => {}) {
 	const below = svg('g');
 	const veil = svg('rect', {class: 'play-veil', y: 0, height: high - (high > 100 ? axisHigh : 0)});
 	const line = svg('path', {class: 'play-cursor'});
@@ -103,17 +107,18 @@ function frame(high, label, onSeek) {
 	};
 	plot.ghost = (denied, then) => wait.setAttribute('d', denied && plot.y && x && Number.isFinite(then.t)
 		? `M${x(denied.at).toFixed(1)} ${plot.y(denied.level).toFixed(1)}L${Math.min(x(then.t), x(x.end)).toFixed(1)} ${plot.y(then.level).toFixed(1)}` : '');
-	seekable(node, () => x, onSeek);
+	seekable(node, () => x, onSeek, onHover);
 	new ResizeObserver(() => plot.onWidth(plot.width())).observe(node);
 	return plot;
 }
 
-function seekable(node, scale, onSeek) {
+const hoverWide = 8; // pixels
+
+function seekable(node, scale, onSeek, onHover) {
 	let down = false;
-	const seek = (e) => {
-		const x = scale();
-		if (x) onSeek(Math.max(0, Math.min(x.end, x.invert(e.clientX - node.getBoundingClientRect().left))));
-	};
+	const timeOf = (e) => Math.max(0, Math.min(scale().end, scale().invert(e.clientX - node.getBoundingClientRect().left)));
+	const seek = (e) => scale() && onSeek(timeOf(e));
+	node.addEventListener('pointerleave', () => onHover(null));
 	node.addEventListener('pointerdown', (e) => {
 		down = true;
 		node.setPointerCapture(e.pointerId);
@@ -121,6 +126,7 @@ function seekable(node, scale, onSeek) {
 	});
 	node.addEventListener('pointermove', (e) => {
 		if (down) seek(e);
+		else if (e.pointerType === 'mouse' && scale()) onHover(timeOf(e), Math.abs(scale().invert(hoverWide) - scale().invert(0)));
 	});
 	for (const end of ['pointerup', 'pointercancel']) {
 		node.addEventListener(end, () => {
@@ -211,6 +217,21 @@ function decisions(run, x, from, width) {
 		svg('text', {class: 'play-tick', x: left - 8, y: base - 8, 'text-anchor': 'end'}, 'allowed'),
 		svg('text', {class: 'play-tick', x: left - 8, y: base + 15, 'text-anchor': 'end'}, 'denied'),
 		kinds.map((k) => paths[k] && svg('path', {class: `play-${k}`, d: paths[k]})));
+}
+
+// starts are the instants at which those begin who were let in, where some have to wait for that.
+function starts(run, x, width) {
+	if (!run.decisions.some((d) => d.kind === 'waits')) return [];
+	const seen = new Set();
+	let d = '';
+	for (const {at, wait, kind} of run.decisions) {
+		const px = x(at + wait).toFixed(1);
+		if (kind === 'denied' || seen.has(px) || at + wait > run.seconds) continue;
+		seen.add(px);
+		d += `M${px} 3v7`;
+	}
+	return [svg('text', {class: 'play-tick', x: left - 8, y: 10, 'text-anchor': 'end'}, 'starts'), svg('path', {class: 'play-grid', d: `M${left} 10.5H${width - right}`}),
+		svg('path', {class: 'play-starts', d})];
 }
 
 function circle(x, y, r) {

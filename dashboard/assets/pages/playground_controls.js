@@ -43,20 +43,20 @@ export function numberField({label, value, from = 1, to = 1000, decimals = false
 	const number = h('input', {class: 'input play-number', id, type: 'text', inputmode: 'decimal', autocomplete: 'off', value: value ?? '',
 		dataset: {key: place}, 'aria-describedby': `${id}-mistake`});
 	const range = h('input', {class: 'slider', type: 'range', min: 0, max: all.length - 1, step: 1, 'aria-label': `${label}, slider`, dataset: {key: `${place}/slider`}});
-	const place2 = () => {
+	const follow = () => {
 		const v = Number(number.value);
 		range.value = String(nearest(all, Number.isFinite(v) ? v : 0));
 		range.setAttribute('aria-valuetext', `${number.value} ${unit}`.trim());
 		range.style.setProperty('--part', `${100 * Number(range.value) / Math.max(1, all.length - 1)}%`);
 	};
-	place2();
+	follow();
 	range.addEventListener('input', () => {
 		number.value = String(all[Number(range.value)]);
-		place2();
+		follow();
 		onInput(number.value);
 	});
 	number.addEventListener('input', () => {
-		place2();
+		follow();
 		onInput(number.value.trim());
 	});
 	return framed(label, id, place, h('div', {class: 'play-pair'}, range, number, unit && h('span', {class: 'play-unit'}, unit)));
@@ -88,11 +88,13 @@ export function textField({label, value, place, rows = 1, hint = '', onInput}) {
 export function showMistakes(root, mistakes) {
 	const left = [];
 	for (const field of root.querySelectorAll('[data-place]')) mark(field, '');
+	const texts = new Map();
 	for (const m of mistakes) {
 		const field = [...root.querySelectorAll('[data-place]')].find((f) => f.dataset.place === m.field || `${m.field}`.startsWith(`${f.dataset.place}/`));
-		if (field) mark(field, m.hint ? `${m.reason}: ${m.hint}` : m.reason);
+		if (field) texts.set(field, [...(texts.get(field) ?? []), m.hint ? `${m.reason}: ${m.hint}` : m.reason]);
 		else left.push(m);
 	}
+	for (const [field, said] of texts) mark(field, said.length > 1 ? `${said[0]} (and ${said.length - 1} more)` : said[0]);
 	return left;
 }
 

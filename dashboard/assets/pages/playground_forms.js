@@ -2,8 +2,8 @@
 //
 // The fields of a limit and of traffic, and what they change in the state.
 //
-//   laneForm(state, i, changed)     changed(rebuild): a value changed; rebuild where there are other fields now
-//   trafficForm(state, bounds, changed)
+//   laneForm(state, i, done)        done(rebuild): a value changed; rebuild where there are other fields now
+//   trafficForm(state, bounds, changed)  the same
 //   trafficWords(state)             what comes, in a sentence
 
 import {h} from '../ui/dom.js';
@@ -15,15 +15,23 @@ const durations = [['1s', 'second'], ['2s', '2 seconds'], ['5s', '5 seconds'], [
 const everies = [['', 'once'], ['100ms', 'every 100 ms'], ['500ms', 'every 500 ms'], ['1s', 'every second'], ['2s', 'every 2 s'], ['3s', 'every 3 s'], ['4s', 'every 4 s'],
 	['5s', 'every 5 s'], ['10s', 'every 10 s'], ['30s', 'every 30 s'], ['1m', 'every minute'], ['5m', 'every 5 minutes']];
 
-export function laneForm(state, i, changed) {
+export function laneForm(state, i, done) {
 	const lane = state.lanes[i];
+	const changed = (rebuild) => {
+		delete state.lanes[i].name; // it was that of the limit that was there
+		done(rebuild);
+	};
 	const at = `/lanes/${i}`;
 	const set = (name, rebuild = false) => (value) => {
 		if (value === '') delete lane[name];
 		else lane[name] = value;
 		changed(rebuild);
 	};
-	const number = (name, label, more = {}) => numberField({label, value: lane[name], place: `${at}/${name}`, onInput: set(name), to: 5000, ...more});
+	const keep = (name) => (value) => {
+		lane[name] = value; // also where there is none: it must be said what is missing
+		changed(false);
+	};
+	const number = (name, label, more = {}) => numberField({label, value: lane[name], place: `${at}/${name}`, onInput: keep(name), to: 5000, ...more});
 	const window = lane.algorithm === 'fixed_window' || lane.algorithm.startsWith('sliding');
 	const list = [
 		choiceField({label: 'Algorithm', value: lane.algorithm, options: Object.entries(algorithmNames), place: `${at}/algorithm`, onInput: (v) => {
@@ -44,7 +52,11 @@ export function laneForm(state, i, changed) {
 				changed(true);
 			}}));
 	}
-	if (lane.algorithm === 'leaky_bucket') list.push(number('queue', 'Room in the queue', {zero: true}));
+	if (lane.algorithm === 'leaky_bucket') {
+		list.push(number('queue', 'Room in the queue', {zero: true}));
+		list.push(number('capacity', 'Start at once (capacity)', {value: lane.capacity ?? '1', onInput: (v) => (v === '1' ? set : keep)('capacity')(v === '1' ? '' : v)}));
+	}
+	if (lane.algorithm === 'fixed_window') list.push(number('capacity', 'Capacity, if tokens roll over', {value: lane.capacity ?? '', onInput: set('capacity')}));
 	if (lane.algorithm === 'fixed_window' || lane.refill === 'interval') {
 		list.push(choiceField({label: window ? 'Windows begin' : 'Intervals begin', value: lane.anchor ?? '', place: `${at}/anchor`, onInput: set('anchor'),
 			options: [['', 'by the clock'], ['key', 'by the key'], ['first', 'with a request']]}));

@@ -7,12 +7,13 @@
 //        note(mistakes)}
 
 import {h, replace, show} from '../ui/dom.js';
-import {dur, num, pct, tokens} from '../ui/format.js';
+import {dur, pct, tokens} from '../ui/format.js';
 import {copyButton} from '../copy.js';
 import {toast} from '../dialog.js';
 import {laneChart} from './playground_chart.js';
 import {bucketPicture} from './playground_tank.js';
 import {exact} from './playground_run.js';
+import {algorithmNames} from './playground_state.js';
 import {requestTable} from './playground_table.js';
 
 const letters = ['A', 'B', 'C', 'D'];
@@ -29,7 +30,7 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 	const amount = h('span', {class: 'play-amount'});
 	const of = h('span', {class: 'muted'});
 	const counts = h('p', {class: 'play-counts'});
-	const chart = laneChart({label: `Limit ${letter}`, onSeek});
+	const chart = laneChart({label: `Limit ${letter}`, onSeek, onHover: (t, within) => hover(t, within)});
 	const readout = h('p', {class: 'play-readout'});
 	const totals = h('div', {class: 'play-totals'});
 	const words = h('div', {class: 'play-words'});
@@ -43,8 +44,22 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 			h('div', {class: 'play-picture'}, totals, chart.node, readout)),
 		words, h('div', {class: 'play-more'}, table.node, policy));
 	let run = null;
+	let at = 0;
+
+	// hover tells of the requests under the mouse, until it leaves.
+	function hover(t, within) {
+		if (!run) return;
+		const {n, list} = t === null ? {list: []} : run.near(t, within);
+		if (list.length === 0) {
+			cursor(at, at, false);
+			return;
+		}
+		readout.textContent = list.length === 1 ? requestWords(list[0], n) : instantWords(list);
+		chart.waits(list.findLast((d) => d.kind === 'denied') ?? null);
+	}
 
 	function cursor(t, from, playing) {
+		at = t;
 		if (!run) return;
 		const level = run.levelAt(t);
 		const so = run.until(t);
@@ -52,7 +67,7 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 		if (playing) fall(picture, run, from, t);
 		amount.textContent = tokens(Math.abs(level - Math.round(level)) < 0.0005 ? Math.round(level) : Number(level.toFixed(run.capacity < 100 ? 2 : 1)));
 		of.textContent = ` of ${tokens(run.capacity)}`;
-		replace(counts, h('span', {class: 'allowed'}, `✓ ${num(so.allowed)}`), ' ', h('span', {class: 'denied'}, `✕ ${num(so.denied)}`));
+		replace(counts, h('span', {class: 'allowed'}, `✓ ${tokens(so.allowed)}`), ' ', h('span', {class: 'denied'}, `✕ ${tokens(so.denied)}`));
 		const denied = so.last?.kind === 'denied' && t - so.last.at <= Math.max(so.last.retry, run.seconds / 100) ? so.last : null;
 		chart.cursor(t, denied);
 		readout.textContent = readoutOf(run, t, so, level);
@@ -63,7 +78,7 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 		update(next) {
 			run = next;
 			const {lane} = run;
-			title.textContent = show(lane.name || `Limit ${letter}`, 60);
+			title.textContent = show(lane.name || algorithmNames[lane.algorithm], 60);
 			limit.textContent = lane.limit;
 			chart.update(run);
 			replace(totals, totalsOf(lane));
@@ -91,7 +106,7 @@ function totalsOf(lane) {
 	const t = lane.totals;
 	const at = t.allowed - t.delayed;
 	return [
-		h('span', {class: 'play-share'}, h('strong', null, `${num(t.allowed)} of ${num(t.sent)}`), ' allowed'),
+		h('span', {class: 'play-share'}, h('strong', null, `${tokens(t.allowed)} of ${tokens(t.sent)}`), ' allowed'),
 		h('span', {class: 'play-stack', role: 'img', 'aria-label': `${pct(t.allowed, t.sent)} allowed, ${pct(t.denied, t.sent)} denied`},
 			[['allowed', at], ['near', t.delayed], ['denied', t.denied]].map(([color, n]) => n > 0 && h('span', {style: {'--c': `var(--chart-${color})`, 'flex-grow': String(n)}}))),
 		h('span', {class: 'muted nowrap'}, t.sent > 0 ? pct(t.allowed, t.sent) : 'none sent'),
@@ -108,10 +123,23 @@ function badges({totals: t}) {
 function readoutOf(run, t, so, level) {
 	const d = so.last;
 	if (!d) return `${dur(Number(t.toFixed(6)))}: nobody has come yet.`;
-	const who = `Request ${num(so.n)}${d.attempt > 1 ? `, attempt ${d.attempt} of client ${d.client + 1},` : ''} at ${exact(d.at)}`;
+	const left = d.kind === 'allowed' && t > d.at ? ` Now there are ${tokens(Number(level.toFixed(3)))}.` : '';
+	return requestWords(d, so.n) + left;
+}
+
+function requestWords(d, n) {
+	const who = `Request ${tokens(n)}${d.attempt > 1 ? `, attempt ${d.attempt} of client ${d.client + 1},` : ''} at ${exact(d.at)}`;
 	if (d.kind === 'denied') return d.retry === Infinity ? `${who}: denied, and never possible.` : `${who}: denied. Retry after ${exact(d.retry)}.`;
-	if (d.kind === 'waits') return `${who}: allowed, starts after ${exact(d.wait)}.`;
-	return `${who}: allowed. It left ${tokens(d.level)}${t > d.at ? `, now there are ${tokens(Number(level.toFixed(3)))}` : ''}.`;
+	return d.kind === 'waits' ? `${who}: allowed, starts after ${exact(d.wait)}.` : `${who}: allowed. It leaves ${tokens(d.level)}.`;
+}
+
+function instantWords(list) {
+	const of = (kind) => list.filter((d) => d.kind === kind);
+	const retry = Math.max(...of('denied').map((d) => d.retry));
+	const wait = Math.max(...of('waits').map((d) => d.wait));
+	return `At ${exact(list[0].at)} come ${tokens(list.length)}: ${[of('allowed').length > 0 && `${tokens(of('allowed').length)} allowed`,
+		of('waits').length > 0 && `${tokens(of('waits').length)} wait up to ${exact(wait)}`,
+		of('denied').length > 0 && `${tokens(of('denied').length)} denied, ${retry === Infinity ? 'for ever' : `retry after ${exact(retry)}`}`].filter(Boolean).join(', ')}.`;
 }
 
 // policyPart shows the policy, and lets take it along.

@@ -2,7 +2,7 @@
 //
 // What the server says of a lane, made ready to be drawn and to be asked about an instant.
 //
-//   runOf(lane, seconds) → {lane, seconds, capacity, high, low, decisions, arrivals, knots, levelAt(t), until(t), nearest(t, within)}
+//   runOf(lane, seconds) → {lane, seconds, capacity, high, low, decisions, arrivals, knots, levelAt(t), until(t), near(t, within)}
 //     decisions: [{at, kind: allowed|waits|denied, retry, remaining, wait, level, cost, client, attempt, lack}]
 //     knots: [[t, level], …], also before and after each request
 //   exact(seconds)  a time with the digits that dur would round away
@@ -33,6 +33,14 @@ export function runOf(lane, seconds) {
 		until(t) {
 			const n = after(decisions, (d) => d.at, t);
 			return {n, last: decisions[n - 1] ?? null, allowed: counts.allowed[n] + counts.waits[n], denied: counts.denied[n]};
+		},
+		// near is the decisions of the instant that is nearest, if one is within so many seconds; n is the number of the first.
+		near(t, within) {
+			const n = after(decisions, (d) => d.at, t);
+			const best = [decisions[n - 1], decisions[n]].filter((d) => d && Math.abs(d.at - t) <= within).sort((a, b) => Math.abs(a.at - t) - Math.abs(b.at - t))[0];
+			if (!best) return {n: 0, list: []};
+			const first = after(decisions, (d) => d.at, best.at - 1e-7);
+			return {n: first + 1, list: decisions.slice(first, after(decisions, (d) => d.at, best.at))};
 		},
 	};
 	return run;

@@ -6,6 +6,7 @@
 //   inputOf(state)            the other way round
 //   queryOf(state, presets)   what a link says, or throws an Error where that would be too long
 //   readQuery(params, presets) → {state, preset, problem}
+//   mistakesOf(state)         what is no number, as the server says mistakes
 //   sameInput(a, b), copyOf(state), laneDefaults(algorithm, lane), phaseDefaults(shape, phase)
 
 const longestLink = 6000; // characters; some programs cut longer ones
@@ -18,10 +19,6 @@ export const shapeNames = {steady: 'Steady', burst: 'Bursts', poisson: 'Random (
 
 const laneFields = ['name', 'algorithm', 'tokens', 'per', 'capacity', 'refill', 'anchor', 'queue', 'cost', 'jitter'];
 const phaseFields = ['shape', 'rate', 'count', 'every', 'seed', 'seconds', 'trace'];
-const fieldsOf = {
-	token_bucket: ['capacity', 'refill', 'anchor'], fixed_window: ['capacity', 'anchor'], sliding_window: [], sliding_log: [],
-	leaky_bucket: ['queue', 'capacity'],
-};
 const fieldsOfShape = {steady: ['rate', 'seconds'], burst: ['count', 'every', 'seconds'], poisson: ['rate', 'seed', 'seconds'], pause: ['seconds'], trace: ['trace']};
 
 export function stateOf(input) {
@@ -43,6 +40,22 @@ export function inputOf(state) {
 	return {lanes: state.lanes, traffic: {phases, hand: state.hand, retry: state.retry}};
 }
 
+// mistakesOf finds what JSON could not say. Everything else is for the server to judge.
+export function mistakesOf(state) {
+	const mistakes = [];
+	const check = (from, at, names, form, hint) => {
+		for (const name of names) {
+			if (name in from && !form.test(from[name])) mistakes.push({field: `${at}/${name}`, reason: from[name] === '' ? 'a number is missing' : 'this is not a number', hint});
+		}
+	};
+	state.lanes.forEach((l, i) => check(l, `/lanes/${i}`, ['tokens', 'capacity', 'queue', 'cost'], /^\d{1,20}(\.\d{1,20})?$/, 'write it as in 10 or 0.5'));
+	state.phases.forEach((p, i) => {
+		check(p, `/traffic/phases/${i}`, ['rate', 'seconds'], /^\d{1,20}(\.\d{1,20})?$/, 'write it as in 10 or 0.5');
+		check(p, `/traffic/phases/${i}`, ['count', 'seed'], /^\d{1,15}$/, 'write a whole number');
+	});
+	return mistakes;
+}
+
 export function copyOf(state) {
 	return structuredClone(state);
 }
@@ -58,15 +71,12 @@ function ordered(state) {
 
 // laneDefaults is a lane of that algorithm that says as much the same as it can.
 export function laneDefaults(algorithm, lane = {}) {
-	const next = {...lane, algorithm, tokens: lane.tokens ?? '10', per: lane.per ?? '1s'};
-	for (const name of ['capacity', 'refill', 'anchor', 'queue']) {
-		if (!fieldsOf[algorithm].includes(name)) delete next[name];
-	}
-	if (algorithm === 'token_bucket') next.capacity ??= next.tokens;
-	else delete next.capacity;
-	if (algorithm === 'leaky_bucket') next.queue ??= '10';
-	if (algorithm === 'fixed_window') delete next.anchor;
-	if (Object.values(algorithmNames).includes(next.name)) next.name = algorithmNames[algorithm];
+	const {tokens = '10', per = '1s', cost, jitter} = lane;
+	const next = {algorithm, tokens, per};
+	if (cost !== undefined) next.cost = cost;
+	if (jitter !== undefined) next.jitter = jitter;
+	if (algorithm === 'token_bucket') next.capacity = lane.capacity ?? tokens;
+	if (algorithm === 'leaky_bucket') next.queue = lane.queue ?? '10';
 	return next;
 }
 

@@ -5,7 +5,7 @@
 //   requestTable(caption) → {node, update(run)}
 
 import {h, replace} from '../ui/dom.js';
-import {num, tokens} from '../ui/format.js';
+import {tokens} from '../ui/format.js';
 import {exact} from './playground_run.js';
 
 const pageRows = 100;
@@ -36,10 +36,10 @@ export function requestTable(caption) {
 	function draw() {
 		if (!node.open || !run) return;
 		const rows = run.decisions.map((d, i) => [d, i]).filter(([d]) => !only || d.kind === 'denied');
-		replace(body, rows.slice(0, most).map(([d, i]) => h('tr', {class: `play-row-${d.kind}`}, h('th', {scope: 'row', class: 'num'}, num(i + 1)), cell(exact(d.at)),
+		replace(body, rows.slice(0, most).map(([d, i]) => h('tr', {class: `play-row-${d.kind}`}, h('th', {scope: 'row', class: 'num'}, tokens(i + 1)), cell(exact(d.at)),
 			h('td', null, h('span', {class: d.kind === 'waits' ? 'near' : d.kind}, words[d.kind]), d.attempt > 1 && h('span', {class: 'muted'}, ` (attempt ${d.attempt})`)),
 			cell(d.kind !== 'denied' ? '' : d.retry === Infinity ? 'never' : exact(d.retry)), cell(d.wait > 0 ? exact(d.wait) : ''), cell(tokens(d.level)))));
-		said.textContent = rows.length > most ? `${num(most)} of ${num(rows.length)}` : `${num(rows.length)} in all`;
+		said.textContent = rows.length > most ? `${tokens(most)} of ${tokens(rows.length)}` : `${tokens(rows.length)} in all`;
 		more.hidden = rows.length <= most;
 	}
 

@@ -74,7 +74,7 @@ function treePage(root, tree, params, ctx) {
 		history.replaceState(null, '', filter.value ? `#/rules?${new URLSearchParams({filter: filter.value})}` : '#/rules');
 	};
 	filter.addEventListener('input', apply);
-	replace(root, h('div', {class: 'stack'},
+	replace(root, h('h1', {class: 'visually-hidden'}, 'Rules'), h('div', {class: 'stack'},
 		h('div', {class: 'rules-bar'}, h('div', {class: 'rules-filter'}, h('label', {for: filter.id, class: 'visually-hidden'}, 'Filter rules'), filter), count, aboutPolicy(tree)),
 		warnings(tree), general(tree), none, view.node));
 	apply();
