@@ -173,5 +173,3 @@ func follow(t *testing.T, h http.Handler, path string, header ...string) (events
 	}
 }
 
-// within bounds what a test waits for that is not in a bubble.
-const within = 30 * time.Second

@@ -72,9 +72,14 @@ function ruleStep(r, e, tree) {
 		h('div', {class: 'step-body'},
 			h('div', {class: 'row step-line'}, h('a', {class: 'step-name', href: ruleHref(r.name)}, show(r.name, 64)), h('span', {class: `badge badge-${part.color}`}, part.word),
 				r.mode !== 'enforce' && r.mode !== 'off' && h('span', {class: 'badge'}, show(r.mode, 20))),
-			r.attribute ? compared(r, tree) : r.outcome !== 'off' && h('p', {class: 'step-why'}, show(r.why, 500)),
+			r.attribute ? compared(r, tree) : r.outcome !== 'off' && h('p', {class: 'step-why'}, show(r.override ? withoutOverride(r.why) : r.why, 500)),
 			r.override && h('p', {class: 'step-override'}, 'Override ', overrideWords(r.override)),
 			r.limits.map((l) => limitStep(l, e, r))));
+}
+
+// withoutOverride is why without the words for an override, which stand below it.
+function withoutOverride(why) {
+	return why.replace(/(?:; it has another limit)?: override .*$/s, '');
 }
 
 // compared is what a request has of an attribute beside what the rule wants of it.

@@ -83,8 +83,8 @@ export function filterForm({filter, range, change, refresh, file}) {
 function chips(filter, change) {
 	const set = fields.filter((name) => filter[name]);
 	return h('div', {class: 'vio-chips', hidden: set.length === 0}, set.map((name) => h('button', {type: 'button', class: 'btn btn-small vio-chip',
-		'aria-label': `Leave out the filter ${name}`, onclick: () => change({[name]: ''})},
-	h('span', {class: 'muted'}, name), h('bdi', {class: 'vio-chip-value', dir: 'ltr'}, show(filter[name], 60)), h('span', {'aria-hidden': 'true'}, '×'))));
+		onclick: () => change({[name]: ''})},
+	h('span', {class: 'visually-hidden'}, 'Leave out the filter '), h('span', {class: 'muted'}, name), h('bdi', {class: 'vio-chip-value', dir: 'ltr'}, show(filter[name], 60)), h('span', {'aria-hidden': 'true'}, '×'))));
 }
 
 // times are the buttons for times, and two fields for any other time.

@@ -39,6 +39,9 @@ const axeRun = `axe.run(document, {
 	resultTypes: ['violations'],
 }).then(r => JSON.stringify({tested: r.passes.length, violations: r.violations}))`
 
+// mostPlaces is how many places of one fault are told.
+const mostPlaces = 3
+
 type axeResult struct {
 	Tested     int
 	Violations []struct {
@@ -85,7 +88,11 @@ func (p *Page) Axe() {
 		p.t.Error("axe has tested nothing")
 	}
 	for _, v := range result.Violations {
-		for _, node := range v.Nodes {
+		for i, node := range v.Nodes {
+			if i == mostPlaces {
+				p.t.Errorf("axe: %s: and at %d more", v.ID, len(v.Nodes)-i)
+				break
+			}
 			p.t.Errorf("axe: %s (%s): %s\n\tat %v: %s\n\t%s", v.ID, v.Impact, v.Help, node.Target, brief(node.HTML),
 				strings.ReplaceAll(node.FailureSummary, "\n", "\n\t"))
 		}

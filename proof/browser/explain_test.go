@@ -63,15 +63,12 @@ func TestExplain_Texts(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"POST /login HTTP/1.1\nHost: example.com\nX-Session-Key: s1\n\nuser=me", "everybody"},
 		{"ip=192.0.2.7\nPOST https://www.example.com/login", "login:ip=192.0.2.7"},
-		{"curl --json '{}' http://api.example.com/v1/chat -H 'X-Max-Tokens: 9000' -H 'Authorization: Bearer e30.eyJzdWIiOiJ1LTEifQ.x'", "8,000 after"},
-		{"curl http://api.example.com/v1/x", "allowed"},
+		{"curl --json '{}' http://api.example.com/v1/chat -H 'X-Max-Tokens: 9000' -H 'Authorization: Bearer e30.eyJzdWIiOiJ1LTEifQ.x'", "22,000 after: it costs 8,000"},
+		{"curl http://api.example.com/v1/x", "no limit applies"},
 	} {
 		page.Fill("Paste a request", c.text)
 		page.Press("Control+Enter")
-		page.WaitText(".explain-result", "Nothing was spent.")
-		if c.want != "allowed" && !strings.HasSuffix(c.want, "after") {
-			page.WaitText(".trace", c.want)
-		}
+		page.WaitText(".trace", c.want)
 	}
 	page.Fill("Paste a request", "curl http://h/ \\\n  --max-tme 5")
 	page.Press("Control+Enter")

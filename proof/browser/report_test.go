@@ -137,9 +137,9 @@ func TestReport_Hostile(t *testing.T) {
 			}
 		}
 		for what, n := range map[string]int{
-			`document.querySelectorAll('script').length`: 2,
+			`document.querySelectorAll('script').length`:                                                              2,
 			`document.querySelectorAll('img, iframe, object, embed, form, [style*=url], [onerror], [onload]').length`: 0,
-			`document.querySelectorAll('b').length`: 0,
+			`document.querySelectorAll('b').length`:                                                                   0,
 		} {
 			if got := browser.Eval[int](page, what); got != n {
 				t.Errorf("%s: %s is %d, want %d", name, what, got, n)

@@ -19,7 +19,7 @@ func TestExamples_HaveNoWarnings(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			m, err := policyfile.Load(file, policy.Options{})
+			m, err := policyfile.Load(file, policy.Options{Now: written})
 			if err != nil {
 				continue // it is of another program
 			}
