@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/dashboard"
@@ -172,4 +171,3 @@ func follow(t *testing.T, h http.Handler, path string, header ...string) (events
 		<-done
 	}
 }
-

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// topEvery is how often an overview asks who is denied most: keysEvery in
-// dashboard/assets/overviewlists.js.
+// topEvery is how often the dashboard's overview asks who is denied most.
 const topEvery = 4 * time.Second
 
 // viewers are dashboards that are open, each as somebody looks at its overview.

@@ -14,9 +14,9 @@
 //   navigate(hash, {replace})  goes to '#/rules/search' and the like
 
 import {clear, h} from './ui/dom.js';
-import {load, me} from './session.js';
-import {live} from './live.js';
-import {shell} from './shell.js';
+import {load, me} from './shell/session.js';
+import {live} from './shell/live.js';
+import {shell} from './shell/shell.js';
 
 const pages = {
 	overview: () => import('./pages/overview.js'),

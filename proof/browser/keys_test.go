@@ -274,7 +274,7 @@ func TestKey_Level(t *testing.T) {
 		{"was not looked at", `{"algorithm":"token_bucket","words":"","capacity":10,"rate":{"tokens":1,"per":1}}`,
 			`l.look({t: 100, level: 1, limit}); l.lose(102); l.look({t: 110, level: 3, limit})`, "[101, 105, 110, 111]", "[2,null,3,4]"},
 	} {
-		got := browser.Eval[string](page, `import('./level.js').then(({Level, limitOf}) => {
+		got := browser.Eval[string](page, `import('./key/level.js').then(({Level, limitOf}) => {
 			const l = new Level(60), limit = limitOf(`+tt.bucket+`);
 			`+tt.told+`;
 			return JSON.stringify(`+tt.at+`.map(t => { const v = l.at(t); return v === null ? v : Math.round(v * 1000) / 1000; }));

@@ -57,7 +57,7 @@ func TestPrefix(t *testing.T) {
 	}
 	page.Goto(front + prefix + "dashboard/#/keys")
 	page.WaitText("#main", "alice") // from the API
-	page.Poll("it goes on by itself", "import('./live.js').then(m => new Promise(resolve => m.live.on('samples', () => resolve(true))))")
+	page.Poll("it goes on by itself", "import('./shell/live.js').then(m => new Promise(resolve => m.live.on('samples', () => resolve(true))))")
 	if got := browser.Eval[int](page, "performance.getEntriesByType('resource').filter(e => !new URL(e.name).pathname.startsWith("+browser.JS(prefix)+")).length"); got != 0 {
 		t.Errorf("%d requests leave the prefix", got)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // samples is what the page knows of the past.
-const samples = "import('./live.js').then(m => m.live.samples.length)"
+const samples = "import('./shell/live.js').then(m => m.live.samples.length)"
 
 // The server is restarted: the page says so, keeps what it has seen, and goes on by
 // itself.

@@ -4,10 +4,10 @@
 // #/explain?rule=NAME begins with one that falls under the rule.
 
 import {h, replace, show} from '../ui/dom.js';
-import {get} from '../api.js';
-import {exampleOf, explainInto} from '../explaining.js';
-import {queryOf, requestForm, requestOf} from '../requestform.js';
-import {rulesOf} from '../rulewords.js';
+import {get} from '../shell/api.js';
+import {exampleOf, explainInto} from '../explain/explaining.js';
+import {queryOf, requestForm, requestOf} from '../explain/form.js';
+import {rulesOf} from '../rules/words.js';
 
 const mostExamples = 8;
 

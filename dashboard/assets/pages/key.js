@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {h, replace, show} from '../ui/dom.js';
-import {get} from '../api.js';
-import {KeyView} from '../keyview.js';
+import {get} from '../shell/api.js';
+import {KeyView} from '../key/view.js';
 
 export default {
 	title: 'Key',

@@ -2,11 +2,11 @@
 
 import {h, replace, show} from '../ui/dom.js';
 import {dur, num, rate} from '../ui/format.js';
-import {get} from '../api.js';
-import {me} from '../session.js';
-import {keyTable} from '../keytable.js';
-import {ruleList} from '../rulelist.js';
-import {overridesTab} from '../overridestab.js';
+import {get} from '../shell/api.js';
+import {me} from '../shell/session.js';
+import {keyTable} from '../keys/table.js';
+import {ruleList} from '../rules/list.js';
+import {overridesTab} from '../overrides/tab.js';
 
 const EVERY = 2000; // ms between looks
 const TICK = 250; // ms between steps of a countdown

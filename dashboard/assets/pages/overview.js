@@ -3,9 +3,9 @@
 // Is it healthy? What is limited? Who? Why?
 
 import {h} from '../ui/dom.js';
-import {latencyChart, rateChart, rateTiles} from '../overviewcharts.js';
-import {busiestRules, topDenied} from '../overviewlists.js';
-import {firstSteps, healthLine, overridesCard, policyCard, storeCard} from '../overviewcards.js';
+import {latencyChart, rateChart, rateTiles} from '../overview/charts.js';
+import {busiestRules, topDenied} from '../overview/lists.js';
+import {firstSteps, healthLine, overridesCard, policyCard, storeCard} from '../overview/cards.js';
 
 export default {
 	title: 'Overview',

@@ -3,17 +3,17 @@
 // The playground: limits side by side on the same traffic, decided by the engine of the server in virtual time.
 
 import {h, replace, show} from '../ui/dom.js';
-import {get, post} from '../api.js';
-import {copyButton} from '../copy.js';
-import {toast} from '../dialog.js';
-import {arrivalStrip, legend} from './playground_chart.js';
-import {showMistakes} from './playground_controls.js';
-import {laneForm, trafficForm, trafficWords} from './playground_forms.js';
-import {laneCard} from './playground_lane.js';
-import {player} from './playground_player.js';
-import {presetPicker} from './playground_presets.js';
-import {runOf} from './playground_run.js';
-import {copyOf, inputOf, laneDefaults, mistakesOf, queryOf, readQuery, stateOf} from './playground_state.js';
+import {get, post} from '../shell/api.js';
+import {copyButton} from '../shell/copy.js';
+import {toast} from '../shell/dialog.js';
+import {arrivalStrip, legend} from '../playground/chart.js';
+import {showMistakes} from '../playground/controls.js';
+import {laneForm, trafficForm, trafficWords} from '../playground/forms.js';
+import {laneCard} from '../playground/lane.js';
+import {player} from '../playground/player.js';
+import {presetPicker} from '../playground/presets.js';
+import {runOf} from '../playground/run.js';
+import {copyOf, inputOf, laneDefaults, mistakesOf, queryOf, readQuery, stateOf} from '../playground/state.js';
 
 const pauseBeforeAsking = 150; // milliseconds
 

@@ -4,10 +4,10 @@
 
 import {h, replace, show} from '../ui/dom.js';
 import {ago, dateTime} from '../ui/format.js';
-import {get} from '../api.js';
-import {overrideList} from '../rulefacts.js';
-import {rulePage} from '../rulepage.js';
-import {ruleTree} from '../ruletree.js';
+import {get} from '../shell/api.js';
+import {overrideList} from '../rules/facts.js';
+import {rulePage} from '../rules/page.js';
+import {ruleTree} from '../rules/tree.js';
 
 const open = new Set(); // rules whose details are open, also after another page
 

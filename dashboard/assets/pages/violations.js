@@ -2,14 +2,14 @@
 
 import {h, replace} from '../ui/dom.js';
 import {num} from '../ui/format.js';
-import {get} from '../api.js';
-import {me} from '../session.js';
-import {copyLine} from '../copy.js';
-import {filterForm} from '../violationfilter.js';
-import {queryOf, rangeOf} from '../violationquery.js';
-import {violationChart} from '../violationchart.js';
-import {violationFile} from '../violationfile.js';
-import {violationTable} from '../violationtable.js';
+import {get} from '../shell/api.js';
+import {me} from '../shell/session.js';
+import {copyLine} from '../shell/copy.js';
+import {filterForm} from '../violations/filter.js';
+import {queryOf, rangeOf} from '../violations/query.js';
+import {violationChart} from '../violations/chart.js';
+import {violationFile} from '../violations/file.js';
+import {violationTable} from '../violations/table.js';
 
 const PAGE = 50; // rows
 

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {h} from '../ui/dom.js';
+import {dur, tokens} from '../ui/format.js';
+import {fullIn, passes, refillWords} from './words.js';
+
+const EVERY = 200; // ms between changes of the numbers: faster cannot be read
+
+// bucketReadout says in numbers and words what a bucket holds, and what would become of
+// a request now.
+export function bucketReadout(level) {
+	const now = h('span', {class: 'readout-level'}, '–');
+	const capacity = h('span', {class: 'readout-capacity'});
+	const refill = h('dd');
+	const full = h('dd');
+	const request = h('dt');
+	const verdict = h('span', {class: 'badge'});
+	const retry = h('dd');
+	const stale = h('p', {class: 'hint readout-stale'});
+	let drawn = 0;
+	let sentence = '';
+
+	const write = (bucket, limit, held, t) => {
+		const cost = bucket.cost ?? 1;
+		const live = held !== null;
+		const shown = tokens(Math.floor((held ?? level.last.level) * 10) / 10);
+		const wait = passes(level, t, cost);
+		const [look, words] = live ? verdictOf(bucket, wait, held >= cost) : ['', 'unknown'];
+		const flow = refillWords({...limit, algorithm: bucket.algorithm});
+		set(now, shown);
+		set(capacity, ` of ${tokens(limit.capacity)} tokens`);
+		set(refill, flow);
+		set(full, inWords(fullIn(level, t)));
+		set(request, `A request of cost ${tokens(cost)}`);
+		verdict.className = `badge ${look}`;
+		set(verdict, words);
+		set(retry, live ? retryWords(bucket, wait, held >= cost) : 'unknown');
+		set(stale, live ? '' : 'As it was last seen: the server is not heard.');
+		sentence = `The bucket ${live ? 'holds' : 'was last seen with'} ${shown} of ${tokens(limit.capacity)} tokens and gets ${flow}.${live ? ` A request of cost ${tokens(cost)} ${words} now.` : ''}`;
+	};
+	return {
+		node: h('div', {class: 'readout'}, h('p', {class: 'readout-big'}, now, capacity),
+			h('dl', {class: 'facts'}, h('dt', null, 'Refill'), refill, h('dt', null, 'Full'), full, request, h('dd', null, verdict), h('dt', null, 'Retry after'), retry), stale),
+		// draw shows what is so at t, and returns it: null where nothing is known. inflow is
+		// how much comes back in a second, bit by bit.
+		draw(t, bucket) {
+			if (!level.last) {
+				return null;
+			}
+			const {limit} = level.last;
+			const held = level.at(t);
+			if (performance.now() - drawn >= EVERY) {
+				drawn = performance.now();
+				write(bucket, limit, held, t);
+			}
+			const inflow = held !== null && limit.kind === 'continuous' ? limit.tokens / limit.per : 0;
+			return {live: held !== null, level: held ?? level.last.level, capacity: limit.capacity, inflow, sentence};
+		},
+	};
+}
+
+function verdictOf(bucket, wait, fits) {
+	if (bucket.blocked_by) {
+		return ['badge-denied', 'is blocked'];
+	}
+	if (bucket.allowed_by) {
+		return ['badge-allowed', 'passes, uncharged'];
+	}
+	if (wait === 0 || (wait === null && fits)) {
+		return ['badge-allowed', 'passes'];
+	}
+	return bucket.shadow ? ['badge-shadow', 'would be denied'] : ['badge-denied', 'is denied'];
+}
+
+function retryWords(bucket, wait, fits) {
+	if (bucket.blocked_by) {
+		return 'when the block ends';
+	}
+	if (bucket.allowed_by || wait === 0 || (wait === null && fits)) {
+		return 'none';
+	}
+	return wait === null ? 'the next decision tells' : inWords(wait).replace('in ', '');
+}
+
+// inWords is when something is so.
+function inWords(seconds) {
+	if (seconds === null) {
+		return 'unknown';
+	}
+	if (seconds <= 0) {
+		return 'now';
+	}
+	if (seconds === Infinity) {
+		return 'never';
+	}
+	return `in ${seconds < 10 ? `${seconds.toFixed(1)} s` : dur(Math.ceil(seconds))}`;
+}
+
+function set(node, text) {
+	if (node.textContent !== text) {
+		node.textContent = text;
+	}
+}

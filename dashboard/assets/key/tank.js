@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {h, svg, replace} from '../ui/dom.js';
+import {tokens} from '../ui/format.js';
+
+const PACE = 0.12; // s that the stream takes for a dash, of a bucket that is full in a second
+const DROPS = 6; // that fall at once
+
+// tank draws a bucket as a vessel: how full it is, a drop for what is taken, a shake for
+// what is denied. It is decoration beside the numbers, which say the same. What moves are
+// boxes, and not parts of a drawing: a browser moves those without painting them again.
+export function tank() {
+	const fluid = h('div', {class: 'tank-fluid'}, wave('tank-wave tank-back'), wave('tank-wave'));
+	const drops = h('div', {class: 'tank-drops'});
+	const scale = h('div', {class: 'tank-scale'});
+	const vessel = h('div', {class: 'tank-vessel'}, h('div', {class: 'tank-glass'}, fluid));
+	const node = h('div', {class: 'tank', 'aria-hidden': 'true'}, h('div', {class: 'tank-stream'}, h('div')), drops, vessel, scale);
+	let shown = -1;
+	let marked = null;
+	let paced = 0;
+	vessel.addEventListener('animationend', (e) => e.target === vessel && vessel.classList.remove('shake', 'shake-shadow'));
+
+	return {
+		node,
+		// update takes the level now, and how much of it comes back in a second, bit by bit.
+		update(level, capacity, inflow) {
+			if (marked !== capacity) {
+				marked = capacity;
+				replace(scale, marks(capacity));
+			}
+			const part = capacity > 0 ? Math.min(Math.max(level / capacity, 0), 1) : 0;
+			if (Math.abs(part - shown) > 0.001) {
+				shown = part;
+				fluid.style.transform = `translateY(${((1 - part) * 100).toFixed(2)}%)`;
+			}
+			node.classList.toggle('filling', inflow > 0 && part < 1);
+			if (inflow !== paced && inflow > 0) {
+				paced = inflow;
+				node.style.setProperty('--pace', `${Math.min(Math.max((PACE * capacity) / inflow, 0.4), 8).toFixed(2)}s`);
+			}
+		},
+		// decided shows one decision.
+		decided(kind) {
+			if (kind === 'elsewhere' || matchMedia('(prefers-reduced-motion: reduce)').matches) {
+				return;
+			}
+			if (kind === 'allowed') {
+				drip(drops);
+				return;
+			}
+			vessel.classList.remove('shake', 'shake-shadow');
+			void vessel.offsetWidth; // begins the animation again
+			vessel.classList.add(kind === 'shadow' ? 'shake-shadow' : 'shake');
+		},
+	};
+}
+
+function drip(drops) {
+	if (drops.childElementCount >= DROPS) {
+		return;
+	}
+	const drop = h('span', {class: 'tank-drop'});
+	drop.addEventListener('animationend', () => drop.remove());
+	drops.append(drop);
+}
+
+// wave is a surface and all that is below it, twice as wide as the vessel so that it can
+// move.
+function wave(name) {
+	return svg('svg', {class: name, viewBox: '0 0 200 160', preserveAspectRatio: 'none', focusable: 'false'},
+		svg('path', {d: 'M0 4 q25 -5 50 0 t50 0 t50 0 t50 0 V160 H0 Z'}));
+}
+
+function marks(capacity) {
+	return [0, 0.25, 0.5, 0.75, 1].map((part) => h('span', {class: part % 0.5 === 0 ? 'tank-mark' : 'tank-mark tank-between', style: {bottom: `${part * 100}%`}},
+		part % 0.5 === 0 && tokens(capacity * part)));
+}

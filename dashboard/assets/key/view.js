@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {h, keyText, replace, show} from '../ui/dom.js';
+import {keyActions} from '../overrides/actions.js';
+import {followBucket} from './feed.js';
+import {bucketReadout} from './readout.js';
+import {decisionTable} from './decisions.js';
+import {keyHistory} from './history.js';
+import {keyParts} from '../keys/table.js';
+import {Level} from './level.js';
+import {levelChart} from './chart.js';
+import {tank} from './tank.js';
+
+const SPANS = [30, 60, 120]; // s
+const FRAME = 100; // ms between drawings: less than a pixel moves meanwhile
+const STILL = 1000; // and where motion is not welcome
+
+// A KeyView is one key's bucket, live: its level, its decisions, what can be done to it
+// and what was. bucket is what v1/bucket says of it.
+export class KeyView {
+	constructor(key, bucket) {
+		this.bucket = bucket;
+		this.level = new Level(Math.max(...SPANS) + 5);
+		this.chart = levelChart(this.level, {span: SPANS[1]});
+		this.tank = tank();
+		this.readout = bucketReadout(this.level);
+		this.decisions = decisionTable();
+		this.history = keyHistory(bucket);
+		this.facts = h('p', {class: 'key-facts'});
+		this.state = h('span', {class: 'badge live-state', role: 'status'});
+		this.trouble = h('p', {class: 'notice notice-warn', role: 'status', hidden: true});
+		this.skipped = h('p', {class: 'hint', hidden: true});
+		this.blocked = h('p', {class: 'hint', hidden: true}, 'While it is blocked the bucket is not asked, and so no decisions are drawn.');
+		this.dropped = 0;
+		this.node = this.layout();
+		this.head();
+		this.feed = this.follow(key);
+		this.stop = animate((time) => this.draw(time));
+	}
+
+	close() {
+		this.stop();
+		this.feed.close();
+		this.chart.destroy();
+		this.history.close();
+	}
+
+	layout() {
+		const card = (look, title, ...children) => h('section', {class: `card ${look}`, 'aria-label': title}, h('div', {class: 'card-head'}, h('h2', null, title)), children);
+		const live = card('key-live', 'Level', this.chart.node, legend(), this.blocked, this.skipped);
+		live.firstChild.append(this.state, spanButtons(this.chart));
+		return h('div', {class: 'stack'},
+			h('header', {class: 'key-head'}, h('h2', {class: 'key-title', 'aria-label': `Key ${keyText(this.bucket.parts)}`}, keyParts(this.bucket)), this.facts),
+			this.trouble,
+			h('div', {class: 'key-grid'}, live,
+				h('section', {class: 'card key-now', 'aria-label': 'Now'}, this.tank.node, this.readout.node),
+				card('key-acts', 'Actions', keyActions(() => this.target(), () => this.history.look())),
+				card('card-flush key-decisions', 'Latest decisions', this.decisions.node),
+				h('section', {class: 'card key-history', 'aria-label': 'Overrides and what was done'}, this.history.node)));
+	}
+
+	// target is what actions are about. Another limit is said by what this one is said by.
+	target() {
+		const {bucket} = this;
+		return {...bucket, tokens: bucket.rate.tokens, per: bucket.rate.per, refill: / every /.test(bucket.words) ? 'interval' : ''};
+	}
+
+	// head says what the bucket is of and under, when that has changed.
+	head() {
+		const {rule, limit, mode, algorithm, words, shadow, shards, masked} = this.bucket;
+		const [other, block, allow] = ['override', 'blocked_by', 'allowed_by'].map((name) => this.bucket[name]?.id ?? this.bucket[name] ?? '');
+		const now = JSON.stringify([rule, limit, mode, words, shadow, other, block, allow]);
+		if (now === this.shown) {
+			return;
+		}
+		this.shown = now;
+		replace(this.facts, h('a', {href: `#/rules/${encodeURIComponent(rule)}`}, `rule ${show(rule, 60)}`), limit !== rule && h('span', null, `limit ${show(limit, 60)}`),
+			h('span', null, algorithm.replaceAll('_', ' ')), shards > 1 && h('span', null, `${shards} shards`),
+			shadow && h('span', {class: 'badge badge-shadow'}, 'in shadow: denies nobody'), other && h('span', {class: 'badge badge-level'}, 'another limit, by an override'),
+			block && h('span', {class: 'badge badge-denied'}, 'blocked'), allow && h('span', {class: 'badge badge-allowed'}, 'let through'),
+			masked && h('span', {class: 'badge'}, 'masked'));
+		this.blocked.hidden = !block;
+		this.history.look();
+	}
+
+	follow(key) {
+		return followBucket(key, {
+			onBucket: (shown, look) => {
+				this.bucket = {...this.bucket, ...shown};
+				this.level.look(look);
+				this.head();
+			},
+			onDecision: (d) => {
+				this.level.decide(d);
+				this.decisions.add(d);
+				this.tank.decided(d.kind);
+			},
+			onDropped: (count) => {
+				this.dropped += count;
+				this.skipped.hidden = false;
+				this.skipped.textContent = `${this.dropped} more decisions are not drawn: there were too many at once.`;
+			},
+			onTrouble: (text) => this.say(text),
+			onState: (state, problem) => {
+				this.lose(); // also after the page was hidden
+				this.state.className = `badge live-state ${state === 'live' ? 'badge-ok' : 'badge-warn'}`;
+				this.state.textContent = state;
+				if (state === 'ended' && problem) {
+					this.say(problem.message);
+				}
+			},
+		});
+	}
+
+	// say says why there is no bucket; '' that there is.
+	say(text) {
+		this.trouble.hidden = text === '';
+		this.trouble.textContent = show(text, 300);
+		if (text !== '') {
+			this.lose();
+		}
+	}
+
+	lose() {
+		const heard = this.feed.heard();
+		if (heard !== null) {
+			this.level.lose(heard);
+		}
+	}
+
+	draw(time) {
+		const t = this.feed.now();
+		this.chart.draw(t);
+		this.decisions.draw(time);
+		const now = this.readout.draw(t, this.bucket);
+		if (now) {
+			this.tank.update(now.level, now.capacity, now.inflow);
+			this.tank.node.classList.toggle('stale', !now.live);
+			this.chart.summary(now.sentence);
+		}
+	}
+}
+
+function spanButtons(chart) {
+	const node = h('div', {class: 'segmented', role: 'group', 'aria-label': 'How much time is drawn'}, SPANS.map((s) => h('button', {
+		type: 'button', 'aria-pressed': String(s === SPANS[1]), onclick: (e) => {
+			chart.span(s);
+			for (const b of node.children) {
+				b.setAttribute('aria-pressed', String(b === e.currentTarget));
+			}
+		},
+	}, s % 60 === 0 ? `${s / 60} min` : `${s} s`)));
+	return node;
+}
+
+function legend() {
+	const entry = (look, sign, text) => h('li', null, h('span', {class: `legend-sign ${look}`, 'aria-hidden': 'true'}, sign), text);
+	return h('ul', {class: 'level-legend plain'}, entry('level', '━', 'level'), entry('level', '┅', 'what comes if nobody asks'), entry('muted', '┄', 'capacity'),
+		entry('allowed', '╹', 'allowed, by cost'), entry('denied', '✕', 'denied'), entry('shadow', '◆', 'would be denied'));
+}
+
+// animate calls f about ten times a second while the page can be seen.
+function animate(f) {
+	const still = matchMedia('(prefers-reduced-motion: reduce)');
+	let request = 0;
+	let timer = 0;
+	const frame = (time) => {
+		f(time);
+		// A timer between frames: at 60 frames a second most of them would find nothing
+		// to do, and still wake the machine.
+		timer = setTimeout(() => {
+			request = requestAnimationFrame(frame);
+		}, (still.matches ? STILL : FRAME) - 16);
+	};
+	request = requestAnimationFrame(frame);
+	return () => {
+		clearTimeout(timer);
+		cancelAnimationFrame(request);
+	};
+}

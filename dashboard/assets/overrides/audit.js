@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {h, show} from '../ui/dom.js';
+import {ago, dateTime} from '../ui/format.js';
+import {actionWords, limitText, whomText} from './words.js';
+
+const what = {made: 'made', removed: 'ended', expired: 'expired'};
+const acts = {'bucket/reset': 'Reset', 'bucket/take': 'Reset undone'};
+
+// auditList shows what was done, the latest first: entries of the overrides' audit, and
+// of what administrators did to buckets.
+export function auditList(entries, empty) {
+	if (entries.length === 0) {
+		return h('p', {class: 'muted'}, empty);
+	}
+	const order = entries.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at));
+	return h('ol', {class: 'audit plain'}, order.map((e) => (e.override === undefined ? actEntry(e) : auditEntry(e))));
+}
+
+// actEntry is what somebody did to a bucket. A take without a reason of the kind is one
+// by hand.
+function actEntry(act) {
+	const name = act.what === 'bucket/take' && act.reason !== 'undo' ? 'Tokens taken' : acts[act.what] ?? act.what;
+	return h('li', {class: 'audit-entry'}, h('span', {class: 'audit-mark', 'aria-hidden': 'true'}), h('p', {class: 'audit-what'}, h('strong', null, show(name))),
+		whoNode(act.by || act.from, act.reason, act.at));
+}
+
+function whoNode(who, why, at) {
+	return h('p', {class: 'audit-who'}, who ? show(who, 60) : 'somebody', why ? [': ', h('q', null, show(why))] : '', ' · ', h('time', {datetime: at, title: dateTime(at)}, ago(at)));
+}
+
+function auditEntry(entry) {
+	const o = entry.after ?? entry.before ?? {};
+	const limit = limitText(o);
+	const replaced = entry.what === 'made' && entry.before;
+	return h('li', {class: `audit-entry audit-${entry.what}`},
+		h('span', {class: 'audit-mark', 'aria-hidden': 'true'}),
+		h('p', {class: 'audit-what'},
+			h('strong', null, `${actionWords[o.action] ?? 'Override'} ${replaced ? 'replaced' : what[entry.what] ?? entry.what}`),
+			limit ? ` · ${show(limit)}` : '', entry.what === 'made' && o.expires_at ? ` · until ${dateTime(o.expires_at)}` : ''),
+		h('p', {class: 'audit-whom mono'}, show(whomText(o), 200)),
+		whoNode(entry.author, entry.reason, entry.at));
+}

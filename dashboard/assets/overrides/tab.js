@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {h, replace, show} from '../ui/dom.js';
+import {dateTime} from '../ui/format.js';
+import {get} from '../shell/api.js';
+import {may, me} from '../shell/session.js';
+import {endOverride, mayOperate} from './actions.js';
+import {addOverride} from './add.js';
+import {auditList} from './audit.js';
+import {ruleList} from '../rules/list.js';
+import {keyHref, waitText} from '../keys/table.js';
+import {actionWords, limitText, whomText} from './words.js';
+
+const EVERY = 5000; // ms between looks
+const AUDIT = 50; // entries
+
+const looks = {block: 'badge-denied', allow: 'badge-allowed', limit: 'badge-level', shadow: 'badge-shadow', break_glass: 'badge-degraded'};
+const states = {in_force: 'in force', unfit: 'does not fit the policy', expired: 'expired'};
+
+// overridesTab lists the exceptions from the policy, and what was done to them.
+export function overridesTab(root) {
+	if (!me().features.overrides) {
+		replace(root, h('div', {class: 'empty card'}, h('h2', null, 'This server keeps no overrides'),
+			h('p', null, 'A program that embeds mete gives its API a manager of package overrides.')));
+		return undefined;
+	}
+	let ended = false;
+	let timer = 0;
+	let all = null;
+	const filter = h('input', {type: 'search', class: 'input', placeholder: 'Filter by key, rule, author or reason', 'aria-label': 'Filter overrides', oninput: () => draw()});
+	const only = h('input', {type: 'checkbox', checked: true, onchange: () => draw()});
+	const why = mayOperate();
+	const add = h('button', {type: 'button', class: 'btn btn-primary', 'aria-disabled': why ? 'true' : null, 'aria-describedby': why ? 'add-why' : null,
+		onclick: async () => why || addOverride(await ruleList(), look)}, 'Add an override');
+	const note = h('p', {class: 'keys-note', role: 'status'});
+	const list = h('div', {class: 'card card-flush'});
+	const audit = h('section', {class: 'card', 'aria-labelledby': 'audit-head'});
+	replace(root, h('div', {class: 'toolbar'}, h('div', {class: 'toolbar-filter'}, filter), h('label', {class: 'check'}, only, 'Only those in force'),
+		h('span', {class: 'spread'}), why && h('span', {class: 'hint', id: 'add-why'}, why), add), note, list, audit);
+
+	const look = async () => {
+		clearTimeout(timer);
+		if (ended || document.hidden) {
+			return;
+		}
+		try {
+			const answer = await get(`v1/overrides?audit=${AUDIT}`);
+			if (ended) {
+				return;
+			}
+			note.textContent = '';
+			const changed = JSON.stringify(answer) !== JSON.stringify(all);
+			all = answer;
+			changed && draw();
+		} catch (err) {
+			note.textContent = err.detail ?? 'The server does not answer. What stands here is from before.';
+		}
+		timer = ended ? 0 : setTimeout(look, EVERY);
+	};
+	const draw = () => {
+		const text = filter.value.trim().toLowerCase();
+		const shown = all.overrides.filter((o) => (!only.checked || o.state === 'in_force') && (!text || words(o).includes(text)));
+		replace(list, shown.length > 0 ? table(shown, look) : none(all, text),
+			all.persistent ? null : h('p', {class: 'hint overrides-note'}, 'They end with the server: its store is in memory alone.'));
+		replace(audit, h('div', {class: 'card-head'}, h('h2', {id: 'audit-head'}, 'What was done')), auditList(all.audit, 'Nothing was done yet.'));
+	};
+	const tick = setInterval(() => {
+		for (const node of list.querySelectorAll('[data-ends]')) {
+			const left = `${waitText(Number(node.dataset.ends))}`;
+			node.textContent = left === 'now' ? 'expired' : `in ${left}`;
+		}
+	}, 1000);
+	const onVisible = () => document.hidden || look();
+	document.addEventListener('visibilitychange', onVisible);
+	look();
+	return () => {
+		ended = true;
+		clearTimeout(timer);
+		clearInterval(tick);
+		document.removeEventListener('visibilitychange', onVisible);
+	};
+}
+
+function words(o) {
+	return [o.id, o.action, whomText(o), o.reason, o.author].join('\n').toLowerCase();
+}
+
+function none(all, text) {
+	const expired = all.overrides.length > 0;
+	return h('div', {class: 'empty'},
+		h('h2', null, text ? 'No override is like that' : 'No override is in force'),
+		h('p', null, text || expired ? 'Others may be there that have expired: untick “Only those in force”.' :
+			'The policy holds for everybody. An override blocks somebody, lets them through or gives them another limit, for a time.'));
+}
+
+function table(overrides, done) {
+	return h('div', {class: 'table-wrap'}, h('table', {class: 'table overrides-table', role: 'table'},
+		h('caption', {class: 'visually-hidden'}, 'Overrides'),
+		h('thead', {role: 'rowgroup'}, h('tr', {role: 'row'}, ['Does', 'To', 'Why', 'Ends', 'Action'].map((label) =>
+			h('th', {scope: 'col', role: 'columnheader'}, label === 'Action' ? h('span', {class: 'visually-hidden'}, label) : label)))),
+		h('tbody', {role: 'rowgroup'}, overrides.map((o) => row(o, done)))));
+}
+
+function row(o, done) {
+	const ends = Date.parse(o.expires_at);
+	const why = o.source === 'file' ? 'it is in the policy file; remove it there' : mayEnd(o);
+	const limit = limitText(o);
+	const cell = (label, ...children) => h('td', {role: 'cell', dataset: {label}}, ...children);
+	return h('tr', {role: 'row', class: o.state === 'in_force' ? null : 'over'},
+		cell('Does', h('span', {class: `badge ${looks[o.action] ?? ''}`}, actionWords[o.action] ?? show(o.action)), limit && h('p', {class: 'small'}, show(limit))),
+		cell('To', h('p', {class: 'mono overrides-whom'}, o.key && may('operate') ? h('a', {href: keyHref(o)}, show(whomText(o), 300)) : show(whomText(o), 300)), h('p', {class: 'small muted'}, show(o.id, 60), o.source === 'file' ? ' · policy file' : ''),
+			(o.mistakes ?? []).map((m) => h('p', {class: 'mistake'}, show(m.detail, 300)))),
+		cell('Why', h('p', null, show(o.reason, 300)), h('p', {class: 'small muted'}, show(o.author, 60))),
+		cell('Ends', o.state === 'in_force' ?
+			[h('span', {class: 'nowrap', dataset: {ends: String(ends)}}, `in ${waitText(ends)}`), h('p', {class: 'small muted'}, dateTime(o.expires_at))] :
+			h('span', {class: 'badge'}, states[o.state] ?? show(o.state))),
+		cell('', o.state === 'expired' ? null : h('button', {
+			type: 'button', class: 'btn btn-small', 'aria-disabled': why ? 'true' : null, title: why || null,
+			'aria-label': `End ${show(o.id, 60)}${why ? `: ${why}` : ''}`, onclick: () => why || endOverride(o, done),
+		}, 'End')));
+}
+
+// mayEnd says why the viewer may not end an override: it takes what it took to make it.
+function mayEnd(o) {
+	if (['shadow', 'break_glass'].includes(o.action) && !may('configure')) {
+		return 'needs role configure; sign in';
+	}
+	return mayOperate();
+}

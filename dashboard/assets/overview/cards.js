@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the limiter stands on. Each function returns {node, update()}.
+//
+//   healthLine(live)  how it is, in plain words, and what to do
+//   storeCard(live), policyCard(live), overridesCard(live)
+//   firstSteps(live, ctx)  what to type where nothing was asked yet
+
+import {h, replace, show} from '../ui/dom.js';
+import {ago, dateTime, num} from '../ui/format.js';
+import {health} from './health.js';
+import {copyLine} from '../shell/copy.js';
+import {icon} from '../shell/icons.js';
+
+const minute = 60;
+const marks = {ok: 'ok', note: 'note', warn: 'violations', bad: 'bad', unknown: 'activity'};
+
+export function healthLine(live) {
+	const node = h('section', {class: 'health', 'aria-label': 'Health'});
+	const face = h('span', {class: 'health-icon'});
+	const headline = h('strong', {class: 'health-word'});
+	const detail = h('span');
+	const list = h('ul', {class: 'plain health-items'});
+	const said = h('p', {class: 'visually-hidden', role: 'status'});
+	replace(node, face, h('div', {class: 'health-text'}, h('p', {class: 'health-line'}, headline, ' ', detail), list), said);
+	let level = '';
+	let listed = '';
+	const update = () => {
+		const now = health({state: live.state, connection: live.connection, heard: live.heard, sums: live.sums(minute), rules: live.rules(minute)});
+		if (level !== now.level) {
+			node.dataset.level = now.level;
+			replace(face, icon(marks[now.level]));
+			if (level && now.level !== 'unknown') said.textContent = `${now.headline} ${now.items[0]?.text ?? ''}`;
+			level = now.level;
+		}
+		headline.textContent = now.headline;
+		detail.textContent = now.detail;
+		const items = JSON.stringify(now.items);
+		if (items !== listed) {
+			replace(list, now.items.map(itemOf));
+			listed = items;
+		}
+		list.hidden = now.items.length === 0;
+		node.classList.toggle('stale', live.connection !== 'live' && live.state !== null);
+	};
+	return {node, update};
+}
+
+function itemOf({level, text, todo, href}) {
+	const link = href?.startsWith('#/') ? h('a', {href}, 'Show') :
+		href && h('button', {type: 'button', class: 'linklike', onclick: () => document.querySelector(href)?.scrollIntoView({behavior: 'smooth', block: 'center'})}, 'Show');
+	return h('li', {class: `health-item health-${level}`}, h('strong', null, text), ' ', todo, ' ', link);
+}
+
+// facts draws terms that are known.
+function facts(pairs) {
+	return h('dl', {class: 'facts'}, pairs.filter(([, value]) => value)
+		.map(([term, value]) => [h('dt', null, term), h('dd', null, value)]));
+}
+
+function card(id, title, link, href) {
+	const badge = h('span');
+	const body = h('div', {class: 'stack-small'});
+	const node = h('section', {class: 'card', id}, h('div', {class: 'card-head'}, h('h2', null, title), badge, link && h('a', {class: 'btn btn-ghost btn-small', href}, link)), body);
+	let before = '';
+	// redraw draws again only what changed, so that text can be selected and read.
+	const redraw = (value, badgeOf, bodyOf) => {
+		const now = JSON.stringify(value);
+		if (now === before) return;
+		before = now;
+		replace(badge, badgeOf());
+		replace(body, bodyOf());
+	};
+	return {node, redraw};
+}
+
+const stateWords = {ok: ['badge-ok', 'answers'], degraded: ['badge-warn', 'degraded'], down: ['badge-bad', 'down']};
+const sinceWords = {ok: 'Answers since', degraded: 'Degraded since', down: 'Down since'};
+const breakerWords = {closed: 'closed: the store is asked', open: 'open: the store is not asked', 'half-open': 'half-open: the store is tried again'};
+const storeWords = {memory: 'memory of this server', redis: 'Redis', postgres: 'PostgreSQL'};
+
+export function storeCard(live) {
+	const made = card('store-card', 'Store');
+	const update = () => {
+		const s = live.state?.store;
+		if (!s) return;
+		made.redraw([s, Math.floor(Date.now() / 30000)], () => {
+			const [kind, word] = stateWords[s.state] ?? ['', s.state];
+			return h('span', {class: `badge ${kind}`}, h('span', {class: 'dot'}), word);
+		}, () => [facts([
+			['Kind', storeWords[s.kind] ?? s.kind],
+			['Address', s.address && h('span', {class: 'mono'}, show(s.address, 200))],
+			['Breaker', s.breaker === 'none' ? null : breakerWords[s.breaker] ?? s.breaker],
+			[sinceWords[s.state] ?? 'Since', s.since && moment(s.since)],
+			['Buckets', s.buckets === null ? null : `${num(s.buckets)} that are not full`],
+			['Servers', s.kind !== 'memory' && s.nodes && `${num(s.nodes)} ${s.nodes === 1 ? 'uses' : 'share'} it`],
+		]), s.detail && h('p', {class: s.state === 'down' ? 'notice notice-bad' : 'notice notice-warn'}, show(s.detail, 600))]);
+	};
+	return {node: made.node, update};
+}
+
+function moment(at) {
+	return h('time', {datetime: at, title: dateTime(at)}, ago(at));
+}
+
+export function policyCard(live) {
+	const made = card('policy-card', 'Policy', 'Rules', '#/rules');
+	const update = () => {
+		const p = live.state?.policy;
+		if (!p) return;
+		made.redraw([p, Math.floor(Date.now() / 30000)], () => (p.failing ? h('span', {class: 'badge badge-warn'}, h('span', {class: 'dot'}), 'reload refused') :
+			h('span', {class: 'badge badge-ok'}, h('span', {class: 'dot'}), 'in force')), () => [facts([
+			['Source', h('span', {class: 'mono'}, show(p.source, 200))],
+			['Version', p.version ? String(p.version) : null],
+			['Rules', num(p.rules)],
+			['In force since', p.loaded && moment(p.loaded)],
+			['Expires', p.expires && moment(p.expires)],
+			['Reloads', `${num(p.reloads)} done${p.refused ? `, ${num(p.refused)} refused` : ''}`],
+		]), p.failing && refusal(p)]);
+	};
+	return {node: made.node, update};
+}
+
+function refusal(p) {
+	return h('div', {class: 'notice notice-warn'}, h('div', {class: 'stack-small'},
+		h('p', null, h('strong', null, 'The last reload was refused'), p.failed && [' ', moment(p.failed)], '. The policy before it stays in force.'),
+		p.errors?.length > 0 && h('ul', {class: 'plain mistakes mono', tabindex: '0', 'aria-label': 'Mistakes'}, p.errors.map((e) => h('li', null, show(e, 1000))))));
+}
+
+const actionWords = {block: ['blocked', 'denied'], allow: ['let through', 'allowed'], limit: ['with another limit', 'level'],
+	shadow: ['only in shadow', 'shadow'], shadow_only: ['only in shadow', 'shadow'], break_glass: ['break glass', 'degraded']};
+
+export function overridesCard(live) {
+	const made = card('overrides-card', 'Overrides', 'Show', '#/keys?kind=overrides');
+	const update = () => {
+		const o = live.state?.overrides;
+		if (!o) return;
+		const some = Object.entries(o).filter(([, n]) => n > 0);
+		const all = some.reduce((sum, [, n]) => sum + n, 0);
+		made.redraw(o, () => h('span', {class: 'badge'}, all === 0 ? 'none' : `${num(all)} in force`), () => (all === 0 ?
+			h('p', {class: 'muted'}, 'Everybody is treated as the policy says. Block a key, or give it another limit, on its page.') :
+			h('ul', {class: 'plain over-actions'}, some.map(([action, n]) => {
+				const [words, color] = actionWords[action] ?? [action, 'level'];
+				return h('li', null, h('span', {class: `badge badge-${color}`}, num(n)), ' ', words);
+			}))));
+	};
+	return {node: made.node, update};
+}
+
+export function firstSteps(live, ctx) {
+	const body = h('div', {class: 'stack-small'});
+	const node = h('section', {class: 'card first-steps', hidden: true}, h('h2', null, 'Nothing has been asked yet'), body);
+	let shown = false;
+	const update = () => {
+		const idle = live.state !== null && live.samples.length > 0 && live.samples.every((s) => s[1] + s[2] === 0);
+		if (idle === shown) return;
+		shown = idle;
+		node.hidden = !idle;
+		if (!idle) return;
+		const commands = ctx.me.try ?? [];
+		replace(body, commands.length > 0 ? [h('p', {class: 'muted'}, commands.length > 1 ? 'Type one of these in a terminal, and watch this page.' : 'Type this in a terminal, and watch this page.'), commands.map((c) => copyLine(c))] :
+			h('p', {class: 'muted'}, 'Send a request through the limiter, and watch this page.'),
+		h('p', {class: 'muted'}, 'Or ', h('a', {href: '#/playground'}, 'play with a bucket'), ' in the meantime, or ', h('a', {href: '#/explain'}, 'ask what would happen'), ' to a request.'));
+	};
+	return {node, update};
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the limiter is, in plain words.
+//
+//   health({state, connection, heard, sums, rules}) → {level: ok|note|warn|bad|unknown, headline, detail, items}
+//     sums and rules are of the last minute. items: [{level, text, todo, href}], the worst first.
+//
+// Pure: it looks at nothing else.
+
+import {show} from '../ui/dom.js';
+import {ago, dur, num, pct, time} from '../ui/format.js';
+
+const soon = 3600; // seconds before a policy expires in which it is said
+const patience = 10000; // milliseconds without a word, until the last one counts no more
+const much = 0.5; // of all requests, denied
+
+const rankOf = {ok: 0, note: 1, warn: 2, bad: 3};
+const wordsOf = {ok: 'Healthy.', note: 'Healthy, but look at this.', warn: 'Works, with a problem.', bad: 'Not healthy.'};
+
+export function health({state, connection, heard, sums, rules, now = Date.now()}) {
+	if (!state) {
+		const ended = connection === 'ended';
+		return {level: 'unknown', items: [], headline: ended ? 'Not signed in.' : 'Asking the server…',
+			detail: ended ? 'Sign in to see how the limiter is.' : connection === 'reconnecting' ? 'It does not answer yet; this page tries again by itself.' : ''};
+	}
+	const items = [...ofServer(state), ...ofStore(state, sums, now), ...ofPolicy(state, now), ...ofOverrides(state), ...ofTraffic(sums)]
+		.sort((a, b) => rankOf[b.level] - rankOf[a.level]);
+	const level = items[0]?.level ?? 'ok';
+	if (connection !== 'live' && heard && now - heard.getTime() > patience) {
+		return {level: 'unknown', items: [], headline: connection === 'ended' ? 'Not signed in.' : 'The server does not answer.',
+			detail: `What you see is of ${time(heard)}.${connection === 'ended' ? '' : ' This page tries again by itself.'}`};
+	}
+	return {level, items, headline: wordsOf[level], detail: traffic(sums, rules)};
+}
+
+function traffic(sums, rules) {
+	const all = sums.allowed + sums.denied;
+	if (all === 0) return 'Nothing was asked in the last minute.';
+	const per = all / Math.max(1, sums.seconds);
+	const rate = `${num(per < 10 ? Number(per.toFixed(1)) : Math.round(per))} requests/s`;
+	if (sums.denied === 0) return `${rate}, none denied.`;
+	return `${rate}, ${pct(sums.denied, all)} denied${mostly(rules)}.`;
+}
+
+// mostly names the rule that denies most, where one does.
+function mostly(rules) {
+	const denying = Object.entries(rules).filter(([, r]) => r[1] > 0).sort((a, b) => b[1][1] - a[1][1]);
+	if (denying.length === 0) return '';
+	const [name, [, most]] = denying[0];
+	const all = denying.reduce((sum, [, r]) => sum + r[1], 0);
+	if (denying.length === 1) return `, all by rule ${show(name, 60)}`;
+	return most >= all / 2 ? `, mostly by rule ${show(name, 60)}` : `, most of them (${pct(most, all)}) by rule ${show(name, 60)}`;
+}
+
+function ofServer({ready, ending}) {
+	if (ending) return [{level: 'warn', text: 'The server is ending.', todo: 'It answers what it has begun. This page finds the next one by itself.'}];
+	if (!ready) return [{level: 'bad', text: 'The server is not ready.', todo: 'It says why at /readyz. Until then balancers send it nothing.'}];
+	return [];
+}
+
+const storeNames = {memory: 'memory', redis: 'Redis', postgres: 'PostgreSQL'};
+
+function ofStore({store}, sums, now) {
+	const since = store.since ? ` since ${time(store.since)} (${dur(Math.max(0, (now - Date.parse(store.since)) / 1000))})` : '';
+	const name = `The store (${storeNames[store.kind] ?? store.kind})`;
+	const lost = sums.degraded > 0 ? ` ${num(sums.degraded)} decisions of the last minute were made without it.` : '';
+	if (store.state === 'down') {
+		return [{level: 'bad', text: `${name} has not answered${since}.${lost}`, href: '#store-card',
+			todo: `See whether ${show(store.address, 120)} can be reached from the server. Each rule says what happens meanwhile: on_store_error.`}];
+	}
+	if (store.state === 'degraded') {
+		return [{level: 'warn', text: `${name} has been degraded${since}.${lost}`, todo: show(store.detail, 300) || 'See whether it is slow or overloaded.', href: '#store-card'}];
+	}
+	if (lost) {
+		return [{level: 'warn', text: `${num(sums.degraded)} decisions of the last minute were made without the store.`,
+			todo: 'It answers now. Such decisions should stop within a minute.', href: '#store-card'}];
+	}
+	return [];
+}
+
+function ofPolicy({policy}, now) {
+	const items = [];
+	if (policy.failing) {
+		const n = policy.errors?.length ?? 0;
+		items.push({level: 'warn', text: `The last reload of the policy was refused ${ago(policy.failed, now)}${n ? `: ${num(n)} ${n === 1 ? 'mistake' : 'mistakes'}` : ''}.`,
+			todo: `${policy.version ? `Version ${policy.version}` : 'The one before'} stays in force. Mend the mistakes below, and load it again.`, href: '#policy-card'});
+	}
+	if (policy.expires) {
+		const left = (Date.parse(policy.expires) - now) / 1000;
+		if (left <= 0) items.push({level: 'bad', text: `The policy expired ${ago(policy.expires, now)}.`, todo: 'It is still in force, but will not load again. Publish a new one.'});
+		else if (left < soon) items.push({level: 'warn', text: `The policy expires ${ago(policy.expires, now)}.`, todo: 'Publish a new one before that.'});
+	}
+	return items;
+}
+
+function ofOverrides({overrides}) {
+	const items = [];
+	const link = '#/keys?kind=overrides';
+	if (overrides?.break_glass) items.push({level: 'bad', text: 'Break glass: the limits it is about are not enforced.', todo: 'End it when the emergency is over.', href: link});
+	if (overrides?.shadow_only || overrides?.shadow) items.push({level: 'note', text: 'An override has rules in shadow: they decide, and deny nothing.', todo: 'End it to enforce them again.', href: link});
+	return items;
+}
+
+function ofTraffic(sums) {
+	const all = sums.allowed + sums.denied;
+	if (all >= 10 && sums.denied / all >= much) {
+		return [{level: 'note', text: `More than half of the requests are denied (${pct(sums.denied, all)}).`, todo: 'See below by which rule, and whom. Too tight a limit, or somebody who does not wait?'}];
+	}
+	return [];
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who is limited, and by what. Each function returns {node, update(), destroy()}.
+//
+//   busiestRules(live)  the rules with most traffic in the last minute
+//   topDenied(live)     the keys that were denied most
+
+import {h, keyNode, replace, show} from '../ui/dom.js';
+import {ago, num, pct, rate} from '../ui/format.js';
+import {bar} from '../ui/chart.js';
+import {get} from '../shell/api.js';
+
+const mostRules = 8;
+const mostKeys = 8;
+const rulesEvery = 2000; // milliseconds: rows that change places each second cannot be read
+const keysEvery = 4000;
+const minute = 60;
+
+export function busiestRules(live) {
+	const body = h('tbody');
+	const note = h('p', {class: 'empty', hidden: true}, 'No rule has decided anything in the last minute.');
+	const table = h('table', {class: 'table over-rules'}, h('caption', {class: 'visually-hidden'}, 'Rules with most traffic in the last minute'),
+		h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'Rule'), h('th', {scope: 'col', class: 'num wide-only'}, 'Allowed'),
+			h('th', {scope: 'col', class: 'num'}, 'Denied'), h('th', {scope: 'col', class: 'num wide-only'}, 'Shadow'), h('th', {scope: 'col'}, 'Share denied'))), body);
+	const node = h('section', {class: 'card card-flush'}, h('div', {class: 'card-head'}, h('h2', null, 'Busiest rules'),
+		h('span', {class: 'hint'}, 'last minute'), h('a', {class: 'btn btn-ghost btn-small', href: '#/rules'}, 'All rules')), h('div', {class: 'table-wrap', tabindex: '-1'}, table), note);
+	const rows = new Map();
+	let drawn = 0;
+	const update = () => {
+		if (Date.now() - drawn < rulesEvery && rows.size > 0) return;
+		drawn = Date.now();
+		const seconds = Math.max(1, live.sums(minute).seconds);
+		const list = Object.entries(live.rules(minute)).sort(([a, x], [b, y]) => (y[0] + y[1]) - (x[0] + x[1]) || a.localeCompare(b)).slice(0, mostRules);
+		const next = list.map(([name, counts]) => {
+			if (!rows.has(name)) rows.set(name, ruleRow(name));
+			const row = rows.get(name);
+			row.update(counts, seconds);
+			return row.node;
+		});
+		if (next.some((n, i) => body.children[i] !== n) || body.children.length !== next.length) place(body, next);
+		for (const name of rows.keys()) if (!list.some(([n]) => n === name)) rows.delete(name);
+		table.hidden = list.length === 0;
+		note.hidden = list.length > 0;
+	};
+	return {node, update, destroy() {}};
+}
+
+// place puts rows in order, and leaves the focus where it is.
+function place(body, next) {
+	const held = document.activeElement;
+	replace(body, next);
+	if (held && held !== document.activeElement && body.contains(held)) held.focus({preventScroll: true});
+}
+
+function ruleRow(name) {
+	const [allowed, denied, shadow, share, meter] = [h('td', {class: 'num wide-only'}), h('td', {class: 'num'}), h('td', {class: 'num wide-only'}), h('span', {class: 'share-text'}), h('span', {class: 'share-bar'})];
+	const node = h('tr', null, h('th', {scope: 'row'}, h('a', {class: 'rule-link', href: `#/rules/${encodeURIComponent(name)}`}, show(name, 80))), allowed, denied, shadow,
+		h('td', null, h('span', {class: 'share'}, meter, share)));
+	let part = null;
+	const update = ([a, d, s], seconds) => {
+		allowed.textContent = rate(a / seconds);
+		denied.textContent = d ? rate(d / seconds) : '–';
+		shadow.textContent = s ? rate(s / seconds) : '–';
+		share.textContent = pct(d, a + d);
+		if (!part) {
+			replace(meter, bar(d, a + d, {color: 'denied'}));
+			part = meter.querySelector('.bar-part');
+		}
+		part.style.width = `${(100 * d / Math.max(1, a + d)).toFixed(2)}%`;
+	};
+	return {node, update};
+}
+
+export function topDenied(live, ctx) {
+	const list = h('ol', {class: 'plain top-keys'});
+	const note = h('div', {class: 'empty', hidden: true});
+	const masked = h('p', {class: 'hint top-note', hidden: true}, 'Keys are masked: to see them takes the role operate.');
+	const node = h('section', {class: 'card card-flush'}, h('div', {class: 'card-head'}, h('h2', null, 'Denied most'), h('span', {class: 'hint'}, 'last minute'),
+		h('a', {class: 'btn btn-ghost btn-small', href: '#/keys?kind=denied'}, 'All keys')), list, note, masked);
+	const control = new AbortController();
+	const ask = async () => {
+		if (document.hidden || live.connection !== 'live') return;
+		try {
+			const top = await get(`v1/top?kind=denied&limit=${mostKeys}`, {signal: control.signal});
+			draw(top.keys ?? []);
+			masked.hidden = !top.masked || !top.keys?.length;
+		} catch (e) {
+			if (e.name === 'AbortError') return;
+			if (list.children.length === 0) say('Not known', e.message);
+		}
+	};
+	const say = (title, text) => {
+		note.hidden = false;
+		replace(note, h('h3', null, title), h('p', null, text));
+	};
+	const draw = (keys) => {
+		const most = Math.max(1, ...keys.map((k) => k.count));
+		const held = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+		replace(list, keys.map((k) => keyRow(k, most)));
+		if (held) [...list.querySelectorAll('a')].find((a) => a.dataset.key === held)?.focus({preventScroll: true});
+		note.hidden = keys.length > 0;
+		if (keys.length === 0) say('Nobody is being denied', 'Keys that a rule denies stand here as soon as it does.');
+	};
+	if (ctx.me.features.top) ask();
+	const timer = setInterval(ask, keysEvery);
+	const off = live.on('connection', ask);
+	return {node, update() {}, destroy() {
+		control.abort();
+		clearInterval(timer);
+		off();
+	}};
+}
+
+function keyRow(k, most) {
+	const query = new URLSearchParams({key: k.key, rule: k.rule});
+	return h('li', null, h('a', {class: 'top-key', href: `#/key?${query}`, dataset: {key: k.key}},
+		h('span', {class: 'top-key-name'}, keyNode(k.parts)),
+		h('span', {class: 'top-key-count'}, num(k.count)),
+		h('span', {class: 'top-key-rule'}, `rule ${show(k.limit ?? k.rule, 60)}, last ${ago(k.last)}`),
+		bar(k.count, most, {color: 'denied'})));
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a lane did over time: the level of its bucket, and below it every decision, allowed above the line and denied
+// below it; above both, when those start who had to wait. Drawn as SVG, so that the style sheet says the colours.
+//
+//   laneChart({label, onSeek(t), onHover(t, within) or onHover(null)}) → {node, update(run), cursor(t, denied), waits(denied)}
+//   arrivalStrip({onSeek(t)})     → {node, update(run), cursor(t)}
+//   a run is what run.js makes of a lane
+
+import {replace, svg, h} from '../ui/dom.js';
+import {dur, tokens} from '../ui/format.js';
+
+const left = 50;
+const right = 10;
+const top = 20;
+const levelHigh = 132;
+const gap = 8;
+const stripHigh = 52;
+const axisHigh = 22;
+const binWide = 5;
+const mostDots = 5; // in a column; where there are more, columns are bars
+
+export function laneChart({label, onSeek, onHover}) {
+	const high = top + levelHigh + gap + stripHigh + axisHigh;
+	const plot = frame(high, label, onSeek, onHover);
+	let run = null;
+	const draw = (width) => {
+		if (!run || width <= 0) return;
+		const x = scaleX(run.seconds, width);
+		const y = (v) => top + levelHigh * (run.high - v) / (run.high - run.low || 1);
+		replace(plot.below, starts(run, x, width), grid(run, x, y, width), levelPath(run, x, y), decisions(run, x, top + levelHigh + gap, width), timeAxis(run.seconds, x, high, width));
+		plot.place(x, top, high - axisHigh);
+		plot.y = y;
+	};
+	plot.onWidth = draw;
+	return {
+		node: plot.node,
+		update(next) {
+			run = next;
+			plot.node.setAttribute('aria-label', `${label}: ${run.lane.words.join(' ')}`);
+			draw(plot.width());
+		},
+		cursor(t, denied) {
+			if (!run) return;
+			plot.cursor(t, run.levelAt(t));
+			this.waits(denied);
+		},
+		// waits shows how long somebody who was denied has to, and what for.
+		waits(denied) {
+			plot.ghost(denied, denied && {t: denied.at + denied.retry, level: Math.min(run.high, denied.level + denied.lack)});
+		},
+	};
+}
+
+export function arrivalStrip({onSeek}) {
+	const high = 40;
+	const plot = frame(high, 'When requests come', onSeek);
+	let run = null;
+	const draw = (width) => {
+		if (!run || width <= 0) return;
+		const x = scaleX(run.seconds, width);
+		const bins = binned(run.arrivals, x, width, () => 0);
+		const most = Math.max(1, ...bins.map((b) => b[0]));
+		replace(plot.below, svg('path', {class: 'play-base', d: `M${left} ${high - 4.5}H${width - right}`}),
+			svg('path', {class: 'play-come', d: bins.map((b, i) => (b[0] ? bar(i, high - 5, -Math.max(4, 30 * b[0] / most)) : '')).join('')}),
+			svg('text', {class: 'play-tick', x: left - 8, y: high - 6, 'text-anchor': 'end'}, most > 1 ? `≤ ${most}` : ''));
+		plot.place(x, 2, high - 4);
+	};
+	plot.onWidth = draw;
+	return {
+		node: plot.node,
+		update(next) {
+			run = next;
+			plot.node.setAttribute('aria-label', `When requests come: ${run.arrivals.length} in ${dur(run.seconds)}`);
+			draw(plot.width());
+		},
+		cursor: (t) => run && plot.cursor(t, null),
+	};
+}
+
+// frame is what both have: a picture of a certain height, a cursor, and a veil over what has not happened yet.
+function frame(high, label, onSeek, onHover = () => {}) {
+	const below = svg('g');
+	const veil = svg('rect', {class: 'play-veil', y: 0, height: high - (high > 100 ? axisHigh : 0)});
+	const line = svg('path', {class: 'play-cursor'});
+	const knob = svg('circle', {class: 'play-knob', r: 4});
+	const wait = svg('path', {class: 'play-wait'});
+	const node = svg('svg', {class: 'play-chart', role: 'img', 'aria-label': label, height: high}, below, veil, wait, line, knob);
+	const plot = {node, below, y: null, width: () => node.clientWidth || node.parentNode?.clientWidth || 0, onWidth: () => {}};
+	let x = null;
+	let ends = [0, 0];
+	plot.place = (scale, from, to) => {
+		x = scale;
+		ends = [from, to];
+	};
+	plot.cursor = (t, level) => {
+		if (!x) return;
+		const at = x(t);
+		line.setAttribute('d', `M${at.toFixed(1)} ${ends[0]}V${ends[1]}`);
+		veil.setAttribute('x', at.toFixed(1));
+		veil.setAttribute('width', Math.max(0, x(x.end) - at).toFixed(1));
+		knob.style.display = level === null || !plot.y ? 'none' : '';
+		if (level !== null && plot.y) {
+			knob.setAttribute('cx', at.toFixed(1));
+			knob.setAttribute('cy', plot.y(level).toFixed(1));
+		}
+	};
+	plot.ghost = (denied, then) => wait.setAttribute('d', denied && plot.y && x && Number.isFinite(then.t)
+		? `M${x(denied.at).toFixed(1)} ${plot.y(denied.level).toFixed(1)}L${Math.min(x(then.t), x(x.end)).toFixed(1)} ${plot.y(then.level).toFixed(1)}` : '');
+	seekable(node, () => x, onSeek, onHover);
+	new ResizeObserver(() => plot.onWidth(plot.width())).observe(node);
+	return plot;
+}
+
+const hoverWide = 8; // pixels
+
+function seekable(node, scale, onSeek, onHover) {
+	let down = false;
+	const timeOf = (e) => Math.max(0, Math.min(scale().end, scale().invert(e.clientX - node.getBoundingClientRect().left)));
+	const seek = (e) => scale() && onSeek(timeOf(e));
+	node.addEventListener('pointerleave', () => onHover(null));
+	node.addEventListener('pointerdown', (e) => {
+		down = true;
+		node.setPointerCapture(e.pointerId);
+		seek(e);
+	});
+	node.addEventListener('pointermove', (e) => {
+		if (down) seek(e);
+		else if (e.pointerType === 'mouse' && scale()) onHover(timeOf(e), Math.abs(scale().invert(hoverWide) - scale().invert(0)));
+	});
+	for (const end of ['pointerup', 'pointercancel']) {
+		node.addEventListener(end, () => {
+			down = false;
+		});
+	}
+}
+
+function scaleX(seconds, width) {
+	const wide = width - left - right;
+	const x = (t) => left + wide * t / seconds;
+	x.invert = (px) => seconds * (px - left) / wide;
+	x.end = seconds;
+	return x;
+}
+
+function grid(run, x, y, width) {
+	const {high, low, capacity} = run;
+	const places = [...new Set([high, high / 2, 0, low].map((v) => Number(v.toFixed(3))))].filter((v) => v >= low);
+	const lines = places.map((v) => svg('path', {class: v === 0 ? 'play-zero' : v === capacity ? 'play-full' : 'play-grid', d: `M${left} ${y(v).toFixed(1)}H${width - right}`}));
+	const far = places.filter((v, i) => v === 0 || places.every((w, j) => j === i || Math.abs(y(v) - y(w)) > 13 || j > i && w !== 0));
+	const words = far.map((v) => svg('text', {class: 'play-tick', x: left - 8, y: y(v) + 4, 'text-anchor': 'end'}, tokens(v)));
+	return [...lines, ...words];
+}
+
+// levelPath is a line through all knots. Where several share a column of pixels, it goes through the first, the lowest,
+// the highest and the last of those.
+function levelPath(run, x, y) {
+	const kept = [];
+	let column = [];
+	const close = () => {
+		if (column.length <= 4) kept.push(...column);
+		else {
+			const byLevel = [...column].sort((a, b) => a[1] - b[1]);
+			const low = byLevel[0];
+			const high = byLevel.at(-1);
+			kept.push(column[0], ...(column.indexOf(low) < column.indexOf(high) ? [low, high] : [high, low]), column.at(-1));
+		}
+		column = [];
+	};
+	let now = -1;
+	for (const knot of run.knots) {
+		const px = Math.floor(x(knot[0]));
+		if (px !== now) close();
+		now = px;
+		column.push(knot);
+	}
+	close();
+	const d = kept.map(([t, v], i) => `${i ? 'L' : 'M'}${x(t).toFixed(1)} ${y(v).toFixed(1)}`).join('');
+	const ground = y(Math.max(0, run.low)).toFixed(1);
+	return [svg('path', {class: 'play-area', d: `${d}L${x(run.seconds).toFixed(1)} ${ground}L${left} ${ground}Z`}), svg('path', {class: 'play-level', d})];
+}
+
+const kinds = ['allowed', 'waits', 'denied'];
+
+function binned(list, x, width, kindOf) {
+	const bins = Array.from({length: Math.max(1, Math.ceil((width - left - right) / binWide))}, () => [0, 0, 0]);
+	for (const d of list) bins[Math.min(bins.length - 1, Math.floor((x(d.at) - left) / binWide))][kindOf(d)]++;
+	return bins;
+}
+
+function bar(i, from, size) {
+	return `M${left + i * binWide + 0.5} ${from.toFixed(1)}h${binWide - 1}v${size.toFixed(1)}h${1 - binWide}Z`;
+}
+
+// decisions are columns above a line (allowed, and above those who wait first) and below it (denied).
+function decisions(run, x, from, width) {
+	const bins = binned(run.decisions, x, width, (d) => kinds.indexOf(d.kind));
+	const base = from + stripHigh / 2;
+	const half = stripHigh / 2 - 2;
+	const most = Math.max(1, ...bins.map((b) => Math.max(b[0] + b[1], b[2])));
+	const paths = {allowed: '', waits: '', denied: ''};
+	bins.forEach(([allowed, waits, denied], i) => {
+		if (most <= mostDots) {
+			const cx = left + i * binWide + binWide / 2;
+			for (let n = 0; n < allowed; n++) paths.allowed += circle(cx, base - 5 - n * 5, 2.3);
+			for (let n = allowed; n < allowed + waits; n++) paths.waits += circle(cx, base - 5 - n * 5, 1.8);
+			for (let n = 0; n < denied; n++) paths.denied += cross(cx, base + 5 + n * 5, 2);
+			return;
+		}
+		const size = (n) => (n > 0 ? Math.max(2, half * Math.sqrt(n / most)) : 0); // few are seen beside many
+		if (allowed) paths.allowed += bar(i, base - 1, -size(allowed + waits) * allowed / (allowed + waits));
+		if (waits) paths.waits += bar(i, base - 1 - size(allowed + waits) * allowed / (allowed + waits), -size(allowed + waits) * waits / (allowed + waits));
+		if (denied) paths.denied += bar(i, base + 1, size(denied));
+	});
+	const how = most <= mostDots ? 'dots' : 'bars';
+	return svg('g', {class: `play-${how}`}, svg('path', {class: 'play-base', d: `M${left} ${base}H${width - right}`}),
+		svg('text', {class: 'play-tick', x: left - 8, y: base - 8, 'text-anchor': 'end'}, 'allowed'),
+		svg('text', {class: 'play-tick', x: left - 8, y: base + 15, 'text-anchor': 'end'}, 'denied'),
+		kinds.map((k) => paths[k] && svg('path', {class: `play-${k}`, d: paths[k]})));
+}
+
+// starts are the instants at which those begin who were let in, where some have to wait for that.
+function starts(run, x, width) {
+	if (!run.decisions.some((d) => d.kind === 'waits')) return [];
+	const seen = new Set();
+	let d = '';
+	for (const {at, wait, kind} of run.decisions) {
+		const px = x(at + wait).toFixed(1);
+		if (kind === 'denied' || seen.has(px) || at + wait > run.seconds) continue;
+		seen.add(px);
+		d += `M${px} 3v7`;
+	}
+	return [svg('text', {class: 'play-tick', x: left - 8, y: 10, 'text-anchor': 'end'}, 'starts'), svg('path', {class: 'play-grid', d: `M${left} 10.5H${width - right}`}),
+		svg('path', {class: 'play-starts', d})];
+}
+
+function circle(x, y, r) {
+	return `M${(x - r).toFixed(1)} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`;
+}
+
+function cross(x, y, r) {
+	return `M${(x - r).toFixed(1)} ${y - r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}`;
+}
+
+function timeAxis(seconds, x, high, width) {
+	const rough = seconds / Math.max(2, Math.floor((width - left) / 90));
+	const unit = [1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200]
+		.find((u) => u >= rough) ?? 86400;
+	const marks = [];
+	for (let n = 0; n * unit <= seconds * 1.0001; n++) marks.push(n * unit);
+	return marks.map((t) => svg('text', {class: 'play-tick', x: x(t).toFixed(1), y: high - 6, 'text-anchor': t === 0 ? 'start' : x(t) > width - 30 ? 'end' : 'middle'},
+		t === 0 ? '0 s' : dur(Number(t.toFixed(6)))));
+}
+
+// legend says what the marks mean.
+export function legend() {
+	const mark = (kind, drawn) => svg('svg', {class: 'play-mark', viewBox: '0 0 12 12', 'aria-hidden': 'true'}, svg('g', {class: 'play-dots'}, svg('path', {class: `play-${kind}`, d: drawn})));
+	return h('ul', {class: 'plain play-legend', 'aria-label': 'Marks'},
+		h('li', null, mark('allowed', circle(6, 6, 3)), 'allowed'), h('li', null, mark('waits', circle(6, 6, 3)), 'allowed, waits'),
+		h('li', null, mark('denied', cross(6, 6, 3)), 'denied'));
+}

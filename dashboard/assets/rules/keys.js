@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The keys of one rule that have least.
+//
+//   tightKeys(rule, limit)  {node, start(), stop()}: those that are denied most, and those that have little left;
+//                           asked for every few seconds between start and stop
+
+import {h, replace} from '../ui/dom.js';
+import {num} from '../ui/format.js';
+import {get} from '../shell/api.js';
+import {me} from '../shell/session.js';
+import {keyHref, keyParts} from '../keys/table.js';
+
+const every = 3000; // milliseconds
+
+export function tightKeys(rule, limit) {
+	const kinds = (rule.mode === 'shadow' ? ['shadow', 'near'] : ['denied', 'near']).map((kind) => ({kind, list: h('ol', {class: 'tight-list plain'})}));
+	const said = h('p', {class: 'muted small', role: 'status'});
+	const heads = {denied: 'Denied most', near: 'Little left', shadow: 'It would deny'};
+	const node = h('div', {class: 'tight'}, kinds.map(({kind, list}) => h('section', {class: 'tight-kind'},
+		h('div', {class: 'tight-head'}, h('h3', null, heads[kind]), h('a', {href: `#/keys?${new URLSearchParams({kind, rule: rule.name})}`, class: 'small'}, 'all of them',
+			h('span', {class: 'visually-hidden'}, `: ${heads[kind]}`))), list)), said);
+	let timer = 0;
+	let running = false;
+	let shown = '';
+	const ask = async () => {
+		clearTimeout(timer);
+		if (!running || document.hidden) return;
+		try {
+			const tops = await Promise.all(kinds.map(({kind}) => get(`v1/top?${new URLSearchParams({kind, rule: rule.name, limit: String(limit)})}`)));
+			said.textContent = '';
+			const text = JSON.stringify(tops.map((t) => t.keys.map((k) => [k.key, k.count])));
+			if (text !== shown) {
+				shown = text;
+				kinds.forEach(({kind, list}, i) => drawKeys(list, kind, tops[i]));
+			}
+		} catch (e) {
+			said.textContent = e.message;
+		}
+		if (running) timer = setTimeout(ask, every);
+	};
+	const seen = () => document.hidden || ask();
+	return {
+		node: me().features.top ? node : h('p', {class: 'muted small'}, 'This server does not count keys.'),
+		start() {
+			if (running || !me().features.top) return;
+			running = true;
+			document.addEventListener('visibilitychange', seen);
+			ask();
+		},
+		stop() {
+			running = false;
+			clearTimeout(timer);
+			document.removeEventListener('visibilitychange', seen);
+		},
+	};
+}
+
+const none = {denied: 'Nobody is denied.', near: 'Nobody is near the limit.', shadow: 'Nobody would be denied.'};
+
+function drawKeys(list, kind, top) {
+	if (top.keys.length === 0) {
+		replace(list, h('li', {class: 'muted'}, none[kind]));
+		return;
+	}
+	replace(list, top.keys.map((k) => h('li', null, h('a', {href: keyHref(k), class: 'tight-key'}, keyParts({...k, masked: top.masked})),
+		h('span', {class: `tight-count ${kind}`, title: 'in the last minute'}, num(k.count)))));
+}

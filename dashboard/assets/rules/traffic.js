@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a rule does now, from what the server says of itself (live.js).
+//
+//   trafficCell(name)   {node, update(live)}: how much, how much of it is denied, and the last minute
+//   trafficTiles(name)  {node, update(live)}: the same, larger
+//   countsOf(live, name) [allowed, denied, shadow, near, degraded] of the last minute
+
+import {h, replace} from '../ui/dom.js';
+import {num, pct, rate} from '../ui/format.js';
+import {bar, sparkline} from '../ui/chart.js';
+
+const window = 60; // seconds
+
+export function countsOf(live, name) {
+	const sums = live.rules(window);
+	return Object.hasOwn(sums, name) ? sums[name] : [0, 0, 0, 0, 0];
+}
+
+// secondsOf is a number of each of the last seconds, null before the page was open.
+function secondsOf(live, name, of) {
+	const values = new Array(window).fill(null);
+	const to = live.seconds.at(-1)?.[0] ?? 0;
+	for (const [t, rules] of live.seconds) {
+		const row = rules.find((r) => r[0] === name);
+		values[window - 1 - (to - t)] = row ? of(row) : 0;
+	}
+	return values;
+}
+
+export function trafficCell(name) {
+	const flow = h('span', {class: 'traffic-rate'});
+	const share = h('span', {class: 'traffic-share'});
+	const line = h('span', {class: 'traffic-line'});
+	const drawn = sparkline(line, [], {color: 'level'});
+	const node = h('div', {class: 'traffic'}, flow, line, share);
+	let before = '';
+	return {node, update(live) {
+		const [allowed, refused, shadow] = countsOf(live, name);
+		const all = allowed + refused;
+		flow.textContent = rate(all / window);
+		drawn.update(secondsOf(live, name, (row) => row[1] + row[2]));
+		const said = JSON.stringify([allowed, refused, shadow]);
+		if (said === before) return;
+		before = said;
+		const words = all === 0 && shadow === 0 ? 'quiet' : `${pct(refused, all)} denied`;
+		replace(share, bar(refused, all, {color: 'denied'}), h('span', {class: refused > 0 ? 'denied' : 'muted'}, words),
+			shadow > 0 && h('span', {class: 'shadow nowrap'}, `${num(shadow)} in shadow`));
+	}};
+}
+
+export function trafficTiles(rule) {
+	const kinds = [
+		{label: 'Allowed', color: 'allowed', column: 1, note: (c) => `${num(c[0])} in the last minute`},
+		{label: 'Denied', color: 'denied', column: 2, note: (c) => `${pct(c[1], c[0] + c[1])} of what the rule decides`},
+		{label: 'In shadow', color: 'shadow', column: 3, note: (c) => (rule.mode === 'enforce' ? 'the rule is enforced' : `${num(c[2])} it would deny`)},
+		{label: 'Near the limit', color: 'near', column: 4, note: (c) => `${num(c[3])} had little left`},
+	].map((kind) => {
+		const value = h('span', null, '–');
+		const note = h('p', {class: 'tile-note'}, ' ');
+		const node = h('div', {class: 'tile'}, h('p', {class: 'tile-label'}, h('span', {class: `dot ${kind.color}`}), kind.label),
+			h('p', {class: 'tile-value'}, value, h('span', {class: 'tile-unit'}, ' /s')), note);
+		return {...kind, node, value, says: note, spark: sparkline(node, [], {color: kind.color})};
+	});
+	return {node: h('div', {class: 'tiles'}, kinds.map((k) => k.node)), update(live) {
+		const counts = countsOf(live, rule.name);
+		for (const k of kinds) {
+			k.value.textContent = rate(counts[k.column - 1] / window).replace('/s', '');
+			k.says.textContent = k.note(counts);
+			k.spark.update(secondsOf(live, rule.name, (row) => row[k.column]));
+		}
+	}};
+}

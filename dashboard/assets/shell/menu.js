@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A button that opens a panel below itself.
+//
+//   menu({label, face() → nodes, content(close) → node, wide}) → node, with redraw()
+//
+// Escape and a click elsewhere close it; the focus goes back to the button.
+
+import {h, replace} from '../ui/dom.js';
+
+let menus = 0;
+
+export function menu({label, face, content, wide = false}) {
+	const id = `menu-${++menus}`;
+	const panel = h('div', {class: `menu-panel${wide ? ' menu-wide' : ''}`, id, hidden: true});
+	const button = h('button', {type: 'button', class: 'btn btn-ghost topbar-btn', 'aria-expanded': 'false', 'aria-controls': id, title: label});
+	const node = h('div', {class: 'menu'}, button, panel);
+	const redraw = () => {
+		replace(button, h('span', {class: 'visually-hidden'}, `${label} `), face());
+		if (!panel.hidden) replace(panel, content(close));
+	};
+	const open = (yes) => {
+		panel.hidden = !yes;
+		button.setAttribute('aria-expanded', String(yes));
+		if (yes) replace(panel, content(close));
+	};
+	const close = () => {
+		const within = node.contains(document.activeElement);
+		open(false);
+		if (within) button.focus();
+	};
+	button.addEventListener('click', () => open(panel.hidden));
+	node.addEventListener('keydown', (e) => {
+		if (e.key === 'Escape' && !panel.hidden) {
+			e.stopPropagation();
+			close();
+		}
+	});
+	document.addEventListener('pointerdown', (e) => {
+		if (!panel.hidden && !node.contains(e.target)) open(false);
+	});
+	node.addEventListener('focusout', (e) => {
+		if (e.relatedTarget && !node.contains(e.relatedTarget)) open(false);
+	});
+	redraw();
+	node.redraw = redraw;
+	return node;
+}

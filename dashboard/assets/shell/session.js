@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who looks.
+//
+//   me()              what data/me said: {name, role, see_keys, sign_in, version, started, instance, api, features};
+//                     {} before it was asked
+//   load()            asks data/me again, and resolves to it
+//   may(role)         whether the viewer has that role (read, operate, configure) or a higher one
+//   onChange(f)       calls f when that changed; returns a function that stops it
+//   signIn(reason)    asks for a token in a dialog; resolves to whether there is another one now
+//   signOut()         forgets the token; the page then asks for one, as it does at the start
+//   token()           the token, or ''
+//
+// The token is kept for this tab only, and sent as Authorization: Bearer.
+
+import {h} from '../ui/dom.js';
+import {ask} from './dialog.js';
+
+const place = 'mete-token';
+const ranks = {read: 1, operate: 2, configure: 3};
+const listeners = new Set();
+let current = {features: {}};
+let kept = '';
+let asking = null;
+
+try {
+	kept = sessionStorage.getItem(place) ?? '';
+} catch {
+	// without storage the token lasts as long as the page
+}
+
+export function me() {
+	return current;
+}
+
+export function token() {
+	return kept;
+}
+
+export function may(role) {
+	return (ranks[current.role] ?? 0) >= ranks[role];
+}
+
+export function onChange(f) {
+	listeners.add(f);
+	return () => listeners.delete(f);
+}
+
+// say tells what data/me answered.
+export function say(answer) {
+	current = {...answer, features: answer.features ?? {}};
+	for (const f of [...listeners]) f(current);
+	return current;
+}
+
+export async function load() {
+	const answer = await fetch('data/me', {headers: kept ? {Authorization: `Bearer ${kept}`} : {}, cache: 'no-store'});
+	if (answer.ok) return say(await answer.json());
+	const problem = await answer.json().catch(() => ({}));
+	if (answer.status === 401 || answer.status === 403) return say({name: '', role: '', sign_in: problem.detail});
+	throw new Error(problem.detail ?? `data/me answered ${answer.status}`);
+}
+
+function keep(value) {
+	kept = value;
+	try {
+		if (value) sessionStorage.setItem(place, value);
+		else sessionStorage.removeItem(place);
+	} catch {
+		// as above
+	}
+}
+
+export function signIn(reason = '') {
+	asking ??= askToken(reason).finally(() => {
+		asking = null;
+	});
+	return asking;
+}
+
+function sentence(text) {
+	return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+}
+
+async function askToken(reason) {
+	const before = kept;
+	let wrong = '';
+	for (;;) {
+		const answer = await ask({
+			title: 'Sign in',
+			body: [reason && h('p', null, sentence(reason)), current.sign_in && current.sign_in !== reason && h('p', {class: 'muted'}, current.sign_in)],
+			confirm: 'Sign in',
+			fields: [{name: 'token', label: 'Token', type: 'password', required: true, hint: 'It is kept in this tab only.', mistake: wrong}],
+		});
+		if (!answer) {
+			keep(before);
+			return false;
+		}
+		keep(answer.token.trim());
+		try {
+			await load();
+			if (current.role) return true;
+			wrong = 'The server does not know this token.';
+		} catch (e) {
+			wrong = `The server cannot be asked: ${e.message}`;
+		}
+	}
+}
+
+export async function signOut() {
+	keep('');
+	await load().catch(() => say({name: '', role: ''}));
+}

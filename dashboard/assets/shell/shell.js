@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands around a page: navigation, connection, account, theme, activity.
+//
+//   shell({live, reroute}) → {select(nav, title)}   reroute shows the page anew, after another person signed in
+
+import {h, replace, show} from '../ui/dom.js';
+import {ago, dateTime, time} from '../ui/format.js';
+import {load, may, me, onChange, signIn, signOut} from './session.js';
+import {activity, onActivity, toast, undoActivity} from './dialog.js';
+import {icon} from './icons.js';
+import {menu} from './menu.js';
+
+const places = [
+	{nav: 'overview', label: 'Overview'},
+	{nav: 'rules', label: 'Rules'},
+	{nav: 'keys', label: 'Keys', needs: 'top'},
+	{nav: 'explain', label: 'Explain'},
+	{nav: 'playground', label: 'Playground', short: 'Play'},
+	{nav: 'violations', label: 'Violations', needs: 'violations'},
+];
+
+export function shell({live, reroute}) {
+	const links = new Map();
+	const title = h('p', {class: 'title'}, 'Overview');
+	const list = h('ul', {class: 'plain nav-list'});
+	const foot = h('div', {class: 'rail-foot'});
+	replace(document.getElementById('rail'), h('a', {class: 'brand', href: '#/overview', 'aria-label': 'mete: overview'}, icon('brand'), h('span', null, 'mete')),
+		h('nav', {class: 'nav', 'aria-label': 'Pages'}, list), foot);
+	replace(document.getElementById('topbar'), title, connection(live), themeMenu(), activityMenu(), account());
+
+	let selected = 'overview';
+	const draw = () => {
+		replace(list, places.filter((p) => !p.needs || me().features[p.needs] || p.nav === selected).map((p) => {
+			const link = h('a', {class: 'nav-link', href: `#/${p.nav}`, title: p.label, 'aria-current': p.nav === selected ? 'page' : null},
+				icon(p.nav), h('span', {class: p.short ? 'nav-long' : null}, p.label), p.short && h('span', {class: 'nav-short', 'aria-hidden': 'true'}, p.short));
+			links.set(p.nav, link);
+			return h('li', null, link);
+		}));
+	};
+	const server = () => {
+		const s = live.state;
+		const version = s?.version ?? me().version;
+		replace(foot, version && h('div', {class: 'rail-version'}, `mete ${version}`),
+			s?.started && h('div', {title: dateTime(s.started)}, `started ${ago(s.started)}`));
+	};
+	let who = '';
+	onChange((m) => {
+		draw();
+		server();
+		const now = `${m.name}|${m.role}`;
+		if (who && now !== who) {
+			live.stop();
+			live.start();
+			reroute();
+		}
+		who = now;
+	});
+	live.on('state', server);
+	live.on('connection', (state) => {
+		if (state === 'live' && !me().instance) load().catch(() => {}); // it was not there when the page was opened
+	});
+	live.on('instance', () => {
+		toast({text: 'The server was started again. Rates begin anew; what was seen before is kept on this page.'});
+		load().catch(() => {});
+	});
+	draw();
+	return {select(nav, text) {
+		selected = nav;
+		title.textContent = text;
+		draw();
+	}};
+}
+
+// connection says whether what is seen is of now.
+function connection(live) {
+	const word = h('span', {class: 'conn-word'});
+	const node = h('div', {class: 'conn', role: 'status', dataset: {state: 'connecting'}}, h('span', {class: 'conn-dot', 'aria-hidden': 'true'}), word);
+	const draw = () => {
+		const state = live.connection;
+		node.dataset.state = state;
+		const words = {connecting: 'Connecting', live: 'Live', reconnecting: 'Reconnecting', ended: 'Not connected'};
+		word.textContent = words[state];
+		node.title = state === 'live' ? 'Live: once a second' : live.heard ? `What you see is of ${time(live.heard)}` : 'Nothing was heard yet';
+	};
+	live.on('connection', draw);
+	draw();
+	return node;
+}
+
+function themeMenu() {
+	const root = document.documentElement;
+	const choose = (theme) => {
+		if (theme === 'auto') delete root.dataset.theme;
+		else root.dataset.theme = theme;
+		try {
+			localStorage.setItem('mete-theme', theme);
+		} catch {
+			// it lasts as long as the page
+		}
+	};
+	const themes = [['auto', 'As the system has it'], ['light', 'Light'], ['dark', 'Dark']];
+	return menu({label: 'Theme', face: () => [icon('theme')], content: (close) => {
+		const now = root.dataset.theme ?? 'auto';
+		return h('div', {class: 'menu-list', role: 'group', 'aria-label': 'Theme'}, themes.map(([theme, text]) =>
+			h('button', {type: 'button', class: 'menu-item', 'aria-pressed': String(theme === now), onclick: () => {
+				choose(theme);
+				close();
+			}}, icon(theme === now ? 'check' : 'none'), text)));
+	}});
+}
+
+function activityMenu() {
+	const made = menu({label: 'Activity', wide: true, face: () => {
+		const open = activity.filter((a) => a.undo && !a.undone).length;
+		return [icon('activity'), open > 0 && h('span', {class: 'count'}, String(open), h('span', {class: 'visually-hidden'}, ' can be undone'))];
+	}, content: () => h('div', {class: 'menu-body'}, h('h2', null, 'Activity'),
+		activity.length === 0 ? h('p', {class: 'muted'}, 'What you do here, and what happens meanwhile, is listed here until you close the page, with a button to undo it.') :
+			h('ul', {class: 'plain activity'}, activity.map(entryRow)))});
+	onActivity(() => made.redraw());
+	return made;
+}
+
+function entryRow(entry) {
+	const undo = entry.undo && (entry.undone ? h('span', {class: 'badge'}, 'Undone') :
+		h('button', {type: 'button', class: 'btn btn-small', disabled: entry.busy, onclick: () => undoActivity(entry)}, entry.undoLabel));
+	return h('li', {class: entry.kind === 'bad' ? 'denied' : null}, h('span', {class: 'activity-text'}, entry.text, h('span', {class: 'hint'}, time(entry.at))), undo);
+}
+
+const roleNames = {read: 'Read only', operate: 'Operator', configure: 'Owner'}; // of who has no name
+const roleWords = {
+	read: 'may look',
+	operate: 'may look, and act on keys and overrides',
+	configure: 'may do everything',
+};
+
+function account() {
+	const made = menu({label: 'Account', face: () => {
+		const {name, role} = me();
+		return role ? [icon('person'), h('span', {class: 'who'}, show(name || roleNames[role] || role, 24))] : [icon('person'), h('span', {class: 'who'}, 'Sign in')];
+	}, content: (close) => {
+		const {name, role, sign_in: how, see_keys: keys} = me();
+		return h('div', {class: 'menu-body'},
+			role ? h('p', null, h('strong', null, show(name || 'You', 60)), ` has the role ${role}: ${roleWords[role] ?? role}.`) : h('p', null, 'You are not signed in.'),
+			role && h('p', {class: 'hint'}, keys ? 'Keys are shown as they are.' : 'Keys are masked: to see them takes the role operate.'),
+			!may('configure') && how && h('p', {class: 'hint'}, how),
+			h('div', {class: 'row'}, h('button', {type: 'button', class: 'btn', onclick: () => {
+				close();
+				signIn();
+			}}, role ? 'Sign in with another token' : 'Sign in'),
+			role && name !== 'local' && h('button', {type: 'button', class: 'btn btn-ghost', onclick: () => {
+				close();
+				signOut();
+			}}, 'Sign out')));
+	}});
+	onChange(() => made.redraw());
+	return made;
+}
