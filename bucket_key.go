@@ -44,7 +44,10 @@ func (l *Limiter) Bucket(ctx context.Context, key string) (Bucket, error) {
 	if err != nil {
 		return Bucket{}, err
 	}
-	return b, l.showBucket(ctx, &b)
+	if b.Snapshot, err = l.askBucket(ctx, &b, b.Cost, Mode{DryRun: true}); err != nil {
+		return Bucket{}, err
+	}
+	return b, nil
 }
 
 // ResetBucket makes the bucket with a key full, as [Limiter.Reset] does those of a
@@ -128,12 +131,6 @@ func (l *Limiter) find(ctx context.Context, key string) (Bucket, error) {
 // charge is what asks b for a cost.
 func (b *Bucket) charge(cost bucket.Tokens) Charge {
 	return Charge{Key: b.Key, Limit: b.Limit.Bucket.For(b.Key), Cost: cost, Shards: b.Limit.Shards, Leased: b.Limit.Leased}
-}
-
-// showBucket fills in what the store shows of b.
-func (l *Limiter) showBucket(ctx context.Context, b *Bucket) (err error) {
-	b.Snapshot, err = l.askBucket(ctx, b, b.Cost, Mode{DryRun: true})
-	return err
 }
 
 // askBucket asks the store for a cost, and charges what was spent locally before.

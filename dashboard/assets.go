@@ -125,10 +125,26 @@ func (f *files) serve(w http.ResponseWriter, r *http.Request, name string) {
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	content, tag := a.plain, a.tag
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if takesGzip(r) {
 		content, tag = a.zipped, a.tag+"-gz"
 		header.Set("Content-Encoding", "gzip")
 	}
 	header.Set("Etag", `"`+tag+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+}
+
+// takesGzip reports whether who asks takes what is compressed (RFC 9110 §12.5.3): it is
+// named, and not with a weight of 0.
+func takesGzip(r *http.Request) bool {
+	for _, sent := range r.Header["Accept-Encoding"] {
+		for one := range strings.SplitSeq(sent, ",") {
+			coding, weight, _ := strings.Cut(one, ";")
+			if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+				continue
+			}
+			_, q, weighed := strings.Cut(weight, "=")
+			return !weighed || strings.Trim(strings.TrimSpace(q), "0.") != ""
+		}
+	}
+	return false
 }

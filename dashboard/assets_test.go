@@ -5,6 +5,7 @@ package dashboard
 import (
 	"io/fs"
 	"maps"
+	"net/http/httptest"
 	"path"
 	"regexp"
 	"slices"
@@ -106,5 +107,24 @@ func TestAssets_Licence(t *testing.T) {
 	}
 	if text, err := fs.ReadFile(files, "uplot/LICENSE"); err != nil || !strings.Contains(string(text), "MIT License") {
 		t.Errorf("the licence is %.40q, %v", text, err)
+	}
+}
+
+// What is compressed is for who takes it.
+func TestAssets_Compressed(t *testing.T) {
+	if err := assets.load(); err != nil {
+		t.Fatal(err)
+	}
+	for accept, want := range map[string]bool{
+		"": false, "gzip": true, "br, gzip;q=0.5": true, "deflate, GZip": true, "gzip;q=1.0": true, "gzip;q=0.001": true,
+		"gzip;q=0": false, "gzip; q=0.000, br": false, "x-gzipped": false, "identity": false,
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Accept-Encoding", accept)
+		w := httptest.NewRecorder()
+		assets.serve(w, r, "index.html")
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want || strings.HasSuffix(w.Header().Get("Etag"), `-gz"`) != want || w.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: compressed %t, %v; want %t", accept, got, w.Header(), want)
+		}
 	}
 }

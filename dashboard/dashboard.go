@@ -52,6 +52,7 @@ type Handler struct {
 	hub      *hub
 	streams  streams
 	plays    chan struct{} // a place for each that is played
+	files    chan struct{} // a place for each that is written
 }
 
 // New returns a dashboard, and begins to ask the source.
@@ -70,7 +71,10 @@ func New(c Config) (*Handler, error) {
 	if err := assets.load(); err != nil {
 		return nil, err
 	}
-	return &Handler{config: c, hub: newHub(c.Source, c.Limiter.Policy), streams: newStreams(), plays: make(chan struct{}, maxPlays)}, nil
+	return &Handler{
+		config: c, hub: newHub(c.Source, c.Limiter.Policy), streams: newStreams(),
+		plays: make(chan struct{}, placesToPlay()), files: make(chan struct{}, maxFiles),
+	}, nil
 }
 
 // Close ends all streams, so that their connections become free, and asks the source

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -110,14 +111,18 @@ func (h *hub) run() {
 }
 
 // tick takes a sample. Where the last is longer ago than a second, because the machine
-// was busy or asleep, what was counted since is spread over as many samples.
+// was busy or asleep, what was counted since is spread over as many samples. Where it is
+// later than now, because the clock was set back, those that are not past are forgotten.
 func (h *hub) tick(now int64) {
 	totals, state := h.source.Totals(), h.now()
 	elapsed := now - h.ticks
-	if elapsed <= 0 { // two ticks in one second: the next one has it all
+	if elapsed == 0 { // two ticks in one second: the next one has it all
 		return
 	}
-	elapsed = min(elapsed, int64(History/interval))
+	back := elapsed < 0 // the clock was set
+	if elapsed = min(elapsed, int64(History/interval)); back {
+		elapsed = 1
+	}
 	times := h.times(&totals)
 	var fresh []sample
 	was, is := h.last.counts(), totals.counts()
@@ -133,6 +138,9 @@ func (h *hub) tick(now int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	changed := h.setState(&state)
+	if back {
+		h.history = slices.DeleteFunc(h.history, func(s sample) bool { return s.at >= now })
+	}
 	h.history = append(h.history, fresh...)
 	if more := len(h.history) - int(History/interval); more > 0 {
 		h.history = append(h.history[:0], h.history[more:]...)
@@ -249,12 +257,15 @@ func (h *hub) listen(after string) (l *listener, first [][]byte) {
 
 // since are the samples after one of this instance.
 func (h *hub) since(id string) []sample {
-	seen := int64(0)
+	seen, latest := int64(0), int64(0)
+	if n := len(h.history); n > 0 {
+		latest = h.history[n-1].at
+	}
 	if len(id) > len(h.instance) && id[:len(h.instance)] == h.instance {
 		seen, _ = strconv.ParseInt(id[len(h.instance)+1:], 10, 64) // what is wrong gets all
 	}
 	for i := range h.history {
-		if h.history[i].at > seen {
+		if h.history[i].at > seen || seen > latest { // which was before the clock was set back
 			return h.history[i:]
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/metehq/mete/internal/playground"
@@ -13,13 +14,15 @@ import (
 )
 
 const (
-	// maxPlays bounds what is played in the playground at the same time. Others wait:
-	// the server has something else to do.
+	// maxPlays bounds what is played in the playground at the same time, and so does
+	// half of the processors. Others wait: the server has something else to do.
 	maxPlays = 2
 
 	// playTimeout bounds how long one play may take, waiting included.
 	playTimeout = 5 * time.Second
 )
+
+func placesToPlay() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), maxPlays) }
 
 // playMistakes is an answer that says what cannot be played.
 type playMistakes struct {
@@ -40,7 +43,7 @@ func (h *Handler) servePlay(w http.ResponseWriter, r *http.Request, _ Viewer) er
 		defer func() { <-h.plays }()
 	case <-ctx.Done():
 		w.Header().Set("Retry-After", "1")
-		return refuse(http.StatusServiceUnavailable, "%d others are playing; try again", maxPlays)
+		return refuse(http.StatusServiceUnavailable, "others are playing; try again")
 	}
 	result, err := playground.Play(ctx, in)
 	if found, ok := errors.AsType[playground.Mistakes](err); ok {

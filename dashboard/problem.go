@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 
 	"github.com/metehq/mete/internal/ratelimitfields"
@@ -30,11 +31,15 @@ func refuse(status int, format string, args ...any) *problem {
 	return &problem{Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
-// answerError writes what went wrong.
+// answerError writes what went wrong. What is no problem of who asked is for the log: it
+// may name hosts.
 func answerError(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := errors.AsType[*problem](err)
 	if !ok {
-		p = refuse(http.StatusInternalServerError, "%v", err)
+		if r.Context().Err() == nil { // else who asked is gone
+			slog.ErrorContext(r.Context(), "dashboard: a request was not answered", "path", r.URL.Path, "error", err)
+		}
+		p = refuse(http.StatusInternalServerError, "something is wrong in the server; its log says what")
 	}
 	ratelimitfields.WriteProblem(w, r, p.Status, p)
 }

@@ -156,6 +156,18 @@ func TestRules_Masked(t *testing.T) {
 	}
 }
 
+// The tag of a key says whose it is, as the rest of it does.
+func TestRules_MasksTags(t *testing.T) {
+	h := newBoard(t, dashboard.Config{Limiter: newLimiter(t, `{"rules": [{"name": "free", "limit_keys": ["header:x-user"], "slot_by": "header:x-user", "algorithm_config": {"rps": 1, "burst": 1}}],
+		"overrides": [{"id": "a", "action": "block", "key": "{somebody}free:x-user=somebody", "reason": "r", "author": "kim", "expires_at": "2099-01-01T00:00:00Z"}]}`)})
+	if all := text(tree(t, h, "r", "")); strings.Contains(all, "somebody") || !strings.Contains(all, "free:…") {
+		t.Errorf("a reader sees %s", all)
+	}
+	if all := text(tree(t, h, "op", "")); !strings.Contains(all, "{somebody}free:x-user=somebody") {
+		t.Errorf("an operator sees %s", all)
+	}
+}
+
 func TestRules_One(t *testing.T) {
 	h := newBoard(t, dashboard.Config{Limiter: newLimiter(t, shownPolicy)})
 	v := tree(t, h, "op", "?rule=paths")

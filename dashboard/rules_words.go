@@ -68,7 +68,11 @@ func about(o *policy.Override, seeKeys bool) string {
 		if seeKeys {
 			return o.Key
 		}
-		limit, _, _ := strings.Cut(o.Key, ":")
+		key := o.Key
+		if _, rest, tagged := strings.Cut(key, "}"); tagged && key[0] == '{' { // a tag is of what may not be seen
+			key = rest
+		}
+		limit, _, _ := strings.Cut(key, ":")
 		return limit + ":…"
 	}
 	var clauses map[string]json.RawMessage

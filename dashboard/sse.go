@@ -43,7 +43,8 @@ type stream struct {
 	ending  <-chan struct{} // the server
 }
 
-// openStream begins a stream. The caller ends it by release.
+// openStream begins a stream. The caller ends it by release. Until something is sent, a
+// problem can be answered instead.
 func (h *Handler) openStream(w http.ResponseWriter, r *http.Request) (s *stream, release func(), err error) {
 	select {
 	case <-h.streams.ending:
@@ -64,7 +65,10 @@ func (h *Handler) openStream(w http.ResponseWriter, r *http.Request) (s *stream,
 	// The stream lives on when the time for requests is over. A writer that knows no
 	// deadlines has none that it could miss.
 	_ = s.control.SetReadDeadline(time.Time{})
-	return s, func() { <-h.streams.slots }, nil
+	return s, func() {
+		_ = s.control.SetWriteDeadline(time.Now().Add(streamPatience)) // for what the server writes at the end
+		<-h.streams.slots
+	}, nil
 }
 
 // send sends frames. An error means that nobody listens any more.
@@ -78,6 +82,7 @@ func (s *stream) send(frames ...[]byte) error {
 	if err := s.control.Flush(); err != nil {
 		return fmt.Errorf("dashboard: stream: %w", err)
 	}
+	_ = s.control.SetWriteDeadline(time.Time{}) // HTTP/2 ends a stream by it that has nothing to say, too
 	return nil
 }
 

@@ -22,6 +22,10 @@ const (
 
 	// csvPatience is how long a reader may take to accept one page.
 	csvPatience = time.Minute
+
+	// maxFiles bounds the files that are written at the same time: slow readers must not
+	// leave the others no room.
+	maxFiles = 4
 )
 
 // csvColumns is the first line.
@@ -38,6 +42,13 @@ func (h *Handler) serveViolationsCSV(w http.ResponseWriter, r *http.Request, v V
 		return err
 	case r.URL.Query().Has("cursor") || r.URL.Query().Has("limit"):
 		return refuse(http.StatusBadRequest, "a file has all rows: leave out cursor and limit")
+	}
+	select {
+	case h.files <- struct{}{}:
+		defer func() { <-h.files }()
+	default:
+		w.Header().Set("Retry-After", "5")
+		return refuse(http.StatusServiceUnavailable, "%d files are being written, and more may not be; try again later", maxFiles)
 	}
 	f.Limit = csvPage
 	first, err := h.config.Violations.List(r.Context(), f)
@@ -61,6 +72,7 @@ func (h *Handler) serveViolationsCSV(w http.ResponseWriter, r *http.Request, v V
 // writeViolations writes the rows from the first ones on.
 func (h *Handler) writeViolations(w http.ResponseWriter, r *http.Request, f ViolationFilter, rows []Violation) (err error) {
 	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // at which who asked would be taken for gone
 	out := newCSV(w)
 	out.line(csvColumns)
 	for left := maxViolationsCSV; ; {

@@ -229,7 +229,7 @@ func TestViolations_SaysWhatIsWrong(t *testing.T) {
 		{"slow", &ledger{err: fmt.Errorf("%w: 5s", dashboard.ErrViolationsSlow)}, http.StatusServiceUnavailable, "less time"},
 		{"away", &ledger{err: fmt.Errorf("%w: dial tcp: secret-host", dashboard.ErrViolationsUnavailable)}, http.StatusServiceUnavailable, "does not answer"},
 		{"a filter", &ledger{err: &dashboard.FilterError{Field: "key", Detail: "cannot be looked for"}}, http.StatusBadRequest, "key: cannot be looked for"},
-		{"else", &ledger{err: errors.New("what is that")}, http.StatusInternalServerError, "what is that"},
+		{"else", &ledger{err: errors.New("what is that")}, http.StatusInternalServerError, "its log says what"},
 	} {
 		h := newBoard(t, dashboard.Config{Violations: tt.from})
 		for _, path := range []string{"/data/violations", "/data/violations/histogram", "/data/violations.csv"} {
@@ -342,6 +342,82 @@ func TestViolationsCSV_BreaksOff(t *testing.T) {
 		}
 	}()
 	ask(newBoard(t, dashboard.Config{Violations: from}), "op", "GET", "/data/violations.csv", "")
+}
+
+// A slow ledger lets each question wait, for as long as it says.
+type slow struct {
+	*ledger
+	wait time.Duration
+}
+
+func (s slow) List(ctx context.Context, f dashboard.ViolationFilter) ([]dashboard.Violation, error) {
+	select {
+	case <-time.After(s.wait):
+		return s.ledger.List(ctx, f)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// A file takes longer than a server gives requests to be sent.
+func TestViolationsCSV_OutlastsTimeouts(t *testing.T) {
+	const timeout = 200 * time.Millisecond
+	h := newBoard(t, dashboard.Config{Violations: slow{&ledger{rows: rows(6500)}, timeout / 2}})
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ReadTimeout, server.Config.WriteTimeout = timeout, timeout
+	server.Start()
+	defer server.Close()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/data/violations.csv", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer op")
+	resp, err := server.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines, err := csv.NewReader(resp.Body).ReadAll()
+	if err != nil || len(lines) != 6501 {
+		t.Errorf("%d lines, and then %v; want 6501", len(lines), err)
+	}
+}
+
+// A gate keeps questions until it is opened.
+type gate struct {
+	*ledger
+	asked, open chan struct{}
+}
+
+func (g gate) List(ctx context.Context, f dashboard.ViolationFilter) ([]dashboard.Violation, error) {
+	g.asked <- struct{}{}
+	<-g.open
+	return g.ledger.List(ctx, f)
+}
+
+// Only so many files are written at a time.
+func TestViolationsCSV_FewAtATime(t *testing.T) {
+	const most = 4
+	g := gate{&ledger{rows: rows(1)}, make(chan struct{}), make(chan struct{})}
+	h := newBoard(t, dashboard.Config{Violations: g})
+	var files sync.WaitGroup
+	for range most {
+		files.Go(func() {
+			if w := ask(h, "r", "GET", "/data/violations.csv", ""); w.Code != http.StatusOK {
+				t.Errorf("status %d", w.Code)
+			}
+		})
+		<-g.asked
+	}
+	if w := ask(h, "r", "GET", "/data/violations.csv", ""); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("one more: %d %s", w.Code, w.Body)
+	}
+	close(g.open)
+	files.Wait()
+	go func() { <-g.asked }()
+	if w := ask(h, "r", "GET", "/data/violations.csv", ""); w.Code != http.StatusOK {
+		t.Errorf("after those: %d %s", w.Code, w.Body)
+	}
 }
 
 func TestViolationsCSV_Refuses(t *testing.T) {

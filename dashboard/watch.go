@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
 )
 
@@ -23,26 +24,9 @@ const (
 // serveWatch tells what is in one bucket, and what is decided about it, until who
 // asked is gone.
 func (h *Handler) serveWatch(w http.ResponseWriter, r *http.Request, _ Viewer) error {
-	key := r.URL.Query().Get("key")
-	if key == "" {
-		return refuse(http.StatusBadRequest, "the key is missing; say whose bucket is to be watched")
-	}
-	if strings.Contains(key, ":~") { // which is in masked ones alone
-		known, ok := "", false
-		if h.config.Key != nil {
-			known, ok = h.config.Key(r.Context(), key)
-		}
-		if !ok {
-			return refuse(http.StatusNotFound, "whose key is masked like this is not known here, or not any more")
-		}
-		key = known
-	}
-	b, err := h.config.Limiter.Bucket(r.Context(), key)
-	if unknown, ok := errors.AsType[*policy.KeyError](err); ok {
-		return refuse(http.StatusNotFound, "%s", unknownKey(unknown))
-	}
-	if err == nil {
-		key = b.Key // with its tag
+	key, err := h.keyToWatch(r)
+	if err != nil {
+		return err
 	}
 	seen := newDecisions()
 	stop, err := h.config.Limiter.Watch(key, seen.add)
@@ -68,6 +52,33 @@ func (h *Handler) serveWatch(w http.ResponseWriter, r *http.Request, _ Viewer) e
 	}()
 	_ = s.follow(looks, seen) // an answer that has begun: nobody can be told
 	return nil
+}
+
+// keyToWatch is the true key that a request names, with its tag. The store is not asked:
+// nobody waits for that before the stream counts.
+func (h *Handler) keyToWatch(r *http.Request) (key string, err error) {
+	if key = r.URL.Query().Get("key"); key == "" {
+		return "", refuse(http.StatusBadRequest, "the key is missing; say whose bucket is to be watched")
+	}
+	if strings.Contains(key, ":~") { // which is in masked ones alone
+		known, ok := "", false
+		if h.config.Key != nil {
+			known, ok = h.config.Key(r.Context(), key)
+		}
+		if !ok {
+			return "", refuse(http.StatusNotFound, "whose key is masked like this is not known here, or not any more")
+		}
+		key = known
+	}
+	m := h.config.Limiter.Policy()
+	if m == nil {
+		return "", refuse(http.StatusNotFound, "no bucket has this key: there is no policy")
+	}
+	found, _, err := m.Bucket(key, bucket.At(time.Now()))
+	if unknown, ok := errors.AsType[*policy.KeyError](err); ok {
+		return "", refuse(http.StatusNotFound, "%s", unknownKey(unknown))
+	}
+	return found.Key, err
 }
 
 // follow sends what a bucket is like and what is decided about it.

@@ -6,12 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/seconds"
 	"github.com/metehq/mete/policy"
 )
@@ -59,7 +59,7 @@ func bucketEvent(b *mete.Bucket, at time.Time) watchedBucket {
 	}
 	return watchedBucket{
 		At: json.Number(appendTime(nil, at)), Known: true, Rule: b.Rule.Name, Limit: b.Limit.Name, Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
-		Algorithm: strings.TrimSuffix(b.Limit.Reason, "_exceeded"), Words: l.String(),
+		Algorithm: prose.Algorithm(b.Limit), Words: l.String(),
 		Capacity: amount(capacity), Remaining: amount(b.Room()), Owed: amount(max(b.Missing()-l.Capacity(), 0)),
 		Rate: watchedRate{amount(rate.Tokens), seconds.AppendDuration(nil, rate.Per)}, Queue: amount(queue),
 		Cost: amount(b.Cost), RetryAfter: seconds.AppendDuration(nil, b.RetryAfter), FullAfter: seconds.AppendDuration(nil, b.FullAfter()),

@@ -224,6 +224,33 @@ func TestWatch_Trouble(t *testing.T) {
 	})
 }
 
+// A key is watched with its tag, also where the store does not answer at first.
+func TestWatch_Tag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim, store := newWatched(t)
+		tagged, err := policy.Load([]byte(`{"rules": [{"name": "free", "limit_keys": ["header:x-user"], "slot_by": "header:x-user", "algorithm_config": {"rps": 10, "burst": 20}}]}`), policy.Options{})
+		if err == nil {
+			err = lim.SetPolicy(tagged)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.down.Store(true)
+		events, leave := follow(t, newBoard(t, dashboard.Config{Limiter: lim}), watchPath("free:x-user=alice"))
+		defer leave()
+		if e, _ := read(t, events); e.name != "trouble" {
+			t.Errorf("while the store is down: %q with %s", e.name, e.data)
+		}
+		store.down.Store(false)
+		take(t, lim, mete.Attrs{"header:x-user": "alice"})
+		var d list
+		e, _ := read(t, events)
+		if e.into(t, "decisions", &d); len(d.List) != 1 {
+			t.Errorf("%s", e.data)
+		}
+	})
+}
+
 func TestWatch_Refusals(t *testing.T) {
 	lim, _ := newWatched(t)
 	h := newBoard(t, dashboard.Config{Limiter: lim, Key: func(_ context.Context, masked string) (string, bool) {

@@ -28,7 +28,8 @@ func (a *API) serveBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	if p != nil {
 		return p
 	}
-	key, p := a.trueKey(r.Context(), query.Get("key"))
+	asked := query.Get("key")
+	key, p := a.trueKey(r.Context(), asked)
 	if p != nil {
 		return p
 	}
@@ -36,7 +37,11 @@ func (a *API) serveBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	if err != nil {
 		return bucketProblem(err, false)
 	}
-	return serveJSON(w, a.bucket(&b, a.roleOf(r) < Operate))
+	x := a.bucket(&b)
+	if a.roleOf(r) < Operate {
+		a.maskBucket(&x, asked != key)
+	}
+	return serveJSON(w, x)
 }
 
 // resetBucket serves /v1/bucket/reset.
@@ -53,7 +58,7 @@ func (a *API) resetBucket(w http.ResponseWriter, r *http.Request) *Problem {
 		return bucketProblem(err, true)
 	}
 	return serveJSON(w, BucketReset{
-		Given: amount(before.Missing()), Before: a.bucket(&before, false), After: Level{amount(room(&before.Status))},
+		Given: amount(before.Missing()), Before: a.bucket(&before), After: Level{amount(room(&before.Status))},
 	})
 }
 
@@ -70,7 +75,7 @@ func (a *API) takeBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	if err != nil {
 		return bucketProblem(err, true)
 	}
-	return serveJSON(w, BucketTake{Taken: amount(taken), After: a.bucket(&after, false)})
+	return serveJSON(w, BucketTake{Taken: amount(taken), After: a.bucket(&after)})
 }
 
 // A bucketRequest is what is asked of one bucket.
@@ -119,13 +124,13 @@ func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, members ...s
 	return q, p
 }
 
-// bucket is b as it is shown, or what can be shown of it.
-func (a *API) bucket(b *mete.Bucket, masked bool) Bucket {
+// bucket is b as it is shown to who may see its key.
+func (a *API) bucket(b *mete.Bucket) Bucket {
 	limit, parts := topKey(b.Key, b.Rule)
 	l := b.Snapshot.Limit
 	rate := l.Rate()
 	x := Bucket{
-		At: b.At.Time(), Rule: b.Rule.Name, Limit: limit, Key: b.Key, Masked: masked, Parts: parts, Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
+		At: b.At.Time(), Rule: b.Rule.Name, Limit: limit, Key: b.Key, Parts: parts, Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
 		Algorithm: strings.TrimSuffix(b.Limit.Reason, "_exceeded"), Words: l.String(),
 		Capacity: amount(room(&b.Status)), Remaining: amount(b.Room()), Owed: amount(max(b.Missing()-l.Capacity(), 0)),
 		Rate: BucketRate{amount(rate.Tokens), Seconds(rate.Per)}, Queue: "0", MaxReserved: amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
@@ -135,15 +140,6 @@ func (a *API) bucket(b *mete.Bucket, masked bool) Bucket {
 	if l.Queued() {
 		x.Queue, x.MaxReserved = x.MaxReserved, x.Queue
 	}
-	if !masked {
-		return x
-	}
-	mask := masker{a.top.MaskKey}
-	x.Key = mask.key(limit, b.Key)
-	for i := range x.Parts {
-		mask.part(&x.Parts[i])
-	}
-	x.Override, x.BlockedBy, x.AllowedBy = maskedOverride(x.Override), maskedOverride(x.BlockedBy), maskedOverride(x.AllowedBy)
 	return x
 }
 

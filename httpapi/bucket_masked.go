@@ -55,6 +55,21 @@ func maskedLimit(key string) (limit string, ok bool) {
 	return key[:at], true
 }
 
+// maskBucket leaves of x what those may see who may not see keys. The key is masked for
+// who asked by a mask. Who asked by the key knows it, and must not be told its mask: by
+// that, they could find out whose the others are.
+func (a *API) maskBucket(x *Bucket, key bool) {
+	x.Override, x.BlockedBy, x.AllowedBy = maskedOverride(x.Override), maskedOverride(x.BlockedBy), maskedOverride(x.AllowedBy)
+	if !key {
+		return
+	}
+	mask := masker{a.top.MaskKey}
+	x.Key, x.Masked = mask.key(x.Limit, x.Key), true
+	for i := range x.Parts {
+		mask.part(&x.Parts[i])
+	}
+}
+
 // trueKey is the key that is meant by one that may be masked.
 func (a *API) trueKey(ctx context.Context, key string) (string, *Problem) {
 	if key == "" {

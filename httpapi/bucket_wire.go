@@ -17,7 +17,7 @@ type Bucket struct {
 	At time.Time `json:"at"`
 
 	// Rule, Limit, Key and Parts are as in [TopKey]. Masked says that who asks may not
-	// see the key.
+	// see the key, and does not know it: they have asked by its mask.
 	Rule   string    `json:"rule"`
 	Limit  string    `json:"limit"`
 	Key    string    `json:"key"`

@@ -31,7 +31,8 @@ func maskedOverride(o *policy.Override) *policy.Override {
 		return nil
 	}
 	c := *o
-	if limit, _, ok := strings.Cut(c.Key, ":"); ok {
+	if c.Key != "" {
+		limit, _ := topKey(c.Key, nil)
 		c.Key = limit + ":…"
 	}
 	var clauses map[string]any

@@ -13,10 +13,11 @@ import (
 // Who may only look sees that there is an override, and not whom it is about.
 func TestOverrides_AreMasked(t *testing.T) {
 	role := httpapi.Configure
-	api := withOverrides(t, `{"rules": [{"name": "free", "limit_keys": ["header:x-team"], "algorithm_config": {"rps": 1, "burst": 1}}]}`, nil, func(*http.Request) httpapi.Role { return role })
+	api := withOverrides(t, `{"rules": [{"name": "free", "limit_keys": ["header:x-team"], "slot_by": "header:x-team", "algorithm_config": {"rps": 1, "burst": 1}}]}`, nil, func(*http.Request) httpapi.Role { return role })
 	for _, body := range []string{
 		`{"id":"a","action":"block","match":{"header:x-api-key":"canary-key","ip:address":["192.0.2.77","198.51.100.0/25"],"path":"/login"},"reason":"r","author":"kim","expires_at":"2099-01-01T00:00:00Z"}`,
 		`{"id":"b","action":"allow","key":"free:x-team=canary","reason":"r","author":"kim","expires_at":"2099-01-01T00:00:00Z"}`,
+		`{"id":"t","action":"allow","key":"{canary}free:x-team=canary","reason":"r","author":"kim","expires_at":"2099-01-01T00:00:00Z"}`,
 		`{"id":"c","action":"block","match":{"header:x-team":{"not":"canary-team"}},"reason":"r","author":"kim","expires_at":"2099-01-01T00:00:00Z"}`,
 	} {
 		if got := do(api, http.MethodPut, "/v1/overrides", body); got.Code != http.StatusOK {

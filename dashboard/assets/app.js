@@ -29,7 +29,7 @@ const pages = {
 };
 const first = 'overview';
 const main = document.getElementById('main');
-let shown = {name: '', page: null, unmount: null};
+let shown = {name: '', path: '', page: null, unmount: null, ready: false, failed: false};
 let turn = 0; // of the newest navigation: an older one that is still loading is dropped
 let frame = null;
 
@@ -69,8 +69,13 @@ async function route() {
 	const {name, params} = routeOf(location.hash);
 	const mine = ++turn;
 	const ctx = {get me() { return me(); }, navigate, live};
-	if (shown.name === name && shown.page?.refresh) {
+	const path = [name, ...params.path].join('/');
+	const moved = shown.name !== '' && shown.path !== path;
+	const held = main.contains(document.activeElement) ? document.activeElement : null;
+	if (shown.name === name && shown.ready && shown.page.refresh) {
+		shown.path = path;
 		shown.page.refresh(params, ctx);
+		refocus(moved, held);
 		return;
 	}
 	let page;
@@ -80,33 +85,45 @@ async function route() {
 		page = broken(e);
 	}
 	if (mine !== turn) return;
-	const moved = shown.name !== '' && shown.name !== name;
 	leave();
 	document.title = `${page.title} · mete`;
+	main.setAttribute('aria-label', page.title);
 	frame.select(navOf(name, page), page.title);
 	const root = h('div', {class: `page page-${pages[name] ? name : 'none'}`});
 	clear(main).append(root);
-	shown = {name, page, unmount: null};
-	if (moved) {
-		main.focus({preventScroll: true});
-		scrollTo(0, 0);
-	}
+	shown = {name, path, page, unmount: null, ready: false, failed: false};
+	if (moved) refocus(moved, held);
 	try {
 		const unmount = await page.mount(root, params, ctx);
 		if (mine !== turn) {
 			unmount?.();
 			return;
 		}
-		shown.unmount = unmount;
+		Object.assign(shown, {unmount, ready: true});
+		refocus(false, held);
 		if (!root.querySelector('h1')) root.prepend(h('h1', {class: 'visually-hidden'}, page.title));
 	} catch (e) {
-		if (mine === turn) complain(root, e);
+		if (mine === turn) {
+			shown.failed = true; // until the server is there again
+			complain(root, e);
+		}
 	}
 }
 
 function navOf(name, page) {
 	if (typeof page.nav === 'string') return page.nav;
 	return name === 'key' ? 'keys' : name;
+}
+
+// refocus goes to the beginning of another page. On the same one the focus stays where it was, or goes to what stands
+// there now by the same id.
+function refocus(moved, held) {
+	if (moved) {
+		main.focus({preventScroll: true});
+		scrollTo(0, 0);
+	} else if (held && document.activeElement === document.body) {
+		((held.id && document.getElementById(held.id)) || main).focus({preventScroll: true});
+	}
 }
 
 function leave() {
@@ -131,14 +148,18 @@ function broken(e) {
 function complain(root, e) {
 	console.error(e);
 	root.append(h('div', {class: 'notice notice-bad', role: 'alert'}, h('div', null, h('strong', null, 'The page cannot be shown. '), e.message,
-		h('p', null, h('button', {class: 'btn btn-small', type: 'button', onclick: () => location.reload()}, 'Load it again')))));
+		h('p', null, h('button', {class: 'btn btn-small', type: 'button', onclick: again}, 'Load it again')))));
+}
+
+// again shows the page anew. It does not load the document again: while the server is away there is none.
+function again() {
+	shown.name = '';
+	route();
 }
 
 async function begin() {
-	frame = shell({live, reroute: () => {
-		shown.name = '';
-		route();
-	}});
+	frame = shell({live, reroute: again});
+	live.on('connection', (state) => state === 'live' && shown.failed && again());
 	try {
 		await load();
 	} catch {

@@ -28,7 +28,7 @@ const (
 	MaxSeed = 1<<53 - 1
 
 	// Levels is how many points of a bucket's level are shown, from the first instant
-	// to the last.
+	// to the last. Where tokens come all at once, two more show that.
 	Levels = 600
 )
 

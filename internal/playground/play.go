@@ -105,12 +105,42 @@ func (p *play) run(ctx context.Context, field string) error {
 				return err
 			}
 		}
-		p.now = at
-		d, err := p.limiter.Peek(ctx, p.request)
+		next, err := p.look(ctx, at)
 		if err != nil {
-			return fmt.Errorf("playground: %w", err)
+			return err
 		}
-		p.levels = append(p.levels, Level{at, levelOf(&d)})
+		if following := p.end * bucket.Instant(point+1) / (Levels - 1); next > at && next < following && (len(p.queue) == 0 || p.queue[0].at >= next) {
+			if err := p.step(ctx, next); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// look notes the level at an instant. Where tokens come all at once, it says when the
+// next ones do; else, and where the bucket is full, it says 0.
+func (p *play) look(ctx context.Context, at bucket.Instant) (next bucket.Instant, err error) {
+	p.now = at
+	d, err := p.limiter.Peek(ctx, p.request)
+	if err != nil {
+		return 0, fmt.Errorf("playground: %w", err)
+	}
+	p.levels = append(p.levels, Level{at, levelOf(&d)})
+	s := &d.Limits[0]
+	if s.Snapshot.Limit.Algorithm() != bucket.Stepped || s.Missing() == 0 {
+		return 0, nil
+	}
+	return at.Add(s.Earliest(s.Room() + 1)), nil
+}
+
+// step notes the level right before tokens come all at once, and when they are there:
+// between two looks it does not rise little by little.
+func (p *play) step(ctx context.Context, at bucket.Instant) error {
+	for _, at := range []bucket.Instant{at - 1, at} {
+		if _, err := p.look(ctx, at); err != nil {
+			return err
+		}
 	}
 	return nil
 }

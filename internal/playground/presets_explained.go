@@ -21,7 +21,7 @@ var explained = []Preset{
 	},
 	{
 		ID: "capacity-is-rate", Title: "Capacity equal to the rate",
-		Text: "100 tokens a second and room for 100, against 500 requests a second: the first 100 pass at once, and within the first second nearly 200. " +
+		Text: "100 tokens a second and room for 100, against 500 requests a second: the first 124 pass, and within the first second nearly 200. " +
 			"Room for one token paces: never two within 10 ms.",
 		Source: &Source{fromExplainer, "The text says that a capacity equal to the rate allows no burst. It allows one of the whole capacity: " +
 			"what one second can admit is capacity + rate."},

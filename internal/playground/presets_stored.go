@@ -6,7 +6,7 @@ package playground
 var stored = []Preset{
 	{
 		ID: "failed-logins", Title: "Failed logins",
-		Text: "A guess a minute. With room for 5, five pass at once and then one every six minutes. With room for 10, ten do.",
+		Text: "A guess a minute. With room for 5, the first five pass, and then one every six minutes. With room for 10, the first eleven do, as one token comes back meanwhile.",
 		Source: &Source{fromTwo, "The text promises 5 attempts and then one every six minutes; its configuration, 10 an hour and no capacity, has room for 10. " +
 			"What the text means is a capacity of 5."},
 		Input: Input{Lanes: []Lane{tokenBucket("As the text says", "10", "1h", "5"), tokenBucket("As the code says", "10", "1h", "10")},

@@ -127,7 +127,7 @@ func levelAt(lane playground.LaneResult, at bucket.Instant) bucket.Tokens {
 
 func TestPresets_Intervals(t *testing.T) {
 	lane := played(t, "intervals").Lanes[0]
-	for at, want := range map[bucket.Instant]bucket.Tokens{9_000_000: 15, 11_000_000: 20, 16_000_000: 2, 19_900_000: 2, 20_100_000: 7, 29_000_000: 7, 30_000_000: 12} {
+	for at, want := range map[bucket.Instant]bucket.Tokens{9_999_999: 15, 10_000_000: 20, 16_000_000: 2, 19_999_999: 2, 20_000_000: 7, 29_999_999: 7, 30_000_000: 12} {
 		if got := levelAt(lane, at); got != want*bucket.Token {
 			t.Errorf("at %v: %v tokens, want %v", time.Duration(at)*time.Microsecond, got, want)
 		}
@@ -135,6 +135,30 @@ func TestPresets_Intervals(t *testing.T) {
 	for request, want := range map[int]bucket.Tokens{5: 15, 23: 2} {
 		if got := lane.Decisions[request-1].Level; got != want*bucket.Token {
 			t.Errorf("after request %d: %v tokens, want %v", request, got, want)
+		}
+	}
+}
+
+// Windows and intervals fill a bucket in one instant: no line is drawn from before to after.
+func TestPresets_Steps(t *testing.T) {
+	for _, tt := range []struct {
+		preset string
+		lane   int
+		at     bucket.Instant
+		before bucket.Tokens
+		after  bucket.Tokens
+	}{
+		{"window-edge", 0, 10_000_000, 0, 10},
+		{"third-party", 0, 120_000_000, 0, 100},
+		{"intervals", 0, 20_000_000, 2, 7},
+	} {
+		levels := played(t, tt.preset).Lanes[tt.lane].Levels
+		i := slices.IndexFunc(levels, func(l playground.Level) bool { return l.At == tt.at })
+		if i < 1 || levels[i-1] != (playground.Level{At: tt.at - 1, Tokens: tt.before * bucket.Token}) || levels[i].Tokens != tt.after*bucket.Token {
+			t.Errorf("%s at %d: level %d of %d; want %v, and a microsecond later %v", tt.preset, tt.at, i, len(levels), tt.before, tt.after)
+		}
+		if !slices.IsSortedFunc(levels, func(a, b playground.Level) int { return int(a.At - b.At) }) {
+			t.Errorf("%s: the levels are not in order of time", tt.preset)
 		}
 	}
 }

@@ -252,8 +252,34 @@ func TestPlayground_Hostile(t *testing.T) {
 	browser.Eval[bool](page, "(t => { t.value = "+browser.JS(long)+"; return t.dispatchEvent(new Event('input')); })(document.querySelector(\"[data-place='/traffic/phases/0/trace'] textarea\"))")
 	page.WaitText(lane(0)+" .play-totals", "of 4,000")
 	page.WaitText("#main [role=alert]", "too long for a link")
-	for _, broken := range []string{"?lane=magic", "?lane=token_bucket,1/1s,x=1", "?phase=trace,z=%3C%3C", "?lane=%25"} {
-		page.Goto(site.Page("playground" + broken))
+}
+
+// A link that has no place on the page is told to be broken, and an example stands there. What has a place and cannot be
+// played is for the server to say.
+func TestPlayground_BrokenLinks(t *testing.T) {
+	site := browser.Serve(t, playPolicy)
+	const lane1, phase = "lane=token_bucket,1/1s,capacity=5", "phase=steady,rate=1,seconds=3"
+	for _, query := range []string{
+		"?lane=magic", "?lane=token_bucket,1/1s,x=1", "?phase=trace,z=%3C%3C", "?lane=%25", "?lane=" + strings.Repeat("x", 10240),
+		"?lane=constructor,1/1s&phase=toString", "?" + lane1, "?" + phase, "?" + strings.Repeat(lane1+"&", 5) + phase,
+		"?" + lane1 + strings.Repeat("&"+phase, 7), "?" + lane1 + "&" + phase + "&hand=NaN", "?" + lane1 + "&" + phase + "&hand=-1",
+	} {
+		page := playing(t, site, browser.Desktop, browser.Light, query)
 		page.WaitText("#toasts", "The link cannot be read")
+		page.WaitText(lane(0)+" .play-totals", "21 of 29")
+	}
+	for query, want := range map[string]string{
+		"?lane=token_bucket,NaN/1s,capacity=NaN&phase=steady,rate=1e9,seconds=-1":                "This is not a number",
+		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1,seconds=10000000000":             "86400 s",
+		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1000000000,seconds=5":              "finer than time is",
+		"?lane=token_bucket,1/1s,capacity=5,name=" + strings.Repeat("x", 10240) + "&" + phase:    "longer than 40 bytes",
+		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1,seconds=3&hand=1000000000000000": "after the end",
+	} {
+		page := browser.Open(t, browser.Desktop, browser.Light)
+		page.Remember(browser.ReadToken)
+		page.Tolerate("status of 422")
+		page.Goto(site.Page("playground" + query))
+		page.WaitText("#main", want)
+		page.NoSideways()
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-const explainUsage = "[--policy FILE] [flags] ['METHOD PATH' | --curl 'curl …'] [NAME=VALUE ...]"
+const explainUsage = "[--policy FILE] [flags] ['METHOD PATH'] [NAME=VALUE ...]"
 
 const explainAbout = `
 Says what would become of a request, and why: which rules were considered, which
@@ -36,9 +36,9 @@ spelling that the front doors match. Attributes have the names of policy files;
 ip is short for ip:address, and cost=3 is what the request costs in place of
 what the policy says.
 
---curl takes a curl command line in place of them, as browsers copy it ("Copy as
-cURL"). It is read and not run; attributes beside it go before what it says, such
-as the address, which no command line has:
+--curl takes a curl command line in place of 'METHOD PATH', as browsers copy it
+("Copy as cURL"). It is read and not run; attributes beside it go before what it
+says, such as the address, which no command line has:
 
   mete explain --policy policy.yaml ip=192.0.2.1 \
       --curl "curl https://example.com/v1/x -H 'X-Api-Key: k1'"

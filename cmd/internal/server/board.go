@@ -151,7 +151,7 @@ func failureOf(err error) *reloadFailure {
 }
 
 // lately is what happened to the store, and when. The zero one is that nothing did.
-type lately struct{ breaker, full atomic.Int64 } // in Unix nanoseconds
+type lately struct{ outage, full atomic.Int64 } // in Unix nanoseconds
 
 // fullFor is how long a store that was full is said to be.
 const fullFor = 10 * time.Second
@@ -161,9 +161,10 @@ func (l *lately) isFull() bool {
 	return at != 0 && time.Since(time.Unix(0, at)) < fullFor
 }
 
-// since is when the breaker last changed; nil for never.
+// since is when the last outage began or, once the store answers again, ended; nil for
+// never.
 func (l *lately) since() *time.Time {
-	at := l.breaker.Load()
+	at := l.outage.Load()
 	if at == 0 {
 		return nil
 	}

@@ -123,7 +123,9 @@ func (s *Server) recoverLast() {
 
 // onBreaker logs what becomes of the breaker. Half open is a moment.
 func (s *Server) onBreaker(from, to guard.State) {
-	s.lately.breaker.Store(time.Now().UnixNano())
+	if from == guard.Closed || to == guard.Closed { // between, the store is tried, in the same outage
+		s.lately.outage.Store(time.Now().UnixNano())
+	}
 	switch {
 	case to == guard.Open && from == guard.Closed:
 		s.log.Error("the store is not asked any more until it answers again; the rules say what happens then")

@@ -25,7 +25,7 @@ export async function explainInto(result, request, tree, {share = null, reveal =
 	try {
 		const given = Object.fromEntries(Object.entries(request.attributes).filter(([, v]) => v !== ''));
 		const e = await post('v1/explain', {...request, attributes: given});
-		if (mine !== result.turn) return;
+		if (mine !== result.turn || !result.isConnected) return; // another page has the address by now
 		share?.({...request, attributes: given});
 		setTimeout(() => { // into what is there already: only that is read out
 			said.textContent = show(e.why, 300);

@@ -37,7 +37,10 @@ export function followBucket(key, {onBucket, onDecision, onDropped, onTrouble, o
 			onTrouble(detail);
 		},
 	};
-	const feed = stream(`data/watch?${new URLSearchParams({key})}`, {onEvent: (name, data) => events[name]?.(data), onState});
+	const feed = stream(`data/watch?${new URLSearchParams({key})}`, {onEvent: (name, data) => events[name]?.(data), onState: (state, problem) => {
+		if (state === 'live') ahead = null; // the clocks may have been set meanwhile
+		onState(state, problem);
+	}});
 	return {
 		now: () => Date.now() / 1000 - (ahead ?? 0),
 		heard: () => heard,

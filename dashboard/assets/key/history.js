@@ -24,7 +24,11 @@ export function keyHistory(target) {
 		if (ended || !me().features.overrides) {
 			return;
 		}
-		if (target.masked) {
+		if (document.hidden) {
+			timer = setTimeout(look, EVERY);
+			return;
+		}
+		if (target.masked || !me().see_keys) {
 			replace(node, heading('Overrides'), h('p', {class: 'muted'}, 'Whom overrides are about is masked. To see those of this key takes the role operate.'));
 			return;
 		}

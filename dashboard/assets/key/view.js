@@ -14,6 +14,7 @@ import {tank} from './tank.js';
 const SPANS = [30, 60, 120]; // s
 const FRAME = 100; // ms between drawings: less than a pixel moves meanwhile
 const STILL = 1000; // and where motion is not welcome
+const SPOKEN = 5000; // ms between changes of the sentence for who cannot see it
 
 // A KeyView is one key's bucket, live: its level, its decisions, what can be done to it
 // and what was. bucket is what v1/bucket says of it.
@@ -32,6 +33,7 @@ export class KeyView {
 		this.skipped = h('p', {class: 'hint', hidden: true});
 		this.blocked = h('p', {class: 'hint', hidden: true}, 'While it is blocked the bucket is not asked, and so no decisions are drawn.');
 		this.dropped = 0;
+		this.said = -SPOKEN;
 		this.node = this.layout();
 		this.head();
 		this.feed = this.follow(key);
@@ -136,7 +138,10 @@ export class KeyView {
 		if (now) {
 			this.tank.update(now.level, now.capacity, now.inflow);
 			this.tank.node.classList.toggle('stale', !now.live);
-			this.chart.summary(now.sentence);
+			if (time - this.said >= SPOKEN) {
+				this.said = time;
+				this.chart.summary(now.sentence);
+			}
 		}
 	}
 }

@@ -166,13 +166,29 @@ export function keyActions(targetOf, done) {
 		['Block', 'Denies everything, for a time', blockKey, 'btn-danger'],
 	];
 	const reason = whyNot(first);
+	const press = (why, act) => once(() => why || tried(act(targetOf(), done)));
 	return h('ul', {class: 'key-actions plain'}, all.map(([label, hint, act, look], i) => {
 		const why = reason || (act === limitKey && !limitShape(first.algorithm) ? 'this algorithm has no limit to change here' : '');
 		const id = `key-action-${i}`;
 		return h('li', {class: 'key-action'},
-			h('button', {type: 'button', class: `btn ${why ? '' : look}`, 'aria-describedby': id, 'aria-disabled': why ? 'true' : null, onclick: () => why || tried(act(targetOf(), done))}, label),
+			h('button', {type: 'button', class: `btn ${why ? '' : look}`, 'aria-describedby': id, 'aria-disabled': why ? 'true' : null, onclick: press(why, act)}, label),
 			h('span', {class: 'hint', id}, why || hint));
 	}));
+}
+
+// once is an action that is not begun again while it goes on: a dialog may need an answer
+// of the server before it opens.
+export function once(action) {
+	let busy = false;
+	return async () => {
+		if (busy) return;
+		busy = true;
+		try {
+			await action();
+		} finally {
+			busy = false;
+		}
+	};
 }
 
 // tried says what went wrong before a dialog could.

@@ -97,10 +97,10 @@ export function limitOverride(target, values) {
 export function limitWords(target, values) {
 	switch (limitShape(target.algorithm)) {
 		case 'rate':
-			return `${values.tokens} tokens every ${values.every}, capacity ${values.burst}`;
+			return `${values.tokens} ${Number(values.tokens) === 1 ? 'token' : 'tokens'} every ${values.every}, capacity ${values.burst}`;
 		case 'queue':
-			return `${values.tokens} tokens every ${values.every}, a queue of ${values.queue}`;
+			return `${values.tokens} ${Number(values.tokens) === 1 ? 'token' : 'tokens'} every ${values.every}, a queue of ${values.queue}`;
 		default:
-			return `${values.tokens} tokens in ${values.every}`;
+			return `${values.tokens} ${Number(values.tokens) === 1 ? 'token' : 'tokens'} in ${values.every}`;
 	}
 }

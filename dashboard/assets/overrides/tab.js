@@ -4,7 +4,7 @@ import {h, replace, show} from '../ui/dom.js';
 import {dateTime} from '../ui/format.js';
 import {get} from '../shell/api.js';
 import {may, me} from '../shell/session.js';
-import {endOverride, mayOperate} from './actions.js';
+import {endOverride, mayOperate, once} from './actions.js';
 import {addOverride} from './add.js';
 import {auditList} from './audit.js';
 import {ruleList} from '../rules/list.js';
@@ -31,7 +31,7 @@ export function overridesTab(root) {
 	const only = h('input', {type: 'checkbox', checked: true, onchange: () => draw()});
 	const why = mayOperate();
 	const add = h('button', {type: 'button', class: 'btn btn-primary', 'aria-disabled': why ? 'true' : null, 'aria-describedby': why ? 'add-why' : null,
-		onclick: async () => why || addOverride(await ruleList(), look)}, 'Add an override');
+		onclick: once(async () => why || addOverride(await ruleList(), look))}, 'Add an override');
 	const note = h('p', {class: 'keys-note', role: 'status'});
 	const list = h('div', {class: 'card card-flush'});
 	const audit = h('section', {class: 'card', 'aria-labelledby': 'audit-head'});
@@ -58,6 +58,7 @@ export function overridesTab(root) {
 		timer = ended ? 0 : setTimeout(look, EVERY);
 	};
 	const draw = () => {
+		if (!all) return; // nothing came yet
 		const text = filter.value.trim().toLowerCase();
 		const shown = all.overrides.filter((o) => (!only.checked || o.state === 'in_force') && (!text || words(o).includes(text)));
 		replace(list, shown.length > 0 ? table(shown, look) : none(all, text),

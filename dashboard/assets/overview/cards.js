@@ -66,7 +66,10 @@ function card(id, title, link, href) {
 	// redraw draws again only what changed, so that text can be selected and read.
 	const redraw = (value, badgeOf, bodyOf) => {
 		const now = JSON.stringify(value);
-		if (now === before) return;
+		if (now === before) {
+			for (const t of body.querySelectorAll('time')) tell(t);
+			return;
+		}
 		before = now;
 		replace(badge, badgeOf());
 		replace(body, bodyOf());
@@ -84,7 +87,7 @@ export function storeCard(live) {
 	const update = () => {
 		const s = live.state?.store;
 		if (!s) return;
-		made.redraw([s, Math.floor(Date.now() / 30000)], () => {
+		made.redraw(s, () => {
 			const [kind, word] = stateWords[s.state] ?? ['', s.state];
 			return h('span', {class: `badge ${kind}`}, h('span', {class: 'dot'}), word);
 		}, () => [facts([
@@ -100,7 +103,14 @@ export function storeCard(live) {
 }
 
 function moment(at) {
-	return h('time', {datetime: at, title: dateTime(at)}, ago(at));
+	return tell(h('time', {datetime: at, title: dateTime(at)}));
+}
+
+// tell says how long ago a moment is by now.
+function tell(node) {
+	const said = ago(node.dateTime);
+	if (node.textContent !== said) node.textContent = said;
+	return node;
 }
 
 export function policyCard(live) {
@@ -108,7 +118,7 @@ export function policyCard(live) {
 	const update = () => {
 		const p = live.state?.policy;
 		if (!p) return;
-		made.redraw([p, Math.floor(Date.now() / 30000)], () => (p.failing ? h('span', {class: 'badge badge-warn'}, h('span', {class: 'dot'}), 'reload refused') :
+		made.redraw(p, () => (p.failing ? h('span', {class: 'badge badge-warn'}, h('span', {class: 'dot'}), 'reload refused') :
 			h('span', {class: 'badge badge-ok'}, h('span', {class: 'dot'}), 'in force')), () => [facts([
 			['Source', h('span', {class: 'mono'}, show(p.source, 200))],
 			['Version', p.version ? String(p.version) : null],

@@ -37,7 +37,7 @@ function traffic(sums, rules) {
 	const all = sums.allowed + sums.denied;
 	if (all === 0) return 'Nothing was asked in the last minute.';
 	const per = all / Math.max(1, sums.seconds);
-	const rate = `${num(per < 10 ? Number(per.toFixed(1)) : Math.round(per))} requests/s`;
+	const rate = `${num(per < 10 ? Number(per.toFixed(1)) : Math.round(per))} requests/s in the last minute`;
 	if (sums.denied === 0) return `${rate}, none denied.`;
 	return `${rate}, ${pct(sums.denied, all)} denied${mostly(rules)}.`;
 }
@@ -73,7 +73,7 @@ function ofStore({store}, sums, now) {
 	}
 	if (lost) {
 		return [{level: 'warn', text: `${num(sums.degraded)} decisions of the last minute were made without the store.`,
-			todo: 'It answers now. Such decisions should stop within a minute.', href: '#store-card'}];
+			todo: 'It answers now. This goes away a minute after the last of them.', href: '#store-card'}];
 	}
 	return [];
 }

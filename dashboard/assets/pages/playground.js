@@ -183,7 +183,7 @@ class Playground {
 	}
 
 	async read(params) {
-		const {state, preset, problem} = await readQuery(params, this.offered.presets);
+		const {state, preset, problem} = await readQuery(params, this.offered);
 		this.begin(state, preset);
 		if (problem) toast({text: problem, kind: 'bad'});
 	}

@@ -8,6 +8,7 @@ import {get} from '../shell/api.js';
 import {overrideList} from '../rules/facts.js';
 import {rulePage} from '../rules/page.js';
 import {ruleTree} from '../rules/tree.js';
+import {rulesOf} from '../rules/words.js';
 
 const open = new Set(); // rules whose details are open, also after another page
 
@@ -18,27 +19,34 @@ export default {
 	nav: 'rules',
 	async mount(root, params, ctx) {
 		let leave = null;
+		let ended = false;
 		let tree = await get('data/rules');
 		let version = policyOf(ctx.live.state);
 		const draw = (p) => {
 			leave?.();
+			params = p;
 			leave = p.name ? rulePage(root, tree, p.name, ctx) : treePage(root, tree, p, ctx);
 		};
-		shown = {draw: (p) => {
-			params = p;
-			draw(p);
-		}};
+		shown = {draw};
 		draw(params);
 		// A policy that comes into force while it is looked at is shown.
 		const off = ctx.live.on('state', async (state) => {
 			const now = policyOf(state);
-			if (version && now !== version) {
-				tree = await get('data/rules').catch(() => tree);
-				draw(params);
-			}
+			const before = version;
 			version = now;
+			if (!before || now === before) return;
+			const next = await get('data/rules').catch(() => null);
+			if (ended || version !== now) return; // there is another page, or a newer policy
+			if (!next) {
+				version = before; // the next state asks again
+				return;
+			}
+			const old = drawnOf(tree, params.name);
+			tree = next;
+			if (drawnOf(tree, params.name) !== old) draw(params);
 		});
 		return () => {
+			ended = true;
 			off();
 			leave?.();
 		};
@@ -53,6 +61,12 @@ function policyOf(state) {
 	return state && JSON.stringify([state.instance, state.policy.version, state.policy.loaded, state.policy.reloads, state.overrides]);
 }
 
+// drawnOf tells trees apart by what a page shows of them: a rule's keeps what was typed into it while others change.
+function drawnOf(tree, name) {
+	if (!name) return JSON.stringify(tree);
+	return JSON.stringify([rulesOf(tree).find((r) => r.name === name) ?? null, tree.warnings.filter((w) => w.rule === name)]);
+}
+
 function treePage(root, tree, params, ctx) {
 	if (tree.rules === 0) {
 		replace(root, h('div', {class: 'card empty'}, h('h2', null, 'There is no rule'), h('p', null, 'Without a policy every request passes. Start the server with --policy FILE.')));
@@ -60,6 +74,7 @@ function treePage(root, tree, params, ctx) {
 	}
 	const view = ruleTree(tree, {open});
 	const count = h('span', {class: 'muted', role: 'status'});
+	const typing = document.activeElement?.id === 'rules-filter';
 	const filter = h('input', {class: 'input', type: 'search', id: 'rules-filter', placeholder: 'name, key, path, limit …', value: params.get('filter') ?? '', autocomplete: 'off', spellcheck: 'false'});
 	const none = h('div', {class: 'card empty', hidden: true}, h('h2', null, 'No rule has all of these words'),
 		h('button', {type: 'button', class: 'btn', onclick: () => {
@@ -70,6 +85,7 @@ function treePage(root, tree, params, ctx) {
 	const apply = () => {
 		const n = view.filter(filter.value);
 		none.hidden = n > 0;
+		filter.value ? params.set('filter', filter.value) : params.delete('filter'); // also of a tree that is drawn anew
 		count.textContent = n === tree.rules ? `${tree.rules} ${tree.rules === 1 ? 'rule' : 'rules'}` : `${n} of ${tree.rules} rules`;
 		history.replaceState(null, '', filter.value ? `#/rules?${new URLSearchParams({filter: filter.value})}` : '#/rules');
 	};
@@ -78,6 +94,7 @@ function treePage(root, tree, params, ctx) {
 		h('div', {class: 'rules-bar'}, h('div', {class: 'rules-filter'}, h('label', {for: filter.id, class: 'visually-hidden'}, 'Filter rules'), filter), count, aboutPolicy(tree)),
 		warnings(tree), general(tree), none, view.node));
 	apply();
+	if (typing) filter.focus();
 	const update = () => view.update(ctx.live);
 	update();
 	const off = ctx.live.on('samples', update);

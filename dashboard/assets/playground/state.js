@@ -5,7 +5,7 @@
 //   stateOf(input)            the state that an input of the server's is
 //   inputOf(state)            the other way round
 //   queryOf(state, presets)   what a link says, or throws an Error where that would be too long
-//   readQuery(params, presets) → {state, preset, problem}
+//   readQuery(params, {presets, bounds}) → {state, preset, problem}
 //   mistakesOf(state)         what is no number, as the server says mistakes
 //   sameInput(a, b), copyOf(state), laneDefaults(algorithm, lane), phaseDefaults(shape, phase)
 
@@ -19,6 +19,7 @@ export const shapeNames = {steady: 'Steady', burst: 'Bursts', poisson: 'Random (
 
 const laneFields = ['name', 'algorithm', 'tokens', 'per', 'capacity', 'refill', 'anchor', 'queue', 'cost', 'jitter'];
 const phaseFields = ['shape', 'rate', 'count', 'every', 'seed', 'seconds', 'trace'];
+const aNumber = /^\d{1,20}(\.\d{1,20})?$/;
 const fieldsOfShape = {steady: ['rate', 'seconds'], burst: ['count', 'every', 'seconds'], poisson: ['rate', 'seed', 'seconds'], pause: ['seconds'], trace: ['trace']};
 
 export function stateOf(input) {
@@ -48,9 +49,9 @@ export function mistakesOf(state) {
 			if (name in from && !form.test(from[name])) mistakes.push({field: `${at}/${name}`, reason: from[name] === '' ? 'a number is missing' : 'this is not a number', hint});
 		}
 	};
-	state.lanes.forEach((l, i) => check(l, `/lanes/${i}`, ['tokens', 'capacity', 'queue', 'cost'], /^\d{1,20}(\.\d{1,20})?$/, 'write it as in 10 or 0.5'));
+	state.lanes.forEach((l, i) => check(l, `/lanes/${i}`, ['tokens', 'capacity', 'queue', 'cost'], aNumber, 'write it as in 10 or 0.5'));
 	state.phases.forEach((p, i) => {
-		check(p, `/traffic/phases/${i}`, ['rate', 'seconds'], /^\d{1,20}(\.\d{1,20})?$/, 'write it as in 10 or 0.5');
+		check(p, `/traffic/phases/${i}`, ['rate', 'seconds'], aNumber, 'write it as in 10 or 0.5');
 		check(p, `/traffic/phases/${i}`, ['count', 'seed'], /^\d{1,15}$/, 'write a whole number');
 	});
 	return mistakes;
@@ -109,7 +110,7 @@ function said(first, from, names) {
 	return encodeURIComponent(text).replaceAll('%2C', ',').replaceAll('%2F', '/').replaceAll('%3D', '=').replaceAll('%20', '+');
 }
 
-export async function readQuery(params, presets) {
+export async function readQuery(params, {presets, bounds}) {
 	const named = params.get('preset');
 	const preset = presets.find((p) => p.id === named) ?? presets[0];
 	if (!params.has('lane') && !params.has('phase')) {
@@ -121,10 +122,17 @@ export async function readQuery(params, presets) {
 			lanes: params.getAll('lane').map(readLane), phases: await Promise.all(params.getAll('phase').map(readPhase)),
 			hand: (params.get('hand') ?? '').split(',').filter(Boolean), retry: params.get('retry') === '1',
 		};
+		if (!drawable(state, bounds)) throw new Error('nothing that has a place on the page');
 		return {state, preset: presets.find((p) => sameInput(stateOf(p.input), state)) ?? null, problem: ''};
 	} catch {
 		return {state: stateOf(presets[0].input), preset: presets[0], problem: 'The link cannot be read: it may have been cut off.'};
 	}
+}
+
+// drawable tells what fields and cards can be made of. Whether it can be played is for the server to judge.
+function drawable({lanes, phases, hand}, bounds) {
+	const some = (list, most) => list.length > 0 && list.length <= most;
+	return some(lanes, bounds.lanes) && some(phases, bounds.phases) && hand.every((at) => aNumber.test(at));
 }
 
 function readFields(parts, known) {
@@ -141,13 +149,13 @@ function readFields(parts, known) {
 function readLane(text) {
 	const [algorithm, rate, ...rest] = text.split(',');
 	const [tokens, per] = rate.split('/');
-	if (!(algorithm in algorithmNames)) throw new Error(algorithm);
+	if (!Object.hasOwn(algorithmNames, algorithm)) throw new Error(algorithm);
 	return {...readFields(rest, laneFields), algorithm, tokens, per: decodeURIComponent(per)};
 }
 
 async function readPhase(text) {
 	const [shape, ...rest] = text.split(',');
-	if (!(shape in shapeNames)) throw new Error(shape);
+	if (!Object.hasOwn(shapeNames, shape)) throw new Error(shape);
 	const {z, ...fields} = readFields(rest, [...phaseFields, 'z']);
 	if (z !== undefined) fields.trace = await unpackedText(z);
 	return {shape, ...fields};

@@ -22,8 +22,8 @@ function secondsOf(live, name, of) {
 	const values = new Array(window).fill(null);
 	const to = live.seconds.at(-1)?.[0] ?? 0;
 	for (const [t, rules] of live.seconds) {
-		const row = rules.find((r) => r[0] === name);
-		values[window - 1 - (to - t)] = row ? of(row) : 0;
+		const counts = rules.get(name);
+		values[window - 1 - (to - t)] = counts ? of(counts) : 0;
 	}
 	return values;
 }
@@ -35,15 +35,18 @@ export function trafficCell(name) {
 	const drawn = sparkline(line, [], {color: 'level'});
 	const node = h('div', {class: 'traffic'}, flow, line, share);
 	let before = '';
+	let asleep = true; // nothing is drawn
 	return {node, update(live) {
 		const [allowed, refused, shadow] = countsOf(live, name);
 		const all = allowed + refused;
 		flow.textContent = rate(all / window);
-		drawn.update(secondsOf(live, name, (row) => row[1] + row[2]));
+		const quiet = all === 0 && shadow === 0;
+		if (!quiet || !asleep) drawn.update(quiet ? [] : secondsOf(live, name, (counts) => counts[0] + counts[1]));
+		asleep = quiet;
 		const said = JSON.stringify([allowed, refused, shadow]);
 		if (said === before) return;
 		before = said;
-		const words = all === 0 && shadow === 0 ? 'quiet' : `${pct(refused, all)} denied`;
+		const words = quiet ? 'quiet' : `${pct(refused, all)} denied`;
 		replace(share, bar(refused, all, {color: 'denied'}), h('span', {class: refused > 0 ? 'denied' : 'muted'}, words),
 			shadow > 0 && h('span', {class: 'shadow nowrap'}, `${num(shadow)} in shadow`));
 	}};
@@ -51,23 +54,23 @@ export function trafficCell(name) {
 
 export function trafficTiles(rule) {
 	const kinds = [
-		{label: 'Allowed', color: 'allowed', column: 1, note: (c) => `${num(c[0])} in the last minute`},
-		{label: 'Denied', color: 'denied', column: 2, note: (c) => `${pct(c[1], c[0] + c[1])} of what the rule decides`},
-		{label: 'In shadow', color: 'shadow', column: 3, note: (c) => (rule.mode === 'enforce' ? 'the rule is enforced' : `${num(c[2])} it would deny`)},
-		{label: 'Near the limit', color: 'near', column: 4, note: (c) => `${num(c[3])} had little left`},
+		{label: 'Allowed', color: 'allowed', column: 0, note: (c) => `${num(c[0])} in the last minute`},
+		{label: 'Denied', color: 'denied', column: 1, note: (c) => `${pct(c[1], c[0] + c[1])} of what the rule decides`},
+		{label: 'In shadow', color: 'shadow', column: 2, note: (c) => (rule.mode === 'enforce' ? 'the rule is enforced' : `${num(c[2])} it would deny`)},
+		{label: 'Near the limit', color: 'near', column: 3, note: (c) => `${num(c[3])} had little left`},
 	].map((kind) => {
 		const value = h('span', null, '–');
 		const note = h('p', {class: 'tile-note'}, ' ');
 		const node = h('div', {class: 'tile'}, h('p', {class: 'tile-label'}, h('span', {class: `dot ${kind.color}`}), kind.label),
 			h('p', {class: 'tile-value'}, value, h('span', {class: 'tile-unit'}, ' /s')), note);
-		return {...kind, node, value, says: note, spark: sparkline(node, [], {color: kind.color})};
+		return {...kind, node, value, says: note, spark: sparkline(node, [], {color: kind.color, max: 1})};
 	});
 	return {node: h('div', {class: 'tiles'}, kinds.map((k) => k.node)), update(live) {
 		const counts = countsOf(live, rule.name);
 		for (const k of kinds) {
-			k.value.textContent = rate(counts[k.column - 1] / window).replace('/s', '');
+			k.value.textContent = rate(counts[k.column] / window).replace('/s', '');
 			k.says.textContent = k.note(counts);
-			k.spark.update(secondsOf(live, rule.name, (row) => row[k.column]));
+			k.spark.update(secondsOf(live, rule.name, (second) => second[k.column]));
 		}
 	}};
 }

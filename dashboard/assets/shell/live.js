@@ -24,7 +24,7 @@ const trafficEvery = 4000; // milliseconds, until a minute of rules was heard
 class Live {
 	constructor() {
 		Object.assign(this, {state: null, samples: [], connection: 'connecting', heard: null, restarts: [],
-			listeners: {}, seconds: [], since: 0, traffic: null, instance: '', open: null});
+			listeners: {}, seconds: [], summed: new Map(), since: 0, traffic: null, instance: '', open: null});
 	}
 
 	on(name, f) {
@@ -81,14 +81,16 @@ class Live {
 
 	add({samples, rules}) {
 		for (const s of samples) {
-			const last = this.samples.at(-1);
-			if (!last || s[0] > last[0]) this.samples.push(s);
+			while (this.samples.at(-1)?.[0] >= s[0]) this.samples.pop(); // told again, or the server's clock was set back
+			this.samples.push(s);
 		}
 		if (this.samples.length > kept) this.samples.splice(0, this.samples.length - kept);
 		const t = samples.at(-1)?.[0];
 		if (t === undefined) return;
-		this.since ||= t;
-		this.seconds.push([t, rules ?? []]);
+		this.since = Math.min(this.since || t, t);
+		while (this.seconds.at(-1)?.[0] >= t) this.seconds.pop();
+		this.seconds.push([t, new Map((rules ?? []).map(([name, ...counts]) => [name, counts]))]);
+		this.summed.clear();
 		while (this.seconds[0][0] <= t - ruleMemory) this.seconds.shift();
 	}
 
@@ -116,11 +118,13 @@ class Live {
 
 	rules(seconds = ruleMemory) {
 		if (this.traffic && seconds >= ruleMemory) return this.traffic;
+		if (this.summed.has(seconds)) return this.summed.get(seconds);
 		const from = (this.samples.at(-1)?.[0] ?? 0) - seconds;
 		const sums = {};
+		this.summed.set(seconds, sums); // until the next second: a page of many rules asks for each of them
 		for (const [t, rules] of this.seconds) {
 			if (t <= from) continue;
-			for (const [name, ...counts] of rules) {
+			for (const [name, counts] of rules) {
 				const sum = Object.hasOwn(sums, name) ? sums[name] : Object.defineProperty(sums, name, {value: [0, 0, 0, 0, 0], enumerable: true})[name];
 				counts.forEach((n, i) => {
 					sum[i] += n;

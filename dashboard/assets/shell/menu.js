@@ -12,12 +12,15 @@ let menus = 0;
 
 export function menu({label, face, content, wide = false}) {
 	const id = `menu-${++menus}`;
-	const panel = h('div', {class: `menu-panel${wide ? ' menu-wide' : ''}`, id, hidden: true});
+	const panel = h('div', {class: `menu-panel${wide ? ' menu-wide' : ''}`, id, tabindex: '-1', hidden: true});
 	const button = h('button', {type: 'button', class: 'btn btn-ghost topbar-btn', 'aria-expanded': 'false', 'aria-controls': id, title: label});
 	const node = h('div', {class: 'menu'}, button, panel);
 	const redraw = () => {
 		replace(button, h('span', {class: 'visually-hidden'}, `${label} `), face());
-		if (!panel.hidden) replace(panel, content(close));
+		if (panel.hidden) return;
+		const within = panel.contains(document.activeElement);
+		replace(panel, content(close));
+		if (within) panel.focus();
 	};
 	const open = (yes) => {
 		panel.hidden = !yes;

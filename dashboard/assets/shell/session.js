@@ -94,6 +94,7 @@ async function askToken(reason) {
 		});
 		if (!answer) {
 			keep(before);
+			if (wrong) await load().catch(() => {}); // the one that was tried has said who looks
 			return false;
 		}
 		keep(answer.token.trim());

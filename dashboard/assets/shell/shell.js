@@ -49,7 +49,7 @@ export function shell({live, reroute}) {
 		draw();
 		server();
 		const now = `${m.name}|${m.role}`;
-		if (who && now !== who) {
+		if (who && (now !== who || live.connection === 'ended')) {
 			live.stop();
 			live.start();
 			reroute();
@@ -58,7 +58,7 @@ export function shell({live, reroute}) {
 	});
 	live.on('state', server);
 	live.on('connection', (state) => {
-		if (state === 'live' && !me().instance) load().catch(() => {}); // it was not there when the page was opened
+		if (state === 'live' && !me().instance) load().then(reroute, () => {}); // it was not there when the page was opened
 	});
 	live.on('instance', () => {
 		toast({text: 'The server was started again. Rates begin anew; what was seen before is kept on this page.'});
@@ -141,7 +141,7 @@ function account() {
 	}, content: (close) => {
 		const {name, role, sign_in: how, see_keys: keys} = me();
 		return h('div', {class: 'menu-body'},
-			role ? h('p', null, h('strong', null, show(name || 'You', 60)), ` has the role ${role}: ${roleWords[role] ?? role}.`) : h('p', null, 'You are not signed in.'),
+			role ? h('p', null, h('strong', null, show(name || 'You', 60)), ` ${name ? 'has' : 'have'} the role ${role}: ${roleWords[role] ?? role}.`) : h('p', null, 'You are not signed in.'),
 			role && h('p', {class: 'hint'}, keys ? 'Keys are shown as they are.' : 'Keys are masked: to see them takes the role operate.'),
 			!may('configure') && how && h('p', {class: 'hint'}, how),
 			h('div', {class: 'row'}, h('button', {type: 'button', class: 'btn', onclick: () => {

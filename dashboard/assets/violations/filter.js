@@ -41,22 +41,22 @@ export function filterForm({filter, range, change, refresh, file}) {
 				onclick: () => change(Object.fromEntries(fields.map((name) => [name, '']))),
 			}, 'Clear filters'))),
 		h('button', {type: 'submit', class: 'visually-hidden', tabindex: '-1'}, 'Apply'));
-	wide.addEventListener('change', () => {
-		more.open ||= wide.matches;
-	});
 	const time = times(filter, range, change);
 	const node = h('form', {class: 'card vio-form', 'aria-label': 'Filter', onsubmit: (e) => {
 		e.preventDefault();
 		apply();
 	}},
 	h('div', {class: 'row'}, time.buttons, h('span', {class: 'spread'}),
-		h('button', {type: 'button', class: 'btn', onclick: refresh}, 'Refresh'), file.node),
+		h('button', {type: 'button', class: 'btn', id: 'vio-refresh', onclick: refresh}, 'Refresh'), file.node),
 	time.custom, chips(filter, change), more);
 	const offer = (names) => rule.offer(names);
 	return {
 		node, offer,
 		// load offers the rules of the policy: beside them there may be some that were deleted.
 		async load(signal) {
+			wide.addEventListener('change', () => {
+				more.open ||= wide.matches;
+			}, {signal});
 			try {
 				offer(namesIn(await get('data/rules', {signal})));
 			} catch {
@@ -106,7 +106,7 @@ function times(filter, range, change) {
 			apply();
 		});
 	}
-	const pick = (name) => h('button', {type: 'button', 'aria-pressed': String(range.name === name),
+	const pick = (name) => h('button', {type: 'button', id: `vio-range-${name}`, 'aria-pressed': String(range.name === name),
 		onclick: () => change({range: name, from: '', to: ''})}, ranges.find(([n]) => n === name)[1]);
 	const other = h('button', {type: 'button', 'aria-pressed': String(range.name === 'custom'), 'aria-expanded': String(range.name === 'custom'), onclick: () => {
 		custom.hidden = range.name !== 'custom' && !custom.hidden;

@@ -4,7 +4,7 @@
 //
 //   chart(container, spec) → {update(changes), destroy(), node}
 //     spec: series [{label, color, kind: line|area|bars|points|steps, values, width, dash, scale}] (null: a gap),
-//       x (Unix seconds, or seconds), xKind: clock|seconds, xRange [from, to], days (true: times are shown with their day), y {min, max, least (the axis ends there or above), label, format},
+//       x (Unix seconds, or seconds), xKind: clock|seconds, xRange [from, to], days (true: times are shown with their day), y {min, max, least (the axis ends there or above), label, format (without one: whole numbers)},
 //       scales {name: the same as y} (axes at the right, for series with scale: name), height, stacked (areas; 'bars': bars, too),
 //       utc (clock times are in UTC, with their day),
 //       marks [{x, y, color, shape: tick|dot|cross|line, row, label}] (without y: in rows at the foot),

@@ -19,6 +19,7 @@ function channels(name) {
 		if (!probe) {
 			probe = document.createElement('span');
 			probe.hidden = true;
+			probe.style.forcedColorAdjust = 'none'; // lines must differ also where the system chooses all other colours
 			document.body.append(probe);
 			watchTheme();
 		}

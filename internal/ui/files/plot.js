@@ -118,8 +118,11 @@ function xAxis(spec) {
 		border: {show: true, stroke: () => paint('grid'), width: 1}};
 }
 
+// What has no format of its own is counted, and there are no halves of what is counted.
+const wholeSteps = Array.from({length: 16}, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
+
 function yAxis(of) {
-	return {...axisLook(), scale: 'y', size: 52, gap: 8, space: 36,
+	return {...axisLook(), ...(of()?.format ? {} : {incrs: wholeSteps}), scale: 'y', size: 52, gap: 8, space: 36,
 		values: (u, splits) => splits.map((v) => (isBare(u) ? '' : (of()?.format ?? num)(Number(v.toPrecision(12)))))};
 }
 

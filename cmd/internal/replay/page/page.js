@@ -4,10 +4,6 @@
 // the page says all the same.
 
 import {chart} from './chart.js';
-import {num} from './format.js';
-
-// There are no half requests, though an axis may have room for them.
-const whole = (n) => (Number.isInteger(n) ? num(n) : '');
 
 for (const figure of JSON.parse(document.getElementById('data').textContent).figures) {
 	const place = document.getElementById(figure.id);
@@ -15,7 +11,7 @@ for (const figure of JSON.parse(document.getElementById('data').textContent).fig
 	place.classList.add('live');
 	chart(place, {
 		title: figure.title, summary: figure.summary, x: figure.x, xKind: figure.clock ? 'clock' : 'seconds', utc: true,
-		xRange: [figure.x[0] - half, figure.x.at(-1) + half], y: {label: figure.unit, format: whole}, stacked: figure.stacked ? 'bars' : false, height: 260,
+		xRange: [figure.x[0] - half, figure.x.at(-1) + half], y: {label: figure.unit}, stacked: figure.stacked ? 'bars' : false, height: 260,
 		series: figure.series, sync: 'times',
 	});
 }
