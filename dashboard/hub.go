@@ -51,6 +51,7 @@ type hub struct {
 	state     []byte // the last frame of it
 	compared  []byte // what it is compared by
 	history   []sample
+	whole     []byte         // the frame that tells all of it; nil until somebody asks
 	traffic   [][]ruleSample // of the last seconds, the newest last
 
 	// Only the goroutine that ticks uses these.
@@ -138,6 +139,7 @@ func (h *hub) tick(now int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	changed := h.setState(&state)
+	h.whole = nil
 	if back {
 		h.history = slices.DeleteFunc(h.history, func(s sample) bool { return s.at >= now })
 	}
@@ -252,7 +254,14 @@ func (h *hub) listen(after string) (l *listener, first [][]byte) {
 	defer h.mu.Unlock()
 	l = &listener{make(chan []byte, waitingFrames)}
 	h.listeners[l] = struct{}{}
-	return l, [][]byte{h.state, h.samplesFrame(h.since(after), nil)}
+	samples := h.since(after)
+	if len(samples) < len(h.history) {
+		return l, [][]byte{h.state, h.samplesFrame(samples, nil)}
+	}
+	if h.whole == nil { // many come at once where a proxy was away
+		h.whole = h.samplesFrame(samples, nil)
+	}
+	return l, [][]byte{h.state, h.whole}
 }
 
 // since are the samples after one of this instance.

@@ -4,6 +4,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"runtime"
@@ -40,12 +41,11 @@ func (h *Handler) servePlay(w http.ResponseWriter, r *http.Request, _ Viewer) er
 	defer cancel()
 	select {
 	case h.plays <- struct{}{}:
-		defer func() { <-h.plays }()
 	case <-ctx.Done():
 		w.Header().Set("Retry-After", "1")
 		return refuse(http.StatusServiceUnavailable, "others are playing; try again")
 	}
-	result, err := playground.Play(ctx, in)
+	text, err := h.played(ctx, in)
 	if found, ok := errors.AsType[playground.Mistakes](err); ok {
 		p := refuse(http.StatusUnprocessableEntity, "%s", found[0])
 		p.Field = found[0].Field
@@ -58,7 +58,18 @@ func (h *Handler) servePlay(w http.ResponseWriter, r *http.Request, _ Viewer) er
 	if err != nil {
 		return err
 	}
-	return answerJSON(w, result)
+	writeJSON(w, text)
+	return nil
+}
+
+// played plays, and then gives up the place: who reads the answer slowly does not keep it.
+func (h *Handler) played(ctx context.Context, in playground.Input) (text []byte, err error) {
+	defer func() { <-h.plays }()
+	result, err := playground.Play(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(result)
 }
 
 // servePresets answers with what there is to begin with, and how much can be played.

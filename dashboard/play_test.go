@@ -4,8 +4,11 @@ package dashboard_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/metehq/mete/dashboard"
@@ -82,5 +85,27 @@ func TestPresets(t *testing.T) {
 		if w := ask(h, "r", "POST", "/data/play", string(p.Input)); w.Code != http.StatusOK {
 			t.Errorf("%s: %d %s", p.ID, w.Code, w.Body)
 		}
+	}
+}
+
+// Who reads the answer slowly leaves the place to others.
+func TestPlay_SlowReaders(t *testing.T) {
+	h := newBoard(t, dashboard.Config{})
+	var slow sync.WaitGroup
+	defer slow.Wait()
+	for range 2 {
+		in, out := io.Pipe()
+		slow.Go(func() {
+			r := httptest.NewRequest("POST", "/data/play", strings.NewReader(playInput+"}"))
+			r.Header.Set("Authorization", "Bearer r")
+			h.ServeHTTP(&tap{header: http.Header{}, out: out}, r)
+		})
+		if _, err := in.Read(make([]byte, 1)); err != nil { // it has begun, and waits for the rest to be read
+			t.Fatal(err)
+		}
+		defer in.Close()
+	}
+	if w := ask(h, "r", "POST", "/data/play", playInput+"}"); w.Code != http.StatusOK {
+		t.Errorf("beside slow readers: %d %s", w.Code, w.Body)
 	}
 }

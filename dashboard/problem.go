@@ -50,11 +50,15 @@ func answerJSON(w http.ResponseWriter, v any) error {
 	if err != nil {
 		return fmt.Errorf("dashboard: answer: %w", err)
 	}
+	writeJSON(w, text)
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, text []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	_, _ = w.Write(append(text, '\n')) // who asked may be gone
-	return nil
 }
 
 // readJSON reads the body into v, which must have a member for all of it.

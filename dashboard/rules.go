@@ -84,7 +84,10 @@ type ruleLimit struct {
 	Algorithm string      `json:"algorithm"` // as /v1/explain has it
 	Words     string      `json:"words"`     // what it comes to
 	Capacity  json.Number `json:"capacity"`
-	Rate      string      `json:"rate"` // as in "10/s"
+	Rate      string      `json:"rate"`   // as in "10/s"
+	Refill    string      `json:"refill"` // as /v1/bucket has it
+	Anchor    string      `json:"anchor"`
+	Start     float64     `json:"start"`
 	Queue     json.Number `json:"queue"`
 	FullAfter float64     `json:"full_after"` // an empty bucket is full
 	Cost      ruleCost    `json:"cost"`
@@ -210,6 +213,7 @@ func limitOf(l *policy.Limit) ruleLimit {
 	b, costs := l.Bucket, l.Costs()
 	x := ruleLimit{
 		Name: l.Name, Algorithm: prose.Algorithm(l), Words: prose.Limit(l), Capacity: amount(b.Capacity()), Rate: prose.Rate(b), Queue: "0",
+		Refill: prose.Refill(b), Anchor: prose.Anchor(b), Start: b.Start().Seconds(),
 		FullAfter: b.TimeFor(b.Capacity()).Seconds(), Stages: []ruleStage{}, Shards: l.Shards, Leased: l.Leased,
 		Cost: ruleCost{Source: costs.Source.String(), Default: amount(costs.Default)},
 	}

@@ -72,15 +72,14 @@ func (h *Handler) serveViolationsCSV(w http.ResponseWriter, r *http.Request, v V
 // writeViolations writes the rows from the first ones on.
 func (h *Handler) writeViolations(w http.ResponseWriter, r *http.Request, f ViolationFilter, rows []Violation) (err error) {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // at which who asked would be taken for gone
 	out := newCSV(w)
 	out.line(csvColumns)
 	for left := maxViolationsCSV; ; {
+		_ = control.SetWriteDeadline(time.Now().Add(csvPatience)) // where it cannot, another bound holds
 		for i := range rows[:min(len(rows), left)] {
 			rows[i].conceal(f.SeeKeys)
 			out.line(csvCells(&rows[i]))
 		}
-		_ = control.SetWriteDeadline(time.Now().Add(csvPatience)) // where it cannot, another bound holds
 		if err := out.flush(); err != nil {
 			return err
 		}

@@ -359,7 +359,7 @@ func (s slow) List(ctx context.Context, f dashboard.ViolationFilter) ([]dashboar
 	}
 }
 
-// A file takes longer than a server gives requests to be sent.
+// A file may take longer than a server gives to answers.
 func TestViolationsCSV_OutlastsTimeouts(t *testing.T) {
 	const timeout = 200 * time.Millisecond
 	h := newBoard(t, dashboard.Config{Violations: slow{&ledger{rows: rows(6500)}, timeout / 2}})

@@ -32,6 +32,8 @@ type watchedBucket struct {
 	Remaining json.Number `json:"remaining"`
 	Owed      json.Number `json:"owed"`
 	Rate      watchedRate `json:"rate"`
+	Refill    string      `json:"refill"`
+	Anchor    string      `json:"anchor"`
 	Queue     json.Number `json:"queue"`
 
 	Cost       json.Number     `json:"cost"`
@@ -61,7 +63,7 @@ func bucketEvent(b *mete.Bucket, at time.Time) watchedBucket {
 		At: json.Number(appendTime(nil, at)), Known: true, Rule: b.Rule.Name, Limit: b.Limit.Name, Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
 		Algorithm: prose.Algorithm(b.Limit), Words: l.String(),
 		Capacity: amount(capacity), Remaining: amount(b.Room()), Owed: amount(max(b.Missing()-l.Capacity(), 0)),
-		Rate: watchedRate{amount(rate.Tokens), seconds.AppendDuration(nil, rate.Per)}, Queue: amount(queue),
+		Rate: watchedRate{amount(rate.Tokens), seconds.AppendDuration(nil, rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Queue: amount(queue),
 		Cost: amount(b.Cost), RetryAfter: seconds.AppendDuration(nil, b.RetryAfter), FullAfter: seconds.AppendDuration(nil, b.FullAfter()),
 		Override: overrideID(b.Limit.Override), BlockedBy: overrideID(b.Block), AllowedBy: overrideID(b.Allow),
 	}

@@ -71,6 +71,7 @@ type level struct {
 	Known, Shadow                       bool
 	Rule, Limit, Algorithm, Words, Mode string
 	Capacity, Remaining, Owed, Queue    float64
+	Refill, Anchor                      string
 	Rate                                struct{ Tokens, Per float64 }
 	Cost                                float64
 	RetryAfter                          *float64 `json:"retry_after"`

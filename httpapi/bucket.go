@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
 
@@ -35,7 +36,7 @@ func (a *API) serveBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	b, err := a.lim.Bucket(r.Context(), key)
 	if err != nil {
-		return bucketProblem(err, false)
+		return bucketProblem(err, "the store does not answer; try again later")
 	}
 	x := a.bucket(&b)
 	if a.roleOf(r) < Operate {
@@ -55,7 +56,7 @@ func (a *API) resetBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	before, err := a.lim.ResetBucket(r.Context(), q.key)
 	if err != nil {
-		return bucketProblem(err, true)
+		return bucketProblem(err, "the store did not answer, and the bucket may be full now or not; to reset it again does no harm")
 	}
 	return serveJSON(w, BucketReset{
 		Given: amount(before.Missing()), Before: a.bucket(&before), After: Level{amount(room(&before.Status))},
@@ -73,7 +74,7 @@ func (a *API) takeBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	after, taken, err := a.lim.TakeBucket(r.Context(), q.key, q.tokens)
 	if err != nil {
-		return bucketProblem(err, true)
+		return bucketProblem(err, "the store did not answer, and tokens may have been taken or not; look at the bucket before trying again")
 	}
 	return serveJSON(w, BucketTake{Taken: amount(taken), After: a.bucket(&after)})
 }
@@ -133,7 +134,8 @@ func (a *API) bucket(b *mete.Bucket) Bucket {
 		At: b.At.Time(), Rule: b.Rule.Name, Limit: limit, Key: b.Key, Parts: parts, Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
 		Algorithm: strings.TrimSuffix(b.Limit.Reason, "_exceeded"), Words: l.String(),
 		Capacity: amount(room(&b.Status)), Remaining: amount(b.Room()), Owed: amount(max(b.Missing()-l.Capacity(), 0)),
-		Rate: BucketRate{amount(rate.Tokens), Seconds(rate.Per)}, Queue: "0", MaxReserved: amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
+		Rate: BucketRate{amount(rate.Tokens), Seconds(rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Start: Seconds(b.Limit.Bucket.Start()),
+		Queue: "0", MaxReserved: amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
 		Cost: amount(b.Cost), RetryAfter: Seconds(b.RetryAfter), FullAfter: Seconds(b.FullAfter()),
 		Override: b.Limit.Override, BlockedBy: b.Block, AllowedBy: b.Allow,
 	}
@@ -144,7 +146,8 @@ func (a *API) bucket(b *mete.Bucket) Bucket {
 }
 
 // bucketProblem says why there is no answer about a bucket.
-func bucketProblem(err error, changes bool) *Problem {
+// Where nobody knows what the store did, that is said by unsure.
+func bucketProblem(err error, unsure string) *Problem {
 	if unknown, ok := errors.AsType[*policy.KeyError](err); ok {
 		text := "no bucket has this key: " + unknown.Reason
 		if unknown.Hint != "" {
@@ -152,10 +155,10 @@ func bucketProblem(err error, changes bool) *Problem {
 		}
 		return problem(http.StatusNotFound, text)
 	}
-	if p := errorProblem(err); changes || p.Status != http.StatusServiceUnavailable {
+	if p := errorProblem(err); p.Status != http.StatusServiceUnavailable || mete.Spent(err) == mete.NotSpent {
 		return p
 	}
-	return problem(http.StatusServiceUnavailable, "the store does not answer; try again later")
+	return problem(http.StatusServiceUnavailable, unsure)
 }
 
 // at is the problem of one member.

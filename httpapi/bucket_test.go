@@ -23,7 +23,7 @@ import (
 const bucketRules = `{"rules": [
 	{"name": "token", "group": "1", "limit_keys": ["query:user"], "algorithm_config": {"rps": 10, "burst": 4}},
 	{"name": "leaky", "group": "2", "limit_keys": ["query:user"], "algorithm": "leaky_bucket", "algorithm_config": {"rps": 10, "queue": 9}},
-	{"name": "fixed", "group": "3", "limit_keys": ["query:user"], "algorithm": "fixed_window", "algorithm_config": {"tokens": 10, "window": "1m"}},
+	{"name": "fixed", "group": "3", "limit_keys": ["query:user"], "algorithm": "fixed_window", "algorithm_config": {"tokens": 10, "window": "1m", "anchor": "key"}},
 	{"name": "sliding", "group": "4", "limit_keys": ["query:user"], "algorithm": "sliding_window", "algorithm_config": {"tokens": 10, "window": "1m"}},
 	{"name": "log", "group": "5", "limit_keys": ["query:user"], "algorithm": "sliding_log", "algorithm_config": {"tokens": 10, "window": "1m"}},
 	{"name": "split", "group": "6", "mode": "shadow", "limit_keys": ["query:user"], "algorithm_config": {"rps": 10, "burst": 8, "shards": 4}},
@@ -122,6 +122,16 @@ func TestBucket_EachAlgorithm(t *testing.T) {
 			if x.Rule != tt.name || x.Limit != tt.name || x.Key != key || x.Masked || !slices.Equal(x.Parts, []httpapi.TopPart{{Name: "query:user", Value: "alice"}}) ||
 				x.Algorithm != tt.algorithm || x.Words != tt.words || x.Shadow != (tt.name == "split") || !x.At.Equal(b.clock.read().Time()) {
 				t.Errorf("%+v", x)
+			}
+			refill, anchor := "continuous", ""
+			switch tt.name {
+			case "fixed":
+				refill, anchor = "interval", "key"
+			case "sliding", "log":
+				refill = "sliding"
+			}
+			if x.Refill != refill || x.Anchor != anchor || x.Start != 0 {
+				t.Errorf("refills %q, from %q and %v", x.Refill, x.Anchor, x.Start)
 			}
 			if x.Capacity != tt.capacity || x.Remaining != tt.remaining || x.Owed != tt.owed || x.Queue != tt.queue || x.Shards != tt.shards || x.Rate != tt.rate || x.Cost != "1" {
 				t.Errorf("got %+v", x)
@@ -308,14 +318,18 @@ func TestActivity(t *testing.T) {
 func TestBucket_StoreFails(t *testing.T) {
 	for _, spent := range []mete.Spending{mete.NotSpent, mete.MaybeSpent} {
 		b := newBuckets(t, brokenStore{spent}, newClock())
-		for _, ask := range [][3]string{
-			{"GET", "/v1/bucket?key=token:user=a", ""},
-			{"POST", "/v1/bucket/reset", `{"key":"token:user=a","reason":"r"}`},
-			{"POST", "/v1/bucket/take", `{"key":"token:user=a","tokens":1}`},
+		for _, ask := range [][4]string{
+			{"GET", "/v1/bucket?key=token:user=a", "", "try again later"},
+			{"POST", "/v1/bucket/reset", `{"key":"token:user=a","reason":"r"}`, "to reset it again does no harm"},
+			{"POST", "/v1/bucket/take", `{"key":"token:user=a","tokens":1}`, "look at the bucket before trying again"},
 		} {
 			status, text := b.ask("operate", ask[0], ask[1], ask[2], nil)
-			if status != http.StatusServiceUnavailable || strings.Contains(text, "192.0.2.7") || !strings.Contains(text, "the store") {
-				t.Errorf("%v: %d %s", ask, status, text)
+			want := ask[3]
+			if spent == mete.NotSpent {
+				want = "nothing was changed"
+			}
+			if status != http.StatusServiceUnavailable || strings.Contains(text, "192.0.2.7") || !strings.Contains(text, "the store") || !strings.Contains(text, want) {
+				t.Errorf("%v: %d %s, want %q", ask, status, text, want)
 			}
 		}
 	}

@@ -40,7 +40,14 @@ type Bucket struct {
 	Remaining json.Number `json:"remaining"`
 	Owed      json.Number `json:"owed"`
 
-	Rate BucketRate `json:"rate"`
+	// Refill is continuous, interval where a whole Rate's tokens come at once, as in
+	// fixed windows, or sliding where what was spent longer ago than that counts no more.
+	// Intervals begin at their Anchor, as in policy files, epoch ones so much later:
+	// Start. Anchor is empty for the others.
+	Rate   BucketRate `json:"rate"`
+	Refill string     `json:"refill"`
+	Anchor string     `json:"anchor"`
+	Start  Seconds    `json:"start"`
 
 	// Queue is how much can wait in the queue of a leaky bucket, and MaxReserved how
 	// much any other may owe. The other one is 0.
@@ -104,7 +111,8 @@ type Activity struct {
 	Role string    `json:"role"`
 	From string    `json:"from"` // an address; of IPv6, its network
 
-	// Status is that of the answer: from 400 on nothing was done.
+	// Status is that of the answer: from 400 on nothing was done, but at 503, where the
+	// store may have done it and not said so.
 	Status int `json:"status"`
 
 	// Key is that of the bucket, and Reason why, where it was said. Both are empty where

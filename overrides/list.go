@@ -77,10 +77,18 @@ func (m *Manager) Audit() []Entry {
 
 // Count returns how many overrides are in force, by their action.
 func (m *Manager) Count() map[policy.Action]int {
-	n := map[policy.Action]int{}
-	for _, s := range m.List() {
-		if s.State == InForce {
-			n[s.Action]++
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, now := map[policy.Action]int{}, m.config.Now()
+	file, made := m.base.Overrides(), m.document.Overrides
+	for i := range file {
+		if o := &file[i]; o.ExpiresAt.After(now) {
+			n[o.Action]++
+		}
+	}
+	for i := range made {
+		if o := &made[i].Override; o.ExpiresAt.After(now) && m.unfit[o.ID] == nil {
+			n[o.Action]++
 		}
 	}
 	return n

@@ -75,7 +75,7 @@ func newLimits() (*limits, error) {
 	l.board, err = dashboard.New(dashboard.Config{
 		Limiter: l.limiter, Source: counts, Top: true, Overrides: true,
 		Viewer: func(*http.Request) dashboard.Viewer {
-			return dashboard.Viewer{Name: "you", Role: "configure", Look: true, SeeKeys: true}
+			return dashboard.Viewer{Name: "this machine", Role: "configure", Look: true, SeeKeys: true}
 		},
 	})
 	return l, err

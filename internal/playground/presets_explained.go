@@ -43,6 +43,14 @@ var explained = []Preset{
 		Input: Input{Lanes: []Lane{tokenBucket("300 s of credit", "5", "1s", "1500")}, Traffic: traffic(steady("20", "150"))},
 	},
 	{
+		ID: "too-much-room", Title: "Far too much room",
+		Text: "10 a second either way. A bucket with room for 10,000 is full after 1,000 s of silence, and then lets 10,000 requests in at once: whatever is behind it " +
+			"has to bear them. With room for 50, it has to bear 50.",
+		Source: &Source{Title: fromExplainer},
+		Input: Input{Lanes: []Lane{tokenBucket("Room for 10,000", "10", "1s", "10000"), tokenBucket("Room for 50", "10", "1s", "50")},
+			Traffic: traffic(burst(10_000, "", "1"), steady("20", "5"))},
+	},
+	{
 		ID: "token-or-leaky", Title: "Token bucket or leaky bucket",
 		Text: "Ten a second, either way. The token bucket lets 50 start in one instant; the leaky bucket lets each start 100 ms after the one before, and who is alone " +
 			"for long gets nothing for it.",

@@ -19,6 +19,13 @@ var stored = []Preset{
 		Input:  Input{Lanes: []Lane{tokenBucket("10 a minute", "10", "1m", "10")}, Traffic: traffic(burst(5, "", "40"))},
 	},
 	{
+		ID: "sign-ups", Title: "Sign-ups of everybody",
+		Text: "100 an hour for all together, and a flood of one a second. What an hour has is gone in less than two minutes; then one in 36 passes, " +
+			"whoever it is: those who mean well wait as well.",
+		Source: &Source{Title: fromTwo},
+		Input:  Input{Lanes: []Lane{tokenBucket("100 an hour", "100", "1h", "100")}, Traffic: traffic(steady("1", "1800"))},
+	},
+	{
 		ID: "messages", Title: "Messages of one user",
 		Text:   "10 messages a minute with room for 20, and with room for 10. Who was quiet for a while may send 20 at once, and a lively minute does not fail.",
 		Source: &Source{Title: fromTwo},
@@ -38,6 +45,14 @@ var stored = []Preset{
 		Source: &Source{fromTwo, "The text tests a number that has the cost taken off already against the cost: it tells requests to wait whose tokens are there. " +
 			"And a bound of 0 on what may be owed means none at all there."},
 		Input: Input{Lanes: []Lane{leakyBucket("Owes up to 5", "1", "1s", "5").holding("3").costing("5")}, Traffic: traffic(burst(1, "4s", "14"))},
+	},
+	{
+		ID: "roll-over", Title: "Windows whose tokens roll over",
+		Text: "Ten in each ten seconds, and fifteen requests in every second window. A fixed window denies five of them each time. With a capacity of 20, what one window " +
+			"leaves is there in the next, and all pass.",
+		Source: &Source{Title: fromTwo},
+		Input: Input{Lanes: []Lane{window("Fixed window", "fixed_window", "10", "10s"), window("Capacity 20", "fixed_window", "10", "10s").holding("20")},
+			Traffic: traffic(pause("1"), burst(15, "20s", "59"))},
 	},
 	{
 		ID: "third-party", Title: "Staying below somebody else's limit",

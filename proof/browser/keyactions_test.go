@@ -253,3 +253,54 @@ func TestKeys_Hostile(t *testing.T) {
 		}
 	}
 }
+
+// Another limit begins its windows where the rule's does.
+func TestKey_LimitKeepsItsBeginning(t *testing.T) {
+	site := browser.Serve(t, `rules:
+  - name: search
+    limit_keys: ["header:x-user"]
+    algorithm: fixed_window
+    algorithm_config: {tokens: 10, window: 1d, start: 7h, capacity: 15}
+`)
+	page := operating(t, site, browser.Desktop, browser.Light)
+	page.Click("button", "Other limit")
+	page.Poll("the dialog is open", "document.querySelector('dialog[open]') !== null")
+	dialog := page.In("dialog[open]")
+	dialog.Fill("Capacity", "30")
+	dialog.Fill("Reason", "their launch")
+	dialog.Click("button", "Set limit")
+	page.WaitText(".readout", "of 30 tokens")
+	list := askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides
+	if len(list) != 1 || !strings.Contains(string(list[0].Config), `"start":"7h"`) || !strings.Contains(string(list[0].Config), `"capacity":30`) {
+		t.Errorf("%+v, want one that starts at 7h", list)
+	}
+}
+
+// What would have come back by itself is not taken back with a reset; and an override
+// ends by the server's clock, however wrong the browser's is.
+func TestKey_UndoAndClocks(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.OperateToken)
+	await(page, site.Page("keys"), "Keys")
+	for _, tt := range []struct{ name, call, want string }{
+		{"refills all the time", `{refill: 'continuous', capacity: 20, rate: {tokens: 10, per: 1}, full_after: 2}, 20, s`, "[20,15,0,0]"},
+		{"owes", `{refill: 'continuous', capacity: 20, rate: {tokens: 10, per: 1}, full_after: 2.5}, 25, s`, "[25,20,0,0]"},
+		{"refills by the interval", `{refill: 'interval', capacity: 10, rate: {tokens: 3, per: 1}, full_after: 2.4}, 7, s`, "[7,4,0,0]"},
+		{"slides", `{refill: 'sliding', capacity: 10, rate: {tokens: 10, per: 60}, full_after: 1}, 6, s`, "[6,3,0,0]"},
+		{"never refills", `{refill: 'continuous', capacity: 10, rate: {tokens: 0, per: 1}, full_after: null}, 6, s`, "[6,6,6,6]"},
+	} {
+		got := browser.Eval[string](page, `import('./key/level.js').then(({stillMissing}) => JSON.stringify([0, 0.5, 2.5, 100].map((s) => stillMissing(`+tt.call+`))))`)
+		if got != tt.want {
+			t.Errorf("of a bucket that %s %s are missing, want %s", tt.name, got, tt.want)
+		}
+	}
+	off := browser.Eval[float64](page, `(() => {
+		const now = Date.now;
+		Date.now = () => now() + 7200e3;
+		return import('./shell/api.js').then(({get, serverNow}) => get('data/me').then(() => serverNow() - now())).finally(() => { Date.now = now; });
+	})()`)
+	if off < -3000 || off > 3000 {
+		t.Errorf("with a clock that is two hours fast the server's time is off by %v ms", off)
+	}
+}

@@ -66,6 +66,7 @@ func TestOverview_Fresh(t *testing.T) {
 	page.WaitText(".first-steps", "curl")
 	page.Count("button", "Copy")
 	page.WaitText(".health", "Nothing was asked")
+	page.Poll("it goes on how long the policy is in force", `(window.seen ??= new Set()).add(document.querySelector('#policy-card time').textContent).size > 3`)
 	page.NoSideways()
 	page.Axe()
 	page.Screenshot("overview-fresh")

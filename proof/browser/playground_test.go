@@ -59,6 +59,9 @@ func TestPlayground_Presets(t *testing.T) {
 			page.WaitText(lane(i)+" .play-limit", l.Limit)
 			page.WaitText(lane(i)+" .play-totals", fmt.Sprintf("%s of %s", grouped(l.Totals.Allowed), grouped(l.Totals.Sent)))
 			page.WaitText(lane(i)+" .play-words", l.Words[0])
+			if l.Owes == 0 {
+				page.Poll("nobody waits below a bucket without a queue", "!document.querySelector('"+lane(i)+" .bucket-queued')")
+			}
 		}
 		page.Poll("there are as many limits", fmt.Sprintf("document.querySelectorAll('.play-lane').length === %d", len(r.Lanes)))
 		if preset.Source != nil && preset.Source.Note != "" {
@@ -258,26 +261,27 @@ func TestPlayground_Hostile(t *testing.T) {
 // played is for the server to say.
 func TestPlayground_BrokenLinks(t *testing.T) {
 	site := browser.Serve(t, playPolicy)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.ReadToken)
+	page.Tolerate("status of 422")
 	const lane1, phase = "lane=token_bucket,1/1s,capacity=5", "phase=steady,rate=1,seconds=3"
 	for _, query := range []string{
 		"?lane=magic", "?lane=token_bucket,1/1s,x=1", "?phase=trace,z=%3C%3C", "?lane=%25", "?lane=" + strings.Repeat("x", 10240),
 		"?lane=constructor,1/1s&phase=toString", "?" + lane1, "?" + phase, "?" + strings.Repeat(lane1+"&", 5) + phase,
 		"?" + lane1 + strings.Repeat("&"+phase, 7), "?" + lane1 + "&" + phase + "&hand=NaN", "?" + lane1 + "&" + phase + "&hand=-1",
 	} {
-		page := playing(t, site, browser.Desktop, browser.Light, query)
+		page.Goto(site.Page("playground" + query))
 		page.WaitText("#toasts", "The link cannot be read")
+		page.Poll("the example stands there", "location.hash === '#/playground?preset=first-steps'")
 		page.WaitText(lane(0)+" .play-totals", "21 of 29")
 	}
 	for query, want := range map[string]string{
-		"?lane=token_bucket,NaN/1s,capacity=NaN&phase=steady,rate=1e9,seconds=-1":                "This is not a number",
-		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1,seconds=10000000000":             "86400 s",
-		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1000000000,seconds=5":              "finer than time is",
-		"?lane=token_bucket,1/1s,capacity=5,name=" + strings.Repeat("x", 10240) + "&" + phase:    "longer than 40 bytes",
-		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1,seconds=3&hand=1000000000000000": "after the end",
+		"?lane=token_bucket,NaN/1s,capacity=NaN&phase=steady,rate=1e9,seconds=-1":             "This is not a number",
+		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1,seconds=10000000000":          "86400 s",
+		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1000000000,seconds=5":           "finer than time is",
+		"?lane=token_bucket,1/1s,capacity=5,name=" + strings.Repeat("x", 10240) + "&" + phase: "longer than 40 bytes",
+		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1,seconds=3&hand=1000":          "after the end",
 	} {
-		page := browser.Open(t, browser.Desktop, browser.Light)
-		page.Remember(browser.ReadToken)
-		page.Tolerate("status of 422")
 		page.Goto(site.Page("playground" + query))
 		page.WaitText("#main", want)
 		page.NoSideways()

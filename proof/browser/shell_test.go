@@ -94,7 +94,7 @@ func TestShell_Keyboard(t *testing.T) {
 	page.Press("Tab")
 	page.WaitFocused("link", "Skip to the content")
 	page.Press("Enter")
-	page.WaitFocused("main", "")
+	page.WaitFocused("main", "Overview")
 
 	page.Reload()
 	page.WaitText("#topbar", "live")
@@ -106,7 +106,7 @@ func TestShell_Keyboard(t *testing.T) {
 	}
 	page.Press("Enter")
 	page.WaitText("#topbar .title", "Explain")
-	page.WaitFocused("main", "")
+	page.WaitFocused("main", "Explain")
 	if got := browser.Eval[string](page, "document.querySelector('nav [aria-current=page]').innerText.trim()"); got != "Explain" {
 		t.Errorf("the navigation says that the page is %q, want Explain", got)
 	}

@@ -4,10 +4,14 @@ package server_test
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/internal/proctest"
@@ -178,5 +182,68 @@ func TestBoard_ManyStreams(t *testing.T) {
 	}
 	if status, _ := get(t, s.admin+"/v1/overrides"); status != 200 {
 		t.Errorf("status %d beside 100 streams, want 200", status)
+	}
+}
+
+// Streams go over one connection of HTTP/2, too, stay while nothing else happens, and
+// end with the server, which waits for none of them.
+func TestBoard_HTTP2(t *testing.T) {
+	c := withTokens()
+	var known *tls.Config
+	c.AdminTLS, known = certified(t, t.TempDir())
+	c.Timeouts.APIRequest = time.Second // which streams outlast
+	s := start(t, c)
+	transport := &http.Transport{TLSClientConfig: known, ForceAttemptHTTP2: true, MaxConnsPerHost: 1}
+	defer transport.CloseIdleConnections()
+	ask := func(path string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), "GET", strings.Replace(s.admin, "http:", "https:", 1)+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+readerToken)
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	var streams sync.WaitGroup
+	var told, ended atomic.Int64
+	for i := range 100 {
+		resp := ask("/dashboard/data/stream")
+		if resp.StatusCode != 200 || resp.ProtoMajor != 2 {
+			t.Fatalf("stream %d: status %d of %s", i, resp.StatusCode, resp.Proto)
+		}
+		streams.Go(func() {
+			defer resp.Body.Close()
+			samples, bye := 0, false
+			lines := bufio.NewScanner(resp.Body)
+			for lines.Buffer(nil, 1<<20); lines.Scan(); {
+				bye = bye || lines.Text() == "event: bye"
+				if lines.Text() == "event: samples" {
+					if samples++; samples == 4 { // the first is of the past
+						told.Add(1)
+					}
+				}
+			}
+			if bye && lines.Err() == nil {
+				ended.Add(1)
+			}
+		})
+	}
+	resp := ask("/v1/overrides")
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("status %d beside 100 streams of one connection, want 200", resp.StatusCode)
+	}
+	eventually(t, "all are told of three seconds", func() bool { return told.Load() == 100 })
+	s.stop()
+	streams.Wait()
+	if err := s.wait(); err != nil || ended.Load() != 100 {
+		t.Errorf("%d of 100 streams ended with a word, the server with %v", ended.Load(), err)
+	}
+	if text := s.log.String(); strings.Contains(text, "cut off") {
+		t.Errorf("requests were cut off: %s", text)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/metehq/mete/internal/requestpath"
 )
 
-// sameMachine serves /v1/ and the dashboard on a connection from this machine only to who asks for
-// it by an address or as localhost. A page in a browser here can have the name
+// sameMachine serves /v1/ and the dashboard on a connection from this machine only to who
+// asks for them by an address or as localhost. A page in a browser here can have the name
 // that it came from resolved to 127.0.0.1 afterwards: to the browser, the admin API is
 // then of the page's own origin, with all that it says and does. The name is what
 // gives it away.

@@ -135,7 +135,7 @@ function wrong(rows, cost) {
 		}
 		if (name !== '' && seen.has(name.toLowerCase())) {
 			at.focus();
-			return `${show(name, 60)} is there twice.`;
+			return `${show(name, 64)} is there twice.`;
 		}
 		seen.add(name.toLowerCase());
 	}

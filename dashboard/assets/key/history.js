@@ -2,14 +2,16 @@
 
 import {h, replace, show} from '../ui/dom.js';
 import {dateTime} from '../ui/format.js';
-import {get} from '../shell/api.js';
+import {get, serverNow} from '../shell/api.js';
 import {me} from '../shell/session.js';
 import {endOverride, mayOperate} from '../overrides/actions.js';
 import {auditList} from '../overrides/audit.js';
-import {aboutKey, actionWords, inForce, limitText, whomText} from '../overrides/words.js';
+import {aboutKey, actionWords, inForce, limitText, untagged, whomText} from '../overrides/words.js';
 
 const EVERY = 10000; // ms between looks: others change overrides, too
 const AUDIT = 50; // entries
+
+let known = true; // whether the server says what administrators did: that of a program may not
 
 const scope = {key: 'just this key', match: 'this key among others', all: 'everybody'};
 
@@ -33,8 +35,8 @@ export function keyHistory(target) {
 			return;
 		}
 		try {
-			const [answer, acts] = await Promise.all([get(`v1/overrides?audit=${AUDIT}`), get('v1/activity').catch(() => ({activity: []}))]);
-			answer.acts = acts.activity.filter((a) => a.key === target.key && a.status < 400);
+			const [answer, acts] = await Promise.all([get(`v1/overrides?audit=${AUDIT}`), lately()]);
+			answer.acts = acts.activity.filter((a) => untagged(a.key ?? '') === untagged(target.key) && (a.status < 400 || a.status === 503));
 			const text = JSON.stringify(answer);
 			if (!ended && text !== before) {
 				before = text;
@@ -55,17 +57,27 @@ export function keyHistory(target) {
 	};
 }
 
+// lately is what was done beside overrides.
+async function lately() {
+	try {
+		if (known) return await get('v1/activity');
+	} catch (err) {
+		known = err.status !== 404;
+	}
+	return {activity: []};
+}
+
 function heading(text) {
 	return h('div', {class: 'card-head'}, h('h2', null, text));
 }
 
 function draw(node, target, answer, done) {
-	const here = answer.overrides.filter((o) => inForce(o)).map((o) => [o, aboutKey(o, target)]).filter(([, how]) => how);
+	const here = answer.overrides.filter((o) => inForce(o, serverNow())).map((o) => [o, aboutKey(o, target)]).filter(([, how]) => how);
 	const audit = answer.audit.filter((e) => [e.after, e.before].some((o) => o && aboutKey(o, target)));
 	replace(node,
 		h('div', null, heading('Overrides in force'), here.length === 0 ? h('p', {class: 'muted'}, 'None: the policy holds for this key.') :
 			h('ul', {class: 'plain stack-small'}, here.map(([o, how]) => overrideItem(o, how, done)))),
-		h('div', null, heading('What was done'), auditList([...audit, ...answer.acts], 'Nothing was done to this key lately.')));
+		h('div', null, heading('What was done'), auditList([...audit, ...answer.acts], known ? 'Nothing was done to this key lately.' : 'No override of this key was made lately. Resets are not kept here.')));
 }
 
 function overrideItem(o, how, done) {

@@ -9,11 +9,26 @@ const MAX_STEPS = 400; // of a stepped refill that are drawn one by one
 
 // limitOf reads what a bucket refills by. kind is continuous (at a rate), stepped (an
 // interval's tokens at a time) or sampled (windows that slide: what they hold next is
-// not known from two numbers, so it is looked up again and again).
-export function limitOf({algorithm, words, capacity, rate}) {
-	const sliding = algorithm === 'sliding_window' || algorithm === 'sliding_log';
-	const stepped = algorithm === 'fixed_window' || / every /.test(words); // which token buckets do that say refill: interval
-	return {kind: sliding ? 'sampled' : stepped ? 'stepped' : 'continuous', capacity, tokens: rate.tokens, per: rate.per};
+// not known from two numbers, so it is looked up again and again). ofFirst is a stepped one
+// whose intervals begin anew with the first request after it was full.
+export function limitOf({refill, anchor, capacity, rate}) {
+	return {kind: kinds[refill], ofFirst: anchor === 'first', capacity, tokens: rate.tokens, per: rate.per};
+}
+
+const kinds = {continuous: 'continuous', interval: 'stepped', sliding: 'sampled'};
+
+// stillMissing is how much of what a bucket missed would be missing so many seconds later
+// had nobody asked. bucket is as v1/bucket has it. Of a window that slides nobody knows
+// when in it the tokens were spent: evenly, it is taken.
+export function stillMissing(bucket, missing, seconds) {
+	const limit = limitOf(bucket);
+	const level = limit.capacity - missing;
+	if (bucket.full_after !== null && seconds >= bucket.full_after) {
+		return 0;
+	}
+	const left = limit.kind === 'sampled' ? missing * (1 - seconds / bucket.full_after) :
+		limit.capacity - refilled({t: 0, level, limit, step: nextStep(limit, 0, level, bucket.full_after)}, seconds);
+	return Math.max(0, Math.ceil(left * 1000 - 1e-6) / 1000); // as what is missing is rounded
 }
 
 // nextStep is when a stepped bucket next gets tokens: it is full after so many whole
@@ -74,7 +89,7 @@ export class Level {
 	#marks = [];
 	#gaps = []; // [from, to], to is null while it lasts
 	#span;
-	#look = null; // the latest one
+	#look = {t: -Infinity}; // the latest one
 	#step = null; // when a stepped bucket gets tokens, once
 
 	constructor(span) {
@@ -95,12 +110,19 @@ export class Level {
 	decide({t, level, limit, kind, cost, wait}) {
 		this.#insert(this.#marks, {t, kind, cost, level, wait});
 		if (level !== null) {
-			this.#add({t, level, limit, step: limit.kind === 'stepped' ? this.#stepAfter(t, limit.per) : null});
+			this.#add({t, level, limit, step: limit.kind === 'stepped' ? this.#stepAfter(t, limit) : null});
 		}
 	}
 
 	// stepAfter is the next step after t, by the last one that is known.
-	#stepAfter(t, per) {
+	#stepAfter(t, {per, ofFirst}) {
+		const before = this.#knots.findLast((k) => k.t <= t);
+		if (ofFirst && before && refilled(before, t) >= before.limit.capacity) {
+			if (t > this.#look.t) {
+				this.#step = t + per;
+			}
+			return t + per;
+		}
 		return this.#step === null ? null : this.#step + (Math.floor((t - this.#step) / per) + 1) * per;
 	}
 

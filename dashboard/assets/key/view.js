@@ -64,7 +64,7 @@ export class KeyView {
 	// target is what actions are about. Another limit is said by what this one is said by.
 	target() {
 		const {bucket} = this;
-		return {...bucket, tokens: bucket.rate.tokens, per: bucket.rate.per, refill: / every /.test(bucket.words) ? 'interval' : ''};
+		return {...bucket, tokens: bucket.rate.tokens, per: bucket.rate.per};
 	}
 
 	// head says what the bucket is of and under, when that has changed.
@@ -76,11 +76,12 @@ export class KeyView {
 			return;
 		}
 		this.shown = now;
-		replace(this.facts, h('a', {href: `#/rules/${encodeURIComponent(rule)}`}, `rule ${show(rule, 60)}`), limit !== rule && h('span', null, `limit ${show(limit, 60)}`),
+		replace(this.facts, h('a', {href: `#/rules/${encodeURIComponent(rule)}`}, `rule ${show(rule, 64)}`), limit !== rule && h('span', null, `limit ${show(limit, 64)}`),
 			h('span', null, algorithm.replaceAll('_', ' ')), shards > 1 && h('span', null, `${shards} shards`),
 			shadow && h('span', {class: 'badge badge-shadow'}, 'in shadow: denies nobody'), other && h('span', {class: 'badge badge-level'}, 'another limit, by an override'),
 			block && h('span', {class: 'badge badge-denied'}, 'blocked'), allow && h('span', {class: 'badge badge-allowed'}, 'let through'),
-			masked && h('span', {class: 'badge'}, 'masked'));
+			masked && h('span', {class: 'badge'}, 'masked'),
+			!masked && this.bucket.parts?.some((p) => p.hashed) && h('span', null, '~ is a hash, of what may be a secret or is long'));
 		this.blocked.hidden = !block;
 		this.history.look();
 	}
@@ -161,7 +162,7 @@ function spanButtons(chart) {
 function legend() {
 	const entry = (look, sign, text) => h('li', null, h('span', {class: `legend-sign ${look}`, 'aria-hidden': 'true'}, sign), text);
 	return h('ul', {class: 'level-legend plain'}, entry('level', '━', 'level'), entry('level', '┅', 'what comes if nobody asks'), entry('muted', '┄', 'capacity'),
-		entry('allowed', '╹', 'allowed, by cost'), entry('denied', '✕', 'denied'), entry('shadow', '◆', 'would be denied'));
+		entry('allowed', '╹', 'allowed, by cost'), entry('denied', '✕', 'denied'), entry('shadow', '◆', 'would be denied'), entry('muted', '○', 'denied by another limit'));
 }
 
 // animate calls f about ten times a second while the page can be seen.

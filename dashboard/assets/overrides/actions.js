@@ -7,9 +7,10 @@
 
 import {h, keyNode, keyText, show} from '../ui/dom.js';
 import {dateTime, tokens} from '../ui/format.js';
-import {del, get, post, put} from '../shell/api.js';
+import {del, get, post, put, serverNow} from '../shell/api.js';
 import {confirmAction, toast} from '../shell/dialog.js';
 import {may, me} from '../shell/session.js';
+import {stillMissing} from '../key/level.js';
 import {expiryOf, limitOverride, limitShape, limitWords} from './form.js';
 import {expiryInput, limitInputs} from './inputs.js';
 import {aboutKey, actionWords, bodyOf, inForce, limitText, whomText} from './words.js';
@@ -35,17 +36,23 @@ export async function resetKey(target, done) {
 	await confirmed({
 		title: 'Reset this bucket?',
 		body: [about(target), h('p', null, 'It becomes full at once: ', h('strong', null, target.capacity === undefined ? 'all of its tokens' : `${tokens(target.capacity)} tokens`),
-			' are there for the next requests. Nobody else is touched.')],
+			' are there for the next requests. Nobody else is touched. Another server may deny for a second more what it has just denied.')],
 		confirm: 'Reset',
 		fields: [reasonField('what it is made full for')],
 		run: async ({reason}) => {
 			const answer = await post('v1/bucket/reset', {key: target.key, reason});
 			const given = Number(answer.given);
+			const at = performance.now();
 			toast({
-				text: `Reset ${keyText(target.parts)}: ${tokens(given)} tokens given back.`,
+				text: `Reset ${keyText(target.parts)}: ${given > 0 ? `${tokens(given)} ${given === 1 ? 'token' : 'tokens'} given back` : 'it was full already'}.`,
 				kind: 'ok',
+				// What would have come back meanwhile stays: nobody is left with less than
+				// without the reset.
 				undo: given > 0 ? async () => {
-					await post('v1/bucket/take', {key: target.key, tokens: given, reason: 'undo'});
+					const left = stillMissing(answer.before, given, (performance.now() - at) / 1000);
+					if (left > 0) {
+						await post('v1/bucket/take', {key: target.key, tokens: left, reason: 'undo'});
+					}
 					done?.();
 				} : null,
 			});
@@ -69,7 +76,7 @@ export function blockKey(target, done) {
 export function allowKey(target, done) {
 	return override(target, done, {
 		action: 'allow', title: 'Let this key through?', confirm: 'Let through',
-		words: [h('p', null, 'Requests that would spend from this bucket pass rule ', h('strong', null, show(target.rule, 60)), ' ',
+		words: [h('p', null, 'Requests that would spend from this bucket pass rule ', h('strong', null, show(target.rule, 64)), ' ',
 			h('strong', {class: 'allowed'}, 'uncharged'), ' until then. Other rules still hold for them.')],
 		make: () => ({action: 'allow', key: target.key}),
 		toldOf: () => `Let through ${keyText(target.parts)}`,
@@ -77,12 +84,14 @@ export function allowKey(target, done) {
 }
 
 // limitKey holds one key to another limit.
-export function limitKey(target, done) {
+export async function limitKey(shown, done) {
+	const b = await get(`v1/bucket?${new URLSearchParams({key: shown.key})}`);
+	const target = {...shown, ...b, tokens: b.rate.tokens, per: b.rate.per};
 	const inputs = limitInputs(target);
 	return override(target, done, {
 		action: 'limit', title: 'Another limit for this key?', confirm: 'Set limit',
-		words: [h('p', null, 'For this key alone, this takes the place of the limit ', h('strong', null, show(target.limit, 60)),
-			target.words ? ` (${target.words})` : '', '. What is missing from the bucket stays missing.'), inputs.node],
+		words: [h('p', null, 'For this key alone, this takes the place of the limit ', h('strong', null, show(target.limit, 64)),
+			target.words ? ` (${target.words})` : '', '. What is missing from the bucket stays missing. The limit’s staged_actions and max_reserved, if it has any, do not hold meanwhile.'), inputs.node],
 		make: () => ({action: 'limit', key: target.key, rules: [target.rule], ...limitOverride(target, inputs.values())}),
 		toldOf: () => `Other limit set: ${limitWords(target, inputs.values())}`,
 	});
@@ -96,7 +105,18 @@ async function override(target, done, {action, title, confirm, danger, words, ma
 	if (before) {
 		body.push(h('p', {class: 'notice'}, `It takes the place of ${show(before.id, 60)}, which ${show(before.author, 60)} made (“${show(before.reason, 120)}”).`));
 	}
-	await askOverride({title, confirm, danger, body, make: () => ({...make(), ...(before ? {id: before.id} : {})}), toldOf, before, done});
+	await askOverride({title, confirm, danger, body, make: () => inPlaceOf(before, make()), toldOf, before, done});
+}
+
+// inPlaceOf is an override that takes the place of one, of which it keeps the limits that
+// it does not name: of several overrides of a key only the first one's hold.
+function inPlaceOf(before, body) {
+	if (!before) {
+		return body;
+	}
+	const named = new Set(body.limits?.map((l) => l.name));
+	const kept = body.limits && before.limits ? {limits: [...before.limits.filter((l) => !named.has(l.name)), ...body.limits]} : {};
+	return {...body, ...kept, id: before.id};
 }
 
 // askOverride asks for how long, why and who, and makes an override.
@@ -107,7 +127,7 @@ export function askOverride({title, confirm, danger, body, make, toldOf, before 
 		fields: [reasonField('Clients do not see it; people ask later.'), authorField()],
 		run: async ({reason, author}) => {
 			remember(author);
-			const made = await put('v1/overrides', {...make(), reason: reason.trim(), author: author.trim(), expires_at: expiryOf(expiry.value())});
+			const made = await put('v1/overrides', {...make(), reason: reason.trim(), author: author.trim(), expires_at: expiryOf(expiry.value(), serverNow())});
 			toast({text: `${toldOf(made)}, until ${dateTime(made.expires_at)}.`, kind: 'ok', undo: async () => {
 				await restore(made, before);
 				done?.();
@@ -119,7 +139,12 @@ export function askOverride({title, confirm, danger, body, make, toldOf, before 
 
 // restore undoes the making of an override.
 async function restore(made, before) {
-	if (before && inForce(before)) {
+	const {overrides} = await get('v1/overrides?audit=0');
+	const now = overrides.find((o) => o.id === made.id);
+	if (!now || JSON.stringify(bodyOf(now)) !== JSON.stringify(bodyOf(made))) {
+		throw new Error('Somebody has ended or changed it since.');
+	}
+	if (before && inForce(before, serverNow())) {
 		await put('v1/overrides', bodyOf(before));
 		return;
 	}
@@ -140,7 +165,7 @@ export async function endOverride(o, done) {
 		run: async (values) => {
 			remember(values.author);
 			await del(`v1/overrides/${encodeURIComponent(o.id)}?${new URLSearchParams({author: values.author.trim(), reason: values.reason.trim()})}`);
-			toast({text: `${show(o.id, 60)} has ended.`, kind: 'ok', undo: inForce(o) ? async () => {
+			toast({text: `${show(o.id, 60)} has ended.`, kind: 'ok', undo: inForce(o, serverNow()) ? async () => {
 				await put('v1/overrides', bodyOf(o));
 				done?.();
 			} : null});
@@ -152,7 +177,7 @@ export async function endOverride(o, done) {
 // sameKind is the override of that kind which is in force for just this key, if any.
 async function sameKind(target, action) {
 	const {overrides} = await get('v1/overrides?audit=0');
-	return overrides.find((o) => o.source === 'admin' && o.action === action && inForce(o) && aboutKey(o, target) === 'key') ?? null;
+	return overrides.find((o) => o.source === 'admin' && o.action === action && inForce(o, serverNow()) && aboutKey(o, target) === 'key') ?? null;
 }
 
 // keyActions are the buttons of all that can be done to a key. Where the viewer may not,
@@ -232,7 +257,7 @@ function mistakesOf(err) {
 }
 
 function about(target) {
-	return h('p', {class: 'action-target'}, keyNode(target.parts), h('span', {class: 'muted'}, `limit ${show(target.limit, 60)}`));
+	return h('p', {class: 'action-target'}, keyNode(target.parts), h('span', {class: 'muted'}, `limit ${show(target.limit, 64)}`));
 }
 
 function reasonField(hint) {

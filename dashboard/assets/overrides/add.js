@@ -9,7 +9,7 @@ import {whomText} from './words.js';
 const words = {
 	block: ['Every request with this attribute is ', h('strong', {class: 'denied'}, 'denied'), ', whatever the rules say, until the block ends.'],
 	allow: ['Every request with this attribute passes all rules ', h('strong', {class: 'allowed'}, 'uncharged'), ' until then.'],
-	limit: ['For requests with this attribute, another limit takes the place of the rule’s. What is missing from a bucket stays missing.'],
+	limit: ['For requests with this attribute, another limit takes the place of the rule’s, without its staged_actions and max_reserved. What is missing from a bucket stays missing.'],
 };
 const told = {block: 'Blocked', allow: 'Let through', limit: 'Other limit set for'};
 const names = ['header:x-api-key', 'ip:address', 'jwt:sub', 'path', 'host', 'method'];
@@ -24,7 +24,7 @@ export function addOverride(rules, done) {
 	const value = textInput({class: 'input mono', required: true});
 	const limits = kept.flatMap((r) => r.limits.map((l) => ({...l, rule: r.name, limit: l.name})));
 	const inputs = limitInputs(limits[0] ?? {algorithm: 'token_bucket'});
-	const rule = choice(limits.map((l, i) => [String(i), show(l.limit, 60)]), '0', () => inputs.of(limits[Number(rule.value)]));
+	const rule = choice(limits.map((l, i) => [String(i), show(l.limit, 64)]), '0', () => inputs.of(limits[Number(rule.value)]));
 	const ruleField = labelled('Rule', rule, 'A limit is for the attributes that the rule has in limit_keys.');
 	const action = choice([['block', 'Block'], ['allow', 'Let through'], limits.length > 0 && ['limit', 'Other limit']].filter(Boolean), 'block', () => draw());
 	const draw = () => {

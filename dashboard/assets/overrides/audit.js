@@ -21,7 +21,8 @@ export function auditList(entries, empty) {
 // by hand.
 function actEntry(act) {
 	const name = act.what === 'bucket/take' && act.reason !== 'undo' ? 'Tokens taken' : acts[act.what] ?? act.what;
-	return h('li', {class: 'audit-entry'}, h('span', {class: 'audit-mark', 'aria-hidden': 'true'}), h('p', {class: 'audit-what'}, h('strong', null, show(name))),
+	const unsure = act.status === 503 ? ' · not known whether it was done: the store did not answer' : '';
+	return h('li', {class: 'audit-entry'}, h('span', {class: 'audit-mark', 'aria-hidden': 'true'}), h('p', {class: 'audit-what'}, h('strong', null, show(name)), unsure),
 		whoNode(act.by || act.from, act.reason, act.at));
 }
 

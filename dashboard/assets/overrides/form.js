@@ -18,7 +18,7 @@ export function parseDuration(text) {
 }
 
 // expiryOf is when something ends that lasts so long, as the server takes it.
-export function expiryOf(text, now = Date.now()) {
+export function expiryOf(text, now) {
 	const length = parseDuration(text);
 	if (length === null) {
 		throw new Error(`“${text}” is not how long it lasts; write a number and a unit, such as 90m, 12h or 3d`);
@@ -49,10 +49,19 @@ export function wordOf(per) {
 	return `${Math.round(per * 1e6)}us`;
 }
 
+// beginsWords say when intervals begin: as the limit in force has it.
+function beginsWords({refill, anchor, start}) {
+	if (refill !== 'interval') {
+		return '';
+	}
+	const since = start > 0 ? `, and ${wordOf(start)}` : '';
+	return {epoch: `counted from 1970, 00:00 UTC${since}`, key: 'begins at a time of each key’s own', first: 'the first begins with the first request'}[anchor] ?? '';
+}
+
 // limitFields are what another limit is said by, with what is known of the one in force.
 export function limitFields(target) {
 	const tokens = {name: 'tokens', label: 'Tokens', value: target.tokens ?? '', inputmode: 'decimal'};
-	const every = {name: 'every', label: 'Every', value: target.every ?? wordOf(target.per ?? 1), hint: target.refill === 'interval' ? 'intervals begin at 00:00 UTC' : ''};
+	const every = {name: 'every', label: 'Every', value: target.every ?? wordOf(target.per ?? 1), hint: beginsWords(target)};
 	const capacity = {name: 'burst', label: 'Capacity', value: withoutQueue(target), inputmode: 'decimal'};
 	switch (limitShape(target.algorithm)) {
 		case 'rate':
@@ -60,8 +69,13 @@ export function limitFields(target) {
 		case 'queue':
 			return [tokens, every, capacity, {name: 'queue', label: 'Queue', value: target.queue ?? '', inputmode: 'decimal'}];
 		default:
-			return [tokens, {...every, label: 'Window', hint: target.algorithm === 'fixed_window' ? 'the first begins at 00:00 UTC' : ''}];
+			return [tokens, {...every, label: 'Window'}, ...(rollsOver(target) ? [capacity] : [])];
 	}
+}
+
+// rollsOver reports whether a window leaves to the next ones what it has not used.
+function rollsOver({algorithm, capacity, tokens}) {
+	return algorithm === 'fixed_window' && Number(tokens) > 0 && capacity > Number(tokens);
 }
 
 // withoutQueue is the capacity, in which a bucket shows its queue.
@@ -76,12 +90,17 @@ export function limitConfig(target, values) {
 	const rate = () => `${values.tokens.trim()}/${values.every.trim()}`;
 	switch (limitShape(target.algorithm)) {
 		case 'rate':
-			return {rate: rate(), burst: number('burst'), ...(target.refill === 'interval' ? {refill: 'interval'} : {})};
+			return {rate: rate(), burst: number('burst'), ...(target.refill === 'interval' ? {refill: 'interval'} : {}), ...begins(target)};
 		case 'queue':
 			return {rate: rate(), capacity: number('burst'), queue: number('queue')};
 		default:
-			return {tokens: number('tokens'), window: values.every.trim()};
+			return {tokens: number('tokens'), window: values.every.trim(), ...(values.burst === undefined ? {} : {capacity: number('burst')}), ...begins(target)};
 	}
+}
+
+// begins keeps where intervals begin.
+function begins({anchor, start}) {
+	return {...(anchor && anchor !== 'epoch' ? {anchor} : {}), ...(start > 0 ? {start: wordOf(start)} : {})};
 }
 
 // limitOverride puts a limit into an override of a key's rule. Of a rule with several,

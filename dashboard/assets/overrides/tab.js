@@ -2,7 +2,7 @@
 
 import {h, replace, show} from '../ui/dom.js';
 import {dateTime} from '../ui/format.js';
-import {get} from '../shell/api.js';
+import {get, serverNow} from '../shell/api.js';
 import {may, me} from '../shell/session.js';
 import {endOverride, mayOperate, once} from './actions.js';
 import {addOverride} from './add.js';
@@ -67,7 +67,7 @@ export function overridesTab(root) {
 	};
 	const tick = setInterval(() => {
 		for (const node of list.querySelectorAll('[data-ends]')) {
-			const left = `${waitText(Number(node.dataset.ends))}`;
+			const left = `${waitText(Number(node.dataset.ends), serverNow())}`;
 			node.textContent = left === 'now' ? 'expired' : `in ${left}`;
 		}
 	}, 1000);
@@ -113,7 +113,7 @@ function row(o, done) {
 			(o.mistakes ?? []).map((m) => h('p', {class: 'mistake'}, show(m.detail, 300)))),
 		cell('Why', h('p', null, show(o.reason, 300)), h('p', {class: 'small muted'}, show(o.author, 60))),
 		cell('Ends', o.state === 'in_force' ?
-			[h('span', {class: 'nowrap', dataset: {ends: String(ends)}}, `in ${waitText(ends)}`), h('p', {class: 'small muted'}, dateTime(o.expires_at))] :
+			[h('span', {class: 'nowrap', dataset: {ends: String(ends)}}, `in ${waitText(ends, serverNow())}`), h('p', {class: 'small muted'}, dateTime(o.expires_at))] :
 			h('span', {class: 'badge'}, states[o.state] ?? show(o.state))),
 		cell('', o.state === 'expired' ? null : h('button', {
 			type: 'button', class: 'btn btn-small', 'aria-disabled': why ? 'true' : null, title: why || null,

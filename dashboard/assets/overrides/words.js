@@ -11,7 +11,7 @@ export function bodyOf(override) {
 }
 
 // inForce reports whether an override holds now.
-export function inForce(override, now = Date.now()) {
+export function inForce(override, now) {
 	return (override.state ?? 'in_force') === 'in_force' && Date.parse(override.expires_at) > now;
 }
 
@@ -66,7 +66,7 @@ function configText(c) {
 }
 
 // untagged is a key without the tag of slot_by.
-function untagged(key) {
+export function untagged(key) {
 	const end = key.indexOf('}');
 	return key.startsWith('{') && end > 0 ? key.slice(end + 1) : key;
 }

@@ -48,8 +48,8 @@ function mostly(rules) {
 	if (denying.length === 0) return '';
 	const [name, [, most]] = denying[0];
 	const all = denying.reduce((sum, [, r]) => sum + r[1], 0);
-	if (denying.length === 1) return `, all by rule ${show(name, 60)}`;
-	return most >= all / 2 ? `, mostly by rule ${show(name, 60)}` : `, most of them (${pct(most, all)}) by rule ${show(name, 60)}`;
+	if (denying.length === 1) return `, all by rule ${show(name, 64)}`;
+	return most >= all / 2 ? `, mostly by rule ${show(name, 64)}` : `, most of them (${pct(most, all)}) by rule ${show(name, 64)}`;
 }
 
 function ofServer({ready, ending}) {
@@ -63,7 +63,8 @@ const storeNames = {memory: 'memory', redis: 'Redis', postgres: 'PostgreSQL'};
 function ofStore({store}, sums, now) {
 	const since = store.since ? ` since ${time(store.since)} (${dur(Math.max(0, (now - Date.parse(store.since)) / 1000))})` : '';
 	const name = `The store (${storeNames[store.kind] ?? store.kind})`;
-	const lost = sums.degraded > 0 ? ` ${num(sums.degraded)} decisions of the last minute were made without it.` : '';
+	const without = `${num(sums.degraded)} ${sums.degraded === 1 ? 'decision of the last minute was' : 'decisions of the last minute were'} made without`;
+	const lost = sums.degraded > 0 ? ` ${without} it.` : '';
 	if (store.state === 'down') {
 		return [{level: 'bad', text: `${name} has not answered${since}.${lost}`, href: '#store-card',
 			todo: `See whether ${show(store.address, 120)} can be reached from the server. Each rule says what happens meanwhile: on_store_error.`}];
@@ -72,8 +73,8 @@ function ofStore({store}, sums, now) {
 		return [{level: 'warn', text: `${name} has been degraded${since}.${lost}`, todo: show(store.detail, 300) || 'See whether it is slow or overloaded.', href: '#store-card'}];
 	}
 	if (lost) {
-		return [{level: 'warn', text: `${num(sums.degraded)} decisions of the last minute were made without the store.`,
-			todo: 'It answers now. This goes away a minute after the last of them.', href: '#store-card'}];
+		return [{level: 'warn', text: `${without} the store.`,
+			todo: 'It answers now. This line goes a minute after the last of them.', href: '#store-card'}];
 	}
 	return [];
 }

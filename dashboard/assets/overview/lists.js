@@ -53,7 +53,7 @@ function place(body, next) {
 }
 
 function ruleRow(name) {
-	const [allowed, denied, shadow, share, meter] = [h('td', {class: 'num wide-only'}), h('td', {class: 'num'}), h('td', {class: 'num wide-only'}), h('span', {class: 'share-text'}), h('span', {class: 'share-bar'})];
+	const [allowed, denied, shadow, share, meter] = [h('td', {class: 'num wide-only'}), h('td', {class: 'num'}), h('td', {class: 'num wide-only'}), h('span', {class: 'share-text'}), h('span', {class: 'share-meter'})];
 	const node = h('tr', null, h('th', {scope: 'row'}, h('a', {class: 'rule-link', href: `#/rules/${encodeURIComponent(name)}`}, show(name, 80))), allowed, denied, shadow,
 		h('td', null, h('span', {class: 'share'}, meter, share)));
 	let part = null;
@@ -116,6 +116,6 @@ function keyRow(k, most) {
 	return h('li', null, h('a', {class: 'top-key', href: `#/key?${query}`, dataset: {key: k.key}},
 		h('span', {class: 'top-key-name'}, keyNode(k.parts)),
 		h('span', {class: 'top-key-count'}, num(k.count)),
-		h('span', {class: 'top-key-rule'}, `rule ${show(k.limit ?? k.rule, 60)}, last ${ago(k.last)}`),
+		h('span', {class: 'top-key-rule'}, `rule ${show(k.limit ?? k.rule, 64)}, last ${ago(k.last)}`),
 		bar(k.count, most, {color: 'denied'})));
 }

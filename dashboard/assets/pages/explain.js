@@ -16,6 +16,7 @@ export default {
 	nav: 'explain',
 	async mount(root, params) {
 		const tree = await get('data/rules');
+		if (!root.isConnected) return; // there is another page by now
 		const result = h('section', {class: 'explain-result', 'aria-label': 'Explanation'});
 		const ask = (request) => explainInto(result, request, tree, {share, reveal: true});
 		const form = requestForm({tree, onExplain: ask, onMistake: () => replace(result, waiting(tree))});

@@ -27,7 +27,7 @@ export default {
 function back(params) {
 	const rule = params.get('rule');
 	return h('nav', {class: 'crumbs', 'aria-label': 'Breadcrumb'}, h('a', {href: '#/keys'}, 'Keys'), h('span', {'aria-hidden': 'true'}, '›'),
-		rule && [h('a', {href: `#/keys?${new URLSearchParams({rule})}`}, show(rule, 60)), h('span', {'aria-hidden': 'true'}, '›')], h('span', {'aria-current': 'page'}, 'Key'));
+		rule && [h('a', {href: `#/keys?${new URLSearchParams({rule})}`}, show(rule, 64)), h('span', {'aria-hidden': 'true'}, '›')], h('span', {'aria-current': 'page'}, 'Key'));
 }
 
 // askForKey is the page without a key.

@@ -90,7 +90,7 @@ function liveKeys(root, kind, params, ctx) {
 	const pause = h('button', {type: 'button', class: 'btn', 'aria-pressed': 'false', onclick: () => setPaused(!paused)}, 'Pause');
 	const held = h('span', {class: 'held-note'}, 'order held while you point at it');
 	replace(root,
-		h('div', {class: 'toolbar'}, summary, held, h('span', {class: 'toolbar-choices'}, rules.node, window.node, pause)), note, place, rest);
+		h('div', {class: 'toolbar'}, summary, h('span', {class: 'toolbar-choices'}, rules.node, window.node, pause)), note, place, h('div', {class: 'keys-foot'}, rest, held));
 
 	let paused = false;
 	let ended = false;
@@ -139,7 +139,7 @@ function liveKeys(root, kind, params, ctx) {
 	document.addEventListener('visibilitychange', onVisible);
 	const ticking = setInterval(() => document.hidden || paused || table.tick(Date.now()), TICK);
 	look();
-	ruleList().then((list) => rules.update(list.map((r) => [r.name, show(r.name, 60)])));
+	ruleList().then((list) => rules.update(list.map((r) => [r.name, show(r.name, 64)])));
 	return () => {
 		ended = true;
 		clearTimeout(timer);
@@ -158,6 +158,8 @@ function summaryOf(top, kind) {
 	nodes.push('.');
 	if (top.masked) {
 		nodes.push(' ', h('span', {class: 'badge'}, 'masked'), ' To see keys takes the role operate.');
+	} else if (top.keys.some((k) => k.parts?.some((p) => p.hashed))) {
+		nodes.push(' ~ is a hash, of what may be a secret or is long.');
 	}
 	return nodes;
 }
@@ -174,7 +176,7 @@ function restText(top) {
 
 function emptyOf(kind, filter) {
 	if (filter.rule) {
-		return blank(`${kinds[kind].empty} by rule ${show(filter.rule, 60)}`, h('a', {href: href({kind})}, 'Look at all rules'));
+		return blank(`${kinds[kind].empty} by rule ${show(filter.rule, 64)}`, h('a', {href: href({kind})}, 'Look at all rules'));
 	}
 	return blank(kinds[kind].empty, kinds[kind].hint);
 }

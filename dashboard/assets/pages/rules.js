@@ -21,6 +21,7 @@ export default {
 		let leave = null;
 		let ended = false;
 		let tree = await get('data/rules');
+		if (!root.isConnected) return undefined; // another page has the address by now
 		let version = policyOf(ctx.live.state);
 		const draw = (p) => {
 			leave?.();

@@ -63,7 +63,7 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 		if (!run) return;
 		const level = run.levelAt(t);
 		const so = run.until(t);
-		picture.update(level, run.capacity, run.lane.owes);
+		picture.update(level, run.capacity);
 		if (playing) fall(picture, run, from, t);
 		amount.textContent = tokens(Math.abs(level - Math.round(level)) < 0.0005 ? Math.round(level) : Number(level.toFixed(run.capacity < 100 ? 2 : 1)));
 		of.textContent = ` of ${tokens(run.capacity)}`;

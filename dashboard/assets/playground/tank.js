@@ -2,7 +2,7 @@
 //
 // A bucket with its tokens. It is decoration: the numbers beside it say the same.
 //
-//   bucketPicture() → {node, update(level, capacity, owes), decided(kind)}
+//   bucketPicture() → {node, update(level, capacity), decided(kind)}
 //
 // A small bucket shows every token, and the one that is coming grows; a large one shows how full it is. Below a bucket
 // that may owe tokens stand those it does: what waits in the queue.
@@ -29,9 +29,9 @@ export function bucketPicture() {
 	let shown = null;
 	return {
 		node,
-		update(level, capacity, owes) {
+		update(level, capacity) {
 			const owed = Math.ceil(Math.max(0, -level) - 0.0005);
-			if (owes > 0 && owed !== queued) {
+			if (owed !== queued) {
 				queued = owed;
 				replace(waiting, queueOf(owed));
 			}

@@ -39,14 +39,15 @@ export function trafficCell(name) {
 	return {node, update(live) {
 		const [allowed, refused, shadow] = countsOf(live, name);
 		const all = allowed + refused;
-		flow.textContent = rate(all / window);
+		const flows = rate(all / window);
+		if (flow.textContent !== flows) flow.textContent = flows; // of hundreds of rules most are as they were
 		const quiet = all === 0 && shadow === 0;
-		if (!quiet || !asleep) drawn.update(quiet ? [] : secondsOf(live, name, (counts) => counts[0] + counts[1]));
+		if (!quiet || !asleep) drawn.update(quiet ? [] : secondsOf(live, name, (counts) => Math.max(counts[0] + counts[1], counts[2])));
 		asleep = quiet;
 		const said = JSON.stringify([allowed, refused, shadow]);
 		if (said === before) return;
 		before = said;
-		const words = quiet ? 'quiet' : `${pct(refused, all)} denied`;
+		const words = quiet ? 'decided none' : refused === 0 && shadow > 0 ? '' : `${pct(refused, all)} denied`;
 		replace(share, bar(refused, all, {color: 'denied'}), h('span', {class: refused > 0 ? 'denied' : 'muted'}, words),
 			shadow > 0 && h('span', {class: 'shadow nowrap'}, `${num(shadow)} in shadow`));
 	}};

@@ -31,7 +31,8 @@ export function ruleTree(tree, {open}) {
 		}
 		const policies = tree.policies.map((p) => policyNode(p, tree, names, rules, rowOf)).filter(Boolean);
 		const rest = shown.length - names.size;
-		replace(node, policies.length > 0 && heads(), policies, rest > 0 && h('p', {class: 'muted'}, `${rest.toLocaleString('en')} more rules are not drawn: filter for those you look for.`));
+		replace(node, policies.length > 0 && heads(), policies, rest > 0 && h('p', {class: 'muted'}, `${rest.toLocaleString('en')} more rules are not drawn: filter for those you look for.`),
+			policies.length > 0 && h('p', {class: 'hint'}, 'A request counts under one rule only: the one that denies it for the longest, or else has the fewest tokens left.'));
 	};
 	return {node, filter(text) {
 		const words = text.toLowerCase().split(/\s+/).filter(Boolean);

@@ -9,6 +9,7 @@
 //   stream(path, {onEvent(name, data, id), onState('live' | 'reconnecting' | 'ended', problem)}) → {close()}
 //              events of the server, also after it was gone for a while; nothing while the page is hidden.
 //   urlOf(path), headers()  for who asks otherwise
+//   serverNow()             the time by the server's clock, in ms, to a second: that of this machine may be wrong
 //
 // Where a token is wanted the sign-in dialog asks for one, and what was asked is asked again. For what pages ask by
 // themselves (get, stream) it does so once only: who does not want to sign in is not asked each second.
@@ -17,6 +18,7 @@ import {me, onChange, signIn, token} from './session.js';
 import {openStream} from './stream.js';
 
 let declined = false;
+let ahead = 0; // ms that this machine's clock is ahead of the server's
 onChange(() => {
 	declined = false;
 });
@@ -31,6 +33,10 @@ export class Problem extends Error {
 export function urlOf(path) {
 	const at = /^v1\//.test(path) ? (me().api || '../') + path : path;
 	return new URL(at, document.baseURI).href;
+}
+
+export function serverNow() {
+	return Date.now() - ahead;
 }
 
 export function headers() {
@@ -68,11 +74,20 @@ async function send(method, path, body, signal, more = {}) {
 	if (body !== undefined) head['Content-Type'] = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json';
 	const content = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
 	try {
-		return await fetch(urlOf(path), {method, headers: head, body: content, signal, cache: 'no-store'});
+		const answer = await fetch(urlOf(path), {method, headers: head, body: content, signal, cache: 'no-store'});
+		noteTime(answer.headers.get('Date'));
+		return answer;
 	} catch (e) {
 		if (e.name === 'AbortError') throw e;
 		throw new Problem({title: 'Unreachable', detail: 'the server cannot be reached'});
 	}
+}
+
+// noteTime learns the server's clock. What differs by less than a Date says is no
+// difference.
+function noteTime(date) {
+	const off = Date.now() - Date.parse(date ?? '');
+	if (!Number.isNaN(off)) ahead = Math.abs(off) < 2000 ? 0 : off;
 }
 
 async function jsonOf(answer) {

@@ -42,7 +42,7 @@ export function shell({live, reroute}) {
 		const s = live.state;
 		const version = s?.version ?? me().version;
 		replace(foot, version && h('div', {class: 'rail-version'}, `mete ${version}`),
-			s?.started && h('div', {title: dateTime(s.started)}, `started ${ago(s.started)}`));
+			s?.started && h('div', {title: dateTime(s.started)}, `started ${ago(s.started)}`), h('div', null, `times are ${zoneNow()}`));
 	};
 	let who = '';
 	onChange((m) => {
@@ -70,6 +70,11 @@ export function shell({live, reroute}) {
 		title.textContent = text;
 		draw();
 	}};
+}
+
+// zoneNow is the time zone of all clock times of the pages: the browser's.
+function zoneNow() {
+	return new Intl.DateTimeFormat('en-GB', {timeZoneName: 'short'}).formatToParts(new Date()).find((p) => p.type === 'timeZoneName').value;
 }
 
 // connection says whether what is seen is of now.

@@ -57,7 +57,7 @@ function specOf(answer, range) {
 	const kind = only ? 'shadow' : 'denied';
 	let color = 0;
 	const series = answer.series.filter((s) => sum(s[kind]) > 0).map((s) => ({
-		label: s.rule ? show(s.rule, 40) : `${num(answer.rules - answer.series.length + 1)} other rules`,
+		label: (s.rule ? show(s.rule, 40) : `${num(answer.rules - answer.series.length + 1)} other rules`) + (only ? ', in shadow' : ''),
 		color: s.rule ? colors[color++ % colors.length] : 'axis', kind: 'bars', values: s[kind],
 	}));
 	if (!only && total(answer, 'shadow') > 0) {
@@ -70,7 +70,7 @@ function specOf(answer, range) {
 		xRange: [answer.start - answer.step / 2, answer.start + (answer.bins - 0.5) * answer.step],
 		y: {label: `Denials in each ${dur(answer.step)}`},
 		empty: 'No denials in this time.',
-		summary: `denials in each ${dur(answer.step)} from ${dateTime(range.from / 1000)} to ${dateTime(range.to / 1000)}, ${num(total(answer, 'denied'))} in all, by rule: ` +
+		summary: `denials in each ${dur(answer.step)} from ${dateTime(range.from / 1000)} to ${dateTime(range.to / 1000)}, ${num(total(answer, kind))} in all, by rule: ` +
 			(series.map((s) => `${s.label} ${num(sum(s.values))}`).join(', ') || 'none'),
 	};
 }

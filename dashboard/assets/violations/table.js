@@ -58,7 +58,7 @@ function rowOf(row, link) {
 }
 
 function ruleCell(row, link) {
-	return [h('span', {class: 'row vio-rule'}, only(link({rule: row.rule}), show(row.rule, 60), 'strong'), row.shadow && h('span', {class: 'badge badge-shadow'}, 'shadow')),
+	return [h('span', {class: 'row vio-rule'}, only(link({rule: row.rule}), show(row.rule, 64), 'strong'), row.shadow && h('span', {class: 'badge badge-shadow'}, 'shadow')),
 		h('span', {class: 'small muted'}, row.limit && row.limit !== row.rule && row.reason !== 'blocked' ? `${show(row.limit, 80)} · ` : '', words(row.reason))];
 }
 
@@ -91,8 +91,8 @@ function details(row) {
 		['Outcome', row.shadow ? 'let through: the rule is in shadow' : 'denied'],
 		['Limit', show(row.limit || '–', 128)],
 		['Reason', show(row.reason, 64)],
-		['Asked for', `${tokens(row.cost)} tokens${row.denials > 1 ? ' in all' : ''}`],
-		row.tokens !== null && ['Bucket had', `${tokens(row.tokens)} tokens at the first`],
+		['Asked for', `${tokens(row.cost)} ${row.cost === 1 ? 'token' : 'tokens'}${row.denials > 1 ? ' in all' : ''}`],
+		row.tokens !== null && ['Bucket had', `${tokens(row.tokens)} ${row.tokens === 1 ? 'token' : 'tokens'} at the first`],
 		['Retry after', row.retry_after === null ? 'never: no wait helps' : `${dur(row.retry_after)}, as the first was told`],
 		row.node && ['Server', show(row.node, 64)],
 		['Row', String(row.id)],

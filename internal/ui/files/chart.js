@@ -11,7 +11,7 @@
 //       bands [{from, to, low, high, color, label}] (from and to on x; low and high on y), sync (a name: cursors move
 //       together), empty (text while there is nothing), title, summary (a sentence, for who cannot see it)
 //     update takes any part of a spec: what is not named stays.
-//   sparkline(container, values, {color, max}) → {update(values), node}
+//   sparkline(container, values, {color, max}) → {update(values), node}; nothing is drawn of values that are all 0
 //   bar(part, all, {color, label}) → node
 
 import {h, svg, replace} from './dom.js';
@@ -162,7 +162,8 @@ export function sparkline(container, values, {color = 'level', max = 0} = {}) {
 			fills.at(-1).push([x, y]);
 			down = true;
 		});
-		line.setAttribute('d', d);
+		if (!next.some(Boolean)) fills.length = 0; // quiet: there is nothing to see
+		line.setAttribute('d', fills.length ? d : '');
 		area.setAttribute('d', fills.map((f) => `M${f[0][0]} ${high}${f.map((p) => `L${p[0]} ${p[1]}`).join('')}L${f.at(-1)[0]} ${high}Z`).join(''));
 	};
 	update(values);

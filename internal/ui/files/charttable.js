@@ -8,7 +8,8 @@
 import {h, replace, svg} from './dom.js';
 import {chartValue, chartX} from './charttip.js';
 
-const mostTableRows = 60;
+const mostTableRows = 200; // all of a histogram
+const fewTableRows = 60; // of what has more, as the seconds of a live chart
 const tableAge = 5000; // milliseconds
 
 export function chartTable() {
@@ -43,8 +44,10 @@ function tableIcon() {
 		svg('path', {d: 'M2 3h12v10H2zM2 6.3h12M2 9.7h12M6.5 6.3V13'}));
 }
 
-function tableCaption({title, summary}) {
-	return h('caption', {class: 'visually-hidden'}, [title, summary].filter(Boolean).join(': ') || 'Values of the chart');
+function tableCaption(spec) {
+	const said = [spec.title, spec.summary].filter(Boolean).join(': ') || 'Values of the chart';
+	const every = rowsApart(spec);
+	return h('caption', {class: 'visually-hidden'}, every > 1 ? `${said} One row in ${every} is shown.` : said);
 }
 
 function tableHead(spec) {
@@ -53,9 +56,14 @@ function tableHead(spec) {
 		spec.series.map((s) => h('th', {scope: 'col', class: 'num'}, s.label + (s.scale && s.scale !== 'y' ? '' : unit)))));
 }
 
-// At most so many rows, the newest first, evenly apart.
+// rowsApart is 1 where all values have a row. A sum left out would be missed in a histogram; a second of many is not.
+function rowsApart({x}) {
+	return x.length <= mostTableRows ? 1 : Math.ceil(x.length / fewTableRows);
+}
+
+// The newest first, evenly apart.
 function tableRows(spec) {
-	const every = Math.max(1, Math.ceil(spec.x.length / mostTableRows));
+	const every = rowsApart(spec);
 	const rows = [];
 	for (let i = spec.x.length - 1; i >= 0; i -= every) {
 		rows.push(h('tr', null, h('th', {scope: 'row'}, chartX(spec, spec.x[i])),
