@@ -13,20 +13,37 @@ import (
 )
 
 // Click clicks an element of that role and name, or taps it on a phone, as soon as
-// there is exactly one and it is what is met at its middle.
+// there is exactly one and it is what is met at its middle. Where the page has moved
+// between the look and the press, and something else was met, it is tried again.
 func (p *Page) Click(role, name string) {
 	p.t.Helper()
-	var x, y float64
 	p.until("click "+element{role: role, name: name}.String(), func(ctx context.Context) error {
 		e, err := p.one(ctx, role, name)
 		if err != nil {
 			return err
 		}
-		x, y, err = reach(ctx, e)
-		return err
+		x, y, err := reach(ctx, e)
+		if err != nil {
+			return err
+		}
+		if _, err := with[bool](ctx, e, await); err != nil {
+			return err
+		}
+		p.press(x, y)
+		if missed, err := with[bool](ctx, e, "function () { return this.isConnected && !this.metePressed; }"); err == nil && missed {
+			return errors.New("it was not there any more when it was pressed")
+		}
+		return nil // what is gone has been pressed
 	})
-	p.press(x, y)
 }
+
+// await has an element remember that it, or a label of it, is pressed.
+const await = `function () {
+	this.metePressed = false;
+	const mine = node => this.contains(node) || node.contains?.(this) || [...(this.labels ?? [])].some(l => l.contains(node));
+	addEventListener('pointerdown', event => { this.metePressed ||= mine(event.target); }, {capture: true, once: true});
+	return true;
+}`
 
 // ClickAt clicks what a selector finds first, or taps it: for what has no role.
 func (p *Page) ClickAt(selector string) {

@@ -19,16 +19,16 @@ const slowPolicy = `rules:
   - name: search
     limit_keys: ["header:x-user"]
     match: {path: "/search*"}
-    algorithm_config: {rate: 1/10h, burst: 10}
+    algorithm_config: {rate: 1/100d, burst: 10}
   - name: strict
     group: strict
     mode: shadow
     limit_keys: ["header:x-user"]
-    algorithm_config: {rate: 1/10h, burst: 3}
+    algorithm_config: {rate: 1/100d, burst: 3}
   - name: words
     group: words
     limit_keys: ["query:q"]
-    algorithm_config: {rate: 1/10h, burst: 2}
+    algorithm_config: {rate: 1/100d, burst: 2}
 `
 
 const alice = "search:x-user=alice"

@@ -65,8 +65,9 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 		const so = run.until(t);
 		picture.update(level, run.capacity);
 		if (playing) fall(picture, run, from, t);
-		amount.textContent = tokens(Math.abs(level - Math.round(level)) < 0.0005 ? Math.round(level) : Number(level.toFixed(run.capacity < 100 ? 2 : 1)));
-		of.textContent = ` of ${tokens(run.capacity)}`;
+		const shown = Math.abs(level - Math.round(level)) < 0.0005 ? Math.round(level) : Number(level.toFixed(run.capacity < 100 ? 2 : 1));
+		amount.textContent = tokens(Math.max(shown, 0));
+		of.textContent = ` of ${tokens(run.capacity)}${shown < 0 ? `, ${tokens(-shown)} waiting` : ''}`;
 		replace(counts, h('span', {class: 'allowed'}, `✓ ${tokens(so.allowed)}`), ' ', h('span', {class: 'denied'}, `✕ ${tokens(so.denied)}`));
 		const denied = so.last?.kind === 'denied' && t - so.last.at <= Math.max(so.last.retry, run.seconds / 100) ? so.last : null;
 		chart.cursor(t, denied);
