@@ -184,7 +184,7 @@ const kinds = ['allowed', 'waits', 'denied'];
 
 function binned(list, x, width, kindOf) {
 	const bins = Array.from({length: Math.max(1, Math.ceil((width - left - right) / binWide))}, () => [0, 0, 0]);
-	for (const d of list) bins[Math.min(bins.length - 1, Math.floor((x(d.at) - left) / binWide))][kindOf(d)]++;
+	for (const d of list) bins[Math.max(0, Math.min(bins.length - 1, Math.floor((x(d.at) - left) / binWide)))][kindOf(d)]++;
 	return bins;
 }
 
