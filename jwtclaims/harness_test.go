@@ -18,6 +18,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -210,5 +211,16 @@ func (b *logBuffer) String() string {
 }
 
 func (b *logBuffer) count(text string) int { return strings.Count(b.String(), text) }
+
+// sum adds up the numbers that stand behind a text.
+func (b *logBuffer) sum(before string) int {
+	total := 0
+	for _, after := range strings.Split(b.String(), before)[1:] {
+		digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
+		n, _ := strconv.Atoi(after[:digits])
+		total += n
+	}
+	return total
+}
 
 func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

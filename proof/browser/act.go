@@ -30,18 +30,22 @@ func (p *Page) Click(role, name string) {
 			return err
 		}
 		p.press(x, y)
-		if missed, err := with[bool](ctx, e, "function () { return this.isConnected && !this.metePressed; }"); err == nil && missed {
-			return errors.New("it was not there any more when it was pressed")
+		missed, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("globalThis.meteClicked?.then(clicked => !clicked) ?? false", chromedp.EvalAwaitPromise))
+		if err == nil && missed {
+			return errors.New("it was not there any more when it was clicked")
 		}
-		return nil // what is gone has been pressed
+		return nil // a page that is gone was left by the click
 	})
 }
 
-// await has an element remember that it, or a label of it, is pressed.
+// await has the page remember whether an element, or a label of it, is clicked soon.
+// To be pressed is not enough: a button that moves away under the finger is not clicked.
 const await = `function () {
-	this.metePressed = false;
-	const mine = node => this.contains(node) || node.contains?.(this) || [...(this.labels ?? [])].some(l => l.contains(node));
-	addEventListener('pointerdown', event => { this.metePressed ||= mine(event.target); }, {capture: true, once: true});
+	const mine = node => this.contains(node) || node.contains?.(this) && node.tagName === 'LABEL' || [...(this.labels ?? [])].some(l => l.contains(node));
+	globalThis.meteClicked = new Promise(resolve => {
+		addEventListener('click', event => resolve(mine(event.target)), {capture: true, once: true});
+		setTimeout(() => resolve(false), 1000);
+	});
 	return true;
 }`
 
