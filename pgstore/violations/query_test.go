@@ -285,3 +285,15 @@ func TestHistogram_Bins(t *testing.T) {
 		t.Errorf("before 1970: %+v, %v; want 2 bins from then", h, err)
 	}
 }
+
+func TestViolation_Address(t *testing.T) {
+	for network, want := range map[string]string{"": "", "192.0.2.7/32": "192.0.2.7", "192.0.2.0/24": "192.0.2.0/24", "2001:db8::1/128": "2001:db8::1", "2001:db8::/64": "2001:db8::/64"} {
+		var v violations.Violation
+		if network != "" {
+			v.Network = netip.MustParsePrefix(network)
+		}
+		if got := v.Address(); got != want {
+			t.Errorf("of %q the address is %q, want %q", network, got, want)
+		}
+	}
+}

@@ -56,6 +56,18 @@ type Violation struct {
 	Node       string
 }
 
+// Address is Network as people write it: without a prefix that says nothing, and
+// empty where there is none.
+func (v *Violation) Address() string {
+	switch {
+	case !v.Network.IsValid():
+		return ""
+	case v.Network.IsSingleIP():
+		return v.Network.Addr().String()
+	}
+	return v.Network.String()
+}
+
 // Place is where the row stands in a list.
 func (v *Violation) Place() Place { return Place{v.At, v.ID} }
 

@@ -5,7 +5,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -64,7 +63,7 @@ func (c *violationsCommand) printList(list []violations.Violation) error {
 			rule += " (shadow)"
 		}
 		t.Add(v.At.UTC().Format("2006-01-02 15:04:05.000"), strconv.FormatInt(v.Denials, 10), cell(rule), cell(v.Reason),
-			cell(v.Key), cell(v.User), cell(networkText(v.Network)), cell(v.Endpoint), retry)
+			cell(v.Key), cell(v.User), cell(v.Address()), cell(v.Endpoint), retry)
 	}
 	_, err := t.WriteTo(c.std.Out)
 	return err
@@ -73,7 +72,7 @@ func (c *violationsCommand) printList(list []violations.Violation) error {
 func lineOf(v *violations.Violation) violationLine {
 	line := violationLine{
 		ID: v.ID, At: v.At.UTC(), LastAt: v.Last.UTC(), Denials: v.Denials, Rule: v.Rule, Limit: v.Limit, Reason: v.Reason,
-		Shadow: v.Shadow, Key: known(v.Key), User: known(v.User), IP: known(networkText(v.Network)), Endpoint: known(v.Endpoint),
+		Shadow: v.Shadow, Key: known(v.Key), User: known(v.User), IP: known(v.Address()), Endpoint: known(v.Endpoint),
 		Cost: v.Cost, Node: v.Node,
 	}
 	if v.Tokens >= 0 {
@@ -92,17 +91,6 @@ func known(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// networkText is an address as people write it: without a prefix that says nothing.
-func networkText(p netip.Prefix) string {
-	switch {
-	case !p.IsValid():
-		return ""
-	case p.IsSingleIP():
-		return p.Addr().String()
-	}
-	return p.String()
 }
 
 // cell is a text as a cell of a table. Whatever others have put into the database,

@@ -3,8 +3,6 @@
 package server
 
 import (
-	"net/netip"
-
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/pgstore/violations"
@@ -29,7 +27,7 @@ func boardQuery(f *dashboard.ViolationFilter) violations.Query {
 func boardViolation(v *violations.Violation) dashboard.Violation {
 	row := dashboard.Violation{
 		ID: v.ID, At: v.At.UTC(), LastAt: v.Last.UTC(), Denials: v.Denials, Rule: v.Rule, Limit: v.Limit, Reason: v.Reason, Shadow: v.Shadow,
-		Key: known(v.Key), User: known(v.User), Address: known(addressText(v.Network)), Endpoint: known(v.Endpoint), Cost: v.Cost, Node: v.Node,
+		Key: known(v.Key), User: known(v.User), Address: known(v.Address()), Endpoint: known(v.Endpoint), Cost: v.Cost, Node: v.Node,
 	}
 	if v.Tokens >= 0 {
 		row.Tokens = &v.Tokens
@@ -47,15 +45,4 @@ func known(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// addressText is an address as people write it: without a prefix that says nothing.
-func addressText(p netip.Prefix) string {
-	switch {
-	case !p.IsValid():
-		return ""
-	case p.IsSingleIP():
-		return p.Addr().String()
-	}
-	return p.String()
 }
