@@ -57,8 +57,9 @@ func (c *Client) TakeBucket(ctx context.Context, key string, tokens bucket.Token
 	return r, checkBucket(op, &r.After)
 }
 
-// Activity returns what administrators did lately, as one server remembers it
-// ([httpapi.Config.Activity]), the newest first.
+// Activity returns what administrators did lately, the newest first: as one server
+// remembers it, and of what was done to single buckets by their keys at any server that
+// shares its store ([httpapi.Config.Activity]).
 func (c *Client) Activity(ctx context.Context) (httpapi.Activities, error) {
 	var a httpapi.Activities
 	err := c.send(ctx, "activity", http.MethodGet, c.base.JoinPath("v1", "activity"), nil, &a)

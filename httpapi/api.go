@@ -54,6 +54,12 @@ type Config struct {
 	// done: for an audit trail. It must be safe for concurrent use, and be fast.
 	Acted func(*http.Request, Act)
 
+	// Done, if set, is told what was done to a single bucket, before that is answered:
+	// What, Key, Tokens and Reason of an entry for [overrides.Manager.Note]. It is told
+	// neither what changed nothing, nor what is not known. It must be safe for concurrent
+	// use, and the answer waits for it.
+	Done func(*http.Request, overrides.Entry)
+
 	// Activity, if set, serves /v1/activity, too, which answers 404 otherwise: what
 	// administrators did lately, the newest first, with true keys. It needs Admin, and
 	// must be safe for concurrent use.
@@ -78,6 +84,7 @@ type API struct {
 	denial    *ratelimitfields.Writer  // Retry-After of a single denial
 	role      func(*http.Request) Role // nil: Configure
 	acted     func(*http.Request, Act)
+	done      func(*http.Request, overrides.Entry)
 	top       Top
 	draining  atomic.Bool
 }
@@ -107,7 +114,7 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, acted: config.Acted, top: config.Top}
+	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, acted: config.Acted, done: config.Done, top: config.Top}
 	a.top.complete()
 	a.endpoints = map[string]endpoint{
 		"/v1/take": {http.MethodPost, Operate, a.questions(a.take)},

@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
 )
 
@@ -58,6 +59,7 @@ func (a *API) resetBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	if err != nil {
 		return bucketProblem(err, "the store did not answer, and the bucket may be full now or not; to reset it again does no harm")
 	}
+	a.tell(r, overrides.Reset, &before, before.Missing(), q.reason)
 	return serveJSON(w, BucketReset{
 		Given: amount(before.Missing()), Before: a.bucket(&before), After: Level{amount(room(&before.Status))},
 	})
@@ -76,7 +78,15 @@ func (a *API) takeBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	if err != nil {
 		return bucketProblem(err, "the store did not answer, and tokens may have been taken or not; look at the bucket before trying again")
 	}
+	a.tell(r, overrides.Taken, &after, taken, q.reason)
 	return serveJSON(w, BucketTake{Taken: amount(taken), After: a.bucket(&after)})
+}
+
+// tell tells what was done to a bucket, if anything was.
+func (a *API) tell(r *http.Request, what overrides.What, b *mete.Bucket, tokens bucket.Tokens, reason string) {
+	if a.done != nil && tokens > 0 {
+		a.done(r, overrides.Entry{What: what, Key: b.Key, Tokens: amount(tokens), Reason: reason})
+	}
 }
 
 // A bucketRequest is what is asked of one bucket.

@@ -22,7 +22,17 @@ func (list *Overrides) mask() {
 	for i := range list.Audit {
 		e := &list.Audit[i]
 		e.Before, e.After = maskedOverride(e.Before), maskedOverride(e.After)
+		e.Key = maskedKey(e.Key)
 	}
+}
+
+// maskedKey leaves the limit.
+func maskedKey(key string) string {
+	if key == "" {
+		return ""
+	}
+	limit, _ := topKey(key, nil)
+	return limit + ":…"
 }
 
 // maskedOverride returns a copy.
@@ -31,10 +41,7 @@ func maskedOverride(o *policy.Override) *policy.Override {
 		return nil
 	}
 	c := *o
-	if c.Key != "" {
-		limit, _ := topKey(c.Key, nil)
-		c.Key = limit + ":…"
-	}
+	c.Key = maskedKey(c.Key)
 	var clauses map[string]any
 	if len(c.Match) == 0 || json.Unmarshal(c.Match, &clauses) != nil {
 		return &c

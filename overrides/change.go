@@ -54,8 +54,8 @@ func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before 
 	if o.ID == "" {
 		o.ID = newID(o.Action)
 	}
-	entry := Entry{What: Made, Override: o.ID, Author: o.Author, Reason: o.Reason}
-	err := m.change(ctx, &entry, func(d *document, e *Entry) error {
+	entry := Entry{ID: newEntryID(), What: Made, Override: o.ID, Author: o.Author, Reason: o.Reason}
+	err := m.change(ctx, &entry, maxAttempts, func(d *document, e *Entry) error {
 		o.CreatedAt = e.At
 		at := d.index(o.ID)
 		if at >= 0 {
@@ -95,6 +95,9 @@ func newID(a policy.Action) string {
 	}
 	return word + "-" + strings.ToLower(rand.Text()[:8])
 }
+
+// newEntryID tells an entry apart from all others.
+func newEntryID() string { return rand.Text() }
 
 func copyOf(o policy.Override) *policy.Override { return &o }
 
@@ -149,8 +152,8 @@ func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may f
 	if wrong := append(checkText("author", author, maxAuthorSize), checkText("reason", reason, maxReasonSize)...); wrong != nil {
 		return fmt.Errorf("overrides: remove: %w", wrong)
 	}
-	entry := Entry{What: Removed, Override: id, Author: author, Reason: reason}
-	err := m.change(ctx, &entry, func(d *document, e *Entry) error {
+	entry := Entry{ID: newEntryID(), What: Removed, Override: id, Author: author, Reason: reason}
+	err := m.change(ctx, &entry, maxAttempts, func(d *document, e *Entry) error {
 		at := d.index(id)
 		if at < 0 {
 			return m.absent(id)
@@ -193,13 +196,12 @@ func checkText(name, text string, most int) policy.Errors {
 }
 
 // change edits the document and remembers that: in one step, on top of whatever
-// others have made of it. The edit may be made several times.
-func (m *Manager) change(ctx context.Context, e *Entry, edit func(*document, *Entry) error) error {
-	e.ID = rand.Text()
+// others have made of it. The edit may be made several times, at most so many.
+func (m *Manager) change(ctx context.Context, e *Entry, most int, edit func(*document, *Entry) error) error {
 	for attempt := 1; ; attempt++ {
 		sent, err := m.try(ctx, e, edit)
 		overtaken := errors.Is(err, mete.ErrRevision)
-		if err == nil || attempt == maxAttempts || !overtaken && (!sent || attempt > 1) {
+		if err == nil || attempt == most || !overtaken && (!sent || attempt > 1) {
 			return err
 		}
 		// Where the store has not said what became of it, the next try looks.

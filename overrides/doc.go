@@ -18,6 +18,11 @@
 // A request is decided by all overrides as they were before a change, or by all as
 // they are after it.
 //
+// What was done to a bucket by its key is no override, but can be remembered beside
+// what was done to those:
+//
+//	noted, err := m.Note(ctx, overrides.Entry{What: overrides.Reset, Key: key, Tokens: "5", Author: "kim", …})
+//
 // # Where they are
 //
 // They are in one document of a store ([mete.Documents]) that several processes
@@ -37,7 +42,7 @@
 //
 // Everything that is done is remembered with its time, author and reason, and what
 // was there before and after: the last [MaxEntries] of that, or fewer where they do
-// not fit into the document. That an override expired is remembered, too; it is
-// listed for [Keep] longer. Matches and keys can hold secrets: they are in the
-// document, and never in logs.
+// not fit into the document. At most [MaxActs] of them are what was done to buckets.
+// That an override expired is remembered, too; it is listed for [Keep] longer.
+// Matches and keys can hold secrets: they are in the document, and never in logs.
 package overrides

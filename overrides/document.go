@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -45,16 +46,25 @@ type Entry struct {
 	ID       string    `json:"id"` // tells it apart from all others
 	At       time.Time `json:"at"`
 	What     What      `json:"what"`
-	Override string    `json:"override"` // its ID
+	Override string    `json:"override"` // its ID; empty for a bucket
 	Author   string    `json:"author"`   // who did it; mete itself that it expired
-	Reason   string    `json:"reason"`
+	Reason   string    `json:"reason"`   // may be empty for a bucket
+
+	// Of what was done to a bucket: its key; how many tokens it was given by a reset, or
+	// that were taken; the author's role, and from where. What is not known is empty:
+	// a version from before these fields drops Tokens, Role and From when it changes
+	// the document.
+	Key    string      `json:"key,omitempty"`
+	Tokens json.Number `json:"tokens,omitempty"`
+	Role   string      `json:"role,omitempty"`
+	From   string      `json:"from,omitempty"`
 
 	// Before and After are the override as it was and as it is. Nil is not there.
 	Before *policy.Override `json:"before,omitempty"`
 	After  *policy.Override `json:"after,omitempty"`
 }
 
-// What was done.
+// What was done: to an override, or to a bucket, as [Reset] and [Taken] are.
 type What string
 
 const (
@@ -74,6 +84,9 @@ func decode(data []byte) (d document, err error) {
 	case d.Version != version:
 		return document{}, fmt.Errorf("the document cannot be read: its version is %d", d.Version)
 	}
+	for i := range d.Audit {
+		d.Audit[i].unstored()
+	}
 	return d, nil
 }
 
@@ -86,11 +99,16 @@ func (d *document) encode() ([]byte, error) {
 	if len(list) > MaxBytes {
 		return nil, fmt.Errorf("%w: they have %d bytes, the most is %d", ErrFull, len(list), MaxBytes)
 	}
+	d.forgetActs()
+	stored := document{Version: d.Version, Overrides: d.Overrides, Audit: make([]Entry, len(d.Audit))}
+	for i := range d.Audit {
+		stored.Audit[i] = d.Audit[i].stored()
+	}
 	const frame = 100
 	left := mete.MaxDocumentBytes - len(list) - frame
 	first := max(len(d.Audit)-MaxEntries, 0)
 	for i := len(d.Audit) - 1; i >= first; i-- {
-		entry, err := json.Marshal(&d.Audit[i])
+		entry, err := json.Marshal(&stored.Audit[i])
 		if err != nil {
 			return nil, err
 		}
@@ -98,8 +116,8 @@ func (d *document) encode() ([]byte, error) {
 			first = i + 1
 		}
 	}
-	d.Audit = d.Audit[first:]
-	return json.Marshal(d)
+	d.Audit, stored.Audit = d.Audit[first:], stored.Audit[first:]
+	return json.Marshal(stored)
 }
 
 // clone returns a copy that can be changed.
@@ -121,6 +139,11 @@ func (d *document) follows(other document) bool {
 // knows reports whether an entry is there.
 func (d *document) knows(entry string) bool {
 	return slices.ContainsFunc(d.Audit, func(e Entry) bool { return e.ID == entry })
+}
+
+// same reports whether d has the overrides of other, whatever was done meanwhile.
+func (d *document) same(other *document) bool {
+	return slices.EqualFunc(d.Overrides, other.Overrides, func(a, b record) bool { return reflect.DeepEqual(a, b) })
 }
 
 // live are the overrides that have not expired by now.

@@ -3,7 +3,6 @@
 package overrides
 
 import (
-	"crypto/rand"
 	"slices"
 	"time"
 )
@@ -33,7 +32,7 @@ func (d *document) expire(now time.Time) {
 		}
 		r.Expired = true
 		d.Audit = append(d.Audit, Entry{
-			ID: rand.Text(), At: r.ExpiresAt, What: Expired, Override: r.Override.ID, Author: expirer,
+			ID: newEntryID(), At: r.ExpiresAt, What: Expired, Override: r.Override.ID, Author: expirer,
 			Reason: "its time was over", Before: copyOf(r.Override),
 		})
 	}

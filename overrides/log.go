@@ -20,10 +20,15 @@ func attrs(o *policy.Override) []slog.Attr {
 	return append(a, slog.Time("expires_at", o.ExpiresAt))
 }
 
-// logChanges logs what has been done since before. The caller holds mu.
+// logChanges logs what has been done to overrides since before. The caller holds mu.
 func (m *Manager) logChanges(before, after document) {
+	known := make(map[string]bool, len(before.Audit))
+	for i := range before.Audit {
+		known[before.Audit[i].ID] = true
+	}
 	for i := range after.Audit {
-		if e := &after.Audit[i]; !before.knows(e.ID) {
+		// One of a kind that a later version has made need not have an override.
+		if e := &after.Audit[i]; !known[e.ID] && (e.Before != nil || e.After != nil) {
 			m.logEntry(e)
 		}
 	}

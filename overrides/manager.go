@@ -46,7 +46,7 @@ type Config struct {
 	// Limiter. Nil is [time.Now].
 	Now func() time.Time
 
-	// Logger is told of every change, and of what goes wrong. It is never told
+	// Logger is told of every change of an override, and of what goes wrong. It is never told
 	// matches and keys. Nil is [slog.Default].
 	Logger *slog.Logger
 }
@@ -55,6 +55,7 @@ type Config struct {
 // concurrent use, and starts no goroutine.
 type Manager struct {
 	config Config
+	noting chan struct{} // taken by who writes a note
 
 	mu       sync.Mutex // guards the fields below; held while a policy is put in force
 	store    mete.Documents
@@ -92,7 +93,7 @@ func New(base *policy.Matcher, config Config) (*Manager, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	m := &Manager{config: config, base: base, store: config.Documents, lasting: config.Documents != nil}
+	m := &Manager{config: config, noting: make(chan struct{}, 1), base: base, store: config.Documents, lasting: config.Documents != nil}
 	if m.store == nil {
 		m.store = new(memory)
 	}

@@ -137,7 +137,9 @@ func (m *Manager) adopt(d document, revision, since int64) error {
 	}
 	if revision != m.revision {
 		before := m.document
-		if err := m.put(m.base, d); err != nil {
+		if m.loaded && d.same(&before) { // what was noted is no reason to read the policy anew
+			m.document = d
+		} else if err := m.put(m.base, d); err != nil {
 			return err
 		}
 		if m.loaded {

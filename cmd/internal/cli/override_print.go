@@ -66,9 +66,25 @@ func (c *overrideCommand) writeAudit(b *strings.Builder, entries []overrides.Ent
 	}
 	t := table.New("at", "what", "id", "author", "reason")
 	for _, e := range slices.Backward(entries) {
-		t.Add(e.At.UTC().Format(time.DateTime), cell(string(e.What)), cell(e.Override), cell(e.Author), cell(e.Reason))
+		t.Add(e.At.UTC().Format(time.DateTime), cell(string(e.What)), cell(subject(&e)), cell(e.Author), cell(e.Reason))
 	}
 	_, _ = t.WriteTo(b)
+}
+
+// subject is what was done something to: an override by its ID, or a bucket by its key,
+// with the tokens that it was given or that were taken.
+func subject(e *overrides.Entry) string {
+	word := map[overrides.What]string{overrides.Reset: "to", overrides.Taken: "from"}[e.What]
+	switch tokens := string(e.Tokens); {
+	case word == "":
+		return e.Override
+	case tokens == "": // an entry that an older server has written again
+		return e.Key
+	case tokens == "1":
+		return "1 token " + word + " " + e.Key
+	default:
+		return tokens + " tokens " + word + " " + e.Key
+	}
 }
 
 // printMade says what an override that was made does.

@@ -197,3 +197,20 @@ func TestOverride_ServerIsGone(t *testing.T) {
 	t.Cleanup(ill.Close)
 	wantRun(t, 3, "", `.*the store did not answer.*`, "override", "remove", "x", "--reason", "r", "--author", "a", "--server", ill.URL)
 }
+
+// What was done to buckets stands in the audit by their keys.
+func TestOverride_AuditOfBuckets(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		const at = `"at":"2026-05-04T12:00:00Z","override":"","author":"kim"`
+		_, _ = w.Write([]byte(`{"persistent":true,"overrides":[],"audit":[
+			{"id":"a",` + at + `,"what":"reset","reason":"r","key":"free:k","tokens":1.5,"role":"operate","from":"192.0.2.1"},
+			{"id":"b",` + at + `,"what":"taken","reason":"","key":"free:\u001bk","tokens":1},
+			{"id":"c",` + at + `,"what":"reset","reason":"r","key":"free:old"}]}`))
+	}))
+	t.Cleanup(s.Close)
+	wantRun(t, 0, `no overrides\n\nat +what +id +author +reason\n`+
+		`2026-05-04 12:00:00 +reset +"?free:old"? +kim +r\n`+
+		`2026-05-04 12:00:00 +taken +"?1 token from free:\S+k"? +kim +.*\n`+
+		`2026-05-04 12:00:00 +reset +"?1.5 tokens to free:k"? +kim +r\n`, "", "override", "list", "--server", s.URL, "--audit", "9")
+}

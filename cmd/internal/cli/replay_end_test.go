@@ -50,7 +50,7 @@ func startReplay(t *testing.T, in place) *replaying {
 		input.Close()
 	}()
 	r.line(0)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for n := ""; n != "1"; n, _ = in.buckets() {
 		if time.Now().After(deadline) {
 			t.Fatalf("no bucket comes to %s", in.url)

@@ -234,9 +234,13 @@ func (s *Server) audited(next http.Handler) http.Handler {
 			}
 			s.log.Info("admin: asked to change something", fields...)
 			if c.name != "" {
-				s.activity.add(httpapi.Activity{
+				one := remembered{httpapi.Activity{
 					At: time.Now(), What: what, By: c.name, Role: c.role.String(), From: from, Status: seen.status, Key: act.Key, Reason: act.Reason,
-				})
+				}, act.noted.ID}
+				if one.entry != "" { // as other servers show it
+					one.At, one.Key = act.noted.At, act.noted.Key
+				}
+				s.activity.add(one)
 			}
 		}()
 		next.ServeHTTP(seen, r)

@@ -16,7 +16,10 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 	if s.api, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions()}); err != nil {
 		return nil, nil, err
 	}
-	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.key), Acted: acted, Activity: s.activity.list}); err != nil {
+	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{
+		Gateway: s.decisions(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.key),
+		Acted: acted, Done: s.noteAct, Activity: s.listActivity,
+	}); err != nil {
 		return nil, nil, err
 	}
 	main = s.api
