@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/metehq/mete/dashboard"
 )
@@ -64,28 +65,31 @@ func TestPlay_Refuses(t *testing.T) {
 	}
 }
 
-// Every preset is an input that can be sent as it is.
+// Every preset is an input that can be sent as it is. (In virtual time a busy machine
+// does not run out of it.)
 func TestPresets(t *testing.T) {
-	h := newBoard(t, dashboard.Config{})
-	if w := ask(h, "", "GET", "/data/presets", ""); w.Code != http.StatusUnauthorized {
-		t.Errorf("without a token: %d", w.Code)
-	}
-	var got struct {
-		Presets []struct {
-			ID    string
-			Input json.RawMessage
+	synctest.Test(t, func(t *testing.T) {
+		h := newBoard(t, dashboard.Config{})
+		if w := ask(h, "", "GET", "/data/presets", ""); w.Code != http.StatusUnauthorized {
+			t.Errorf("without a token: %d", w.Code)
 		}
-		Bounds map[string]int
-	}
-	w := ask(h, "r", "GET", "/data/presets", "")
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Presets) == 0 || got.Bounds["lanes"] != 4 {
-		t.Fatalf("%v: %s", err, w.Body)
-	}
-	for _, p := range got.Presets {
-		if w := ask(h, "r", "POST", "/data/play", string(p.Input)); w.Code != http.StatusOK {
-			t.Errorf("%s: %d %s", p.ID, w.Code, w.Body)
+		var got struct {
+			Presets []struct {
+				ID    string
+				Input json.RawMessage
+			}
+			Bounds map[string]int
 		}
-	}
+		w := ask(h, "r", "GET", "/data/presets", "")
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Presets) == 0 || got.Bounds["lanes"] != 4 {
+			t.Fatalf("%v: %s", err, w.Body)
+		}
+		for _, p := range got.Presets {
+			if w := ask(h, "r", "POST", "/data/play", string(p.Input)); w.Code != http.StatusOK {
+				t.Errorf("%s: %d %s", p.ID, w.Code, w.Body)
+			}
+		}
+	})
 }
 
 // Who reads the answer slowly leaves the place to others.

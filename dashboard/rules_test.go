@@ -137,6 +137,28 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// What reservations may owe is said where the policy bounds it.
+func TestRules_MaxReserved(t *testing.T) {
+	const numbers = `"rate": "7/90s", "burst": 20`
+	for config, want := range map[string]string{
+		`{` + numbers + `}`:                                                       "null",
+		`{` + numbers + `, "max_reserved": 0}`:                                    "0",
+		`{` + numbers + `, "max_reserved": 2.5}`:                                  "2.5",
+		`{"refill": "interval", "rate": "5/10s", "burst": 5}`:                     "null",
+		`{"refill": "interval", "rate": "5/10s", "burst": 5, "max_reserved": 12}`: "12",
+		`{"rate": "5/10s", "burst": 5, "shards": 2, "max_reserved": 40}`:          "40",
+	} {
+		h := newBoard(t, dashboard.Config{Limiter: newLimiter(t, `{"rules": [{"name": "a", "limit_keys": ["path"], "algorithm_config": `+config+`}]}`)})
+		limit := at(t, tree(t, h, "r", ""), "policies", 0, "groups", 0, "rules", 0, "limits", 0)
+		if got := text(at(t, limit, "max_reserved")); got != want {
+			t.Errorf("%s: max_reserved is %s, want %s", config, got, want)
+		}
+		if got := text(at(t, limit, "queue")); got != "0" {
+			t.Errorf("%s: a queue of %s", config, got)
+		}
+	}
+}
+
 // Who may not see keys sees no value that could be one.
 func TestRules_Masked(t *testing.T) {
 	h := newBoard(t, dashboard.Config{Limiter: newLimiter(t, shownPolicy)})

@@ -32,7 +32,7 @@ func dial(t *testing.T, config httplimit.Config, handler http.Handler) (net.Conn
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(time.Minute))
 	return conn, bufio.NewReader(conn)
 }
 

@@ -182,7 +182,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for !ok() {
 		select {
 		case <-ticker.C:

@@ -52,7 +52,7 @@ func TestFault_ClockOfTheApp(t *testing.T) {
 	}
 	faulttest.Alone(t)
 	s := proctest.StartPostgres(t)
-	p := at(t, s.URL(), "", pgstore.Config{})
+	p := at(t, s.URL(), "", pgstore.Config{Timeout: faulttest.Patience})
 	hour(t, p.store, 4, 6, true)
 	program, err := os.Executable()
 	if err != nil {
@@ -79,6 +79,7 @@ func underSteps(t *testing.T, url string) {
 	}
 	defer pool.Close()
 	config.SweepEvery = -1 // it would tick all the while
+	config.Timeout = faulttest.Patience
 	s, err := pgstore.New(pool, config)
 	if err != nil {
 		t.Fatal(err)

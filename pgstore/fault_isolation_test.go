@@ -40,7 +40,7 @@ func TestFault_Isolation(t *testing.T) {
 			var all sync.WaitGroup
 			places := make([]*place, stores)
 			for i := range places {
-				p := at(t, s.URL(), "", pgstore.Config{})
+				p := at(t, s.URL(), "", pgstore.Config{Timeout: faulttest.Patience})
 				places[i] = p
 				for first := range callers {
 					all.Go(func() {

@@ -26,7 +26,7 @@ func behindProxy(t *testing.T, config pgstore.Config) (*place, *proctest.Proxy) 
 // spent, once, and is not spent again under its ID.
 func TestFault_ReplyLost(t *testing.T) {
 	faulttest.Alone(t)
-	p, proxy := behindProxy(t, pgstore.Config{})
+	p, proxy := behindProxy(t, pgstore.Config{Timeout: faulttest.Patience, SweepEvery: -1}) // nobody else asks
 	charges := slowCharges("k", "l")
 	charged := func() int64 {
 		t.Helper()
@@ -49,15 +49,15 @@ func TestFault_ReplyLost(t *testing.T) {
 		before := charged()
 		proxy.CutBeforeReply(1)
 		_, err := p.take(charges, mode)
-		if proxy.CutBeforeReply(0); err == nil {
-			t.Fatalf("take %d was answered by nobody", i)
-		}
+		proxy.CutBeforeReply(0)
 		spent := charged() - before
-		if spent < 0 || spent > 1 || spent == 1 && mete.Spent(err) == mete.NotSpent {
+		if spent < 0 || spent > 1 || spent == 1 && err != nil && mete.Spent(err) == mete.NotSpent || spent == 0 && err == nil {
 			t.Errorf("take with ID %q whose reply was cut: charged %d times, error %v, which says not spent: %t",
 				mode.ID, spent, err, mete.Spent(err) == mete.NotSpent)
 		}
-		lost += int(spent) // else it was the reply to a greeting that was cut
+		if err != nil {
+			lost += int(spent) // else it was the reply to a greeting that was cut
+		} // or to the pool, which asks whether a connection is alive that it has not used for a second
 		for range 2 {
 			if _, err := p.take(charges, mode); err != nil {
 				t.Fatal(err)

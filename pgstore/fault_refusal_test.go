@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
@@ -55,10 +57,10 @@ var refusals = []refusal{{
 	end:   "ALTER TABLE keep RENAME TO bucket; ALTER TABLE bucket SET SCHEMA mete; GRANT ALL ON mete.bucket TO app",
 }}
 
-// late says whether a take's own time was over before the server's: in the queue, or
-// at the lock, for which it waits no longer than it has left.
+// late says whether a take's own time was over before the server's: in the queue, on
+// its way, or at the lock, for which it waits no longer than it has left.
 func (r refusal) late(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) ||
+	return errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) ||
 		r.lock != "" && err != nil && strings.Contains(err.Error(), "SQLSTATE 55P03") && mete.Spent(err) == mete.NotSpent
 }
 
@@ -75,7 +77,7 @@ func TestFault_Refused(t *testing.T) {
 }
 
 func refuse(t *testing.T, s *proctest.Postgres, fault refusal) {
-	p := at(t, s.URL(), strings.Replace(s.URL(), "postgres@", "app@", 1)+"&target_session_attrs=any", pgstore.Config{})
+	p := at(t, s.URL(), strings.Replace(s.URL(), "postgres@", "app@", 1)+"&target_session_attrs=any", pgstore.Config{Timeout: faulttest.Patience})
 	p.must("DELETE FROM mete.bucket; DELETE FROM mete.bucket_memory")
 	tr := startTraffic(t, p, faulttest.Patiently([]*faulttest.Taker{{Charges: chargesOf("k")}, {Charges: chargesOf("id", "vast"), IDs: true}}))
 	tr.GoesOn(10)

@@ -23,12 +23,12 @@ import (
 const slack = 200 * time.Millisecond
 
 // faultLimit refills so slowly that no fault lasts until a bucket that was emptied
-// is full again: then what has been taken shows to the last unit. A bucket of
+// is full again, on a slow machine either: then what has been taken shows to the last unit. A bucket of
 // vastLimit admits all that is asked, so that faults find it being written.
 // Buckets of slowLimit and ampleLimit do not refill, but for less than a token,
 // while a test looks.
 var (
-	faultLimit = faulttest.Limit(200, bucket.PerSecond(10*bucket.Token))
+	faultLimit = faulttest.Limit(400, bucket.PerSecond(2*bucket.Token))
 	vastLimit  = faulttest.Limit(1_000_000, bucket.PerSecond(10*bucket.Token))
 	slowLimit  = faulttest.Limit(200, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
 	ampleLimit = faulttest.Limit(100_000, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Second})

@@ -124,6 +124,7 @@ func TestClientGone(t *testing.T) {
 }
 
 func TestServerEndsItsRequests(t *testing.T) {
+	t.Parallel()
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	target, err := url.Parse(upstream)
 	if err != nil {
@@ -134,7 +135,7 @@ func TestServerEndsItsRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // when it has reached the upstream
 	defer cancel()
 	w := httptest.NewRecorder()
 	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx))

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete/proxy"
 )
@@ -94,7 +95,7 @@ func TestHints_SlowClientHoldsUpNobody(t *testing.T) {
 			w.WriteHeader(http.StatusEarlyHints)
 		}
 	}))
-	p := gateTo(t, proxy.Upstream{Servers: []*url.URL{{Scheme: "h2c", Host: up}}}, proxy.Config{ClientTimeout: patience / 2})
+	p := gateTo(t, proxy.Upstream{Servers: []*url.URL{{Scheme: "h2c", Host: up}}}, proxy.Config{ClientTimeout: 5 * time.Second})
 	front := httptest.NewServer(p)
 	defer front.Close()
 	get(t, front.URL) // so that there is a connection to share

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/proxy"
@@ -46,7 +47,7 @@ func TestUnreadBody_EndsTheConnection(t *testing.T) {
 	} {
 		var errors bytes.Buffer
 		var closed atomic.Bool
-		front := httptest.NewUnstartedServer(newProxy(t, tt.upstream, middleware(t, 10, httplimit.Config{}), proxy.Config{ClientTimeout: patience / 10}))
+		front := httptest.NewUnstartedServer(newProxy(t, tt.upstream, middleware(t, 10, httplimit.Config{}), proxy.Config{ClientTimeout: 2 * time.Second}))
 		front.Config.ErrorLog = log.New(&errors, "", 0)
 		front.Config.ConnState = func(_ net.Conn, state http.ConnState) { closed.Store(state == http.StateClosed) }
 		front.Start()

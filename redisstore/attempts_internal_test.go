@@ -27,7 +27,7 @@ func startAttempts(t *testing.T) *attempts {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	s, err := New(client, Config{})
+	s, err := New(client, Config{Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestBatch_IsAsOneByOne(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			clock := storetest.NewClock()
-			s, err := New(client, Config{Prefix: fmt.Sprintf("batch%d:", seed), Now: clock.Now})
+			s, err := New(client, Config{Prefix: fmt.Sprintf("batch%d:", seed), Now: clock.Now, Timeout: 30 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

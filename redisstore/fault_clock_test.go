@@ -53,7 +53,7 @@ func TestFault_ClockOfTheApp(t *testing.T) {
 	}
 	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
-	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
+	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
 	hour(t, s, 4, 6, true)
 	program, err := os.Executable()
 	if err != nil {
@@ -74,7 +74,8 @@ func underSteps(t *testing.T, addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Prefix = ""            // as that of the other process
+	config.Prefix = "" // as that of the other process
+	config.Timeout = faulttest.Patience
 	options.Dialer.KeepAlive = -1 // it would tick all the while
 	client, err := rueidis.NewClient(options)
 	if err != nil {

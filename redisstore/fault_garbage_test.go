@@ -5,6 +5,7 @@ package redisstore_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -108,8 +109,10 @@ func bulk(text string) string { return "$" + strconv.Itoa(len(text)) + "\r\n" + 
 func TestFault_Garbage(t *testing.T) {
 	faulttest.Alone(t)
 	var next atomic.Pointer[string]
+	var given atomic.Int64 // of such replies
 	f := &fakeRedis{answer: func() (string, bool) {
 		if reply := next.Load(); reply != nil {
+			given.Add(1)
 			return *reply, true
 		}
 		return "", false
@@ -138,10 +141,17 @@ func TestFault_Garbage(t *testing.T) {
 	good()
 	for _, tt := range tests {
 		next.Store(&tt.reply)
-		snaps, allowed, err := s.Take(t.Context(), nil, chargesOf("k"), mete.Mode{})
-		if err == nil || mete.Spent(err) != mete.MaybeSpent {
-			t.Errorf("reply %q: %v, %v, %v; want an error that says maybe spent", tt.reply, snaps, allowed, err)
-		}
+		before := given.Load()
+		faulttest.Eventually(t, "it is answered", func() error { // on a slow machine a take is over before it is asked
+			snaps, allowed, err := s.Take(t.Context(), nil, chargesOf("k"), mete.Mode{})
+			if err == nil || mete.Spent(err) != mete.MaybeSpent {
+				t.Errorf("reply %q: %v, %v, %v; want an error that says maybe spent", tt.reply, snaps, allowed, err)
+			}
+			if given.Load() == before {
+				return errors.New("nobody has asked yet")
+			}
+			return nil
+		})
 		next.Store(nil)
 		conn := f.last.Load()
 		good()
@@ -155,7 +165,7 @@ func TestFault_Garbage(t *testing.T) {
 // do not wait for a server that is gone, one after the other.
 func TestFault_SilentAfterSpoiled(t *testing.T) {
 	faulttest.Alone(t)
-	const timeout = 50 * time.Millisecond
+	const timeout = 2 * time.Second // in which all come to wait, however slow the machine
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	calls := 0 // one connection at a time
 	f := &fakeRedis{answer: func() (string, bool) {

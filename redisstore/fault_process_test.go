@@ -63,7 +63,7 @@ func TestFault_Paused(t *testing.T) {
 func TestFault_ScriptsFlushed(t *testing.T) {
 	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
-	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
+	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
 	tr := startTraffic(t, s, client, faulttest.Patiently(plainAndOthers()))
 	for range 20 {
 		tr.GoesOn(5)

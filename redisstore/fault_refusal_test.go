@@ -3,6 +3,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -110,7 +111,7 @@ func TestFault_Refused(t *testing.T) {
 		t.Run(fault.name, func(t *testing.T) {
 			faulttest.Alone(t)
 			r := proctest.StartRedis(t, fault.args...)
-			s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
+			s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
 			tr := startTraffic(t, s, client, faulttest.Patiently([]*faulttest.Taker{{Charges: chargesOf("k")}, {Charges: chargesOf("id", "k"), IDs: true}}))
 			tr.GoesOn(20)
 			fault.begin(t, r)
@@ -120,6 +121,9 @@ func TestFault_Refused(t *testing.T) {
 			}
 			for _, mode := range []mete.Mode{{}, {ID: "x"}, {Within: faulttest.Within}, {UpTo: true}} {
 				_, allowed, err := s.Take(t.Context(), nil, charges, mode)
+				if mode.Within > 0 && errors.Is(err, context.DeadlineExceeded) {
+					continue // a slow machine: the caller's time was over before the server's answer
+				}
 				if allowed || err == nil || mete.Spent(err) != spent || !strings.Contains(err.Error(), fault.want) {
 					t.Errorf("take in mode %+v: %v, %v; want %q and spending %v", mode, allowed, err, fault.want, spent)
 				}

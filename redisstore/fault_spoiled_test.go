@@ -61,7 +61,7 @@ var foreign = [][]string{
 func TestFault_SpoiledKeys(t *testing.T) {
 	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
-	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{MaxInFlight: 2})
+	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience, MaxInFlight: 2})
 	tr := startTraffic(t, s, client, faulttest.Patiently(plainAndOthers()))
 	var takes sync.WaitGroup
 	for name, l := range specimensOf(time.Second) {
@@ -115,7 +115,7 @@ func spoil(t *testing.T, s mete.Store, r *proctest.Redis, key string, l bucket.L
 func TestFault_SpoiledMemory(t *testing.T) {
 	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
-	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{MaxInFlight: 1})
+	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience, MaxInFlight: 1})
 	for _, value := range [][]string{{"RPUSH", "x"}, {"SET", "x"}, {"SET", "- 1 99999999999999999 garbage"}, {"SET", ""}} {
 		must(t, r, "FLUSHALL")
 		charges, id := slowCharges("k"), mete.Mode{ID: "x"}

@@ -23,7 +23,7 @@ func sharing(t testing.TB, client rueidis.Client, n int) []*redisstore.Store {
 	prefix := fmt.Sprintf("nodes%d:", stores.Add(1))
 	nodes := make([]*redisstore.Store, n)
 	for i := range nodes {
-		s, err := redisstore.New(client, redisstore.Config{Prefix: prefix})
+		s, err := redisstore.New(client, redisstore.Config{Prefix: prefix, Timeout: awhile})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,13 +48,21 @@ func TestLeases_KeepTheBound(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	nodes, l := sharing(t, client, 3), perSecond(t, 2000, 50_000)
 	charges := []mete.Charge{{Key: "hot", Limit: l, Cost: bucket.Token, Leased: true}}
-	var admitted, asked atomic.Int64
+	var admitted, asked, byOne atomic.Int64
+	// What one bucket in memory admits of the same takes: a slow machine asks for less.
+	var mu sync.Mutex
+	var one bucket.State
 	began := time.Now()
 	var all sync.WaitGroup
 	for i := range 12 {
 		node := nodes[i%len(nodes)]
 		all.Go(func() {
 			for time.Since(began) < 1500*time.Millisecond {
+				mu.Lock()
+				if l.SpendOn(&one, bucket.At(time.Now()), bucket.Token, 0).Allowed() {
+					byOne.Add(1)
+				}
+				mu.Unlock()
 				_, allowed, err := node.Take(t.Context(), nil, charges, mete.Mode{})
 				if err != nil {
 					t.Error(err)
@@ -80,8 +88,8 @@ func TestLeases_KeepTheBound(t *testing.T) {
 		}
 	}
 	most := 2000 + 50_000*took.Seconds()
-	if got := float64(admitted.Load()); got > most || got < 0.5*most {
-		t.Errorf("admitted %v in %v: the limit allows %.0f", got, took, most)
+	if got := float64(admitted.Load()); got > most || got < 0.5*float64(byOne.Load()) {
+		t.Errorf("admitted %v in %v: the limit allows %.0f, and one bucket would have admitted %d", got, took, most, byOne.Load())
 	}
 	t.Logf("%d of %d admitted, of %.0f; %d asked Redis", admitted.Load(), asked.Load(), most, calls)
 }
@@ -92,7 +100,7 @@ func TestLeases_WithOtherLimits(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	node := sharing(t, client, 1)[0]
 	shared, own := perSecond(t, 1_000_000, 1), perSecond(t, 10, 1)
-	admitted := 0
+	admitted, began := 0, time.Now()
 	for i := range 4000 {
 		charges := []mete.Charge{
 			{Key: "shared", Limit: shared, Cost: bucket.Token, Leased: true},
@@ -125,7 +133,7 @@ func TestLeases_WithOtherLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing := float64(spent) / float64(unit) / float64(bucket.Token)
-	if refilled := 30.0; missing > float64(admitted) || missing < float64(admitted)-refilled {
+	if refilled := 1 + time.Since(began).Seconds(); missing > float64(admitted) || missing < float64(admitted)-refilled {
 		t.Errorf("%v are missing after %d were admitted", missing, admitted)
 	}
 }

@@ -38,7 +38,7 @@ func TestLending_IsAsTheBookSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			clock := storetest.NewClock()
-			s, err := New(client, Config{Prefix: fmt.Sprintf("book%d:", seed), Now: clock.Now})
+			s, err := New(client, Config{Prefix: fmt.Sprintf("book%d:", seed), Now: clock.Now, Timeout: 30 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,9 +3,11 @@
 package redisstore_test
 
 import (
+	"cmp"
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -14,6 +16,9 @@ import (
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
+
+// awhile is how long tests wait for what must come, however slow the machine.
+const awhile = 30 * time.Second
 
 // stores counts those that have been opened on one server: each has keys of its own.
 var stores atomic.Int64
@@ -31,6 +36,7 @@ func connect(t testing.TB, addr ...string) rueidis.Client {
 func open(t testing.TB, client rueidis.Client, config redisstore.Config) *redisstore.Store {
 	t.Helper()
 	config.Prefix += fmt.Sprintf("test%d:", stores.Add(1))
+	config.Timeout = cmp.Or(config.Timeout, awhile)
 	s, err := redisstore.New(client, config)
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ const (
 	examplePolicy = exampleDir + "/policy.yaml"
 	exampleListen = "127.0.0.1:8088" // in its nginx.conf
 
-	startTimeout = 10 * time.Second
+	startTimeout = time.Minute // nothing takes that long
 )
 
 // TestNginx_ReplayOfItsLog lets nginx serve real clients without limits and

@@ -121,7 +121,7 @@ var (
 
 // flood lets wrk ask as fast as it can.
 func flood(t *testing.T, url string) counts {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*floodDuration)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, proctest.Find(t, "wrk", "wrk"), "-t1", "-c8", "-d"+floodDuration.String(), url)
 	output, err := cmd.CombinedOutput()

@@ -23,7 +23,7 @@ import (
 var update = flag.Bool("update", false, "rewrite what the scripts compare outputs with")
 
 // serverTimeout bounds every wait for a server in the scripts.
-const serverTimeout = 20 * time.Second
+const serverTimeout = time.Minute
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"mete": main})

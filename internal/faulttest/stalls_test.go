@@ -18,3 +18,22 @@ func TestStalled(t *testing.T) {
 		}
 	}
 }
+
+func TestStalledShare(t *testing.T) {
+	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
+	for _, tc := range []struct {
+		stalls []stall
+		want   float64
+	}{
+		{nil, 0},
+		{[]stall{{at(0), at(25)}, {at(90), at(200)}}, 0.35}, // of the calls alone
+		{[]stall{{at(0), at(200)}}, 0.7},                    // and never all
+	} {
+		tr := &Traffic{stalls: tc.stalls, Takers: []*Taker{
+			{Calls: []Call{{Began: at(50), Ended: at(100)}}}, {Calls: []Call{{Began: at(15), Ended: at(25)}, {Began: at(30), Ended: at(115)}}},
+		}}
+		if got := tr.stalledShare(); got != tc.want {
+			t.Errorf("stalls %v: %v of the time, want %v", tc.stalls, got, tc.want)
+		}
+	}
+}

@@ -20,7 +20,7 @@ const (
 
 // familyTimeout is how long the processes of a server may take to halt or to end
 // after they were told.
-const familyTimeout = 10 * time.Second
+const familyTimeout = 30 * time.Second
 
 // Kill ends the server as a crash of its machine would, all of its processes at a
 // moment. It may be paused, or have ended already. What it had put in unlogged
@@ -37,7 +37,7 @@ func (p *Postgres) Kill() {
 }
 
 // Stop asks the server to end, and waits until it has. The test fails if it has
-// not within 10 s.
+// not within 30 s.
 func (p *Postgres) Stop(mode StopMode) {
 	p.t.Helper()
 	if !p.stop(mode) {

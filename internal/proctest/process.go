@@ -14,8 +14,9 @@ import (
 
 const (
 	// stopGrace is how long a process may take to end when it is asked to,
-	// before it is killed with all it started.
-	stopGrace = 5 * time.Second
+	// before it is killed with all it started: at the end of its test, and where the
+	// test waits for how it ends.
+	stopGrace, stopPatience = 5 * time.Second, 30 * time.Second
 
 	// outputShown is how much of a process's output a failing test shows.
 	outputShown = 16 << 10
@@ -57,7 +58,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 		close(p.done)
 	}()
 	t.Cleanup(func() {
-		p.stop()
+		p.stop(stopGrace)
 		if t.Failed() {
 			t.Logf("output of %s:\n%s", cmd.Path, p.tail())
 		}
@@ -131,20 +132,19 @@ func (p *Process) answers() bool {
 }
 
 // Stop asks the process to end, waits until it has, and returns how it ended:
-// nil for exit status 0. One that does not end within 5 s is killed with all it
+// nil for exit status 0. One that does not end within 30 s is killed with all it
 // started, which fails the test.
 func (p *Process) Stop() error {
 	p.t.Helper()
-	if !p.stop() {
-		p.t.Errorf("%s did not end within %v of being asked", p.cmd.Path, stopGrace)
+	if !p.stop(stopPatience) {
+		p.t.Errorf("%s did not end within %v of being asked", p.cmd.Path, stopPatience)
 	}
 	return p.err
 }
 
 // stop reports whether the process ended without being killed.
-func (p *Process) stop() bool {
+func (p *Process) stop(grace time.Duration) bool {
 	err := interrupt(p.cmd.Process)
-	grace := stopGrace
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		grace = 0
 	}

@@ -26,7 +26,7 @@ import (
 const (
 	roleVar = "PROCTEST_ROLE"
 	addrVar = "PROCTEST_ADDR"
-	timeout = 10 * time.Second
+	timeout = time.Minute
 )
 
 func TestMain(m *testing.M) {

@@ -20,7 +20,7 @@ import (
 const RedisVar = "METE_TEST_REDIS"
 
 // startTimeout is how long a server may take until it answers.
-const startTimeout = 20 * time.Second
+const startTimeout = time.Minute
 
 // A Redis is a server that runs beside a test, on a port of the loopback
 // interface. [Redis.Do] may be used concurrently, also while the server is
@@ -102,7 +102,7 @@ func (r *Redis) waitReady() {
 
 // Do sends one command as the default user, over a connection of its own, and
 // returns the reply as text: the elements of an array are a line each, nil is
-// empty. An error reply is an error with its text. It gives up after 5 s.
+// empty. An error reply is an error with its text. It gives up after 20 s.
 func (r *Redis) Do(args ...string) (string, error) {
 	return command(r.Addr, r.tls, args...)
 }

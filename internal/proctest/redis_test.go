@@ -85,13 +85,14 @@ func TestRedis_PauseResume(t *testing.T) {
 
 func TestRedis_CleanupEndsPausedOne(t *testing.T) {
 	var r *proctest.Redis
-	began := time.Now()
+	var began time.Time
 	t.Run("inner", func(t *testing.T) {
 		r = proctest.StartRedis(t)
 		r.Pause()
+		began = time.Now()
 	})
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("start, pause and cleanup took %v, want no wait for a paused process", took)
+	if took := time.Since(began); took >= 5*time.Second { // as long as others have to end by themselves
+		t.Errorf("cleanup took %v, want no wait for a paused process", took)
 	}
 	select {
 	case <-r.Process.Done():

@@ -17,7 +17,7 @@ import (
 
 // commandTimeout is how long one command to a server may take, connecting
 // included.
-const commandTimeout = 5 * time.Second
+const commandTimeout = 20 * time.Second
 
 // command sends one command over a connection of its own and returns the reply
 // as text. An error reply is an error with its text.

@@ -40,7 +40,7 @@ http {
     }
 }`
 
-const startTimeout = 10 * time.Second
+const startTimeout = time.Minute
 
 // refused is where nginx routes what it answers with status 400.
 const refused = "refused"

@@ -33,7 +33,7 @@ func TestRecorder_ServerHangs(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	d := migrated(t, server.URL(), "mete")
 	r := d.recorder(func(c *violations.Config) {
-		c.Timeout, c.MaxQueue, c.MaxRows = 300*time.Millisecond, 1600, 1000
+		c.Timeout, c.MaxQueue, c.MaxRows = time.Second, 1600, 1000
 	})
 	r.Record(t.Context(), denial("free", "first", mete.Attrs{}))
 	settle(t, r)
@@ -261,7 +261,7 @@ func TestClose_ServerHangs(t *testing.T) {
 func TestClose_WhileWriting(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	d := migrated(t, server.URL(), "mete")
-	const timeout = 2 * time.Second
+	const timeout = 5 * time.Second // of which half is more than a slow machine adds
 	r := d.recorder(func(c *violations.Config) { c.Timeout = timeout })
 	r.Record(t.Context(), denial("free", "a", mete.Attrs{}))
 	settle(t, r) // and the days are made

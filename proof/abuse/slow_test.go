@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -122,11 +123,12 @@ func (s *siege) dribble(ctx context.Context, d dribble) {
 }
 
 // served asks so many questions from a few clients at once, and returns the time within
-// which 99 of 100 were answered.
-func (s *siege) served(t *testing.T) time.Duration {
+// which 99 of 100 were answered. It is an error that one was not.
+func (s *siege) served(t *testing.T) (time.Duration, error) {
 	t.Helper()
 	const clients, questions = 4, 100
 	var all [clients][]time.Duration
+	var failed [clients]error
 	var done sync.WaitGroup
 	for i := range clients {
 		done.Go(func() {
@@ -139,7 +141,7 @@ func (s *siege) served(t *testing.T) time.Duration {
 				begin := time.Now()
 				resp, err := own.Get(s.ask)
 				if err != nil {
-					t.Errorf("client %d, question %d: %v", i, n, err)
+					failed[i] = fmt.Errorf("client %d, question %d: %w", i, n, err)
 					return
 				}
 				if got := readAnswer(t, resp); got.status != http.StatusOK {
@@ -152,10 +154,33 @@ func (s *siege) served(t *testing.T) time.Duration {
 	done.Wait()
 	times := slices.Concat(all[:]...)
 	slices.Sort(times)
-	if len(times) == 0 {
-		return 0
+	if err := errors.Join(failed[:]...); err != nil {
+		return 0, err
 	}
-	return times[len(times)*99/100]
+	return times[len(times)*99/100], nil
+}
+
+// wellServed is the best of some rounds: a machine that is busy with something else is
+// no fault of the server's, nor is it that it is as impatient with who is late because
+// of that as with anybody. One good round is enough.
+func (s *siege) wellServed(t *testing.T, bound time.Duration) time.Duration {
+	t.Helper()
+	const rounds = 5
+	best := time.Duration(math.MaxInt64)
+	var all []error
+	for range rounds {
+		p99, err := s.served(t)
+		if all = append(all, err); err != nil {
+			continue
+		}
+		if best = min(best, p99); best <= bound {
+			return best
+		}
+	}
+	if err := errors.Join(all...); best == math.MaxInt64 {
+		t.Fatalf("in none of %d rounds all was answered: %v", rounds, err)
+	}
+	return best
 }
 
 // Five hundred connections that dribble are cut off, and others do not notice. What
@@ -183,20 +208,15 @@ func TestAbuse_SlowConnections(t *testing.T) {
 // withstand besieges an address and asks there meanwhile.
 func withstand(t *testing.T, s *siege) {
 	t.Helper()
-	calm := s.served(t)
+	calm := s.wellServed(t, meted.Patience)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	s.begin(ctx, t)
 
-	// A machine that is busy with something else is no fault of the server's: one good
-	// round of some is enough, and two seconds are what a crowd of handshakes may cost
-	// under the race detector. Connections that hold others up do so until they are cut off.
-	bound, best := 20*calm+2*time.Second, time.Duration(1<<62)
-	for range 5 {
-		if best = min(best, s.served(t)); best <= bound {
-			break
-		}
-	}
+	// Two seconds are what a crowd of handshakes may cost under the race detector.
+	// Connections that hold others up do so until they are cut off.
+	bound := 20*calm + 2*time.Second
+	best := s.wellServed(t, bound)
 	if best > bound {
 		t.Errorf("among %d dribbling connections p99 is %v at best, and %v without them; want at most %v", s.crowded, best, calm, bound)
 	}

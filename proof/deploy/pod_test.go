@@ -47,9 +47,9 @@ func TestKubernetes_Pod(t *testing.T) {
 
 		address := map[string]string{"http": s.URL, "admin": s.AdminURL}
 		for _, p := range probes(c) {
-			if status := get(t, address[p.HTTPGet.Port.String()]+p.HTTPGet.Path, ""); status != 200 {
-				t.Errorf("probe of %s: status %d", p.HTTPGet.Path, status)
-			}
+			eventually(t, "the probe of "+p.HTTPGet.Path, func() bool { // as a pod's: a slow store may be late
+				return get(t, address[p.HTTPGet.Port.String()]+p.HTTPGet.Path, "") == 200
+			})
 		}
 		for token, want := range map[string]int{secret["metrics-token"]: 200, secret["admin-token"]: 200, "": 401} {
 			if status := get(t, s.AdminURL+"/metrics", token); status != want {

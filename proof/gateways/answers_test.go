@@ -98,8 +98,16 @@ func TestAnswers_StoreDown(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		redis := proctest.StartRedis(t)
 		s := start(t, k, setup{mete: []edit{{"policy:", "store: redis://" + redis.Addr + "\npolicy:"}}})
-		client := newClients().another()
-		if a := s.send(t, client, login); a.status != 200 {
+		from := newClients()
+		client := from.another()
+		var a answer
+		for try := 0; try == 0 || a.status == 503 && try < 20; try++ { // a slow store is none: another's first login
+			a = s.send(t, client, login)
+			if a.status == 503 {
+				client = from.another()
+			}
+		}
+		if a.status != 200 {
 			t.Errorf("with the store: got %d %s, want 200", a.status, a.body)
 		}
 		redis.Kill()

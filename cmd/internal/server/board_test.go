@@ -4,6 +4,7 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"net/http"
@@ -74,7 +75,13 @@ func TestBoard_Stream(t *testing.T) {
 	c := testConfig()
 	c.Policy = policyFile(t, burst("2"))
 	s := start(t, c)
-	resp, err := http.Get(s.admin + "/dashboard/data/stream")
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // for what never comes
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", s.admin+"/dashboard/data/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +198,7 @@ func TestBoard_HTTP2(t *testing.T) {
 	c := withTokens()
 	var known *tls.Config
 	c.AdminTLS, known = certified(t, t.TempDir())
-	c.Timeouts.APIRequest = time.Second // which streams outlast
+	c.Timeouts.APIRequest = 2 * time.Second // which streams outlast
 	s := start(t, c)
 	transport := &http.Transport{TLSClientConfig: known, ForceAttemptHTTP2: true, MaxConnsPerHost: 1}
 	defer transport.CloseIdleConnections()

@@ -91,6 +91,7 @@ func TestTLS_Reload(t *testing.T) {
 	c := testConfig()
 	var before *tls.Config
 	c.TLS, before = certified(t, dir)
+	c.Timeouts.ReadHeader = patience // a connection asks nothing until all else is done
 	s := start(t, c)
 	url := "https://" + s.server.Addr().String() + "/readyz"
 	open, err := tls.Dial("tcp", s.server.Addr().String(), before)

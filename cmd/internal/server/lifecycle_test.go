@@ -127,7 +127,7 @@ func TestRun_CutsOffWhatDoesNotFinish(t *testing.T) {
 
 func TestRun_GivesNotice(t *testing.T) {
 	c := testConfig()
-	c.Timeouts.Notice = 200 * time.Millisecond
+	c.Timeouts.Notice = 3 * time.Second
 	s := start(t, c)
 	before := time.Now()
 	s.stop()

@@ -40,7 +40,7 @@ func newManager(t *testing.T) *manager {
 // await returns the next message that has a line, and what was told before it.
 func (m *manager) await(line string) (before []string) {
 	m.t.Helper()
-	m.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	m.conn.SetReadDeadline(time.Now().Add(patience))
 	buf := make([]byte, 1<<10)
 	for {
 		n, err := m.conn.Read(buf)
@@ -79,7 +79,7 @@ func TestNotify_Watchdog(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "20000")
 	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
 	c := testConfig()
-	c.Timeouts.Notice = 200 * time.Millisecond
+	c.Timeouts.Notice = time.Second // many beats, also where the machine is busy
 	s := start(t, c)
 	m.await("READY=1")
 	for range 3 {

@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every wait of these tests. Nothing waits that long.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A running server, with its log.
 type running struct {

@@ -47,7 +47,7 @@ func TestDatabaseSource_ReloadIsOvertaken(t *testing.T) {
 	}()
 	waiting := func(n int, which string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := proctest.Poll(ctx, func(context.Context) error {
 			if got := run(`SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND ` + which); got != fmt.Sprint(n) {

@@ -23,6 +23,7 @@ import (
 func withRules(t *testing.T, p *proctest.Postgres) config.Config {
 	t.Helper()
 	c := testConfig()
+	c.ReloadInterval = time.Hour // nobody looks that soon: what changes, the database tells
 	c.Policy = strings.Replace(p.URL(), "postgres@", "postgres:secret@", 1) + "&schema=limits"
 	source, err := rules.Open(t.Context(), c.Policy, rules.Config{})
 	if err != nil {
@@ -40,10 +41,9 @@ func sql(t *testing.T, p *proctest.Postgres, statement string) {
 	}
 }
 
-// within waits until all servers have logged a text so often, for a second at most.
-func within(t *testing.T, text string, n int, servers ...*running) {
+// logged waits until all servers have logged a text so often.
+func logged(t *testing.T, text string, n int, servers ...*running) {
 	t.Helper()
-	start := time.Now()
 	eventually(t, "the log says "+text, func() bool {
 		for _, s := range servers {
 			if s.log.count(text) < n {
@@ -52,9 +52,6 @@ func within(t *testing.T, text string, n int, servers ...*running) {
 		}
 		return true
 	})
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("it took %v until all servers said %s, want a second at most", took, text)
-	}
 }
 
 func TestDatabase_ChangesReachAllServers(t *testing.T) {
@@ -69,7 +66,7 @@ func TestDatabase_ChangesReachAllServers(t *testing.T) {
 		}
 	}
 	sql(t, p, `UPDATE limits.rate_limit_rule SET burst_capacity = 3`)
-	within(t, "policy reloaded", 1, a, b)
+	logged(t, "policy reloaded", 1, a, b)
 	for _, s := range []*running{a, b} {
 		for i, want := range []int{200, 429} {
 			if got := s.take("192.0.2.1"); got != want {
@@ -87,7 +84,7 @@ func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
 	s := start(t, withRules(t, p))
 	sql(t, p, `INSERT INTO limits.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity) VALUES ('typo', 'user:{user_di}', 'user', 1, 1);
 		UPDATE limits.rate_limit_rule SET burst_capacity = 1 WHERE name = 'client'`)
-	within(t, "policy is broken; the old one stays in force", 1, s)
+	logged(t, "policy is broken; the old one stays in force", 1, s)
 	for i, want := range []int{200, 200, 429} {
 		if got := s.take("192.0.2.1"); got != want {
 			t.Errorf("take %d: %d, want %d", i, got, want)
@@ -101,7 +98,7 @@ func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
 	sql(t, p, `DELETE FROM limits.rate_limit_rule WHERE name = 'typo'; TRUNCATE limits.rate_limit_attribute`)
 	eventually(t, "it says what is wrong now", func() bool { return s.log.count("policy is broken") >= 3 })
 	sql(t, p, `INSERT INTO limits.rate_limit_attribute VALUES ('ip', 'ip:address')`)
-	within(t, "policy reloaded", 1, s)
+	logged(t, "policy reloaded", 1, s)
 	if got := s.take("192.0.2.9"); got != 200 {
 		t.Errorf("take under the new policy: %d", got)
 	}
@@ -117,7 +114,7 @@ func TestDatabase_ConnectionsCut(t *testing.T) {
 	s := start(t, withRules(t, p))
 	sql(t, p, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'mete%'`)
 	sql(t, p, `UPDATE limits.rate_limit_rule SET burst_capacity = 3`)
-	within(t, "policy reloaded", 1, s)
+	logged(t, "policy reloaded", 1, s)
 	p.Kill()
 	eventually(t, "the server notices", func() bool { return s.log.count("cannot be followed") >= 1 }) // one, where both came as one to it
 	s.server.Reload()

@@ -96,7 +96,7 @@ func TestSigned_WhenItChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.server.Reload()
-	eventually(t, "the missing signature is noticed", func() bool { return s.log.count("not signed") == 2 })
+	eventually(t, "the missing signature is noticed", func() bool { return s.log.count("not signed") >= 2 }) // both by itself and when asked
 	if got := s.take("192.0.2.1"); got != 429 {
 		t.Errorf("without a signature: %d, want 429 by the policy in force", got)
 	}
@@ -161,7 +161,7 @@ func TestReload_BundleVersionsBegin(t *testing.T) {
 // A policy that expires goes on, and says so once.
 func TestPolicy_ExpiresInForce(t *testing.T) {
 	c := testConfig()
-	at := time.Now().Add(1500 * time.Millisecond).UTC()
+	at := time.Now().Add(5 * time.Second).UTC() // a busy machine takes its time to start a server
 	c.Policy = policyFile(t, bundle(fmt.Sprintf("bundle_version: 1\nexpires_at: %q\n", at.Format(time.RFC3339Nano)), "1"))
 	s := start(t, c)
 	s.hasMetrics("mete_policy_expired 0")

@@ -209,14 +209,14 @@ func TestUpstream_BadAuthority(t *testing.T) {
 func TestGateway_LateAnswerOnAnOldConnection(t *testing.T) {
 	u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/late" {
-			<-time.After(100 * time.Millisecond)
+			<-time.After(1500 * time.Millisecond)
 		}
 		io.WriteString(w, "hello")
 	}))
 	defer u.Close()
 	c := testConfig()
 	c.Upstream = u.URL
-	c.Timeouts.ClientBody = 50 * time.Millisecond
+	c.Timeouts.ClientBody = time.Second
 	s := start(t, c)
 	for _, path := range []string{"/", "/late", "/late"} { // on one connection
 		if status, body := get(t, s.main+path); status != 200 || body != "hello" {
