@@ -89,6 +89,11 @@ type ruleLimit struct {
 	Anchor    string      `json:"anchor"`
 	Start     float64     `json:"start"`
 	Queue     json.Number `json:"queue"`
+
+	// MaxReserved bounds what reservations may owe; null where nothing but the
+	// arithmetic does.
+	MaxReserved *json.Number `json:"max_reserved"`
+
 	FullAfter float64     `json:"full_after"` // an empty bucket is full
 	Cost      ruleCost    `json:"cost"`
 	Stages    []ruleStage `json:"stages"`
@@ -217,8 +222,12 @@ func limitOf(l *policy.Limit) ruleLimit {
 		FullAfter: b.TimeFor(b.Capacity()).Seconds(), Stages: []ruleStage{}, Shards: l.Shards, Leased: l.Leased,
 		Cost: ruleCost{Source: costs.Source.String(), Default: amount(costs.Default)},
 	}
-	if b.Queued() {
+	switch a := b.Algorithm(); {
+	case b.Queued():
 		x.Queue = amount(b.MaxReserved())
+	case (a == bucket.Continuous || a == bucket.Stepped) && b.Capacity()+b.MaxReserved() < bucket.Tokens((1<<53-1)/b.Unit()):
+		most := amount(b.MaxReserved())
+		x.MaxReserved = &most
 	}
 	if costs.Min > 0 {
 		least := amount(costs.Min)

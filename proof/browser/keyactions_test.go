@@ -53,6 +53,13 @@ func TestKey_Reset(t *testing.T) {
 	if got, want := strings.Join(done, ", "), "bucket/take operator "+alice+" undo, bucket/reset operator "+alice+" their launch"; got != want {
 		t.Errorf("the activity is %s, want %s", got, want)
 	}
+	if got := browser.Eval[int](page, "document.querySelectorAll('.key-history .audit-entry').length"); got != 2 {
+		t.Errorf("the page of the key shows %d things that were done, want each of two once", got)
+	}
+	await(page, site.Page("keys?kind=overrides"), "Keys") // the audit that servers share
+	page.WaitText(".audit", "Reset · 8 tokens")
+	page.WaitText(".audit", "Reset undone · 8 tokens")
+	page.WaitText(".audit", alice)
 }
 
 // A block is made without a mouse, holds, and is taken back.
@@ -302,5 +309,127 @@ func TestKey_UndoAndClocks(t *testing.T) {
 	})()`)
 	if off < -3000 || off > 3000 {
 		t.Errorf("with a clock that is two hours fast the server's time is off by %v ms", off)
+	}
+}
+
+// Another limit keeps the rule's staged_actions and max_reserved, of one key and of what
+// has an attribute, also where it takes the place of one that was made before.
+func TestKey_LimitKeepsTheRest(t *testing.T) {
+	site := browser.Serve(t, `rules:
+  - name: search
+    limit_keys: ["header:x-user"]
+    algorithm_config: {rate: 10/1h, burst: 20, max_reserved: 2.5, staged_actions: [{threshold: 80, action: warn}, {threshold: 95, action: throttle, delay: 500ms}]}
+  - name: twice
+    group: twice
+    limit_keys: ["query:q"]
+    limits:
+      - {name: few, algorithm: fixed_window, tokens: 10, window: 1d, staged_actions: [{threshold: 50.5, action: warn}, {threshold: 100, action: reject}]}
+      - {name: many, rate: 10/1s, burst: 100}
+`)
+	want := func(match, kept string) {
+		t.Helper()
+		for _, o := range askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides {
+			if string(o.Match) != match {
+				continue
+			}
+			if config := string(o.Config) + string(o.Limits); !strings.Contains(config, kept) {
+				t.Errorf("the limit for %q is %s, want it to keep %s", match, config, kept)
+			}
+			return
+		}
+		t.Errorf("there is no override for %q", match)
+	}
+	const stages = `"max_reserved":2.5,"staged_actions":[{"threshold":80,"action":"warn"},{"threshold":95,"action":"throttle","delay":"500000us"}]`
+	page := operating(t, site, browser.Desktop, browser.Light)
+	for _, capacity := range []string{"30", "40"} {
+		page.Click("button", "Other limit")
+		page.Wait("dialog", "Another limit for this key?")
+		dialog := page.In("dialog[open]")
+		dialog.WaitText("", "Kept as they are: staged_actions (from 80 % used requests are warned, from 95 % used each request waits 500")
+		dialog.WaitText("", "max_reserved (2.5)")
+		dialog.Fill("Capacity", capacity)
+		dialog.Fill("Reason", "their launch")
+		dialog.Click("button", "Set limit")
+		page.WaitText(".readout", "of "+capacity+" tokens")
+		want("", stages)
+	}
+	page.Screenshot("key-limit-kept")
+
+	await(page, site.Page("keys?kind=overrides"), "Keys")
+	page.Click("button", "Add an override")
+	dialog := page.In("dialog[open]")
+	dialog.Fill("What it does", "Other limit")
+	dialog.WaitText("", "max_reserved (2.5)")
+	dialog.Fill("Rule", "twice/few")
+	dialog.WaitText("", "from 50.5 % used requests are warned")
+	dialog.WaitNoText("", "max_reserved")
+	dialog.Fill("Attribute", "query:q")
+	dialog.Fill("Value", "shoes")
+	dialog.Fill("Tokens", "15")
+	dialog.Fill("Window", "1d")
+	dialog.Fill("Reason", "their sale")
+	page.Screenshot("overrides-add-limit")
+	dialog.Click("button", "Add it")
+	page.WaitText(".overrides-table", "query:q = shoes")
+	want(`{"query:q":"shoes"}`, `"staged_actions":[{"threshold":50.5,"action":"warn"}]`)
+}
+
+// What holds for whole requests is made on the page by who may, after it was said what it
+// does for everybody, and undone.
+func TestKeys_WholeRequests(t *testing.T) {
+	site := browser.Serve(t, slowPolicy)
+	site.Take(10, searching("alice"))
+	wantTake(t, site, "alice", false)
+	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
+		page := browser.Open(t, size, theme)
+		page.Remember(browser.ConfigureToken)
+		await(page, site.Page("keys?kind=overrides"), "Keys")
+		page.Click("button", "Add an override")
+		dialog := page.In("dialog[open]")
+		dialog.Fill("What it does", "Break glass: limit nothing")
+		dialog.WaitText("", "Nothing is limited until it ends, for everybody.")
+		if dialog.Has("textbox", "Attribute") || dialog.Has("combobox", "Attribute") {
+			t.Error("break glass asks for an attribute")
+		}
+		page.NoSideways()
+		page.Axe()
+		page.Screenshot("overrides-break-glass")
+		dialog.Click("button", "Add it")
+		dialog.WaitText("", "Reason is needed")
+		wantTake(t, site, "alice", false)
+		dialog.Fill("Reason", "the store is on fire")
+		dialog.Fill("For how long", "15 minutes")
+		dialog.Click("button", "Add it")
+		page.WaitText(".overrides-table", "Break glass")
+		wantTake(t, site, "alice", true)
+		page.In("#toasts > :last-child").Click("button", "Undo")
+		page.WaitText("#toasts", "Undone")
+		wantTake(t, site, "alice", false)
+
+		page.Click("button", "Add an override")
+		dialog.Fill("What it does", "Shadow: deny nothing")
+		dialog.WaitText("", "Nobody is denied anything by a rule")
+		page.Screenshot("overrides-shadow")
+		dialog.Fill("Which requests", "Those with an attribute")
+		dialog.Fill("Attribute", "header:x-user")
+		dialog.Fill("Value", "alice")
+		dialog.Fill("Reason", "their limit is looked at")
+		dialog.Click("button", "Add it")
+		page.WaitText(".overrides-table", "header:x-user = alice")
+		wantTake(t, site, "alice", true)
+		page.Click("button", "End shadow-*")
+		dialog.Fill("Reason", "it was")
+		dialog.Click("button", "End it")
+		page.WaitText("#main", "No override is in force")
+		wantTake(t, site, "alice", false)
+	})
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.OperateToken)
+	await(page, site.Page("keys?kind=overrides"), "Keys")
+	page.Click("button", "Add an override")
+	dialog := page.In("dialog[open]")
+	dialog.WaitText("", "takes the role configure")
+	if got := browser.Eval[string](page, "[...document.querySelector('dialog[open] select').options].map((o) => o.value).join()"); got != "block,allow,limit" {
+		t.Errorf("an operator may %s", got)
 	}
 }

@@ -28,13 +28,14 @@ func (r ComparisonReport) WriteHTML(w io.Writer) error {
 		p.Changes, p.RulesLeft = r.pageChanges()
 		p.Shadow = c.hasShadow()
 	}
+	names := keyNames{show: r.ShowKeys}
 	for _, list := range []struct {
 		change            Change
 		id, title, colour string
 	}{{NewlyLimited, "limited", "Newly limited", "denied"}, {NewlyAdmitted, "admitted", "Newly admitted", "allowed"}} {
 		if keys := &c.keys[list.change]; len(keys.tallies) > 0 {
 			p.Keys = append(p.Keys, keysOf(pageKeys{ID: list.id, Title: list.title, Examples: true}, keys, c.changed[list.change].count,
-				func(string) string { return list.colour }, r.ShowKeys, r.instant))
+				func(string) string { return list.colour }, &names, r.instant))
 		}
 	}
 	edits := map[string]string{}

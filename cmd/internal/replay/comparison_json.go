@@ -115,11 +115,12 @@ type (
 // names unless they are to be shown.
 func (j *ComparisonLines) WriteSummary(c *Comparison, showKeys bool) error {
 	count := func(change Change) int64 { return c.changed[change].count }
+	names := keyNames{show: showKeys}
 	summary := summaryJSON{
 		Requests: c.requests.count, AllowedByBoth: count(SameAllowed), DeniedByBoth: count(SameDenied),
 		NewlyLimited: count(NewlyLimited), NewlyAdmitted: count(NewlyAdmitted), ShadowOld: c.shadowed[0], ShadowNew: c.shadowed[1],
 		DelayedOld: c.delayed[0], DelayedNew: c.delayed[1], InvalidLines: c.invalid, Rules: []ruleJSON{},
-		LimitedKeys: keysJSON(&c.keys[NewlyLimited], showKeys), AdmittedKeys: keysJSON(&c.keys[NewlyAdmitted], showKeys),
+		LimitedKeys: keysJSON(&c.keys[NewlyLimited], &names), AdmittedKeys: keysJSON(&c.keys[NewlyAdmitted], &names),
 	}
 	for _, r := range c.rules {
 		summary.Rules = append(summary.Rules, ruleJSON{Rule: r.name, Edit: r.edit, DeniedOld: r.denied[0], DeniedNew: r.denied[1],
@@ -128,10 +129,10 @@ func (j *ComparisonLines) WriteSummary(c *Comparison, showKeys bool) error {
 	return json.NewEncoder(j.w).Encode(map[string]summaryJSON{"summary": summary})
 }
 
-func keysJSON(list *toplist, show bool) []keyJSON {
+func keysJSON(list *toplist, names *keyNames) []keyJSON {
 	keys := []keyJSON{}
-	for i, entry := range list.top(maxShownKeys) {
-		keys = append(keys, keyJSON{Key: shownKey(entry, i, show), Rule: entry.rule, Requests: entry.count,
+	for _, entry := range list.top(maxShownKeys) {
+		keys = append(keys, keyJSON{Key: names.of(entry), Rule: entry.rule, Requests: entry.count,
 			First: seconds.Append(nil, int64(entry.first)), Last: seconds.Append(nil, int64(entry.last)), Place: entry.place})
 	}
 	return keys

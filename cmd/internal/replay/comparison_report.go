@@ -34,8 +34,9 @@ func (r ComparisonReport) WriteTo(w io.Writer) (int64, error) {
 		r.summary(&b)
 		r.chart(&b)
 		r.rules(&b)
-		r.keys(&b, NewlyLimited, "NEWLY LIMITED", red)
-		r.keys(&b, NewlyAdmitted, "NEWLY ADMITTED", green)
+		names := keyNames{show: r.ShowKeys}
+		r.keys(&b, &names, NewlyLimited, "NEWLY LIMITED", red)
+		r.keys(&b, &names, NewlyAdmitted, "NEWLY ADMITTED", green)
 	}
 	r.Screen.notes(&b, r.notes())
 	n, err := io.WriteString(w, b.String())
@@ -93,30 +94,22 @@ func (r ComparisonReport) rules(b *strings.Builder) {
 }
 
 // keys shows whom a change means the most for.
-func (r ComparisonReport) keys(b *strings.Builder, change Change, heading string, bars colour) {
+func (r ComparisonReport) keys(b *strings.Builder, names *keyNames, change Change, heading string, bars colour) {
 	top := r.Comparison.keys[change].top(maxShownKeys)
 	if len(top) == 0 {
 		return
 	}
 	t := newGrid(heading, "RULE", ">REQUESTS", "", "FIRST", "LAST", "FOR EXAMPLE")
 	t.givesWay = []int{3, 5, 4}
-	for i, entry := range top {
+	for _, entry := range top {
 		example := entry.place
 		if r.ShowKeys && entry.request != "" {
 			example += " " + entry.request
 		}
-		t.add(shownKey(entry, i, r.ShowKeys), entry.rule, strconv.FormatInt(entry.count, 10), share(entry.count, r.Comparison.changed[change].count),
+		t.add(names.of(entry), entry.rule, strconv.FormatInt(entry.count, 10), share(entry.count, r.Comparison.changed[change].count),
 			r.instant(entry.first), r.instant(entry.last), example)
 	}
 	t.write(b, r.Screen, bars)
-}
-
-// shownKey names the i'th key of a list.
-func shownKey(entry *tally, i int, show bool) string {
-	if show {
-		return entry.key
-	}
-	return fmt.Sprintf("key %d", i+1)
 }
 
 // notes says what one has to know to read the numbers.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -276,6 +277,65 @@ func TestRun_OverrideExpires(t *testing.T) {
 	for i, want := range []string{`"allowed":false`, `"allowed":true`} {
 		if !strings.Contains(got[i], want) {
 			t.Errorf("request %d: got %s, want %s", i+1, got[i], want)
+		}
+	}
+}
+
+// A key that is not shown has a number of its own in all of a report, also where it is in
+// both of its lists.
+func TestCompare_NumbersKeys(t *testing.T) {
+	const was = `{"rules": [{"name": "client", "limit_keys": ["header:x"], "algorithm": "token_bucket", "algorithm_config": {"rps": 2, "burst": 5}}]}`
+	is := strings.Replace(was, `"rps": 2, "burst": 5`, `"rps": 1, "burst": 9`, 1)
+	var lines strings.Builder
+	for client, does := range []string{"burst", "burst steady", "steady", "burst steady", "burst", "steady"} {
+		for i := range 12 * strings.Count(does, "burst") { // 4 of them are newly admitted
+			fmt.Fprintf(&lines, `{"at":%d.%02d,"headers":{"x":"k%d"}}`+"\n", 100*client, i, client)
+		}
+		for i := range 40 * strings.Count(does, "steady") { // after a while half of them are newly limited
+			fmt.Fprintf(&lines, `{"at":%d.%d,"headers":{"x":"k%d"}}`+"\n", 100*client+30+i/2, i%2*5, client)
+		}
+	}
+	text := lines.String()
+	shown, masked := compare(t, was, is, text, true), compare(t, was, is, text, false)
+	named := func(c comparing) (keys [][2]string) {
+		for _, list := range []string{"newly_limited_keys", "newly_admitted_keys"} {
+			for _, k := range c.summary[list].([]any) {
+				key := k.(map[string]any)
+				keys = append(keys, [2]string{key["rule"].(string), key["key"].(string)})
+			}
+		}
+		return keys
+	}
+	inReport := regexp.MustCompile(`(?m)^(.+?) {2,}(client)  `)
+	inPage := regexp.MustCompile(`<th scope="row"><bdi class="key" dir="ltr">(.*?)</bdi></th><td><span class="mono">(.*?)</span></td>`)
+	found := func(pattern *regexp.Regexp, text string, key, rule int) (keys [][2]string) {
+		for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+			keys = append(keys, [2]string{m[rule], m[key]})
+		}
+		return keys
+	}
+	for _, tt := range []struct {
+		name   string
+		shown  [][2]string
+		masked [][2]string
+	}{
+		{"in JSON", named(shown), named(masked)},
+		{"in text", found(inReport, shown.report, 1, 2), found(inReport, masked.report, 1, 2)},
+		{"in a page", found(inPage, htmlComparison(t, was, is, text, true), 1, 2), found(inPage, htmlComparison(t, was, is, text, false), 1, 2)},
+	} {
+		numbers, keys := map[[2]string]string{}, map[string][2]string{}
+		for i, key := range tt.shown[:min(len(tt.shown), len(tt.masked))] {
+			number := tt.masked[i][1]
+			if was, ok := numbers[key]; ok && was != number {
+				t.Errorf("%s: %v is %s, and before %s", tt.name, key, number, was)
+			}
+			if was, ok := keys[number]; ok && was != key {
+				t.Errorf("%s: %s is %v, and before %v", tt.name, number, key, was)
+			}
+			numbers[key], keys[number] = number, key
+		}
+		if len(tt.shown) != 8 || len(tt.masked) != 8 || len(numbers) != 6 || keys["key 1"] == [2]string{} {
+			t.Errorf("%s: %d keys are shown and %d masked, %d different ones; want 8, of which two are in both lists", tt.name, len(tt.shown), len(tt.masked), len(numbers))
 		}
 	}
 }

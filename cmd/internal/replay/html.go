@@ -161,11 +161,11 @@ func traceFacts(trace, format string, requests span) []pageFact {
 }
 
 // keysOf is a table of the most frequent keys, of all so many requests.
-func keysOf(t pageKeys, list *toplist, all int64, colour func(rule string) string, show bool, instant func(bucket.Instant) string) pageKeys {
-	for i, entry := range list.top(maxPageKeys) {
-		row := pageKey{Key: display.Inert(shownKey(entry, i, show)), Rule: entry.rule, Count: grouped(entry.count), Share: percent(entry.count, all),
+func keysOf(t pageKeys, list *toplist, all int64, colour func(rule string) string, names *keyNames, instant func(bucket.Instant) string) pageKeys {
+	for _, entry := range list.top(maxPageKeys) {
+		row := pageKey{Key: display.Inert(names.of(entry)), Rule: entry.rule, Count: grouped(entry.count), Share: percent(entry.count, all),
 			First: instant(entry.first), Last: instant(entry.last), Bar: barOf(entry.count, all, colour(entry.rule)), Example: display.Inert(entry.place)}
-		if show && entry.request != "" {
+		if names.show && entry.request != "" {
 			row.Example += " " + display.Inert(entry.request)
 		}
 		t.Rows = append(t.Rows, row)

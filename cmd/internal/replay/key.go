@@ -18,6 +18,28 @@ const (
 	maxShownRune = 48  // of one attribute's value
 )
 
+// keyNames name keys in a report: as they are, or by numbers where they are not to be
+// shown. A number is one key's in all lists of the report.
+type keyNames struct {
+	show    bool
+	numbers map[string]int // by the key's id; nil before the first
+}
+
+func (n *keyNames) of(entry *tally) string {
+	if n.show {
+		return entry.key
+	}
+	number, known := n.numbers[entry.id]
+	if !known {
+		if n.numbers == nil {
+			n.numbers = map[string]int{}
+		}
+		number = len(n.numbers) + 1
+		n.numbers[entry.id] = number
+	}
+	return "key " + strconv.Itoa(number)
+}
+
 // appendKeyID appends what identifies a key among those of all rules.
 func appendKeyID(b []byte, req *trace.Request, r *policy.Rule) []byte {
 	b = append(b, r.Name...)

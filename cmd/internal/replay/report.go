@@ -99,10 +99,11 @@ func (r Report) keys(b *strings.Builder) {
 	for _, rule := range r.Stats.rules {
 		all += rule.denied.count
 	}
+	names := keyNames{show: r.ShowKeys}
 	t := newGrid("MOST DENIED", "RULE", ">DENIED", "", "FIRST DENIED", "LAST DENIED")
 	t.givesWay = []int{5, 4, 3}
-	for i, entry := range top {
-		t.add(shownKey(entry, i, r.ShowKeys), entry.rule, strconv.FormatInt(entry.count, 10), share(entry.count, all),
+	for _, entry := range top {
+		t.add(names.of(entry), entry.rule, strconv.FormatInt(entry.count, 10), share(entry.count, all),
 			r.instant(entry.first), r.instant(entry.last))
 	}
 	t.write(b, r.Screen, red)

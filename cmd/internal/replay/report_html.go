@@ -39,7 +39,7 @@ func (r Report) WriteHTML(w io.Writer) error {
 			all += rule.denied.count
 			colours[rule.Name] = colourOf(rule.Rule)
 		}
-		p.Keys = []pageKeys{keysOf(pageKeys{ID: "keys", Title: "Most denied"}, &s.keys, all, func(rule string) string { return colours[rule] }, r.ShowKeys, r.instant)}
+		p.Keys = []pageKeys{keysOf(pageKeys{ID: "keys", Title: "Most denied"}, &s.keys, all, func(rule string) string { return colours[rule] }, &keyNames{show: r.ShowKeys}, r.instant)}
 	}
 	p.Policy, p.PolicyLeft = words(s.policy, nil)
 	r.Elapsed = 0

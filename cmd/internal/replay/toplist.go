@@ -14,6 +14,7 @@ const maxTallies = 1 << 16
 
 // A tally counts what became of one key.
 type tally struct {
+	id          string
 	rule        string
 	key         string // for people
 	first, last bucket.Instant
@@ -44,8 +45,8 @@ func (t *toplist) add(id []byte, at bucket.Instant) (entry *tally, isNew bool) {
 			t.prune()
 		}
 		t.order++
-		entry = &tally{missed: t.missed, first: at, last: at, order: t.order}
-		t.tallies[string(id)] = entry
+		entry = &tally{id: string(id), missed: t.missed, first: at, last: at, order: t.order}
+		t.tallies[entry.id] = entry
 	}
 	entry.count++
 	entry.first, entry.last = min(entry.first, at), max(entry.last, at)
@@ -54,15 +55,7 @@ func (t *toplist) add(id []byte, at bucket.Instant) (entry *tally, isNew bool) {
 
 // prune forgets the rarer half of the keys.
 func (t *toplist) prune() {
-	type named struct {
-		id string
-		*tally
-	}
-	all := make([]named, 0, len(t.tallies))
-	for id, entry := range t.tallies {
-		all = append(all, named{id, entry})
-	}
-	slices.SortFunc(all, func(a, b named) int { return compareTallies(a.tally, b.tally) })
+	all := t.top(len(t.tallies))
 	for _, entry := range all[len(all)/2:] {
 		t.missed = max(t.missed, entry.count+entry.missed)
 		delete(t.tallies, entry.id)

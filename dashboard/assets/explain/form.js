@@ -86,7 +86,7 @@ export function requestForm({tree, onExplain, onMistake, compact = false}) {
 			try {
 				const r = await post('data/request', {text: written});
 				this.set(r.attributes, r.cost);
-				say([...r.notes.map((n) => show(n, 400)), r.unread.length > 0 && `No rule looks at ${r.unread.map((n) => show(n, 60)).join(', ')}.`].filter(Boolean), false);
+				say([...r.notes.map((n) => sentence(show(n, 400))), r.unread.length > 0 && `No rule looks at ${r.unread.map((n) => show(n, 60)).join(', ')}.`].filter(Boolean), false);
 				onExplain(this.request());
 			} catch (e) {
 				text.setAttribute('aria-invalid', 'true');
@@ -145,6 +145,8 @@ function wrong(rows, cost) {
 	}
 	return '';
 }
+
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.');
 
 // select puts the cursor where a mistake is.
 function select(text, message) {

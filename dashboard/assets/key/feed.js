@@ -3,12 +3,17 @@
 import {stream} from '../shell/api.js';
 import {limitOf} from './level.js';
 
-// followBucket watches one bucket. onBucket(bucket, look) is told of it twice a second,
+// lookOf is a bucket as a Level notes it, at a time of the server's clock.
+export function lookOf(b, t) {
+	return {t, level: levelOf(b), limit: limitOf(b), fullAfter: b.full_after, retryAfter: b.retry_after};
+}
+
+// followBucket watches one bucket, which was last seen at since, if at all. onBucket(bucket, look) is told of it twice a second,
 // onDecision(decision) of each decision, onDropped(count) of those that were too many,
 // onTrouble(text) why there is no bucket at the moment, '' when there is again, and
 // onState as a stream's. Times are seconds of the server's clock, which now() shows;
 // heard() is the last one that came.
-export function followBucket(key, {onBucket, onDecision, onDropped, onTrouble, onState}) {
+export function followBucket(key, since, {onBucket, onDecision, onDropped, onTrouble, onState}) {
 	let ahead = null; // this machine's clock, of the server's
 	let heard = null;
 	let limit = null;
@@ -18,11 +23,12 @@ export function followBucket(key, {onBucket, onDecision, onDropped, onTrouble, o
 		heard = Math.max(heard ?? t, t);
 		return t;
 	};
+	if (Number.isFinite(since)) at(since);
 	const events = {
 		bucket(b) {
 			limit = limitOf(b);
 			onTrouble('');
-			onBucket(b, {t: at(b.at), level: levelOf(b), limit, fullAfter: b.full_after, retryAfter: b.retry_after});
+			onBucket(b, lookOf(b, at(b.at)));
 		},
 		decisions({list, dropped}) {
 			for (const d of limit ? list : []) {

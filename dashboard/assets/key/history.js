@@ -2,14 +2,17 @@
 
 import {h, replace, show} from '../ui/dom.js';
 import {dateTime} from '../ui/format.js';
+import {keyed} from '../ui/keyed.js';
 import {get, serverNow} from '../shell/api.js';
 import {me} from '../shell/session.js';
-import {endOverride, mayOperate} from '../overrides/actions.js';
+import {endOverride, mayEnd} from '../overrides/actions.js';
 import {auditList} from '../overrides/audit.js';
 import {aboutKey, actionWords, inForce, limitText, untagged, whomText} from '../overrides/words.js';
 
 const EVERY = 10000; // ms between looks: others change overrides, too
 const AUDIT = 50; // entries
+const SAME = 10000; // ms at most between what is noted of an act in two places
+const acted = {reset: 'bucket/reset', taken: 'bucket/take'};
 
 let known = true; // whether the server says what administrators did: that of a program may not
 
@@ -20,7 +23,7 @@ export function keyHistory(target) {
 	const node = h('div', {class: 'stack'});
 	let timer = 0;
 	let ended = false;
-	let before = '';
+	let shown = null;
 	const look = async () => {
 		clearTimeout(timer);
 		if (ended || !me().features.overrides) {
@@ -37,14 +40,14 @@ export function keyHistory(target) {
 		try {
 			const [answer, acts] = await Promise.all([get(`v1/overrides?audit=${AUDIT}`), lately()]);
 			answer.acts = acts.activity.filter((a) => untagged(a.key ?? '') === untagged(target.key) && (a.status < 400 || a.status === 503));
-			const text = JSON.stringify(answer);
-			if (!ended && text !== before) {
-				before = text;
-				draw(node, target, answer, look);
+			if (!ended) {
+				shown ??= lists(node, target, look);
+				shown(answer);
 			}
 		} catch {
 			// What stands there stays: the stream says that the server is away.
 		}
+		clearTimeout(timer); // of a look that was begun meanwhile
 		timer = ended ? 0 : setTimeout(look, EVERY);
 	};
 	return {
@@ -71,17 +74,31 @@ function heading(text) {
 	return h('div', {class: 'card-head'}, h('h2', null, text));
 }
 
-function draw(node, target, answer, done) {
-	const here = answer.overrides.filter((o) => inForce(o, serverNow())).map((o) => [o, aboutKey(o, target)]).filter(([, how]) => how);
-	const audit = answer.audit.filter((e) => [e.after, e.before].some((o) => o && aboutKey(o, target)));
-	replace(node,
-		h('div', null, heading('Overrides in force'), here.length === 0 ? h('p', {class: 'muted'}, 'None: the policy holds for this key.') :
-			h('ul', {class: 'plain stack-small'}, here.map(([o, how]) => overrideItem(o, how, done)))),
-		h('div', null, heading('What was done'), auditList([...audit, ...answer.acts], known ? 'Nothing was done to this key lately.' : 'No override of this key was made lately. Resets are not kept here.')));
+// lists puts what is in force and what was done into node, and returns what shows an
+// answer there: an End that is about to be pressed is not replaced.
+function lists(node, target, done) {
+	const none = h('p', {class: 'muted'}, 'None: the policy holds for this key.');
+	const list = h('ul', {class: 'plain stack-small'});
+	const items = keyed(list, {id: ({o}) => o.id, make: ({o, how}) => ({node: overrideItem(o, how, done)})});
+	const audit = auditList(known ? 'Nothing was done to this key lately.' : 'No override of this key was made lately. Resets are not kept here.');
+	replace(node, h('div', null, heading('Overrides in force'), none, list), h('div', null, heading('What was done'), audit.node));
+	return (answer) => {
+		const here = answer.overrides.filter((o) => inForce(o, serverNow())).map((o) => ({o, how: aboutKey(o, target)})).filter(({how}) => how);
+		none.hidden = here.length > 0;
+		list.hidden = !none.hidden;
+		items(here);
+		const noted = answer.audit.filter((e) => (e.key ? untagged(e.key) === untagged(target.key) : [e.after, e.before].some((o) => o && aboutKey(o, target))));
+		audit.update([...noted, ...answer.acts.filter((a) => !noted.some((e) => isOf(e, a)))]);
+	};
+}
+
+// isOf reports whether an entry of the audit is of an act: the server that did it has both.
+function isOf(entry, act) {
+	return acted[entry.what] === act.what && entry.reason === (act.reason ?? '') && Math.abs(Date.parse(entry.at) - Date.parse(act.at)) < SAME;
 }
 
 function overrideItem(o, how, done) {
-	const why = o.source === 'file' ? 'it is in the policy file' : mayOperate();
+	const why = o.source === 'file' ? 'it is in the policy file' : mayEnd(o);
 	const limit = limitText(o);
 	return h('li', {class: 'override-item'},
 		h('div', null, h('p', null, h('strong', null, actionWords[o.action] ?? show(o.action)), limit ? ` · ${show(limit)}` : '', h('span', {class: 'muted'}, ` · ${scope[how]}`)),

@@ -2,7 +2,7 @@
 
 import {h, keyText, replace, show} from '../ui/dom.js';
 import {keyActions} from '../overrides/actions.js';
-import {followBucket} from './feed.js';
+import {followBucket, lookOf} from './feed.js';
 import {bucketReadout} from './readout.js';
 import {decisionTable} from './decisions.js';
 import {keyHistory} from './history.js';
@@ -28,15 +28,18 @@ export class KeyView {
 		this.decisions = decisionTable();
 		this.history = keyHistory(bucket);
 		this.facts = h('p', {class: 'key-facts'});
-		this.state = h('span', {class: 'badge live-state', role: 'status'});
-		this.trouble = h('p', {class: 'notice notice-warn', role: 'status', hidden: true});
-		this.skipped = h('p', {class: 'hint', hidden: true});
-		this.blocked = h('p', {class: 'hint', hidden: true}, 'While it is blocked the bucket is not asked, and so no decisions are drawn.');
+		this.state = h('span', {class: 'badge live-state', role: 'status'}, 'connecting');
+		this.trouble = h('p', {class: 'notice notice-warn level-trouble', role: 'status', hidden: true});
+		this.note = h('p', {class: 'hint level-note'});
 		this.dropped = 0;
+		this.connected = false;
 		this.said = -SPOKEN;
 		this.node = this.layout();
 		this.head();
-		this.feed = this.follow(key);
+		const since = Date.parse(bucket.at) / 1000;
+		this.level.look(lookOf(bucket, since));
+		this.feed = this.follow(key, since);
+		this.draw(performance.now()); // what is known already takes its room at once
 		this.stop = animate((time) => this.draw(time));
 	}
 
@@ -49,16 +52,16 @@ export class KeyView {
 
 	layout() {
 		const card = (look, title, ...children) => h('section', {class: `card ${look}`, 'aria-label': title}, h('div', {class: 'card-head'}, h('h2', null, title)), children);
-		const live = card('key-live', 'Level', this.chart.node, legend(), this.blocked, this.skipped);
+		const live = card('key-live', 'Level', this.chart.node, legend(), this.note);
 		live.firstChild.append(this.state, spanButtons(this.chart));
+		this.chart.node.append(this.trouble); // over the drawing, which stands still meanwhile
 		return h('div', {class: 'stack'},
 			h('header', {class: 'key-head'}, h('h2', {class: 'key-title', 'aria-label': `Key ${keyText(this.bucket.parts)}`}, keyParts(this.bucket)), this.facts),
-			this.trouble,
 			h('div', {class: 'key-grid'}, live,
 				h('section', {class: 'card key-now', 'aria-label': 'Now'}, this.tank.node, this.readout.node),
 				card('key-acts', 'Actions', keyActions(() => this.target(), () => this.history.look())),
-				card('card-flush key-decisions', 'Latest decisions', this.decisions.node),
-				h('section', {class: 'card key-history', 'aria-label': 'Overrides and what was done'}, this.history.node)));
+				h('section', {class: 'card key-history', 'aria-label': 'Overrides and what was done'}, this.history.node),
+				card('card-flush key-decisions', 'Latest decisions', this.decisions.node))); // last: it grows
 	}
 
 	// target is what actions are about. Another limit is said by what this one is said by.
@@ -82,12 +85,22 @@ export class KeyView {
 			block && h('span', {class: 'badge badge-denied'}, 'blocked'), allow && h('span', {class: 'badge badge-allowed'}, 'let through'),
 			masked && h('span', {class: 'badge'}, 'masked'),
 			!masked && this.bucket.parts?.some((p) => p.hashed) && h('span', null, '~ is a hash, of what may be a secret or is long'));
-		this.blocked.hidden = !block;
+		this.blocked = block !== '';
+		this.remark();
 		this.history.look();
 	}
 
-	follow(key) {
-		return followBucket(key, {
+	// remark says what is to be known of the drawing.
+	remark() {
+		const more = this.dropped > 0 ? `${this.dropped} more decisions are not drawn: there were too many at once.` : '';
+		const text = this.blocked ? 'While it is blocked the bucket is not asked, and so no decisions are drawn.' : more;
+		if (this.note.textContent !== text) {
+			this.note.textContent = text;
+		}
+	}
+
+	follow(key, since) {
+		return followBucket(key, since, {
 			onBucket: (shown, look) => {
 				this.bucket = {...this.bucket, ...shown};
 				this.level.look(look);
@@ -100,12 +113,14 @@ export class KeyView {
 			},
 			onDropped: (count) => {
 				this.dropped += count;
-				this.skipped.hidden = false;
-				this.skipped.textContent = `${this.dropped} more decisions are not drawn: there were too many at once.`;
+				this.remark();
 			},
 			onTrouble: (text) => this.say(text),
 			onState: (state, problem) => {
-				this.lose(); // also after the page was hidden
+				if (this.connected || state !== 'live') {
+					this.lose(); // also after the page was hidden
+				}
+				this.connected = true;
 				this.state.className = `badge live-state ${state === 'live' ? 'badge-ok' : 'badge-warn'}`;
 				this.state.textContent = state;
 				if (state === 'ended' && problem) {

@@ -11,16 +11,23 @@ import {del, get, post, put, serverNow} from '../shell/api.js';
 import {confirmAction, toast} from '../shell/dialog.js';
 import {may, me} from '../shell/session.js';
 import {stillMissing} from '../key/level.js';
-import {expiryOf, limitOverride, limitShape, limitWords} from './form.js';
+import {ruleList} from '../rules/list.js';
+import {expiryOf, keptOf, keptWords, limitOverride, limitShape, limitWords} from './form.js';
 import {expiryInput, limitInputs} from './inputs.js';
 import {aboutKey, actionWords, bodyOf, inForce, limitText, whomText} from './words.js';
 
 const NEEDS = 'needs role operate; sign in';
+const WHOLE = ['shadow', 'break_glass']; // about whole requests, whatever their keys
 const AUTHOR = 'mete-author'; // where a browser remembers who somebody said they are
 
 // mayOperate says why the viewer may not act, "" where they may.
 export function mayOperate() {
 	return may('operate') ? '' : NEEDS;
+}
+
+// mayEnd says why the viewer may not end an override: it takes what it took to make it.
+export function mayEnd(o) {
+	return WHOLE.includes(o.action) && !may('configure') ? 'needs role configure; sign in' : mayOperate();
 }
 
 // whyNot says why nothing can be done to a key, "" where something can.
@@ -87,11 +94,12 @@ export function allowKey(target, done) {
 export async function limitKey(shown, done) {
 	const b = await get(`v1/bucket?${new URLSearchParams({key: shown.key})}`);
 	const target = {...shown, ...b, tokens: b.rate.tokens, per: b.rate.per};
+	target.kept = keptOf(target, await ruleList(target.rule));
 	const inputs = limitInputs(target);
 	return override(target, done, {
 		action: 'limit', title: 'Another limit for this key?', confirm: 'Set limit',
 		words: [h('p', null, 'For this key alone, this takes the place of the limit ', h('strong', null, show(target.limit, 64)),
-			target.words ? ` (${target.words})` : '', '. What is missing from the bucket stays missing. The limit’s staged_actions and max_reserved, if it has any, do not hold meanwhile.'), inputs.node],
+			target.words ? ` (${target.words})` : '', '. What is missing from the bucket stays missing.', keptWords(target.kept)), inputs.node],
 		make: () => ({action: 'limit', key: target.key, rules: [target.rule], ...limitOverride(target, inputs.values())}),
 		toldOf: () => `Other limit set: ${limitWords(target, inputs.values())}`,
 	});

@@ -2,19 +2,38 @@
 
 import {h, show} from '../ui/dom.js';
 import {ago, dateTime} from '../ui/format.js';
+import {keyed} from '../ui/keyed.js';
 import {actionWords, limitText, whomText} from './words.js';
 
 const what = {made: 'made', removed: 'ended', expired: 'expired'};
 const acts = {'bucket/reset': 'Reset', 'bucket/take': 'Reset undone'};
 
 // auditList shows what was done, the latest first: entries of the overrides' audit, and
-// of what administrators did to buckets.
-export function auditList(entries, empty) {
-	if (entries.length === 0) {
-		return h('p', {class: 'muted'}, empty);
-	}
-	const order = entries.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at));
-	return h('ol', {class: 'audit plain'}, order.map((e) => (e.override === undefined ? actEntry(e) : auditEntry(e))));
+// of what administrators did to buckets. It is {node, update(entries)}.
+export function auditList(empty) {
+	const none = h('p', {class: 'muted'}, empty);
+	const list = h('ol', {class: 'audit plain', hidden: true});
+	const items = keyed(list, {id: JSON.stringify, make: (e) => ({node: e.override === undefined ? actEntry(e) : e.key ? bucketEntry(e) : auditEntry(e)})});
+	return {node: h('div', null, none, list), update(entries) {
+		none.hidden = entries.length > 0;
+		list.hidden = !none.hidden;
+		items(entries.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at)));
+		for (const time of list.querySelectorAll('time')) {
+			const said = ago(time.dateTime);
+			if (time.textContent !== said) {
+				time.textContent = said;
+			}
+		}
+	}};
+}
+
+// bucketEntry is an act in the overrides' audit, where it is one among others'.
+function bucketEntry(entry) {
+	const node = actEntry({...entry, what: entry.what === 'taken' ? 'bucket/take' : 'bucket/reset', by: entry.author});
+	const amount = entry.tokens === undefined ? '' : ` · ${entry.tokens} ${entry.tokens === 1 ? 'token' : 'tokens'}`;
+	node.querySelector('.audit-what').append(amount);
+	node.querySelector('.audit-who').before(h('p', {class: 'audit-whom mono'}, show(entry.key, 200)));
+	return node;
 }
 
 // actEntry is what somebody did to a bucket. A take without a reason of the kind is one

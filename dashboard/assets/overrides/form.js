@@ -2,6 +2,8 @@
 
 // What people type to make an override, as the server takes it. Pure.
 
+import {tokens} from '../ui/format.js';
+
 const seconds = {s: 1, min: 60, m: 60, h: 3600, d: 86400, w: 604800};
 
 // expiryChoices are how long an override mostly holds.
@@ -60,16 +62,16 @@ function beginsWords({refill, anchor, start}) {
 
 // limitFields are what another limit is said by, with what is known of the one in force.
 export function limitFields(target) {
-	const tokens = {name: 'tokens', label: 'Tokens', value: target.tokens ?? '', inputmode: 'decimal'};
+	const amount = {name: 'tokens', label: 'Tokens', value: target.tokens ?? '', inputmode: 'decimal'};
 	const every = {name: 'every', label: 'Every', value: target.every ?? wordOf(target.per ?? 1), hint: beginsWords(target)};
 	const capacity = {name: 'burst', label: 'Capacity', value: withoutQueue(target), inputmode: 'decimal'};
 	switch (limitShape(target.algorithm)) {
 		case 'rate':
-			return [tokens, every, capacity];
+			return [amount, every, capacity];
 		case 'queue':
-			return [tokens, every, capacity, {name: 'queue', label: 'Queue', value: target.queue ?? '', inputmode: 'decimal'}];
+			return [amount, every, capacity, {name: 'queue', label: 'Queue', value: target.queue ?? '', inputmode: 'decimal'}];
 		default:
-			return [tokens, {...every, label: 'Window'}, ...(rollsOver(target) ? [capacity] : [])];
+			return [amount, {...every, label: 'Window'}, ...(rollsOver(target) ? [capacity] : [])];
 	}
 }
 
@@ -83,6 +85,30 @@ function withoutQueue({capacity, queue}) {
 	return capacity === undefined ? '' : Math.round((capacity - (queue ?? 0)) * 1000) / 1000;
 }
 
+// keptOf is what the limit in force of a key has beside its numbers, which another limit
+// keeps: that of the override which has set it, or of the rule.
+export function keptOf(target, rules) {
+	const own = target.override && limitOfOverride(target);
+	if (own) {
+		return Object.fromEntries(['max_reserved', 'staged_actions'].filter((name) => own[name] !== undefined).map((name) => [name, own[name]]));
+	}
+	return rules.flatMap((r) => r.limits).find((l) => l.name === target.limit)?.kept ?? {};
+}
+
+// limitOfOverride is the config that an override has for the limit of a key.
+function limitOfOverride({override, rule, limit}) {
+	const named = override.limits?.find((l) => `${rule}/${l.name}` === limit || l.name === limit);
+	return named ? {...named, ...named.algorithm_config} : override.algorithm_config;
+}
+
+// keptWords say what is kept.
+export function keptWords(kept = {}) {
+	const stages = (kept.staged_actions ?? []).filter((s) => s.action !== 'reject').map((s) =>
+		`from ${s.threshold ?? s.threshold_percent} % used ${s.action === 'throttle' ? `each request waits ${s.delay ?? `${s.delay_ms}ms`}` : 'requests are warned'}`);
+	const parts = [stages.length > 0 && `staged_actions (${stages.join(', ')})`, kept.max_reserved !== undefined && `max_reserved (${tokens(kept.max_reserved)})`].filter(Boolean);
+	return parts.length > 0 ? ` Kept as they are: ${parts.join(' and ')}.` : '';
+}
+
 // limitConfig is the config of a limit, from the values of its fields. What is no number
 // goes as it is: the server says what is wrong with it.
 export function limitConfig(target, values) {
@@ -90,11 +116,11 @@ export function limitConfig(target, values) {
 	const rate = () => `${values.tokens.trim()}/${values.every.trim()}`;
 	switch (limitShape(target.algorithm)) {
 		case 'rate':
-			return {rate: rate(), burst: number('burst'), ...(target.refill === 'interval' ? {refill: 'interval'} : {}), ...begins(target)};
+			return {rate: rate(), burst: number('burst'), ...(target.refill === 'interval' ? {refill: 'interval'} : {}), ...begins(target), ...target.kept};
 		case 'queue':
 			return {rate: rate(), capacity: number('burst'), queue: number('queue')};
 		default:
-			return {tokens: number('tokens'), window: values.every.trim(), ...(values.burst === undefined ? {} : {capacity: number('burst')}), ...begins(target)};
+			return {tokens: number('tokens'), window: values.every.trim(), ...(values.burst === undefined ? {} : {capacity: number('burst')}), ...begins(target), ...target.kept};
 	}
 }
 

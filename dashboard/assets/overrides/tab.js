@@ -2,9 +2,10 @@
 
 import {h, replace, show} from '../ui/dom.js';
 import {dateTime} from '../ui/format.js';
+import {keyed} from '../ui/keyed.js';
 import {get, serverNow} from '../shell/api.js';
 import {may, me} from '../shell/session.js';
-import {endOverride, mayOperate, once} from './actions.js';
+import {endOverride, mayEnd, mayOperate, once} from './actions.js';
 import {addOverride} from './add.js';
 import {auditList} from './audit.js';
 import {ruleList} from '../rules/list.js';
@@ -33,10 +34,18 @@ export function overridesTab(root) {
 	const add = h('button', {type: 'button', class: 'btn btn-primary', 'aria-disabled': why ? 'true' : null, 'aria-describedby': why ? 'add-why' : null,
 		onclick: once(async () => why || addOverride(await ruleList(), look))}, 'Add an override');
 	const note = h('p', {class: 'keys-note', role: 'status'});
-	const list = h('div', {class: 'card card-flush'});
-	const audit = h('section', {class: 'card', 'aria-labelledby': 'audit-head'});
+	const body = h('tbody', {role: 'rowgroup'});
+	const rows = keyed(body, {id: (o) => o.id, make: (o) => ({node: row(o, look)})});
+	const full = table(body);
+	const empty = h('div', {class: 'empty', hidden: true});
+	const passing = h('p', {class: 'hint overrides-note', hidden: true}, 'They end with the server: its store is in memory alone.');
+	const list = h('div', {class: 'card card-flush overrides-place'}, full, empty, passing);
+	const acts = auditList('Nothing was done yet.');
+	const audit = h('section', {class: 'card', 'aria-labelledby': 'audit-head', hidden: true},
+		h('div', {class: 'card-head'}, h('h2', {id: 'audit-head'}, 'What was done')), acts.node);
+	full.hidden = true;
 	replace(root, h('div', {class: 'toolbar'}, h('div', {class: 'toolbar-filter'}, filter), h('label', {class: 'check'}, only, 'Only those in force'),
-		h('span', {class: 'spread'}), why && h('span', {class: 'hint', id: 'add-why'}, why), add), note, list, audit);
+		h('span', {class: 'spread'}), why && h('span', {class: 'hint', id: 'add-why'}, why), add), list, note, audit);
 
 	const look = async () => {
 		clearTimeout(timer);
@@ -49,26 +58,33 @@ export function overridesTab(root) {
 				return;
 			}
 			note.textContent = '';
-			const changed = JSON.stringify(answer) !== JSON.stringify(all);
 			all = answer;
-			changed && draw();
+			draw();
 		} catch (err) {
 			note.textContent = err.detail ?? 'The server does not answer. What stands here is from before.';
 		}
+		clearTimeout(timer); // of a look that was begun meanwhile
 		timer = ended ? 0 : setTimeout(look, EVERY);
 	};
 	const draw = () => {
 		if (!all) return; // nothing came yet
 		const text = filter.value.trim().toLowerCase();
 		const shown = all.overrides.filter((o) => (!only.checked || o.state === 'in_force') && (!text || words(o).includes(text)));
-		replace(list, shown.length > 0 ? table(shown, look) : none(all, text),
-			all.persistent ? null : h('p', {class: 'hint overrides-note'}, 'They end with the server: its store is in memory alone.'));
-		replace(audit, h('div', {class: 'card-head'}, h('h2', {id: 'audit-head'}, 'What was done')), auditList(all.audit, 'Nothing was done yet.'));
+		rows(shown);
+		full.hidden = shown.length === 0;
+		empty.hidden = !full.hidden;
+		empty.hidden || replace(empty, none(all, text));
+		passing.hidden = all.persistent;
+		audit.hidden = false;
+		acts.update(all.audit);
 	};
 	const tick = setInterval(() => {
 		for (const node of list.querySelectorAll('[data-ends]')) {
 			const left = `${waitText(Number(node.dataset.ends), serverNow())}`;
-			node.textContent = left === 'now' ? 'expired' : `in ${left}`;
+			const said = left === 'now' ? 'expired' : `in ${left}`;
+			if (node.textContent !== said) {
+				node.textContent = said;
+			}
 		}
 	}, 1000);
 	const onVisible = () => document.hidden || look();
@@ -88,18 +104,17 @@ function words(o) {
 
 function none(all, text) {
 	const expired = all.overrides.length > 0;
-	return h('div', {class: 'empty'},
-		h('h2', null, text ? 'No override is like that' : 'No override is in force'),
+	return [h('h2', null, text ? 'No override is like that' : 'No override is in force'),
 		h('p', null, text || expired ? 'Others may be there that have expired: untick “Only those in force”.' :
-			'The policy holds for everybody. An override blocks somebody, lets them through or gives them another limit, for a time.'));
+			'The policy holds for everybody. An override blocks somebody, lets them through or gives them another limit, for a time.')];
 }
 
-function table(overrides, done) {
+function table(body) {
 	return h('div', {class: 'table-wrap'}, h('table', {class: 'table overrides-table', role: 'table'},
 		h('caption', {class: 'visually-hidden'}, 'Overrides'),
 		h('thead', {role: 'rowgroup'}, h('tr', {role: 'row'}, ['Does', 'To', 'Why', 'Ends', 'Action'].map((label) =>
 			h('th', {scope: 'col', role: 'columnheader'}, label === 'Action' ? h('span', {class: 'visually-hidden'}, label) : label)))),
-		h('tbody', {role: 'rowgroup'}, overrides.map((o) => row(o, done)))));
+		body));
 }
 
 function row(o, done) {
@@ -119,12 +134,4 @@ function row(o, done) {
 			type: 'button', class: 'btn btn-small', 'aria-disabled': why ? 'true' : null, title: why || null,
 			'aria-label': `End ${show(o.id, 60)}${why ? `: ${why}` : ''}`, onclick: () => why || endOverride(o, done),
 		}, 'End')));
-}
-
-// mayEnd says why the viewer may not end an override: it takes what it took to make it.
-function mayEnd(o) {
-	if (['shadow', 'break_glass'].includes(o.action) && !may('configure')) {
-		return 'needs role configure; sign in';
-	}
-	return mayOperate();
 }

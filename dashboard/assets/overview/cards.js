@@ -8,6 +8,7 @@
 
 import {h, replace, show} from '../ui/dom.js';
 import {ago, dateTime, num} from '../ui/format.js';
+import {keyed} from '../ui/keyed.js';
 import {health} from './health.js';
 import {copyLine} from '../shell/copy.js';
 import {icon} from '../shell/icons.js';
@@ -23,8 +24,8 @@ export function healthLine(live) {
 	const list = h('ul', {class: 'plain health-items'});
 	const said = h('p', {class: 'visually-hidden', role: 'status'});
 	replace(node, face, h('div', {class: 'health-text'}, h('p', {class: 'health-line'}, headline, ' ', detail), list), said);
+	const items = keyed(list, {id: (i) => `${i.id}${i.href ?? ''}`, make: healthItem});
 	let level = '';
-	let listed = '';
 	const update = () => {
 		const now = health({state: live.state, connection: live.connection, heard: live.heard, sums: live.sums(minute), rules: live.rules(minute)});
 		if (level !== now.level) {
@@ -33,48 +34,68 @@ export function healthLine(live) {
 			if (level && now.level !== 'unknown') said.textContent = `${now.headline} ${now.items[0]?.text ?? ''}`;
 			level = now.level;
 		}
-		headline.textContent = now.headline;
-		detail.textContent = now.detail;
-		const items = JSON.stringify(now.items);
-		if (items !== listed) {
-			replace(list, now.items.map(itemOf));
-			listed = items;
-		}
+		set(headline, now.headline);
+		set(detail, now.detail);
+		items(now.items);
 		list.hidden = now.items.length === 0;
 		node.classList.toggle('stale', live.connection !== 'live' && live.state !== null);
 	};
 	return {node, update};
 }
 
-function itemOf({level, text, todo, href}) {
-	const link = href?.startsWith('#/') ? h('a', {href}, 'Show') :
-		href && h('button', {type: 'button', class: 'linklike', onclick: () => document.querySelector(href)?.scrollIntoView({behavior: 'smooth', block: 'center'})}, 'Show');
-	return h('li', {class: `health-item health-${level}`}, h('strong', null, text), ' ', todo, ' ', link);
+function set(node, text) {
+	if (node.textContent !== text) node.textContent = text; // what is selected stays so
 }
 
-// facts draws terms that are known.
-function facts(pairs) {
-	return h('dl', {class: 'facts'}, pairs.filter(([, value]) => value)
-		.map(([term, value]) => [h('dt', null, term), h('dd', null, value)]));
+// healthItem keeps its link while its words change.
+function healthItem({href}) {
+	const [said, help] = [h('strong'), h('span')];
+	const link = href?.startsWith('#/') ? h('a', {href}, 'Show') :
+		href && h('button', {type: 'button', class: 'linklike', onclick: () => document.querySelector(href)?.scrollIntoView({behavior: 'smooth', block: 'center'})}, 'Show');
+	const node = h('li', null, said, ' ', help, ' ', link);
+	return {node, update({level, text, todo}) {
+		node.className = `health-item health-${level}`;
+		set(said, text);
+		set(help, todo);
+	}};
+}
+
+// factOf draws a term that is known. A value is text or {at}, an instant, and may be mono.
+function factOf({term}) {
+	const node = h('dd');
+	return {node: h('div', null, h('dt', null, term), node), update({value, mono}) {
+		if (typeof value === 'object') replace(node, moment(value.at));
+		else if (mono) replace(node, h('span', {class: 'mono'}, value));
+		else set(node, value);
+	}};
 }
 
 function card(id, title, link, href) {
 	const badge = h('span');
-	const body = h('div', {class: 'stack-small'});
+	const list = h('dl', {class: 'facts facts-rows'});
+	const rest = h('div');
+	const body = h('div', {class: 'stack-small'}, list, rest);
 	const node = h('section', {class: 'card', id}, h('div', {class: 'card-head'}, h('h2', null, title), badge, link && h('a', {class: 'btn btn-ghost btn-small', href}, link)), body);
+	const facts = keyed(list, {id: (f) => f.term, make: factOf});
 	let before = '';
-	// redraw draws again only what changed, so that text can be selected and read.
-	const redraw = (value, badgeOf, bodyOf) => {
-		const now = JSON.stringify(value);
-		if (now === before) {
-			for (const t of body.querySelectorAll('time')) tell(t);
-			return;
-		}
+	// redraw draws again only what changed, so that text can be selected and read. pairs are [term, value, mono]; about
+	// is what the rest of the card is made of.
+	const redraw = ({kind = '', word, dot = true, pairs = [], about, restOf}) => {
+		facts(pairs.filter(([, value]) => value).map(([term, value, mono = false]) => ({term, value, mono})));
+		list.hidden = pairs.length === 0;
+		for (const t of node.querySelectorAll('time')) tell(t);
+		badge.className = `badge ${kind}`;
+		badge.hidden = word === '';
+		if (badge.textContent !== word) replace(badge, dot && h('span', {class: 'dot'}), word);
+		const now = JSON.stringify(about);
+		if (now === before) return;
 		before = now;
-		replace(badge, badgeOf());
-		replace(body, bodyOf());
+		replace(rest, restOf());
+		rest.hidden = rest.childElementCount === 0;
 	};
-	return {node, redraw};
+	return {node, redraw, waiting(...terms) {
+		redraw({word: '', dot: false, pairs: terms.map((term) => [term, '–']), about: null, restOf: () => null}); // as much room as they will take
+	}};
 }
 
 const stateWords = {ok: ['badge-ok', 'answers'], degraded: ['badge-warn', 'degraded'], down: ['badge-bad', 'down']};
@@ -86,18 +107,19 @@ export function storeCard(live) {
 	const made = card('store-card', 'Store');
 	const update = () => {
 		const s = live.state?.store;
-		if (!s) return;
-		made.redraw(s, () => {
-			const [kind, word] = stateWords[s.state] ?? ['', s.state];
-			return h('span', {class: `badge ${kind}`}, h('span', {class: 'dot'}), word);
-		}, () => [facts([
+		if (!s) {
+			made.waiting('Kind', 'Address', 'Buckets');
+			return;
+		}
+		const [kind, word] = stateWords[s.state] ?? ['', s.state];
+		made.redraw({kind, word, pairs: [
 			['Kind', storeWords[s.kind] ?? s.kind],
-			['Address', s.address && h('span', {class: 'mono'}, show(s.address, 200))],
+			['Address', s.address && show(s.address, 200), true],
 			['Breaker', s.breaker === 'none' ? null : breakerWords[s.breaker] ?? s.breaker],
-			[sinceWords[s.state] ?? 'Since', s.since && moment(s.since)],
+			[sinceWords[s.state] ?? 'Since', s.since && {at: s.since}],
 			['Buckets', s.buckets === null ? null : `${num(s.buckets)} that are not full`],
 			['Servers', s.kind !== 'memory' && s.nodes && `${num(s.nodes)} ${s.nodes === 1 ? 'uses' : 'share'} it`],
-		]), s.detail && h('p', {class: s.state === 'down' ? 'notice notice-bad' : 'notice notice-warn'}, show(s.detail, 600))]);
+		], about: [s.state, s.detail], restOf: () => s.detail && h('p', {class: s.state === 'down' ? 'notice notice-bad' : 'notice notice-warn'}, show(s.detail, 600))});
 	};
 	return {node: made.node, update};
 }
@@ -117,16 +139,18 @@ export function policyCard(live) {
 	const made = card('policy-card', 'Policy', 'Rules', '#/rules');
 	const update = () => {
 		const p = live.state?.policy;
-		if (!p) return;
-		made.redraw(p, () => (p.failing ? h('span', {class: 'badge badge-warn'}, h('span', {class: 'dot'}), 'reload refused') :
-			h('span', {class: 'badge badge-ok'}, h('span', {class: 'dot'}), 'in force')), () => [facts([
-			['Source', h('span', {class: 'mono'}, show(p.source, 200))],
+		if (!p) {
+			made.waiting('Source', 'Rules', 'In force since', 'Reloads');
+			return;
+		}
+		made.redraw({kind: p.failing ? 'badge-warn' : 'badge-ok', word: p.failing ? 'reload refused' : 'in force', pairs: [
+			['Source', show(p.source, 200), true],
 			['Version', p.version ? String(p.version) : null],
 			['Rules', num(p.rules)],
-			['In force since', p.loaded && moment(p.loaded)],
-			['Expires', p.expires && moment(p.expires)],
+			['In force since', p.loaded && {at: p.loaded}],
+			['Expires', p.expires && {at: p.expires}],
 			['Reloads', `${num(p.reloads)} done${p.refused ? `, ${num(p.refused)} refused` : ''}`],
-		]), p.failing && refusal(p)]);
+		], about: [p.failing, p.failed, p.errors], restOf: () => p.failing && refusal(p)});
 	};
 	return {node: made.node, update};
 }
@@ -144,19 +168,23 @@ export function overridesCard(live) {
 	const made = card('overrides-card', 'Overrides', 'Show', '#/keys?kind=overrides');
 	const update = () => {
 		const o = live.state?.overrides;
-		if (!o) return;
+		if (!o) {
+			made.waiting();
+			return;
+		}
 		const some = Object.entries(o).filter(([, n]) => n > 0);
 		const all = some.reduce((sum, [, n]) => sum + n, 0);
-		made.redraw(o, () => h('span', {class: 'badge'}, all === 0 ? 'none' : `${num(all)} in force`), () => (all === 0 ?
+		made.redraw({word: all === 0 ? 'none' : `${num(all)} in force`, dot: false, about: o, restOf: () => (all === 0 ?
 			h('p', {class: 'muted'}, 'Everybody is treated as the policy says. Block a key, or give it another limit, on its page.') :
 			h('ul', {class: 'plain over-actions'}, some.map(([action, n]) => {
 				const [words, color] = actionWords[action] ?? [action, 'level'];
 				return h('li', null, h('span', {class: `badge badge-${color}`}, num(n)), ' ', words);
-			}))));
+			})))});
 	};
 	return {node: made.node, update};
 }
 
+// firstSteps stands where the charts are, which have nothing to show then: it comes and goes, and nothing moves.
 export function firstSteps(live, ctx) {
 	const body = h('div', {class: 'stack-small'});
 	const node = h('section', {class: 'card first-steps', hidden: true}, h('h2', null, 'Nothing has been asked yet'), body);
@@ -166,6 +194,7 @@ export function firstSteps(live, ctx) {
 		if (idle === shown) return;
 		shown = idle;
 		node.hidden = !idle;
+		node.parentElement?.classList.toggle('idle', idle);
 		if (!idle) return;
 		const commands = ctx.me.try ?? [];
 		replace(body, commands.length > 0 ? [h('p', {class: 'muted'}, commands.length > 1 ? 'Type one of these in a terminal, and watch this page.' : 'Type this in a terminal, and watch this page.'), commands.map((c) => copyLine(c))] :

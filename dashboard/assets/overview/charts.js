@@ -4,7 +4,7 @@
 //
 //   rateTiles(live), rateChart(live), latencyChart(live)
 
-import {h, replace} from '../ui/dom.js';
+import {h} from '../ui/dom.js';
 import {dur, num, pct} from '../ui/format.js';
 import {chart, sparkline} from '../ui/chart.js';
 
@@ -55,13 +55,16 @@ const ranges = [[300, '5 min'], [900, '15 min']];
 // rangeButtons choose how much time is seen.
 function rangeButtons(chosen, change) {
 	const node = h('div', {class: 'segmented', role: 'group', 'aria-label': 'Time shown'});
-	const draw = (at) => replace(node, ranges.map(([seconds, label]) => h('button', {type: 'button', 'aria-pressed': String(seconds === at), dataset: {range: seconds}, onclick: () => {
-		draw(seconds);
-		node.querySelector('[aria-pressed=true]').focus();
+	node.append(...ranges.map(([seconds, label]) => h('button', {type: 'button', 'aria-pressed': String(seconds === chosen), dataset: {range: seconds}, onclick: () => {
+		press(node, (b) => b.dataset.range === String(seconds));
 		change(seconds);
 	}}, label)));
-	draw(chosen);
 	return node;
+}
+
+// press marks the button that is chosen.
+function press(group, chosen) {
+	for (const b of group.children) b.setAttribute('aria-pressed', String(chosen(b)));
 }
 
 function restartMarks(live, [from]) {
@@ -116,25 +119,30 @@ export function latencyChart(live) {
 		return {x, xRange: range, marks: restartMarks(live, range), summary: `Latency of ${what}: half, 95 % and 99 % take at most so long.`,
 			series: columns().map((c, i) => ({label: percentiles[i], color: colors[i], kind: i === 0 ? 'area' : 'line', values: values[c], dash: i === 2 ? [4, 3] : undefined, width: 1.5}))};
 	};
-	const drawn = chart(place, {...spec(), title: '', height: 234, sync: 'overview', empty: 'Nothing was measured in this time.', y: {format: dur}});
-	const drawChoice = () => replace(choice, ['decisions', 'store'].map((w) => h('button', {type: 'button', 'aria-pressed': String(w === what), dataset: {of: w}, onclick: () => {
+	const drawn = chart(place, {...spec(), title: '', height: 234, sync: 'overview', empty: 'Nothing was measured in this time. One request in 16 is.', y: {format: dur}});
+	const choose = (w) => {
 		what = w;
-		drawChoice();
-		choice.querySelector('[aria-pressed=true]').focus();
+		press(choice, (b) => b.dataset.of === w);
+	};
+	choice.append(...['decisions', 'store'].map((w) => h('button', {type: 'button', dataset: {of: w}, onclick: () => {
+		choose(w);
 		update();
 	}}, w === 'store' ? 'Store' : 'Decisions')));
+	const shown = percentiles.map(() => h('strong'));
+	figures.append(...percentiles.map((name, i) => h('div', null, h('span', {class: 'muted'}, `${name} `), shown[i])));
 	const update = () => {
 		const known = live.samples.some((s) => s[8] !== null && s[8] !== undefined);
 		if (known !== hasStore) {
 			hasStore = known;
 			choice.hidden = !known;
-			if (!known) what = 'decisions';
-			drawChoice();
+			if (!known) choose('decisions');
 		}
-		replace(figures, percentiles.map((name, i) => h('div', null, h('span', {class: 'muted'}, `${name} `), h('strong', null, dur(latest(live, columns()[i] + 1))))));
+		shown.forEach((node, i) => {
+			node.textContent = dur(latest(live, columns()[i] + 1));
+		});
 		drawn.update(spec());
 	};
-	drawChoice();
+	choose(what);
 	return {node, update, destroy: drawn.destroy.bind(drawn), range(s) {
 		seconds = s;
 		update();

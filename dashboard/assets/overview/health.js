@@ -3,7 +3,8 @@
 // How the limiter is, in plain words.
 //
 //   health({state, connection, heard, sums, rules}) → {level: ok|note|warn|bad|unknown, headline, detail, items}
-//     sums and rules are of the last minute. items: [{level, text, todo, href}], the worst first.
+//     sums and rules are of the last minute. items: [{id, level, text, todo, href}], the worst first.
+//     id is what it is about, as long as that lasts.
 //
 // Pure: it looks at nothing else.
 
@@ -49,12 +50,12 @@ function mostly(rules) {
 	const [name, [, most]] = denying[0];
 	const all = denying.reduce((sum, [, r]) => sum + r[1], 0);
 	if (denying.length === 1) return `, all by rule ${show(name, 64)}`;
-	return most >= all / 2 ? `, mostly by rule ${show(name, 64)}` : `, most of them (${pct(most, all)}) by rule ${show(name, 64)}`;
+	return most >= all / 2 ? `, mostly by rule ${show(name, 64)}` : `, ${pct(most, all)} of them by rule ${show(name, 64)}`;
 }
 
 function ofServer({ready, ending}) {
-	if (ending) return [{level: 'warn', text: 'The server is ending.', todo: 'It answers what it has begun. This page finds the next one by itself.'}];
-	if (!ready) return [{level: 'bad', text: 'The server is not ready.', todo: 'It says why at /readyz. Until then balancers send it nothing.'}];
+	if (ending) return [{id: 'ending', level: 'warn', text: 'The server is ending.', todo: 'It answers what it has begun. This page finds the next one by itself.'}];
+	if (!ready) return [{id: 'ready', level: 'bad', text: 'The server is not ready.', todo: 'It says why at /readyz. Until then balancers send it nothing.'}];
 	return [];
 }
 
@@ -66,14 +67,14 @@ function ofStore({store}, sums, now) {
 	const without = `${num(sums.degraded)} ${sums.degraded === 1 ? 'decision of the last minute was' : 'decisions of the last minute were'} made without`;
 	const lost = sums.degraded > 0 ? ` ${without} it.` : '';
 	if (store.state === 'down') {
-		return [{level: 'bad', text: `${name} has not answered${since}.${lost}`, href: '#store-card',
+		return [{id: 'store', level: 'bad', text: `${name} has not answered${since}.${lost}`, href: '#store-card',
 			todo: `See whether ${show(store.address, 120)} can be reached from the server. Each rule says what happens meanwhile: on_store_error.`}];
 	}
 	if (store.state === 'degraded') {
-		return [{level: 'warn', text: `${name} has been degraded${since}.${lost}`, todo: show(store.detail, 300) || 'See whether it is slow or overloaded.', href: '#store-card'}];
+		return [{id: 'store', level: 'warn', text: `${name} has been degraded${since}.${lost}`, todo: show(store.detail, 300) || 'See whether it is slow or overloaded.', href: '#store-card'}];
 	}
 	if (lost) {
-		return [{level: 'warn', text: `${without} the store.`,
+		return [{id: 'store', level: 'warn', text: `${without} the store.`,
 			todo: 'It answers now. This line goes a minute after the last of them.', href: '#store-card'}];
 	}
 	return [];
@@ -83,13 +84,13 @@ function ofPolicy({policy}, now) {
 	const items = [];
 	if (policy.failing) {
 		const n = policy.errors?.length ?? 0;
-		items.push({level: 'warn', text: `The last reload of the policy was refused ${ago(policy.failed, now)}${n ? `: ${num(n)} ${n === 1 ? 'mistake' : 'mistakes'}` : ''}.`,
+		items.push({id: 'reload', level: 'warn', text: `The last reload of the policy was refused ${ago(policy.failed, now)}${n ? `: ${num(n)} ${n === 1 ? 'mistake' : 'mistakes'}` : ''}.`,
 			todo: `${policy.version ? `Version ${policy.version}` : 'The one before'} stays in force. Mend the mistakes below, and load it again.`, href: '#policy-card'});
 	}
 	if (policy.expires) {
 		const left = (Date.parse(policy.expires) - now) / 1000;
-		if (left <= 0) items.push({level: 'bad', text: `The policy expired ${ago(policy.expires, now)}.`, todo: 'It is still in force, but will not load again. Publish a new one.'});
-		else if (left < soon) items.push({level: 'warn', text: `The policy expires ${ago(policy.expires, now)}.`, todo: 'Publish a new one before that.'});
+		if (left <= 0) items.push({id: 'expires', level: 'bad', text: `The policy expired ${ago(policy.expires, now)}.`, todo: 'It is still in force, but will not load again. Publish a new one.'});
+		else if (left < soon) items.push({id: 'expires', level: 'warn', text: `The policy expires ${ago(policy.expires, now)}.`, todo: 'Publish a new one before that.'});
 	}
 	return items;
 }
@@ -97,15 +98,15 @@ function ofPolicy({policy}, now) {
 function ofOverrides({overrides}) {
 	const items = [];
 	const link = '#/keys?kind=overrides';
-	if (overrides?.break_glass) items.push({level: 'bad', text: 'Break glass: the limits it is about are not enforced.', todo: 'End it when the emergency is over.', href: link});
-	if (overrides?.shadow_only || overrides?.shadow) items.push({level: 'note', text: 'An override has rules in shadow: they decide, and deny nothing.', todo: 'End it to enforce them again.', href: link});
+	if (overrides?.break_glass) items.push({id: 'glass', level: 'bad', text: 'Break glass: the limits it is about are not enforced.', todo: 'End it when the emergency is over.', href: link});
+	if (overrides?.shadow_only || overrides?.shadow) items.push({id: 'shadow', level: 'note', text: 'An override has rules in shadow: they decide, and deny nothing.', todo: 'End it to enforce them again.', href: link});
 	return items;
 }
 
 function ofTraffic(sums) {
 	const all = sums.allowed + sums.denied;
 	if (all >= 10 && sums.denied / all >= much) {
-		return [{level: 'note', text: `More than half of the requests are denied (${pct(sums.denied, all)}).`, todo: 'See below by which rule, and whom. Too tight a limit, or somebody who does not wait?'}];
+		return [{id: 'denied', level: 'note', text: `More than half of the requests are denied (${pct(sums.denied, all)}).`, todo: 'See below by which rule, and whom. Too tight a limit, or somebody who does not wait?'}];
 	}
 	return [];
 }

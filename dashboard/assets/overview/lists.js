@@ -7,6 +7,7 @@
 
 import {h, keyNode, replace, show} from '../ui/dom.js';
 import {ago, num, pct, rate} from '../ui/format.js';
+import {keyed} from '../ui/keyed.js';
 import {bar} from '../ui/chart.js';
 import {get} from '../shell/api.js';
 
@@ -15,6 +16,7 @@ const mostKeys = 8;
 const rulesEvery = 2000; // milliseconds: rows that change places each second cannot be read
 const keysEvery = 4000;
 const minute = 60;
+const together = new Map([['(none)', 'no rule'], ['(other)', 'other rules']]); // as in /metrics
 
 export function busiestRules(live) {
 	const body = h('tbody');
@@ -24,40 +26,29 @@ export function busiestRules(live) {
 			h('th', {scope: 'col', class: 'num'}, 'Denied'), h('th', {scope: 'col', class: 'num wide-only'}, 'Shadow'), h('th', {scope: 'col'}, 'Share denied'))), body);
 	const node = h('section', {class: 'card card-flush'}, h('div', {class: 'card-head'}, h('h2', null, 'Busiest rules'),
 		h('span', {class: 'hint'}, 'last minute'), h('a', {class: 'btn btn-ghost btn-small', href: '#/rules'}, 'All rules')), h('div', {class: 'table-wrap', tabindex: '-1'}, table), note);
-	const rows = new Map();
+	const rows = keyed(body, {id: (r) => r.name, make: (r) => ruleRow(r.name)});
 	let drawn = 0;
 	const update = () => {
-		if (Date.now() - drawn < rulesEvery && rows.size > 0) return;
+		if (live.state) node.style.setProperty('--rows', String(Math.min(live.state.policy.rules, mostRules)));
+		if (Date.now() - drawn < rulesEvery && body.childElementCount > 0) return;
 		drawn = Date.now();
-		const seconds = Math.max(1, live.sums(minute).seconds);
+		const seconds = live.ruleSeconds(minute);
 		const list = Object.entries(live.rules(minute)).sort(([a, x], [b, y]) => (y[0] + y[1]) - (x[0] + x[1]) || a.localeCompare(b)).slice(0, mostRules);
-		const next = list.map(([name, counts]) => {
-			if (!rows.has(name)) rows.set(name, ruleRow(name));
-			const row = rows.get(name);
-			row.update(counts, seconds);
-			return row.node;
-		});
-		if (next.some((n, i) => body.children[i] !== n) || body.children.length !== next.length) place(body, next);
-		for (const name of rows.keys()) if (!list.some(([n]) => n === name)) rows.delete(name);
+		rows(list.map(([name, counts]) => ({name, counts, seconds})));
 		table.hidden = list.length === 0;
 		note.hidden = list.length > 0;
 	};
 	return {node, update, destroy() {}};
 }
 
-// place puts rows in order, and leaves the focus where it is.
-function place(body, next) {
-	const held = document.activeElement;
-	replace(body, next);
-	if (held && held !== document.activeElement && body.contains(held)) held.focus({preventScroll: true});
-}
-
 function ruleRow(name) {
 	const [allowed, denied, shadow, share, meter] = [h('td', {class: 'num wide-only'}), h('td', {class: 'num'}), h('td', {class: 'num wide-only'}), h('span', {class: 'share-text'}), h('span', {class: 'share-meter'})];
-	const node = h('tr', null, h('th', {scope: 'row'}, h('a', {class: 'rule-link', href: `#/rules/${encodeURIComponent(name)}`}, show(name, 80))), allowed, denied, shadow,
+	const whose = together.has(name) ? h('span', {class: 'rule-link muted'}, together.get(name))
+		: h('a', {class: 'rule-link', href: `#/rules/${encodeURIComponent(name)}`}, show(name, 80));
+	const node = h('tr', null, h('th', {scope: 'row'}, whose), allowed, denied, shadow,
 		h('td', null, h('span', {class: 'share'}, meter, share)));
 	let part = null;
-	const update = ([a, d, s], seconds) => {
+	const update = ({counts: [a, d, s], seconds}) => {
 		allowed.textContent = rate(a / seconds);
 		denied.textContent = d ? rate(d / seconds) : '–';
 		shadow.textContent = s ? rate(s / seconds) : '–';
@@ -73,6 +64,7 @@ function ruleRow(name) {
 
 export function topDenied(live, ctx) {
 	const list = h('ol', {class: 'plain top-keys'});
+	const rows = keyed(list, {id: (k) => `${k.limit ?? k.rule}\n${k.key}`, make: keyRow});
 	const note = h('div', {class: 'empty', hidden: true});
 	const masked = h('p', {class: 'hint top-note', hidden: true}, 'Keys are masked: to see them takes the role operate.');
 	const node = h('section', {class: 'card card-flush'}, h('div', {class: 'card-head'}, h('h2', null, 'Denied most'), h('span', {class: 'hint'}, 'last minute'),
@@ -95,9 +87,7 @@ export function topDenied(live, ctx) {
 	};
 	const draw = (keys) => {
 		const most = Math.max(1, ...keys.map((k) => k.count));
-		const held = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-		replace(list, keys.map((k) => keyRow(k, most)));
-		if (held) [...list.querySelectorAll('a')].find((a) => a.dataset.key === held)?.focus({preventScroll: true});
+		rows(keys.map((k) => ({...k, most, said: `rule ${show(k.limit ?? k.rule, 64)}, last ${ago(k.last)}`})));
 		note.hidden = keys.length > 0;
 		if (keys.length === 0) say('Nobody is being denied', 'Keys that a rule denies stand here as soon as it does.');
 	};
@@ -111,11 +101,13 @@ export function topDenied(live, ctx) {
 	}};
 }
 
-function keyRow(k, most) {
-	const query = new URLSearchParams({key: k.key, rule: k.rule});
-	return h('li', null, h('a', {class: 'top-key', href: `#/key?${query}`, dataset: {key: k.key}},
-		h('span', {class: 'top-key-name'}, keyNode(k.parts)),
-		h('span', {class: 'top-key-count'}, num(k.count)),
-		h('span', {class: 'top-key-rule'}, `rule ${show(k.limit ?? k.rule, 64)}, last ${ago(k.last)}`),
-		bar(k.count, most, {color: 'denied'})));
+function keyRow(k) {
+	const [count, rule, meter] = [h('span', {class: 'top-key-count'}), h('span', {class: 'top-key-rule'}), bar(k.count, k.most, {color: 'denied'})];
+	const node = h('li', null, h('a', {class: 'top-key', href: `#/key?${new URLSearchParams({key: k.key, rule: k.rule})}`},
+		h('span', {class: 'top-key-name'}, keyNode(k.parts)), count, rule, meter));
+	return {node, update(now) {
+		count.textContent = num(now.count);
+		rule.textContent = now.said;
+		meter.querySelector('.bar-part').style.width = `${(100 * now.count / now.most).toFixed(2)}%`;
+	}};
 }

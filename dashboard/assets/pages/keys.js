@@ -83,6 +83,7 @@ function liveKeys(root, kind, params, ctx) {
 	const note = h('p', {class: 'keys-note', role: 'status'});
 	const rest = h('p', {class: 'keys-rest'});
 	const place = h('div', {class: 'keys-place card card-flush'});
+	const nobody = emptyOf(kind, filter);
 	const table = keyTable({caption: kinds[kind].heading, kind, onOrder: (held) => place.classList.toggle('held', held)});
 	const change = (values) => ctx.navigate(href({kind, ...filter, ...values}));
 	const rules = select('Rule', [['', 'All rules']], filter.rule, (rule) => change({rule}));
@@ -90,7 +91,7 @@ function liveKeys(root, kind, params, ctx) {
 	const pause = h('button', {type: 'button', class: 'btn', 'aria-pressed': 'false', onclick: () => setPaused(!paused)}, 'Pause');
 	const held = h('span', {class: 'held-note'}, 'order held while you point at it');
 	replace(root,
-		h('div', {class: 'toolbar'}, summary, h('span', {class: 'toolbar-choices'}, rules.node, window.node, pause)), note, place, h('div', {class: 'keys-foot'}, rest, held));
+		h('div', {class: 'toolbar'}, summary, h('span', {class: 'toolbar-choices'}, rules.node, window.node, pause)), place, h('div', {class: 'keys-foot'}, h('div', null, rest, note), held));
 
 	let paused = false;
 	let ended = false;
@@ -126,11 +127,13 @@ function liveKeys(root, kind, params, ctx) {
 	};
 	const drawTop = (top) => {
 		shown = top;
-		replace(summary, ...summaryOf(top, kind));
-		if (top.keys.length === 0) {
-			place.replaceChildren(emptyOf(kind, filter));
-		} else if (!table.node.isConnected) {
-			place.replaceChildren(table.node);
+		const now = h('p', null, summaryOf(top, kind));
+		if (now.textContent !== summary.textContent) {
+			replace(summary, ...now.childNodes); // else what is selected stays so
+		}
+		const wanted = top.keys.length > 0 || (table.node.isConnected && table.holds()) ? table.node : nobody;
+		if (!wanted.isConnected) {
+			place.replaceChildren(wanted);
 		}
 		table.update(top, Date.now());
 		rest.textContent = restText(top);

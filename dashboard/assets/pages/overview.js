@@ -19,9 +19,9 @@ export default {
 			store: storeCard(live), policy: policyCard(live), overrides: overridesCard(live),
 		};
 		const all = Object.values(parts).filter(Boolean);
-		root.append(h('div', {class: 'stack over'}, parts.health.node, parts.first.node, parts.tiles.node,
-			h('div', {class: 'over-wide'}, parts.rates.node, parts.latency.node),
-			h('div', {class: parts.keys ? 'over-wide' : null}, parts.rules.node, parts.keys?.node),
+		root.append(h('div', {class: 'stack over'}, parts.health.node, parts.tiles.node,
+			h('div', {class: 'over-wide over-charts'}, parts.rates.node, parts.latency.node, parts.first.node),
+			h('div', {class: parts.keys ? 'over-wide over-lists' : 'over-lists'}, parts.rules.node, parts.keys?.node),
 			h('div', {class: 'over-cards'}, parts.store.node, parts.policy.node, parts.overrides.node)));
 		const update = () => all.forEach((p) => p.update());
 		const offs = ['state', 'samples', 'connection'].map((name) => live.on(name, update));

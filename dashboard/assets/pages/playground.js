@@ -36,6 +36,7 @@ class Playground {
 		this.strip = arrivalStrip({onSeek: (t) => this.time.seek(t)});
 		this.time.actions.append(h('button', {type: 'button', class: 'btn', title: 'Send a request at this instant', dataset: {key: 'send'}, onclick: () => this.send()}, 'Send a request'));
 		this.traffic = h('div', {class: 'play-traffic'});
+		this.marks = legend();
 		this.comes = h('span', {class: 'play-comes muted'});
 		this.edit = h('details', {class: 'play-edit'}, h('summary', null, 'Change the traffic'), this.traffic);
 		this.lanes = h('div', {class: 'play-lanes'});
@@ -43,7 +44,7 @@ class Playground {
 		this.spoken = h('p', {class: 'visually-hidden', 'aria-live': 'polite'});
 		root.append(h('div', {class: 'stack play'},
 			h('div', {class: 'play-top'}, this.picker.node, copyButton(() => location.href, 'Copy link')), this.trouble, this.time.node,
-			h('section', {class: 'card play-traffic-card', 'aria-label': 'Traffic'}, h('div', {class: 'card-head'}, h('h2', null, 'Traffic'), this.comes, legend()), this.strip.node,
+			h('section', {class: 'card play-traffic-card', 'aria-label': 'Traffic'}, h('div', {class: 'card-head'}, h('h2', null, 'Traffic'), this.comes, this.marks.node), this.strip.node,
 				this.edit),
 			this.lanes, h('div', {class: 'row'}, this.add), this.spoken));
 	}
@@ -144,6 +145,7 @@ class Playground {
 		const runs = result.lanes.map((lane) => runOf(lane, result.seconds));
 		runs.forEach((run, i) => this.cards[i].update(run));
 		this.strip.update(runs[0]);
+		this.marks.waits(runs.some((r) => r.lane.totals.delayed > 0));
 		this.comes.textContent = trafficWords(this.state);
 		this.time.length(result.seconds);
 		this.spoken.textContent = runs.map((r, i) => `Limit ${'ABCD'[i]}: ${r.lane.totals.allowed} of ${r.lane.totals.sent} allowed.`).join(' ');

@@ -8,7 +8,6 @@ import {get} from '../shell/api.js';
 import {overrideList} from '../rules/facts.js';
 import {rulePage} from '../rules/page.js';
 import {ruleTree} from '../rules/tree.js';
-import {rulesOf} from '../rules/words.js';
 
 const open = new Set(); // rules whose details are open, also after another page
 
@@ -19,6 +18,7 @@ export default {
 	nav: 'rules',
 	async mount(root, params, ctx) {
 		let leave = null;
+		let renew = null; // shows another policy in what is drawn, where it can
 		let ended = false;
 		let tree = await get('data/rules');
 		if (!root.isConnected) return undefined; // another page has the address by now
@@ -26,7 +26,9 @@ export default {
 		const draw = (p) => {
 			leave?.();
 			params = p;
-			leave = p.name ? rulePage(root, tree, p.name, ctx) : treePage(root, tree, p, ctx);
+			const drawn = p.name ? rulePage(root, tree, p.name, ctx) : treePage(root, tree, p, ctx);
+			leave = drawn?.leave;
+			renew = drawn?.update;
 		};
 		shown = {draw};
 		draw(params);
@@ -42,9 +44,8 @@ export default {
 				version = before; // the next state asks again
 				return;
 			}
-			const old = drawnOf(tree, params.name);
 			tree = next;
-			if (drawnOf(tree, params.name) !== old) draw(params);
+			if (!renew?.(tree)) draw(params);
 		});
 		return () => {
 			ended = true;
@@ -62,18 +63,13 @@ function policyOf(state) {
 	return state && JSON.stringify([state.instance, state.policy.version, state.policy.loaded, state.policy.reloads, state.overrides]);
 }
 
-// drawnOf tells trees apart by what a page shows of them: a rule's keeps what was typed into it while others change.
-function drawnOf(tree, name) {
-	if (!name) return JSON.stringify(tree);
-	return JSON.stringify([rulesOf(tree).find((r) => r.name === name) ?? null, tree.warnings.filter((w) => w.rule === name)]);
-}
-
 function treePage(root, tree, params, ctx) {
 	if (tree.rules === 0) {
 		replace(root, h('div', {class: 'card empty'}, h('h2', null, 'There is no rule'), h('p', null, 'Without a policy every request passes. Start the server with --policy FILE.')));
 		return null;
 	}
-	const view = ruleTree(tree, {open});
+	let view = null;
+	const [about, top, body] = [h('span', {class: 'rules-about'}), h('div', {class: 'rule-part'}), h('div', {class: 'rule-part'})];
 	const count = h('span', {class: 'muted', role: 'status'});
 	const typing = document.activeElement?.id === 'rules-filter';
 	const filter = h('input', {class: 'input', type: 'search', id: 'rules-filter', placeholder: 'name, key, path, limit …', value: params.get('filter') ?? '', autocomplete: 'off', spellcheck: 'false'});
@@ -92,22 +88,37 @@ function treePage(root, tree, params, ctx) {
 	};
 	filter.addEventListener('input', apply);
 	replace(root, h('h1', {class: 'visually-hidden'}, 'Rules'), h('div', {class: 'stack'},
-		h('div', {class: 'rules-bar'}, h('div', {class: 'rules-filter'}, h('label', {for: filter.id, class: 'visually-hidden'}, 'Filter rules'), filter), count, aboutPolicy(tree)),
-		warnings(tree), general(tree), none, view.node));
-	apply();
+		h('div', {class: 'rules-bar'}, h('div', {class: 'rules-filter'}, h('label', {for: filter.id, class: 'visually-hidden'}, 'Filter rules'), filter), count, about), top, none, body));
+	const draw = () => {
+		const held = document.activeElement?.id;
+		view?.destroy();
+		view = ruleTree(tree, {open});
+		const unfolded = top.querySelector('details')?.open;
+		replace(about, aboutPolicy(tree));
+		replace(top, warnings(tree), general(tree));
+		if (unfolded) top.querySelector('details')?.setAttribute('open', '');
+		replace(body, view.node);
+		apply();
+		view.update(ctx.live);
+		if (held && document.activeElement === document.body) document.getElementById(held)?.focus({preventScroll: true});
+	};
+	draw();
 	if (typing) filter.focus();
-	const update = () => view.update(ctx.live);
-	update();
-	const off = ctx.live.on('samples', update);
-	return () => {
+	const off = ctx.live.on('samples', () => view.update(ctx.live));
+	return {update(next) {
+		const same = JSON.stringify(next) === JSON.stringify(tree);
+		tree = next;
+		if (tree.rules > 0 && !same) draw();
+		return tree.rules > 0;
+	}, leave() {
 		off();
 		view.destroy();
-	};
+	}};
 }
 
 function aboutPolicy(tree) {
 	const parts = [tree.policies.length > 1 && `${tree.policies.length} policies`, tree.version > 0 && `version ${tree.version}`];
-	return h('span', {class: 'muted rules-about'}, parts.filter(Boolean).join(' · '),
+	return h('span', {class: 'muted'}, parts.filter(Boolean).join(' · '),
 		tree.expires && [' · expires ', h('time', {datetime: tree.expires, title: dateTime(tree.expires)}, ago(tree.expires))]);
 }
 

@@ -17,7 +17,7 @@ const levelHigh = 132;
 const gap = 8;
 const stripHigh = 52;
 const axisHigh = 22;
-const binWide = 5;
+const columnWide = 5;
 const mostDots = 5; // in a column; where there are more, columns are bars
 
 export function laneChart({label, onSeek, onHover}) {
@@ -59,11 +59,11 @@ export function arrivalStrip({onSeek}) {
 	const draw = (width) => {
 		if (!run || width <= 0) return;
 		const x = scaleX(run.seconds, width);
-		const bins = binned(run.arrivals, x, width, () => 0);
-		const most = Math.max(1, ...bins.map((b) => b[0]));
+		const columns = columned(run.arrivals, x, () => 0);
+		const most = Math.max(1, ...columns.map((c) => c.counts[0]));
 		replace(plot.below, svg('path', {class: 'play-base', d: `M${left} ${high - 4.5}H${width - right}`}),
-			svg('path', {class: 'play-come', d: bins.map((b, i) => (b[0] ? bar(i, high - 5, -Math.max(4, 30 * b[0] / most)) : '')).join('')}),
-			svg('text', {class: 'play-tick', x: left - 8, y: high - 6, 'text-anchor': 'end'}, most > 1 ? `≤ ${most}` : ''));
+			svg('path', {class: 'play-come', d: columns.map((c) => bar(c.px, high - 5, -Math.max(4, 30 * c.counts[0] / most))).join('')}),
+			svg('text', {class: 'play-tick', x: left - 8, y: high - 26, 'text-anchor': 'end'}, most > 1 ? tokens(most) : ''));
 		plot.place(x, 2, high - 4);
 	};
 	plot.onWidth = draw;
@@ -182,36 +182,41 @@ function levelPath(run, x, y) {
 
 const kinds = ['allowed', 'waits', 'denied'];
 
-function binned(list, x, width, kindOf) {
-	const bins = Array.from({length: Math.max(1, Math.ceil((width - left - right) / binWide))}, () => [0, 0, 0]);
-	for (const d of list) bins[Math.max(0, Math.min(bins.length - 1, Math.floor((x(d.at) - left) / binWide)))][kindOf(d)]++;
-	return bins;
+// columned gathers what stands in one column. A column begins with its first, so that what comes evenly is drawn
+// evenly, and no two touch.
+function columned(list, x, kindOf) {
+	const columns = [];
+	for (const d of list) {
+		const px = Math.max(left, Math.min(x(x.end), x(d.at)));
+		if (columns.length === 0 || px >= columns.at(-1).px + columnWide - 1e-6) columns.push({px, counts: [0, 0, 0]});
+		columns.at(-1).counts[kindOf(d)]++;
+	}
+	return columns;
 }
 
-function bar(i, from, size) {
-	return `M${left + i * binWide + 0.5} ${from.toFixed(1)}h${binWide - 1}v${size.toFixed(1)}h${1 - binWide}Z`;
+function bar(px, from, size) {
+	return `M${(px - (columnWide - 1) / 2).toFixed(1)} ${from.toFixed(1)}h${columnWide - 1}v${size.toFixed(1)}h${1 - columnWide}Z`;
 }
 
 // decisions are columns above a line (allowed, and above those who wait first) and below it (denied).
 function decisions(run, x, from, width) {
-	const bins = binned(run.decisions, x, width, (d) => kinds.indexOf(d.kind));
+	const columns = columned(run.decisions, x, (d) => kinds.indexOf(d.kind));
 	const base = from + stripHigh / 2;
 	const half = stripHigh / 2 - 2;
-	const most = Math.max(1, ...bins.map((b) => Math.max(b[0] + b[1], b[2])));
+	const most = Math.max(1, ...columns.map(({counts: c}) => Math.max(c[0] + c[1], c[2])));
 	const paths = {allowed: '', waits: '', denied: ''};
-	bins.forEach(([allowed, waits, denied], i) => {
+	for (const {px, counts: [allowed, waits, denied]} of columns) {
 		if (most <= mostDots) {
-			const cx = left + i * binWide + binWide / 2;
-			for (let n = 0; n < allowed; n++) paths.allowed += circle(cx, base - 5 - n * 5, 2.3);
-			for (let n = allowed; n < allowed + waits; n++) paths.waits += circle(cx, base - 5 - n * 5, 1.8);
-			for (let n = 0; n < denied; n++) paths.denied += cross(cx, base + 5 + n * 5, 2);
-			return;
+			for (let n = 0; n < allowed; n++) paths.allowed += circle(px, base - 5 - n * 5, 2.3);
+			for (let n = allowed; n < allowed + waits; n++) paths.waits += circle(px, base - 5 - n * 5, 1.8);
+			for (let n = 0; n < denied; n++) paths.denied += cross(px, base + 5 + n * 5, 2);
+			continue;
 		}
 		const size = (n) => (n > 0 ? Math.max(2, half * Math.sqrt(n / most)) : 0); // few are seen beside many
-		if (allowed) paths.allowed += bar(i, base - 1, -size(allowed + waits) * allowed / (allowed + waits));
-		if (waits) paths.waits += bar(i, base - 1 - size(allowed + waits) * allowed / (allowed + waits), -size(allowed + waits) * waits / (allowed + waits));
-		if (denied) paths.denied += bar(i, base + 1, size(denied));
-	});
+		if (allowed) paths.allowed += bar(px, base - 1, -size(allowed + waits) * allowed / (allowed + waits));
+		if (waits) paths.waits += bar(px, base - 1 - size(allowed + waits) * allowed / (allowed + waits), -size(allowed + waits) * waits / (allowed + waits));
+		if (denied) paths.denied += bar(px, base + 1, size(denied));
+	}
 	const how = most <= mostDots ? 'dots' : 'bars';
 	return svg('g', {class: `play-${how}`}, svg('path', {class: 'play-base', d: `M${left} ${base}H${width - right}`}),
 		svg('text', {class: 'play-tick', x: left - 8, y: base - 8, 'text-anchor': 'end'}, 'allowed'),
@@ -252,10 +257,15 @@ function timeAxis(seconds, x, high, width) {
 		t === 0 ? '0 s' : dur(Number(t.toFixed(6)))));
 }
 
-// legend says what the marks mean.
+// legend says what the marks mean; waits(any) whether some are there of those who wait.
 export function legend() {
 	const mark = (kind, drawn) => svg('svg', {class: 'play-mark', viewBox: '0 0 12 12', 'aria-hidden': 'true'}, svg('g', {class: 'play-dots'}, svg('path', {class: `play-${kind}`, d: drawn})));
-	return h('ul', {class: 'plain play-legend', 'aria-label': 'Marks'},
-		h('li', null, mark('allowed', circle(6, 6, 3)), 'allowed'), h('li', null, mark('waits', circle(6, 6, 3)), 'allowed, waits'),
-		h('li', null, mark('denied', cross(6, 6, 3)), 'denied'));
+	const waits = h('li', {hidden: true}, mark('waits', circle(6, 6, 3)), 'allowed, waits');
+	return {
+		node: h('ul', {class: 'plain play-legend', 'aria-label': 'Marks'},
+			h('li', null, mark('allowed', circle(6, 6, 3)), 'allowed'), waits, h('li', null, mark('denied', cross(6, 6, 3)), 'denied')),
+		waits(any) {
+			waits.hidden = !any;
+		},
+	};
 }

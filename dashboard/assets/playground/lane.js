@@ -21,7 +21,7 @@ const mostDrops = 8; // that fall within one frame
 
 export function laneCard({number, onSeek, onRemove, exported}) {
 	const letter = letters[number];
-	const title = h('h2', {class: 'play-title'});
+	const title = h('h2', {class: 'play-title'}, 'Algorithm');
 	const limit = h('span', {class: 'muted play-limit'});
 	const form = h('div');
 	const edit = h('details', {class: 'play-form'}, h('summary', null, 'Change the limit'), form);
@@ -124,8 +124,9 @@ function badges({totals: t}) {
 function readoutOf(run, t, so, level) {
 	const d = so.last;
 	if (!d) return `${dur(Number(t.toFixed(6)))}: nobody has come yet.`;
-	const left = d.kind === 'allowed' && t > d.at ? ` Now there are ${tokens(Number(level.toFixed(3)))}.` : '';
-	return requestWords(d, so.n) + left;
+	const now = tokens(Number(level.toFixed(3)));
+	const changed = d.kind === 'allowed' && t > d.at && now !== tokens(d.level);
+	return requestWords(d, so.n) + (changed ? ` Now there ${now === '1' ? 'is' : 'are'} ${now}.` : '');
 }
 
 function requestWords(d, n) {

@@ -40,6 +40,7 @@ export function player({onMove}) {
 		const from = t;
 		t = Math.max(0, Math.min(seconds, to));
 		slider.value = String(Math.round(t / seconds * grain));
+		slider.style.setProperty('--part', `${100 * t / seconds}%`);
 		slider.setAttribute('aria-valuetext', `${clockText(t)} of ${dur(seconds)}`);
 		clock.textContent = clockText(t);
 		onMove(t, from, playing);

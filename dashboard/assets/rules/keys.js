@@ -5,7 +5,8 @@
 //   tightKeys(rule, limit)  {node, start(), stop()}: those that are denied most, and those that have little left;
 //                           asked for every few seconds between start and stop
 
-import {h, replace} from '../ui/dom.js';
+import {h} from '../ui/dom.js';
+import {keyed} from '../ui/keyed.js';
 import {num} from '../ui/format.js';
 import {get} from '../shell/api.js';
 import {me} from '../shell/session.js';
@@ -14,7 +15,7 @@ import {keyHref, keyParts} from '../keys/table.js';
 const every = 3000; // milliseconds
 
 export function tightKeys(rule, limit) {
-	const kinds = (rule.mode === 'shadow' ? ['shadow', 'near'] : ['denied', 'near']).map((kind) => ({kind, list: h('ol', {class: 'tight-list plain'})}));
+	const kinds = (rule.mode === 'shadow' ? ['shadow', 'near'] : ['denied', 'near']).map((kind) => ({kind, ...keyList(kind, limit)}));
 	const said = h('p', {class: 'muted small', role: 'status'});
 	const heads = {denied: 'Denied most', near: 'Little left', shadow: 'It would deny'};
 	const node = h('div', {class: 'tight'}, kinds.map(({kind, list}) => h('section', {class: 'tight-kind'},
@@ -22,18 +23,13 @@ export function tightKeys(rule, limit) {
 			h('span', {class: 'visually-hidden'}, `: ${heads[kind]}`))), list)), said);
 	let timer = 0;
 	let running = false;
-	let shown = '';
 	const ask = async () => {
 		clearTimeout(timer);
 		if (!running || document.hidden) return;
 		try {
 			const tops = await Promise.all(kinds.map(({kind}) => get(`v1/top?${new URLSearchParams({kind, rule: rule.name, limit: String(limit)})}`)));
 			said.textContent = '';
-			const text = JSON.stringify(tops.map((t) => t.keys.map((k) => [k.key, k.count])));
-			if (text !== shown) {
-				shown = text;
-				kinds.forEach(({kind, list}, i) => drawKeys(list, kind, tops[i]));
-			}
+			kinds.forEach(({update}, i) => update(tops[i]));
 		} catch (e) {
 			said.textContent = e.message;
 		}
@@ -58,11 +54,16 @@ export function tightKeys(rule, limit) {
 
 const none = {denied: 'Nobody is denied.', near: 'Nobody is near the limit.', shadow: 'Nobody would be denied.'};
 
-function drawKeys(list, kind, top) {
-	if (top.keys.length === 0) {
-		replace(list, h('li', {class: 'muted'}, none[kind]));
-		return;
-	}
-	replace(list, top.keys.map((k) => h('li', null, h('a', {href: keyHref(k), class: 'tight-key'}, keyParts({...k, masked: top.masked})),
-		h('span', {class: `tight-count ${kind}`, title: 'in the last minute'}, num(k.count)))));
+// keyList has room for all that it may show, so that what stands below it does not move.
+function keyList(kind, limit) {
+	const list = h('ol', {class: 'tight-list plain', style: {'--rows': String(limit)}});
+	const rows = keyed(list, {id: (k) => `${k.limit}\n${k.key}`, make: (k) => (k.none ? {node: h('li', {class: 'muted'}, k.none)} : keyRow(k, kind))});
+	return {list, update: (top) => rows(top.keys.length === 0 ? [{none: none[kind]}] : top.keys.map((k) => ({...k, masked: top.masked})))};
+}
+
+function keyRow(key, kind) {
+	const count = h('span', {class: `tight-count ${kind}`, title: 'in the last minute'});
+	return {node: h('li', null, h('a', {href: keyHref(key), class: 'tight-key'}, keyParts(key)), count), update(k) {
+		count.textContent = num(k.count);
+	}};
 }

@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {get} from '../shell/api.js';
+import {wordOf} from '../overrides/form.js';
 
-// ruleList is every rule of the policy: [{name, keys, limits: [{name, algorithm,
-// capacity, tokens, every, refill, anchor, start}]}]. It is empty where the server does not say.
-export async function ruleList() {
+// ruleList is every rule of the policy, or only one: [{name, keys, limits: [{name, algorithm,
+// capacity, tokens, every, refill, anchor, start, kept}]}]. kept is what another limit keeps,
+// as policies write it. It is empty where the server does not say.
+export async function ruleList(only = '') {
 	try {
-		const tree = await get('data/rules');
+		const tree = await get(only ? `data/rules?${new URLSearchParams({rule: only})}` : 'data/rules');
 		return tree.policies.flatMap((p) => p.groups).flatMap((g) => g.rules).map((r) => ({
 			name: r.name, keys: r.limit_keys,
-			limits: r.limits.map((l) => ({name: l.name, algorithm: l.algorithm, refill: l.refill, anchor: l.anchor, start: l.start, capacity: l.capacity, ...rateOf(l)})),
+			limits: r.limits.map((l) => ({name: l.name, algorithm: l.algorithm, refill: l.refill, anchor: l.anchor, start: l.start, capacity: l.capacity, kept: keptOf(l), ...rateOf(l)})),
 		}));
 	} catch {
 		return [];
 	}
+}
+
+function keptOf({max_reserved: most, stages}) {
+	return {...(most === null || most === undefined ? {} : {max_reserved: most}), ...(stages.length === 0 ? {} : {staged_actions: stages.map(stageOf)})};
+}
+
+function stageOf({at, delay}) {
+	const stage = {threshold: Number(at.replace('%', '')), action: delay > 0 ? 'throttle' : 'warn'};
+	return delay > 0 ? {...stage, delay: wordOf(delay)} : stage;
 }
 
 // rateOf reads 10/s or 7/1m. Of windows and intervals that is not what they are said by,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   rulePage(root, tree, name, ctx)  shows one rule; returns a function that ends it
+//   rulePage(root, tree, name, ctx) → {leave(), update(tree)}  shows one rule; update shows what another policy makes of
+//                                   it, and leaves the rest as it is: a request that is being typed, the focus
 
 import {h, replace, show} from '../ui/dom.js';
 import {exampleOf, explainInto} from '../explain/explaining.js';
@@ -11,27 +12,50 @@ import {tightKeys} from './keys.js';
 import {trafficTiles} from './traffic.js';
 
 export function rulePage(root, tree, name, ctx) {
-	const rules = rulesOf(tree);
-	const rule = rules.find((r) => r.name === name);
+	const rule = rulesOf(tree).find((r) => r.name === name);
 	if (!rule) {
 		replace(root, h('div', {class: 'card empty'}, h('h2', null, 'There is no such rule'), h('p', null, `The policy in force has no rule ${show(name, 64)}.`), h('a', {class: 'btn', href: '#/rules'}, 'All rules')));
-		return null;
+		return {leave() {}, update: () => false};
 	}
 	const tiles = trafficTiles(rule);
-	const keys = tightKeys(rule, 8);
-	replace(root, h('div', {class: 'stack rule'}, head(rule), tiles.node, warned(rule, tree),
-		h('div', {class: 'rule-cards'}, card('Limits', h('div', {class: 'rule-limits'}, rule.limits.map(limitCard))), card('Which requests', requests(rule, rules))),
-		h('div', {class: 'rule-cards'}, card('Keys', keys.node), card('What it does', ruleFacts({...rule, limits: []}))),
-		rule.overrides.length > 0 && card('Overrides', overrideList(rule.overrides)),
-		h('section', {class: 'card', 'aria-label': 'Explain a request'}, h('div', {class: 'card-head'}, h('h2', null, 'Explain a request')), explainer(rule, tree))));
+	const keys = tightKeys(rule, 5);
+	const parts = [];
+	// part draws what is made of some of a rule, and again when that is another.
+	const part = (of, draw) => {
+		const node = h('div', {class: 'rule-part'});
+		let before = '';
+		parts.push((now, rules, all) => {
+			const text = JSON.stringify(of(now, rules, all));
+			if (text !== before) replace(node, draw(now, rules, all));
+			node.hidden = node.childElementCount === 0;
+			before = text;
+		});
+		return node;
+	};
+	const renew = (all) => {
+		const rules = rulesOf(all);
+		const now = rules.find((r) => r.name === name);
+		if (now?.mode !== rule.mode || JSON.stringify(now.limit_keys) !== JSON.stringify(rule.limit_keys)) return false; // it is another rule
+		for (const draw of parts) draw(now, rules, all);
+		return true;
+	};
+	const body = h('div', {class: 'stack rule'}, part((r) => [r.description, r.policy.id, r.fallback], head), tiles.node,
+		part((r, _, all) => all.warnings.filter((w) => w.rule === name), (r, _, all) => warned(r, all)),
+		h('div', {class: 'rule-cards'}, part((r) => r.limits, (r) => card('Limits', h('div', {class: 'rule-limits'}, r.limits.map(limitCard)))),
+			part((r, rules) => [r.match, r.policy.selector, r.group.name, rules.filter((t) => t.group === r.group).map((t) => [t.name, t.mode])], (r, rules) => card('Which requests', requests(r, rules)))),
+		h('div', {class: 'rule-cards'}, card('Keys', keys.node), part((r) => ({...r, overrides: [], policy: 0, group: 0, place: 0}), (r) => card('What it does', ruleFacts({...r, limits: []})))),
+		part((r) => r.overrides, (r) => (r.overrides.length > 0 ? card('Overrides', overrideList(r.overrides)) : [])),
+		h('section', {class: 'card', 'aria-label': 'Explain a request'}, h('div', {class: 'card-head'}, h('h2', null, 'Explain a request')), explainer(rule, tree)));
+	renew(tree);
+	replace(root, body);
 	const update = () => tiles.update(ctx.live);
 	update();
 	keys.start();
 	const off = ctx.live.on('samples', update);
-	return () => {
+	return {update: renew, leave() {
 		off();
 		keys.stop();
-	};
+	}};
 }
 
 function card(title, ...body) {

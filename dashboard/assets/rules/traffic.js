@@ -6,7 +6,7 @@
 //   trafficTiles(name)  {node, update(live)}: the same, larger
 //   countsOf(live, name) [allowed, denied, shadow, near, degraded] of the last minute
 
-import {h, replace} from '../ui/dom.js';
+import {h} from '../ui/dom.js';
 import {num, pct, rate} from '../ui/format.js';
 import {bar, sparkline} from '../ui/chart.js';
 
@@ -33,13 +33,15 @@ export function trafficCell(name) {
 	const share = h('span', {class: 'traffic-share'});
 	const line = h('span', {class: 'traffic-line'});
 	const drawn = sparkline(line, [], {color: 'level'});
+	const [meter, denied, shadowed] = [bar(0, 1, {color: 'denied'}), h('span'), h('span', {class: 'shadow nowrap'})];
+	share.append(meter, denied, shadowed);
 	const node = h('div', {class: 'traffic'}, flow, line, share);
 	let before = '';
 	let asleep = true; // nothing is drawn
 	return {node, update(live) {
 		const [allowed, refused, shadow] = countsOf(live, name);
 		const all = allowed + refused;
-		const flows = rate(all / window);
+		const flows = rate(all / live.ruleSeconds(window));
 		if (flow.textContent !== flows) flow.textContent = flows; // of hundreds of rules most are as they were
 		const quiet = all === 0 && shadow === 0;
 		if (!quiet || !asleep) drawn.update(quiet ? [] : secondsOf(live, name, (counts) => Math.max(counts[0] + counts[1], counts[2])));
@@ -48,8 +50,11 @@ export function trafficCell(name) {
 		if (said === before) return;
 		before = said;
 		const words = quiet ? 'decided none' : refused === 0 && shadow > 0 ? '' : `${pct(refused, all)} denied`;
-		replace(share, bar(refused, all, {color: 'denied'}), h('span', {class: refused > 0 ? 'denied' : 'muted'}, words),
-			shadow > 0 && h('span', {class: 'shadow nowrap'}, `${num(shadow)} in shadow`));
+		meter.querySelector('.bar-part').style.width = `${(100 * refused / Math.max(all, 1)).toFixed(2)}%`;
+		denied.className = refused > 0 ? 'denied' : 'muted';
+		denied.textContent = words;
+		shadowed.hidden = shadow === 0;
+		shadowed.textContent = shadow > 0 ? `${num(shadow)} in shadow` : '';
 	}};
 }
 
@@ -69,7 +74,7 @@ export function trafficTiles(rule) {
 	return {node: h('div', {class: 'tiles'}, kinds.map((k) => k.node)), update(live) {
 		const counts = countsOf(live, rule.name);
 		for (const k of kinds) {
-			k.value.textContent = rate(counts[k.column] / window).replace('/s', '');
+			k.value.textContent = rate(counts[k.column] / live.ruleSeconds(window)).replace('/s', '');
 			k.says.textContent = k.note(counts);
 			k.spark.update(secondsOf(live, rule.name, (second) => second[k.column]));
 		}

@@ -77,7 +77,7 @@ function groupNode(group, rowOf) {
 function ruleRow(rule, tree, open) {
 	const id = `rule-${rule.place}`;
 	const traffic = trafficCell(rule.name);
-	const caret = h('button', {type: 'button', class: 'btn btn-ghost tree-caret', 'aria-expanded': 'false', 'aria-controls': id, 'aria-label': `Details of ${show(rule.name, 64)}`,
+	const caret = h('button', {type: 'button', class: 'btn btn-ghost tree-caret', 'aria-expanded': 'false', id: `${id}-more`, 'aria-controls': id, 'aria-label': `Details of ${show(rule.name, 64)}`,
 		onclick: () => set(!open.has(rule.name))}, h('span', {class: 'caret', 'aria-hidden': 'true'}, '›'));
 	const panel = h('div', {class: 'tree-panel', id, hidden: true});
 	const warnings = tree.warnings.filter((w) => w.rule === rule.name && !w.note).length;
@@ -85,7 +85,7 @@ function ruleRow(rule, tree, open) {
 	const node = h('li', {class: `tree-rule${rule.mode === 'off' ? ' tree-off' : ''}`}, h('div', {class: 'tree-line', onclick: (e) => {
 		if (!e.target.closest('a, button') && String(getSelection()) === '') set(!open.has(rule.name));
 	}}, caret,
-	h('div', {class: 'tree-name'}, h('div', {class: 'row'}, h('a', {href: ruleHref(rule.name), class: 'tree-link'}, show(rule.name, 64)), modeBadge(rule),
+	h('div', {class: 'tree-name'}, h('div', {class: 'row'}, h('a', {href: ruleHref(rule.name), id: `${id}-link`, class: 'tree-link'}, show(rule.name, 64)), modeBadge(rule),
 		rule.fallback && h('span', {class: 'badge'}, 'for the rest'),
 		warnings > 0 && h('span', {class: 'badge badge-warn'}, warnings === 1 ? '1 warning' : `${warnings} warnings`),
 		rule.overrides.length > 0 && h('span', {class: 'badge badge-info'}, rule.overrides.length === 1 ? '1 override' : `${rule.overrides.length} overrides`)),

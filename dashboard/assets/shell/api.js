@@ -11,11 +11,14 @@
 //   urlOf(path), headers()  for who asks otherwise
 //   serverNow()             the time by the server's clock, in ms, to a second: that of this machine may be wrong
 //
+// What comes while something is pressed is told when it is let go (press.js): pages hold still meanwhile.
+//
 // Where a token is wanted the sign-in dialog asks for one, and what was asked is asked again. For what pages ask by
 // themselves (get, stream) it does so once only: who does not want to sign in is not asked each second.
 
 import {me, onChange, signIn, token} from './session.js';
 import {openStream} from './stream.js';
+import {released} from './press.js';
 
 let declined = false;
 let ahead = 0; // ms that this machine's clock is ahead of the server's
@@ -62,8 +65,11 @@ export function del(path, body) {
 async function request(method, path, body, signal) {
 	for (;;) {
 		const answer = await send(method, path, body, signal);
-		if (answer.ok) return jsonOf(answer);
-		const problem = await problemOf(answer);
+		const said = await (answer.ok ? jsonOf : problemOf)(answer);
+		await released();
+		signal?.throwIfAborted();
+		if (answer.ok) return said;
+		const problem = said;
 		if (!await signedIn(problem, method !== 'GET')) throw problem;
 	}
 }

@@ -14,6 +14,7 @@
 //   undoActivity(entry)       undoes one
 
 import {h, replace} from '../ui/dom.js';
+import {released} from './press.js';
 
 const toastStays = 8000; // milliseconds; with an undo twice as long
 const mostActivity = 50;
@@ -158,18 +159,29 @@ export async function undoActivity(entry) {
 	}
 }
 
-function showToast(entry) {
+async function showToast(entry) {
+	await released(); // it may come where something is pressed
 	const host = document.getElementById('toasts');
 	const node = h('div', {class: `toast ${entry.kind ? `toast-${entry.kind}` : ''}`});
 	let timer = 0;
+	let from = null; // where the focus was before it came here
 	const leave = () => {
 		clearTimeout(timer);
+		const held = node.contains(document.activeElement);
 		node.remove();
+		if (held) (from?.isConnected ? from : document.getElementById('main')).focus({preventScroll: true});
+	};
+	const late = async () => {
+		await released();
+		node.matches(':hover, :focus-within') || leave();
 	};
 	const wait = () => {
 		clearTimeout(timer);
-		timer = setTimeout(leave, entry.undo ? 2 * toastStays : toastStays);
+		timer = setTimeout(late, entry.undo ? 2 * toastStays : toastStays);
 	};
+	node.addEventListener('focusin', (e) => {
+		if (!node.contains(e.relatedTarget)) from = e.relatedTarget?.closest('.toast') ? null : e.relatedTarget;
+	});
 	replace(node, h('span', {class: 'toast-text'}, entry.text),
 		entry.undo && h('button', {class: 'btn btn-small', type: 'button', onclick: () => {
 			leave();
@@ -179,6 +191,6 @@ function showToast(entry) {
 	for (const stay of ['mouseenter', 'focusin']) node.addEventListener(stay, () => clearTimeout(timer));
 	for (const go of ['mouseleave', 'focusout']) node.addEventListener(go, wait);
 	host.append(node);
-	while (host.children.length > 4) host.firstChild.remove();
+	while (host.children.length > 4) (host.querySelector('.toast:not(:hover, :focus-within, :last-child)') ?? host.firstChild).remove();
 	wait();
 }

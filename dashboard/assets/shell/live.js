@@ -10,6 +10,7 @@
 //   live.heard           when something last came, as a Date, or null
 //   live.restarts        [{t, instance}]: when, in Unix seconds, another server was first heard
 //   live.rules(seconds)  {name: [allowed, denied, shadow, near, degraded]}, sums of that time, at most a minute
+//   live.ruleSeconds(seconds) how much of that time they are about: a server that has just started knows less
 //   live.sums(seconds)   {allowed, denied, shadow, degraded, seconds} of that time
 //   live.columns(seconds) {x, values: [10 arrays], range: [from, to]} for charts; nulls where nothing is known
 //   live.start(), live.stop()
@@ -94,7 +95,7 @@ class Live {
 		while (this.seconds[0][0] <= t - ruleMemory) this.seconds.shift();
 	}
 
-	// Until a whole minute was heard, the server's own sums are the truth.
+	// Until a whole minute was heard, the server's own sums are the truth, and what was heard since they were asked for.
 	async askTraffic() {
 		clearInterval(this.asking);
 		const heardAll = () => this.since && (this.samples.at(-1)?.[0] ?? 0) - this.since >= ruleMemory;
@@ -102,11 +103,14 @@ class Live {
 			if (heardAll() || this.connection === 'ended') {
 				clearInterval(this.asking);
 				this.traffic = null;
+				this.summed.clear();
 				return;
 			}
 			if (document.hidden) return;
 			try {
-				this.traffic = (await get(`data/traffic?window=${ruleMemory}s`)).rules;
+				const {rules} = await get(`data/traffic?window=${ruleMemory}s`);
+				this.traffic = {rules, at: this.since ? this.samples.at(-1)[0] : Infinity};
+				this.summed.clear();
 				this.tell('samples', this.samples);
 			} catch {
 				// the stream says what is wrong
@@ -117,10 +121,10 @@ class Live {
 	}
 
 	rules(seconds = ruleMemory) {
-		if (this.traffic && seconds >= ruleMemory) return this.traffic;
 		if (this.summed.has(seconds)) return this.summed.get(seconds);
-		const from = (this.samples.at(-1)?.[0] ?? 0) - seconds;
-		const sums = {};
+		const told = seconds >= ruleMemory ? this.traffic : null;
+		const from = told?.at ?? (this.samples.at(-1)?.[0] ?? 0) - seconds;
+		const sums = Object.fromEntries(Object.entries(told?.rules ?? {}).map(([name, counts]) => [name, [...counts]]));
 		this.summed.set(seconds, sums); // until the next second: a page of many rules asks for each of them
 		for (const [t, rules] of this.seconds) {
 			if (t <= from) continue;
@@ -132,6 +136,12 @@ class Live {
 			}
 		}
 		return sums;
+	}
+
+	ruleSeconds(seconds = ruleMemory) {
+		const began = Math.floor(Date.parse(this.state?.started) / 1000);
+		const lived = (this.samples.at(-1)?.[0] ?? 0) - began;
+		return lived >= 0 ? Math.max(1, Math.min(seconds, lived + 1)) : seconds;
 	}
 
 	sums(seconds) {

@@ -4,9 +4,12 @@
 //
 //   menu({label, face() → nodes, content(close) → node, wide}) → node, with redraw()
 //
+// A content with a redraw() of its own is redrawn by that, and stays.
+//
 // Escape and a click elsewhere close it; the focus goes back to the button.
 
 import {h, replace} from '../ui/dom.js';
+import {released} from './press.js';
 
 let menus = 0;
 
@@ -15,9 +18,15 @@ export function menu({label, face, content, wide = false}) {
 	const panel = h('div', {class: `menu-panel${wide ? ' menu-wide' : ''}`, id, tabindex: '-1', hidden: true});
 	const button = h('button', {type: 'button', class: 'btn btn-ghost topbar-btn', 'aria-expanded': 'false', 'aria-controls': id, title: label});
 	const node = h('div', {class: 'menu'}, button, panel);
-	const redraw = () => {
-		replace(button, h('span', {class: 'visually-hidden'}, `${label} `), face());
+	const draw = () => replace(button, h('span', {class: 'visually-hidden'}, `${label} `), face());
+	const redraw = async () => {
+		await released();
+		draw();
 		if (panel.hidden) return;
+		if (panel.firstChild?.redraw) {
+			panel.firstChild.redraw();
+			return;
+		}
 		const within = panel.contains(document.activeElement);
 		replace(panel, content(close));
 		if (within) panel.focus();
@@ -45,7 +54,7 @@ export function menu({label, face, content, wide = false}) {
 	node.addEventListener('focusout', (e) => {
 		if (e.relatedTarget && !node.contains(e.relatedTarget)) open(false);
 	});
-	redraw();
+	draw();
 	node.redraw = redraw;
 	return node;
 }

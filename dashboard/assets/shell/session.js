@@ -90,7 +90,7 @@ async function askToken(reason) {
 			title: 'Sign in',
 			body: [reason && h('p', null, sentence(reason)), current.sign_in && current.sign_in !== reason && h('p', {class: 'muted'}, current.sign_in)],
 			confirm: 'Sign in',
-			fields: [{name: 'token', label: 'Token', type: 'password', required: true, hint: 'It is kept in this tab only.', mistake: wrong}],
+			fields: [{name: 'token', label: 'Token', type: 'password', required: true, hint: 'Who runs the server has tokens: admin_tokens in its settings. It is kept in this tab only.', mistake: wrong}],
 		});
 		if (!answer) {
 			keep(before);

@@ -5,6 +5,7 @@
 //   shell({live, reroute}) → {select(nav, title)}   reroute shows the page anew, after another person signed in
 
 import {h, replace, show} from '../ui/dom.js';
+import {keyed} from '../ui/keyed.js';
 import {ago, dateTime, time} from '../ui/format.js';
 import {load, may, me, onChange, signIn, signOut} from './session.js';
 import {activity, onActivity, toast, undoActivity} from './dialog.js';
@@ -21,7 +22,6 @@ const places = [
 ];
 
 export function shell({live, reroute}) {
-	const links = new Map();
 	const title = h('p', {class: 'title'}, 'Overview');
 	const list = h('ul', {class: 'plain nav-list'});
 	const foot = h('div', {class: 'rail-foot'});
@@ -30,19 +30,15 @@ export function shell({live, reroute}) {
 	replace(document.getElementById('topbar'), title, connection(live), themeMenu(), activityMenu(), account());
 
 	let selected = 'overview';
-	const draw = () => {
-		replace(list, places.filter((p) => !p.needs || me().features[p.needs] || p.nav === selected).map((p) => {
-			const link = h('a', {class: 'nav-link', href: `#/${p.nav}`, title: p.label, 'aria-current': p.nav === selected ? 'page' : null},
-				icon(p.nav), h('span', {class: p.short ? 'nav-long' : null}, p.label), p.short && h('span', {class: 'nav-short', 'aria-hidden': 'true'}, p.short));
-			links.set(p.nav, link);
-			return h('li', null, link);
-		}));
-	};
+	const navigation = keyed(list, {id: (p) => p.nav, make: navItem});
+	const draw = () => navigation(places.filter((p) => !p.needs || me().features[p.needs] || p.nav === selected)
+		.map((p) => ({...p, here: p.nav === selected})));
+	const lines = keyed(foot, {id: (l) => l.what, make: footLine});
 	const server = () => {
 		const s = live.state;
 		const version = s?.version ?? me().version;
-		replace(foot, version && h('div', {class: 'rail-version'}, `mete ${version}`),
-			s?.started && h('div', {title: dateTime(s.started)}, `started ${ago(s.started)}`), h('div', null, `times are ${zoneNow()}`));
+		lines([version && {what: 'version', text: `mete ${version}`}, s?.started && {what: 'started', text: `started ${ago(s.started)}`, title: dateTime(s.started)},
+			{what: 'zone', text: `times are ${zoneNow()}`}].filter(Boolean));
 	};
 	let who = '';
 	onChange((m) => {
@@ -69,6 +65,21 @@ export function shell({live, reroute}) {
 		selected = nav;
 		title.textContent = text;
 		draw();
+	}};
+}
+
+function navItem({nav, label, short}) {
+	const link = h('a', {class: 'nav-link', href: `#/${nav}`, title: label}, icon(nav), h('span', {class: short ? 'nav-long' : null}, label),
+		short && h('span', {class: 'nav-short', 'aria-hidden': 'true'}, short));
+	const update = ({here}) => (here ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current'));
+	return {node: h('li', null, link), update};
+}
+
+function footLine({what}) {
+	const node = h('div', {class: what === 'version' ? 'rail-version' : null});
+	return {node, update({text, title = ''}) {
+		if (node.textContent !== text) node.textContent = text;
+		node.title = title;
 	}};
 }
 
@@ -119,17 +130,37 @@ function activityMenu() {
 	const made = menu({label: 'Activity', wide: true, face: () => {
 		const open = activity.filter((a) => a.undo && !a.undone).length;
 		return [icon('activity'), open > 0 && h('span', {class: 'count'}, String(open), h('span', {class: 'visually-hidden'}, ' can be undone'))];
-	}, content: () => h('div', {class: 'menu-body'}, h('h2', null, 'Activity'),
-		activity.length === 0 ? h('p', {class: 'muted'}, 'What you do here, and what happens meanwhile, is listed here until you close the page, with a button to undo it.') :
-			h('ul', {class: 'plain activity'}, activity.map(entryRow)))});
+	}, content: activityList});
 	onActivity(() => made.redraw());
 	return made;
 }
 
-function entryRow(entry) {
-	const undo = entry.undo && (entry.undone ? h('span', {class: 'badge'}, 'Undone') :
-		h('button', {type: 'button', class: 'btn btn-small', disabled: entry.busy, onclick: () => undoActivity(entry)}, entry.undoLabel));
-	return h('li', {class: entry.kind === 'bad' ? 'denied' : null}, h('span', {class: 'activity-text'}, entry.text, h('span', {class: 'hint'}, time(entry.at))), undo);
+function activityList() {
+	const none = h('p', {class: 'muted'}, 'What you do here, and what happens meanwhile, is listed here until you close the page, with a button to undo it.');
+	const list = h('ul', {class: 'plain activity'});
+	const update = keyed(list, {id: ({entry}) => entry, make: entryRow});
+	const node = h('div', {class: 'menu-body'}, h('h2', null, 'Activity'), none, list);
+	node.redraw = () => {
+		none.hidden = activity.length > 0;
+		list.hidden = !none.hidden;
+		update(activity.map((entry) => ({entry, undone: entry.undone, busy: entry.busy})));
+	};
+	node.redraw();
+	return node;
+}
+
+// entryRow keeps its button while the undo is under way: the focus stays there.
+function entryRow({entry}) {
+	const button = entry.undo && h('button', {type: 'button', class: 'btn btn-small', onclick: () => undoActivity(entry)}, entry.undoLabel);
+	const node = h('li', {class: entry.kind === 'bad' ? 'denied' : null}, h('span', {class: 'activity-text'}, entry.text, h('span', {class: 'hint'}, time(entry.at))), button);
+	return {node, update({undone, busy}) {
+		if (!button) return;
+		button.setAttribute('aria-disabled', String(busy));
+		if (!undone || !button.isConnected) return;
+		const held = button === document.activeElement;
+		button.replaceWith(h('span', {class: 'badge'}, 'Undone'));
+		if (held) node.closest('[tabindex]')?.focus();
+	}};
 }
 
 const roleNames = {read: 'Read only', operate: 'Operator', configure: 'Owner'}; // of who has no name

@@ -7,6 +7,8 @@
 //     A problem that another attempt does not mend (a 4xx but 408 and 429) ends the stream.
 //   eventReader(onEvent, onID) → a function that takes text as it comes
 
+import {released} from './press.js';
+
 const firstWait = 500; // milliseconds
 const longestWait = 5000;
 const silence = 40000; // the server sends something every 15 seconds
@@ -55,26 +57,31 @@ class Stream {
 		try {
 			this.expect();
 			const body = await this.ask(control.signal, this.lastID);
-			await this.read(body);
+			await this.read(body, control);
 		} catch (e) {
 			problem = e;
 		}
 		clearTimeout(this.watch);
+		await released();
 		if (this.closed || this.control !== control) return; // ended by us
 		this.control = null;
 		this.over(problem);
 	}
 
-	async read(body) {
+	async read(body, control) {
 		const take = eventReader((name, data) => this.event(name, data), (id) => {
 			this.lastID = id;
 		});
 		const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+		await released();
+		if (control.signal.aborted) return;
 		this.onState('live');
 		for (;;) {
 			const {done, value} = await reader.read();
 			if (done) return;
 			this.expect();
+			await released();
+			if (control.signal.aborted) return;
 			take(value);
 		}
 	}

@@ -50,6 +50,8 @@ function summary(answer) {
 	return nodes;
 }
 
+const others = (n) => (n === 1 ? '1 other rule' : `${num(n)} other rules`);
+
 // specOf is the chart of an answer: what was denied by rule, and above it all that was
 // let through by rules in shadow. Where there is nothing else, that is told by rule.
 function specOf(answer, range) {
@@ -57,7 +59,7 @@ function specOf(answer, range) {
 	const kind = only ? 'shadow' : 'denied';
 	let color = 0;
 	const series = answer.series.filter((s) => sum(s[kind]) > 0).map((s) => ({
-		label: (s.rule ? show(s.rule, 40) : `${num(answer.rules - answer.series.length + 1)} other rules`) + (only ? ', in shadow' : ''),
+		label: (s.rule ? show(s.rule, 40) : others(answer.rules - answer.series.length + 1)) + (only ? ', in shadow' : ''),
 		color: s.rule ? colors[color++ % colors.length] : 'axis', kind: 'bars', values: s[kind],
 	}));
 	if (!only && total(answer, 'shadow') > 0) {
