@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -154,17 +155,25 @@ func TestBucket_ByKey(t *testing.T) {
 	})
 }
 
+// testByKey does each thing to the buckets of all limits before it looks at any: one
+// server hears of what another does after a while, once for them all.
 func testByKey(t *testing.T, a, b *running) {
+	var all []*keyed
 	for _, name := range keyedLimits {
-		t.Run(strings.ReplaceAll(name, "/", " "), func(t *testing.T) {
-			a.t, b.t = t, t
-			k := &keyed{t: t, a: a, b: b, name: name}
-			k.find()
-			k.reset()
-			k.block()
-			k.limit()
-			k.allow()
-		})
+		k := &keyed{t: t, a: a, b: b, name: name}
+		k.find()
+		k.reset()
+		all = append(all, k)
+	}
+	for _, do := range []func(*keyed) (during, after func()){(*keyed).block, (*keyed).limit, (*keyed).allow} {
+		var during, after []func()
+		for _, k := range all {
+			d, a := do(k)
+			during, after = append(during, d), append(after, a)
+		}
+		for _, look := range slices.Concat(during, after) {
+			look()
+		}
 	}
 }
 
@@ -173,18 +182,18 @@ func (k *keyed) reset() {
 	k.t.Helper()
 	for range 7 {
 		if !k.takes(k.b, 1) {
-			k.t.Fatal("a first request is denied")
+			k.t.Fatalf("%s: a first request is denied", k.name)
 		}
 	}
 	before := k.level(k.a)
 	done := asked[httpapi.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
 	exact := k.name != "leased" // of which servers keep to themselves for a while what they spend
 	if given := float(k.t, done.Given); !near(k.level(k.b), 10) || !near(given, 10-before) || exact && !near(before, 3) {
-		k.t.Errorf("%v left of 10, given %v, then %v", before, given, k.level(k.b))
+		k.t.Errorf("%s: %v left of 10, given %v, then %v", k.name, before, given, k.level(k.b))
 	}
 	undone := asked[httpapi.BucketTake](k, k.b, "POST", "/v1/bucket/take", map[string]any{"key": k.key, "tokens": done.Given, "reason": "undo"})
 	if after := k.level(k.a); !near(after, before) || !near(float(k.t, undone.After.Remaining), before) || undone.Taken != done.Given {
-		k.t.Errorf("after the undo %v, taken %v; want %v", after, undone.Taken, before)
+		k.t.Errorf("%s: after the undo %v, taken %v; want %v", k.name, after, undone.Taken, before)
 	}
 	allowed := 0
 	for range 12 {
@@ -193,7 +202,7 @@ func (k *keyed) reset() {
 		}
 	}
 	if want := 3; exact && allowed != want && k.name != "shadowed" {
-		k.t.Errorf("after the undo %d are allowed, want %d", allowed, want)
+		k.t.Errorf("%s: after the undo %d are allowed, want %d", k.name, allowed, want)
 	}
 }
 
@@ -215,28 +224,29 @@ func (k *keyed) put(action string, more map[string]any) (id string, end func()) 
 func (k *keyed) sees(what string, allowed bool) {
 	k.t.Helper()
 	for _, s := range []*running{k.a, k.b} {
-		eventually(k.t, what, func() bool {
+		eventually(k.t, k.name+": "+what, func() bool {
 			_, text := s.send("POST", s.main+"/v1/peek", k.request(1))
 			return strings.Contains(text, `"allowed":true`) == allowed
 		})
 	}
 }
 
-func (k *keyed) block() {
+func (k *keyed) block() (during, after func()) {
 	k.t.Helper()
 	asked[httpapi.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
 	k.sees("a full bucket admits", true)
 	before := k.level(k.a)
 	id, end := k.put("block", nil)
-	k.sees("it is blocked", false)
-	if x := asked[httpapi.Bucket](k, k.b, "GET", "/v1/bucket?key="+url.QueryEscape(k.key), nil); x.BlockedBy == nil || x.BlockedBy.ID != id || !near(float(k.t, x.Remaining), before) {
-		k.t.Errorf("blocked: %+v", x)
-	}
-	end()
-	k.sees("it is not blocked any more", true)
+	return func() {
+		k.sees("it is blocked", false)
+		if x := asked[httpapi.Bucket](k, k.b, "GET", "/v1/bucket?key="+url.QueryEscape(k.key), nil); x.BlockedBy == nil || x.BlockedBy.ID != id || !near(float(k.t, x.Remaining), before) {
+			k.t.Errorf("%s: blocked: %+v", k.name, x)
+		}
+		end()
+	}, func() { k.sees("it is not blocked any more", true) }
 }
 
-func (k *keyed) limit() {
+func (k *keyed) limit() (during, after func()) {
 	k.t.Helper()
 	asked[httpapi.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
 	rule, limit, several := strings.Cut(k.name, "/")
@@ -263,29 +273,34 @@ func (k *keyed) limit() {
 	}
 	k.takes(k.a, 4)
 	_, end := k.put("limit", more)
-	for _, s := range []*running{k.a, k.b} {
-		eventually(k.t, "the other limit holds", func() bool { return k.level(s) > 25 })
+	holds := func(what string, is func(level float64) bool) {
+		for _, s := range []*running{k.a, k.b} {
+			eventually(k.t, k.name+": "+what, func() bool { return is(k.level(s)) })
+		}
 	}
-	end()
-	for _, s := range []*running{k.a, k.b} {
-		eventually(k.t, "the rule's limit holds again", func() bool { return k.level(s) < 8 })
-	}
+	return func() {
+		holds("the other limit holds", func(level float64) bool { return level > 25 })
+		end()
+	}, func() { holds("the rule's limit holds again", func(level float64) bool { return level < 8 }) }
 }
 
-func (k *keyed) allow() {
+func (k *keyed) allow() (during, after func()) {
 	k.t.Helper()
 	asked[httpapi.BucketTake](k, k.a, "POST", "/v1/bucket/take", map[string]any{"key": k.key, "tokens": json.Number(strconv.Itoa(10))})
 	if k.name != "shadowed" {
 		k.sees("an empty bucket denies", false)
 	}
 	_, end := k.put("allow", nil)
-	k.sees("it is let through", true)
-	before := k.level(k.b)
-	if k.takes(k.a, 1); !near(k.level(k.b), before) {
-		k.t.Errorf("uncharged, but %v are left of %v", k.level(k.b), before)
-	}
-	end()
-	if k.name != "shadowed" {
-		k.sees("it is denied again", false)
-	}
+	return func() {
+			k.sees("it is let through", true)
+			before := k.level(k.b)
+			if k.takes(k.a, 1); !near(k.level(k.b), before) {
+				k.t.Errorf("%s: uncharged, but %v are left of %v", k.name, k.level(k.b), before)
+			}
+			end()
+		}, func() {
+			if k.name != "shadowed" {
+				k.sees("it is denied again", false)
+			}
+		}
 }
