@@ -14,6 +14,7 @@ const exportLine = `curl 'https://api.example.com/v1/export/all?format=csv' \
   -X POST -H 'X-Customer: CUSTOMER' -H 'Accept-Language: en' --compressed --max-time 30`
 
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -55,6 +56,7 @@ func TestExplain(t *testing.T) {
 // What is pasted may be a command, the text of a request, or attributes; what is wrong
 // with it is said with its place.
 func TestExplain_Texts(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -81,6 +83,7 @@ func TestExplain_Texts(t *testing.T) {
 // An explanation has an address, which others can open; what may be a credential is not
 // in it.
 func TestExplain_Address(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -108,6 +111,7 @@ func TestExplain_Address(t *testing.T) {
 
 // Requests can be put together by hand, and without a mouse.
 func TestExplain_Form(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Dark)
 	page.Remember(browser.OperateToken)
@@ -147,6 +151,7 @@ func TestExplain_Form(t *testing.T) {
 
 // Overrides that decide are named.
 func TestExplain_Overrides(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	page := browser.Open(t, browser.Phone, browser.Light)
 	page.Remember(browser.ReadToken)
@@ -162,6 +167,7 @@ func TestExplain_Overrides(t *testing.T) {
 
 // What comes back late, and an API that cannot be asked, are told.
 func TestExplain_Refused(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	if status, answer := site.Ask(http.MethodPost, site.AdminURL+"/dashboard/data/request", browser.ReadToken, map[string]string{"text": ""}); status != http.StatusBadRequest {
 		t.Errorf("an empty text: %d %s", status, answer)

@@ -148,6 +148,7 @@ func sendRaw(t *testing.T, addr, value string) {
 
 // Whatever clients and policies call themselves, pages only show it.
 func TestHostile(t *testing.T) {
+	t.Parallel()
 	site, keys := infested(t)
 	for size, theme := range map[browser.Size]browser.Theme{browser.Desktop: browser.Light, browser.Phone: browser.Dark} {
 		page := browser.Open(t, size, theme)
@@ -187,6 +188,7 @@ func TestHostile(t *testing.T) {
 
 // What is pasted is read, and only shown.
 func TestHostile_Pasted(t *testing.T) {
+	t.Parallel()
 	site, _ := infested(t)
 	page := browser.Open(t, browser.Desktop, browser.Dark)
 	page.Remember(browser.OperateToken)

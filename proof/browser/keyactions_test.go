@@ -23,6 +23,7 @@ func operating(t *testing.T, site *browser.Site, size browser.Size, theme browse
 
 // A bucket is made full, and emptied again by whoever thinks better of it.
 func TestKey_Reset(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	site.Take(8, searching("alice"))
 	page := operating(t, site, browser.Desktop, browser.Light)
@@ -64,6 +65,7 @@ func TestKey_Reset(t *testing.T) {
 
 // A block is made without a mouse, holds, and is taken back.
 func TestKey_Block(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	page := operating(t, site, browser.Desktop, browser.Dark)
 	wantTake(t, site, "alice", true)
@@ -93,6 +95,7 @@ func TestKey_Block(t *testing.T) {
 // Another limit holds for one key; a second one takes its place, and undo brings the
 // first one back. What the server does not accept it says in the dialog.
 func TestKey_Limit(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	site.Take(10, searching("alice"))
 	page := operating(t, site, browser.Phone, browser.Light)
@@ -138,6 +141,7 @@ func TestKey_Limit(t *testing.T) {
 // Who is let through passes although the bucket is empty, until somebody ends that; and
 // that is undone, too.
 func TestKey_LetThrough(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	site.Take(10, searching("alice"))
 	page := operating(t, site, browser.Desktop, browser.Light)
@@ -164,6 +168,7 @@ func TestKey_LetThrough(t *testing.T) {
 
 // The list of overrides is filtered, added to and taken from.
 func TestKeys_Overrides(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		user := visitor(t)
@@ -199,6 +204,7 @@ func TestKeys_Overrides(t *testing.T) {
 
 // Another limit is added by the rule's attribute, too.
 func TestKeys_AddLimit(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -223,6 +229,7 @@ func TestKeys_AddLimit(t *testing.T) {
 
 // Keys that are made to break pages are shown as text, and break nothing.
 func TestKeys_Hostile(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	hostile := []string{"<script>window.broken=1</script>", "<img src=x onerror=window.broken=1>", "\u202egnp.exe", "a\x00b\nc\x1b[31m", strings.Repeat("long", 2560), "'\"><svg/onload=window.broken=1>"}
 	for _, q := range hostile {
@@ -263,6 +270,7 @@ func TestKeys_Hostile(t *testing.T) {
 
 // Another limit begins its windows where the rule's does.
 func TestKey_LimitKeepsItsBeginning(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, `rules:
   - name: search
     limit_keys: ["header:x-user"]
@@ -286,6 +294,7 @@ func TestKey_LimitKeepsItsBeginning(t *testing.T) {
 // What would have come back by itself is not taken back with a reset; and an override
 // ends by the server's clock, however wrong the browser's is.
 func TestKey_UndoAndClocks(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -315,6 +324,7 @@ func TestKey_UndoAndClocks(t *testing.T) {
 // Another limit keeps the rule's staged_actions and max_reserved, of one key and of what
 // has an attribute, also where it takes the place of one that was made before.
 func TestKey_LimitKeepsTheRest(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, `rules:
   - name: search
     limit_keys: ["header:x-user"]
@@ -377,6 +387,7 @@ func TestKey_LimitKeepsTheRest(t *testing.T) {
 // What holds for whole requests is made on the page by who may, after it was said what it
 // does for everybody, and undone.
 func TestKeys_WholeRequests(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	site.Take(10, searching("alice"))
 	wantTake(t, site, "alice", false)

@@ -97,6 +97,7 @@ func wantAudit(t *testing.T, site *browser.Site, want ...string) {
 
 // The tabs show who is denied, near a limit, and would be denied, as it happens.
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -140,6 +141,7 @@ func countIs(user, count string) string {
 
 // What stands first can be chosen, and the order stays while somebody is in the table.
 func TestKeys_Order(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	site.Take(15, searching("zoe"))
 	site.Take(12, searching("bob"))
@@ -169,6 +171,7 @@ func TestKeys_Order(t *testing.T) {
 
 // Whoever may only look sees no key, and can do nothing to one, but sees its bucket.
 func TestKeys_Masked(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	site.Take(14, searching("alice-in-wonderland"))
 	page := browser.Open(t, browser.Phone, browser.Dark)
@@ -192,6 +195,7 @@ func TestKeys_Masked(t *testing.T) {
 
 // A key's page draws its bucket and each decision as it is made.
 func TestKey(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -236,6 +240,7 @@ func paintedIn(property string) string {
 
 // The drawing can be read with the keyboard, too.
 func TestKey_Keyboard(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -254,6 +259,7 @@ func TestKey_Keyboard(t *testing.T) {
 
 // Between two looks the page draws what the algorithm does.
 func TestKey_Level(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
@@ -287,6 +293,7 @@ func TestKey_Level(t *testing.T) {
 
 // What is hashed already in the bucket's key is said to be.
 func TestKeys_Hashed(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, "rules: [{name: api, limit_keys: [\"header:x-api-key\"], algorithm_config: {rate: 1/10h, burst: 2}}]\n")
 	site.Take(4, browser.Attributes{"header:x-api-key": "k1"})
 	page := browser.Open(t, browser.Desktop, browser.Light)
@@ -300,6 +307,7 @@ func TestKeys_Hashed(t *testing.T) {
 
 // Where the stream breaks the page says so, and what nobody saw is not drawn.
 func TestKey_Reconnects(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)

@@ -39,6 +39,7 @@ func release(page *browser.Page) {
 
 // What the server answers late finds the page as it is by then.
 func TestLate(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	site.Take(2, browser.Attributes{"header:x-user": "late", "path": "/search"})
 	open := func(t *testing.T, route, heading string) *browser.Page {
@@ -95,6 +96,7 @@ func TestLate(t *testing.T) {
 
 // A page of the same name is another page, too: it begins at its beginning.
 func TestLate_Focus(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -106,6 +108,7 @@ func TestLate_Focus(t *testing.T) {
 
 // Who tries another token, and gives up, is who they were.
 func TestLate_Token(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Tolerate("status of 401")
@@ -124,6 +127,7 @@ func TestLate_Token(t *testing.T) {
 
 // At 320 pixels, which is 1280 at 400 %, nothing needs to be moved sideways.
 func TestNarrow(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("n", 64)
 	site := browser.Serve(t, strings.ReplaceAll(slowPolicy, "name: search", "name: "+long))
 	page := browser.Open(t, browser.Narrow, browser.Light)

@@ -82,6 +82,7 @@ func hear(l bucket.Limit, random *rand.Rand) heard {
 // What the page draws between two events is what the engine holds then: of every
 // algorithm, but those that slide, of which it draws no more than that.
 func TestKey_LevelIsTheEngines(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)

@@ -21,6 +21,7 @@ func overview(t *testing.T, site *browser.Site, size browser.Size, theme browser
 
 // The page says at once how the limiter is, what it limits, whom and by which rule.
 func TestOverview(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := overview(t, site, size, theme)
@@ -44,6 +45,7 @@ func TestOverview(t *testing.T) {
 
 // From what is denied one comes to the rule and to the key.
 func TestOverview_Links(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	page := overview(t, site, browser.Desktop, browser.Light)
 	page.WaitText("table.over-rules", "search")
@@ -61,6 +63,7 @@ func TestOverview_Links(t *testing.T) {
 
 // A server that nobody has asked says what to type, until somebody does.
 func TestOverview_Fresh(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, policy)
 	page := overview(t, site, browser.Phone, browser.Light)
 	page.WaitText(".first-steps", "curl")
@@ -76,6 +79,7 @@ func TestOverview_Fresh(t *testing.T) {
 
 // A policy that is refused stays out of force, and the page has all of its mistakes.
 func TestOverview_RefusedPolicy(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	page := overview(t, site, browser.Desktop, browser.Light)
 	file := site.Dir + "/policy.yaml"
@@ -97,6 +101,7 @@ func TestOverview_RefusedPolicy(t *testing.T) {
 // What a chart shows can be had without seeing it: by its description, by the arrow keys,
 // and as a table.
 func TestOverview_ChartWithoutEyes(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	page := overview(t, site, browser.Desktop, browser.Dark)
 	visit(site)
@@ -118,6 +123,7 @@ func TestOverview_ChartWithoutEyes(t *testing.T) {
 
 // What people send as names is shown, and does nothing.
 func TestOverview_HostileKeys(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, policy)
 	page := overview(t, site, browser.Phone, browser.Dark)
 	hostile := []string{"<img src=x onerror=alert(1)>", "a\u202etxt.exe", "tab\tand\x07bell", strings.Repeat("long", 100)}
@@ -136,6 +142,7 @@ func TestOverview_HostileKeys(t *testing.T) {
 
 // Text of others has nothing in it that cannot be seen.
 func TestShow(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, policy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
@@ -170,6 +177,7 @@ func TestShow(t *testing.T) {
 
 // Numbers are in words of people.
 func TestFormat(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, policy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)

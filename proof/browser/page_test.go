@@ -72,6 +72,7 @@ func serve(t *testing.T, html, csp string) string {
 
 // What goes wrong unseen fails the test.
 func TestPage_Complaints(t *testing.T) {
+	t.Parallel()
 	const strict = "default-src 'self'; script-src 'self' 'nonce-n'; require-trusted-types-for 'script'"
 	for _, c := range []struct{ name, html, csp, want string }{
 		{"nothing", `<main><h1>Fine</h1></main>`, strict, ""},
@@ -110,6 +111,7 @@ func TestPage_Complaints(t *testing.T) {
 
 // axe works under a policy that allows no script but the page's, and finds faults.
 func TestPage_Axe(t *testing.T) {
+	t.Parallel()
 	const strict = "default-src 'none'; require-trusted-types-for 'script'"
 	axe := func(page *browser.Page) { page.Axe() }
 	if got := failing(t, `<main><h1>Fine</h1><p>All of it.</p></main>`, strict, axe); len(got) > 0 {
@@ -136,6 +138,7 @@ addEventListener('keydown', e => { if (e.key === 'Escape' && !e.shiftKey || e.ke
 
 // What people do to a page is done to it.
 func TestPage_Acts(t *testing.T) {
+	t.Parallel()
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
 		page.Goto(serve(t, form, ""))
@@ -170,6 +173,7 @@ func TestPage_Acts(t *testing.T) {
 
 // A page that is wider than a phone is noticed.
 func TestPage_NoSideways(t *testing.T) {
+	t.Parallel()
 	inner := &trial{TB: t}
 	page := browser.Open(inner, browser.Phone, browser.Light)
 	t.Cleanup(func() {

@@ -45,6 +45,7 @@ func lane(i int) string { return ".play-lane-" + string(rune('a'+i)) }
 
 // Each example shows its text, what the engine makes of it, and why.
 func TestPlayground_Presets(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, playPolicy)
 	page := playing(t, site, browser.Desktop, browser.Light, "")
 	for _, preset := range playground.Presets() {
@@ -72,6 +73,7 @@ func TestPlayground_Presets(t *testing.T) {
 }
 
 func TestPlayground_Looks(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, playPolicy)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := playing(t, site, size, theme, "")
@@ -95,6 +97,7 @@ func TestPlayground_Looks(t *testing.T) {
 
 // Whatever is moved, the result follows; and the link has all of it.
 func TestPlayground_ChangesAndLinks(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, playPolicy)
 	page := playing(t, site, browser.Desktop, browser.Light, "?preset=burst-and-recover")
 	page.WaitText(lane(0)+" .play-totals", "129 of 240")
@@ -129,6 +132,7 @@ func TestPlayground_ChangesAndLinks(t *testing.T) {
 
 // What is exported is what the server says, to the byte.
 func TestPlayground_Exports(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, playPolicy)
 	page := playing(t, site, browser.Desktop, browser.Light, "?preset=reserve")
 	input := playground.Presets()[slices.IndexFunc(playground.Presets(), func(p playground.Preset) bool { return p.ID == "reserve" })].Input
@@ -161,6 +165,7 @@ func TestPlayground_Exports(t *testing.T) {
 
 // Time goes by when it is told to, and stops; and who watches can send requests.
 func TestPlayground_Plays(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, playPolicy)
 	page := playing(t, site, browser.Desktop, browser.Light, "?lane=token_bucket,1/1s,capacity=2,name=Mine&phase=burst,count=1,seconds=40")
 	page.WaitText(lane(0)+" .play-totals", "1 of 1")
@@ -185,6 +190,7 @@ func TestPlayground_Plays(t *testing.T) {
 
 // All of it works without a mouse.
 func TestPlayground_Keyboard(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, playPolicy)
 	page := playing(t, site, browser.Desktop, browser.Light, "")
 	page.TabTo("slider", "Virtual time")
@@ -206,6 +212,7 @@ func TestPlayground_Keyboard(t *testing.T) {
 
 // What cannot be played is said where it stands, and what was played stays.
 func TestPlayground_Mistakes(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, playPolicy)
 	page := playing(t, site, browser.Desktop, browser.Light, "")
 	page.Tolerate("status of 422")
@@ -224,6 +231,7 @@ func TestPlayground_Mistakes(t *testing.T) {
 
 // Hostile text does nothing, wherever it comes from.
 func TestPlayground_Hostile(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, playPolicy)
 	page := playing(t, site, browser.Desktop, browser.Light,
 		"?lane=token_bucket,1/1s,capacity=5,name=%253Cimg%20src=x%20onerror=alert(1)%253E%E2%80%AE&phase=burst,count=1,seconds=3")
@@ -260,6 +268,7 @@ func TestPlayground_Hostile(t *testing.T) {
 // A link that has no place on the page is told to be broken, and an example stands there. What has a place and cannot be
 // played is for the server to say.
 func TestPlayground_BrokenLinks(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, playPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)

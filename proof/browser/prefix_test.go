@@ -43,6 +43,7 @@ func behindNginx(t *testing.T, upstream string) string {
 // Behind a gateway that serves it under a path, all works: pages, streams, the API,
 // and the way there.
 func TestPrefix(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	front := behindNginx(t, site.AdminAddr)
 	page := browser.Open(t, browser.Desktop, browser.Light)

@@ -85,6 +85,7 @@ const wide = `document.documentElement.scrollWidth - document.documentElement.cl
 
 // A report opens from a file, looks well everywhere, and asks for nothing.
 func TestReport(t *testing.T) {
+	t.Parallel()
 	examples := filepath.Join(meted.Root(t), "examples", "replay") + "/"
 	one := writeReport(t, "--policy", examples+"new.yaml", examples+"access.log")
 	two := writeReport(t, "--compare", examples+"old.yaml", examples+"new.yaml", examples+"access.log")
@@ -108,6 +109,7 @@ func TestReport(t *testing.T) {
 
 // The charts answer to the keyboard, and can be had as tables.
 func TestReport_Chart(t *testing.T) {
+	t.Parallel()
 	examples := filepath.Join(meted.Root(t), "examples", "replay") + "/"
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Goto(writeReport(t, "--policy", examples+"new.yaml", examples+"access.log"))
@@ -122,6 +124,7 @@ func TestReport_Chart(t *testing.T) {
 
 // Nothing that clients, files or policies say does anything.
 func TestReport_Hostile(t *testing.T) {
+	t.Parallel()
 	policy, trace := writeHostile(t)
 	for name, url := range map[string]string{
 		"one": writeReport(t, "--policy", policy, trace),
@@ -152,6 +155,7 @@ func TestReport_Hostile(t *testing.T) {
 
 // Without scripts it says the same: what a script draws is a second view of it.
 func TestReport_WithoutScript(t *testing.T) {
+	t.Parallel()
 	examples := filepath.Join(meted.Root(t), "examples", "replay") + "/"
 	url := writeReport(t, "--policy", examples+"new.yaml", examples+"access.log")
 	text, err := os.ReadFile(strings.TrimPrefix(url, "file://"))

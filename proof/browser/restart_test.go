@@ -14,6 +14,7 @@ const samples = "import('./shell/live.js').then(m => m.live.samples.length)"
 // The server is restarted: the page says so, keeps what it has seen, and goes on by
 // itself.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)

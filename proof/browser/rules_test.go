@@ -92,6 +92,7 @@ func exporting(customer string) browser.Attributes {
 }
 
 func TestRules(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -130,6 +131,7 @@ func TestRules(t *testing.T) {
 // The filter leaves what has all of its words, is kept in the address, and says how many
 // those are.
 func TestRules_Filter(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -154,6 +156,7 @@ func TestRules_Filter(t *testing.T) {
 
 // All of it can be done without a mouse.
 func TestRules_Keyboard(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Dark)
 	page.Remember(browser.OperateToken)
@@ -177,6 +180,7 @@ func TestRules_Keyboard(t *testing.T) {
 
 // A policy that comes into force while somebody looks is shown.
 func TestRules_Reload(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -195,6 +199,7 @@ func TestRules_Reload(t *testing.T) {
 
 // Who may not see keys sees which overrides there are, and not whom they are about.
 func TestRules_Roles(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
@@ -211,6 +216,7 @@ func TestRules_Roles(t *testing.T) {
 
 // From a rule it is one step to what would become of a request under it.
 func TestRules_Explain(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
 	site.Take(3, exporting("example"))
 	page := browser.Open(t, browser.Desktop, browser.Light)

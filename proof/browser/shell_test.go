@@ -64,6 +64,7 @@ func await(page *browser.Page, url, heading string) {
 
 // Every page is there at every size in every theme, and everybody can read it.
 func TestShell_EveryPage(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -86,6 +87,7 @@ func TestShell_EveryPage(t *testing.T) {
 // Without a mouse one comes everywhere: past the navigation, to each page, into menus and
 // out again.
 func TestShell_Keyboard(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -130,6 +132,7 @@ func TestShell_Keyboard(t *testing.T) {
 
 // A theme that was chosen stays, whatever the system's is.
 func TestShell_Theme(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	page := browser.Open(t, browser.Phone, browser.Light)
 	page.Remember(browser.ReadToken)

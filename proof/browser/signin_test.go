@@ -11,6 +11,7 @@ import (
 
 // Who does not say who they are is asked, sees nothing, and is told when they are wrong.
 func TestSignIn(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -55,6 +56,7 @@ func TestSignIn(t *testing.T) {
 // The focus stays in the dialog while it is open, and Escape closes it. Who does not sign
 // in is not asked again and again.
 func TestSignIn_Dialog(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Tolerate("status of 401")
@@ -91,6 +93,7 @@ func TestSignIn_Dialog(t *testing.T) {
 
 // A role shows what it may, in the words of the server.
 func TestSignIn_Roles(t *testing.T) {
+	t.Parallel()
 	site := visited(t)
 	for token, see := range map[string]bool{browser.ReadToken: false, browser.OperateToken: true, browser.ConfigureToken: true} {
 		page := browser.Open(t, browser.Desktop, browser.Light)

@@ -97,6 +97,7 @@ func gated(t *testing.T, site *browser.Site, size browser.Size) *browser.Page {
 // What is pressed is clicked, however much comes from the server between mouse down and
 // mouse up.
 func TestStill_Press(t *testing.T) {
+	t.Parallel()
 	site := lively(t)
 	for _, live := range livePages {
 		t.Run(live.name, func(t *testing.T) {
@@ -120,6 +121,7 @@ func TestStill_Press(t *testing.T) {
 // What can be pressed keeps its place, and stays what it is, when the first data come
 // and when more do.
 func TestStill_Places(t *testing.T) {
+	t.Parallel()
 	site := lively(t)
 	for _, size := range []browser.Size{browser.Desktop, browser.Phone} {
 		for _, live := range livePages {
@@ -174,6 +176,7 @@ func wantPlaces(t *testing.T, page *browser.Page, when string) {
 // A list that changes keeps the nodes of what stays in it, with the focus and what is
 // selected; where the focus was goes, a neighbour has it.
 func TestStill_Keyed(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, policy)
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)

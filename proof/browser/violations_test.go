@@ -78,6 +78,7 @@ func awaitRows(t *testing.T, site *browser.Site, rows int64) {
 const shownRows = "document.querySelectorAll('.vio-table tbody tr:not(.vio-details)').length"
 
 func TestViolations(t *testing.T) {
+	t.Parallel()
 	site := audited(t)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		p := browser.Open(t, size, theme)
@@ -129,6 +130,7 @@ func TestViolations(t *testing.T) {
 
 // What is saved is all that is shown, and nothing in it is a formula.
 func TestViolations_CSV(t *testing.T) {
+	t.Parallel()
 	site := audited(t)
 	p := browser.Open(t, browser.Desktop, browser.Light)
 	p.Remember(browser.OperateToken)
@@ -165,6 +167,7 @@ func TestViolations_CSV(t *testing.T) {
 }
 
 func TestViolations_Hostile(t *testing.T) {
+	t.Parallel()
 	site := audited(t)
 	p := browser.Open(t, browser.Phone, browser.Dark)
 	p.Remember(browser.OperateToken)
@@ -187,6 +190,7 @@ func TestViolations_Hostile(t *testing.T) {
 
 // Who may only look sees no names, and is told what to do about it.
 func TestViolations_Masked(t *testing.T) {
+	t.Parallel()
 	site := audited(t)
 	p := browser.Open(t, browser.Phone, browser.Light)
 	p.Remember(browser.ReadToken)
@@ -208,6 +212,7 @@ func TestViolations_Masked(t *testing.T) {
 
 // Without a database the page says how to have one.
 func TestViolations_Unconfigured(t *testing.T) {
+	t.Parallel()
 	site := browser.Serve(t, auditedPolicy)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		p := browser.Open(t, size, theme)
