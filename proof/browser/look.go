@@ -34,14 +34,25 @@ const (
 	Dark  Theme = "dark"
 )
 
-// Each runs a test at every size in every theme.
+// Each runs a test at every size and in every theme, each of them once: what is wrong
+// with a theme is as a rule wrong at any size.
 func Each(t *testing.T, test func(t *testing.T, size Size, theme Theme)) {
 	t.Helper()
-	for _, size := range []Size{Desktop, Phone} {
-		for _, theme := range []Theme{Light, Dark} {
-			t.Run(size.name+" "+string(theme), func(t *testing.T) { test(t, size, theme) })
-		}
-	}
+	at(t, Desktop, Light, test)
+	at(t, Phone, Dark, test)
+}
+
+// Every runs a test at every size in every theme.
+func Every(t *testing.T, test func(t *testing.T, size Size, theme Theme)) {
+	t.Helper()
+	Each(t, test)
+	at(t, Desktop, Dark, test)
+	at(t, Phone, Light, test)
+}
+
+func at(t *testing.T, size Size, theme Theme, test func(t *testing.T, size Size, theme Theme)) {
+	t.Helper()
+	t.Run(size.name+" "+string(theme), func(t *testing.T) { test(t, size, theme) })
 }
 
 // look makes a tab that size, in that theme, and as if its window were in front.

@@ -66,7 +66,7 @@ func await(page *browser.Page, url, heading string) {
 func TestShell_EveryPage(t *testing.T) {
 	t.Parallel()
 	site := visited(t)
-	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
+	browser.Every(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
 		page.Remember(browser.OperateToken)
 		for _, r := range routes {

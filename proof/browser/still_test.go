@@ -101,6 +101,7 @@ func TestStill_Press(t *testing.T) {
 	site := lively(t)
 	for _, live := range livePages {
 		t.Run(live.name, func(t *testing.T) {
+			t.Parallel()
 			page := gated(t, site, browser.Desktop)
 			visit(site)
 			browser.Eval[any](page, "gate.open()")
@@ -129,6 +130,7 @@ func TestStill_Places(t *testing.T) {
 				continue // pages that are there already
 			}
 			t.Run(live.name+"/"+fmt.Sprint(size == browser.Phone), func(t *testing.T) {
+				t.Parallel()
 				page := gated(t, site, size)
 				visit(site)
 				browser.Eval[any](page, "location.hash = "+browser.JS("#/"+live.route))
