@@ -30,7 +30,8 @@ type Config struct {
 	// URL relative to theirs. Empty is "../": there is a v1/ beside them.
 	API string
 
-	// SignIn tells a viewer, in a sentence, where they get a token from. It may be empty.
+	// SignIn tells in sentences where a token comes from: whoever has none, too. It may
+	// be empty.
 	SignIn string
 
 	// Try are commands that send the limiter something, for a page on which nothing has
@@ -117,7 +118,11 @@ func (h *Handler) serveData(w http.ResponseWriter, r *http.Request, name string)
 	v := h.config.Viewer(r)
 	if !v.Look {
 		w.Header().Set("Www-Authenticate", `Bearer realm="mete"`) // RFC 6750 §3
-		return refuse(http.StatusUnauthorized, "this takes a token of the role read; sign in")
+		detail := "this takes a token of the role read"
+		if h.config.SignIn != "" {
+			detail += ". " + h.config.SignIn
+		}
+		return refuse(http.StatusUnauthorized, "%s", detail)
 	}
 	return e.serve(h, w, r, v)
 }

@@ -82,8 +82,8 @@ func TestHandler_Files(t *testing.T) {
 func TestHandler_Data(t *testing.T) {
 	h := newBoard(t, dashboard.Config{API: "/api/", SignIn: "ask Kim", Top: true})
 	w := ask(h, "", "GET", "/data/me", "")
-	if w.Code != 401 || w.Header().Get("Www-Authenticate") == "" {
-		t.Errorf("status %d for nobody, %v", w.Code, w.Header())
+	if w.Code != 401 || w.Header().Get("Www-Authenticate") == "" || !strings.Contains(w.Body.String(), "role read. ask Kim") {
+		t.Errorf("status %d for nobody, %v: %s", w.Code, w.Header(), w.Body)
 	}
 	w = ask(h, "r", "GET", "/data/me", "")
 	want := `{"name":"reader","role":"read","see_keys":false,"sign_in":"ask Kim","version":"","started":"0001-01-01T00:00:00Z","instance":"one","api":"/api/",` +

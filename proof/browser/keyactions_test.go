@@ -319,6 +319,20 @@ func TestKey_UndoAndClocks(t *testing.T) {
 	if off < -3000 || off > 3000 {
 		t.Errorf("with a clock that is two hours fast the server's time is off by %v ms", off)
 	}
+	off = browser.Eval[float64](page, `import('./key/feed.js').then(({followBucket}) => new Promise(done => {
+		const real = window.fetch;
+		window.fetch = async () => new Response(new ReadableStream()); // it answers, and says nothing yet
+		const feed = followBucket('search:x-user=alice', Date.now() / 1000 - 7200, {onState() {
+			window.fetch = real;
+			setTimeout(() => {
+				done(feed.now() - Date.now() / 1000 + 7200);
+				feed.close();
+			});
+		}});
+	}))`)
+	if off < -5 || off > 5 {
+		t.Errorf("with a clock that is two hours fast a bucket that was seen is drawn %v s later", off)
+	}
 }
 
 // Another limit keeps the rule's staged_actions and max_reserved, of one key and of what
@@ -349,13 +363,13 @@ func TestKey_LimitKeepsTheRest(t *testing.T) {
 		}
 		t.Errorf("there is no override for %q", match)
 	}
-	const stages = `"max_reserved":2.5,"staged_actions":[{"threshold":80,"action":"warn"},{"threshold":95,"action":"throttle","delay":"500000us"}]`
+	const stages = `"max_reserved":2.5,"staged_actions":[{"threshold":80,"action":"warn"},{"threshold":95,"action":"throttle","delay":"500ms"}]`
 	page := operating(t, site, browser.Desktop, browser.Light)
 	for _, capacity := range []string{"30", "40"} {
 		page.Click("button", "Other limit")
 		page.Wait("dialog", "Another limit for this key?")
 		dialog := page.In("dialog[open]")
-		dialog.WaitText("", "Kept as they are: staged_actions (from 80 % used requests are warned, from 95 % used each request waits 500")
+		dialog.WaitText("", "Kept as they are: staged_actions (from 80 % used requests are warned, from 95 % used each request waits 500ms)")
 		dialog.WaitText("", "max_reserved (2.5)")
 		dialog.Fill("Capacity", capacity)
 		dialog.Fill("Reason", "their launch")

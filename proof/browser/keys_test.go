@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/proof/browser"
 )
 
@@ -325,4 +326,27 @@ func TestKey_Reconnects(t *testing.T) {
 	page.WaitText(".live-state", "live")
 	page.WaitText(".readout", "10 of 10 tokens") // its store is in memory
 	page.Screenshot("key-reconnected")
+}
+
+// Where the store does not answer the page says that, and not that all is well.
+func TestKey_StoreGone(t *testing.T) {
+	t.Parallel()
+	redis := proctest.StartRedis(t)
+	site := browser.Serve(t, slowPolicy, "store: redis://"+redis.Addr+"?timeout=2s\n")
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.OperateToken)
+	site.Take(4, searching("alice"))
+	await(page, keyPage(site, alice), "Key")
+	page.WaitText(".live-state", "live")
+	page.WaitText(".readout", "6 of 10 tokens")
+	redis.Pause()
+	page.WaitText(".live-state", "waiting")
+	page.WaitText(".level-trouble", "The store does not answer")
+	page.WaitText(".readout", "As it was last seen")
+	page.Axe()
+	page.Screenshot("key-store-gone")
+	redis.Resume()
+	page.WaitText(".live-state", "live")
+	page.WaitText(".readout", "6 of 10 tokens")
+	page.WaitHidden(".level-trouble")
 }

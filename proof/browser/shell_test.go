@@ -154,3 +154,26 @@ func TestShell_Theme(t *testing.T) {
 	choose("As the system has it")
 	page.Poll("it is light", ground+" === "+browser.JS(light))
 }
+
+// What was undone is listed as that, whenever the list is opened.
+func TestShell_Undone(t *testing.T) {
+	t.Parallel()
+	site := browser.Serve(t, policy)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.OperateToken)
+	await(page, site.Page("explain"), "Explain")
+	browser.Eval[any](page, "import('./shell/dialog.js').then(({toast}) => { toast({text: 'It was done.', undo: async () => {}}); })")
+	page.Click("button", "Activity*")
+	list := page.In(".activity")
+	list.WaitText("", "It was done.")
+	list.Click("button", "Undo")
+	list.WaitText("", "Undone: It was done.")
+	for range 2 {
+		page.Poll("it says that it is undone", "document.querySelector('.activity > :last-child .badge')?.innerText === 'Undone'")
+		if list.Has("button", "Undo") {
+			t.Error("what is undone can be undone")
+		}
+		page.Click("button", "Activity*") // to and again
+		page.Click("button", "Activity*")
+	}
+}

@@ -106,3 +106,20 @@ func TestSignIn_Roles(t *testing.T) {
 		}
 	}
 }
+
+// Where a token comes from is said once, also where what was refused says it, too.
+func TestSignIn_SaysOnce(t *testing.T) {
+	t.Parallel()
+	site := browser.Serve(t, policy)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.ReadToken)
+	await(page, site.Page("explain"), "Explain")
+	browser.Eval[any](page, `import('./shell/session.js').then(({me, say, signIn}) => {
+		say({...me(), sign_in: 'Kim has tokens.'});
+		signIn('this takes a token of the role read. Kim has tokens.'); // and is not waited for
+	})`)
+	page.WaitText("dialog[open]", "This takes a token of the role read. Kim has tokens.")
+	if n := browser.Eval[int](page, "document.querySelector('dialog[open]').innerText.split('Kim').length - 1"); n != 1 {
+		t.Errorf("it is said %d times", n)
+	}
+}

@@ -67,9 +67,17 @@ var livePages = []livePage{
 // lively is a site of which all live pages have something to show.
 func lively(t *testing.T) *browser.Site {
 	t.Helper()
-	site := visited(t)
+	site := browser.Serve(t, policy)
+	visitMore(site)
 	except(t, site, "standing")
 	return site
+}
+
+// visitMore visits so that however often that is most requests are allowed: that they
+// are not would be said above all else.
+func visitMore(site *browser.Site) {
+	visit(site)
+	site.Take(60, browser.Attributes{"path": "/home", "method": "GET", "ip:address": "2001:db8::1"})
 }
 
 // except holds a key to another limit.
@@ -103,13 +111,13 @@ func TestStill_Press(t *testing.T) {
 		t.Run(live.name, func(t *testing.T) {
 			t.Parallel()
 			page := gated(t, site, browser.Desktop)
-			visit(site)
+			visitMore(site)
 			browser.Eval[any](page, "gate.open()")
 			browser.Eval[any](page, "location.hash = "+browser.JS("#/"+live.route))
 			page.Poll("the page is filled", live.filled)
 			page.In(live.in).Hold(live.role, live.press, func() {
 				before := browser.Eval[int](page, fmt.Sprintf("gate.of(%q)", live.asks))
-				visit(site)
+				visitMore(site)
 				except(t, site, "zz-"+strings.ReplaceAll(live.name, " ", "-")) // comes behind the other
 				page.Poll("more has come", fmt.Sprintf("gate.of(%q) >= %d", live.asks, before+2))
 			})
@@ -132,7 +140,7 @@ func TestStill_Places(t *testing.T) {
 			t.Run(live.name+"/"+fmt.Sprint(size == browser.Phone), func(t *testing.T) {
 				t.Parallel()
 				page := gated(t, site, size)
-				visit(site)
+				visitMore(site)
 				browser.Eval[any](page, "location.hash = "+browser.JS("#/"+live.route))
 				page.Poll("the page is there, and waits", live.there+" && gate.asked > 0")
 				browser.Eval[any](page, places)
@@ -142,7 +150,7 @@ func TestStill_Places(t *testing.T) {
 				wantPlaces(t, page, "the first data came")
 				browser.Eval[any](page, places) // with those that have come
 				before := browser.Eval[int](page, "gate.came")
-				visit(site)
+				visitMore(site)
 				page.Poll("more has come", fmt.Sprint("gate.came >= ", before+4))
 				wantPlaces(t, page, "more data came")
 				page.Screenshot("still-" + live.name)
@@ -227,5 +235,81 @@ func TestStill_Keyed(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+// What is pressed is waited for until it is let go, and not until something else is; and
+// where nobody says that it was let go, the next movement does.
+func TestStill_Released(t *testing.T) {
+	t.Parallel()
+	site := browser.Serve(t, policy)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.OperateToken)
+	await(page, site.Page("explain"), "Explain")
+	for _, tt := range []struct{ name, run, want string }{
+		{"nothing", "", "free"},
+		{"pressed", "pointer('down')", "held"},
+		{"let go", "pointer('down'); pointer('up')", "free"},
+		{"scrolled by a finger", "pointer('down'); pointer('cancel')", "free"},
+		{"dragged", "pointer('down'); pointer('move', {buttons: 1})", "held"},
+		{"let go where the page is not told", "pointer('down'); pointer('move', {buttons: 0})", "free"},
+		{"moved after it was let go", "pointer('down'); pointer('up'); moving = setInterval(() => pointer('move', {buttons: 0}), 20)", "free"},
+		{"another finger", "pointer('down'); pointer('down', {pointerId: 2, isPrimary: false}); pointer('up', {pointerId: 2, isPrimary: false})", "held"},
+		{"the other button", "pointer('down', {button: 2})", "free"},
+		{"a slider", "pointer('down', {}, slider)", "free"},
+		{"a key", "key('down', ' ')", "held"},
+		{"that is let go", "key('down', ' '); pointer('move', {buttons: 0}); key('up', ' ')", "free"},
+		{"that goes on", "key('down', ' '); key('up', ' '); key('down', ' ', true)", "free"},
+		{"a key beside the mouse", "pointer('down'); key('up', 'Shift')", "held"},
+		{"another window", "pointer('down'); window.dispatchEvent(new Event('blur'))", "free"},
+		{"another field", "pointer('down'); document.querySelector('#main').dispatchEvent(new Event('blur'))", "held"},
+	} {
+		got := browser.Eval[string](page, `import('./shell/press.js').then(async ({released}) => {
+			let moving = 0;
+			const main = document.querySelector('#main');
+			const slider = document.createElement('input');
+			slider.type = 'range';
+			main.append(slider);
+			const pointer = (what, how = {}, node = main) => node.dispatchEvent(new PointerEvent('pointer' + what, {pointerId: 1, isPrimary: true, bubbles: true, ...how}));
+			const key = (what, name, repeat = false) => main.dispatchEvent(new KeyboardEvent('key' + what, {key: name, repeat, bubbles: true}));
+			`+tt.run+`;
+			const said = await Promise.race([Promise.resolve(released()).then(() => 'free'), new Promise(done => setTimeout(done, 2000, 'held'))]);
+			clearInterval(moving);
+			slider.remove();
+			window.dispatchEvent(new Event('blur'));
+			await released();
+			return said;
+		})`)
+		if got != tt.want {
+			t.Errorf("%s: %s, want it %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A table of keys that is pointed at for long keeps the row, and not all that were there.
+func TestStill_Held(t *testing.T) {
+	t.Parallel()
+	site := browser.Serve(t, policy)
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	page.Remember(browser.OperateToken)
+	await(page, site.Page("explain"), "Explain")
+	got := browser.Eval[string](page, `import('./keys/table.js').then(({keyTable}) => {
+		const table = keyTable({caption: 'Keys', kind: 'denied'});
+		document.querySelector('#main').append(table.node);
+		const at = new Date().toISOString();
+		const look = n => table.update({at, since: at, rules: [], keys: Array.from({length: 50}, (_, i) => (
+			{rule: 'r', limit: 'r', key: 'r:k=' + n + '-' + i, parts: [], count: 1, error: 0, first: at, last: at, retry_after: 0}))}, Date.now());
+		look(0);
+		const row = table.body.children[7];
+		row.querySelector('a').focus();
+		look(1);
+		const all = table.body.children.length;
+		for (let n = 2; n < 40; n++) look(n);
+		const said = [all, table.body.children.length < 300, table.body.contains(row), row.contains(document.activeElement)].join();
+		table.node.remove();
+		return said;
+	})`)
+	if want := "100,true,true,true"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

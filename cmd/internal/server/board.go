@@ -45,7 +45,7 @@ func viewerOf(r *http.Request) dashboard.Viewer {
 // signIn says where a token comes from.
 func (s *Server) signIn() string {
 	if file := s.TokenFile(); file != "" {
-		return "The server made a token when it started. On its machine: cat " + file
+		return "The server made a token when it started. On its machine, cat " + file + " shows it."
 	}
 	return "Tokens are in the server's settings: admin_tokens."
 }

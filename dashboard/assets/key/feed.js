@@ -15,11 +15,13 @@ export function lookOf(b, t) {
 // heard() is the last one that came.
 export function followBucket(key, since, {onBucket, onDecision, onDropped, onTrouble, onState}) {
 	let ahead = null; // this machine's clock, of the server's
+	let anew = true; // the clocks may have been set meanwhile
 	let heard = null;
 	let limit = null;
 	const at = (t) => {
 		const seen = Date.now() / 1000 - t;
-		ahead = ahead === null ? seen : Math.min(ahead, seen); // the least delay is nearest to the truth
+		ahead = anew ? seen : Math.min(ahead, seen); // the least delay is nearest to the truth
+		anew = false;
 		heard = Math.max(heard ?? t, t);
 		return t;
 	};
@@ -44,7 +46,7 @@ export function followBucket(key, since, {onBucket, onDecision, onDropped, onTro
 		},
 	};
 	const feed = stream(`data/watch?${new URLSearchParams({key})}`, {onEvent: (name, data) => events[name]?.(data), onState: (state, problem) => {
-		if (state === 'live') ahead = null; // the clocks may have been set meanwhile
+		anew ||= state === 'live'; // till then the old one is better than none
 		onState(state, problem);
 	}});
 	return {

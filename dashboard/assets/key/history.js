@@ -94,7 +94,7 @@ function lists(node, target, done) {
 
 // isOf reports whether an entry of the audit is of an act: the server that did it has both.
 function isOf(entry, act) {
-	return acted[entry.what] === act.what && entry.reason === (act.reason ?? '') && Math.abs(Date.parse(entry.at) - Date.parse(act.at)) < SAME;
+	return act.status < 400 && acted[entry.what] === act.what && entry.reason === (act.reason ?? '') && Math.abs(Date.parse(entry.at) - Date.parse(act.at)) < SAME;
 }
 
 function overrideItem(o, how, done) {

@@ -35,7 +35,7 @@ export function bucketReadout(level) {
 		verdict.className = `badge ${look}`;
 		set(verdict, words);
 		set(retry, live ? retryWords(bucket, wait, held >= cost) : 'unknown');
-		set(stale, live ? '' : 'As it was last seen: the server is not heard.');
+		set(stale, live ? '' : 'As it was last seen.');
 		sentence = `The bucket ${live ? 'holds' : 'was last seen with'} ${shown} of ${tokens(limit.capacity)} tokens and gets ${flow}.${live ? ` A request of cost ${tokens(cost)} ${words} now.` : ''}`;
 	};
 	return {
@@ -87,7 +87,7 @@ function inWords(seconds) {
 	if (seconds === null) {
 		return 'unknown';
 	}
-	if (seconds <= 0) {
+	if (seconds < 0.05) {
 		return 'now';
 	}
 	if (seconds === Infinity) {

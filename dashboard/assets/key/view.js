@@ -33,6 +33,7 @@ export class KeyView {
 		this.note = h('p', {class: 'hint level-note'});
 		this.dropped = 0;
 		this.connected = false;
+		this.connection = 'connecting';
 		this.said = -SPOKEN;
 		this.node = this.layout();
 		this.head();
@@ -121,11 +122,11 @@ export class KeyView {
 					this.lose(); // also after the page was hidden
 				}
 				this.connected = true;
-				this.state.className = `badge live-state ${state === 'live' ? 'badge-ok' : 'badge-warn'}`;
-				this.state.textContent = state;
+				this.connection = state;
 				if (state === 'ended' && problem) {
 					this.say(problem.message);
 				}
+				this.mark();
 			},
 		});
 	}
@@ -133,9 +134,19 @@ export class KeyView {
 	// say says why there is no bucket; '' that there is.
 	say(text) {
 		this.trouble.hidden = text === '';
-		this.trouble.textContent = show(text, 300);
+		this.trouble.textContent = show(text.charAt(0).toUpperCase() + text.slice(1), 300);
 		if (text !== '') {
 			this.lose();
+		}
+		this.mark();
+	}
+
+	// mark says in a word whether what is drawn is so now.
+	mark() {
+		const state = this.connection === 'live' && !this.trouble.hidden ? 'waiting' : this.connection;
+		if (this.state.textContent !== state) {
+			this.state.className = `badge live-state ${state === 'live' ? 'badge-ok' : 'badge-warn'}`;
+			this.state.textContent = state;
 		}
 	}
 

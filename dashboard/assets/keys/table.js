@@ -53,6 +53,8 @@ const columns = [
 	{name: 'retry', label: 'Retry after', number: true, sort: (k) => k.ends},
 ];
 
+const MOST_HELD = 250; // rows: a pointer that is left there does not gather the keys of a night
+
 // keyTable is a table of keys that is updated in place. Rows keep their order while
 // somebody points at them or is in them with the keyboard: what one is about to press
 // does not move away. It is {node, update(top, came), tick(now)}.
@@ -107,21 +109,29 @@ class KeyTable {
 		this.onOrder?.(this.held);
 		const wanted = this.keys.toSorted((a, b) => this.compare(a, b)).map((k) => this.rows.get(idOf(k)).node);
 		if (this.held) {
-			this.body.append(...wanted.filter((node) => !node.isConnected));
+			this.body.append(...wanted.filter((node) => node.parentNode !== this.body));
+			if (this.rows.size > MOST_HELD) {
+				this.forget((row) => !row.matches(':hover, :focus-within'));
+			}
 			return;
 		}
-		const present = new Set(this.keys.map(idOf));
-		for (const [id, row] of this.rows) {
-			if (!present.has(id)) {
-				row.node.remove();
-				this.rows.delete(id);
-			}
-		}
+		this.forget(() => true);
 		glide(this.body, () => wanted.forEach((node, i) => {
 			if (this.body.children[i] !== node) {
 				this.body.insertBefore(node, this.body.children[i] ?? null);
 			}
 		}));
+	}
+
+	// forget removes rows of keys that have gone.
+	forget(may) {
+		const present = new Set(this.keys.map(idOf));
+		for (const [id, row] of this.rows) {
+			if (!present.has(id) && may(row.node)) {
+				row.node.remove();
+				this.rows.delete(id);
+			}
+		}
 	}
 
 	// update takes an answer of v1/top, and the local time at which it came.

@@ -48,7 +48,8 @@ export function wordOf(per) {
 			return `${per / length}${name}`;
 		}
 	}
-	return `${Math.round(per * 1e6)}us`;
+	const us = Math.round(per * 1e6);
+	return us % 1000 === 0 ? `${us / 1000}ms` : `${us}us`;
 }
 
 // beginsWords say when intervals begin: as the limit in force has it.

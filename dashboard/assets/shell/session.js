@@ -88,9 +88,9 @@ async function askToken(reason) {
 	for (;;) {
 		const answer = await ask({
 			title: 'Sign in',
-			body: [reason && h('p', null, sentence(reason)), current.sign_in && current.sign_in !== reason && h('p', {class: 'muted'}, current.sign_in)],
+			body: [reason && h('p', null, sentence(reason)), current.sign_in && !reason.includes(current.sign_in) && h('p', {class: 'muted'}, sentence(current.sign_in))],
 			confirm: 'Sign in',
-			fields: [{name: 'token', label: 'Token', type: 'password', required: true, hint: 'Who runs the server has tokens: admin_tokens in its settings. It is kept in this tab only.', mistake: wrong}],
+			fields: [{name: 'token', label: 'Token', type: 'password', required: true, hint: 'It is kept in this tab only.', mistake: wrong}],
 		});
 		if (!answer) {
 			keep(before);

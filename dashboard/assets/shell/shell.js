@@ -156,7 +156,7 @@ function entryRow({entry}) {
 	return {node, update({undone, busy}) {
 		if (!button) return;
 		button.setAttribute('aria-disabled', String(busy));
-		if (!undone || !button.isConnected) return;
+		if (!undone || !node.contains(button)) return;
 		const held = button === document.activeElement;
 		button.replaceWith(h('span', {class: 'badge'}, 'Undone'));
 		if (held) node.closest('[tabindex]')?.focus();
