@@ -133,14 +133,23 @@ const inFlight = 64
 // provokeBusy has every operation answer while as many requests are as there may be.
 func (s *service) provokeBusy(t *testing.T) {
 	addr := strings.TrimPrefix(s.admin, "http://")
-	for range inFlight {
+	var held []net.Conn
+	defer func() {
+		for _, c := range held {
+			c.Close()
+		}
+	}()
+	hold := func() {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		held = append(held, c)
 		// A body of which the last byte never comes.
 		fmt.Fprintf(c, "POST /v1/take HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: 9\r\n\r\n{\"attrib", addr, tokens["operate"])
+	}
+	for range inFlight {
+		hold()
 	}
 	busy := func(q question) question { return as("configure", q) }
 	for deadline := time.Now().Add(meted.Patience); ; {
@@ -150,6 +159,7 @@ func (s *service) provokeBusy(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d requests at once are never too many", inFlight)
 		}
+		hold() // the last may have been refused, because this asked just then
 	}
 	for path, item := range s.doc.Paths.Map() {
 		for method, o := range item.Operations() {
