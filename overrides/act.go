@@ -19,8 +19,9 @@ const (
 )
 
 const (
-	// MaxActs bounds what is remembered of what was done to buckets, so that this does
-	// not push out what was done to overrides. The oldest go first.
+	// MaxActs bounds how much is remembered of what was done to buckets, so that many acts
+	// do not push out what was done to overrides. The oldest go first. Where the document
+	// is full, as it can be by long keys and reasons, the oldest entry of either goes.
 	MaxActs = MaxEntries / 2
 
 	// maxNoteTries bounds how often a note that others come between is written anew. It
