@@ -98,21 +98,9 @@ func (l Limit) For(key string) Limit {
 	return l
 }
 
-// Shape returns what a store must know of the limit to read a state and to tell
-// when it is full: all but the capacity, what may be owed, and the key. A bucket
-// is full under the shape of its limit no earlier than under the limit itself.
-func (l Limit) Shape() Limit {
-	shape := Limit{n: l.n, p: l.p, how: l.how & howShape}
-	switch unit := l.Unit(); {
-	case unit > 0:
-		shape.capacity = Tokens(maxUnits / unit)
-	case unit < 0:
-		shape.capacity = MaxWindowTokens
-	}
-	return shape
-}
-
-// SameShape reports whether two limits have one [Limit.Shape].
-func (l *Limit) SameShape(m *Limit) bool {
-	return l.n == m.n && l.p == m.p && (l.how^m.how)&howShape == 0
+// Same reports whether two limits are one, though each may hold for another key: see
+// [Limit.For].
+func (l *Limit) Same(m *Limit) bool {
+	return l.capacity == m.capacity && l.debt == m.debt && l.n == m.n && l.p == m.p &&
+		(l.how == m.how || l.how>>howAnchor&3 == uint64(AnchorKey) && (l.how^m.how)&howShape == 0)
 }

@@ -23,7 +23,7 @@ func TestArithmetic_AllocatesNothing(t *testing.T) {
 	}{
 		{"Take", func() { s, snap = l.Take(s, now, 1000) }},
 		{"Reserve", func() { s, snap = l.Reserve(s, now, 1000, time.Minute) }},
-		{"Spend", func() { _, v := l.Spend(s, now, 1000, time.Minute); v.Show(&snap, &l, 1000) }},
+		{"Spend", func() { _, v := l.Spend(s, now, 1000, time.Minute); v.Show(&snap, &l, 1000, now) }},
 		{"Peek", func() { snap = l.Peek(s, now, 1000, time.Minute) }},
 		{"Refund", func() { s = l.Refund(s, now, 300) }},
 		{"TakeAll", func() { dst, _ = bucket.TakeAll(dst[:0], states, charges, now, 0) }},

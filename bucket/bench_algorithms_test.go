@@ -36,7 +36,7 @@ func TestEveryAlgorithm_AllocatesNothing(t *testing.T) {
 			log  float64 // allocations a call that a sliding log may need
 			run  func()
 		}{
-			{"SpendOn", 0.2, func() { l.SpendOn(&s, now, bucket.Token, 0).Show(&snap, &l, bucket.Token) }},
+			{"SpendOn", 0.2, func() { l.SpendOn(&s, now, bucket.Token, 0).Show(&snap, &l, bucket.Token, now) }},
 			{"Peek", 0, func() { l.Peek(s, now, bucket.Token, time.Second) }},
 			{"Peek", 0, func() { snap = l.Peek(s, now, 50*bucket.Token, 0) }},
 			{"Snapshot", 0, func() { now += bucket.Instant(snap.FullAfter()+snap.Wait())&1 + bucket.Instant(snap.Remaining())&1 }},

@@ -25,6 +25,9 @@ func ParseDuration(s string) (time.Duration, error) {
 		unit := leading(rest[len(number):], false)
 		rest = rest[len(number)+len(unit):]
 		d, ok := durationUnit(unit)
+		if days, ok := calendarUnits[strings.TrimSpace(unit)]; ok {
+			return 0, fmt.Errorf("%w: %q: calendar %s are not supported, as they differ in length: write the days, as in %s", ErrDuration, s, days.name, days.as)
+		}
 		if !ok || number == "" {
 			return 0, fmt.Errorf("%w: %q: write a number and a unit, as in 500ms, 10s, 1m30s, 2h, 7d, 1w", ErrDuration, s)
 		}
@@ -52,6 +55,20 @@ func leading(s string, number bool) string {
 	}
 	return s[:i]
 }
+
+// calendarUnits are units of people that are no lengths of time.
+var calendarUnits = func() map[string]struct{ name, as string } {
+	units := map[string]struct{ name, as string }{
+		"M": {"months", "30d, or 1m for a minute"}, "Y": {"years", "365d"},
+	}
+	for _, s := range []string{"mo", "mon", "mth", "month", "months", "Mo", "MO", "Month"} {
+		units[s] = struct{ name, as string }{"months", "30d"}
+	}
+	for _, s := range []string{"y", "yr", "yrs", "year", "years", "Year"} {
+		units[s] = units["Y"]
+	}
+	return units
+}()
 
 func durationUnit(s string) (time.Duration, bool) {
 	switch s {

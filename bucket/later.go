@@ -26,7 +26,7 @@ func (s Snapshot) Later(d time.Duration) Snapshot {
 		s.RetryAfter = max(s.RetryAfter-time.Duration(us)*time.Microsecond, 0)
 		s.Allowed = s.RetryAfter == 0
 	}
-	l := &s.Limit
+	l, now := &s.Limit, s.at-Instant(s.behind-us)
 	switch l.Algorithm() {
 	case Continuous:
 		spent, at := l.own(s.spent, Instant(s.behind), Instant(us))
@@ -39,6 +39,9 @@ func (s Snapshot) Later(d time.Duration) Snapshot {
 		s.spent, s.behind = 0, max(s.behind-us, 0)
 	default:
 		s.pass(us)
+	}
+	if l.n != 0 {
+		s.at = now + Instant(s.behind)
 	}
 	return s
 }

@@ -78,6 +78,25 @@ func (s Shards) SpreadRefund(amount Tokens) Tokens {
 	return amount
 }
 
+// Cancelable is how much of a take that the shards of limit l paid they can get
+// back together, as [Limit.Cancel] has it for one bucket: what has not been
+// refilled since. They get back nothing while one of them owes tokens. The shards
+// are as [Limit.Peek] shows them.
+func (s Shards) Cancelable(l Limit, amount Tokens, t Taken) Tokens {
+	at := t.At
+	for i := range s {
+		if b := &s[i]; b.spent > int64(b.Limit.capacity)*b.Limit.p {
+			return 0
+		}
+		at = max(at, s[i].at)
+	}
+	return max(min(amount, t.Cost-Tokens(ceilDiv(l.refilled(at-t.At), max(l.p, 1)))), 0)
+}
+
+// Seen returns a take of cost at the instant that s shows, for a cancellation whose
+// bounds have been checked already.
+func (s *Snapshot) Seen(cost Tokens) Taken { return Taken{Cost: cost, At: s.at} }
+
 // level lowers the costs to what is above one level, so that they add up to
 // want, which is at least 0 and at most their sum.
 func (s Shards) level(want Tokens) {
@@ -121,6 +140,7 @@ func (s Shards) Merge(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 		b := &s[i]
 		known, left = known+b.Limit.capacity, left+b.Remaining()
 		full, wait = max(full, b.FullAfter()), max(wait, b.Wait())
+		m.at = max(m.at, b.at)
 		if b.Allowed {
 			paid += b.Cost
 			m.Allowed = true

@@ -33,5 +33,6 @@ func (s Snapshot) RoomAfter(t Tokens) time.Duration {
 		}
 		return s.FullAfter()
 	}
-	return l.decide(s.Verdict(), t, 0)
+	v, _ := s.Verdict()
+	return l.decide(v, t, 0)
 }

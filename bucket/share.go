@@ -77,6 +77,11 @@ func (s Snapshot) Missing() Tokens {
 	return Tokens(s.spent)
 }
 
+// Owed is how much more than its capacity has been spent from the bucket, after the cost
+// where it was taken: tokens that were reserved, charged in advance or wait in a queue. It
+// is rounded up to a thousandth, and 0 where [Snapshot.Remaining] is above 0.
+func (s Snapshot) Owed() Tokens { return max(s.Missing()-s.Limit.capacity, 0) }
+
 // State returns the state of the bucket that s shows, by a clock that says now: to
 // tell later, by that clock, what it would hold if nobody else had taken. Of a
 // sliding log it counts all costs as if they had been the newest.

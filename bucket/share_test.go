@@ -116,3 +116,34 @@ func TestSnapshot_State(t *testing.T) {
 		t.Errorf("a debt of 10 beyond 20: misses %v, state %+v; want 30, %+v", snap.Missing(), snap.State(5), debt)
 	}
 }
+
+// What is owed is what was spent beyond the capacity, to the thousandth, in every
+// algorithm that can owe. It is paid back as the bucket refills.
+func TestOwed(t *testing.T) {
+	const token = bucket.Token
+	tenIn := func(per time.Duration) bucket.Rate { return bucket.Rate{Tokens: 10 * token, Per: per} }
+	for _, tc := range []struct {
+		name  string
+		spec  bucket.Spec
+		spend bucket.Tokens
+		owed  bucket.Tokens
+		at    time.Duration // after the spending
+		later bucket.Tokens
+	}{
+		{"continuous", bucket.Spec{Capacity: 5 * token, Rate: tenIn(time.Second)}, 12_250, 7_250, 500 * time.Millisecond, 2_250},
+		{"nothing", bucket.Spec{Capacity: 5 * token, Rate: tenIn(time.Second)}, 5 * token, 0, 0, 0},
+		{"paid back", bucket.Spec{Capacity: 5 * token, Rate: tenIn(time.Second)}, 6 * token, token, 200 * time.Millisecond, 0},
+		{"queue", bucket.Spec{Capacity: token, Rate: tenIn(time.Second), Queue: 4 * token}, 3 * token, 2 * token, 50 * time.Millisecond, 1_500},
+		{"window", bucket.Spec{Algorithm: bucket.Stepped, Capacity: 10 * token, Rate: tenIn(time.Minute)}, 14 * token, 4 * token, 30 * time.Second, 4 * token},
+		{"sliding log", bucket.Spec{Algorithm: bucket.SlidingLog, Rate: tenIn(time.Minute)}, 11 * token, token, time.Second, token},
+	} {
+		l := compile(t, tc.spec)
+		state, taken := l.Reserve(bucket.State{}, 0, tc.spend, bucket.Forced)
+		if !taken.Allowed || taken.Owed() != tc.owed {
+			t.Errorf("%s: after %v were spent, %v are owed, want %v", tc.name, tc.spend, taken.Owed(), tc.owed)
+		}
+		if got := l.Peek(state, bucket.Instant(0).Add(tc.at), 0, 0).Owed(); got != tc.later {
+			t.Errorf("%s: after %v, %v are owed, want %v", tc.name, tc.at, got, tc.later)
+		}
+	}
+}

@@ -23,11 +23,14 @@ type Snapshot struct {
 
 	spent  int64 // as in State, at the bucket's instant
 	prev   int64
-	behind int64 // how far that lies after the caller's instant, in µs
+	behind int64   // how far that lies after the caller's instant, in µs
+	at     Instant // the bucket's instant, by the clock of the store that decided
 }
 
-// Verdict returns s in brief.
-func (s Snapshot) Verdict() Verdict { return Verdict{s.RetryAfter, s.spent, s.prev, s.behind} }
+// Verdict returns s in brief, and the instant at which it was decided.
+func (s Snapshot) Verdict() (Verdict, Instant) {
+	return Verdict{s.RetryAfter, s.spent, s.prev, s.behind}, s.at - Instant(s.behind)
+}
 
 // Remaining is what the bucket holds, after the cost where it was taken: rounded
 // down to a thousandth, never below 0. Show people [Tokens.Whole] of it.

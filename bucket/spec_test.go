@@ -137,8 +137,8 @@ func TestLimitFor_BeginsByTheKey(t *testing.T) {
 		if got := mine.Peek(s, 1e6*hour+offset+1, bucket.Token, 0).RetryAfter; got != time.Hour-time.Microsecond {
 			t.Errorf("key %q: an hour begins %v after a microsecond past its hash", key, got)
 		}
-		if mine.For("b").For(key) != mine || mine.Shape() != l.Shape() || !mine.SameShape(&l) {
-			t.Errorf("key %q: For does not replace the key before, or changes the shape", key)
+		if mine.For("b").For(key) != mine || !mine.Same(&l) || !l.Same(&mine) {
+			t.Errorf("key %q: For does not replace the key before, or makes another limit", key)
 		}
 	}
 	for _, kind := range kinds {
@@ -148,22 +148,24 @@ func TestLimitFor_BeginsByTheKey(t *testing.T) {
 	}
 }
 
-// TestLimitShape_LeavesOutWhatAStateDoesNotNeed: capacity, debt and key.
-func TestLimitShape_LeavesOutWhatAStateDoesNotNeed(t *testing.T) {
-	r := random(140)
+// TestSame_ComparesAllButTheKey: limits of other numbers differ, and limits that step
+// by another clock differ although their states look alike.
+func TestSame_ComparesAllButTheKey(t *testing.T) {
+	none := bucket.Tokens(0)
 	for i, kind := range kinds {
+		l := hundred(t, kind.spec)
 		for j, other := range kinds {
-			a, b := hundred(t, kind.spec), hundred(t, other.spec)
-			if got, want := a.SameShape(&b), i == j; got != want || (a.Shape() == b.Shape()) != want {
-				// By key and from the epoch differ, although their states look alike.
-				t.Errorf("%s and %s: one shape %v, want %v", kind.name, other.name, got, want)
+			if m := hundred(t, other.spec); l.Same(&m) != (i == j) {
+				t.Errorf("%s and %s: the same %v, want %v", kind.name, other.name, l.Same(&m), i == j)
 			}
 		}
-		o := randomOf(r, kind.spec)
-		s, _ := o.limit.Reserve(bucket.State{}, 1<<50, 1, bucket.Forced)
-		shape := o.limit.Shape()
-		if shape.Unit() != o.limit.Unit() || o.limit.Unit() != s.Unit || shape.Shape() != shape {
-			t.Errorf("%v: a shape of another unit: %d, %d, written %d", o.limit, shape.Unit(), o.limit.Unit(), s.Unit)
+		spec := kind.spec
+		if spec.MaxReserved != nil || spec.Queue > 0 {
+			continue
+		}
+		spec.MaxReserved = &none
+		if m := hundred(t, spec); l.Same(&m) {
+			t.Errorf("%s: the same as one that may owe nothing", kind.name)
 		}
 	}
 }

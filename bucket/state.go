@@ -23,10 +23,11 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 // Add returns i moved by d, cut to whole microseconds.
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d/time.Microsecond) }
 
-// A State is what one bucket remembers. The zero State is a full bucket, so a
-// missing row, an expired key and a new entry need no special case.
+// A State is one bucket under one limit. The zero State is a full bucket, so a
+// missing row, an expired key and a new entry need no special case. A store keeps
+// a [Row] of them: one for each version of the limit that is in use.
 //
-// A State is a value; whoever keeps it decides who may change it when.
+// A State is a value; its owner serializes changes.
 type State struct {
 	// Spent is what is missing from full at AsOf, in units of 1/Unit thousandth
 	// of a token. Invariant: 0 ≤ Spent < 2^53, and 0 means full.
@@ -38,17 +39,14 @@ type State struct {
 	// AsOf is the instant Spent is true of: for stepped buckets the beginning of
 	// an interval, for a sliding window its own, for a sliding log that of the
 	// newest entry. Invariant: while anything is missing it never decreases, but
-	// to the beginning of a sliding window that takes over from another limit.
-	//
-	// A limit of another algorithm that takes over counts what is missing from
-	// AsOf on. So a window or a continuous bucket that takes over from longer
-	// intervals or windows may have some of it back at once.
+	// where a cancellation removes the newest entry of a log.
 	AsOf Instant
 
 	// Unit is the limit's p when Spent was written, 1 where that was stepped or a
 	// sliding log, and minus the length of a sliding window in microseconds. A
-	// limit with another unit converts what is missing, rounded up to a
-	// thousandth of a token.
+	// limit that reads a State of another unit converts what is missing, rounded up
+	// to a thousandth of a token and at most its capacity: that is for a look at a
+	// State whose limit is not known. A [Row] knows it, and converts nothing.
 	Unit int64
 
 	// Prev is the part of Spent that belongs to the window before, and 0 where

@@ -28,7 +28,7 @@ func (l Limit) Take(s State, now Instant, cost Tokens) (State, Snapshot) {
 func (l Limit) Reserve(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Snapshot) {
 	var snap Snapshot
 	after, v := l.Spend(s, now, cost, maxWait)
-	v.Show(&snap, &l, cost)
+	v.Show(&snap, &l, cost, now)
 	return after, snap
 }
 
@@ -40,7 +40,7 @@ const Forced time.Duration = math.MinInt64
 // the bucket as it is. With a maxWait of 0 it answers as [Limit.Take] would.
 func (l Limit) Peek(s State, now Instant, cost Tokens, maxWait time.Duration) Snapshot {
 	var snap Snapshot
-	l.consider(s, now, cost, maxWait).Show(&snap, &l, cost)
+	l.consider(s, now, cost, maxWait).Show(&snap, &l, cost, now)
 	return snap
 }
 
@@ -57,10 +57,10 @@ func (v Verdict) Allowed() bool { return v.retryAfter == 0 }
 // RetryAfter is that of the [Snapshot].
 func (v Verdict) RetryAfter() time.Duration { return v.retryAfter }
 
-// Show fills in the snapshot of a bucket of limit l that was asked for cost.
-func (v Verdict) Show(snap *Snapshot, l *Limit, cost Tokens) {
+// Show fills in the snapshot of a bucket of limit l that was asked for cost at now.
+func (v Verdict) Show(snap *Snapshot, l *Limit, cost Tokens, now Instant) {
 	snap.Limit, snap.Cost, snap.Allowed, snap.RetryAfter = *l, cost, v.retryAfter == 0, v.retryAfter
-	snap.spent, snap.prev, snap.behind = v.spent, v.prev, v.behind
+	snap.spent, snap.prev, snap.behind, snap.at = v.spent, v.prev, v.behind, now+Instant(v.behind)
 }
 
 // Spend is [Limit.Reserve] in brief, for stores.

@@ -122,7 +122,7 @@ func TestSpend_IsReserveInBrief(t *testing.T) {
 		next, want := l.Reserve(s, bucket.Instant(now), cost, wait)
 		_, snap := l.Reserve(s, 0, 7, 0) // Show fills in all of a used snapshot
 		after, v := l.Spend(s, bucket.Instant(now), cost, wait)
-		if v.Show(&snap, &l, cost); after != next || snap != want || v.Allowed() != want.Allowed {
+		if v.Show(&snap, &l, cost, bucket.Instant(now)); after != next || snap != want || v.Allowed() != want.Allowed {
 			t.Fatalf("%v, %+v at %d, cost %v, wait %v: Spend %+v %+v, Reserve %+v %+v", l, s, now, cost, wait, after, snap, next, want)
 		}
 		if peeked.Allowed != want.Allowed || peeked.RetryAfter != want.RetryAfter {

@@ -39,39 +39,46 @@ func replay(t *testing.T, c vectors.Case) {
 		}
 		return
 	}
-	states, oracles := make([]bucket.State, len(c.Specs)), make([]oracle, len(c.Specs))
+	rows, oracles := make([]bucket.Row, len(c.Specs)), make([]oracleRow, len(c.Specs))
+	takes := map[takenBy]twinTake{}
 	for i, s := range c.Steps {
-		switch s.Op {
-		case vectors.Reset:
-			for _, charge := range s.Charges {
-				states[charge.Bucket], oracles[charge.Bucket] = bucket.State{}, oracle{}
-			}
-		case vectors.Refund:
-			for _, charge := range s.Charges {
-				b := charge.Bucket
-				states[b] = charge.Limit.Refund(states[b], s.At, charge.Cost)
-				oracles[b].refund(oracleCharged(t, charge), int64(s.At), int64(charge.Cost))
-			}
-		default:
-			ask(t, i, s, states, oracles)
-		}
 		for _, charge := range s.Charges {
+			b := charge.Bucket
+			switch s.Op {
+			case vectors.Reset:
+				rows[b], oracles[b] = nil, nil
+			case vectors.Refund:
+				rows[b] = rows[b].Refund(s.At, charge.Cost)
+				oracles[b].refund(int64(s.At), int64(charge.Cost))
+			case vectors.Cancel:
+				taken := takes[takenBy{charge.Of, b}]
+				rows[b] = rows[b].Cancel(&charge.Limit, s.At, charge.Cost, taken.taken)
+				oracles[b].cancel(taken.l, int64(s.At), int64(charge.Cost), taken.take)
+			}
 			checkRefill(t, charge)
+		}
+		if s.Op != vectors.Reset && s.Op != vectors.Refund && s.Op != vectors.Cancel {
+			ask(t, i, s, rows, oracles, takes)
 		}
 	}
 }
 
+// A takenBy is a bucket of the step that took from it.
+type takenBy struct{ step, bucket int }
+
 // ask compares a take or a peek of the package and of the oracle with the step.
-func ask(t *testing.T, i int, s vectors.Step, states []bucket.State, oracles []oracle) {
+func ask(t *testing.T, i int, s vectors.Step, rows []bucket.Row, oracles []oracleRow, takes map[takenBy]twinTake) {
 	t.Helper()
-	picked, charges := make([]bucket.State, len(s.Charges)), make([]bucket.Charge, len(s.Charges))
+	states, charges := make([]bucket.State, len(s.Charges)), make([]bucket.Charge, len(s.Charges))
+	fresh := make([]bool, len(s.Charges))
 	allowed, wait := true, s.MaxWait.Microseconds()
 	if s.MaxWait == bucket.Forced {
 		wait = forced
 	}
 	for j, c := range s.Charges {
-		picked[j], charges[j] = states[c.Bucket], bucket.Charge{Limit: c.Limit, Cost: c.Cost}
-		allowed = allowed && oracles[c.Bucket].ask(oracleCharged(t, c), int64(s.At), int64(c.Cost), wait, false).Allowed
+		states[j], fresh[j] = rows[c.Bucket].Open(&c.Limit, s.At)
+		charges[j] = bucket.Charge{Limit: c.Limit, Cost: c.Cost}
+		allowed = allowed && oracles[c.Bucket].ask(oracleCharged(t, c), int64(s.At), int64(c.Cost), wait, 'p').Allowed
 	}
 	if allowed != s.Allowed {
 		t.Errorf("step %d: oracle says allowed %v, vector %v", i, allowed, s.Allowed)
@@ -79,11 +86,11 @@ func ask(t *testing.T, i int, s vectors.Step, states []bucket.State, oracles []o
 	var snaps []bucket.Snapshot
 	var got bool
 	if s.Op != vectors.Peek {
-		snaps, got = bucket.TakeAll(nil, picked, charges, s.At, s.MaxWait)
+		snaps, got = bucket.TakeAll(nil, states, charges, s.At, s.MaxWait)
 	} else {
 		got = true
 		for j, c := range charges {
-			snaps = append(snaps, c.Limit.Peek(picked[j], s.At, c.Cost, s.MaxWait))
+			snaps = append(snaps, c.Limit.Peek(states[j], s.At, c.Cost, s.MaxWait))
 			got = got && snaps[j].Allowed
 		}
 	}
@@ -91,14 +98,24 @@ func ask(t *testing.T, i int, s vectors.Step, states []bucket.State, oracles []o
 		t.Errorf("step %d: allowed %v, want %v", i, got, s.Allowed)
 	}
 	for j, c := range s.Charges {
-		states[c.Bucket] = picked[j]
+		op := byte('d')
+		switch {
+		case s.Op == vectors.Peek:
+			op = 'p'
+		case got:
+			op, rows[c.Bucket] = 't', rows[c.Bucket].Write(&c.Limit, states[j], s.At, c.Cost)
+		case fresh[j]:
+			rows[c.Bucket] = rows[c.Bucket].Write(&c.Limit, states[j], s.At, 0)
+		}
 		if got := answerOf(snaps[j]); got != answer(c.Want) {
 			t.Errorf("step %d, bucket %d:\n got %+v\nwant %+v", i, c.Bucket, got, c.Want)
 		}
-		spend := s.Op != vectors.Peek && allowed
-		o := oracles[c.Bucket].ask(oracleCharged(t, c), int64(s.At), int64(c.Cost), wait, spend)
-		if o != answer(c.Want) {
+		l := oracleCharged(t, c)
+		if o := oracles[c.Bucket].ask(l, int64(s.At), int64(c.Cost), wait, op); o != answer(c.Want) {
 			t.Errorf("step %d, bucket %d:\noracle %+v\n  want %+v", i, c.Bucket, o, c.Want)
+		}
+		if op == 't' {
+			takes[takenBy{i, c.Bucket}] = twinTake{l, snaps[j].Taken(), oracles[c.Bucket][0].o.taken(int64(c.Cost))}
 		}
 	}
 }

@@ -14,6 +14,7 @@ func (s Snapshot) With() Snapshot {
 		s.spent += int64(s.Cost) * s.Limit.p
 	case SlidingLog:
 		s.spent += int64(s.Cost)
+		s.at += Instant(max(s.behind, 0) - s.behind)
 		s.behind = max(s.behind, 0) // the newest entry is the cost
 	default:
 		s.spent += int64(s.Cost)

@@ -26,6 +26,7 @@ type rawStep struct {
 	Op      Op        `json:"op"`
 	Limit   *rawLimit `json:"limit"`
 	MaxWait int64     `json:"max_wait"`
+	Of      *int      `json:"of"`
 
 	// Of one bucket: the cost and, in a take or a peek, the answer.
 	Cost int64 `json:"cost"`
@@ -74,9 +75,30 @@ func (r rawCase) build() (Case, error) {
 		if err != nil {
 			return Case{}, fmt.Errorf("step %d: %w", i, err)
 		}
+		if step.Op == Cancel {
+			for j := range step.Charges {
+				if err := step.Charges[j].cancels(c.Steps); err != nil {
+					return Case{}, fmt.Errorf("step %d: %w", i, err)
+				}
+			}
+		}
 		c.Steps = append(c.Steps, step)
 	}
 	return c, nil
+}
+
+// cancels gives c the limit of the take that it cancels.
+func (c *Charge) cancels(steps []Step) error {
+	if c.Of < 0 || c.Of >= len(steps) {
+		return fmt.Errorf("it cancels step %d, which is not before it", c.Of)
+	}
+	for _, taken := range steps[c.Of].Charges {
+		if taken.Bucket == c.Bucket {
+			c.Spec, c.Key, c.Offset, c.Limit = taken.Spec, taken.Key, taken.Offset, taken.Limit
+			return nil
+		}
+	}
+	return fmt.Errorf("step %d did not take from bucket %d", c.Of, c.Bucket)
 }
 
 // build returns the step. A changed limit stays in now for the steps after it.
@@ -95,8 +117,11 @@ func (r rawStep) build(now []Charge) (Step, error) {
 		s.MaxWait = bucket.Forced
 	}
 	answers := r.Op == Take || r.Op == Peek || r.Op == Force
-	if !answers && r.Op != Refund && r.Op != Reset {
+	if !answers && r.Op != Refund && r.Op != Cancel && r.Op != Reset {
 		return Step{}, fmt.Errorf("unknown op %q", r.Op)
+	}
+	if (r.Op == Cancel) != (r.Of != nil) {
+		return Step{}, errors.New("a cancel, and nothing else, names the step that took")
 	}
 	if r.Costs == nil {
 		r.Costs, r.Expect = []*int64{&r.Cost}, []*rawWant{&r.rawWant}
@@ -109,7 +134,10 @@ func (r rawStep) build(now []Charge) (Step, error) {
 			continue
 		}
 		charge := now[i]
-		charge.Cost = bucket.Tokens(*cost)
+		charge.Cost, charge.Of = bucket.Tokens(*cost), -1
+		if r.Of != nil {
+			charge.Of = *r.Of
+		}
 		if answers {
 			if r.Expect[i] == nil {
 				return Step{}, fmt.Errorf("no answer for bucket %d", i)

@@ -43,12 +43,14 @@ type Case struct {
 type Op string
 
 // The operations: a store's Take, its Take with DryRun, its Take with a MaxWait of
-// [bucket.Forced], its Refund, its Reset.
+// [bucket.Forced], its Refund by an
+// administrator, the Refund that cancels an earlier step, its Reset.
 const (
 	Take   Op = "take"
 	Peek   Op = "peek"
 	Force  Op = "charge"
 	Refund Op = "refund"
+	Cancel Op = "cancel"
 	Reset  Op = "reset"
 )
 
@@ -69,6 +71,7 @@ type Charge struct {
 	Offset int64         // where its intervals begin: microseconds after the epoch
 	Limit  bucket.Limit  // in force at this step
 	Cost   bucket.Tokens // 0 in a reset
+	Of     int           // of a cancel: the index of the step that took; -1 elsewhere
 
 	// Want is the answer to a take, a peek or a charge. It is zero in the other steps.
 	Want Want
