@@ -29,8 +29,9 @@ var (
 var layers = []layer{
 	{dir: "internal/spell"},
 	{dir: "internal/requestpath", tests: []string{"internal", "policy"}},
+	{dir: "internal/clientaddr"},
 	{dir: "bucket"},
-	{dir: "policy", may: []string{"bucket", "internal/spell", "internal/requestpath"}},
+	{dir: "policy", may: []string{"bucket", "internal/spell", "internal/requestpath", "internal/clientaddr"}},
 	{dir: ".", may: []string{"bucket", "policy"}, tests: join(stores, "internal")},
 
 	// What scales costs needs to know what they are, and no more.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/clientaddr"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy"
@@ -144,7 +145,7 @@ func (r *Request) line(method, target string) error {
 	return r.target(target)
 }
 
-// target has the path, and the first value of each parameter, as front doors have.
+// target has the path, and each parameter, as front doors have them.
 func (r *Request) target(target string) error {
 	if err := r.path(target); err != nil {
 		return err
@@ -210,12 +211,18 @@ func (r *Request) attribute(s string) error {
 		return r.path(value)
 	case policy.Method:
 		return r.method(value)
+	case policy.Cookie:
+		value = httpfacts.CookieText(value)
+	case policy.Header:
+		if a.Name == "authorization" {
+			value = httpfacts.Credentials(value)
+		}
 	case policy.IP:
 		addr, err := netip.ParseAddr(value)
 		if err != nil {
 			return fmt.Errorf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port", clip(value))
 		}
-		value = addr.Unmap().WithZone("").String()
+		value = clientaddr.Canonical(addr).String()
 	}
 	return r.set(a.String(), value)
 }
@@ -234,8 +241,8 @@ func (r *Request) cost(text string) error {
 	return nil
 }
 
-// Message adds what m sends: its method, path and host, and the first value of each
-// parameter, header and cookie, as front doors have. The claims of a bearer token are
+// Message adds what m sends: its method, path and host, and each parameter, header and
+// cookie as front doors have it. Of what occurs twice it adds the first, and a note. The claims of a bearer token are
 // read without verifying it.
 func (r *Request) Message(m *Message) error {
 	r.Notes = append(r.Notes, m.Notes...)
@@ -294,7 +301,31 @@ func (r *Request) first(name, value string) bool {
 	if err != nil {
 		return false
 	}
+	if a.Name == "authorization" {
+		value = httpfacts.Credentials(value)
+	}
+	if before, twice := r.Attributes[a.String()]; twice {
+		r.again(a, before, value)
+		return false
+	}
 	return r.set(a.String(), value) == nil
+}
+
+// again notes one more value of an attribute, as front doors have it.
+func (r *Request) again(a policy.Attribute, before, value string) {
+	switch {
+	case a.Source != policy.Header && a.Source != policy.Query && a.Source != policy.Cookie, a.Name == "host":
+		return
+	case a.Source == policy.Header:
+		if joined, disputed := httpfacts.Several(a.Name, []string{before, value}); !disputed {
+			r.Attributes[a.String()] = joined
+			return
+		}
+	}
+	note := fmt.Sprintf("%s occurs more than once: where a rule reads it, front doors answer 400", a)
+	if !slices.Contains(r.Notes, note) {
+		r.Notes = append(r.Notes, note)
+	}
 }
 
 func (r *Request) set(name, value string) error {

@@ -84,6 +84,27 @@ func TestRead_Notes(t *testing.T) {
 	}
 }
 
+// What occurs twice is explained by its first value, with a note that front doors refuse
+// it where a rule reads it. Lists are one value.
+func TestRead_OccursTwice(t *testing.T) {
+	r, err := curl.Read("curl 'http://a.example/?key=1&key=2' -H 'X-Api-Key: a' -H 'X-Api-Key: b' -H 'Accept: x' -H 'Accept: y' -H 'Cookie: s=1%3A; s=2' -H 'Authorization: bearer  t'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, name := range []string{"query:key", "header:x-api-key", "cookie:s"} {
+		want = append(want, name+" occurs more than once: where a rule reads it, front doors answer 400")
+	}
+	if !slices.Equal(r.Notes, want) {
+		t.Errorf("notes %q, want %q", r.Notes, want)
+	}
+	for name, want := range map[string]string{"query:key": "1", "header:x-api-key": "a", "header:accept": "x, y", "cookie:s": "1:", "header:authorization": "Bearer t"} {
+		if got := r.Attributes[name]; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestRead_Mistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                "line 1, column 1: there is no request; write a curl command, an HTTP request, or attributes such as header:x-api-key=k1",

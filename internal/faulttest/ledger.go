@@ -83,6 +83,9 @@ func (tr *Traffic) Conserved() {
 		after := tr.place.State(b.Key)
 		want := before.Spent + int64(len(admitted))*int64(bucket.Token)*p - int64(after.AsOf-before.AsOf)*int64(n)
 		most := want + maybe*int64(bucket.Token)*p
+		if tr.place.Parts {
+			most += tr.undone(b.Key) * int64(n) * int64(after.AsOf-before.AsOf)
+		}
 		if tr.place.Unsure != nil && tr.place.Unsure(b.Key) {
 			most = math.MaxInt64
 		}
@@ -91,6 +94,17 @@ func (tr *Traffic) Conserved() {
 				b.Key, after.Spent, want, most, len(admitted), maybe)
 		}
 	}
+}
+
+// undone is how often a bucket can have been part of a take that was undone.
+func (tr *Traffic) undone(key string) (times int64) {
+	const attempts = 10 // of a call with an ID
+	for _, k := range tr.Takers {
+		if len(k.Charges) > 1 && slices.ContainsFunc(k.Charges, func(c mete.Charge) bool { return c.Key == key }) {
+			times += attempts * int64(len(k.Calls))
+		}
+	}
+	return times
 }
 
 // Prompt sees to it that callers had their answers in time: 99 in a hundred, but for

@@ -56,6 +56,10 @@ type Place struct {
 
 	// Unsure says of which buckets more may be missing than anybody has taken.
 	Unsure func(key string) bool
+
+	// Parts says that a take of several buckets may be undone some time after it was
+	// made. It keeps what refilled until then, or the bucket would have it twice.
+	Parts bool
 }
 
 // Traffic are takes that go on while something breaks.

@@ -2,20 +2,48 @@
 
 package httpfacts
 
-import "github.com/metehq/mete"
+import (
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/policy"
+)
 
-// Client returns what tells apart the clients that d is told to: the address,
-// and what the rule that decided keys by. It is for spreading those that have
-// to wait: the key alone would send all who share a bucket back at once, the
-// address alone all who are behind one proxy.
+// subject is the attribute that names the client of a token.
+var subject, _ = policy.ParseAttribute("jwt:sub") // always valid
+
+// maxCredentialBytes is the part of a credential that counts: the end of it. Tokens of one
+// issuer can begin alike, and end in signatures that differ.
+const maxCredentialBytes = 256
+
+// Client returns the values by which a front door spreads denied clients: the address, the
+// subject or credential, and the deciding limit with the values of its key. The key alone
+// would give one wait to all clients of a bucket. The address alone would give one wait to
+// all clients behind a proxy. The values must not leave the process unhashed.
 func (f *Facts) Client(d *mete.Decision) []string {
 	address, _ := f.Address()
-	parts := []string{address}
-	if decider := d.Decider(); decider != nil {
-		for _, a := range decider.Rule.LimitKeys {
-			value, _ := f.Lookup(a)
-			parts = append(parts, value)
-		}
+	parts := []string{address, f.credential()}
+	decider := d.Decider()
+	if decider == nil {
+		return parts
+	}
+	if decider.Limit != nil {
+		parts = append(parts, decider.Limit.Name)
+	}
+	for _, a := range decider.Rule.LimitKeys {
+		value, _ := f.Lookup(a)
+		parts = append(parts, value)
 	}
 	return parts
+}
+
+// credential returns the subject of the request's token where the policy reads tokens and
+// the source knows it, and otherwise the end of the Authorization field. The second changes when the client renews
+// its token.
+func (f *Facts) credential() string {
+	if f.policy != nil && f.policy.Uses(policy.JWT) {
+		if sub, ok := f.Lookup(subject); ok {
+			return sub
+		}
+	}
+	value := f.r.Header.Get("Authorization")
+	return value[max(0, len(value)-maxCredentialBytes):]
 }

@@ -4,13 +4,17 @@
 // [http.Request]. It is what all HTTP front doors share, so that a rule means
 // the same behind each of them.
 //
-//   - header:, query: and cookie: are the first value of that name. An empty
-//     value is there; a name that does not occur is missing.
+//   - header:, query: and cookie: are the value of that name. An empty value is
+//     there; a name that does not occur is missing. A name that occurs twice is
+//     disputed, and so is a name in two spellings: see [Facts.Dispute]. Lines of a
+//     header field that is a list, such as Accept, are one value, joined with commas.
+//     Percent escapes in cookies are decoded. Of header:authorization, the scheme has
+//     its registered case, and one space follows it.
 //   - ip:address is the client's: see [Trust].
 //   - method is in upper case. path is without the query, decoded once, and without
 //     path parameters; empty and dot segments are resolved, a slash at its end is
 //     kept, and case counts. What is a dot segment only to some servers is
-//     resolved, too: see [Facts.Disputed]. host is in lower case, without port,
+//     resolved, too: see [Facts.Dispute]. host is in lower case, without port,
 //     brackets or trailing dot. Package requestpath says all about both.
 //   - jwt: and custom attributes are what the embedding program supplies, or,
 //     by explicit choice, the claims of a token that something in front of the
@@ -27,6 +31,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
 )
 
@@ -45,6 +50,11 @@ type Config struct {
 	// only for programs that no request reaches before something else has
 	// verified its token. Extra is then asked for custom attributes only.
 	UnverifiedClaims bool
+
+	// LookAlikes disputes a request with a header field that some servers read as one
+	// that a rule reads, such as X_Api_Key for X-Api-Key. It is for front doors that ask
+	// on behalf of such servers.
+	LookAlikes bool
 }
 
 // A Source makes [Facts] of requests. It is safe for concurrent use.
@@ -81,9 +91,12 @@ type Facts struct {
 	source *Source
 	r      *http.Request
 
-	address    string // of the client; "" if unknown
-	hasAddress bool   // address has been looked for
-	disputed   bool   // the path, the host or a parameter was asked for, and is disputed
+	address    string  // of the client; "" if unknown
+	hasAddress bool    // address has been looked for
+	dispute    dispute // the first; the zero dispute is none
+	asked      policy.Attribute
+	policy     *policy.Matcher // that decides; nil where there is none, or not yet
+	now        bucket.Instant  // at which it decides
 	claims     map[string]string
 	hasClaims  bool // claims have been looked for
 	seen       []fact
@@ -93,8 +106,7 @@ type Facts struct {
 type fact struct {
 	source policy.Source
 	name   string
-	value  string
-	ok     bool
+	found
 }
 
 // maxSeen bounds the scans that are remembered; further names are scanned for
@@ -109,32 +121,48 @@ func (f *Facts) Release() {
 	s.pool.Put(f)
 }
 
+// Under says which policy decides, and at what time. From then on, only what an enforced
+// rule of it reads is disputed: a rule in shadow refuses nothing.
+func (f *Facts) Under(m *policy.Matcher, now bucket.Instant) { f.policy, f.now = m, now }
+
 // Lookup implements [policy.Attributes].
 func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
+	f.asked = a
 	switch a.Source {
 	case policy.Header:
-		return header(f.r, a.Name)
+		return f.header(a.Name)
 	case policy.IP:
 		return f.Address()
 	case policy.Method:
+		f.disputeMethod()
 		return method(f.r), true
 	case policy.Path:
 		path, disputed := Place(f.r)
-		f.disputed = f.disputed || disputed
+		if disputed {
+			f.disputed(dispute{kind: disputedPlace})
+		}
 		return path, true
 	case policy.Host:
 		host, ok := Host(f.r.Host)
 		// A target that is no path may hold another host, and others may make one of
 		// what is none: "[example.com]", "example.com..".
-		f.disputed = f.disputed || f.r.URL.Opaque != "" || !ok && f.r.Host != ""
+		if f.r.URL.Opaque != "" || !ok && f.r.Host != "" {
+			f.disputed(dispute{kind: disputedPlace})
+		}
 		return host, ok
 	case policy.Query:
 		// Where some servers end it. No target may hold one.
-		f.disputed = f.disputed || strings.IndexByte(f.r.URL.RawQuery, '#') >= 0
+		if strings.IndexByte(f.r.URL.RawQuery, '#') >= 0 {
+			f.disputed(dispute{kind: disputedPlace})
+		}
 		return f.scan(a, query)
 	case policy.Cookie:
 		return f.scan(a, cookie)
 	case policy.JWT:
+		// The server behind may read another one of them.
+		if len(f.r.Header["Authorization"]) > 1 {
+			f.disputed(dispute{kind: repeatedHeader, name: "authorization"})
+		}
 		if f.source.config.UnverifiedClaims {
 			return f.claim(a.Name)
 		}
@@ -153,26 +181,26 @@ func (f *Facts) Address() (string, bool) {
 	return f.address, f.address != ""
 }
 
-// Disputed reports whether the path has been asked for, and is one that servers
-// read differently: it may be served as another one than the one that rules were
-// asked about. So may one whose target has no path at all, such as
-// "http:http://host/path", and that disputes its host, too, as does a Host that is
-// none; and a query with a "#", of which some servers read only what is before that,
-// where a parameter of it has been asked for. Such a request should be refused.
-func (f *Facts) Disputed() bool { return f.disputed }
-
 // scan looks for a in the request with find, once.
-func (f *Facts) scan(a policy.Attribute, find func(*http.Request, string) (string, bool)) (string, bool) {
+func (f *Facts) scan(a policy.Attribute, find func(*http.Request, string) found) (string, bool) {
 	for i := range f.seen {
 		if s := &f.seen[i]; s.source == a.Source && s.name == a.Name {
+			f.disputedPair(a, s.disputed)
 			return s.value, s.ok
 		}
 	}
-	value, ok := find(f.r, a.Name)
+	got := find(f.r, a.Name)
+	f.disputedPair(a, got.disputed)
 	if len(f.seen) < maxSeen {
-		f.seen = append(f.seen, fact{a.Source, a.Name, value, ok})
+		f.seen = append(f.seen, fact{a.Source, a.Name, got})
 	}
-	return value, ok
+	return got.value, got.ok
+}
+
+func (f *Facts) disputedPair(a policy.Attribute, disputed bool) {
+	if disputed {
+		f.disputed(dispute{kind: disputedPair, source: a.Source, name: a.Name})
+	}
 }
 
 // claim returns a claim of the request's bearer token, which is read once.

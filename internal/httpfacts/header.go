@@ -3,99 +3,169 @@
 package httpfacts
 
 import (
+	"context"
 	"net/http"
-	"net/url"
 	"strings"
 )
 
 // shortName is the longest header name that is looked up without allocating.
 const shortName = 64
 
-// header returns the first value of the header called name, in lower case.
-func header(r *http.Request, name string) (string, bool) {
-	var values []string
-	switch {
-	case name == "host": // the server moves it out of the map
-		return r.Host, r.Host != ""
-	case len(name) > shortName:
-		values = r.Header[http.CanonicalHeaderKey(name)]
-	default:
-		// http.CanonicalHeaderKey would allocate.
-		var buf [shortName]byte
-		upper := true
-		for i := range len(name) {
-			c := name[i]
-			if upper && 'a' <= c && c <= 'z' {
-				c -= 'a' - 'A'
-			}
-			buf[i], upper = c, c == '-'
-		}
-		values = r.Header[string(buf[:len(name)])]
+// header returns the header field called name, which is in lower case.
+func (f *Facts) header(name string) (string, bool) {
+	if name == "host" { // the server moves it out of the map
+		return f.r.Host, f.r.Host != ""
 	}
-	if len(values) == 0 {
+	values := lines(f.r.Header, name)
+	if len(f.r.Trailer) > 0 {
+		if _, announced := f.r.Trailer[http.CanonicalHeaderKey(name)]; announced {
+			f.disputed(dispute{kind: trailerHeader, name: name})
+		}
+	}
+	if f.disputesLookAlikes() {
+		if sent := f.lookAlike(name); sent != "" {
+			f.disputed(dispute{kind: likeHeader, name: name, sent: sent})
+		}
+	}
+	switch {
+	case len(values) == 0:
 		return "", false
+	case len(values) > 1:
+		return f.several(name, values), true
+	case name == "authorization":
+		return Credentials(values[0]), true
 	}
 	return values[0], true
 }
 
-// query returns the first parameter called name.
-func query(r *http.Request, name string) (string, bool) { return QueryValue(r.URL.RawQuery, name) }
+// lines returns the lines of the field called name, which is in lower case.
+func lines(h http.Header, name string) []string {
+	if len(name) > shortName {
+		return h[http.CanonicalHeaderKey(name)]
+	}
+	// http.CanonicalHeaderKey would allocate.
+	var buf [shortName]byte
+	upper := true
+	for i := range len(name) {
+		c := name[i]
+		if upper && 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		buf[i], upper = c, c == '-'
+	}
+	return h[string(buf[:len(name)])]
+}
 
-// QueryValue returns the first value of the parameter called name in an undecoded
-// query, and whether it is there. As in [url.ParseQuery], pairs that are not
-// validly encoded or contain a semicolon are no pairs.
-func QueryValue(raw, name string) (string, bool) {
-	for rest := raw; rest != ""; {
-		var pair string
-		pair, rest, _ = strings.Cut(rest, "&")
-		key, value, _ := strings.Cut(pair, "=")
-		if pair == "" || strings.ContainsRune(pair, ';') || !matches(key, name) {
+// listFields are the fields of requests that are lists: several lines of one mean the
+// same as one line of all (RFC 9110, 5.3).
+var listFields = map[string]bool{
+	"accept": true, "accept-charset": true, "accept-encoding": true, "accept-language": true,
+	"access-control-request-headers": true, "cache-control": true, "connection": true,
+	"content-encoding": true, "content-language": true, "expect": true, "forwarded": true,
+	"if-match": true, "if-none-match": true, "link": true, "pragma": true, "prefer": true,
+	"te": true, "trailer": true, "transfer-encoding": true, "upgrade": true, "via": true, "warning": true,
+	"x-forwarded-for": true,
+}
+
+// several returns the value of a field with several lines.
+func (f *Facts) several(name string, values []string) string {
+	value, disputed := Several(name, values)
+	if disputed {
+		f.disputed(dispute{kind: repeatedHeader, name: name})
+	}
+	return value
+}
+
+// Several returns the value of the header field called name, in lower case, that has
+// several lines. It is disputed unless the field is a list.
+func Several(name string, values []string) (value string, disputed bool) {
+	switch {
+	case listFields[name]:
+		return strings.Join(values, ", "), false
+	case name == "cookie":
+		return strings.Join(values, "; "), false // RFC 9113, 8.2.3
+	}
+	return values[0], true
+}
+
+type lookAlikesKey struct{}
+
+// WithLookAlikes returns r with the mark that its look-alikes are disputed, as with
+// [Config.LookAlikes]. It is for a proxy that sends them on.
+func WithLookAlikes(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), lookAlikesKey{}, true))
+}
+
+// disputesLookAlikes reports whether the source or the request says so.
+func (f *Facts) disputesLookAlikes() bool {
+	return f.source.config.LookAlikes || f.r.Context().Value(lookAlikesKey{}) != nil
+}
+
+// lookAlike returns a field of the request or its trailer that has only other characters
+// in the place of hyphens than name, in any case; "" for none. CGI, WSGI, Rack
+// and PHP make one variable of both.
+func (f *Facts) lookAlike(name string) string {
+	for _, fields := range [...]http.Header{f.r.Header, f.r.Trailer} {
+		for sent := range fields {
+			if len(sent) == len(name) && !IsPlainName(sent) && looksLike(sent, name) {
+				return sent
+			}
+		}
+	}
+	return ""
+}
+
+// IsPlainName reports whether the name of a header field has only letters, digits and
+// hyphens, which all servers read alike.
+func IsPlainName(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; !isAlphanumeric(c) && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// looksLike reports whether sent is name with other characters for its hyphens, in
+// any case. Both have one length.
+func looksLike(sent, name string) bool {
+	for i := range len(name) {
+		a, b := sent[i], name[i]
+		if lowerByte(a) != lowerByte(b) && (isAlphanumeric(a) || isAlphanumeric(b)) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+func lowerByte(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+// Credentials returns the value of an Authorization field with its scheme in the usual
+// case and one space after it, for the schemes that servers read in any case. One token
+// would else have as many buckets as "Bearer" has spellings.
+func Credentials(value string) string {
+	for _, scheme := range [...]string{"Bearer", "Basic", "Digest"} {
+		if len(value) <= len(scheme) || !strings.EqualFold(value[:len(scheme)], scheme) {
 			continue
 		}
-		if value, err := url.QueryUnescape(value); err == nil {
-			return value, true
+		rest := value[len(scheme):]
+		token := strings.TrimLeft(rest, " \t")
+		switch {
+		case len(token) == len(rest): // another scheme, that begins like this one
+			return value
+		case len(rest) == len(token)+1 && rest[0] == ' ' && value[:len(scheme)] == scheme:
+			return value
 		}
+		return scheme + " " + token
 	}
-	return "", false
-}
-
-// matches reports whether key, query-escaped, says name.
-func matches(key, name string) bool {
-	if !strings.ContainsAny(key, "%+") {
-		return key == name
-	}
-	if len(key) > 3*len(name) { // an escape takes three bytes for one
-		return false
-	}
-	key, err := url.QueryUnescape(key)
-	return err == nil && key == name
-}
-
-// cookie returns the value of the first cookie called name.
-func cookie(r *http.Request, name string) (string, bool) {
-	for _, line := range r.Header["Cookie"] {
-		if value, ok := CookieValue(line, name); ok {
-			return value, true
-		}
-	}
-	return "", false
-}
-
-// CookieValue returns the value of the first cookie called name in one line of
-// a Cookie header, without the quotes that may enclose it, and whether it is
-// there.
-func CookieValue(line, name string) (string, bool) {
-	for rest := line; rest != ""; {
-		var pair string
-		pair, rest, _ = strings.Cut(rest, ";")
-		key, value, ok := strings.Cut(strings.Trim(pair, " \t"), "=")
-		if !ok || key != name {
-			continue
-		}
-		if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
-			value = value[1 : n-1]
-		}
-		return value, true
-	}
-	return "", false
+	return value
 }

@@ -5,6 +5,8 @@ package httpfacts
 import (
 	"net/netip"
 	"strings"
+
+	"github.com/metehq/mete/internal/clientaddr"
 )
 
 // maxNodeBytes is longer than any address with a zone and a port.
@@ -53,6 +55,7 @@ func canonical(addr netip.Addr, text string) string {
 	if !addr.IsValid() {
 		return ""
 	}
+	addr = clientaddr.Canonical(addr)
 	var buf [maxNodeBytes]byte
 	if string(addr.AppendTo(buf[:0])) == text {
 		return text

@@ -19,7 +19,8 @@ import (
 // anything. Several lines of the header are one list. A hop that is malformed,
 // "unknown" or obfuscated ends the walk, and the last valid address counts.
 //
-// IPv4-mapped addresses count as IPv4; ports and zones are dropped. A
+// IPv4-mapped addresses count as IPv4, and the client has the IPv4 address that an
+// address of NAT64 or 6to4 stands for; ports and zones are dropped. A
 // connection without an address (a Unix socket) is trusted under Hops only.
 type Trust struct {
 	// Proxies are the trusted proxies' own addresses, at most [MaxProxies]

@@ -94,5 +94,5 @@ func (n *line) show(snap *bucket.Snapshot, now time.Duration, cost, rest bucket.
 	} else {
 		_, v = n.limit.Spend(bucket.State{Spent: spent, AsOf: k.asOf, Unit: k.unit}, at, 0, bucket.Forced)
 	}
-	v.Show(snap, &n.limit, cost)
+	v.Show(snap, &n.limit, cost, at)
 }

@@ -59,6 +59,10 @@ func Limit(l *policy.Limit) string {
 			text += fmt.Sprintf("up to %v at once; %v come back %s; full in %s", b.Capacity(), n, beginnings(b, every), full)
 			break
 		}
+		if b.Capacity() == 0 {
+			text += fmt.Sprintf("none at once, %s; up to %v may wait", Rate(b), b.MaxReserved())
+			break
+		}
 		text += fmt.Sprintf("up to %v at once, then %s; full in %s", b.Capacity(), Rate(b), full)
 	}
 	if l.Shards > 1 {

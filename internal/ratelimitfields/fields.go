@@ -35,7 +35,7 @@ func (w *Writer) item(l *policy.Limit) *item {
 	s.int(min(most(l.Bucket).Whole(), maxInteger))
 	if fill := l.Bucket.TimeFor(most(l.Bucket)); fill != bucket.Never {
 		s.text(paramWindow)
-		s.int(seconds(fill))
+		s.int(wholeSeconds(fill))
 	}
 	made := &item{policy: string(s.buf), limit: name + paramAvailable}
 	if w.itemCount.Add(1) > maxItems {
@@ -51,14 +51,19 @@ func (w *Writer) item(l *policy.Limit) *item {
 var quoteEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // writeDraft writes the two fields of the draft, with an item for each limit that is
-// in them.
-func (w *Writer) writeDraft(s *sheet, d *mete.Decision) {
+// in them. retry is the value of Retry-After: the denied limit with the longest wait
+// has the same.
+func (w *Writer) writeDraft(s *sheet, d *mete.Decision, first *mete.Status, retry int64) {
 	s.begin(draftPolicy)
 	for i := range d.Limits {
 		if w.shows(&d.Limits[i], policy.DialectDraft11) {
 			s.item()
 			s.text(w.item(d.Limits[i].Limit).policy)
 		}
+	}
+	longest := bucket.Never
+	if decider := w.decider(d, first, policy.DialectDraft11); !d.Allowed && decider != nil && retry != never {
+		longest = decider.RetryAfter
 	}
 	s.begin(draftLimit)
 	for i := range d.Limits {
@@ -69,9 +74,14 @@ func (w *Writer) writeDraft(s *sheet, d *mete.Decision) {
 		s.item()
 		s.text(w.item(d.Limits[i].Limit).limit)
 		s.int(available)
-		if effective != bucket.Never {
+		switch {
+		case effective == bucket.Never:
+		case !d.Limits[i].Allowed && effective == longest:
 			s.text(paramEffective)
-			s.int(seconds(effective))
+			s.int(retry)
+		default:
+			s.text(paramEffective)
+			s.int(wholeSeconds(effective))
 		}
 	}
 }
@@ -103,30 +113,42 @@ func (w *Writer) writeWarning(s *sheet, d *mete.Decision) {
 const sinceDecided = 10 * time.Millisecond
 
 // writeTrios writes the fields of the dialects that show one limit: the one
-// that decided. retry is what Retry-After says.
-func (w *Writer) writeTrios(s *sheet, d *mete.Decision, retry int64) {
-	first := d.Decider()
+// that decided. retry is the value of Retry-After.
+func (w *Writer) writeTrios(s *sheet, d *mete.Decision, first *mete.Status, retry int64) {
 	if decider := w.decider(d, first, policy.DialectLegacy); decider != nil {
 		available, effective := quota(decider)
 		reset := retry
 		if d.Allowed {
 			if reset = never; effective != bucket.Never {
-				reset = seconds(effective)
+				reset = wholeSeconds(effective)
 			}
 		}
 		writeTrio(s, legacyLimit, decider, available, reset)
 	}
 	if decider := w.decider(d, first, policy.DialectX); decider != nil {
 		available, effective := quota(decider)
-		reset := int64(never)
-		switch {
-		case !d.Allowed && retry != never:
-			reset = unix(w.now().Add(time.Duration(retry) * time.Second))
-		case d.Allowed && effective != bucket.Never:
-			reset = unix(w.now().Add(effective - min(effective, sinceDecided)))
-		}
-		writeTrio(s, xLimit, decider, available, reset)
+		writeTrio(s, xLimit, decider, available, w.resetAt(d, decider, effective, retry))
 	}
+}
+
+// resetAt returns the Unix time at which the decider's bucket is full; of a denial, not
+// before Retry-After has passed. A sliding window or log is no bucket: the time is the end
+// of its effective window. resetAt returns [never] where no wait helps, or where the bucket
+// never fills.
+func (w *Writer) resetAt(d *mete.Decision, decider *mete.Status, effective time.Duration, retry int64) int64 {
+	after := effective
+	if decider.Snapshot.Limit.Algorithm() < bucket.SlidingWindow {
+		after = decider.FullAfter()
+	}
+	if after == bucket.Never || retry == never {
+		return never
+	}
+	now := w.now()
+	at := unix(now.Add(after - min(after, sinceDecided)))
+	if !d.Allowed {
+		at = max(at, unix(now.Add(time.Duration(retry)*time.Second)))
+	}
+	return at
 }
 
 // writeTrio writes the three fields of which first is the first.

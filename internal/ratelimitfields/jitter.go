@@ -8,13 +8,12 @@ import (
 	"math/bits"
 )
 
-// A jitter spreads clients that were all told to wait, so that they do not all
-// come back at once. What a client is told depends on nothing but who it is and
-// how long it has to wait; without the key it cannot be foreseen for another.
+// A jitter spreads denied clients, so that they do not all return at once. The wait of a
+// client depends on its identity and its exact wait alone. Nobody without the key can
+// compute it for another client, or learn the identity from it.
 type jitter struct{ key []byte }
 
-// defaultJitter is the percentage by which waits are spread unless somebody says
-// otherwise.
+// defaultJitter is the percentage where neither the rule nor the config sets one.
 const defaultJitter = 50
 
 // add returns a wait of at least wait seconds: later by 0 to max(1, percent of

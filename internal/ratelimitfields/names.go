@@ -2,6 +2,8 @@
 
 package ratelimitfields
 
+import "net/http"
+
 // The parameters of draft-ietf-httpapi-ratelimit-headers-11. The next draft is
 // expected to rename r and t.
 const (
@@ -31,11 +33,22 @@ const (
 	fieldCount = iota
 )
 
-// fieldNames are in the spelling of their standards.
+// fieldNames are in the canonical form of [net/http.CanonicalHeaderKey], not in the spelling of the draft:
+// [net/http.Header] finds, replaces and deletes no other key. Field names are case-insensitive (RFC 9110, 5.1).
 var fieldNames = [fieldCount]string{
-	draftPolicy: "RateLimit-Policy", draftLimit: "RateLimit",
-	legacyLimit: "RateLimit-Limit", legacyRemaining: "RateLimit-Remaining", legacyReset: "RateLimit-Reset",
-	xLimit: "X-RateLimit-Limit", xRemaining: "X-RateLimit-Remaining", xReset: "X-RateLimit-Reset",
-	retryAfter: "Retry-After", reason: "X-RateLimit-Reason", cacheControl: "Cache-Control",
-	warning: "X-RateLimit-Warning",
+	draftPolicy: "Ratelimit-Policy", draftLimit: "Ratelimit",
+	legacyLimit: "Ratelimit-Limit", legacyRemaining: "Ratelimit-Remaining", legacyReset: "Ratelimit-Reset",
+	xLimit: "X-Ratelimit-Limit", xRemaining: "X-Ratelimit-Remaining", xReset: "X-Ratelimit-Reset",
+	retryAfter: "Retry-After", reason: "X-Ratelimit-Reason", cacheControl: "Cache-Control",
+	warning: "X-Ratelimit-Warning",
+}
+
+// Remove deletes the rate limit fields of every dialect. It keeps Retry-After and Cache-Control, which
+// are not about rate limits alone.
+func Remove(h http.Header) {
+	for f, name := range fieldNames {
+		if field(f) != retryAfter && field(f) != cacheControl {
+			delete(h, name)
+		}
+	}
 }

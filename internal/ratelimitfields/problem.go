@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/seconds"
 )
 
 // The problem types of the draft, section 5.
@@ -29,6 +30,10 @@ type Problem struct {
 	// ViolatedPolicies are the names of the limits that denied, as the
 	// RateLimit-Policy field has them.
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
+
+	// RetryAfter is the exact wait in seconds, without the jitter of Retry-After; null
+	// where no wait helps. It is empty where nothing was decided.
+	RetryAfter json.RawMessage `json:"retry_after,omitempty"`
 
 	// Degraded marks a limit of which only the share of one process is left,
 	// because the store could not answer.
@@ -53,7 +58,7 @@ func Status(d *mete.Decision) int {
 
 // problemOf describes the denial d, with the seconds of its Retry-After.
 func problemOf(d *mete.Decision, retry int64) Problem {
-	p := Problem{Status: Status(d)}
+	p := Problem{Status: Status(d), RetryAfter: seconds.AppendDuration(nil, exactWait(d))}
 	switch {
 	case p.Status == http.StatusServiceUnavailable:
 		p.Type, p.Title = typeReduced, "Temporarily reduced capacity"
@@ -86,13 +91,11 @@ func problemOf(d *mete.Decision, retry int64) Problem {
 	return p
 }
 
-// DisputedPath is the problem of a request whose path or host servers read
-// differently: whichever rules it was put under, the handler might take it for another.
-func DisputedPath() Problem {
-	return Problem{
-		Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest,
-		Detail: "Servers read the path or the host of this request differently. Resolve dot segments before it is sent, and name a host.",
-	}
+// Disputed is the problem of a request that servers read differently: whichever rules
+// it was put under, the handler might take it for another. The detail names the part
+// that they dispute.
+func Disputed(detail string) Problem {
+	return Problem{Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest, Detail: detail}
 }
 
 // try tells people when to come back.

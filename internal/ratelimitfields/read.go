@@ -76,13 +76,9 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return until(at, h, now), true
 }
 
-// joined returns the field called name as one line, whether its name is spelled
-// as in its standard or as net/http does; "" where there is none.
+// joined returns the field called name as one line; "" where there is none.
 func joined(h http.Header, name string) string {
-	lines := h[name]
-	if len(lines) == 0 {
-		lines = h[http.CanonicalHeaderKey(name)]
-	}
+	lines := h.Values(name)
 	size := 0
 	for _, line := range lines {
 		size += len(line)

@@ -21,7 +21,7 @@ func header(lines ...string) http.Header {
 	h := http.Header{}
 	for _, line := range lines {
 		name, value, _ := strings.Cut(line, ": ")
-		h[name] = append(h[name], value)
+		h.Add(name, value)
 	}
 	return h
 }

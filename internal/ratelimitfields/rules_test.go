@@ -47,44 +47,44 @@ func TestHeader_OfTheRule(t *testing.T) {
 		want     string
 	}{
 		{"one that says none is in no field", nil, decision(shown("a", 5*token, ""), shown("hidden", token, "none")), `
-RateLimit: "a";r=5;t=1
-RateLimit-Limit: 20
-RateLimit-Policy: "a";q=20;w=2
-RateLimit-Remaining: 5
-RateLimit-Reset: 1
+Ratelimit: "a";r=5;t=1
+Ratelimit-Limit: 20
+Ratelimit-Policy: "a";q=20;w=2
+Ratelimit-Remaining: 5
+Ratelimit-Reset: 1
 `},
 		{"all say none", nil, decision(shown("a", token, "none"), shown("b", token, "none")), "\n"},
 		{"one that says more than the writer", []string{"none"}, decision(shown("a", 0, ""), shown("b", 12*token, "draft-11 x")), `
-RateLimit: "b";r=12;t=2
-RateLimit-Policy: "b";q=20;w=2
-X-RateLimit-Limit: 20
-X-RateLimit-Remaining: 12
-X-RateLimit-Reset: 1700000002
+Ratelimit: "b";r=12;t=2
+Ratelimit-Policy: "b";q=20;w=2
+X-Ratelimit-Limit: 20
+X-Ratelimit-Remaining: 12
+X-Ratelimit-Reset: 1700000001
 `},
 		{"each in its own", []string{"x"}, decision(shown("a", 3*token, "draft-11"), shown("b", 4*token, "legacy"), shown("c", 5*token, "")), `
-RateLimit: "a";r=3;t=1
-RateLimit-Limit: 20
-RateLimit-Policy: "a";q=20;w=2
-RateLimit-Remaining: 4
-RateLimit-Reset: 1
-X-RateLimit-Limit: 20
-X-RateLimit-Remaining: 5
-X-RateLimit-Reset: 1700000001
+Ratelimit: "a";r=3;t=1
+Ratelimit-Limit: 20
+Ratelimit-Policy: "a";q=20;w=2
+Ratelimit-Remaining: 4
+Ratelimit-Reset: 1
+X-Ratelimit-Limit: 20
+X-Ratelimit-Remaining: 5
+X-Ratelimit-Reset: 1700000002
 `},
 		{"the decider among those in the fields", []string{"legacy"},
 			decision(shown("a", 9*token, ""), shown("decider", 0, "draft-11"), shown("b", 8*token, ""), shown("c", 10*token, "")), `
-RateLimit: "decider";r=0;t=1
-RateLimit-Limit: 20
-RateLimit-Policy: "decider";q=20;w=2
-RateLimit-Remaining: 8
-RateLimit-Reset: 1
+Ratelimit: "decider";r=0;t=1
+Ratelimit-Limit: 20
+Ratelimit-Policy: "decider";q=20;w=2
+Ratelimit-Remaining: 8
+Ratelimit-Reset: 1
 `},
 		{"denied by one that is in no field", nil, decision(shown("a", 5*token, ""), shown("hidden", -token, "none")), `
 Cache-Control: no-store
-RateLimit: "a";r=5;t=1
-RateLimit-Policy: "a";q=20;w=2
+Ratelimit: "a";r=5;t=1
+Ratelimit-Policy: "a";q=20;w=2
 Retry-After: 1
-X-RateLimit-Reason: token_bucket_exceeded
+X-Ratelimit-Reason: token_bucket_exceeded
 `},
 		{"denied by several", []string{"legacy"}, decision(shown("a", -token, ""),
 			func() mete.Status {
@@ -93,13 +93,13 @@ X-RateLimit-Reason: token_bucket_exceeded
 				return s
 			}()), `
 Cache-Control: no-store
-RateLimit: "slow";r=0;t=60
-RateLimit-Limit: 20
-RateLimit-Policy: "slow";q=5;w=300
-RateLimit-Remaining: 0
-RateLimit-Reset: 60
+Ratelimit: "slow";r=0;t=60
+Ratelimit-Limit: 20
+Ratelimit-Policy: "slow";q=5;w=300
+Ratelimit-Remaining: 0
+Ratelimit-Reset: 60
 Retry-After: 60
-X-RateLimit-Reason: token_bucket_exceeded
+X-Ratelimit-Reason: token_bucket_exceeded
 `},
 	} {
 		config := ratelimitfields.Config{Dialects: tt.config, DisableJitter: true, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
@@ -117,7 +117,7 @@ func TestHeader_IgnoresRules(t *testing.T) {
 	s.Rule = ruleOf(t, "draft-11 legacy x", "100%")
 	h := http.Header{}
 	newWriter(t, ratelimitfields.Config{Dialects: []string{"none"}, DisableJitter: true, IgnoreRules: true}).Header(h, decision(s))
-	want := "Cache-Control: no-store\nRetry-After: 1\nX-RateLimit-Reason: token_bucket_exceeded\n"
+	want := "Cache-Control: no-store\nRetry-After: 1\nX-Ratelimit-Reason: token_bucket_exceeded\n"
 	if got := fields(h); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

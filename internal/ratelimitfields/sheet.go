@@ -57,8 +57,7 @@ func (s *sheet) intField(f field, v int64) {
 	s.int(v)
 }
 
-// set replaces the fields in h. The keys are assigned as they are spelled:
-// [http.Header.Set] would send Ratelimit, which some clients do not find.
+// set replaces the fields in h.
 func (s *sheet) set(h http.Header) {
 	if len(s.buf) == 0 {
 		return

@@ -33,7 +33,7 @@ func TestHeader_Warning(t *testing.T) {
 	} {
 		h := http.Header{}
 		w.Header(h, tc.d)
-		if got := strings.Join(h["X-RateLimit-Warning"], "|"); got != tc.want {
+		if got := strings.Join(h.Values("X-RateLimit-Warning"), "|"); got != tc.want {
 			t.Errorf("warning %q, want %q", got, tc.want)
 		}
 	}

@@ -10,8 +10,8 @@
 //	          RateLimit: "free";r=19;t=2
 //	legacy    RateLimit-Limit, -Remaining, -Reset   of the limit that decided
 //	x         X-RateLimit-Limit, -Remaining, -Reset of the limit that decided,
-//	                                                Reset in seconds since 1970,
-//	                                                rounded up but for 10 ms
+//	                                                Reset as Unix time, rounded
+//	                                                up but for 10 ms
 //
 // The limits of a rule that names dialects ([policy.Rule]) are in the fields of
 // those, and in no others. The legacy and x fields are of the limit that decided
@@ -27,9 +27,16 @@
 // taken to have nothing more before all of it is back.) Where r is 0, t is how
 // long it takes until the first whole token is there. A limit that denied shows
 // r=0 and its wait, rounded up. Where no wait helps, t and Reset are left out.
-// The legacy Reset is t, and on a denial the same as Retry-After, so that
-// clients that go by it are spread as well. Retry-After is the longest wait of the
-// limits that denied, and the jitter that of the rule which said so.
+//
+// A denial has one wait for the client: the longest of the limits that denied, rounded
+// up, plus the jitter of that limit's rule. Retry-After, the legacy Reset, t of the limit
+// with the longest wait, and the text of the problem body all have this value. So clients
+// are spread whichever they read, and none returns too early. retry_after of the problem
+// body is the exact wait, without jitter.
+//
+// The Reset of an allowed request is t in legacy. In x, Reset is the Unix time at which
+// the bucket is full; on a denial, not before Retry-After has passed. A sliding window or
+// log is no bucket: there the x Reset is the end of t.
 //
 // A decision the store had no part in has no such fields: nothing is known.
 // Shadow limits are never shown.
@@ -60,9 +67,13 @@ type Config struct {
 	// of "draft-11", "legacy" and "x", or "none" alone. If empty, draft-11 and legacy.
 	Dialects []string
 
-	// DisableJitter sends clients the plain wait in Retry-After, where the rule
-	// does not say otherwise. It is spread by 50 % else.
+	// DisableJitter sends clients the plain wait where the rule sets no jitter.
+	// Otherwise a wait is up to 50% longer.
 	DisableJitter bool
+
+	// ExactWaits sends clients the plain wait, also where the rule sets jitter: for
+	// protocols whose clients spread themselves.
+	ExactWaits bool
 
 	// IgnoreRules makes the settings here hold whatever rules say: for those who are
 	// told of a denial, and not themselves denied.
@@ -81,6 +92,7 @@ type Writer struct {
 	dialects    policy.Dialects // of limits whose rule names none
 	percent     int             // of jitter, where the rule says nothing
 	ignoreRules bool
+	exact       bool // waits, also where the rule sets jitter
 	jitter      jitter
 	now         func() time.Time
 
@@ -90,11 +102,11 @@ type Writer struct {
 
 // New checks config and returns its writer.
 func New(config Config) (*Writer, error) {
-	w := &Writer{now: config.Now, percent: defaultJitter, ignoreRules: config.IgnoreRules}
+	w := &Writer{now: config.Now, percent: defaultJitter, ignoreRules: config.IgnoreRules, exact: config.ExactWaits}
 	if w.now == nil {
 		w.now = time.Now
 	}
-	if config.DisableJitter {
+	if config.DisableJitter || config.ExactWaits {
 		w.percent = 0
 	}
 	w.dialects = policy.DialectDraft11 | policy.DialectLegacy
@@ -114,8 +126,8 @@ func New(config Config) (*Writer, error) {
 
 // Header sets all header fields of d: the RateLimit fields and, on a denial,
 // Retry-After, X-RateLimit-Reason and Cache-Control. It replaces those that are
-// there. client is what tells clients apart, of any number of parts: each one
-// has the same jitter at all times.
+// there. client identifies the client, in any number of parts: the same parts have the
+// same jitter at all times.
 func (w *Writer) Header(h http.Header, d *mete.Decision, client ...string) {
 	w.header(h, d, w.wait(d, client))
 }
@@ -137,8 +149,9 @@ func (w *Writer) header(h http.Header, d *mete.Decision, retry int64) {
 	s := newSheet()
 	defer s.release()
 	if len(d.Limits) > 0 {
-		w.writeDraft(s, d)
-		w.writeTrios(s, d, retry)
+		first := d.Decider()
+		w.writeDraft(s, d, first, retry)
+		w.writeTrios(s, d, first, retry)
 		if d.Allowed {
 			w.writeWarning(s, d)
 		}
@@ -162,26 +175,36 @@ const never = -1
 // not known when the store is back.
 const undecidedWait = time.Second
 
-// wait returns the seconds to be said in Retry-After, [never] for none. It
-// is 0 where the request is allowed.
+// exactWait returns the wait of a denial without jitter, [bucket.Never] where no wait helps.
+func exactWait(d *mete.Decision) time.Duration {
+	if d.Reason == mete.ReasonStoreError {
+		return undecidedWait
+	}
+	return d.RetryAfter
+}
+
+// wait returns the value of Retry-After in seconds, [never] for none. All fields of the
+// answer and the text of its problem body use this one value. It is 0 where the request
+// is allowed.
 func (w *Writer) wait(d *mete.Decision, client []string) int64 {
+	exact := exactWait(d)
 	switch {
 	case d.Allowed:
 		return 0
-	case d.Reason == mete.ReasonStoreError:
-		return w.jitter.add(seconds(undecidedWait), w.percent, client)
-	case d.RetryAfter == bucket.Never:
+	case exact == bucket.Never:
 		return never
 	case d.Reason == mete.ReasonBlocked:
-		return seconds(d.RetryAfter) // one client, for as long as somebody said
+		return wholeSeconds(exact) // one client, until the block expires
+	case d.Reason == mete.ReasonStoreError:
+		return w.jitter.add(wholeSeconds(exact), w.percent, client)
 	}
-	return w.jitter.add(seconds(d.RetryAfter), w.jitterOf(d.Decider()), client)
+	return w.jitter.add(wholeSeconds(exact), w.jitterOf(d.Decider()), client)
 }
 
 // jitterOf returns the percentage of jitter for what decider denied; nil stands for
 // a denial that is no limit's.
 func (w *Writer) jitterOf(decider *mete.Status) int {
-	if decider != nil && decider.Rule != nil && !w.ignoreRules {
+	if decider != nil && decider.Rule != nil && !w.ignoreRules && !w.exact {
 		if percent, ok := decider.Rule.Jitter.Percent(); ok {
 			return percent
 		}
@@ -212,8 +235,8 @@ func (w *Writer) decider(d *mete.Decision, first *mete.Status, dialect policy.Di
 	return shown.Decider()
 }
 
-// seconds returns d in whole seconds, rounded up and at least 1.
-func seconds(d time.Duration) int64 {
+// wholeSeconds returns d in whole seconds, rounded up and at least 1.
+func wholeSeconds(d time.Duration) int64 {
 	return max(int64((d-1)/time.Second)+1, 1)
 }
 

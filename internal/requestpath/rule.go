@@ -22,6 +22,9 @@ func RulePath(written string, prefix bool) (path string, m Mistake) {
 	if written == "" && prefix {
 		return "", Mistake{}
 	}
+	if strings.HasPrefix(written, "~") || strings.HasPrefix(written, "^") {
+		return "", Mistake{"a path is no regular expression", `write how it begins and a *, as in "/users/*", or a list of paths`}
+	}
 	if !strings.HasPrefix(written, "/") {
 		return "", Mistake{"a path begins with a slash", fmt.Sprintf("write %q", "/"+written)}
 	}
@@ -30,6 +33,9 @@ func RulePath(written string, prefix bool) (path string, m Mistake) {
 			return "", Mistake{"the query is not part of the path", fmt.Sprintf("write %q, and match query:NAME; or %%3F for the character", written[:i])}
 		}
 		return "", Mistake{"a path has no fragment", fmt.Sprintf("write %q; or %%23 for the character", written[:i])}
+	}
+	if at, is := template(written); is {
+		return "", Mistake{"paths have no templates: {id} and :id are not supported", fmt.Sprintf("write how it begins and a *, as in %q; escape the character (%%7B, %%3C, %%3A) if it is part of the path", written[:at]+"*")}
 	}
 	decoded, ok := decode(written)
 	if !ok {
@@ -51,6 +57,29 @@ func RulePath(written string, prefix bool) (path string, m Mistake) {
 	}
 	return "", Mistake{`empty and dot segments are resolved, and "\" is "/", before a path is matched`, fmt.Sprintf("write %q", path)}
 }
+
+// template returns where the first segment of a path begins that is a placeholder of a
+// router, such as {id}, <id> or :id, and whether there is one.
+func template(written string) (at int, is bool) {
+	i := strings.IndexAny(written, "{}<>")
+	for start := 0; start < len(written); {
+		colon := strings.Index(written[start:], "/:")
+		if colon < 0 {
+			break
+		}
+		colon += start
+		if start = colon + 2; start < len(written) && isLetter(written[start]) && (i < 0 || colon < i) {
+			i = colon + 1
+			break
+		}
+	}
+	if i < 0 {
+		return 0, false
+	}
+	return strings.LastIndexByte(written[:i], '/') + 1, true
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
 
 // decode returns text without its escapes, and whether all of them are ones.
 func decode(text string) (string, bool) {

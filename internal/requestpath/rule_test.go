@@ -27,6 +27,14 @@ func TestRulePath(t *testing.T) {
 		{"/a/%2e%2e/b", false, `!write "/b"`}, {"/a;x", false, `!write "/a"`}, {"/a%3bx", false, `!write "/a"`},
 		{"/a//", true, `!write "/a/"`}, {"/a/../", true, `!write "/"`}, {"/ax;", true, `!write "/ax"`}, {"//", true, `!write "/"`},
 		{"/a?x=1", false, `!write "/a", and match query:NAME; or %3F for the character`}, {"/a#b", false, `!write "/a"; or %23 for the character`},
+		{"/users/{id}/posts", false, `!write how it begins and a *, as in "/users/*"; escape the character (%7B, %3C, %3A) if it is part of the path`},
+		{"/users/:id", false, `!write how it begins and a *, as in "/users/*"; escape the character (%7B, %3C, %3A) if it is part of the path`},
+		{"/a/:b/{c}", false, `!write how it begins and a *, as in "/a/*"; escape the character (%7B, %3C, %3A) if it is part of the path`},
+		{"/a{b}/:c", true, `!write how it begins and a *, as in "/*"; escape the character (%7B, %3C, %3A) if it is part of the path`},
+		{"/o/<int:id>", false, `!write how it begins and a *, as in "/o/*"; escape the character (%7B, %3C, %3A) if it is part of the path`},
+		{"/users/%7Bid%7D", false, "/users/{id}"}, {"/users/%3Aid", false, "/users/:id"}, {"/v1/projects/x:cancel", false, "/v1/projects/x:cancel"},
+		{"/at/:80", false, "/at/:80"}, {"/:", false, "/:"},
+		{"~^/a", false, `!write how it begins and a *, as in "/users/*", or a list of paths`}, {"^/a", true, `!write how it begins and a *, as in "/users/*", or a list of paths`},
 		{"/100%", false, "!write %25 for the character"}, {"/a%2", true, "!write %25 for the character"}, {"/a%00", false, "!leave it out"},
 	} {
 		got, m := requestpath.RulePath(tt.written, tt.prefix)

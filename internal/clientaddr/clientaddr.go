@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clientaddr gives the address of a client one form, so that one client has one
+// bucket.
+package clientaddr
+
+import "net/netip"
+
+var (
+	nat64  = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052: the IPv4 address is its end
+	sixTo4 = netip.MustParsePrefix("2002::/16")    // RFC 3056: the IPv4 address follows it
+)
+
+// Canonical returns a without its zone, and as IPv4 where it stands for an IPv4 address:
+// mapped (::ffff:192.0.2.1), behind NAT64 (64:ff9b::192.0.2.1), or 6to4
+// (2002:c000:201::1). All clients behind NAT64 would else share one /64, and one client
+// of 6to4 would have 65,536. Addresses of private networks stay as they are: no NAT64
+// and no 6to4 carries them, and rules may trust them.
+func Canonical(a netip.Addr) netip.Addr {
+	if a = a.Unmap(); a.Is4() {
+		return a
+	}
+	a = a.WithZone("")
+	if v4, ok := embedded(a); ok && v4.IsGlobalUnicast() && !v4.IsPrivate() {
+		return v4
+	}
+	return a
+}
+
+// embedded returns the IPv4 address that an IPv6 address of NAT64 or 6to4 has in it.
+func embedded(a netip.Addr) (netip.Addr, bool) {
+	b := a.As16()
+	switch {
+	case nat64.Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:16])), true
+	case sixTo4.Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6])), true
+	}
+	return netip.Addr{}, false
+}
+
+// Unreachable reports whether no client has an address of p, since Canonical makes IPv4
+// addresses of them.
+func Unreachable(p netip.Prefix) bool {
+	return p.Bits() >= nat64.Bits() && nat64.Contains(p.Addr()) || p.Bits() >= sixTo4.Bits() && sixTo4.Contains(p.Addr())
+}
