@@ -18,10 +18,10 @@
 //   - [Limiter.TakeUpTo] takes what is there, where a part of it will do.
 //   - [Limiter.Wait] sleeps until the tokens are there: for workers that would
 //     rather be late than refused.
-//   - [Limiter.Reserve] says when they will be there, and does not sleep; it is
-//     settled when the true cost is known.
-//   - [Limiter.Peek] looks without taking, [Limiter.Refund] gives back what
-//     turned out not to be needed, [Limiter.Reset] makes a bucket full.
+//   - [Limiter.Reserve] reports when they will be there, and does not sleep. Settle it
+//     when the true cost is known, and cancel it where the work is not done.
+//   - [Limiter.Peek] looks without taking. [Limiter.Refund] and [Limiter.Reset] are
+//     for administrators: they add tokens, and make a bucket full.
 //
 // Costs are whole tokens. A cost below 0 is never allowed and gives nothing back.
 //

@@ -15,7 +15,8 @@ import (
 //
 // Where the limit has a queue, true may mean later: see [Limiter.Take].
 func (l *Limiter) Allow(key string) bool {
-	return l.take(key, bucket.Token).Allowed()
+	v, _ := l.take(key, bucket.Token)
+	return v.Allowed()
 }
 
 // Take takes cost tokens from key's bucket, or none: the snapshot's Allowed says
@@ -26,20 +27,18 @@ func (l *Limiter) Allow(key string) bool {
 func (l *Limiter) Take(key string, cost int) bucket.Snapshot {
 	var snap bucket.Snapshot
 	limit, c := l.limitFor(key), tokens(cost)
-	l.take(key, c).Show(&snap, &limit, c)
+	v, now := l.take(key, c)
+	v.Show(&snap, &limit, c, now)
 	return snap
 }
 
-// take does the work of Allow and Take. The store could fail only if it had seen
-// too many different rates, and it has seen one.
-func (l *Limiter) take(key string, cost bucket.Tokens) bucket.Verdict {
+// take does the work of Allow and Take. The store never fails.
+func (l *Limiter) take(key string, cost bucket.Tokens) (bucket.Verdict, bucket.Instant) {
 	if l.ofKey {
 		limit := l.limit.For(key)
-		v, _ := l.store.TakeOne(key, &limit, cost)
-		return v
+		return l.store.TakeOne(key, &limit, cost)
 	}
-	v, _ := l.store.TakeOne(key, &l.limit, cost)
-	return v
+	return l.store.TakeOne(key, &l.limit, cost)
 }
 
 // TakeUpTo takes as many whole tokens as there are in key's bucket, at most cost
@@ -61,22 +60,23 @@ func (l *Limiter) ask(key string, cost int, mode mete.Mode) bucket.Snapshot {
 	charges := [...]mete.Charge{l.charge(key, cost)}
 	snaps, _, err := l.store.Take(context.Background(), one[:0], charges[:], mode)
 	if err != nil {
-		return bucket.Snapshot{RetryAfter: bucket.Never} // cannot be: see take
+		return bucket.Snapshot{RetryAfter: bucket.Never} // the store never fails
 	}
 	return snaps[0]
 }
 
 // Refund gives cost tokens back to key's bucket, which never holds more than its
-// capacity. A cost below 0 gives nothing.
+// capacity. A cost below 0 gives nothing. It is for an administrator: it
+// also gives back what has refilled since, so the client may get more than its limit. For work that was not done, use [Limiter.Reserve] and cancel it.
 func (l *Limiter) Refund(key string, cost int) {
-	charges := [...]mete.Charge{l.charge(key, max(cost, 0))}
-	charges[0].Cost = min(charges[0].Cost, bucket.MaxTokens)
-	_ = l.store.Refund(context.Background(), charges[:]) // fails only as Take does
+	refunds := [...]mete.Refund{{Charge: l.charge(key, max(cost, 0))}}
+	refunds[0].Cost = min(refunds[0].Cost, bucket.MaxTokens)
+	_ = l.store.Refund(context.Background(), refunds[:], "") // never fails
 }
 
 // Reset makes key's bucket full.
 func (l *Limiter) Reset(key string) {
-	_ = l.store.Reset(context.Background(), []string{key}) // fails only as Take does
+	_ = l.store.Reset(context.Background(), []string{key}) // never fails
 }
 
 func (l *Limiter) charge(key string, cost int) mete.Charge {

@@ -24,11 +24,20 @@ func (l *Limiter) Wait(ctx context.Context, key string, cost int) error {
 	return err
 }
 
-// Reserve takes cost tokens from key's bucket if they will be there within
-// longest, and does not sleep: the reservation's Allowed says whether it did, its
-// Wait when the work may start. Settle it when the work is done and turned out to
-// cost more or less; if it is not done at all, cancel it. Errors are those of
-// [Limiter.Wait] about the cost and the key.
+// Reserve takes cost tokens from key's bucket if they will be there within longest,
+// and does not sleep. The reservation's Allowed tells whether it took them, its Wait
+// when the work may start. Settle it when the work is done and cost more or less; if
+// the work is not done at all, cancel it. Errors are those of [Limiter.Wait] about the
+// cost and the key.
+//
+// A settlement gives back no more than breaks no bound. What has refilled since the
+// take does not come back. While the work waits for its start, a part of its cost does
+// not come back either: later work has its place in turn behind it. See
+// [bucket.Limit.Cancel].
+//
+// Reserve and Cancel are the way to count only what fails, such as wrong passwords:
+// reserve before the attempt, and cancel when it succeeds. [Limiter.Refund] knows no
+// take, and would give back tokens that have refilled meanwhile.
 func (l *Limiter) Reserve(key string, cost int, longest time.Duration) (*mete.Reservation, error) {
 	return l.limiter.Reserve(context.Background(), mete.Request{
 		Charges: []mete.Charge{l.charge(key, cost)},

@@ -5,6 +5,7 @@ package keyed_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,22 +79,58 @@ func TestWait_DoesNotBeginInVain(t *testing.T) {
 func TestReserve(t *testing.T) {
 	c := &clock{now: bucket.At(time.Unix(1_700_000_000, 0))}
 	l := newLimiter(t, three, c)
-	left := func() int64 { return l.Peek("a", 0).Remaining().Whole() }
-
 	r, err := l.Reserve("a", 5, time.Second) // not even if the bucket is full
 	if err != nil || r.Allowed || r.RetryAfter != bucket.Never {
 		t.Errorf("5 of 3 within 1s: allowed %v, retry after %v, error %v; want a denial for ever", r.Allowed, r.RetryAfter, err)
 	}
-	if r, err = l.Reserve("a", 5, 2*time.Second); err != nil || !r.Allowed || r.Wait != 2*time.Second {
-		t.Fatalf("5 of 3 within 2s: allowed %v, wait %v, error %v; want 2s", r.Allowed, r.Wait, err)
+	for i, tt := range []struct {
+		cost   int
+		wait   time.Duration
+		after  time.Duration // when it is settled
+		actual int
+		left   int64
+	}{
+		{5, 2 * time.Second, 0, 1, 0},               // not started: a part of it comes back with its turn, not before
+		{5, 2 * time.Second, 0, 0, 3},               // not started, and the last one: all of it
+		{5, 2 * time.Second, 2 * time.Second, 4, 1}, // started: the rest
+		{5, 2 * time.Second, 2 * time.Second, 0, 3}, // never above the capacity
+		{2, 0, 0, 1, 2},
+		{2, 0, 0, 0, 3},
+		{2, 0, time.Second, 0, 3}, // of 2, one has refilled
+	} {
+		key := fmt.Sprint("key", i)
+		r, err := l.Reserve(key, tt.cost, 2*time.Second)
+		if err != nil || !r.Allowed || r.Wait != tt.wait {
+			t.Fatalf("%d of 3: allowed %v, wait %v, error %v; want %v", tt.cost, r.Allowed, r.Wait, err, tt.wait)
+		}
+		c.now = c.now.Add(tt.after)
+		if tt.actual == 0 {
+			err = r.Cancel(t.Context())
+		} else {
+			err = r.Settle(t.Context(), bucket.Tokens(tt.actual)*bucket.Token)
+		}
+		if left := l.Peek(key, 0).Remaining().Whole(); err != nil || left != tt.left {
+			t.Errorf("%d reserved, %d used, settled after %v: error %v, %d left, want %d", tt.cost, tt.actual, tt.after, err, left, tt.left)
+		}
 	}
-	if err := r.Settle(t.Context(), 1*bucket.Token); err != nil || left() != 2 {
-		t.Errorf("settled with 1: error %v, %d left, want 2", err, left())
+}
+
+// What has refilled since a reservation does not come back with it: a login that is
+// canceled later gives nothing above the rate. A refund gives it all the same.
+func TestReserve_CancelKeepsTheBound(t *testing.T) {
+	c := &clock{now: bucket.At(time.Unix(1_700_000_000, 0))}
+	l := newLimiter(t, three, c)
+	r, err := l.Reserve("a", 2, 0)
+	if err != nil || !r.Allowed {
+		t.Fatalf("2 of 3: allowed %v, error %v", r.Allowed, err)
 	}
-	if r, err = l.Reserve("a", 2, 0); err != nil || !r.Allowed || r.Wait != 0 {
-		t.Fatalf("2 of 2: allowed %v, wait %v, error %v", r.Allowed, r.Wait, err)
+	c.now = c.now.Add(2 * time.Second)
+	l.Take("a", 3)
+	if err := r.Cancel(t.Context()); err != nil || l.Peek("a", 0).Remaining() != 0 {
+		t.Errorf("canceled after its tokens refilled and were taken again: error %v, %v left", err, l.Peek("a", 0).Remaining())
 	}
-	if err := r.Cancel(t.Context()); err != nil || left() != 2 {
-		t.Errorf("canceled: error %v, %d left, want 2", err, left())
+	l.Refund("a", 2)
+	if left := l.Peek("a", 0).Remaining(); left != 2*bucket.Token {
+		t.Errorf("refunded: %v left, want 2", left)
 	}
 }

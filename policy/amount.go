@@ -5,6 +5,7 @@ package policy
 import (
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 	"time"
 
@@ -109,6 +110,7 @@ func (c *compiler) duration(n *node, what, example string) (time.Duration, bool)
 	d, err := bucket.ParseDuration(n.text)
 	switch {
 	case err != nil:
+		_, hint, _ = strings.Cut(reasonOf(err), strconv.Quote(n.text)+": ")
 		c.add(n, what+" must be a duration", hint)
 	case d%time.Microsecond != 0:
 		c.add(n, what+" must be whole microseconds", "")

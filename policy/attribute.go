@@ -50,6 +50,33 @@ const (
 	defaultBits = 64
 )
 
+// reserved are words that name no attribute, not even one of a program. They look like
+// facts about a request that mete does not know, so that a rule, an override or a
+// kill switch with one would silently apply to nothing.
+var reserved = map[string]struct{ what, hint string }{
+	"ua": {"facts about user agents",
+		"match header:user-agent by how it begins, or use a header that the CDN or proxy in front sets and clients cannot, such as header:x-bot-category"},
+	"geo": {"facts about places",
+		"use a header that the CDN or proxy in front sets and clients cannot, such as header:cf-ipcountry"},
+	"request":  {"facts about requests by that name", "write header:NAME, query:NAME, cookie:NAME, method, path or host"},
+	"date":     {"dates as an attribute", "change the limit for those days by an override, which ends at expires_at"},
+	"time":     {"time of day as an attribute", "change the limit for those hours by an override, which ends at expires_at"},
+	"response": {"facts about responses: a request is decided before there is one", "refund or settle afterwards, through the API"},
+	"body":     {"facts about bodies", "use a header or a query parameter"},
+	"tls":      {"facts about TLS connections", "use a header that the proxy in front sets and clients cannot, such as header:x-client-cert"},
+}
+
+// ipHeader is a header in which proxies say what somebody sought under ip:NAME.
+func ipHeader(name string) string {
+	if name == "country" {
+		return "header:cf-ipcountry"
+	}
+	return "header:x-client-" + strings.ReplaceAll(strings.ToLower(name), "_", "-")
+}
+
+// maxSlips is how many letters of ip:address may be wrong in what is taken for it.
+const maxSlips = 2
+
 // ErrAttribute is wrapped by the errors of [ParseAttribute] and [Normalize].
 var ErrAttribute = errors.New("policy: not an attribute")
 
@@ -139,6 +166,9 @@ func parseAttribute(s string) (Attribute, *attributeError) {
 	}
 	word, name, hasName := strings.Cut(s, ":")
 	word = strings.ToLower(word)
+	if facts, ok := reserved[word]; ok {
+		return Attribute{}, &attributeError{s, "mete knows no " + facts.what, facts.hint}
+	}
 	for _, src := range sources {
 		switch {
 		case word != src.word:
@@ -189,7 +219,11 @@ func parseIP(s, name string) (Attribute, *attributeError) {
 		bits = n
 	}
 	if name != "address" {
-		return Attribute{}, &attributeError{s, "nothing but the address is known of an ip", "write ip:address"}
+		hint := "write ip:address"
+		if name != "" && strings.IndexFunc(name, notToken) < 0 && spell.Distance(name, "address") > maxSlips && !strings.HasPrefix("address", name) {
+			hint = fmt.Sprintf("use a header that the CDN or proxy in front sets and clients cannot, such as %s", ipHeader(name))
+		}
+		return Attribute{}, &attributeError{s, "mete knows no fact about a client's address but ip:address", hint}
 	}
 	return Attribute{Source: IP, Name: name, Bits: bits, text: "ip:address"}, nil
 }

@@ -36,7 +36,7 @@ func (e *KeyError) Error() string {
 // The error is a [KeyError]: the key is none that the policy makes, it has been cut
 // short, or it does not say enough. The last is where an override puts another limit
 // in force for values that begin in some way, and the key has a hash in the place of
-// one; or where it tells missing values from empty ones, as no key does.
+// one.
 func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error) {
 	tag, rest, err := cutTag(key)
 	if err != nil {

@@ -77,7 +77,7 @@ func (k *keyFacts) exceptRule(x *ruleException, components string, at int, found
 		switch {
 		case k.now >= e.expires || holds == no:
 		case e.Action == Another && !another && holds == unsure:
-			return &KeyError{"which limit holds for it cannot be told: it has a hash, or nothing, in the place of a value that override " + e.ID + " is about", ""}
+			return &KeyError{"which limit holds for it cannot be told: it has a hash in the place of a value that override " + e.ID + " is about", ""}
 		case e.Action == Another && !another:
 			found.Limit, another = &e.limits[at], true
 		case holds == unsure:

@@ -137,6 +137,7 @@ func (c *compiler) except(m *Matcher) {
 		c.exceptions.finish(m.attributes)
 		m.exceptions = &c.exceptions
 	}
+	m.enforced = newEnforced(m)
 	m.delays = m.anyLimit(func(l *Limit) bool {
 		return l.Bucket.Queued() || slices.ContainsFunc(l.Stages, func(s Stage) bool { return s.Delay > 0 })
 	})

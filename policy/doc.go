@@ -53,6 +53,9 @@
 //	header:NAME query:NAME cookie:NAME jwt:CLAIM method path host
 //	tenant user:id  whatever else an embedding program supplies
 //
+// Facts that mete does not know are mistakes: ip: with anything but address, and names
+// that begin with a reserved word (ua, geo, time, date, request, response, body, tls).
+//
 // # Match
 //
 // A clause has an attribute and a value, which is text (numbers and booleans
@@ -88,7 +91,8 @@
 // above 0 and at most [bucket.MaxTokens] costs default_cost.
 //
 // An entry of limits may have a name: its limit is then called rule/name, or rule/2 if
-// it is the second and has no name; the only limit of a rule is called like the rule.
+// it is the second and has no name. The only limit of a rule without a name of its own
+// is called like the rule.
 //
 // # Overrides
 //

@@ -59,7 +59,7 @@ var fieldTexts = map[string]fieldText{
 	"tokens_per_second": {"The rate.", ref("amount")},
 	"rps":               {"The rate, in tokens a second.", ref("amount")},
 	"rate":              {"The rate, as tokens/duration.", part{"type": "string", "pattern": "^[^/]+/[^/]+$", "examples": []string{"7/1m", "1000/1d"}}},
-	"burst":             {"The most a bucket holds: a number of tokens, or how long the rate takes to refill it.", ref("extent")},
+	"burst":             {"The most a bucket holds: a number of tokens, or how long the rate takes to refill it; 0, with max_reserved, lets every request wait for its turn.", ref("extent")},
 	"refill":            {"continuous, or interval: what an interval brings comes all at once.", word("continuous", "interval")},
 	"anchor":            {"Where intervals begin: epoch, all together, from 1970; key, for each key at another time; first, with the first request.", word("epoch", "key", "first")},
 	"start":             {"How long after 1970 the intervals of anchor: epoch begin: 7h makes days begin at 7:00 UTC, 4d weeks on Mondays.", ref("duration")},

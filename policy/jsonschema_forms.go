@@ -2,8 +2,28 @@
 
 package policy
 
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// reservedPattern is of names that begin with a reserved word.
+func reservedPattern() string {
+	var words []string
+	for _, word := range slices.Sorted(maps.Keys(reserved)) {
+		any := ""
+		for _, c := range word {
+			any += "[" + strings.ToUpper(string(c)) + string(c) + "]"
+		}
+		words = append(words, any)
+	}
+	return "^(" + strings.Join(words, "|") + ")(:|$)"
+}
+
 const (
 	numberPattern   = `^\+?[0-9.]+([eE][+-]?[0-9]+)?$`
+	templatePattern = `[{}<>]|/:[A-Za-z_]`
 	durationPattern = `^([0-9.]+(ns|us|µs|μs|ms|s|m|h|d|w))+$`
 )
 
@@ -12,7 +32,7 @@ var forms = part{
 	"attribute": part{
 		"description": "A fact about a request: ip:address (or ip:address/56), header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, method, path, host, " +
 			"or a lower-case name that an embedding program supplies.",
-		"type": "string", "maxLength": MaxAttributeBytes, "pattern": `^[A-Za-z][A-Za-z0-9._-]*(:.+)?$`,
+		"type": "string", "maxLength": MaxAttributeBytes, "pattern": `^[A-Za-z][A-Za-z0-9._-]*(:.+)?$`, "not": part{"pattern": reservedPattern()},
 		"examples": []string{"ip:address", "header:x-api-key", "jwt:sub", "path", "method", "host"},
 	},
 	"amount": part{
@@ -45,6 +65,14 @@ var forms = part{
 	"percent": part{
 		"anyOf": []part{{"type": "number", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": numberPattern}}, "examples": []any{80},
 	},
+	"path": part{
+		"description": "A path, or how it begins and a *. Templates such as {id} and :id are not supported.",
+		"type":        "string", "maxLength": maxMatchValueBytes, "not": part{"pattern": templatePattern},
+	},
+	"paths": either(ref("path"), listOf(ref("path"), 1, MaxMatchValues)),
+	"pathValue": either(ref("paths"), part{
+		"type": "object", "properties": part{"not": ref("paths")}, "required": []string{"not"}, "additionalProperties": false,
+	}),
 	"scalar": part{"type": []string{"string", "number", "boolean"}, "maxLength": maxMatchValueBytes},
 	"values": either(ref("scalar"), listOf(ref("scalar"), 1, MaxMatchValues)),
 	"value": either(ref("values"), part{
@@ -52,7 +80,8 @@ var forms = part{
 	}),
 	"match": part{
 		"type": "object", "maxProperties": MaxMatchClauses, "propertyNames": ref("attribute"), "additionalProperties": ref("value"),
-		"examples": []any{part{"jwt:plan": "enterprise"}, part{"path": "/v1/*", "method": []string{"GET", "HEAD"}}, part{"ip:address": part{"not": "10.0.0.0/8"}}},
+		"patternProperties": part{"^[Pp][Aa][Tt][Hh]$": ref("pathValue")},
+		"examples":          []any{part{"jwt:plan": "enterprise"}, part{"path": "/v1/*", "method": []string{"GET", "HEAD"}}, part{"ip:address": part{"not": "10.0.0.0/8"}}},
 	},
 	"name": part{"type": "string", "minLength": 1, "maxLength": MaxNameBytes, "pattern": `^[ -~]+$`},
 	"attributes": part{

@@ -103,7 +103,8 @@ func (a Attribute) Secret() bool { return secret(a) }
 
 // keyer makes the keyed hashes.
 type keyer struct {
-	pool sync.Pool // of *hasher
+	random bool      // the key is the process's own
+	pool   sync.Pool // of *hasher
 }
 
 type hasher struct {
@@ -120,11 +121,12 @@ var processKey = sync.OnceValue(func() []byte {
 })
 
 func newKeyer(key []byte) *keyer {
-	if len(key) == 0 {
+	random := len(key) == 0
+	if random {
 		key = processKey()
 	}
 	key = append([]byte(nil), key...)
-	return &keyer{pool: sync.Pool{New: func() any { return &hasher{Hash: hmac.New(sha256.New, key)} }}}
+	return &keyer{random: random, pool: sync.Pool{New: func() any { return &hasher{Hash: hmac.New(sha256.New, key)} }}}
 }
 
 // appendHash appends the mark of a hash and the hash of s.

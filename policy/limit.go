@@ -14,7 +14,7 @@ const maxLimitNameBytes = 32
 
 // A Limit is one limit of a rule. It is immutable and safe for concurrent use.
 type Limit struct {
-	Name   string // the rule's, or rule/limit where a rule has several; fits a structured-field string
+	Name   string // rule/limit where the limit has a name or the rule several limits, else the rule's; fits a structured-field string
 	Reason string // of a denial: "token_bucket_exceeded"
 	Bucket bucket.Limit
 
@@ -86,9 +86,7 @@ func (c *compiler) limitList(r *Rule, n *node, fallback *algorithm) {
 			if !ok {
 				continue
 			}
-			if several {
-				name = r.Name + "/" + given
-			}
+			name = r.Name + "/" + given
 		}
 		inside, schema := item, a.limit
 		if config := item.field("algorithm_config"); config != nil {

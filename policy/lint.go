@@ -16,6 +16,10 @@ const (
 	// it finds no more.
 	maxLintLooks = 1 << 20
 
+	// maxClientLooks takes the place of maxLintLooks for what lint says of clients and
+	// tiers: each of these comparisons costs more.
+	maxClientLooks = 1 << 16
+
 	// maxLintWeight bounds the values in the matches of a file, counted by
 	// [box.weight], whose rules are compared with those of other groups.
 	maxLintWeight = 1 << 15
@@ -45,6 +49,10 @@ func (c *compiler) lint() {
 	}
 	for _, kind := range []func(){l.modes, l.keys, l.bypasses, l.costs, l.weeks, l.contradictions, l.overlaps, l.catchAlls, l.longOverrides} {
 		l.looks = 0
+		kind()
+	}
+	for _, kind := range []func(){l.queues, l.madeUp, l.hiddenTiers, l.clientTiers, l.clientAllows, l.twins} {
+		l.looks = maxLintLooks - maxClientLooks
 		kind()
 	}
 }
@@ -112,7 +120,7 @@ func (l *linter) costs() {
 // atOnce is what one request can cost.
 func atOnce(l *Limit) bucket.Tokens {
 	most := l.Bucket.Capacity()
-	if l.Bucket.Queued() {
+	if l.Bucket.Queued() || most == 0 {
 		most += l.Bucket.MaxReserved()
 	}
 	return most

@@ -71,7 +71,10 @@ func (l *linter) overlapping(x, y *draft, by *Limit) {
 	hint := "lower it below the other, or remove it"
 	if x.forAll() && !y.forAll() {
 		hint = fmt.Sprintf("if %q is for the others, put both in one group, %[1]q last: the first that matches counts", x.Name)
-		if x.scope != y.scope {
+		switch {
+		case len(x.LimitKeys) == 0: // in one group with the others it would be no cap
+			hint = fmt.Sprintf("if %q is a cap for all requests together, raise it above %q, or lower the other", x.Name, y.Name)
+		case x.scope != y.scope:
 			hint = "the rules of all policies apply together: narrow one's selector, or put the rules into one policy and one group"
 		}
 		l.warn(x.at, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it counts the requests of rule %q, too, and allows less: %s", x.Name, y.Name, allowance(by, &y.Limits[0])), hint)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/clientaddr"
 )
 
 // MaxMatches bounds the limits one request can fall under. A policy that could
@@ -99,13 +100,28 @@ func (m *Matcher) end(s *scratch) {
 //
 // Where the verdict denies the request, there may be matches all the same.
 func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, Verdict) {
+	dst, _, v := m.match(dst, nil, false, attrs, cost, now)
+	return dst, v
+}
+
+// MatchSkipped does what [Matcher.Match] does. It also appends to skipped the rules that
+// do not apply because the request lacks an attribute of their key (on_missing: skip).
+func (m *Matcher) MatchSkipped(dst []Match, skipped []*Rule, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, []*Rule, Verdict) {
+	return m.match(dst, skipped, true, attrs, cost, now)
+}
+
+func (m *Matcher) match(dst []Match, skipped []*Rule, wanted bool, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, []*Rule, Verdict) {
 	s := m.begin(attrs, cost, now)
 	var v Verdict
 	if m.exceptions == nil || m.exceptions.apply(m, s, &v) {
 		s.found = m.index.find(s.found[:0], m, s)
 		for _, i := range s.found {
-			if dst, _ = m.consider(dst, s, int(i), &v); v.Block != nil {
+			var outcome Outcome
+			if dst, outcome = m.consider(dst, s, int(i), &v); v.Block != nil {
 				break
+			}
+			if outcome == Lacking && wanted {
+				skipped = append(skipped, m.rules[i])
 			}
 		}
 		for _, i := range s.found {
@@ -114,7 +130,7 @@ func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens, now b
 		}
 	}
 	m.end(s)
-	return dst, v
+	return dst, skipped, v
 }
 
 // An Outcome is what became of a rule for one request.
@@ -152,12 +168,8 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 		return dst, Lacking
 	}
 	shadow := r.Mode == Shadow
-	switch {
-	case r.Mode.Partial() && complete:
-		s.key = m.components(s, r)
-		shadow = r.Mode.spares(spread(r.Name, s.key))
-	case r.Mode.Partial():
-		shadow = true // no key is theirs
+	if r.Mode.Partial() {
+		shadow = m.spared(s, r, complete)
 	}
 	switch {
 	case shadow && *tier == takenShadow:
@@ -176,6 +188,26 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 		return dst, Denying
 	}
 	return m.charge(dst, s, i, shadow || s.shadow, v)
+}
+
+// spared reports whether r, which is in force for a share of its keys, is in shadow
+// for the request. A request that is incomplete and denied for it has no key. Its
+// address takes the place of the key, with the attributes of the key that it has.
+func (m *Matcher) spared(s *scratch, r *Rule, complete bool) bool {
+	s.key = m.components(s, r)
+	if !complete && r.onMissing == missingDeny {
+		client := m.fact(s, r.client.slot)
+		if !client.present && !m.anyKey(s, r) {
+			return true // nothing tells the request from others: a share of one is none
+		}
+		s.key = m.keyer.appendComponent(s.key, r.client, client)
+	}
+	return r.Mode.spares(spread(r.Name, s.key))
+}
+
+// anyKey reports whether the request has an attribute of r's key.
+func (m *Matcher) anyKey(s *scratch, r *Rule) bool {
+	return slices.ContainsFunc(r.keys, func(k component) bool { return m.fact(s, k.slot).present })
 }
 
 // components are those of the key of r, whose attributes are looked up.
@@ -271,7 +303,7 @@ func (m *Matcher) fact(s *scratch, slot int) *fact {
 	}
 	if a.Source == IP {
 		addr, err := netip.ParseAddr(f.value)
-		if f.addr = addr.Unmap().WithZone(""); err != nil {
+		if f.addr = clientaddr.Canonical(addr); err != nil {
 			f.value, f.present = "", false
 		}
 	}

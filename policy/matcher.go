@@ -12,8 +12,9 @@ import (
 type Options struct {
 	// HashKey keys the hash that replaces long and secret components of bucket
 	// keys. Processes that share a store must share it, and a process must keep
-	// it over restarts to find its buckets again. Empty is a key made at random
-	// when the process starts.
+	// it over restarts to find its buckets again. If it is empty, mete.New and
+	// SetPolicy derive it from the secret of the store: see [Matcher.NeedsHashKey].
+	// A key that is kept elsewhere protects the hashes from readers of the store.
 	HashKey []byte
 
 	// Now is the time at which a bundle must not have expired. Zero is the
@@ -30,6 +31,7 @@ type Matcher struct {
 	index      *branch     // of rules
 	exceptions *exceptions // nil for none
 	own        *exceptions // those of the file
+	enforced   enforced
 	delays     bool
 	attributes []Attribute // that any rule reads, each once, by slot
 	uses       [Host + 1]bool

@@ -34,8 +34,12 @@ func (c *compiler) tokenBucket(o *object) numbers {
 		return c.intervals(o)
 	}
 	rate, rateOK := c.rate(o)
-	capacity, capacityOK := c.extent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
 	reserved, reservedOK := c.maxReserved(o)
+	capacity, capacityOK := c.burst(o, rate, rateOK, reserved)
+	most, mostIs := capacity, fmt.Sprintf("burst of %v", capacity)
+	if capacityOK && capacity == 0 {
+		most, mostIs = *reserved, fmt.Sprintf("max_reserved of %v", *reserved)
+	}
 	for _, name := range []string{"anchor", "start"} {
 		if f := o.field(name); f != nil && refillOK {
 			c.absent(f, fmt.Sprintf("%s is of a bucket that refills in intervals, not all the time", name), "say refill: interval")
@@ -45,9 +49,39 @@ func (c *compiler) tokenBucket(o *object) numbers {
 	return numbers{
 		Spec: bucket.Spec{Capacity: capacity, Rate: rate, MaxReserved: reserved},
 		ok:   refillOK && rateOK && capacityOK && reservedOK,
-		most: capacity, mostIs: fmt.Sprintf("burst of %v", capacity),
+		most: most, mostIs: mostIs,
 		shards: o.field("shards"), leased: o.field("leased"),
 	}
+}
+
+// burst reads how much a bucket holds that refills all the time. Of a bucket that holds
+// nothing every request is a reservation, so that the limit must allow these.
+func (c *compiler) burst(o *object, rate bucket.Rate, rateOK bool, reserved *bucket.Tokens) (bucket.Tokens, bool) {
+	n := o.field("burst")
+	if n == nil || !isZero(n) {
+		return c.extent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
+	}
+	if reserved == nil || *reserved == 0 {
+		c.add(n, "burst must be above 0 where nothing can be reserved",
+			"to pace requests say algorithm: leaky_bucket with a queue; a burst of 0 with max_reserved above 0 admits only requests that can wait (max_wait)")
+		return 0, false
+	}
+	for _, name := range []string{"shards", "leased", "staged_actions"} {
+		if f := o.field(name); f != nil {
+			c.add(f, fmt.Sprintf("a burst of 0 leaves nothing for %s", name), "remove one of them")
+			return 0, false
+		}
+	}
+	return 0, true
+}
+
+// isZero reports whether n is a way to write 0.
+func isZero(n *node) bool {
+	if n.kind != isNumber && n.kind != isText || !numeric(n.text) {
+		return false
+	}
+	t, err := bucket.ParseTokens(n.text)
+	return err == nil && t == 0
 }
 
 // intervals reads a token bucket of which a whole interval's tokens come at once.

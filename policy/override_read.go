@@ -231,6 +231,11 @@ func (c *compiler) ofOneBucket(e *exception, o *object, r *Rule) {
 				"match by limit_keys of the rule only, or add a rule with a match of its own")
 			return
 		}
+		if cl.parts(r, a) {
+			c.absent(o.node, fmt.Sprintf("rule %q has one bucket for requests without %v and with an empty one (on_missing: empty), and the override is about a part of them", r.Name, a),
+				"name its values, or say match: {} for all buckets, or key for the bucket of the empty value")
+			return
+		}
 		for _, n := range cl.networks {
 			if n.Addr().Is6() && n.Bits() > r.LimitKeys[i].Bits {
 				c.absent(o.node, fmt.Sprintf("rule %q has one bucket for a /%d, and the network in match is a part of one", r.Name, r.LimitKeys[i].Bits), "name the whole network")
@@ -241,6 +246,12 @@ func (c *compiler) ofOneBucket(e *exception, o *object, r *Rule) {
 	if len(e.clauses) == 0 && len(r.LimitKeys) > 0 && o.field("match") == nil {
 		c.absent(o.node, "an override of a rule that has limit_keys needs a match or a key", "say match: {} for all of its buckets")
 	}
+}
+
+// parts reports whether c tells requests without the attribute a from those with an
+// empty one, where both spend from one bucket of r. An address is never empty.
+func (c *clause) parts(r *Rule, a Attribute) bool {
+	return r.onMissing == missingEmpty && a.Source != IP && c.holds(&fact{}) != c.holds(&fact{present: true})
 }
 
 // overrideLimits reads the limits that take the place of a rule's. They are of the
@@ -260,6 +271,9 @@ func (c *compiler) overrideLimits(e *exception, o *object, number int) {
 	e.limits = slices.Clone(of.Limits)
 	for i := range r.Limits {
 		l := &r.Limits[i]
+		if len(of.Limits) == 1 && l.Name == of.Name { // without a name it is of the only limit
+			l.Name = of.Limits[0].Name
+		}
 		j := slices.IndexFunc(of.Limits, func(k Limit) bool { return k.Name == l.Name })
 		if j < 0 {
 			c.absent(o.node, fmt.Sprintf("rule %q has no limit %q", of.Name, l.Name), otherLimits(of))
@@ -277,7 +291,7 @@ func (c *compiler) overrideLimits(e *exception, o *object, number int) {
 // otherLimits is a hint at the names of r's limits.
 func otherLimits(r *Rule) string {
 	if len(r.Limits) == 1 {
-		return "it has one: say algorithm_config"
+		return "it has one limit: write it in algorithm_config"
 	}
 	var names []string
 	for i := range r.Limits {
@@ -327,11 +341,10 @@ func (c *compiler) killSwitch(n *node, i int) {
 	c.circumstances(&e, o, false)
 	match := &node{kind: isObject, path: n.path, at: n.at}
 	if key, value := o.need("scope_key", "as in header:x-api-key"), o.need("scope_value", ""); key != nil && value != nil {
-		name := key.text
-		if word, rest, _ := strings.Cut(name, ":"); word == "ip" && rest != "" && rest != "address" || word == "ua" {
-			name = map[string]string{"ip": "ip:address", "ua": "header:user-agent"}[word]
+		if _, ok := c.attribute(key); !ok {
+			return
 		}
-		match.fields = append(match.fields, field{name, value})
+		match.fields = append(match.fields, field{key.text, value})
 	}
 	if route := o.field("route"); route != nil {
 		match.fields = append(match.fields, field{"path", route})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/metehq/mete/internal/clientaddr"
 	"github.com/metehq/mete/internal/requestpath"
 )
 
@@ -95,6 +96,11 @@ func (c *compiler) match(d *draft, n *node) bool {
 			here.missing = false
 			ok = c.narrow(d, d.at, slot, here)
 		}
+	}
+	if d.Mode.Partial() && d.onMissing == missingDeny {
+		a, _ := parseAttribute("ip:address")
+		client := newComponent(a, c.slot(a), len(d.LimitKeys))
+		d.Rule.client = &client
 	}
 	return ok
 }
@@ -205,10 +211,12 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (set, bool) {
 	if strings.Contains(text, "*") {
 		hint := ""
 		switch {
-		case strings.HasPrefix(text, "^") || strings.HasSuffix(text, "$"):
+		case strings.HasPrefix(text, "^") || strings.HasPrefix(text, "~") || strings.HasSuffix(text, "$"):
 			hint = "this is no regular expression: write how it begins and a *, or a list of values"
 		case a.Source == Host:
 			hint = "list the hosts"
+		case a.Source == Path && strings.HasPrefix(text, "/"):
+			hint = fmt.Sprintf("write %q, or list the paths", text[:strings.IndexByte(text, '*')+1])
 		}
 		c.add(n, "a * stands for the rest of a value, at its end only", hint)
 		return set{}, false
@@ -236,12 +244,14 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (set, bool) {
 func (c *compiler) network(p *pattern, n *node) (set, bool) {
 	prefix, err := netip.ParsePrefix(n.text)
 	if addr, aerr := netip.ParseAddr(n.text); aerr == nil && addr.Zone() == "" {
-		addr = addr.Unmap()
+		addr = clientaddr.Canonical(addr)
 		prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 	}
 	switch {
 	case err != nil:
 		c.add(n, "not an address or network", `as in "192.0.2.0/24" or "2001:db8::/32"`)
+	case clientaddr.Unreachable(prefix):
+		c.add(n, "clients of NAT64 and 6to4 are known by their IPv4 addresses", `as in "192.0.2.0/24"`)
 	case prefix.Addr().Is4In6():
 		c.add(n, "an IPv4 network is written as one", `as in "192.0.2.0/24"`)
 	case prefix != prefix.Masked():

@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"slices"
@@ -78,7 +79,7 @@ func (c *compiler) oneRate(n *node, name string) (bucket.Rate, bool) {
 	switch {
 	case err != nil && rate.Per > 0 && rate.Tokens == 0:
 		c.add(n, name+" must be above 0", "")
-	case err != nil && name == "rate" && strings.Contains(n.text, "/"):
+	case err != nil && name == "rate" && strings.Contains(n.text, "/") && !errors.Is(err, bucket.ErrDuration):
 		c.add(n, name+": "+reasonOf(err), `tokens/duration, as in "10/1s" or "7/1m"`)
 	case err != nil:
 		c.add(n, name+": "+reasonOf(err), "")

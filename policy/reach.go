@@ -102,8 +102,11 @@ func (c *compiler) narrow(d *draft, at *node, slot int, s set) bool {
 	both := c.side(d.takes, slot).and(s)
 	if both.empty() {
 		a := c.matcher.attributes[slot]
-		c.absent(at, fmt.Sprintf("the rule can never match: no value of %v satisfies its match and limit_keys", a),
-			"on_missing: empty lets requests in that lack it")
+		reason, hint := "no value of %v satisfies its match and limit_keys", "on_missing: empty lets requests in that lack it"
+		if slices.ContainsFunc(c.selector, func(s selection) bool { return s.slot == slot }) {
+			reason, hint = "no value of %v satisfies both its match and the selector of its policy", "widen the selector, or move the rule into a policy without it"
+		}
+		c.absent(at, fmt.Sprintf("the rule can never match: "+reason, a), hint)
 		return false
 	}
 	d.takes = d.takes.with(slot, both)
@@ -138,10 +141,8 @@ func (c *compiler) unreachableIn(group []*draft) {
 	earlier := func(numbers []int32, before int) iter.Seq[*draft] {
 		return func(yield func(*draft) bool) {
 			for _, i := range numbers {
-				// A shadow rule takes nothing from an enforced one, and one that
-				// can never match nothing from any.
 				e := group[i]
-				if int(i) >= before || !never[i] && e.Mode <= group[before].Mode && !yield(e) {
+				if int(i) >= before || !never[i] && takesAll(e.modeOfKeys(), group[before].modeOfKeys()) && !yield(e) {
 					return
 				}
 			}
@@ -156,6 +157,31 @@ func (c *compiler) unreachableIn(group []*draft) {
 			c.absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
 		}
 	}
+}
+
+// takesAll reports whether an earlier tier takes every request of its match from a
+// later one. A tier in shadow takes none from one in force. Two tiers that are in
+// force for shares have different keys: each hashes them with its own name.
+func takesAll(earlier, later Mode) bool {
+	switch {
+	case earlier == Enforce, later == Off:
+		return true
+	case later == Shadow:
+		return earlier <= Shadow
+	}
+	return false
+}
+
+// modeOfKeys is the mode of d for its keys. A rule without keys has one bucket: a share
+// of one is all of it or nothing, and which of the two is known here.
+func (d *draft) modeOfKeys() Mode {
+	switch {
+	case !d.Mode.Partial() || len(d.keys) > 0:
+		return d.Mode
+	case d.Mode.spares(spread(d.Name, nil)):
+		return Shadow
+	}
+	return Enforce
 }
 
 // coverAlone returns the first earlier rule that takes all that d would, nil if
@@ -208,17 +234,28 @@ func (c *compiler) cover(d *draft, earlier iter.Seq[*draft]) []*draft {
 
 // witness says which rules take all that d would, and one request they take.
 func (c *compiler) witness(d *draft, by []*draft) string {
-	var names, facts []string
+	var names []string
 	sides := slices.Clone(d.takes)
 	for _, e := range by {
-		names = append(names, fmt.Sprintf("%q", e.Name))
+		names = append(names, e.quoted())
 		for _, s := range e.takes {
 			if _, ok := sides.find(s.slot); !ok {
 				sides = sides.with(s.slot, everything(c.matcher.attributes[s.slot]))
 			}
 		}
 	}
-	for _, s := range sides {
+	example := c.facts(sides)
+	if len(names) == 1 {
+		return fmt.Sprintf("rule %s can never match: rule %s takes every request it would, for example %s", d.quoted(), names[0], example)
+	}
+	return fmt.Sprintf("rule %s can never match: rules %s together take every request it would, for example %s",
+		d.quoted(), strings.Join(names, " and "), example)
+}
+
+// facts are those of one request in b, for messages.
+func (c *compiler) facts(b box) string {
+	var facts []string
+	for _, s := range b {
 		a := c.matcher.attributes[s.slot]
 		value, ok := s.set.sample(a)
 		head, rest := cut(value)
@@ -234,13 +271,16 @@ func (c *compiler) witness(d *draft, by []*draft) string {
 			facts = append(facts, "no "+a.String())
 		}
 	}
-	example := "any"
-	if len(facts) > 0 {
-		example = strings.Join(facts, " ")
+	if len(facts) == 0 {
+		return "any"
 	}
-	if len(names) == 1 {
-		return fmt.Sprintf("rule %q can never match: rule %s takes every request it would, for example %s", d.Name, names[0], example)
+	return strings.Join(facts, " ")
+}
+
+// quoted is the name of d in a message: its place where the name is missing or taken.
+func (d *draft) quoted() string {
+	if d.Name == "" {
+		return d.at.path
 	}
-	return fmt.Sprintf("rule %q can never match: rules %s together take every request it would, for example %s",
-		d.Name, strings.Join(names, " and "), example)
+	return fmt.Sprintf("%q", d.Name)
 }

@@ -44,6 +44,7 @@ type Rule struct {
 	clauses   []clause    // all must hold
 	keys      []component // of the key, one for each of LimitKeys
 	slotBy    *component  // whose value the keys are tagged with; nil for none
+	client    *component  // tells requests without the key apart; nil where no share of them is denied
 }
 
 // OnStoreError says what becomes of a request when the store cannot answer.

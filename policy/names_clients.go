@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The networks of a clause that names clients have at most as many addresses as one
+// network of this prefix.
+const (
+	widestIPv4 = 16 // a /16
+	widestIPv6 = 32 // a /32
+)
+
+// NamesClients reports whether an override reaches only clients that it names. Its key is
+// then that of a bucket that not all clients share, or the clauses of its match name
+// ip:address, jwt:sub, or all limit keys of one rule, without method, path and host,
+// which clients share. A single limit key of several, such as a plan beside an address,
+// names no client. A clause that names
+//
+//   - is not negated, and has no star and no empty value;
+//   - has networks that together are no wider than a /16, or a /32 of IPv6.
+//
+// Every mistake in the override is reported: the error is an [Errors].
+func (m *Matcher) NamesClients(o Override) (bool, error) {
+	if o.ID == "" {
+		o.ID = string(o.Action) // an override gets its ID when it is made
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return false, Errors{{Reason: "an override is not JSON: " + err.Error()}}
+	}
+	c := newCompiler(&Matcher{rules: m.rules, attributes: slices.Clone(m.attributes), keyer: m.keyer}, time.Time{})
+	c.known = m.rules
+	for i, a := range m.attributes {
+		c.slots[a.text] = i
+	}
+	if root := c.parse(text); root != nil {
+		c.override(root)
+	}
+	if err := c.errors(); err != nil {
+		return false, err
+	}
+	for _, e := range c.exceptions.whole.list {
+		return c.namesClients(e.clauses), nil
+	}
+	for i, r := range c.exceptions.rules {
+		for components := range r.keys {
+			return m.rules[i].keyNamesClients(components), nil
+		}
+		return c.namesClients(r.list[0].clauses), nil // the same for every rule
+	}
+	return false, nil
+}
+
+// namesClients reports whether clauses name clients under one of the rules.
+func (c *compiler) namesClients(clauses []clause) bool {
+	named := map[string]bool{}
+	for _, cl := range clauses {
+		if a := c.matcher.attributes[cl.slot]; cl.namesValues() {
+			if namesAlone(a) {
+				return true
+			}
+			named[a.text] = true
+		}
+	}
+	return slices.ContainsFunc(c.matcher.rules, func(r *Rule) bool {
+		return r.tellsApart(func(i int) bool { return named[r.LimitKeys[i].text] })
+	})
+}
+
+// namesAlone reports whether a value of a is that of one client or network.
+func namesAlone(a Attribute) bool {
+	return a.Source == IP || a.Source == JWT && a.Name == "sub"
+}
+
+// tellsApart reports whether the limit keys of r tell clients apart, and all that do are
+// named.
+func (r *Rule) tellsApart(named func(i int) bool) bool {
+	found := false
+	for i, a := range r.LimitKeys {
+		if a.Source == Method || a.Source == Path || a.Source == Host {
+			continue
+		}
+		if found = named(i); !found {
+			return false
+		}
+	}
+	return found
+}
+
+// namesValues reports whether p holds for values that stand in it alone.
+func (p *pattern) namesValues() bool {
+	return !p.negate && len(p.prefixes) == 0 && !slices.Contains(p.exact, "") && areNarrow(p.networks)
+}
+
+// areNarrow reports whether networks together are no wider than widestIPv4 and widestIPv6.
+func areNarrow(networks []netip.Prefix) bool {
+	const site = 64 // bits of the smallest network that counts, of IPv6
+	var four, six uint64
+	for _, n := range networks {
+		bits := n.Bits()
+		switch isFour := n.Addr().Is4(); {
+		case isFour && bits < widestIPv4, !isFour && bits < widestIPv6:
+			return false // and so the sums do not overflow
+		case isFour:
+			four += 1 << (32 - bits)
+		default:
+			six += 1 << max(site-bits, 0)
+		}
+	}
+	return four <= 1<<(32-widestIPv4) && six <= 1<<(site-widestIPv6)
+}
+
+// keyNamesClients reports whether a bucket of r, with a key of these components, is of
+// clients that the key names.
+func (r *Rule) keyNamesClients(components string) bool {
+	parts := strings.Split(components, "|")
+	named := func(i int) bool {
+		if i >= len(parts) || i >= len(r.keys) {
+			return false
+		}
+		value := strings.TrimPrefix(parts[i], strings.TrimPrefix(r.keys[i].label, "|"))
+		network, err := netip.ParsePrefix(value)
+		return value != "" && (err != nil || r.LimitKeys[i].Source != IP || areNarrow([]netip.Prefix{network}))
+	}
+	for i, a := range r.LimitKeys {
+		if namesAlone(a) && named(i) {
+			return true
+		}
+	}
+	return r.tellsApart(named)
+}
