@@ -20,14 +20,19 @@ func (l *Limiter) take(ctx context.Context, s *scratch, matches []policy.Match, 
 			return nil, false, err
 		}
 	}
+	local := l.fallback != nil && l.anyLocal(matches, own)
+	if local {
+		l.fallback.flying.depart(&s.trip, charges, mode)
+	}
 	snaps, allowed, err := l.store.Take(ctx, s.snaps[:0], charges, mode)
 	if err != nil {
 		return nil, false, err
 	}
 	s.snaps = snaps
-	if l.fallback != nil && l.anyLocal(matches, own) {
+	if local && !l.tentative(ctx) {
 		l.see(s, matches)
 	}
+	s.trip.land()
 	return s.statuses(matches, len(matches)+len(own)), allowed, nil
 }
 

@@ -58,12 +58,8 @@ func (l *Limiter) ResetBucket(ctx context.Context, key string) (before Bucket, e
 	if before, err = l.Bucket(ctx, key); err != nil {
 		return Bucket{}, err
 	}
-	c := before.charge(0)
-	if err := l.store.Reset(ctx, shardKeys(nil, c.Key, c.Shards)); err != nil {
+	if err := l.reset(ctx, []Charge{before.charge(0)}); err != nil {
 		return Bucket{}, err
-	}
-	if l.fallback != nil {
-		l.fallback.forget(ctx, []Charge{c})
 	}
 	return before, nil
 }

@@ -52,9 +52,9 @@ type Config struct {
 	// say local: one in the memory of this process, such as a memstore, that
 	// nothing else uses. It is required if any of them does. Its buckets have the
 	// limit's capacity and rate divided by the number of nodes, and begin with
-	// their part of what this limiter last knew to be missing. When the store
-	// answers again, what was spent here is charged there before anybody takes
-	// from the same key. Shards make no difference to it, nor do leases; IDs that
+	// their part of what this limiter last knew to be missing, and without what it
+	// has in flight. When the store answers again, what was spent here is charged
+	// there before anybody takes from the same key. Shards make no difference to it, nor do leases; IDs that
 	// it has admitted the store does not know.
 	//
 	// [Limiter.Stats] counts what that costs, and doc/architecture.md says what it
@@ -88,16 +88,23 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// check reports why the limiter cannot decide by m: better now than when the store
-// first fails.
-func (l *Limiter) check(m *policy.Matcher) error {
-	if m == nil || l.config.Local != nil {
-		return nil
+// check returns the policy by which the limiter decides: m, with the key of its hashes.
+// The error says why it cannot: better now than when the store first fails.
+func (l *Limiter) check(m *policy.Matcher) (*policy.Matcher, error) {
+	if m == nil {
+		return nil, nil
 	}
 	for _, r := range m.Rules() {
-		if r.OnStoreError == policy.Local && r.Mode < policy.Shadow {
-			return fmt.Errorf("rule %q says on_store_error: local: set Config.Local", r.Name)
+		if l.config.Local == nil && r.OnStoreError == policy.Local && r.Mode < policy.Shadow {
+			return nil, fmt.Errorf("rule %q says on_store_error: local: set Config.Local", r.Name)
 		}
 	}
-	return nil
+	if !m.NeedsHashKey() {
+		return m, nil
+	}
+	key, err := l.HashKey()
+	if err != nil {
+		return nil, fmt.Errorf("policy hashes parts of bucket keys: %w", err)
+	}
+	return m.WithHashKey(key), nil
 }

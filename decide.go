@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ const (
 type scratch struct {
 	matches  []policy.Match // those of shadow rules behind the others
 	enforced int            // how many others there are
+	skipped  []*policy.Rule // for lack of their key
 	verdict  policy.Verdict
 	policy   *policy.Matcher
 	now      bucket.Instant // where the policy depends on it
@@ -36,6 +38,7 @@ type scratch struct {
 	snaps   []bucket.Snapshot
 	order   []int // charges[i] was made of the order[i]'th of the matches and own
 
+	trip     trip       // of the charges, while they are decided
 	accounts []*account // of the charges, where they were decided locally; else empty
 
 	seen   Decision // while a hook has it
@@ -46,6 +49,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func (s *scratch) release() {
 	clear(s.matches) // they point to keys and policies
+	clear(s.skipped)
 	clear(s.own)
 	clear(s.charges[:cap(s.charges)])
 	s.forget()
@@ -59,13 +63,18 @@ func (s *scratch) forget() {
 	s.accounts = s.accounts[:0]
 }
 
+// policyTold are attributes that are told which policy decides by them, and at what time.
+type policyTold interface {
+	Under(m *policy.Matcher, now bucket.Instant)
+}
+
 // match finds the limits the request falls under.
 func (l *Limiter) match(req *Request) (*scratch, error) {
 	if err := req.check(); err != nil {
 		return nil, err
 	}
 	s := scratches.Get().(*scratch)
-	s.matches, s.enforced = s.matches[:0], 0
+	s.matches, s.skipped, s.enforced = s.matches[:0], s.skipped[:0], 0
 	if m := l.policy.Load(); m != nil {
 		attrs := req.Attributes
 		if attrs == nil {
@@ -75,7 +84,10 @@ func (l *Limiter) match(req *Request) (*scratch, error) {
 		if m.Timed() {
 			s.now = l.now()
 		}
-		s.matches, s.verdict = m.Match(s.matches, attrs, req.Cost, s.now)
+		if told, ok := attrs.(policyTold); ok {
+			told.Under(m, s.now)
+		}
+		s.matches, s.skipped, s.verdict = m.MatchSkipped(s.matches, s.skipped, attrs, req.Cost, s.now)
 		s.partition()
 	} else if req.Cost > 0 && len(req.Charges) > 0 {
 		s.release()
@@ -137,11 +149,12 @@ func (l *Limiter) ask(ctx context.Context, s *scratch, req *Request, mode Mode, 
 	}
 	d := Decision{Allowed: true, Taken: req.Cost, Override: s.verdict.Allow}
 	if req.ID != "" {
-		mode.ID = s.named(req.ID, mode.UpTo)
+		mode.ID = s.storeID(req.ID, mode)
 	}
 	if s.enforced+len(s.own) > 0 {
 		var err error
 		mode.Within = l.within(s)
+		defer s.trip.land()
 		d.Limits, d.Allowed, err = l.take(ctx, s, s.matches[:s.enforced], s.own, mode)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -193,19 +206,56 @@ func (s *scratch) conclude(d *Decision, req *Request, mode Mode, r *receipt) *re
 	return r
 }
 
-// named is the ID that the store is given: the caller's, and a print of what is
-// asked for, before it is scaled. Who asks for something else under one ID is not
-// given the answer to another question.
-func (s *scratch) named(id string, upTo bool) string {
-	text := strconv.AppendBool(make([]byte, 0, 64), upTo)
-	for i := range s.matches[:s.enforced] {
-		text = strconv.AppendInt(append(text, ' '), int64(s.matches[i].Cost), 10)
+// storeID returns the ID that the store is given: the caller's, and a hash of the
+// question. The question is the keys, each with its cost before scaling, in the order
+// of the keys, and how the limiter takes. The order of rules and of [Request.Charges]
+// makes no difference to it, and neither does the limit that a key has by now.
+//
+// A question with another key, another cost or another way to take gets no old answer.
+// The length of MaxWait is no part of the question: a deadline that comes nearer makes
+// it shorter with each retry.
+func (s *scratch) storeID(id string, mode Mode) string {
+	way := byte('n') // what is there now
+	switch {
+	case mode.UpTo:
+		way = 'u'
+	case mode.MaxWait == bucket.Forced:
+		way = 'f'
+	case mode.MaxWait > 0:
+		way = 'r' // also what will be there
 	}
-	for i := range s.own {
-		text = strconv.AppendInt(append(text, ' '), int64(s.own[i].Cost), 10)
+	text := append(make([]byte, 0, 128), way)
+	for _, at := range s.byKey() {
+		key, cost := s.asked(at)
+		text = strconv.AppendInt(append(strconv.AppendQuote(text, key), ' '), int64(cost), 10)
 	}
 	sum := sha256.Sum256(text)
 	return id + " " + base64.RawURLEncoding.EncodeToString(sum[:12])
+}
+
+// byKey returns the places of the enforced matches and own charges, in the order of
+// their keys. It uses s.order, which [scratch.charge] fills anew.
+func (s *scratch) byKey() []int {
+	s.order = s.order[:0]
+	for i := range s.enforced + len(s.own) {
+		s.order = append(s.order, i)
+	}
+	slices.SortFunc(s.order, func(i, j int) int {
+		a, _ := s.asked(i)
+		b, _ := s.asked(j)
+		return strings.Compare(a, b)
+	})
+	return s.order
+}
+
+// asked returns the key at a place of the enforced matches and own charges, and its
+// cost before scaling.
+func (s *scratch) asked(at int) (key string, cost bucket.Tokens) {
+	if at >= s.enforced {
+		c := &s.own[at-s.enforced]
+		return c.Key, c.Cost
+	}
+	return s.matches[at].Key, s.matches[at].Cost
 }
 
 // taken is what the request got: the most of any limit, in the caller's tokens.
@@ -222,11 +272,8 @@ func (s *scratch) taken() (most bucket.Tokens) {
 
 // cost is what the i'th charge cost before it was scaled.
 func (s *scratch) cost(i int) bucket.Tokens {
-	at := s.order[i]
-	if at >= s.enforced {
-		return s.own[at-s.enforced].Cost
-	}
-	return s.matches[at].Cost
+	_, cost := s.asked(s.order[i])
+	return cost
 }
 
 // names are those of the i'th charge: of its rule, and of the reason to deny it.

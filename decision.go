@@ -49,6 +49,10 @@ type Decision struct {
 	Failure  Failure
 	Err      error
 
+	// Skipped are the rules that did not apply because the request lacks an attribute of
+	// their key (on_missing: skip). Only [Config.OnDecision] gets them.
+	Skipped []*policy.Rule
+
 	// Override is what blocked the request, or let it through whatever the rules say;
 	// nil for neither. One that put another limit in the place of a rule's is in the
 	// [policy.Limit] of its Status.

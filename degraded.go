@@ -83,10 +83,10 @@ func (l *Limiter) anyLocal(matches []policy.Match, own []Charge) bool {
 // see remembers what the store showed of buckets that may have to be decided
 // locally.
 func (l *Limiter) see(s *scratch, matches []policy.Match) {
-	now := l.fallback.now()
+	now, noted := l.fallback.now(), l.fallback.flying.sent.Load()
 	for i, at := range s.order {
 		if l.onStoreError(matches, at) == policy.Local {
-			l.fallback.known.see(s.charges[i].Key, &s.snaps[i], now)
+			l.fallback.known.see(s.charges[i].Key, &s.snaps[i], now, s.trip.sent, noted)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (l *Limiter) locally(ctx context.Context, s *scratch, d *Decision, req *Req
 	}
 	s.charges, s.order = s.charges[:kept], s.order[:kept]
 	var err error
-	s.snaps, s.accounts, d.Allowed, err = l.fallback.take(ctx, s.snaps[:0], s.charges, mode, s.accounts[:0])
+	s.snaps, s.accounts, d.Allowed, err = l.fallback.take(ctx, s.snaps[:0], s.charges, mode, s.accounts[:0], &s.trip)
 	if err != nil {
 		d.refuse()
 		d.Rule, _ = s.names(0)

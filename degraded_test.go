@@ -18,8 +18,9 @@ type brokenStore struct{ err error }
 func (s brokenStore) Take(context.Context, []bucket.Snapshot, []mete.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return nil, false, s.err
 }
-func (s brokenStore) Refund(context.Context, []mete.Charge) error { return s.err }
-func (s brokenStore) Reset(context.Context, []string) error       { return s.err }
+func (s brokenStore) DeriveKey(context.Context, string) (key [32]byte, err error) { return }
+func (s brokenStore) Refund(context.Context, []mete.Refund, string) error         { return s.err }
+func (s brokenStore) Reset(context.Context, []string) error                       { return s.err }
 
 // G8: a store that fails is never reported as a limit that is exceeded.
 func TestTake_StoreFails(t *testing.T) {

@@ -27,7 +27,7 @@ type Denial struct {
 // decisions need not live on the heap.
 func (l *Limiter) report(ctx context.Context, s *scratch, req *Request, d *Decision) {
 	if l.config.OnDecision != nil {
-		s.seen = *d
+		s.seen, s.seen.Skipped = *d, s.skipped
 		l.config.OnDecision(ctx, &s.seen)
 		s.seen = Decision{}
 	}

@@ -39,6 +39,8 @@ const maxNodes = 1 << 16
 //   - What other nodes have spent and not charged yet, when the store is back: less
 //     than a capacity of all together, until they take from the same key or
 //     [Limiter.Recover].
+//   - Nothing for takes of its own that a node has in flight when it loses the store: its
+//     local bucket begins without their cost, and has it back where they fail.
 //   - A token, or the largest cost that was admitted, where a node's share is less.
 //   - An interval's tokens, where intervals begin at other times here than in the
 //     store: with anchor: first, or if the clocks differ.
@@ -58,6 +60,7 @@ type fallback struct {
 	now    func() bucket.Instant
 	counts *counts
 	known  lastKnown
+	flying *inFlight
 	ledger ledger
 
 	name      string // of this process, in the IDs of what it charges
@@ -68,7 +71,7 @@ type fallback struct {
 func newFallback(c *Config, remote Store, counts *counts) *fallback {
 	f := &fallback{
 		store: c.Local, remote: remote, nodes: c.Nodes, now: c.Now, counts: counts,
-		known: newLastKnown(), ledger: ledger{seed: maphash.MakeSeed()}, name: "recovery " + rand.Text() + " ",
+		known: newLastKnown(), flying: newInFlight(), ledger: ledger{seed: maphash.MakeSeed()}, name: "recovery " + rand.Text() + " ",
 	}
 	if f.nodes == nil {
 		f.nodes = func() int { return 1 }
@@ -82,8 +85,9 @@ func newFallback(c *Config, remote Store, counts *counts) *fallback {
 }
 
 // take takes from local buckets what the store should have been asked for. It
-// appends the accounts of the charges to accounts: nil where there is none.
-func (f *fallback) take(ctx context.Context, dst []bucket.Snapshot, charges []Charge, mode Mode, accounts []*account) ([]bucket.Snapshot, []*account, bool, error) {
+// appends the accounts of the charges to accounts: nil where there is none. The trip is
+// that of the take which the store has not answered.
+func (f *fallback) take(ctx context.Context, dst []bucket.Snapshot, charges []Charge, mode Mode, accounts []*account, t *trip) ([]bucket.Snapshot, []*account, bool, error) {
 	mode.Within = 0
 	first := len(accounts)
 	for i := range charges {
@@ -96,7 +100,7 @@ func (f *fallback) take(ctx context.Context, dst []bucket.Snapshot, charges []Ch
 	for i, a := range mine {
 		c := &charges[i]
 		if a != nil {
-			if err := f.begin(ctx, a, c); err != nil {
+			if err := f.begin(ctx, a, c, t); err != nil {
 				return dst, accounts, false, err
 			}
 		}
@@ -183,19 +187,24 @@ func least(c *Charge, mode Mode) bucket.Tokens {
 func (f *fallback) count() int { return min(max(f.nodes(), 1), maxNodes) }
 
 // begin makes the local bucket of a new account miss its share of what the
-// store's bucket was last known to miss, and has refilled since. An account that
-// has begun learns of a change of the policy.
-func (f *fallback) begin(ctx context.Context, a *account, c *Charge) error {
+// store's bucket was last known to miss, and has refilled since, and what other takes in
+// flight cost. An account that has begun learns of a change of the policy, and gives back
+// what it holds for this take.
+func (f *fallback) begin(ctx context.Context, a *account, c *Charge, t *trip) error {
 	if a.begun() {
 		a.whole.Limit, a.whole.Shards = c.Limit, c.Shards
-		return nil
+		return f.release(ctx, a, c.Cost, t)
 	}
 	now := f.now()
 	a.nodes = f.count()
 	a.share = c.Limit.Share(a.nodes, bucket.Token)
 	missing := c.Limit.Peek(f.known.recall(c.Key), now, 0, 0).Missing()
 	local := []Charge{{Key: c.Key, Limit: a.share, Cost: (missing + bucket.Tokens(a.nodes) - 1) / bucket.Tokens(a.nodes)}}
-	local[0].Cost = min(local[0].Cost, a.share.Capacity()+a.share.MaxReserved())
+	most := a.share.Capacity() + a.share.MaxReserved()
+	missed := min(local[0].Cost, most)
+	flying, number := f.flying.others(c.Key, t)
+	local[0].Cost = min(missed+flying, most)
+	a.held, a.number = local[0].Cost-missed, number
 	if _, _, err := f.store.Take(ctx, nil, local, Mode{MaxWait: bucket.Forced}); err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func TestLocal_Concurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := n.Stats()
-		if s.SpentLocally == 0 || s.Unsettled != 0 || s.Excess != 0 || s.Charged+s.Refilled < s.SpentLocally {
+		if s.SpentLocally == 0 || s.Unsettled != 0 || s.Excess != 0 || s.Charged+s.Refilled != s.SpentLocally {
 			t.Errorf("node %d: stats %+v do not add up", i, s)
 		}
 	}

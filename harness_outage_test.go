@@ -34,6 +34,8 @@ type wire struct {
 	refuses string // the key of takes that always fail
 }
 
+func (l *wire) Unwrap() mete.Store { return l.Store }
+
 func (l *wire) cut(f fault) { l.fault.Store(int32(f)) }
 
 func (l *wire) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
@@ -59,11 +61,11 @@ func (l *wire) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.C
 	return l.Store.Take(ctx, dst, charges, mode)
 }
 
-func (l *wire) Refund(ctx context.Context, charges []mete.Charge) error {
+func (l *wire) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
 	if fault(l.fault.Load()) != up {
 		return &mete.StoreError{Op: "refund", Store: "wire", Spent: mete.NotSpent, Err: errors.New("no route")}
 	}
-	return l.Store.Refund(ctx, charges)
+	return l.Store.Refund(ctx, refunds, id)
 }
 
 // A node is one process of several that share a store.

@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxLastKnown bounds the buckets of which a limiter remembers what the store
-	// last showed, at 64 bytes each. Beyond that, those that are full soonest are
+	// last showed, at 72 bytes each. Beyond that, those that are full soonest are
 	// forgotten: whoever is being limited is remembered longest.
 	maxLastKnown = 1 << 16
 
@@ -37,6 +37,7 @@ type sightings struct {
 type sighting struct {
 	hash  uint64
 	state bucket.State
+	noted uint64         // how many takes had been sent when it was noted
 	full  bucket.Instant // when it will be full; 0 where this is no sighting
 }
 
@@ -53,10 +54,12 @@ func (k *lastKnown) set(key string) (uint64, *sightings) {
 	return hash, &sets[hash%uint64(len(sets))]
 }
 
-// see remembers what a snapshot shows.
-func (k *lastKnown) see(key string, snap *bucket.Snapshot, now bucket.Instant) {
+// see remembers what a snapshot shows, which a take has brought that was the sent'th. Of
+// takes in flight at the same time, the answer that comes last may be the older one: what
+// misses more is the later state, unless tokens were given back.
+func (k *lastKnown) see(key string, snap *bucket.Snapshot, now bucket.Instant, sent, noted uint64) {
 	hash, set := k.set(key)
-	seen := sighting{hash: hash, state: snap.State(now)}
+	seen := sighting{hash: hash, state: snap.State(now), noted: noted}
 	if seen.state.Spent > 0 {
 		seen.full = now.Add(snap.FullAfter())
 	}
@@ -66,7 +69,9 @@ func (k *lastKnown) see(key string, snap *bucket.Snapshot, now bucket.Instant) {
 	for i := range set.all {
 		old := &set.all[i]
 		if old.hash == hash && old.full != 0 {
-			*old = seen
+			if old.noted < sent || snap.Limit.Peek(old.state, now, 0, 0).Missing() <= snap.Missing() {
+				*old = seen
+			}
 			return
 		}
 		if old.full < soonest.full {

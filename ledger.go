@@ -48,6 +48,9 @@ type account struct {
 
 	spent, charged bucket.Tokens // locally; to the store, or as excess
 
+	held   bucket.Tokens // for takes that were in flight when it was opened
+	number uint64        // of the account, as inFlight counts them
+
 	flight  *flight  // that charges the account; nil for none
 	attempt *attempt // that may have reached the store; nil for none
 }

@@ -18,8 +18,9 @@ import (
 // safe for concurrent use, starts no goroutine and needs no Close. It is made by
 // [New]; the zero Limiter is of no use.
 type Limiter struct {
-	given  Store // by the caller
-	store  Store // resolves shards
+	given  Store         // by the caller
+	store  Store         // resolves shards
+	joins  transactional // nil where the store joins no transactions
 	config Config
 	policy atomic.Pointer[policy.Matcher]
 	queues queues
@@ -27,12 +28,17 @@ type Limiter struct {
 	fallback *fallback // nil without Config.Local
 	counts   counts
 	watches  watches
+	secret   secret
 }
 
 // New returns a limiter that keeps its buckets in store, which is required, and
 // decides by m. Without a policy, requests are limited by the [Request.Charges]
 // that they bring, and by nothing else. Where m has a rule that says
 // on_store_error: local, [Config.Local] is required.
+//
+// Where m hashes parts of bucket keys and has no [policy.Options.HashKey], New asks the
+// store for the key, as [Limiter.HashKey] does: the processes that share a store then
+// share their buckets. It fails where the store keeps no secret, or does not answer.
 func New(store Store, m *policy.Matcher, config Config) (*Limiter, error) {
 	if store == nil {
 		return nil, errors.New("mete: new: store is required")
@@ -41,12 +47,14 @@ func New(store Store, m *policy.Matcher, config Config) (*Limiter, error) {
 		return nil, fmt.Errorf("mete: new: %w", err)
 	}
 	l := &Limiter{given: store, store: shardStore(store), config: config}
-	if err := l.check(m); err != nil {
+	m, err := l.check(m)
+	if err != nil {
 		return nil, fmt.Errorf("mete: new: %w", err)
 	}
 	if config.Local != nil {
 		l.fallback = newFallback(&config, l.store, &l.counts)
 	}
+	l.joins, _ = as[transactional](store)
 	l.queues.seed = maphash.MakeSeed()
 	l.policy.Store(m)
 	return l, nil
@@ -63,7 +71,8 @@ func (l *Limiter) now() bucket.Instant {
 // Store returns the limiter's store.
 func (l *Limiter) Store() Store { return l.given }
 
-// Policy returns the policy in force, nil where there is none.
+// Policy returns the policy in force, nil where there is none. It makes the keys of the
+// buckets: the policy that [New] was given may lack the key of their hashes.
 func (l *Limiter) Policy() *policy.Matcher { return l.policy.Load() }
 
 // SetPolicy replaces the policy in one step, also while requests are decided:
@@ -74,7 +83,8 @@ func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 	if m == nil {
 		return errors.New("mete: set policy: policy is required")
 	}
-	if err := l.check(m); err != nil {
+	m, err := l.check(m)
+	if err != nil {
 		return fmt.Errorf("mete: set policy: %w", err)
 	}
 	l.policy.Store(m)
@@ -115,54 +125,76 @@ func (l *Limiter) Peek(ctx context.Context, req Request) (Decision, error) {
 }
 
 // Refund gives the request's cost back to every limit it falls under. A bucket
-// never holds more than its capacity: what exceeds it is gone. The ID of a
-// request that has been refunded must not be used again; it does not keep a
-// refund from being given twice.
+// never holds more than its capacity: what exceeds it is gone. A refund with an
+// ID is given once within [RetryHorizon], so it can be repeated after any error. The
+// ID of a take that has been refunded must not be used for another take.
 //
 // It falls under what the policy and its overrides say now: where these may have
 // changed since the request was charged, [Limiter.Reserve] and [Reservation.Cancel]
 // give back what was taken.
 func (l *Limiter) Refund(ctx context.Context, req Request) error {
-	return l.undo(&req, func(charges []Charge) error {
+	return l.undo(&req, func(id string, charges []Charge) error {
 		if l.fallback != nil { // what is given back may have been spent locally
 			if _, err := l.fallback.recover(ctx, charges, l.config.Deadline); err != nil {
 				return err
 			}
 		}
-		return l.store.Refund(ctx, charges)
+		refunds := make([]Refund, len(charges))
+		for i := range charges {
+			refunds[i].Charge = charges[i]
+		}
+		return l.store.Refund(ctx, refunds, id)
 	})
 }
 
 // Reset makes every bucket that the request falls under full.
 func (l *Limiter) Reset(ctx context.Context, req Request) error {
-	return l.undo(&req, func(charges []Charge) error {
-		var keys []string
-		for _, c := range charges {
-			keys = shardKeys(keys, c.Key, c.Shards)
-		}
-		err := l.store.Reset(ctx, keys)
-		if err == nil && l.fallback != nil {
-			l.fallback.forget(ctx, charges)
-		}
-		return err
+	return l.undo(&req, func(_ string, charges []Charge) error {
+		return l.reset(ctx, charges)
 	})
+}
+
+// reset makes the buckets of charges full. It also drops what was spent of them
+// locally, unless the reset may be rolled back: then that is charged before it.
+func (l *Limiter) reset(ctx context.Context, charges []Charge) error {
+	tentative := l.tentative(ctx)
+	if l.fallback != nil && tentative {
+		if _, err := l.fallback.recover(ctx, charges, l.config.Deadline); err != nil {
+			return err
+		}
+	}
+	var keys []string
+	for _, c := range charges {
+		keys = shardKeys(keys, c.Key, c.Shards)
+	}
+	if err := l.store.Reset(ctx, keys); err != nil {
+		return err
+	}
+	if l.fallback != nil && !tentative {
+		l.fallback.forget(charges)
+	}
+	return nil
 }
 
 // undo calls f with the charges of a request, and then with those of its shadow
 // rules: the keys that a request brings could be among these, too.
-func (l *Limiter) undo(req *Request, f func([]Charge) error) error {
+func (l *Limiter) undo(req *Request, f func(id string, charges []Charge) error) error {
 	s, err := l.match(req)
 	if err != nil {
 		return err
 	}
 	defer s.release()
+	id := ""
+	if req.ID != "" {
+		id = s.storeID(req.ID, Mode{})
+	}
 	if charges := s.charge(s.matches[:s.enforced], s.own, nil); len(charges) > 0 {
-		if err := f(charges); err != nil {
+		if err := f(id, charges); err != nil {
 			return err
 		}
 	}
 	if charges := s.charge(s.matches[s.enforced:], nil, nil); len(charges) > 0 {
-		return f(charges)
+		return f(id, charges)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -282,5 +283,35 @@ func TestOnDecision(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(seen), "[true global true global true global false global]"; got != want {
 		t.Errorf("the hook saw %s, want %s", got, want)
+	}
+}
+
+// The hook gets the rules that a request skips for lack of their key. Peeks, and the decision
+// that Take returns, do not have them.
+func TestOnDecision_Skipped(t *testing.T) {
+	const rules = `{"rules": [
+		{"name": "key", "limit_keys": ["header:x-api-key"], "algorithm_config": {"rate": "1/1h", "burst": 5}},
+		{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 1}}]}`
+	var seen []string
+	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, rules), mete.Config{OnDecision: func(_ context.Context, d *mete.Decision) {
+		text := fmt.Sprint(d.Allowed)
+		for _, r := range d.Skipped {
+			text += " " + r.Name
+		}
+		seen = append(seen, text)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, attrs := range []mete.Attrs{nil, {"header:x-api-key": "k"}, nil} {
+		if _, err := l.Peek(t.Context(), mete.Request{Attributes: attrs}); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := l.Take(t.Context(), mete.Request{Attributes: attrs}); err != nil || d.Skipped != nil {
+			t.Fatalf("got %v skipped (%v), want none", d.Skipped, err)
+		}
+	}
+	if want := []string{"true key", "false", "false key"}; !slices.Equal(seen, want) {
+		t.Errorf("got %q, want %q", seen, want)
 	}
 }

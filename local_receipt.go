@@ -21,8 +21,8 @@ func (f *fallback) refund(ctx context.Context, e *expense, back bucket.Tokens) b
 	if a.closed {
 		return false
 	}
-	local := []Charge{{Key: a.key, Limit: a.share, Cost: back}}
-	if f.store.Refund(ctx, local) != nil {
+	local := []Refund{{Charge: Charge{Key: a.key, Limit: e.share, Cost: back}, Taken: e.taken}}
+	if f.store.Refund(ctx, local, "") != nil {
 		return false
 	}
 	e.Cost -= back
@@ -35,7 +35,7 @@ func (l *Limiter) owe(ctx context.Context, charges []Charge, r *receipt) ([]buck
 	mode := Mode{MaxWait: bucket.Forced, Within: r.within}
 	for i := range r.enforced {
 		if a := r.enforced[i].account; a != nil && a.isOpen() {
-			snaps, _, allowed, err := l.fallback.take(ctx, nil, charges, mode, nil)
+			snaps, _, allowed, err := l.fallback.take(ctx, nil, charges, mode, nil, new(trip))
 			return snaps, allowed, err
 		}
 	}

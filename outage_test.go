@@ -169,7 +169,7 @@ func TestOutage_Conservation(t *testing.T) {
 			if most := refilled + c.missing("all:", b.limit) + sum.Refilled + sum.Excess; b.total > most+1000 {
 				t.Errorf("%s: %v admitted, of which %v at most are accounted for: %+v", where, b.total, most, sum)
 			}
-			if sum.Charged+sum.Refilled+sum.Excess < sum.SpentLocally || sum.Unsettled != 0 {
+			if sum.Charged+sum.Refilled+sum.Excess != sum.SpentLocally || sum.Unsettled != 0 {
 				t.Errorf("%s: stats %+v do not add up", where, sum)
 			}
 		}

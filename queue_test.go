@@ -27,9 +27,9 @@ func (s *countingStore) Take(ctx context.Context, dst []bucket.Snapshot, charges
 	return s.Store.Take(ctx, dst, charges, mode)
 }
 
-func (s *countingStore) Refund(ctx context.Context, charges []mete.Charge) error {
+func (s *countingStore) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
 	s.refunds.Add(1)
-	return s.Store.Refund(ctx, charges)
+	return s.Store.Refund(ctx, refunds, id)
 }
 
 // A line is a limiter without a policy, on the bubble's clock, whose callers wait

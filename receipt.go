@@ -22,14 +22,16 @@ type receipt struct {
 
 // An expense is what was spent from one bucket.
 type expense struct {
-	Charge         // Cost is what is spent of it now, scaled
-	rule    string // empty where the request brought the charge
+	Charge               // Cost is what is spent of it now, scaled
+	rule    string       // empty where the request brought the charge
+	taken   bucket.Taken // what its cancellation names
 	asked   bucket.Tokens
 	scaled  bucket.Tokens // what asked became
 	settled bool          // by what was used in fact
 	fixed   bucket.Tokens // the part of asked that is not settled
 	local   bool          // from the local bucket
 	account *account      // that it is in; nil where there are too many
+	share   bucket.Limit  // of the local bucket
 }
 
 // note adds what the charges in s have spent.
@@ -42,10 +44,10 @@ func (r *receipt) note(s *scratch, req *Request, shadow bool) {
 		list = &r.shadow
 	}
 	for i, c := range s.charges {
-		e := expense{Charge: c, asked: s.cost(i), scaled: c.Cost}
+		e := expense{Charge: c, taken: s.snaps[i].Taken(), asked: s.cost(i), scaled: c.Cost}
 		e.Cost = s.snaps[i].Cost
 		if len(s.accounts) > 0 {
-			e.local, e.account = true, s.accounts[i]
+			e.local, e.account, e.share = true, s.accounts[i], s.snaps[i].Limit
 		}
 		var match *policy.Match
 		if at := s.order[i]; at < s.enforced {
@@ -97,22 +99,23 @@ func (e *expense) target(actual bucket.Tokens) bucket.Tokens {
 // refund gives back all but keep(e) of the expenses, in one call; what was spent
 // locally, and not yet charged to the store, to the local buckets.
 func (l *Limiter) refund(ctx context.Context, expenses []expense, keep func(*expense) bucket.Tokens) error {
-	var charges []Charge
+	var refunds []Refund
 	for i := range expenses {
 		e := &expenses[i]
 		back := e.Cost - keep(e)
-		if back <= 0 || e.local && l.fallback.refund(ctx, e, back) {
+		// Without its take, a refund would be an administrator's, which no bound stops.
+		if back <= 0 || e.taken == (bucket.Taken{}) || e.local && l.fallback.refund(ctx, e, back) {
 			continue
 		}
 		c := e.Charge
 		c.Cost = back
-		charges = append(charges, c)
+		refunds = append(refunds, Refund{Charge: c, Taken: e.taken})
 	}
-	if len(charges) == 0 {
+	if len(refunds) == 0 {
 		return nil
 	}
-	slices.SortFunc(charges, func(a, b Charge) int { return strings.Compare(a.Key, b.Key) })
-	if err := l.store.Refund(ctx, charges); err != nil {
+	slices.SortFunc(refunds, func(a, b Refund) int { return strings.Compare(a.Key, b.Key) })
+	if err := l.store.Refund(ctx, refunds, ""); err != nil {
 		return err
 	}
 	for i := range expenses {

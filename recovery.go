@@ -41,7 +41,7 @@ func (f *fallback) recover(ctx context.Context, charges []Charge, within time.Du
 	if f.ledger.size.Load() == 0 {
 		return within, nil
 	}
-	f.sweep(ctx)
+	f.sweep()
 	until := time.Now().Add(within)
 	for i := range charges {
 		if a := f.ledger.find(charges[i].Key); a != nil {
@@ -77,9 +77,10 @@ func (f *fallback) settle(ctx context.Context, a *account, until time.Time) erro
 		close(flying.done)
 	}()
 
-	// Others wait for it, so that it does not end with the caller. Nor does it look
-	// like a caller's impatience where the store does not answer in time.
-	flying.err = f.charge(context.WithoutCancel(ctx), a, until)
+	// What was spent locally is a debt of the process and of no caller: others wait for
+	// this charge, too. So it does not end with the caller's context, and uses none of
+	// its values: a transaction in it could be rolled back. Mode.Within is its deadline.
+	flying.err = f.charge(context.Background(), a, until)
 	return flying.err
 }
 
@@ -126,7 +127,8 @@ func (f *fallback) charge(ctx context.Context, a *account, until time.Time) erro
 		switch {
 		case a.closed:
 		case err == nil && allowed:
-			f.known.see(a.key, &snaps[0], f.now())
+			sent := f.flying.sent.Add(1) // nobody else has taken meanwhile
+			f.known.see(a.key, &snaps[0], f.now(), sent, sent)
 			f.charged(a, snaps[0].Cost, max(due-c.Cost, 0))
 		case err == nil:
 			f.refused(a, due, &snaps[0])
@@ -150,7 +152,7 @@ func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 		return 0, nil
 	}
 	if t := a.attempt; t != nil {
-		if due := a.between(&t.through, now); due > 0 && now-t.since < bucket.Instant(RetryHorizon/time.Microsecond) {
+		if due := a.due(&t.through, now); due > 0 && now-t.since < bucket.Instant(RetryHorizon/time.Microsecond) {
 			return due, nil
 		} else if due <= 0 {
 			a.base = t.through
@@ -162,7 +164,7 @@ func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 		return 0, err
 	}
 	through := snaps[0].State(now)
-	due := a.between(&through, now)
+	due := a.due(&through, now)
 	if due > 0 {
 		id := f.name + strconv.FormatUint(f.ids.Add(1), 10)
 		a.attempt = &attempt{id: id, since: now, through: through, most: bucket.MaxTokens}
@@ -170,9 +172,12 @@ func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 	return max(due, 0), nil
 }
 
-// between is what the local bucket in state s misses for what was spent since base.
-func (a *account) between(s *bucket.State, now bucket.Instant) bucket.Tokens {
-	return a.share.Peek(*s, now, 0, 0).Missing() - a.share.Peek(a.base, now, 0, 0).Missing()
+// due is what the local bucket in state s misses for what was spent since base. It is
+// at most what was spent: the local store reads its clock later than f does, and that
+// difference is no spending.
+func (a *account) due(s *bucket.State, now bucket.Instant) bucket.Tokens {
+	missing := a.share.Peek(*s, now, 0, 0).Missing() - a.share.Peek(a.base, now, 0, 0).Missing()
+	return min(missing, a.spent-a.charged)
 }
 
 // charged ends an attempt that the store has charged so much for, and excess not.

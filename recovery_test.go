@@ -3,6 +3,7 @@
 package mete_test
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/storetest"
 )
 
 // tenOne is the limit of localRule.
@@ -315,4 +317,46 @@ func TestReset_AfterAnOutage(t *testing.T) {
 	if got := n.drain(); got != 10 {
 		t.Errorf("got %d after a reset, want 10", got)
 	}
+}
+
+// A denial spends nothing, so that nothing of it is charged. The clock of the local
+// buckets is read a little later than the limiter's, by another amount each time.
+func TestRecovery_DenialsChargeNothing(t *testing.T) {
+	clock := storetest.NewClock()
+	line := &wire{Store: storetest.NewNaive(clock.Now)}
+	local := &slow{Store: storetest.NewNaive(clock.Now), clock: clock}
+	l, err := mete.New(line, load(t, `{"rules": [`+localRule+`]}`), mete.Config{Local: local, Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t, l, line}
+	n.drain()
+	line.cut(down)
+	local.looks = 3000 // while the account is opened
+	if d := n.take(5); d.Allowed || !d.Degraded {
+		t.Fatalf("5 of 0, locally: %+v", d)
+	}
+	line.cut(up)
+	if err := l.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := n.Stats(), (mete.Stats{Local: 1}); got != want {
+		t.Errorf("stats %+v, want %+v: nothing was spent", got, want)
+	}
+}
+
+// slow is a local store whose clock goes on by so many microseconds, once, before it
+// looks at a bucket.
+type slow struct {
+	mete.Store
+	clock *storetest.Clock
+	looks int64
+}
+
+func (s *slow) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	if mode.DryRun {
+		s.clock.Advance(s.looks)
+		s.looks = 0
+	}
+	return s.Store.Take(ctx, dst, charges, mode)
 }

@@ -31,8 +31,10 @@ type Request struct {
 	Charges []Charge
 
 	// ID, if not empty, is the same for every attempt at one request, and no other:
-	// see [Mode.ID]. What was admitted is not charged twice. It is printable ASCII,
-	// at most [MaxIDBytes] long.
+	// see [Mode.ID]. What was admitted is not charged twice. The order of Charges, or of
+	// the policy's rules, makes no difference. A request with other keys or costs is
+	// another one, and so is a take of another kind. It is printable ASCII, at most
+	// [MaxIDBytes] long.
 	ID string
 }
 

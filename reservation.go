@@ -47,6 +47,10 @@ func (l *Limiter) Reserve(ctx context.Context, req Request) (*Reservation, error
 // from an attribute, and its Charges but for those that are Fixed. Costs that a
 // rule fixes are left as they are.
 //
+// The buckets get back what breaks no bound: see [bucket.Limit.Cancel]. A settlement
+// before the work may start gives nothing back, nor does one while the bucket owes
+// tokens to later work. Any other gives back what has not refilled since.
+//
 // A reservation can be settled once; then the error is [ErrSettled]. Where the
 // excess cannot be owed, the error is a [DebtError]: nothing has changed, and
 // Settle may be called again, later or with less. That holds for a failure of the
@@ -86,7 +90,8 @@ func (r *Reservation) Settle(ctx context.Context, actual bucket.Tokens) error {
 	return nil
 }
 
-// Cancel gives everything back, the fixed costs of rules, too. It does nothing
+// Cancel gives the whole cost back, the fixed costs of rules, too, as far as that
+// breaks no bound: see [bucket.Limit.Cancel]. It does nothing
 // where the reservation has been settled or canceled. A failure that spent
 // nothing, in the sense of [Spent], may be repeated. The ID of a request that was
 // canceled must not be used again.
@@ -143,6 +148,9 @@ func (r *Reservation) chargeExcess(ctx context.Context, actual bucket.Tokens) er
 		case at < 0:
 		case allowed:
 			e.Cost += charges[at].Cost
+			if e.taken == (bucket.Taken{}) { // it cost nothing so far
+				e.taken = snaps[at].Taken()
+			}
 		default:
 			refusal.Uncharged = max(refusal.Uncharged, e.fixed+actual-e.asked)
 			if !snaps[at].Allowed && refusal.Rule == "" {

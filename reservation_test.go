@@ -226,11 +226,11 @@ type flakyStore struct {
 	fail error
 }
 
-func (s *flakyStore) Refund(ctx context.Context, charges []mete.Charge) error {
+func (s *flakyStore) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
 	if s.fail != nil {
 		return s.fail
 	}
-	return s.Store.Refund(ctx, charges)
+	return s.Store.Refund(ctx, refunds, id)
 }
 
 func TestReservation_StoreFails(t *testing.T) {
@@ -256,4 +256,29 @@ func TestReservation_StoreFails(t *testing.T) {
 		}
 		r.left("k", l, tc.left)
 	}
+}
+
+// A settlement charges an excess to a bucket that cost nothing so far, and then cannot
+// refund another. The cancellation gives the excess back as a take of its own: at most
+// what has not refilled since.
+func TestReservation_ExcessIsCanceledWithinTheBound(t *testing.T) {
+	clock := storetest.NewClock()
+	store := &flakyStore{Store: storetest.NewNaive(clock.Now)}
+	limiter, err := mete.New(store, nil, mete.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, l := rig{t, limiter, clock}, limit(t, 10, "1/1s")
+	res := r.reserve(mete.Request{Charges: []mete.Charge{{Key: "a", Limit: l}, {Key: "b", Limit: l, Cost: 5 * whole}}})
+	store.fail = &mete.StoreError{Op: "refund", Store: "test", Spent: mete.NotSpent, Err: errors.New("gone")}
+	if err := res.Settle(t.Context(), 3*whole); !errors.Is(err, store.fail) {
+		t.Fatalf("error %v, want the store's", err)
+	}
+	store.fail = nil
+	clock.Advance(100_000_000)
+	r.do("drain", func() (mete.Decision, error) { return r.Take(t.Context(), one("a", l, 10*whole)) })
+	if err := res.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.left("a", l, "0")
 }

@@ -48,6 +48,7 @@ import (
 type sharded struct {
 	store  Store
 	random func(n int) int // at least 0 and below n
+	parts  bool            // the store takes in parts: see mark
 }
 
 // maxRaces bounds how often a take is planned anew because what its shards held
@@ -56,7 +57,9 @@ const maxRaces = 8
 
 // shardStore returns a store that takes charges with Shards. What it is asked
 // must pass [checkShards].
-func shardStore(s Store) Store { return &sharded{store: s, random: rand.IntN} }
+func shardStore(s Store) Store {
+	return &sharded{store: s, random: rand.IntN, parts: takesInParts(s)}
+}
 
 func isSharded(c Charge) bool { return c.Shards > 1 }
 
@@ -163,40 +166,18 @@ func (s *sharded) pay(ctx context.Context, d *division) (decided, allowed bool, 
 	var b batch
 	d.addShards(&b, true)
 	d.addOthers(&b)
-	d.addMarker(&b)
+	if !s.parts {
+		d.addMarker(&b)
+	}
 	snaps, allowed, err := s.store.Take(ctx, nil, b.charges, Mode{MaxWait: d.maxWait(), Within: d.within(), Fresh: d.mode.Fresh})
 	if err != nil {
 		return false, false, err
 	}
 	d.record(&b, snaps)
+	if s.parts && d.marker.on && allowed {
+		return true, true, s.mark(ctx, d, paid(b.charges, snaps))
+	}
 	return allowed || d.deniedByOthers(), allowed, nil
-}
-
-// Refund implements [Store]. It gives tokens back to the shards that miss most,
-// whichever paid them.
-func (s *sharded) Refund(ctx context.Context, charges []Charge) error {
-	if !anySharded(charges) {
-		return s.store.Refund(ctx, charges)
-	}
-	if err := checkShards(charges); err != nil {
-		return shardError("refund", err)
-	}
-	d := divide(charges, Mode{}, s.random)
-	d.widen()
-	var seen, back batch
-	d.addShards(&seen, false)
-	snaps, _, err := s.store.Take(ctx, nil, seen.charges, Mode{DryRun: true})
-	if err != nil {
-		return shardError("refund", err)
-	}
-	d.record(&seen, snaps)
-	d.spreadRefund()
-	d.addShards(&back, true)
-	d.addOthers(&back)
-	if len(back.charges) == 0 {
-		return nil
-	}
-	return s.store.Refund(ctx, back.charges)
 }
 
 // Reset implements [Store]. Keys of shards are given one by one: see shardKeys.

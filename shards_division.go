@@ -135,17 +135,6 @@ func (d *division) spread(maxWait time.Duration) bool {
 	return able
 }
 
-// spreadRefund decides which shards get something back.
-func (d *division) spreadRefund() {
-	for i, c := range d.charges {
-		shards := d.shares[i].shards
-		shards.SpreadRefund(c.Cost)
-		for j := range shards {
-			shards[j].Allowed = shards[j].Cost > 0
-		}
-	}
-}
-
 // maxWait is how long the take may make the request wait: not at all where only
 // shards are charged and hold their parts, so that none lends what another has.
 func (d *division) maxWait() time.Duration {
@@ -191,7 +180,8 @@ func (d *division) deny() {
 }
 
 // replay makes everything look admitted. What a reservation has to wait is then
-// at least what it was told: until no shard owes.
+// at least what it was told: until no shard owes. When the first attempt took is not
+// known, so a cancellation of a retry gives nothing back.
 func (d *division) replay() {
 	for i, c := range d.asked {
 		if d.mode.UpTo {
@@ -200,8 +190,10 @@ func (d *division) replay() {
 		d.charges[i].Cost = c.Cost
 		p := &d.shares[i]
 		p.snap.Cost, p.snap.Allowed, p.snap.RetryAfter = c.Cost, true, 0
+		p.snap = p.snap.Undated()
 		for j := range p.shards {
 			p.shards[j].Cost, p.shards[j].Allowed = 0, true
+			p.shards[j] = p.shards[j].Undated()
 		}
 		if len(p.shards) > 0 {
 			p.shards[0].Cost = c.Cost

@@ -3,6 +3,7 @@
 package mete
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -49,6 +50,36 @@ var markerLimit = func() bucket.Limit {
 	}.Compile()
 	return l
 }()
+
+// mark leaves the mark of a take in a store that takes in parts, after it has been paid.
+// In one take with the payment, the answer to the part of the mark could be lost. The
+// store would undo the other parts, and a retry would find the mark of a take that nobody
+// has paid. This way a failure between the two makes a retry pay again: too much can be
+// charged, and never nothing.
+//
+// Where another attempt with the ID has left the mark meanwhile, it has paid as well, and
+// this payment is given back.
+func (s *sharded) mark(ctx context.Context, d *division, paid []Refund) error {
+	snaps, _, err := s.store.Take(ctx, nil, []Charge{d.marker.charge()}, Mode{Within: d.within(), Fresh: d.mode.Fresh})
+	if err != nil {
+		return &StoreError{Op: "take", Store: "shards", Spent: MaybeSpent, Err: err}
+	}
+	if d.replayed = d.marker.read(snaps[0]); d.replayed {
+		_ = s.store.Refund(ctx, paid, "") // where that fails, too much stays charged
+		d.replay()
+	}
+	return nil
+}
+
+// paid returns what gives back the charges of an admitted take.
+func paid(charges []Charge, snaps []bucket.Snapshot) (back []Refund) {
+	for i, c := range charges {
+		if c.Cost > 0 {
+			back = append(back, Refund{Charge: c, Taken: snaps[i].Taken()})
+		}
+	}
+	return back
+}
 
 // newMarker returns the marker of a take.
 func newMarker(mode Mode, charges []Charge) marker {

@@ -109,7 +109,7 @@ func TestSharded_RefundRaces(t *testing.T) {
 		wg.Go(func() {
 			for range 100 {
 				if take(c) {
-					if err := store.Refund(context.Background(), []mete.Charge{c}); err != nil {
+					if err := store.Refund(context.Background(), storetest.Refunds(c), ""); err != nil {
 						t.Error(err)
 					}
 				}

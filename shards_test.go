@@ -232,7 +232,7 @@ func TestSharded_Reservations(t *testing.T) {
 	if snaps, allowed := s.take(mete.Mode{MaxWait: bucket.Forced}, c); !allowed || snaps[0].Wait() != 5*time.Second {
 		t.Errorf("40 forced: %v, wait %v; want admitted, 5s", allowed, snaps[0].Wait())
 	}
-	if err := s.Refund(t.Context(), []mete.Charge{c}); err != nil {
+	if err := s.Refund(t.Context(), storetest.Refunds(c), ""); err != nil {
 		t.Fatal(err)
 	}
 	s.clock.Advance(2e6)
@@ -283,7 +283,7 @@ func TestSharded_RefundGoesWhereItIsMissing(t *testing.T) {
 	s.take(mete.Mode{}, c)
 	for _, step := range []struct{ back, want bucket.Tokens }{{20_001, 47_001}, {40_000, 87_001}, {999_000, 100_000}, {5000, 100_000}} {
 		c.Cost = step.back
-		if err := s.Refund(t.Context(), []mete.Charge{c}); err != nil {
+		if err := s.Refund(t.Context(), storetest.Refunds(c), ""); err != nil {
 			t.Fatal(err)
 		}
 		s.holds(c, step.want)
@@ -324,7 +324,7 @@ func TestSharded_Refused(t *testing.T) {
 		if allowed || !errors.As(err, &failed) || mete.Spent(err) != mete.NotSpent {
 			t.Errorf("%s: take: %v, error %v; want a StoreError that spent nothing", name, allowed, err)
 		}
-		if err := s.Refund(t.Context(), charges); err == nil {
+		if err := s.Refund(t.Context(), storetest.Refunds(charges...), ""); err == nil {
 			t.Errorf("%s: refund: no error", name)
 		}
 	}

@@ -20,7 +20,7 @@ type Stats struct {
 	LetThrough bucket.Tokens
 
 	// SpentLocally was taken from local buckets. Each token of it is, sooner or
-	// later, in one of the next three. Like all but Unsettled it never falls.
+	// later, in exactly one of the next three. Like all but Unsettled it never falls.
 	SpentLocally bucket.Tokens
 
 	// Charged was charged to the store when it answered again.

@@ -18,20 +18,38 @@ import (
 // [bucket.MaxTokens], and there are at most [MaxCharges] of them. A store knows
 // keys, limits and costs, never rules. Package storetest checks an
 // implementation.
+//
+// A store may have more methods, which the limiter and package guard use:
+//
+//   - [Documents], [KeyDeriver] and [Pinger].
+//   - InTransaction(context.Context) bool, where a take with such a context is a part of
+//     the caller's transaction. What it shows is then no knowledge about the buckets,
+//     because the caller may roll it back.
+//   - TakesInParts() bool, where a take of several buckets is not one step: a failure
+//     can leave one of its parts charged.
+//   - Unwrap() Store, of a store around another one: what the outer store does not have
+//     is looked for in the inner one.
 type Store interface {
 	// Take charges every bucket, or none of them, in one step that no other
 	// call can interleave with and in at most one round trip. It appends to dst
 	// one snapshot for each charge, in order, and reports whether all were
-	// allowed. A denied take writes nothing. [Mode] says what else there is to it.
+	// allowed. A denied take writes nothing, but for the account of a limit that the
+	// bucket has not had yet: see [bucket.Row]. [Mode] has the variants.
 	//
 	// An error means that the store could not decide. [Spent] of it says
 	// whether tokens may have been spent.
 	Take(ctx context.Context, dst []bucket.Snapshot, charges []Charge, mode Mode) ([]bucket.Snapshot, bool, error)
 
-	// Refund gives the charges' costs back. A bucket never exceeds its capacity.
-	Refund(ctx context.Context, charges []Charge) error
+	// Refund gives tokens back, to all buckets in one step. Keys are distinct, in
+	// ascending order. A bucket never exceeds its capacity.
+	//
+	// An ID, if not empty, names the refund; IDs of takes are apart. Within
+	// [RetryHorizon] a refund with the same ID and keys gives nothing more. [Spent] of
+	// an error reports whether something may have been given back. A store that cannot
+	// give all of it back in one step reports [NotSpent] only if it gave back nothing.
+	Refund(ctx context.Context, refunds []Refund, id string) error
 
-	// Reset forgets buckets, which leaves them full.
+	// Reset makes buckets full, all of them in one step.
 	Reset(ctx context.Context, keys []string) error
 }
 
@@ -53,6 +71,16 @@ type Charge struct {
 	// advance: see package redisstore. Bounds hold all the same, and a store that
 	// takes nothing in advance does not look at it.
 	Leased bool
+}
+
+// A Refund is what one bucket gets back: the Cost of its Charge.
+type Refund struct {
+	Charge
+
+	// Taken, unless zero, is the take that is canceled. The bucket then gets back at most
+	// what keeps the bound: see [bucket.Limit.Cancel]. A take is canceled once. Without
+	// it the refund is an administrator's, and only the capacity bounds it.
+	Taken bucket.Taken
 }
 
 // Mode modifies a take. The zero Mode spends now or denies.

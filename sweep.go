@@ -40,11 +40,12 @@ func (l *Limiter) Recover(ctx context.Context) error {
 
 // sweep closes accounts of which everything has come back: their clients may never
 // come again.
-func (f *fallback) sweep(ctx context.Context) {
+func (f *fallback) sweep() {
 	now, last := int64(f.now()), f.lastSweep.Load()
 	if now-last < sweepEvery.Microseconds() || !f.lastSweep.CompareAndSwap(last, now) {
 		return
 	}
+	ctx := context.Background()
 	for _, a := range f.ledger.next() {
 		a.mu.Lock()
 		if !a.closed && a.flight == nil {
@@ -60,7 +61,7 @@ func (f *fallback) sweep(ctx context.Context) {
 }
 
 // forget drops what is known of keys that have been reset.
-func (f *fallback) forget(ctx context.Context, charges []Charge) {
+func (f *fallback) forget(charges []Charge) {
 	for i := range charges {
 		f.known.forget(charges[i].Key)
 		a := f.ledger.find(charges[i].Key)
@@ -69,7 +70,7 @@ func (f *fallback) forget(ctx context.Context, charges []Charge) {
 		}
 		a.mu.Lock()
 		if !a.closed {
-			f.end(ctx, a)
+			f.end(context.Background(), a)
 		}
 		a.mu.Unlock()
 	}

@@ -135,7 +135,7 @@ func (w *waiter) lead(ctx context.Context) (Decision, error) {
 			return w.end(ctx, d, err)
 		}
 		if d.Allowed {
-			if !d.Degraded { // a local bucket says nothing about the store's
+			if w.known(ctx, &d) {
 				w.lines.publish(w, asked, true)
 			}
 			d, refunded, err = w.admitted(ctx, d, longest, &spent)
@@ -145,13 +145,19 @@ func (w *waiter) lead(ctx context.Context) (Decision, error) {
 		if err != nil {
 			return w.end(ctx, d, err)
 		}
-		if !d.Degraded {
+		if w.known(ctx, &d) {
 			w.lines.publish(w, asked, false)
 		}
 		if err := sleep(ctx, after); err != nil {
 			return d, err
 		}
 	}
+}
+
+// known reports whether d tells the others of the queue what the store holds. A local
+// bucket does not, and neither does a transaction that may be rolled back.
+func (w *waiter) known(ctx context.Context, d *Decision) bool {
+	return !d.Degraded && !w.limiter.tentative(ctx)
 }
 
 // ask asks for tokens that are there within longest.

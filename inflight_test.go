@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/storetest"
+)
+
+// A held wire keeps the answers to takes back until it is opened.
+type heldWire struct {
+	*wire
+	mu      sync.Mutex
+	holding bool
+	asked   chan struct{} // gets a value for each take whose answer is kept back
+	open    chan struct{}
+}
+
+func (h *heldWire) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	dst, allowed, err := h.wire.Take(ctx, dst, charges, mode)
+	h.mu.Lock()
+	holding := h.holding
+	h.mu.Unlock()
+	if holding {
+		h.asked <- struct{}{}
+		<-h.open
+	}
+	return dst, allowed, err
+}
+
+// inFlight returns a node that has so many takes of one token in flight, under f. Then land
+// lets them return, and counts those that were admitted.
+func inFlight(t *testing.T, rules string, takes int, f fault) (n *node, land func() (admitted int)) {
+	t.Helper()
+	clock := storetest.NewClock()
+	h := &heldWire{wire: &wire{Store: storetest.NewNaive(clock.Now)}, holding: true, asked: make(chan struct{}), open: make(chan struct{})}
+	l, err := mete.New(h, load(t, `{"rules": [`+rules+`]}`), mete.Config{Local: storetest.NewNaive(clock.Now), Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n = &node{t, l, h.wire}
+	n.line.cut(f)
+	got := make(chan bool, takes)
+	for range takes {
+		go func() {
+			d, err := l.Take(t.Context(), mete.Request{})
+			if err != nil {
+				t.Error(err)
+			}
+			got <- d.Allowed
+		}()
+		<-h.asked
+	}
+	h.mu.Lock()
+	h.holding = false
+	h.mu.Unlock()
+	return n, func() (admitted int) {
+		close(h.open)
+		for range takes {
+			if <-got {
+				admitted++
+			}
+		}
+		return admitted
+	}
+}
+
+// The store has charged takes whose answers are under way: a local bucket that begins
+// meanwhile must not hold their tokens once more.
+func TestLocal_CountsTakesInFlight(t *testing.T) {
+	n, land := inFlight(t, localRule, 7, up)
+	n.line.cut(down)
+	if got := n.drain(); got != 3 {
+		t.Errorf("%d admitted locally beside 7 of 10 in flight, want 3", got)
+	}
+	if got := land(); got != 7 {
+		t.Errorf("%d of 7 in flight admitted", got)
+	}
+	if got := n.drain(); got != 0 {
+		t.Errorf("%d more admitted, want 0", got)
+	}
+	n.line.cut(up)
+	if err := n.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := n.Stats(); s.SpentLocally != 3*bucket.Token || s.Charged != 3*bucket.Token || s.Unsettled != 0 {
+		t.Errorf("stats %+v, want 3 spent and charged", s)
+	}
+	if d := n.take(1); d.Allowed || d.Degraded {
+		t.Errorf("the 11th of 10: %+v", d)
+	}
+}
+
+// Takes in flight that fail find the tokens that the local bucket has held for them.
+func TestLocal_HoldsForTakesInFlight(t *testing.T) {
+	for name, f := range map[string]fault{"not spent": down, "maybe spent": silent} {
+		t.Run(name, func(t *testing.T) {
+			n, land := inFlight(t, localRule, 8, f)
+			n.line.cut(down)
+			if got := n.drain(); got != 2 {
+				t.Errorf("%d admitted locally beside 8 of 10 in flight, want 2", got)
+			}
+			if got := land(); got != 8 {
+				t.Errorf("%d admitted of 8 that were in flight and failed", got)
+			}
+			if got := n.drain(); got != 0 {
+				t.Errorf("%d more admitted, want 0", got)
+			}
+			n.line.cut(up)
+			if err := n.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if s := n.Stats(); s.SpentLocally != 10*bucket.Token || s.Charged != 10*bucket.Token || s.Unsettled != 0 {
+				t.Errorf("stats %+v, want 10 spent and charged", s)
+			}
+		})
+	}
+}
+
+// What is in flight counts for its key alone, and no longer than until it is answered.
+func TestLocal_FlightsEnd(t *testing.T) {
+	n, land := inFlight(t, localRule, 4, up)
+	if got := land(); got != 4 {
+		t.Fatalf("%d of 4 admitted", got)
+	}
+	n.line.cut(down)
+	if got := n.drain(); got != 6 {
+		t.Errorf("%d admitted locally after 4 of 10, want 6", got)
+	}
+}
