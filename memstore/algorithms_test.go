@@ -72,8 +72,8 @@ func TestAlgorithms_AgreeWithTheModel(t *testing.T) {
 			}
 			slices.SortFunc(charges, func(a, b mete.Charge) int { return slices.Compare([]byte(a.Key), []byte(b.Key)) })
 			if r.IntN(10) == 0 {
-				s.Refund(t.Context(), charges)
-				model.Refund(t.Context(), charges)
+				s.Refund(t.Context(), storetest.Refunds(charges...), "")
+				model.Refund(t.Context(), storetest.Refunds(charges...), "")
 				continue
 			}
 			mode := mete.Mode{DryRun: r.IntN(8) == 0}

@@ -9,53 +9,65 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// Put aside, in a map of their shard, are the states that do not fit a slot:
-// sliding logs, and the few windows and intervals that lie years away from the
-// start of the store. They are read and changed under the shard's mutex.
+// Kept aside, in a map of their shard, are the rows that do not fit a slot: keys with
+// accounts of several limits, sliding logs, limits that got no number, and the few
+// windows and intervals that lie years away from the start of the store. They are
+// read and changed under the shard's mutex. Their limits have the start of no key,
+// as those of slots have.
 
-// put keeps h's state aside and returns the at of its slot: when it is full.
-func (sh *shard) put(h hash, state *bucket.State, shape *bucket.Limit) (at uint64) {
-	h.h1 &^= shapeMask
-	kept := sh.aside[h]
-	if kept == nil {
-		if sh.aside == nil {
-			sh.aside = map[hash]*bucket.State{}
-		}
-		kept = new(bucket.State)
-		sh.aside[h] = kept
+// put keeps h's row aside and returns the at of its slot: when it is full.
+func (sh *shard) put(h hash, row bucket.Row) (at uint64) {
+	h.h1 &^= numberMask
+	if sh.aside == nil {
+		sh.aside = map[hash]bucket.Row{}
 	}
-	*kept = *state
-	return fullAt(kept, shape)
+	kept := append(sh.aside[h][:0], row...)
+	for i := range kept {
+		kept[i].Limit = kept[i].Limit.For("")
+	}
+	sh.aside[h] = kept
+	return fullAt(kept)
 }
 
-// fullAt returns the instant at which a state under a limit of that shape is
-// full, as the at of a slot.
-func fullAt(state *bucket.State, shape *bucket.Limit) uint64 {
-	full := shape.Peek(*state, state.AsOf, 0, 0).FullAfter()
-	return plainAt | uint64(max(state.AsOf.Add(full), 0))
+// fullAt returns the instant at which all accounts of a row are full, as the at of a
+// slot. With the start of no key it may be one interval late.
+func fullAt(row bucket.Row) uint64 {
+	full := bucket.Instant(0)
+	for i := range row {
+		a := &row[i]
+		full = max(full, a.State.AsOf.Add(a.Limit.Peek(a.State, a.State.AsOf, 0, 0).FullAfter()))
+	}
+	return plainAt | uint64(full)
 }
 
-// drop forgets what was put aside for a slot that is given up.
+// drop deletes the row that was kept aside for a slot, if there is one.
 func (sh *shard) drop(sl *slot, word uint64) {
-	if word&aside != 0 {
-		delete(sh.aside, sl.hash())
+	if word&aside == 0 {
+		return
+	}
+	if delete(sh.aside, sl.hash()); len(sh.aside) == 0 {
+		sh.aside = nil // maps do not shrink
 	}
 }
 
-// takeAside decides about one bucket of a sliding log that was put aside, or
-// says that it must be done otherwise.
-func (s *Store) takeAside(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bool) {
+// takeAside decides about one bucket of a sliding log whose row has no other
+// account, or reports that it cannot.
+func (s *Store) takeAside(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
 	sh := s.shard(h)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sl, word := sh.table.Load().find(h)
-	if sl == nil || word&aside == 0 || !l.SameShape(&s.shape(atomic.LoadUint64(&sl.tag)).Limit) || l.Algorithm() != bucket.SlidingLog {
-		return bucket.Verdict{}, false
+	if sl == nil || word&aside == 0 {
+		return bucket.Verdict{}, 0, false
 	}
-	state := sh.aside[sl.hash()]
-	v := l.SpendOn(state, s.instant(), cost, maxWait)
+	row := sh.aside[sl.hash()]
+	if len(row) != 1 || row[0].Limit != *l || l.Algorithm() != bucket.SlidingLog {
+		return bucket.Verdict{}, 0, false
+	}
+	now := s.instant()
+	v := l.SpendOn(&row[0].State, now, cost, maxWait)
 	if v.Allowed() {
-		atomic.StoreUint64(&sl.at, fullAt(state, l))
+		atomic.StoreUint64(&sl.at, fullAt(row))
 	}
-	return v, true
+	return v, now, true
 }

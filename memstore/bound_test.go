@@ -199,7 +199,7 @@ func TestStore_MixedPathsConserve(t *testing.T) {
 						spent[i].Add(100)
 						continue
 					}
-					s.Refund(t.Context(), []mete.Charge{{Key: keys[i], Limit: l, Cost: 100}})
+					s.Refund(t.Context(), storetest.Refunds(mete.Charge{Key: keys[i], Limit: l, Cost: 100}), "")
 				default:
 					if take(t, s, keys[i], l, 200).Allowed {
 						spent[i].Add(200)

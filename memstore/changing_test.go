@@ -96,7 +96,7 @@ func TestStress_ChangingAlgorithmsConserve(t *testing.T) {
 								spent[i].Add(int64(c.Cost))
 								return true
 							})
-							if err := s.Refund(t.Context(), charges); err != nil {
+							if err := s.Refund(t.Context(), storetest.Refunds(charges...), ""); err != nil {
 								t.Error(err)
 							}
 							continue

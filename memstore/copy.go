@@ -21,22 +21,27 @@ const (
 // A shardCopy is a shard, as its buckets were while it was copied. Its memory is
 // used again for the next one.
 type shardCopy struct {
-	slots  []slot // without those whose states were put aside
+	slots  []slotCopy // without those whose rows are kept aside
 	aside  []hash
-	states []asideCopy
+	rows   []rowCopy
 	forgot bucket.Instant
 }
 
-// An asideCopy is a state that was put aside, or had been a moment ago.
-type asideCopy struct {
-	hash  hash
-	shape uint64
-	state bucket.State
+// A slotCopy is a slot and the limit that it named when it was copied.
+type slotCopy struct {
+	slot
+	entry *entry
 }
 
-// read copies the shard's slots, and the hashes of what was put aside. Takes that
+// A rowCopy is a row that is kept aside, or was a moment ago.
+type rowCopy struct {
+	hash hash
+	row  bucket.Row
+}
+
+// read copies the shard's slots, and the hashes of the rows that are kept aside. Takes that
 // need the shard's mutex wait meanwhile: for some ten microseconds.
-func (c *shardCopy) read(sh *shard) {
+func (c *shardCopy) read(s *Store, sh *shard) {
 	c.slots, c.aside = c.slots[:0], c.aside[:0]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -51,16 +56,16 @@ func (c *shardCopy) read(sh *shard) {
 		if now := sl.copy(); now.word&aside != 0 {
 			c.aside = append(c.aside, now.hash())
 		} else {
-			c.slots = append(c.slots, now)
+			c.slots = append(c.slots, slotCopy{now, s.entry(now.tag)})
 		}
 	}
 }
 
-// readAside copies states that were put aside, some at a time: others wait for
+// readAside copies rows that are kept aside, some at a time: others wait for
 // less than a tenth of a millisecond. It is false when there are no more. Those
 // that have been forgotten since were full.
 func (c *shardCopy) readAside(s *Store, sh *shard) bool {
-	c.states = c.states[:0]
+	c.rows = c.rows[:0]
 	if len(c.aside) == 0 {
 		return false
 	}
@@ -76,28 +81,31 @@ func (c *shardCopy) readAside(s *Store, sh *shard) bool {
 			continue
 		}
 		sl := found.copy()
-		var state bucket.State
-		if sl.word&aside != 0 {
-			state = *sh.aside[h]
-			if state.Log != nil {
-				state.Log = bucket.NewLog(slices.Clone(state.Log.Entries()))
-				copied += len(state.Log.Entries())
-			}
-		} else {
-			state = s.decodeCopy(&sl, s.instant())
+		if sl.word&aside == 0 {
+			e := s.entry(sl.tag)
+			state := s.decodeCopy(&slotCopy{sl, e}, s.instant())
+			c.rows = append(c.rows, rowCopy{h, bucket.Row{{Limit: e.limit, State: state}}})
+			continue
 		}
-		c.states = append(c.states, asideCopy{h, sl.tag & shapeMask, state})
+		row := slices.Clone(sh.aside[h])
+		for i := range row {
+			if log := row[i].State.Log; log != nil {
+				row[i].State.Log = bucket.NewLog(slices.Clone(log.Entries()))
+				copied += len(log.Entries())
+			}
+		}
+		c.rows = append(c.rows, rowCopy{h, row})
 	}
 	return true
 }
 
 // decodeCopy returns the state of a copied slot. Now was read since.
-func (s *Store) decodeCopy(sl *slot, now bucket.Instant) bucket.State {
+func (s *Store) decodeCopy(sl *slotCopy, now bucket.Instant) bucket.State {
 	at := sl.at
-	if s.now == nil && sl.word&virtual != 0 {
+	if s.steady && sl.word&virtual != 0 {
 		at = max(at, uint64(now)) // see load
 	}
-	return s.decode(sl.word, at, s.shape(sl.tag))
+	return s.decode(sl.word, at, sl.entry)
 }
 
 // copy returns the slot as it was at one instant. The caller holds the shard's

@@ -22,10 +22,7 @@ func ExampleStore_TakeOne() {
 		log.Fatal(err)
 	}
 	for range 3 {
-		verdict, err := store.TakeOne("alice", &limit, bucket.Token)
-		if err != nil {
-			log.Fatal(err)
-		}
+		verdict, _ := store.TakeOne("alice", &limit, bucket.Token)
 		fmt.Println(verdict.Allowed(), verdict.RetryAfter().Round(time.Minute))
 	}
 	// Output:

@@ -12,3 +12,9 @@ var (
 func (s *Store) SameShard(a, b string) bool {
 	return s.index(s.hasher.hash(a)) == s.index(s.hasher.hash(b))
 }
+
+// IsAside reports whether the row of a key does not fit a slot.
+func IsAside(s *Store, key string) bool {
+	_, word := s.find(s.hasher.hash(key))
+	return word&aside != 0
+}

@@ -5,8 +5,6 @@ package memstore
 import (
 	"encoding/binary"
 	"io"
-	"math"
-	"time"
 
 	"github.com/metehq/mete/bucket"
 )
@@ -16,12 +14,12 @@ import (
 // its length as a uvarint, and so many bytes. The numbers in it are varints:
 //
 //	head    the instant at which the save began; the hasher's secret
-//	states  see [encoder.add]; there are any number of these blocks
+//	states  rows, see [encoder.add]; there are any number of these blocks
 //	tail    until when overflow buckets may not be full, and the last instant at
 //	        which a full bucket was forgotten or left out, from the save's on
 const (
 	formatName    = "mete memstore "
-	formatVersion = 1
+	formatVersion = 2
 
 	headBlock   = 'h'
 	statesBlock = 's'
@@ -30,7 +28,7 @@ const (
 	fullBlock = 64 << 10 // a block of states is written once it is so long
 	mostBlock = 1 << 20  // none is longer: see bucket.MaxLogEntries
 
-	hashBytes   = 14 // of a slot's hash, of which 108 bits are kept
+	hashBytes   = 14 // of a slot's hash, of which 112 bits are kept
 	secretBytes = 6 * 8
 
 	// mostInstant bounds the instants in a file, so that none of the arithmetic
@@ -38,21 +36,14 @@ const (
 	mostInstant bucket.Instant = 1 << 60
 )
 
-// The bits of the byte that says what kind of limit a shape is.
-const (
-	kindAlgorithm = 3
-	kindAnchor    = 2 // two bits, shifted by this
-	kindQueue     = 1 << 4
-)
-
-// An encoder writes states. Shapes are numbered in the order in which they come,
-// so that only those in use are written.
+// An encoder writes rows. Limits are numbered in the order in which they come, so
+// that only those in use are written.
 type encoder struct {
 	to      io.Writer
 	saved   bucket.Instant
-	forgot  bucket.Instant    // the last instant at which a full bucket was forgotten, or left out
-	states  []byte            // of the block that is not written yet
-	numbers map[uint64]uint64 // of a shape in the store, to that in the file
+	forgot  bucket.Instant          // the last instant at which a full bucket was forgotten, or left out
+	states  []byte                  // of the block that is not written yet
+	numbers map[bucket.Limit]uint64 // in the file
 }
 
 // block writes one block.
@@ -64,48 +55,46 @@ func (e *encoder) block(kind byte, payload []byte) error {
 	return err
 }
 
-// add encodes a state: the hash of its key; the number of its shape, and what
-// that is where it is a new one; and what there is to say in such a shape. It is
-// false where an instant is out of bounds.
-func (e *encoder) add(h hash, number uint64, shape *bucket.Limit, state *bucket.State) bool {
-	if state.AsOf < -mostInstant || state.AsOf > mostInstant {
-		return false
-	}
+// add encodes a row: the hash of its key, the number of its accounts, and for each
+// the number of its limit, the text of a limit that is new, and the state. It is false
+// where an instant is out of bounds.
+func (e *encoder) add(h hash, row bucket.Row) bool {
 	b := binary.LittleEndian.AppendUint64(e.states, h.h0)
-	tag := h.h1 >> shapeBits
+	tag := h.h1 >> numberBits
 	b = binary.LittleEndian.AppendUint32(b, uint32(tag))
 	b = binary.LittleEndian.AppendUint16(b, uint16(tag>>32))
-	known, ok := e.numbers[number]
-	if !ok {
-		known = uint64(len(e.numbers))
-		e.numbers[number] = known
-	}
-	if b = binary.AppendUvarint(b, known); !ok {
-		b = appendShape(b, shape)
-	}
-	switch shape.Algorithm() {
-	case bucket.SlidingLog:
-		b = e.appendLog(b, state)
-	case bucket.SlidingWindow:
-		b = binary.AppendUvarint(b, uint64(state.Spent))
-		b = binary.AppendVarint(b, int64(state.AsOf-e.saved))
-		b = binary.AppendUvarint(b, uint64(state.Prev))
-	default:
-		b = binary.AppendUvarint(b, uint64(state.Spent))
-		b = binary.AppendVarint(b, int64(state.AsOf-e.saved))
+	b = append(b, byte(len(row)))
+	for i := range row {
+		l, state := &row[i].Limit, &row[i].State
+		if state.AsOf < -mostInstant || state.AsOf > mostInstant {
+			return false
+		}
+		number, known := e.numbers[*l]
+		if !known {
+			number = uint64(len(e.numbers))
+			e.numbers[*l] = number
+		}
+		if b = binary.AppendUvarint(b, number); !known {
+			text := l.Encode()
+			b = append(append(b, byte(len(text))), text...)
+		}
+		b = e.appendState(b, l, state)
 	}
 	e.states = b
 	return true
 }
 
-// appendShape encodes what a limit's Shape consists of.
-func appendShape(b []byte, shape *bucket.Limit) []byte {
-	n, p := shape.Refill()
-	kind := byte(shape.Algorithm()) | byte(shape.Anchor())<<kindAnchor
-	if shape.Queued() {
-		kind |= kindQueue
+// appendState encodes what the limit does not tell of a state.
+func (e *encoder) appendState(b []byte, l *bucket.Limit, state *bucket.State) []byte {
+	if l.Algorithm() == bucket.SlidingLog {
+		return e.appendLog(b, state)
 	}
-	return binary.AppendUvarint(binary.AppendUvarint(append(b, kind), uint64(n)), uint64(p))
+	b = binary.AppendUvarint(b, uint64(state.Spent))
+	b = binary.AppendVarint(b, int64(state.AsOf-e.saved))
+	if l.Algorithm() == bucket.SlidingWindow {
+		b = binary.AppendUvarint(b, uint64(state.Prev))
+	}
+	return b
 }
 
 // appendLog encodes the entries of a log, which say what the state's other
@@ -172,38 +161,28 @@ func (d *decoder) instant(from bucket.Instant) bucket.Instant {
 func (d *decoder) hash() hash {
 	b := d.bytes(hashBytes)
 	tag := uint64(binary.LittleEndian.Uint32(b[8:])) | uint64(binary.LittleEndian.Uint16(b[12:]))<<32
-	d.bad = d.bad || tag>>(64-shapeBits) != 0
-	return hash{binary.LittleEndian.Uint64(b), tag << shapeBits}
+	return hash{binary.LittleEndian.Uint64(b), tag << numberBits}
 }
 
-// shape reads what a shape consists of. It is compiled anew, which checks it.
-func (d *decoder) shape() bucket.Limit {
-	kind := d.bytes(1)[0]
-	n, p := bucket.Tokens(d.number(uint64(bucket.MaxTokens))), int64(d.number(math.MaxInt64/1000))
-	spec := bucket.Spec{
-		Algorithm: bucket.Algorithm(kind & kindAlgorithm),
-		Anchor:    bucket.Anchor(kind >> kindAnchor & 3),
-		Rate:      bucket.Rate{Tokens: n, Per: time.Duration(p) * time.Microsecond},
-	}
-	if kind&kindQueue != 0 {
-		spec.Queue = 1
-	}
-	limit, _, err := spec.Compile()
-	gotN, gotP := limit.Refill()
-	d.bad = d.bad || err != nil || kind>>5 != 0 || gotN != n || gotP != p
-	return limit.Shape()
+// limit reads the text of a limit, which holds for no key in particular.
+func (d *decoder) limit() bucket.Limit {
+	n := d.bytes(1)[0]
+	text := string(d.bytes(int(n)))
+	limit, err := bucket.DecodeLimit(text)
+	d.bad = d.bad || err != nil || limit.Encode() != text || limit != limit.For("")
+	return limit
 }
 
-// state reads a state under a limit of that shape.
-func (d *decoder) state(shape *bucket.Limit, saved bucket.Instant) bucket.State {
-	if shape.Algorithm() == bucket.SlidingLog {
+// state reads a state under l.
+func (d *decoder) state(l *bucket.Limit, saved bucket.Instant) bucket.State {
+	if l.Algorithm() == bucket.SlidingLog {
 		return d.log(saved)
 	}
-	state := bucket.State{Spent: int64(d.number(uint64(bucket.MaxTokens))), AsOf: d.instant(saved), Unit: shape.Unit()}
-	if shape.Algorithm() == bucket.SlidingWindow {
+	state := bucket.State{Spent: int64(d.number(uint64(bucket.MaxTokens))), AsOf: d.instant(saved), Unit: l.Unit()}
+	if l.Algorithm() == bucket.SlidingWindow {
 		state.Prev = int64(d.number(uint64(min(state.Spent, int64(bucket.MaxWindowTokens)))))
-		_, p := shape.Refill()
-		// Nobody looks at where a window begins in which nothing was spent.
+		_, p := l.Refill()
+		// The beginning of a window in which nothing was spent makes no difference.
 		d.bad = d.bad || state.Spent-state.Prev > int64(bucket.MaxWindowTokens) || state.Spent != 0 && int64(state.AsOf)%p != 0
 	}
 	if state.Spent == 0 {

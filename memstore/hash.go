@@ -3,6 +3,7 @@
 package memstore
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -18,8 +19,8 @@ type hash struct{ h0, h1 uint64 }
 // Go's maps use where the processor has no AES: 16 bytes at a time are mixed
 // with the secret and folded by a 64×64→128-bit multiplication. Here it runs
 // twice side by side with independent secrets, for 128 bits at the price of
-// about one and a half. A slot keeps 108 of them: among a billion keys, two are
-// taken for the same with a probability of about 10⁻¹⁵.
+// about one and a half. A slot keeps 112 of them: among a billion keys, two are
+// taken for the same with a probability of about 10⁻¹⁶.
 type hasher struct {
 	a, b, c, d uint64 // for h0 and h1
 	e, f       uint64 // for the length
@@ -47,15 +48,13 @@ func (k *hasher) setSecret(secret [secretBytes]byte) {
 	}
 }
 
-// DeriveKey returns a key for a purpose, which stays the same for as long as the
-// buckets do: it is derived from the store's secret, which [Store.Save] writes and
-// [Restore] reads. Who hashes parts of bucket keys, like [policy.Options.HashKey],
-// finds the buckets again that way.
-func (s *Store) DeriveKey(purpose string) [sha256.Size]byte {
+// DeriveKey implements [mete.KeyDeriver]. It derives the key from the store's secret,
+// which [Store.Save] writes and [Restore] reads: a key lasts as long as the buckets do.
+func (s *Store) DeriveKey(_ context.Context, purpose string) ([sha256.Size]byte, error) {
 	secret := s.hasher.secret()
 	mac := hmac.New(sha256.New, secret[:])
 	_, _ = mac.Write([]byte(purpose)) // never fails
-	return [sha256.Size]byte(mac.Sum(nil))
+	return [sha256.Size]byte(mac.Sum(nil)), nil
 }
 
 // hash returns the 128 bits that stand for key.

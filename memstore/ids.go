@@ -11,14 +11,13 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// MaxIDs bounds the admitted takes that a store remembers by [mete.Mode.ID].
-// Beyond it the oldest are forgotten before their time, and would be charged
-// again.
+// MaxIDs bounds the admitted takes and the refunds that a store remembers by their
+// IDs. Beyond it the oldest are forgotten before their time: a retry would be charged
+// or refunded again.
 const MaxIDs = 1 << 18
 
-// ids remembers admitted takes by their IDs, in stripes that are locked while
-// one of their takes is decided: of two attempts at once, one waits for the
-// other.
+// ids remembers admitted takes and refunds by their IDs, in stripes that are locked
+// while one of theirs is decided: of two attempts at once, one waits for the other.
 type ids [64]idStripe
 
 type idStripe struct {
@@ -28,7 +27,7 @@ type idStripe struct {
 	next  int
 }
 
-// decided is a take that was admitted.
+// decided is a take that was admitted, or a refund.
 type decided struct {
 	id    hash
 	until bucket.Instant
@@ -41,22 +40,36 @@ func (s *ids) init() {
 	}
 }
 
-// takeOnce takes, or answers again what it did under the same ID.
-func (s *Store) takeOnce(dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
-	id := s.idOf(mode.ID, charges)
-	stripe := &s.ids[id.h1%uint64(len(s.ids))]
+// lock returns the stripe of a name, locked.
+func (s *ids) lock(name hash) *idStripe {
+	stripe := &s[name.h1%uint64(len(s))]
 	stripe.mu.Lock()
+	return stripe
+}
+
+// recall returns what the stripe remembers by a name at now; nil if that is nothing.
+func (t *idStripe) recall(name hash, now bucket.Instant) *decided {
+	if d := t.known[name]; d != nil && now < d.until {
+		return d
+	}
+	return nil
+}
+
+// takeOnce takes, or answers again what it did under the same ID.
+func (s *Store) takeOnce(dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool) {
+	name := s.nameOf("take", mode.ID, len(charges), func(i int) string { return charges[i].Key })
+	stripe := s.ids.lock(name)
 	defer stripe.mu.Unlock()
-	if d := stripe.known[id]; d != nil && s.instant() < d.until {
-		return append(dst, d.snaps...), true, nil
+	if d := stripe.recall(name, s.instant()); d != nil {
+		return append(dst, d.snaps...), true
 	}
 	mark := len(dst)
-	dst, allowed, err := s.takeLocked(dst, charges, mode)
-	if allowed && err == nil {
+	dst, allowed := s.takeLocked(dst, charges, mode)
+	if allowed {
 		now := s.instant()
-		stripe.remember(&decided{id, now.Add(mete.RetryHorizon), slices.Clone(dst[mark:])}, now)
+		stripe.remember(&decided{name, now.Add(mete.RetryHorizon), slices.Clone(dst[mark:])}, now)
 	}
-	return dst, allowed, err
+	return dst, allowed
 }
 
 // remember keeps d, and forgets what is over.
@@ -78,16 +91,17 @@ func (t *idStripe) remember(d *decided, now bucket.Instant) {
 	t.order = append(t.order, d)
 }
 
-// idOf stands for a take by its ID and keys.
-func (s *Store) idOf(id string, charges []mete.Charge) hash {
+// nameOf stands for a take or a refund by its ID and its n keys.
+func (s *Store) nameOf(op, id string, n int, key func(i int) string) hash {
 	text := make([]byte, 0, 256)
 	add := func(part string) {
 		text = binary.AppendUvarint(text, uint64(len(part)))
 		text = append(text, part...)
 	}
+	add(op)
 	add(id)
-	for i := range charges {
-		add(charges[i].Key)
+	for i := range n {
+		add(key(i))
 	}
 	return s.hasher.hash(string(text))
 }

@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -142,7 +144,7 @@ type restoring struct {
 
 	saved, now bucket.Instant
 	shift      bucket.Instant // for all instants: 0, or how far the clock was set back
-	shapes     []uint64       // their numbers in the store
+	limits     []bucket.Limit // by their numbers in the file
 	longest    int64          // of the windows and intervals that may begin later than now
 }
 
@@ -183,9 +185,7 @@ func (r *restoring) read(kind byte, payload []byte) (reason string, err error) {
 		r.head(&d)
 	case kind == statesBlock && r.next == tailBlock:
 		for len(d.rest) > 0 && !d.bad {
-			if err := r.state(&d); err != nil {
-				return "", err
-			}
+			r.row(&d)
 		}
 	case kind == tailBlock && r.next == tailBlock:
 		r.tail(&d)
@@ -208,50 +208,62 @@ func (r *restoring) head(d *decoder) {
 	r.next = tailBlock
 }
 
-// state reads one state and keeps it, unless it is full by now.
-func (r *restoring) state(d *decoder) error {
+// row reads one row and keeps it, unless it is full by now.
+func (r *restoring) row(d *decoder) {
 	s, h := r.store, d.hash()
-	i := d.number(uint64(len(r.shapes)))
-	if i == uint64(len(r.shapes)) && !d.bad {
-		shape := d.shape()
+	row := make(bucket.Row, 0, bucket.MaxAccounts)
+	n := d.bytes(1)[0]
+	d.bad = d.bad || n < 1 || n > bucket.MaxAccounts
+	for range n {
 		if d.bad {
-			return nil
+			return
 		}
-		number, err := s.shapeOf(&shape)
-		if err != nil {
-			return err
+		a := bucket.Account{Limit: r.limit(d)}
+		a.State = d.state(&a.Limit, r.saved)
+		d.bad = d.bad || slices.ContainsFunc(row, func(b bucket.Account) bool { return a.Limit == b.Limit })
+		if d.bad {
+			return
 		}
-		r.shapes = append(r.shapes, number)
-		if _, p := shape.Refill(); shape.Algorithm() != bucket.Continuous {
-			r.longest = max(r.longest, p)
+		if r.shift != 0 {
+			move(&a.State, &a.Limit, r.shift)
 		}
+		row = append(row, a)
 	}
-	if d.bad {
-		return nil
-	}
-	number := r.shapes[i]
-	shape := &s.shape(number).Limit
-	state := d.state(shape, r.saved)
-	if d.bad {
-		return nil
-	}
-	if r.shift != 0 {
-		move(&state, shape, r.shift)
-	}
-	if forgettable(&state, shape, r.now) {
-		return nil
-	}
-	if s.now == nil && shape.Algorithm() == bucket.Continuous {
-		// As of now it fits its slot in one word: see load.
-		state, _ = shape.Spend(state, r.now, 0, 0)
+	if forgettable(row, r.now) {
+		return
 	}
 	sh := s.shard(h)
 	if sl, _ := sh.table.Load().find(h); sl != nil {
 		d.bad = true // twice
-		return nil
+		return
 	}
-	s.save(s.room(sh, h, r.now, true), h, state, number, 0)
-	return nil
+	sl := s.room(sh, h, r.now, math.MaxInt64)
+	if len(row) > 1 {
+		s.saveRow(sl, h, row, 0)
+		return
+	}
+	a := &row[0]
+	if s.steady && a.Limit.Algorithm() == bucket.Continuous {
+		// As of now it fits its slot in one word: see load.
+		a.State, _ = a.Limit.Spend(a.State, r.now, 0, 0)
+	}
+	s.save(sl, h, &a.Limit, &a.State, 0)
+}
+
+// limit reads the number of a limit, and the limit where it is new.
+func (r *restoring) limit(d *decoder) bucket.Limit {
+	i := d.number(uint64(len(r.limits)))
+	if d.bad {
+		return bucket.Limit{}
+	}
+	if i == uint64(len(r.limits)) {
+		limit := d.limit()
+		r.limits = append(r.limits, limit)
+		if _, p := limit.Refill(); limit.Algorithm() != bucket.Continuous {
+			r.longest = max(r.longest, p)
+		}
+	}
+	return r.limits[i]
 }
 
 // tail ends: full buckets were left out, so all shards have forgotten some.
@@ -275,11 +287,11 @@ func (r *restoring) tail(d *decoder) {
 // begin at a whole multiple of its length, and must not begin earlier than that:
 // it is the next one. Stepped limits do the same by themselves, as their intervals
 // may begin elsewhere.
-func move(state *bucket.State, shape *bucket.Limit, shift bucket.Instant) {
+func move(state *bucket.State, l *bucket.Limit, shift bucket.Instant) {
 	state.AsOf += shift
-	switch shape.Algorithm() {
+	switch l.Algorithm() {
 	case bucket.SlidingWindow:
-		_, p := shape.Refill()
+		_, p := l.Refill()
 		if into := state.AsOf % bucket.Instant(p); into > 0 {
 			state.AsOf += bucket.Instant(p) - into
 		} else {

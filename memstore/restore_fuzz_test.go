@@ -33,6 +33,10 @@ func FuzzRestore(f *testing.F) {
 				take(f, s, key, l.For(key), bucket.Token)
 				clock.Advance(500)
 			}
+			if i%2 == 1 { // an account for another version, or two
+				take(f, s, key, mustLimit(f, 10*bucket.Token, bucket.Token), bucket.Token)
+				take(f, s, key, mustLimit(f, 9*bucket.Token, bucket.Tokens(1+i)), bucket.Token)
+			}
 			file := fileOf(f, s)
 			f.Add(file, int64(at+9000)<<4)
 			_, n := binary.Uvarint(file[head+1:])
@@ -75,7 +79,7 @@ func summed(data []byte) []byte {
 // framed returns what Save would write if states was all that it has to say.
 func framed(states []byte, at int64) []byte {
 	saved := binary.AppendVarint(nil, at>>4)
-	file := append([]byte("mete memstore 1\n"), 'h', byte(len(saved)+48))
+	file := append([]byte("mete memstore 2\n"), 'h', byte(len(saved)+48))
 	file = append(append(file, saved...), make([]byte, 48)...)
 	file = binary.AppendUvarint(append(file, 's'), uint64(len(states)))
 	return append(append(file, states...), "t\x02\x00\x00"...)

@@ -21,11 +21,15 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// charge returns some charges of keys of each algorithm.
-func charge(r *rand.Rand, limits []bucket.Limit) ([]mete.Charge, mete.Mode) {
+// charge returns some charges of keys of each algorithm. One in so many keys comes with
+// another version of its limit; with 0, none does.
+func charge(r *rand.Rand, limits []bucket.Limit, versions int) ([]mete.Charge, mete.Mode) {
 	var charges []mete.Charge
 	for _, k := range r.Perm(60)[:1+r.IntN(3)] {
 		l := limits[k%len(limits)]
+		if versions > 0 && r.IntN(versions) == 0 {
+			l = limits[(k+1+r.IntN(3))%len(limits)]
+		}
 		key := strconv.Itoa(k)
 		charges = append(charges, mete.Charge{Key: key, Limit: l.For(key), Cost: bucket.Tokens(r.Int64N(6000))})
 	}
@@ -41,7 +45,8 @@ func charge(r *rand.Rand, limits []bucket.Limit) ([]mete.Charge, mete.Mode) {
 }
 
 // A restored store decides as the one that was saved would have gone on: about
-// every algorithm, near the epoch too, and years after its start.
+// every algorithm, near the epoch too, and years after its start, and about keys with
+// accounts of several versions of a limit.
 func TestRestore_GoesOn(t *testing.T) {
 	limits := everyAlgorithm(t)
 	for seed := range uint64(12) {
@@ -57,14 +62,14 @@ func TestRestore_GoesOn(t *testing.T) {
 		for range 5 {
 			for range 300 {
 				clock.Advance(r.Int64N(1 << r.IntN(12)))
-				charges, mode := charge(r, limits)
+				charges, mode := charge(r, limits, 8)
 				s.Take(t.Context(), nil, charges, mode)
 			}
 			path := saved(t, s)
 			clock.Advance(r.Int64N(1 << r.IntN(16)))
 			restored := mustRestore(t, path, memstore.Config{Now: clock.Now})
 			for step := range 300 {
-				charges, mode := charge(r, limits)
+				charges, mode := charge(r, limits, 8)
 				if step < 60 { // before anything else: look at each bucket
 					key := strconv.Itoa(step)
 					charges, mode = []mete.Charge{{Key: key, Limit: limits[step%len(limits)].For(key)}}, mete.Mode{DryRun: true}
@@ -124,7 +129,7 @@ func TestRestore_AdmitsNoMoreWhereTheClockStepsBack(t *testing.T) {
 			if step%100 == 99 {
 				s, last = mustRestore(t, saved(t, s), memstore.Config{Now: clock.Now}), clock.Now()
 			}
-			charges, mode := charge(r, limits)
+			charges, mode := charge(r, limits, 0)
 			if mode.DryRun {
 				continue
 			}
@@ -241,8 +246,9 @@ func TestRestore_Refuses(t *testing.T) {
 	refused("more", text+"\n", "it goes on after its end")
 	refused("twice", text+text, "it goes on after its end")
 	refused("text", "rules:\n  - name: everyone\n", "it is no file of memstore")
-	refused("another version", strings.Replace(text, "memstore 1", "memstore 2", 1), "it has format 2, and this program reads format 1")
-	refused("no version", strings.Replace(text, "memstore 1", "memstore -1", 1), "it is no file of memstore")
+	refused("an older version", strings.Replace(text, "memstore 2", "memstore 1", 1), "it has format 1, and this program reads format 2")
+	refused("a newer version", strings.Replace(text, "memstore 2", "memstore 3", 1), "it has format 3, and this program reads format 2")
+	refused("no version", strings.Replace(text, "memstore 2", "memstore -2", 1), "it is no file of memstore")
 	refused("an endless line", strings.Repeat("mete memstore", 1<<17), "it is no file of memstore")
 	refused("a block as long as can be said", text[:strings.Index(text, "\n")+1]+"h\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "it is damaged")
 	refused("a number without an end", text[:strings.Index(text, "\n")+1]+"h"+strings.Repeat("\xff", 20), "it is damaged")
@@ -254,10 +260,18 @@ func TestRestore_Refuses(t *testing.T) {
 // A derived key is a purpose's own, the store's own, and outlives the process.
 func TestDeriveKey(t *testing.T) {
 	a, b := mustNew(t, memstore.Config{}), mustNew(t, memstore.Config{})
-	if a.DeriveKey("x") == b.DeriveKey("x") || a.DeriveKey("x") == a.DeriveKey("y") {
+	key := func(s *memstore.Store, purpose string) [32]byte {
+		t.Helper()
+		key, err := s.DeriveKey(t.Context(), purpose)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	if key(a, "x") == key(b, "x") || key(a, "x") == key(a, "y") {
 		t.Error("two stores or two purposes have one key")
 	}
-	if got := mustRestore(t, saved(t, a), memstore.Config{}).DeriveKey("x"); got != a.DeriveKey("x") {
-		t.Errorf("after a restart the key is %x, want %x", got, a.DeriveKey("x"))
+	if got := key(mustRestore(t, saved(t, a), memstore.Config{}), "x"); got != key(a, "x") {
+		t.Errorf("after a restart the key is %x, want %x", got, key(a, "x"))
 	}
 }

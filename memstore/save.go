@@ -17,7 +17,7 @@ import (
 )
 
 // Save writes the buckets that are not full to the file at path, from which
-// [Restore] makes a store again, in another process and whatever its rates. A
+// [Restore] makes a store again, in another process. A
 // file that was there is replaced in one step, when the new one is complete and
 // on disk: whatever fails, the name stands for a whole file, or for none as
 // before. Only the owner can read it: it holds the secret that keys are hashed
@@ -86,7 +86,7 @@ var errInstant = errors.New("the clock is out of bounds")
 // write writes the whole file.
 func (s *Store) write(f io.Writer) error {
 	sum := sha256.New()
-	e := encoder{to: io.MultiWriter(f, sum), saved: s.instant(), numbers: map[uint64]uint64{}}
+	e := encoder{to: io.MultiWriter(f, sum), saved: s.instant(), numbers: map[bucket.Limit]uint64{}}
 	if e.saved < -mostInstant || e.saved > mostInstant {
 		return errInstant
 	}
@@ -118,20 +118,20 @@ func (s *Store) writeStates(e *encoder) error {
 	var c shardCopy
 	for i := range s.shards {
 		sh := &s.shards[i]
-		c.read(sh)
+		c.read(s, sh)
 		now := s.instant()
 		e.forgot = max(e.forgot, c.forgot, now)
+		var one [1]bucket.Account
 		for j := range c.slots {
 			sl := &c.slots[j]
-			state := s.decodeCopy(sl, now)
-			if err := s.writeState(e, sl.hash(), sl.tag&shapeMask, &state, now); err != nil {
+			one[0] = bucket.Account{Limit: sl.entry.limit, State: s.decodeCopy(sl, now)}
+			if err := e.write(sl.hash(), one[:], now); err != nil {
 				return err
 			}
 		}
 		for c.readAside(s, sh) {
-			for j := range c.states {
-				st := &c.states[j]
-				if err := s.writeState(e, st.hash, st.shape, &st.state, now); err != nil {
+			for j := range c.rows {
+				if err := e.write(c.rows[j].hash, c.rows[j].row, now); err != nil {
 					return err
 				}
 			}
@@ -143,14 +143,13 @@ func (s *Store) writeStates(e *encoder) error {
 	return e.block(statesBlock, e.states)
 }
 
-// writeState encodes a state, unless it is full at now, and writes a block when it
-// is long enough.
-func (s *Store) writeState(e *encoder, h hash, number uint64, state *bucket.State, now bucket.Instant) error {
-	shape := &s.shape(number).Limit
-	if forgettable(state, shape, now) {
+// write encodes a row, unless it is full at now, and writes a block when it is long
+// enough.
+func (e *encoder) write(h hash, row bucket.Row, now bucket.Instant) error {
+	if forgettable(row, now) {
 		return nil
 	}
-	if !e.add(h, number, shape, state) {
+	if !e.add(h, row) {
 		return errInstant
 	}
 	if len(e.states) < fullBlock {
@@ -161,8 +160,13 @@ func (s *Store) writeState(e *encoder, h hash, number uint64, state *bucket.Stat
 	return err
 }
 
-// forgettable reports whether a state can be left out by who forgets it at now:
-// one that is full only at an instant to come cannot, or its time would run back.
-func forgettable(state *bucket.State, shape *bucket.Limit, now bucket.Instant) bool {
-	return state.AsOf <= now && shape.Full(*state, now)
+// forgettable reports whether a row that is left out at now can come back as a full
+// one. One that is full only at an instant to come cannot: its time would run back.
+func forgettable(row bucket.Row, now bucket.Instant) bool {
+	for i := range row {
+		if row[i].State.AsOf > now {
+			return false
+		}
+	}
+	return row.Full(now)
 }

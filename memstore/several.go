@@ -19,7 +19,7 @@ const mostHeld = 8
 type hold struct {
 	slot         *slot
 	word, at     uint64
-	shape        *shape
+	entry        *entry
 	next, nextAt uint64 // word and at after the take
 }
 
@@ -44,15 +44,15 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []mete.Charge, maxWai
 	for i := range holds {
 		c, h := &charges[i], &holds[i]
 		var state bucket.State
-		s.decodeTo(&state, h.word, h.at, h.shape)
+		s.decodeTo(&state, h.word, h.at, h.entry)
 		v := c.Limit.SpendOn(&state, now, c.Cost, maxWait)
-		v.Show(&dst[mark+i], &c.Limit, c.Cost)
+		v.Show(&dst[mark+i], &c.Limit, c.Cost, now)
 		if !v.Allowed() {
 			allowed = false
 			continue
 		}
 		var ok bool
-		if h.next, h.nextAt, ok = s.encode(&state, h.shape); !ok {
+		if h.next, h.nextAt, ok = s.encode(&state, h.entry); !ok {
 			release(holds)
 			return dst[:mark], false, false
 		}
@@ -63,7 +63,7 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []mete.Charge, maxWai
 	}
 	for i := range holds {
 		if c, h, snap := &charges[i], &holds[i], &dst[mark+i]; snap.Allowed { // show it uncharged
-			*snap = c.Limit.Peek(s.decode(h.word, h.at, h.shape), now, c.Cost, maxWait)
+			*snap = c.Limit.Peek(s.decode(h.word, h.at, h.entry), now, c.Cost, maxWait)
 		}
 	}
 	release(holds)
@@ -83,9 +83,8 @@ func (s *Store) hold(into *hold, c *mete.Charge) bool {
 		}
 		// Only now do the slot's other words belong to this one.
 		into.slot, into.word, into.at = sl, word, atomic.LoadUint64(&sl.at)
-		tag := atomic.LoadUint64(&sl.tag)
-		into.shape = s.shape(tag)
-		if atomic.LoadUint64(&sl.h0) == h.h0 && (tag^h.h1)>>shapeBits == 0 && c.Limit.SameShape(&into.shape.Limit) {
+		into.entry = s.entry(atomic.LoadUint64(&sl.tag))
+		if sl.holds(h) && into.entry.limit.Same(&c.Limit) {
 			return true
 		}
 		release([]hold{*into})
@@ -105,7 +104,7 @@ func release(holds []hold) {
 func (s *Store) commitHolds(holds []hold) {
 	for i := range holds {
 		h := &holds[i]
-		if h.nextAt != h.at && (s.now != nil || (h.nextAt|h.at)&plainAt != 0) { // else it may lag behind
+		if h.nextAt != h.at && (!s.steady || (h.nextAt|h.at)&plainAt != 0) { // else it may lag behind
 			atomic.StoreUint64(&h.slot.at, h.nextAt)
 		}
 		atomic.StoreUint64(&h.slot.word, h.next|bump(h.word))

@@ -25,7 +25,8 @@ const (
 // Config are a store's settings. The zero Config is a good one.
 type Config struct {
 	// MaxKeys bounds the buckets that are kept, not counting the overflow buckets
-	// of limits, at about 55 bytes each. If zero, it is DefaultMaxKeys; memory is
+	// of limits, at about 55 bytes each; see the package's description for those that take
+	// more. If zero, it is DefaultMaxKeys; memory is
 	// used only as buckets come. What happens at the bound is in the package's
 	// description.
 	MaxKeys int
@@ -42,12 +43,13 @@ type Store struct {
 	started time.Time
 	base    bucket.Instant
 	now     func() bucket.Instant // nil: the process's clock
+	steady  bool                  // the clock never steps back: slots need no instant of their last take
 
 	hasher hasher
 	tables []atomic.Pointer[table] // a power of two
 	shards []shard                 // as many
 	shift  uint                    // of a hash, to its shard
-	shapes shapes
+	limits limits
 	ids    ids
 
 	maxKeys int64
@@ -74,6 +76,7 @@ func New(c Config) (*Store, error) {
 	s := &Store{
 		started: time.Now(),
 		now:     c.Now,
+		steady:  c.Now == nil,
 		hasher:  newHasher(),
 		maxKeys: int64(c.MaxKeys),
 	}
@@ -89,7 +92,7 @@ func New(c Config) (*Store, error) {
 		s.shards[i].minSlots = minSlots + i%(minSlots*(fullest-fresh)/fresh)
 		s.tables[i].Store(emptyTable)
 	}
-	s.shapes.init()
+	s.limits.init(s.base)
 	s.ids.init()
 	return s, nil
 }

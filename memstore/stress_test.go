@@ -41,8 +41,8 @@ func TestStress_SmallStoreAgainstTheModel(t *testing.T) {
 			}
 			switch r.IntN(40) {
 			case 0:
-				s.Refund(t.Context(), charges)
-				model.Refund(t.Context(), charges)
+				s.Refund(t.Context(), storetest.Refunds(charges...), "")
+				model.Refund(t.Context(), storetest.Refunds(charges...), "")
 				continue
 			case 1:
 				s.Reset(t.Context(), []string{charges[0].Key})

@@ -53,10 +53,10 @@ type shard struct {
 	table    *atomic.Pointer[table]
 	minSlots int
 
-	mu        sync.Mutex             // guards what is below, and the structure of table
-	nextSweep bucket.Instant         // no sweep is worth it before
-	forgot    bucket.Instant         // the last instant at which a full bucket was left behind
-	aside     map[hash]*bucket.State // states that do not fit their slots
+	mu        sync.Mutex          // guards what is below, and the structure of table
+	nextSweep bucket.Instant      // no sweep is worth it before
+	forgot    bucket.Instant      // the last instant at which a full bucket was left behind
+	aside     map[hash]bucket.Row // rows that do not fit their slots
 	_         [64 - 6*8]byte
 }
 
@@ -79,7 +79,7 @@ func (t *table) find(h hash) (*slot, uint64) {
 		if w == 0 {
 			return nil, 0
 		}
-		if atomic.LoadUint64(&sl.h0) == h.h0 && (atomic.LoadUint64(&sl.tag)^h.h1)>>shapeBits == 0 {
+		if sl.holds(h) {
 			return sl, w
 		}
 		if i++; i == len(slots) {
@@ -88,20 +88,22 @@ func (t *table) find(h hash) (*slot, uint64) {
 	}
 }
 
-// room finds a slot for h, which has none. Where the store may not grow and
-// force is not set, that is the slot of a full bucket, locked, or nil where there
-// is none to be had; else it is an empty one. The caller holds the shard's mutex
-// and fills the slot in with [Store.save]; pointers to other slots of the shard
-// are stale afterwards.
-func (s *Store) room(sh *shard, h hash, now bucket.Instant, force bool) *slot {
-	if s.used.Load() >= s.maxKeys && !force {
+// mostOverflow bounds the overflow buckets, of which there is one for each limit.
+const mostOverflow = 1 << 16
+
+// room finds a slot for h, which has none. Where the store has as many buckets as
+// most, that is the slot of a full bucket, locked, or nil where there is none to be
+// had; else it is an empty one. The caller holds the shard's mutex and fills the slot
+// in with [Store.save]; pointers to other slots of the shard are stale afterwards.
+func (s *Store) room(sh *shard, h hash, now bucket.Instant, most int64) *slot {
+	if s.used.Load() >= most {
 		if sl := s.takeOver(sh, h, now); sl != nil {
 			return sl
 		}
-		if s.sweep(sh, now); s.used.Load() >= s.maxKeys {
+		if s.sweep(sh, now); s.used.Load() >= most {
 			s.sweepOther(now)
 		}
-		if s.used.Load() >= s.maxKeys {
+		if s.used.Load() >= most {
 			return nil
 		}
 	}
@@ -149,14 +151,15 @@ func (s *Store) takeOver(sh *shard, h hash, now bucket.Instant) *slot {
 // full reports whether the slot, whose word is w, is full at now. It may say no
 // for one interval longer than that is so.
 func (s *Store) full(sl *slot, w uint64, now bucket.Instant) bool {
-	at, shape := atomic.LoadUint64(&sl.at), s.shape(atomic.LoadUint64(&sl.tag))
+	at := atomic.LoadUint64(&sl.at)
 	if w&aside != 0 {
 		return now >= bucket.Instant(at&^plainAt)
 	}
+	e := s.entry(atomic.LoadUint64(&sl.tag))
 	// One that is full only at an instant to come is not to be forgotten: its time
 	// would run back.
-	state := s.decode(w, at, shape)
-	return state.AsOf <= now && shape.Full(state, now)
+	state := s.decode(w, at, e)
+	return state.AsOf <= now && e.limit.Full(state, now)
 }
 
 // rebuild replaces the shard's table by one of the right size. Buckets that are

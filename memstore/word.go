@@ -36,13 +36,13 @@ type slot struct {
 	word uint64
 	at   uint64 // AsOf in µs, and virtual; or what encode says, with plainAt set
 	h0   uint64 // the key's hash, and
-	tag  uint64 // the high bits of its second half, above the number of the shape
+	tag  uint64 // the high bits of its second half, above the number of the limit
 }
 
-// shapeBits of a tag number the shape that word counts in.
+// numberBits of a tag are the number of the bucket's limit: see limits.
 const (
-	shapeBits = 20
-	shapeMask = 1<<shapeBits - 1
+	numberBits = 16
+	numberMask = 1<<numberBits - 1
 )
 
 const (
@@ -50,7 +50,7 @@ const (
 	payloadMask = 1<<payloadBits - 1
 
 	virtual = 1 << 53 // payload is the virtual state
-	aside   = 1 << 54 // the state is in the shard's map; at says when it is full
+	aside   = 1 << 54 // the row is in the shard's map; at is when it is full
 
 	// locked: someone who holds the shard's mutex changes the slot.
 	// busy: someone who does not hold it changes the slot, and waits for nothing.
@@ -101,42 +101,45 @@ func (s *Store) elapsed(at bucket.Instant, n bucket.Tokens) (product uint64, ok 
 	return lo, true
 }
 
-// decode returns the state that word and at hold, under a limit of that shape.
-func (s *Store) decode(word, at uint64, shape *shape) (state bucket.State) {
-	s.decodeTo(&state, word, at, shape)
+// decode returns the state that word and at hold, of a bucket of e's limit.
+func (s *Store) decode(word, at uint64, e *entry) (state bucket.State) {
+	s.decodeTo(&state, word, at, e)
 	return state
 }
 
 // decodeTo is decode for the hot paths. What is written by words and then copied
 // in larger pieces stalls the processor.
-func (s *Store) decodeTo(to *bucket.State, word, at uint64, shape *shape) {
-	n, p := shape.Refill()
+func (s *Store) decodeTo(to *bucket.State, word, at uint64, e *entry) {
+	n, p := e.limit.Refill()
 	if word&virtual != 0 {
 		refilled, _ := s.elapsed(bucket.Instant(at), n)
 		to.Spent, to.AsOf, to.Unit = max(int64(word&payloadMask)-int64(refilled), 0), bucket.Instant(at), p
 		return
 	}
 	at &^= plainAt
-	if shape.Algorithm() == bucket.SlidingWindow {
+	if e.limit.Algorithm() == bucket.SlidingWindow {
 		prev := int64(at>>indexBits<<lowBits | word&lowMask)
 		to.Spent, to.Prev = int64(word&payloadMask>>lowBits)+prev, prev
-		to.AsOf, to.Unit = bucket.Instant((shape.first+int64(at&indexMask))*p), -p
+		to.AsOf, to.Unit = bucket.Instant((e.first+int64(at&indexMask))*p), -p
 		return
 	}
-	to.Spent, to.AsOf, to.Unit = int64(word&payloadMask), bucket.Instant(at), shape.Unit()
+	to.Spent, to.AsOf, to.Unit = int64(word&payloadMask), bucket.Instant(at), e.limit.Unit()
 }
 
 // encode is the inverse of decode, without generation and locks. It is false
 // where the state must be put aside.
-func (s *Store) encode(state *bucket.State, shape *shape) (word, at uint64, ok bool) {
-	n, p := shape.Refill()
-	switch shape.Algorithm() {
+func (s *Store) encode(state *bucket.State, e *entry) (word, at uint64, ok bool) {
+	n, p := e.limit.Refill()
+	switch e.limit.Algorithm() {
 	case bucket.Continuous:
+		if n == 0 {
+			break // the zero limit
+		}
 		if refilled, ok := s.elapsed(state.AsOf, n); ok && refilled+uint64(state.Spent) <= payloadMask {
 			return virtual | (refilled + uint64(state.Spent)), uint64(state.AsOf), true
 		}
 	case bucket.SlidingWindow:
-		index := int64(state.AsOf)/p - shape.first
+		index := int64(state.AsOf)/p - e.first
 		cur, prev := uint64(state.Spent-state.Prev), uint64(state.Prev)
 		ok = index >= 0 && index <= indexMask && cur>>windowBits == 0 && prev>>windowBits == 0
 		return cur<<lowBits | prev&lowMask, plainAt | prev>>lowBits<<indexBits | uint64(index)&indexMask, ok
@@ -147,32 +150,59 @@ func (s *Store) encode(state *bucket.State, shape *shape) (word, at uint64, ok b
 	return uint64(state.Spent), plainAt | uint64(state.AsOf), state.AsOf >= 0
 }
 
-// load returns the slot's state under its own shape. The caller has locked it and
-// then, where the clock is the process's, read now: a state whose instant lags
-// behind holds more than is missing, which another rate would misread.
-func (s *Store) load(sh *shard, sl *slot, now bucket.Instant) bucket.State {
-	word, at := atomic.LoadUint64(&sl.word), atomic.LoadUint64(&sl.at)
+// load returns the row of the slot, as it holds for key, in the caller's memory. An
+// account whose limit differs from l in nothing but the start of a key has l.
+//
+// The caller has locked the slot and then, where the clock is steady, read now: a
+// state whose instant lags behind holds more than is missing.
+func (s *Store) load(into *[bucket.MaxAccounts]bucket.Account, sl *slot, key string, l *bucket.Limit, now bucket.Instant) bucket.Row {
+	word, at, n := atomic.LoadUint64(&sl.word), atomic.LoadUint64(&sl.at), 1
 	if word&aside != 0 {
-		return *sh.aside[sl.hash()]
+		h := sl.hash()
+		n = copy(into[:], s.shard(h).aside[h])
+	} else {
+		if s.steady && word&virtual != 0 {
+			at = max(at, uint64(now))
+		}
+		e := s.entry(atomic.LoadUint64(&sl.tag))
+		into[0] = bucket.Account{Limit: e.limit, State: s.decode(word, at, e)}
 	}
-	if s.now == nil && word&virtual != 0 {
-		at = max(at, uint64(now))
+	common := l.For("")
+	for i := range into[:n] {
+		a := &into[i]
+		if a.Limit == common {
+			a.Limit = *l
+		} else {
+			a.Limit = a.Limit.For(key)
+		}
 	}
-	return s.decode(word, at, s.shape(atomic.LoadUint64(&sl.tag)))
+	return into[:n]
 }
 
-// save makes the slot h's and writes its state, under the limit whose shape has
-// that number. That unlocks the slot, unless lock is locked. The caller holds the
-// shard's mutex.
-func (s *Store) save(sl *slot, h hash, state bucket.State, shape, lock uint64) {
-	word, at, ok := s.encode(&state, s.shape(shape))
-	old, sh := atomic.LoadUint64(&sl.word), s.shard(h)
-	if !ok {
-		word, at = aside, sh.put(h, &state, &s.shape(shape).Limit)
-	} else {
-		sh.drop(sl, old)
+// save makes the slot h's and writes a row of one account. That unlocks the slot,
+// unless lock is locked. The caller holds the shard's mutex.
+func (s *Store) save(sl *slot, h hash, l *bucket.Limit, state *bucket.State, lock uint64) {
+	if state.Log == nil {
+		if e := s.number(l); e != nil {
+			if word, at, ok := s.encode(state, e); ok {
+				s.shard(h).drop(sl, atomic.LoadUint64(&sl.word))
+				sl.write(h, word, at, e.number, lock)
+				return
+			}
+		}
 	}
-	tag := h.h1&^shapeMask | shape
+	s.saveRow(sl, h, bucket.Row{{Limit: *l, State: *state}}, lock)
+}
+
+// saveRow is save for rows that do not fit a slot.
+func (s *Store) saveRow(sl *slot, h hash, row bucket.Row, lock uint64) {
+	sl.write(h, aside, s.shard(h).put(h, row), 0, lock)
+}
+
+// write makes the slot h's and fills it in.
+func (sl *slot) write(h hash, word, at, number, lock uint64) {
+	tag := h.h1&^numberMask | number
+	old := atomic.LoadUint64(&sl.word)
 	if old == 0 {
 		// Nobody looks behind an empty word.
 		sl.at, sl.h0, sl.tag = at, h.h0, tag
@@ -206,7 +236,12 @@ func (sl *slot) unlock() {
 	}
 }
 
+// holds reports whether the slot is h's, for as long as its word does not change.
+func (sl *slot) holds(h hash) bool {
+	return atomic.LoadUint64(&sl.h0) == h.h0 && (atomic.LoadUint64(&sl.tag)^h.h1)>>numberBits == 0
+}
+
 // hash returns the hash that the slot keeps of its key's.
 func (sl *slot) hash() hash {
-	return hash{atomic.LoadUint64(&sl.h0), atomic.LoadUint64(&sl.tag) &^ shapeMask}
+	return hash{atomic.LoadUint64(&sl.h0), atomic.LoadUint64(&sl.tag) &^ numberMask}
 }
