@@ -4,6 +4,7 @@ package redisstore
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,21 @@ func (w *words) int() (int64, bool) {
 	return v, err == nil
 }
 
+// row reads a row of a plain program: the state of its one account, whose limit is
+// that of the asks. A row that is absent is "-".
+func (w *words) row() (bucket.State, error) {
+	word := w.next()
+	if word == "-" {
+		return bucket.State{}, nil
+	}
+	w.next() // the limit
+	state, ok := strings.CutPrefix(word, rowVersion)
+	if !ok {
+		return bucket.State{}, errAnswer("no row", word)
+	}
+	return parseState(state, 1)
+}
+
 // answer gives every ask of the program its part of what the script said. An
 // ask that it could not read has an error.
 func (p *program) answer(text string) {
@@ -62,7 +78,7 @@ func (p *program) answer(text string) {
 		if at == done {
 			done++
 			admitted, ok := w.int()
-			t.state, t.err = parseState(w.next())
+			t.state, t.err = parseState(w.next(), p.limits[p.groups[at].limit].Unit())
 			if t.admitted = admitted; !ok && t.err == nil {
 				t.err = errAnswer("no count", text)
 			}
@@ -77,21 +93,25 @@ var errSpoiled = errors.New("a key of the store holds what no bucket is: reset i
 // spoiled fails the asks of the keys with these numbers, and has the others asked
 // again. Nothing has been done.
 func (p *program) spoiled(numbers string) {
-	bad := map[int64]bool{}
+	bad, beside := map[int64]bool{}, map[string]bool{}
+	first := len(p.keys[states]) + len(p.keys[logs])
 	for _, text := range strings.Fields(numbers) {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > first+len(p.keys[others]) {
 			p.fail(errAnswer("no key", numbers))
 			return
 		}
-		bad[n] = true
+		if bad[int64(n)] = true; n > first {
+			beside[p.keys[others][n-first-1]] = true
+		}
 	}
 	for _, a := range p.asks {
-		a.again = true
+		spoiled := beside[a.memory] || slices.ContainsFunc(a.leases, func(key string) bool { return beside[key] })
 		for i := range a.charges {
-			if bad[p.keyNumber(&a.charges[i])] {
-				a.Err, a.again = &mete.StoreError{Spent: mete.NotSpent, Err: errSpoiled}, false
-			}
+			spoiled = spoiled || bad[p.keyNumber(&a.charges[i])]
+		}
+		if a.again = !spoiled; spoiled {
+			a.Err = &mete.StoreError{Spent: mete.NotSpent, Err: errSpoiled}
 		}
 	}
 }
@@ -124,7 +144,7 @@ func (t *tally) answer(a *ask, now bucket.Instant) {
 	}
 	t.admitted--
 	a.snaps = append(a.snaps[:0], bucket.Snapshot{})
-	v.Show(&a.snaps[0], &c.Limit, c.Cost)
+	v.Show(&a.snaps[0], &c.Limit, c.Cost, now)
 }
 
 // answer reads what is a's of the script's answer.
@@ -182,10 +202,10 @@ func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot,
 	}
 	if strings.HasPrefix(text, "L") {
 		v, err := parseLogVerdict(text)
-		v.Show(&snap, &c.Limit, c.Cost)
+		v.Show(&snap, &c.Limit, c.Cost, at)
 		return snap, err
 	}
-	state, err := parseState(text)
+	state, err := parseState(text, c.Limit.Unit())
 	switch {
 	case err != nil:
 	case remembered:
@@ -202,7 +222,7 @@ func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot,
 // partLent is part for a bucket of which something is lent, in a take that was
 // denied: the wait may be until that has come back.
 func (a *ask) partLent(c mete.Charge, text, ends string, at bucket.Instant) (snap bucket.Snapshot, err error) {
-	state, err := parseState(text)
+	state, err := parseState(text, c.Limit.Unit())
 	if err != nil {
 		return snap, err
 	}
@@ -217,7 +237,7 @@ func (a *ask) partLent(c mete.Charge, text, ends string, at bucket.Instant) (sna
 func (a *ask) answerBorrow(w *words, now bucket.Instant) {
 	granted, ok := w.int()
 	kept := w.next()
-	state, err := parseState(w.next())
+	state, err := parseState(w.next(), a.charges[0].Limit.Unit())
 	switch {
 	case !ok || err != nil:
 		a.Err = errAnswer("no grant", kept)

@@ -11,17 +11,17 @@ import (
 
 func TestParseState(t *testing.T) {
 	for text, want := range map[string]bucket.State{
-		"-":                              {},
-		"1500/10@1700000000000000":       {Spent: 1500, Unit: 10, AsOf: 1700000000000000},
-		"7/1@-5":                         {Spent: 7, Unit: 1, AsOf: -5},
-		"300+200~60000000@1700000040000": {Spent: 500, Prev: 200, Unit: -60000000, AsOf: 1700000040000},
+		"1500@1700000000000000":  {Spent: 1500, Unit: 10, AsOf: 1700000000000000},
+		"7@-5":                   {Spent: 7, Unit: 10, AsOf: -5},
+		"300+200@1700000040000":  {Spent: 500, Prev: 200, Unit: 10, AsOf: 1700000040000},
+		"0+200@1700000040000000": {Spent: 200, Prev: 200, Unit: 10, AsOf: 1700000040000000},
 	} {
-		if got, err := parseState(text); err != nil || got != want {
+		if got, err := parseState(text, 10); err != nil || got != want {
 			t.Errorf("%q is %+v, %v; want %+v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "x", "1", "1/2", "1/2@", "1/x@3", "1+2@3", "1+2~3", "1e3/1@1", "99999999999999999999/1@1"} {
-		if got, err := parseState(text); err == nil {
+	for _, text := range []string{"", "x", "1", "1@", "@1", "x@3", "1+2", "1+2@", "1+@3", "1/2@3", "1e3@1", "99999999999999999999@1"} {
+		if got, err := parseState(text, 10); err == nil {
 			t.Errorf("%q is %+v, want an error", text, got)
 		}
 	}
@@ -31,7 +31,8 @@ func TestParseState(t *testing.T) {
 // script says.
 func FuzzAnswer(f *testing.F) {
 	f.Add("1700000000000000 - - 1 1", true)
-	f.Add("1700000000000000 1 5/1000@17 1 1700000000000000 :- 1000:0/1@5:1,2,3,4,5", false)
+	f.Add("1700000000000000 1:5@17 10000+1/1000000 1:0@17 10000+1/1000000 1 0", true)
+	f.Add("1700000000000000 1 5@17 1 1700000000000000 :5@17 1000:0@5:1,2,3,4,5", false)
 	f.Add("", true)
 	f.Add("17 L1,2,3 :L1,2,-1 0 0", false)
 	f.Fuzz(func(t *testing.T, text string, plain bool) {

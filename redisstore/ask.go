@@ -20,7 +20,8 @@ type ask struct {
 
 	op      int // opTake also stands for what is simple
 	charges []mete.Charge
-	limits  []int // places of the charges' limits in the program
+	taken   []bucket.Taken // what is given back; empty is an administrator's refund
+	limits  []int          // places of the charges' limits in the program
 	leases  []string
 	memory  string // the key that the take is remembered under, or empty
 	attempt string // who may undo it, or empty
@@ -48,10 +49,22 @@ func newAsk(op int, charges []mete.Charge, mode mete.Mode) *ask {
 	return a
 }
 
+// newGiveBack returns the ask for refunds.
+func newGiveBack(refunds []mete.Refund) *ask {
+	a := newAsk(opGiveBack, nil, mete.Mode{})
+	for i := range refunds {
+		a.charges, a.taken = append(a.charges, refunds[i].Charge), append(a.taken, refunds[i].Taken)
+		if len(a.limits) < len(a.charges) {
+			a.limits = append(a.limits, 0)
+		}
+	}
+	return a
+}
+
 // release puts back an ask that has been answered.
 func (a *ask) release() {
 	clear(a.charges)
-	a.charges, a.snaps, a.leases = a.charges[:0], a.snaps[:0], a.leases[:0]
+	a.charges, a.taken, a.snaps, a.leases = a.charges[:0], a.taken[:0], a.snaps[:0], a.leases[:0]
 	a.memory, a.attempt, a.mode, a.loan = "", "", mete.Mode{}, lease.Loan{}
 	a.again, a.allowed, a.grant, a.Err = false, false, lease.Grant{}, nil
 	asks.Put(a)

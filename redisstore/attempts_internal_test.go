@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
 
@@ -22,12 +23,18 @@ type attempts struct {
 
 func startAttempts(t *testing.T) *attempts {
 	t.Helper()
+	return startAttemptsBy(t, nil)
+}
+
+// startAttemptsBy has the attempts by a clock; nil is the server's.
+func startAttemptsBy(t *testing.T, now func() bucket.Instant) *attempts {
+	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: proctest.StartCluster(t, 3, 0).Addrs, DisableCache: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	s, err := New(client, Config{Timeout: 30 * time.Second})
+	s, err := New(client, Config{Timeout: 30 * time.Second, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,6 +157,78 @@ func TestAttempts_AreRemembered(t *testing.T) {
 	lives()
 }
 
+// TestAttempts_UndoWhatMayHaveBeenTaken gives back a part whose answer was lost, as
+// Redis remembers whose take it was, and nothing where it was not taken.
+func TestAttempts_UndoWhatMayHaveBeenTaken(t *testing.T) {
+	a := startAttempts(t)
+	for _, arrived := range []bool{true, false} {
+		lost := a.begin(fmt.Sprint(arrived), "lost")
+		if arrived {
+			a.take(lost, 0)
+			a.missing(1)
+		}
+		lost.snaps = make([]bucket.Snapshot, len(a.charges))
+		lost.undo(1)
+		a.missing(0)
+		again := a.begin(fmt.Sprint(arrived), "again")
+		a.take(again, 0) // is charged, as nothing is remembered
+		a.missing(1)
+		again.undo(1)
+		a.missing(0)
+	}
+}
+
+// TestAttempts_SeenWithoutAName has a take that was made by an attempt come again in
+// one step: its caller was told that it is admitted, so it stays taken.
+func TestAttempts_SeenWithoutAName(t *testing.T) {
+	a := startAttempts(t)
+	a.charges = a.charges[:1]
+	first := a.begin("x", "first")
+	a.take(first, 0)
+	if _, allowed, err := a.store.Take(t.Context(), nil, a.charges, mete.Mode{ID: "x"}); err != nil || !allowed {
+		t.Fatalf("allowed %v, %v", allowed, err)
+	}
+	first.undo(1)
+	a.missing(1)
+}
+
+// TestUndo_KeepsNoRefill undoes takes when the bucket has refilled, and another take
+// has spent that. A bucket that got back all of them would admit more than its
+// capacity and what refilled.
+func TestUndo_KeepsNoRefill(t *testing.T) {
+	clock := storetest.NewClock()
+	a := startAttemptsBy(t, clock.Now)
+	l, err := bucket.NewLimit(20*bucket.Token, bucket.PerSecond(1000*bucket.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range a.charges {
+		a.charges[i].Limit, a.charges[i].Cost = l, 20*bucket.Token
+	}
+	for _, id := range []string{"", "x"} {
+		for _, tt := range []struct {
+			late int64 // in milliseconds
+			back bucket.Tokens
+		}{{0, 20}, {5, 15}, {20, 0}, {50, 0}} {
+			clock.Advance(1e6)
+			slow := a.begin(id, fmt.Sprint("attempt", tt.late))
+			a.take(slow, 0)
+			clock.Advance(tt.late * 1000)
+			admitted := 20 * bucket.Token // by the slow take, until it is undone
+			if tt.late >= 20 {
+				c := slow.parts[0].charges
+				if _, allowed, err := a.store.Take(t.Context(), nil, c, mete.Mode{}); err != nil || !allowed {
+					t.Fatalf("allowed %v, %v", allowed, err)
+				}
+			} else {
+				admitted -= bucket.Tokens(tt.late) * bucket.Token // has refilled
+			}
+			slow.undo(1)
+			a.missing(admitted/bucket.Token - tt.back)
+		}
+	}
+}
+
 // TestUndo_Once gives back what a take without an ID took, twice, as after a lost
 // answer, and together with other asks.
 func TestUndo_Once(t *testing.T) {
@@ -164,7 +243,7 @@ func TestUndo_Once(t *testing.T) {
 	for range 3 {
 		var p program
 		p.reset(a.store.config.Prefix, a.store.now())
-		undo, take := newAsk(opGiveBack, charges, mete.Mode{}), newAsk(opTake, charges, mete.Mode{UpTo: true})
+		undo, take := newGiveBack(storetest.Refunds(charges...)), newAsk(opTake, charges, mete.Mode{UpTo: true})
 		undo.memory = marker
 		p.add(undo)
 		p.add(take)

@@ -59,6 +59,8 @@ type batches struct {
 	model  *storetest.Naive
 	limits []bucket.Limit
 	plain  bool // nothing but plain takes of token buckets
+
+	admitted [][]mete.Refund // that may be canceled
 }
 
 // someLimits returns limits of which some share all but the capacity and the
@@ -114,6 +116,10 @@ func (b *batches) someAsks() []*ask {
 		if !b.plain && b.IntN(3) == 0 {
 			op, mode = b.someMode()
 		}
+		if op == opGiveBack {
+			asks = append(asks, newGiveBack(b.someRefunds(last)))
+			continue
+		}
 		asks = append(asks, newAsk(op, last, mode))
 		if mode.ID != "" && !mode.DryRun {
 			asks[len(asks)-1].memory = b.store.memoryKey(mode.ID, last, last[0].Key)
@@ -141,6 +147,22 @@ func (b *batches) someMode() (op int, mode mete.Mode) {
 	return opTake, mode
 }
 
+// someRefunds returns an administrator's refund of charges, or cancels a take.
+func (b *batches) someRefunds(charges []mete.Charge) []mete.Refund {
+	if len(b.admitted) == 0 || b.IntN(3) == 0 {
+		return storetest.Refunds(charges...)
+	}
+	at := len(b.admitted) - 1 - b.IntN(min(len(b.admitted), 10))
+	refunds := b.admitted[at]
+	b.admitted = slices.Delete(b.admitted, at, at+1)
+	for i := range refunds {
+		if b.IntN(3) == 0 {
+			refunds[i].Cost = bucket.Tokens(b.Int64N(int64(refunds[i].Cost) + 1))
+		}
+	}
+	return refunds
+}
+
 func (b *batches) someCharges() []mete.Charge {
 	var charges []mete.Charge
 	for _, k := range b.Perm(4)[:1+max(b.IntN(6)-3, 0)] {
@@ -161,6 +183,7 @@ func (b *batches) someCharges() []mete.Charge {
 // send has the asks answered, in as few calls as can be.
 func (b *batches) send(asks []*ask) {
 	for len(asks) > 0 {
+		b.store.mixed.Store(0) // so that what can be plain is
 		var p program
 		p.reset(b.store.config.Prefix, b.store.now())
 		n := 0
@@ -181,10 +204,22 @@ func (b *batches) compare(name string, a *ask) {
 		return
 	}
 	if a.op == opGiveBack {
-		if err := b.model.Refund(context.Background(), a.charges); err != nil {
+		var refunds []mete.Refund
+		for i, c := range a.charges {
+			refunds = append(refunds, mete.Refund{Charge: c, Taken: a.taken[i]})
+		}
+		if err := b.model.Refund(context.Background(), refunds, ""); err != nil {
 			b.Error(err)
 		}
 		return
+	}
+	if a.allowed && !a.mode.DryRun {
+		var refunds []mete.Refund
+		for i, c := range a.charges {
+			refunds = append(refunds, mete.Refund{Charge: c, Taken: a.snaps[i].Taken()})
+			refunds[i].Cost = a.snaps[i].Cost
+		}
+		b.admitted = append(b.admitted, refunds)
 	}
 	want, allowed, err := b.model.Take(context.Background(), nil, a.charges, a.mode)
 	if err != nil || a.allowed != allowed || !slices.Equal(a.snaps, want) {

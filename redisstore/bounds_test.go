@@ -49,10 +49,10 @@ func TestTake_AtTheBounds(t *testing.T) {
 				mode.MaxWait = bucket.Forced
 			}
 			if r.IntN(10) == 0 {
-				if err := s.Refund(t.Context(), []mete.Charge{c}); err != nil {
+				if err := s.Refund(t.Context(), storetest.Refunds(c), ""); err != nil {
 					t.Fatal(err)
 				}
-				if err := model.Refund(t.Context(), []mete.Charge{c}); err != nil {
+				if err := model.Refund(t.Context(), storetest.Refunds(c), ""); err != nil {
 					t.Fatal(err)
 				}
 			}

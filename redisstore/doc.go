@@ -12,9 +12,9 @@
 //	err = node.Close()                               // gives leases back
 //
 // [Open] and [ParseURL] read URLs; [New] takes a client that the program has
-// already. examples/redis is a program with all of it, and says what else a node
-// needs: the same policy.Options.HashKey ([Node.DeriveKey]), and [mete.Limiter.Recover]
-// now and then.
+// already. examples/redis is a program with all of it, [mete.Limiter.Recover] included,
+// which a node calls now and then. All processes with one Redis and prefix hash parts of
+// bucket keys with the same key: see [Store.DeriveKey].
 //
 // # One script, one round trip
 //
@@ -33,27 +33,39 @@
 //
 // # Keys
 //
-// A bucket is a string at prefix + "tb:" + its key, such as 1500/10@1700000000000000:
-// 1500/10 thousandths of a token are missing at that many microseconds since 1970.
-// doc/operations.md has the other forms. It expires a second or two after it is full,
-// when nobody can tell, and without traffic nothing is left in
-// Redis. Under [Config.Now] it lives for an hour instead.
+// A bucket is a string at prefix + "tb:" + its key, such as
+//
+//	1:1500@1700000000000000 20000+1/10
+//
+// The format is version 1. 1500 units of the limit, here tenths of a thousandth token,
+// are missing at that many microseconds since 1970. The limit holds 20000 thousandths
+// and refills 1 in 10 microseconds. While a limit changes, the bucket has a line like
+// that for each version of it, up to three: see [bucket.Row]. doc/operations.md has
+// the other forms. A value of another version, or of no version, is an error, and never
+// taken for a full bucket.
+//
+// A key expires a second or two after the bucket is full under all of its limits, when
+// nobody can tell, and without traffic nothing is left in Redis. Under [Config.Now] it
+// lives for an hour instead.
 //
 // # Clusters
 //
 // Buckets of one slot are charged by one script. Where a request's buckets are in
 // several slots they are charged one slot after another in ascending order, and
-// given back when a later one denies or fails: again and again until Redis has heard
-// it, once, or the buckets are full anyway. The bound holds; another request may be
-// denied meanwhile for what is about to come back. A hash tag in keys (slot_by in
-// a policy) or in [Config.Prefix] keeps buckets together.
+// canceled when a later one denies or fails: again and again until Redis has heard
+// it, once, or the buckets are full anyway. The bound holds, as a cancellation gives
+// back nothing that has refilled meanwhile: see [bucket.Limit.Cancel]. Another request
+// may be denied until then. A refund of several slots is completed in the same way; its
+// error is [mete.MaybeSpent] while some slots have not answered. A hash tag in keys
+// (slot_by in a policy) or in [Config.Prefix] keeps buckets together.
 //
 // # Leases
 //
 // A charge that is [mete.Charge.Leased] may be spent from tokens that the store has
 // taken in advance, a tenth of the capacity at most (see [Config.LeaseShare]), as
 // many as this process has lately needed. What is lent is missing from the bucket
-// however long it is held, so that the bound is exact. What is not spent goes back
+// however long it is held, so that the bound is exact. A lease belongs to the version
+// of the limit that it was taken under. What is not spent goes back
 // after some tenths of a second and with [Store.Close]; a crash loses it.
 //
 // # Errors

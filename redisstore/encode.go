@@ -39,18 +39,21 @@ func (p *program) encode() (keys, args []string) {
 			}
 		}
 	}
+	p.spellLimits()
 	p.numbers.begin()
 	p.numbers.add(p.now)
 	p.numbers.add(int64(len(p.keys[states])))
 	p.numbers.add(int64(len(p.keys[logs])))
 	if p.single() {
 		p.encodeSingle()
-		return p.spell(), []string{p.numbers.end()}
+		return p.spell(), []string{p.numbers.end(), p.texts[0].text}
 	}
 	p.numbers.flag(p.plain)
 	p.numbers.add(int64(len(p.limits)))
-	for i := range p.limits {
-		p.encodeLimit(&p.limits[i])
+	if p.plain {
+		for i := range p.limits {
+			p.encodeLimit(&p.limits[i])
+		}
 	}
 	done := 0 // groups
 	for i, a := range p.asks {
@@ -64,9 +67,25 @@ func (p *program) encode() (keys, args []string) {
 			done++
 		}
 	}
-	args = make([]string, 1, 1+len(p.names))
+	args = make([]string, 1, 1+len(p.limits)+len(p.names))
 	args[0] = p.numbers.end()
+	for i := range p.limits {
+		args = append(args, p.texts[i].text)
+	}
 	return p.spell(), append(args, p.names...)
+}
+
+// spellLimits sees to it that the texts are those of the limits. Mostly they are,
+// as one call has the limits of the call before.
+func (p *program) spellLimits() {
+	for i := range p.limits {
+		if i == len(p.texts) {
+			p.texts = append(p.texts, limitText{})
+		}
+		if t := &p.texts[i]; t.text == "" || t.limit != p.limits[i] {
+			*t = limitText{p.limits[i], textOf(&p.limits[i])}
+		}
+	}
 }
 
 // single reports whether the program is plain takes of one bucket at one cost.
@@ -76,31 +95,18 @@ func (p *program) single() bool {
 
 func (p *program) encodeSingle() {
 	g := &p.groups[0]
-	l := &p.limits[g.limit]
-	n, per := l.Refill()
 	p.numbers.add(plainSingle)
-	p.numbers.add(int64(l.Capacity()))
-	p.numbers.add(int64(n))
-	p.numbers.add(per)
-	p.numbers.add(int64(l.MaxReserved()))
+	p.encodeLimit(&p.limits[g.limit])
 	p.numbers.add(int64(g.cost))
 	p.numbers.add(int64(g.count))
 }
 
+// encodeLimit writes the numbers of a plain token bucket.
 func (p *program) encodeLimit(l *bucket.Limit) {
-	tokens, per := l.Refill()
-	n := int64(tokens)
-	if n == 0 { // the zero Limit: it holds nothing
-		n, per = 1, 1
-	}
-	p.numbers.add(int64(l.Algorithm()))
+	n, per := l.Refill()
 	p.numbers.add(int64(l.Capacity()))
-	p.numbers.add(n)
+	p.numbers.add(int64(n))
 	p.numbers.add(per)
-	p.numbers.add(int64(l.MaxReserved()))
-	p.numbers.add(l.Start().Microseconds())
-	p.numbers.flag(l.Anchor() == bucket.AnchorFirst)
-	p.numbers.flag(l.Queued())
 }
 
 func (p *program) encodeGroup(g *group) {
@@ -163,6 +169,9 @@ func (p *program) encodeAsk(a *ask) {
 			lent = a.leases[i]
 		}
 		p.numbers.add(p.other(lent))
+		if a.op == opGiveBack {
+			p.encodeTaken(a, i)
+		}
 	}
 	if a.op == opTake && a.memory != "" {
 		p.numbers.add(mete.RetryHorizon.Microseconds())
@@ -171,6 +180,20 @@ func (p *program) encodeAsk(a *ask) {
 			p.numbers.add(p.name(a.charges[i].Limit.Encode()))
 		}
 	}
+}
+
+// encodeTaken writes the take that is canceled. An administrator's refund has none.
+func (p *program) encodeTaken(a *ask, i int) {
+	var t bucket.Taken
+	if i < len(a.taken) {
+		t = a.taken[i]
+	}
+	if t == (bucket.Taken{}) {
+		t.Cost = -1
+	}
+	p.numbers.add(int64(t.Cost))
+	p.numbers.add(int64(t.At))
+	p.numbers.add(t.Spent)
 }
 
 func (p *program) encodeBorrow(a *ask) {
@@ -211,7 +234,7 @@ func (p *program) name(text string) int64 {
 		return 0
 	}
 	p.names = append(p.names, text)
-	return int64(len(p.names)) + 1
+	return int64(len(p.limits)+len(p.names)) + 1
 }
 
 // spell returns all keys as they are in Redis, in one piece of memory.

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
 
@@ -85,7 +86,7 @@ func TestExpiry_AfterTheClockSteppedBack(t *testing.T) {
 		for i, c := range several {
 			livesFor(t, client, "tb:"+c.Key, snaps[i].FullAfter())
 		}
-		if err := store.Refund(t.Context(), several[:1]); err != nil {
+		if err := store.Refund(t.Context(), storetest.Refunds(several[:1]...), ""); err != nil {
 			t.Error(err)
 		}
 		livesFor(t, client, "tb:"+several[0].Key, snaps[0].FullAfter())
@@ -102,7 +103,7 @@ func TestExpiry_OfAnOldWindow(t *testing.T) {
 	}
 	const per = 10_000_000
 	start := (bucket.At(time.Now().Add(time.Hour)) / per) * per
-	state := fmt.Sprintf("0+1000~%d@%d", per, start)
+	state := fmt.Sprintf("1:0+1000@%d w5000+5000/%d", start, per)
 	if err := client.Do(t.Context(), client.B().Set().Key("tb:k").Value(state).Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +158,39 @@ func TestExpiry_OfLongDebts(t *testing.T) {
 		}
 		if _, allowed, err := s.Take(t.Context(), nil, []mete.Charge{{Key: "a " + name, Limit: l}}, mete.Mode{}); err != nil || allowed {
 			t.Errorf("%s: taking nothing of a bucket in debt: allowed %v, %v", name, allowed, err)
+		}
+	}
+}
+
+// TestExpiry_OfTwoVersions has a row live until the bucket is full under both of its
+// limits, whichever was charged last.
+func TestExpiry_OfTwoVersions(t *testing.T) {
+	client := connect(t, proctest.StartRedis(t).Addr)
+	s, err := redisstore.New(client, redisstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := perSecond(t, 5, 1)
+	for _, spec := range []bucket.Spec{
+		{Capacity: 5 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Minute}},
+		{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Hour}},
+		{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Hour}},
+	} {
+		lasting := compiled(spec)
+		for i, limits := range [][]bucket.Limit{{lasting, slow}, {slow, lasting}} {
+			key, want := fmt.Sprint(lasting, i), time.Duration(0)
+			for _, l := range limits {
+				c := []mete.Charge{{Key: key, Limit: l, Cost: 2 * bucket.Token}}
+				snaps, allowed, err := s.Take(t.Context(), nil, c, mete.Mode{})
+				if err != nil || !allowed {
+					t.Fatalf("%s: allowed %v, %v", key, allowed, err)
+				}
+				want = max(want, snaps[0].FullAfter())
+			}
+			if i == 0 && lasting.Algorithm() == bucket.Continuous { // it was charged both costs
+				want = lasting.TimeFor(4 * bucket.Token)
+			}
+			livesFor(t, client, "tb:"+key, want)
 		}
 	}
 }

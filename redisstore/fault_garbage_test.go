@@ -127,8 +127,9 @@ func TestFault_Garbage(t *testing.T) {
 		{"HTTP/1.1 400 Bad Request\r\n\r\n", true}, {"$20\r\nhalf of it", true}, {"", true},
 		{":5\r\n", false}, {"*0\r\n", false}, {"_\r\n", false}, {"%0\r\n", false}, {"#t\r\n", false}, {"+\r\n", false},
 		{bulk(""), false}, {bulk("x"), false}, {bulk("17"), false}, {bulk("17 1"), false}, {bulk("17 x -"), false},
-		{bulk("17 nonsense"), false}, {bulk("17 1/2"), false}, {bulk("17 99999999999999999999/1@1"), false},
-		{bulk("17 5+x~1@2"), false}, {bulk("17 1/1@99999999999999999999"), false}, {bulk("-17 -"), false},
+		{bulk("17 nonsense"), false}, {bulk("17 1:2 l 1"), false}, {bulk("17 1:99999999999999999999@1 l 1"), false},
+		{bulk("17 1:5+x@2 l 1"), false}, {bulk("17 1:1@99999999999999999999 l 1"), false}, {bulk("-17 -"), false},
+		{bulk("17 1/1@17 l 1"), false}, {bulk("17 2:1@17 l 1"), false},
 		{bulk("!x"), false}, {bulk("!"), false}, {bulk("!7"), false}, {bulk("!0"), false}, {bulk("?"), false},
 	}
 	good := func() {

@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/storetest"
 )
 
 // busy takes, gives back and takes by ID from buckets of every algorithm.
@@ -40,7 +41,7 @@ func busy(t *testing.T, s *redisstore.Store, ids bool) {
 					t.Errorf("%s: take: %v", name, err)
 				}
 				if i%4 == 0 {
-					if err := s.Refund(t.Context(), charges[:1]); err != nil {
+					if err := s.Refund(t.Context(), storetest.Refunds(charges[:1]...), ""); err != nil {
 						t.Errorf("%s: refund: %v", name, err)
 					}
 				}

@@ -26,9 +26,9 @@ func TestFault_PartsWithoutANode(t *testing.T) {
 	var takers []*faulttest.Taker
 	for range 2 {
 		takers = append(takers,
-			&faulttest.Taker{Charges: chargesOf("a")}, &faulttest.Taker{Charges: chargesOf("d")},
-			&faulttest.Taker{Charges: chargesOf("a", "b", "c", "d")}, &faulttest.Taker{Charges: chargesOf("c", "d", "e")},
-			&faulttest.Taker{Charges: chargesOf("b", "c", "f"), IDs: true}, &faulttest.Taker{Charges: chargesOf("e", "f", "g"), IDs: true})
+			&faulttest.Taker{Charges: partCharges("a")}, &faulttest.Taker{Charges: partCharges("d")},
+			&faulttest.Taker{Charges: partCharges("a", "b", "c", "d")}, &faulttest.Taker{Charges: partCharges("c", "d", "e")},
+			&faulttest.Taker{Charges: partCharges("b", "c", "f"), IDs: true}, &faulttest.Taker{Charges: partCharges("e", "f", "g"), IDs: true})
 	}
 	nodes := map[*proctest.Redis]bool{}
 	for _, k := range []string{"a", "b", "c", "d", "e", "f", "g"} {
@@ -101,6 +101,44 @@ func TestFault_DeniedPartsAreFree(t *testing.T) {
 		}
 		if got, _ := take(0, mete.Mode{DryRun: true}); got != want {
 			t.Errorf("%s: after a take that was denied %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// A take by ID of two slots, one of which does not answer in time, is undone in both,
+// and when it comes again it is charged once: never twice, and never to nobody.
+func TestFault_PartsAreChargedOnceByID(t *testing.T) {
+	faulttest.Alone(t)
+	c := proctest.StartCluster(t, 3, 0)
+	s, _ := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{Timeout: 300 * time.Millisecond})
+	a, b := twoNodes(c)
+	charges := slowCharges(a, b)
+	faulttest.Eventually(t, "all nodes answer", func() error {
+		_, _, err := s.Take(t.Context(), nil, charges, mete.Mode{DryRun: true})
+		return err
+	})
+	for i := range 4 {
+		id := mete.Mode{ID: fmt.Sprint("take", i)}
+		c.Nodes[2].Pause()
+		if _, _, err := s.Take(t.Context(), nil, charges, id); err == nil || mete.Spent(err) != mete.MaybeSpent {
+			t.Errorf("take %d: %v, want an error that says maybe spent", i, err)
+		}
+		c.Nodes[2].Resume()
+		if i%2 == 0 {
+			undone(t, s)
+		}
+		faulttest.Eventually(t, "it is answered", func() error {
+			_, allowed, err := s.Take(t.Context(), nil, charges, id)
+			if err == nil && !allowed {
+				t.Error("it was denied")
+			}
+			return err
+		})
+		undone(t, s)
+		for _, key := range []string{a, b} {
+			if got, want := missingOf(t, s, key), bucket.Tokens(i+1)*bucket.Token; got != want {
+				t.Errorf("take %d: %v are missing of %s, want %v", i, got, key, want)
+			}
 		}
 	}
 }

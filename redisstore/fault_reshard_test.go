@@ -34,13 +34,13 @@ func TestFault_Resharding(t *testing.T) {
 	var takers []*faulttest.Taker
 	for range 2 {
 		takers = append(takers,
-			&faulttest.Taker{Charges: chargesOf("{m}c")},
-			&faulttest.Taker{Charges: chargesOf("{m}d")},
-			&faulttest.Taker{Charges: chargesOf("{m}a", "{m}b", "{m}c")},
-			&faulttest.Taker{Charges: chargesOf("elsewhere", "{m}d")},
-			&faulttest.Taker{Charges: chargesOf("{m}id"), IDs: true},
-			&faulttest.Taker{Charges: chargesOf("{m}id:all", "{m}id:all:2"), IDs: true},
-			&faulttest.Taker{Charges: chargesOf("{n}id:all", "{m}id:all:2"), IDs: true})
+			&faulttest.Taker{Charges: partCharges("{m}c")},
+			&faulttest.Taker{Charges: partCharges("{m}d")},
+			&faulttest.Taker{Charges: partCharges("{m}a", "{m}b", "{m}c")},
+			&faulttest.Taker{Charges: partCharges("elsewhere", "{m}d")},
+			&faulttest.Taker{Charges: partCharges("{m}id"), IDs: true},
+			&faulttest.Taker{Charges: partCharges("{m}id:all", "{m}id:all:2"), IDs: true},
+			&faulttest.Taker{Charges: partCharges("{n}id:all", "{m}id:all:2"), IDs: true})
 	}
 	plain := []*faulttest.Taker{takers[0], takers[1], takers[2], takers[3]}
 	tr := startTraffic(t, s, client, takers)

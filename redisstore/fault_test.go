@@ -23,6 +23,7 @@ const slack = 150 * time.Millisecond
 var (
 	faultLimit = faulttest.Limit(400, bucket.PerSecond(2*bucket.Token))
 	slowLimit  = faulttest.Limit(200, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
+	partsLimit = faulttest.Limit(20_000, bucket.Rate{Tokens: bucket.Token, Per: 100 * time.Hour}) // whose parts keep next to nothing
 )
 
 func chargesOf(keys ...string) []mete.Charge {
@@ -37,6 +38,14 @@ func slowCharges(keys ...string) []mete.Charge {
 	charges := chargesOf(keys...)
 	for i := range charges {
 		charges[i].Limit = slowLimit
+	}
+	return charges
+}
+
+func partCharges(keys ...string) []mete.Charge {
+	charges := chargesOf(keys...)
+	for i := range charges {
+		charges[i].Limit = partsLimit
 	}
 	return charges
 }
@@ -81,6 +90,7 @@ func startTraffic(t *testing.T, s mete.Store, client rueidis.Client, takers []*f
 		Store: s, Name: "redisstore", Slack: slack,
 		State:  func(key string) bucket.State { return stateOf(t, client, key) },
 		Unsure: func(key string) bool { return key == "lent" }, // some may be lent, or is lost
+		Parts:  client.Mode() == rueidis.ClientModeCluster,
 	}, takers)
 }
 
@@ -106,7 +116,8 @@ func stateOf(t *testing.T, client rueidis.Client, key string) bucket.State {
 }
 
 func readState(t interface{ Fatalf(string, ...any) }, text string) (s bucket.State) {
-	if _, err := fmt.Sscanf(text, "%d/%d@%d", &s.Spent, &s.Unit, &s.AsOf); err != nil {
+	var capacity, n int64
+	if _, err := fmt.Sscanf(text, "1:%d@%d %d+%d/%d", &s.Spent, &s.AsOf, &capacity, &n, &s.Unit); err != nil {
 		t.Fatalf("state %q: %v", text, err)
 	}
 	return s

@@ -13,6 +13,11 @@ import (
 // memoryKey is the key that a take by ID is remembered under, beside the bucket
 // that key names.
 func (s *Store) memoryKey(id string, charges []mete.Charge, key string) string {
+	return s.beside("id:", key, nameOf(id, charges))
+}
+
+// nameOf is what an ID and the keys of its charges come to.
+func nameOf(id string, charges []mete.Charge) string {
 	h := sha256.New()
 	for i := -1; i < len(charges); i++ {
 		part := id
@@ -22,7 +27,7 @@ func (s *Store) memoryKey(id string, charges []mete.Charge, key string) string {
 		_, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part)))) // never fails
 		_, _ = h.Write([]byte(part))
 	}
-	return s.beside("id:", key, base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:18]))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:18])
 }
 
 // leaseKey is the key that says who has a lease on a bucket.

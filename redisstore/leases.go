@@ -89,12 +89,12 @@ func (s *Store) untake(charges []mete.Charge, held *[mete.MaxCharges]lease.Lot, 
 		if held[i] == (lease.Lot{}) {
 			continue
 		}
-		c := &charges[i]
+		c, taken := &charges[i], snaps[i].Taken()
 		snaps[i] = snaps[i].Without()
 		if !held[i].Untake() {
 			s.undo.begin(undoing{
-				charges: []mete.Charge{*c},
-				memory:  s.beside("id:", c.Key, "undo-"+rand.Text()),
+				refunds: []mete.Refund{{Charge: *c, Taken: taken}},
+				memory:  s.undoneKey(c.Key, rand.Text(), 0),
 				full:    c.Limit.TimeFor(c.Cost),
 			}, within)
 		}

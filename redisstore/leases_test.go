@@ -128,11 +128,8 @@ func TestLeases_WithOtherLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var spent, unit, asOf int64
-	if _, err := fmt.Sscanf(value, "%d/%d@%d", &spent, &unit, &asOf); err != nil {
-		t.Fatal(err)
-	}
-	missing := float64(spent) / float64(unit) / float64(bucket.Token)
+	state := readState(t, value)
+	missing := float64(state.Spent) / float64(state.Unit) / float64(bucket.Token)
 	if refilled := 1 + time.Since(began).Seconds(); missing > float64(admitted) || missing < float64(admitted)-refilled {
 		t.Errorf("%v are missing after %d were admitted", missing, admitted)
 	}

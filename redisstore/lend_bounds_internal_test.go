@@ -116,7 +116,7 @@ func TestLending_IsNotForgotten(t *testing.T) {
 		t.Fatalf("allowed %v, %v", allowed, err)
 	}
 	lives(64 * time.Second)
-	if err := s.Refund(t.Context(), charge(bucket.Token)); err != nil {
+	if err := s.Refund(t.Context(), storetest.Refunds(charge(bucket.Token)...), ""); err != nil {
 		t.Fatal(err)
 	}
 	lives(64 * time.Second)

@@ -101,7 +101,7 @@ func (b *bookkeeping) take(cost bucket.Tokens) {
 
 func (b *bookkeeping) refund(amount bucket.Tokens) {
 	b.Helper()
-	if err := b.store.Refund(b.Context(), b.charge(amount)); err != nil {
+	if err := b.store.Refund(b.Context(), storetest.Refunds(b.charge(amount)...), ""); err != nil {
 		b.Fatal(err)
 	}
 	if b.book.State.Spent > 0 {

@@ -26,7 +26,6 @@ type Node struct {
 	*Store
 	presence *Presence
 	client   rueidis.Client
-	prefix   string
 	close    func() error
 }
 
@@ -42,7 +41,7 @@ func Open(ctx context.Context, rawURL string) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{client: client, prefix: config.Prefix}
+	n := &Node{client: client}
 	if n.Store, err = New(client, config); err == nil {
 		n.presence, err = Join(ctx, client, config.Prefix, rand.Text(), 0)
 	}

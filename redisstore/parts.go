@@ -5,7 +5,6 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
-	"strconv"
 	"sync"
 	"time"
 
@@ -35,6 +34,9 @@ func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges 
 	for i := range t.parts {
 		allowed, err := t.take(ctx, i)
 		if err != nil {
+			if mode.ID != "" && mete.Spent(err) == mete.MaybeSpent {
+				i++ // it is remembered if it was taken
+			}
 			t.undo(i)
 			return dst, false, err
 		}
@@ -61,7 +63,7 @@ type partsTake struct {
 // ask has an ask for part i answered, as often as the part is on its way between
 // two nodes.
 func (t *partsTake) ask(ctx context.Context, i int, mode mete.Mode) (bool, error) {
-	p := &t.parts[i]
+	p, until := &t.parts[i], t.until
 	for backoff := time.Millisecond; ; backoff = min(2*backoff, 50*time.Millisecond) {
 		a := newAsk(opTake, p.charges, mode)
 		if mode.ID != "" && !mode.DryRun {
@@ -69,8 +71,8 @@ func (t *partsTake) ask(ctx context.Context, i int, mode mete.Mode) (bool, error
 		}
 		t.store.addLeases(a)
 		within := time.Duration(0)
-		if !t.until.IsZero() {
-			within = max(time.Until(t.until), time.Nanosecond)
+		if !until.IsZero() {
+			within = max(time.Until(until), time.Nanosecond)
 		}
 		err := a.do(ctx, t.store.laneOf(p.charges), within)
 		if err == nil {
@@ -81,18 +83,18 @@ func (t *partsTake) ask(ctx context.Context, i int, mode mete.Mode) (bool, error
 			a.release()
 			return allowed, nil
 		}
-		if !isTryAgain(err) || !t.pause(ctx, backoff) {
+		if until.IsZero() {
+			until = time.Now().Add(t.store.config.Timeout)
+		}
+		if !isTryAgain(err) || !pause(ctx, backoff, until) {
 			return false, named(err, "take")
 		}
 	}
 }
 
 // pause waits a little, and reports false where there is no time for it.
-func (t *partsTake) pause(ctx context.Context, d time.Duration) bool {
-	if t.until.IsZero() {
-		t.until = time.Now().Add(t.store.config.Timeout)
-	}
-	if time.Until(t.until) < d {
+func pause(ctx context.Context, d time.Duration, until time.Time) bool {
+	if time.Until(until) < d {
 		return false
 	}
 	select {
@@ -164,10 +166,11 @@ func (t *partsTake) cut(ctx context.Context) error {
 	return nil
 }
 
-// undo gives back the parts before the n'th, and does not come back before that
-// has been tried once, or the caller waits no longer. Whatever fails is tried
-// again in the background. The n'th itself, where it may have been taken all the
-// same, stays: giving it back could overtake the take, or another with its ID.
+// undo cancels the first n parts, and does not come back before that has been tried
+// once, or the caller waits no longer. Whatever fails is tried again in the
+// background. A part that failed, and may have been taken all the same, can be
+// undone where it has an ID: Redis remembers whose take it was. Without one it stays
+// taken, as giving it back could overtake the take, and the error says so.
 func (t *partsTake) undo(n int) {
 	within := t.store.config.Timeout
 	if !t.until.IsZero() {
@@ -175,14 +178,15 @@ func (t *partsTake) undo(n int) {
 	}
 	var tried sync.WaitGroup
 	for i := range t.parts[:n] {
-		u := undoing{charges: t.parts[i].charges}
+		p, u := &t.parts[i], undoing{}
 		if t.mode.ID != "" {
 			u.memory, u.attempt = t.memory(i), t.attempt
 		} else {
-			u.memory = t.store.beside("id:", u.charges[0].Key, "undo-"+t.attempt+"-"+strconv.Itoa(i))
+			u.memory = t.store.undoneKey(p.charges[0].Key, t.attempt, i)
 		}
-		for _, at := range t.parts[i].order {
-			u.full = max(u.full, t.snaps[at].FullAfter())
+		for j, at := range p.order {
+			u.refunds = append(u.refunds, mete.Refund{Charge: p.charges[j], Taken: t.snaps[at].Taken()})
+			u.full = max(u.full, t.snaps[at].FullAfter(), p.charges[j].Limit.TimeFor(p.charges[j].Cost))
 		}
 		tried.Go(func() { t.store.undo.begin(u, within) })
 	}

@@ -14,7 +14,7 @@ func (p *program) answerPlain(w *words, now bucket.Instant) {
 	states, broken := make([]bucket.State, len(p.keys[states])), error(nil)
 	for i := range states {
 		var err error
-		if states[i], err = parseState(w.next()); err != nil {
+		if states[i], err = w.row(); err != nil {
 			broken = err
 		}
 	}
@@ -49,13 +49,16 @@ func (a *ask) take(p *program, states []bucket.State, now bucket.Instant) {
 	if len(a.charges) == 1 { // the common case, in one step
 		c, snap := &a.charges[0], bucket.Snapshot{}
 		state := &states[p.index[c.Key]]
+		state.Unit = c.Limit.Unit()
 		*state, snap = c.Limit.Take(*state, now, c.Cost)
 		a.snaps, a.allowed = append(a.snaps, snap), snap.Allowed
 		return
 	}
 	for i := range a.charges {
 		c := &a.charges[i]
-		a.snaps = append(a.snaps, c.Limit.Peek(states[p.index[c.Key]], now, c.Cost, 0))
+		state := &states[p.index[c.Key]]
+		state.Unit = c.Limit.Unit()
+		a.snaps = append(a.snaps, c.Limit.Peek(*state, now, c.Cost, 0))
 		a.allowed = a.allowed && a.snaps[i].Allowed
 	}
 	for i := range a.charges {

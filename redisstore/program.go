@@ -16,11 +16,12 @@ type program struct {
 	asks   []*ask
 	places []int // of each ask: its group, or -1
 
-	keys   [3][]string    // states, logs and others, without their prefixes
+	keys   [3][]string    // rows, logs and others, without their prefixes
 	index  map[string]int // of a state's or log's key: its place, and whether it is a log
 	latest []int          // the group that last touched a state, or -1
 	names  []string
 	limits []bucket.Limit
+	texts  []limitText // of the limits, and some of earlier calls
 	plain  bool
 
 	numbers packed

@@ -5,22 +5,68 @@ package redisstore
 import (
 	"context"
 
+	"github.com/metehq/mete"
 	"github.com/redis/rueidis"
 )
 
-// Reset implements [mete.Store].
+// Reset implements [mete.Store]. Buckets of one slot are reset in one step. Where some
+// slots fail and others do not, the error is [mete.MaybeSpent]; a reset may be repeated.
 func (s *Store) Reset(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	commands := make(rueidis.Commands, 0, len(keys))
+	var groups [][]string
+	places := map[int]int{} // by slot
 	for _, k := range keys {
-		commands = append(commands, s.client.B().Del().Key(s.config.Prefix+bucketPrefix+k).Build())
+		slot := 0
+		if s.cluster {
+			slot = s.slot(k)
+		}
+		at, known := places[slot]
+		if !known {
+			at = len(groups)
+			places[slot], groups = at, append(groups, nil)
+		}
+		groups[at] = append(groups[at], s.bucketPrefix+k)
 	}
-	for _, r := range s.client.DoMulti(ctx, commands...) {
-		if err := r.Error(); err != nil {
-			return named(storeError(err), "reset")
+	done, alone, err := s.del(ctx, groups)
+	if len(alone) > 0 { // their slot is on its way to another node
+		more, _, later := s.del(ctx, alone)
+		if done += more; err == nil {
+			err = later
 		}
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	if done > 0 {
+		err.Spent = mete.MaybeSpent
+	}
+	return named(err, "reset")
+}
+
+// del deletes groups of keys, each in one step. It returns how many it deleted, the
+// keys of those that can only be deleted one by one, and the first other error.
+func (s *Store) del(ctx context.Context, groups [][]string) (done int, alone [][]string, first *mete.StoreError) {
+	commands := make(rueidis.Commands, 0, len(groups))
+	for _, keys := range groups {
+		commands = append(commands, s.client.B().Del().Key(keys...).Build())
+	}
+	for i, r := range s.client.DoMulti(ctx, commands...) {
+		err := r.Error()
+		if err == nil {
+			done++
+			continue
+		}
+		failed := storeError(err)
+		switch {
+		case len(groups[i]) > 1 && isTryAgain(failed):
+			for _, k := range groups[i] {
+				alone = append(alone, []string{k})
+			}
+		case first == nil:
+			first = failed
+		}
+	}
+	return done, alone, first
 }

@@ -11,17 +11,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// DeriveKey returns a key for a purpose that is the same for all nodes with the
-// same prefix: it is derived from a secret at {prefix}secret, which is made
-// where there is none. Who hashes parts of bucket keys, like
-// policy.Options.HashKey, shares the buckets with the others that way.
+// DeriveKey implements [mete.KeyDeriver]: the key is the same in each process that uses
+// the same Redis and prefix. It derives the key from the secret at {prefix}secret, and
+// makes that secret if there is none.
 //
-// The secret lies beside the hashes: whoever can read all of Redis can try out
-// whose a bucket is. And it is as lasting as Redis: where that has forgotten it, a
-// node that begins later makes another, while those that run keep theirs. A
-// secret from elsewhere has neither fault.
-func (n *Node) DeriveKey(ctx context.Context, purpose string) ([sha256.Size]byte, error) {
-	client, key := n.client, n.prefix+"secret"
+// The secret lies beside the hashes: a reader of all of Redis can find the client of a
+// bucket by trying values. Redis can also lose it, by FLUSHALL or by eviction. A process
+// that starts afterwards makes another secret, and running ones keep theirs. A
+// policy.Options.HashKey has neither weakness.
+func (s *Store) DeriveKey(ctx context.Context, purpose string) ([sha256.Size]byte, error) {
+	client, key := s.client, s.config.Prefix+"secret"
 	fresh := client.B().Set().Key(key).Value(rand.Text() + rand.Text()).Nx().Build()
 	err := client.Do(ctx, fresh).Error()
 	if err != nil && !rueidis.IsRedisNil(err) {

@@ -10,42 +10,27 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// parseState reads a state as take.lua writes it; "-" is that of a full bucket.
-func parseState(text string) (bucket.State, error) {
-	if text == "-" {
-		return bucket.State{}, nil
-	}
-	spent, rest, ok := strings.Cut(text, "/")
-	if !ok {
-		return parseWindow(text)
-	}
-	unit, asOf, _ := strings.Cut(rest, "@")
-	var s bucket.State
+// rowVersion begins each stored value. A value of another version is an error.
+const rowVersion = "1:"
+
+// parseState reads spent@asof as take.lua shows it, for a limit of this unit, and
+// cur+prev@start of a sliding window.
+func parseState(text string, unit int64) (bucket.State, error) {
+	spent, asOf, _ := strings.Cut(text, "@")
+	spent, prev, window := strings.Cut(spent, "+")
+	s := bucket.State{Unit: unit}
 	var errs [3]error
 	s.Spent, errs[0] = strconv.ParseInt(spent, 10, 64)
-	s.Unit, errs[1] = strconv.ParseInt(unit, 10, 64)
+	if window {
+		s.Prev, errs[1] = strconv.ParseInt(prev, 10, 64)
+		s.Spent += s.Prev
+	}
 	at, err := strconv.ParseInt(asOf, 10, 64)
 	s.AsOf, errs[2] = bucket.Instant(at), err
 	if errs != [3]error{} {
 		return bucket.State{}, errAnswer("no state", text)
 	}
 	return s, nil
-}
-
-// parseWindow reads cur+prev~length@start; and of a log, which has been read
-// whole since its limit has become another, the sum and the newest instant.
-func parseWindow(text string) (bucket.State, error) {
-	cur, rest, _ := strings.Cut(text, "+")
-	prev, rest, _ := strings.Cut(rest, "~")
-	length, start, _ := strings.Cut(rest, "@")
-	var v [4]int64
-	for i, s := range []string{cur, prev, length, start} {
-		var err error
-		if v[i], err = strconv.ParseInt(s, 10, 64); err != nil {
-			return bucket.State{}, errAnswer("no state", text)
-		}
-	}
-	return bucket.State{Spent: v[0] + v[1], Prev: v[1], Unit: -v[2], AsOf: bucket.Instant(v[3])}, nil
 }
 
 // parseLogVerdict reads L, what a log counts, how far its instant lies ahead, and

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/metehq/mete/internal/calls"
 	"github.com/metehq/mete/internal/lane"
@@ -15,8 +16,21 @@ import (
 	"github.com/redis/rueidis"
 )
 
-//go:embed take.lua
-var script string
+// The script, in the order of its files.
+var (
+	//go:embed take.lua
+	takeScript string
+	//go:embed take_account.lua
+	accountScript string
+	//go:embed take_row.lua
+	rowScript string
+	//go:embed take_lease.lua
+	leaseScript string
+	//go:embed take_operation.lua
+	operationScript string
+
+	script = takeScript + accountScript + rowScript + leaseScript + operationScript
+)
 
 const bucketPrefix = "tb:" // of the keys of buckets, behind [Config.Prefix]
 
@@ -36,6 +50,7 @@ type Store struct {
 	end          sync.Once
 	ending       chan struct{} // closed by Close
 	calls        calls.Counts
+	mixed        atomic.Int64 // how many calls expect rows of several accounts
 }
 
 // New returns a store over client, which stays the caller's and must outlive it.

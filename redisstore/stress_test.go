@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/storetest"
 )
 
 // TestStress_ScriptAndCoreAgree has many goroutines do all there is to do to few
@@ -35,7 +36,7 @@ func TestStress_ScriptAndCoreAgree(t *testing.T) {
 			for range 400 {
 				charges, mode := stress(r, limits)
 				if r.IntN(8) == 0 {
-					if err := s.Refund(t.Context(), charges); err != nil {
+					if err := s.Refund(t.Context(), storetest.Refunds(charges...), ""); err != nil {
 						t.Errorf("refund %+v: %v", charges, err)
 					}
 					continue

@@ -7,7 +7,6 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/internal/lane"
 	"github.com/metehq/mete/internal/lease"
 )
 
@@ -51,35 +50,6 @@ func (s *Store) newTake(charges []mete.Charge, mode mete.Mode) *ask {
 	}
 	s.addLeases(a)
 	return a
-}
-
-// Refund implements [mete.Store].
-func (s *Store) Refund(ctx context.Context, charges []mete.Charge) error {
-	if len(charges) == 0 {
-		return nil
-	}
-	if l := s.laneOf(charges); l != nil {
-		if err := s.refund(ctx, l, charges); !isTryAgain(err) {
-			return err
-		}
-	}
-	var first error
-	for _, part := range s.parts(charges, byKey) {
-		if err := s.refund(ctx, s.laneOf(part.charges), part.charges); err != nil && first == nil {
-			first = err // the others are given back all the same
-		}
-	}
-	return first
-}
-
-func (s *Store) refund(ctx context.Context, l *lane.Lane[*ask], charges []mete.Charge) error {
-	a := newAsk(opGiveBack, charges, mete.Mode{})
-	s.addLeases(a)
-	if err := a.do(ctx, l, 0); err != nil {
-		return named(err, "refund")
-	}
-	a.release()
-	return nil
 }
 
 // addLeases adds the keys that say what is lent of the buckets of a.

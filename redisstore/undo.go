@@ -21,10 +21,12 @@ const (
 	maxUndoBackoff = 2 * time.Second
 )
 
-// An undoing is what has to be given back of a take that came to nothing.
+// An undoing is what has to be given back: a part of a take that came to nothing, or
+// of a refund.
 type undoing struct {
-	charges         []mete.Charge
+	refunds         []mete.Refund
 	memory, attempt string        // of a take by ID; else where it is remembered that this is done
+	named           bool          // memory is that of a refund by ID, and stays
 	full            time.Duration // from then on the buckets are full anyway
 	until           time.Time
 }
@@ -43,18 +45,26 @@ type undoer struct {
 	markers markers
 }
 
-// begin gives back within a time, or sees to it later.
-func (u *undoer) begin(todo undoing, within time.Duration) {
+// once gives back within a time, where nobody has tried it before.
+func (u *undoer) once(ctx context.Context, todo *undoing, within time.Duration) error {
+	err := u.ask(ctx, todo, within)
+	if err == nil && todo.attempt == "" && !todo.named {
+		u.markers.drop(todo.memory) // it was tried once, and will not be again
+	}
+	return err
+}
+
+// begin gives back within a time, or sees to it later and reports false.
+func (u *undoer) begin(todo undoing, within time.Duration) (done bool) {
 	todo.until = time.Now().Add(todo.full)
 	if todo.attempt != "" {
 		todo.expire() // as its take will be forgotten
 	}
-	if u.try(&todo, within) {
-		if todo.attempt == "" {
-			u.markers.drop(todo.memory) // it was tried once, and will not be again
-		}
-		return
+	err := u.once(context.Background(), &todo, within)
+	if err == nil {
+		return true
 	}
+	todo.failed(err)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.queue) >= maxUndoing {
@@ -66,6 +76,7 @@ func (u *undoer) begin(todo undoing, within time.Duration) {
 		u.busy = true
 		u.idle.Go(u.run)
 	}
+	return false
 }
 
 // run works off the queue.
@@ -82,10 +93,12 @@ func (u *undoer) run() {
 			return
 		}
 		for i := range todo {
-			if u.try(&todo[i], u.store.config.Timeout) {
+			err := u.ask(context.Background(), &todo[i], u.store.config.Timeout)
+			if err == nil {
 				backoff = undoBackoff
 				continue
 			}
+			todo[i].failed(err)
 			u.mu.Lock()
 			u.queue = append(u.queue, todo[i])
 			u.mu.Unlock()
@@ -117,20 +130,11 @@ func (u *undoer) due() []undoing {
 	return todo
 }
 
-// try gives back once.
-func (u *undoer) try(todo *undoing, within time.Duration) (done bool) {
-	a := newAsk(opGiveBack, todo.charges, mete.Mode{})
-	a.memory, a.attempt = todo.memory, todo.attempt
-	u.store.addLeases(a)
-	err := a.do(context.Background(), u.store.laneOf(todo.charges), within)
-	if err == nil {
-		a.release()
-		return true
-	}
+// failed is what follows an attempt that failed.
+func (t *undoing) failed(err error) {
 	if mete.Spent(err) == mete.MaybeSpent {
-		todo.expire() // it may have been done, and Redis remembers that for a time
+		t.expire() // it may have been done, and Redis remembers that for a time
 	}
-	return false
 }
 
 // expire has t given up before Redis forgets that it has been done.

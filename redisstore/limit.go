@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"strconv"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// A limitText is a limit and its text.
+type limitText struct {
+	limit bucket.Limit
+	text  string
+}
+
+// maxUnits is the most that a token bucket can miss, as in package bucket.
+const maxUnits = 1<<53 - 1
+
+// textOf returns the text of a limit, which identifies its account in a row: two
+// limits that differ in anything have different texts. It is short, as Redis keeps
+// strings of up to 44 bytes in one piece. take_account.lua describes and reads it.
+func textOf(l *bucket.Limit) string {
+	n, per := l.Refill()
+	text, most := make([]byte, 0, 64), int64(maxUnits)
+	switch l.Algorithm() {
+	case bucket.Continuous:
+		most /= max(per, 1)
+	case bucket.Stepped:
+		text = append(text, "skf"[l.Anchor()])
+	case bucket.SlidingWindow:
+		text, most = append(text, 'w'), int64(bucket.MaxWindowTokens)
+	case bucket.SlidingLog:
+		text, most = append(text, 'l'), int64(bucket.MaxWindowTokens)
+	}
+	text = strconv.AppendInt(text, int64(l.Capacity()), 10)
+	text = strconv.AppendInt(append(text, '+'), int64(n), 10)
+	text = strconv.AppendInt(append(text, '/'), per, 10)
+	switch owed := int64(l.MaxReserved()); {
+	case l.Queued():
+		text = strconv.AppendInt(append(text, 'q'), owed, 10)
+	case owed != most-int64(l.Capacity()):
+		text = strconv.AppendInt(append(text, 'd'), owed, 10)
+	}
+	if start := l.Start().Microseconds(); start != 0 {
+		text = strconv.AppendInt(append(text, '@'), start, 10)
+	}
+	return string(text)
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// TestTextOf_TellsLimitsApart: an account is found by the text of its limit, so two
+// limits have one text only where they are equal.
+func TestTextOf_TellsLimitsApart(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 17))
+	seen := map[string]bucket.Limit{textOf(&bucket.Limit{}): {}}
+	kinds := map[byte]int{}
+	for range 20_000 {
+		owed := bucket.Tokens(r.IntN(3)) * 1000
+		spec := bucket.Spec{
+			Algorithm: bucket.Algorithm(r.IntN(4)), Capacity: bucket.Tokens(1+r.IntN(3)) * 1000,
+			Rate: bucket.Rate{Tokens: bucket.Tokens(1+r.IntN(3)) * 1000, Per: time.Duration(1+r.IntN(3)) * time.Second},
+		}
+		switch r.IntN(3) {
+		case 0:
+			spec.MaxReserved = &owed
+		case 1:
+			spec.Queue = owed
+		}
+		switch spec.Algorithm {
+		case bucket.Stepped:
+			if spec.Anchor = bucket.Anchor(r.IntN(3)); spec.Anchor == bucket.AnchorEpoch {
+				spec.Start = time.Duration(r.IntN(3)) * time.Millisecond
+			}
+		case bucket.SlidingWindow, bucket.SlidingLog:
+			spec.Capacity = 0
+		}
+		l, _, err := spec.Compile()
+		if err != nil {
+			continue
+		}
+		l = l.For([]string{"a", "b"}[r.IntN(2)])
+		text := textOf(&l)
+		if before, known := seen[text]; known && before != l {
+			t.Fatalf("%q is %v and %v", text, before, l)
+		}
+		seen[text] = l
+		kinds[text[0]]++
+	}
+	limits := map[bucket.Limit]bool{}
+	for _, l := range seen {
+		limits[l] = true
+	}
+	if len(limits) != len(seen) || len(kinds) < 8 {
+		t.Errorf("%d limits have %d texts of %d kinds", len(limits), len(seen), len(kinds))
+	}
+}
+
+// TestTextOf_IsShort: Redis keeps a string of up to 44 bytes in one piece with its
+// object, and a row of a common limit is one.
+func TestTextOf_IsShort(t *testing.T) {
+	const most = 44
+	for _, rate := range []bucket.Rate{bucket.PerSecond(100 * bucket.Token), {Tokens: 100 * bucket.Token, Per: time.Minute}, {Tokens: 1000 * bucket.Token, Per: time.Hour}} {
+		l, err := bucket.NewLimit(100*bucket.Token, rate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, p := l.Refill()
+		row := fmt.Sprintf("%s%d@1700000000000000 %s", rowVersion, int64(l.Capacity())*p, textOf(&l)) // that lacks all
+		if len(row) > most {
+			t.Errorf("%q has %d bytes, want at most %d", row, len(row), most)
+		}
+	}
+}

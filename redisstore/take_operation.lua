@@ -1,0 +1,281 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Part of the script that begins in take.lua: the operations, and what they leave behind.
+
+-- refund gives an account amount back, but leaves it with so much missing.
+local function refund(x, amount, left)
+	if kind == 3 then return refundlog(x, amount) end
+	if x.s == 0 then return end
+	local s, at, w = look(x)
+	if kind == 2 then
+		local back = min(amount, s - w)
+		local older = min(amount - back, w)
+		return become(x, s - back - older, at, w - older)
+	end
+	if amount >= up(s, unit) then s = 0 else s = s - amount * unit end
+	become(x, max(s, left), at)
+end
+
+-- cancel gives an account amount back of a take of cost, after which missed was
+-- missing at the instant t, as far as that breaks no bound: see bucket.Limit.Cancel.
+local function cancel(x, amount, left, cost, t, missed)
+	amount = min(amount, cost)
+	if amount <= 0 then return end
+	if kind == 3 then return cancellog(x, amount, t) end
+	if x.s == 0 then return end
+	local s, at, w = look(x)
+	if kind == 2 then
+		local back = min(amount, s - w)
+		if back > 0 and at == t then become(x, s - back, at, w) end
+		return
+	end
+	local times, refilled = max(at - t, 0), 9007199254740991
+	if kind == 1 then times = floor(times / p) end
+	if times <= floor(refilled / n) then refilled = times * n end -- compared before it is multiplied
+	local back = min(amount * unit, max(cost * unit - refilled, 0), s)
+	if s > C * unit then
+		if amount < cost or refilled ~= missed - s then return end
+		back = min(amount * unit, s) -- a cost above the capacity has refilled in part
+	end
+	if back > 0 then become(x, max(s - back, left), at) end
+end
+
+local answers = {}
+local function answer(v) answers[#answers + 1] = v end
+
+local i, size = 6, #a
+
+-- One cost of one bucket, count times: how often it was admitted.
+local function simple(k, name, cost, count)
+	local admitted, x, fresh = 0, open(k, name)
+	local s, at, w = look(x)
+	local before = show(x)
+	if kind == 0 and not queued and cost > 0 then
+		local room = C * p - s
+		if room > 0 then admitted = min(count, floor(room / (cost * p))) end
+		s = s + admitted * cost * p
+	else
+		while admitted < count and admits(s, at, w, cost, -1) do
+			s, admitted = s + cost * unit, admitted + 1
+		end
+	end
+	if admitted > 0 then
+		become(x, s, at, w)
+		write(k, x, admitted * cost)
+	elseif fresh then -- else the next take would begin anew
+		write(k, x, 0)
+	end
+	answers[#answers + 1] = admitted
+	answers[#answers + 1] = before
+end
+
+-- A take of several buckets, by ID, of a part, with a wait, or only looked at.
+local function take()
+	local flags, wait, id, count = a[i+1], a[i+2], a[i+3], a[i+4]
+	local dry, part = flags % 2 == 1, flags >= 2
+	local c = i + 5
+	i = c + 4 * count
+	local memory = i -- for how long, the name of the attempt, and those of the limits
+	local attempt
+	if id > 0 then
+		i = i + 2 + count
+		attempt = a[memory + 1] > 0 and ARGV[a[memory + 1]] or '-'
+		local owners, rest, at = match(call('GET', KEYS[id]) or '', '^1:(%S*) (1 (%d+) .*)$')
+		if at and now - at < a[memory] then
+			if owners ~= '-' then -- whose it is too: see giveback
+				owners = attempt ~= '-' and #owners < 256 and owners .. ',' .. attempt or '-'
+				call('SET', KEYS[id], '1:' .. owners .. ' ' .. rest, 'KEEPTTL')
+			end
+			return answer(rest)
+		end
+	end
+	local asked, there, ok = {}, 9007199254740991, true
+	for j = 1, count do
+		local x, fresh, list = opened(a[c], ARGV[1 + a[c+1]], a[c+3])
+		local e = {x = x, fresh = fresh, list = list, cost = a[c+2], s = 0, t = 0, w = false, text = false}
+		if kind == 3 then
+			if part then there = min(there, max(C - looklog(x.g), 0)) end
+		else
+			e.s, e.t, e.w = look(x)
+			e.text = show(x)
+			if part then there = min(there, max(C - lacks(e.s, e.t, e.w), 0)) end
+		end
+		asked[j] = e
+		c = c + 4
+	end
+	for j = 1, count do
+		local e = asked[j]
+		local g = e.x.g
+		pick(e.x.l)
+		if part and e.cost > there then e.cost = min(e.cost, max(there - there % 1000, 1000)) end
+		if g then
+			e.t = waitlog(g, e.cost, wait)
+			ok = ok and e.t == 0
+		else
+			ok = ok and admits(e.s, e.t, e.w, e.cost, wait)
+		end
+	end
+	c = c - 4 * count
+	local v = format(ok and '1 %d' or '0 %d', now)
+	for j = 1, count do
+		local k, e = a[c], asked[j]
+		local x, list, cost, text = e.x, e.list, e.cost, e.text
+		pick(x.l)
+		if x.g and ok and not dry then
+			spendlog(x, cost)
+			text = format('L%d,%d,0', x.g.sum, x.t - now)
+		elseif x.g then
+			local s, at = looklog(x.g)
+			text = format('L%d,%d,%d', s, at - now, e.t)
+		elseif ok and not dry then
+			become(x, e.s + cost * unit, e.t, e.w)
+			if id > 0 then text = show(x) end
+		end
+		if not dry and (ok or e.fresh) then
+			write(k, x, ok and cost or 0)
+			if list then lend(k, a[c+3], list) end
+		end
+		v = v .. ((part or id > 0) and format(' %d:', cost) or ' :') .. text
+		if ok and id > 0 then v = v .. ':' .. ARGV[a[memory + 1 + j]] end
+		if not ok and list then
+			local waits = ends(list, x.l)
+			if waits ~= '' then v = v .. '::' .. waits end
+		end
+		c = c + 4
+	end
+	if id > 0 and ok then
+		call('SETEX', KEYS[id], virtual and LIFE or floor(a[memory] / 1000000), '1:' .. attempt .. ' ' .. v)
+	end
+	return answer(v)
+end
+
+-- disown takes an attempt from the owners of a take that is remembered. It returns
+-- the answer to the take where it was the last. A take stays for good where an attempt
+-- without a name has seen it, or very many have: its owner is "-".
+local function disown(key, attempt)
+	local owners, rest = match(call('GET', key) or '', '^1:(%S*)( .*)$')
+	owners = ',' .. (owners or '') .. ','
+	local from, to = string.find(owners, ',' .. attempt .. ',', 1, true)
+	if not from then return end
+	owners = sub(owners, 1, from) .. sub(owners, to + 1)
+	if owners == ',' then
+		call('DEL', key)
+		return rest
+	end
+	call('SET', key, '1:' .. sub(owners, 2, -2) .. rest, 'KEEPTTL')
+end
+
+-- taken returns the cost, the instant and what was missing of the takes of an answer
+-- that was remembered, as a list.
+local function taken(rest)
+	local list, at = {}, match(rest, '^ 1 (%d+)')
+	for cost, state in string.gmatch(rest, ' (%d+):([^: ]+)') do
+		local s, t = match(state, '^(%d+)@(%-?%d+)$')
+		if not s then s, t = match(state, '^(%d+%+%d+)@(%-?%d+)$') end
+		if not s then
+			s, t = match(state, '^L(%d+),(%-?%d+),')
+			t = t + at
+		end
+		list[#list+1] = {cost + 0, t + 0, match(s, '^%d+') + 0}
+	end
+	return list
+end
+
+-- Costs are given back. Where there is an ID, only once: those of a take that is
+-- remembered when none of the attempts that made it wants it any more, and it is
+-- forgotten; those of another, and that they have been is remembered for some
+-- time.
+local function giveback()
+	local id, attempt, horizon, count = a[i+1], a[i+2], a[i+3], a[i+4]
+	local mine, made, c = true, nil, i + 5
+	i = c + 7 * count
+	if attempt > 0 then
+		local rest = disown(KEYS[id], ARGV[attempt])
+		mine, made = rest ~= nil, rest and taken(rest)
+	elseif id > 0 then
+		local at = match(call('GET', KEYS[id]) or '', '^1:undone (%d+)$')
+		mine = not at or now - at >= horizon
+		if mine then call('SETEX', KEYS[id], virtual and LIFE or floor(horizon / 1000000), format('1:undone %d', now)) end
+	end
+	if not mine then return end
+	for j = 1, count do
+		local k, l, amount, lease, cost, t, missed = unpack(a, c, c + 6)
+		local name = ARGV[1 + l]
+		local list = lease > 0 and loans(k, lease) or nil
+		if made then cost, t, missed = unpack(made[j]) end
+		if cost >= 0 then -- of a take, which one account admitted
+			local x = own(k, name)
+			pick(name)
+			if x then cancel(x, amount, min(lent(list, name), C) * unit, cost, t, missed) end
+		elseif amount > 0 then
+			local x = rows[k]
+			while x do
+				pick(x.l)
+				refund(x, amount, min(lent(list, x.l), C) * unit)
+				x = x.after
+			end
+		end
+		if rows[k] then dirty[k] = true end
+		if list then lend(k, lease, list) end
+		c = c + 7
+	end
+end
+
+-- A holder says what it has spent and what it keeps of its lease, gives back the
+-- rest and takes more.
+local function borrow()
+	local k, name, lease = a[i+1], ARGV[1 + a[i+2]], a[i+3]
+	local holder, seq, used, keep, want, term = ARGV[a[i+4]], a[i+5], a[i+6], a[i+7], a[i+8], a[i+9]
+	i = i + 10
+	local x, _, list = opened(k, name, lease)
+	local s, at = look(x)
+	local back, kept = 0, 0
+	for j, e in ipairs(list) do
+		if e[1] == holder then
+			if e[4] >= seq then return answer('-1 0 ' .. show(x)) end
+			back, kept = max(e[2] - (used - e[3]) - keep, 0), 1
+			table.remove(list, j)
+			break
+		end
+	end
+	if kept == 0 then keep = 0 end
+	if back >= up(s, unit) then s = 0 else s = s - back * unit end
+	s = max(s, min(lent(list, name) + keep, C) * unit)
+	local granted = min(want, max(C - lacks(s, at), 0))
+	if keep + granted > 0 then
+		list[#list + 1] = {holder, keep + granted, used, seq, max(now, x.t) + term, name}
+	end
+	become(x, s + granted * unit, at)
+	if keep + granted > 0 or own(k, name) or not rows[k] then write(k, x, granted) end
+	lend(k, lease, list)
+	answer(format('%d %d %s', granted, kept, show(x)))
+end
+
+local operations = {[2] = take, [3] = giveback, [4] = borrow}
+while i <= size do
+	if a[i] == 1 then
+		simple(a[i+1], ARGV[1 + a[i+2]], a[i+3], a[i+4])
+		i = i + 5
+	else
+		operations[a[i]]()
+	end
+end
+
+for k in pairs(dirty) do
+	local x, us, text = rows[k], least[k] or 0, '1:'
+	if not (x.g and x.g.key) then -- else it has been written
+		repeat
+			pick(x.l)
+			us = max(us, life(x))
+			text = text .. spell(x)
+			x = x.after
+			if x and string.byte(text, -1) ~= 10 then text = text .. '\n' end
+		until not x
+		if virtual or us > 0 then
+			call('SETEX', KEYS[k], seconds(us), text)
+		else
+			call('DEL', KEYS[k])
+		end
+	end
+end
+return format('%d ', now) .. table.concat(answers, ' ')
