@@ -4,6 +4,7 @@ package pgstore
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestPaths_AgreeByTheServersClock(t *testing.T) {
 		if a.r.IntN(12) == 0 {
 			l = a.limits[a.r.IntN(len(a.limits))]
 		}
-		c := mete.Charge{Key: key, Limit: l, Cost: a.cost(l, a.states[key])}
+		c := mete.Charge{Key: key, Limit: l, Cost: a.cost(l, a.rows[key])}
 		snap := a.takeBySomeWay(c)
 		a.compareAlone(c, snap, before, bucket.Instant(a.serverTime()))
 	}
@@ -79,57 +80,53 @@ func (b *batch) ungroup() {
 
 func (a *agreement) compareAlone(c mete.Charge, snap bucket.Snapshot, before, after bucket.Instant) {
 	a.Helper()
-	old := a.states[c.Key]
-	soonest, latest := c.Limit.Peek(old, before, c.Cost, 0), c.Limit.Peek(old, after, c.Cost, 0)
+	old := a.rows[c.Key]
+	unchanged, soonest, _ := take(old, &c.Limit, before, c.Cost)
+	_, latest, _ := take(old, &c.Limit, after, c.Cost)
 	if soonest.Allowed && !snap.Allowed || snap.Allowed && !latest.Allowed {
 		a.Fatalf("%+v of %+v: allowed %v, want %v to %v", c, old, snap.Allowed, soonest.Allowed, latest.Allowed)
 	}
-	state, fullAt, there := a.row(c.Key)
+	rows, due := a.read(c.Key)
+	row, fullAt := rows[c.Key], due[c.Key]
 	if !snap.Allowed {
 		a.denied++
-		if there && state != old || !there && old != (bucket.State{}) {
-			a.Fatalf("%+v of %+v was denied, and left %+v", c, old, state)
-		}
 		if least, most := latest.RetryAfter, soonest.RetryAfter; snap.RetryAfter < least || snap.RetryAfter > most {
 			a.Errorf("%+v of %+v: retry after %v, want %v to %v", c, old, snap.RetryAfter, least, most)
 		}
+		if len(unchanged) > len(old) || len(row) > len(old) { // the limit's account begins
+			if len(row) > 0 {
+				unchanged, _, _ = take(old, &c.Limit, row[0].State.AsOf, c.Cost)
+			}
+		} else {
+			unchanged = old
+		}
+		if !reflect.DeepEqual(row, unchanged) {
+			a.Fatalf("%+v of %+v was denied, and left %+v, want %+v", c, old, row, unchanged)
+		}
+		a.rows[c.Key] = row
 		return
 	}
 	a.taken++
-	want, full := c.Limit.Take(old, state.AsOf, c.Cost)
-	if !there || state != want || state.AsOf < before || state.AsOf > max(after, old.AsOf) {
-		a.Fatalf("%+v of %+v between %d and %d: left %+v, want %+v", c, old, before, after, state, want)
+	if len(row) == 0 {
+		a.Fatalf("%+v of %+v: no row is left", c, old)
+	}
+	at := row[0].State.AsOf
+	want, full, _ := take(old, &c.Limit, at, c.Cost)
+	latestOld := bucket.Instant(0)
+	for i := range old {
+		latestOld = max(latestOld, old[i].State.AsOf)
+	}
+	if !reflect.DeepEqual(row, want) || at < before || at > max(after, latestOld) {
+		a.Fatalf("%+v of %+v between %d and %d: left %+v, want %+v", c, old, before, after, row, want)
 	}
 	// The answer is about the state that was left.
-	answers := []time.Duration{snap.FullAfter(), full.FullAfter() + time.Duration(state.AsOf-before)*time.Microsecond}
+	answers := []time.Duration{snap.FullAfter(), full.FullAfter() + time.Duration(at-before)*time.Microsecond}
 	if !slices.IsSorted(answers) || snap.Remaining() != full.Remaining() {
 		a.Errorf("%+v of %+v: %v, full after %v; left %v, full after %v", c, old, snap.Remaining(), answers[0], full.Remaining(), answers[1])
 	}
 	const most = 1 << 50
-	if wait := full.FullAfter().Microseconds(); wait < most && (fullAt < int64(state.AsOf)+wait || fullAt > int64(max(state.AsOf, after))+wait+1) {
-		a.Errorf("%+v of %+v: goes %d µs after it is full", c, old, fullAt-int64(state.AsOf)-wait)
+	if wait := row.FullAfter(at).Microseconds(); wait < most && (fullAt < int64(at)+wait || fullAt > int64(max(at, after))+wait+1) {
+		a.Errorf("%+v of %+v: goes %d µs after it is full", c, old, fullAt-int64(at)-wait)
 	}
-	a.states[c.Key] = state
-}
-
-// row is what is there for a key.
-func (a *agreement) row(key string) (state bucket.State, fullAt int64, there bool) {
-	a.Helper()
-	rows, err := a.pool.Query(a.Context(), "SELECT spent, as_of, unit, full_at FROM "+a.table()+" WHERE key = $1", []byte("p:"+key))
-	if err != nil {
-		a.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		there = true
-		var asOf int64
-		if err := rows.Scan(&state.Spent, &asOf, &state.Unit, &fullAt); err != nil {
-			a.Fatal(err)
-		}
-		state.AsOf = bucket.Instant(asOf)
-	}
-	if rows.Err() != nil {
-		a.Fatal(rows.Err())
-	}
-	return state, fullAt, there
+	a.rows[c.Key] = row
 }

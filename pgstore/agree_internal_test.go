@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -48,7 +49,7 @@ type agreement struct {
 	clock *storetest.Clock
 
 	limits []bucket.Limit
-	states map[string]bucket.State
+	rows   map[string]bucket.Row
 
 	taken, denied, again int
 }
@@ -63,7 +64,7 @@ func newAgreement(t *testing.T, seed uint64) *agreement {
 	if err := Migrate(t.Context(), pool, schema); err != nil {
 		t.Fatal(err)
 	}
-	a := &agreement{T: t, r: rand.New(rand.NewPCG(seed, 31)), pool: pool, clock: storetest.NewClock(), states: map[string]bucket.State{}}
+	a := &agreement{T: t, r: rand.New(rand.NewPCG(seed, 31)), pool: pool, clock: storetest.NewClock(), rows: map[string]bucket.Row{}}
 	config := Config{Schema: schema, Prefix: "p:", Now: a.clock.Now, Timeout: 30 * time.Second, Durable: seed%2 == 1}
 	if a.store, err = New(pool, config); err != nil {
 		t.Fatal(err)
@@ -125,7 +126,7 @@ func (a *agreement) step() {
 			l = a.limits[a.r.IntN(len(a.limits))]
 		}
 		key := fmt.Sprint("k", k)
-		b.Add(a.store.newAsk([]mete.Charge{{Key: key, Limit: l, Cost: a.cost(l, a.states[key])}}, mete.Mode{}))
+		b.Add(a.store.newAsk([]mete.Charge{{Key: key, Limit: l, Cost: a.cost(l, a.rows[key])}}, mete.Mode{}))
 	}
 	if a.r.IntN(3) == 0 { // whatever it is
 		b.ungroup()
@@ -159,33 +160,63 @@ func (a *agreement) pass() {
 	}
 }
 
-// plant puts a state of a bucket where it is, as another limit may have left it.
+// plant puts a row of a bucket where it is: mostly one account of its limit, but also
+// those of others.
 func (a *agreement) plant() {
 	k := a.r.IntN(8)
-	l := a.limits[k%len(a.limits)]
-	n, p := l.Refill()
-	c, most := int64(l.Capacity())*p, int64(l.Capacity()+l.MaxReserved())*p
-	s := bucket.State{Unit: p}
-	s.Spent = min(max(oneOf(a.r, 0, 1, c-1, c, c+1, most-1, most, maxState, a.upTo(c), a.upTo(most)), 0), maxState)
-	if a.r.IntN(5) == 0 {
-		s.Unit = 1 + a.upTo(1<<40)
+	var row bucket.Row
+	for i := range 1 + a.r.IntN(6)/4 + a.r.IntN(8)/7 {
+		at := k + i
+		if a.r.IntN(5) == 0 {
+			at = a.r.IntN(len(a.limits))
+		}
+		l := a.limits[at%len(a.limits)]
+		if !slices.ContainsFunc(row, func(x bucket.Account) bool { return x.Limit == l }) {
+			row = append(row, bucket.Account{Limit: l, State: a.state(l)})
+		}
 	}
-	now, full := int64(a.clock.Now()), s.Spent/int64(n)
-	s.AsOf = bucket.Instant(max(oneOf(a.r, now, now-1, now+1, 0, now-full, now-full+1, now-full-1, now+a.r.Int64N(1000), now-a.upTo(full)), 0))
 	key := fmt.Sprint("k", k)
-	a.states[key] = s
-	table := a.table()
+	a.rows[key] = row
+	a.write(key, row)
+}
+
+// write puts a row into the table.
+func (a *agreement) write(key string, row bucket.Row) {
+	table, first := a.table(), row[0].State
+	sql := "INSERT INTO " + table + " (key, lim, spent, as_of, full_at, others) VALUES ($1, $2, $3, $4, 0, NULL::text::" + a.store.config.Schema + ".account[]"
+	for i, x := range row[1:] {
+		account := fmt.Sprintf("ROW('%s', %d, %d, 0, NULL)::%s.account", limVersion+x.Limit.Encode(), x.State.Spent, x.State.AsOf, a.store.config.Schema)
+		if i == 0 {
+			sql = strings.TrimSuffix(sql, "NULL::text::"+a.store.config.Schema+".account[]") + "ARRAY[" + account
+		} else {
+			sql += ", " + account
+		}
+	}
+	if len(row) > 1 {
+		sql += "]"
+	}
 	if _, err := a.pool.Exec(a.Context(), "DELETE FROM "+table+" WHERE key = $1", []byte("p:"+key)); err != nil {
 		a.Fatal(err)
 	}
-	if _, err := a.pool.Exec(a.Context(), "INSERT INTO "+table+" (key, spent, as_of, unit, full_at) VALUES ($1, $2, $3, $4, 0)",
-		[]byte("p:"+key), s.Spent, int64(s.AsOf), s.Unit); err != nil {
+	if _, err := a.pool.Exec(a.Context(), sql+")", []byte("p:"+key), limVersion+row[0].Limit.Encode(), first.Spent, int64(first.AsOf)); err != nil {
 		a.Fatal(err)
 	}
 }
 
+// state returns any state that an account may have.
+func (a *agreement) state(l bucket.Limit) bucket.State {
+	n, p := l.Refill()
+	c, most := int64(l.Capacity())*p, int64(l.Capacity()+l.MaxReserved())*p
+	s := bucket.State{Unit: p}
+	s.Spent = min(max(oneOf(a.r, 0, 1, c-1, c, c+1, most-1, most, a.upTo(c), a.upTo(most)), 0), most)
+	now, full := int64(a.clock.Now()), s.Spent/int64(n)
+	s.AsOf = bucket.Instant(max(oneOf(a.r, now, now-1, now+1, 0, now-full, now-full+1, now-full-1, now+a.r.Int64N(1000), now-a.upTo(full)), 0))
+	return s
+}
+
 // cost is often about what the bucket holds.
-func (a *agreement) cost(l bucket.Limit, s bucket.State) bucket.Tokens {
+func (a *agreement) cost(l bucket.Limit, row bucket.Row) bucket.Tokens {
+	s, _ := row.Open(&l, a.clock.Now())
 	c, there := int64(l.Capacity()), int64(l.Peek(s, a.clock.Now(), 0, 0).Remaining())
 	return bucket.Tokens(min(max(oneOf(a.r, 1, c, c-1, c/2, c/3+1, there, there+1, there-1, there/2, there/3, a.upTo(c), c+1), 0), maxState))
 }
@@ -213,71 +244,102 @@ func (a *agreement) compare(b *batch, look bool, before, after int64) {
 	}
 	grouped := len(order)
 	order = b.rest(order)
-	found, changed, refused := maps.Clone(a.states), map[string]bucket.Snapshot{}, map[string]bucket.Tokens{}
+	found, changed := maps.Clone(a.rows), map[string]bool{}
 	for i, x := range order {
 		c := &x.charges[0]
-		old := a.states[c.Key]
-		state, want := c.Limit.Take(old, now, c.Cost)
+		old := a.rows[c.Key]
+		row, want, wrote := take(old, &c.Limit, now, c.Cost)
 		if x.Err != nil || x.allowed != want.Allowed || !slices.Equal(x.snaps, []bucket.Snapshot{want}) {
 			a.Fatalf("look %v, %d grouped, take %d of %d, at %d: %+v of %+v:\n got %v %+v, %v\nwant %+v",
 				look, grouped, i, len(order), now, *c, old, x.allowed, x.snaps, x.Err, want)
 		}
 		if x.again {
 			a.again++
-			if _, p := c.Limit.Refill(); found[c.Key].Unit == p {
+			if was := found[c.Key]; len(was) == 1 && was[0].Limit == c.Limit && x.plain() {
 				a.Errorf("%+v of %+v could be decided as a plain take, and was not", *c, old)
 			}
 		}
-		if a.states[c.Key] = state; want.Allowed {
+		a.rows[c.Key] = row
+		changed[c.Key] = changed[c.Key] || wrote
+		if want.Allowed {
 			a.taken++
-			changed[c.Key] = want
 		} else {
 			a.denied++
-			refused[c.Key] += c.Cost
 		}
 	}
-	a.compareRows(changed, refused, before, after)
+	a.compareRows(changed, before, after)
+}
+
+// take is what package bucket makes of a take from a row, and whether that is written.
+func take(row bucket.Row, l *bucket.Limit, now bucket.Instant, cost bucket.Tokens) (bucket.Row, bucket.Snapshot, bool) {
+	state, fresh := row.Open(l, now)
+	state, snap := l.Take(state, now, cost)
+	switch {
+	case snap.Allowed:
+		return row.Write(l, state, now, cost), snap, true
+	case fresh:
+		return row.Write(l, state, now, 0), snap, true
+	}
+	return row, snap, false
 }
 
 // compareRows sees that rows are what the model has. The time after which they may go
-// is when they are full, and an hour, by the server's clock; or would be, had what was
-// refused been taken as well.
-func (a *agreement) compareRows(changed map[string]bucket.Snapshot, refused map[string]bucket.Tokens, before, after int64) {
+// is when all accounts are full, and an hour, by the server's clock.
+func (a *agreement) compareRows(changed map[string]bool, before, after int64) {
 	a.Helper()
-	rows, err := a.pool.Query(a.Context(), "SELECT convert_from(key, 'UTF8'), spent, as_of, unit, full_at FROM "+a.table())
+	got, due := a.read("")
+	for key, row := range a.rows {
+		if len(row) == 0 {
+			continue
+		}
+		if !reflect.DeepEqual(got[key], row) {
+			a.Fatalf("%s has %+v, want %+v", key, got[key], row)
+		}
+		delete(got, key)
+		const hour, most = int64(time.Hour / time.Microsecond), 1 << 50
+		full := row.FullAfter(a.clock.Now()).Microseconds()
+		for i := range row { // a row that is full stays until its clock
+			full = max(full, int64(row[i].State.AsOf-a.clock.Now()))
+		}
+		if changed[key] && full < most {
+			if at := due[key] - hour - full; at < before || at > after+1 {
+				a.Errorf("%s goes %d µs too late, %+v", key, at-after, row)
+			}
+		}
+	}
+	if len(got) > 0 {
+		a.Fatalf("rows that should not be there: %+v", got)
+	}
+}
+
+// read returns the rows of all keys, or of one, and when they may go.
+func (a *agreement) read(key string) (map[string]bucket.Row, map[string]int64) {
+	a.Helper()
+	rows, err := a.pool.Query(a.Context(), `SELECT convert_from(b.key, 'UTF8'), b.full_at, x.lim, x.spent, x.as_of FROM `+a.table()+` b,
+		LATERAL (SELECT 0 AS number, b.lim, b.spent, b.as_of
+			UNION ALL SELECT number, lim, spent, as_of FROM unnest(b.others) WITH ORDINALITY AS o (lim, spent, as_of, prev, log, number)) x
+		WHERE $1::text = '' OR b.key = convert_to('p:' || $1, 'UTF8') ORDER BY b.key, x.number`, key)
 	if err != nil {
 		a.Fatal(err)
 	}
 	defer rows.Close()
-	left := len(a.states)
-	for _, s := range a.states {
-		if s == (bucket.State{}) {
-			left--
-		}
-	}
+	found, due := map[string]bucket.Row{}, map[string]int64{}
 	for rows.Next() {
-		var key string
-		var fullAt, asOf int64
-		var got bucket.State
-		if err := rows.Scan(&key, &got.Spent, &asOf, &got.Unit, &fullAt); err != nil {
+		var key, lim string
+		var fullAt, spent, asOf int64
+		if err := rows.Scan(&key, &fullAt, &lim, &spent, &asOf); err != nil {
 			a.Fatal(err)
 		}
-		key, got.AsOf = strings.TrimPrefix(key, "p:"), bucket.Instant(asOf)
-		if got != a.states[key] {
-			a.Fatalf("%s has %+v, want %+v", key, got, a.states[key])
+		key = strings.TrimPrefix(key, "p:")
+		l, err := readLimText(lim)
+		if err != nil {
+			a.Fatal(err)
 		}
-		left--
-		snap, is := changed[key]
-		const hour, most = int64(time.Hour / time.Microsecond), 1 << 50
-		if full := max(snap.FullAfter().Microseconds(), int64(got.AsOf-a.clock.Now())); is && full < most {
-			n, p := snap.Limit.Refill()
-			slack := 1 + int64(min(refused[key], snap.Limit.Capacity()))*p/int64(n)
-			if at := fullAt - hour - full; at < before || at > after+slack {
-				a.Errorf("%s goes %d µs too late, %+v", key, at-after, snap)
-			}
-		}
+		state := bucket.State{Spent: spent, AsOf: bucket.Instant(asOf), Unit: l.Unit()}
+		found[key], due[key] = append(found[key], bucket.Account{Limit: l, State: state}), fullAt
 	}
-	if left != 0 || rows.Err() != nil {
-		a.Fatalf("%d rows too few, %v", left, rows.Err())
+	if rows.Err() != nil {
+		a.Fatal(rows.Err())
 	}
+	return found, due
 }

@@ -22,9 +22,10 @@ type outcome struct {
 	state bucket.State
 }
 
-// read reads a row. The first that says something was taken counts.
-func (t *outcome) read(fields ...[]byte) {
-	var v [5]int64
+// read reads a row for a limit. The first that says something was taken counts. Its
+// clock was read after the decision, but for where it stands behind the bucket.
+func (t *outcome) read(l *bucket.Limit, fields ...[]byte) {
+	var v [4]int64
 	for i, f := range fields {
 		var ok bool
 		if v[i], ok = readInt(f); !ok {
@@ -34,18 +35,11 @@ func (t *outcome) read(fields ...[]byte) {
 	if t.took > 0 {
 		return
 	}
-	*t = outcome{true, bucket.Instant(v[0]), v[1], bucket.State{Spent: v[2], AsOf: bucket.Instant(v[3]), Unit: v[4]}}
-}
-
-// admitted reads the row of a take that was admitted alone. The clock was read after
-// the decision, but for where it stands behind the bucket.
-func (t *outcome) admitted(r *rate, clock, spent, asOf []byte) {
-	now, ok := readInt(clock)
-	s, ok2 := readInt(spent)
-	at, ok3 := readInt(asOf)
-	if ok && ok2 && ok3 {
-		*t = outcome{true, bucket.Instant(min(now, at)), r.cost, bucket.State{Spent: s, AsOf: bucket.Instant(at), Unit: r.p}}
+	took, spent, asOf, now := v[0], v[1], v[2], v[3]
+	if took > 0 {
+		now = min(now, asOf)
 	}
+	*t = outcome{took >= 0, bucket.Instant(now), took, bucket.State{Spent: spent, AsOf: bucket.Instant(asOf), Unit: l.Unit()}}
 }
 
 // answerPlain answers the asks of the groups in their order, or marks them to be
@@ -54,8 +48,6 @@ func (b *batch) answerPlain() {
 	denied := 0
 	for i := range b.groups {
 		g := &b.groups[i]
-		_, p := g.limit.Refill()
-		g.answer.there = g.answer.there && g.answer.took >= 0 && g.answer.state.Unit == p
 		if g.answer.took == 0 {
 			denied++
 		}
@@ -86,7 +78,7 @@ func (t *outcome) answer(a *ask) {
 		t.state, t.took = state, t.took-int64(c.Cost)*p
 	}
 	a.snaps = append(a.snaps[:0], bucket.Snapshot{})
-	v.Show(&a.snaps[0], &c.Limit, c.Cost)
+	v.Show(&a.snaps[0], &c.Limit, c.Cost, t.now)
 }
 
 func maybeSpent(err error) *mete.StoreError {

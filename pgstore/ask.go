@@ -17,6 +17,7 @@ type ask struct {
 	lane.Ticket
 	refund  bool
 	charges []mete.Charge
+	taken   []bucket.Taken // of a refund: what its charges cancel
 	mode    mete.Mode
 	memory  memoryKey // set where mode.ID is
 
@@ -27,7 +28,7 @@ type ask struct {
 	allowed bool
 }
 
-// A memoryKey is what a take is remembered by.
+// A memoryKey is what a take or a refund is remembered by.
 type memoryKey [sha256.Size]byte
 
 var asks = sync.Pool{New: func() any { return new(ask) }}
@@ -41,13 +42,26 @@ func (s *Store) newAsk(charges []mete.Charge, mode mete.Mode) *ask {
 		a.mode.ID = "" // it makes no difference then
 	}
 	if a.mode.ID != "" {
-		a.memory = s.memoryKey(mode.ID, charges)
+		a.memory = s.memoryKey("take", mode.ID, charges)
 	}
 	return a
 }
 
-// memoryKey tells takes apart that have different IDs, keys or prefixes.
-func (s *Store) memoryKey(id string, charges []mete.Charge) (key memoryKey) {
+// newRefund is newAsk for refunds. Their IDs are apart from those of takes.
+func (s *Store) newRefund(refunds []mete.Refund, id string) *ask {
+	a := asks.Get().(*ask)
+	a.refund, a.charges, a.taken = true, a.charges[:0], a.taken[:0]
+	for i := range refunds {
+		a.charges, a.taken = append(a.charges, refunds[i].Charge), append(a.taken, refunds[i].Taken)
+	}
+	if a.mode = (mete.Mode{ID: id}); id != "" {
+		a.memory = s.memoryKey("refund", id, a.charges)
+	}
+	return a
+}
+
+// memoryKey tells operations apart that have different IDs, keys or prefixes.
+func (s *Store) memoryKey(operation, id string, charges []mete.Charge) (key memoryKey) {
 	h := sha256.New()
 	add := func(text string) {
 		var size [8]byte
@@ -55,6 +69,7 @@ func (s *Store) memoryKey(id string, charges []mete.Charge) (key memoryKey) {
 		h.Write(size[:])
 		h.Write([]byte(text))
 	}
+	add(operation)
 	add(s.config.Prefix)
 	add(id)
 	for i := range charges {
@@ -67,7 +82,7 @@ func (s *Store) memoryKey(id string, charges []mete.Charge) (key memoryKey) {
 // release puts back an ask that has been answered.
 func (a *ask) release() {
 	clear(a.charges)
-	a.charges, a.snaps = a.charges[:0], a.snaps[:0]
+	a.charges, a.taken, a.snaps = a.charges[:0], a.taken[:0], a.snaps[:0]
 	a.refund, a.again, a.waits, a.allowed, a.mode, a.Err = false, false, false, false, mete.Mode{}, nil
 	asks.Put(a)
 }

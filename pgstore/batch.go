@@ -53,7 +53,9 @@ func (b *batch) Reset() {
 func (b *batch) Asks() []*ask { return b.asks }
 
 // Add implements [lane.Batch]. A plain take that is unlike the ones of its bucket
-// goes with all else.
+// goes with all else, and so does one in a transaction of a caller's: there it may wait
+// for a lock without end, and the function for all else has locked before it reads the
+// clock.
 func (b *batch) Add(a *ask) bool {
 	b.asks = append(b.asks, a)
 	b.places = append(b.places, b.place(a))
@@ -61,7 +63,7 @@ func (b *batch) Add(a *ask) bool {
 }
 
 func (b *batch) place(a *ask) int {
-	if !a.plain() {
+	if !a.plain() || b.store.joined {
 		return -1
 	}
 	c := &a.charges[0]

@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/storetest"
 )
 
 // TestBounds has calls stand still while others come.
@@ -109,7 +110,7 @@ func queueIsFull(t *testing.T, p *proctest.Postgres) {
 	}
 	for _, way := range []func() error{
 		func() error { return <-d.send(mete.Mode{}) },
-		func() error { return d.store.Refund(t.Context(), of(d.limit, 1, "k")) },
+		func() error { return d.store.Refund(t.Context(), storetest.Refunds(of(d.limit, 1, "k")...), "") },
 	} {
 		notSpent(t, way(), mete.ErrOverloaded)
 	}
@@ -246,7 +247,7 @@ func canceled(t *testing.T, p *proctest.Postgres) {
 	cancel()
 	_, _, err := d.store.Take(gone, nil, of(d.limit, 1, "k"), mete.Mode{})
 	notSpent(t, err, context.Canceled)
-	notSpent(t, d.store.Refund(gone, of(d.limit, 1, "k")), context.Canceled)
+	notSpent(t, d.store.Refund(gone, storetest.Refunds(of(d.limit, 1, "k")...), ""), context.Canceled)
 	notSpent(t, d.store.Reset(gone, []string{"k"}), context.Canceled)
 
 	first := d.send(mete.Mode{})

@@ -75,15 +75,34 @@ func (b *batch) runOn(ctx context.Context, conn *pgx.Conn) error {
 			a.Err = err
 		}
 	default:
-		g := general{batch: b, asks: rest}
-		if err := b.store.retried(ctx, conn, g.take); err != nil {
+		if err := b.takeRest(ctx, conn, rest); err != nil {
 			failed = err
-			for _, a := range rest {
-				a.Err = err
-			}
 		}
 	}
 	return failed
+}
+
+// takeRest makes the call for those of no group. Where one of the rows cannot be read,
+// each is asked for alone: the others are none the worse for it.
+func (b *batch) takeRest(ctx context.Context, conn *pgx.Conn, rest []*ask) error {
+	g := general{batch: b, asks: rest}
+	err := b.store.retried(ctx, conn, g.take)
+	if err == nil {
+		return nil
+	}
+	if len(rest) > 1 && isUnreadable(err) {
+		var failed error
+		for i := range rest {
+			if alone := b.takeRest(ctx, conn, rest[i:i+1]); alone != nil {
+				failed = alone
+			}
+		}
+		return failed
+	}
+	for _, a := range rest {
+		a.Err = err
+	}
+	return err
 }
 
 // retried calls f as long as it is undone for the sake of others.
@@ -129,7 +148,8 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 	limits, which := make([]rate, 0, 8), make([]int64, len(order))
 	for i, g := range order {
 		r := rateOf(g.limit, g.cost)
-		at := slices.Index(limits[max(len(limits)-8, 0):], r) // mostly one of the last few
+		few := limits[max(len(limits)-8, 0):] // mostly one of these
+		at := slices.IndexFunc(few, func(x rate) bool { return x.cost == r.cost && *x.limit == *r.limit })
 		if at >= 0 {
 			at += max(len(limits)-8, 0)
 		} else {
@@ -150,6 +170,10 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 	for i, g := range order {
 		p.number(limits[which[i]-1].amount(g.count))
 	}
+	p.array(pgtype.TextOID, len(limits))
+	for i := range limits {
+		p.text(limVersion, limits[i].limit.Encode())
+	}
 	for _, field := range rateFields {
 		p.array(pgtype.Int8OID, len(limits))
 		for i := range limits {
@@ -159,9 +183,10 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 	p.bool(look)
 	b.addPatience()
 	return b.store.query(ctx, conn, &b.store.statements.takeMany, p.end(), func(row [][]byte) {
-		if len(row) == 6 && len(row[1]) >= len(b.store.config.Prefix) {
-			if at, ok := b.index[string(row[1][len(b.store.config.Prefix):])]; ok {
-				b.groups[at].answer.read(row[0], row[2], row[3], row[4], row[5])
+		if len(row) == 5 && len(row[0]) >= len(b.store.config.Prefix) {
+			if at, ok := b.index[string(row[0][len(b.store.config.Prefix):])]; ok {
+				g := &b.groups[at]
+				g.answer.read(g.limit, row[1:]...)
 			}
 		}
 	})
@@ -180,6 +205,7 @@ func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 	p.reset()
 	p.int(b.clock)
 	p.key(b.store.config.Prefix, g.key)
+	p.key(limVersion, g.limit.Encode())
 	p.int(r.amount(g.count))
 	for _, field := range rateFields {
 		p.int(field(&r))
@@ -187,8 +213,8 @@ func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 	p.bool(look)
 	b.addPatience()
 	return b.store.query(ctx, conn, &b.store.statements.takeOne, p.end(), func(row [][]byte) {
-		if len(row) == 5 {
-			g.answer.read(row[0], row[1], row[2], row[3], row[4])
+		if len(row) == 4 { // the clock comes first
+			g.answer.read(g.limit, row[1], row[2], row[3], row[0])
 		}
 	})
 }
@@ -200,32 +226,33 @@ func (b *batch) takeAlone(ctx context.Context, conn *pgx.Conn, g *group, r *rate
 	p := &b.packet
 	p.reset()
 	p.key(b.store.config.Prefix, g.key)
-	for _, v := range [...]int64{r.cost, r.c, r.n, r.p, r.most} {
+	for _, v := range [...]int64{r.cost, r.c, r.n} {
 		p.int(v)
 	}
+	p.key(limVersion, g.limit.Encode())
 	b.addPatience()
 	return b.store.query(ctx, conn, &b.store.statements.takeAlone, p.end(), func(row [][]byte) {
-		if len(row) == 3 {
-			g.answer.admitted(r, row[0], row[1], row[2])
+		if len(row) == 4 {
+			g.answer.read(g.limit, row...)
 		}
 	})
 }
 
 // A rate is a limit and a cost in units of 1/p thousandth.
-type rate struct{ c, n, p, most, cost int64 }
+type rate struct {
+	limit      *bucket.Limit
+	c, n, cost int64
+}
 
 func rateOf(l *bucket.Limit, cost bucket.Tokens) rate {
 	n, p := l.Refill()
-	c := int64(l.Capacity())
-	return rate{c * p, int64(n), p, (c + int64(l.MaxReserved())) * p, int64(cost) * p}
+	return rate{l, int64(l.Capacity()) * p, int64(n), int64(cost) * p}
 }
 
 // rateFields are in the order of the parameters.
 var rateFields = [...]func(*rate) int64{
 	func(r *rate) int64 { return r.c },
 	func(r *rate) int64 { return r.n },
-	func(r *rate) int64 { return r.p },
-	func(r *rate) int64 { return r.most },
 	func(r *rate) int64 { return r.cost },
 }
 

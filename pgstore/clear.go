@@ -20,8 +20,9 @@ func (s *Store) Clear(ctx context.Context) error {
 	if s.config.Durable {
 		table[1] = "bucket_durable"
 	}
-	sql := fmt.Sprintf(`DELETE FROM %[1]s WHERE key = ANY (ARRAY(
-		SELECT key FROM %[1]s WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2) ORDER BY key LIMIT $3 FOR UPDATE))`, table.Sanitize())
+	sql := fmt.Sprintf(`DELETE FROM %[1]s WHERE key OPERATOR(pg_catalog.=) ANY (ARRAY(
+		SELECT key FROM %[1]s WHERE key OPERATOR(pg_catalog.>=) $1 AND ($2::pg_catalog.bytea IS NULL OR key OPERATOR(pg_catalog.<) $2)
+		ORDER BY key LIMIT $3 FOR UPDATE))`, table.Sanitize())
 	for {
 		tag, err := s.pool.Exec(ctx, sql, pgx.QueryExecModeExec, []byte(s.config.Prefix), behind(s.config.Prefix), clearBatch)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/storetest"
 )
 
 // TestTake_NoDeadlock has 64 writers do all there is to do to one, few and many
@@ -138,7 +139,7 @@ func (w *writer) refund() error {
 		}
 	}
 	w.owned = w.owned[:0]
-	if err := w.store.Refund(context.Background(), back); err != nil {
+	if err := w.store.Refund(context.Background(), storetest.Refunds(back...), ""); err != nil {
 		return err
 	}
 	for _, c := range back {

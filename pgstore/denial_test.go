@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/storetest"
 )
 
 // TestTake_DenialWritesNothing has buckets that deny, in every way: once the store
@@ -91,7 +92,7 @@ func TestTake_NoRowOfADenial(t *testing.T) {
 		if _, allowed := takes(t, s, of(small, 2, "c"), mode); allowed && !mode.UpTo {
 			t.Errorf("%+v: want denied", mode)
 		}
-		if err := s.Refund(t.Context(), charges); err != nil { // of what is full
+		if err := s.Refund(t.Context(), storetest.Refunds(charges...), ""); err != nil { // of what is full
 			t.Error(err)
 		}
 		if n := number(t, pool, "SELECT count(*) FROM "+schema+".bucket"); n != 0 {

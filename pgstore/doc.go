@@ -20,7 +20,8 @@
 // A take is one statement, and takes that come while a call is on its way go together
 // in the next one: there is one round trip and one commit for all of them, each with
 // its own outcome, in the order in which they came. A take that is alone goes at once.
-// Time is clock_timestamp() of the server, and inside a bucket it never runs back.
+// Time is clock_timestamp() of the server, and inside a bucket it never runs back. A take
+// that waits for a lock is decided by the time after the wait.
 // The arithmetic is that of package bucket, in bigint; each decision is compared with
 // what that package decides, and one that differs is an [AnswerError].
 //
@@ -29,10 +30,19 @@
 // lock nor write anything for those. A bucket that a transaction of somebody's keeps
 // locked is waited for by those who ask for it, and not by others.
 //
+// A row holds an account for each version of its key's limit that is in use, up to
+// [bucket.MaxAccounts]: see [bucket.Row]. A row in a format that this package does not
+// know is an error until the key is reset. It is never a full bucket.
+//
 // # Transactions
 //
 // [Store.TakeTx] makes a take a part of the caller's transaction: it is charged if that
 // is committed. With [WithTx] a [mete.Limiter] does so.
+//
+// # The key of the hashes
+//
+// All processes with one schema and prefix hash parts of bucket keys with the same key:
+// see [Store.DeriveKey].
 //
 // # What is kept
 //
@@ -49,9 +59,9 @@
 // knows: that is MaybeSpent, and is never tried again here. A statement that PostgreSQL
 // has undone for another's sake is tried again.
 //
-// # Poolers
+// # Sessions and poolers
 //
-// Nothing depends on the session, and everything works through PgBouncer in transaction
+// Nothing depends on the session, its search_path included, and everything works through PgBouncer in transaction
 // mode. Statements are prepared where they can be, which is faster, and are not any
 // more once that has turned out not to work; default_query_exec_mode=exec in the URL
 // says so from the start.

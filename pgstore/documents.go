@@ -14,17 +14,19 @@ import (
 )
 
 const (
-	documentSQL = `SELECT revision, CASE WHEN revision <> $3::bigint THEN data END FROM {schema}.document WHERE prefix = $1::bytea AND name = $2::text`
+	documentSQL = `SELECT revision, CASE WHEN revision OPERATOR(pg_catalog.<>) $3::pg_catalog.int8 THEN data END FROM {schema}.document
+		WHERE prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND name OPERATOR(pg_catalog.=) $2::pg_catalog.text`
 
 	// A revision is the time in microseconds, so that a document that was lost and
 	// is made again has another one.
 	makeDocumentSQL = `INSERT INTO {schema}.document (prefix, name, revision, data)
-		VALUES ($1::bytea, $2::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $3::bytea)
+		VALUES ($1::pg_catalog.bytea, $2::pg_catalog.text, {schema}.microseconds(), $3::pg_catalog.bytea)
 		ON CONFLICT (prefix, name) DO NOTHING RETURNING revision`
 
 	setDocumentSQL = `UPDATE {schema}.document
-		SET revision = greatest(revision + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), data = $3::bytea, changed_at = clock_timestamp()
-		WHERE prefix = $1::bytea AND name = $2::text AND revision = $4::bigint RETURNING revision`
+		SET revision = greatest(revision OPERATOR(pg_catalog.+) 1, {schema}.microseconds()), data = $3::pg_catalog.bytea, changed_at = pg_catalog.clock_timestamp()
+		WHERE prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND name OPERATOR(pg_catalog.=) $2::pg_catalog.text
+			AND revision OPERATOR(pg_catalog.=) $4::pg_catalog.int8 RETURNING revision`
 )
 
 var _ mete.Documents = (*Store)(nil)

@@ -5,6 +5,7 @@ package pgstore
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -60,6 +61,9 @@ func explained(err error) error {
 	const noFunction, noTable, noSchema = "42883", "42P01", "3F000"
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok && (said.Code == noFunction || said.Code == noTable || said.Code == noSchema) {
 		return &migrateError{err}
+	}
+	if isUnreadable(err) {
+		return fmt.Errorf("%w: reset the key, or let a version of mete that knows the row take from it", err)
 	}
 	return err
 }

@@ -156,7 +156,7 @@ func (p *place) charged(key string) int64 {
 // has no row is full.
 func (p *place) state(key string) (s bucket.State) {
 	p.t.Helper()
-	row := p.must("SELECT spent, unit, as_of FROM " + p.table + " WHERE key = '" + key + "'")
+	row := p.must("SELECT spent, split_part(lim, ',', 4), as_of FROM " + p.table + " WHERE key = '" + key + "'")
 	if row == "" {
 		return s
 	}

@@ -23,7 +23,6 @@ type general struct {
 	limits  []bucket.Limit
 	program []int64
 	ids     []string
-	names   []string
 }
 
 // The operations of the function take.
@@ -38,6 +37,9 @@ const (
 	waitNone   = -1
 )
 
+// noTake is the cost of the take that an administrator's refund cancels.
+const noTake = -1
+
 // maxWaitMicros is the longest wait that the function is told: 285 years.
 const maxWaitMicros = 1<<53 - 1
 
@@ -51,6 +53,10 @@ func (g *general) take(ctx context.Context, conn *pgx.Conn) error {
 	for _, k := range g.keys {
 		p.text(g.store.config.Prefix, k)
 	}
+	p.array(pgtype.TextOID, len(g.limits))
+	for i := range g.limits {
+		p.text(limVersion, g.limits[i].Encode())
+	}
 	p.array(pgtype.Int8OID, 8*len(g.limits))
 	for i := range g.limits {
 		g.addLimit(&g.limits[i])
@@ -59,10 +65,6 @@ func (g *general) take(ctx context.Context, conn *pgx.Conn) error {
 	p.array(pgtype.ByteaOID, len(g.ids))
 	for _, id := range g.ids {
 		p.text("", id)
-	}
-	p.array(pgtype.TextOID, len(g.names))
-	for _, name := range g.names {
-		p.text("", name)
 	}
 	p.bool(g.onlyLooks() || g.store.looks())
 	g.addPatience()
@@ -78,7 +80,7 @@ func (g *general) take(ctx context.Context, conn *pgx.Conn) error {
 
 // encode writes the program.
 func (g *general) encode() {
-	g.keys, g.limits, g.program, g.ids, g.names = g.keys[:0], g.limits[:0], g.program[:0], g.ids[:0], g.names[:0]
+	g.keys, g.limits, g.program, g.ids = g.keys[:0], g.limits[:0], g.program[:0], g.ids[:0]
 	for _, a := range g.asks {
 		for i := range a.charges {
 			g.keys = append(g.keys, a.charges[i].Key)
@@ -88,7 +90,7 @@ func (g *general) encode() {
 	g.keys = slices.Compact(g.keys)
 	for _, a := range g.asks {
 		if a.refund {
-			g.program = append(g.program, opRefund, int64(len(a.charges)))
+			g.program = append(g.program, opRefund, g.id(a), int64(len(a.charges)))
 		} else {
 			g.program = append(g.program, opTake, flagsOf(a.mode), waitOf(a.mode.MaxWait), g.id(a), int64(len(a.charges)))
 		}
@@ -96,6 +98,9 @@ func (g *general) encode() {
 			c := &a.charges[i]
 			key, _ := slices.BinarySearch(g.keys, c.Key)
 			g.program = append(g.program, int64(key)+1, g.limit(&c.Limit), int64(c.Cost))
+			if a.refund {
+				g.program = append(g.program, cancellation(a.taken[i])...)
+			}
 		}
 	}
 }
@@ -106,10 +111,15 @@ func (g *general) id(a *ask) int64 {
 		return 0
 	}
 	g.ids = append(g.ids, string(a.memory[:]))
-	for i := range a.charges {
-		g.names = append(g.names, a.charges[i].Limit.Encode())
-	}
 	return int64(len(g.ids))
+}
+
+// cancellation is a take as the function is told of it.
+func cancellation(t bucket.Taken) []int64 {
+	if t == (bucket.Taken{}) {
+		return []int64{noTake, 0, 0}
+	}
+	return []int64{int64(t.Cost), int64(t.At), t.Spent}
 }
 
 // limit is the number of a limit, which mostly is one of the last few.

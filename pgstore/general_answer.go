@@ -17,16 +17,16 @@ const (
 
 // answer reads what take returned.
 func (g *general) answer(row [][]byte) error {
-	if len(row) != 3 {
-		return &AnswerError{"no three columns"}
+	if len(row) != 2 {
+		return &AnswerError{"no two columns"}
 	}
 	var numbers []int64
-	whole := elements(row[1], func(e []byte) {
+	whole := elements(row[0], func(e []byte) {
 		v, _ := readInt(e)
 		numbers = append(numbers, v)
 	})
 	var names []string
-	if !elements(row[2], func(e []byte) { names = append(names, string(e)) }) || !whole {
+	if !elements(row[1], func(e []byte) { names = append(names, string(e)) }) || !whole {
 		return &AnswerError{"no array"}
 	}
 	r := reader{numbers, names}
@@ -58,7 +58,7 @@ type reader struct {
 	names   []string
 }
 
-const perCharge = 6 // numbers
+const perCharge = 5 // numbers
 
 // take reads the answer to a take.
 func (r *reader) take(a *ask) error {
@@ -97,18 +97,15 @@ func (a *ask) part(i int, v [perCharge]int64, at bucket.Instant, r *reader, reme
 	c := a.charges[i]
 	c.Cost = bucket.Tokens(v[0])
 	if remembered {
-		if c.Limit, err = bucket.DecodeLimit(r.names[i]); err != nil {
-			return snap, &AnswerError{"no limit: " + r.names[i]}
+		if c.Limit, err = readLimText(r.names[i]); err != nil {
+			return snap, err
 		}
 	}
 	if v[1] == 1 {
-		logVerdict(v).Show(&snap, &c.Limit, c.Cost)
+		logVerdict(v).Show(&snap, &c.Limit, c.Cost, at)
 		return snap, nil
 	}
-	state := bucket.State{Spent: v[2], AsOf: bucket.Instant(v[3]), Unit: v[4], Prev: v[5]}
-	if state.Unit == 0 {
-		state.Unit = 1 // of a log, as the bucket of another algorithm
-	}
+	state := bucket.State{Spent: v[2], AsOf: bucket.Instant(v[3]), Unit: c.Limit.Unit(), Prev: v[4]}
 	switch {
 	case a.mode.ID != "" && a.allowed: // as it was after the take
 		snap = c.Limit.Peek(state, at, 0, bucket.Forced)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/storetest"
 )
 
 // TestLog_Long has a sliding log of as many entries as there may be, and more.
@@ -33,8 +34,8 @@ func TestLog_Long(t *testing.T) {
 	for _, e := range entries {
 		model.Spent += int64(e.Cost)
 	}
-	if _, err := a.pool.Exec(t.Context(), "INSERT INTO "+a.table()+" (key, spent, as_of, unit, full_at, log) VALUES ('p:k', $1, $2, 0, 0, $3)",
-		model.Spent, int64(model.AsOf), numbers); err != nil {
+	if _, err := a.pool.Exec(t.Context(), "INSERT INTO "+a.table()+" (key, lim, spent, as_of, full_at, log) VALUES ('p:k', $1, $2, $3, 0, $4)",
+		limVersion+l.Encode(), model.Spent, int64(model.AsOf), numbers); err != nil {
 		t.Fatal(err)
 	}
 	charge := func(cost bucket.Tokens) []mete.Charge { return []mete.Charge{{Key: "k", Limit: l, Cost: cost}} }
@@ -62,7 +63,7 @@ func TestLog_Long(t *testing.T) {
 	refund := func(most int64) {
 		t.Helper()
 		back := bucket.Tokens(r.Int64N(most))
-		if err := a.store.Refund(t.Context(), charge(back)); err != nil {
+		if err := a.store.Refund(t.Context(), storetest.Refunds(charge(back)...), ""); err != nil {
 			t.Fatal(err)
 		}
 		model = l.Refund(model, a.clock.Now(), back)

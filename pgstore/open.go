@@ -110,7 +110,7 @@ func Dial(ctx context.Context, options *pgxpool.Config) (*pgxpool.Pool, error) {
 // verify asks the server what it is: so it is said at the start, and not with
 // the first take.
 func verify(ctx context.Context, pool *pgxpool.Pool) error {
-	const sql = "SELECT current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery()"
+	const sql = "SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4, pg_catalog.current_setting('server_version'), pg_catalog.pg_is_in_recovery()"
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	var version int

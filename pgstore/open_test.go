@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
@@ -152,13 +154,13 @@ func TestOpen_Fails(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	setUp := `CREATE ROLE u LOGIN PASSWORD 'right'; CREATE ROLE crowded LOGIN CONNECTION LIMIT 0; CREATE ROLE reader LOGIN;
 		CREATE DATABASE closed; REVOKE CONNECT ON DATABASE closed FROM PUBLIC;
-		CREATE SCHEMA old; CREATE FUNCTION old.current_setting(text) RETURNS text LANGUAGE sql AS $$ SELECT '130011' $$;
-		CREATE ROLE aged LOGIN; GRANT USAGE ON SCHEMA old TO aged; ALTER ROLE aged SET search_path = old, pg_catalog`
+		CREATE DATABASE aged`
 	for statement := range strings.SplitSeq(setUp, ";") {
 		if text, err := server.Psql(statement); err != nil {
 			t.Fatal(text, err)
 		}
 	}
+	age(t, poolTo(t, strings.Replace(server.URL(), "/postgres?", "/aged?", 1)))
 	hba := "local all all trust\nhost all u all scram-sha-256\nhost all denied all reject\nhost all all all trust\n"
 	if err := os.WriteFile(filepath.Join(server.DataDir, "pg_hba.conf"), []byte(hba), 0o600); err != nil {
 		t.Fatal(err)
@@ -200,7 +202,7 @@ func TestOpen_Fails(t *testing.T) {
 		{at("u:right", server.Addr, "postgres?"), `permission denied for database postgres`, false}, // to make the schema
 		{at("u:right", server.Addr, "postgres?"), `CREATE SCHEMA "mete" AUTHORIZATION "u"`, false},
 		{at("crowded", server.Addr, "postgres?"), "too many connections for role", true},
-		{at("aged", server.Addr, "postgres?"), "there is PostgreSQL 130011: it must be 14 or later", false},
+		{at("postgres", server.Addr, "aged?"), "there is PostgreSQL 130011: it must be 14 or later", false},
 		{at("postgres", server.Addr, "postgres?sslmode=require&"), "TLS", false},
 		{at("postgres", standby.Addr, "postgres?"), "there is a standby", false},
 		{at("postgres", standby.Addr, "postgres?target_session_attrs=any&"), "there is a standby", false},
@@ -296,5 +298,24 @@ func TestNode_CloseWhileTheServerHangs(t *testing.T) {
 	}
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("Close took %v", took)
+	}
+}
+
+// age has a database say that its server is an older one.
+func age(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for _, statement := range []string{
+		"SET allow_system_table_mods = on",
+		"ALTER FUNCTION pg_catalog.current_setting(text) RENAME TO own_setting",
+		"CREATE FUNCTION pg_catalog.current_setting(text) RETURNS text LANGUAGE sql AS $$ SELECT '130011' $$",
+	} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
 	}
 }

@@ -47,7 +47,7 @@ func (p *packet) bool(v bool) {
 	}
 }
 
-// key writes a bytea of two parts.
+// key writes a bytea or a text of two parts.
 func (p *packet) key(prefix, key string) {
 	p.begin()
 	p.bytes = append(append(p.bytes, prefix...), key...)

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/storetest"
 )
 
 // TestPlans_OfAnEmptyTable has connections plan all statements while the tables are
@@ -46,7 +47,7 @@ func TestPlans_OfAnEmptyTable(t *testing.T) {
 				takes(t, s, of(l, 1, k), mode)
 				takes(t, s, of(l, 1, "a", k), mode)
 			}
-			if err := s.Refund(t.Context(), of(l, 1, k)); err != nil {
+			if err := s.Refund(t.Context(), storetest.Refunds(of(l, 1, k)...), ""); err != nil {
 				t.Error(err)
 			}
 			if keep && i > 0 {
@@ -71,7 +72,7 @@ func TestPlans_OfAnEmptyTable(t *testing.T) {
 	run(t, direct, "VACUUM ANALYZE "+schema+".bucket, "+schema+".bucket_memory")
 	all(false)
 	for _, sql := range []string{
-		"INSERT INTO %s.bucket (key, spent, as_of, unit, full_at) SELECT sha256(i::text::bytea), 1, 0, 1, 1 FROM generate_series(1, 20000) i",
+		"INSERT INTO %s.bucket (key, lim, spent, as_of, full_at) SELECT sha256(i::text::bytea), '', 1, 0, 1 FROM generate_series(1, 20000) i",
 		"INSERT INTO %s.bucket_memory SELECT sha256(i::text::bytea), 0, 0, '{}', '{}' FROM generate_series(1, 20000) i",
 	} {
 		run(t, direct, fmt.Sprintf(sql, schema))

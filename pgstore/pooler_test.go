@@ -108,7 +108,7 @@ func crowded(t *testing.T, stores []*pgstore.Store) {
 		if err := s.Reset(t.Context(), []string{"k"}); err != nil {
 			t.Error(err)
 		}
-		if err := s.Refund(t.Context(), of(l, 1, "k", "z1")); err != nil {
+		if err := s.Refund(t.Context(), storetest.Refunds(of(l, 1, "k", "z1")...), ""); err != nil {
 			t.Error(err)
 		}
 		if err := s.Ping(t.Context()); err != nil {

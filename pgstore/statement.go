@@ -25,7 +25,7 @@ type statement struct {
 }
 
 // statements are those of one table of buckets.
-type statements struct{ takeAlone, takeOne, takeMany, take, forget, locked, sweep, ping statement }
+type statements struct{ takeAlone, takeOne, takeMany, take, reset, locked, sweep, ping statement }
 
 //go:embed take_alone.sql
 var takeAlone string
@@ -43,6 +43,7 @@ func newStatements(schema string, durable, joined bool) statements {
 	const (
 		number, numbers = pgtype.Int8OID, pgtype.Int8ArrayOID
 		key, keys       = pgtype.ByteaOID, pgtype.ByteaArrayOID
+		text, texts     = pgtype.TextOID, pgtype.TextArrayOID
 		flag            = pgtype.BoolOID
 	)
 	quoted := pgx.Identifier{schema}.Sanitize()
@@ -67,16 +68,16 @@ func newStatements(schema string, durable, joined bool) statements {
 		for i := range places {
 			places[i] = fmt.Sprintf("$%d", i+1)
 		}
-		return named(fmt.Sprintf("SELECT f.* FROM set_config('lock_timeout', $%d, true) AS w, LATERAL %s.%s_%s(%s AND w IS NOT NULL) AS f",
-			len(oids)+1, quoted, table, name, strings.Join(places, ", ")), append(oids, pgtype.TextOID))
+		return named(fmt.Sprintf("SELECT f.* FROM pg_catalog.set_config('lock_timeout', $%d, true) AS w, LATERAL %s.%s_%s(%s AND w IS NOT NULL) AS f",
+			len(oids)+1, quoted, table, name, strings.Join(places, ", ")), append(oids, text))
 	}
 	names := strings.NewReplacer("{table}", quoted+"."+table, "{schema}", quoted)
 	return statements{
-		takeAlone: named(names.Replace(takeAlone), []uint32{key, number, number, number, number, number, pgtype.TextOID}),
-		takeOne:   patient("take_one", number, key, number, number, number, number, number, number, flag),
-		takeMany:  patient("take_many", number, keys, numbers, numbers, numbers, numbers, numbers, numbers, numbers, flag),
-		take:      patient("take", number, keys, numbers, numbers, keys, pgtype.TextArrayOID, flag),
-		forget:    f("forget", keys),
+		takeAlone: named(names.Replace(takeAlone), []uint32{key, number, number, number, text, text}),
+		takeOne:   patient("take_one", number, key, text, number, number, number, number, flag),
+		takeMany:  patient("take_many", number, keys, numbers, numbers, texts, numbers, numbers, numbers, flag),
+		take:      patient("take", number, keys, texts, numbers, numbers, keys, flag),
+		reset:     f("reset", keys),
 		locked:    statement{sql: names.Replace(locked), oids: []uint32{keys}},
 		ping:      named("SELECT 1 FROM "+quoted+"."+table+" LIMIT 0", nil),
 		sweep:     f("sweep", pgtype.Float8OID, number, pgtype.Int4OID),

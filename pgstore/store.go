@@ -85,15 +85,14 @@ func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.
 }
 
 // Refund implements [mete.Store].
-func (s *Store) Refund(ctx context.Context, charges []mete.Charge) error {
+func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
 	if tx, ok := txOf(ctx); ok {
-		return s.RefundTx(ctx, tx, charges)
+		return s.RefundTx(ctx, tx, refunds, id)
 	}
-	if len(charges) == 0 {
+	if len(refunds) == 0 {
 		return nil
 	}
-	a := s.newAsk(charges, mete.Mode{})
-	a.refund = true
+	a := s.newRefund(refunds, id)
 	if err := s.ask(ctx, a, "refund"); err != nil {
 		return err
 	}
@@ -113,13 +112,14 @@ func (s *Store) ask(ctx context.Context, a *ask, op string) error {
 	return named(err, op)
 }
 
-// Reset implements [mete.Store].
+// Reset implements [mete.Store]. All keys are reset in one step.
 func (s *Store) Reset(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
 	keys = slices.Clone(keys)
 	slices.Sort(keys) // the order in which they are locked
+	keys = slices.Compact(keys)
 	var p packet
 	p.array(pgtype.ByteaOID, len(keys))
 	for _, k := range keys {
@@ -128,7 +128,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	if tx, ok := txOf(ctx); ok {
 		err := usable(ctx, tx)
 		if err == nil {
-			err = s.inTx().query(ctx, tx.Conn(), &s.statements.forget, p.end(), ignore)
+			err = s.inTx().query(ctx, tx.Conn(), &s.statements.reset, p.end(), ignore)
 		}
 		if err != nil {
 			return txError(err, "reset")
@@ -143,7 +143,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	}
 	defer conn.Release()
 	err = s.retried(ctx, conn.Conn(), func(ctx context.Context, conn *pgx.Conn) error {
-		return s.query(ctx, conn, &s.statements.forget, p.end(), ignore)
+		return s.query(ctx, conn, &s.statements.reset, p.end(), ignore)
 	})
 	if err != nil {
 		return named(err, "reset")

@@ -69,7 +69,7 @@ func TestStore(t *testing.T) {
 			prefix := prefixes()
 			storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 				config := config
-				config.Now, config.Prefix = now, prefix()
+				config.Now, config.Prefix, config.Timeout = now, prefix(), awhile
 				return open(t, pool, config)
 			})
 		})

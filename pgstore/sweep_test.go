@@ -153,7 +153,7 @@ func TestSweep_FullRowThatIsTakenFrom(t *testing.T) {
 func TestSweep_InSmallBatches(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
-	run(t, pool, "INSERT INTO "+schema+".bucket (key, spent, as_of, unit, full_at) SELECT i::text::bytea, 1, 0, 1, 0 FROM generate_series(1, 2500) i")
+	run(t, pool, "INSERT INTO "+schema+".bucket (key, lim, spent, as_of, full_at) SELECT i::text::bytea, '', 1, 0, 0 FROM generate_series(1, 2500) i")
 	run(t, pool, "INSERT INTO "+schema+".bucket_memory (id, at, answer, limits, until) SELECT i::text::bytea, 0, '{}', '{}', 0 FROM generate_series(1, 2500) i")
 	sql := "SELECT swept FROM " + schema + ".bucket_sweep(0, 100000, 1000)"
 	for i, want := range []int64{2000, 2000, 1000, 0} {

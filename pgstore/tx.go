@@ -40,13 +40,12 @@ func (s *Store) TakeTx(ctx context.Context, tx pgx.Tx, dst []bucket.Snapshot, ch
 }
 
 // RefundTx is [Store.Refund] within the transaction tx, as [Store.TakeTx] is.
-func (s *Store) RefundTx(ctx context.Context, tx pgx.Tx, charges []mete.Charge) error {
-	if len(charges) == 0 {
+func (s *Store) RefundTx(ctx context.Context, tx pgx.Tx, refunds []mete.Refund, id string) error {
+	if len(refunds) == 0 {
 		return nil
 	}
-	a := s.newAsk(charges, mete.Mode{})
+	a := s.newRefund(refunds, id)
 	defer a.release()
-	a.refund = true
 	return s.runTx(ctx, tx, a, "refund")
 }
 
@@ -106,11 +105,22 @@ type txKey struct{}
 // work within tx: so that a [mete.Limiter] decides by its rules, and what it takes,
 // settles or gives back with that context is rolled back with tx. See [Store.TakeTx].
 //
+// Local spending of an outage is a debt of the process: the limiter charges it on a
+// connection of its own before the take, and never within tx. Neither the limiter nor
+// package guard remembers what tx saw, since it may be rolled back.
+//
 // What rules do when the store fails is as always: where tx fails, a rule that says
 // on_store_error: open lets the request through. The caller learns about it when it
 // commits.
 func WithTx(ctx context.Context, tx pgx.Tx) context.Context {
 	return context.WithValue(ctx, txKey{}, joint{tx})
+}
+
+// InTransaction reports whether ctx is one of [WithTx]. What a take with it charges can
+// still be rolled back: so a [mete.Limiter] and package guard learn nothing from it.
+func (s *Store) InTransaction(ctx context.Context) bool {
+	_, ok := txOf(ctx)
+	return ok
 }
 
 // txOf is the transaction of a context. It may be nil where a caller has given that.

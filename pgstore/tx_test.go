@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/storetest"
 )
 
 // A desk is a store with a table of work beside it.
@@ -110,7 +111,7 @@ func TestTakeTx_IsOfTheTransaction(t *testing.T) {
 	tx = d.begin(pgx.TxOptions{})
 	d.take(tx, 3, mete.Mode{}, "k")
 	d.work(tx)
-	if err := d.store.RefundTx(t.Context(), tx, of(d.limit, 1, "k")); err != nil {
+	if err := d.store.RefundTx(t.Context(), tx, storetest.Refunds(of(d.limit, 1, "k")...), ""); err != nil {
 		t.Fatal(err)
 	}
 	d.take(tx, 4, mete.Mode{}, "a", "k")
@@ -118,7 +119,7 @@ func TestTakeTx_IsOfTheTransaction(t *testing.T) {
 	d.has(1, 4)
 
 	tx = d.begin(pgx.TxOptions{})
-	if err := d.store.RefundTx(t.Context(), tx, of(d.limit, 3, "k")); err != nil {
+	if err := d.store.RefundTx(t.Context(), tx, storetest.Refunds(of(d.limit, 3, "k")...), ""); err != nil {
 		t.Fatal(err)
 	}
 	d.rollback(tx)
@@ -244,8 +245,10 @@ func TestTakeTx_Ended(t *testing.T) {
 			_, _, err := d.store.TakeTx(t.Context(), tx, nil, of(d.limit, 1, "k", "l"), mete.Mode{})
 			return err
 		},
-		"refund": func(tx pgx.Tx) error { return d.store.RefundTx(t.Context(), tx, of(d.limit, 1, "k")) },
-		"reset":  func(tx pgx.Tx) error { return d.store.Reset(pgstore.WithTx(t.Context(), tx), []string{"k"}) },
+		"refund": func(tx pgx.Tx) error {
+			return d.store.RefundTx(t.Context(), tx, storetest.Refunds(of(d.limit, 1, "k")...), "")
+		},
+		"reset": func(tx pgx.Tx) error { return d.store.Reset(pgstore.WithTx(t.Context(), tx), []string{"k"}) },
 		"take with": func(tx pgx.Tx) error {
 			_, _, err := d.store.Take(pgstore.WithTx(t.Context(), tx), nil, of(d.limit, 1, "k"), mete.Mode{})
 			return err
@@ -417,7 +420,7 @@ func TestTakeTx_NoCharges(t *testing.T) {
 	if snaps, allowed, err := d.store.TakeTx(t.Context(), tx, nil, nil, mete.Mode{}); len(snaps) != 0 || !allowed || err != nil {
 		t.Errorf("no charges: %v, allowed %v, %v", snaps, allowed, err)
 	}
-	if err := d.store.RefundTx(t.Context(), tx, nil); err != nil {
+	if err := d.store.RefundTx(t.Context(), tx, nil, ""); err != nil {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -28,7 +28,10 @@ func TestLoad_NamesBrokenRows(t *testing.T) {
 		('plans', 'ip:{ip}', 'ip', 1, 1, 'pro', '{"match": {"jwt:plan": "free"}}'),
 		('fields', 'ip:{ip}', 'ip', 1, 1, NULL, '{"algorithm_config": {"shards": 99}, "mode": "shadwo", "wat": 1}'),
 		('cost', 'ip:{ip}', 'ip', 1, 2, NULL, '{"group": "g", "algorithm_config": {"fixed_cost": 3}}'),
-		('slow', 'ip:{ip}', 'ip', 1e-30, 2, NULL, '{"group": "h"}')`)
+		('slow', 'ip:{ip}', 'ip', 1e-30, 2, NULL, '{"group": "h"}'),
+		('template', 'ip:{ip}', 'ip', 1, 2, NULL, '{"group": "i", "match": {"path": "/users/{id}"}}'),
+		('colon', 'ip:{ip}', 'ip', 1, 2, NULL, '{"group": "j", "match": {"path": "/users/:id"}}'),
+		('bots', 'ip:{ip}', 'ip', 1, 2, NULL, '{"group": "k", "match": {"ua:bot": "true"}}')`)
 	_, revision, err := d.Load(t.Context(), options)
 	found, ok := errors.AsType[rules.Errors](err)
 	if !ok || revision == 0 {
@@ -47,13 +50,16 @@ func TestLoad_NamesBrokenRows(t *testing.T) {
 		`rule 11 "fields": spec/wat: unknown field "wat" in a rule`,
 		`rule 12 "cost": spec/algorithm_config/fixed_cost: fixed_cost is above the burst of 2`,
 		`rule 13 "slow": rate_per_second: rps`,
+		`rule 14 "template": spec/match/path: paths have no templates`,
+		`rule 15 "colon": spec/match/path: paths have no templates`,
+		`rule 16 "bots": spec/match/ua:bot: "ua:bot": mete knows no facts about user agents`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no mistake begins with %s", want)
 		}
 	}
-	if len(found) != 12 || t.Failed() {
-		t.Errorf("%d mistakes, want 12:\n%v", len(found), err)
+	if len(found) != 15 || t.Failed() {
+		t.Errorf("%d mistakes, want 15:\n%v", len(found), err)
 	}
 	for _, m := range found {
 		if strings.Contains(m.Error(), "\n") || m.Reason == "" || m.Name == "" {

@@ -135,17 +135,18 @@ func compare(before, after []Rule) (changes []Change) {
 }
 
 const (
-	deleteRule = `DELETE FROM {schema}.rate_limit_rule WHERE rule_id = $1::bigint`
+	deleteRule = `DELETE FROM {schema}.rate_limit_rule WHERE rule_id OPERATOR(pg_catalog.=) $1::bigint`
 
-	updateRule = `UPDATE {schema}.rate_limit_rule SET name = $2::text, key_pattern = $3::text, scope = $4::text,
-	rate_per_second = nullif($5::text, '')::numeric, burst_capacity = nullif($6::text, '')::numeric, plan = nullif($7::text, ''),
-	is_active = $8::boolean, description = nullif($9::text, ''), priority = $10::integer, spec = $11::text::jsonb
-	WHERE rule_id = $1::bigint`
+	updateRule = `UPDATE {schema}.rate_limit_rule SET name = $2::pg_catalog.text, key_pattern = $3::pg_catalog.text, scope = $4::pg_catalog.text,
+	rate_per_second = $5::pg_catalog.text::numeric, burst_capacity = $6::pg_catalog.text::numeric, plan = $7::pg_catalog.text,
+	is_active = $8::boolean, description = $9::pg_catalog.text, priority = $10::integer, spec = $11::pg_catalog.text::pg_catalog.jsonb
+	WHERE rule_id OPERATOR(pg_catalog.=) $1::bigint`
 
 	insertRule = `INSERT INTO {schema}.rate_limit_rule
 	(name, key_pattern, scope, rate_per_second, burst_capacity, plan, is_active, description, priority, spec)
-	VALUES (nullif($1::text, ''), $2::text, $3::text, nullif($4::text, '')::numeric, nullif($5::text, '')::numeric, nullif($6::text, ''),
-	$7::boolean, nullif($8::text, ''), $9::integer, $10::text::jsonb)`
+	VALUES ($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text,
+	$4::pg_catalog.text::numeric, $5::pg_catalog.text::numeric, $6::pg_catalog.text,
+	$7::boolean, $8::pg_catalog.text, $9::integer, $10::pg_catalog.text::pg_catalog.jsonb)`
 )
 
 // write makes the rows those that are wanted. What makes room goes first: names, and
@@ -167,14 +168,14 @@ func (s *Source) write(ctx context.Context, tx pgx.Tx, before, wanted []Rule) er
 			if r.ID == 0 || r.Active != active || b != nil && b.sameRow(r) {
 				continue
 			}
-			if err := s.writeRow(ctx, tx, s.sql(updateRule), r, r.ID); err != nil {
+			if err := s.writeRow(ctx, tx, s.sql(updateRule), r, r.ID, r.Name); err != nil {
 				return err
 			}
 		}
 	}
 	for i := range wanted {
 		if r := &wanted[i]; r.ID == 0 {
-			if err := s.writeRow(ctx, tx, s.sql(insertRule), r); err != nil {
+			if err := s.writeRow(ctx, tx, s.sql(insertRule), r, orNull(r.Name)); err != nil {
 				return err
 			}
 		}
@@ -182,7 +183,15 @@ func (s *Source) write(ctx context.Context, tx pgx.Tx, before, wanted []Rule) er
 	return nil
 }
 
-// writeRow writes one row.
+// orNull is null for an empty text.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// writeRow writes one row. The statement has the values of first before the others.
 func (s *Source) writeRow(ctx context.Context, tx pgx.Tx, sql string, r *Rule, first ...any) error {
 	scope, spec := r.Scope, r.Spec
 	if scope == "" {
@@ -192,8 +201,8 @@ func (s *Source) writeRow(ctx context.Context, tx pgx.Tx, sql string, r *Rule, f
 		spec = json.RawMessage("{}")
 	}
 	args := append([]any{pgx.QueryExecModeExec}, first...)
-	args = append(args, r.Name, r.KeyPattern, scope, r.RatePerSecond, r.BurstCapacity, r.Plan,
-		r.Active, r.Description, r.Priority, string(spec))
+	args = append(args, r.KeyPattern, scope, orNull(r.RatePerSecond), orNull(r.BurstCapacity), orNull(r.Plan),
+		r.Active, orNull(r.Description), r.Priority, string(spec))
 	_, err := tx.Exec(ctx, sql, args...)
 	return refused(err, r)
 }

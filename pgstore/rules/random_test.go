@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/metehq/mete/pgstore/rules"
@@ -27,6 +30,17 @@ var (
 	someValues     = []any{"/a", "/b", "/a/*", "/a*", "free", "pro", "x", 5, true, "GET", "*", "/a/b"}
 )
 
+// inOrder ranges over a map by its keys, so that a seed makes the same policies each time.
+func inOrder[V any](m map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			if !yield(key, m[key]) {
+				return
+			}
+		}
+	}
+}
+
 // anyRule is a rule; a fallback has fewer fields.
 func (g *generator) anyRule(fallback bool) map[string]any {
 	g.rules++
@@ -39,11 +53,11 @@ func (g *generator) anyRule(fallback bool) map[string]any {
 	}
 	g.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	r["limit_keys"] = keys
-	for field, words := range map[string][]string{
+	for field, words := range inOrder(map[string][]string{
 		"mode": {"shadow", "enforce", "off", "25%", "99.50%", "0%", "100%"}, "on_missing": {"skip", "deny", "empty"},
 		"on_store_error": {"open", "closed", "local"}, "deadline": {"20ms"}, "slot_by": {"path", "header:x-a"}, "description": {"text"},
 		"headers": {"x", "legacy", "none"}, "jitter": {"10%", "50%"},
-	} {
+	}) {
 		if g.IntN(4) == 0 {
 			r[field] = g.pick(words...)
 		}
@@ -111,18 +125,18 @@ func (g *generator) anyPolicy() map[string]any {
 		rules = append(rules, g.anyRule(false))
 	}
 	p["rules"] = rules
-	for field, words := range map[string][]string{
+	for field, words := range inOrder(map[string][]string{
 		"mode": {"shadow", "enforce", "off", "25%", "99.5%"}, "slot_by": {"path", "method"}, "headers": {"draft-11", "x"}, "jitter": {"0", "20%"},
-	} {
+	}) {
 		if g.IntN(6) == 0 {
 			p[field] = g.pick(words...)
 		}
 	}
 	selector := map[string]any{}
-	for field, values := range map[string][]any{
+	for field, values := range inOrder(map[string][]any{
 		"pathExact": {"/a", []string{"/a", "/a/b"}}, "pathPrefix": {"/a", "/a/", "/", []string{"/b", "/a/b"}},
 		"methods": {[]string{"get", "POST"}, "G*"}, "hosts": {"x", []string{"X", "free"}},
-	} {
+	}) {
 		if g.IntN(8) == 0 {
 			selector[field] = values[g.IntN(len(values))]
 		}
@@ -149,7 +163,7 @@ func randomPolicy(rng *rand.Rand) []byte {
 			policies = append(policies, map[string]any{"id": id, "spec": g.anyPolicy()})
 		}
 		file = map[string]any{"policies": policies}
-		for field, words := range map[string][]string{"slot_by": {"header:x-a"}, "headers": {"none"}, "jitter": {"100%"}} {
+		for field, words := range inOrder(map[string][]string{"slot_by": {"header:x-a"}, "headers": {"none"}, "jitter": {"100%"}}) {
 			if rng.IntN(6) == 0 {
 				file[field] = g.pick(words...)
 			}

@@ -26,20 +26,26 @@ const (
 	onlyActive selection = true
 )
 
+// Here, and in all statements of this package, each function, operator and type names
+// its schema, unless the grammar knows it as PostgreSQL's own: the search_path of the
+// session makes no difference.
 const (
 	selectRevision   = `SELECT coalesce((SELECT revision FROM {schema}.rate_limit_revision), 0)`
 	selectAttributes = `SELECT name, attribute FROM {schema}.rate_limit_attribute ORDER BY name LIMIT 1000`
 
 	// The size is looked at before the rows are, so that no table can fill the memory.
-	selectSize = `SELECT count(*), coalesce(sum(octet_length(spec::text) + octet_length(coalesce(description, ''))), 0) FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::bool`
+	selectSize = `SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(pg_catalog.octet_length(spec::pg_catalog.text)
+	OPERATOR(pg_catalog.+) pg_catalog.octet_length(coalesce(description, ''))), 0)
+	FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean`
 
 	// Times are read as numbers: how they are written is a setting of the user, and pgx
 	// reads one way only.
-	selectRules = `SELECT rule_id, name, key_pattern, scope, coalesce(rate_per_second::text, ''), coalesce(burst_capacity::text, ''),
-	coalesce(plan, ''), is_active, coalesce(description, ''), priority, spec::text, version,
-	CASE WHEN isfinite(created_at) THEN (extract(epoch FROM created_at) * 1000000)::bigint ELSE 0 END,
-	CASE WHEN isfinite(updated_at) THEN (extract(epoch FROM updated_at) * 1000000)::bigint ELSE 0 END
-	FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::bool ORDER BY priority, rule_id`
+	selectRules = `SELECT rule_id, name, key_pattern, scope,
+	coalesce(rate_per_second::pg_catalog.text, ''), coalesce(burst_capacity::pg_catalog.text, ''),
+	coalesce(plan, ''), is_active, coalesce(description, ''), priority, spec::pg_catalog.text, version,
+	CASE WHEN pg_catalog.isfinite(created_at) THEN (extract(epoch FROM created_at) OPERATOR(pg_catalog.*) 1000000)::bigint ELSE 0 END,
+	CASE WHEN pg_catalog.isfinite(updated_at) THEN (extract(epoch FROM updated_at) OPERATOR(pg_catalog.*) 1000000)::bigint ELSE 0 END
+	FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean ORDER BY priority, rule_id`
 )
 
 // maxReadBytes bounds the specs and descriptions that are read. What is active must fit

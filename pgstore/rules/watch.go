@@ -145,7 +145,7 @@ func (w *watcher) listen(ctx context.Context, conn *pgx.Conn) (told bool, err er
 	defer cancel()
 	var process uint32
 	var follows bool
-	const ask = "SELECT pg_backend_pid(), pg_is_in_recovery()"
+	const ask = "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery()"
 	if err := conn.QueryRow(ctx, ask, pgx.QueryExecModeExec).Scan(&process, &follows); err != nil {
 		return false, err
 	}

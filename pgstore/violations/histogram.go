@@ -110,14 +110,17 @@ func (r *Reader) histogram(q Query, step time.Duration) (statement string, args 
 	q.After = Place{}
 	where, args := r.where(q)
 	return fmt.Sprintf(`WITH counted AS MATERIALIZED (
-			SELECT rule_name, floor(extract(epoch FROM requested_at) / %[1]d)::bigint AS bin, %[2]s AS enforced, %[3]s AS shadow, count(*) AS n
+			SELECT rule_name, pg_catalog.floor(extract(epoch FROM requested_at) OPERATOR(pg_catalog./) %[1]d)::bigint AS bin,
+				%[2]s AS enforced, %[3]s AS shadow, pg_catalog.count(*) AS n
 			FROM %[4]s%[5]s GROUP BY 1, 2),
 		ranked AS (
-			SELECT rule_name, row_number() OVER (ORDER BY sum(enforced + shadow) DESC, rule_name) AS rank, count(*) OVER () AS rules
+			SELECT rule_name AS name, pg_catalog.count(*) OVER () AS rules,
+				pg_catalog.row_number() OVER (ORDER BY pg_catalog.sum(enforced OPERATOR(pg_catalog.+) shadow) DESC, rule_name) AS rank
 			FROM counted GROUP BY 1)
-		SELECT least(rank, %[6]d), CASE WHEN rank < %[6]d OR rules = %[6]d THEN rule_name ELSE '%[7]s' END, bin,
-			sum(enforced)::bigint, sum(shadow)::bigint, sum(n)::bigint, max(rules)
-		FROM counted JOIN ranked USING (rule_name) GROUP BY 1, 2, 3 ORDER BY 1, 3`,
+		SELECT least(rank, %[6]d),
+			CASE WHEN rank OPERATOR(pg_catalog.<) %[6]d OR rules OPERATOR(pg_catalog.=) %[6]d THEN name ELSE '%[7]s' END, bin,
+			pg_catalog.sum(enforced)::bigint, pg_catalog.sum(shadow)::bigint, pg_catalog.sum(n)::bigint, pg_catalog.max(rules)
+		FROM counted JOIN ranked ON rule_name OPERATOR(pg_catalog.=) name GROUP BY 1, 2, 3 ORDER BY 1, 3`,
 		int64(step/time.Second), enforced, inShadow, r.table(), where, maxSeries, Others), args
 }
 

@@ -96,26 +96,26 @@ func (t *terms) add(format string, values ...any) {
 func (r *Reader) where(q Query) (clause string, args []any) {
 	t := terms{args: []any{pgx.QueryExecModeExec}}
 	if !q.Since.IsZero() {
-		t.add("requested_at >= %s::timestamptz", q.Since)
+		t.add("requested_at OPERATOR(pg_catalog.>=) %s::pg_catalog.timestamptz", q.Since)
 	}
 	if !q.Until.IsZero() {
-		t.add("requested_at < %s::timestamptz", q.Until)
+		t.add("requested_at OPERATOR(pg_catalog.<) %s::pg_catalog.timestamptz", q.Until)
 	}
 	if q.Rule != "" {
-		t.add("rule_name = %s::text", clean(q.Rule, maxRule))
+		t.add("rule_name OPERATOR(pg_catalog.=) %s::pg_catalog.text", clean(q.Rule, maxRule))
 	}
 	if q.Reason != "" {
-		t.add("reason = %s::text", clean(q.Reason, maxReason))
+		t.add("reason OPERATOR(pg_catalog.=) %s::pg_catalog.text", clean(q.Reason, maxReason))
 	}
 	if q.Key != "" {
-		t.add("(bucket_key = %s::text OR bucket_key = %s::text)", clean(q.Key, maxKey), hash(r.config.Key, aKey, q.Key))
+		t.add("(bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text OR bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text)", clean(q.Key, maxKey), hash(r.config.Key, aKey, q.Key))
 	}
 	if q.User != "" {
-		t.add("(user_id = %s::text OR user_id = %s::text)", clean(q.User, maxUser), hash(r.config.Key, aUser, q.User))
+		t.add("(user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text OR user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text)", clean(q.User, maxUser), hash(r.config.Key, aUser, q.User))
 	}
 	if q.Network.IsValid() {
 		of := q.Network.Masked()
-		t.add("(ip_address <<= %s::text::inet OR ip_address = %s::text::inet)", of.String(), network(of.Addr()).String())
+		t.add("(ip_address OPERATOR(pg_catalog.<<=) %s::pg_catalog.text::pg_catalog.inet OR ip_address OPERATOR(pg_catalog.=) %s::pg_catalog.text::pg_catalog.inet)", of.String(), network(of.Addr()).String())
 	}
 	if q.Endpoint != "" {
 		t.endpoint(q.Endpoint)
@@ -128,7 +128,7 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 	}
 	if q.After != (Place{}) {
 		// The first of the two is what tells days apart that need not be looked at.
-		t.add("requested_at <= %s::timestamptz AND (requested_at, violation_id) < (%s::timestamptz, %s::bigint)", q.After.At, q.After.At, q.After.ID)
+		t.add("requested_at OPERATOR(pg_catalog.<=) %s::pg_catalog.timestamptz AND (requested_at, violation_id) OPERATOR(pg_catalog.<) (%s::pg_catalog.timestamptz, %s::bigint)", q.After.At, q.After.At, q.After.ID)
 	}
 	if len(t.all) == 0 {
 		return "", t.args
@@ -140,8 +140,8 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 func (t *terms) endpoint(begin string) {
 	of := "endpoint"
 	if strings.HasPrefix(begin, "/") {
-		of = "substr(endpoint, strpos(endpoint, ' ') + 1)" // which is all of it where there is no method
+		of = "pg_catalog.substr(endpoint, pg_catalog.strpos(endpoint, ' ') OPERATOR(pg_catalog.+) 1)" // which is all of it where there is no method
 	}
 	// Half a character at the end would be written otherwise in a longer text: it is ASCII here.
-	t.add("starts_with("+of+", %s::text)", clean(begin, maxEndpoint))
+	t.add("pg_catalog.starts_with("+of+", %s::pg_catalog.text)", clean(begin, maxEndpoint))
 }

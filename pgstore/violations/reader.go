@@ -95,10 +95,12 @@ func (r *Reader) List(ctx context.Context, q Query) (list []Violation, err error
 	return list, nil
 }
 
-// list is the statement of List.
+// list is the statement of List. Here, and in all statements of this package, each
+// function, operator and type names its schema, unless the grammar knows it as
+// PostgreSQL's own: the search_path of the session makes no difference.
 func (r *Reader) list(q Query, limit int) (statement string, args []any) {
 	where, args := r.where(q)
-	return `SELECT violation_id, ` + instant("requested_at") + `, ` + instant("last_at") + `, bucket_key, coalesce(user_id, ''), ip_address::text, coalesce(endpoint, ''),
+	return `SELECT violation_id, ` + instant("requested_at") + `, ` + instant("last_at") + `, bucket_key, coalesce(user_id, ''), ip_address::pg_catalog.text, coalesce(endpoint, ''),
 		rule_name, limit_name, reason, coalesce(tokens_at_time, -1), cost, ` + microseconds("retry_after") + `, denials, shadow, node
 		FROM ` + r.table() + where + fmt.Sprintf(" ORDER BY requested_at DESC, violation_id DESC LIMIT %d", limit), args
 }
@@ -145,11 +147,13 @@ func scan(row pgx.CollectableRow) (v Violation, err error) {
 
 // microseconds is SQL for a time or an interval as a number: how those are written is
 // a setting of the user, and pgx reads one way only.
-func microseconds(of string) string { return "(extract(epoch FROM " + of + ") * 1000000)::bigint" }
+func microseconds(of string) string {
+	return "(extract(epoch FROM " + of + ") OPERATOR(pg_catalog.*) 1000000)::bigint"
+}
 
 // instant is SQL for a time since 1970, which has to be finite: others can write rows, too.
 func instant(at string) string {
-	return "CASE WHEN isfinite(" + at + ") THEN " + microseconds(at) + " ELSE 0 END"
+	return "CASE WHEN pg_catalog.isfinite(" + at + ") THEN " + microseconds(at) + " ELSE 0 END"
 }
 
 func (r *Reader) table() string {

@@ -26,11 +26,11 @@ func DeriveKey(ctx context.Context, pool *pgxpool.Pool, schema string) ([]byte, 
 	defer cancel()
 	var secret string
 	read := func() error {
-		return pool.QueryRow(ctx, "SELECT secret FROM "+table+" WHERE prefix = ''", pgx.QueryExecModeExec).Scan(&secret)
+		return pool.QueryRow(ctx, "SELECT secret FROM "+table+" WHERE prefix OPERATOR(pg_catalog.=) ''", pgx.QueryExecModeExec).Scan(&secret)
 	}
 	err := read()
 	if errors.Is(err, pgx.ErrNoRows) { // of several that make one at once, all read the first
-		_, err = pool.Exec(ctx, "INSERT INTO "+table+" (prefix, secret) VALUES ('', $1::text) ON CONFLICT (prefix) DO NOTHING",
+		_, err = pool.Exec(ctx, "INSERT INTO "+table+" (prefix, secret) VALUES ('', $1::pg_catalog.text) ON CONFLICT (prefix) DO NOTHING",
 			pgx.QueryExecModeExec, rand.Text()+rand.Text())
 		if err == nil {
 			err = read()

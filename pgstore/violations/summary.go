@@ -58,31 +58,32 @@ func (r *Reader) Summarize(ctx context.Context, q Query) (Summary, error) {
 }
 
 const (
-	enforced = "coalesce(sum(denials) FILTER (WHERE NOT shadow), 0)::bigint"
-	inShadow = "coalesce(sum(denials) FILTER (WHERE shadow), 0)::bigint"
+	enforced = "coalesce(pg_catalog.sum(denials) FILTER (WHERE NOT shadow), 0)::bigint"
+	inShadow = "coalesce(pg_catalog.sum(denials) FILTER (WHERE shadow), 0)::bigint"
 )
 
 func (r *Reader) summarize(ctx context.Context, tx pgx.Tx, q Query, limit int) (s Summary, err error) {
 	where, args := r.where(q)
-	all := "SELECT " + enforced + ", " + inShadow + ", count(*) FROM " + r.table() + where
+	all := "SELECT " + enforced + ", " + inShadow + ", pg_catalog.count(*) FROM " + r.table() + where
 	if err := tx.QueryRow(ctx, all, args...).Scan(&s.Denials, &s.Shadow, &s.Rows); err != nil {
 		return s, err
 	}
-	const hour = `to_char(date_trunc('hour', requested_at AT TIME ZONE 'UTC'), 'YYYY-MM-DD HH24:MI')`
+	const most = "pg_catalog.sum(denials) DESC, 1"
+	const hour = `pg_catalog.to_char(pg_catalog.date_trunc('hour', requested_at AT TIME ZONE 'UTC'), 'YYYY-MM-DD HH24:MI')`
 	for _, part := range []struct {
 		to          *[]Group
 		what, order string
 		limit       int
 	}{
-		{&s.Rules, "rule_name", "sum(denials) DESC, 1", limit},
-		{&s.Keys, "nullif(bucket_key, '')", "sum(denials) DESC, 1", limit},
-		{&s.Users, "user_id", "sum(denials) DESC, 1", limit},
-		{&s.Networks, "abbrev(ip_address)", "sum(denials) DESC, 1", limit},
-		{&s.Endpoints, "endpoint", "sum(denials) DESC, 1", limit},
+		{&s.Rules, "rule_name", most, limit},
+		{&s.Keys, "CASE WHEN bucket_key OPERATOR(pg_catalog.<>) '' THEN bucket_key END", most, limit},
+		{&s.Users, "user_id", most, limit},
+		{&s.Networks, "pg_catalog.abbrev(ip_address)", most, limit},
+		{&s.Endpoints, "endpoint", most, limit},
 		{&s.Hours, hour, "1 DESC", maxHours},
 	} {
 		statement := fmt.Sprintf("SELECT %[1]s, %[2]s, %[3]s, %[8]s FROM %[4]s%[5]s GROUP BY 1 HAVING %[1]s IS NOT NULL ORDER BY %[6]s LIMIT %[7]d",
-			part.what, enforced, inShadow, r.table(), where, part.order, part.limit, instant("max(last_at)"))
+			part.what, enforced, inShadow, r.table(), where, part.order, part.limit, instant("pg_catalog.max(last_at)"))
 		rows, err := tx.Query(ctx, statement, args...)
 		if err != nil {
 			return s, err

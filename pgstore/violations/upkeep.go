@@ -36,7 +36,7 @@ func (r *Recorder) tend(u *upkeep) {
 		at = &now
 	}
 	var made, dropped, trimmed int
-	err := r.pool.QueryRow(ctx, "SELECT made, dropped, trimmed FROM "+r.table("rate_limit_violation_maintain")+"($1::timestamptz, $2::interval)",
+	err := r.pool.QueryRow(ctx, "SELECT made, dropped, trimmed FROM "+r.table("rate_limit_violation_maintain")+"($1::pg_catalog.timestamptz, $2::interval)",
 		pgx.QueryExecModeExec, at, r.config.Retention).Scan(&made, &dropped, &trimmed)
 	if err != nil {
 		u.next = now.Add(upkeepRetry)

@@ -33,24 +33,31 @@ const missedBeats = 3
 // for each other in a circle. What is seen further ahead than it could have been
 // seen before, another clock has written. What nobody counts is removed, in the
 // end also where no node is left to do it.
+//
+// Names and operators are qualified: the session's search_path makes no difference.
 const beatSQL = `
 WITH clock AS MATERIALIZED (
-	SELECT clock_timestamp() AS now, $3::bigint * interval '1 microsecond' AS life
+	SELECT t.now, t.now OPERATOR(pg_catalog.-) t.life AS since, t.now OPERATOR(pg_catalog.+) t.life AS until,
+		t.now OPERATOR(pg_catalog.-) pg_catalog.make_interval(days => 1) AS yesterday, t.now OPERATOR(pg_catalog.+) pg_catalog.make_interval(days => 1) AS tomorrow
+	FROM (SELECT pg_catalog.clock_timestamp() AS now, pg_catalog.make_interval(secs => $3::pg_catalog.float8) AS life) AS t
 ), mine AS (
-	INSERT INTO {schema}.node AS n (prefix, id, seen) SELECT $1::bytea, $2::text, now FROM clock
+	INSERT INTO {schema}.node AS n (prefix, id, seen) SELECT $1::pg_catalog.bytea, $2::pg_catalog.text, now FROM clock
 	ON CONFLICT (prefix, id) DO UPDATE SET seen = excluded.seen
 	RETURNING id
 ), gone AS (
-	DELETE FROM {schema}.node WHERE (prefix, id) IN (
+	DELETE FROM {schema}.node AS old USING (
 		SELECT n.prefix, n.id FROM {schema}.node AS n, clock, mine
-		WHERE n.id <> mine.id AND (n.prefix = $1::bytea AND NOT n.seen BETWEEN now - life AND now + life
-			OR NOT n.seen BETWEEN now - interval '1 day' AND now + interval '1 day')
-		FOR UPDATE OF n SKIP LOCKED)
+		WHERE n.id OPERATOR(pg_catalog.<>) mine.id AND (
+			n.prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND (n.seen OPERATOR(pg_catalog.<) since OR n.seen OPERATOR(pg_catalog.>) until)
+			OR n.seen OPERATOR(pg_catalog.<) yesterday OR n.seen OPERATOR(pg_catalog.>) tomorrow)
+		FOR UPDATE OF n SKIP LOCKED) AS dead
+	WHERE old.prefix OPERATOR(pg_catalog.=) dead.prefix AND old.id OPERATOR(pg_catalog.=) dead.id
 )
-SELECT count(*) FROM {schema}.node AS n, clock
-WHERE n.prefix = $1::bytea AND n.id <> $2::text AND n.seen BETWEEN now - life AND now + life`
+SELECT pg_catalog.count(*) FROM {schema}.node AS n, clock
+WHERE n.prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND n.id OPERATOR(pg_catalog.<>) $2::pg_catalog.text
+	AND n.seen OPERATOR(pg_catalog.>=) since AND n.seen OPERATOR(pg_catalog.<=) until`
 
-const leaveSQL = `DELETE FROM {schema}.node WHERE prefix = $1::bytea AND id = $2::text`
+const leaveSQL = `DELETE FROM {schema}.node WHERE prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND id OPERATOR(pg_catalog.=) $2::pg_catalog.text`
 
 // A Config says who a node is.
 type Config struct {
@@ -133,7 +140,7 @@ func (p *Presence) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(c.Every, minTimeout))
 	defer cancel()
 	var others int64
-	life := (missedBeats * c.Every).Microseconds()
+	life := (missedBeats * c.Every).Seconds()
 	row := p.pool.QueryRow(ctx, schema.In(beatSQL, c.Schema), pgx.QueryExecModeExec, []byte(c.Prefix), c.ID, life)
 	if err := row.Scan(&others); err != nil {
 		return err

@@ -5,8 +5,9 @@
 //
 // A change of them is a file migrations/NNNN_name.sql. What has been released is
 // never edited: another file follows. In these files {schema} stands for the
-// quoted name of the schema. Every name of ours is qualified by it, as there is no
-// search path, neither here nor when the functions are called; nothing sets what
+// quoted name of the schema. It qualifies every name of ours. The search path is
+// pg_catalog, here and in the functions, which set it themselves or are bound to their
+// names here. Statements outside of functions qualify operators, too. No setting
 // outlives the transaction. All that is missing is applied in one transaction, in
 // the order of the numbers, under an advisory lock, and recorded in
 // {schema}.migration.

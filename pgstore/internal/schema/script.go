@@ -84,7 +84,7 @@ func SQL(name string) (string, error) {
 // lets its connection hang does not keep the others out for long. A table that is
 // locked by another is not waited for long either: whoever comes to it after us
 // waits as well.
-const opening = `SET LOCAL search_path = '';
+const opening = `SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL idle_in_transaction_session_timeout = '10s';
 SELECT pg_advisory_xact_lock(%[1]d, %[2]d);
 SET LOCAL lock_timeout = '5s';

@@ -4,57 +4,72 @@
 -- in bigint. What follows the line of dashes is there twice: for {schema}.bucket,
 -- which is unlogged, and for {schema}.bucket_durable, which is not.
 --
--- A bucket misses spent/unit thousandths of a token at as_of, microseconds since
--- 1970. A bucket that has no row is full, and so is one that misses nothing. Kinds
--- of states are told apart by their unit:
+-- A row holds one account for each version of a key's limit that is in use: package
+-- bucket calls it a Row. The first account is in columns, and the others, which few
+-- rows have, are in the column others. An account has these fields:
 --
---   above 0   a token bucket. The unit is that of its limit
---   below 0   a sliding window that is -unit microseconds long and begins at as_of.
---             Of what was spent in it and in the one before, prev is the part of
---             that
---   0         a sliding log: log has its entries, an instant and a cost each, spent
---             is their sum and as_of the last of the instants; or a row that has
---             been made to be locked, and not been written yet
+--   lim     the version of this format, 1, a colon, and the limit as package bucket
+--           encodes it. An account belongs to a limit where the texts are equal.
+--           Another version, or no limit, is an error and never a full bucket. The
+--           empty text is a row that has been made to be locked and is not written yet
+--   spent   what the account misses at as_of, microseconds since 1970: of a token
+--           bucket in units of 1/p thousandth of a token, else in thousandths
+--   as_of   of a sliding window the beginning, of a sliding log the last of the
+--           instants
+--   prev    of what was spent in a sliding window and in the one before, the part of
+--           that
+--   log     the entries of a sliding log, an instant and a cost each
 --
--- full_at is when the bucket is full if nothing more is taken: then its row may go.
+-- A key without a row has a full bucket.
+--
+-- full_at is when all accounts are full if nothing more is taken: then the row may go.
 -- No index has it, or anything else that a take changes: so updates stay within the
 -- page (HOT) and leave the index alone.
 --
 -- Locks are taken in one pass over the keys in their order, by INSERT … ON CONFLICT:
 -- whether a row is there or not, whoever is second waits for it there. So two calls
 -- never wait for each other. The plan of such an INSERT needs no statistics either.
+-- Decisions read the clock after that wait.
+--
+-- Names mean the same in every session: bodies of SQL functions and views are bound to
+-- them here. Functions that clients or views call set their search_path, and the other
+-- functions run within those.
 
 CREATE FUNCTION {schema}.microseconds() RETURNS bigint
-LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
-	SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-$$;
+LANGUAGE sql VOLATILE PARALLEL SAFE
+RETURN (date_part('epoch', clock_timestamp()) * 1000000)::bigint;
 
 -- ceiling is x / y, rounded up, for x >= 0.
 CREATE FUNCTION {schema}.ceiling(x bigint, y bigint) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-	SELECT CASE WHEN x = 0 THEN 0 ELSE (x - 1) / y + 1 END
-$$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN x = 0 THEN 0 ELSE (x - 1) / y + 1 END;
 
--- refilled is what a token bucket of this unit misses at clock; most is the most
--- that it can.
-CREATE FUNCTION {schema}.refilled(spent bigint, as_of bigint, clock bigint, n bigint, most bigint) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-	SELECT CASE WHEN clock - as_of > spent / n THEN 0
-		ELSE least(spent - greatest(clock - as_of, 0) * n, most) END
-$$;
+-- refilled is what a token bucket misses at clock.
+CREATE FUNCTION {schema}.refilled(spent bigint, as_of bigint, clock bigint, n bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN clock - as_of > spent / n THEN 0 ELSE spent - greatest(clock - as_of, 0) * n END;
+
+-- earliest is the first instant at which a token bucket that holds c admits cost, and
+-- 0 where it does at as_of already.
+CREATE FUNCTION {schema}.earliest(spent bigint, as_of bigint, cost bigint, c bigint, n bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN spent + cost <= c THEN 0 ELSE as_of + (spent + cost - c - 1) / n + 1 END;
+
+-- full_after is an instant after which a token bucket is full that misses s at t.
+CREATE FUNCTION {schema}.full_after(t bigint, s bigint, n bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN t + s / n + 1;
 
 -- into is how far a window of length p has come, in 4096ths: two digits to the base
 -- of 64, as the product may be more than a bigint holds.
 CREATE FUNCTION {schema}.into(elapsed bigint, p bigint) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-	SELECT elapsed * 64 / p * 64 + elapsed * 64 % p * 64 / p
-$$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN elapsed * 64 / p * 64 + elapsed * 64 % p * 64 / p;
 
 -- step is the beginning of the interval that t is in.
 CREATE FUNCTION {schema}.step(t bigint, start bigint, p bigint) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-	SELECT t - ((t - start) % p + p) % p
-$$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN t - ((t - start) % p + p) % p;
 
 -- A rate_limit is a limit, as package bucket has it: of algorithm 0 (continuous), 1
 -- (stepped), 2 (sliding window) or 3 (sliding log), with capacity c, refilled by n
@@ -62,10 +77,35 @@ $$;
 CREATE TYPE {schema}.rate_limit AS (
 	algorithm bigint, c bigint, n bigint, p bigint, debt bigint, start bigint, first boolean, queued boolean);
 
--- look is what a bucket that is no log misses at clock, in the limit's unit (s), the
--- instant that is true of (t), and the part of a window that is before this one (w).
+CREATE TYPE {schema}.account AS (lim text, spent bigint, as_of bigint, prev bigint, log bigint[]);
+
+-- An array of such lists is an array of arrays.
+CREATE TYPE {schema}.accounts AS (list {schema}.account[]);
+CREATE TYPE {schema}.sliding_log AS (entries bigint[]); -- t1, c1, t2, c2 …, oldest first
+
+-- limit_of reads a limit that a row has. The views call it, too.
+CREATE FUNCTION {schema}.limit_of(lim text, key bytea) RETURNS {schema}.rate_limit
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	v bigint[];
+BEGIN
+	IF lim ~ '^1:([0-9]{1,16},){4}[0-9]{1,18}$' THEN
+		v := string_to_array(substr(lim, 3), ',')::bigint[];
+		IF v[5] & 224 = 0 AND v[5] & 12 < 12 AND v[3] > 0 AND v[4] > 0 THEN
+			RETURN ROW(v[5] & 3, v[1], v[3], v[4], v[2], v[5] >> 8, v[5] >> 2 & 3 = 2, v[5] & 16 > 0)::{schema}.rate_limit;
+		ELSIF v = '{0,0,0,0,0}' THEN -- it holds nothing
+			RETURN '(0,0,1,1,0,0,f,f)'::{schema}.rate_limit;
+		END IF;
+	END IF;
+	RAISE EXCEPTION USING ERRCODE = 'MT001',
+		MESSAGE = format('key %L holds no bucket of version 1: limit %L', encode(key, 'escape'), lim);
+END $$;
+
+-- look is what an account that is no log misses at clock (s), the instant that is true
+-- of (t), and the part of a window that is before this one (w).
 CREATE FUNCTION {schema}.look(l {schema}.rate_limit, clock bigint,
-	spent bigint, as_of bigint, unit bigint, prev bigint, OUT s bigint, OUT t bigint, OUT w bigint)
+	spent bigint, as_of bigint, prev bigint, OUT s bigint, OUT t bigint, OUT w bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
 	p bigint := l.p;
@@ -76,11 +116,8 @@ BEGIN
 	w := 0;
 	s := spent;
 	IF l.algorithm = 0 THEN
-		IF s = 0 THEN RETURN; END IF;
-		IF unit <> p AND (unit <> 0 OR p <> 1) THEN s := least({schema}.ceiling(s, greatest(unit, 1)), l.c) * p; END IF;
 		s := CASE WHEN t - as_of > s / n THEN 0 ELSE least(s - (t - as_of) * n, (l.c + l.debt) * p) END;
 	ELSIF l.algorithm = 1 THEN
-		IF unit > 1 OR unit < 0 THEN s := least({schema}.ceiling(s, greatest(unit, 1)), l.c); END IF;
 		IF l.first THEN
 			IF s = 0 THEN RETURN; END IF;
 			begun := t - (t - as_of) % p;
@@ -99,11 +136,6 @@ BEGIN
 	ELSE
 		s := s - prev; -- of this window
 		w := prev;
-		IF unit <> -p THEN
-			s := least({schema}.ceiling(spent, greatest(unit, 1)), l.c);
-			w := 0;
-			begun := as_of - as_of % p;
-		END IF;
 		CASE (t - begun) / p
 		WHEN 0 THEN s := s + w; t := begun;
 		WHEN 1 THEN w := s; t := begun + p;
@@ -144,41 +176,32 @@ END $$;
 
 -- remaining is what a bucket holds that misses s at t.
 CREATE FUNCTION {schema}.remaining(l {schema}.rate_limit, clock bigint, s bigint, t bigint, w bigint) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-	SELECT greatest(0, CASE l.algorithm
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN greatest(0, CASE l.algorithm
 		WHEN 0 THEN l.c - {schema}.ceiling(s, l.p)
 		WHEN 1 THEN l.c - s
-		ELSE l.c - (s - w) - {schema}.ceiling(w * (4096 - {schema}.into(greatest(clock - t, 0), l.p)), 4096) END)
-$$;
+		ELSE l.c - (s - w) - {schema}.ceiling(w * (4096 - {schema}.into(greatest(clock - t, 0), l.p)), 4096) END);
 
 -- full_at is when a bucket is full that misses s at t, but no later than 36 000 years
--- after that.
+-- after that; of a log, one window after the last of its instants.
 CREATE FUNCTION {schema}.full_at(l {schema}.rate_limit, s bigint, t bigint, w bigint) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-	SELECT t + CASE WHEN s = 0 THEN 0 ELSE CASE l.algorithm
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN t + CASE WHEN s = 0 THEN 0 ELSE CASE l.algorithm
 		WHEN 0 THEN {schema}.ceiling(s, l.n)
 		WHEN 1 THEN least({schema}.ceiling(s, l.n), (1::bigint << 60) / l.p) * l.p
-		ELSE CASE WHEN s > w THEN 2 * l.p ELSE l.p END END END
-$$;
-
--- A sliding log is an array of instants and costs, oldest first: t1, c1, t2, c2 …
-CREATE TYPE {schema}.sliding_log AS (entries bigint[]);
+		WHEN 3 THEN l.p
+		ELSE CASE WHEN s > w THEN 2 * l.p ELSE l.p END END END;
 
 CREATE FUNCTION {schema}.log_sum(g bigint[]) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-	SELECT coalesce(sum(c), 0)::bigint FROM unnest(g) WITH ORDINALITY AS e (c, i) WHERE i % 2 = 0
-$$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT coalesce(sum(c), 0)::bigint FROM unnest(g) WITH ORDINALITY AS e (c, i) WHERE i % 2 = 0;
+END;
 
--- log_opened is the log of a row, which may be that of another algorithm, and its last
--- instant, 0 where it is empty.
-CREATE FUNCTION {schema}.log_opened(l {schema}.rate_limit, entries bigint[], spent bigint, as_of bigint, unit bigint, OUT g bigint[], OUT t bigint)
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
-	IF entries IS NOT NULL THEN g := entries;
-	ELSIF spent = 0 THEN g := '{}';
-	ELSE g := ARRAY[as_of, least({schema}.ceiling(spent, greatest(unit, 1)), l.c)]; END IF;
-	t := coalesce(g[cardinality(g) - 1], 0);
-END $$;
+-- log_newest is the last instant of a log, 0 where it is empty.
+CREATE FUNCTION {schema}.log_newest(g bigint[]) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(g[cardinality(g) - 1], 0);
 
 -- log_live is how many entries have left the window that ends at t, and what the
 -- others add up to.
@@ -252,6 +275,204 @@ BEGIN
 	h[2] := h[2] - back;
 END $$;
 
+-- log_canceled returns the log with a lower cost for the entry of one instant, or NULL
+-- if the log has no such entry.
+CREATE FUNCTION {schema}.log_canceled(l {schema}.rate_limit, g bigint[], at bigint, back bigint, taken_at bigint, OUT h bigint[], OUT sum bigint)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	i int;
+BEGIN
+	SELECT * FROM {schema}.log_live(l, g, at) INTO i, sum;
+	g := g[2 * i + 1 :];
+	FOR i IN 1 .. cardinality(g) / 2 LOOP
+		CONTINUE WHEN g[2 * i - 1] <> taken_at;
+		sum := sum - least(back, g[2 * i]);
+		IF back < g[2 * i] THEN g[2 * i] := g[2 * i] - back;
+		ELSE g := g[: 2 * i - 2] || g[2 * i + 1 :];
+		END IF;
+		h := g;
+		RETURN;
+	END LOOP;
+END $$;
+
+-- missing returns what an account misses at clock, in thousandths (m). s, t and w are
+-- those of look. Of a log, s is the sum of its entries, t its instant at clock, and w
+-- the number of entries that have left the window.
+CREATE FUNCTION {schema}.missing(l {schema}.rate_limit, a {schema}.account, clock bigint,
+	OUT m bigint, OUT s bigint, OUT t bigint, OUT w bigint)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	IF l.algorithm = 3 THEN
+		t := greatest(clock, {schema}.log_newest(a.log));
+		SELECT x.gone, x.sum FROM {schema}.log_live(l, coalesce(a.log, '{}'), t) AS x INTO w, s;
+		m := s;
+		RETURN;
+	END IF;
+	SELECT x.s, x.t, x.w FROM {schema}.look(l, clock, a.spent, a.as_of, a.prev) AS x INTO s, t, w;
+	m := CASE l.algorithm WHEN 0 THEN {schema}.ceiling(s, l.p) WHEN 1 THEN s
+		ELSE s - w + {schema}.ceiling(w * (4096 - {schema}.into(greatest(clock - t, 0), l.p)), 4096) END;
+END $$;
+
+-- opened returns the account of a limit in a row: its own account, or else a new one
+-- that begins with the state of the account that misses most. A new account is fresh
+-- if it misses anything.
+CREATE FUNCTION {schema}.opened(l {schema}.rate_limit, asked text, list {schema}.account[], key bytea, clock bigint,
+	OUT own {schema}.account, OUT fresh boolean)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	a {schema}.account;
+	m {schema}.rate_limit;
+	at bigint := clock;
+	most bigint := 0;
+	holds bigint := 0;
+	x bigint;
+BEGIN
+	FOREACH a IN ARRAY list LOOP
+		IF a.lim = asked THEN
+			own := a; fresh := false;
+			RETURN;
+		END IF;
+	END LOOP;
+	FOREACH a IN ARRAY list LOOP
+		m := {schema}.limit_of(a.lim, key);
+		at := greatest(at, a.as_of);
+		SELECT y.m FROM {schema}.missing(m, a, clock) AS y INTO x;
+		IF x > most THEN most := x; holds := m.c; END IF;
+	END LOOP;
+	fresh := most > 0;
+	most := least(most, holds, l.c) + least(greatest(most - holds, 0), l.debt);
+	own := ROW(asked, most, at, 0, NULL);
+	IF l.algorithm = 0 THEN own.spent := most * l.p;
+	ELSIF l.algorithm = 1 THEN
+		IF NOT l.first THEN own.as_of := {schema}.step(at, l.start, l.p); END IF;
+	ELSIF l.algorithm = 2 THEN own.as_of := greatest(at, 0) - greatest(at, 0) % l.p;
+	ELSIF most > 0 THEN own.log := ARRAY[at, most];
+	END IF;
+END $$;
+
+-- written returns the accounts of a row after a decision about cost. The account that
+-- decided comes first. Two of the others follow: they are charged the same cost, but
+-- stop at empty. If all others are full, the row drops them.
+CREATE FUNCTION {schema}.written(own {schema}.account, list {schema}.account[], key bytea, clock bigint, cost bigint) RETURNS {schema}.account[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	a {schema}.account;
+	m {schema}.rate_limit;
+	r record;
+	part bigint;
+	kept {schema}.account[] := ARRAY[own];
+	others boolean := false;
+BEGIN
+	FOREACH a IN ARRAY list LOOP
+		CONTINUE WHEN a.lim = own.lim OR cardinality(kept) = 3;
+		m := {schema}.limit_of(a.lim, key);
+		SELECT * FROM {schema}.missing(m, a, clock) INTO r;
+		others := others OR r.s > 0;
+		part := least(cost, m.c - r.m);
+		IF part > 0 THEN
+			IF m.algorithm = 3 THEN
+				SELECT x.h, x.sum, x.t FROM {schema}.log_spent(m, coalesce(a.log, '{}'), r.w::int, r.t, part) AS x INTO a.log, a.spent, a.as_of;
+			ELSE
+				a.spent := r.s + part * CASE m.algorithm WHEN 0 THEN m.p ELSE 1 END;
+				a.as_of := r.t;
+				a.prev := r.w;
+			END IF;
+		END IF;
+		kept := kept || a;
+	END LOOP;
+	RETURN CASE WHEN others THEN kept ELSE kept[1:1] END;
+END $$;
+
+-- refunded returns the account after an administrator's refund.
+CREATE FUNCTION {schema}.refunded(l {schema}.rate_limit, a {schema}.account, clock bigint, back bigint) RETURNS {schema}.account
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	r record;
+	part bigint;
+BEGIN
+	IF back <= 0 OR a.spent = 0 THEN RETURN a; END IF;
+	IF l.algorithm = 3 THEN
+		r := {schema}.log_refunded(l, a.log, greatest(clock, {schema}.log_newest(a.log)), back);
+		a.as_of := CASE WHEN r.sum = 0 THEN greatest(clock, {schema}.log_newest(a.log)) ELSE {schema}.log_newest(a.log) END;
+		a.log := r.h;
+		a.spent := r.sum;
+		RETURN a;
+	END IF;
+	r := {schema}.look(l, clock, a.spent, a.as_of, a.prev);
+	a.spent := r.s; a.as_of := r.t; a.prev := r.w;
+	IF l.algorithm = 2 THEN -- this window first
+		part := least(back, a.spent - a.prev);
+		a.prev := a.prev - least(back - part, a.prev);
+		a.spent := r.s - part - (r.w - a.prev);
+	ELSE
+		part := CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
+		a.spent := CASE WHEN back >= {schema}.ceiling(a.spent, part) THEN 0 ELSE a.spent - back * part END;
+	END IF;
+	RETURN a;
+END $$;
+
+-- canceled returns the account after a take was canceled, in whole or in part, as far
+-- as that breaks no bound. cost, taken_at and missed are those of the take: what it
+-- cost, the instant of the account, and what the account missed after it.
+CREATE FUNCTION {schema}.canceled(l {schema}.rate_limit, a {schema}.account, clock bigint, back bigint,
+	cost bigint, taken_at bigint, missed bigint) RETURNS {schema}.account
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	most CONSTANT bigint := 9007199254740991;
+	r record;
+	unit bigint := CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
+	whole boolean := back >= cost;
+	came bigint; -- back since the take
+BEGIN
+	back := least(back, cost);
+	IF back <= 0 OR a.spent = 0 THEN RETURN a; END IF;
+	IF l.algorithm = 3 THEN
+		r := {schema}.log_canceled(l, a.log, greatest(clock, {schema}.log_newest(a.log)), back, taken_at);
+		IF r.h IS NOT NULL THEN
+			a.as_of := CASE WHEN r.sum = 0 THEN greatest(clock, {schema}.log_newest(a.log)) ELSE {schema}.log_newest(r.h) END;
+			a.log := r.h;
+			a.spent := r.sum;
+		END IF;
+		RETURN a;
+	END IF;
+	r := {schema}.look(l, clock, a.spent, a.as_of, a.prev);
+	IF l.algorithm = 2 THEN
+		back := least(back, r.s - r.w);
+		IF back > 0 AND r.t = taken_at THEN
+			a.spent := r.s - back; a.as_of := r.t; a.prev := r.w;
+		END IF;
+		RETURN a;
+	END IF;
+	came := greatest(r.t - taken_at, 0);
+	IF l.algorithm = 1 THEN came := came / l.p; END IF;
+	came := CASE WHEN came > most / l.n THEN most ELSE came * l.n END;
+	cost := CASE WHEN cost > most / unit THEN most ELSE cost * unit END; -- before multiplying
+	back := CASE WHEN back > most / unit THEN most ELSE back * unit END;
+	IF r.s > l.c * unit THEN -- in debt
+		IF NOT whole OR came <> missed - r.s THEN RETURN a; END IF;
+		back := least(back, r.s);
+	ELSE
+		back := least(back, greatest(cost - came, 0), r.s);
+	END IF;
+	IF back > 0 THEN
+		a.spent := r.s - back; a.as_of := r.t; a.prev := 0;
+	END IF;
+	RETURN a;
+END $$;
+
+-- due returns when all accounts are full.
+CREATE FUNCTION {schema}.due(list {schema}.account[], key bytea) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	a {schema}.account;
+	latest bigint;
+BEGIN
+	FOREACH a IN ARRAY list LOOP
+		latest := greatest(latest, {schema}.full_at({schema}.limit_of(a.lim, key), a.spent, a.as_of, a.prev));
+	END LOOP;
+	RETURN latest;
+END $$;
+
 -- From here on, what there is for each of the two tables of buckets.
 DO $both$
 DECLARE
@@ -263,18 +484,19 @@ EXECUTE replace(replace($each$
 CREATE {unlogged} TABLE {schema}.{bucket} (
 	spent   bigint NOT NULL,
 	as_of   bigint NOT NULL,
-	unit    bigint NOT NULL,
 	full_at bigint NOT NULL,
-	took    bigint NOT NULL DEFAULT 0, -- scratch of take_many: what the last call took, or which limit it was
+	took    bigint NOT NULL DEFAULT 0, -- scratch: what the last call took; below 0, the call has made the row
 	prev    bigint,
+	lim     text COLLATE "C" NOT NULL,
 	log     bigint[],
+	others  {schema}.account[],
 	key     bytea PRIMARY KEY
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,
 	autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {schema}.{bucket} ALTER log SET STORAGE EXTERNAL; -- it changes too often to be compressed
 
--- Takes that are remembered by what they are called: what was answered, and the
--- limits that held then.
+-- Takes that are remembered by their IDs: what was answered, and the limits that held
+-- then. Refunds are remembered by their own, with no answer.
 CREATE {unlogged} TABLE {schema}.{bucket}_memory (
 	id     bytea PRIMARY KEY,
 	at     bigint NOT NULL, -- by the clock of the take
@@ -286,106 +508,157 @@ CREATE {unlogged} TABLE {schema}.{bucket}_memory (
 -- states returns the rows that there are for keys, by their number. It looks them up
 -- one by one, whatever the planner believes the size of the table to be.
 CREATE FUNCTION {schema}.{bucket}_states(keys bytea[])
-RETURNS TABLE (i bigint, spent bigint, as_of bigint, unit bigint, prev bigint, log bigint[])
+RETURNS TABLE (i bigint, lim text, spent bigint, as_of bigint, prev bigint, log bigint[], others {schema}.account[])
 LANGUAGE plpgsql STABLE ROWS 10
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
-	RETURN QUERY SELECT k.i, b.spent, b.as_of, b.unit, b.prev, b.log
+	RETURN QUERY SELECT k.i, b.lim, b.spent, b.as_of, b.prev, b.log, b.others
 		FROM unnest(keys) WITH ORDINALITY AS k (key, i) JOIN {schema}.{bucket} b ON b.key = k.key;
+END $$;
+
+-- late sets as_of of a row that its call has just made to now, and returns that. A call
+-- that waited before it could make the row has read the clock too early.
+CREATE FUNCTION {schema}.{bucket}_late(k bytea) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+	clock CONSTANT bigint := {schema}.microseconds();
+BEGIN
+	UPDATE {schema}.{bucket} b SET as_of = clock, full_at = b.full_at + clock - b.as_of WHERE b.key = k;
+	RETURN clock;
 END $$;
 
 -- take_one takes amount or the part of it that there is, in whole costs, from one
 -- token bucket. All numbers are in units of 1/p thousandth: c is what the bucket
--- holds, and most the most that it can miss. took says how much it was, and the
--- state is the one after; 0 is a denial, by the state that is returned. Where it is
--- none of this unit, or nothing could be decided, took is -1. A clock below 0 is the
--- server's. With look, it looks first whether there is anything to take, for when
--- that is not likely: then nothing is locked.
-CREATE FUNCTION {schema}.{bucket}_take_one(INOUT clock bigint, k bytea, amount bigint, c bigint, n bigint, p bigint,
-	most bigint, cost bigint, look boolean, OUT took bigint, OUT spent bigint, OUT as_of bigint, OUT unit bigint)
-LANGUAGE plpgsql VOLATILE AS $$
+-- holds. took says how much it was, and the state is the one after; 0 is a denial, by
+-- the state that is returned. Where the row is not one account of this limit, or
+-- nothing could be decided, took is -1. A clock below 0 is the server's. With look, it
+-- looks first whether there is anything to take, for when that is not likely: then
+-- nothing is locked.
+--
+-- The clock is read when the row is locked, and once more for what is written: should
+-- it have stepped back between the two, the earliest instant counts that admits.
+CREATE FUNCTION {schema}.{bucket}_take_one(INOUT clock bigint, k bytea, asked text, amount bigint, c bigint, n bigint,
+	cost bigint, look boolean, OUT took bigint, OUT spent bigint, OUT as_of bigint)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
+	given CONSTANT boolean := clock >= 0;
 	shift bigint := 0;
+	own boolean;
 BEGIN
-	IF clock < 0 THEN clock := {schema}.microseconds();
-	ELSE shift := {schema}.microseconds() - clock + 3600000000; END IF;
+	IF given THEN shift := {schema}.microseconds() - clock + 3600000000; END IF;
 	FOR try IN 1..3 LOOP
+		IF NOT given THEN clock := {schema}.microseconds(); END IF;
 		IF look OR try > 1 THEN
-			SELECT s.spent, s.as_of, s.unit FROM {schema}.{bucket}_states(ARRAY[k]) s INTO spent, as_of, unit;
+			SELECT s.spent, s.as_of, s.lim = asked AND s.others IS NULL FROM {schema}.{bucket}_states(ARRAY[k]) s INTO spent, as_of, own;
 			IF FOUND THEN
 				took := -1;
-				IF unit <> p THEN RETURN; END IF;
-				IF {schema}.refilled(spent, as_of, clock, n, most) + cost > c THEN
+				IF NOT own THEN RETURN; END IF;
+				IF {schema}.refilled(spent, as_of, clock, n) + cost > c THEN
 					took := 0;
 					RETURN;
 				END IF;
 			END IF;
 		END IF;
-		INSERT INTO {schema}.{bucket} AS b (key, spent, as_of, unit, full_at, took)
-			VALUES (k, amount, clock, p, clock + amount / n + 1 + shift, amount)
-			ON CONFLICT (key) DO UPDATE SET
-				spent = {schema}.refilled(b.spent, b.as_of, clock, n, most) +
-					least(amount, (c - {schema}.refilled(b.spent, b.as_of, clock, n, most)) / cost * cost),
-				as_of = greatest(clock, b.as_of),
-				full_at = greatest(clock, b.as_of) + ({schema}.refilled(b.spent, b.as_of, clock, n, most) + amount) / n + 1 + shift,
-				took = least(amount, (c - {schema}.refilled(b.spent, b.as_of, clock, n, most)) / cost * cost)
-			WHERE b.unit = p AND {schema}.refilled(b.spent, b.as_of, clock, n, most) + cost <= c
-			RETURNING b.took, b.spent, b.as_of, b.unit INTO took, spent, as_of, unit;
-		IF FOUND THEN RETURN; END IF;
+		INSERT INTO {schema}.{bucket} AS b (key, lim, spent, as_of, full_at, took)
+			VALUES (k, asked, amount, clock, {schema}.full_after(clock, amount, n) + shift, -1)
+			ON CONFLICT (key) DO UPDATE SET (spent, as_of, full_at, took) = (
+				SELECT z.s + z.took, z.t, {schema}.full_after(z.t, z.s + z.took, n) + shift, z.took
+				FROM (SELECT y.s, y.t, least(amount, (c - y.s) / cost * cost) AS took
+				FROM (SELECT {schema}.refilled(b.spent, b.as_of, x.t, n) AS s, x.t
+				FROM (SELECT greatest(CASE WHEN given THEN clock ELSE {schema}.microseconds() END, b.as_of,
+					{schema}.earliest(b.spent, b.as_of, cost, c, n)) AS t OFFSET 0) x OFFSET 0) y OFFSET 0) z)
+			WHERE b.lim = asked AND b.others IS NULL AND
+				CASE WHEN given THEN clock ELSE {schema}.microseconds() END >= {schema}.earliest(b.spent, b.as_of, cost, c, n)
+			RETURNING b.took, b.spent, b.as_of INTO took, spent, as_of;
+		IF FOUND THEN
+			IF NOT given THEN clock := {schema}.microseconds(); END IF;
+			IF took < 0 THEN
+				took := amount;
+				IF NOT given AND clock > as_of + 1000 THEN as_of := {schema}.{bucket}_late(k); END IF;
+			END IF;
+			RETURN;
+		END IF;
 	END LOOP;
 	took := -1;
 END $$;
 
 -- take_many is take_one for any number of keys in ascending order. Each has an
--- amount, and the number of its limit among c, n, p, most and cost. It returns a row
--- for each key that it could decide, by its number: took is 0 for those denied.
+-- amount, and the number of its limit among lims, c, n and cost. It returns a row for
+-- each key that it could decide: took is 0 for those denied.
 CREATE FUNCTION {schema}.{bucket}_take_many(clock bigint, keys bytea[], which bigint[], amounts bigint[],
-	c bigint[], n bigint[], p bigint[], most bigint[], cost bigint[], look boolean)
-RETURNS TABLE (now bigint, key bytea, took bigint, spent bigint, as_of bigint, unit bigint)
-LANGUAGE plpgsql VOLATILE AS $$
+	lims text[], c bigint[], n bigint[], cost bigint[], look boolean)
+RETURNS TABLE (key bytea, took bigint, spent bigint, as_of bigint, now bigint)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
+	given CONSTANT boolean := clock >= 0;
 	shift bigint := 0;
 	done bigint;
 BEGIN
-	IF clock < 0 THEN clock := {schema}.microseconds();
-	ELSE shift := {schema}.microseconds() - clock + 3600000000; END IF;
+	IF given THEN shift := {schema}.microseconds() - clock + 3600000000;
+	ELSE clock := {schema}.microseconds(); END IF;
 	IF look THEN
-		RETURN QUERY SELECT clock, keys[s.i], 0::bigint, s.spent, s.as_of, s.unit FROM {schema}.{bucket}_states(keys) s
-			WHERE s.unit <> p[which[s.i]] OR {schema}.refilled(s.spent, s.as_of, clock, n[which[s.i]], most[which[s.i]]) + cost[which[s.i]] > c[which[s.i]];
+		RETURN QUERY SELECT keys[s.i], 0::bigint, s.spent, s.as_of, clock FROM {schema}.{bucket}_states(keys) s
+			WHERE s.lim = lims[which[s.i]] AND s.others IS NULL AND
+				{schema}.refilled(s.spent, s.as_of, clock, n[which[s.i]]) + cost[which[s.i]] > c[which[s.i]];
 		SELECT array_agg(k.key), array_agg(k.which), array_agg(k.amount)
 			FROM unnest(keys, which, amounts) WITH ORDINALITY AS k (key, which, amount, i)
 			LEFT JOIN {schema}.{bucket}_states(keys) s ON s.i = k.i
-			WHERE s.i IS NULL OR s.unit = p[k.which] AND
-				{schema}.refilled(s.spent, s.as_of, clock, n[k.which], most[k.which]) + cost[k.which] <= c[k.which]
+			WHERE s.i IS NULL OR s.lim = lims[k.which] AND s.others IS NULL AND
+				{schema}.refilled(s.spent, s.as_of, clock, n[k.which]) + cost[k.which] <= c[k.which]
 			INTO keys, which, amounts;
 		IF keys IS NULL THEN RETURN; END IF;
 	END IF;
 	-- took brings the number of the limit; a row that is new keeps it, as its amount
 	-- is what is missing.
-	RETURN QUERY INSERT INTO {schema}.{bucket} AS b (key, spent, as_of, unit, full_at, took)
-		SELECT k.key, k.amount, clock, p[k.which], clock + k.amount / n[k.which] + 1 + shift, k.which - 1000000
+	RETURN QUERY INSERT INTO {schema}.{bucket} AS b (key, lim, spent, as_of, full_at, took)
+		SELECT k.key, lims[k.which], k.amount, CASE WHEN given THEN clock ELSE {schema}.microseconds() END,
+			{schema}.full_after(CASE WHEN given THEN clock ELSE {schema}.microseconds() END, k.amount, n[k.which]) + shift, k.which - 1000000
 		FROM unnest(keys, which, amounts) AS k (key, which, amount)
 		ON CONFLICT (key) DO UPDATE SET
-			as_of = greatest(clock, b.as_of),
-			(spent, took, full_at) = (SELECT z.s + z.took, z.took, greatest(clock, b.as_of) + (z.s + z.took) / z.n + 1 + shift
-				FROM (SELECT y.s, y.n, least(excluded.spent, (y.c - y.s) / y.cost * y.cost) AS took
-				FROM (SELECT x.n, x.c, x.cost, {schema}.refilled(b.spent, b.as_of, clock, x.n, x.most) AS s
-				FROM (SELECT c[w.w] AS c, n[w.w] AS n, most[w.w] AS most, cost[w.w] AS cost
-				FROM (SELECT excluded.took + 1000000 AS w OFFSET 0) w OFFSET 0) x OFFSET 0) y OFFSET 0) z)
-		WHERE b.unit = excluded.unit AND
-			{schema}.refilled(b.spent, b.as_of, clock, n[excluded.took + 1000000], most[excluded.took + 1000000]) + cost[excluded.took + 1000000] <= c[excluded.took + 1000000]
-		RETURNING clock, b.key, CASE WHEN b.took < 0 THEN b.spent ELSE b.took END, b.spent, b.as_of, b.unit;
+			(spent, as_of, full_at, took) = (SELECT z.s + z.took, z.t, {schema}.full_after(z.t, z.s + z.took, z.n) + shift, z.took
+				FROM (SELECT y.s, y.t, y.n, least(excluded.spent, (y.c - y.s) / y.cost * y.cost) AS took
+				FROM (SELECT x.t, x.n, x.c, x.cost, {schema}.refilled(b.spent, b.as_of, x.t, x.n) AS s
+				FROM (SELECT u.n, u.c, u.cost, greatest(CASE WHEN given THEN clock ELSE {schema}.microseconds() END, b.as_of,
+					{schema}.earliest(b.spent, b.as_of, u.cost, u.c, u.n)) AS t
+				FROM (SELECT c[w.w] AS c, n[w.w] AS n, cost[w.w] AS cost
+				FROM (SELECT excluded.took + 1000000 AS w OFFSET 0) w OFFSET 0) u OFFSET 0) x OFFSET 0) y OFFSET 0) z)
+		WHERE b.lim = excluded.lim AND b.others IS NULL AND CASE WHEN given THEN clock ELSE {schema}.microseconds() END >=
+			{schema}.earliest(b.spent, b.as_of, cost[excluded.took + 1000000], c[excluded.took + 1000000], n[excluded.took + 1000000])
+		RETURNING b.key, CASE WHEN b.took < 0 THEN b.spent ELSE b.took END, b.spent,
+			CASE WHEN b.took < 0 AND NOT given AND {schema}.microseconds() > b.as_of + 1000 THEN {schema}.{bucket}_late(b.key) ELSE b.as_of END,
+			CASE WHEN given THEN clock ELSE {schema}.microseconds() END;
 	GET DIAGNOSTICS done = ROW_COUNT;
 	IF done < cardinality(keys) THEN -- by the states that there are now; what was taken is shown by its first row
-		RETURN QUERY SELECT clock, keys[s.i], 0::bigint, s.spent, s.as_of, s.unit FROM {schema}.{bucket}_states(keys) s
-			WHERE s.unit <> p[which[s.i]] OR {schema}.refilled(s.spent, s.as_of, clock, n[which[s.i]], most[which[s.i]]) + cost[which[s.i]] > c[which[s.i]];
+		IF NOT given THEN clock := {schema}.microseconds(); END IF;
+		RETURN QUERY SELECT keys[s.i], 0::bigint, s.spent, s.as_of, clock FROM {schema}.{bucket}_states(keys) s
+			WHERE s.lim = lims[which[s.i]] AND s.others IS NULL AND
+				{schema}.refilled(s.spent, s.as_of, clock, n[which[s.i]]) + cost[which[s.i]] > c[which[s.i]];
 	END IF;
 END $$;
 
--- forget removes buckets, in the order of their keys, which makes them full.
+-- lock locks the rows of keys, in their order. It makes those that are missing, and
+-- returns their keys: somebody has to write them or to forget them.
+CREATE FUNCTION {schema}.{bucket}_lock(keys bytea[]) RETURNS bytea[]
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+	fresh bytea[];
+BEGIN
+	WITH made AS (
+		INSERT INTO {schema}.{bucket} AS b (key, lim, spent, as_of, full_at)
+			SELECT k, '', 0, 0, {schema}.microseconds() + 3600000000 FROM unnest(keys) AS k
+			ON CONFLICT (key) DO UPDATE SET took = 0 WHERE false
+			RETURNING b.key)
+	SELECT array_agg(made.key) FROM made INTO fresh;
+	RETURN fresh;
+END $$;
+
+-- forget removes rows that are locked, which makes their buckets full.
 CREATE FUNCTION {schema}.{bucket}_forget(keys bytea[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off AS $$
@@ -397,51 +670,69 @@ BEGIN
 	END LOOP;
 END $$;
 
+-- reset makes buckets full, all of them in one step: a take of several sees all of
+-- them before it, or all after it.
+CREATE FUNCTION {schema}.{bucket}_reset(keys bytea[]) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	PERFORM {schema}.{bucket}_lock(keys);
+	PERFORM {schema}.{bucket}_forget(keys);
+END $$;
+
 -- take does all that takes and refunds can be, one after another in one step. keys
--- are in ascending order. A limit is eight numbers: those of a rate_limit. Numbers
--- that refer to keys, limits and ids count from 1. The program is, for each operation,
+-- are in ascending order. A limit is a text, as a row has it, and eight numbers: those
+-- of a rate_limit. Numbers that refer to keys, limits and ids count from 1. The program
+-- is, for each operation,
 --
 --   1, flags (1: a dry run, 2: up to), wait as admits has it, the id that it is
 --      remembered by or 0, how many charges, and for each: key, limit, cost
---   2, how many charges, and for each: key, limit, what is given back
+--   2, the id or 0, how many charges, and for each: key, limit, what is given back, and
+--      of the take that is canceled the cost, its instant, and what was missing after
+--      it; a cost of -1 is that of no take
 --
--- names are those of the limits of operations that have an id, in their order. The
--- answers are, for each take, 1 (taken), 0 (denied) or 2 (it was taken before: limits
--- has what its limits were), the time, and for each charge what it cost and five
+-- The answers are, for each take, 1 (taken), 0 (denied) or 2 (it was taken before: limits
+-- has what its limits were), the time, and for each charge what it cost and four
 -- numbers:
 --
---   0, spent, as_of, unit, prev   the state before; with an id that was not denied,
---                                 the one after
---   1, sum, behind, wait, 0       of a log: what it counts, by how much its instant is
---                                 ahead of the clock, and the wait, -1 being never
+--   0, spent, as_of, prev    the account before; with an id that was not denied, the
+--                            one after
+--   1, sum, behind, wait     of a log: what it counts, by how much its instant is
+--                            ahead of the clock, and the wait, -1 being never
 --
 -- look is that of take_one.
-CREATE FUNCTION {schema}.{bucket}_take(INOUT clock bigint, keys bytea[], numbers bigint[], program bigint[],
-	ids bytea[], names text[], look boolean, OUT answers bigint[], OUT limits text[])
+CREATE FUNCTION {schema}.{bucket}_take(clock bigint, keys bytea[], lims text[], numbers bigint[], program bigint[],
+	ids bytea[], look boolean, OUT answers bigint[], OUT limits text[])
 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off AS $$ -- of the memory, which may have been empty when this was planned
 #variable_conflict use_column
 DECLARE
+	given CONSTANT boolean := clock >= 0;
 	shift bigint := 0;
 	size CONSTANT int := cardinality(program);
-	-- The states, by the number of their key, and which are to be written.
-	spents bigint[]; as_ofs bigint[]; units bigint[]; prevs bigint[]; dues bigint[]; dirty boolean[];
+	-- The rows, by the number of their key, and which are to be written.
+	firsts text[]; spents bigint[]; as_ofs bigint[]; prevs bigint[]; dues bigint[]; dirty boolean[];
 	logs {schema}.sliding_log[];
+	others {schema}.accounts[];
+	list {schema}.account[]; was {schema}.account[];
+	a {schema}.account;
 	fresh bytea[]; -- rows made to be locked
 	writes boolean := false;
 	r record;
 	rates {schema}.rate_limit[];
 	l {schema}.rate_limit;
-	i int; j int; k int; first int; charges int; named int;
+	i int; j int; k int; x int; first int; charges int;
 	memo int; flags bigint; wait bigint; cost bigint; room bigint; due bigint;
 	ok boolean;
 	s bigint; t bigint; w bigint;
+	-- What the accounts of an operation were, and look like at the clock.
+	befores {schema}.account[]; opened boolean[]; several boolean[];
 	costs bigint[]; ss bigint[]; ts bigint[]; ws bigint[]; waits bigint[];
-	g bigint[]; gone int; sum bigint; back bigint;
-	answer bigint[];
+	g bigint[]; sum bigint;
+	answer bigint[]; called text[];
 BEGIN
-	IF clock < 0 THEN clock := {schema}.microseconds();
-	ELSE shift := {schema}.microseconds() - clock + 3600000000; END IF;
+	IF given THEN shift := {schema}.microseconds() - clock + 3600000000; END IF;
 	FOR i IN 1 .. cardinality(numbers) / 8 LOOP
 		j := 8 * i;
 		rates[i] := ROW(numbers[j - 7], numbers[j - 6], numbers[j - 5], numbers[j - 4], numbers[j - 3], numbers[j - 2],
@@ -451,55 +742,59 @@ BEGIN
 	-- it is the answer.
 	FOR locked IN CASE WHEN look THEN 0 ELSE 1 END .. 1 LOOP
 		IF locked = 1 THEN
-			WITH made AS (
-				INSERT INTO {schema}.{bucket} AS b (key, spent, as_of, unit, full_at)
-					SELECT key, 0, 0, 0, clock + shift FROM unnest(keys) AS key
-					ON CONFLICT (key) DO UPDATE SET took = 0 WHERE false
-					RETURNING b.key)
-			SELECT array_agg(key) FROM made INTO fresh;
+			fresh := {schema}.{bucket}_lock(keys);
 		END IF;
+		IF NOT given THEN clock := {schema}.microseconds(); END IF;
 		spents := array_fill(0::bigint, ARRAY[cardinality(keys)]);
-		as_ofs := spents; units := spents; prevs := spents; dues := spents;
+		as_ofs := spents; prevs := spents; dues := spents;
+		firsts := array_fill(''::text, ARRAY[cardinality(keys)]);
 		dirty := array_fill(false, ARRAY[cardinality(keys)]);
 		logs := array_fill(NULL::{schema}.sliding_log, ARRAY[cardinality(keys)]);
+		others := array_fill(NULL::{schema}.accounts, ARRAY[cardinality(keys)]);
 		FOR r IN SELECT * FROM {schema}.{bucket}_states(keys) LOOP
 			k := r.i;
-			spents[k] := r.spent; as_ofs[k] := r.as_of; units[k] := r.unit; prevs[k] := coalesce(r.prev, 0);
+			firsts[k] := r.lim; spents[k] := r.spent; as_ofs[k] := r.as_of; prevs[k] := coalesce(r.prev, 0);
 			IF r.log IS NOT NULL THEN logs[k] := ROW(r.log); END IF;
+			IF r.others IS NOT NULL THEN others[k] := ROW(r.others); END IF;
 		END LOOP;
 		answers := '{}'; limits := '{}'; writes := false;
-		i := 1; named := 0;
+		i := 1;
 		WHILE i <= size LOOP
 			IF program[i] = 2 THEN
-				charges := program[i + 1];
-				first := i + 2;
-				i := first + 3 * charges;
-				FOR j IN 0 .. charges - 1 LOOP
-					k := program[first + 3 * j]; l := rates[program[first + 3 * j + 1]]; back := program[first + 3 * j + 2];
-					CONTINUE WHEN spents[k] = 0 OR back = 0;
-					IF l.algorithm = 3 THEN
-						SELECT * FROM {schema}.log_opened(l, (logs[k]).entries, spents[k], as_ofs[k], units[k]) INTO g, t;
-						SELECT * FROM {schema}.log_refunded(l, g, greatest(clock, t), back) INTO g, sum;
-						logs[k] := ROW(g);
-						s := sum; w := 0;
-						due := CASE WHEN s = 0 THEN clock ELSE t + l.p END;
-						t := greatest(t, CASE WHEN s = 0 THEN clock ELSE 0 END);
-					ELSE
-						SELECT * FROM {schema}.look(l, clock, spents[k], as_ofs[k], units[k], prevs[k]) INTO s, t, w;
-						IF l.algorithm = 2 THEN -- this window first
-							sum := least(back, s - w);
-							s := s - sum;
-							sum := least(back - sum, w);
-							w := w - sum; s := s - sum;
-						ELSE
-							sum := CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
-							s := CASE WHEN back >= {schema}.ceiling(s, sum) THEN 0 ELSE s - back * sum END;
-						END IF;
-						logs[k] := NULL;
-						due := {schema}.full_at(l, s, t, w);
+				memo := program[i + 1];
+				charges := program[i + 2];
+				first := i + 3;
+				i := first + 6 * charges;
+				IF memo > 0 THEN
+					PERFORM FROM {schema}.{bucket}_memory m WHERE m.id = ids[memo] AND clock - m.at < 120000000;
+					CONTINUE WHEN FOUND;
+					writes := true;
+					IF locked = 1 THEN
+						INSERT INTO {schema}.{bucket}_memory AS m (id, at, until, answer, limits)
+							VALUES (ids[memo], clock, clock + shift + 120000000, '{}', '{}')
+							ON CONFLICT (id) DO UPDATE SET at = excluded.at, until = excluded.until;
 					END IF;
-					spents[k] := s; as_ofs[k] := t; prevs[k] := w; dues[k] := due;
-					units[k] := CASE l.algorithm WHEN 0 THEN l.p WHEN 1 THEN 1 WHEN 2 THEN -l.p ELSE 0 END;
+				END IF;
+				FOR j IN 0 .. charges - 1 LOOP
+					x := first + 6 * j;
+					k := program[x]; cost := program[x + 2]; w := program[x + 3];
+					CONTINUE WHEN firsts[k] = '' OR cost <= 0;
+					was := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], (logs[k]).entries)::{schema}.account] || (others[k]).list;
+					list := '{}';
+					FOREACH a IN ARRAY was LOOP
+						IF w < 0 THEN
+							a := {schema}.refunded({schema}.limit_of(a.lim, keys[k]), a, clock, cost);
+						ELSIF a.lim = lims[program[x + 1]] THEN
+							a := {schema}.canceled(rates[program[x + 1]], a, clock, cost, w, program[x + 4], program[x + 5]);
+						END IF;
+						list := list || a;
+					END LOOP;
+					CONTINUE WHEN list IS NOT DISTINCT FROM was;
+					a := list[1];
+					spents[k] := a.spent; as_ofs[k] := a.as_of; prevs[k] := a.prev;
+					logs[k] := CASE WHEN a.log IS NOT NULL THEN ROW(a.log)::{schema}.sliding_log END;
+					others[k] := CASE WHEN cardinality(list) > 1 THEN ROW(list[2:])::{schema}.accounts END;
+					dues[k] := {schema}.due(list, keys[k]);
 					dirty[k] := true; writes := true;
 				END LOOP;
 				CONTINUE;
@@ -509,7 +804,6 @@ BEGIN
 			first := i + 5;
 			i := first + 3 * charges;
 			IF memo > 0 THEN
-				named := named + charges;
 				SELECT m.answer, m.limits FROM {schema}.{bucket}_memory m
 					WHERE m.id = ids[memo] AND clock - m.at < 120000000 INTO r;
 				IF FOUND THEN
@@ -520,35 +814,43 @@ BEGIN
 			END IF;
 			room := 9007199254740991;
 			FOR j IN 0 .. charges - 1 LOOP
-				k := program[first + 3 * j]; l := rates[program[first + 3 * j + 1]];
+				x := program[first + 3 * j + 1];
+				k := program[first + 3 * j]; l := rates[x];
+				opened[j] := false;
+				several[j] := others[k] IS NOT NULL OR firsts[k] <> lims[x] AND firsts[k] <> '';
+				IF several[j] THEN
+					list := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], (logs[k]).entries)::{schema}.account] || (others[k]).list;
+					SELECT o.own, o.fresh FROM {schema}.opened(l, lims[x], list, keys[k], clock) AS o INTO r;
+					a := r.own;
+					opened[j] := r.fresh;
+				ELSE
+					a := ROW(lims[x], spents[k], as_ofs[k], prevs[k], (logs[k]).entries);
+				END IF;
+				befores[j] := a;
 				IF l.algorithm = 3 THEN
-					SELECT * FROM {schema}.log_opened(l, (logs[k]).entries, spents[k], as_ofs[k], units[k]) INTO g, t;
-					SELECT * FROM {schema}.log_live(l, g, greatest(clock, t)) INTO gone, s;
-					logs[k] := ROW(g);
-					w := gone;
+					t := {schema}.log_newest(a.log);
+					SELECT y.gone, y.sum FROM {schema}.log_live(l, coalesce(a.log, '{}'), greatest(clock, t)) AS y INTO w, s;
 					IF flags >= 2 THEN room := least(room, greatest(l.c - s, 0)); END IF;
-				ELSIF l.algorithm = 0 AND units[k] = l.p THEN -- most are, and this is look
-					t := as_ofs[k]; s := spents[k]; w := 0;
+				ELSIF l.algorithm = 0 THEN -- most are, and this is look
+					t := a.as_of; s := a.spent; w := 0;
 					IF clock > t THEN
 						s := CASE WHEN clock - t > s / l.n THEN 0 ELSE least(s - (clock - t) * l.n, (l.c + l.debt) * l.p) END;
 						t := clock;
-					ELSE
-						s := least(s, (l.c + l.debt) * l.p);
 					END IF;
 					IF flags >= 2 THEN room := least(room, greatest(l.c - {schema}.ceiling(s, l.p), 0)); END IF;
 				ELSE
-					SELECT * FROM {schema}.look(l, clock, spents[k], as_ofs[k], units[k], prevs[k]) INTO s, t, w;
+					SELECT * FROM {schema}.look(l, clock, a.spent, a.as_of, a.prev) INTO s, t, w;
 					IF flags >= 2 THEN room := least(room, {schema}.remaining(l, clock, s, t, w)); END IF;
 				END IF;
 				ss[j] := s; ts[j] := t; ws[j] := w;
 			END LOOP;
 			ok := true;
 			FOR j IN 0 .. charges - 1 LOOP
-				k := program[first + 3 * j]; l := rates[program[first + 3 * j + 1]]; cost := program[first + 3 * j + 2];
+				l := rates[program[first + 3 * j + 1]]; cost := program[first + 3 * j + 2];
 				IF flags >= 2 AND cost > room THEN cost := least(cost, greatest(room - room % 1000, 1000)); END IF;
 				costs[j] := cost;
 				IF l.algorithm = 3 THEN
-					waits[j] := {schema}.log_wait(l, (logs[k]).entries, ws[j]::int, ss[j], clock, cost, wait);
+					waits[j] := {schema}.log_wait(l, (befores[j]).log, ws[j]::int, ss[j], clock, cost, wait);
 					ok := ok AND waits[j] = 0;
 				ELSIF l.algorithm = 0 AND wait = -1 AND NOT l.queued THEN
 					ok := ok AND cost <= l.c AND ss[j] <= (l.c - cost) * l.p;
@@ -558,51 +860,59 @@ BEGIN
 			END LOOP;
 			answer := ARRAY[CASE WHEN ok THEN 1 ELSE 0 END, clock];
 			FOR j IN 0 .. charges - 1 LOOP
-				k := program[first + 3 * j]; l := rates[program[first + 3 * j + 1]]; cost := costs[j];
-				IF l.algorithm = 3 THEN
-					IF ok AND flags % 2 = 0 THEN
-						SELECT * FROM {schema}.log_spent(l, (logs[k]).entries, ws[j]::int, greatest(clock, ts[j]), cost) INTO g, sum, t;
-						logs[k] := ROW(g);
-						spents[k] := sum; as_ofs[k] := t; units[k] := 0; prevs[k] := 0;
-						dues[k] := CASE WHEN sum = 0 THEN t ELSE t + l.p END;
-						dirty[k] := true; writes := true;
-						answer := answer || ARRAY[cost, 1, sum, t - clock, 0, 0];
+				k := program[first + 3 * j]; x := program[first + 3 * j + 1]; l := rates[x]; cost := costs[j];
+				a := befores[j];
+				IF l.algorithm = 3 AND (NOT ok OR flags % 2 = 1) THEN
+					answer := answer || ARRAY[cost, 1, ss[j],
+						CASE WHEN ss[j] > 0 THEN ts[j] ELSE greatest(ts[j], clock) END - clock, waits[j]];
+				ELSIF l.algorithm < 3 AND (NOT ok OR flags % 2 = 1 OR memo = 0) THEN
+					answer := answer || ARRAY[cost, 0, a.spent, a.as_of, a.prev];
+				END IF;
+				CONTINUE WHEN flags % 2 = 1 OR NOT ok AND NOT opened[j];
+				IF ok THEN
+					IF l.algorithm = 3 THEN
+						SELECT * FROM {schema}.log_spent(l, coalesce(a.log, '{}'), ws[j]::int, greatest(clock, ts[j]), cost) INTO g, sum, t;
+						a.spent := sum; a.as_of := t; a.prev := 0; a.log := g;
+						answer := answer || ARRAY[cost, 1, sum, t - clock, 0];
 					ELSE
-						answer := answer || ARRAY[cost, 1, ss[j],
-							CASE WHEN ss[j] > 0 THEN ts[j] ELSE greatest(ts[j], clock) END - clock, waits[j], 0];
+						a.spent := ss[j] + cost * CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
+						a.as_of := ts[j]; a.prev := ws[j]; a.log := NULL;
+						IF memo > 0 THEN answer := answer || ARRAY[cost, 0, a.spent, a.as_of, a.prev]; END IF;
 					END IF;
 				ELSE
-					IF NOT ok OR flags % 2 = 1 OR memo = 0 THEN
-						answer := answer || ARRAY[cost, 0, spents[k], as_ofs[k], units[k], prevs[k]];
-					END IF;
-					IF ok AND flags % 2 = 0 THEN
-						s := ss[j] + cost * CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
-						spents[k] := s; as_ofs[k] := ts[j]; prevs[k] := ws[j];
-						units[k] := CASE l.algorithm WHEN 0 THEN l.p WHEN 1 THEN 1 ELSE -l.p END;
-						logs[k] := NULL;
-						dues[k] := CASE WHEN l.algorithm = 0 THEN ts[j] + s / l.n + 1 ELSE {schema}.full_at(l, s, ts[j], ws[j]) END;
-						dirty[k] := true; writes := true;
-						IF memo > 0 THEN answer := answer || ARRAY[cost, 0, spents[k], as_ofs[k], units[k], prevs[k]]; END IF;
-					END IF;
+					cost := 0; -- it is written so that the next one does not begin anew
 				END IF;
+				IF several[j] THEN
+					list := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], (logs[k]).entries)::{schema}.account] || (others[k]).list;
+					list := {schema}.written(a, list, keys[k], clock, cost);
+					others[k] := CASE WHEN cardinality(list) > 1 THEN ROW(list[2:])::{schema}.accounts END;
+					dues[k] := {schema}.due(list, keys[k]);
+				ELSIF l.algorithm = 0 THEN dues[k] := {schema}.full_after(a.as_of, a.spent, l.n);
+				ELSE dues[k] := {schema}.full_at(l, a.spent, a.as_of, a.prev);
+				END IF;
+				firsts[k] := a.lim; spents[k] := a.spent; as_ofs[k] := a.as_of; prevs[k] := a.prev;
+				logs[k] := CASE WHEN a.log IS NOT NULL THEN ROW(a.log)::{schema}.sliding_log END;
+				dirty[k] := true; writes := true;
 			END LOOP;
 			answers := answers || answer;
 			IF memo > 0 AND ok AND locked = 1 THEN
 				answer[1] := 2;
+				called := '{}';
+				FOR j IN 0 .. charges - 1 LOOP called := called || lims[program[first + 3 * j + 1]]; END LOOP;
 				INSERT INTO {schema}.{bucket}_memory AS m (id, at, until, answer, limits)
-					VALUES (ids[memo], clock, clock + shift + 120000000, answer, names[named - charges + 1 : named])
+					VALUES (ids[memo], clock, clock + shift + 120000000, answer, called)
 					ON CONFLICT (id) DO UPDATE SET at = excluded.at, until = excluded.until, answer = excluded.answer, limits = excluded.limits;
 			END IF;
 		END LOOP;
 		EXIT WHEN NOT writes;
 	END LOOP;
 	IF writes THEN
-		INSERT INTO {schema}.{bucket} AS b (key, spent, as_of, unit, full_at, prev, log)
-			SELECT d.key, d.spent, d.as_of, d.unit, d.due + shift, nullif(d.prev, 0), d.log
-			FROM unnest(keys, spents, as_ofs, units, prevs, dues, logs, dirty) AS d (key, spent, as_of, unit, prev, due, log, dirty)
+		INSERT INTO {schema}.{bucket} AS b (key, lim, spent, as_of, full_at, prev, log, others)
+			SELECT d.key, d.lim, d.spent, d.as_of, d.due + shift, nullif(d.prev, 0), d.log, d.others
+			FROM unnest(keys, firsts, spents, as_ofs, prevs, dues, logs, others, dirty) AS d (key, lim, spent, as_of, prev, due, log, others, dirty)
 			WHERE d.dirty
-			ON CONFLICT (key) DO UPDATE SET spent = excluded.spent, as_of = excluded.as_of, unit = excluded.unit,
-				full_at = excluded.full_at, prev = excluded.prev, log = excluded.log;
+			ON CONFLICT (key) DO UPDATE SET lim = excluded.lim, spent = excluded.spent, as_of = excluded.as_of,
+				full_at = excluded.full_at, prev = excluded.prev, log = excluded.log, others = excluded.others;
 	END IF;
 	SELECT array_agg(d.key) FROM unnest(keys, dirty) AS d (key, dirty) WHERE NOT d.dirty AND d.key = ANY (fresh) INTO fresh;
 	IF fresh IS NOT NULL THEN
@@ -610,12 +920,16 @@ BEGIN
 	END IF;
 END $$;
 
--- sweep removes rows of buckets that are full, and of takes that are remembered no
--- longer: up to most of each, in so many pages of each table from a part of it on, 0
--- being its beginning. It skips rows that somebody has locked, and does nothing
--- while another sweeps: then swept is -1. share is how much of the table it was.
+-- sweep removes rows of buckets that have been full for a second, and of takes that are
+-- remembered no longer: up to most of each, in so many pages of each table from a part
+-- of it on, 0 being its beginning. It skips rows that somebody has locked, and does
+-- nothing while another sweeps: then swept is -1. share is how much of the table it was.
+--
+-- The second is for takes that have read the clock and make a row in a moment: they
+-- must find what others have taken since.
 CREATE FUNCTION {schema}.{bucket}_sweep(part float8, pages bigint, most int, OUT swept bigint, OUT share float8)
 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_indexscan = off SET jit = off AS $$
 DECLARE
 	clock CONSTANT bigint := {schema}.microseconds();
@@ -629,7 +943,7 @@ BEGIN
 	IF NOT pg_try_advisory_xact_lock(x'6d657465'::bigint << 31 | '{schema}.{bucket}'::regclass::oid::bigint) THEN RETURN; END IF;
 	DELETE FROM {schema}.{bucket} WHERE ctid = ANY (ARRAY(
 		SELECT b.ctid FROM {schema}.{bucket} b
-			WHERE b.ctid >= format('(%s,0)', page)::tid AND b.ctid < format('(%s,0)', page + pages)::tid AND b.full_at < clock
+			WHERE b.ctid >= format('(%s,0)', page)::tid AND b.ctid < format('(%s,0)', page + pages)::tid AND b.full_at < clock - 1000000
 			LIMIT most FOR UPDATE SKIP LOCKED));
 	GET DIAGNOSTICS swept = ROW_COUNT;
 	page := floor(part * memory);
@@ -642,11 +956,18 @@ BEGIN
 	swept := swept + gone;
 END $$;
 
--- {bucket}_view shows the buckets to people. Bytes of keys that are no text are escaped.
+-- {bucket}_view shows the accounts of the buckets to people. Bytes of keys that are no
+-- text are escaped.
 CREATE VIEW {schema}.{bucket}_view AS
-	SELECT encode(key, 'escape') AS key, CASE WHEN unit < 0 THEN 'sliding window' WHEN unit = 0 THEN 'sliding log' ELSE 'bucket' END AS kind,
-		round(spent::numeric / greatest(unit, 1) / 1000, 6) AS missing, to_timestamp(as_of / 1e6) AS as_of, to_timestamp(full_at / 1e6) AS full_at
-	FROM {schema}.{bucket};
+	SELECT encode(b.key, 'escape') AS key, CASE (l.l).algorithm WHEN 2 THEN 'sliding window' WHEN 3 THEN 'sliding log' WHEN 0 THEN 'bucket' WHEN 1 THEN 'bucket' ELSE 'unknown' END AS kind,
+		round(a.spent::numeric / CASE (l.l).algorithm WHEN 0 THEN (l.l).p ELSE 1 END / 1000, 6) AS missing,
+		to_timestamp(a.as_of / 1e6) AS as_of, to_timestamp(b.full_at / 1e6) AS full_at,
+		round((l.l).c::numeric / 1000, 3) AS capacity, a.number
+	FROM {schema}.{bucket} b
+	CROSS JOIN LATERAL (SELECT 1 AS number, b.lim, b.spent, b.as_of
+		UNION ALL SELECT 1 + o.number::int, o.lim, o.spent, o.as_of
+		FROM unnest(b.others) WITH ORDINALITY AS o (lim, spent, as_of, prev, log, number)) AS a
+	CROSS JOIN LATERAL (SELECT CASE WHEN a.lim LIKE '1:%' THEN {schema}.limit_of(a.lim, b.key) END AS l) AS l;
 $each$, '{bucket}', name), '{unlogged}', CASE name WHEN 'bucket' THEN 'UNLOGGED' ELSE '' END);
 END LOOP;
 END $both$;

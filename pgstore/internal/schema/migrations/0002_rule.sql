@@ -102,7 +102,8 @@ CREATE TABLE {schema}.rate_limit_revision (
 
 INSERT INTO {schema}.rate_limit_revision (revision) VALUES (1);
 
-CREATE FUNCTION {schema}.rate_limit_rule_row() RETURNS trigger LANGUAGE plpgsql AS $function$
+CREATE FUNCTION {schema}.rate_limit_rule_row() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
     IF NEW.name IS NULL THEN
         -- user:{user_id} of the plan free is called user-free.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore/internal/impostors"
+	"github.com/metehq/mete/pgstore/rules"
+)
+
+// TestSearchPath has a schema before pg_catalog in which functions, operators and types
+// have the names of PostgreSQL's own. No statement of the package, and no trigger or
+// constraint of its tables, calls any of them.
+func TestSearchPath(t *testing.T) {
+	p := proctest.StartPostgres(t)
+	impostors.Install(t, p.Psql)
+	f := follow(t, p.URL(), "mete", rules.Config{})
+	rule := rules.Rule{KeyPattern: "user:{user_id}", RatePerSecond: "1", BurstCapacity: "5", Active: true}
+	for _, step := range []struct {
+		name, want string
+		edit       func(*rules.Set) error
+	}{
+		{"add", "+ip +user-free", func(s *rules.Set) error {
+			free := rule
+			free.Plan, free.Description = "free", "a rule of the test"
+			s.Rules = append(s.Rules, rules.Rule{KeyPattern: "ip:{ip}", RatePerSecond: "2", BurstCapacity: "5"}, free)
+			return nil
+		}},
+		{"change", "~ip ~user-free", func(s *rules.Set) error {
+			s.Rules[0].Active, s.Rules[0].Priority, s.Rules[1].Description = true, -1, ""
+			return nil
+		}},
+		{"remove", "-ip", func(s *rules.Set) error {
+			s.Rules = s.Rules[1:]
+			return nil
+		}},
+	} {
+		for _, dryRun := range []bool{true, false} {
+			changes, err := f.Edit(t.Context(), dryRun, step.edit)
+			if err != nil || summary(changes) != step.want {
+				t.Errorf("%s, dry run %v: %s, %v; want %s", step.name, dryRun, summary(changes), err, step.want)
+			}
+		}
+	}
+	if m, revision, err := f.Load(t.Context(), options); err != nil || m == nil || revision != 6 { // one for each row
+		t.Errorf("load: revision %d, %v; want 6", revision, err)
+	}
+	if set, err := f.Read(t.Context()); err != nil || len(set.Rules) != 1 || len(set.Attributes) == 0 {
+		t.Errorf("read: %+v, %v; want one rule, and attributes", set, err)
+	}
+	for _, sql := range []string{ // the triggers and constraints
+		"INSERT INTO mete.rate_limit_rule (key_pattern, scope, rate_per_second, burst_capacity, plan) VALUES ('endpoint:/a', 'endpoint', 1, 1, 'free')",
+		"INSERT INTO mete.rate_limit_attribute (name, attribute) VALUES ('team', 'jwt:team')",
+		"UPDATE mete.rate_limit_rule SET description = 'x'",
+		"DELETE FROM mete.rate_limit_rule",
+	} {
+		if text, err := p.Psql(sql); err != nil {
+			t.Errorf("%s: %s, %v", sql, text, err)
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	for f.next().revision < 10 {
+	}
+	if strings.Contains(f.log.String(), "impostor") {
+		t.Errorf("log:\n%s", f.log)
+	}
+}
