@@ -81,7 +81,7 @@ func refundsEveryAlgorithm(t *testing.T, open Open) {
 			s := begin(t, open)
 			refund := func(cost bucket.Tokens) {
 				t.Helper()
-				if err := s.store.Refund(t.Context(), []mete.Charge{charge(name, l, cost)}); err != nil {
+				if err := s.store.Refund(t.Context(), []mete.Refund{{Charge: charge(name, l, cost)}}, ""); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -111,3 +111,31 @@ func idChargesOnceAtATime(t *testing.T, open Open) {
 	s.remaining("a", l, (1000-ids)*bucket.Token)
 	s.remaining("b", l, (1000-ids)*bucket.Token)
 }
+
+// refundWithAnIDIsGivenOnce: a repeated refund gives nothing more, for as long as IDs
+// are remembered. A take's ID is another matter.
+func refundWithAnIDIsGivenOnce(t *testing.T, open Open) {
+	l := limit(t, 10*bucket.Token, "1/1h")
+	s := begin(t, open)
+	back := func(id, key string) {
+		t.Helper()
+		if err := s.store.Refund(t.Context(), Refunds(charge(key, l, 2*bucket.Token)), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.take(mete.Mode{ID: "one"}, charge("a", l, 10*bucket.Token))
+	s.take(mete.Mode{}, charge("b", l, 10*bucket.Token))
+	back("one", "a")
+	back("one", "a")
+	s.remaining("a", l, 2*bucket.Token)
+	back("two", "a")
+	s.remaining("a", l, 4*bucket.Token)
+	back("one", "b")
+	s.remaining("b", l, 2*bucket.Token)
+	s.clock.Advance(mete.RetryHorizon.Microseconds() + 1)
+	back("one", "a")
+	s.remaining("a", l, 6*bucket.Token+33*bucket.Token/1000)
+	back("", "a")
+	back("", "a")
+	s.remaining("a", l, 10*bucket.Token)
+}

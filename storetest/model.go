@@ -112,13 +112,17 @@ func randomInstant(r *rand.Rand, now bucket.Instant) bucket.Instant {
 func sameStep(s *subject, model *Naive, r *rand.Rand, charges []mete.Charge) bool {
 	s.Helper()
 	switch r.IntN(12) {
-	case 0:
-		if err := s.store.Refund(s.Context(), charges); err != nil {
+	case 0, 1:
+		refunds, id := s.randomRefunds(r, charges), ""
+		if r.IntN(3) == 0 {
+			id = fmt.Sprint("refund", r.IntN(2))
+		}
+		if err := s.store.Refund(s.Context(), refunds, id); err != nil {
 			s.Fatal(err)
 		}
-		model.Refund(s.Context(), charges)
+		model.Refund(s.Context(), refunds, id)
 		return true
-	case 1:
+	case 2:
 		keys := []string{charges[0].Key}
 		if err := s.store.Reset(s.Context(), keys); err != nil {
 			s.Fatal(err)
@@ -128,12 +132,47 @@ func sameStep(s *subject, model *Naive, r *rand.Rand, charges []mete.Charge) boo
 	}
 	mode := randomMode(r)
 	got, allowed := s.take(mode, charges...)
+	if allowed && !mode.DryRun {
+		s.remember(charges, got)
+	}
 	want, wantAllowed, _ := model.Take(s.Context(), nil, charges, mode)
 	if allowed != wantAllowed || !slices.Equal(got, want) {
 		s.Errorf("at %d, %+v %+v:\n got %v %s\nwant %v %s", s.clock.Now(), mode, charges, allowed, show(got), wantAllowed, show(want))
 		return false
 	}
 	return true
+}
+
+// randomRefunds returns an administrator's refund of charges or, by chance, the
+// cancellation of all or a part of an earlier take.
+func (s *subject) randomRefunds(r *rand.Rand, charges []mete.Charge) []mete.Refund {
+	if len(s.admitted) > 0 && r.IntN(3) > 0 {
+		at := len(s.admitted) - 1 - min(r.IntN(len(s.admitted)), r.IntN(len(s.admitted)))
+		refunds := s.admitted[at]
+		s.admitted = slices.Delete(s.admitted, at, at+1)
+		for i := range refunds {
+			if r.IntN(3) == 0 {
+				refunds[i].Cost = bucket.Tokens(r.Int64N(int64(refunds[i].Cost) + 1))
+			}
+		}
+		return refunds
+	}
+	return Refunds(charges...)
+}
+
+// remember keeps what was taken, to be canceled.
+func (s *subject) remember(charges []mete.Charge, snaps []bucket.Snapshot) {
+	var refunds []mete.Refund
+	for i, snap := range snaps {
+		if taken := snap.Taken(); taken.Cost > 0 {
+			c := charges[i]
+			c.Limit, c.Cost = snap.Limit, taken.Cost
+			refunds = append(refunds, mete.Refund{Charge: c, Taken: taken})
+		}
+	}
+	if len(refunds) > 0 {
+		s.admitted = append(s.admitted, refunds)
+	}
 }
 
 func randomMode(r *rand.Rand) mete.Mode {

@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"context"
+	"crypto/sha256"
 	"sync"
 
 	"github.com/metehq/mete"
@@ -17,13 +18,18 @@ type Naive struct {
 	now func() bucket.Instant
 
 	mu       sync.Mutex // guards the fields below
-	states   map[string]bucket.State
+	rows     map[string]bucket.Row
 	admitted memory
 }
 
 // NewNaive returns an empty store that asks now for the time.
 func NewNaive(now func() bucket.Instant) *Naive {
-	return &Naive{now: now, states: map[string]bucket.State{}, admitted: memory{takes: map[string]taken{}}}
+	return &Naive{now: now, rows: map[string]bucket.Row{}, admitted: memory{takes: map[string]taken{}}}
+}
+
+// DeriveKey implements [mete.KeyDeriver], without a secret: tests have nothing to hide.
+func (s *Naive) DeriveKey(_ context.Context, purpose string) ([sha256.Size]byte, error) {
+	return sha256.Sum256([]byte(purpose)), nil
 }
 
 // Take implements [mete.Store].
@@ -37,10 +43,10 @@ func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Ch
 			return append(dst, snaps...), true, nil
 		}
 	}
-	states := make([]bucket.State, len(charges))
+	states, fresh := make([]bucket.State, len(charges)), make([]bool, len(charges))
 	costs := make([]bucket.Charge, len(charges))
 	for i, c := range charges {
-		states[i] = s.states[c.Key]
+		states[i], fresh[i] = s.rows[c.Key].Open(&c.Limit, now)
 		costs[i] = bucket.Charge{Limit: c.Limit, Cost: c.Cost}
 	}
 	if mode.UpTo {
@@ -56,13 +62,17 @@ func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Ch
 	}
 	first := len(dst)
 	dst, allowed := bucket.TakeAll(dst, states, costs, now, mode.MaxWait)
-	if allowed {
-		for i, c := range charges {
-			s.states[c.Key] = states[i]
+	for i := range costs {
+		c := &costs[i]
+		switch key := charges[i].Key; {
+		case allowed:
+			s.rows[key] = s.rows[key].Write(&c.Limit, states[i], now, c.Cost)
+		case fresh[i]: // else the next one would begin anew
+			s.rows[key] = s.rows[key].Write(&c.Limit, states[i], now, 0)
 		}
-		if name != "" {
-			s.admitted.remember(name, now, dst[first:])
-		}
+	}
+	if allowed && name != "" {
+		s.admitted.remember(name, now, dst[first:])
 	}
 	return dst, allowed, nil
 }
@@ -79,12 +89,30 @@ func cut(costs []bucket.Charge, states []bucket.State, now bucket.Instant) {
 }
 
 // Refund implements [mete.Store].
-func (s *Naive) Refund(_ context.Context, charges []mete.Charge) error {
+func (s *Naive) Refund(_ context.Context, refunds []mete.Refund, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	for _, c := range charges {
-		s.states[c.Key] = c.Limit.Refund(s.states[c.Key], now, c.Cost)
+	if id != "" {
+		charges := make([]mete.Charge, len(refunds))
+		for i := range refunds {
+			charges[i] = refunds[i].Charge
+		}
+		name := "refund " + nameOf(id, charges)
+		if _, ok := s.admitted.recall(name, now); ok {
+			return nil
+		}
+		s.admitted.remember(name, now, nil)
+	}
+	for i := range refunds {
+		r := &refunds[i]
+		row := s.rows[r.Key]
+		if r.Taken == (bucket.Taken{}) {
+			row = row.Refund(now, r.Cost)
+		} else {
+			row = row.Cancel(&r.Limit, now, r.Cost, r.Taken)
+		}
+		s.rows[r.Key] = row
 	}
 	return nil
 }
@@ -94,7 +122,16 @@ func (s *Naive) Reset(_ context.Context, keys []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range keys {
-		delete(s.states, key)
+		delete(s.rows, key)
 	}
 	return nil
+}
+
+// Refunds returns an administrator's refunds of what charges cost.
+func Refunds(charges ...mete.Charge) []mete.Refund {
+	refunds := make([]mete.Refund, len(charges))
+	for i, c := range charges {
+		refunds[i].Charge = c
+	}
+	return refunds
 }

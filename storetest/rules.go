@@ -30,12 +30,15 @@ type subject struct {
 	*testing.T
 	store mete.Store
 	clock *Clock
+
+	admitted [][]mete.Refund          // takes that can be canceled
+	taken    map[takenBy]bucket.Taken // by the steps of a vector
 }
 
 func begin(t *testing.T, open Open) *subject {
 	t.Helper()
 	clock := NewClock()
-	return &subject{t, open(t, clock.Now), clock}
+	return &subject{T: t, store: open(t, clock.Now), clock: clock}
 }
 
 func (s *subject) take(mode mete.Mode, charges ...mete.Charge) ([]bucket.Snapshot, bool) {
@@ -176,7 +179,7 @@ func refundIsBounded(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
 	refund := func(key string, cost bucket.Tokens) {
 		t.Helper()
-		if err := s.store.Refund(t.Context(), []mete.Charge{{Key: key, Limit: l, Cost: cost}}); err != nil {
+		if err := s.store.Refund(t.Context(), []mete.Refund{{Charge: mete.Charge{Key: key, Limit: l, Cost: cost}}}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

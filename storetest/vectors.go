@@ -25,7 +25,7 @@ func vectorsHold(t *testing.T, open Open) {
 			s := begin(t, open)
 			for i, step := range c.Steps {
 				s.clock.Set(step.At)
-				s.vectorStep(fmt.Sprintf("step %d (%s at %d)", i, step.Op, step.At), step)
+				s.vectorStep(i, fmt.Sprintf("step %d (%s at %d)", i, step.Op, step.At), step)
 			}
 			if t.Failed() {
 				t.Log(c.Comment)
@@ -34,8 +34,11 @@ func vectorsHold(t *testing.T, open Open) {
 	}
 }
 
+// A takenBy is a bucket of the step that took from it.
+type takenBy struct{ step, bucket int }
+
 // vectorStep does one step of a vector and compares the answer.
-func (s *subject) vectorStep(name string, step vectors.Step) {
+func (s *subject) vectorStep(at int, name string, step vectors.Step) {
 	s.Helper()
 	charges := make([]mete.Charge, len(step.Charges))
 	keys := make([]string, len(step.Charges))
@@ -44,8 +47,12 @@ func (s *subject) vectorStep(name string, step vectors.Step) {
 		charges[i] = mete.Charge{Key: keys[i], Limit: c.Limit, Cost: c.Cost}
 	}
 	switch step.Op {
-	case vectors.Refund:
-		if err := s.store.Refund(s.Context(), charges); err != nil {
+	case vectors.Refund, vectors.Cancel:
+		refunds := make([]mete.Refund, len(charges))
+		for i, c := range step.Charges {
+			refunds[i] = mete.Refund{Charge: charges[i], Taken: s.taken[takenBy{c.Of, c.Bucket}]}
+		}
+		if err := s.store.Refund(s.Context(), refunds, ""); err != nil {
 			s.Errorf("%s: %v", name, err)
 		}
 	case vectors.Reset:
@@ -59,6 +66,10 @@ func (s *subject) vectorStep(name string, step vectors.Step) {
 			s.Errorf("%s: allowed %v, want %v", name, allowed, step.Allowed)
 		}
 		for i, snap := range snaps {
+			if s.taken == nil {
+				s.taken = map[takenBy]bucket.Taken{}
+			}
+			s.taken[takenBy{at, step.Charges[i].Bucket}] = snap.Taken()
 			if got, want := shown(snap), step.Charges[i].Want; got != want {
 				s.Errorf("%s, bucket %d:\n got %+v\nwant %+v", name, step.Charges[i].Bucket, got, want)
 			}
