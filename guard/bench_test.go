@@ -23,8 +23,8 @@ func (yes) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge,
 	}
 	return dst, true, nil
 }
-func (yes) Refund(context.Context, []mete.Charge) error { return nil }
-func (yes) Reset(context.Context, []string) error       { return nil }
+func (yes) Refund(context.Context, []mete.Refund, string) error { return nil }
+func (yes) Reset(context.Context, []string) error               { return nil }
 
 // BenchmarkTake_Allowed is what a guard adds to a take that the store admits.
 func BenchmarkTake_Allowed(b *testing.B) {

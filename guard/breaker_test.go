@@ -81,7 +81,7 @@ func TestBreaker_LifeCycle(t *testing.T) {
 		if se, ok := errors.AsType[*mete.StoreError](err); !ok || se.Op != "take" || se.Spent != mete.NotSpent || !errors.Is(err, mete.ErrUnavailable) {
 			t.Errorf("while it is open: %v, want a StoreError", err)
 		}
-		if err := p.guard.Refund(ctx, nil); mete.Spent(err) != mete.NotSpent || !errors.Is(err, mete.ErrUnavailable) {
+		if err := p.guard.Refund(ctx, nil, ""); mete.Spent(err) != mete.NotSpent || !errors.Is(err, mete.ErrUnavailable) {
 			t.Errorf("a refund while it is open: %v", err)
 		}
 		if err := p.guard.Reset(ctx, nil); mete.Spent(err) != mete.NotSpent || !errors.Is(err, mete.ErrUnavailable) {
@@ -150,7 +150,7 @@ func TestBreaker_None(t *testing.T) {
 	if err := p.take(t.Context(), 100); err != errIll {
 		t.Errorf("Take() = %v, want %v", err, errIll)
 	}
-	if err := p.guard.Refund(t.Context(), nil); err != errIll {
+	if err := p.guard.Refund(t.Context(), nil, ""); err != errIll {
 		t.Errorf("Refund() = %v, want %v", err, errIll)
 	}
 	p.is("after 100 failures", guard.Closed, 100)

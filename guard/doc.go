@@ -54,4 +54,10 @@
 // admitted before, and those that are to be Fresh. What these see is remembered, too.
 //
 // Buckets that were denied are known even while the breaker is open.
+//
+// # In a transaction
+//
+// A call in the caller's transaction, as by pgstore.WithTx, uses the connection of that
+// transaction, and the caller may roll it back. The guard passes it on, whatever the
+// breaker's state. Neither its result nor its failure counts or is remembered.
 package guard

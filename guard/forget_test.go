@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/storetest"
 )
 
 func TestTake_AgainAfterMaxAge(t *testing.T) {
@@ -51,7 +52,7 @@ func TestTake_OvertakenAnswer(t *testing.T) {
 
 func TestRefundAndReset_Forget(t *testing.T) {
 	for name, give := range map[string]func(*setup, mete.Charge) error{
-		"refund": func(s *setup, c mete.Charge) error { return s.guard.Refund(s.Context(), []mete.Charge{c}) },
+		"refund": func(s *setup, c mete.Charge) error { return s.guard.Refund(s.Context(), storetest.Refunds(c), "") },
 		"reset":  func(s *setup, c mete.Charge) error { return s.guard.Reset(s.Context(), []string{c.Key}) },
 	} {
 		for _, way := range []int64{0, 1} {
@@ -95,9 +96,9 @@ func TestRefund_ForgetsWhateverComesOfIt(t *testing.T) {
 	lost := errors.New("the answer was lost")
 	s.inner.fail = func() error {
 		s.inner.fail = nil
-		return errors.Join(lost, s.inner.Store.Refund(t.Context(), []mete.Charge{c}))
+		return errors.Join(lost, s.inner.Store.Refund(t.Context(), storetest.Refunds(c), ""))
 	}
-	if err := s.guard.Refund(t.Context(), []mete.Charge{c}); !errors.Is(err, lost) {
+	if err := s.guard.Refund(t.Context(), storetest.Refunds(c), ""); !errors.Is(err, lost) {
 		t.Fatalf("Refund() = %v, want %v", err, lost)
 	}
 	if _, allowed := s.take(mete.Mode{}, 3, c); !allowed {

@@ -184,7 +184,7 @@ func TestBreaker_Panic(t *testing.T) {
 			call()
 		}
 		attempt(func() error { return p.take(t.Context(), 1) })
-		attempt(func() error { return p.guard.Refund(t.Context(), nil) })
+		attempt(func() error { return p.guard.Refund(t.Context(), nil, "") })
 		p.is("after two panics", guard.Open, 1)
 		time.Sleep(time.Second + 1)
 		attempt(func() error { return p.take(t.Context(), 1) })

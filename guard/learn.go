@@ -29,7 +29,9 @@ func (d *denials) learn(a *answered, now func() time.Duration) {
 	if !a.allowed && a.mode.MaxWait != 0 {
 		return // the bucket is as it was, and the wait another
 	}
-	denied := !a.allowed && isPlain(a.mode)
+	// A dry run opens no account for a limit that the bucket has not had yet, so what it
+	// shows is not what the store will count from.
+	denied := !a.allowed && isPlain(a.mode) && !a.mode.DryRun
 	var received, until time.Duration
 	if denied {
 		received = now()

@@ -75,8 +75,8 @@ func TestTake_LikeTheStore(t *testing.T) {
 			mode := mete.Mode{DryRun: r.IntN(4) == 0}
 			switch r.IntN(24) {
 			case 0:
-				s.guard.Refund(t.Context(), charges)
-				model.Refund(t.Context(), charges)
+				s.guard.Refund(t.Context(), storetest.Refunds(charges...), "")
+				model.Refund(t.Context(), storetest.Refunds(charges...), "")
 				continue
 			case 1:
 				s.guard.Reset(t.Context(), []string{charges[0].Key})

@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/storetest"
 )
 
 // Who has been given tokens back, and asks after that, has them, whatever is
@@ -54,7 +55,7 @@ func TestTake_RacesWithRefunds(t *testing.T) {
 					t.Errorf("%q, refund %d: allowed %v, %v", charges[0].Key, i, allowed, err)
 					return
 				}
-				if err := s.Refund(ctx, charges); err != nil {
+				if err := s.Refund(ctx, storetest.Refunds(charges...), ""); err != nil {
 					t.Error(err)
 				}
 			}

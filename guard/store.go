@@ -16,8 +16,9 @@ import (
 // starts no goroutines.
 type Store struct {
 	inner   mete.Store
-	breaker *breaker // nil where there is none
-	denials *denials // nil where none are remembered
+	joins   transactional // nil where the store joins no transactions
+	breaker *breaker      // nil where there is none
+	denials *denials      // nil where none are remembered
 	now     func() time.Duration
 }
 
@@ -31,7 +32,7 @@ func New(store mete.Store, config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{inner: store, now: c.Now}
+	s := &Store{inner: store, joins: joins(store), now: c.Now}
 	if !c.NoBreaker {
 		s.breaker = newBreaker(c)
 	}
@@ -42,9 +43,13 @@ func New(store mete.Store, config Config) (*Store, error) {
 }
 
 // Take implements [mete.Store]. It answers itself what the store has just
-// denied. Its own errors wrap [mete.ErrUnavailable], and nothing was spent.
+// denied. Its own errors wrap [mete.ErrUnavailable], and nothing was spent. A take in the
+// caller's transaction always goes to the store, and the guard learns nothing from it.
 func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
-	if s.denials == nil {
+	switch {
+	case s.tentative(ctx):
+		return s.inner.Take(ctx, dst, charges, mode)
+	case s.denials == nil:
 		return s.take(ctx, dst, charges, mode)
 	}
 	sent := s.now()
@@ -76,12 +81,12 @@ func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []mete.
 }
 
 // Refund implements [mete.Store].
-func (s *Store) Refund(ctx context.Context, charges []mete.Charge) error {
-	err := s.call(ctx, "refund", func() error { return s.inner.Refund(ctx, charges) })
+func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
+	err := s.call(ctx, "refund", func() error { return s.inner.Refund(ctx, refunds, id) })
 	if s.denials != nil {
 		now := s.now() // whatever came of it: an error may have come after the refund
-		for i := range charges {
-			s.denials.forget(charges[i].Key, now)
+		for i := range refunds {
+			s.denials.forget(refunds[i].Key, now)
 		}
 	}
 	return err
@@ -101,7 +106,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 
 // call asks the store by f, if the breaker lets it.
 func (s *Store) call(ctx context.Context, op string, f func() error) (err error) {
-	if s.breaker == nil {
+	if s.breaker == nil || s.tentative(ctx) {
 		return f()
 	}
 	c, err := s.breaker.enter(ctx, op, 0)

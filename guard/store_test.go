@@ -69,13 +69,13 @@ func (c *counted) Take(ctx context.Context, dst []bucket.Snapshot, charges []met
 	return dst, allowed, err
 }
 
-func (c *counted) Refund(ctx context.Context, charges []mete.Charge) error {
+func (c *counted) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
 	if c.fail != nil {
 		if err := c.fail(); err != nil {
 			return err
 		}
 	}
-	return c.Store.Refund(ctx, charges)
+	return c.Store.Refund(ctx, refunds, id)
 }
 
 // a setup is a guard over a counted store on a clock.

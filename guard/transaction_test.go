@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/storetest"
+)
+
+// A joining store has the calls of one transaction in a store of their own, which a
+// rollback throws away.
+type joining struct {
+	*counted
+	inside mete.Store
+}
+
+type inTx struct{}
+
+func (j *joining) InTransaction(ctx context.Context) bool { return ctx.Value(inTx{}) != nil }
+
+func (j *joining) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	if j.InTransaction(ctx) {
+		return j.inside.Take(ctx, dst, charges, mode)
+	}
+	return j.counted.Take(ctx, dst, charges, mode)
+}
+
+func (j *joining) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
+	if j.InTransaction(ctx) {
+		return j.inside.Refund(ctx, refunds, id)
+	}
+	return j.counted.Refund(ctx, refunds, id)
+}
+
+// around is a store around another one.
+type around struct{ mete.Store }
+
+func (a around) Unwrap() mete.Store { return a.Store }
+
+// A caller's transaction sees its own changes, and can be rolled back: what it was
+// denied is not denied to the others, nor the other way round.
+func TestTransaction_IsNotRemembered(t *testing.T) {
+	clock := storetest.NewClock()
+	inner := &joining{&counted{Store: storetest.NewNaive(clock.Now)}, storetest.NewNaive(clock.Now)}
+	g := guarded(t, around{inner}, guard.Config{Now: since(clock.Now)})
+	tx := context.WithValue(t.Context(), inTx{}, true)
+	ten, err := bucket.NewLimit(10*bucket.Token, bucket.PerSecond(bucket.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []mete.Charge{{Key: "k", Limit: ten, Cost: 10 * bucket.Token}}
+	take := func(ctx context.Context) bool {
+		t.Helper()
+		_, allowed, err := g.Take(ctx, nil, all, mete.Mode{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return allowed
+	}
+	if !take(tx) || take(tx) {
+		t.Fatal("of two takes of all in the transaction, not the first alone was admitted")
+	}
+	clock.Advance(1)
+	if !take(t.Context()) || take(t.Context()) {
+		t.Error("of two takes of all outside, not the first alone was admitted")
+	}
+	clock.Advance(1)
+	if err := g.Refund(tx, []mete.Refund{{Charge: all[0]}}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if take(t.Context()) {
+		t.Error("admitted by what a transaction gave back that was rolled back")
+	}
+	clock.Advance(1)
+	if !take(tx) {
+		t.Error("denied in the transaction, which has given the tokens back")
+	}
+}
+
+// A transaction that fails says nothing about the store, and an open breaker does not
+// stand between a transaction and its own connection.
+func TestTransaction_DoesNotCount(t *testing.T) {
+	clock := storetest.NewClock()
+	fails := &counted{Store: storetest.NewNaive(clock.Now), fail: func() error { return errors.New("the connection is gone") }}
+	inner := &joining{&counted{Store: storetest.NewNaive(clock.Now)}, fails}
+	g := guarded(t, inner, guard.Config{Now: since(clock.Now), Failures: 1, Spell: 1})
+	tx := context.WithValue(t.Context(), inTx{}, true)
+	ten, err := bucket.NewLimit(10*bucket.Token, bucket.PerSecond(bucket.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := []mete.Charge{{Key: "k", Limit: ten, Cost: bucket.Token}}
+	for range 100 {
+		if _, _, err := g.Take(tx, nil, one, mete.Mode{}); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	if g.State() != guard.Closed {
+		t.Errorf("the breaker is %s after failures of transactions", g.State())
+	}
+	inner.counted.fail, fails.fail = fails.fail, nil
+	for range 1000 {
+		if g.State() == guard.Open {
+			break
+		}
+		_, _, _ = g.Take(t.Context(), nil, one, mete.Mode{})
+	}
+	if g.State() != guard.Open {
+		t.Fatal("the breaker does not open")
+	}
+	if _, allowed, err := g.Take(tx, nil, one, mete.Mode{}); err != nil || !allowed {
+		t.Errorf("in a transaction, with the breaker open: allowed %v, error %v", allowed, err)
+	}
+	if err := g.Refund(tx, []mete.Refund{{Charge: one[0]}}, ""); err != nil {
+		t.Errorf("refund in a transaction, with the breaker open: %v", err)
+	}
+}
