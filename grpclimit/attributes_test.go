@@ -63,7 +63,8 @@ func TestAttributes(t *testing.T) {
 	}{
 		{"one header", "header:x-k", grpclimit.Config{}, from("", "x-k", "a"), from("", "X-K", "a"), true},
 		{"two headers", "header:x-k", grpclimit.Config{}, from("", "x-k", "a"), from("", "x-k", "b"), false},
-		{"the first of several", "header:x-k", grpclimit.Config{}, from("", "x-k", "a", "x-k", "c"), from("", "x-k", "a"), true},
+		{"lines of a list", "header:accept", grpclimit.Config{}, from("", "accept", "a", "accept", "c"), from("", "accept", "a, c"), true},
+		{"one token", "header:authorization", grpclimit.Config{}, from("", "authorization", "Bearer x"), from("", "authorization", "bearer  x"), true},
 		{"binary", "header:x-k-bin", grpclimit.Config{}, from("", "x-k-bin", "\x00\xff"), from("", "x-k-bin", "\x00\xfe"), false},
 		{"empty", "header:x-k", grpclimit.Config{}, from("", "x-k", ""), from("", "x-k", ""), true},
 		{"long", "header:x-k", grpclimit.Config{}, from("", "x-k", strings.Repeat("a", 1<<16)), from("", "x-k", strings.Repeat("a", 1<<16)+"b"), false},
@@ -209,5 +210,36 @@ func TestMethods_Mistakes(t *testing.T) {
 	}
 	if _, err := grpclimit.New(lim, grpclimit.Config{Methods: []grpclimit.MethodLimit{ok}}); err != nil {
 		t.Errorf("none of them: %v", err)
+	}
+}
+
+// A call is not counted under one value and served under another: metadata and cookies
+// that a rule reads occur once.
+func TestAttributes_WhatOccursTwiceIsRefused(t *testing.T) {
+	rules := `{"rules": [
+		{"name": "key", "limit_keys": ["header:x-k"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}},
+		{"name": "session", "limit_keys": ["cookie:s"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}},
+		{"name": "user", "limit_keys": ["jwt:sub"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}},
+		{"name": "shadow", "mode": "shadow", "limit_keys": ["header:x-shadow"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}}]}`
+	unary := newInterceptor(t, newLimiter(t, storetest.NewNaive(now), rules), grpclimit.Config{}).Unary()
+	for _, tt := range []struct {
+		ctx  context.Context
+		want codes.Code
+	}{
+		{from("", "x-k", "a", "x-other", "b", "x-other", "c", "cookie", "s=1", "cookie", "t=2"), codes.OK},
+		{from("", "x-k", "a", "x-k", "real"), codes.InvalidArgument},
+		{from("", "cookie", "s=1; s=2"), codes.InvalidArgument},
+		{from("", "cookie", "s=1", "cookie", "s=2"), codes.InvalidArgument},
+		{from("", "authorization", "Bearer a", "authorization", "Bearer b"), codes.InvalidArgument},
+		{from("", "x-shadow", "a", "x-shadow", "b"), codes.OK},
+	} {
+		reached := false
+		_, err := unary(tt.ctx, nil, &grpc.UnaryServerInfo{FullMethod: unaryCall}, func(context.Context, any) (any, error) {
+			reached = true
+			return nil, nil
+		})
+		if got := status.Code(err); got != tt.want || reached != (tt.want == codes.OK) {
+			t.Errorf("got %v, and the handler was reached: %v; want %v", err, reached, tt.want)
+		}
 	}
 }

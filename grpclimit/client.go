@@ -53,7 +53,7 @@ type ClientInterceptor struct {
 // configured to make multiply with these: have one or the other.
 func NewClient(limiter *mete.Limiter, config ClientConfig) (*ClientInterceptor, error) {
 	err := config.check()
-	methods, tableErr := newMethodTable(config.Methods, config.HashKey)
+	methods, tableErr := newMethodTable(config.Methods, config.HashKey, limiter)
 	if limiter == nil && len(config.Methods) > 0 {
 		err = errors.Join(err, errors.New("method limits need a limiter"))
 	}

@@ -67,7 +67,7 @@ type Config struct {
 	PerMessage bool
 
 	// HashKey keys the hash that replaces long and secret values in the bucket
-	// keys of Methods: see [policy.Options].
+	// keys of Methods: see [policy.Options]. If empty, it is [mete.Limiter.HashKey].
 	HashKey []byte
 
 	// OmitTrailers sends no ratelimit trailers on calls that are allowed.

@@ -36,11 +36,14 @@
 //	path            the full method: /package.Service/Method
 //	method          POST, as of every gRPC call
 //	host            the authority, in lower case and without its port
-//	header:NAME     the first value of that metadata key; of one that ends in
+//	header:NAME     the value of that metadata key; of one that ends in
 //	                -bin its bytes, decoded
 //	cookie:NAME     as the cookie metadata has it
 //	ip:address      the peer's or, behind trusted proxies, its client's
 //	jwt:, custom    what [Config.Attribute] supplies
+//
+// Metadata or a cookie that a rule reads and that occurs twice is answered with
+// InvalidArgument: the handler could read another value than the rule.
 //
 // There are no query: attributes. Metadata is written by clients: never limit by
 // header:x-forwarded-for, and by other keys only where something has verified

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/policy"
 )
@@ -22,10 +23,27 @@ type incoming struct {
 	ctx    context.Context
 	method string
 	server *Interceptor
+
+	asked    policy.Attribute
+	policy   *policy.Matcher // that decides; nil where there is none, or not yet
+	now      bucket.Instant  // at which it decides
+	disputed string          // the metadata or cookie that an enforced rule reads and that occurs twice
+}
+
+// Under says which policy decides, and at what time: a rule of it in shadow disputes
+// nothing. Method limits are asked before, and are always enforced.
+func (in *incoming) Under(m *policy.Matcher, now bucket.Instant) { in.policy, in.now = m, now }
+
+// dispute notes that what was asked for occurs twice.
+func (in *incoming) dispute(what string) {
+	if in.policy == nil || in.policy.Enforces(in.asked, in.now) {
+		in.disputed = what
+	}
 }
 
 // Lookup implements [policy.Attributes].
 func (in *incoming) Lookup(a policy.Attribute) (value string, ok bool) {
+	in.asked = a
 	switch a.Source {
 	case policy.Method:
 		return http.MethodPost, true // which it is on the wire
@@ -40,11 +58,20 @@ func (in *incoming) Lookup(a policy.Attribute) (value string, ok bool) {
 		}
 		return in.metadata(a.Name)
 	case policy.Cookie:
-		return cookie(metadata.ValueFromIncomingContext(in.ctx, "cookie"), a.Name)
+		value, ok, disputed := httpfacts.Cookie(metadata.ValueFromIncomingContext(in.ctx, "cookie"), a.Name)
+		if disputed {
+			in.dispute("cookie " + a.Name)
+		}
+		return value, ok
 	case policy.IP:
 		return in.address()
 	case policy.Query:
 		return "", false
+	case policy.JWT:
+		// The program may read another one of them.
+		if len(metadata.ValueFromIncomingContext(in.ctx, "authorization")) > 1 {
+			in.dispute("authorization")
+		}
 	}
 	if supply := in.server.config.Attribute; supply != nil {
 		return supply(in.ctx, a)
@@ -52,11 +79,20 @@ func (in *incoming) Lookup(a policy.Attribute) (value string, ok bool) {
 	return "", false
 }
 
-// metadata returns the first value of a key.
+// metadata returns the value of a key.
 func (in *incoming) metadata(key string) (string, bool) {
 	values := metadata.ValueFromIncomingContext(in.ctx, key)
-	if len(values) == 0 {
+	switch {
+	case len(values) == 0:
 		return "", false
+	case len(values) > 1:
+		value, disputed := httpfacts.Several(key, values)
+		if disputed {
+			in.dispute(key)
+		}
+		return value, true
+	case key == "authorization":
+		return httpfacts.Credentials(values[0]), true
 	}
 	return values[0], true
 }

@@ -89,7 +89,7 @@ type methodRule struct {
 
 // newMethodTable compiles limits; nil if there are none. The error names every
 // mistake.
-func newMethodTable(limits []MethodLimit, hashKey []byte) (*methodTable, error) {
+func newMethodTable(limits []MethodLimit, hashKey []byte, limiter *mete.Limiter) (*methodTable, error) {
 	if len(limits) == 0 {
 		return nil, nil
 	}
@@ -112,6 +112,13 @@ func newMethodTable(limits []MethodLimit, hashKey []byte) (*methodTable, error) 
 	m, err := policy.Load(text, policy.Options{HashKey: hashKey})
 	if err != nil {
 		return nil, fmt.Errorf("method limits: %w", err)
+	}
+	if m.NeedsHashKey() && limiter != nil {
+		key, err := limiter.HashKey()
+		if err != nil {
+			return nil, fmt.Errorf("method limits: %w", err)
+		}
+		m = m.WithHashKey(key)
 	}
 	t := &methodTable{matcher: m, entries: map[*policy.Rule]*methodEntry{}}
 	for i, r := range m.Rules() {

@@ -40,7 +40,7 @@ func New(limiter *mete.Limiter, config Config) (*Interceptor, error) {
 	errs = append(errs, config.check())
 	source, err := config.source()
 	errs = append(errs, err)
-	methods, err := newMethodTable(config.Methods, config.HashKey)
+	methods, err := newMethodTable(config.Methods, config.HashKey, limiter)
 	errs = append(errs, err)
 	fields, err := newFields()
 	errs = append(errs, err)
@@ -105,6 +105,9 @@ func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, e
 	said := in.trailers(&r.Decision)
 	if !r.Allowed {
 		return said, denial(&r.Decision).Err()
+	}
+	if attrs.disputed != "" {
+		return said, status.Errorf(codes.InvalidArgument, "%q occurs more than once, and a rate limit reads it: send it once", attrs.disputed)
 	}
 	return said, nil
 }

@@ -178,6 +178,8 @@ func TestStream_EveryKind(t *testing.T) {
 // A brokenStore never answers.
 type brokenStore struct{ mete.Store }
 
+func (brokenStore) DeriveKey(context.Context, string) (key [32]byte, err error) { return key, nil }
+
 func (brokenStore) Take(context.Context, []bucket.Snapshot, []mete.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return nil, false, &mete.StoreError{Op: "take", Store: "broken", Err: errors.New("secret address 10.1.2.3")}
 }

@@ -22,13 +22,13 @@ const pushbackKey = "grpc-retry-pushback-ms"
 // trailerKeys are the keys of those fields that are sent: not Retry-After, since
 // RetryInfo is exact.
 var trailerKeys = map[string]string{
-	"RateLimit-Policy": "ratelimit-policy", "RateLimit": "ratelimit", "X-RateLimit-Reason": "x-ratelimit-reason",
+	"Ratelimit-Policy": "ratelimit-policy", "Ratelimit": "ratelimit", "X-Ratelimit-Reason": "x-ratelimit-reason",
 }
 
-// newFields returns the writer of the trailers. The wait is said exactly, in
-// RetryInfo, so that it needs no jitter.
+// newFields returns the writer of the trailers. Their waits are exact, as in RetryInfo:
+// clients add their own jitter.
 func newFields() (*ratelimitfields.Writer, error) {
-	return ratelimitfields.New(ratelimitfields.Config{Dialects: []string{"draft-11"}, DisableJitter: true})
+	return ratelimitfields.New(ratelimitfields.Config{Dialects: []string{"draft-11"}, ExactWaits: true})
 }
 
 // trailers says what metadata can say of d.

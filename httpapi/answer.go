@@ -41,6 +41,9 @@ func appendLimit(b []byte, s *mete.Status) []byte {
 	b = appendString(append(b, `{"rule":`...), s.Rule.Name)
 	b = appendString(append(b, `,"limit":`...), s.Limit.Name)
 	b = strconv.AppendInt(append(b, `,"remaining":`...), s.Room().Whole(), 10)
+	if owed := s.Owed(); owed > 0 {
+		b = append(append(b, `,"owed":`...), owed.String()...)
+	}
 	b = seconds.AppendDuration(append(b, `,"retry_after":`...), s.RetryAfter)
 	b = seconds.AppendDuration(append(b, `,"full_after":`...), s.FullAfter())
 	if s.Limit.Override != nil {

@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/overrides"
+	"github.com/metehq/mete/policy"
 )
 
 const (
@@ -23,6 +25,11 @@ const (
 	// MaxBatch bounds the requests in a batch. A longer one is answered with 400,
 	// and none of it is served.
 	MaxBatch = 100
+
+	// DefaultMaxWait is the longest max_wait of a request where the configuration does
+	// not set another. A request with a longer one is answered with 400. The cost of a
+	// reservation is bounded by it: no more than what refills in that time.
+	DefaultMaxWait = time.Hour
 )
 
 // Config are an [API]'s optional settings.
@@ -37,6 +44,14 @@ type Config struct {
 	// none, with 403 otherwise, before its body is read. If nil, everybody may do
 	// everything that is served.
 	Role func(*http.Request) Role
+
+	// MaxWait is the longest max_wait of a request. If zero, [DefaultMaxWait]. One take
+	// can lock its buckets for that long.
+	MaxWait time.Duration
+
+	// AlsoRead are attributes that the caller's hooks read. They are not reported as
+	// [Decision.UnknownAttributes], whatever the policy reads.
+	AlsoRead []policy.Attribute
 
 	// Reload, if set, serves /v1/reload: it reads the policy again, and returns once
 	// it is in force, or why the old one stays. It needs Admin.
@@ -86,6 +101,9 @@ type API struct {
 	acted     func(*http.Request, Act)
 	done      func(*http.Request, overrides.Entry)
 	top       Top
+	longest   time.Duration // of max_wait
+	read      atomic.Pointer[readers]
+	alsoRead  []policy.Attribute
 	draining  atomic.Bool
 }
 
@@ -105,6 +123,12 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if (config.Overrides != nil || config.Reload != nil || config.Top.Tracker != nil || config.Activity != nil) && !config.Admin {
 		return nil, errors.New("httpapi: new: overrides, reload, top and activity are for administrators: Admin must be set with them")
 	}
+	if config.MaxWait < 0 {
+		return nil, fmt.Errorf("httpapi: new: longest max_wait %v: must not be below 0", config.MaxWait)
+	}
+	if config.MaxWait == 0 {
+		config.MaxWait = DefaultMaxWait
+	}
 	gateway, err := newGateway(lim, config.Gateway)
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
@@ -114,7 +138,7 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, acted: config.Acted, done: config.Done, top: config.Top}
+	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, acted: config.Acted, done: config.Done, top: config.Top, longest: config.MaxWait, alsoRead: config.AlsoRead}
 	a.top.complete()
 	a.endpoints = map[string]endpoint{
 		"/v1/take": {http.MethodPost, Operate, a.questions(a.take)},

@@ -71,6 +71,12 @@ func TestSenders(t *testing.T) {
 	}{
 		{"Content-Type", "application/json", 200},
 		{"Content-Type", "application/json; charset=utf-8", 200},
+		{"Content-Type", "application/json; charset=UTF-8", 200},
+		{"Content-Type", "application/json; charset=latin1", 415},
+		{"Content-Type", "application/json; charset=utf-16", 415},
+		{"Content-Encoding", "gzip", 415},
+		{"Content-Encoding", "identity", 200},
+		{"Content-Encoding", "identity, gzip", 415},
 		{"Content-Type", "Application/JSON", 200},
 		{"Content-Type", "", 200},
 		{"Content-Type", "application/x-www-form-urlencoded", 415},

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/metehq/mete/internal/clientaddr"
+	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy"
 )
@@ -19,22 +21,33 @@ func (d *decoder) attributes() *facts {
 			d.fail(strings.TrimPrefix(err.Error(), policy.ErrAttribute.Error()+": "))
 			continue
 		}
+		if attrs.given(attr) {
+			d.fail(fmt.Sprintf("the attribute %q is given twice; say it once", attr.String()))
+			continue
+		}
+		if d.null() {
+			attrs.addAbsent(attr)
+			continue
+		}
 		value := d.want("the value of an attribute is a string; leave out an attribute that the request does not have")
 		if d.problem != nil {
 			continue
 		}
-		if _, twice := attrs.Lookup(attr); twice {
-			d.fail(fmt.Sprintf("the attribute %q is given twice; say it once", attr.String()))
-		}
-		attrs.add(attr, d.spelling(attr.Source, value))
+		attrs.add(attr, d.spelling(attr, value))
 	}
 	return attrs
 }
 
 // spelling returns value as the other HTTP front doors would spell it: one
 // thing under two names would fall under two rules and have two buckets.
-func (d *decoder) spelling(source policy.Source, value string) string {
-	switch source {
+func (d *decoder) spelling(attr policy.Attribute, value string) string {
+	switch attr.Source {
+	case policy.Header:
+		if attr.Name == "authorization" {
+			return httpfacts.Credentials(value)
+		}
+	case policy.Cookie:
+		return httpfacts.CookieText(value)
 	case policy.Path:
 		path, disputed := requestpath.Of(value)
 		if disputed {
@@ -58,7 +71,7 @@ func (d *decoder) spelling(source policy.Source, value string) string {
 			d.fail(fmt.Sprintf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port, or leave it out", clip(value)))
 			return ""
 		}
-		return respelled(addr.Unmap().WithZone(""), value)
+		return respelled(clientaddr.Canonical(addr), value)
 	}
 	return value
 }

@@ -118,3 +118,34 @@ func TestAttributes_PathIsDecodedOnce(t *testing.T) {
 		}
 	}
 }
+
+// A token and a session are one value to the API as they are behind the middleware,
+// in whatever spelling servers accept them.
+func TestAttributes_CredentialsAreSpelledAsBehindTheMiddleware(t *testing.T) {
+	const rules = `{"rules": [{"name": "one", "limit_keys": ["header:authorization", "cookie:sid"], "algorithm": "token_bucket",
+		"algorithm_config": {"tokens_per_second": 0.001, "burst": 1}}]}`
+	lim := limiter(t, storetest.NewNaive(newClock().read), rules)
+	mw, err := httplimit.New(lim, httplimit.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(lim, httpapi.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	door := mw.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	want := 200
+	for _, sent := range [][2]string{{"Bearer abc", "s%3Ax"}, {"bearer  abc", "s%3ax"}, {"BEARER abc", "%73:x"}} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header = http.Header{"Authorization": {sent[0]}, "Cookie": {"sid=" + sent[1]}}
+		w := httptest.NewRecorder()
+		if door.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%q through the middleware: got %d, want %d", sent, w.Code, want)
+		}
+		want = 429
+		body := `{"attributes":{"header:authorization":"` + sent[0] + `","cookie:sid":"` + sent[1] + `"}}`
+		if w := post(api, "/v1/take", body); w.Code != want {
+			t.Errorf("%s: got %d, want %d by the same bucket", body, w.Code, want)
+		}
+	}
+}

@@ -61,7 +61,7 @@ func (a *API) resetBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	a.tell(r, overrides.Reset, &before, before.Missing(), q.reason)
 	return serveJSON(w, BucketReset{
-		Given: amount(before.Missing()), Before: a.bucket(&before), After: Level{amount(room(&before.Status))},
+		Given: amount(before.Missing()), Before: a.bucket(&before), After: Level{Remaining: amount(room(&before.Status))},
 	})
 }
 
@@ -97,7 +97,7 @@ type bucketRequest struct {
 
 // bucketRequest reads one, with no members but these, and tells who wants to know.
 func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, members ...string) (q bucketRequest, p *Problem) {
-	if p := a.checkSender(r); p != nil {
+	if p := a.checkSender(w, r); p != nil {
 		return q, p
 	}
 	if _, p := parameters(r); p != nil {
@@ -119,7 +119,7 @@ func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, members ...s
 		case "reason":
 			q.reason = d.reason()
 		case "tokens":
-			q.tokens = d.tokens()
+			q.tokens = d.amount("tokens", "", "tokens is 0; write a number above 0 with at most 3 decimals, such as 1 or 0.25")
 		}
 	}
 	if d.problem == nil && !d.end() {
@@ -143,7 +143,7 @@ func (a *API) bucket(b *mete.Bucket) Bucket {
 	x := Bucket{
 		At: b.At.Time(), Rule: b.Rule.Name, Limit: limit, Key: b.Key, Parts: parts, Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
 		Algorithm: strings.TrimSuffix(b.Limit.Reason, "_exceeded"), Words: l.String(),
-		Capacity: amount(room(&b.Status)), Remaining: amount(b.Room()), Owed: amount(max(b.Missing()-l.Capacity(), 0)),
+		Capacity: amount(room(&b.Status)), Remaining: amount(b.Room()), Owed: amount(b.Owed()),
 		Rate: BucketRate{amount(rate.Tokens), Seconds(rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Start: Seconds(b.Limit.Bucket.Start()),
 		Queue: "0", MaxReserved: amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
 		Cost: amount(b.Cost), RetryAfter: Seconds(b.RetryAfter), FullAfter: Seconds(b.FullAfter()),
@@ -185,30 +185,6 @@ func (d *decoder) reason() string {
 		d.fail(fmt.Sprintf("the reason is longer than %d bytes; say it in a few words", maxReasonBytes))
 	}
 	return text
-}
-
-// tokens reads an amount exactly as it is written.
-func (d *decoder) tokens() bucket.Tokens {
-	const hint = "; write a number above 0 with at most 3 decimals, such as 1 or 0.25"
-	switch text, ok := d.number(); {
-	case !ok && startsValue(d.peek()):
-		d.fail("tokens is not a number" + hint)
-	case !ok:
-		d.mistake("a number")
-	case text[0] == '-':
-		d.fail("tokens is negative" + hint)
-	case len(text) > numberBytesMax:
-		d.fail("tokens has too many digits" + hint)
-	default:
-		t, err := bucket.ParseTokens(text)
-		if err != nil {
-			d.fail(strings.TrimPrefix(err.Error(), bucket.ErrTokens.Error()+": ") + hint)
-		} else if t == 0 {
-			d.fail("tokens is 0" + hint)
-		}
-		return t
-	}
-	return 0
 }
 
 // serveActivity serves /v1/activity.

@@ -11,10 +11,13 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/prose"
 )
 
 // decode reads the body of a POST: one request, or a batch of at most [MaxBatch].
-func (d *decoder) decode(body []byte) (reqs []mete.Request, batch bool, p *Problem) {
+// No max_wait may be longer than longest.
+func (d *decoder) decode(body []byte, longest time.Duration) (reqs []mete.Request, batch bool, p *Problem) {
+	d.longest = longest
 	if p := d.text8(body); p != nil {
 		return nil, false, p
 	}
@@ -100,30 +103,33 @@ func (d *decoder) member(name string, req *mete.Request) {
 	}
 }
 
-// cost reads an amount exactly as it is written. 0 stands for null and leaves
-// the cost to the policy.
+// cost reads what a request names as its cost.
 func (d *decoder) cost() bucket.Tokens {
-	const hint = "; write a number above 0 with at most 3 decimals, such as 1 or 0.25, or leave it out"
-	if d.null() {
-		return 0
-	}
+	return d.amount("the cost", ", or leave it out",
+		"the cost is 0, which spends nothing; peek instead, or leave it out for the cost that the policy says")
+}
+
+// amount reads an amount above 0 exactly as it is written, and calls it by name. The hint
+// is about what else to write, and zero is the detail for an amount of 0.
+func (d *decoder) amount(name, hint, zero string) bucket.Tokens {
+	hint = "; write a number above 0 with at most 3 decimals, such as 1 or 0.25" + hint
 	switch text, ok := d.number(); {
-	case !ok && startsValue(d.peek()):
-		d.fail("the cost is not a number" + hint)
+	case !ok && startsValue(d.peek()) && !startsNumber(d.peek()):
+		d.fail(name + " is not a number" + hint)
 	case !ok:
 		d.mistake("a number")
 	case text[0] == '-':
-		d.fail("the cost is negative" + hint)
+		d.fail(name + " is negative" + hint)
 	case len(text) > numberBytesMax:
-		d.fail("the cost has too many digits" + hint)
+		d.fail(name + " has too many digits" + hint)
 	default:
-		cost, err := bucket.ParseTokens(text)
+		t, err := bucket.ParseTokens(text)
 		if err != nil {
 			d.fail(strings.TrimPrefix(err.Error(), bucket.ErrTokens.Error()+": ") + hint)
-		} else if cost == 0 {
-			d.fail("the cost is 0, which spends nothing; peek instead, or leave it out for the cost that the policy says")
+		} else if t == 0 {
+			d.fail(zero)
 		}
-		return cost
+		return t
 	}
 	return 0
 }
@@ -131,9 +137,6 @@ func (d *decoder) cost() bucket.Tokens {
 // id reads what names a request for all attempts at it.
 func (d *decoder) id() string {
 	const hint = "; write up to 128 printable ASCII characters in a string, or leave it out"
-	if d.null() {
-		return ""
-	}
 	id := d.want("the id is not a string" + hint)
 	switch {
 	case d.problem != nil:
@@ -152,9 +155,6 @@ const numberBytesMax = 64
 
 func (d *decoder) maxWait() time.Duration {
 	const hint = "write a number and a unit in a string, such as \"500ms\" or \"2s\""
-	if d.null() {
-		return 0
-	}
 	text := d.want("the longest wait is not a string; " + hint)
 	if d.problem != nil {
 		return 0
@@ -162,6 +162,8 @@ func (d *decoder) maxWait() time.Duration {
 	wait, err := bucket.ParseDuration(text)
 	if err != nil {
 		d.fail(fmt.Sprintf("%q is not a duration; %s", clip(text), hint))
+	} else if wait > d.longest {
+		d.fail(fmt.Sprintf("%q is more than %v, the longest wait that this server accepts; send a shorter one", clip(text), prose.Duration(d.longest)))
 	}
 	return wait
 }

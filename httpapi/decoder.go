@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/metehq/mete"
 )
@@ -25,6 +26,8 @@ type decoder struct {
 	facts    []*facts // of the requests, in a place that stays: those before used
 	used     int
 	names    spellings
+
+	longest time.Duration // of max_wait
 }
 
 // forget lets go of all that was read, but for the memory of it.
@@ -48,8 +51,8 @@ func (d *decoder) newFacts() *facts {
 }
 
 // members reads an object. It yields the names of its members, in order, to a
-// body that reads the values. Names must be among known, each at most once,
-// unless known is nil.
+// body that reads the values. Names must be among known, each at most once, and a
+// member that is null is as one that is left out, unless known is nil.
 func (d *decoder) members(known []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		seen, depth := uint(0), len(d.path)
@@ -70,6 +73,9 @@ func (d *decoder) members(known []string) iter.Seq[string] {
 			}
 			if d.problem == nil && !d.skip(':') {
 				d.mistake("a colon")
+			}
+			if d.problem == nil && known != nil && d.null() {
+				continue
 			}
 			if d.problem != nil || !yield(name) {
 				return
@@ -136,9 +142,13 @@ func (d *decoder) want(detail string) string {
 	return value
 }
 
+const halfCharacter = `a string has an escape for half of a character (\ud800 to \udfff), which is not part of a pair; send the whole character`
+
 // mistake fails because what comes next is not what JSON wants there.
 func (d *decoder) mistake(want string) {
 	switch {
+	case d.lone:
+		d.fail(halfCharacter)
 	case d.end() && strings.TrimSpace(d.text) == "":
 		d.fail(`the body is empty; send JSON such as {"attributes": {"header:x-api-key": "k1"}}`)
 	case d.end():

@@ -51,7 +51,8 @@
 // anybody's name: keep it to the programs that are to ask. What is for administrators
 // can undo every limit, and answers 404 unless [Config.Admin] is set. An API for which
 // it is set belongs on an address of its own, with roles. Browsers' requests from pages
-// of other origins are refused.
+// of other origins are refused. Pages whose name resolves to a loopback address pass that
+// check: on such an address, refuse other names in Host, as examples/dashboard does.
 //
 // # Gateways
 //

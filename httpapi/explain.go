@@ -15,7 +15,7 @@ import (
 // explain serves /v1/explain. The answer to a denied request is 200, too: the
 // question was what would become of it.
 func (a *API) explain(w http.ResponseWriter, r *http.Request) *Problem {
-	if p := a.checkSender(r); p != nil {
+	if p := a.checkSender(w, r); p != nil {
 		return p
 	}
 	buf := buffers.Get().(*buffer)
@@ -23,7 +23,7 @@ func (a *API) explain(w http.ResponseWriter, r *http.Request) *Problem {
 	if p := buf.readBody(w, r); p != nil {
 		return p
 	}
-	reqs, batch, p := buf.decoder.decode(buf.in)
+	reqs, batch, p := buf.decoder.decode(buf.in, a.longest)
 	switch {
 	case p != nil:
 		return p
@@ -36,7 +36,12 @@ func (a *API) explain(w http.ResponseWriter, r *http.Request) *Problem {
 	if err != nil {
 		return errorProblem(err)
 	}
-	text, err := json.Marshal(Explain(&e))
+	x := Explain(&e)
+	x.Decision.UnknownAttributes = a.unknown(&reqs[0])
+	if a.roleOf(r) < Operate {
+		x.mask()
+	}
+	text, err := json.Marshal(x)
 	if err != nil {
 		return problem(http.StatusInternalServerError, "the explanation cannot be written as JSON")
 	}
@@ -112,12 +117,20 @@ func explainLimit(e *mete.Explanation, a *mete.Account) ExplainedLimit {
 		return x
 	}
 	x.Allowed, x.RetryAfter, x.FullAfter = a.Allowed, Seconds(a.RetryAfter), Seconds(a.FullAfter())
-	x.Before, x.After = &Level{amount(a.Before.Room())}, &Level{amount(a.Room())}
+	x.Before, x.After = level(&a.Before), level(&a.Snapshot)
 	x.PassesAt = later(e.At, a.RetryAfter)
 	if stage := a.Stage(); stage != nil && e.Decision.Allowed {
 		x.Stage, x.Delay = stage.Share, Seconds(stage.Delay)
 	}
 	return x
+}
+
+func level(s *bucket.Snapshot) *Level {
+	l := &Level{Remaining: amount(s.Room())}
+	if owed := s.Owed(); owed > 0 {
+		l.Owed = amount(owed)
+	}
+	return l
 }
 
 func amount(t bucket.Tokens) json.Number { return json.Number(t.String()) }

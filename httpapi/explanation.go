@@ -71,7 +71,7 @@ type ExplainedRule struct {
 // exact to a thousandth.
 type ExplainedLimit struct {
 	Name      string      `json:"name"`
-	Key       string      `json:"key"`       // of the bucket: ~ stands for a hash of what is secret or long
+	Key       string      `json:"key"`       // of the bucket: ~ stands for a hash of what is secret or long, ~… for one that the role read may not see
 	Algorithm string      `json:"algorithm"` // as in policy files
 	Cost      json.Number `json:"cost"`
 	Capacity  json.Number `json:"capacity"` // with what can wait in its queue
@@ -99,4 +99,8 @@ type ExplainedLimit struct {
 // A Level is how full a bucket is.
 type Level struct {
 	Remaining json.Number `json:"remaining"` // what would still be admitted
+
+	// Owed is how much more than its capacity has been spent. JSON leaves it out where
+	// nothing is owed.
+	Owed json.Number `json:"owed,omitempty"`
 }

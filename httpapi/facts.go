@@ -12,8 +12,9 @@ import (
 // through faster than a map is made; many would make that a way to keep the server
 // busy. The zero value has none.
 type facts struct {
-	few  []fact
-	many policy.Map // nil while few has them all
+	few    []fact
+	many   policy.Map          // nil while few has them all
+	absent map[string]struct{} // of which the request says null; nil for none
 }
 
 type fact struct{ name, value string }
@@ -35,6 +36,23 @@ func (f *facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	return "", false
 }
 
+// given reports whether the request says anything about a, were it null.
+func (f *facts) given(a policy.Attribute) bool {
+	if _, ok := f.Lookup(a); ok {
+		return true
+	}
+	_, ok := f.absent[a.String()]
+	return ok
+}
+
+// addAbsent notes that the request says of a that it is not there.
+func (f *facts) addAbsent(a policy.Attribute) {
+	if f.absent == nil {
+		f.absent = map[string]struct{}{}
+	}
+	f.absent[a.String()] = struct{}{}
+}
+
 // add adds an attribute that is not there.
 func (f *facts) add(a policy.Attribute, value string) {
 	if f.many == nil && len(f.few) < fewFacts {
@@ -52,7 +70,7 @@ func (f *facts) add(a policy.Attribute, value string) {
 
 func (f *facts) forget() {
 	clear(f.few)
-	f.few, f.many = f.few[:0], nil
+	f.few, f.many, f.absent = f.few[:0], nil, nil
 }
 
 // spellings remembers what the last names of attributes stood for: clients send the

@@ -42,6 +42,8 @@ type Gateway struct {
 	// Attribute, if set, supplies the policy's jwt: and custom attributes. It is
 	// given the client's request as the gateway described it, and must be safe
 	// for concurrent use. Only verified claims should be supplied.
+	// Where the policy reads jwt: attributes, the front door also asks for jwt:sub of
+	// denied requests, for their jitter.
 	Attribute func(*http.Request, policy.Attribute) (value string, ok bool)
 
 	// UnverifiedClaims takes jwt: attributes from the bearer token WITHOUT
@@ -53,7 +55,8 @@ type Gateway struct {
 	// "legacy" and "x", or "none" alone. If empty, draft-11 and legacy.
 	Fields []string
 
-	// DisableJitter makes Retry-After the plain wait, rounded up to seconds.
+	// DisableJitter makes Retry-After the plain wait, rounded up to seconds; see
+	// [github.com/metehq/mete/httplimit.Config].
 	DisableJitter bool
 
 	// JitterKey keys the hash that makes each client's jitter. Servers that
@@ -78,7 +81,7 @@ type Gateway struct {
 }
 
 // statusField tells a gateway of which only 403 comes through what was meant.
-const statusField = "X-RateLimit-Status"
+const statusField = "X-Ratelimit-Status"
 
 type gateway struct {
 	turns   *turn.Taker
@@ -101,7 +104,7 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 	}
 	profile, err := config.Profile.headers()
 	errs = append(errs, err)
-	source, err := httpfacts.New(httpfacts.Config{Trust: trust, Extra: config.Attribute, UnverifiedClaims: config.UnverifiedClaims})
+	source, err := httpfacts.New(httpfacts.Config{Trust: trust, Extra: config.Attribute, UnverifiedClaims: config.UnverifiedClaims, LookAlikes: true})
 	errs = append(errs, err)
 	fields, err := ratelimitfields.New(ratelimitfields.Config{
 		Dialects: config.Fields, DisableJitter: config.DisableJitter, JitterKey: config.JitterKey})
@@ -137,13 +140,14 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *Problem {
 		w = forbidding{w}
 	}
 	w.Header()["Cache-Control"] = noStore
+	dispute := facts.Dispute()
 	switch {
 	case err != nil:
 		g.fields.Unavailable(w, r, facts.Client(&d)...)
 	case !d.Allowed:
 		g.fields.Deny(w, r, &d, facts.Client(&d)...)
-	case facts.Disputed():
-		ratelimitfields.DisputedPath().Write(w, r)
+	case dispute != "":
+		ratelimitfields.Disputed(dispute).Write(w, r)
 	default:
 		g.fields.Header(w.Header(), &d)
 		w.WriteHeader(http.StatusOK)

@@ -47,7 +47,7 @@ func ask(api http.Handler, method string, headers ...string) *httptest.ResponseR
 
 // rule returns the name of the only rule that the answer speaks of.
 func rule(w *httptest.ResponseRecorder) string {
-	name, _, _ := strings.Cut(strings.Join(w.Header()["RateLimit"], ","), ";")
+	name, _, _ := strings.Cut(strings.Join(w.Header().Values("RateLimit"), ","), ";")
 	return strings.Trim(name, `"`)
 }
 
@@ -66,7 +66,7 @@ func TestDecision_Answers(t *testing.T) {
 			api := gatewayAPI(t, profile)
 			client := append([]string{"X-Forwarded-For: 198.51.100.7"}, cheap...)
 			w := ask(api, method, client...)
-			if got := w.Header()["RateLimit"]; w.Code != 200 || w.Body.Len() > 0 || len(got) != 1 || got[0] != `"cheap";r=0;t=2` {
+			if got := w.Header().Values("RateLimit"); w.Code != 200 || w.Body.Len() > 0 || len(got) != 1 || got[0] != `"cheap";r=0;t=2` {
 				t.Errorf("%s %s: got %d %q with RateLimit %q, want 200, empty, and the cheap rule's", profile, method, w.Code, w.Body, got)
 			}
 			wantStatus, wantField := 429, ""
@@ -74,7 +74,7 @@ func TestDecision_Answers(t *testing.T) {
 				wantStatus, wantField = 403, "429"
 			}
 			w = ask(api, method, client...)
-			if h := w.Header(); w.Code != wantStatus || strings.Join(h["X-RateLimit-Status"], ",") != wantField ||
+			if h := w.Header(); w.Code != wantStatus || strings.Join(h.Values("X-RateLimit-Status"), ",") != wantField ||
 				h.Get("Retry-After") != "2" || h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%s %s, denied: got %d with %v, want %d with X-RateLimit-Status %q", profile, method, w.Code, h, wantStatus, wantField)
 			}
@@ -158,7 +158,7 @@ func TestDecision_RefusesDisputedPaths(t *testing.T) {
 			}
 			name, _, _ := strings.Cut(headers[1], ":")
 			w := ask(gatewayAPI(t, profile), "GET", headers[0], name+": "+uri, headers[2])
-			if w.Code != wantStatus || strings.Join(w.Header()["X-RateLimit-Status"], ",") != wantField || w.Header()["RateLimit"] != nil {
+			if w.Code != wantStatus || strings.Join(w.Header().Values("X-RateLimit-Status"), ",") != wantField || w.Header().Values("RateLimit") != nil {
 				t.Errorf("%s, %q: got %d %s with %v, want %d", profile, uri, w.Code, w.Body, w.Header(), wantStatus)
 			}
 		}
@@ -174,14 +174,14 @@ func TestDecision_FieldsOfTheRule(t *testing.T) {
 	for i, want := range []int{200, 429, 429, 429, 429} {
 		w := ask(api, "GET", append(slices.Clone(caddyCheap), fmt.Sprintf("X-Forwarded-For: 198.51.100.%d", i))...)
 		h := w.Header()
-		if w.Code != want || h["RateLimit"] != nil || h["RateLimit-Reset"] == nil || h["X-RateLimit-Limit"] == nil {
+		if w.Code != want || h.Values("RateLimit") != nil || h.Values("RateLimit-Reset") == nil || h.Values("X-RateLimit-Limit") == nil {
 			t.Errorf("got %d with %v, want %d with the legacy fields and those of x", w.Code, h, want)
 		}
-		if want == 429 && (h.Get("Retry-After") != "3600" || h["RateLimit-Reset"][0] != "3600") {
-			t.Errorf("got Retry-After %q and RateLimit-Reset %q, want 3600", h.Get("Retry-After"), h["RateLimit-Reset"])
+		if want == 429 && (h.Get("Retry-After") != "3600" || h.Get("RateLimit-Reset") != "3600") {
+			t.Errorf("got Retry-After %q and RateLimit-Reset %q, want 3600", h.Get("Retry-After"), h.Values("RateLimit-Reset"))
 		}
 	}
-	if w := post(api, "/v1/take", `{"attributes":{}}`); w.Code != 429 || w.Header()["RateLimit-Reset"] != nil || w.Header().Get("Retry-After") != "3600" {
+	if w := post(api, "/v1/take", `{"attributes":{}}`); w.Code != 429 || w.Header().Values("RateLimit-Reset") != nil || w.Header().Get("Retry-After") != "3600" {
 		t.Errorf("POST /v1/take: got %d with %v, want 429 without fields but Retry-After", w.Code, w.Header())
 	}
 }
@@ -204,7 +204,7 @@ func TestDecision_RefusesStrangers(t *testing.T) {
 func TestDecision_StoreFails(t *testing.T) {
 	for profile, cheap := range cheapBy {
 		api := apiOver(t, brokenStore{}, perPlace, httpapi.Config{Gateway: httpapi.Gateway{Profile: profile, TrustedHops: 1}})
-		if w := ask(api, "GET", cheap...); w.Code != 200 || w.Header()["RateLimit"] != nil {
+		if w := ask(api, "GET", cheap...); w.Code != 200 || w.Header().Values("RateLimit") != nil {
 			t.Errorf("%s, rule open: got %d with %v, want 200 without fields", profile, w.Code, w.Header())
 		}
 		wantStatus, wantField := 503, ""
@@ -212,7 +212,7 @@ func TestDecision_StoreFails(t *testing.T) {
 			wantStatus, wantField = 403, "503"
 		}
 		w := ask(api, "GET", cheap[0], strings.Replace(cheap[1], "/cheap", "/other", 1), cheap[2])
-		if body, _ := io.ReadAll(w.Body); w.Code != wantStatus || strings.Join(w.Header()["X-RateLimit-Status"], "") != wantField {
+		if body, _ := io.ReadAll(w.Body); w.Code != wantStatus || strings.Join(w.Header().Values("X-RateLimit-Status"), "") != wantField {
 			t.Errorf("%s, rule closed: got %d %s, want %d with X-RateLimit-Status %q", profile, w.Code, body, wantStatus, wantField)
 		}
 	}
@@ -230,8 +230,8 @@ func TestDecision_Blocked(t *testing.T) {
 			Profile: profile, TrustedProxies: []netip.Prefix{netip.MustParsePrefix(gatewayAddr + "/32")},
 		}})
 		w := ask(api, "GET", append(slices.Clone(cheapBy[profile]), "X-Forwarded-For: 192.0.2.77")...)
-		if w.Code != want || w.Header().Get("Retry-After") == "" || !slices.Equal(w.Header()["X-RateLimit-Reason"], []string{"blocked"}) ||
-			(profile == httpapi.NGINX) != slices.Equal(w.Header()["X-RateLimit-Status"], []string{"429"}) {
+		if w.Code != want || w.Header().Get("Retry-After") == "" || !slices.Equal(w.Header().Values("X-RateLimit-Reason"), []string{"blocked"}) ||
+			(profile == httpapi.NGINX) != slices.Equal(w.Header().Values("X-RateLimit-Status"), []string{"429"}) {
 			t.Errorf("%v: %d %v, want %d, until when and why", profile, w.Code, w.Header(), want)
 		}
 		if w := ask(api, "GET", append(slices.Clone(cheapBy[profile]), "X-Forwarded-For: 192.0.2.78")...); w.Code != 200 {

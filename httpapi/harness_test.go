@@ -88,6 +88,7 @@ func (s brokenStore) err(op string) error {
 func (s brokenStore) Take(context.Context, []bucket.Snapshot, []mete.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return nil, false, s.err("take")
 }
-func (s brokenStore) Refund(context.Context, []mete.Charge) error { return s.err("refund") }
-func (s brokenStore) Reset(context.Context, []string) error       { return s.err("reset") }
-func (s brokenStore) Ping(context.Context) error                  { return s.err("ping") }
+func (s brokenStore) DeriveKey(context.Context, string) (key [32]byte, err error) { return }
+func (s brokenStore) Refund(context.Context, []mete.Refund, string) error         { return s.err("refund") }
+func (s brokenStore) Reset(context.Context, []string) error                       { return s.err("reset") }
+func (s brokenStore) Ping(context.Context) error                                  { return s.err("ping") }

@@ -21,17 +21,17 @@ const leaky = `{"name": "leaky", "limit_keys": [], "algorithm": "leaky_bucket", 
 func TestTake_LeakyBucket(t *testing.T) {
 	api, c := newAPI(t, leaky, httpapi.Config{})
 	const any = `{"attributes":{}}`
-	answer := func(wait, remaining, full string) string {
+	answer := func(wait, remaining, owed, full string) string {
 		return `{"allowed":true,"rule":"leaky","reason":"","retry_after":0` + wait + `,"degraded":false,"limits":[` +
-			`{"rule":"leaky","limit":"leaky","remaining":` + remaining + `,"retry_after":0,"full_after":` + full + `}]}`
+			`{"rule":"leaky","limit":"leaky","remaining":` + remaining + owed + `,"retry_after":0,"full_after":` + full + `}]}`
 	}
-	wantAnswer(t, api, "/v1/take", any, 200, answer("", "2", "0.1"))
-	wantAnswer(t, api, "/v1/take", any, 200, answer(`,"wait":0.1`, "1", "0.2"))
+	wantAnswer(t, api, "/v1/take", any, 200, answer("", "2", "", "0.1"))
+	wantAnswer(t, api, "/v1/take", any, 200, answer(`,"wait":0.1`, "1", `,"owed":1`, "0.2"))
 	c.advance(50 * time.Millisecond)
-	wantAnswer(t, api, "/v1/peek", any, 200, answer(`,"wait":0.15`, "1", "0.15")) // what a take would have to wait
-	wantAnswer(t, api, "/v1/take", any, 200, answer(`,"wait":0.15`, "0", "0.25"))
+	wantAnswer(t, api, "/v1/peek", any, 200, answer(`,"wait":0.15`, "1", `,"owed":0.5`, "0.15")) // what a take would have to wait
+	wantAnswer(t, api, "/v1/take", any, 200, answer(`,"wait":0.15`, "0", `,"owed":1.5`, "0.25"))
 	wantAnswer(t, api, "/v1/take", any, 429, `{"allowed":false,"rule":"leaky","reason":"leaky_bucket_exceeded","retry_after":0.05,"degraded":false,"limits":[`+
-		`{"rule":"leaky","limit":"leaky","remaining":0,"retry_after":0.05,"full_after":0.25}]}`)
+		`{"rule":"leaky","limit":"leaky","remaining":0,"owed":1.5,"retry_after":0.05,"full_after":0.25}]}`)
 }
 
 // leakyGateway is to be made in a bubble: its store has the bubble's clock.

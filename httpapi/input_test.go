@@ -7,12 +7,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/storetest"
 )
 
 func TestBadRequests(t *testing.T) {
@@ -35,7 +38,16 @@ func TestBadRequests(t *testing.T) {
 		{"more after the end", `{"attributes":{}} {}`, "", "more after the end"},
 		{"not UTF-8", "{\"attributes\":{\"path\":\"\xff\"}}", "", "not UTF-8"},
 		{"no attributes", `{}`, "", `"attributes" is missing`},
-		{"null attributes", `{"attributes":null}`, "/attributes", "not an object"},
+		{"null attributes", `{"attributes":null}`, "", `"attributes" is missing`},
+		{"null batch", `{"requests":null}`, "", `"attributes" is missing`},
+		{"attribute twice, once null", `{"attributes":{"header:x":null,"header:x":"1"}}`, "/attributes/header:x", "given twice"},
+		{"attribute null twice", `{"attributes":{"header:x":"1","header:X":null}}`, "/attributes/header:X", "given twice"},
+		{"cost twice, once null", `{"attributes":{},"cost":null,"cost":2}`, "/cost", "given twice"},
+		{"half a character", `{"attributes":{"header:x-api-key":"\ud800"}}`, "/attributes/header:x-api-key", "half of a character"},
+		{"the other half", `{"attributes":{"header:x-api-key":"a\udfffb"}}`, "/attributes/header:x-api-key", "half of a character"},
+		{"two first halves", `{"attributes":{"header:x-api-key":"\ud83d\ud83d\ude00"}}`, "/attributes/header:x-api-key", "half of a character"},
+		{"halves apart", `{"attributes":{"header:x-api-key":"\ud83d-\ude00"}}`, "/attributes/header:x-api-key", "half of a character"},
+		{"half a character in a name", `{"attributes":{"x\udc00":"1"}}`, "/attributes", "half of a character"},
 		{"unknown member", `{"attributes":{},"hits":3}`, "/hits", "unknown member"},
 		{"member in capitals", `{"Attributes":{}}`, "/Attributes", "unknown member"},
 		{"member twice", `{"attributes":{},"cost":1,"cost":2}`, "/cost", "given twice"},
@@ -48,7 +60,6 @@ func TestBadRequests(t *testing.T) {
 		{"escaped place", `{"attributes":{"a/b~c d":"k1"}}`, "/attributes/a~1b~0c d", "write header:NAME"},
 		{"attribute twice", `{"attributes":{"header:X":"1","header:x":"2"}}`, "/attributes/header:x", "given twice"},
 		{"attribute is a number", `{"attributes":{"jwt:level":3}}`, "/attributes/jwt:level", "is a string"},
-		{"attribute is null", `{"attributes":{"path":null}}`, "/attributes/path", "leave out"},
 		{"address is a name", `{"attributes":{"ip:address":"localhost"}}`, "/attributes/ip:address", `"localhost" is not an address`},
 		{"address is empty", `{"attributes":{"ip:address":""}}`, "/attributes/ip:address", "not an address"},
 		{"address with a port", `{"attributes":{"ip:address/56":"192.0.2.1:80"}}`, "/attributes/ip:address~156", "without a port"},
@@ -64,7 +75,9 @@ func TestBadRequests(t *testing.T) {
 		{"cost zero", cost(`0`), "/cost", "peek instead"},
 		{"cost zero in full", cost(`0.000e9`), "/cost", "peek instead"},
 		{"cost hexadecimal", cost(`1x10`), "/cost", "this is not JSON"},
-		{"cost hexadecimal from 0", cost(`0x10`), "/cost", "the cost is 0"},
+		{"cost hexadecimal from 0", cost(`0x10`), "/cost", `this is not JSON: "0x10"`},
+		{"cost of a minus", cost(`-`), "/cost", "this is not JSON"},
+		{"cost with a zero before it", cost(`01`), "/cost", "this is not JSON"},
 		{"cost with a plus", cost(`+1`), "/cost", "this is not JSON"},
 		{"cost too fine", cost(`0.0001`), "/cost", "finer than a thousandth"},
 		{"cost above all", cost(`9007199254740.992`), "/cost", "too many digits"},
@@ -73,6 +86,9 @@ func TestBadRequests(t *testing.T) {
 		{"cost of 400 digits", cost(strings.Repeat("9", 400)), "/cost", "too many digits"},
 		{"wait without a unit", `{"attributes":{},"max_wait":"2"}`, "/max_wait", "write a number and a unit"},
 		{"wait as a number", `{"attributes":{},"max_wait":2}`, "/max_wait", "is not a string"},
+		{"wait of years", `{"attributes":{},"max_wait":"87600h"}`, "/max_wait", "more than 1h"},
+		{"wait above the bound", `{"attributes":{},"max_wait":"1h1us"}`, "/max_wait", "more than 1h"},
+		{"wait of years in a batch", `{"requests":[{"attributes":{}},{"attributes":{},"max_wait":"1d"}]}`, "/requests/1/max_wait", "more than 1h"},
 		{"wait negative", `{"attributes":{},"max_wait":"-2s"}`, "/max_wait", "write a number and a unit"},
 		{"empty batch", `{"requests":[]}`, "", "the batch is empty"},
 		{"batch is an object", `{"requests":{}}`, "/requests", "not an array"},
@@ -118,6 +134,77 @@ func TestCostsAreExact(t *testing.T) {
 		if left > 0 && ask("/v1/peek", left.String()) != 200 {
 			t.Errorf("peek %v after a cost of %s of 2: want 200", left, text)
 		}
+	}
+}
+
+// A member or an attribute that is null is as one that is left out.
+func TestNullIsLeftOut(t *testing.T) {
+	for _, body := range []string{
+		`{"attributes":{"header:x-api-key":"k1","path":null,"jwt:sub":null},"cost":null,"max_wait":null,"id":null}`,
+		`{"requests":null,"attributes":{"header:x-api-key":"k1"}}`,
+		k1,
+	} {
+		api, _ := newAPI(t, perKey, httpapi.Config{})
+		wantAnswer(t, api, "/v1/take", body, 200,
+			`{"allowed":true,"rule":"free","reason":"","retry_after":0,"degraded":false,"limits":[{"rule":"free","limit":"free","remaining":1,"retry_after":0,"full_after":0.1},{"rule":"all","limit":"all","remaining":999,"retry_after":0,"full_after":0.001}]}`)
+	}
+	api, _ := newAPI(t, perKey, httpapi.Config{})
+	wantAnswer(t, api, "/v1/take", `{"attributes":{"header:x-api-key":null}}`, 200,
+		`{"allowed":true,"rule":"all","reason":"","retry_after":0,"degraded":false,"limits":[{"rule":"all","limit":"all","remaining":999,"retry_after":0,"full_after":0.001}]}`)
+}
+
+// Pairs of surrogates are characters, and a backslash before a u need not be an escape.
+func TestSurrogatePairs(t *testing.T) {
+	api, _ := newAPI(t, perKey, httpapi.Config{})
+	for i, value := range []string{`\ud83d\ude00`, "\U0001F600", `\uD83D\uDE00`} {
+		if w, want := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"`+value+`"}}`), []int{200, 200, 429}[i]; w.Code != want {
+			t.Errorf("take %d of 2 as %s: got %d %s, want %d", i+1, value, w.Code, w.Body, want)
+		}
+	}
+	if w := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"\\ud800"}}`); w.Code != 200 {
+		t.Errorf("a backslash and a word: got %d %s, want 200", w.Code, w.Body)
+	}
+}
+
+// One call cannot lock a key out for longer than the bound, whatever it costs.
+func TestMaxWait_IsBounded(t *testing.T) {
+	for _, tt := range []struct {
+		config  httpapi.Config
+		longest string
+	}{
+		{httpapi.Config{}, "1h"},
+		{httpapi.Config{MaxWait: 90 * time.Second}, "1m30s"},
+	} {
+		api, clock := newAPI(t, perKey, tt.config)
+		ask := func(path, wait, cost string) *httptest.ResponseRecorder {
+			return post(api, path, `{"attributes":{"header:x-api-key":"k1"},"cost":`+cost+`,"max_wait":"`+wait+`"}`)
+		}
+		for _, path := range []string{"/v1/take", "/v1/peek"} {
+			if w := ask(path, "87600h", "100000000"); w.Code != 400 || !strings.Contains(w.Body.String(), "more than "+tt.longest) {
+				t.Errorf("%s with a wait of ten years: got %d %s, want 400 that names %s", path, w.Code, w.Body, tt.longest)
+			}
+		}
+		if w := ask("/v1/take", tt.longest, "100000000"); w.Code != 429 {
+			t.Errorf("a cost of 115 days within %s: got %d %s, want 429", tt.longest, w.Code, w.Body)
+		}
+		if w := ask("/v1/take", tt.longest, "2"); w.Code != 200 {
+			t.Errorf("after these: got %d %s, want all tokens there", w.Code, w.Body)
+		}
+		bound, err := time.ParseDuration(tt.longest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := strconv.Itoa(int(bound/time.Second) * 10) // at 10 a second
+		if w := ask("/v1/take", tt.longest, all); w.Code != 200 {
+			t.Errorf("a cost of all that refills in %s: got %d %s, want 200", tt.longest, w.Code, w.Body)
+		}
+		clock.advance(bound + 200*time.Millisecond)
+		if w := post(api, "/v1/take", k1); w.Code != 200 {
+			t.Errorf("once that is over: got %d %s, want 200", w.Code, w.Body)
+		}
+	}
+	if _, err := httpapi.New(limiter(t, storetest.NewNaive(newClock().read), perKey), httpapi.Config{MaxWait: -1}); err == nil {
+		t.Error("a bound below 0: want an error")
 	}
 }
 

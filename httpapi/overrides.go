@@ -65,7 +65,7 @@ func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *Problem {
 }
 
 func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *Problem {
-	if p := a.checkSender(r); p != nil {
+	if p := a.checkSender(w, r); p != nil {
 		return p
 	}
 	if _, p := parameters(r); p != nil {
@@ -79,11 +79,19 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *Problem {
 	if !json.Valid(buf.in) {
 		return problem(http.StatusBadRequest, "the body is not JSON; send one override, as it stands in a policy file")
 	}
+	if loneSurrogate(string(buf.in)) {
+		return problem(http.StatusBadRequest, halfCharacter)
+	}
 	o, err := policy.ParseOverride(buf.in)
 	if err != nil {
 		return overrideProblem(err)
 	}
-	if p := a.permit(w, r, roleFor(o.Action)); p != nil {
+	if a.roleOf(r) < Configure {
+		if _, err := a.lim.Policy().NamesClients(o); err != nil {
+			return overrideProblem(err)
+		}
+	}
+	if p := a.permitOverride(w, r, o); p != nil {
 		return p
 	}
 	var refused *Problem
@@ -99,7 +107,7 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *Problem {
 
 // removeOverride serves /v1/overrides/ID.
 func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *Problem {
-	if p := a.checkSender(r); p != nil {
+	if p := a.checkSender(w, r); p != nil {
 		return p
 	}
 	query, p := parameters(r, "author", "reason")
@@ -122,7 +130,7 @@ func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *Problem {
 // what replacing it does. Why not is put in refused.
 func (a *API) mayEnd(w http.ResponseWriter, r *http.Request, refused **Problem) func(policy.Override) error {
 	return func(before policy.Override) error {
-		if *refused = a.permit(w, r, roleFor(before.Action)); *refused != nil {
+		if *refused = a.permitOverride(w, r, before); *refused != nil {
 			return errRole
 		}
 		return nil
@@ -131,14 +139,24 @@ func (a *API) mayEnd(w http.ResponseWriter, r *http.Request, refused **Problem) 
 
 var errRole = errors.New("httpapi: it takes another role")
 
-// roleFor is what it takes to make or end an override: one of whole requests is for
-// those who may change the policy.
-func roleFor(action policy.Action) Role {
-	if action == policy.ShadowOnly || action == policy.BreakGlass {
-		return Configure
+// permitOverride reports why a caller may not make or end an override; nil if it may. The
+// role operate is enough for an override that names its clients. Any other override may
+// reach everybody, and takes the role configure. So does one that does not fit the policy.
+func (a *API) permitOverride(w http.ResponseWriter, r *http.Request, o policy.Override) *Problem {
+	if o.Action == policy.ShadowOnly || o.Action == policy.BreakGlass || a.roleOf(r) >= Configure {
+		return a.permit(w, r, Configure)
 	}
-	return Operate
+	if names, err := a.lim.Policy().NamesClients(o); err == nil && names {
+		return a.permit(w, r, Operate)
+	}
+	p := a.permit(w, r, Configure)
+	p.Detail += "; " + namesNobody
+	return p
 }
+
+// namesNobody tells a caller which overrides take the role operate.
+const namesNobody = "an override takes the role operate where it names clients: the key of a bucket that not all share, or a match with " +
+	"values of ip:address, jwt:sub or a limit key, without \"not\" and *, and with networks that are together no wider than a /16, or a /32 of IPv6"
 
 // parameters reads a query, each of whose parameters is known and given once.
 func parameters(r *http.Request, known ...string) (url.Values, *Problem) {

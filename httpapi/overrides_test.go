@@ -69,7 +69,7 @@ func TestOverrides(t *testing.T) {
 	}
 	wantAnswer(t, api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"}}`, 429,
 		`{"allowed":false,"rule":"","reason":"blocked","retry_after":60,"degraded":false,"override":"b1","limits":[]}`)
-	if w := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"}}`); w.Header().Get("Retry-After") != "60" || !slices.Equal(w.Header()["X-RateLimit-Reason"], []string{"blocked"}) {
+	if w := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"}}`); w.Header().Get("Retry-After") != "60" || !slices.Equal(w.Header().Values("X-RateLimit-Reason"), []string{"blocked"}) {
 		t.Errorf("headers of a block: %v, want Retry-After 60 and the reason", w.Header())
 	}
 	limit := `{"id":"l","action":"limit","rules":["free"],"match":{"header:x-api-key":"k2"},"algorithm":"token_bucket","algorithm_config":{"rps":10,"burst":9},` +
@@ -121,6 +121,7 @@ func TestOverrides_BadInput(t *testing.T) {
 		{"PUT", "/v1/overrides", with(`2023-11-14T22:14:20Z`, `tomorrow`), 422, []string{"must be an instant"}},
 		{"PUT", "/v1/overrides", with(`"block"`, `"blok"`), 422, []string{`"pointer":"/action"`}},
 		{"PUT", "/v1/overrides", with(`header:x-api-key`, `heder:x-api-key`), 422, []string{`"pointer":"/match/heder:x-api-key"`}},
+		{"PUT", "/v1/overrides", with(`"k1"`, `"\ud800"`), 400, []string{"half of a character"}},
 		{"PUT", "/v1/overrides?x=1", blockK1, 400, []string{"unknown here"}},
 		{"POST", "/v1/overrides", blockK1, 405, []string{"GET, HEAD, PUT"}},
 		{"GET", "/v1/overrides?audit=x", "", 400, []string{"send a number"}},

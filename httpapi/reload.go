@@ -17,7 +17,7 @@ type Reloaded struct {
 // reload serves /v1/reload.
 func (a *API) reload(again func(context.Context) error) func(http.ResponseWriter, *http.Request) *Problem {
 	return func(w http.ResponseWriter, r *http.Request) *Problem {
-		if p := a.checkSender(r); p != nil {
+		if p := a.checkSender(w, r); p != nil {
 			return p
 		}
 		if _, p := parameters(r); p != nil {

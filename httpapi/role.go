@@ -16,8 +16,8 @@ type Role int
 const (
 	NoRole    Role = iota
 	Read           // look: peek, explain, the list of overrides
-	Operate        // and change buckets: take, refund, reset; overrides that block, allow or limit some
-	Configure      // and what holds for all: overrides of whole requests, reload
+	Operate        // and change buckets: take, refund, reset; overrides that block, allow or limit clients that they name
+	Configure      // and what holds for all: any override, reload
 )
 
 // roleNames are the roles as they are written.

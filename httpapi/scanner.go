@@ -4,7 +4,10 @@ package httpapi
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // A scanner reads JSON text (RFC 8259). Its methods skip white space, and leave
@@ -12,6 +15,7 @@ import (
 type scanner struct {
 	text string
 	at   int
+	lone bool // the string at at has a lone surrogate
 }
 
 // peek returns the next byte that is not white space, 0 at the end (and for a
@@ -54,7 +58,7 @@ func (s *scanner) string() (value string, ok bool) {
 			quoted := s.text[s.at : i+1]
 			if plain {
 				value, ok = quoted[1:len(quoted)-1], true
-			} else {
+			} else if s.lone = loneSurrogate(quoted); !s.lone {
 				value, ok = unquote(quoted)
 			}
 			if ok {
@@ -77,7 +81,40 @@ func unquote(quoted string) (value string, ok bool) {
 	return value, err == nil
 }
 
-// number reads a number and returns it as it is written.
+// loneSurrogate reports whether JSON text has an escape such as \ud83d that is half of a
+// character. JSON allows it, and encoding/json reads every one of them as U+FFFD, which
+// would give different values one key.
+func loneSurrogate(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		r, size := escape(text[i:])
+		if utf16.IsSurrogate(r) {
+			low, lowSize := escape(text[i+size:])
+			if utf16.DecodeRune(r, low) == utf8.RuneError {
+				return true
+			}
+			size += lowSize
+		}
+		i += size - 1
+	}
+	return false
+}
+
+// escape returns the code unit of an escape such as \u00e9 at the beginning of text, 0
+// for other ones, and the length.
+func escape(text string) (unit rune, size int) {
+	if len(text) >= 6 && text[0] == '\\' && text[1] == 'u' {
+		if n, err := strconv.ParseUint(text[2:6], 16, 16); err == nil {
+			return rune(n), 6
+		}
+	}
+	return 0, 2
+}
+
+// number reads a number and returns it as it is written. It is false for 0x1, too,
+// which begins with a number.
 func (s *scanner) number() (text string, ok bool) {
 	s.peek()
 	rest := strings.TrimPrefix(s.text[s.at:], "-")
@@ -105,6 +142,9 @@ func (s *scanner) number() (text string, ok bool) {
 		rest = rest[exponent:]
 	}
 	text = s.text[s.at : len(s.text)-len(rest)]
+	if len(text) != len(s.word()) {
+		return "", false
+	}
 	s.at += len(text)
 	return text, true
 }
@@ -137,6 +177,9 @@ func (s *scanner) word() string {
 	}
 	return rest
 }
+
+// startsNumber reports whether a JSON number can begin with c.
+func startsNumber(c byte) bool { return c == '-' || '0' <= c && c <= '9' }
 
 // startsValue reports whether a JSON value can begin with c.
 func startsValue(c byte) bool {

@@ -3,22 +3,39 @@
 package httpapi
 
 import (
+	"fmt"
 	"mime"
 	"net/http"
+	"strings"
 )
 
 // checkSender refuses what a program that means this API does not send. Without
 // it, any page in a browser that can reach the server could spend tokens.
-func (a *API) checkSender(r *http.Request) *Problem {
+func (a *API) checkSender(w http.ResponseWriter, r *http.Request) *Problem {
 	if err := a.browsers.Check(r); err != nil {
 		return problem(http.StatusForbidden, "pages of other origins cannot use this API; call it from a server")
 	}
-	sent := r.Header.Get("Content-Type")
-	if sent == "" || sent == "application/json" {
-		return nil
+	if sent := r.Header["Content-Encoding"]; len(sent) > 0 && !(len(sent) == 1 && strings.EqualFold(sent[0], "identity")) {
+		w.Header()["Accept-Encoding"] = []string{"identity"} // RFC 9110 §15.5.16
+		return problem(http.StatusUnsupportedMediaType, "the body must not be compressed; send it without Content-Encoding")
 	}
-	if media, _, err := mime.ParseMediaType(sent); err != nil || media != "application/json" {
+	switch sent := r.Header["Content-Type"]; {
+	case len(sent) == 0, len(sent) == 1 && (sent[0] == "" || sent[0] == "application/json"):
+		return nil
+	case len(sent) == 1:
+		return checkMedia(sent[0])
+	}
+	return problem(http.StatusUnsupportedMediaType, "Content-Type is there more than once; send application/json alone")
+}
+
+// checkMedia reports why a content type is not that of JSON in UTF-8.
+func checkMedia(sent string) *Problem {
+	media, params, err := mime.ParseMediaType(sent)
+	if err != nil || media != "application/json" {
 		return problem(http.StatusUnsupportedMediaType, "the body must be JSON; send it with Content-Type: application/json")
+	}
+	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
+		return problem(http.StatusUnsupportedMediaType, fmt.Sprintf("the charset %.40q is not read; send JSON in UTF-8", charset))
 	}
 	return nil
 }

@@ -75,12 +75,14 @@ func (m *masker) key(limit, key string) string {
 // shown is how many letters of a value are left.
 const shown = 2
 
-// part masks a value. A hash says nothing of it; of values that are so short that two
-// letters say most of it, nothing is left.
+// part masks a value. Of values that are so short that two letters say most of it, and of
+// hashes, nothing is left.
 func (m *masker) part(p *TopPart) {
-	if !p.Hashed {
-		p.Value = masked(p.Value)
+	if p.Hashed {
+		p.Value = maskedHash
+		return
 	}
+	p.Value = masked(p.Value)
 }
 
 // masked is what is left of a value.

@@ -61,8 +61,8 @@ type TopKey struct {
 	Cut bool `json:"cut,omitempty"`
 
 	// Parts are what the key is made of, in the order of the rule's limit_keys. Where
-	// it is masked, an address is its network, and of other values the first two
-	// letters are left.
+	// it is masked, an address is its network, of other values the first two letters
+	// are left, and of hashes nothing.
 	Parts []TopPart `json:"parts"`
 
 	// Count is how often it was recorded, and at most Error too many.

@@ -25,7 +25,7 @@ type answer struct {
 // them.
 func (a *API) questions(ask question) func(http.ResponseWriter, *http.Request) *Problem {
 	return func(w http.ResponseWriter, r *http.Request) *Problem {
-		if p := a.checkSender(r); p != nil {
+		if p := a.checkSender(w, r); p != nil {
 			return p
 		}
 		buf := buffers.Get().(*buffer)
@@ -33,7 +33,7 @@ func (a *API) questions(ask question) func(http.ResponseWriter, *http.Request) *
 		if p := buf.readBody(w, r); p != nil {
 			return p
 		}
-		reqs, batch, p := buf.decoder.decode(buf.in)
+		reqs, batch, p := buf.decoder.decode(buf.in, a.longest)
 		if p != nil {
 			return p
 		}
@@ -73,12 +73,12 @@ func appendBatch(ctx context.Context, b []byte, reqs []mete.Request, ask questio
 
 func (a *API) take(ctx context.Context, b []byte, req mete.Request) answer {
 	d, err := a.lim.Take(ctx, req)
-	return decided(b, d, err)
+	return a.decided(b, &req, d, err)
 }
 
 func (a *API) peek(ctx context.Context, b []byte, req mete.Request) answer {
 	d, err := a.lim.Peek(ctx, req)
-	return decided(b, d, err)
+	return a.decided(b, &req, d, err)
 }
 
 func (a *API) refund(ctx context.Context, b []byte, req mete.Request) answer {
@@ -89,11 +89,11 @@ func (a *API) reset(ctx context.Context, b []byte, req mete.Request) answer {
 	return done(b, a.lim.Reset(ctx, req))
 }
 
-func decided(b []byte, d mete.Decision, err error) answer {
+func (a *API) decided(b []byte, req *mete.Request, d mete.Decision, err error) answer {
 	if err != nil {
 		return answer{body: b, problem: errorProblem(err)}
 	}
-	one := answer{body: appendDecision(b, &d)}
+	one := answer{body: appendUnknown(appendDecision(b, &d), a.unknown(req))}
 	if !d.Allowed {
 		denied := d // only a denial is worth an allocation
 		one.denied = &denied

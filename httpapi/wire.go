@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -43,6 +44,11 @@ type Decision struct {
 
 	// Limits are the limits the request fell under, in the order of the policy.
 	Limits []Limit `json:"limits"`
+
+	// UnknownAttributes are attributes of the request that nothing reads, at most
+	// [MaxUnknown]: no rule, no override, no source of a cost. Their names may be
+	// mistyped. JSON leaves them out where there are none.
+	UnknownAttributes []string `json:"unknown_attributes,omitempty"`
 }
 
 // A Limit is one limit's part in a [Decision].
@@ -53,6 +59,11 @@ type Limit struct {
 	// Remaining is what would still be admitted, in whole tokens, rounded down:
 	// what the bucket holds or, where requests can wait, what they find room for.
 	Remaining int64 `json:"remaining"`
+
+	// Owed is how much more than its capacity has been spent from the bucket, exact to a
+	// thousandth: what was reserved, charged in advance or waits in a queue. JSON leaves
+	// it out, and it is empty, where nothing is owed.
+	Owed json.Number `json:"owed,omitempty"`
 
 	RetryAfter Seconds `json:"retry_after"`
 	FullAfter  Seconds `json:"full_after"` // until the bucket is full if nothing more is taken

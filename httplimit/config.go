@@ -37,6 +37,7 @@ type Config struct {
 
 	// Attribute, if set, supplies the policy's jwt: and custom attributes. It
 	// must be safe for concurrent use. Only verified claims should be supplied.
+	// The front door also asks for jwt:sub of denied requests, for their jitter.
 	Attribute func(*http.Request, policy.Attribute) (value string, ok bool)
 
 	// UnverifiedClaims takes jwt: attributes from the bearer token WITHOUT
@@ -47,17 +48,26 @@ type Config struct {
 
 	// Fields are the dialects of the RateLimit header fields: "draft-11"
 	// (RateLimit-Policy and RateLimit), "legacy" (RateLimit-Limit, -Remaining
-	// and -Reset), "x" (X-RateLimit-Limit, -Remaining and -Reset, which is a
-	// Unix time), or "none" alone. If empty, draft-11 and legacy.
+	// and -Reset), "x" (X-RateLimit-Limit, -Remaining and -Reset, the Unix time at
+	// which the bucket is full), or "none" alone. If empty, draft-11 and legacy.
 	Fields []string
 
-	// DisableJitter makes Retry-After the plain wait, rounded up to seconds.
-	// Otherwise each client is told to wait longer by a time of its own, of 0 to
-	// max(1 s, 50 %), so that they do not all return at once.
+	// CORSOrigins are the origins whose scripts may read denials, as in
+	// "https://app.example.com", or "*" alone for all of them. A denial then has
+	// Access-Control-Allow-Origin and Access-Control-Expose-Headers. With named origins
+	// it has Access-Control-Allow-Credentials, too. All other answers, and preflights,
+	// are for the handler. If empty, denials have none of these fields.
+	CORSOrigins []string
+
+	// DisableJitter makes Retry-After the plain wait, rounded up to seconds. Otherwise
+	// each client gets a longer wait, by 0 to max(1 s, 50%), so that clients do not all
+	// return at once. All header fields of a denial have the same wait, and retry_after
+	// of the problem body has the exact one.
 	DisableJitter bool
 
-	// JitterKey keys the hash that makes each client's jitter. Servers that
-	// answer the same clients should share it. If empty, it is made at random.
+	// JitterKey keys the hash that makes each client's jitter from its address, the
+	// subject of its token or its Authorization field, and the key of the bucket. Servers
+	// that answer the same clients should share JitterKey. If empty, it is random.
 	JitterKey []byte
 
 	// MaxDelay is the longest that a request waits in the queue of a limit that
@@ -81,8 +91,8 @@ type Config struct {
 	OnDecision func(context.Context, *mete.Decision)
 
 	// HashKey keys the hashes of what [ByHeader] and [ByFunc] find. Processes that
-	// share a store must share it, and keep it over restarts. If empty, it is made
-	// at random when the process starts.
+	// share a store must share it, and keep it over restarts. If empty, it is
+	// [mete.Limiter.HashKey].
 	HashKey []byte
 }
 

@@ -45,7 +45,7 @@ func send(handler http.Handler, spoofed string) {
 	r.Header.Set("X-Forwarded-For", spoofed+", 203.0.113.9")
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
-	fmt.Println(w.Code, "left:", w.Header()["RateLimit-Remaining"][0])
+	fmt.Println(w.Code, "left:", w.Header().Get("RateLimit-Remaining"))
 }
 
 var hello = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello") })

@@ -4,32 +4,31 @@ package httplimit
 
 import (
 	"bytes"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"sync"
+	"slices"
+
+	"github.com/metehq/mete"
 )
 
 // A hashKey keys the hashes that stand for what clients send.
 type hashKey []byte
 
-// processKey is the key where nobody gives one: the same for all middlewares of
-// a process, whose limits may share buckets.
-var processKey = sync.OnceValue(func() []byte {
-	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // never fails
-	return key
-})
-
-func newHashKey(key []byte) hashKey {
-	if len(key) == 0 {
-		key = processKey()
+// newHashKey returns the key for the limits: the given one or, where that is empty, the
+// one of the limiter's store, which all processes with that store share. A store without
+// one is an error only where a limit hashes anything.
+func newHashKey(key []byte, limiter *mete.Limiter, limits []Limit) (hashKey, error) {
+	if len(key) == 0 && limiter != nil && slices.ContainsFunc(limits, func(l Limit) bool { return l.Key.hashes }) {
+		var err error
+		if key, err = limiter.HashKey(); err != nil {
+			return nil, err
+		}
 	}
 	if len(key) > sha256.Size {
 		sum := sha256.Sum256(key)
 		key = sum[:]
 	}
-	return bytes.Clone(key)
+	return bytes.Clone(key), nil
 }
 
 const (

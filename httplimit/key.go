@@ -19,6 +19,7 @@ type Key struct {
 	name    string
 	of      func(dst []byte, facts *httpfacts.Facts, r *http.Request, h hashKey) ([]byte, bool)
 	missing Missing
+	hashes  bool // values, with the hashKey
 	err     error
 }
 
@@ -78,7 +79,7 @@ func ByAddress() Key {
 // and empty is missing.
 func ByHeader(name string, missing Missing) Key {
 	a := policy.Attribute{Source: policy.Header, Name: strings.ToLower(name)}
-	k := Key{name: a.Name + "=", missing: missing, err: errors.Join(checkName(name), missing.check())}
+	k := Key{name: a.Name + "=", missing: missing, hashes: true, err: errors.Join(checkName(name), missing.check())}
 	k.of = func(dst []byte, facts *httpfacts.Facts, _ *http.Request, h hashKey) ([]byte, bool) {
 		value, ok := facts.Lookup(a)
 		if !ok || value == "" {
@@ -94,7 +95,7 @@ func ByHeader(name string, missing Missing) Key {
 // f is required and must be safe for concurrent use. The name, as of a [Limit],
 // says what it is by, as in "user".
 func ByFunc(name string, f func(*http.Request) (value string, ok bool), missing Missing) Key {
-	k := Key{name: name + "=", missing: missing, err: errors.Join(checkName(name), missing.check())}
+	k := Key{name: name + "=", missing: missing, hashes: true, err: errors.Join(checkName(name), missing.check())}
 	if f == nil {
 		k.err = errors.Join(k.err, fmt.Errorf("key %q: function is required", name))
 	}

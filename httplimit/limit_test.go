@@ -101,7 +101,7 @@ func TestLimit_WithPolicy(t *testing.T) {
 	handler := routeOf(t, lim, httplimit.Config{DisableJitter: true}, httplimit.Limit{Name: "uploads", Bucket: hourly(t, 1), Key: httplimit.Everyone()})
 	r := httptest.NewRequest("GET", "/", nil)
 	w := serve(handler, r)
-	if got := w.Header()["RateLimit"][0]; w.Code != 200 || !strings.Contains(got, `"free";r=1`) || !strings.Contains(got, `"uploads";r=0;t=3600`) {
+	if got := w.Header().Get("RateLimit"); w.Code != 200 || !strings.Contains(got, `"free";r=1`) || !strings.Contains(got, `"uploads";r=0;t=3600`) {
 		t.Errorf("got %d, RateLimit %q", w.Code, got)
 	}
 	w = serve(handler, r)

@@ -25,9 +25,10 @@
 //
 //   - 429 where it came too early, with Retry-After; without, where it costs
 //     more than the limit can ever admit;
-//   - 400 where a rule looks at its path and servers read that differently, so that
-//     it could reach what has another limit: dot segments that are hidden, as in
-//     /a/%2e%2e/b and /a/..;/b.
+//   - 400 where a rule reads a part of it that servers read differently, so that it
+//     could reach what has another limit: a path with hidden dot segments, as in
+//     /a/%2e%2e/b and /a/..;/b, or a header field, query parameter or cookie that
+//     occurs twice or in two spellings. The problem names that part.
 //   - 403 where it lacks what a limit is keyed by and must not (on_missing: deny,
 //     [DenyMissing]), which waiting does not mend. (Package httpapi, whose callers
 //     are told of a denial and not themselves denied, answers 429.)
@@ -35,9 +36,33 @@
 //     (on_store_error), or the limiter does for the limits of routes
 //     ([mete.Config]). What fails open passes, without RateLimit fields.
 //
-// Shadow rules change nothing that a client can see. Scripts in browsers see the
-// fields of another origin only if Access-Control-Expose-Headers names them,
-// which is for the handler to say.
+// Shadow rules change nothing that a client can see.
+//
+// # Header fields
+//
+// The middleware sets the RateLimit fields before it calls the handler, under the
+// keys of [http.CanonicalHeaderKey]. The handler can therefore read, replace and
+// delete them with [http.Header]'s methods: Get("RateLimit"), Set("RateLimit-Policy", …),
+// Del("RateLimit-Reset"). HTTP/1 sends these keys as they are, as in "Ratelimit-Policy".
+// HTTP/2 sends them in lower case. Field names are case-insensitive in both.
+//
+// A handler that is a [net/http/httputil.ReverseProxy] adds the fields of its
+// upstream to these. If the upstream has RateLimit fields of its own, the answer
+// would have two values of one field. [RemoveFields] as ModifyResponse prevents that:
+//
+//	limited.Wrap(&httputil.ReverseProxy{Rewrite: toUpstream, ModifyResponse: httplimit.RemoveFields})
+//
+// ReverseProxy deletes all header fields after it has passed on an informational
+// answer of its upstream, such as 103. The final answer then has no RateLimit fields.
+// Package proxy has neither of these problems.
+//
+// # CORS
+//
+// A script of another origin can read a denial only if the denial says so. Put a
+// CORS middleware around this one: it answers preflights before they are limited,
+// and its fields are on denials, too. Without one, [Config.CORSOrigins] lets scripts
+// read denials. Preflights have no API key and no token, so a rule by these with
+// on_missing: deny refuses them. doc/cookbook.md has a policy for browsers.
 //
 // # Who is the client
 //
@@ -46,8 +71,12 @@
 // bucket: name the proxies in [Config.TrustedProxies] or [Config.TrustedHops].
 // Never key by header:x-forwarded-for, which clients write themselves.
 //
-// Of headers, query parameters and cookies that occur several times the first
-// one counts. The path is decoded once, without its query and path parameters
+// A header field, a query parameter or a cookie that a rule or [ByHeader] reads and
+// that occurs twice is answered with 400: a client cannot be counted under one value and
+// served under another. Rules that are off or in shadow refuse nothing. Lines of a field that is a list, such as Accept, are one value. Handlers
+// of Go read names of header fields as they are. A handler that hands requests on to CGI
+// or WSGI should first remove the names with "_", as package proxy does: such
+// programs take X_Api_Key for X-Api-Key. The path is decoded once, without its query and path parameters
 // (";x=1"), and cleaned of "//", "." and "..". That is how [http.ServeMux] routes;
 // before a handler that does not clean paths, such as many third-party routers, put
 // one that does, or let no rule match by path.
@@ -83,7 +112,8 @@ type Middleware struct {
 	turns      *turn.Taker
 	onDecision func(context.Context, *mete.Decision)
 
-	forwarded string // ForwardedHeader, in its canonical form
+	forwarded   string // ForwardedHeader, in its canonical form
+	corsOrigins []string
 }
 
 // New returns a middleware that decides by limiter, which is required, and its
@@ -103,6 +133,9 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 	errs = append(errs, err)
 	routes, err := routes(limits)
 	errs = append(errs, err)
+	hash, err := newHashKey(config.HashKey, limiter, limits)
+	errs = append(errs, err)
+	errs = append(errs, CheckCORSOrigins(config.CORSOrigins))
 	if config.MaxDelay < 0 {
 		errs = append(errs, fmt.Errorf("max delay %v: must not be below 0", config.MaxDelay))
 	}
@@ -117,7 +150,7 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 		forwarded = http.CanonicalHeaderKey(config.ForwardedHeader)
 	}
 	return &Middleware{
-		forwarded: forwarded, source: source, fields: fields, routes: routes, hash: newHashKey(config.HashKey),
+		corsOrigins: slices.Clone(config.CORSOrigins), forwarded: forwarded, source: source, fields: fields, routes: routes, hash: hash,
 		queued: slices.ContainsFunc(routes, func(r *route) bool { return r.charge.Limit.Queued() }),
 		turns:  turn.NewTaker(limiter, config.MaxDelay, config.MaxDelayed), onDecision: config.OnDecision,
 	}, nil
@@ -166,6 +199,7 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {
 	if missing := a.charge(m, r); missing != nil {
 		d := lacking(missing)
 		m.report(r.Context(), &d)
+		m.shareDenial(w.Header(), r)
 		m.fields.Deny(w, r, &d)
 		return false
 	}
@@ -173,6 +207,10 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {
 	a.name(&d)
 	if err == nil {
 		m.report(r.Context(), &d)
+	}
+	dispute := a.facts.Dispute()
+	if err != nil || !d.Allowed || dispute != "" {
+		m.shareDenial(w.Header(), r)
 	}
 	switch {
 	case err != nil:
@@ -185,8 +223,8 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {
 		m.fields.Unavailable(w, r, a.client(&d)...)
 	case !d.Allowed:
 		m.fields.Deny(w, r, &d, a.client(&d)...)
-	case a.facts.Disputed():
-		ratelimitfields.DisputedPath().Write(w, r)
+	case dispute != "":
+		ratelimitfields.Disputed(dispute).Write(w, r)
 		return false
 	default:
 		m.fields.Header(w.Header(), &d)

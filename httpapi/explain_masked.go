@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/metehq/mete/policy"
+)
+
+const (
+	// maskedHash replaces a hash. A caller who sees the hash could compare it with that
+	// of a guess.
+	maskedHash = "~…"
+
+	// maskedWants replaces the values of a secret attribute in a rule's match.
+	maskedWants = "a value that your role does not show"
+)
+
+// hashInKey is a hash in a bucket's key: a tilde stands there for nothing else.
+var hashInKey = regexp.MustCompile(`~[A-Za-z0-9_-]*`)
+
+// mask removes from x what the role read may not see: hashes in keys, the other clients
+// that an override is about, and the secrets that a rule's match wants.
+func (x *Explanation) mask() {
+	x.Override, x.ShadowedBy = maskedOverride(x.Override), maskedOverride(x.ShadowedBy)
+	for i := range x.Rules {
+		r := &x.Rules[i]
+		r.Override = maskedOverride(r.Override)
+		if a, err := policy.ParseAttribute(r.Attribute); err == nil && a.Secret() && strings.Contains(r.Wants, `"`) {
+			r.Why = strings.Replace(r.Why, "wants "+r.Wants, "wants "+maskedWants, 1)
+			r.Wants = maskedWants
+		}
+		for j := range r.Limits {
+			r.Limits[j].Key = hashInKey.ReplaceAllLiteralString(r.Limits[j].Key, maskedHash)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"slices"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/policy"
+)
+
+// MaxUnknown bounds the attributes that an answer lists in unknown_attributes.
+const MaxUnknown = 16
+
+// readers are the attributes that somebody reads while a policy is in force.
+type readers struct {
+	policy *policy.Matcher
+	names  map[string]struct{}
+}
+
+// readers returns those of the policy in force, nil where there is none.
+func (a *API) readers() *readers {
+	m := a.lim.Policy()
+	if m == nil {
+		return nil
+	}
+	if known := a.read.Load(); known != nil && known.policy == m {
+		return known
+	}
+	r := &readers{policy: m, names: map[string]struct{}{}}
+	for _, list := range [][]policy.Attribute{m.Attributes(), a.alsoRead} {
+		for _, attr := range list {
+			r.names[attr.String()] = struct{}{}
+		}
+	}
+	a.read.Store(r)
+	return r
+}
+
+// unknown returns the attributes of a request that nothing reads: no rule, override, or
+// source of a cost, and no hook. One of them may be mistyped. They are in the order of the
+// request, or sorted where it has many, and at most [MaxUnknown].
+func (a *API) unknown(req *mete.Request) (names []string) {
+	r := a.readers()
+	f, ok := req.Attributes.(*facts)
+	if r == nil || !ok {
+		return nil
+	}
+	for i := range f.few {
+		if f.many != nil {
+			break // which has them, too
+		}
+		if _, known := r.names[f.few[i].name]; !known {
+			names = append(names, f.few[i].name)
+		}
+	}
+	for name := range f.many {
+		if _, known := r.names[name]; !known {
+			names = append(names, name)
+		}
+	}
+	if f.many != nil {
+		slices.Sort(names)
+	}
+	return names[:min(len(names), MaxUnknown)]
+}
+
+// appendUnknown adds the unknown attributes to a decision, which b ends with.
+func appendUnknown(b []byte, names []string) []byte {
+	if len(names) == 0 {
+		return b
+	}
+	b = append(b[:len(b)-1], `,"unknown_attributes":[`...)
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, name)
+	}
+	return append(b, "]}"...)
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httplimit
+
+import (
+	"net/http"
+
+	"github.com/metehq/mete/internal/ratelimitfields"
+)
+
+// RemoveFields deletes the rate limit fields of an upstream's answer, in every
+// dialect, so that those of a [Middleware] stand alone. It keeps Retry-After. It
+// never fails, and fits ModifyResponse of [net/http/httputil.ReverseProxy].
+func RemoveFields(res *http.Response) error {
+	ratelimitfields.Remove(res.Header)
+	return nil
+}
