@@ -25,6 +25,7 @@ func (e *exchange) answer(res *http.Response) {
 	e.begin()
 	h := e.w.Header()
 	e.takeHeader(res)
+	withoutOurs(res.Trailer, h)
 	announced := len(res.Trailer)
 	for name := range res.Trailer {
 		h["Trailer"] = append(h["Trailer"], name)
@@ -38,6 +39,7 @@ func (e *exchange) answer(res *http.Response) {
 		return
 	}
 	res.Body.Close() // which is what fills in the trailers
+	withoutOurs(res.Trailer, h)
 	if len(res.Trailer) == 0 {
 		return
 	}
@@ -58,8 +60,7 @@ func (e *exchange) takeHeader(res *http.Response) {
 	withoutNamed(res.Header, res.Header["Connection"])
 	for name, values := range res.Header {
 		switch {
-		case isHop(name) || name == "X-Ratelimit-Reason":
-		case strings.Contains(name, "Ratelimit") && hasField(h, name):
+		case isHop(name) || isOurs(h, name):
 		case len(h[name]) > 0:
 			h[name] = append(h[name], values...)
 		default:
@@ -71,14 +72,19 @@ func (e *exchange) takeHeader(res *http.Response) {
 	}
 }
 
-// hasField reports whether h has a field, in any spelling.
-func hasField(h http.Header, name string) bool {
-	for own := range h {
-		if strings.EqualFold(own, name) {
-			return true
+// isOurs reports whether a field of the upstream, by its canonical name, says what only
+// own, the header of the answer, is to say.
+func isOurs(own http.Header, name string) bool {
+	return strings.Contains(name, "Ratelimit") && (name == "X-Ratelimit-Reason" || len(own[name]) > 0)
+}
+
+// withoutOurs removes such fields from a trailer.
+func withoutOurs(trailer, own http.Header) {
+	for name := range trailer {
+		if isOurs(own, name) {
+			delete(trailer, name)
 		}
 	}
-	return false
 }
 
 // copyBody passes the body on as it comes. The error is that of whoever broke off.

@@ -48,7 +48,7 @@ func (e *exchange) takeBody(most int64) {
 		_ = b.control.EnableFullDuplex() // else net/http reads the rest before it begins to answer
 	}
 	e.out.Body = b
-	b.came, e.out.Trailer = e.in.Trailer, knownTrailer(e.in.Trailer)
+	b.came, e.out.Trailer = e.in.Trailer, e.proxy.knownTrailer(e.in.Trailer)
 	b.trailer = e.out.Trailer
 }
 
@@ -56,14 +56,14 @@ func (e *exchange) takeBody(most int64) {
 // for this hop only, nor what says who somebody is or where a message ends, which
 // servers that make one header of both would believe (RFC 9110, 6.5.1). What is not
 // announced is not sent.
-func knownTrailer(announced http.Header) http.Header {
+func (p *Proxy) knownTrailer(announced http.Header) http.Header {
 	var known http.Header
 	for name := range announced {
 		switch name {
-		case "Host", "Content-Length", "Authorization", "Cookie":
+		case "Host", "Authorization", "Cookie":
 			continue
 		}
-		if isHop(name) || isForwarded(name) {
+		if !p.sendsOn(name, false) {
 			continue
 		}
 		if known == nil {

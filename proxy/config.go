@@ -61,6 +61,14 @@ type Config struct {
 	// every limit.
 	Upgrades []string
 
+	// UnderscoresInHeaders is what becomes of header fields whose names have "_", or any
+	// other character but letters, digits and "-". Programs behind CGI, WSGI, Rack or PHP
+	// read X_Api_Key as X-Api-Key, and rules do not. "drop", or empty: they are not
+	// sent on. "pass": they are, but for those that would be read as one that the proxy
+	// writes or removes; one that looks like a name that an enforced rule reads is answered
+	// with 400. "refuse": the request is answered with 400.
+	UnderscoresInHeaders string
+
 	// Dial connects to a server. If nil, a [net.Dialer] does. It must be safe for
 	// concurrent use.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -121,6 +129,12 @@ func (c Config) check() error {
 		if protocol == "" || strings.ContainsAny(protocol, " ,\t\r\n") {
 			errs = append(errs, fmt.Errorf("upgrade %q: must be the name of a protocol, such as websocket", protocol))
 		}
+	}
+	switch c.UnderscoresInHeaders {
+	case "", dropUnderscores, passUnderscores, refuseUnderscores:
+	default:
+		errs = append(errs, fmt.Errorf("underscores in headers %q: must be %s, %s or %s",
+			c.UnderscoresInHeaders, dropUnderscores, passUnderscores, refuseUnderscores))
 	}
 	return errors.Join(errs...)
 }

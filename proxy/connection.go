@@ -4,35 +4,35 @@ package proxy
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 )
 
-// keptFields are fields that stay although Connection names them: how a connection is
-// upgraded, which the proxy sees to, and what trusted proxies write, which
-// is never sent on as it comes. No client may have its address forgotten.
-var keptFields = []string{
-	"Connection", "Upgrade", "Te", "Trailer", "Transfer-Encoding", "Keep-Alive",
-	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Cf-Connecting-Ip", "True-Client-Ip",
-}
-
-// withoutConnectionFields returns r without the fields that its Connection names,
-// which are for the next hop only (RFC 9110, 7.6.1). They would not be sent on, and
-// rules must not be asked about what the upstream does not see. It is r where there
-// are none.
-func (p *Proxy) withoutConnectionFields(r *http.Request) *http.Request {
-	clean := r
+// asSentOn returns r without the fields that are not sent on: rules must not be asked
+// about what the upstream does not see. Those are the fields that Connection names,
+// which are for the next hop only (RFC 9110, 7.6.1), and those that [fieldRows] removes.
+// Fields stay that the proxy itself still reads: how a connection is upgraded, and what
+// trusted proxies write. No client may have its address forgotten. It is r where there is
+// nothing to remove.
+func (p *Proxy) asSentOn(r *http.Request) *http.Request {
+	clean, trusted := r, p.limit.Trusts(r)
+	remove := func(name string) {
+		if clean == r {
+			clean = r.WithContext(r.Context()) // a shallow copy
+			clean.Header = r.Header.Clone()
+		}
+		delete(clean.Header, name)
+	}
+	for name := range r.Header {
+		if !p.reads(name, trusted) {
+			remove(name)
+		}
+	}
 	for _, line := range r.Header["Connection"] {
 		for option := range strings.SplitSeq(line, ",") {
 			name := http.CanonicalHeaderKey(strings.Trim(option, " \t"))
-			if _, there := r.Header[name]; !there || name == p.limit.ForwardedHeader() || slices.Contains(keptFields, name) {
-				continue
+			if _, there := r.Header[name]; there && p.fateOf(name) == passes {
+				remove(name)
 			}
-			if clean == r {
-				clean = r.WithContext(r.Context()) // a shallow copy
-				clean.Header = r.Header.Clone()
-			}
-			delete(clean.Header, name)
 		}
 	}
 	return clean
@@ -47,23 +47,12 @@ func withoutNamed(h http.Header, connection []string) {
 	}
 }
 
-// isHop reports whether a field, by its canonical name, is for one hop only, whatever
-// Connection says. Proxy is none, but programs of old take it for the proxy that they
-// are to use (CVE-2016-5385).
+// isHop reports whether a field of an answer, by its canonical name, is for one hop
+// only, whatever Connection says.
 func isHop(name string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
 		"Proxy", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization":
-		return true
-	}
-	return false
-}
-
-// isForwarded reports whether a field is one that says whom a request is from, and is
-// never sent on as it comes.
-func isForwarded(name string) bool {
-	switch name {
-	case "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto":
 		return true
 	}
 	return false
@@ -83,13 +72,15 @@ func hasToken(lines []string, token string) bool {
 }
 
 // protocolOf returns the protocol that r asks to upgrade its connection to, if it may,
-// and "" else: HTTP/1.0 knows no such thing (RFC 9110, 7.8).
+// and "" else: HTTP/1.0 knows no such thing (RFC 9110, 7.8), and a WebSocket is asked
+// for with GET alone (RFC 6455, 4.1).
 func (p *Proxy) protocolOf(r *http.Request) string {
 	if len(r.Header["Upgrade"]) == 0 || !r.ProtoAtLeast(1, 1) || !hasToken(r.Header["Connection"], "upgrade") {
 		return ""
 	}
-	if protocol := r.Header.Get("Upgrade"); len(r.Header["Upgrade"]) == 1 && p.config.upgrades(protocol) {
-		return protocol
+	protocol := r.Header.Get("Upgrade")
+	if len(r.Header["Upgrade"]) > 1 || !p.config.upgrades(protocol) || r.Method != http.MethodGet && strings.EqualFold(protocol, "websocket") {
+		return ""
 	}
-	return ""
+	return protocol
 }

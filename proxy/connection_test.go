@@ -16,14 +16,16 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// What Connection names is not sent on (RFC 9110, 7.6.1), and rules do not see it
-// either: a client that names its own key would else be limited by a new key each
-// time, and be nobody to the upstream.
+// What Connection names is not sent on (RFC 9110, 7.6.1), nor are fields that strangers
+// may not send, and rules do not see them either: a client that names its own key would
+// else be limited by a new key each time, and be nobody to the upstream.
 func TestRulesSeeWhatIsSentOn(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [
 		{"name": "known", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}},
 		{"name": "session", "limit_keys": ["cookie:s"], "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}},
-		{"name": "anonymous", "limit_keys": ["ip:address"], "match": {"header:x-api-key": {"not": "*"}, "cookie:s": {"not": "*"}}, "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}}]}`), policy.Options{})
+		{"name": "odd", "limit_keys": ["header:x_api_key"], "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}},
+		{"name": "anonymous", "limit_keys": ["ip:address"], "match": {"header:x-api-key": {"not": "*"}, "cookie:s": {"not": "*"}, "header:x_api_key": {"not": "*"},
+		 "header:x-real-ip": {"not": "*"}, "header:x-forwarded-user": {"not": "*"}, "header:x-forwarded-for": {"not": "*"}}, "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}}]}`), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +49,10 @@ func TestRulesSeeWhatIsSentOn(t *testing.T) {
 			"Connection: close, X-Api-Key\r\nX-Api-Key: k%d",
 			"Connection: close\r\nConnection: keep-alive , x-api-KEY\r\nX-Api-Key: k%d",
 			"Connection: close, cookie\r\nCookie: s=%d",
+			"Connection: close\r\nX_Api_Key: k%d",
+			"Connection: close\r\nX-Real-IP: 192.0.2.%d",
+			"Connection: close\r\nX-Forwarded-User: u%d",
+			"Connection: close\r\nX-Forwarded-For: 192.0.2.%d",
 		} {
 			raw(t, front, "GET / HTTP/1.1\r\nHost: a\r\n"+fmt.Sprintf(fields, i)+"\r\n\r\n")
 		}

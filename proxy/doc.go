@@ -39,23 +39,31 @@
 //
 // # Headers
 //
-// The upstream sees the client's Host, or its own with [Config.RewriteHost].
+// The upstream sees the client's Host, or its own with [Config.RewriteHost]. A request
+// without a Host is answered with 400.
 //
 // X-Forwarded-For is the address of whoever opened the connection. If that is a
 // proxy which the middleware trusts ([httplimit.Middleware.Trusts]), the address comes after those which the proxy sent, and
 // X-Forwarded-Proto and -Host stay as the proxy sent them. Where the middleware believes
 // it in another field ([httplimit.Config.ForwardedHeader]), the address comes after that of
 // the client, as rules know it: X-Forwarded-For may then be the client's own. What a client sends
-// in their place is removed, and Forwarded likewise. Others that some servers
-// believe, such as X-Real-IP, pass as they come: the upstream should not.
+// in their place is removed, and so are Forwarded and the other fields that servers
+// believe about the client, the host, the scheme or the path, such as X-Real-IP,
+// X-Forwarded-Prefix and X-Original-URL; from a trusted proxy they pass. doc/proxy.md has
+// a table of all. Fields with "_" in their names are removed ([Config.UnderscoresInHeaders]).
+//
+// A header field, query parameter or cookie that a rule reads and that occurs twice is
+// answered with 400, by the middleware.
 //
 // RateLimit header fields of ours replace those of the same name that the
-// upstream sends.
+// upstream sends, also in trailers and informational answers.
 //
 // # Errors
 //
 // Each has a problem body (RFC 9457) that names no address:
 //
+//   - 400: the target, the method or the host is none, or a rule reads what servers
+//     read differently.
 //   - 404: no route leads anywhere.
 //   - 400, 408, 413: the body of the request is broken, stands still, is too long.
 //   - 502: the upstream cannot be reached, or breaks off before its answer begins.

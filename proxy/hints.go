@@ -85,7 +85,7 @@ func (e *exchange) hint(one hint) {
 	clear(h)
 	withoutNamed(http.Header(one.header), one.header["Connection"])
 	for name, values := range one.header {
-		if !isHop(name) {
+		if !isHop(name) && !isOurs(own, name) {
 			h[name] = values
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
@@ -106,11 +107,21 @@ func build(upstreams []Upstream, routes []Route, mw *httplimit.Middleware, confi
 
 // ServeHTTP implements [http.Handler].
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !isPlain(r) {
-		ratelimitfields.DisputedPath().Write(w, r)
+	if r.ContentLength != 0 && !r.ProtoAtLeast(1, 1) {
+		// It may have come with a Transfer-Encoding, which net/http drops unread from
+		// HTTP/1.0: nothing that follows is to be taken for a request (RFC 9112, 6.1).
+		w.Header()["Connection"] = []string{"close"}
+	}
+	if refusal := p.refusal(r); refusal != "" {
+		ratelimitfields.Disputed(refusal).Write(w, r)
 		return
 	}
-	p.limited.ServeHTTP(w, p.withoutConnectionFields(resolved(r)))
+	if p.config.UnderscoresInHeaders == passUnderscores {
+		if _, odd := oddName(r); odd {
+			r = httpfacts.WithLookAlikes(r)
+		}
+	}
+	p.limited.ServeHTTP(w, p.asSentOn(resolved(r)))
 }
 
 // Close closes the connections to upstreams that are not in use. The proxy can be used
@@ -129,7 +140,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	to, ok := p.routes.find(r)
 	switch {
 	case !ok:
-		ratelimitfields.DisputedPath().Write(w, r)
+		ratelimitfields.Disputed(httpfacts.DisputedPlace).Write(w, r)
 		return
 	case to == nil:
 		noRoute.Write(w, r)

@@ -3,12 +3,15 @@
 package proxy
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/requestpath"
 )
 
@@ -24,6 +27,36 @@ func resolved(r *http.Request) *http.Request {
 	*clean.URL = *r.URL
 	clean.URL.Path, clean.URL.RawPath = path, ""
 	return clean
+}
+
+// refusal describes, for the client, why r is not sent on, "" where it is. Without a
+// Host, rules would know no host, and net/http would send the name of the upstream. A
+// Content-Length that is no length would be sent on as another one: net/http refuses it
+// over HTTP/1, and takes it for 0 over HTTP/2.
+func (p *Proxy) refusal(r *http.Request) string {
+	switch {
+	case !isPlain(r):
+		return httpfacts.DisputedPlace
+	case r.Host == "":
+		return "The request names no host. Send one in the Host field, or in :authority with HTTP/2."
+	case r.ProtoMajor > 1 && !isLength(r.Header["Content-Length"]):
+		return "Content-Length is no length. Send it once, as a number of bytes."
+	}
+	if p.config.UnderscoresInHeaders == refuseUnderscores {
+		if name, ok := oddName(r); ok {
+			return fmt.Sprintf("Some servers read the header field %q as another one. Use only letters, digits and hyphens in its name.", name)
+		}
+	}
+	return ""
+}
+
+// isLength reports whether the lines of a Content-Length are none, or one number.
+func isLength(lines []string) bool {
+	if len(lines) == 0 {
+		return true
+	}
+	_, err := strconv.ParseUint(lines[0], 10, 63)
+	return err == nil && len(lines) == 1
 }
 
 // isPlain reports whether r's target is a path or a URL with one. Of others
@@ -115,14 +148,13 @@ var (
 // outHeader returns the header that is sent on: that of the client without what is
 // for this hop only, and with whom it is from.
 func (e *exchange) outHeader() http.Header {
-	in, f := e.in, &e.fields
+	in, f, trusted := e.in, &e.fields, e.proxy.limit.Trusts(e.in)
 	h := make(http.Header, len(in.Header)+fieldRoom)
 	for name, values := range in.Header {
-		if !isHop(name) && !isForwarded(name) {
+		if e.proxy.sendsOn(name, trusted) {
 			h[name] = values
 		}
 	}
-	withoutNamed(h, in.Header["Connection"])
 	if hasToken(in.Header["Te"], "trailers") {
 		f.te[0] = "trailers"
 		h["Te"] = f.te[:]
@@ -134,16 +166,15 @@ func (e *exchange) outHeader() http.Header {
 	if _, ok := h["User-Agent"]; !ok {
 		h["User-Agent"] = noAgent
 	}
-	e.sayForwarded(h)
+	e.sayForwarded(h, trusted)
 	return h
 }
 
 // sayForwarded says whom the request is from. What the client says of that is gone,
 // also where a trusted proxy has passed it on: such a one is believed in the one field
 // that it writes.
-func (e *exchange) sayForwarded(h http.Header) {
-	in, f, limit := e.in, &e.fields, e.proxy.limit
-	trusted := limit.Trusts(in)
+func (e *exchange) sayForwarded(h http.Header, trusted bool) {
+	in, f := e.in, &e.fields
 	address, _, err := net.SplitHostPort(in.RemoteAddr)
 	if err == nil {
 		f.address[0] = address

@@ -122,7 +122,7 @@ func TestMethodsAndHosts_Refused(t *testing.T) {
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { reached = append(reached, r.Method+" "+r.Host) })
 	observed := 0
 	p := newProxy(t, upstream, middleware(t, 100, httplimit.Config{}), proxy.Config{Observe: func(time.Duration, error) { observed++ }})
-	for _, host := range []string{"api.example/x", "b\u00fccher.example", "xn--b\u00fccher.example", "a b", "u@a", `a\b`, "a?b", "a#b", "a\x00", "a\x7f"} {
+	for _, host := range []string{"", "api.example/x", "b\u00fccher.example", "xn--b\u00fccher.example", "a b", "u@a", `a\b`, "a?b", "a#b", "a\x00", "a\x7f"} {
 		r := getRequest()
 		r.Host = host
 		if w := ask(p, r); w.Code != 400 {
@@ -139,7 +139,7 @@ func TestMethodsAndHosts_Refused(t *testing.T) {
 	if len(reached) > 0 || observed > 0 {
 		t.Errorf("the upstream got %q, and %d requests were observed; want none", reached, observed)
 	}
-	for _, host := range []string{"", "a", "A.example.:80", "[::1]:80", "a_b~c%41", "xn--bcher-kva.example"} {
+	for _, host := range []string{"a", "A.example.:80", "[::1]:80", "a_b~c%41", "xn--bcher-kva.example"} {
 		r := getRequest()
 		r.Host, r.Method = host, "M-SEARCH"
 		if w := ask(p, r); w.Code != 200 {
