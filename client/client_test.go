@@ -105,6 +105,7 @@ func TestClient_AsksARealServer(t *testing.T) {
 	d, err = c.Take(ctx, reserve)
 	want := answer(true, 0, 0, 250*time.Millisecond)
 	want.Wait = httpapi.Seconds(50 * time.Millisecond)
+	want.Limits[0].Owed = "0.5"
 	same("reserve", d, err, want)
 }
 

@@ -62,7 +62,7 @@ func bucketEvent(b *mete.Bucket, at time.Time) watchedBucket {
 	return watchedBucket{
 		At: json.Number(appendTime(nil, at)), Known: true, Rule: b.Rule.Name, Limit: b.Limit.Name, Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
 		Algorithm: prose.Algorithm(b.Limit), Words: l.String(),
-		Capacity: amount(capacity), Remaining: amount(b.Room()), Owed: amount(max(b.Missing()-l.Capacity(), 0)),
+		Capacity: amount(capacity), Remaining: amount(b.Room()), Owed: amount(b.Owed()),
 		Rate: watchedRate{amount(rate.Tokens), seconds.AppendDuration(nil, rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Queue: amount(queue),
 		Cost: amount(b.Cost), RetryAfter: seconds.AppendDuration(nil, b.RetryAfter), FullAfter: seconds.AppendDuration(nil, b.FullAfter()),
 		Override: overrideID(b.Limit.Override), BlockedBy: overrideID(b.Block), AllowedBy: overrideID(b.Allow),

@@ -32,6 +32,8 @@ type unreliable struct {
 	down atomic.Bool
 }
 
+func (s *unreliable) Unwrap() mete.Store { return s.Store }
+
 func (s *unreliable) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if s.down.Load() {
 		return dst, false, errors.New("dial tcp 192.0.2.7:6379: connection refused")

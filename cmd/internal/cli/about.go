@@ -51,6 +51,10 @@ The exit code is 0 if all is well, 1 if there is a mistake, if a test failed or,
 with --strict, if there is a warning, 2 if a file cannot be read, and 3 if a
 database does not answer.
 
+Tests come out the same every time. Shares of keys ("25%") that hold hashes of
+secrets are those of the servers where METE_HASH_KEY is their hash_key; without
+it mete check hashes by a key of its own, and notes that.
+
 --format sarif is for code hosts, which show findings beside the lines. For an
 editor that knows JSON Schema, keep what 'mete check --schema' prints in a file,
 and begin the policy with
@@ -64,11 +68,15 @@ been limited, when and why. A TRACE is a file of access log lines (common or
 combined) or of JSON lines; "-" is standard input. Files that gzip compressed
 are read as they are. Several are read one after the other, the oldest first:
 $(ls -tr access.log*). Times that step back are taken as they are; inside a
-bucket time then stands still.
+bucket time then stands still, and a warning says how many do. --sort replays
+all requests in the order of their times.
 
 With --compare it runs the traffic through two policies, each as if it were
 alone, and says who would be newly limited and who newly admitted, under which
 rule. In front of a TRACE, NEW is the new policy, unless --policy says it.
+
+Hashes in keys are by METE_HASH_KEY, the hash_key of the servers, or without it
+by a fixed key: where a rule depends on that, a note on standard error says so.
 
 The exit code is 0 whatever was denied, 1 if a policy is broken or more requests
 are newly limited than --max-newly-limited lets pass, 2 if the input cannot be

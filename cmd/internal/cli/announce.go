@@ -73,7 +73,7 @@ func tryAPI(w io.Writer, main string, example bool) {
 func tryGateway(w io.Writer, main, admin string) {
 	fmt.Fprintf(w, "Send a request through it, then more than it allows:\n\n"+
 		"  curl -i %s/\n"+
-		"  for i in $(seq 40); do curl -si %s/ | grep -E '^(HTTP|RateLimit:|Retry)'; done\n\n", main, main)
+		"  for i in $(seq 40); do curl -si %s/ | grep -iE '^(HTTP|RateLimit:|Retry)'; done\n\n", main, main)
 	fmt.Fprintf(w, "The API is on the admin address:\n\n"+
 		"  %s peek --server %s ip:address=127.0.0.1 method=GET path=/\n\n", self(), admin)
 }

@@ -64,7 +64,7 @@ func readContents(ctx context.Context, std Streams, name string, keys policysign
 // parsePolicy compiles the contents of a policy file. Those of a configuration file
 // have one mistake: which file they are.
 func parsePolicy(name string, data []byte) (*policy.Matcher, error) {
-	m, err := policyfile.Parse(name, data, policy.Options{})
+	m, err := policyfile.Parse(name, data, policyOptions())
 	if err != nil && config.LooksLike(data) {
 		return nil, policyfile.Errors{{File: name, Error: policy.Error{
 			Reason: "this is no policy, but looks like a configuration of mete serve",

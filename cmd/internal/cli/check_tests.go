@@ -24,7 +24,7 @@ type policyTests struct {
 	Outcomes []testOutcome // of those that were run, in the order of the file
 	Skipped  int           // how many were not to be run
 	Requests int           // they made
-	Notes    []string      // what the tests leave out; nil unless all were run, and passed
+	Notes    []string      // what the tests leave out, if all were run and passed; and whether the servers differ
 }
 
 // A testOutcome is what one test came to.
@@ -60,6 +60,9 @@ func runPolicyTests(ctx context.Context, m *policy.Matcher, o testOptions) (poli
 	}
 	if p.Skipped == 0 && p.Failed() == 0 {
 		p.Notes = report.Gaps()
+	}
+	if note := hashKeyNote(m); note != "" && len(chosen) > 0 {
+		p.Notes = append(p.Notes, note)
 	}
 	return p, nil
 }

@@ -198,7 +198,7 @@ func (c *explainCommand) decide(ctx context.Context) (e httpapi.Explanation, err
 
 // readPolicy compiles the policy as of the instant that is explained.
 func (c *explainCommand) readPolicy(ctx context.Context) (*policy.Matcher, error) {
-	opts := policy.Options{HashKey: []byte(os.Getenv(hashKeyVar))}
+	opts := policyOptions()
 	if c.at != 0 {
 		opts.Now = c.at.Time()
 	}

@@ -146,7 +146,7 @@ func writeBuckets(b *strings.Builder, e *httpapi.Explanation) {
 			any = true
 			before, after, when := "?", "?", "not asked"
 			if l.Asked {
-				before, after, when = l.Before.Remaining.String(), l.After.Remaining.String(), passes(&l)
+				before, after, when = levelText(l.Before), levelText(l.After), passes(&l)
 			}
 			t.Add(l.Name, l.Cost.String(), before, after, l.Capacity.String(), when, full(&l), l.Key)
 		}
@@ -155,6 +155,14 @@ func writeBuckets(b *strings.Builder, e *httpapi.Explanation) {
 		b.WriteString("\n")
 		t.WriteTo(b)
 	}
+}
+
+// levelText is what remains in a bucket or, where nothing does, what is owed.
+func levelText(l *httpapi.Level) string {
+	if l.Owed != "" && l.Remaining == "0" {
+		return "0, owes " + l.Owed.String()
+	}
+	return l.Remaining.String()
 }
 
 // passes says when a cost passes by one limit.

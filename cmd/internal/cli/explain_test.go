@@ -193,6 +193,34 @@ func TestExplain_Server(t *testing.T) {
 	}
 }
 
+// A bucket that owes tokens is not shown as one that is merely empty.
+func TestExplain_ShowsWhatIsOwed(t *testing.T) {
+	clock := storetest.NewClock()
+	m, err := policy.Load([]byte(`{"name": "all", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 2}}`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lim, err := mete.New(storetest.NewNaive(clock.Now), m, mete.Config{Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(lim, httpapi.Config{Admin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(api)
+	defer s.Close()
+	if _, err := lim.Take(t.Context(), mete.Request{Cost: 4500, MaxWait: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"explain", "peek"} {
+		want := map[string]string{"explain": "0, owes 2.5", "peek": "all  0 left, 2.5 owed, full again in 4.5s"}[command]
+		if stdout, stderr, code := run(t, command, "--server", s.URL); code != 1 || !strings.Contains(stdout, want) {
+			t.Errorf("mete %s: code %d, stdout\n%s\nstderr %q; want %s", command, code, stdout, stderr, want)
+		}
+	}
+}
+
 // What others have written into a policy, or answer, does not speak to the terminal.
 func TestExplain_IsHarmless(t *testing.T) {
 	const spell = "\x1b[31mowned\x1b]0;title\a"

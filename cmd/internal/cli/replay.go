@@ -11,6 +11,7 @@ import (
 	replaying "github.com/metehq/mete/cmd/internal/replay"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/policy"
 )
 
 // A replayCommand is one call of mete replay.
@@ -22,6 +23,7 @@ type replayCommand struct {
 	input                 trace.Format
 	store                 storeurl.Store
 	bound                 *bound // nil for none
+	sort                  bool   // by time
 	showKeys, skipInvalid bool
 }
 
@@ -66,6 +68,7 @@ func (c *replayCommand) runOne(ctx context.Context) error {
 	if err != nil {
 		return markBroken(err)
 	}
+	c.noteHashKey(m)
 	stats, lines := replaying.NewStats(m), replaying.NewJSONLines(c.std.Out)
 	p, err := c.newPlay(ctx)
 	if err != nil {
@@ -74,6 +77,7 @@ func (c *replayCommand) runOne(ctx context.Context) error {
 	config := replaying.Config{Policy: m, Trace: p.trace, Store: p.newStore, Each: func(req *trace.Request, d *mete.Decision) error {
 		p.step()
 		if c.format == "json" {
+			stats.Count(req)
 			return lines.Write(req, d)
 		}
 		return stats.Add(req, d)
@@ -86,6 +90,7 @@ func (c *replayCommand) runOne(ctx context.Context) error {
 		return err
 	}
 	if c.format == "json" {
+		c.warnOrder(stats.Disorder())
 		if n := stats.InvalidLines(); n > 0 {
 			fmt.Fprintf(c.std.Err, "mete replay: %d of %d lines could not be read\n", n, p.trace.Lines())
 		}
@@ -105,4 +110,21 @@ func markBroken(err error) error {
 		return brokenFile{err}
 	}
 	return err
+}
+
+// noteHashKey says, once, that the servers treat other keys otherwise.
+func (c *replayCommand) noteHashKey(policies ...*policy.Matcher) {
+	for _, m := range policies {
+		if note := hashKeyNote(m); note != "" {
+			fmt.Fprintf(c.std.Err, "mete replay: note: %s\n", note)
+			return
+		}
+	}
+}
+
+// warnOrder says beside JSON what reports say at their top.
+func (c *replayCommand) warnOrder(text string) {
+	if text != "" {
+		fmt.Fprintf(c.std.Err, "mete replay: warning: %s\n", text)
+	}
 }

@@ -25,6 +25,7 @@ func (c *replayCommand) runTwo(ctx context.Context) error {
 	if err != nil {
 		return markBroken(err)
 	}
+	c.noteHashKey(old, m)
 	var edits map[string]string
 	if before != nil && after != nil {
 		edits = replaying.Edits(before, after)
@@ -58,6 +59,7 @@ func (c *replayCommand) runTwo(ctx context.Context) error {
 
 func (c *replayCommand) writeComparison(p *play, comparison *replaying.Comparison, lines *replaying.ComparisonLines) error {
 	if c.format == "json" {
+		c.warnOrder(comparison.Disorder())
 		if err := lines.WriteSummary(comparison, c.showKeys); err != nil {
 			return err
 		}
@@ -89,10 +91,10 @@ func (c *replayCommand) load(ctx context.Context, name string) (m *policy.Matche
 	if err != nil {
 		return nil, nil, err
 	}
-	if m, err = policyfile.Parse(name, data, policy.Options{}); err != nil {
+	if m, err = policyfile.Parse(name, data, policyOptions()); err != nil {
 		return nil, nil, err
 	}
-	text, err = policyfile.ToJSON(name, data, policy.Options{})
+	text, err = policyfile.ToJSON(name, data, policyOptions())
 	return m, text, err
 }
 

@@ -52,6 +52,10 @@ func TestDocs_ReplayExample(t *testing.T) {
 			t.Errorf("doc/%s does not have the line\n%s", replayDoc, part)
 		}
 	}
+	out, _, _ = run(t, "replay", "--policy", "new.yaml", "--format", "json", "access.log")
+	if line := regexp.MustCompile(`(?m)^.*"allowed":false.*$`).FindString(out); !strings.Contains(string(doc), "\n    "+line+"\n") {
+		t.Errorf("doc/%s does not have the line\n%s", replayDoc, line)
+	}
 }
 
 // The new policy may be an operand or a flag, and the traces any number.

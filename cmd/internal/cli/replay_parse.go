@@ -19,6 +19,7 @@ func (c *replayCommand) parse(args []string) (code int, ok bool) {
 	input := fs.String("input", "auto", "the `FORMAT` of the trace: combined (access logs), jsonl, or auto for the one it looks like")
 	bound := fs.String("max-newly-limited", "", "exit with 1 where --compare finds more `REQUESTS` than that newly limited: a number, or a share such as 0.1%")
 	fs.BoolVar(&c.showKeys, "show-keys", false, "show who was denied, not just how often")
+	fs.BoolVar(&c.sort, "sort", false, "sort the requests by time first, over all traces, with 64 MiB of them in memory and the others in a temporary file")
 	fs.BoolVar(&c.skipInvalid, "skip-invalid", false, "count lines that cannot be read instead of stopping at the first")
 	operands, code, ok := fs.parse(args)
 	if !ok {

@@ -26,11 +26,30 @@ const ballastBytes = 64 << 20
 type play struct {
 	command  *replayCommand
 	ctx      context.Context
-	trace    *trace.Sequence
+	trace    requests
 	progress *replaying.Progress
 	stores   []replayStore
 	start    time.Time
 	ballast  []byte
+}
+
+// requests are those of the traces, in one order or another.
+type requests interface {
+	replaying.Source
+	Name() string
+	Lines() int
+	Consumed() int64
+	Format() trace.Format
+	Close() error
+}
+
+// requests reads the traces.
+func (c *replayCommand) requests(ctx context.Context) requests {
+	sequence := trace.NewSequence(ctx, c.traces, c.input, c.open)
+	if c.sort {
+		return trace.NewSorted(sequence, trace.MaxSortBytes)
+	}
+	return sequence
 }
 
 // newPlay opens the traces. The caller ends it.
@@ -39,7 +58,7 @@ func (c *replayCommand) newPlay(ctx context.Context) (*play, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &play{command: c, ctx: ctx, trace: trace.NewSequence(ctx, c.traces, c.input, c.open), progress: c.progress(size),
+	return &play{command: c, ctx: ctx, trace: c.requests(ctx), progress: c.progress(size),
 		start: time.Now(), ballast: make([]byte, ballastBytes)}, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/metehq/mete"
@@ -120,11 +119,11 @@ func (c *rulesCommand) parse(args []string) (code int, ok bool) {
 	fs.StringVar(&c.pattern, "pattern", "", "set: who shares a bucket, as a `PATTERN` such as user:{user_id}, endpoint:/api/search or global")
 	fs.StringVar(&c.scope, "scope", "", "set: a `WORD` for people: user, endpoint, ip, global or custom; the pattern's own if absent")
 	fs.StringVar(&c.plan, "plan", "", "set: the `PLAN` whose requests count; empty is all")
-	fs.StringVar(&c.rate, "rate", "", "set: tokens a second, a decimal `NUMBER`")
+	fs.StringVar(&c.rate, "rate", "", "set: tokens a second, a decimal `NUMBER`, or a rate such as 5/1m")
 	fs.StringVar(&c.burst, "burst", "", "set: the most tokens that a bucket holds, a `NUMBER`")
 	fs.StringVar(&c.mode, "mode", "", "set: how far the rule is in force, a `WORD`: off, shadow, a share of the keys such as 25%, or enforce")
 	fs.StringVar(&c.description, "description", "", "set: a `TEXT` for people")
-	fs.StringVar(&c.spec, "spec", "", "set: what else the policy language says of the rule, as a `JSON` object")
+	fs.StringVar(&c.spec, "spec", "", "set: what else the policy language has for the rule, as a `JSON` object. It replaces all of the old one, group and mode as well")
 	fs.IntVar(&c.priority, "priority", 0, "set: the `NUMBER` by which rules of one group are in order, lowest first")
 	fs.Int64Var(&c.version, "if-version", 0, "change a rule only if it has the version `N`, as list shows it")
 	fs.BoolVar(&c.replace, "replace", false, "import: make inactive what is not in the file")
@@ -175,20 +174,9 @@ func (c *rulesCommand) check(operands []string) string {
 	case c.verb == "set" && len(c.operands) == 0 && c.pattern == "":
 		return "set wants the name of a rule, or --pattern"
 	case strings.Contains(c.rate, "/"):
-		return c.rateForSpec()
+		if _, err := bucket.ParseRate(c.rate); err != nil {
+			return fmt.Sprintf("--rate: %q is neither a number of tokens a second nor a rate such as 5/1m", c.rate)
+		}
 	}
 	return ""
-}
-
-// rateForSpec says how to write a rate such as 5/1m, which no column holds.
-func (c *rulesCommand) rateForSpec() string {
-	wrong := fmt.Sprintf("--rate: %q is no number of tokens a second", c.rate)
-	if _, err := bucket.ParseRate(c.rate); err != nil {
-		return wrong
-	}
-	burst := c.burst
-	if _, err := strconv.ParseFloat(burst, 64); err != nil {
-		burst = "3"
-	}
-	return wrong + fmt.Sprintf(`; for %s say --rate '' --burst '' --spec '{"algorithm_config":{"rate":"%s","burst":%s}}'`, c.rate, c.rate, burst)
 }

@@ -48,16 +48,19 @@ func TestRules_Document(t *testing.T) {
 	d.says(1, "name one of them: user-free, stricter", "set", "--pattern", "user:{user_id}", "--plan", "free", "--rate", "1")
 }
 
-// A rate over another time than a second is said in spec, as the error says.
-func TestRules_RateForSpec(t *testing.T) {
+// A rate over any time can be set as for an override: where it is no number of tokens a
+// second, it is in spec, beside what else is there.
+func TestRules_RateOverATime(t *testing.T) {
 	d := newRulesDB(t)
-	for _, args := range [][]string{
-		{"set", "new", "--pattern", "ip:{ip}"},
-		{"set", "new", "--rate", "", "--burst", ""},
-	} {
-		d.says(2, `for 5/1m say --rate '' --burst '' --spec '{"algorithm_config":{"rate":"5/1m","burst":3}}'`, append(args, "--rate", "5/1m")...)
-		d.do(0, append(args, "--rate", "", "--burst", "", "--spec", `{"algorithm_config":{"rate":"5/1m","burst":3}}`)...)
-		d.do(0, "set", "new", "--rate", "1", "--burst", "2", "--spec", "{}")
-	}
-	d.says(2, `"5/x" is no number of tokens a second`+"\n", "set", "new", "--rate", "5/x")
+	d.says(0, "rate_per_second 10, burst_capacity 20,", "set", "a", "--pattern", "ip:{ip}", "--rate", "10/1s", "--burst", "20", "--spec", `{"group":"g"}`)
+	d.says(0, "~ a: rate_per_second 0.5 (was 10)\n", "set", "a", "--rate", "30/1m")
+	d.says(0, `~ a: rate_per_second NULL (was 0.5), burst_capacity NULL (was 20), spec {"group": "g", "algorithm_config": {"rate": "5/1m", "burst": 20}} (was {"group": "g"})`,
+		"set", "a", "--rate", "5/1m")
+	d.says(0, `"burst": 3`, "set", "a", "--burst", "3")
+	d.says(0, `"rate": "7/1h"`, "set", "a", "--rate", "7/1h", "--mode", "shadow")
+	d.says(0, `~ a: rate_per_second 2 (was NULL), burst_capacity 3 (was NULL), spec {"mode": "shadow", "group": "g"} (was`, "set", "a", "--rate", "2")
+	d.says(1, "--rate 5/1m needs a burst: set --burst, too", "set", "b", "--pattern", "global", "--rate", "5/1m")
+	d.says(0, "+ b: ", "set", "b", "--pattern", "global", "--rate", "5/1m", "--burst", "3")
+	d.says(2, `--rate: "5/x" is neither a number of tokens a second nor a rate such as 5/1m`, "set", "new", "--rate", "5/x")
+	d.says(2, `is neither`, "set", "new", "--rate", "0/1s")
 }

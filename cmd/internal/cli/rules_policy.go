@@ -17,7 +17,7 @@ func readRules(ctx context.Context, url string) (*policy.Matcher, error) {
 		return nil, err
 	}
 	defer source.Close()
-	m, _, err := source.Load(ctx, policy.Options{})
+	m, _, err := source.Load(ctx, policyOptions())
 	return m, err
 }
 

@@ -75,7 +75,7 @@ func (c *rulesCommand) find(list []rules.Rule) (int, error) {
 func (c *rulesCommand) change(r *rules.Rule) error {
 	for name, field := range map[string]struct{ to, from *string }{
 		"pattern": {&r.KeyPattern, &c.pattern}, "scope": {&r.Scope, &c.scope}, "plan": {&r.Plan, &c.plan},
-		"rate": {&r.RatePerSecond, &c.rate}, "burst": {&r.BurstCapacity, &c.burst}, "description": {&r.Description, &c.description},
+		"description": {&r.Description, &c.description},
 	} {
 		if c.given[name] {
 			*field.to = *field.from
@@ -86,6 +86,9 @@ func (c *rulesCommand) change(r *rules.Rule) error {
 	}
 	if c.given["spec"] {
 		r.Spec = json.RawMessage(c.spec)
+	}
+	if err := c.changeLimit(r); err != nil {
+		return err
 	}
 	if c.given["priority"] {
 		r.Priority = int32(c.priority)
@@ -98,14 +101,9 @@ func (c *rulesCommand) change(r *rules.Rule) error {
 
 // changeMode sets the mode, which is a field of spec.
 func (c *rulesCommand) changeMode(r *rules.Rule) error {
-	spec := map[string]json.RawMessage{}
-	if len(r.Spec) > 0 {
-		if err := json.Unmarshal(r.Spec, &spec); err != nil {
-			return fmt.Errorf("rule %q: its spec is no JSON object: %w", r.Name, err)
-		}
-	}
-	if spec == nil {
-		spec = map[string]json.RawMessage{}
+	spec, _, err := limitInSpec(r)
+	if err != nil {
+		return err
 	}
 	mode, err := json.Marshal(c.mode)
 	if err != nil {

@@ -73,6 +73,9 @@ func ask(ctx context.Context, std Streams, name string, args []string,
 	if err := printDecision(std.Out, q.format, d); err != nil {
 		return d, fail(std, exitUsage, name, err)
 	}
+	if len(d.UnknownAttributes) > 0 && q.format == "text" {
+		fmt.Fprintf(std.Err, "mete %s: warning: no rule, override or cost reads %s; check the names\n", name, visibleText(strings.Join(d.UnknownAttributes, ", ")))
+	}
 	switch {
 	case d.Allowed:
 		return d, exitOK

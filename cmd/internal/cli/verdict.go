@@ -25,7 +25,7 @@ func printDecision(w io.Writer, format string, d httpapi.Decision) error {
 		width = max(width, len(l.Limit))
 	}
 	for _, l := range d.Limits {
-		fmt.Fprintf(w, "  %-*s  %d left%s\n", width, l.Limit, l.Remaining, fullAgain(l))
+		fmt.Fprintf(w, "  %-*s  %d left%s%s\n", width, l.Limit, l.Remaining, owed(l), fullAgain(l))
 	}
 	return nil
 }
@@ -57,6 +57,13 @@ func verdict(d httpapi.Decision) string {
 		return fmt.Sprintf("denied by %s: %s; try again in %s%s", d.Rule, d.Reason, prose.Duration(wait), degraded)
 	}
 	return fmt.Sprintf("denied by %s: %s%s", d.Rule, d.Reason, degraded)
+}
+
+func owed(l httpapi.Limit) string {
+	if l.Owed == "" {
+		return ""
+	}
+	return ", " + l.Owed.String() + " owed"
 }
 
 func fullAgain(l httpapi.Limit) string {

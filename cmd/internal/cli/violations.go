@@ -20,10 +20,6 @@ import (
 	"github.com/metehq/mete/pgstore/violations"
 )
 
-// hashKeyVar is the environment variable with the hash_key of the servers. A flag
-// would show it to all who can list processes.
-const hashKeyVar = "METE_HASH_KEY"
-
 // violationsTimeout is for one question: it may be about millions of rows.
 const violationsTimeout = time.Minute
 

@@ -64,8 +64,10 @@ func TestLoad_AdminMistakes(t *testing.T) {
 		"tls: { cert: c.pem }":            "tls: needs both cert and key",
 		"admin_tls: { client_ca: c.pem }": "admin_tls.client_ca: needs cert and key",
 		"decision_profile: nginx\nupstream: http://127.0.0.1:1\ntrusted_hops: 1": "decision_profile: needs trusted_proxies where there is an upstream",
-		"max_connections: 0":                                 "max_connections: must be between 1 and 1048576, not 0",
-		"max_in_flight: 1048577":                             "max_in_flight: must be between 1 and",
+		"max_connections: 0":     "max_connections: must be between 1 and 1048576, not 0",
+		"max_wait: 0s":           "max_wait: must be between 1ms and 24h0m0s, not 0s",
+		"max_wait: 25h":          "max_wait: must be between 1ms and 24h0m0s, not 25h0m0s",
+		"max_in_flight: 1048577": "max_in_flight: must be between 1 and",
 		"admin_tokens:\n" + strings.Repeat("  - {}\n", 1001): "admin_tokens: has 1001 items: at most 1000 can be",
 		"admin_tokens:\n" + strings.Repeat("  - {}\n", 101):  "admin_tokens: are 101: at most 100 can be",
 	} {

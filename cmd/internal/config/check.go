@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/pgstore"
@@ -44,6 +45,9 @@ func (d *decoder) check(c *Config) {
 	d.checkWord("log_format", c.LogFormat, "text", "json")
 	d.checkWord("log_level", c.LogLevel, "debug", "info", "warn", "error")
 	d.checkFields(c.RateLimitFields)
+	if err := httplimit.CheckCORSOrigins(c.CORSOrigins); err != nil {
+		d.fail("cors_origins", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
 	if c.Store == "" {
 		d.fail("store", "must not be empty: memory: keeps the buckets in the process")
 	}
@@ -70,6 +74,7 @@ func (d *decoder) check(c *Config) {
 	if c.MaxBodyBytes < 0 {
 		d.fail("max_body_bytes", "must be 0 for no bound, or above, not %d", c.MaxBodyBytes)
 	}
+	d.checkDuration("max_wait", c.MaxWait, time.Millisecond)
 	if c.ReloadInterval != 0 {
 		d.checkDuration("reload_interval", c.ReloadInterval, 10*time.Millisecond)
 	}

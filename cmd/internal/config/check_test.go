@@ -76,6 +76,8 @@ func TestLoad_RefusesWhatTheFrontDoorsRefuse(t *testing.T) {
 		{"forwarded_header: X-Förwarded", limit(httplimit.Config{ForwardedHeader: "X-Förwarded"})},
 		{"forwarded_header: \"a\\x7f\"", limit(httplimit.Config{ForwardedHeader: "a\x7f"})},
 		{"rate_limit_fields: draft-99", limit(httplimit.Config{Fields: []string{"draft-99"}})},
+		{"cors_origins: [app.example.com]", limit(httplimit.Config{CORSOrigins: []string{"app.example.com"}})},
+		{"cors_origins: ['*', https://a.example]", limit(httplimit.Config{CORSOrigins: []string{"*", "https://a.example"}})},
 		{"rate_limit_fields: [none, x]", limit(httplimit.Config{Fields: []string{"none", "x"}})},
 		{"decision_profile: apache\ntrusted_proxies: 127.0.0.0/8", decide(httpapi.Gateway{Profile: "apache", TrustedProxies: loopback})},
 		{"decision_profile: nginx", decide(httpapi.Gateway{Profile: httpapi.NGINX})},

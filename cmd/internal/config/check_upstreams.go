@@ -73,6 +73,7 @@ func (d *decoder) checkUpstreams(c *Config) {
 			d.fail("upgrades", "%q is no protocol, such as websocket", protocol)
 		}
 	}
+	d.checkWord("underscores_in_headers", c.UnderscoresInHeaders, "drop", "pass", "refuse")
 	if c.MaxDelayed < 1 || c.MaxDelayed > maxDelayed {
 		d.fail("max_delayed", "must be between 1 and %d, not %d", maxDelayed, c.MaxDelayed)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -46,7 +47,8 @@ type Config struct {
 	// the tokens are there and for a second at most. A store in memory needs none.
 	DenialCache bool `yaml:"denial_cache"`
 
-	// Listen is the main address, host:port. Port 0 is any free one.
+	// Listen is the main address, host:port. Port 0 is any free one. Where it answers the
+	// API on a loopback address, Host must be localhost or an address.
 	Listen string `yaml:"listen"`
 
 	// AdminListen is the address of the admin API, which can change buckets by
@@ -73,6 +75,10 @@ type Config struct {
 	MaxConnections int `yaml:"max_connections"`
 	MaxInFlight    int `yaml:"max_in_flight"`
 
+	// MaxWait is the longest max_wait of a request to the API, between 1ms and 24h. One
+	// take with a max_wait can lock its buckets for that long.
+	MaxWait time.Duration `yaml:"max_wait"`
+
 	// Upstream is the http, https or h2c URL that allowed requests are passed on
 	// to. Neither this nor Upstreams: no gateway, the main address answers the API.
 	Upstream string `yaml:"upstream"`
@@ -85,6 +91,12 @@ type Config struct {
 	// Upgrades are the protocols that connections through the gateway may be upgraded
 	// to. One that carries requests, such as h2c, would carry them past every limit.
 	Upgrades []string `yaml:"upgrades"`
+
+	// UnderscoresInHeaders is drop, pass or refuse: what becomes of header fields on
+	// their way to the upstreams whose names have "_", or any other character but
+	// letters, digits and "-". Many programs read X_Api_Key as X-Api-Key, and rules do not:
+	// pass refuses a request with one that looks like a name that an enforced rule reads.
+	UnderscoresInHeaders string `yaml:"underscores_in_headers"`
 
 	// H2C lets clients of the main address speak HTTP/2 without TLS, if they begin with
 	// it.
@@ -167,8 +179,11 @@ type Config struct {
 	// -Reset), x (X-RateLimit-Limit, -Remaining, -Reset), or none alone.
 	RateLimitFields []string `yaml:"rate_limit_fields"`
 
-	// Jitter adds up to half of the wait, or a second, to Retry-After, another
-	// part for each client, so that they do not all return at once.
+	// CORSOrigins are the origins whose scripts may read the gateway's denials, or "*" alone.
+	CORSOrigins []string `yaml:"cors_origins"`
+
+	// Jitter adds up to half of the wait, or a second, to the wait in the header fields of
+	// denials, another part for each client, so that they do not all return at once.
 	Jitter bool `yaml:"jitter"`
 
 	// MaxHeaderBytes bounds the headers of a request, 1024 to 1048576. A request
@@ -278,9 +293,12 @@ func Default() Config {
 		GarbageBytes:    32 << 20,
 		MaxConnections:  10_000,
 		MaxInFlight:     10_000,
+		MaxWait:         httpapi.DefaultMaxWait,
 		ReloadInterval:  time.Second,
 		LogFormat:       "text",
 		LogLevel:        "info",
+
+		UnderscoresInHeaders: "drop",
 
 		DenialLog: DenialLog{Interval: time.Minute, MaxLines: 10},
 		Telemetry: Telemetry{Sample: 0.01, Interval: time.Minute},

@@ -78,6 +78,7 @@ func TestLoad_UpstreamMistakes(t *testing.T) {
 		"upstreams: [{name: app, urls: [http://h, h2c://i], ca: x.pem}]":        "upstreams[0].ca: is for https",
 		"upstreams: [{name: app, urls: [http://h], timeouts: {header: 48h}}]":   "upstreams[0].timeouts.header: must be between",
 		"upgrades: [\"web socket\"]":                                            "upgrades: ",
+		"underscores_in_headers: on":                                            "underscores_in_headers: must be drop, pass or refuse",
 		"max_delayed: 0":                                                        "max_delayed: must be between 1",
 		"timeouts: { client_body: -1s }":                                        "timeouts.client_body: ",
 		"timeouts: { upgraded: -1s }":                                           "timeouts.upgraded: ",

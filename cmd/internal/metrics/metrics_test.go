@@ -142,6 +142,15 @@ func TestRules_DegradedByReason(t *testing.T) {
 	c.has(`mete_rule_degraded_total{reason="timeout",rule="ten"} 2`, `mete_rule_degraded_total{reason="error",rule="ten"} 2`)
 }
 
+// Requests without the key of a rule are counted by the rule, and by nothing of the request.
+func TestRules_CountRequestsWithoutTheirKey(t *testing.T) {
+	c := count(t, tenAndTrial)
+	c.has(`mete_rule_skipped_total{rule="trial"} 0`)
+	c.take(3, mete.Attrs{"ip:address": "192.0.2.1", "path": "/a", "header:y": "k"})
+	c.take(2, mete.Attrs{"header:x": "k"})
+	c.has(`mete_rule_skipped_total{rule="ten"} 0`, `mete_rule_skipped_total{rule="trial"} 3`, `mete_rule_skipped_total{rule="part"} 2`)
+}
+
 // However often a policy is replaced, and whatever its rules are called, there are
 // only so many series.
 func TestRules_CardinalityIsBounded(t *testing.T) {

@@ -43,6 +43,7 @@ func softenedBy(m policy.Mode) int {
 // A ruleCount is what is counted of one rule.
 type ruleCount struct {
 	allowed, denied, near atomic.Uint64
+	skipped               atomic.Uint64
 	shadow                [len(softened)]atomic.Uint64
 	degraded              [len(failures)]atomic.Uint64
 }
@@ -104,6 +105,9 @@ func (c *ruleCounts) count(d *mete.Decision) {
 	if d.Degraded {
 		rule.degraded[failureOf(d.Failure)].Add(1)
 	}
+	for _, r := range d.Skipped {
+		c.of(r.Name).skipped.Add(1)
+	}
 	var last *policy.Rule
 	for i := range d.Limits {
 		if s := &d.Limits[i]; d.Allowed && s.Rule != last && s.Near() {
@@ -135,6 +139,8 @@ var (
 		[]string{"rule", "outcome"}, nil)
 	ruleNear = prometheus.NewDesc("mete_rule_near_limit_total",
 		"Requests that a rule admitted with at most a fifth of its limit left.", []string{"rule"}, nil)
+	ruleSkipped = prometheus.NewDesc("mete_rule_skipped_total",
+		"Requests that a rule did not limit because they lack an attribute of its limit_keys (on_missing: skip).", []string{"rule"}, nil)
 	ruleShadow = prometheus.NewDesc("mete_rule_shadow_denials_total",
 		"Requests that a rule would have denied and did not, by what kept it from that: mode shadow, the keys that a percentage spares, or an override.",
 		[]string{"rule", "mode"}, nil)
@@ -164,6 +170,7 @@ func (w writer) rule(name string, r *ruleCount, always bool) {
 	send(ruleDecisions, always, r.allowed.Load(), name, "allowed")
 	send(ruleDecisions, always, r.denied.Load(), name, "denied")
 	send(ruleNear, always, r.near.Load(), name)
+	send(ruleSkipped, always, r.skipped.Load(), name)
 	for i := range softened {
 		send(ruleShadow, always && i == 0, r.shadow[i].Load(), name, softened[i])
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -138,8 +139,16 @@ func (c *converter) scalar(n *yaml.Node, path string) {
 	if v.reason != "" {
 		c.mistake(n, path, v.reason, v.hint)
 	}
+	if v.number && comparedAsText.MatchString(path) {
+		c.string(n.Value)
+		return
+	}
 	c.out.WriteString(v.json)
 }
+
+// comparedAsText are the places of attribute values: numbers are compared there as
+// they are written, also those that JSON writes in another way, such as 0x10 and +5.
+var comparedAsText = regexp.MustCompile(`/(match|request|with)/|/scope_value$`)
 
 // isPlain reports whether n is a scalar without quotes or tag: then its text
 // says what it is.

@@ -3,7 +3,9 @@
 package policyfile_test
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -73,4 +75,36 @@ func loadExample(t *testing.T, file string) *policy.Matcher {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// Whoever copies an example for a form that guesses are made at has a limit that one
+// slash does not go around.
+func TestExamples_CoverTheSlashAtTheEnd(t *testing.T) {
+	form := regexp.MustCompile(`path: "?\[?"?(/login|/signup|/password-reset)\b[^*]`)
+	both := regexp.MustCompile(`path: \[(/[a-z-]+), (/[a-z-]+)/\]`)
+	found := 0
+	for _, pattern := range []string{"*/*.yaml", "*/*/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join("../../../examples", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range append(files, "../../../doc/tutorial.md") {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				if !strings.Contains(line, "match:") || !form.MatchString(line) {
+					continue
+				}
+				found++
+				if m := both.FindStringSubmatch(line); m == nil || m[1] != m[2] {
+					t.Errorf("%s:%d: %s: name the path with a slash at its end, too", file, i+1, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("found %d such rules, want at least 10", found)
+	}
 }

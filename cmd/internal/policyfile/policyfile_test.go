@@ -56,6 +56,43 @@ func TestParse_NumbersAreExact(t *testing.T) {
 	}
 }
 
+// TestParse_NumbersAreComparedAsWritten: JSON has no other way to write 0x10 than 16, and
+// a match is about text.
+func TestParse_NumbersAreComparedAsWritten(t *testing.T) {
+	for _, number := range []string{"0x10", "0o17", "+5", ".5", "5.", "1.10", "1e3", "7"} {
+		file := strings.Replace(fmt.Sprintf(yamlRule, "1", "2"), "    algorithm:", "    match: { \"header:x\": ["+number+", other] }\n    algorithm:", 1) +
+			"kill_switches: [{ scope_key: \"header:y\", scope_value: " + number + ", reason: r, expires_at: 2999-01-01T00:00:00Z }]\n" +
+			"tests: [{ name: t, request: { \"header:x\": " + number + ", \"header:x-api-key\": k }, expect: allowed }]\n"
+		m, err := policyfile.Parse("p.yaml", []byte(file), policy.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", number, err)
+			continue
+		}
+		if matches, _ := m.Match(nil, policy.Map{"header:x": number, "header:x-api-key": "k"}, 0, 0); len(matches) != 1 {
+			t.Errorf("match %s: %d matches of a request with that value, want 1", number, len(matches))
+		}
+		if _, v := m.Match(nil, policy.Map{"header:y": number}, 0, 0); v.Block == nil {
+			t.Errorf("the kill switch on %s does not block that value", number)
+		}
+		if value, _ := m.Tests()[0].Steps[0].Attributes(0).Lookup(m.Attributes()[0]); value != number {
+			t.Errorf("a request of a test has the value %q, want %q", value, number)
+		}
+	}
+}
+
+// TestParse_BadEncoding: the place of the first byte that is no text is known.
+func TestParse_BadEncoding(t *testing.T) {
+	for _, tt := range []struct{ name, file, want string }{
+		{"p.yaml", "rules:\n  - name: caf\xe9\n", "p.yaml:2:14: not YAML: the byte 0xE9 is not UTF-8; save the file as UTF-8"},
+		{"p.json", "{\"rules\": \"\xff\"}", "p.json:1:12: not JSON: the byte 0xFF is not UTF-8; save the file as UTF-8"},
+		{"p.yaml", "rules:\n  - name: ä\x00\n", "p.yaml:2:12: not YAML: it has the control character 0x00; remove it"},
+	} {
+		if _, err := policyfile.Parse(tt.name, []byte(tt.file), policy.Options{}); err == nil || err.Error() != tt.want {
+			t.Errorf("%q: error %v, want %s", tt.file, err, tt.want)
+		}
+	}
+}
+
 // TestParse_WordsStayWords: what YAML 1.1 takes for booleans, dates and numbers
 // are strings, and match as such.
 func TestParse_WordsStayWords(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 type scalar struct {
 	json         string
 	reason, hint string // why it means nothing; then json is null
+	number       bool
 }
 
 var (
@@ -38,17 +39,17 @@ func resolve(text string) scalar {
 		digits := strings.TrimLeft(text, "-+")
 		if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
 			// 010 is 8 in YAML 1.1 and 10 in YAML 1.2, and as a postcode neither.
-			return scalar{"null", fmt.Sprintf("the number %s begins with a zero", text), "drop the zero, or put it in quotes if it is no number"}
+			return scalar{json: "null", reason: fmt.Sprintf("the number %s begins with a zero", text), hint: "drop the zero, or put it in quotes if it is no number"}
 		}
-		return scalar{json: jsonNumber(text)}
+		return scalar{json: jsonNumber(text), number: true}
 	case basedInt.MatchString(text):
 		v, err := strconv.ParseUint(text, 0, 64)
 		if err != nil {
-			return scalar{"null", fmt.Sprintf("the number %s is too large", text), ""}
+			return scalar{json: "null", reason: fmt.Sprintf("the number %s is too large", text)}
 		}
-		return scalar{json: strconv.FormatUint(v, 10)}
+		return scalar{json: strconv.FormatUint(v, 10), number: true}
 	case notFinite.MatchString(text):
-		return scalar{"null", fmt.Sprintf("%s is not a number that can be counted with", text), ""}
+		return scalar{json: "null", reason: fmt.Sprintf("%s is not a number that can be counted with", text)}
 	}
 	return scalar{json: quoteJSON(text)}
 }

@@ -63,6 +63,7 @@ type Comparison struct {
 	byName   map[string]*ruleChange
 
 	requests span
+	order    order
 	changed  [changes]span
 	shadowed [2]int64 // allowed, but denied by a rule in shadow
 	delayed  [2]int64 // admitted to start later
@@ -100,6 +101,9 @@ func NewComparison(old, new *policy.Matcher, edits map[string]string) *Compariso
 // Invalid counts a line that could not be read.
 func (c *Comparison) Invalid(*trace.LineError) { c.invalid++ }
 
+// Disorder says how far the requests are out of order; it is empty where they are not.
+func (c *Comparison) Disorder() string { return c.order.warning(c.requests.count) }
+
 // Requests is how many requests there were.
 func (c *Comparison) Requests() int64 { return c.requests.count }
 
@@ -110,6 +114,7 @@ func (c *Comparison) Count(change Change) int64 { return c.changed[change].count
 // the trace that is, where the comparison remembers it.
 func (c *Comparison) Add(req *trace.Request, old, new *mete.Decision, place func() string) {
 	change := ChangeOf(old, new)
+	c.order.add(req.At)
 	c.requests.add(req.At)
 	c.changed[change].add(req.At)
 	c.over[change][c.times.at(req.At)]++

@@ -20,7 +20,7 @@ func (r ComparisonReport) WriteHTML(w io.Writer) error {
 	p.Facts = append([]pageFact{
 		{"Old policy", display.Inert(r.Old) + ", " + prose.Count(len(c.policies[0]), "rule")},
 		{"New policy", display.Inert(r.New) + ", " + prose.Count(len(c.policies[1]), "rule")},
-	}, traceFacts(r.Trace, r.Format, c.requests)...)
+	}, traceFacts(r.Trace, r.Format, c.requests, &c.order)...)
 	p.Headline = r.headline()
 	if c.requests.count > 0 {
 		p.Tiles = r.tiles()

@@ -30,7 +30,7 @@ func (r ComparisonReport) WriteTo(w io.Writer) (int64, error) {
 	c := r.Comparison
 	fmt.Fprintf(&b, "old       %s, %s\n", r.Screen.line(r.Old), prose.Count(len(c.policies[0]), "rule"))
 	fmt.Fprintf(&b, "new       %s, %s\n", r.Screen.line(r.New), prose.Count(len(c.policies[1]), "rule"))
-	if describeTrace(&b, r.Screen.line(r.Trace), r.Format, c.requests); c.requests.count > 0 {
+	if describeTrace(&b, r.Screen, r.Trace, r.Format, c.requests, &c.order); c.requests.count > 0 {
 		r.summary(&b)
 		r.chart(&b)
 		r.rules(&b)

@@ -63,12 +63,18 @@ func percent(n, all int64) string {
 }
 
 // describeTrace says which requests there were.
-func describeTrace(b *strings.Builder, name, format string, requests span) {
-	fmt.Fprintf(b, "trace     %s, %s, %s", name, format, prose.Count(requests.count, "request"))
+func describeTrace(b *strings.Builder, screen Screen, name, format string, requests span, o *order) {
+	fmt.Fprintf(b, "trace     %s, %s, %s", screen.line(name), format, prose.Count(requests.count, "request"))
 	if requests.count == 0 {
 		b.WriteString("\n")
 		return
 	}
 	fmt.Fprintf(b, " in %s\n", lasting(requests.last-requests.first))
-	fmt.Fprintf(b, "from      %s\nto        %s\n\n", instant(requests.first, requests.last), instant(requests.last, requests.last))
+	fmt.Fprintf(b, "from      %s\nto        %s\n", instant(requests.first, requests.last), instant(requests.last, requests.last))
+	if text := o.warning(requests.count); text != "" {
+		for _, line := range screen.wrap("warning: " + text) {
+			b.WriteString(screen.paint(line, red) + "\n")
+		}
+	}
+	b.WriteString("\n")
 }

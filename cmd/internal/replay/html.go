@@ -152,12 +152,16 @@ func barOf(n, all int64, colour string) pageBar {
 }
 
 // traceFacts say what was replayed.
-func traceFacts(trace, format string, requests span) []pageFact {
+func traceFacts(trace, format string, requests span, o *order) []pageFact {
 	if requests.count == 0 {
 		return []pageFact{{"Trace", display.Inert(trace) + ", " + format}}
 	}
 	times := instant(requests.first, requests.last) + " to " + instant(requests.last, requests.last)
-	return []pageFact{{"Trace", display.Inert(trace) + ", " + format}, {"Time", times + ", " + lasting(requests.last-requests.first)}}
+	facts := []pageFact{{"Trace", display.Inert(trace) + ", " + format}, {"Time", times + ", " + lasting(requests.last-requests.first)}}
+	if text := o.warning(requests.count); text != "" {
+		facts = append(facts, pageFact{"Warning", text})
+	}
+	return facts
 }
 
 // keysOf is a table of the most frequent keys, of all so many requests.

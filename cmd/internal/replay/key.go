@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/internal/clientaddr"
 	"github.com/metehq/mete/policy"
 )
 
@@ -114,7 +115,7 @@ func keyValue(req *trace.Request, a policy.Attribute) (string, bool) {
 	if err != nil {
 		return value, true
 	}
-	if addr = addr.Unmap().WithZone(""); addr.Is4() {
+	if addr = clientaddr.Canonical(addr); addr.Is4() {
 		return addr.String(), true
 	}
 	if prefix, err := addr.Prefix(a.Bits); err == nil {

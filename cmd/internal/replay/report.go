@@ -35,7 +35,7 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
 	s := r.Stats
 	fmt.Fprintf(&b, "policy    %s, %s\n", r.Screen.line(r.Policy), prose.Count(len(s.rules), "rule"))
-	if describeTrace(&b, r.Screen.line(r.Trace), r.Format, s.requests); s.requests.count > 0 {
+	if describeTrace(&b, r.Screen, r.Trace, r.Format, s.requests, &s.order); s.requests.count > 0 {
 		r.summary(&b)
 		chart{times: &s.times, last: s.requests.last, rows: []chartRow{
 			{"allowed", sum(s.over[passed], s.over[spared]), 4, green}, {"in shadow", s.over[spared], 2, magenta}, {"denied", s.over[denied], 4, red},
@@ -128,9 +128,6 @@ func (r Report) notes() (notes []string) {
 	}
 	if s.keys.missed > 0 {
 		note("there are more than %d denied keys: the counts of single keys may be up to %d short", maxTallies, s.keys.missed)
-	}
-	if s.earlier > 0 {
-		note("%s older than the one before; inside a bucket time stands still for them", prose.Count(s.earlier, "request is", "requests are"))
 	}
 	if s.invalid > 0 {
 		note("%s not read", prose.Count(s.invalid, "invalid line was", "invalid lines were"))

@@ -18,7 +18,7 @@ import (
 func (r Report) WriteHTML(w io.Writer) error {
 	s := r.Stats
 	p := page{Title: "Replay of " + display.Inert(r.Trace) + " under " + display.Inert(r.Policy), Kind: "replay report", PolicyTitle: "The policy in words"}
-	p.Facts = append([]pageFact{{"Policy", display.Inert(r.Policy) + ", " + prose.Count(len(s.rules), "rule")}}, traceFacts(r.Trace, r.Format, s.requests)...)
+	p.Facts = append([]pageFact{{"Policy", display.Inert(r.Policy) + ", " + prose.Count(len(s.rules), "rule")}}, traceFacts(r.Trace, r.Format, s.requests, &s.order)...)
 	p.Headline = r.headline()
 	if s.requests.count > 0 {
 		p.Tiles = r.tiles()

@@ -54,6 +54,7 @@ func TestReport(t *testing.T) {
 trace     t, jsonl, 10 requests in 1h1m2s
 from      0 s
 to        3662 s
+warning: 1 request is older than the one before (10.00 %), by up to 250ms; inside a bucket time stands still for them; --sort replays by time
 
 allowed  5  50.00 %
 denied   5  50.00 %  first 0.25 s, last 3662 s
@@ -87,7 +88,6 @@ header:x="a b\x1b[31m" path=/login  login            1  █▋    3662 s        
 
 shadow rules only say what they would deny; nothing is denied by them
 1 request was denied because the trace does not say what a rule is keyed by (on_missing: deny); an access log has no headers but two, and no claims
-1 request is older than the one before; inside a bucket time stands still for them
 1 invalid line was not read
 `
 	got := reportOn(t, reportPolicy, reportTrace, func(r *replay.Report) { r.ShowKeys = true })

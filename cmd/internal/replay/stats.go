@@ -62,9 +62,8 @@ type Stats struct {
 	lacking   int64         // denied, as they lack what a rule is keyed by
 	blocked   int64         // by an override
 	excepted  int64         // let through by one, whatever the rules say
-	earlier   int64         // are older than the request before them
+	order     order
 	invalid   int64
-	previous  bucket.Instant
 
 	times  timeline
 	over   [kinds]series // that
@@ -95,13 +94,18 @@ func (s *Stats) Invalid(*trace.LineError) { s.invalid++ }
 // InvalidLines is how many lines could not be read.
 func (s *Stats) InvalidLines() int64 { return s.invalid }
 
+// Disorder says how far the requests are out of order; it is empty where they are not.
+func (s *Stats) Disorder() string { return s.order.warning(s.requests.count) }
+
+// Count counts one request, and nothing of its decision.
+func (s *Stats) Count(req *trace.Request) {
+	s.order.add(req.At)
+	s.requests.add(req.At)
+}
+
 // Add counts one decision.
 func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
-	if s.requests.count > 0 && req.At < s.previous {
-		s.earlier++
-	}
-	s.previous = req.At
-	s.requests.add(req.At)
+	s.Count(req)
 	if d.Wait > 0 {
 		s.delayed++
 		s.longest = max(s.longest, d.Wait)

@@ -77,7 +77,7 @@ func TestAttack_DribbledBody(t *testing.T) {
 			continue // bodies through the gateway are streams: the upstream's to bound
 		}
 		conn := dial(t, url)
-		fmt.Fprint(conn, "POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+		fmt.Fprint(conn, "POST /v1/take HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
 		closing.Go(func() {
 			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("%s: a connection whose body never ends was kept open", url)
@@ -101,7 +101,7 @@ func TestAttack_UnwantedBody(t *testing.T) {
 	defer closing.Wait()
 	for path, want := range map[string]int{"/": http.StatusTooManyRequests, "/livez": http.StatusOK} {
 		conn := dial(t, s.main)
-		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{", path)
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{", path)
 		closing.Go(func() {
 			answer, err := io.ReadAll(conn)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -248,5 +248,34 @@ func TestAttack_FloodOfKeysIsTold(t *testing.T) {
 	}
 	if n := s.log.count("the store is full"); n != 1 {
 		t.Errorf("%d records of a full store, want 1", n)
+	}
+}
+
+// A request cannot reserve so far ahead that it locks a key out for years: neither at the
+// main address nor at that of administrators.
+func TestAttack_WaitOfYears(t *testing.T) {
+	c := testConfig()
+	c.MaxWait = 30 * time.Second
+	s := start(t, c)
+	for _, address := range []string{s.main, s.admin} {
+		for wait, want := range map[string]int{"87600h": 400, "31s": 400, "30s": 429} { // denied: so much does not refill in 30 s
+			body := `{"attributes":{"header:x-api-key":"victim"},"cost":100000000,"max_wait":"` + wait + `"}`
+			resp, err := http.Post(address+"/v1/take", "application/json", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("max_wait of %s: got %d, want %d", wait, resp.StatusCode, want)
+			}
+		}
+	}
+	resp, err := http.Post(s.main+"/v1/take", "application/json", strings.NewReader(`{"attributes":{"header:x-api-key":"victim"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("the victim's own take: got %d, want 200", resp.StatusCode)
 	}
 }

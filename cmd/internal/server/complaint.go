@@ -57,6 +57,9 @@ func (s *Server) onDecision() func(context.Context, *mete.Decision) {
 	return func(ctx context.Context, d *mete.Decision) {
 		s.metrics.Count(d)
 		s.watch.Decision(ctx, d)
+		for _, r := range d.Skipped {
+			s.skips.record(s.log, r)
+		}
 		if d.Degraded && d.Err != nil {
 			failed(d.Err)
 		}

@@ -74,6 +74,8 @@ func newHTTPServer(c config.Config, log *slog.Logger, h http.Handler, requestTim
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:          newErrorLog(log),
 		ConnState:         noteIdle,
+
+		DisableGeneralOptionsHandler: true, // which answers "OPTIONS *" past every limit and bound
 	}
 }
 

@@ -21,6 +21,7 @@ func (s *Server) gateway() (http.Handler, error) {
 		Attribute:        s.claim(),
 		UnverifiedClaims: c.TrustJWT,
 		Fields:           c.RateLimitFields,
+		CORSOrigins:      c.CORSOrigins,
 		DisableJitter:    !c.Jitter,
 		JitterKey:        s.jitterKey(),
 		MaxDelayed:       c.MaxDelayed,

@@ -10,6 +10,7 @@ func (s *Server) apply(m *policy.Matcher) error {
 		return err
 	}
 	s.metrics.SetPolicy(m)
+	s.skips.setPolicy(m)
 	s.top.keep(m)
 	s.warn(m)
 	s.watchExpiry(m)

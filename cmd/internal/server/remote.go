@@ -80,7 +80,7 @@ func (s *Server) openRemote(ctx context.Context, u storeurl.Store) error {
 
 // deriveKey has the store's own secret stand in for the hash_key that is not set.
 func (s *Server) deriveKey(ctx context.Context, node node, kind string) error {
-	key, err := node.DeriveKey(ctx, hashPurpose)
+	key, err := node.DeriveKey(ctx, policy.HashPurpose)
 	if err != nil {
 		return err
 	}

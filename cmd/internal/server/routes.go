@@ -7,22 +7,23 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/policy"
 )
 
 // handlers returns what the two addresses serve. The admin address serves the
 // whole API and the metrics. The main one is the gateway, if there is an upstream; else it
 // serves the API, but for what changes buckets by hand.
 func (s *Server) handlers() (main, admin http.Handler, err error) {
-	if s.api, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions()}); err != nil {
+	if s.api, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead()}); err != nil {
 		return nil, nil, err
 	}
 	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{
-		Gateway: s.decisions(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.key),
+		Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.key),
 		Acted: acted, Done: s.noteAct, Activity: s.listActivity,
 	}); err != nil {
 		return nil, nil, err
 	}
-	main = s.api
+	main = sameMachine(s.api)
 	if s.inFront() {
 		if main, err = s.gateway(); err != nil {
 			return nil, nil, err
@@ -33,6 +34,23 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 	}
 	manage := s.withBoard(s.withMetrics(s.watch.Wrap(apiDoor, false, s.manage)))
 	return s.farewell(s.watched(main)), s.farewell(sameMachine(s.access.enter(s.audited(manage)))), nil
+}
+
+// alsoRead returns the attributes that the log and the record of denials read.
+func (s *Server) alsoRead() (list []policy.Attribute) {
+	var names []string
+	if s.denials != nil {
+		names = append(names, "ip:address")
+	}
+	if s.trail != nil {
+		names = append(names, "ip:address", "method", "path", s.config.ViolationsUser)
+	}
+	for _, name := range names {
+		if a, err := policy.ParseAttribute(name); err == nil { // config has checked the user's
+			list = append(list, a)
+		}
+	}
+	return list
 }
 
 // withBoard serves the dashboard, and everything else by next. Who comes with a browser

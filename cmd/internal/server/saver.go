@@ -20,6 +20,7 @@ import (
 type saver struct {
 	store  *memstore.Store
 	file   string
+	lock   *os.File // nil where the file could not be locked
 	every  time.Duration
 	log    *slog.Logger
 	saved  time.Time // the last time that worked
@@ -28,7 +29,7 @@ type saver struct {
 
 // newSaver returns a saver that has the file to itself, and removes what a
 // process that was killed while it saved has left beside it.
-func newSaver(store *memstore.Store, u storeurl.Store, log *slog.Logger) *saver {
+func newSaver(store *memstore.Store, u storeurl.Store, lock *os.File, log *slog.Logger) *saver {
 	entries, err := os.ReadDir(filepath.Dir(u.File))
 	if err != nil {
 		log.Warn("cannot look for unfinished files beside the buckets", "error", err)
@@ -41,7 +42,7 @@ func newSaver(store *memstore.Store, u storeurl.Store, log *slog.Logger) *saver 
 			log.Info("removed an unfinished file of buckets", "file", e.Name(), "error", err)
 		}
 	}
-	return &saver{store: store, file: u.File, every: u.Every, log: log, saved: time.Now()}
+	return &saver{store: store, file: u.File, lock: lock, every: u.Every, log: log, saved: time.Now()}
 }
 
 // run saves at once, so that a file that cannot be written is known early, and
@@ -83,6 +84,13 @@ func (s *saver) save() {
 	}
 	s.saved, s.failed = begin, time.Time{}
 	s.log.Debug("buckets saved", "file", s.file, "keys", s.store.Stats().Keys, "took", time.Since(begin))
+}
+
+// close lets other servers use the file.
+func (s *saver) close() {
+	if s != nil {
+		unlock(s.lock)
+	}
 }
 
 // end saves what the last requests have spent.

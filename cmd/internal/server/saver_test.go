@@ -3,10 +3,13 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,7 +107,7 @@ func TestSaver_TheLastSaveFails(t *testing.T) {
 // What cannot be restored from is never replaced by an empty store.
 func TestNew_RefusesFiles(t *testing.T) {
 	c, file := savingConfig(t, "1m")
-	if err := os.WriteFile(file, []byte("mete memstore 1\nh"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("mete memstore 2\nh"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -126,4 +129,77 @@ func canceled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
+}
+
+// Two servers with one file would replace each other's buckets: the second one does not
+// start, and the file is as it was. It starts when the first one has ended.
+func TestNew_LocksTheFile(t *testing.T) {
+	c, file := savingConfig(t, "0")
+	s := start(t, c)
+	eventually(t, "a first save", func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = server.New(t.Context(), c, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	want := fmt.Sprintf("%s is in use by another server (process %d): stop that server, or name another file", file, os.Getpid())
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("New: %v, want %q", err, want)
+	}
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the file has changed, error %v", err)
+	}
+	s.end()
+	start(t, c).end()
+}
+
+// A lock ends with its process, also where that is killed.
+func TestNew_LockEndsWithTheProcess(t *testing.T) {
+	if file, ok := os.LookupEnv(lockVar); ok {
+		c, _ := savingConfig(t, "0")
+		c.Store = "memory:?file=" + file + "&every=0"
+		start(t, c)
+		if err := os.WriteFile(file+".locked", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		select {} // until it is killed
+	}
+	c, file := savingConfig(t, "0")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestNew_LockEndsWithTheProcess$")
+	cmd.Env = append(os.Environ(), lockVar+"="+file)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	eventually(t, "the other process has locked the file", func() bool {
+		_, err := os.Stat(file + ".locked")
+		return err == nil
+	})
+	want := fmt.Sprintf("(process %d)", cmd.Process.Pid)
+	if _, err := server.New(t.Context(), c, slog.New(slog.NewTextHandler(io.Discard, nil))); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("New: %v, want %q", err, want)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	start(t, c).end()
+}
+
+// lockVar has the file of the process that is killed.
+const lockVar = "METE_TEST_LOCKED_FILE"
+
+// A server whose policy is broken does not keep the file.
+func TestNew_UnlocksWhereItFails(t *testing.T) {
+	c, _ := savingConfig(t, "0")
+	good := c.Policy
+	c.Policy = policyFile(t, "{")
+	if _, err := server.New(t.Context(), c, slog.New(slog.NewTextHandler(io.Discard, nil))); err == nil {
+		t.Fatal("New with a broken policy: no error")
+	}
+	c.Policy = good
+	start(t, c).end()
 }

@@ -58,6 +58,7 @@ type Server struct {
 	settled   chan struct{} // closed when the policy is followed no more
 	reloads   reloads
 	lately    lately
+	skips     skipLog
 	board     *dashboard.Handler // nil until all else is there
 	opened    atomic.Bool        // all of it is there
 	ending    atomic.Bool        // told to end: not ready any more
@@ -102,6 +103,7 @@ func (s *Server) begin(ctx context.Context) error {
 	}
 	s.metrics = metrics.New(s.sources())
 	s.metrics.SetPolicy(m)
+	s.skips.setPolicy(m)
 	if err := s.openTelemetry(ctx); err != nil {
 		return err
 	}
@@ -169,6 +171,7 @@ func (s *Server) Close() {
 	if store, ok := s.store.Store.(io.Closer); ok {
 		store.Close() // what it could not give back, it has given up
 	}
+	s.store.saver.close()
 	if s.source != nil {
 		s.source.close()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/policy"
 )
 
 // A storage is where the buckets are.
@@ -23,7 +24,7 @@ type storage struct {
 	remote *remote         // nil if they are
 	local  *memstore.Store // for rules that say local
 	saver  *saver          // nil: the buckets are not saved
-	key    []byte          // of the hashes in bucket keys; nil is one that lives as long as the process
+	key    []byte          // of the hashes in bucket keys
 }
 
 // nodes is how many processes share the store.
@@ -55,20 +56,31 @@ func (s *Server) openStore(ctx context.Context) error {
 	return err
 }
 
-// hashPurpose is what a store's own secret is used for where hash_key is not set.
-const hashPurpose = "hashes in bucket keys"
-
 // openMemory makes a memory store, with the buckets that were saved, if there are
 // any. A file that cannot be restored from is an error, and never an empty store.
-func (s *Server) openMemory(u storeurl.Store) (err error) {
+func (s *Server) openMemory(u storeurl.Store) error {
 	if u.File == "" {
-		s.store.memory, err = memstore.New(u.Memory)
-		s.store.Store = s.store.memory
-		return err
+		store, err := memstore.New(u.Memory)
+		if err != nil {
+			return err
+		}
+		return s.useMemory(store, nil)
 	}
 	if info, err := os.Stat(filepath.Dir(u.File)); err != nil || !info.IsDir() {
 		return fmt.Errorf("file: there is no directory %s: make it, or name another file", filepath.Dir(u.File))
 	}
+	lock, err := lockFile(u.File, s.log)
+	if err != nil {
+		return err
+	}
+	if err = s.restoreMemory(u, lock); err != nil {
+		unlock(lock)
+	}
+	return err
+}
+
+// restoreMemory makes a memory store with the buckets of a file that is locked.
+func (s *Server) restoreMemory(u storeurl.Store, lock *os.File) error {
 	store, err := memstore.Restore(u.File, u.Memory)
 	switch {
 	case err == nil:
@@ -81,7 +93,15 @@ func (s *Server) openMemory(u storeurl.Store) (err error) {
 	default:
 		return err
 	}
-	key := store.DeriveKey(hashPurpose)
-	s.store = storage{Store: store, memory: store, saver: newSaver(store, u, s.log), key: key[:]}
+	return s.useMemory(store, newSaver(store, u, lock, s.log))
+}
+
+// useMemory keeps the buckets in store. The key of the hashes lasts as long as they do.
+func (s *Server) useMemory(store *memstore.Store, saver *saver) error {
+	key, err := store.DeriveKey(context.Background(), policy.HashPurpose)
+	if err != nil {
+		return err
+	}
+	s.store = storage{Store: store, memory: store, saver: saver, key: key[:]}
 	return nil
 }

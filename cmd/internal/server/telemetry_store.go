@@ -20,9 +20,9 @@ func (n *timedNode) Take(ctx context.Context, dst []bucket.Snapshot, charges []m
 }
 
 // Refund implements [mete.Store].
-func (n *timedNode) Refund(ctx context.Context, charges []mete.Charge) error {
+func (n *timedNode) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
 	begin := time.Now()
-	err := n.node.Refund(ctx, charges)
+	err := n.node.Refund(ctx, refunds, id)
 	n.asked(metrics.StoreRefund, begin, err)
 	return err
 }
@@ -34,3 +34,6 @@ func (n *timedNode) Reset(ctx context.Context, keys []string) error {
 	n.asked(metrics.StoreReset, begin, err)
 	return err
 }
+
+// Unwrap returns the store whose calls are timed.
+func (n *timedNode) Unwrap() mete.Store { return n.node }

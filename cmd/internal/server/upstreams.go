@@ -118,6 +118,8 @@ func (s *Server) openProxy(limited *httplimit.Middleware) error {
 		Observe:        s.gate.observe(),
 		OnError:        func(_ *http.Request, err error) { complain(err) },
 		Logger:         s.log,
+
+		UnderscoresInHeaders: c.UnderscoresInHeaders,
 	})
 	return err
 }

@@ -3,11 +3,13 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -221,6 +223,58 @@ func TestGateway_LateAnswerOnAnOldConnection(t *testing.T) {
 	for _, path := range []string{"/", "/late", "/late"} { // on one connection
 		if status, body := get(t, s.main+path); status != 200 || body != "hello" {
 			t.Errorf("%s: got %d %q", path, status, body)
+		}
+	}
+}
+
+// The setting underscores_in_headers reaches the gateway, which drops them without it. With
+// pass it refuses one that looks like the name that a rule reads.
+func TestUnderscoresInHeaders(t *testing.T) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, r.Header.Get("X_api_key")+r.Header.Get("X_other"))
+	}))
+	defer up.Close()
+	for _, tt := range []struct{ setting, name, want string }{
+		{"", "X_Api_Key", "200 "}, {"pass", "X_Other", "200 k"}, {"pass", "X_Api_Key", "400"}, {"refuse", "X_Other", "400"},
+	} {
+		setting, want := tt.setting, tt.want
+		c := testConfig()
+		c.Upstream = up.URL
+		if setting != "" {
+			c.UnderscoresInHeaders = setting
+		}
+		r, err := http.NewRequest(http.MethodGet, start(t, c).main, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{tt.name: {"k"}}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if got := fmt.Sprint(resp.StatusCode, " ", string(text)); !strings.HasPrefix(got, want) || want == "200 " && got != want {
+			t.Errorf("%q, %s: got %s, want %s", setting, tt.name, got, want)
+		}
+	}
+}
+
+// "OPTIONS *" is a request like others: net/http does not answer it past the bounds.
+func TestOptionsAsterisk(t *testing.T) {
+	up, _ := named(t, "app")
+	inFront := testConfig()
+	inFront.Upstream = up.URL
+	for name, c := range map[string]config.Config{"gateway": inFront, "API": testConfig()} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(start(t, c).main, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(patience))
+		io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode < 400 || resp.StatusCode >= 500 {
+			t.Errorf("%s: got %v (%v), want a refusal", name, resp, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ type Reader struct {
 	lines  lineReader
 	format Format
 	line   int
+	text   string // of that line, without spaces around it
 	req    Request
 	clock  logClock
 }
@@ -47,6 +48,7 @@ func (r *Reader) Next() (*Request, error) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
+		r.text = line
 		sniffed := r.format == Auto
 		if sniffed {
 			r.format = sniff(line)

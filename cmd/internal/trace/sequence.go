@@ -21,6 +21,8 @@ type Sequence struct {
 	open   func(name string) (io.ReadCloser, error)
 	format Format
 
+	anyOrder bool // of the traces
+
 	at     int // in names
 	file   io.Closer
 	text   *text
@@ -107,8 +109,8 @@ func (s *Sequence) begin() error {
 
 // inOrder notes when a trace begins.
 func (s *Sequence) inOrder(at bucket.Instant) error {
-	if s.earlier && at < s.began {
-		return errors.New("begins before the trace in front of it: name the oldest first, as ls -tr does")
+	if s.earlier && at < s.began && !s.anyOrder {
+		return errors.New("begins before the trace in front of it: name the oldest first, as ls -tr does, or sort all of them with --sort")
 	}
 	s.began, s.earlier, s.seen = at, true, s.reader.Format()
 	return nil

@@ -35,7 +35,7 @@
 // Lines are taken in the order of the file, and with the time they state. Logs
 // are written when requests end, so times may run backwards; inside a bucket
 // they do not. Of several files one that begins before the one in front of it is
-// refused.
+// refused. [Sorted] returns all lines in the order of their times.
 package trace
 
 import (

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"bufio"
+	"cmp"
+	"container/heap"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// MaxSortBytes is how much of the traces [Sorted] holds in memory. The rest waits in a
+// temporary file, in sorted runs.
+const MaxSortBytes = 64 << 20
+
+// lineBytes is what a line takes in memory beside its text.
+const lineBytes = 96
+
+// runBytes is how much of each run is read at a time.
+const runBytes = 1 << 16
+
+// A Sorted reads traces in the order of their times; lines of one time stay in the order
+// in which they stand. It reads all of the traces before it returns the first request. It
+// is made by [NewSorted] and not safe for concurrent use.
+type Sorted struct {
+	from *Sequence
+	most int // bytes in memory
+
+	lines   []sortedLine // of the run that is being read; at the end those that are left
+	bytes   int
+	file    *os.File // of the other runs; nil for none
+	end     int64    // of what is in it
+	runs    []int64  // where each begins
+	merged  runHeap
+	whole   bool // all traces have been read
+	current sortedLine
+	req     Request
+	clock   logClock
+}
+
+// A sortedLine is a line with its place. It is ordered by time and number.
+type sortedLine struct {
+	at     bucket.Instant
+	number int // of the line, among those of all traces
+	trace  int // in the names
+	line   int // of it
+	format Format
+	text   string
+}
+
+func (a *sortedLine) compare(b *sortedLine) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number))
+}
+
+// NewSorted sorts what from reads, with up to [MaxSortBytes] of it in memory, or most
+// bytes if that is above 0.
+func NewSorted(from *Sequence, most int) *Sorted {
+	from.anyOrder = true
+	if most <= 0 {
+		most = MaxSortBytes
+	}
+	return &Sorted{from: from, most: most}
+}
+
+// Name is that of the trace of the request returned last, or that is being read.
+func (s *Sorted) Name() string {
+	if s.whole {
+		return s.from.names[s.current.trace]
+	}
+	return s.from.Name()
+}
+
+// Line is the number of that request's line in its trace, from 1.
+func (s *Sorted) Line() int {
+	if s.whole {
+		return s.current.line
+	}
+	return s.from.Line()
+}
+
+// Lines, Consumed and Format are those of the [Sequence].
+func (s *Sorted) Lines() int      { return s.from.Lines() }
+func (s *Sorted) Consumed() int64 { return s.from.Consumed() }
+func (s *Sorted) Format() Format  { return s.from.Format() }
+
+// Next returns the next request, as [Sequence.Next] does. Lines that cannot be read come
+// first.
+func (s *Sorted) Next() (*Request, error) {
+	for !s.whole {
+		req, err := s.from.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			if err := s.finish(); err != nil {
+				return nil, err
+			}
+		case err != nil:
+			return nil, err
+		default:
+			if err := s.add(req.At); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := s.advance(); err != nil {
+		return nil, err
+	}
+	s.req.reset()
+	if s.current.format == JSONL {
+		return &s.req, parseJSON(&s.req, s.current.text)
+	}
+	return &s.req, parseLog(&s.req, s.current.text, &s.clock)
+}
+
+// add notes the line that was read last.
+func (s *Sorted) add(at bucket.Instant) error {
+	reader := s.from.reader
+	s.lines = append(s.lines, sortedLine{at: at, number: s.from.Lines(), trace: s.from.at, line: reader.Line(), format: reader.Format(), text: reader.text})
+	if s.bytes += len(reader.text) + lineBytes; s.bytes < s.most {
+		return nil
+	}
+	return s.spill()
+}
+
+// spill writes the lines in memory to the file, as a run.
+func (s *Sorted) spill() error {
+	if s.file == nil {
+		f, err := os.CreateTemp("", "mete-sort-*")
+		if err != nil {
+			return fmt.Errorf("trace: sort: %w", err)
+		}
+		s.file = f
+	}
+	slices.SortFunc(s.lines, func(a, b sortedLine) int { return a.compare(&b) })
+	s.runs = append(s.runs, s.end)
+	w := bufio.NewWriterSize(s.file, runBytes)
+	var head []byte
+	for i := range s.lines {
+		l := &s.lines[i]
+		head = head[:0]
+		for _, n := range [...]int64{int64(l.at), int64(l.number), int64(l.trace), int64(l.line), int64(l.format), int64(len(l.text))} {
+			head = binary.AppendVarint(head, n)
+		}
+		w.Write(head) // a failure is Flush's
+		w.WriteString(l.text)
+		s.end += int64(len(head) + len(l.text))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("trace: sort: %w", err)
+	}
+	clear(s.lines)
+	s.lines, s.bytes = s.lines[:0], 0
+	return nil
+}
+
+// finish begins to return what was read.
+func (s *Sorted) finish() error {
+	s.whole = true
+	slices.SortFunc(s.lines, func(a, b sortedLine) int { return a.compare(&b) })
+	for i, start := range s.runs {
+		end := s.end
+		if i+1 < len(s.runs) {
+			end = s.runs[i+1]
+		}
+		r := &run{from: bufio.NewReaderSize(io.NewSectionReader(s.file, start, end-start), runBytes)}
+		if err := r.next(); err != nil {
+			return fmt.Errorf("trace: sort: %w", err)
+		}
+		s.merged = append(s.merged, r)
+	}
+	heap.Init(&s.merged)
+	return nil
+}
+
+// advance makes the first line of all runs the current one.
+func (s *Sorted) advance() error {
+	if len(s.merged) == 0 || len(s.lines) > 0 && s.lines[0].compare(&s.merged[0].line) < 0 {
+		if len(s.lines) == 0 {
+			return io.EOF
+		}
+		s.current = s.lines[0]
+		s.lines[0] = sortedLine{} // or its text stays in memory
+		s.lines = s.lines[1:]
+		return nil
+	}
+	first := s.merged[0]
+	s.current = first.line
+	switch err := first.next(); {
+	case errors.Is(err, io.EOF):
+		heap.Pop(&s.merged)
+	case err != nil:
+		return fmt.Errorf("trace: sort: %w", err)
+	default:
+		heap.Fix(&s.merged, 0)
+	}
+	return nil
+}
+
+// Close ends the reading, and removes the temporary file.
+func (s *Sorted) Close() error {
+	err := s.from.Close()
+	if s.file != nil {
+		err = errors.Join(err, s.file.Close(), os.Remove(s.file.Name()))
+		s.file = nil
+	}
+	return err
+}
+
+// A run is lines in order.
+type run struct {
+	from *bufio.Reader
+	line sortedLine // the next one
+}
+
+// next reads a line. The error is io.EOF at the end.
+func (r *run) next() error {
+	var n [6]int64
+	for i := range n {
+		v, err := binary.ReadVarint(r.from)
+		if err != nil {
+			return err
+		}
+		n[i] = v
+	}
+	text := make([]byte, n[5])
+	if _, err := io.ReadFull(r.from, text); err != nil {
+		return err
+	}
+	r.line = sortedLine{bucket.Instant(n[0]), int(n[1]), int(n[2]), int(n[3]), Format(n[4]), string(text)}
+	return nil
+}
+
+// A runHeap has the run with the earliest line first.
+type runHeap []*run
+
+func (h runHeap) Len() int           { return len(h) }
+func (h runHeap) Less(i, j int) bool { return h[i].line.compare(&h[j].line) < 0 }
+func (h runHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *runHeap) Push(x any)        { *h = append(*h, x.(*run)) }
+func (h *runHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
