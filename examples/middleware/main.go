@@ -5,7 +5,7 @@
 // each address 2 an hour, and all of them 1000. Try it:
 //
 //	go run ./examples/middleware
-//	for i in $(seq 7); do curl -si http://127.0.0.1:8000/ | grep -E '^(HTTP|RateLimit:|Retry)'; done
+//	for i in $(seq 7); do curl -si http://127.0.0.1:8000/ | grep -iE '^(HTTP|RateLimit:|Retry)'; done
 package main
 
 import (

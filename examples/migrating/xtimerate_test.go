@@ -57,22 +57,36 @@ func TestXTimeRate_NoFractionIsLost(t *testing.T) {
 	}
 }
 
-func TestXTimeRate_CancelGivesAllBack(t *testing.T) {
-	l := keyed.Must("1/1h", 10)
-	first, err := l.Reserve("k", 10, time.Hour)
-	if err != nil || !first.Allowed {
-		t.Fatalf("reserve 10 of 10: allowed %v, error %v", first.Allowed, err)
+// There, Cancel does nothing once the work could start. Here, it gives back what has
+// not refilled since, and nothing while later work holds a start time.
+func TestXTimeRate_CancelAfterTheStart(t *testing.T) {
+	c := newClock()
+	l := limited(t, holds(t, 10, "1/1h"), c)
+	reserve := func(cost int) *mete.Reservation {
+		t.Helper()
+		r, err := l.Reserve("k", cost, 2*time.Hour)
+		if err != nil || !r.Allowed {
+			t.Fatalf("reserve %d: allowed %v, error %v", cost, r.Allowed, err)
+		}
+		return r
 	}
-	second, err := l.Reserve("k", 1, 2*time.Hour) // made meanwhile
-	if err != nil || !second.Allowed {
-		t.Fatalf("reserve 1 more: allowed %v, error %v", second.Allowed, err)
+	cancel := func(r *mete.Reservation, want int64) {
+		t.Helper()
+		if err := r.Cancel(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Peek("k", 0).Remaining().Whole(); got != want {
+			t.Errorf("%d remaining, want %d", got, want)
+		}
 	}
-	if err := first.Cancel(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if got := l.Peek("k", 0).Remaining().Whole(); got != 9 {
-		t.Errorf("%d remaining once 10 of 11 were canceled; want 9", got)
-	}
+	first := reserve(10)
+	c.now = c.now.Add(time.Hour)
+	l.Take("k", 1)   // the one that has refilled
+	cancel(first, 9) // the others come back
+	l.Reset("k")
+	started, later := reserve(10), reserve(1)
+	cancel(started, 0) // the later one starts in an hour
+	cancel(later, 0)   // it is the last: its token comes back, and pays the debt
 }
 
 func TestXTimeRate_ErrorsCanBeMatched(t *testing.T) {

@@ -58,7 +58,7 @@ func openShop(ctx context.Context, url string) (*shop, error) {
 		s.node, err = pgstore.Open(ctx, url)
 	}
 	if err == nil {
-		s.limiter, err = limit(ctx, s.node)
+		s.limiter, err = limit(s.node)
 	}
 	if err != nil {
 		s.close()
@@ -76,17 +76,9 @@ func (s *shop) close() {
 
 // limit puts a guard before the store, and memory behind it: for what is asked
 // outside of transactions while PostgreSQL does not answer.
-func limit(ctx context.Context, node *pgstore.Node) (*mete.Limiter, error) {
-	// The same on all nodes, or they hash the same keys differently.
-	key := []byte(os.Getenv("HASH_KEY"))
-	if len(key) == 0 {
-		derived, err := node.DeriveKey(ctx, "bucket keys")
-		if err != nil {
-			return nil, err
-		}
-		key = derived[:]
-	}
-	matcher, err := policy.Load([]byte(rules), policy.Options{HashKey: key})
+func limit(node *pgstore.Node) (*mete.Limiter, error) {
+	// Without a key, all nodes use the one that the store keeps for them.
+	matcher, err := policy.Load([]byte(rules), policy.Options{HashKey: []byte(os.Getenv("HASH_KEY"))})
 	if err != nil {
 		return nil, err
 	}

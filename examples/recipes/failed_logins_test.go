@@ -3,6 +3,7 @@
 package recipes_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/metehq/mete/keyed"
@@ -14,18 +15,22 @@ func newLogins() *keyed.Limiter { return keyed.Must("5/1h", 5) }
 
 func loginKey(user, address string) string { return fmt.Sprintf("%q %q", user, address) }
 
-// Every attempt is charged before the password is looked at, and the right one
-// is given back. However many guesses arrive at once, five are looked at.
+// Every attempt is charged before the password is checked, and the right one is
+// canceled. However many guesses arrive at once, five are checked. A cancellation gives
+// back what has not refilled since, so no login opens room for more guesses.
 func Example_failedLogins() {
 	logins, key := newLogins(), loginKey("alice", "192.0.2.1")
 	login := func(password string) string {
-		if !logins.Allow(key) {
+		attempt, err := logins.Reserve(key, 1, 0)
+		if err != nil || !attempt.Allowed {
 			return "too many wrong passwords"
 		}
 		if password != "secret" {
 			return "wrong password"
 		}
-		logins.Refund(key, 1)
+		if err := attempt.Cancel(context.Background()); err != nil {
+			return err.Error()
+		}
 		return "welcome"
 	}
 	for range 4 {

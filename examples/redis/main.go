@@ -35,7 +35,7 @@ func newLimiter(ctx context.Context, url string) (*mete.Limiter, io.Closer, erro
 	if err != nil {
 		return nil, nil, err // Redis is down, or refuses: nothing is limited yet
 	}
-	limiter, err := limit(ctx, node)
+	limiter, err := limit(node)
 	if err != nil {
 		node.Close()
 		return nil, nil, err
@@ -44,17 +44,9 @@ func newLimiter(ctx context.Context, url string) (*mete.Limiter, io.Closer, erro
 }
 
 // limit puts a guard before the store, and memory behind it.
-func limit(ctx context.Context, node *redisstore.Node) (*mete.Limiter, error) {
-	// The same on all nodes, or they hash the same keys differently.
-	key := []byte(os.Getenv("HASH_KEY"))
-	if len(key) == 0 {
-		derived, err := node.DeriveKey(ctx, "bucket keys")
-		if err != nil {
-			return nil, err
-		}
-		key = derived[:]
-	}
-	matcher, err := policy.Load([]byte(rules), policy.Options{HashKey: key})
+func limit(node *redisstore.Node) (*mete.Limiter, error) {
+	// Without a key, all nodes use the one that the store keeps for them.
+	matcher, err := policy.Load([]byte(rules), policy.Options{HashKey: []byte(os.Getenv("HASH_KEY"))})
 	if err != nil {
 		return nil, err
 	}
