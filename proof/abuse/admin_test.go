@@ -40,6 +40,7 @@ var adminCalls = []adminCall{
 	{"POST", "/v1/refund", `{"attributes":{"ip:address":"192.0.2.2"}}`, 2}, {"POST", "/v1/reset", `{"attributes":{"ip:address":"192.0.2.2"}}`, 2},
 	{"PUT", "/v1/overrides", `{"id":"one","action":"block","match":{"ip:address":"192.0.2.9"},"reason":"r","author":"a","expires_at":"2099-01-01T00:00:00Z"}`, 2},
 	{"DELETE", "/v1/overrides/one?author=a&reason=r", "", 2},
+	{"PUT", "/v1/overrides", `{"id":"wide","action":"allow","match":{"path":"/*"},"reason":"r","author":"a","expires_at":"2099-01-01T00:00:00Z"}`, 3},
 	{"PUT", "/v1/overrides", `{"id":"all","action":"break_glass","reason":"r","author":"a","expires_at":"2099-01-01T00:00:00Z"}`, 3},
 	{"POST", "/v1/reload", "", 3},
 }

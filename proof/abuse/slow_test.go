@@ -42,8 +42,8 @@ var handshakeDribbles = []dribble{
 }
 
 var bodyDribbles = []dribble{
-	{"a body", "POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n", " "},
-	{"chunks", "POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n"},
+	{"a body", "POST /v1/take HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n", " "},
+	{"chunks", "POST /v1/take HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n"},
 }
 
 const (
@@ -243,7 +243,7 @@ func withstand(t *testing.T, s *siege) {
 func TestAbuse_UnreadAnswers(t *testing.T) {
 	s := start(t, perAddress("10"), impatient)
 	batch := `{"requests":[` + strings.Repeat(takeBody("ip:address", "192.0.2.1")+",", httpapi.MaxBatch-1) + takeBody("ip:address", "192.0.2.1") + `]}`
-	request := fmt.Sprintf("POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(batch), batch)
+	request := fmt.Sprintf("POST /v1/take HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(batch), batch)
 	var crowd sync.WaitGroup
 	for range 5 {
 		conn := dial(t, s.Addr)

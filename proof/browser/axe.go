@@ -105,9 +105,10 @@ func (p *Page) Axe() {
 	}
 }
 
-// settle waits until what moves for a while has come to rest.
+// settle waits until what moves for a while has come to rest. The level of a bucket
+// that fills moves for as long as that takes, which may be minutes: it is not waited for.
 func (p *Page) settle() {
 	p.t.Helper()
 	p.Poll("nothing moves", `document.fonts.status === 'loaded' && document.getAnimations().every(a =>
-		a.playState !== 'running' || a.effect?.getComputedTiming().endTime === Infinity)`)
+		a.playState !== 'running' || a.effect?.getComputedTiming().endTime === Infinity || a.effect?.target?.matches('.tank-fluid'))`)
 }

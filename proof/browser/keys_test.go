@@ -304,6 +304,12 @@ func TestKeys_Hashed(t *testing.T) {
 	page.Click("link", "*x-api-key*")
 	page.WaitText(".key-facts", "~ is a hash")
 	page.Axe()
+
+	looker := browser.Open(t, browser.Desktop, browser.Light)
+	looker.Remember(browser.ReadToken)
+	await(looker, site.Page("explain?a.header:x-api-key=k1"), "Explain")
+	looker.WaitText(".step-key", "api:x-api-key=~…")
+	looker.Poll("the key, which no bucket has, is no link", "document.querySelector('.step-key a') === null")
 }
 
 // Where the stream breaks the page says so, and what nobody saw is not drawn.

@@ -28,7 +28,7 @@ var hostileKeys = map[string]string{
 	`{{template "x"}}`:                   `header:x="{{template \"x\"}}"`,
 }
 
-const hostilePolicy = `{"rules": [{"name": "client", "limit_keys": ["header:x"], "description": "<b>Bold</b> & </script>", "match": {"path": "/</script>*"},
+const hostilePolicy = `{"rules": [{"name": "client", "limit_keys": ["header:x"], "description": "<b>Bold</b> & </script>", "match": {"query:q": {"not": "</script>*"}},
 	"algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 1}}]}`
 
 // writeReport runs mete replay and returns the URL of the page that it writes.

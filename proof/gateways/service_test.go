@@ -27,6 +27,7 @@ type service struct {
 	seen []string // method and target of each request, and the bytes of its body
 
 	target, at string // of the last one: its target and host
+	header     http.Header
 }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +72,7 @@ func (s *service) echo(w http.ResponseWriter, r *http.Request) {
 func (s *service) note(r *http.Request, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen, s.target, s.at = append(s.seen, what), r.RequestURI, r.Host
+	s.seen, s.target, s.at, s.header = append(s.seen, what), r.RequestURI, r.Host, r.Header
 }
 
 // place is where the last request went: the path as rules have it, and the host.
@@ -80,6 +81,13 @@ func (s *service) place() (path, host string) {
 	defer s.mu.Unlock()
 	path, _ = requestpath.Of(s.target)
 	return path, s.at
+}
+
+// field is a field of the last request.
+func (s *service) field(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.header[name], ", ")
 }
 
 // requests is how many have come so far.

@@ -155,3 +155,49 @@ func TestSpoofing_Hosts(t *testing.T) {
 		}
 	})
 }
+
+// A key that the service may read is the one that was counted: in another spelling of
+// its name it does not reach the service, and twice it is refused.
+func TestSpoofing_Keys(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		s, from := start(t, k, setup{}), newClients()
+		const line = "GET /api/x HTTP/1.1\r\nHost: shop.example\r\n"
+		for i, fields := range []string{"X_Api_Key: real", "X-Api_Key: real", "x_forwarded_for: 192.0.2.66|X_Api_Key: real"} {
+			a, ok := s.try(t, from.another(), line+strings.ReplaceAll(fields, "|", "\r\n")+"\r\nX-Api-Key: "+string(rune('a'+i))+"\r\n\r\n")
+			if !ok || a.status != 200 && a.status != 400 {
+				t.Errorf("%q: got %d with %v, want it to pass without the field, or 400", fields, a.status, a.header)
+			}
+			for _, name := range []string{"X_api_key", "X-Api_key", "X_forwarded_for"} {
+				if got := s.service.field(name); got != "" {
+					t.Errorf("%q: the service was sent %s: %s", fields, name, got)
+				}
+			}
+		}
+		before := s.service.requests()
+		for _, fields := range []string{"X-Api-Key: a\r\nX-Api-Key: real", "x-api-key: a\r\nX-API-KEY: real"} {
+			if a := s.send(t, from.another(), line+fields+"\r\n\r\n"); a.status != 400 {
+				t.Errorf("%q: got %d with %v, want 400", fields, a.status, a.header)
+			}
+		}
+		if n := s.service.requests() - before; n > 0 {
+			t.Errorf("%d requests with two keys reached the service", n)
+		}
+	})
+}
+
+// What mete cannot read is the client's mistake: 400, and no failure of the site.
+func TestSpoofing_ControlCharacters(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		s, from := start(t, k, setup{}), newClients()
+		before := s.service.requests()
+		for _, c := range []string{"\x01", "\x02", "\x08", "\x0b", "\x1b", "\x7f"} {
+			a, ok := s.try(t, from.another(), "GET / HTTP/1.1\r\nHost: shop.example\r\nX-A: a"+c+"b\r\n\r\n")
+			if ok && a.status != 400 {
+				t.Errorf("%q: got %d with %v, want 400", c, a.status, a.header)
+			}
+		}
+		if n := s.service.requests() - before; n > 0 {
+			t.Errorf("%d such requests reached the service", n)
+		}
+	})
+}

@@ -29,9 +29,12 @@ func (s deadStore) fail(op string) error {
 func (s deadStore) Take(context.Context, []bucket.Snapshot, []mete.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return nil, false, s.fail("take")
 }
-func (s deadStore) Refund(context.Context, []mete.Charge) error { return s.fail("refund") }
-func (s deadStore) Reset(context.Context, []string) error       { return s.fail("reset") }
-func (s deadStore) Ping(context.Context) error                  { return s.fail("ping") }
+func (s deadStore) DeriveKey(context.Context, string) (key [32]byte, err error) {
+	return key, nil
+}
+func (s deadStore) Refund(context.Context, []mete.Refund, string) error { return s.fail("refund") }
+func (s deadStore) Reset(context.Context, []string) error               { return s.fail("reset") }
+func (s deadStore) Ping(context.Context) error                          { return s.fail("ping") }
 
 // An oldDocument is always changed by somebody else in between.
 type oldDocument struct{}

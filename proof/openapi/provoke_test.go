@@ -72,7 +72,8 @@ func (s *service) provoke(t *testing.T) {
 		return q
 	})
 	s.each(t, http.StatusMisdirectedRequest, func(q question) question {
-		q.fields = append(q.fields, "Host", "rebound.example")
+		_, port, _ := strings.Cut(strings.TrimPrefix(q.base, "http://"), ":") // as a browser writes it
+		q.fields = append(q.fields, "Host", "rebound.example:"+port)
 		return as("configure", q)
 	})
 	s.each(t, http.StatusRequestHeaderFieldsTooLarge, func(q question) question {

@@ -35,6 +35,7 @@ decision_profile: nginx-lua
 trusted_proxies: [127.0.0.1]
 rate_limit_fields: [draft-11, legacy, x]
 max_header_bytes: 4096
+max_wait: 24h
 timeouts: {api_request: 2m}
 admin_tokens:
   - {name: r, role: read, token: "token-of-the-reader"}
