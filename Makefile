@@ -12,6 +12,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve with a built-in example policy; needs Go only
+	@echo "building mete; the first time, this takes half a minute"
 	$(GO) run ./cmd/mete serve
 
 test: setup ## run all tests of all modules, with the race detector

@@ -30,8 +30,8 @@ func newMete(q Quota) (Limiter, error) {
 }
 
 func (l *meteLimiter) Take(key string) bool {
-	v, err := l.store.TakeOne(key, &l.limit, bucket.Token)
-	return v.Allowed() && err == nil
+	v, _ := l.store.TakeOne(key, &l.limit, bucket.Token)
+	return v.Allowed()
 }
 
 func (*meteLimiter) Close() {}
