@@ -51,7 +51,7 @@ func eachWithEach(c *compiler) {
 		}
 		var earlier iter.Seq[*draft] = func(yield func(*draft) bool) {
 			for _, e := range tiers {
-				if takesAll(e.Mode, d.Mode) && !yield(e) {
+				if takesAll(e.modeOfKeys(), d.modeOfKeys()) && !yield(e) {
 					return
 				}
 			}
