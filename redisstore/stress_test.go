@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/redisstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -31,7 +32,7 @@ func TestStress_ScriptAndCoreAgree(t *testing.T) {
 	var all sync.WaitGroup
 	var admitted, denied atomic.Int64
 	for g := range 32 {
-		r := rand.New(rand.NewPCG(uint64(g), 5))
+		r := rand.New(testseed.PCG(uint64(g), 5))
 		all.Go(func() {
 			for range 400 {
 				charges, mode := stress(r, limits)
