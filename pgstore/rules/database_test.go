@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds every wait of these tests. Nothing waits that long.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A database is a schema with the tables of rules, in a PostgreSQL.
 type database struct {
