@@ -156,18 +156,16 @@ func TestRun_OneDrainForAll(t *testing.T) {
 
 // timeouts.upgraded closes what is silent, and 0 nothing.
 func TestUpgraded_Timeout(t *testing.T) {
-	c := testConfig()
+	unbounded, bounded := testConfig(), testConfig()
 	url, ended := echoing(t)
-	c.Upstream = url
-	c.Timeouts.Upgraded = 200 * time.Millisecond
-	conn := openSocket(t, start(t, c).server)
+	unbounded.Upstream, bounded.Upstream = url, url
+	unbounded.Timeouts.Upgraded, bounded.Timeouts.Upgraded = 0, 200*time.Millisecond
+	older := openSocket(t, start(t, unbounded).server)
+	conn := openSocket(t, start(t, bounded).server)
 	conn.wantEnd(t)
 	<-ended
-	c.Timeouts.Upgraded = 0
-	conn = openSocket(t, start(t, c).server)
-	<-time.After(500 * time.Millisecond)
-	conn.echoes(t)
-	conn.Close()
+	older.echoes(t) // it has been silent for longer than the one that was closed
+	older.Close()
 }
 
 // The server keeps no connection to its upstream when it has ended.

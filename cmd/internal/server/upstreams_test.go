@@ -102,7 +102,7 @@ func TestAdaptive(t *testing.T) {
 			u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch {
 				case trouble.Load() && slow:
-					<-time.After(30 * time.Millisecond)
+					answerLate(r, 30*time.Millisecond)
 				case trouble.Load():
 					w.WriteHeader(http.StatusServiceUnavailable)
 				}
@@ -136,6 +136,16 @@ func TestAdaptive(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// answerLate holds a request up for d, unless its client leaves.
+func answerLate(r *http.Request, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
 	}
 }
 
@@ -211,7 +221,7 @@ func TestUpstream_BadAuthority(t *testing.T) {
 func TestGateway_LateAnswerOnAnOldConnection(t *testing.T) {
 	u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/late" {
-			<-time.After(1500 * time.Millisecond)
+			answerLate(r, 1500*time.Millisecond)
 		}
 		io.WriteString(w, "hello")
 	}))
