@@ -4,6 +4,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -127,9 +128,8 @@ func TestRun_CutsOffWhatDoesNotFinish(t *testing.T) {
 
 func TestRun_GivesNotice(t *testing.T) {
 	c := testConfig()
-	c.Timeouts.Notice = 3 * time.Second
+	c.Timeouts.Notice = time.Hour
 	s := start(t, c)
-	before := time.Now()
 	s.stop()
 	eventually(t, "the main address says 503 before it closes", func() bool {
 		resp, err := http.Get(s.main + "/readyz")
@@ -142,12 +142,11 @@ func TestRun_GivesNotice(t *testing.T) {
 	if got := s.take("192.0.2.1"); got != 200 {
 		t.Errorf("take under notice: status %d, want 200", got)
 	}
-	if err := s.wait(); err != nil {
-		t.Errorf("Run: %v", err)
+	s.server.FailMain()
+	if err := s.wait(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("an address failed under notice: Run returned %v, want %v", err, net.ErrClosed)
 	}
-	if passed := time.Since(before); passed < c.Timeouts.Notice {
-		t.Errorf("ended after %v, want at least %v", passed, c.Timeouts.Notice)
-	}
+	s.err = nil // the test wanted it
 }
 
 func TestNew_PortTaken(t *testing.T) {
