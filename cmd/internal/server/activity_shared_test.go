@@ -66,7 +66,7 @@ func told(list []httpapi.Activity) (lines []string) {
 
 // sharing is a configuration of servers that know the same tokens, and mask alike.
 func sharing(t *testing.T, e elsewhere) config.Config {
-	c := e.with(t, strings.Replace(burst("5"), "    algorithm:", "    deadline: 10s\n    algorithm:", 1))
+	c := e.patient(t, burst("5"))
 	c.AdminTokens, c.HashKey = withTokens().AdminTokens, "the same key for both of them"
 	c.Timeouts.APIRequest = time.Minute // notes have half of it
 	return c

@@ -100,7 +100,7 @@ func TestActivity_IsBounded(t *testing.T) {
 // masked key in its own lists alone.
 func TestBucket_IsShared(t *testing.T) {
 	inEach(t, func(t *testing.T, e elsewhere) {
-		c := e.with(t, burst("5"))
+		c := e.patient(t, burst("5"))
 		c.AdminTokens, c.HashKey = withTokens().AdminTokens, "the same key for both of them"
 		a, b := start(t, c), start(t, c)
 		const key = "client:ip=192.0.2.9"

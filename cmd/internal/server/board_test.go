@@ -250,7 +250,4 @@ func TestBoard_HTTP2(t *testing.T) {
 	if err := s.wait(); err != nil || ended.Load() != 100 {
 		t.Errorf("%d of 100 streams ended with a word, the server with %v", ended.Load(), err)
 	}
-	if text := s.log.String(); strings.Contains(text, "cut off") {
-		t.Errorf("requests were cut off: %s", text)
-	}
 }

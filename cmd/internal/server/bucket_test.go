@@ -148,8 +148,7 @@ func TestBucket_ByKey(t *testing.T) {
 		testByKey(t, s, s)
 	})
 	inEach(t, func(t *testing.T, e elsewhere) {
-		c := e.with(t, keyedRules)
-		c.Store += "&timeout=10s"
+		c := e.patient(t, keyedRules)
 		c.HashKey = "one for both"
 		testByKey(t, start(t, c), start(t, c))
 	})

@@ -39,6 +39,7 @@ func audited(t *testing.T, db, schema, key string, raw bool) *running {
 	c := withTokens()
 	c.Policy, c.Violations, c.HashKey, c.ViolationsRaw, c.ViolationsUser = policyFile(t, burst("1")), db, key, raw, "header:x-user"
 	s := start(t, c)
+	s.records()
 	for user, n := range map[string]int{"alice": 4, "bob": 2} {
 		for range n {
 			body := fmt.Sprintf(`{"attributes":{"ip:address":"192.0.2.%d","header:x-user":%q,"method":"GET","path":"/v1/users/%s"}}`, len(user), user, user)
@@ -134,6 +135,7 @@ func TestDashboardViolations_Connections(t *testing.T) {
 	c := withTokens()
 	c.Policy, c.Violations = policyFile(t, burst("1")), p.URL()
 	s := start(t, c)
+	s.records()
 	s.take("192.0.2.1")
 	s.take("192.0.2.1")
 	awaitViolations(t, reader(t, p.URL(), "mete", ""), violations.Query{}, 1)

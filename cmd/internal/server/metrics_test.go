@@ -9,7 +9,7 @@ import (
 
 func TestRemote_Metrics(t *testing.T) {
 	inEach(t, func(t *testing.T, e elsewhere) {
-		s := start(t, e.with(t, burst("2")))
+		s := start(t, e.patient(t, burst("2")))
 		for range 4 {
 			s.take("192.0.2.77")
 		}

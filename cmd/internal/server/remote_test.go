@@ -60,6 +60,14 @@ func (e elsewhere) with(t *testing.T, policy string) config.Config {
 	return c
 }
 
+// patient is with, but for tests in which the store has to answer, however slow the
+// machine.
+func (e elsewhere) patient(t *testing.T, policy string) config.Config {
+	c := e.with(t, policy)
+	c.Store += "&timeout=10s"
+	return c
+}
+
 // takePath asks for one token for a path.
 func (r *running) takePath(path string) (int, string) {
 	r.t.Helper()
@@ -74,6 +82,7 @@ func onError(names ...string) string {
 		fmt.Fprintf(&b, `  - name: %[1]s
     limit_keys: ["ip:address"]
     match: { path: /%[1]s }
+    deadline: 2s
     algorithm: token_bucket
     algorithm_config: { rate: 1/1d, burst: 5 }
     on_store_error: %[1]s
@@ -84,8 +93,8 @@ func onError(names ...string) string {
 
 func TestRemote_ServersShareBuckets(t *testing.T) {
 	inEach(t, func(t *testing.T, e elsewhere) {
-		secret := strings.ReplaceAll(burst("4"), "ip:address", "header:authorization")
-		a, b := start(t, e.with(t, secret)), start(t, e.with(t, secret))
+		c := e.patient(t, strings.ReplaceAll(burst("4"), "ip:address", "header:authorization"))
+		a, b := start(t, c), start(t, c)
 		body := `{"attributes":{"header:authorization":"Bearer of-bad-news"}}`
 		for i, s := range []*running{a, b, a, b, a, b} {
 			want := 200

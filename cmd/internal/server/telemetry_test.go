@@ -56,7 +56,7 @@ func TestMetrics_OfAFileThatComesBack(t *testing.T) {
 
 func TestMetrics_OfStoreOperations(t *testing.T) {
 	inEach(t, func(t *testing.T, e elsewhere) {
-		s := start(t, e.with(t, burst("2")))
+		s := start(t, e.patient(t, burst("2")))
 		s.take("192.0.2.78")
 		s.hasMetrics(`mete_store_operation_seconds_count{operation="take"} 1`)
 	})

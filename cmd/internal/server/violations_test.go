@@ -53,11 +53,18 @@ func reader(t *testing.T, rawURL, schema, key string) *violations.Reader {
 			t.Fatal(err)
 		}
 	}
-	r, err := violations.NewReader(pool, violations.Config{Schema: schema, Key: secret})
+	r, err := violations.NewReader(pool, violations.Config{Schema: schema, Key: secret, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// records waits until the server records violations: where the database is slow, it
+// starts without.
+func (r *running) records() {
+	r.t.Helper()
+	eventually(r.t, "violations are recorded", func() bool { return r.log.count("violations are recorded") == 1 })
 }
 
 // awaitViolations waits until a query finds so many denials.
@@ -91,6 +98,7 @@ func TestViolations_AreRecorded(t *testing.T) {
 		c := testConfig()
 		c.Policy, c.Violations, c.HashKey = policyFile(t, burst("2")), db, key
 		s := start(t, c)
+		s.records()
 		for range 5 {
 			s.take("192.0.2.77")
 		}
@@ -122,6 +130,7 @@ func TestViolations_AtTheEnd(t *testing.T) {
 	c := testConfig()
 	c.Policy, c.Violations, c.ViolationsRaw = policyFile(t, burst("1")), db, true
 	s := start(t, c)
+	s.records()
 	s.take("192.0.2.1")
 	s.take("192.0.2.1")
 	s.stop()
@@ -163,7 +172,7 @@ func TestViolations_DatabaseComesLater(t *testing.T) {
 		t.Errorf("the metrics lack what was missed:\n%s", text)
 	}
 	p.Restart()
-	eventually(t, "violations are recorded", func() bool { return s.log.count("violations are recorded") == 1 })
+	s.records()
 	s.take("192.0.2.1")
 	awaitViolations(t, reader(t, p.URL(), "mete", ""), violations.Query{}, 1)
 }
@@ -201,6 +210,7 @@ func TestViolations_EndWhileTheDatabaseHangs(t *testing.T) {
 	c := withRules(t, p)
 	c.Violations = c.Policy
 	s := start(t, c)
+	s.records()
 	for range 3 {
 		s.take("192.0.2.1")
 	}
