@@ -53,6 +53,7 @@ func audited(t *testing.T, db, schema, key string, raw bool) *running {
 }
 
 func TestDashboardViolations(t *testing.T) {
+	t.Parallel()
 	for _, raw := range []bool{false, true} {
 		for _, key := range []string{"", "the key of the hashes"} {
 			t.Run(fmt.Sprintf("raw %v, key %q", raw, key), func(t *testing.T) {
@@ -119,6 +120,7 @@ func checkViolations(t *testing.T, s *running, raw bool) {
 }
 
 func TestDashboardViolations_Off(t *testing.T) {
+	t.Parallel()
 	s := start(t, withTokens())
 	if p, status := s.violations(readerToken, ""); status != http.StatusNotFound || !strings.Contains(p.Detail, "--violations postgres://") {
 		t.Errorf("%d %s, want 404 that says how", status, p.Detail)
@@ -131,6 +133,7 @@ func TestDashboardViolations_Off(t *testing.T) {
 // However many look, they share two connections, and none of the recorder's. A database
 // that goes away and comes again takes none of it along.
 func TestDashboardViolations_Connections(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	c := withTokens()
 	c.Policy, c.Violations = policyFile(t, burst("1")), p.URL()

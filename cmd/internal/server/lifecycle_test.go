@@ -64,6 +64,7 @@ func ask(url string) <-chan answer {
 }
 
 func TestRun_AnswersRequestsInFlight(t *testing.T) {
+	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
 	c.Upstream = u.URL
@@ -107,6 +108,7 @@ func TestRun_AnswersRequestsInFlight(t *testing.T) {
 }
 
 func TestRun_CutsOffWhatDoesNotFinish(t *testing.T) {
+	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
 	c.Upstream = u.URL
@@ -127,6 +129,7 @@ func TestRun_CutsOffWhatDoesNotFinish(t *testing.T) {
 }
 
 func TestRun_GivesNotice(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Timeouts.Notice = time.Hour
 	s := start(t, c)
@@ -150,6 +153,7 @@ func TestRun_GivesNotice(t *testing.T) {
 }
 
 func TestNew_PortTaken(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig())
 	taken := s.server.Addr().String()
 	free := testConfig()
@@ -168,6 +172,7 @@ func TestNew_PortTaken(t *testing.T) {
 }
 
 func TestClose_FreesTheAddresses(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	s, err := server.New(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -183,6 +188,7 @@ func TestClose_FreesTheAddresses(t *testing.T) {
 }
 
 func TestRun_FailsWhenAnAddressDoes(t *testing.T) {
+	t.Parallel()
 	s, err := server.New(t.Context(), testConfig(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -194,6 +200,7 @@ func TestRun_FailsWhenAnAddressDoes(t *testing.T) {
 }
 
 func TestClaims_WarnAtStart(t *testing.T) {
+	t.Parallel()
 	claims := strings.ReplaceAll(burst("1"), "ip:address", "jwt:sub")
 	for _, tt := range []struct {
 		policy string
@@ -216,6 +223,7 @@ func TestClaims_WarnAtStart(t *testing.T) {
 }
 
 func TestExamplePolicy_IsInTheExamples(t *testing.T) {
+	t.Parallel()
 	built, err := os.ReadFile("example.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -232,6 +240,7 @@ func TestExamplePolicy_IsInTheExamples(t *testing.T) {
 // TestRun_NoServerErrorsUnderLoad ends a gateway under load: whatever is
 // answered is answered well.
 func TestRun_NoServerErrorsUnderLoad(t *testing.T) {
+	t.Parallel()
 	u := newHeldUpstream(t)
 	close(u.release)
 	go func() {

@@ -93,6 +93,7 @@ func awaitViolations(t *testing.T, r *violations.Reader, q violations.Query, wan
 }
 
 func TestViolations_AreRecorded(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"", "the key of the hashes"} {
 		db, schema := schemaURL(t)
 		c := testConfig()
@@ -126,6 +127,7 @@ func TestViolations_AreRecorded(t *testing.T) {
 
 // What is denied last is recorded before the server ends.
 func TestViolations_AtTheEnd(t *testing.T) {
+	t.Parallel()
 	db, schema := schemaURL(t)
 	c := testConfig()
 	c.Policy, c.Violations, c.ViolationsRaw = policyFile(t, burst("1")), db, true
@@ -145,6 +147,7 @@ func TestViolations_AtTheEnd(t *testing.T) {
 
 // Without metrics for it, there is nothing to see of what is off.
 func TestViolations_Off(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig())
 	if strings.Contains(s.metricsText(), "mete_violations") {
 		t.Error("there are metrics of violations, which are off")
@@ -154,6 +157,7 @@ func TestViolations_Off(t *testing.T) {
 // A server starts without the database, decides, and records as soon as there is
 // one.
 func TestViolations_DatabaseComesLater(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	p.Kill()
 	c := testConfig()
@@ -179,6 +183,7 @@ func TestViolations_DatabaseComesLater(t *testing.T) {
 
 // What would not get better by waiting is said at the start.
 func TestViolations_StartFails(t *testing.T) {
+	t.Parallel()
 	u, err := url.Parse(proctest.PostgresURL(t))
 	if err != nil {
 		t.Fatal(err)
@@ -206,6 +211,7 @@ func TestViolations_StartFails(t *testing.T) {
 // A server whose databases hang ends nevertheless, and soon: whoever ends it may kill
 // it after 10 s.
 func TestViolations_EndWhileTheDatabaseHangs(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	c := withRules(t, p)
 	c.Violations = c.Policy
