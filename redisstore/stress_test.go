@@ -59,7 +59,7 @@ func TestStress_ScriptAndCoreAgree(t *testing.T) {
 	if admitted.Load() < 1000 || denied.Load() < 1000 {
 		t.Errorf("%d admitted, %d denied: want some of both", admitted.Load(), denied.Load())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), awhile)
 	defer cancel()
 	if err := proctest.Poll(ctx, func(ctx context.Context) error {
 		keys, err := client.Do(ctx, client.B().Keys().Pattern("*").Build()).AsStrSlice()

@@ -87,9 +87,9 @@ func run(s *server, clients int, load float64, long time.Duration, mean, jitter 
 					if err != nil {
 						return
 					}
-					<-time.After(random())
+					time.Sleep(random())
 					a := s.ask()
-					<-time.After(random())
+					time.Sleep(random())
 					p.Answered(ticket, a)
 				})
 			}
