@@ -16,8 +16,8 @@ import (
 
 var formats = flag.String("formats", "", "write the stored formats of this `version`, such as dev or v0.1.0, to testdata/formats")
 
-// The documents of earlier versions are read: their overrides and their audit are what
-// they were, and the next change keeps them.
+// The documents of earlier versions are read: their overrides and their audit are the same
+// as then, and the next change keeps them.
 func TestFormats(t *testing.T) {
 	const dir = "testdata/formats"
 	if *formats != "" {

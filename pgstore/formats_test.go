@@ -32,9 +32,9 @@ const formatsSchema = "formats_schema"
 // storedTables are the tables whose rows are kept in testdata/formats, a file each.
 var storedTables = []string{"bucket", "bucket_memory", "document", "secret", "rate_limit_rule", "rate_limit_violation"}
 
-// Schemas that earlier versions created are migrated, and their rows are read: buckets
-// decide as they did then, and rules and violations are what they were. The schema is
-// kept as a script, because a migration never changes after its release.
+// Schemas of earlier versions are migrated and read. Their buckets decide as they did
+// then, and their rules and violations are the same. The schema is a script, because a
+// migration never changes after its release.
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)

@@ -26,7 +26,7 @@ var formats = flag.String("formats", "", "write the stored formats of this `vers
 
 // The keys that earlier versions wrote are read, and the buckets in them decide as they
 // did then. Keys and values are in the file "keys", a pair of quoted texts a line, without
-// the prefix. What has expired is as good as full, so the file has no expiry.
+// the prefix. An expired bucket equals a full one, so the file has no expiry.
 func TestFormats(t *testing.T) {
 	const name = "keys"
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})

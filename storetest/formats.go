@@ -19,7 +19,7 @@ import (
 
 // Formats checks that a store reads the state that its earlier versions stored. Dir has
 // a directory for each version: the stored state, and answers.jsonl with the answers
-// that the state leads to. The directory dev is that of the next version, and may be
+// that the state leads to. The directory dev belongs to the next version, and may be
 // written again. The others never change.
 type Formats struct {
 	Dir string // such as testdata/formats
@@ -31,8 +31,8 @@ type Formats struct {
 	// Open returns a new, empty store.
 	Open Open
 
-	// Save writes all that a store has stored to files in dir. A store that lends tokens
-	// may lend some of the bucket "leased" first, under the limit of "token bucket".
+	// Save writes the stored state to files in dir. A store with leases may first lease
+	// tokens of the bucket "leased", under the limit of "token bucket".
 	Save func(t *testing.T, s mete.Store, dir string)
 
 	// Load returns a store with the state that Save wrote to dir.
@@ -109,8 +109,8 @@ func (f Formats) write(t *testing.T) {
 	}
 }
 
-// An answer is what one question comes to. It is a take of one bucket, or a document, or
-// a derived key.
+// An answer has a question and its result: a take of one bucket, a document, or a derived
+// key.
 type answer struct {
 	After  int64         `json:"after,omitempty"` // microseconds since the state was saved
 	Key    string        `json:"key,omitempty"`
@@ -214,7 +214,7 @@ func answers(t *testing.T, s mete.Store, clock *Clock, questions []answer) []ans
 	return all
 }
 
-// What the state has beside the kinds of limits: keys of buckets, IDs, and a document.
+// Keys of buckets, IDs and a document of the state.
 const (
 	twoAccounts  = "two accounts"
 	inDebt       = "in debt"
@@ -228,9 +228,9 @@ const (
 	saved = 3_000_000 // microseconds after the clock's start
 )
 
-// spend brings an empty store to the state that is saved: buckets of each kind, each
-// with two takes, one with the accounts of two limits, one in debt, one with a take and
-// a refund by ID; a document; and a secret.
+// spend brings an empty store to the state that is saved. Buckets of each kind have two
+// takes. One bucket has the accounts of two limits, one is in debt, and one has a take and
+// a refund by ID. There are a document and a secret too.
 func spend(t *testing.T, s mete.Store, clock *Clock) {
 	t.Helper()
 	take := func(key string, l bucket.Limit, cost bucket.Tokens, mode mete.Mode) bucket.Snapshot {
@@ -271,8 +271,8 @@ func spend(t *testing.T, s mete.Store, clock *Clock) {
 	}
 }
 
-// questions are those about the state. Each bucket is shown, spent from at once, and
-// asked for more than it holds, for long enough that it becomes full.
+// questions returns the questions about the state. Each bucket is peeked at, charged at
+// once, and asked for more than it holds, until it is full.
 func questions(t *testing.T) []answer {
 	t.Helper()
 	limits := kinds(t)

@@ -107,7 +107,7 @@ func (d *decoder) loadEnvironment(c *Config, environ []string) (env Environment)
 		if !set || text == "" && !checks(v.Key) {
 			continue
 		}
-		d.forget(v.Key)
+		d.dropLines(v.Key)
 		d.variables[v.Key] = v.Name
 		env.Used = append(env.Used, v.Name)
 		if text == "" {
@@ -151,8 +151,8 @@ func (d *decoder) setVariable(c *Config, key, text string) {
 	}
 }
 
-// forget removes the lines of a setting, which is no longer the file's.
-func (d *decoder) forget(key string) {
+// dropLines removes the lines of a setting that is no longer from the file.
+func (d *decoder) dropLines(key string) {
 	for k := range d.lines {
 		if k == key || strings.HasPrefix(k, key+"[") {
 			delete(d.lines, k)

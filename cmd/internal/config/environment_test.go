@@ -170,7 +170,7 @@ func TestEnvironment_BadValues(t *testing.T) {
 			t.Errorf("%s:\n got %v\nwant %s", tt.pair, err, tt.want)
 		}
 	}
-	// What is wrong in the file stays the file's, and a flag's the flag's.
+	// Errors of the file name its line, and errors of a flag no variable.
 	path := write(t, "log_level: loud\n")
 	_, _, err := config.Load(path, []string{"METE_LOG_FORMAT=xml", "METE_LISTEN=x"}, []config.Setting{{Key: "listen", Value: "y"}})
 	want := "listen: \"y\" is not host:port, such as 127.0.0.1:8080 or :8080\nenvironment: METE_LOG_FORMAT: must be text or json, not \"xml\"\n" +
@@ -180,8 +180,8 @@ func TestEnvironment_BadValues(t *testing.T) {
 	}
 }
 
-// Load warns about a variable that is almost a setting, and about no other: neither
-// those of other programs of mete, nor those that Kubernetes sets for its services.
+// Load warns about a variable whose name is almost a setting. It ignores the variables of
+// tests and tools, and the variables that Kubernetes sets for a Service.
 func TestEnvironment_Unknown(t *testing.T) {
 	for _, tt := range []struct{ name, want string }{
 		{"METE_LISTN", "METE_LISTN is not a setting: did you mean METE_LISTEN?"},
