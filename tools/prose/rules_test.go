@@ -18,7 +18,7 @@ func TestRules(t *testing.T) {
 		{"Heading", "## What claims are worth", "## JWT claims"},
 		{"Idioms", "The log shows what became of a request.", "The log shows the request's outcome."},
 		{"Idioms", "The rule is about logins.", "A call takes about 5 ms, which is about the same."},
-		{"PerUnit", "A store pays 55 bytes a bucket.", "A store takes a bucket and pays 55 bytes per bucket."},
+		{"PerUnit", "A store pays 55 bytes a bucket.", "A store takes a second to write 55 bytes per bucket."},
 		{"Percent", "It admits 10 % of the keys.", "It admits 10% of the keys."},
 		{"Say", "The policy says which keys count.", "The policy lists the keys, and `say` is no flag."},
 		{"SentenceLength", strings.Repeat("many ", 25) + "words.", strings.Repeat("many ", 24) + "words."},
