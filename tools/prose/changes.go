@@ -29,7 +29,7 @@ func changesSinceUpstream() (changes, error) {
 		if err != nil {
 			continue
 		}
-		c, err := changesSince(strings.TrimSpace(base))
+		c, err := changesSince(base[:12])
 		c.unpublished = true
 		if len(c.lines) > 0 || err != nil {
 			return c, err
