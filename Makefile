@@ -6,7 +6,7 @@ GO       ?= go
 FUZZTIME ?= 10s
 TIME     ?= 10m
 
-.PHONY: help run test soak check bench bench-http bench-redis bench-postgres bench-replay bench-dashboards fuzz setup
+.PHONY: help run test test-long soak check bench bench-http bench-redis bench-postgres bench-replay bench-dashboards fuzz setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,13 +15,17 @@ run: ## serve with a built-in example policy; needs Go only
 	@echo "building mete; the first time, this takes half a minute"
 	$(GO) run ./cmd/mete serve
 
-test: setup ## run all tests of all modules, with the race detector
-	$(GO) test -race -shuffle=on -timeout 20m work
+test: setup ## run the tests that judge a change; ten minutes on two cores
+	scripts/test
+
+test-long: setup ## run all tests, checks and builds with fresh seeds; an hour
+	scripts/test long
+	scripts/check long
 
 soak: setup ## two servers under mixed load for TIME (10m), with all that goes wrong
 	cd proof && METE_SOAK=$(TIME) $(GO) test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./soak
 
-check: ## format, vet, staticcheck, tidy modules, house rules, other systems
+check: ## format, vet, staticcheck, tidy modules, house rules, prose, commits, another system
 	scripts/check
 
 bench: ## compare with other in-memory limiters

@@ -15,7 +15,7 @@ import (
 const ms = time.Millisecond
 
 // at sleeps until so long after the beginning.
-func (l *line) at(after time.Duration) { <-time.After(after - time.Since(l.begin)) }
+func (l *line) at(after time.Duration) { time.Sleep(after - time.Since(l.begin)) }
 
 func (l *line) patient(tokens int64, longest time.Duration) mete.Request {
 	req := l.request(tokens)

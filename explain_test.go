@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/storetest"
@@ -50,7 +51,7 @@ type bench struct {
 
 func newBench(t *testing.T, seed uint64) *bench {
 	clock := storetest.NewClock()
-	b := &bench{T: t, clock: clock, policyMaker: policyMaker{rand.New(rand.NewPCG(seed, 6)), clock.Now().Time()}}
+	b := &bench{T: t, clock: clock, policyMaker: policyMaker{rand.New(testseed.PCG(seed, 6)), clock.Now().Time()}}
 	mem, err := memstore.New(memstore.Config{Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ type slowStore struct {
 
 func (s slowStore) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	dst, allowed, err := s.Store.Take(ctx, dst, charges, mode)
-	<-time.After(s.late)
+	time.Sleep(s.late)
 	return dst, allowed, err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // An ideal bucket is charged with everything that is admitted anywhere, however
@@ -43,7 +44,7 @@ const bursty = `"algorithm_config": {"rps": 7, "burst": 60}`
 // run lets clients take as much as they can, through outages.
 func (s schedule) run(t *testing.T, seed uint64) (*cluster, *ideal) {
 	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 7))
+	r := rand.New(testseed.PCG(seed, 7))
 	if s.rule == "" {
 		s.rule = bursty
 	}

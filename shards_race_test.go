@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -39,7 +40,7 @@ func compete(t *testing.T, store mete.Store, c mete.Charge, most int64, pause fu
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(i), 11))
+			r := rand.New(testseed.PCG(uint64(i), 11))
 			c := c
 			for range 400 {
 				pause(r)
@@ -127,7 +128,7 @@ func TestSharded_RefundRaces(t *testing.T) {
 // long, at random instants. It returns what each admitted.
 func underUse(t *testing.T, load float64, shards, seconds int) (one, split int) {
 	clock := storetest.NewClock()
-	r := rand.New(rand.NewPCG(20260101, uint64(shards)))
+	r := rand.New(testseed.PCG(20260101, uint64(shards)))
 	store := mete.ShardStore(storetest.NewNaive(clock.Now), r.IntN)
 	c := mete.Charge{Key: "one", Limit: tokens(t, 100, bucket.PerSecond(100*bucket.Token)), Cost: bucket.Token}
 	sharded := c

@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -29,7 +30,7 @@ type hotStore struct {
 func newHotStore(t *testing.T) *hotStore {
 	clock := storetest.NewClock()
 	asked := &strict{Store: storetest.NewNaive(clock.Now), t: t}
-	r := rand.New(rand.NewPCG(20260101, 5))
+	r := rand.New(testseed.PCG(20260101, 5))
 	return &hotStore{t, mete.ShardStore(asked, r.IntN), clock, asked}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/metehq/mete/adaptive"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // hand is a controller whose clock is moved by hand.
@@ -95,7 +96,7 @@ func TestNew_Mistakes(t *testing.T) {
 }
 
 func TestScale(t *testing.T) {
-	r := rand.New(rand.NewPCG(20260101, 1))
+	r := rand.New(testseed.PCG(20260101, 1))
 	h := byHand(t, adaptive.Config{Floor: 0.001, Backoff: 0.83})
 	for factor := h.Factor(); ; factor = h.Factor() {
 		for range 200 {
@@ -180,7 +181,7 @@ func TestBegin(t *testing.T) {
 // on a clock that goes anywhere.
 func TestObserve_AnyInput(t *testing.T) {
 	for _, law := range []adaptive.Law{adaptive.AIMD, adaptive.Gradient} {
-		r := rand.New(rand.NewPCG(20260101, uint64(law)))
+		r := rand.New(testseed.PCG(20260101, uint64(law)))
 		h := byHand(t, adaptive.Config{Law: law, Floor: 0.3})
 		lowered, raised, before := 0, 0, 1.0
 		for range 200_000 {

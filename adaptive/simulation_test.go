@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete/adaptive"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // A simulation is a server behind a limit that a controller scales. It serves one
@@ -47,7 +48,7 @@ const limitPerSecond = 1000
 
 func simulate(t *testing.T, config adaptive.Config) *simulation {
 	t.Helper()
-	s := &simulation{t: t, now: 1e15, r: rand.New(rand.NewPCG(20260101, 9)), delay: 10_000, serves: 2000}
+	s := &simulation{t: t, now: 1e15, r: rand.New(testseed.PCG(20260101, 9)), delay: 10_000, serves: 2000}
 	config.Now = func() bucket.Instant { return s.now }
 	var err error
 	if s.control, err = adaptive.New(config); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // A queue is served one after another, each when the bucket lets it. Earliest
@@ -29,7 +30,7 @@ func TestSnapshot_Earliest(t *testing.T) {
 		}
 		exact := l.Algorithm() <= bucket.Stepped
 		for seed := range uint64(200) {
-			r := rand.New(rand.NewPCG(seed, 11))
+			r := rand.New(testseed.PCG(seed, 11))
 			var s bucket.State
 			now := bucket.Instant(1_700_000_000_000_000)
 			for range 12 {

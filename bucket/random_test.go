@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // seed makes the random runs repeat. A failure prints all it needs.
 const seed = 20260101
 
-func random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
+func random(stream uint64) *rand.Rand { return rand.New(testseed.PCG(seed, stream)) }
 
 // upTo returns a random number from 0 to most, small ones as likely as large.
 func upTo(r *rand.Rand, most int64) int64 {

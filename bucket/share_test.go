@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // compile returns a limit that must be one.
@@ -59,7 +60,7 @@ func TestShare(t *testing.T) {
 
 // However a limit is shared, its shares add up to it and fit the arithmetic.
 func TestShare_NeverMoreThanTheWhole(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 7))
+	r := rand.New(testseed.PCG(1, 7))
 	for range 20_000 {
 		spec := bucket.Spec{
 			Algorithm: bucket.Algorithm(r.IntN(4)),

@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -63,7 +64,7 @@ func sameToPeople(got, want bucket.Snapshot) bool {
 // Where the store answers at once, nobody can tell a guarded one from the store.
 func TestTake_LikeTheStore(t *testing.T) {
 	for seed := range uint64(30) {
-		r := rand.New(rand.NewPCG(seed, 1))
+		r := rand.New(testseed.PCG(seed, 1))
 		s := begin(t, guard.Config{MaxAge: time.Hour})
 		model, all := storetest.NewNaive(s.clock.Now), limits(t)
 		var charges []mete.Charge
@@ -111,7 +112,7 @@ func TestTake_LikeTheStore(t *testing.T) {
 func TestTake_FarFromTheStore(t *testing.T) {
 	all := limits(t)
 	for seed := range uint64(60) {
-		r := rand.New(rand.NewPCG(seed, 2))
+		r := rand.New(testseed.PCG(seed, 2))
 		clock := time.Hour + time.Duration(r.Int64N(int64(time.Hour)))
 		way := func() { clock += time.Duration(r.Int64N(1 << r.IntN(28))) }
 		inner := &counted{Store: storetest.NewNaive(func() bucket.Instant { return bucket.Instant(clock / time.Microsecond) })}
@@ -148,7 +149,7 @@ func TestTake_FarFromTheStore(t *testing.T) {
 func TestTake_WaitsAreTrue(t *testing.T) {
 	all := limits(t)
 	for seed := range uint64(100) {
-		r := rand.New(rand.NewPCG(seed, 3))
+		r := rand.New(testseed.PCG(seed, 3))
 		s := begin(t, guard.Config{MaxAge: time.Hour})
 		var trip time.Duration // of the last call that asked the store
 		way := func() {

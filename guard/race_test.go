@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -32,7 +33,7 @@ func TestTake_RacesWithRefunds(t *testing.T) {
 	var denied atomic.Int64
 	for worker := range 4 {
 		hammering.Go(func() {
-			r := rand.New(rand.NewPCG(1, uint64(worker)))
+			r := rand.New(testseed.PCG(1, uint64(worker)))
 			for ctx.Err() == nil {
 				// A token more than there is: it is denied, and spends nothing.
 				charges := []mete.Charge{charge(fmt.Sprint("key", r.IntN(8)), l, 1)}

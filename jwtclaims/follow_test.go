@@ -94,7 +94,7 @@ func TestFollow_TheSameSet(t *testing.T) {
 		v := start(t, jwtclaims.Config{KeySet: "https://id.example.com/jwks", Client: issuer.client(), Interval: time.Second})
 		token := good(t)
 		claim(v, token, "plan")
-		<-time.After(10500 * time.Millisecond)
+		time.Sleep(10500 * time.Millisecond)
 		claim(v, token, "plan")
 		if s := v.Stats(); s.Reads != 11 || s.Changes != 1 || s.Verified != 1 || s.Cached != 1 || time.Since(s.ReadAt) != 500*time.Millisecond {
 			t.Errorf("%+v; want 11 reads, one change, one verified and one remembered", s)
@@ -133,7 +133,7 @@ func TestFollow_UnknownKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		issuer := newIssuer(keySet(jwk("ed", edKey())))
 		v := start(t, jwtclaims.Config{KeySet: "https://id.example.com/jwks", Client: issuer.client(), Interval: time.Hour})
-		<-time.After(time.Minute)
+		time.Sleep(time.Minute)
 		successor := newEdKey()
 		issuer.publish(keySet(jwk("ed", edKey()), jwk("new", successor)))
 		token := sign(t, "EdDSA", "new", successor, claims(nil))
@@ -145,14 +145,14 @@ func TestFollow_UnknownKey(t *testing.T) {
 		before := issuer.asked.Load()
 		for i := range 600 { // a minute
 			claim(v, sign(t, "EdDSA", fmt.Sprint("forged ", i), successor, claims(nil)), "plan")
-			<-time.After(100 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
 		}
 		if got := issuer.asked.Load() - before; got < 5 || got > 6 {
 			t.Errorf("asked %d times in a minute of unknown keys, want 6", got)
 		}
-		<-time.After(time.Minute) // what the last one wanted
+		time.Sleep(time.Minute) // what the last one wanted
 		before = issuer.asked.Load()
-		<-time.After(30 * time.Minute)
+		time.Sleep(30 * time.Minute)
 		if got := issuer.asked.Load() - before; got != 0 {
 			t.Errorf("asked %d times in half an hour of quiet, want none", got)
 		}
@@ -171,12 +171,12 @@ func TestNew_URLIsDown(t *testing.T) {
 		if log.count("until it can be, no token is accepted and all claims are missing") != 1 {
 			t.Errorf("the log does not say that there are no keys:\n%s", &log)
 		}
-		<-time.After(4 * time.Second) // after 1 s and 2 s more
+		time.Sleep(4 * time.Second) // after 1 s and 2 s more
 		if got := issuer.asked.Load(); got != 3 {
 			t.Errorf("asked %d times in the first 4 s, want 3", got)
 		}
 		issuer.publish(keySet(jwk("ed", edKey())))
-		<-time.After(time.Minute)
+		time.Sleep(time.Minute)
 		if got := claim(v, good(t), "plan"); got != "pro" {
 			t.Errorf("once the URL answers: got %q, want pro", got)
 		}

@@ -167,7 +167,7 @@ func TestAttribute_EndsOnTime(t *testing.T) {
 			{30 * time.Second, "pro", 2, 2},
 			{time.Second, missing, 2, 2}, // exp and the leeway have passed, the minute has not
 		} {
-			<-time.After(tt.wait)
+			time.Sleep(tt.wait)
 			got, s := claim(v, token, "plan"), v.Stats()
 			if got != tt.want || s.Verified != tt.verified || s.Cached != tt.cached {
 				t.Errorf("after %v more: got %q, verified %d, cached %d; want %q, %d, %d", tt.wait, got, s.Verified, s.Cached, tt.want, tt.verified, tt.cached)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -46,7 +47,7 @@ func everyAlgorithm(tb testing.TB) []bucket.Limit {
 func TestAlgorithms_AgreeWithTheModel(t *testing.T) {
 	limits := everyAlgorithm(t)
 	for seed := range uint64(30) {
-		r := rand.New(rand.NewPCG(seed, 1))
+		r := rand.New(testseed.PCG(seed, 1))
 		clock := storetest.NewClock()
 		if seed%3 == 0 {
 			clock.Set(bucket.Instant(r.Int64N(50_000)))

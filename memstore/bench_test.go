@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 )
 
@@ -45,7 +46,7 @@ func BenchmarkTake(b *testing.B) {
 	generous := mustLimit(b, 1_000_000_000*bucket.Token, 1000*bucket.Token)
 	stingy := mustLimit(b, bucket.Token, bucket.Token/1000)
 	million := benchKeys(1_000_000)
-	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, 999_999)
+	zipf := rand.NewZipf(rand.New(testseed.PCG(1, 2)), 1.1, 1, 999_999)
 	ranks := make([]string, 1<<20)
 	for i := range ranks {
 		ranks[i] = million[zipf.Uint64()]

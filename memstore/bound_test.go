@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -155,7 +156,7 @@ func TestStore_GrowthLosesNothing(t *testing.T) {
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
-			for _, i := range rand.New(rand.NewPCG(uint64(w), 1)).Perm(keys) {
+			for _, i := range rand.New(testseed.PCG(uint64(w), 1)).Perm(keys) {
 				for range 2 {
 					if take(t, s, fmt.Sprintf("key%d", i), l, bucket.Token).Allowed {
 						admitted.Add(1)
@@ -183,7 +184,7 @@ func TestStore_MixedPathsConserve(t *testing.T) {
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(w), 9))
+			r := rand.New(testseed.PCG(uint64(w), 9))
 			for range 2000 {
 				l, i := limits[r.IntN(10)/9], r.IntN(3)
 				switch r.IntN(4) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -70,7 +71,7 @@ func TestStress_ChangingAlgorithmsConserve(t *testing.T) {
 			var wg sync.WaitGroup
 			for w := range 6 {
 				wg.Go(func() {
-					r := rand.New(rand.NewPCG(uint64(w), uint64(rarely)))
+					r := rand.New(testseed.PCG(uint64(w), uint64(rarely)))
 					for step := range 4000 {
 						clock.Set(halfAnHour + bucket.Instant(r.Int64N(1000)))
 						var chosen []int

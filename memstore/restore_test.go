@@ -17,6 +17,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -50,7 +51,7 @@ func charge(r *rand.Rand, limits []bucket.Limit, versions int) ([]mete.Charge, m
 func TestRestore_GoesOn(t *testing.T) {
 	limits := everyAlgorithm(t)
 	for seed := range uint64(12) {
-		r := rand.New(rand.NewPCG(seed, 7))
+		r := rand.New(testseed.PCG(seed, 7))
 		clock := storetest.NewClock()
 		if seed%3 == 0 {
 			clock.Set(bucket.Instant(r.Int64N(50_000)))
@@ -116,7 +117,7 @@ func TestRestore_AtTheBound(t *testing.T) {
 func TestRestore_AdmitsNoMoreWhereTheClockStepsBack(t *testing.T) {
 	limits := everyAlgorithm(t)
 	for seed := range uint64(12) {
-		r := rand.New(rand.NewPCG(seed, 8))
+		r := rand.New(testseed.PCG(seed, 8))
 		clock := storetest.NewClock()
 		s, model := mustNew(t, memstore.Config{Now: clock.Now}), storetest.NewNaive(clock.Now)
 		last := clock.Now()
@@ -146,7 +147,7 @@ func TestRestore_AdmitsNoMoreWhereTheClockStepsBack(t *testing.T) {
 // Where the clock was set back in between, no time has passed: nothing is
 // forgiven, and nobody waits for the old time, but for windows to begin.
 func TestRestore_ClockSetBack(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 9))
+	r := rand.New(testseed.PCG(1, 9))
 	for i, limit := range everyAlgorithm(t) {
 		if limit.Capacity() == bucket.MaxWindowTokens {
 			continue

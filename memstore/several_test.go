@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -39,7 +40,7 @@ func TestTake_ConservesUnderConcurrency(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(g), 9))
+			r := rand.New(testseed.PCG(uint64(g), 9))
 			for step := range 3000 {
 				var charges []mete.Charge
 				var chosen []*key

@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -24,7 +25,7 @@ func TestTakeOne_IsTake(t *testing.T) {
 	clock := storetest.NewClock()
 	one, all := mustNew(t, memstore.Config{MaxKeys: 40, Now: clock.Now}), mustNew(t, memstore.Config{MaxKeys: 40, Now: clock.Now})
 	limits := []bucket.Limit{mustLimit(t, 5*bucket.Token, bucket.Token), mustLimit(t, 7*bucket.Token, 2*bucket.Token)}
-	r := rand.New(rand.NewPCG(1, 2))
+	r := rand.New(testseed.PCG(1, 2))
 	for step := range 5000 {
 		clock.Advance(r.Int64N(100_000))
 		l := limits[r.IntN(2)]

@@ -15,6 +15,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -28,7 +29,7 @@ func TestStress_SmallStoreAgainstTheModel(t *testing.T) {
 		memstore.LimitOf(t, 50, 1, 13*time.Hour), memstore.LimitOf(t, bucket.MaxTokens/1000, 123456789*bucket.Token, time.Millisecond),
 	}
 	for seed := range uint64(40) {
-		r := rand.New(rand.NewPCG(seed, 5))
+		r := rand.New(testseed.PCG(seed, 5))
 		clock := storetest.NewClock()
 		s := mustNew(t, memstore.Config{MaxKeys: 1 + r.IntN(60), Now: clock.Now})
 		model, keys := storetest.NewNaive(clock.Now), 2+r.IntN(200)
@@ -147,7 +148,7 @@ func TestStress_ManyGoroutines(t *testing.T) {
 			var wg sync.WaitGroup
 			for w := range 8 {
 				wg.Go(func() {
-					r := rand.New(rand.NewPCG(uint64(w), 99))
+					r := rand.New(testseed.PCG(uint64(w), 99))
 					for range 2500 {
 						charges := someCharges(r, tc.keys, limits)
 						for i := range charges {

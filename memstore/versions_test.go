@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -25,7 +26,7 @@ func TestVersions_AgreeWithTheModelOnTheProcessClock(t *testing.T) {
 	limits = append(limits, mustLimit(t, 19*bucket.Token, 500*bucket.Token), mustLimit(t, 20*bucket.Token, 400*bucket.Token))
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(seed, 21))
+			r := rand.New(testseed.PCG(seed, 21))
 			now := func() bucket.Instant { return bucket.At(time.Now()) }
 			s, model := mustNew(t, memstore.Config{}), storetest.NewNaive(now)
 			for step := range 2000 {
@@ -82,7 +83,7 @@ func TestVersions_ConserveUnderConcurrency(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 6 {
 		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(g), 31))
+			r := rand.New(testseed.PCG(uint64(g), 31))
 			for step := range 1500 {
 				var charges []mete.Charge
 				var chosen []int
@@ -124,7 +125,7 @@ func TestVersions_ConserveUnderConcurrency(t *testing.T) {
 func TestVersions_KeepTheirBoundsWithoutRoom(t *testing.T) {
 	quick := mustLimit(t, bucket.Token, 1000*bucket.Token) // full again in 1 ms
 	for seed := range uint64(300) {
-		r := rand.New(rand.NewPCG(seed, 41))
+		r := rand.New(testseed.PCG(seed, 41))
 		clock := storetest.NewClock()
 		s := mustNew(t, memstore.Config{MaxKeys: 6, Now: clock.Now})
 		for i := range 6 {

@@ -29,7 +29,7 @@ func (n *node) follow() {
 // pass lets time pass, for the manager and for the limiter.
 func (n *node) pass(d time.Duration) {
 	n.clock.advance(d)
-	<-time.After(d) // of the bubble
+	time.Sleep(d) // of the bubble
 	synctest.Wait()
 }
 

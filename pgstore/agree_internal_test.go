@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -64,7 +65,7 @@ func newAgreement(t *testing.T, seed uint64) *agreement {
 	if err := Migrate(t.Context(), pool, schema); err != nil {
 		t.Fatal(err)
 	}
-	a := &agreement{T: t, r: rand.New(rand.NewPCG(seed, 31)), pool: pool, clock: storetest.NewClock(), rows: map[string]bucket.Row{}}
+	a := &agreement{T: t, r: rand.New(testseed.PCG(seed, 31)), pool: pool, clock: storetest.NewClock(), rows: map[string]bucket.Row{}}
 	config := Config{Schema: schema, Prefix: "p:", Now: a.clock.Now, Timeout: 30 * time.Second, Durable: seed%2 == 1}
 	if a.store, err = New(pool, config); err != nil {
 		t.Fatal(err)

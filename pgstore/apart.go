@@ -41,11 +41,21 @@ func (s *Store) answered(ctx context.Context, a *ask) (free bool, err error) {
 			within = left
 		}
 		a.waits = true
-		select {
-		case <-ctx.Done():
+		if pause(ctx, heldPoll) != nil {
 			return true, err
-		case <-time.After(heldPoll):
 		}
+	}
+}
+
+// pause waits for d. It returns the error of ctx if ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
 	}
 }
 
@@ -219,7 +229,9 @@ func (s *Store) lockedForLong(ctx context.Context, conn *pgx.Conn, keys []string
 		return locked, err
 	}
 	for range heldLooks {
-		<-time.After(heldPoll / heldLooks)
+		if err := pause(ctx, heldPoll/heldLooks); err != nil {
+			return nil, err
+		}
 		now, err := s.locked(ctx, conn, slices.Collect(maps.Keys(rows)))
 		if err != nil {
 			return nil, err

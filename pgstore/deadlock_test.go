@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -40,7 +41,7 @@ func TestTake_NoDeadlock(t *testing.T) {
 				own := poolTo(t, p.URL())
 				s := open(t, own, pgstore.Config{Schema: c.schema, SweepEvery: often, Timeout: awhile, MaxBatch: 16})
 				for g := range 32 {
-					w := &writer{crowd: c, store: s, name: fmt.Sprint(i, "-", g), r: rand.New(rand.NewPCG(uint64(i), uint64(g)))}
+					w := &writer{crowd: c, store: s, name: fmt.Sprint(i, "-", g), r: rand.New(testseed.PCG(uint64(i), uint64(g)))}
 					all.Go(func() {
 						for (ctx.Err() == nil || c.taken.Load() < enough && patient.Err() == nil) && !t.Failed() {
 							w.turn(t)

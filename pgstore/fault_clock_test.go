@@ -86,7 +86,7 @@ func underSteps(t *testing.T, url string) {
 	}
 	defer s.Close()
 	hour(t, s, 3, 3, true)
-	<-time.After(2 * time.Hour) // of the bubble
+	time.Sleep(2 * time.Hour) // of the bubble
 	hour(t, s, 4, 3, false)
 	hour(t, s, 2, 1, true)
 }

@@ -105,7 +105,7 @@ func TestFault_DiskFull(t *testing.T) {
 	t.Log(said)
 	_, _ = p.do("SELECT pg_switch_wal()")
 	_, _ = p.do("SELECT pg_switch_wal()")
-	pass(3 * faulttest.Within)
+	tr.Ends(3)
 	d.free(s)
 	faulttest.Eventually(t, "the server answers or has ended", func() error {
 		select {

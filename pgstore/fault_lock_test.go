@@ -69,7 +69,7 @@ func lateOf(takers []*faulttest.Taker, from, to time.Time) (late, all int) {
 
 func heldFor(t *testing.T, there bool) {
 	faulttest.Alone(t)
-	const key, lasts, settled = "z:ample", 2 * time.Second, 600 * time.Millisecond
+	const key = "z:ample"
 	p := at(t, proctest.StartPostgres(t).URL(), "", pgstore.Config{})
 	free := plainAndOthers()
 	tr := startTraffic(t, p, free)
@@ -84,10 +84,13 @@ func heldFor(t *testing.T, there bool) {
 		first = 1
 	}
 	release := hold(t, p, charges)
-	began := time.Now()
 	others := tr.Beside([]*faulttest.Taker{{Charges: charges}, {Charges: chargesOf("vast", key)},
 		{Charges: charges, IDs: true}, {Charges: charges, Patient: true}})
-	pass(lasts)
+	giveUp := others.Takers[:3]
+	others.Ends(6, giveUp...) // until the store knows that the bucket is held
+	began := time.Now()
+	others.Ends(20, giveUp...)
+	tr.Ends(20)
 	faulttest.Eventually(t, "there are no more connections than the pool has", func() error { // but for those that are about to end
 		n, err := strconv.ParseInt(p.must("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mete'"), 10, 64)
 		if pool := int64(p.pool.Config().MaxConns); err == nil && n > pool {
@@ -110,8 +113,8 @@ func heldFor(t *testing.T, there bool) {
 	tr.Stop()
 
 	// Of those who have nothing to do with it, but for its first moments.
-	late, all := lateOf(free, began.Add(settled), ended)
-	byItself, controls := lateOf(control.Takers, began.Add(settled), ended)
+	late, all := lateOf(free, began, ended)
+	byItself, controls := lateOf(control.Takers, began, ended)
 	most := min(0.25+3*float64(byItself)/float64(max(controls, 1)), 0.9) // all of them, if they waited for the lock
 	if float64(late) > most*float64(all) || all < 100 {
 		t.Errorf("%d of %d takes of other buckets failed, and %d of %d of other tables", late, all, byItself, controls)

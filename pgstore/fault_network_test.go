@@ -99,7 +99,7 @@ func TestFault_SlowNetwork(t *testing.T) {
 	tr.GoesOn(20)
 	for _, delay := range []time.Duration{faulttest.Within / 2, 4 * faulttest.Within, 100 * faulttest.Within} {
 		proxy.Delay(delay)
-		pass(300 * time.Millisecond)
+		tr.Ends(6)
 		proxy.Delay(0)
 	}
 	proxy.CutNow() // what is still on its way would keep all that follows
@@ -121,7 +121,7 @@ func TestFault_NetworkGone(t *testing.T) {
 		if cut { // new connections are taken, and then nothing
 			proxy.CutNow()
 		}
-		pass(time.Second)
+		tr.Ends(20)
 		proxy.Blackhole(false)
 	}
 	tr.GoesOn(20)
@@ -140,7 +140,7 @@ func TestFault_Paused(t *testing.T) {
 	tr := startTraffic(t, p, plainAndOthers())
 	tr.GoesOn(20)
 	s.Pause()
-	pass(time.Second)
+	tr.Ends(20)
 	s.Resume()
 	tr.GoesOn(20)
 	tr.Stop()

@@ -85,7 +85,7 @@ func TestFault_TooManyConnections(t *testing.T) {
 	if len(others) > most {
 		t.Errorf("%d connections, where %d are the most", len(others), most)
 	}
-	pass(200 * time.Millisecond)
+	tr.Ends(4)
 	for _, conn := range others {
 		_ = conn.Close(t.Context()) // it may have been sent away
 	}

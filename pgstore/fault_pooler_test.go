@@ -4,7 +4,6 @@ package pgstore_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
@@ -14,13 +13,13 @@ import (
 // A pooler says that a server has gone in its own words, and with its own codes.
 func TestFault_Pooler(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]func(s *proctest.Postgres, b *proctest.PgBouncer, p *place){
-		"pooler killed": func(_ *proctest.Postgres, b *proctest.PgBouncer, _ *place) { b.Restart() },
-		"server killed": func(s *proctest.Postgres, _ *proctest.PgBouncer, _ *place) { s.Restart() },
-		"backends sent away": func(_ *proctest.Postgres, _ *proctest.PgBouncer, p *place) {
+	for name, fault := range map[string]func(s *proctest.Postgres, b *proctest.PgBouncer, p *place, tr *faulttest.Traffic){
+		"pooler killed": func(_ *proctest.Postgres, b *proctest.PgBouncer, _ *place, _ *faulttest.Traffic) { b.Restart() },
+		"server killed": func(s *proctest.Postgres, _ *proctest.PgBouncer, _ *place, _ *faulttest.Traffic) { s.Restart() },
+		"backends sent away": func(_ *proctest.Postgres, _ *proctest.PgBouncer, p *place, tr *faulttest.Traffic) {
 			for range 10 {
 				p.must("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mete'")
-				pass(20 * time.Millisecond)
+				tr.Ends(1)
 			}
 		},
 	} {
@@ -31,7 +30,7 @@ func TestFault_Pooler(t *testing.T) {
 			p := at(t, s.URL(), b.URL(), pgstore.Config{Durable: true})
 			tr := startTraffic(t, p, plainAndOthers())
 			tr.GoesOn(20)
-			fault(s, b, p)
+			fault(s, b, p, tr)
 			tr.GoesOn(20)
 			tr.Stop()
 			tr.Harmed()

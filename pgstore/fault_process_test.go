@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
@@ -20,20 +19,26 @@ import (
 var ends = []struct {
 	name  string
 	crash bool
-	end   func(t *testing.T, s *proctest.Postgres, p *place)
+	end   func(t *testing.T, s *proctest.Postgres, p *place, tr *faulttest.Traffic)
 }{
-	{"killed", true, func(t *testing.T, s *proctest.Postgres, p *place) {
+	{"killed", true, func(t *testing.T, s *proctest.Postgres, p *place, tr *faulttest.Traffic) {
 		s.Kill()
-		pass(200 * time.Millisecond)
+		tr.Ends(4)
 		s.Restart()
 	}},
-	{"stopped at once", true, func(t *testing.T, s *proctest.Postgres, p *place) { s.Stop(proctest.StopImmediate); s.Restart() }},
-	{"stopped", false, func(t *testing.T, s *proctest.Postgres, p *place) { s.Stop(proctest.StopFast); s.Restart() }},
-	{"backend killed", true, func(t *testing.T, s *proctest.Postgres, p *place) { killBackend(t, p) }},
-	{"backends sent away", false, func(t *testing.T, s *proctest.Postgres, p *place) {
+	{"stopped at once", true, func(t *testing.T, s *proctest.Postgres, p *place, _ *faulttest.Traffic) {
+		s.Stop(proctest.StopImmediate)
+		s.Restart()
+	}},
+	{"stopped", false, func(t *testing.T, s *proctest.Postgres, p *place, _ *faulttest.Traffic) {
+		s.Stop(proctest.StopFast)
+		s.Restart()
+	}},
+	{"backend killed", true, func(t *testing.T, s *proctest.Postgres, p *place, _ *faulttest.Traffic) { killBackend(t, p) }},
+	{"backends sent away", false, func(t *testing.T, s *proctest.Postgres, p *place, tr *faulttest.Traffic) {
 		for range 10 {
 			p.must("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mete'")
-			pass(20 * time.Millisecond)
+			tr.Ends(1)
 		}
 	}},
 }
@@ -77,7 +82,7 @@ func TestFault_ServerEnds(t *testing.T) {
 				p := at(t, s.URL(), "", pgstore.Config{Durable: durable})
 				tr := startTraffic(t, p, plainAndOthers())
 				tr.GoesOn(50)
-				tt.end(t, s, p)
+				tt.end(t, s, p, tr)
 				tr.GoesOn(50)
 				tr.Stop()
 				tr.Harmed()

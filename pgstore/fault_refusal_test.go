@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -102,7 +101,7 @@ func refuse(t *testing.T, s *proctest.Postgres, fault refusal) {
 			}
 		}
 	}
-	pass(100 * time.Millisecond)
+	tr.Ends(2)
 	p.must(fault.end)
 	release()
 	if fault.reconnect {

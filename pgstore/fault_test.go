@@ -59,9 +59,6 @@ func slowCharges(keys ...string) []mete.Charge {
 	return charges
 }
 
-// pass lets the time pass that a fault lasts, while takes go on.
-func pass(d time.Duration) { <-time.After(d) }
-
 // A place is a schema of a server, with a store that may reach it by another way.
 type place struct {
 	t     *testing.T

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore"
 )
 
@@ -37,7 +38,7 @@ func TestSweep_KeepsTablesFlat(t *testing.T) {
 	var all sync.WaitGroup
 	short, hot := tokens(t, 10, "10/100ms"), tokens(t, 1000, "500/1s")
 	for g := range 8 {
-		r := rand.New(rand.NewPCG(uint64(g), 21))
+		r := rand.New(testseed.PCG(uint64(g), 21))
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil || s.Stats().Swept < goal.Load() && patient.Err() == nil; n++ {
 				charges, mode := of(short, 1, fmt.Sprintf("v%016x", r.Uint64())), mete.Mode{}

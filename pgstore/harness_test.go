@@ -19,7 +19,7 @@ import (
 )
 
 // awhile is how long tests wait for what must come, however slow the machine.
-const awhile = 30 * time.Second
+const awhile = time.Minute
 
 // lasts returns how long a test of endurance goes on: a moment, or as long as
 // METE_TEST_LONG says, such as 10m.

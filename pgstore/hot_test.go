@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore"
 )
 
@@ -51,7 +52,7 @@ func isHot(t *testing.T, laps int, limits []bucket.Limit, durable bool) {
 	s := open(t, own, pgstore.Config{Schema: schema, Durable: durable, Timeout: awhile})
 	var all sync.WaitGroup
 	for g := range callers {
-		r := rand.New(rand.NewPCG(uint64(g), 11))
+		r := rand.New(testseed.PCG(uint64(g), 11))
 		all.Go(func() {
 			for range laps {
 				k := r.IntN(keys)

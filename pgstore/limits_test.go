@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -22,7 +23,7 @@ func TestTake_AtTheBounds(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
 	for seed := range uint64(30) {
-		r := rand.New(rand.NewPCG(seed, 1))
+		r := rand.New(testseed.PCG(seed, 1))
 		clock := storetest.NewClock()
 		prefix := fmt.Sprint(seed, ":")
 		s := open(t, pool, pgstore.Config{Schema: schema, Prefix: prefix, Now: clock.Now, Timeout: awhile})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -20,7 +21,7 @@ func TestLog_Long(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newAgreement(t, 0)
-	r := rand.New(rand.NewPCG(3, 5))
+	r := rand.New(testseed.PCG(3, 5))
 	a.clock.Advance(1)
 	var entries []bucket.Entry
 	var numbers []int64

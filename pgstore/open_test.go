@@ -208,7 +208,7 @@ func TestOpen_Fails(t *testing.T) {
 		{at("postgres", standby.Addr, "postgres?target_session_attrs=any&"), "there is a standby", false},
 		{pooler.URL(), "", true},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), awhile)
 		_, err := pgstore.Open(ctx, tt.raw)
 		cancel()
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -80,7 +81,7 @@ func crowded(t *testing.T, stores []*pgstore.Store) {
 	var got atomic.Int64
 	var all sync.WaitGroup
 	for g := range 64 {
-		s, r := stores[g%len(stores)], rand.New(rand.NewPCG(uint64(g), 41))
+		s, r := stores[g%len(stores)], rand.New(testseed.PCG(uint64(g), 41))
 		all.Go(func() {
 			for n := range 15 {
 				charges, mode := of(l, 1, "k"), mete.Mode{}

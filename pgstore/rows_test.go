@@ -16,6 +16,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -33,7 +34,7 @@ func TestVersions_Conserve(t *testing.T) {
 	for v, l := range versions {
 		s := open(t, newPool(t), pgstore.Config{Schema: schema, Timeout: awhile, SweepEvery: often, MaxBatch: 16})
 		for g := range 8 {
-			r := rand.New(rand.NewPCG(uint64(v), uint64(g)))
+			r := rand.New(testseed.PCG(uint64(v), uint64(g)))
 			all.Go(func() {
 				for range 40 {
 					at := []int{r.IntN(keys)}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
 )
 
@@ -16,7 +17,7 @@ import (
 // by a request, and what goes for all of its requests goes for that one.
 func FuzzBucketAgainstMatch(f *testing.F) {
 	for seed := range uint64(300) {
-		r := rand.New(rand.NewPCG(seed, 1))
+		r := rand.New(testseed.PCG(seed, 1))
 		data := make([]byte, r.IntN(3000))
 		for i := range data {
 			data[i] = byte(r.Uint32())

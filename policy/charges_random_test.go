@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
 )
 
@@ -111,7 +112,7 @@ func (r crowd) request() policy.Map {
 func TestMatch_NeverMoreThanMaxMatches(t *testing.T) {
 	most := 0
 	for seed := range uint64(150) {
-		r := crowd{Rand: rand.New(rand.NewPCG(seed, 1))}
+		r := crowd{Rand: rand.New(testseed.PCG(seed, 1))}
 		r.rare = []int{2, 4, 12, 60}[seed%4]
 		r.modes = [][]string{{"enforce", "shadow"}, {"enforce", "shadow", "50%", "off"}}[seed/4%2]
 		m := r.matcher(t)

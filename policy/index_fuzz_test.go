@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
 )
 
@@ -218,7 +219,7 @@ func idOf(o *policy.Override) string {
 // FuzzMatchAgainstExplain: the index finds what trying all rules does.
 func FuzzMatchAgainstExplain(f *testing.F) {
 	for seed := range uint64(300) {
-		r := rand.New(rand.NewPCG(seed, 0))
+		r := rand.New(testseed.PCG(seed, 0))
 		data := make([]byte, r.IntN(3000))
 		for i := range data {
 			data[i] = byte(r.Uint32())

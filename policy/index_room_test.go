@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // clauses are some about three attributes, of which the last is an address.
@@ -48,7 +50,7 @@ func TestIndex_WithoutRoom(t *testing.T) {
 		m.attributes = append(m.attributes, a)
 	}
 	for seed := range uint64(30) {
-		r := rand.New(rand.NewPCG(seed, 7))
+		r := rand.New(testseed.PCG(seed, 7))
 		var items []item
 		for i := range 200 {
 			items = append(items, item{int32(i), clauses(r)})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
 )
 
@@ -34,7 +35,7 @@ func idleRules(m *policy.Matcher) map[string]string {
 // whatever their groups, keys and matches.
 func TestLint_NeverReachedRules(t *testing.T) {
 	const seed = 11
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := rand.New(testseed.PCG(seed, 0))
 	said := 0
 	for round := range 6000 {
 		var rules []string

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
 )
 
@@ -71,7 +72,7 @@ func TestUnreachable(t *testing.T) {
 // all the requests there are, tried one by one.
 func TestUnreachableOracle(t *testing.T) {
 	const seed = 1
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := rand.New(testseed.PCG(seed, 0))
 	values := []string{"", "a", "aa", "aaz", "ab", "az", "b", "z"} // those with a z stand for all that no pattern names
 	patterns := []string{`""`, `"a"`, `"aa"`, `"ab"`, `"b"`, `"a*"`, `"aa*"`, `"*"`, `["a", "b"]`, `["aa*", ""]`}
 	refused := 0

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
 )
 
@@ -16,7 +17,7 @@ import (
 // whatever is asked and when.
 func TestLint_NeverReached(t *testing.T) {
 	const seed = 7
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := rand.New(testseed.PCG(seed, 0))
 	said := 0
 	for round := range 2000 {
 		limits := []string{randomLimit(rnd), randomLimit(rnd)}

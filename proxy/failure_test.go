@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/metehq/mete/httplimit"
@@ -124,22 +125,16 @@ func TestClientGone(t *testing.T) {
 }
 
 func TestServerEndsItsRequests(t *testing.T) {
-	t.Parallel()
-	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	target, err := url.Parse(upstream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := proxy.New(target, middleware(t, 5, httplimit.Config{}), proxy.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // when it has reached the upstream
-	defer cancel()
-	w := httptest.NewRecorder()
-	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx))
-	wantProblem(t, w.Result(), w.Body.String(), 504)
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.serve("a:80", func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })()
+		p := n.gate(proxy.Config{}, proxy.Health{}, "a:80")
+		defer p.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // when it has reached the upstream
+		defer cancel()
+		w := ask(p, getRequest().WithContext(ctx))
+		wantProblem(t, w.Result(), w.Body.String(), 504)
+	})
 }
 
 func TestBodyBound(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func middleware(t testing.TB, burst int, config httplimit.Config) *httplimit.Middleware {
 	t.Helper()

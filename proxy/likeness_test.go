@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/proxy"
 )
 
@@ -24,7 +25,7 @@ import (
 // library, but for our own fields.
 func TestLikeReverseProxy(t *testing.T) {
 	const seed = 20261121
-	random := rand.New(rand.NewPCG(seed, 1))
+	random := rand.New(testseed.PCG(seed, 1))
 	seen := make(chan string, 1)
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -52,7 +53,7 @@ func TestLikeReverseProxy(t *testing.T) {
 		fronts := []string{theirs.URL, ours}
 		for side, broken := 0, 0; side < len(fronts); side++ {
 			front := fronts[side]
-			r := randomRequest(t, rand.New(rand.NewPCG(script, 2)), front)
+			r := randomRequest(t, rand.New(testseed.PCG(script, 2)), front)
 			resp, err := client.RoundTrip(r)
 			if err != nil {
 				t.Fatalf("seed %d, request %d: %v", seed, i, err)

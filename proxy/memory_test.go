@@ -3,7 +3,9 @@
 package proxy_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/proxy"
@@ -38,13 +41,29 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 	if l == nil {
 		return nil, &net.OpError{Op: "dial", Err: fmt.Errorf("%s: connection refused", address)}
 	}
-	near, far := net.Pipe()
+	near, far := newDuplex()
 	select {
 	case l.conns <- far:
 		return near, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// connect dials a front that this network serves, for requests that are written by hand.
+func (n *network) connect(address string) lineConn {
+	n.t.Helper()
+	conn, err := n.dial(n.t.Context(), "", address)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return lineConn{conn, bufio.NewReader(conn)}
+}
+
+// client returns a client of this network, whose connections end with the bubble.
+func (n *network) client() *http.Client {
+	transport := &http.Transport{DialContext: n.dial, DisableKeepAlives: true}
+	return &http.Client{Transport: transport}
 }
 
 // dials is how often somebody has tried to connect to that address.
@@ -95,6 +114,27 @@ func ask(p *proxy.Proxy, r *http.Request) *httptest.ResponseRecorder {
 }
 
 func getRequest() *http.Request { return httptest.NewRequest(http.MethodGet, "/", nil) }
+
+// A duplex is a connection in memory. Each of its directions may end by itself.
+type duplex struct {
+	net.Conn // written to
+	in       net.Conn
+}
+
+func newDuplex() (near, far duplex) {
+	a, b := net.Pipe()
+	c, d := net.Pipe()
+	return duplex{a, d}, duplex{c, b}
+}
+
+func (c duplex) Read(p []byte) (int, error) { return c.in.Read(p) }
+func (c duplex) CloseWrite() error          { return c.Conn.Close() }
+func (c duplex) Close() error               { return errors.Join(c.Conn.Close(), c.in.Close()) }
+
+func (c duplex) SetReadDeadline(at time.Time) error { return c.in.SetReadDeadline(at) }
+func (c duplex) SetDeadline(at time.Time) error {
+	return errors.Join(c.Conn.SetDeadline(at), c.in.SetDeadline(at))
+}
 
 // pipes are a listener in memory.
 type pipes struct {

@@ -170,6 +170,12 @@ func upgrade(t *testing.T, front string) (lineConn, *http.Response) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return upgradeOn(t, conn)
+}
+
+// upgradeOn asks for an upgrade of a connection.
+func upgradeOn(t *testing.T, conn net.Conn) (lineConn, *http.Response) {
+	t.Helper()
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(patience))
 	io.WriteString(conn, "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/metehq/mete/httplimit"
@@ -64,40 +65,56 @@ func TestClientStalls(t *testing.T) {
 	if got := errs.n.Load(); got != 0 {
 		t.Errorf("OnError was called %d times: it is not the upstream's fault", got)
 	}
-	// Who goes on may take its time.
-	conn, from := dial(t, start(t, upstream, 1, proxy.Config{ClientTimeout: patience}))
-	io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n")
-	for _, c := range "abc" {
-		<-time.After(5 * time.Millisecond)
-		io.WriteString(conn, string(c))
-	}
-	if resp, err := http.ReadResponse(from, nil); err != nil || resp.StatusCode != 200 {
-		t.Errorf("a slow body: got %v (%v)", resp, err)
-	}
+}
+
+// A client that goes on with its body may take longer for all of it than the timeout.
+func TestClientIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.serve("a:80", named("a"))()
+		p := n.gate(proxy.Config{ClientTimeout: soon}, proxy.Health{}, "a:80")
+		defer p.Close()
+		defer n.serve("front:80", p.ServeHTTP)()
+		conn := n.connect("front:80")
+		defer conn.Close()
+		io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n")
+		for _, c := range "abc" {
+			time.Sleep(soon * 9 / 10)
+			io.WriteString(conn, string(c))
+		}
+		if resp, err := http.ReadResponse(conn.Reader, nil); err != nil || resp.StatusCode != 200 {
+			t.Errorf("a slow body: got %v (%v)", resp, err)
+		}
+	})
 }
 
 // Once the answer has begun, both sides may be silent.
 func TestClientMayBeSilentAfterTheAnswerBegins(t *testing.T) {
-	t.Parallel()
-	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		control.EnableFullDuplex()
-		w.WriteHeader(200)
-		control.Flush()
-		io.Copy(w, r.Body)
-	}), 1, proxy.Config{ClientTimeout: soon})
-	body, write := io.Pipe()
-	resp, err := http.Post(front, "text/plain", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	<-time.After(3 * soon)
-	io.WriteString(write, "after all")
-	write.Close()
-	if text, err := io.ReadAll(resp.Body); string(text) != "after all" || err != nil {
-		t.Errorf("got %q (%v)", text, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.serve("a:80", func(w http.ResponseWriter, r *http.Request) {
+			control := http.NewResponseController(w)
+			control.EnableFullDuplex()
+			w.WriteHeader(200)
+			control.Flush()
+			io.Copy(w, r.Body)
+		})()
+		p := n.gate(proxy.Config{ClientTimeout: soon}, proxy.Health{}, "a:80")
+		defer p.Close()
+		defer n.serve("front:80", p.ServeHTTP)()
+		body, write := io.Pipe()
+		resp, err := n.client().Post("http://front:80", "text/plain", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		time.Sleep(3 * soon)
+		io.WriteString(write, "after all")
+		write.Close()
+		if text, err := io.ReadAll(resp.Body); string(text) != "after all" || err != nil {
+			t.Errorf("got %q (%v)", text, err)
+		}
+	})
 }
 
 // A client that breaks off is the one to blame.
@@ -154,22 +171,25 @@ func TestClientDoesNotRead_ManyAnswers(t *testing.T) {
 
 // A client that reads slowly does not make an upstream one that stands still.
 func TestUpstreamStalls_SlowClient(t *testing.T) {
-	t.Parallel()
-	const size = 32 << 20 // more than all buffers on the way hold
-	const stall = 3 * time.Second
-	target, _ := url.Parse(serve(t, func(w http.ResponseWriter, r *http.Request) { io.CopyN(w, zeros{}, size) }))
-	var errs counter
-	front := httptest.NewServer(gateTo(t, proxy.Upstream{Servers: []*url.URL{target}, BodyTimeout: stall}, proxy.Config{OnError: errs.onError}))
-	defer front.Close()
-	resp, err := http.Get(front.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	<-time.After(2 * stall)
-	if n, err := io.Copy(io.Discard, resp.Body); n != size || err != nil || errs.n.Load() != 0 {
-		t.Errorf("got %d bytes (%v) and %d errors, want %d", n, err, errs.n.Load(), size)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const size = 4 << 20 // more than all buffers on the way hold
+		n := newNetwork(t)
+		defer n.serve("a:80", func(w http.ResponseWriter, r *http.Request) { io.CopyN(w, zeros{}, size) })()
+		var errs counter
+		p := gateTo(t, proxy.Upstream{Servers: []*url.URL{{Scheme: "http", Host: "a:80"}}, BodyTimeout: soon},
+			proxy.Config{OnError: errs.onError, Dial: n.dial})
+		defer p.Close()
+		defer n.serve("front:80", p.ServeHTTP)()
+		resp, err := n.client().Get("http://front:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		time.Sleep(2 * soon)
+		if n, err := io.Copy(io.Discard, resp.Body); n != size || err != nil || errs.n.Load() != 0 {
+			t.Errorf("got %d bytes (%v) and %d errors, want %d", n, err, errs.n.Load(), size)
+		}
+	})
 }
 
 // An answer that stands still breaks off, if somebody has set a bound to that.
@@ -262,45 +282,48 @@ func TestEarlyHints(t *testing.T) {
 }
 
 func TestObserve(t *testing.T) {
-	type call struct {
-		took time.Duration
-		err  error
-	}
-	calls := make(chan call, 1)
-	observe := func(took time.Duration, err error) { calls <- call{took, err} }
-	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		var status int
-		fmt.Sscanf(r.URL.Path, "/%d", &status)
-		io.Copy(io.Discard, r.Body)
-		<-time.After(5 * time.Millisecond)
-		w.WriteHeader(status)
-	})
-	front := start(t, upstream, 100, proxy.Config{Observe: observe})
-	for status, failed := range map[int]bool{200: false, 304: false, 404: false, 429: true, 500: true, 501: false, 503: true} {
-		get(t, fmt.Sprintf("%s/%d", front, status))
-		if c := receive(t, calls, "observation"); (c.err != nil) != failed || c.took < 5*time.Millisecond || c.took > patience {
-			t.Errorf("status %d: observed %v, %v; want it failed: %v", status, c.took, c.err, failed)
+	synctest.Test(t, func(t *testing.T) {
+		type call struct {
+			took time.Duration
+			err  error
 		}
-	}
-	// A client that takes its time does not make the upstream slow.
-	conn, from := dial(t, front)
-	io.WriteString(conn, "POST /200 HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n")
-	begin := time.Now()
-	<-time.After(200 * time.Millisecond)
-	io.WriteString(conn, strings.Repeat("x", 200000))
-	if _, err := http.ReadResponse(from, nil); err != nil {
-		t.Fatal(err)
-	}
-	all := time.Since(begin)
-	if c := receive(t, calls, "observation"); c.err != nil || c.took > all-200*time.Millisecond {
-		t.Errorf("observed %v (%v) of a request whose body took 200ms of %v", c.took, c.err, all)
-	}
-	dead := httptest.NewServer(nil)
-	dead.Close()
-	get(t, start(t, dead.URL, 1, proxy.Config{Observe: observe}))
-	if c := receive(t, calls, "observation"); c.err == nil {
-		t.Error("an upstream that is down: observed no error")
-	}
+		const late = 5 * time.Millisecond
+		calls := make(chan call, 1)
+		n := newNetwork(t)
+		stop := n.serve("a:80", func(w http.ResponseWriter, r *http.Request) {
+			var status int
+			fmt.Sscanf(r.URL.Path, "/%d", &status)
+			io.Copy(io.Discard, r.Body)
+			time.Sleep(late)
+			w.WriteHeader(status)
+		})
+		p := n.gate(proxy.Config{Observe: func(took time.Duration, err error) { calls <- call{took, err} }}, proxy.Health{}, "a:80")
+		defer p.Close()
+		for status, failed := range map[int]bool{200: false, 304: false, 404: false, 429: true, 500: true, 501: false, 503: true} {
+			ask(p, httptest.NewRequest(http.MethodGet, fmt.Sprintf("/%d", status), nil))
+			if c := receive(t, calls, "observation"); (c.err != nil) != failed || c.took != late {
+				t.Errorf("status %d: observed %v, %v; want %v and that it failed: %v", status, c.took, c.err, late, failed)
+			}
+		}
+		// A client that takes its time does not make the upstream slow.
+		defer n.serve("front:80", p.ServeHTTP)()
+		conn := n.connect("front:80")
+		defer conn.Close()
+		io.WriteString(conn, "POST /200 HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n")
+		time.Sleep(200 * time.Millisecond)
+		io.WriteString(conn, strings.Repeat("x", 200000))
+		if _, err := http.ReadResponse(conn.Reader, nil); err != nil {
+			t.Fatal(err)
+		}
+		if c := receive(t, calls, "observation"); c.err != nil || c.took != late {
+			t.Errorf("observed %v (%v) of a request whose body took 200ms, want %v", c.took, c.err, late)
+		}
+		stop()
+		ask(p, getRequest())
+		if c := receive(t, calls, "observation"); c.err == nil {
+			t.Error("an upstream that is down: observed no error")
+		}
+	})
 }
 
 // What waits for its turn has a bounded number of places, and gives its own back when

@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http/httptest"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/metehq/mete/httplimit"
@@ -82,42 +84,51 @@ func TestUpgradeTimeout_NobodyReads(t *testing.T) {
 // Traffic in one direction, be the other one closed or not, keeps a connection for many
 // times the timeout.
 func TestUpgradeTimeout_OneDirection(t *testing.T) {
-	t.Parallel()
-	const timeout, pause, length = 2 * time.Second, 50 * time.Millisecond, 5 * time.Second
-	talk := func(to io.Writer) error {
-		for begin := time.Now(); time.Since(begin) < length; {
-			if _, err := io.WriteString(to, "."); err != nil {
-				return err
+	synctest.Test(t, func(t *testing.T) {
+		const pause, length = silence * 9 / 10, 5 * silence
+		talk := func(to io.Writer) error {
+			for begin := time.Now(); time.Since(begin) < length; time.Sleep(pause) {
+				if _, err := io.WriteString(to, "."); err != nil {
+					return err
+				}
 			}
-			<-time.After(pause)
+			_, err := io.WriteString(to, "end\n")
+			return err
 		}
-		_, err := io.WriteString(to, "end\n")
-		return err
-	}
-	up := serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) { talk(conn) }))
-	heard := make(chan string, 1)
-	down := serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
-		line, _ := rw.ReadString('\n')
-		heard <- line
-	}))
-	config := proxy.Config{UpgradeTimeout: timeout}
-	fromClient, _ := upgrade(t, start(t, down, 1, config))
-	talked := make(chan error, 1)
-	go func() { talked <- talk(fromClient) }()
-	fromServer, _ := upgrade(t, start(t, up, 1, config))
-	halfClosed, _ := upgrade(t, start(t, up, 1, config))
-	closeWrite(t, halfClosed.Conn)
-	for name, conn := range map[string]lineConn{"to the client": fromServer, "half-closed": halfClosed} {
-		if line, err := conn.ReadString('\n'); err != nil {
-			t.Errorf("%s: cut after %d bytes: %v", name, len(line), err)
+		n := newNetwork(t)
+		heard, talked := make(chan string, 1), make(chan error, 1)
+		defer n.serve("talks:80", switching(t, func(conn net.Conn, rw *bufio.ReadWriter) { talk(conn) }))()
+		defer n.serve("listens:80", switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
+			line, _ := rw.ReadString('\n')
+			heard <- line
+		}))()
+		through := func(server string) lineConn {
+			p := n.gate(proxy.Config{UpgradeTimeout: silence}, proxy.Health{}, server)
+			t.Cleanup(func() { p.Close() })
+			t.Cleanup(n.serve("front of "+server, p.ServeHTTP))
+			conn, _ := upgradeOn(t, n.connect("front of "+server).Conn)
+			return conn
 		}
-	}
-	if err := receive(t, talked, "end of the client's words"); err != nil {
-		t.Errorf("from the client: %v", err)
-	}
-	if line := receive(t, heard, "what the client said"); line == "" || line[len(line)-1] != '\n' {
-		t.Errorf("to the server: cut after %d bytes", len(line))
-	}
+		fromClient := through("listens:80")
+		go func() { talked <- talk(fromClient) }()
+		fromServer, halfClosed := through("talks:80"), through("talks:80")
+		closeWrite(t, halfClosed.Conn)
+		var reading sync.WaitGroup // at once: the connections have no buffers
+		for name, conn := range map[string]lineConn{"to the client": fromServer, "half-closed": halfClosed} {
+			reading.Go(func() {
+				if line, err := conn.ReadString('\n'); err != nil {
+					t.Errorf("%s: cut after %d bytes: %v", name, len(line), err)
+				}
+			})
+		}
+		reading.Wait()
+		if err := receive(t, talked, "end of the client's words"); err != nil {
+			t.Errorf("from the client: %v", err)
+		}
+		if line := receive(t, heard, "what the client said"); line == "" || line[len(line)-1] != '\n' {
+			t.Errorf("to the server: cut after %d bytes", len(line))
+		}
+	})
 }
 
 // Drain waits for the end of what is open, and lets nothing new begin.

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/metehq/mete/httplimit"
@@ -80,25 +81,29 @@ func TestWebSocket_UpstreamDies(t *testing.T) {
 
 // A client that reads slowly gets everything, and its upstream waits for it.
 func TestWebSocket_SlowConsumer(t *testing.T) {
-	const size = 32 << 20 // more than all buffers on the way hold
-	written := make(chan int64, 1)
-	front := start(t, serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
-		n, _ := io.CopyN(conn, zeros{}, size)
-		written <- n
-	})), 1, proxy.Config{})
-	conn, _ := upgrade(t, front)
-	io.ReadFull(conn, make([]byte, 1<<10))
-	select {
-	case <-written:
-		t.Error("the upstream has written all before the client has read it")
-	case <-time.After(50 * time.Millisecond): // it waits, or is not there yet
-	}
-	if n, err := io.Copy(io.Discard, conn); n != size-1<<10 || err != nil {
-		t.Errorf("got %d bytes (%v), want %d", n, err, size-1<<10)
-	}
-	if n := receive(t, written, "end of the upstream"); n != size {
-		t.Errorf("the upstream has written %d bytes", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const size = 4 << 20 // more than all buffers on the way hold
+		n, written := newNetwork(t), make(chan int64, 1)
+		defer n.serve("a:80", switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
+			n, _ := io.CopyN(conn, zeros{}, size)
+			written <- n
+		}))()
+		p := n.gate(proxy.Config{}, proxy.Health{}, "a:80")
+		defer p.Close()
+		defer n.serve("front:80", p.ServeHTTP)()
+		conn, _ := upgradeOn(t, n.connect("front:80").Conn)
+		io.ReadFull(conn, make([]byte, 1<<10))
+		synctest.Wait()
+		if len(written) > 0 {
+			t.Error("the upstream has written all before the client has read it")
+		}
+		if n, err := io.Copy(io.Discard, conn); n != size-1<<10 || err != nil {
+			t.Errorf("got %d bytes (%v), want %d", n, err, size-1<<10)
+		}
+		if n := receive(t, written, "end of the upstream"); n != size {
+			t.Errorf("the upstream has written %d bytes", n)
+		}
+	})
 }
 
 type zeros struct{}

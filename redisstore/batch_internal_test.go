@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
@@ -33,7 +34,7 @@ func TestBatch_IsAsOneByOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := rand.New(rand.NewPCG(seed, 11))
+			r := rand.New(testseed.PCG(seed, 11))
 			b := batches{T: t, Rand: r, store: s, model: storetest.NewNaive(clock.Now), plain: seed%3 == 0}
 			b.limits = b.someLimits()
 			for range 60 {

@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/redisstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -21,7 +22,7 @@ import (
 func TestTake_AtTheBounds(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	for seed := range uint64(120) {
-		r := rand.New(rand.NewPCG(seed, 1))
+		r := rand.New(testseed.PCG(seed, 1))
 		clock := storetest.NewClock()
 		s, model := open(t, client, redisstore.Config{Now: clock.Now}), storetest.NewNaive(clock.Now)
 		var limits []bucket.Limit

@@ -64,12 +64,12 @@ func TestFault_CallersDeadline(t *testing.T) {
 	}
 	r.Pause()
 	defer r.Resume()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout/100)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout/300)
 	defer cancel()
 	began := time.Now()
 	_, _, err := s.Take(ctx, nil, slowCharges("k"), mete.Mode{Within: timeout})
 	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > timeout/2 {
-		t.Errorf("error %v after %v, want that the deadline of %v has passed", err, took, timeout/100)
+		t.Errorf("error %v after %v, want that the deadline of %v has passed", err, took, timeout/300)
 	}
 }
 
@@ -87,18 +87,13 @@ func TestFault_LateRepliesAreNobodysElse(t *testing.T) {
 			return err
 		})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-	defer cancel()
-	patient, stop := context.WithTimeout(t.Context(), faulttest.Patience)
+	ctx, stop := context.WithTimeout(t.Context(), faulttest.Patience)
 	defer stop()
 	var callers sync.WaitGroup
 	var answered, failed atomic.Int64
-	goesOn := func() bool {
-		return ctx.Err() == nil || patient.Err() == nil && (answered.Load() == 0 || failed.Load() == 0)
-	}
 	for range 8 {
 		callers.Go(func() {
-			for goesOn() {
+			for ctx.Err() == nil {
 				i := rand.IntN(buckets)
 				mode := mete.Mode{DryRun: rand.IntN(2) == 0, Within: time.Duration(1+rand.IntN(60)) * time.Millisecond}
 				snaps, _, err := s.Take(t.Context(), nil, []mete.Charge{{Key: key(i), Limit: slowLimit}}, mode)
@@ -113,10 +108,17 @@ func TestFault_LateRepliesAreNobodysElse(t *testing.T) {
 			}
 		})
 	}
-	for goesOn() {
+	for n := 0; ctx.Err() == nil && (n < 75 || answered.Load() == 0 || failed.Load() == 0); n++ {
 		proxy.Delay(time.Duration(rand.IntN(50)) * time.Millisecond)
-		pass(20 * time.Millisecond)
+		before := answered.Load() + failed.Load()
+		faulttest.Eventually(t, "takes end", func() error {
+			if answered.Load()+failed.Load() < before+8 {
+				return errors.New("fewer than 8 have ended")
+			}
+			return nil
+		})
 	}
+	stop()
 	callers.Wait()
 	if answered.Load() == 0 || failed.Load() == 0 {
 		t.Errorf("answered %d, failed %d: want some of both", answered.Load(), failed.Load())

@@ -105,7 +105,7 @@ func TestFault_SlowNetwork(t *testing.T) {
 	tr.GoesOn(50)
 	for _, delay := range []time.Duration{faulttest.Within / 2, 4 * faulttest.Within, 100 * faulttest.Within} {
 		proxy.Delay(delay)
-		pass(400 * time.Millisecond)
+		tr.Ends(8)
 		proxy.Delay(0)
 	}
 	proxy.CutNow() // what is still on its way would keep all that follows
@@ -127,7 +127,7 @@ func TestFault_NetworkGone(t *testing.T) {
 		if cut { // new connections are taken, and then nothing
 			proxy.CutNow()
 		}
-		pass(time.Second)
+		tr.Ends(20)
 		proxy.Blackhole(false)
 	}
 	tr.GoesOn(50)

@@ -4,6 +4,7 @@ package redisstore_test
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,7 +21,6 @@ import (
 // as often as it takes, and once.
 func TestFault_PartsWithoutANode(t *testing.T) {
 	faulttest.Alone(t)
-	const halt = 700 * time.Millisecond
 	c := proctest.StartCluster(t, 3, 0)
 	s, client := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{})
 	var takers []*faulttest.Taker
@@ -37,11 +37,13 @@ func TestFault_PartsWithoutANode(t *testing.T) {
 	if len(nodes) != 3 {
 		t.Fatalf("the keys are on %d nodes, want 3", len(nodes))
 	}
-	tr := startTraffic(t, s, client, takers)
+	tr, halt := startTraffic(t, s, client, takers), time.Duration(math.MaxInt64)
 	for _, node := range c.Nodes {
 		tr.GoesOn(20)
 		node.Pause()
-		pass(halt)
+		paused := time.Now()
+		tr.Ends(14)
+		halt = min(halt, time.Since(paused))
 		node.Resume()
 		tr.GoesOn(20)
 		must(t, node, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")

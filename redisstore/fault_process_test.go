@@ -4,15 +4,11 @@ package redisstore_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
 )
-
-// pass lets the time pass that a fault lasts, while takes go on.
-func pass(d time.Duration) { <-time.After(d) }
 
 func TestFault_Killed(t *testing.T) {
 	t.Parallel()
@@ -27,7 +23,7 @@ func TestFault_Killed(t *testing.T) {
 			tr := startTraffic(t, s, client, plainAndOthers())
 			tr.GoesOn(150)
 			r.Kill()
-			pass(300 * time.Millisecond)
+			tr.Ends(6)
 			r.Restart()
 			tr.GoesOn(150)
 			tr.Stop()
@@ -50,7 +46,7 @@ func TestFault_Paused(t *testing.T) {
 	tr := startTraffic(t, s, client, plainAndOthers())
 	tr.GoesOn(100)
 	r.Pause()
-	pass(2 * time.Second)
+	tr.Ends(30)
 	r.Resume()
 	tr.GoesOn(150)
 	tr.Stop()

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/faulttest"
@@ -128,7 +127,7 @@ func TestFault_Refused(t *testing.T) {
 					t.Errorf("take in mode %+v: %v, %v; want %q and spending %v", mode, allowed, err, fault.want, spent)
 				}
 			}
-			pass(100 * time.Millisecond)
+			tr.Ends(2)
 			fault.end(t, r)
 			tr.GoesOn(20)
 			if found := must(t, r, "EXISTS", "tb:l", "tb:m"); found != "0" {
@@ -168,7 +167,7 @@ func TestFault_NotLetIn(t *testing.T) {
 		}
 		return nil
 	})
-	pass(100 * time.Millisecond)
+	tr.Ends(2)
 	let("on")
 	tr.GoesOn(20)
 	tr.Stop()

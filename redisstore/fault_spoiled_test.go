@@ -147,8 +147,8 @@ func TestFault_SpoiledMemory(t *testing.T) {
 			if spoiled := value[1] != "" && !strings.HasPrefix(value[1], "1:"); spoiled && mete.Spent(err) != mete.NotSpent {
 				t.Errorf("%q: a take by the ID of what is no memory: %v, want an error that says not spent", value, err)
 			}
-			pass(time.Millisecond)
 		}
+		tr.GoesOn(20)
 		tr.Stop()
 		tr.Unharmed()
 		tr.Conserved()

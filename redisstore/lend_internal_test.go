@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/internal/lease"
 	"github.com/metehq/mete/internal/lease/leasetest"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
@@ -27,7 +28,7 @@ func TestLending_IsAsTheBookSays(t *testing.T) {
 	t.Cleanup(client.Close)
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			r := rand.New(rand.NewPCG(seed, 3))
+			r := rand.New(testseed.PCG(seed, 3))
 			spec := bucket.Spec{Capacity: bucket.Tokens(1000 + r.Int64N(100_000)), Rate: bucket.Rate{
 				Tokens: bucket.Tokens(1 + r.Int64N(20_000)), Per: time.Duration(1+r.Int64N(3000)) * time.Millisecond}}
 			if seed%3 == 0 {

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // TestTextOf_TellsLimitsApart: an account is found by the text of its limit, so two
 // limits have one text only where they are equal.
 func TestTextOf_TellsLimitsApart(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 17))
+	r := rand.New(testseed.PCG(1, 17))
 	seen := map[string]bucket.Limit{textOf(&bucket.Limit{}): {}}
 	kinds := map[byte]int{}
 	for range 20_000 {

@@ -27,7 +27,7 @@ func TestMarkers_AreDeleted(t *testing.T) {
 			t.Fatalf("take of more than there can be: allowed %v, %v", allowed, err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := proctest.Poll(ctx, func(ctx context.Context) error {
 		for addr, node := range a.store.client.Nodes() {

@@ -38,7 +38,7 @@ func leave(t *testing.T, p *redisstore.Presence) {
 // await waits until the nodes all count so many.
 func await(t *testing.T, want int, nodes ...*redisstore.Presence) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), awhile)
 	defer cancel()
 	err := proctest.Poll(ctx, func(context.Context) error {
 		for i, p := range nodes {
@@ -75,7 +75,7 @@ func TestJoin(t *testing.T) {
 	await(t, 1, a)
 	leave(t, a)
 	leave(t, other)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), awhile)
 	defer cancel()
 	err := proctest.Poll(ctx, func(context.Context) error {
 		if left, err := r.Do("DBSIZE"); err != nil || left != "0" {

@@ -18,7 +18,7 @@ import (
 )
 
 // awhile is how long tests wait for what must come, however slow the machine.
-const awhile = 30 * time.Second
+const awhile = time.Minute
 
 // stores counts those that have been opened on one server: each has keys of its own.
 var stores atomic.Int64

@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/redisstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -31,7 +32,7 @@ func TestStress_ScriptAndCoreAgree(t *testing.T) {
 	var all sync.WaitGroup
 	var admitted, denied atomic.Int64
 	for g := range 32 {
-		r := rand.New(rand.NewPCG(uint64(g), 5))
+		r := rand.New(testseed.PCG(uint64(g), 5))
 		all.Go(func() {
 			for range 400 {
 				charges, mode := stress(r, limits)
@@ -58,7 +59,7 @@ func TestStress_ScriptAndCoreAgree(t *testing.T) {
 	if admitted.Load() < 1000 || denied.Load() < 1000 {
 		t.Errorf("%d admitted, %d denied: want some of both", admitted.Load(), denied.Load())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), awhile)
 	defer cancel()
 	if err := proctest.Poll(ctx, func(ctx context.Context) error {
 		keys, err := client.Do(ctx, client.B().Keys().Pattern("*").Build()).AsStrSlice()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // agreesWithModel runs the same random operations, on a clock that also steps
@@ -27,7 +28,7 @@ func agrees(t *testing.T, open Open, buckets int) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			s := begin(t, open)
 			model := NewNaive(s.clock.Now)
-			r := rand.New(rand.NewPCG(seed, 7))
+			r := rand.New(testseed.PCG(seed, 7))
 			limits := randomLimits(t, r)
 			var charges []mete.Charge
 			for step := range 400 {

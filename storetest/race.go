@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 func race(f func(r *rand.Rand)) {
 	var wg sync.WaitGroup
 	for i := range racers {
-		wg.Go(func() { f(rand.New(rand.NewPCG(uint64(i), 3))) })
+		wg.Go(func() { f(rand.New(testseed.PCG(uint64(i), 3))) })
 	}
 	wg.Wait()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // versions are limits that a policy may change into each other: every algorithm,
@@ -102,7 +103,7 @@ func versionsKeepTheirBounds(t *testing.T, open Open) {
 			if i == j {
 				continue
 			}
-			r := rand.New(rand.NewPCG(uint64(i), uint64(j)))
+			r := rand.New(testseed.PCG(uint64(i), uint64(j)))
 			set := []bucket.Limit{a, b}
 			if r.IntN(4) == 0 {
 				set = append(set, limits[(j+1+r.IntN(len(limits)-1))%len(limits)])
@@ -132,7 +133,7 @@ func changeKeepsWhatIsMissing(t *testing.T, open Open) {
 			if i == j {
 				continue
 			}
-			r := rand.New(rand.NewPCG(uint64(i), uint64(j)))
+			r := rand.New(testseed.PCG(uint64(i), uint64(j)))
 			key := fmt.Sprintf("change%02d.%02d", i, j)
 			for range 1 + r.IntN(3) {
 				cost := a.Capacity() * bucket.Tokens(1+r.IntN(4)) / 4
@@ -196,7 +197,7 @@ func endedOverrideLeavesAnEmptyBucket(t *testing.T, open Open) {
 func canceledTakesKeepTheBound(t *testing.T, open Open) {
 	s := begin(t, open)
 	for seed := range uint64(12) {
-		r := rand.New(rand.NewPCG(seed, 11))
+		r := rand.New(testseed.PCG(seed, 11))
 		capacity := bucket.Tokens(1+r.IntN(20)) * bucket.Token
 		l := limit(t, capacity, []string{"1/1s", "5/1s", "2/1m"}[seed%3])
 		key := fmt.Sprintf("canceled%02d", seed)

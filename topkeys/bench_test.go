@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -24,7 +25,7 @@ func newTracker(tb testing.TB, c topkeys.Config) *topkeys.Tracker {
 // BenchmarkRecord is one record: of a flood of keys, each of which displaces another
 // one; of keys as they usually are; and of one key.
 func BenchmarkRecord(b *testing.B) {
-	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.2, 1, 1<<20)
+	zipf := rand.NewZipf(rand.New(testseed.PCG(1, 2)), 1.2, 1, 1<<20)
 	const many = 1 << 16
 	for _, bb := range []struct {
 		name string

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -55,7 +56,7 @@ func TestTop_KeepsItsGuaranteeForEveryStream(t *testing.T) {
 	const n = 15_000
 	for _, s := range streams() {
 		for _, m := range []int{1, 2, 7, 100} {
-			r := rand.New(rand.NewPCG(1, uint64(m)))
+			r := rand.New(testseed.PCG(1, uint64(m)))
 			tr := newTracker(t, topkeys.Config{Counters: m})
 			exact := map[string]uint64{}
 			for _, key := range s.keys(r, n, m) {
@@ -78,7 +79,7 @@ func TestTop_KeepsItsGuaranteeOverTime(t *testing.T) {
 	const n, m = 10_000, 20
 	const window = time.Minute
 	for _, s := range streams() {
-		r := rand.New(rand.NewPCG(2, 3))
+		r := rand.New(testseed.PCG(2, 3))
 		tr := newTracker(t, topkeys.Config{Counters: m, Window: window})
 		keys := s.keys(r, n, m)
 		at := make([]bucket.Instant, n)
@@ -123,7 +124,7 @@ func TestTop_KeepsItsGuaranteeOfConcurrentRecords(t *testing.T) {
 		exact := map[string]uint64{}
 		var wg sync.WaitGroup
 		for w := range writers {
-			keys := s.keys(rand.New(rand.NewPCG(4, uint64(w))), n, m)
+			keys := s.keys(rand.New(testseed.PCG(4, uint64(w))), n, m)
 			for _, key := range keys {
 				exact[key]++
 			}

@@ -5,7 +5,9 @@ package archtest
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"slices"
+	"strings"
 )
 
 // pureImports are all that package bucket may import: nothing that knows the
@@ -39,31 +41,98 @@ func checkPure(t *tree) []finding {
 	return found
 }
 
-// checkSleep allows a sleep inside a synctest bubble, where it takes no time,
-// and in benchmarks of other programs.
+// checkSleep rejects every wait for nothing but time. It allows time.Sleep where it
+// takes no time, which is inside a synctest bubble, and in benchmarks of other programs.
 func checkSleep(t *tree) []finding {
 	var found []finding
 	for _, f := range t.files {
 		if contains("bench", f.dir) {
 			continue
 		}
-		var bubbles []ast.Node
+		bubbles, bounds := bubblesOf(f), boundsOf(f)
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok && isSelector(call.Fun, "synctest", "Test") {
-				bubbles = append(bubbles, call)
+			if s, ok := n.(*ast.SelectorExpr); ok && isSelector(s, "time", "Sleep") && !isWithin(n, bubbles) {
+				found = append(found, finding{t.at(n.Pos()), "time.Sleep"})
+			}
+			if timer := receivedTimer(n); timer != "" && !isWithin(n, bounds) {
+				found = append(found, finding{t.at(n.Pos()), "<-time." + timer})
 			}
 			return true
 		})
-		eachSelector(f.syntax, func(receiver, name string, n ast.Node) {
-			inBubble := slices.ContainsFunc(bubbles, func(b ast.Node) bool {
-				return b.Pos() <= n.Pos() && n.End() <= b.End()
-			})
-			if receiver == "time" && name == "Sleep" && !inBubble {
-				found = append(found, finding{t.at(n.Pos()), "time.Sleep"})
-			}
-		})
 	}
 	return found
+}
+
+// bubblesOf returns the parts of f that run in bubbles: the calls of synctest.Test, and
+// the helpers of the tests if f imports testing/synctest.
+func bubblesOf(f *file) []ast.Node {
+	var bubbles []ast.Node
+	inBubbles := f.isTest() && slices.Contains(f.imports(), "testing/synctest")
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if isSelector(n.Fun, "synctest", "Test") {
+				bubbles = append(bubbles, n)
+			}
+		case *ast.FuncDecl:
+			if inBubbles && !isTestName(n.Name.Name) {
+				bubbles = append(bubbles, n)
+			}
+		}
+		return true
+	})
+	return bubbles
+}
+
+// boundsOf returns the receives of selects that wait for something else, too: there a
+// timer bounds the wait.
+func boundsOf(f *file) []ast.Node {
+	var bounds []ast.Node
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectStmt); ok && len(s.Body.List) > 1 {
+			for _, c := range s.Body.List {
+				if comm := c.(*ast.CommClause).Comm; comm != nil {
+					bounds = append(bounds, comm)
+				}
+			}
+		}
+		return true
+	})
+	return bounds
+}
+
+// receivedTimer returns the function of package time that n receives from, as in
+// time.Sleep(d) and <-time.NewTimer(d).C, or "".
+func receivedTimer(n ast.Node) string {
+	receive, ok := n.(*ast.UnaryExpr)
+	if !ok || receive.Op != token.ARROW {
+		return ""
+	}
+	channel := receive.X
+	if field, ok := channel.(*ast.SelectorExpr); ok {
+		channel = field.X
+	}
+	call, ok := channel.(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	for _, name := range []string{"After", "Tick", "NewTimer", "NewTicker"} {
+		if isSelector(call.Fun, "time", name) {
+			return name
+		}
+	}
+	return ""
+}
+
+func isTestName(name string) bool {
+	return slices.ContainsFunc([]string{"Test", "Benchmark", "Fuzz", "Example"}, func(prefix string) bool {
+		return strings.HasPrefix(name, prefix)
+	})
+}
+
+// isWithin reports whether n is inside one of the nodes.
+func isWithin(n ast.Node, nodes []ast.Node) bool {
+	return slices.ContainsFunc(nodes, func(o ast.Node) bool { return o.Pos() <= n.Pos() && n.End() <= o.End() })
 }
 
 func checkSkip(t *tree) []finding {

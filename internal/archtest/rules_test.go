@@ -58,8 +58,9 @@ var rules = []rule{
 		checkPure,
 	},
 	{
-		"nothing sleeps", "in a test a sleep is a guess that fails on a slow machine, elsewhere it cannot be " +
-			"canceled: wait for the thing itself, or use testing/synctest",
+		"nothing sleeps", "a pause in a test is a guess that fails on a slow machine, and a pause elsewhere " +
+			"cannot be canceled. In a test, wait for the event (proctest.Poll, faulttest.Eventually), or run " +
+			"in a bubble of testing/synctest and sleep there. Elsewhere, select on the context and a timer",
 		checkSleep,
 	},
 	{

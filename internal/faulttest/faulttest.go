@@ -23,7 +23,7 @@ import (
 // What callers want: an answer within so long.
 const (
 	Within   = 50 * time.Millisecond
-	Patience = 20 * time.Second // with what must come, however slow the machine
+	Patience = time.Minute // with what must come, however slow the machine
 
 	turn = 2 * time.Millisecond // between two takes of a taker
 

@@ -23,6 +23,7 @@ type Taker struct {
 
 	Calls    []Call // to be read once the traffic has stopped
 	answered atomic.Int64
+	ended    atomic.Int64 // takes that were answered or failed
 }
 
 // within is how long takes wait.
@@ -141,6 +142,7 @@ func (tr *Traffic) run(ctx context.Context, number int, k *Taker) {
 		_, c.allowed, c.Err = tr.place.Store.Take(context.Background(), nil, k.Charges, mode)
 		c.Ended = time.Now()
 		k.Calls = append(k.Calls, c)
+		k.ended.Add(1)
 		if again = k.IDs && c.Err != nil; !again {
 			n++
 		}
@@ -173,18 +175,31 @@ func (tr *Traffic) run(ctx context.Context, number int, k *Taker) {
 // machine has time, as long as it goes on.
 func (tr *Traffic) GoesOn(times int64, takers ...*Taker) {
 	tr.t.Helper()
+	tr.counts("takes are answered", times, takers, func(k *Taker) int64 { return k.answered.Load() })
+}
+
+// Ends waits until takers, or all, have ended so many takes more, by an answer or a
+// failure. A fault lasts that long.
+func (tr *Traffic) Ends(times int64, takers ...*Taker) {
+	tr.t.Helper()
+	tr.counts("takes end", times, takers, func(k *Taker) int64 { return k.ended.Load() })
+}
+
+// counts waits until the count of each taker has grown by so many.
+func (tr *Traffic) counts(what string, times int64, takers []*Taker, count func(*Taker) int64) {
+	tr.t.Helper()
 	if takers == nil {
 		takers = tr.Takers
 	}
 	before := make([]int64, len(takers))
 	for i, k := range takers {
-		before[i] = k.answered.Load() + 1 // one may have been on its way
+		before[i] = count(k) + 1 // one may have been on its way
 	}
 	for want := int64(1); want <= times; want++ {
-		Eventually(tr.t, "takes are answered", func() error {
+		Eventually(tr.t, what, func() error {
 			for i, k := range takers {
-				if got := k.answered.Load() - before[i]; got < want {
-					return fmt.Errorf("taker of %q, IDs: %t: %d answers, want %d", k.Charges[0].Key, k.IDs, got, times)
+				if got := count(k) - before[i]; got < want {
+					return fmt.Errorf("taker of %q, IDs: %t: %d of %d", k.Charges[0].Key, k.IDs, got, times)
 				}
 			}
 			return nil

@@ -16,6 +16,9 @@ import (
 	"github.com/metehq/mete/internal/lane"
 )
 
+// pass lets d go by in the bubble.
+func pass(d time.Duration) { time.Sleep(d) }
+
 // A crowd are callers of a lane. Whoever comes has come to wait before the next.
 type crowd struct {
 	*testing.T

@@ -44,7 +44,7 @@ func newBorrower(t *testing.T, c lease.Config) *lease.Borrower {
 
 // pass lets d go by in the bubble.
 func pass(d time.Duration) {
-	<-time.After(d)
+	time.Sleep(d)
 	synctest.Wait()
 }
 

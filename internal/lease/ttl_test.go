@@ -24,7 +24,7 @@ type deaf struct {
 
 func (d *deaf) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error) {
 	sent, err := time.Now(), d.err
-	<-time.After(d.delay)
+	time.Sleep(d.delay)
 	if err != nil {
 		return lease.Grant{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/lease"
 	"github.com/metehq/mete/internal/lease/leasetest"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // A world is nodes that share one bucket in a store, over a network, in virtual
@@ -72,7 +73,7 @@ func newWorld(t *testing.T, seed uint64, spec bucket.Spec) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, r: rand.New(rand.NewPCG(seed, 4)), limit: limit}
+	return &world{t: t, r: rand.New(testseed.PCG(seed, 4)), limit: limit}
 }
 
 type event struct {

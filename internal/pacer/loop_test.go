@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/pacer"
 	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
 )
 
@@ -67,7 +68,7 @@ func lag(r *rand.Rand, mean, jitter time.Duration) time.Duration {
 
 // run offers load requests a second, in each of some clients, for that long.
 func run(s *server, clients int, load float64, long time.Duration, mean, jitter time.Duration) {
-	r := rand.New(rand.NewPCG(1, 2))
+	r := rand.New(testseed.PCG(1, 2))
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	random := func() time.Duration { mu.Lock(); defer mu.Unlock(); return lag(r, mean, jitter) }
@@ -86,9 +87,9 @@ func run(s *server, clients int, load float64, long time.Duration, mean, jitter 
 					if err != nil {
 						return
 					}
-					<-time.After(random())
+					time.Sleep(random())
 					a := s.ask()
-					<-time.After(random())
+					time.Sleep(random())
 					p.Answered(ticket, a)
 				})
 			}

@@ -9,5 +9,6 @@
 //
 // METE_TEST_REDIS=redis://host:port in the environment makes the tests that
 // need one plain server and break nothing use that one; see [RedisAddr]. So does
-// METE_TEST_POSTGRES=postgres://user@host:port/database; see [PostgresURL].
+// METE_TEST_POSTGRES=postgres://user@host:port/database; see [PostgresURL]. The
+// command withservers starts both for all packages of a test run.
 package proctest

@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
 )
 
@@ -211,7 +212,7 @@ func TestHeader_ReplacesFields(t *testing.T) {
 
 // What the fields promise holds for any limit, state and cost.
 func TestHeader_Promises(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng := rand.New(testseed.PCG(1, 2))
 	w := newWriter(t, ratelimitfields.Config{})
 	for i := range 20_000 {
 		capacity := bucket.Tokens(1 + rng.Int64N(1<<rng.IntN(40)))

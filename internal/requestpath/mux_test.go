@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
 )
 
@@ -24,7 +25,7 @@ func TestServeMux(t *testing.T) {
 		t.Fatal(err)
 	}
 	path, _ := policy.ParseAttribute("path")
-	rng := rand.New(rand.NewPCG(1, 3))
+	rng := rand.New(testseed.PCG(1, 3))
 	counts := map[string]int{}
 	for i := range len(nasty) + 15_000 {
 		target := randomTarget(rng)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/requestpath"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 const nginxConf = `
@@ -50,7 +51,7 @@ const refused = "refused"
 // request is refused. The other way round, a rule takes more than its location
 // where there are path parameters or backslashes, and only there.
 func TestNGINX(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng := rand.New(testseed.PCG(1, 2))
 	targets := append([]string{}, nasty...)
 	for range 10_000 {
 		targets = append(targets, randomTarget(rng))

@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds every wait of these tests. Nothing waits that long.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A database is a schema with the tables of rules, in a PostgreSQL.
 type database struct {
@@ -223,7 +223,7 @@ func TestClose_ServerHangs(t *testing.T) {
 	}
 	start := time.Now()
 	d.Close()
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("Close took %v, want about a second", took)
 	}
 }

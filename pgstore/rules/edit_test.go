@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
 )
@@ -133,7 +134,7 @@ func TestEdit_OneAfterTheOther(t *testing.T) {
 func TestImport_IntoTheDatabase(t *testing.T) {
 	d := newDatabase(t)
 	files := corpus(t)
-	rng := rand.New(rand.NewPCG(7, 8))
+	rng := rand.New(testseed.PCG(7, 8))
 	for i := range 60 {
 		files[fmt.Sprintf("random %d", i)] = randomPolicy(rng)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
 )
@@ -76,7 +77,7 @@ func sameDecisions(t testing.TB, what string, want, got *policy.Matcher, values 
 		t.Fatalf("%s: the policy is\n%s\nwant\n%s", what, g, w)
 	}
 	attributes := want.Attributes()
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng := rand.New(testseed.PCG(1, 2))
 	for range 300 {
 		request := policy.Map{}
 		for _, a := range attributes {

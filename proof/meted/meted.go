@@ -21,7 +21,7 @@ import (
 )
 
 // Patience bounds every wait for a server. Nothing waits that long.
-const Patience = 30 * time.Second
+const Patience = time.Minute
 
 // Main is what a package's TestMain calls: it runs the tests, and removes the
 // program that they were made with.

@@ -5,6 +5,7 @@ package monitoring_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,7 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/proof/meted"
@@ -170,17 +170,17 @@ func (p *prometheus) rules() (all []rule) {
 // fires is that an alert is pending or firing, sooner or later.
 func (p *prometheus) fires(name string) {
 	p.t.Helper()
-	deadline := time.Now().Add(meted.Patience)
-	for {
+	ctx, cancel := context.WithTimeout(p.t.Context(), meted.Patience)
+	defer cancel()
+	err := proctest.Poll(ctx, func(context.Context) error {
 		for _, r := range p.rules() {
 			if r.Name == name && (r.State == "pending" || r.State == "firing") {
-				return
+				return nil
 			}
 		}
-		if time.Now().After(deadline) {
-			p.t.Errorf("%s does not fire", name)
-			return
-		}
-		<-time.After(100 * time.Millisecond)
+		return errors.New("neither pending nor firing")
+	})
+	if err != nil {
+		p.t.Errorf("alert %s: %v", name, err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // An unsorted log is replayed with a warning at the top of the report, and with --sort as
@@ -30,7 +32,7 @@ func TestReplay_Sort(t *testing.T) {
 	policy := write("policy.yaml", []string{`rules: [{ name: r, limit_keys: ["ip:address"], algorithm_config: { rate: 10/1m, burst: 3 } }]`})
 	sorted := write("sorted.log", lines)
 	mixed := append([]string(nil), lines...)
-	rand.New(rand.NewPCG(3, 4)).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+	rand.New(testseed.PCG(3, 4)).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
 	whole := write("mixed.log", mixed)
 	late, early := write("late.log", mixed[:300]), write("early.log", mixed[300:])
 

@@ -119,7 +119,7 @@ func TestLog_OneLineForEachBurst(t *testing.T) {
 		if lines := d.lines(); len(lines) != 1 || lines[0].Times != 1 {
 			t.Errorf("got %+v, want a line at once, for the first denial", lines)
 		}
-		<-time.After(61 * time.Second)
+		time.Sleep(61 * time.Second)
 		synctest.Wait()
 		lines := d.lines()
 		if len(lines) != 2 || lines[1].Times != 9 {
@@ -133,7 +133,7 @@ func TestLog_OneLineForEachBurst(t *testing.T) {
 		if lines[0].Key != lines[1].Key {
 			t.Errorf("one key has the hashes %s and %s", lines[0].Key, lines[1].Key)
 		}
-		<-time.After(2 * time.Minute)
+		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if s := d.log.Stats(); s != (denials.Stats{Denials: 10, Lines: 2}) {
 			t.Errorf("got %+v, want 10 denials in 2 lines, and the burst forgotten", s)
@@ -171,7 +171,7 @@ func TestLog_IsBounded(t *testing.T) {
 		if s := d.log.Stats(); s.Lines > 50 || s.Bursts > denials.MaxBursts || s.Denials != keys {
 			t.Errorf("got %+v, want at most 50 lines of %d denials and %d bursts", s, keys, denials.MaxBursts)
 		}
-		<-time.After(5 * time.Minute)
+		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		s := d.log.Stats()
 		logged, others := uint64(0), uint64(0)

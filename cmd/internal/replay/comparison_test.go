@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/replay"
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 const oldPolicy = `{"rules": [
@@ -32,7 +33,7 @@ const newPolicy = `{"rules": [
 // randomTrace returns n requests of a few clients, times running backwards now and
 // then.
 func randomTrace(n int, seed uint64) string {
-	random := rand.New(rand.NewPCG(seed, 7))
+	random := rand.New(testseed.PCG(seed, 7))
 	var text strings.Builder
 	at := int64(5_000_000)
 	for range n {

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/replay"
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/storetest"
@@ -66,7 +67,7 @@ func TestRun_IsTheArithmetic(t *testing.T) {
 		"algorithm_config": {"rps": 3.7, "burst": 9.5}}]}`)
 	limit := m.Rules()[0].Limits[0].Bucket
 	for seed := range uint64(4) {
-		random := rand.New(rand.NewPCG(seed, 1))
+		random := rand.New(testseed.PCG(seed, 1))
 		var text strings.Builder
 		var want []string
 		var state bucket.State
@@ -222,7 +223,7 @@ func TestRun_StoresAgree(t *testing.T) {
 	m := load(t, `{"rules": [
 		{"name": "wide", "limit_keys": ["header:x"], "algorithm": "token_bucket", "algorithm_config": {"rps": 2, "burst": 3}},
 		{"name": "narrow", "limit_keys": ["path"], "algorithm": "token_bucket", "algorithm_config": {"rps": 50, "burst": 50}}]}`)
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(testseed.PCG(1, 2))
 	var text strings.Builder
 	for i := range int64(15_000) {
 		at := i*1000 + random.Int64N(2_000_000) // up to two seconds late

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // Whatever the order of the events, the bins have what a count of all of them by hand
 // has, and there are never more than there may be.
 func TestTimeline(t *testing.T) {
 	for seed := range uint64(60) {
-		random := rand.New(rand.NewPCG(seed, 3))
+		random := rand.New(testseed.PCG(seed, 3))
 		reach := []int64{1, 40, 3000, 2_000_000, 70_000_000, 90_000_000_000, 1 << 45}[seed%7]
 		start := []int64{0, 1_795_165_210_000_000, -5_000_000_000}[seed%3]
 		most := []int{2, 7, 64, 512}[seed%4]

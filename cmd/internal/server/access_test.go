@@ -58,6 +58,7 @@ func withTokens() config.Config {
 
 // Every endpoint of the admin address, and what it answers to each role.
 func TestAccess_Roles(t *testing.T) {
+	t.Parallel()
 	const (
 		request = `{"attributes":{"header:x-api-key":"k1"}}`
 		block   = `{"id":"b","action":"block","match":{"header:x-api-key":"zz"},"reason":"r","author":"a","expires_at":"2099-01-01T00:00:00Z"}`
@@ -109,6 +110,7 @@ func TestAccess_Roles(t *testing.T) {
 
 // What is no token is nobody's, whatever it looks like, and is limited by itself.
 func TestAccess_WrongTokens(t *testing.T) {
+	t.Parallel()
 	s := start(t, withTokens())
 	limited := false
 	for i := range 30 {
@@ -134,6 +136,7 @@ func TestAccess_WrongTokens(t *testing.T) {
 
 // Two fields, or another scheme, are not understood rather than ignored.
 func TestAccess_Malformed(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]config.Config{"with tokens": withTokens(), "open": testConfig()} {
 		t.Run(name, func(t *testing.T) { isRefused(t, start(t, c)) })
 	}
@@ -158,6 +161,7 @@ func isRefused(t *testing.T, s *running) {
 }
 
 func TestAccess_PublicMetrics(t *testing.T) {
+	t.Parallel()
 	c := withTokens()
 	c.PublicMetrics = true
 	s := start(t, c)
@@ -172,6 +176,7 @@ func TestAccess_PublicMetrics(t *testing.T) {
 // Without tokens in the settings there is one for who runs the server, in a file that
 // only they can read; it goes with the server.
 func TestAccess_MadeToken(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig())
 	file := s.server.TokenFile()
 	info, err := os.Stat(file)
@@ -230,6 +235,7 @@ func TestAccess_NoPlaceForTheToken(t *testing.T) {
 // Without tokens in the settings, who is on this machine may look. A proxy here that
 // passes on what others ask is not them, nor is a page that its name leads here.
 func TestAccess_NotOfThisMachine(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig())
 	for _, tt := range []struct {
 		name, value string
@@ -280,6 +286,7 @@ func (r *running) looks(path, name, value string) int {
 
 // Who has no token cannot fill the log; what they with one do is in it, all of it.
 func TestAccess_AuditIsNotFlooded(t *testing.T) {
+	t.Parallel()
 	s := start(t, withTokens())
 	const tries = 50
 	begun := time.Now()
@@ -302,6 +309,7 @@ func TestAccess_AuditIsNotFlooded(t *testing.T) {
 
 // No spelling of a path, and no method, leads around the roles.
 func TestAccess_Spellings(t *testing.T) {
+	t.Parallel()
 	s := start(t, withTokens())
 	for _, tt := range []struct {
 		method, target string
@@ -332,6 +340,7 @@ func TestAccess_Spellings(t *testing.T) {
 
 // Who guesses at one address is not what keeps another waiting.
 func TestAccess_WrongTokensOfOthers(t *testing.T) {
+	t.Parallel()
 	s := start(t, withTokens())
 	for got := 0; got != http.StatusTooManyRequests; {
 		if got, _ = s.as("wrong", "POST", "/v1/reload", ""); got != http.StatusUnauthorized && got != http.StatusTooManyRequests {
@@ -357,6 +366,7 @@ func TestAccess_WrongTokensOfOthers(t *testing.T) {
 
 // A token in a file is replaced as its file is; what is no token does not replace it.
 func TestAccess_TokenFile(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(text string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -66,7 +66,7 @@ func told(list []httpapi.Activity) (lines []string) {
 
 // sharing is a configuration of servers that know the same tokens, and mask alike.
 func sharing(t *testing.T, e elsewhere) config.Config {
-	c := e.with(t, strings.Replace(burst("5"), "    algorithm:", "    deadline: 10s\n    algorithm:", 1))
+	c := e.patient(t, burst("5"))
 	c.AdminTokens, c.HashKey = withTokens().AdminTokens, "the same key for both of them"
 	c.Timeouts.APIRequest = time.Minute // notes have half of it
 	return c
@@ -75,6 +75,7 @@ func sharing(t *testing.T, e elsewhere) config.Config {
 // What is done to a bucket at one server is listed by all that share its store, once, and
 // after a restart of all of them.
 func TestActivity_Shared(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
 		c := sharing(t, e)
 		a, b := start(t, c), start(t, c)
@@ -136,6 +137,7 @@ func TestActivity_Shared(t *testing.T) {
 
 // Servers that are asked at once overtake each other, and lose nothing.
 func TestActivity_AtOnce(t *testing.T) {
+	t.Parallel()
 	const each = 8
 	inEach(t, func(t *testing.T, e elsewhere) {
 		c := sharing(t, e)
@@ -172,6 +174,7 @@ func TestActivity_AtOnce(t *testing.T) {
 // What cannot be noted is done all the same, in the log, and listed as long as the server
 // runs. With a store in memory the notes are where its overrides are.
 func TestActivity_NotNoted(t *testing.T) {
+	t.Parallel()
 	c := withTokens()
 	file := filepath.Join(t.TempDir(), "buckets")
 	c.Store, c.Policy = "memory:?file="+file, policyFile(t, burst("5"))

@@ -15,6 +15,7 @@ import (
 // What is done to a bucket by its key is logged with the key as readers see it, and
 // remembered with the true one.
 func TestActivity(t *testing.T) {
+	t.Parallel()
 	c := withTokens()
 	c.Policy = policyFile(t, burst("2"))
 	s := start(t, c)
@@ -84,6 +85,7 @@ func TestActivity(t *testing.T) {
 }
 
 func TestActivity_IsBounded(t *testing.T) {
+	t.Parallel()
 	s := start(t, withTokens())
 	for range 230 {
 		s.as(operatorToken, "POST", "/v1/refund", `{}`)
@@ -99,8 +101,9 @@ func TestActivity_IsBounded(t *testing.T) {
 // Servers that share a store show, reset and take from the same bucket. One finds a
 // masked key in its own lists alone.
 func TestBucket_IsShared(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
-		c := e.with(t, burst("5"))
+		c := e.patient(t, burst("5"))
 		c.AdminTokens, c.HashKey = withTokens().AdminTokens, "the same key for both of them"
 		a, b := start(t, c), start(t, c)
 		const key = "client:ip=192.0.2.9"

@@ -48,6 +48,7 @@ func bothURLs(t *testing.T) map[string]*running {
 }
 
 func TestAttack_DribbledHeaders(t *testing.T) {
+	t.Parallel()
 	var closing sync.WaitGroup
 	defer closing.Wait()
 	for url, s := range bothURLs(t) {
@@ -70,6 +71,7 @@ func TestAttack_DribbledHeaders(t *testing.T) {
 }
 
 func TestAttack_DribbledBody(t *testing.T) {
+	t.Parallel()
 	var closing sync.WaitGroup
 	defer closing.Wait()
 	for url, s := range bothURLs(t) {
@@ -89,6 +91,7 @@ func TestAttack_DribbledBody(t *testing.T) {
 // Through the gateway bodies are streams; but what the gateway answers itself, it does
 // not wait for.
 func TestAttack_UnwantedBody(t *testing.T) {
+	t.Parallel()
 	upstream := newHeldUpstream(t)
 	close(upstream.release)
 	c := testConfig()
@@ -125,6 +128,7 @@ func (r *running) api(t *testing.T) string {
 }
 
 func TestAttack_HugeHeader(t *testing.T) {
+	t.Parallel()
 	header := bytes.Repeat([]byte("a"), 1<<20)
 	for url, s := range bothURLs(t) {
 		conn := dial(t, url)
@@ -158,6 +162,7 @@ func (f *flood) Read(p []byte) (int, error) {
 }
 
 func TestAttack_HugeBody(t *testing.T) {
+	t.Parallel()
 	const size, most = 100 << 20, 8 << 20 // what socket buffers hold was sent but not read
 	s := start(t, testConfig())
 	for _, length := range []int64{size, -1} { // announced, and chunked
@@ -186,6 +191,7 @@ func TestAttack_HugeBody(t *testing.T) {
 }
 
 func TestAttack_UpstreamDown(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -214,6 +220,7 @@ func TestAttack_UpstreamDown(t *testing.T) {
 }
 
 func TestAttack_AdminVerbsAreNotPublic(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Policy = policyFile(t, burst("1"))
 	s := start(t, c)
@@ -239,6 +246,7 @@ func TestAttack_AdminVerbsAreNotPublic(t *testing.T) {
 
 // A flood of keys at the store's bound is told to the log, once.
 func TestAttack_FloodOfKeysIsTold(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Store = "memory:?max_keys=10"
 	c.Policy = policyFile(t, burst("1"))
@@ -254,6 +262,7 @@ func TestAttack_FloodOfKeysIsTold(t *testing.T) {
 // A request cannot reserve so far ahead that it locks a key out for years: neither at the
 // main address nor at that of administrators.
 func TestAttack_WaitOfYears(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.MaxWait = 30 * time.Second
 	s := start(t, c)

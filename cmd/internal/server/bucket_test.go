@@ -141,6 +141,7 @@ func near(level, want float64) bool { return level >= want-0.01 && level <= want
 // What is done to a bucket by its key holds at once, and at every server, and its undo
 // leaves it as it was.
 func TestBucket_ByKey(t *testing.T) {
+	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		c := testConfig()
 		c.Policy = policyFile(t, keyedRules)
@@ -148,8 +149,7 @@ func TestBucket_ByKey(t *testing.T) {
 		testByKey(t, s, s)
 	})
 	inEach(t, func(t *testing.T, e elsewhere) {
-		c := e.with(t, keyedRules)
-		c.Store += "&timeout=10s"
+		c := e.patient(t, keyedRules)
 		c.HashKey = "one for both"
 		testByKey(t, start(t, c), start(t, c))
 	})

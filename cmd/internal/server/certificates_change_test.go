@@ -16,6 +16,7 @@ import (
 // Who was let in by an authority that is believed no more is not let in again, with
 // what they remember of it neither.
 func TestTLS_ClientAuthorityChanges(t *testing.T) {
+	t.Parallel()
 	for name, version := range map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -70,6 +71,7 @@ func TestTLS_ClientAuthorityChanges(t *testing.T) {
 
 // A file that is broken, mended and broken again is told of twice.
 func TestTLS_BrokenAgain(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.TLS, _ = certified(t, t.TempDir())
 	good, err := os.ReadFile(c.TLS.Key)
@@ -97,6 +99,7 @@ func TestTLS_BrokenAgain(t *testing.T) {
 
 // Connections that come to nothing, or to another protocol, give their places back.
 func TestBounds_PlacesComeBack(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.MaxConnections = 2
 	var trusting *tls.Config

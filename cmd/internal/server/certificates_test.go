@@ -37,6 +37,7 @@ func getTLS(c *tls.Config, url string) (*http.Response, error) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	trusting := new(tls.Config)
 	c.TLS, trusting = certified(t, t.TempDir())
@@ -64,6 +65,7 @@ func TestTLS(t *testing.T) {
 
 // With client_ca, nobody without a certificate of it is served.
 func TestTLS_ClientCertificates(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	var known, stranger *tls.Config
 	c.AdminTLS, known = certified(t, t.TempDir())
@@ -87,6 +89,7 @@ func TestTLS_ClientCertificates(t *testing.T) {
 // A certificate that is replaced is in use soon, for connections that come after; one
 // that does not fit never is.
 func TestTLS_Reload(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := testConfig()
 	var before *tls.Config
@@ -141,6 +144,7 @@ func (r *running) await(what string, check func() error) {
 
 // Beyond max_connections, one more waits where all are in use, until one is not.
 func TestBounds_Connections(t *testing.T) {
+	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
 	c.MaxConnections, c.Upstream = 3, u.URL
@@ -180,6 +184,7 @@ func asks(conn net.Conn, within time.Duration) bool {
 
 // Beyond max_in_flight, one more request is answered with 503; health still answers.
 func TestBounds_InFlight(t *testing.T) {
+	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
 	c.MaxInFlight, c.Upstream = 2, u.URL

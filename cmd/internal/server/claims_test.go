@@ -88,6 +88,7 @@ func (r *running) asks(path, token string, n int) (allowed int) {
 
 // Through the gateway and for /v1/decision, a plan is what the issuer says it is.
 func TestClaims_AreVerified(t *testing.T) {
+	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "here") }))
 	defer upstream.Close()
 	issuer, forger := newIssuer(t), newIssuer(t)
@@ -125,6 +126,7 @@ func TestClaims_AreVerified(t *testing.T) {
 
 // Who asks the API names the claims, whatever token comes with the question.
 func TestClaims_OfTheAPIAreTheCallers(t *testing.T) {
+	t.Parallel()
 	issuer := newIssuer(t)
 	c := testConfig()
 	c.Policy, c.JWT.Keys = policyFile(t, plans), filepath.Join(t.TempDir(), "jwks.json")
@@ -145,6 +147,7 @@ func TestClaims_OfTheAPIAreTheCallers(t *testing.T) {
 }
 
 func TestClaims_KeySetIsMissing(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.JWT.Keys = filepath.Join(t.TempDir(), "jwks.json")
 	if _, err := server.New(t.Context(), c, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "jwks.json") {

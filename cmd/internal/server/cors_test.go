@@ -12,6 +12,7 @@ import (
 // With the policy of the cookbook and cors_origins, a script of another origin can read a
 // denial, and a preflight passes while its request is denied. No answer has a field of CORS twice.
 func TestGateway_CORS(t *testing.T) {
+	t.Parallel()
 	const app = "https://app.example.com"
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", app)

@@ -39,6 +39,7 @@ func audited(t *testing.T, db, schema, key string, raw bool) *running {
 	c := withTokens()
 	c.Policy, c.Violations, c.HashKey, c.ViolationsRaw, c.ViolationsUser = policyFile(t, burst("1")), db, key, raw, "header:x-user"
 	s := start(t, c)
+	s.records()
 	for user, n := range map[string]int{"alice": 4, "bob": 2} {
 		for range n {
 			body := fmt.Sprintf(`{"attributes":{"ip:address":"192.0.2.%d","header:x-user":%q,"method":"GET","path":"/v1/users/%s"}}`, len(user), user, user)
@@ -52,6 +53,7 @@ func audited(t *testing.T, db, schema, key string, raw bool) *running {
 }
 
 func TestDashboardViolations(t *testing.T) {
+	t.Parallel()
 	for _, raw := range []bool{false, true} {
 		for _, key := range []string{"", "the key of the hashes"} {
 			t.Run(fmt.Sprintf("raw %v, key %q", raw, key), func(t *testing.T) {
@@ -118,6 +120,7 @@ func checkViolations(t *testing.T, s *running, raw bool) {
 }
 
 func TestDashboardViolations_Off(t *testing.T) {
+	t.Parallel()
 	s := start(t, withTokens())
 	if p, status := s.violations(readerToken, ""); status != http.StatusNotFound || !strings.Contains(p.Detail, "--violations postgres://") {
 		t.Errorf("%d %s, want 404 that says how", status, p.Detail)
@@ -130,10 +133,12 @@ func TestDashboardViolations_Off(t *testing.T) {
 // However many look, they share two connections, and none of the recorder's. A database
 // that goes away and comes again takes none of it along.
 func TestDashboardViolations_Connections(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	c := withTokens()
 	c.Policy, c.Violations = policyFile(t, burst("1")), p.URL()
 	s := start(t, c)
+	s.records()
 	s.take("192.0.2.1")
 	s.take("192.0.2.1")
 	awaitViolations(t, reader(t, p.URL(), "mete", ""), violations.Query{}, 1)

@@ -13,6 +13,7 @@ import (
 // Connections that wait for nothing but their next request give way to new ones, the
 // one that has waited longest first. One that is in use does not.
 func TestBounds_IdleConnectionsGiveWay(t *testing.T) {
+	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
 	c.MaxConnections, c.Upstream = 3, u.URL

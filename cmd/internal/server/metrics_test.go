@@ -8,8 +8,9 @@ import (
 )
 
 func TestRemote_Metrics(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
-		s := start(t, e.with(t, burst("2")))
+		s := start(t, e.patient(t, burst("2")))
 		for range 4 {
 			s.take("192.0.2.77")
 		}
@@ -63,6 +64,7 @@ func (r *running) hasMetrics(lines ...string) {
 }
 
 func TestMetrics_InMemory(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig())
 	if text := s.metricsText(); !strings.Contains(text, "mete_memory_keys 0\n") || strings.Contains(text, "mete_store_") {
 		t.Errorf("got\n%s\nwant the keys in memory, and nothing of a store elsewhere", text)

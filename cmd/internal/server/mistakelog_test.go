@@ -10,6 +10,7 @@ import (
 // What requests are matched by can be a key or an address: a mistake in it is logged
 // with its place, and without it.
 func TestReload_LogsNoSecretsOfMatches(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Policy = policyFile(t, burst("1"))
 	s := start(t, c)

@@ -69,6 +69,7 @@ func (r *running) blocked(client string) bool {
 
 // What is done at one server holds at all that share its store, and after a restart.
 func TestOverrides_Shared(t *testing.T) {
+	t.Parallel()
 	postgres := strings.Replace(proctest.StartPostgres(t).URL(), "postgres@", "postgres:secret@", 1)
 	for name, store := range map[string]string{"redis": "redis://" + proctest.StartRedis(t).Addr, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
@@ -105,6 +106,7 @@ func TestOverrides_Shared(t *testing.T) {
 
 // The store is gone for a while: what was read last holds, and changes are refused.
 func TestOverrides_StoreIsGone(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	c := testConfig()
 	c.Store, c.Policy = strings.Replace(p.URL(), "postgres@", "postgres:secret@", 1), policyFile(t, burst("2"))
@@ -127,6 +129,7 @@ func TestOverrides_StoreIsGone(t *testing.T) {
 }
 
 func TestOverrides_MemoryWithFile(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	file := filepath.Join(t.TempDir(), "buckets")
 	c.Store, c.Policy = "memory:?file="+file, policyFile(t, burst("2"))
@@ -166,6 +169,7 @@ func TestOverrides_MemoryWithFile(t *testing.T) {
 }
 
 func TestOverrides_MemoryAlone(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig())
 	s.block("b1", "192.0.2.1")
 	if !s.blocked("192.0.2.1") || s.overrides().Persistent || s.log.count("kept in this process alone") != 1 {
@@ -175,6 +179,7 @@ func TestOverrides_MemoryAlone(t *testing.T) {
 
 // What the policy file says is listed, counted and said at the start.
 func TestOverrides_OfTheFile(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Policy = policyFile(t, burst("2")+`overrides:
   - { id: filed, action: block, match: { "ip:address": 192.0.2.1 }, reason: r, author: a, expires_at: 2099-01-01T00:00:00Z }
@@ -197,6 +202,7 @@ global_shadow: { reason: first week, author: a, expires_at: 2099-01-01T00:00:00Z
 
 // Overrides are at the admin address alone.
 func TestOverrides_NotAtTheMainAddress(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig())
 	resp, err := http.Get(s.main + "/v1/overrides")
 	if err != nil {

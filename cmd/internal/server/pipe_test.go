@@ -15,6 +15,7 @@ import (
 // Reading a pipe has no end: who puts one where the policy or its signature was must
 // not keep the server from looking at it again, or from ending.
 func TestReload_Pipe(t *testing.T) {
+	t.Parallel()
 	operator := newSigner(t)
 	c := testConfig()
 	c.Policy, c.PolicyKeys = policyFile(t, burst("1")), []string{operator.public}

@@ -14,6 +14,7 @@ import (
 // A page in a browser on this machine, whose name was made to be 127.0.0.1 after it
 // was loaded, has the admin API for its own origin, and is yet not served.
 func TestAttack_Rebinding(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig())
 	for _, tt := range []struct {
 		method, path, host string
@@ -57,6 +58,7 @@ func TestAttack_Rebinding(t *testing.T) {
 // The main address serves the API as well. A page whose name resolves to 127.0.0.1 would
 // take tokens there in anybody's name. Programs ask by address or as localhost.
 func TestAttack_RebindingAtTheMainAddress(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig())
 	port := portOf(t, s.main)
 	for _, tt := range []struct {
@@ -87,6 +89,7 @@ func TestAttack_RebindingAtTheMainAddress(t *testing.T) {
 // Gateways on the same machine pass on the Host of their clients, or write the name of
 // an upstream. Neither has the port of mete, which a browser that connects to mete writes.
 func TestAttack_RebindingAtDecisions(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.DecisionProfile, c.TrustedProxies = "nginx", []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	s := start(t, c)

@@ -16,6 +16,7 @@ import (
 )
 
 func TestReload_KeepsWhatIsSpent(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Policy = policyFile(t, burst("2"))
 	s := start(t, c)
@@ -37,6 +38,7 @@ func TestReload_KeepsWhatIsSpent(t *testing.T) {
 }
 
 func TestReload_BrokenFileKeepsThePolicy(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Policy = policyFile(t, burst("1"))
 	s := start(t, c)
@@ -70,6 +72,7 @@ func TestReload_BrokenFileKeepsThePolicy(t *testing.T) {
 }
 
 func TestReload_UnreadableFileKeepsThePolicy(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Policy = policyFile(t, burst("1"))
 	s := start(t, c)
@@ -99,6 +102,7 @@ func TestReload_UnreadableFileKeepsThePolicy(t *testing.T) {
 }
 
 func TestReload_FollowsASwappedSymlink(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, version := range []string{"1", "2"} {
 		if err := os.Mkdir(filepath.Join(dir, version), 0o700); err != nil {
@@ -130,6 +134,7 @@ func TestReload_FollowsASwappedSymlink(t *testing.T) {
 }
 
 func TestReload_SameSizeAndTime(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Policy = policyFile(t, burst("1"))
 	info, err := os.Stat(c.Policy)
@@ -152,6 +157,7 @@ func TestReload_SameSizeAndTime(t *testing.T) {
 }
 
 func TestReload_ByHand(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.ReloadInterval = 0
 	c.Policy = policyFile(t, burst("1"))
@@ -166,6 +172,7 @@ func TestReload_ByHand(t *testing.T) {
 }
 
 func TestReload_ExampleHasNoFile(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig())
 	s.server.Reload()
 	eventually(t, "the log says so", func() bool { return s.log.count("nothing to reload") == 1 })
@@ -174,6 +181,7 @@ func TestReload_ExampleHasNoFile(t *testing.T) {
 // TestReload_WhileServing reloads a hundred times under requests: each is
 // decided by one policy, and none is lost.
 func TestReload_WhileServing(t *testing.T) {
+	t.Parallel()
 	const clients, capacity = 4, 1000
 	c := testConfig()
 	c.ReloadInterval = 0
@@ -219,6 +227,7 @@ func TestReload_WhileServing(t *testing.T) {
 // A server that ends follows its policy no more, and says so to who wants it read
 // again, instead of keeping them until the end.
 func TestReload_WhileEnding(t *testing.T) {
+	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
 	c.Upstream, c.Policy, c.ReloadInterval = u.URL, policyFile(t, burst("9")), 0

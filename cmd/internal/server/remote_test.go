@@ -46,17 +46,26 @@ func inPostgres(t *testing.T) elsewhere {
 	}
 }
 
-// inEach runs a test with the buckets in each kind of store that is elsewhere.
+// inEach runs a test with the buckets in each kind of store that is elsewhere, beside
+// other tests.
 func inEach(t *testing.T, test func(t *testing.T, e elsewhere)) {
 	t.Helper()
-	t.Run("redis", func(t *testing.T) { test(t, inRedis(t)) })
-	t.Run("postgres", func(t *testing.T) { test(t, inPostgres(t)) })
+	t.Run("redis", func(t *testing.T) { t.Parallel(); test(t, inRedis(t)) })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); test(t, inPostgres(t)) })
 }
 
 // with is a configuration with its buckets there.
 func (e elsewhere) with(t *testing.T, policy string) config.Config {
 	c := testConfig()
 	c.Store, c.Policy = e.url, policyFile(t, policy)
+	return c
+}
+
+// patient is like with, for tests that need an answer of the store, however slow the
+// machine.
+func (e elsewhere) patient(t *testing.T, policy string) config.Config {
+	c := e.with(t, policy)
+	c.Store += "&timeout=10s"
 	return c
 }
 
@@ -74,6 +83,7 @@ func onError(names ...string) string {
 		fmt.Fprintf(&b, `  - name: %[1]s
     limit_keys: ["ip:address"]
     match: { path: /%[1]s }
+    deadline: 2s
     algorithm: token_bucket
     algorithm_config: { rate: 1/1d, burst: 5 }
     on_store_error: %[1]s
@@ -83,9 +93,10 @@ func onError(names ...string) string {
 }
 
 func TestRemote_ServersShareBuckets(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
-		secret := strings.ReplaceAll(burst("4"), "ip:address", "header:authorization")
-		a, b := start(t, e.with(t, secret)), start(t, e.with(t, secret))
+		c := e.patient(t, strings.ReplaceAll(burst("4"), "ip:address", "header:authorization"))
+		a, b := start(t, c), start(t, c)
 		body := `{"attributes":{"header:authorization":"Bearer of-bad-news"}}`
 		for i, s := range []*running{a, b, a, b, a, b} {
 			want := 200
@@ -112,6 +123,7 @@ func TestRemote_ServersShareBuckets(t *testing.T) {
 // While the store is gone each rule has its way, and none says 429 for it. When it
 // is back, so are the buckets.
 func TestRemote_StoreIsGone(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
 		s := start(t, e.with(t, onError("open", "closed", "local")))
 		for _, path := range []string{"/open", "/closed", "/local"} {
@@ -164,6 +176,7 @@ func TestRemote_StoreIsGone(t *testing.T) {
 
 // A server that nobody asks notices by itself that its store is back.
 func TestRemote_StoreIsBackAndNobodyAsks(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
 		s := start(t, e.with(t, onError("open")))
 		e.server.Kill()
@@ -182,6 +195,7 @@ func TestRemote_StoreIsBackAndNobodyAsks(t *testing.T) {
 // Where no rule refuses what the store does not decide, there is no reason to send
 // traffic elsewhere.
 func TestRemote_ReadyWithoutStore(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
 		s := start(t, e.with(t, onError("open", "local")))
 		e.server.Kill()
@@ -193,6 +207,7 @@ func TestRemote_ReadyWithoutStore(t *testing.T) {
 
 // What does not answer is waited for.
 func TestRemote_NothingAnswers(t *testing.T) {
+	t.Parallel()
 	for _, store := range []string{"redis://:secret@" + proctest.FreeAddr(t), "postgres://u:secret@" + proctest.FreeAddr(t) + "/d"} {
 		c := testConfig()
 		c.Store = store
@@ -211,6 +226,7 @@ func TestRemote_NothingAnswers(t *testing.T) {
 
 // A server and its store can be started together.
 func TestRemote_StoreComesLate(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
 		e.server.Kill()
 		log := new(logBuffer)
@@ -232,6 +248,7 @@ func TestRemote_StoreComesLate(t *testing.T) {
 
 // What refuses is not waited for.
 func TestRemote_StoreRefuses(t *testing.T) {
+	t.Parallel()
 	redis, postgres := proctest.StartRedis(t).Addr, proctest.StartPostgres(t).Addr
 	for store, want := range map[string]string{
 		"redis://nobody:secret@" + redis:                              "WRONGPASS",

@@ -44,6 +44,7 @@ func (r *running) end() {
 // What was spent is missing after a restart, also where the key is a secret and
 // stands as a hash in that of the bucket.
 func TestSaver_RestartsForgiveNothing(t *testing.T) {
+	t.Parallel()
 	c, _ := savingConfig(t, "0")
 	for round, want := range []int{200, 200, 429, 429} {
 		s := start(t, c)
@@ -62,6 +63,7 @@ func TestSaver_RestartsForgiveNothing(t *testing.T) {
 
 // A save that fails is said once, tried again, and said when it works.
 func TestSaver_TriesAgain(t *testing.T) {
+	t.Parallel()
 	c, file := savingConfig(t, "10ms")
 	if err := os.Mkdir(file+".1.tmp", 0o700); err != nil { // left behind, and not even a file
 		t.Fatal(err)
@@ -91,6 +93,7 @@ func TestSaver_TriesAgain(t *testing.T) {
 
 // The last save matters: where it fails, so does the server.
 func TestSaver_TheLastSaveFails(t *testing.T) {
+	t.Parallel()
 	c, file := savingConfig(t, "0")
 	s, err := server.New(t.Context(), c, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
@@ -106,6 +109,7 @@ func TestSaver_TheLastSaveFails(t *testing.T) {
 
 // What cannot be restored from is never replaced by an empty store.
 func TestNew_RefusesFiles(t *testing.T) {
+	t.Parallel()
 	c, file := savingConfig(t, "1m")
 	if err := os.WriteFile(file, []byte("mete memstore 2\nh"), 0o600); err != nil {
 		t.Fatal(err)
@@ -134,6 +138,7 @@ func canceled(t *testing.T) context.Context {
 // Two servers with one file would replace each other's buckets: the second one does not
 // start, and the file is as it was. It starts when the first one has ended.
 func TestNew_LocksTheFile(t *testing.T) {
+	t.Parallel()
 	c, file := savingConfig(t, "0")
 	s := start(t, c)
 	eventually(t, "a first save", func() bool {
@@ -158,6 +163,7 @@ func TestNew_LocksTheFile(t *testing.T) {
 
 // A lock ends with its process, also where that is killed.
 func TestNew_LockEndsWithTheProcess(t *testing.T) {
+	t.Parallel()
 	if file, ok := os.LookupEnv(lockVar); ok {
 		c, _ := savingConfig(t, "0")
 		c.Store = "memory:?file=" + file + "&every=0"
@@ -194,6 +200,7 @@ const lockVar = "METE_TEST_LOCKED_FILE"
 
 // A server whose policy is broken does not keep the file.
 func TestNew_UnlocksWhereItFails(t *testing.T) {
+	t.Parallel()
 	c, _ := savingConfig(t, "0")
 	good := c.Policy
 	c.Policy = policyFile(t, "{")

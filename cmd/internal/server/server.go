@@ -240,7 +240,11 @@ func (s *Server) Run(ctx context.Context) error {
 	case err = <-failed:
 	}
 	notify.stopping()
-	s.drain(err == nil)
+	s.announceEnd()
+	if err == nil {
+		err = s.giveNotice(failed)
+	}
+	s.drain()
 	stop()
 	serving.Wait()
 	s.recoverLast()
@@ -257,17 +261,35 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// drain ends both endpoints. The admin address stays until the main one is
-// done, so that /readyz can be asked there to the last.
-func (s *Server) drain(notice bool) {
+// announceEnd turns /readyz to 503, and logs that the server ends.
+func (s *Server) announceEnd() {
 	s.ending.Store(true)
 	s.api.Drain()
 	s.manage.Drain()
 	t := s.config.Timeouts
 	s.log.Info("ending: not ready any more", "notice", t.Notice, "drain", t.Drain)
-	if notice && t.Notice > 0 {
-		<-time.After(t.Notice)
+}
+
+// giveNotice waits for timeouts.notice. It stops waiting when an endpoint fails, and
+// returns the error of that endpoint.
+func (s *Server) giveNotice(failed <-chan error) error {
+	if s.config.Timeouts.Notice <= 0 {
+		return nil
 	}
+	timer := time.NewTimer(s.config.Timeouts.Notice)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case err := <-failed:
+		return err
+	}
+}
+
+// drain ends both endpoints. The admin address stays until the main one is
+// done, so that /readyz can be asked there to the last.
+func (s *Server) drain() {
+	t := s.config.Timeouts
 	ctx, cancel := context.WithTimeout(context.Background(), t.Drain)
 	defer cancel()
 	s.shutdown(ctx, &s.main, t.Drain)

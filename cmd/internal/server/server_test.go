@@ -152,11 +152,12 @@ func policyFile(t *testing.T, text string) string {
 }
 
 // burst is a policy of one rule whose buckets hold so many tokens, and refill
-// none while a test runs.
+// none while a test runs. A slow store decides, too.
 func burst(tokens string) string {
 	return `rules:
   - name: client
     limit_keys: ["ip:address"]
+    deadline: 10s
     algorithm: token_bucket
     algorithm_config: { rate: 1/1d, burst: ` + tokens + ` }
 `

@@ -9,6 +9,7 @@ import (
 
 // A server counts the requests that a rule skips for lack of its key, and logs them once.
 func TestServer_SkippedRules(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Policy = policyFile(t, `{"name": "per-key", "limit_keys": ["header:x-api-key"], "algorithm_config": {"rate": "1/1h", "burst": 5}}`)
 	s := start(t, c)

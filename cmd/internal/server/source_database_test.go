@@ -55,6 +55,7 @@ func logged(t *testing.T, text string, n int, servers ...*running) {
 }
 
 func TestDatabase_ChangesReachAllServers(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	c := withRules(t, p)
 	a, b := start(t, c), start(t, c)
@@ -80,6 +81,7 @@ func TestDatabase_ChangesReachAllServers(t *testing.T) {
 }
 
 func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	s := start(t, withRules(t, p))
 	sql(t, p, `INSERT INTO limits.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity) VALUES ('typo', 'user:{user_di}', 'user', 1, 1);
@@ -110,6 +112,7 @@ func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
 // Whoever cuts the connection, and while there is no database, the policy stays, and
 // changes come through afterwards.
 func TestDatabase_ConnectionsCut(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	s := start(t, withRules(t, p))
 	sql(t, p, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'mete%'`)
@@ -128,6 +131,7 @@ func TestDatabase_ConnectionsCut(t *testing.T) {
 }
 
 func TestDatabase_OnlyWhenAsked(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	c := withRules(t, p)
 	c.ReloadInterval = 0
@@ -140,6 +144,7 @@ func TestDatabase_OnlyWhenAsked(t *testing.T) {
 }
 
 func TestDatabase_CannotStart(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	c := withRules(t, p)
 	sql(t, p, `UPDATE limits.rate_limit_rule SET spec = '{"mode": "shadwo"}'`)

@@ -21,6 +21,7 @@ func (r *running) hasMetric(line string) {
 }
 
 func TestMetrics_OfReloads(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Policy = policyFile(t, burst("2"))
 	s := start(t, c)
@@ -45,6 +46,7 @@ func TestMetrics_OfReloads(t *testing.T) {
 // A file that cannot be read for a moment, and is then what it was, is in order
 // again.
 func TestMetrics_OfAFileThatComesBack(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Policy = policyFile(t, burst("2"))
 	s := start(t, c)
@@ -55,8 +57,9 @@ func TestMetrics_OfAFileThatComesBack(t *testing.T) {
 }
 
 func TestMetrics_OfStoreOperations(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
-		s := start(t, e.with(t, burst("2")))
+		s := start(t, e.patient(t, burst("2")))
 		s.take("192.0.2.78")
 		s.hasMetrics(`mete_store_operation_seconds_count{operation="take"} 1`)
 	})
@@ -64,6 +67,7 @@ func TestMetrics_OfStoreOperations(t *testing.T) {
 
 // Denials are logged, without who it was, unless nobody wants that.
 func TestDenialLog(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		set  func(*config.Config)
@@ -97,6 +101,7 @@ func TestDenialLog(t *testing.T) {
 
 // Of many requests some are timed, through every door.
 func TestDecisions_AreTimed(t *testing.T) {
+	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(upstream.Close)
 	gateway := testConfig()
@@ -118,6 +123,7 @@ func TestDecisions_AreTimed(t *testing.T) {
 
 // A collector is sent what is left when the server ends, and headers with it.
 func TestTelemetry_IsFlushedAtTheEnd(t *testing.T) {
+	t.Parallel()
 	var traces, metrics atomic.Int64
 	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Tenant") != "a=b" {

@@ -11,6 +11,7 @@ import (
 // Top keys are for the admin address, and raw ones for those who may do something
 // about them.
 func TestTop_Roles(t *testing.T) {
+	t.Parallel()
 	c := withTokens()
 	c.PublicMetrics = true
 	c.Policy = policyFile(t, burst("2"))
@@ -44,6 +45,7 @@ func TestTop_Roles(t *testing.T) {
 
 // Who starts two servers with one hash key finds the same key masked alike.
 func TestTop_MasksAlike(t *testing.T) {
+	t.Parallel()
 	masked := func(hashKey string) string {
 		c := withTokens()
 		c.Policy, c.HashKey = policyFile(t, burst("1")), hashKey
@@ -64,6 +66,7 @@ func TestTop_MasksAlike(t *testing.T) {
 }
 
 func TestTop_Off(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.TopKeys, c.Policy = 0, policyFile(t, burst("1"))
 	s := start(t, c)

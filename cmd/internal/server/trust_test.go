@@ -42,6 +42,7 @@ func (s signer) sign(t *testing.T, path, text string) {
 }
 
 func TestSigned_AtTheStart(t *testing.T) {
+	t.Parallel()
 	operator, other := newSigner(t), newSigner(t)
 	c := testConfig()
 	c.Policy, c.PolicyKeys = policyFile(t, burst("1")), []string{operator.public}
@@ -69,6 +70,7 @@ func TestSigned_AtTheStart(t *testing.T) {
 
 // Whichever of file and signature comes first, what is in force is signed.
 func TestSigned_WhenItChanges(t *testing.T) {
+	t.Parallel()
 	old, successor := newSigner(t), newSigner(t)
 	c := testConfig()
 	c.Policy, c.PolicyKeys = policyFile(t, burst("1")), []string{old.public, successor.public}
@@ -109,6 +111,7 @@ func bundle(head, tokens string) string {
 }
 
 func TestReload_BundleVersionsGrow(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.ReloadInterval = 0
 	first := bundle("bundle_version: 7\n", "1")
@@ -147,6 +150,7 @@ func TestReload_BundleVersionsGrow(t *testing.T) {
 
 // Where no version was in force, any file may follow; from then on they grow.
 func TestReload_BundleVersionsBegin(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Policy = policyFile(t, burst("1"))
 	s := start(t, c)
@@ -160,6 +164,7 @@ func TestReload_BundleVersionsBegin(t *testing.T) {
 
 // A policy that expires goes on, and says so once.
 func TestPolicy_ExpiresInForce(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	at := time.Now().Add(5 * time.Second).UTC() // a busy machine takes its time to start a server
 	c.Policy = policyFile(t, bundle(fmt.Sprintf("bundle_version: 1\nexpires_at: %q\n", at.Format(time.RFC3339Nano)), "1"))

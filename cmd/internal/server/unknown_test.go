@@ -9,6 +9,7 @@ import (
 
 // What only the log of denials reads is not reported as unknown: its name is right.
 func TestUnknownAttributes_TheLogReadsAddresses(t *testing.T) {
+	t.Parallel()
 	const body = `{"attributes":{"ip:address":"192.0.2.1","header:x_api_key":"k1"}}`
 	for logged, want := range map[bool]string{
 		true:  `"unknown_attributes":["header:x_api_key"]`,

@@ -77,6 +77,7 @@ func (s socket) wantEnd(t *testing.T) {
 
 // An upgraded connection is kept while the server drains, and the server ends with it.
 func TestRun_WaitsForUpgradedConnections(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	url, ended := echoing(t)
 	c.Upstream, c.Timeouts.Drain = url, 10*patience
@@ -105,6 +106,7 @@ func TestRun_WaitsForUpgradedConnections(t *testing.T) {
 
 // What outlives the drain is cut off, on both sides, and the log says how many.
 func TestRun_CutsOffUpgradedConnections(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	url, ended := echoing(t)
 	c.Upstream, c.Timeouts.Drain = url, 50*time.Millisecond
@@ -128,6 +130,7 @@ func TestRun_CutsOffUpgradedConnections(t *testing.T) {
 
 // Requests and upgraded connections share the time of the drain.
 func TestRun_OneDrainForAll(t *testing.T) {
+	t.Parallel()
 	held := newHeldUpstream(t)
 	url, ended := echoing(t)
 	c := testConfig()
@@ -156,22 +159,22 @@ func TestRun_OneDrainForAll(t *testing.T) {
 
 // timeouts.upgraded closes what is silent, and 0 nothing.
 func TestUpgraded_Timeout(t *testing.T) {
-	c := testConfig()
+	t.Parallel()
+	unbounded, bounded := testConfig(), testConfig()
 	url, ended := echoing(t)
-	c.Upstream = url
-	c.Timeouts.Upgraded = 200 * time.Millisecond
-	conn := openSocket(t, start(t, c).server)
+	unbounded.Upstream, bounded.Upstream = url, url
+	unbounded.Timeouts.Upgraded, bounded.Timeouts.Upgraded = 0, 200*time.Millisecond
+	older := openSocket(t, start(t, unbounded).server)
+	conn := openSocket(t, start(t, bounded).server)
 	conn.wantEnd(t)
 	<-ended
-	c.Timeouts.Upgraded = 0
-	conn = openSocket(t, start(t, c).server)
-	<-time.After(500 * time.Millisecond)
-	conn.echoes(t)
-	conn.Close()
+	older.echoes(t) // it has been silent for longer than the one that was closed
+	older.Close()
 }
 
 // The server keeps no connection to its upstream when it has ended.
 func TestRun_ClosesIdleUpstreamConnections(t *testing.T) {
+	t.Parallel()
 	closed := make(chan struct{}, 10)
 	u := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
 	u.Config.ConnState = func(_ net.Conn, state http.ConnState) {

@@ -40,6 +40,7 @@ func named(t *testing.T, name string) (*httptest.Server, *atomic.Bool) {
 
 // The files in examples/gateway-in-front do what they say.
 func TestGatewayInFront(t *testing.T) {
+	t.Parallel()
 	c, err := config.Load("../../../examples/gateway-in-front/mete.yaml", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -96,13 +97,14 @@ func TestGatewayInFront(t *testing.T) {
 
 // Limits shrink while the upstream fails, and no further than to the floor.
 func TestAdaptive(t *testing.T) {
+	t.Parallel()
 	for law, slow := range map[string]bool{"aimd": true, "gradient": false} {
 		t.Run(law, func(t *testing.T) {
 			var trouble atomic.Bool
 			u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch {
 				case trouble.Load() && slow:
-					<-time.After(30 * time.Millisecond)
+					answerLate(r, 30*time.Millisecond)
 				case trouble.Load():
 					w.WriteHeader(http.StatusServiceUnavailable)
 				}
@@ -139,6 +141,16 @@ func TestAdaptive(t *testing.T) {
 	}
 }
 
+// answerLate holds a request up for d, unless its client leaves.
+func answerLate(r *http.Request, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+	}
+}
+
 // remaining is how many tokens are left after a request.
 func remaining(t *testing.T, url string) (n int) {
 	t.Helper()
@@ -156,6 +168,7 @@ func remaining(t *testing.T, url string) (n int) {
 // HTTP/2 without TLS is for who asks for it, and the certificate of an upstream for who
 // has its authority.
 func TestUpstream_Protocols(t *testing.T) {
+	t.Parallel()
 	up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
 	up.EnableHTTP2 = true
 	up.StartTLS()
@@ -190,6 +203,7 @@ func TestUpstream_Protocols(t *testing.T) {
 }
 
 func TestUpstream_BadAuthority(t *testing.T) {
+	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(empty, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
@@ -209,9 +223,10 @@ func TestUpstream_BadAuthority(t *testing.T) {
 
 // What bounds the end of one answer does not bound the next one on its connection.
 func TestGateway_LateAnswerOnAnOldConnection(t *testing.T) {
+	t.Parallel()
 	u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/late" {
-			<-time.After(1500 * time.Millisecond)
+			answerLate(r, 1500*time.Millisecond)
 		}
 		io.WriteString(w, "hello")
 	}))
@@ -230,6 +245,7 @@ func TestGateway_LateAnswerOnAnOldConnection(t *testing.T) {
 // The setting underscores_in_headers reaches the gateway, which drops them without it. With
 // pass it refuses one that looks like the name that a rule reads.
 func TestUnderscoresInHeaders(t *testing.T) {
+	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, r.Header.Get("X_api_key")+r.Header.Get("X_other"))
 	}))
@@ -262,6 +278,7 @@ func TestUnderscoresInHeaders(t *testing.T) {
 
 // "OPTIONS *" is a request like others: net/http does not answer it past the bounds.
 func TestOptionsAsterisk(t *testing.T) {
+	t.Parallel()
 	up, _ := named(t, "app")
 	inFront := testConfig()
 	inFront.Upstream = up.URL

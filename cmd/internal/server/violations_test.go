@@ -53,11 +53,18 @@ func reader(t *testing.T, rawURL, schema, key string) *violations.Reader {
 			t.Fatal(err)
 		}
 	}
-	r, err := violations.NewReader(pool, violations.Config{Schema: schema, Key: secret})
+	r, err := violations.NewReader(pool, violations.Config{Schema: schema, Key: secret, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// records waits until the server records violations: where the database is slow, it
+// starts without.
+func (r *running) records() {
+	r.t.Helper()
+	eventually(r.t, "violations are recorded", func() bool { return r.log.count("violations are recorded") == 1 })
 }
 
 // awaitViolations waits until a query finds so many denials.
@@ -86,11 +93,13 @@ func awaitViolations(t *testing.T, r *violations.Reader, q violations.Query, wan
 }
 
 func TestViolations_AreRecorded(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"", "the key of the hashes"} {
 		db, schema := schemaURL(t)
 		c := testConfig()
 		c.Policy, c.Violations, c.HashKey = policyFile(t, burst("2")), db, key
 		s := start(t, c)
+		s.records()
 		for range 5 {
 			s.take("192.0.2.77")
 		}
@@ -118,10 +127,12 @@ func TestViolations_AreRecorded(t *testing.T) {
 
 // What is denied last is recorded before the server ends.
 func TestViolations_AtTheEnd(t *testing.T) {
+	t.Parallel()
 	db, schema := schemaURL(t)
 	c := testConfig()
 	c.Policy, c.Violations, c.ViolationsRaw = policyFile(t, burst("1")), db, true
 	s := start(t, c)
+	s.records()
 	s.take("192.0.2.1")
 	s.take("192.0.2.1")
 	s.stop()
@@ -136,6 +147,7 @@ func TestViolations_AtTheEnd(t *testing.T) {
 
 // Without metrics for it, there is nothing to see of what is off.
 func TestViolations_Off(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig())
 	if strings.Contains(s.metricsText(), "mete_violations") {
 		t.Error("there are metrics of violations, which are off")
@@ -145,6 +157,7 @@ func TestViolations_Off(t *testing.T) {
 // A server starts without the database, decides, and records as soon as there is
 // one.
 func TestViolations_DatabaseComesLater(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	p.Kill()
 	c := testConfig()
@@ -163,13 +176,14 @@ func TestViolations_DatabaseComesLater(t *testing.T) {
 		t.Errorf("the metrics lack what was missed:\n%s", text)
 	}
 	p.Restart()
-	eventually(t, "violations are recorded", func() bool { return s.log.count("violations are recorded") == 1 })
+	s.records()
 	s.take("192.0.2.1")
 	awaitViolations(t, reader(t, p.URL(), "mete", ""), violations.Query{}, 1)
 }
 
 // What would not get better by waiting is said at the start.
 func TestViolations_StartFails(t *testing.T) {
+	t.Parallel()
 	u, err := url.Parse(proctest.PostgresURL(t))
 	if err != nil {
 		t.Fatal(err)
@@ -197,10 +211,12 @@ func TestViolations_StartFails(t *testing.T) {
 // A server whose databases hang ends nevertheless, and soon: whoever ends it may kill
 // it after 10 s.
 func TestViolations_EndWhileTheDatabaseHangs(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	c := withRules(t, p)
 	c.Violations = c.Policy
 	s := start(t, c)
+	s.records()
 	for range 3 {
 		s.take("192.0.2.1")
 	}

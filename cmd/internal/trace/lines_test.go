@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // read returns the path of each request, or which line cannot be read and why.
@@ -36,7 +37,7 @@ func read(r *trace.Reader) (got []string) {
 // Lines do not depend on how they come: in one piece, byte by byte, or in pieces
 // of any length, with the end in the last piece or behind it.
 func TestReader_Pieces(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(testseed.PCG(1, 2))
 	var text strings.Builder
 	var want []string
 	line := 0

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
 )
 
@@ -24,7 +25,7 @@ func TestSorted(t *testing.T) {
 		name string
 		line int
 	}
-	rnd := rand.New(rand.NewPCG(1, 2))
+	rnd := rand.New(testseed.PCG(1, 2))
 	for _, most := range []int{0, 1, 500, 5000} {
 		dir := t.TempDir()
 		t.Setenv("TMPDIR", dir)

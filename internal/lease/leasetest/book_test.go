@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/lease"
 	"github.com/metehq/mete/internal/lease/leasetest"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 var specs = []bucket.Spec{
@@ -56,7 +57,7 @@ func random(t *testing.T, r *rand.Rand, l bucket.Limit) (leasetest.Book, bucket.
 // somebody looks.
 func TestBook_LookingMakesNoDifference(t *testing.T) {
 	for i := range uint64(2000) {
-		r := rand.New(rand.NewPCG(i, 1))
+		r := rand.New(testseed.PCG(i, 1))
 		l := compile(t, specs[i%2])
 		b, now := random(t, r, l)
 		then := now + bucket.Instant(r.Int64N(5_000_000))
@@ -76,7 +77,7 @@ func TestBook_LookingMakesNoDifference(t *testing.T) {
 // FullAfter.
 func TestBook_Waits(t *testing.T) {
 	for i := range uint64(2000) {
-		r := rand.New(rand.NewPCG(i, 2))
+		r := rand.New(testseed.PCG(i, 2))
 		l := compile(t, specs[i%2])
 		b, now := random(t, r, l)
 		full := b.Clone()

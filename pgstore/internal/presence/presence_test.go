@@ -65,7 +65,7 @@ func leave(t *testing.T, nodes ...*presence.Presence) {
 // await waits until the nodes all count so many.
 func await(t *testing.T, want int, nodes ...*presence.Presence) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := proctest.Poll(ctx, func(context.Context) error {
 		for i, p := range nodes {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testseed seeds the random tests. Without METE_TEST_SEED each test draws the
+// same numbers every time, so a change is judged by the change. With
+// METE_TEST_SEED=N, as in make test-long, all tests draw other numbers, which the
+// same N repeats.
+package testseed
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+)
+
+// Var is the environment variable with the seed of a run, a decimal number.
+const Var = "METE_TEST_SEED"
+
+var run = parse(os.Getenv(Var))
+
+// PCG returns a source of the two seeds of a test and the seed of the run.
+func PCG(seed1, seed2 uint64) *rand.PCG { return rand.NewPCG(seed1, seed2^run) }
+
+func parse(text string) uint64 {
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("testseed: %s=%q: want a decimal number below 2^64", Var, text))
+	}
+	return n
+}
