@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	redis, postgres := proctest.StartRedis(t).Addr, proctest.StartPostgres(t).URL()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -38,6 +42,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", "redis://"+redis) // one for all: choose a prefix
 			env.Setenv("POSTGRES", postgres)      // one for all: choose a schema
+			env.Setenv("EXAMPLES", examples)
 			return startUpstream(env)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

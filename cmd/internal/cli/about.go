@@ -34,9 +34,11 @@ it starts with them again. It does not start with a file that is damaged. With
 say so share them. A server whose store does not answer when it starts waits for
 ten seconds, and ends with the exit code 3.
 
-The flags are the settings one changes often; 'mete help config' shows all.
-A flag overrides the configuration file. With --check, what is wrong with them,
-and with the files that they name, is said, and nothing is served.
+The flags are the settings one changes often; 'mete help config' shows all. Each
+setting has an environment variable: METE_STORE, METE_TIMEOUTS_DRAIN. A flag
+overrides the environment, and the environment overrides the configuration file.
+With --check, validate the settings, the files that they name and the policy,
+then exit.
 `
 
 const checkAbout = `

@@ -24,7 +24,7 @@ import (
 func serve(ctx context.Context, std Streams, args []string) int {
 	fs := newFlags(std, "serve")
 	file, settings := serveFlags(fs)
-	check := fs.Bool("check", false, "say what is wrong with the settings and the policy, and serve nothing")
+	check := fs.Bool("check", false, "validate the settings and the policy, then exit")
 	operands, code, ok := fs.parse(args)
 	switch {
 	case !ok:
@@ -32,17 +32,28 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	case len(operands) > 0:
 		return fs.usageError("%q is not a flag; to use it as the policy write --policy %s", operands[0], operands[0])
 	}
-	c, err := config.Load(*file, *settings)
+	c, env, err := config.Load(*file, os.Environ(), *settings)
+	if err != nil || *check {
+		for _, warning := range env.Unknown {
+			fmt.Fprintf(std.Err, "mete serve: warning: %s\n", visible(warning))
+		}
+	}
 	if err != nil {
 		return failEach(std, exitUsage, "serve", err)
 	}
 	if *check {
-		return tryServe(ctx, std, c)
+		return tryServe(ctx, std, c, env)
 	}
 	pipe := logpipe.New(std.Err) // whoever reads it may stop reading
 	defer pipe.Close(logPatience)
 	std.Err = pipe
 	log := newLogger(std.Err, c)
+	for _, warning := range env.Unknown {
+		log.Warn("environment variable ignored", "reason", warning)
+	}
+	if len(env.Used) > 0 {
+		log.Info("environment variables read", "names", strings.Join(env.Used, ","))
+	}
 	s, err := server.New(ctx, c, log)
 	if brokenPolicy(err) {
 		return failEach(std, exitNo, "serve", err)

@@ -5,24 +5,29 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/server"
 )
 
-// tryServe is "mete serve --check": it says what is wrong with the settings, and
-// serves nothing.
-func tryServe(ctx context.Context, std Streams, c config.Config) int {
+// tryServe is "mete serve --check": it validates the settings and the policy, and
+// prints which variables of the environment the settings are from.
+func tryServe(ctx context.Context, std Streams, c config.Config, env config.Environment) int {
 	m, err := server.Check(ctx, c)
 	switch {
 	case brokenPolicy(err):
 		return failEach(std, exitNo, "serve", err)
 	case err != nil:
 		return failEach(std, exitUsage, "serve", err)
-	case m == nil:
+	}
+	if len(env.Used) > 0 {
+		fmt.Fprintf(std.Out, "settings from the environment: %s\n", strings.Join(env.Used, ", "))
+	}
+	if m == nil {
 		fmt.Fprintln(std.Out, "the settings are ok; the policy in the database was not read")
-	default:
+	} else {
 		fmt.Fprintf(std.Out, "the settings are ok, and the policy: %s\n", prose.Count(len(m.Rules()), "rule"))
 	}
 	return exitOK

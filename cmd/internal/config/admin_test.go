@@ -28,7 +28,7 @@ tls: { cert: c.pem, key: k.pem }
 			t.Fatal(err)
 		}
 	}
-	c, err := config.Load(path, nil)
+	c, err := load(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestLoad_AdminMistakes(t *testing.T) {
 		"admin_tokens:\n" + strings.Repeat("  - {}\n", 1001): "admin_tokens: has 1001 items: at most 1000 can be",
 		"admin_tokens:\n" + strings.Repeat("  - {}\n", 101):  "admin_tokens: are 101: at most 100 can be",
 	} {
-		_, err := config.Load(write(t, text), nil)
+		_, err := load(write(t, text), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.90s:\ngot  %v\nwant %s", text, err, want)
 			continue

@@ -24,7 +24,7 @@ func TestLoad_HidesPasswords(t *testing.T) {
 		"http://user:hunter2@127.0.0.1:3000", "ftp://user:hunter2@host", "user:hunter2@host:3000", "http://user:hunter2@host:port",
 		"http:user:hunter2@host", "//user:hunter2@host", "http://user:hunter2@ho st/", "http:///user:hunter2@host", "hunter2",
 	} {
-		_, err := config.Load("", []config.Setting{{Key: "upstream", Value: upstream}})
+		_, err := load("", []config.Setting{{Key: "upstream", Value: upstream}})
 		if err == nil || !strings.Contains(err.Error(), "upstream: ") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("upstream %s: %v, want an error about it without the password", upstream, err)
 		}
@@ -95,7 +95,7 @@ func TestLoad_RefusesWhatTheFrontDoorsRefuse(t *testing.T) {
 		if tt.refused == nil {
 			t.Errorf("%.80s: the front door takes it: the test is out of date", tt.settings)
 		}
-		if _, err := config.Load(write(t, tt.settings+"\n"), nil); err == nil {
+		if _, err := load(write(t, tt.settings+"\n"), nil); err == nil {
 			t.Errorf("%.80s: taken, but the front door says %v", tt.settings, tt.refused)
 		}
 	}

@@ -26,8 +26,14 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
+// load loads settings without an environment.
+func load(path string, settings []config.Setting) (config.Config, error) {
+	c, _, err := config.Load(path, nil, settings)
+	return c, err
+}
+
 func TestSample_IsTheDefaults(t *testing.T) {
-	got, err := config.Load(write(t, config.Sample), nil)
+	got, err := load(write(t, config.Sample), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,12 +45,12 @@ func TestSample_IsTheDefaults(t *testing.T) {
 // A relative path in the store's URL counts from the file, as that of the policy.
 func TestLoad_PathsAreRelativeToTheFile(t *testing.T) {
 	path := write(t, "policy: p.yaml\nstore: memory:?file=b&every=5s\n")
-	got, err := config.Load(path, nil)
+	got, err := load(path, nil)
 	dir := filepath.Dir(path)
 	if err != nil || got.Policy != filepath.Join(dir, "p.yaml") || got.Store != "memory:?file="+dir+"/b&every=5s" {
 		t.Errorf("policy %q, store %q, error %v; want both in %s", got.Policy, got.Store, err, dir)
 	}
-	got, err = config.Load(path, []config.Setting{{Key: "store", Value: "memory:?file=b"}})
+	got, err = load(path, []config.Setting{{Key: "store", Value: "memory:?file=b"}})
 	if err != nil || got.Store != "memory:?file=b" {
 		t.Errorf("store %q, error %v; want the flag's as it is", got.Store, err)
 	}
@@ -84,12 +90,12 @@ func checkHas(t *testing.T, prefix string, doc map[string]any, typ reflect.Type)
 
 func TestLoad_NothingSaid(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "---\n", "null\n", "{}\n"} {
-		got, err := config.Load(write(t, text), nil)
+		got, err := load(write(t, text), nil)
 		if err != nil || !sameConfig(got, config.Default()) {
 			t.Errorf("Load(%q) = %+v, %v; want the defaults", text, got, err)
 		}
 	}
-	if got, err := config.Load("", nil); err != nil || !sameConfig(got, config.Default()) {
+	if got, err := load("", nil); err != nil || !sameConfig(got, config.Default()) {
 		t.Errorf("Load without a file = %+v, %v; want the defaults", got, err)
 	}
 }
@@ -104,7 +110,7 @@ trusted_proxies: [10.0.0.0/8, "::1"]
 timeouts: { drain: 1d }
 policy: p.yaml
 `)
-	got, err := config.Load(path, []config.Setting{
+	got, err := load(path, []config.Setting{
 		{Key: "upstream", Value: "http://127.0.0.1:9"},
 		{Key: "trust_jwt", Value: "true"},
 	})
@@ -141,7 +147,7 @@ timeouts:
 decision_profile: [nginx]
 frobnicate: true
 `)
-	_, err := config.Load(path, []config.Setting{{Key: "log_level", Value: "loud"}})
+	_, err := load(path, []config.Setting{{Key: "log_level", Value: "loud"}})
 	var got config.Errors
 	if !errors.As(err, &got) {
 		t.Fatalf("Load: %v, want config.Errors", err)
@@ -208,25 +214,25 @@ func TestLoad_BadFiles(t *testing.T) {
 		{"binary", "\x00\x01", "control characters"},
 	}
 	for _, tt := range tests {
-		if _, err := config.Load(write(t, tt.text), nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := load(write(t, tt.text), nil); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want an error with %q", tt.name, err, tt.want)
 		}
 	}
 	missing := filepath.Join(t.TempDir(), "missing.yaml")
-	if _, err := config.Load(missing, nil); !errors.Is(err, os.ErrNotExist) {
+	if _, err := load(missing, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Load of a missing file: %v, want os.ErrNotExist", err)
 	}
-	if _, err := config.Load("", []config.Setting{{Key: "nonsense", Value: "1"}}); err == nil {
+	if _, err := load("", []config.Setting{{Key: "nonsense", Value: "1"}}); err == nil {
 		t.Error("an unknown setting was accepted")
 	}
 }
 
 func TestLoad_DefaultsAreNotShown(t *testing.T) {
-	if _, err := config.Load(write(t, "hash_key: ${KEY:-hunter2}\n"), nil); err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, err := load(write(t, "hash_key: ${KEY:-hunter2}\n"), nil); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("got %v, want an error without the default", err)
 	}
 	for _, text := range []string{"hash_key: $${KEY:-hunter2}\n", "hash_key: ${\n", "hash_key: ${1:-x}\n"} { // none of a variable
-		if _, err := config.Load(write(t, text), nil); err != nil {
+		if _, err := load(write(t, text), nil); err != nil {
 			t.Errorf("%q: %v, want none", text, err)
 		}
 	}

@@ -22,16 +22,21 @@ import (
 // A decoder fills settings from YAML nodes and collects what is wrong. It
 // remembers the line of every key it has seen.
 type decoder struct {
-	file   string
-	lines  map[string]int
-	flags  map[string]bool // keys whose value is not the file's
-	errors Errors
+	file      string
+	lines     map[string]int
+	flags     map[string]bool   // keys whose value is a flag's
+	variables map[string]string // keys whose value is the environment's, with its variable
+	expanded  map[string]bool   // names of the ${NAME} that were read
+	literal   bool              // ${NAME} has no meaning
+	errors    Errors
 }
 
 // fail collects a mistake. A setting has one: the first.
 func (d *decoder) fail(key string, format string, args ...any) {
 	e := Error{File: d.file, Line: d.lines[key], Key: key, Reason: fmt.Sprintf(format, args...)}
-	if d.flags[key] || e.Line == 0 && key != "" {
+	if e.Variable = d.variableOf(key); e.Variable != "" {
+		e.File = ""
+	} else if d.flags[key] || e.Line == 0 && key != "" {
 		e.File, e.Line = "", 0
 	}
 	for _, other := range d.errors {
@@ -40,6 +45,13 @@ func (d *decoder) fail(key string, format string, args ...any) {
 		}
 	}
 	d.errors = append(d.errors, e)
+}
+
+// variableOf returns the variable with the value of a setting, or with the list that the
+// setting is in. It is empty where the value is not from the environment.
+func (d *decoder) variableOf(key string) string {
+	list, _, _ := strings.Cut(key, "[")
+	return d.variables[list]
 }
 
 // mapping fills the struct v from a mapping whose keys are all known.
@@ -52,8 +64,11 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, prefix string) {
 		name, value := n.Content[i], n.Content[i+1]
 		key := prefix + name.Value
 		if first, twice := d.lines[key]; twice {
-			d.errors = append(d.errors, Error{File: d.file, Line: name.Line, Key: key,
-				Reason: fmt.Sprintf("already said on line %d", first)})
+			again := Error{File: d.file, Line: name.Line, Key: key, Reason: fmt.Sprintf("already said on line %d", first)}
+			if again.Variable = d.variableOf(key); again.Variable != "" {
+				again.File = ""
+			}
+			d.errors = append(d.errors, again)
 			continue
 		}
 		d.lines[key] = name.Line
@@ -74,7 +89,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
 	switch {
 	case v.Kind() == reflect.Struct:
 		d.mapping(n, v, key+".")
-	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct && v.Type().Elem() != reflect.TypeFor[netip.Prefix]():
+	case isMappings(v.Type()):
 		d.mappings(n, v, key)
 	case v.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
 		var parts []string
@@ -104,7 +119,7 @@ const maxItems = 1000
 func (d *decoder) mappings(n *yaml.Node, v reflect.Value, key string) {
 	switch {
 	case n.Kind != yaml.SequenceNode:
-		d.fail(key, "must be a list of mappings: begin each with a dash")
+		d.fail(key, "must be a list of mappings: begin each with a dash, or write [{name: …}]")
 		return
 	case len(n.Content) > maxItems:
 		d.fail(key, "has %d items: at most %d can be", len(n.Content), maxItems)
@@ -125,16 +140,11 @@ func (d *decoder) mappings(n *yaml.Node, v reflect.Value, key string) {
 // variable NAME. Lists are separated by commas.
 func (d *decoder) set(v reflect.Value, key, text string) {
 	written := text
-	text, unset := expand(text)
-	for _, name := range unset {
-		d.fail(key, "the environment has no %s", name)
-	}
-	odd := oddVariable.FindStringSubmatch(strings.ReplaceAll(written, "$${", ""))
-	if odd != nil { // not all of it is shown: a default can be a password
-		d.fail(key, "${%s is followed by something: write ${%s}, which has no default here, or $${ for a ${ that is meant as it stands", odd[1], odd[1])
-	}
-	if len(unset) > 0 || odd != nil {
-		return
+	if !d.literal {
+		var ok bool
+		if text, ok = d.expand(key, text); !ok {
+			return
+		}
 	}
 	if checks(key) && written != "" && slices.ContainsFunc(strings.Split(text, ","), isBlank) {
 		d.fail(key, "%q is empty, or has an empty item: nothing would be checked by it", written)
@@ -218,20 +228,29 @@ var variable = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 // oddVariable matches what a shell would take for a variable, such as ${NAME:-default}.
 var oddVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)[^A-Za-z0-9_}][^}]*\}`)
 
-// expand replaces variables and returns the names of those that are not set.
-func expand(text string) (expanded string, unset []string) {
+// expand replaces variables in the text of a setting. It fails the setting where one
+// is not set or has a default.
+func (d *decoder) expand(key, text string) (expanded string, ok bool) {
+	ok = true
 	expanded = variable.ReplaceAllStringFunc(text, func(m string) string {
 		if m == "$${" {
 			return "${"
 		}
 		name := m[2 : len(m)-1]
-		value, ok := os.LookupEnv(name)
-		if !ok {
-			unset = append(unset, name)
+		d.expanded[name] = true
+		value, set := os.LookupEnv(name)
+		if !set {
+			d.fail(key, "the environment has no %s", name)
+			ok = false
 		}
 		return value
 	})
-	return expanded, unset
+	odd := oddVariable.FindStringSubmatch(strings.ReplaceAll(text, "$${", ""))
+	if odd != nil { // not all of it is shown: a default can be a password
+		d.fail(key, "${%s is followed by something: write ${%s}, which has no default here, or $${ for a ${ that is meant as it stands", odd[1], odd[1])
+		ok = false
+	}
+	return expanded, ok
 }
 
 // fieldByKey finds the field of struct v that has the yaml name.

@@ -23,7 +23,7 @@ jwt:
   leeway: 1m
 `)
 	dir := filepath.Dir(path)
-	got, err := config.Load(path, nil)
+	got, err := load(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ jwt:
 	if want := []string{filepath.Join(dir, "a.pem"), "/etc/b.pem"}; !slices.Equal(got.PolicyKeys, want) {
 		t.Errorf("policy keys %q, want %q", got.PolicyKeys, want)
 	}
-	got, err = config.Load(path, []config.Setting{{Key: "jwt.keys", Value: "https://id.example.com/jwks"}, {Key: "policy_keys", Value: "c.pem"}})
+	got, err = load(path, []config.Setting{{Key: "jwt.keys", Value: "https://id.example.com/jwks"}, {Key: "policy_keys", Value: "c.pem"}})
 	if err != nil || got.JWT.Keys != "https://id.example.com/jwks" || got.JWT.Issuer != "https://id.example.com" || !slices.Equal(got.PolicyKeys, []string{"c.pem"}) {
 		t.Errorf("with flags: %+v, %q, %v; want theirs as they are, and the rest of the file", got.JWT, got.PolicyKeys, err)
 	}
@@ -59,13 +59,13 @@ func TestLoad_JWTMistakes(t *testing.T) {
 		"policy_keys: a.pem":                                        ":1: policy_keys: needs a policy file",
 		"policy_keys: a.pem\npolicy: postgres://127.0.0.1/database": ":1: policy_keys: is for policy files",
 	} {
-		_, err := config.Load(write(t, text+"\n"), nil)
+		_, err := load(write(t, text+"\n"), nil)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 	for _, key := range []string{"jwt.nonsense", "jwt.keys.x", "timeouts..drain"} {
-		if _, err := config.Load("", []config.Setting{{Key: key, Value: "1"}}); err == nil || !strings.Contains(err.Error(), key+": unknown setting") {
+		if _, err := load("", []config.Setting{{Key: key, Value: "1"}}); err == nil || !strings.Contains(err.Error(), key+": unknown setting") {
 			t.Errorf("setting %s: %v, want that it is unknown", key, err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestLoad_EmptyChecks(t *testing.T) {
 		"upstream: '${METE_TEST_EMPTY}'\njwt: { keys: '', audience: '' }":         false,
 		"jwt: { keys: a, audience: ['${METE_TEST_FULL}', '${METE_TEST_EMPTY}'] }": true,
 	} {
-		if _, err := config.Load(write(t, text), nil); wrong != (err != nil && strings.Contains(err.Error(), "nothing would be checked")) {
+		if _, err := load(write(t, text), nil); wrong != (err != nil && strings.Contains(err.Error(), "nothing would be checked")) {
 			t.Errorf("%s: error %v, want one: %v", text, err, wrong)
 		}
 	}

@@ -27,25 +27,27 @@ type Setting struct {
 }
 
 // Load returns the defaults, changed by the file at path, if path is not empty,
-// and then by the settings. Every mistake is reported at once: unless the file
-// cannot be read, the error is an [Errors].
-func Load(path string, settings []Setting) (Config, error) {
+// then by the variables in environ, which has the form of [os.Environ], and then by
+// the settings. Load reports all errors at once: unless the file cannot be read, the
+// error is an [Errors]. The Environment is valid also where Load returns an error.
+func Load(path string, environ []string, settings []Setting) (Config, Environment, error) {
 	c := Default()
-	d := decoder{file: path, lines: map[string]int{}, flags: map[string]bool{}}
+	d := decoder{file: path, lines: map[string]int{}, flags: map[string]bool{}, variables: map[string]string{}, expanded: map[string]bool{}}
 	if path != "" {
 		if err := d.loadFile(&c, path); err != nil {
-			return Config{}, err
+			return Config{}, Environment{}, err
 		}
 	}
+	env := d.loadEnvironment(&c, environ)
 	for _, s := range settings {
 		d.override(&c, s)
 	}
 	d.check(&c)
 	if len(d.errors) > 0 {
-		slices.SortStableFunc(d.errors, func(a, b Error) int { return a.Line - b.Line })
-		return Config{}, d.errors
+		slices.SortStableFunc(d.errors, func(a, b Error) int { return a.fileLine() - b.fileLine() })
+		return Config{}, env, d.errors
 	}
-	return c, nil
+	return c, env, nil
 }
 
 // loadFile decodes the file at path into c.
@@ -54,24 +56,39 @@ func (d *decoder) loadFile(c *Config, path string) error {
 	if err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
-	var doc yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	err = dec.Decode(&doc)
+	root, reason := parseYAML(data)
 	switch {
-	case errors.Is(err, io.EOF): // nothing but comments: the defaults
-		return nil
-	case err != nil:
-		return Errors{{File: path, Reason: strings.TrimPrefix(err.Error(), "yaml: ")}}
-	case len(doc.Content) != 1 || dec.Decode(new(yaml.Node)) != io.EOF:
-		return Errors{{File: path, Reason: "must be one YAML document"}}
-	}
-	root := doc.Content[0]
-	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+	case reason != "":
+		return Errors{{File: path, Reason: reason}}
+	case root == nil: // nothing but comments: the defaults
 		return nil
 	}
 	d.mapping(root, reflect.ValueOf(c).Elem(), "")
 	c.beside(filepath.Dir(path))
 	return nil
+}
+
+// parseYAML returns the root of the one document in data, or nil where it is empty.
+// The reason is not empty where data is invalid; it shows no values.
+func parseYAML(data []byte) (root *yaml.Node, reason string) {
+	var doc yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	err := dec.Decode(&doc)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, ""
+	case err != nil && strings.Contains(err.Error(), "unknown anchor"): // its name is the value
+		return nil, "unknown anchor: put a value that begins with * in quotes"
+	case err != nil:
+		return nil, strings.TrimPrefix(err.Error(), "yaml: ")
+	case len(doc.Content) != 1 || dec.Decode(new(yaml.Node)) != io.EOF:
+		return nil, "must be one YAML document"
+	}
+	root = doc.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return nil, ""
+	}
+	return root, ""
 }
 
 // beside makes relative paths relative to the directory of the file.
@@ -123,6 +140,7 @@ func readFile(path string) ([]byte, error) {
 // override sets what a flag says.
 func (d *decoder) override(c *Config, s Setting) {
 	d.flags[s.Key] = true
+	delete(d.variables, s.Key)
 	v := reflect.ValueOf(c).Elem()
 	for name := range strings.SplitSeq(s.Key, ".") {
 		var ok bool

@@ -24,12 +24,12 @@ func TestLoad_PolicyInADatabase(t *testing.T) {
 		if err := os.WriteFile(path, []byte("policy: "+policy+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := config.Load(path, nil)
+		c, err := load(path, nil)
 		if err != nil || c.Policy != want {
 			t.Errorf("policy %s: got %q, %v, want %q", policy, c.Policy, err, want)
 		}
 	}
-	_, err := config.Load("", []config.Setting{{Key: "policy", Value: "postgres://u:secret@h:x/d"}})
+	_, err := load("", []config.Setting{{Key: "policy", Value: "postgres://u:secret@h:x/d"}})
 	if err == nil || !strings.Contains(err.Error(), "policy: ") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("a URL that is none: %v, want what is wrong and no password", err)
 	}

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/metehq/mete/cmd/internal/config"
 )
 
 func TestLoad_Telemetry(t *testing.T) {
@@ -36,7 +34,7 @@ func TestLoad_Telemetry(t *testing.T) {
 		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := config.Load(path, nil)
+		_, err := load(path, nil)
 		switch {
 		case tt.mistake == "" && err != nil:
 			t.Errorf("%s: %v", tt.text, err)

@@ -26,7 +26,7 @@ routes:
   - upstream: app
   - { hosts: [files.example, "*.files.example"], path: /v1, upstream: files, max_body_bytes: 5 }
 `)
-	got, err := config.Load(path, nil)
+	got, err := load(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ routes:
 // One upstream without a route gets everything, and so does the short form.
 func TestRouting_OfOne(t *testing.T) {
 	for _, text := range []string{"upstream: http://h", "upstreams: [{name: app, urls: [http://h]}]"} {
-		c, err := config.Load(write(t, text), nil)
+		c, err := load(write(t, text), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestLoad_UpstreamMistakes(t *testing.T) {
 		"adaptive: { interval: 2h }":                                            "adaptive.interval: must be between",
 		"adaptive: { target: 2h }":                                              "adaptive.target: must be at most",
 	} {
-		_, err := config.Load(write(t, text+"\n"), nil)
+		_, err := load(write(t, text+"\n"), nil)
 		var all config.Errors
 		if !errors.As(err, &all) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s:\ngot error %v\nwant one that says %q", text, err, want)

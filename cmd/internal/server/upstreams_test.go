@@ -41,7 +41,7 @@ func named(t *testing.T, name string) (*httptest.Server, *atomic.Bool) {
 // The files in examples/gateway-in-front do what they say.
 func TestGatewayInFront(t *testing.T) {
 	t.Parallel()
-	c, err := config.Load("../../../examples/gateway-in-front/mete.yaml", nil)
+	c, _, err := config.Load("../../../examples/gateway-in-front/mete.yaml", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

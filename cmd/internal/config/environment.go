@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"net/netip"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/internal/spell"
+)
+
+// variablePrefix begins the environment variable of each setting.
+const variablePrefix = "METE_"
+
+// A Variable is the environment variable of one setting.
+type Variable struct {
+	Name string // "METE_TIMEOUTS_DRAIN"
+	Key  string // of the setting: "timeouts.drain"
+	Form string // of its value: "duration"
+}
+
+// Variables returns the variables of all settings, in the order of [Config].
+func Variables() []Variable {
+	return variablesOf(reflect.TypeFor[Config](), "")
+}
+
+func variablesOf(t reflect.Type, prefix string) []Variable {
+	var all []Variable
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := prefix + f.Tag.Get("yaml")
+		if f.Type.Kind() == reflect.Struct {
+			all = append(all, variablesOf(f.Type, key+".")...)
+			continue
+		}
+		all = append(all, Variable{Name: variableOf(key), Key: key, Form: formOf(f.Type)})
+	}
+	return all
+}
+
+// variableOf returns the name of the variable of a setting.
+func variableOf(key string) string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// formOf describes the values of a type.
+func formOf(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return "duration"
+	case isMappings(t):
+		return "list of mappings, YAML or JSON"
+	case t.Kind() == reflect.Slice:
+		return "list, separated by commas"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() == reflect.Int || t.Kind() == reflect.Float64:
+		return "number"
+	}
+	return "text"
+}
+
+// isMappings reports whether a setting of this type is a list of mappings.
+func isMappings(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && t.Elem() != reflect.TypeFor[netip.Prefix]()
+}
+
+// An Environment reports how [Load] used the variables of the process. It holds names,
+// never values.
+type Environment struct {
+	// Used are the variables whose values are in the Config, unless a flag overrides
+	// them, in the order of [Variables].
+	Used []string
+
+	// Unknown are warnings, one for each variable whose name is almost the name of a
+	// setting: "METE_LISTN is not a setting: did you mean METE_LISTEN?"
+	Unknown []string
+}
+
+// link matches the variables that Kubernetes and Docker set for a service named mete,
+// mete-admin and the like: METE_PORT=tcp://10.0.0.1:80, METE_SERVICE_HOST. No setting
+// has such a name.
+var link = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_[A-Z]+(_(PROTO|PORT|ADDR))?)?)$`)
+
+// maxSlips is the greatest distance of an unknown variable from a setting that Load
+// warns about. Tools and tests of mete have METE_ variables too, which are farther off.
+const maxSlips = 2
+
+// loadEnvironment sets the settings whose variables are in environ. An empty variable
+// is as good as none, except where a check would be off by it.
+func (d *decoder) loadEnvironment(c *Config, environ []string) (env Environment) {
+	values := map[string]string{}
+	for _, pair := range environ {
+		if name, value, ok := strings.Cut(pair, "="); ok && strings.HasPrefix(name, variablePrefix) {
+			values[name] = value
+		}
+	}
+	d.literal = true
+	var names []string
+	for _, v := range Variables() {
+		names = append(names, v.Name)
+		text, set := values[v.Name]
+		if !set || text == "" && !checks(v.Key) {
+			continue
+		}
+		d.forget(v.Key)
+		d.variables[v.Key] = v.Name
+		env.Used = append(env.Used, v.Name)
+		if text == "" {
+			d.fail(v.Key, "is empty: nothing would be checked by it; unset it, or give it a value")
+			continue
+		}
+		d.setVariable(c, v.Key, text)
+	}
+	d.literal = false
+	for name := range values {
+		if slices.Contains(names, name) || d.expanded[name] || link.MatchString(name) {
+			continue
+		}
+		if near := nearestVariable(name, names); near != "" {
+			env.Unknown = append(env.Unknown, name+" is not a setting: did you mean "+near+"?")
+		}
+	}
+	slices.Sort(env.Unknown)
+	return env
+}
+
+// setVariable sets one setting from the text of its variable.
+func (d *decoder) setVariable(c *Config, key, text string) {
+	v := reflect.ValueOf(c).Elem()
+	for name := range strings.SplitSeq(key, ".") {
+		v, _ = fieldByKey(v, name)
+	}
+	isList := v.Kind() == reflect.Slice && strings.HasPrefix(strings.TrimSpace(text), "[")
+	if !isList && !isMappings(v.Type()) {
+		d.set(v, key, text)
+		return
+	}
+	root, reason := parseYAML([]byte(text))
+	switch {
+	case reason != "":
+		d.fail(key, "%s: write a list in YAML or JSON", reason)
+	case root == nil:
+		d.fail(key, "has no value: write [] for an empty list")
+	default:
+		d.value(root, v, key)
+	}
+}
+
+// forget removes the lines of a setting, which is no longer the file's.
+func (d *decoder) forget(key string) {
+	for k := range d.lines {
+		if k == key || strings.HasPrefix(k, key+"[") {
+			delete(d.lines, k)
+		}
+	}
+}
+
+// nearestVariable returns the variable that name probably is a misspelling of, or "".
+func nearestVariable(name string, known []string) string {
+	name = strings.TrimPrefix(name, variablePrefix)
+	var words []string
+	for _, k := range known {
+		words = append(words, strings.ToLower(strings.TrimPrefix(k, variablePrefix)))
+	}
+	near := spell.Nearest(name, words)
+	if near == "" || spell.Distance(strings.ToLower(name), near) > maxSlips {
+		return ""
+	}
+	return variableOf(near)
+}

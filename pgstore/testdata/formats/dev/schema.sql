@@ -1,0 +1,1356 @@
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+
+SET LOCAL search_path = pg_catalog, pg_temp;
+SET LOCAL idle_in_transaction_session_timeout = '10s';
+SELECT pg_advisory_xact_lock(1835365477, 446837791);
+SET LOCAL lock_timeout = '5s';
+
+DO $mete$
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'formats_schema') THEN
+		CREATE SCHEMA "formats_schema";
+	END IF;
+END
+$mete$;
+
+CREATE TABLE IF NOT EXISTS "formats_schema".migration (
+	version    integer PRIMARY KEY,
+	name       text NOT NULL,
+	applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+DO $mete$
+BEGIN
+	IF NOT EXISTS (SELECT FROM "formats_schema".migration WHERE version = 1) THEN
+		EXECUTE $migration$
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Buckets, and all that is done to them. The arithmetic is that of package bucket,
+-- in bigint. What follows the line of dashes is there twice: for "formats_schema".bucket,
+-- which is unlogged, and for "formats_schema".bucket_durable, which is not.
+--
+-- A row holds one account for each version of a key's limit that is in use: package
+-- bucket calls it a Row. The first account is in columns, and the others, which few
+-- rows have, are in the column others. An account has these fields:
+--
+--   lim     the version of this format, 1, a colon, and the limit as package bucket
+--           encodes it. An account belongs to a limit where the texts are equal.
+--           Another version, or no limit, is an error and never a full bucket. The
+--           empty text is a row that has been made to be locked and is not written yet
+--   spent   what the account misses at as_of, microseconds since 1970: of a token
+--           bucket in units of 1/p thousandth of a token, else in thousandths
+--   as_of   of a sliding window the beginning, of a sliding log the last of the
+--           instants
+--   prev    of what was spent in a sliding window and in the one before, the part of
+--           that
+--   log     the entries of a sliding log, an instant and a cost each
+--
+-- A key without a row has a full bucket.
+--
+-- full_at is when all accounts are full if nothing more is taken: then the row may go.
+-- No index has it, or anything else that a take changes: so updates stay within the
+-- page (HOT) and leave the index alone.
+--
+-- Locks are taken in one pass over the keys in their order, by INSERT … ON CONFLICT:
+-- whether a row is there or not, whoever is second waits for it there. So two calls
+-- never wait for each other. The plan of such an INSERT needs no statistics either.
+-- Decisions read the clock after that wait.
+--
+-- Names mean the same in every session: bodies of SQL functions and views are bound to
+-- them here. Functions that clients or views call set their search_path, and the other
+-- functions run within those.
+
+CREATE FUNCTION "formats_schema".microseconds() RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL SAFE
+RETURN (date_part('epoch', clock_timestamp()) * 1000000)::bigint;
+
+-- ceiling is x / y, rounded up, for x >= 0.
+CREATE FUNCTION "formats_schema".ceiling(x bigint, y bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN x = 0 THEN 0 ELSE (x - 1) / y + 1 END;
+
+-- refilled is what a token bucket misses at clock.
+CREATE FUNCTION "formats_schema".refilled(spent bigint, as_of bigint, clock bigint, n bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN clock - as_of > spent / n THEN 0 ELSE spent - greatest(clock - as_of, 0) * n END;
+
+-- earliest is the first instant at which a token bucket that holds c admits cost, and
+-- 0 where it does at as_of already.
+CREATE FUNCTION "formats_schema".earliest(spent bigint, as_of bigint, cost bigint, c bigint, n bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN spent + cost <= c THEN 0 ELSE as_of + (spent + cost - c - 1) / n + 1 END;
+
+-- full_after is an instant after which a token bucket is full that misses s at t.
+CREATE FUNCTION "formats_schema".full_after(t bigint, s bigint, n bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN t + s / n + 1;
+
+-- into is how far a window of length p has come, in 4096ths: two digits to the base
+-- of 64, as the product may be more than a bigint holds.
+CREATE FUNCTION "formats_schema".into(elapsed bigint, p bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN elapsed * 64 / p * 64 + elapsed * 64 % p * 64 / p;
+
+-- step is the beginning of the interval that t is in.
+CREATE FUNCTION "formats_schema".step(t bigint, start bigint, p bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN t - ((t - start) % p + p) % p;
+
+-- A rate_limit is a limit, as package bucket has it: of algorithm 0 (continuous), 1
+-- (stepped), 2 (sliding window) or 3 (sliding log), with capacity c, refilled by n
+-- every p microseconds, with so much debt at most.
+CREATE TYPE "formats_schema".rate_limit AS (
+	algorithm bigint, c bigint, n bigint, p bigint, debt bigint, start bigint, first boolean, queued boolean);
+
+CREATE TYPE "formats_schema".account AS (lim text, spent bigint, as_of bigint, prev bigint, log bigint[]);
+
+-- An array of such lists is an array of arrays.
+CREATE TYPE "formats_schema".accounts AS (list "formats_schema".account[]);
+CREATE TYPE "formats_schema".sliding_log AS (entries bigint[]); -- t1, c1, t2, c2 …, oldest first
+
+-- limit_of reads a limit that a row has. The views call it, too.
+CREATE FUNCTION "formats_schema".limit_of(lim text, key bytea) RETURNS "formats_schema".rate_limit
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	v bigint[];
+BEGIN
+	IF lim ~ '^1:([0-9]{1,16},){4}[0-9]{1,18}$' THEN
+		v := string_to_array(substr(lim, 3), ',')::bigint[];
+		IF v[5] & 224 = 0 AND v[5] & 12 < 12 AND v[3] > 0 AND v[4] > 0 THEN
+			RETURN ROW(v[5] & 3, v[1], v[3], v[4], v[2], v[5] >> 8, v[5] >> 2 & 3 = 2, v[5] & 16 > 0)::"formats_schema".rate_limit;
+		ELSIF v = '{0,0,0,0,0}' THEN -- it holds nothing
+			RETURN '(0,0,1,1,0,0,f,f)'::"formats_schema".rate_limit;
+		END IF;
+	END IF;
+	RAISE EXCEPTION USING ERRCODE = 'MT001',
+		MESSAGE = format('key %L holds no bucket of version 1: limit %L', encode(key, 'escape'), lim);
+END $$;
+
+-- look is what an account that is no log misses at clock (s), the instant that is true
+-- of (t), and the part of a window that is before this one (w).
+CREATE FUNCTION "formats_schema".look(l "formats_schema".rate_limit, clock bigint,
+	spent bigint, as_of bigint, prev bigint, OUT s bigint, OUT t bigint, OUT w bigint)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	p bigint := l.p;
+	n bigint := l.n;
+	begun bigint := as_of;
+BEGIN
+	t := greatest(clock, as_of);
+	w := 0;
+	s := spent;
+	IF l.algorithm = 0 THEN
+		s := CASE WHEN t - as_of > s / n THEN 0 ELSE least(s - (t - as_of) * n, (l.c + l.debt) * p) END;
+	ELSIF l.algorithm = 1 THEN
+		IF l.first THEN
+			IF s = 0 THEN RETURN; END IF;
+			begun := t - (t - as_of) % p;
+			IF (begun - as_of) / p >= "formats_schema".ceiling(s, n) THEN s := 0; RETURN; END IF;
+			t := begun;
+			begun := as_of;
+		ELSE
+			t := "formats_schema".step(t, l.start, p);
+			IF s = 0 THEN RETURN; END IF;
+			begun := "formats_schema".step(as_of, l.start, p);
+			IF begun < as_of THEN begun := begun + p; END IF;
+			t := greatest(t, begun);
+			IF (t - begun) / p >= "formats_schema".ceiling(s, n) THEN s := 0; RETURN; END IF;
+		END IF;
+		s := least(s - (t - begun) / p * n, l.c + l.debt);
+	ELSE
+		s := s - prev; -- of this window
+		w := prev;
+		CASE (t - begun) / p
+		WHEN 0 THEN s := s + w; t := begun;
+		WHEN 1 THEN w := s; t := begun + p;
+		ELSE s := 0; w := 0; t := t - t % p;
+		END CASE;
+	END IF;
+END $$;
+
+-- admits says whether cost may be spent of a bucket that misses s at t, within a wait
+-- of so many microseconds; -1 is a plain take, and -2 whatever can be owed.
+CREATE FUNCTION "formats_schema".admits(l "formats_schema".rate_limit, clock bigint,
+	s bigint, t bigint, w bigint, cost bigint, wait bigint) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	room bigint := l.c - cost;
+	loan bigint;
+BEGIN
+	IF l.algorithm = 2 THEN
+		s := s - w;
+		IF wait = -2 AND cost <= l.c + l.debt THEN RETURN s + cost <= l.c + l.debt; END IF;
+		room := room - s;
+		RETURN cost <= l.c AND room >= 0 AND
+			(w <= room OR greatest(4096 - room * 4096 / w, 0) <= "formats_schema".into(greatest(clock - t, 0), l.p));
+	END IF;
+	IF room < -l.debt THEN RETURN false; END IF;
+	IF wait = -1 THEN wait := CASE WHEN l.queued THEN -2 ELSE 0 END; END IF;
+	IF l.algorithm = 1 THEN
+		IF wait = -2 THEN RETURN room + l.debt >= 0 AND s <= room + l.debt; END IF;
+		IF room < 0 THEN RETURN false; END IF;
+		IF s <= room THEN RETURN true; END IF;
+		IF wait > 0 AND s > room + l.debt THEN RETURN false; END IF;
+		RETURN "formats_schema".ceiling(s - room, l.n) <= (wait - least(t - clock, 0)) / l.p;
+	END IF;
+	loan := l.debt * l.p;
+	IF wait >= 0 AND wait < "formats_schema".ceiling(loan, l.n) THEN loan := wait * l.n; END IF;
+	RETURN room * l.p + loan >= 0 AND s <= room * l.p + loan;
+END $$;
+
+-- remaining is what a bucket holds that misses s at t.
+CREATE FUNCTION "formats_schema".remaining(l "formats_schema".rate_limit, clock bigint, s bigint, t bigint, w bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN greatest(0, CASE l.algorithm
+		WHEN 0 THEN l.c - "formats_schema".ceiling(s, l.p)
+		WHEN 1 THEN l.c - s
+		ELSE l.c - (s - w) - "formats_schema".ceiling(w * (4096 - "formats_schema".into(greatest(clock - t, 0), l.p)), 4096) END);
+
+-- full_at is when a bucket is full that misses s at t, but no later than 36 000 years
+-- after that; of a log, one window after the last of its instants.
+CREATE FUNCTION "formats_schema".full_at(l "formats_schema".rate_limit, s bigint, t bigint, w bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN t + CASE WHEN s = 0 THEN 0 ELSE CASE l.algorithm
+		WHEN 0 THEN "formats_schema".ceiling(s, l.n)
+		WHEN 1 THEN least("formats_schema".ceiling(s, l.n), (1::bigint << 60) / l.p) * l.p
+		WHEN 3 THEN l.p
+		ELSE CASE WHEN s > w THEN 2 * l.p ELSE l.p END END END;
+
+CREATE FUNCTION "formats_schema".log_sum(g bigint[]) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT coalesce(sum(c), 0)::bigint FROM unnest(g) WITH ORDINALITY AS e (c, i) WHERE i % 2 = 0;
+END;
+
+-- log_newest is the last instant of a log, 0 where it is empty.
+CREATE FUNCTION "formats_schema".log_newest(g bigint[]) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(g[cardinality(g) - 1], 0);
+
+-- log_live is how many entries have left the window that ends at t, and what the
+-- others add up to.
+CREATE FUNCTION "formats_schema".log_live(l "formats_schema".rate_limit, g bigint[], t bigint, OUT gone int, OUT sum bigint)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	count CONSTANT int := cardinality(g) / 2;
+BEGIN
+	gone := 0;
+	WHILE gone < count AND g[2 * gone + 1] <= t - l.p LOOP gone := gone + 1; END LOOP;
+	sum := "formats_schema".log_sum(CASE WHEN gone = 0 THEN g ELSE g[2 * gone + 1 :] END);
+END $$;
+
+-- log_wait is how long until a log of which gone entries have left, and the others add
+-- up to sum, admits cost: -1 is never.
+CREATE FUNCTION "formats_schema".log_wait(l "formats_schema".rate_limit, g bigint[], gone int, sum bigint, clock bigint, cost bigint, wait bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	room bigint := l.c - cost;
+	i int := gone;
+BEGIN
+	IF cost > l.c + l.debt OR wait <> -2 AND cost > l.c THEN RETURN -1; END IF;
+	IF wait = -2 THEN room := room + l.debt; END IF;
+	IF sum <= room THEN RETURN 0; END IF;
+	WHILE sum > room LOOP
+		sum := sum - g[2 * i + 2];
+		i := i + 1;
+	END LOOP;
+	RETURN g[2 * i - 1] + l.p - clock;
+END $$;
+
+-- log_spent is the log with cost, without those that have left, its sum and its last
+-- instant. What is spent at one instant is one entry, and of too many the last two
+-- are.
+CREATE FUNCTION "formats_schema".log_spent(l "formats_schema".rate_limit, g bigint[], gone int, at bigint, cost bigint, OUT h bigint[], OUT sum bigint, OUT t bigint)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	size int;
+BEGIN
+	h := CASE WHEN gone = 0 THEN g ELSE g[2 * gone + 1 :] END;
+	size := cardinality(h);
+	t := at;
+	IF cost = 0 THEN
+		IF size > 0 THEN t := h[size - 1]; END IF;
+	ELSIF size >= 20000 OR size > 0 AND h[size - 1] = at THEN
+		h[size - 1] := at;
+		h[size] := h[size] + cost;
+	ELSE
+		h := h || ARRAY[at, cost];
+	END IF;
+	sum := "formats_schema".log_sum(h);
+END $$;
+
+-- log_refunded is the log without its oldest costs.
+CREATE FUNCTION "formats_schema".log_refunded(l "formats_schema".rate_limit, g bigint[], at bigint, back bigint, OUT h bigint[], OUT sum bigint)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	i int;
+BEGIN
+	SELECT * FROM "formats_schema".log_live(l, g, at) INTO i, sum;
+	IF back >= sum THEN
+		h := '{}'; sum := 0;
+		RETURN;
+	END IF;
+	sum := sum - back;
+	WHILE g[2 * i + 2] <= back LOOP
+		back := back - g[2 * i + 2];
+		i := i + 1;
+	END LOOP;
+	h := g[2 * i + 1 :];
+	h[2] := h[2] - back;
+END $$;
+
+-- log_canceled returns the log with a lower cost for the entry of one instant, or NULL
+-- if the log has no such entry.
+CREATE FUNCTION "formats_schema".log_canceled(l "formats_schema".rate_limit, g bigint[], at bigint, back bigint, taken_at bigint, OUT h bigint[], OUT sum bigint)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	i int;
+BEGIN
+	SELECT * FROM "formats_schema".log_live(l, g, at) INTO i, sum;
+	g := g[2 * i + 1 :];
+	FOR i IN 1 .. cardinality(g) / 2 LOOP
+		CONTINUE WHEN g[2 * i - 1] <> taken_at;
+		sum := sum - least(back, g[2 * i]);
+		IF back < g[2 * i] THEN g[2 * i] := g[2 * i] - back;
+		ELSE g := g[: 2 * i - 2] || g[2 * i + 1 :];
+		END IF;
+		h := g;
+		RETURN;
+	END LOOP;
+END $$;
+
+-- missing returns what an account misses at clock, in thousandths (m). s, t and w are
+-- those of look. Of a log, s is the sum of its entries, t its instant at clock, and w
+-- the number of entries that have left the window.
+CREATE FUNCTION "formats_schema".missing(l "formats_schema".rate_limit, a "formats_schema".account, clock bigint,
+	OUT m bigint, OUT s bigint, OUT t bigint, OUT w bigint)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	IF l.algorithm = 3 THEN
+		t := greatest(clock, "formats_schema".log_newest(a.log));
+		SELECT x.gone, x.sum FROM "formats_schema".log_live(l, coalesce(a.log, '{}'), t) AS x INTO w, s;
+		m := s;
+		RETURN;
+	END IF;
+	SELECT x.s, x.t, x.w FROM "formats_schema".look(l, clock, a.spent, a.as_of, a.prev) AS x INTO s, t, w;
+	m := CASE l.algorithm WHEN 0 THEN "formats_schema".ceiling(s, l.p) WHEN 1 THEN s
+		ELSE s - w + "formats_schema".ceiling(w * (4096 - "formats_schema".into(greatest(clock - t, 0), l.p)), 4096) END;
+END $$;
+
+-- opened returns the account of a limit in a row: its own account, or else a new one
+-- that begins with the state of the account that misses most. A new account is fresh
+-- if it misses anything.
+CREATE FUNCTION "formats_schema".opened(l "formats_schema".rate_limit, asked text, list "formats_schema".account[], key bytea, clock bigint,
+	OUT own "formats_schema".account, OUT fresh boolean)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	a "formats_schema".account;
+	m "formats_schema".rate_limit;
+	at bigint := clock;
+	most bigint := 0;
+	holds bigint := 0;
+	x bigint;
+BEGIN
+	FOREACH a IN ARRAY list LOOP
+		IF a.lim = asked THEN
+			own := a; fresh := false;
+			RETURN;
+		END IF;
+	END LOOP;
+	FOREACH a IN ARRAY list LOOP
+		m := "formats_schema".limit_of(a.lim, key);
+		at := greatest(at, a.as_of);
+		SELECT y.m FROM "formats_schema".missing(m, a, clock) AS y INTO x;
+		IF x > most THEN most := x; holds := m.c; END IF;
+	END LOOP;
+	fresh := most > 0;
+	most := least(most, holds, l.c) + least(greatest(most - holds, 0), l.debt);
+	own := ROW(asked, most, at, 0, NULL);
+	IF l.algorithm = 0 THEN own.spent := most * l.p;
+	ELSIF l.algorithm = 1 THEN
+		IF NOT l.first THEN own.as_of := "formats_schema".step(at, l.start, l.p); END IF;
+	ELSIF l.algorithm = 2 THEN own.as_of := greatest(at, 0) - greatest(at, 0) % l.p;
+	ELSIF most > 0 THEN own.log := ARRAY[at, most];
+	END IF;
+END $$;
+
+-- written returns the accounts of a row after a decision about cost. The account that
+-- decided comes first. Two of the others follow: they are charged the same cost, but
+-- stop at empty. If all others are full, the row drops them.
+CREATE FUNCTION "formats_schema".written(own "formats_schema".account, list "formats_schema".account[], key bytea, clock bigint, cost bigint) RETURNS "formats_schema".account[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	a "formats_schema".account;
+	m "formats_schema".rate_limit;
+	r record;
+	part bigint;
+	kept "formats_schema".account[] := ARRAY[own];
+	others boolean := false;
+BEGIN
+	FOREACH a IN ARRAY list LOOP
+		CONTINUE WHEN a.lim = own.lim OR cardinality(kept) = 3;
+		m := "formats_schema".limit_of(a.lim, key);
+		SELECT * FROM "formats_schema".missing(m, a, clock) INTO r;
+		others := others OR r.s > 0;
+		part := least(cost, m.c - r.m);
+		IF part > 0 THEN
+			IF m.algorithm = 3 THEN
+				SELECT x.h, x.sum, x.t FROM "formats_schema".log_spent(m, coalesce(a.log, '{}'), r.w::int, r.t, part) AS x INTO a.log, a.spent, a.as_of;
+			ELSE
+				a.spent := r.s + part * CASE m.algorithm WHEN 0 THEN m.p ELSE 1 END;
+				a.as_of := r.t;
+				a.prev := r.w;
+			END IF;
+		END IF;
+		kept := kept || a;
+	END LOOP;
+	RETURN CASE WHEN others THEN kept ELSE kept[1:1] END;
+END $$;
+
+-- refunded returns the account after an administrator's refund.
+CREATE FUNCTION "formats_schema".refunded(l "formats_schema".rate_limit, a "formats_schema".account, clock bigint, back bigint) RETURNS "formats_schema".account
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	r record;
+	part bigint;
+BEGIN
+	IF back <= 0 OR a.spent = 0 THEN RETURN a; END IF;
+	IF l.algorithm = 3 THEN
+		r := "formats_schema".log_refunded(l, a.log, greatest(clock, "formats_schema".log_newest(a.log)), back);
+		a.as_of := CASE WHEN r.sum = 0 THEN greatest(clock, "formats_schema".log_newest(a.log)) ELSE "formats_schema".log_newest(a.log) END;
+		a.log := r.h;
+		a.spent := r.sum;
+		RETURN a;
+	END IF;
+	r := "formats_schema".look(l, clock, a.spent, a.as_of, a.prev);
+	a.spent := r.s; a.as_of := r.t; a.prev := r.w;
+	IF l.algorithm = 2 THEN -- this window first
+		part := least(back, a.spent - a.prev);
+		a.prev := a.prev - least(back - part, a.prev);
+		a.spent := r.s - part - (r.w - a.prev);
+	ELSE
+		part := CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
+		a.spent := CASE WHEN back >= "formats_schema".ceiling(a.spent, part) THEN 0 ELSE a.spent - back * part END;
+	END IF;
+	RETURN a;
+END $$;
+
+-- canceled returns the account after a take was canceled, in whole or in part, as far
+-- as that breaks no bound. cost, taken_at and missed are those of the take: what it
+-- cost, the instant of the account, and what the account missed after it.
+CREATE FUNCTION "formats_schema".canceled(l "formats_schema".rate_limit, a "formats_schema".account, clock bigint, back bigint,
+	cost bigint, taken_at bigint, missed bigint) RETURNS "formats_schema".account
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	most CONSTANT bigint := 9007199254740991;
+	r record;
+	unit bigint := CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
+	whole boolean := back >= cost;
+	came bigint; -- back since the take
+BEGIN
+	back := least(back, cost);
+	IF back <= 0 OR a.spent = 0 THEN RETURN a; END IF;
+	IF l.algorithm = 3 THEN
+		r := "formats_schema".log_canceled(l, a.log, greatest(clock, "formats_schema".log_newest(a.log)), back, taken_at);
+		IF r.h IS NOT NULL THEN
+			a.as_of := CASE WHEN r.sum = 0 THEN greatest(clock, "formats_schema".log_newest(a.log)) ELSE "formats_schema".log_newest(r.h) END;
+			a.log := r.h;
+			a.spent := r.sum;
+		END IF;
+		RETURN a;
+	END IF;
+	r := "formats_schema".look(l, clock, a.spent, a.as_of, a.prev);
+	IF l.algorithm = 2 THEN
+		back := least(back, r.s - r.w);
+		IF back > 0 AND r.t = taken_at THEN
+			a.spent := r.s - back; a.as_of := r.t; a.prev := r.w;
+		END IF;
+		RETURN a;
+	END IF;
+	came := greatest(r.t - taken_at, 0);
+	IF l.algorithm = 1 THEN came := came / l.p; END IF;
+	came := CASE WHEN came > most / l.n THEN most ELSE came * l.n END;
+	cost := CASE WHEN cost > most / unit THEN most ELSE cost * unit END; -- before multiplying
+	back := CASE WHEN back > most / unit THEN most ELSE back * unit END;
+	IF r.s > l.c * unit THEN -- in debt
+		IF NOT whole OR came <> missed - r.s THEN RETURN a; END IF;
+		back := least(back, r.s);
+	ELSE
+		back := least(back, greatest(cost - came, 0), r.s);
+	END IF;
+	IF back > 0 THEN
+		a.spent := r.s - back; a.as_of := r.t; a.prev := 0;
+	END IF;
+	RETURN a;
+END $$;
+
+-- due returns when all accounts are full.
+CREATE FUNCTION "formats_schema".due(list "formats_schema".account[], key bytea) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	a "formats_schema".account;
+	latest bigint;
+BEGIN
+	FOREACH a IN ARRAY list LOOP
+		latest := greatest(latest, "formats_schema".full_at("formats_schema".limit_of(a.lim, key), a.spent, a.as_of, a.prev));
+	END LOOP;
+	RETURN latest;
+END $$;
+
+-- From here on, what there is for each of the two tables of buckets.
+DO $both$
+DECLARE
+	name text;
+BEGIN
+FOREACH name IN ARRAY ARRAY['bucket', 'bucket_durable'] LOOP
+EXECUTE replace(replace($each$
+
+CREATE {unlogged} TABLE "formats_schema".{bucket} (
+	spent   bigint NOT NULL,
+	as_of   bigint NOT NULL,
+	full_at bigint NOT NULL,
+	took    bigint NOT NULL DEFAULT 0, -- scratch: what the last call took; below 0, the call has made the row
+	prev    bigint,
+	lim     text COLLATE "C" NOT NULL,
+	log     bigint[],
+	others  "formats_schema".account[],
+	key     bytea PRIMARY KEY
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,
+	autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE "formats_schema".{bucket} ALTER log SET STORAGE EXTERNAL; -- it changes too often to be compressed
+
+-- Takes that are remembered by their IDs: what was answered, and the limits that held
+-- then. Refunds are remembered by their own, with no answer.
+CREATE {unlogged} TABLE "formats_schema".{bucket}_memory (
+	id     bytea PRIMARY KEY,
+	at     bigint NOT NULL, -- by the clock of the take
+	until  bigint NOT NULL, -- by the server's: then the row may go
+	answer bigint[] NOT NULL,
+	limits text[] NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+-- states returns the rows that there are for keys, by their number. It looks them up
+-- one by one, whatever the planner believes the size of the table to be.
+CREATE FUNCTION "formats_schema".{bucket}_states(keys bytea[])
+RETURNS TABLE (i bigint, lim text, spent bigint, as_of bigint, prev bigint, log bigint[], others "formats_schema".account[])
+LANGUAGE plpgsql STABLE ROWS 10
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+	RETURN QUERY SELECT k.i, b.lim, b.spent, b.as_of, b.prev, b.log, b.others
+		FROM unnest(keys) WITH ORDINALITY AS k (key, i) JOIN "formats_schema".{bucket} b ON b.key = k.key;
+END $$;
+
+-- late sets as_of of a row that its call has just made to now, and returns that. A call
+-- that waited before it could make the row has read the clock too early.
+CREATE FUNCTION "formats_schema".{bucket}_late(k bytea) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+	clock CONSTANT bigint := "formats_schema".microseconds();
+BEGIN
+	UPDATE "formats_schema".{bucket} b SET as_of = clock, full_at = b.full_at + clock - b.as_of WHERE b.key = k;
+	RETURN clock;
+END $$;
+
+-- take_one takes amount or the part of it that there is, in whole costs, from one
+-- token bucket. All numbers are in units of 1/p thousandth: c is what the bucket
+-- holds. took says how much it was, and the state is the one after; 0 is a denial, by
+-- the state that is returned. Where the row is not one account of this limit, or
+-- nothing could be decided, took is -1. A clock below 0 is the server's. With look, it
+-- looks first whether there is anything to take, for when that is not likely: then
+-- nothing is locked.
+--
+-- The clock is read when the row is locked, and once more for what is written: should
+-- it have stepped back between the two, the earliest instant counts that admits.
+CREATE FUNCTION "formats_schema".{bucket}_take_one(INOUT clock bigint, k bytea, asked text, amount bigint, c bigint, n bigint,
+	cost bigint, look boolean, OUT took bigint, OUT spent bigint, OUT as_of bigint)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+	given CONSTANT boolean := clock >= 0;
+	shift bigint := 0;
+	own boolean;
+BEGIN
+	IF given THEN shift := "formats_schema".microseconds() - clock + 3600000000; END IF;
+	FOR try IN 1..3 LOOP
+		IF NOT given THEN clock := "formats_schema".microseconds(); END IF;
+		IF look OR try > 1 THEN
+			SELECT s.spent, s.as_of, s.lim = asked AND s.others IS NULL FROM "formats_schema".{bucket}_states(ARRAY[k]) s INTO spent, as_of, own;
+			IF FOUND THEN
+				took := -1;
+				IF NOT own THEN RETURN; END IF;
+				IF "formats_schema".refilled(spent, as_of, clock, n) + cost > c THEN
+					took := 0;
+					RETURN;
+				END IF;
+			END IF;
+		END IF;
+		INSERT INTO "formats_schema".{bucket} AS b (key, lim, spent, as_of, full_at, took)
+			VALUES (k, asked, amount, clock, "formats_schema".full_after(clock, amount, n) + shift, -1)
+			ON CONFLICT (key) DO UPDATE SET (spent, as_of, full_at, took) = (
+				SELECT z.s + z.took, z.t, "formats_schema".full_after(z.t, z.s + z.took, n) + shift, z.took
+				FROM (SELECT y.s, y.t, least(amount, (c - y.s) / cost * cost) AS took
+				FROM (SELECT "formats_schema".refilled(b.spent, b.as_of, x.t, n) AS s, x.t
+				FROM (SELECT greatest(CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END, b.as_of,
+					"formats_schema".earliest(b.spent, b.as_of, cost, c, n)) AS t OFFSET 0) x OFFSET 0) y OFFSET 0) z)
+			WHERE b.lim = asked AND b.others IS NULL AND
+				CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END >= "formats_schema".earliest(b.spent, b.as_of, cost, c, n)
+			RETURNING b.took, b.spent, b.as_of INTO took, spent, as_of;
+		IF FOUND THEN
+			IF NOT given THEN clock := "formats_schema".microseconds(); END IF;
+			IF took < 0 THEN
+				took := amount;
+				IF NOT given AND clock > as_of + 1000 THEN as_of := "formats_schema".{bucket}_late(k); END IF;
+			END IF;
+			RETURN;
+		END IF;
+	END LOOP;
+	took := -1;
+END $$;
+
+-- take_many is take_one for any number of keys in ascending order. Each has an
+-- amount, and the number of its limit among lims, c, n and cost. It returns a row for
+-- each key that it could decide: took is 0 for those denied.
+CREATE FUNCTION "formats_schema".{bucket}_take_many(clock bigint, keys bytea[], which bigint[], amounts bigint[],
+	lims text[], c bigint[], n bigint[], cost bigint[], look boolean)
+RETURNS TABLE (key bytea, took bigint, spent bigint, as_of bigint, now bigint)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+	given CONSTANT boolean := clock >= 0;
+	shift bigint := 0;
+	done bigint;
+BEGIN
+	IF given THEN shift := "formats_schema".microseconds() - clock + 3600000000;
+	ELSE clock := "formats_schema".microseconds(); END IF;
+	IF look THEN
+		RETURN QUERY SELECT keys[s.i], 0::bigint, s.spent, s.as_of, clock FROM "formats_schema".{bucket}_states(keys) s
+			WHERE s.lim = lims[which[s.i]] AND s.others IS NULL AND
+				"formats_schema".refilled(s.spent, s.as_of, clock, n[which[s.i]]) + cost[which[s.i]] > c[which[s.i]];
+		SELECT array_agg(k.key), array_agg(k.which), array_agg(k.amount)
+			FROM unnest(keys, which, amounts) WITH ORDINALITY AS k (key, which, amount, i)
+			LEFT JOIN "formats_schema".{bucket}_states(keys) s ON s.i = k.i
+			WHERE s.i IS NULL OR s.lim = lims[k.which] AND s.others IS NULL AND
+				"formats_schema".refilled(s.spent, s.as_of, clock, n[k.which]) + cost[k.which] <= c[k.which]
+			INTO keys, which, amounts;
+		IF keys IS NULL THEN RETURN; END IF;
+	END IF;
+	-- took brings the number of the limit; a row that is new keeps it, as its amount
+	-- is what is missing.
+	RETURN QUERY INSERT INTO "formats_schema".{bucket} AS b (key, lim, spent, as_of, full_at, took)
+		SELECT k.key, lims[k.which], k.amount, CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END,
+			"formats_schema".full_after(CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END, k.amount, n[k.which]) + shift, k.which - 1000000
+		FROM unnest(keys, which, amounts) AS k (key, which, amount)
+		ON CONFLICT (key) DO UPDATE SET
+			(spent, as_of, full_at, took) = (SELECT z.s + z.took, z.t, "formats_schema".full_after(z.t, z.s + z.took, z.n) + shift, z.took
+				FROM (SELECT y.s, y.t, y.n, least(excluded.spent, (y.c - y.s) / y.cost * y.cost) AS took
+				FROM (SELECT x.t, x.n, x.c, x.cost, "formats_schema".refilled(b.spent, b.as_of, x.t, x.n) AS s
+				FROM (SELECT u.n, u.c, u.cost, greatest(CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END, b.as_of,
+					"formats_schema".earliest(b.spent, b.as_of, u.cost, u.c, u.n)) AS t
+				FROM (SELECT c[w.w] AS c, n[w.w] AS n, cost[w.w] AS cost
+				FROM (SELECT excluded.took + 1000000 AS w OFFSET 0) w OFFSET 0) u OFFSET 0) x OFFSET 0) y OFFSET 0) z)
+		WHERE b.lim = excluded.lim AND b.others IS NULL AND CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END >=
+			"formats_schema".earliest(b.spent, b.as_of, cost[excluded.took + 1000000], c[excluded.took + 1000000], n[excluded.took + 1000000])
+		RETURNING b.key, CASE WHEN b.took < 0 THEN b.spent ELSE b.took END, b.spent,
+			CASE WHEN b.took < 0 AND NOT given AND "formats_schema".microseconds() > b.as_of + 1000 THEN "formats_schema".{bucket}_late(b.key) ELSE b.as_of END,
+			CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END;
+	GET DIAGNOSTICS done = ROW_COUNT;
+	IF done < cardinality(keys) THEN -- by the states that there are now; what was taken is shown by its first row
+		IF NOT given THEN clock := "formats_schema".microseconds(); END IF;
+		RETURN QUERY SELECT keys[s.i], 0::bigint, s.spent, s.as_of, clock FROM "formats_schema".{bucket}_states(keys) s
+			WHERE s.lim = lims[which[s.i]] AND s.others IS NULL AND
+				"formats_schema".refilled(s.spent, s.as_of, clock, n[which[s.i]]) + cost[which[s.i]] > c[which[s.i]];
+	END IF;
+END $$;
+
+-- lock locks the rows of keys, in their order. It makes those that are missing, and
+-- returns their keys: somebody has to write them or to forget them.
+CREATE FUNCTION "formats_schema".{bucket}_lock(keys bytea[]) RETURNS bytea[]
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+	fresh bytea[];
+BEGIN
+	WITH made AS (
+		INSERT INTO "formats_schema".{bucket} AS b (key, lim, spent, as_of, full_at)
+			SELECT k, '', 0, 0, "formats_schema".microseconds() + 3600000000 FROM unnest(keys) AS k
+			ON CONFLICT (key) DO UPDATE SET took = 0 WHERE false
+			RETURNING b.key)
+	SELECT array_agg(made.key) FROM made INTO fresh;
+	RETURN fresh;
+END $$;
+
+-- forget removes rows that are locked, which makes their buckets full.
+CREATE FUNCTION "formats_schema".{bucket}_forget(keys bytea[]) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off AS $$
+DECLARE
+	k bytea;
+BEGIN
+	FOREACH k IN ARRAY keys LOOP
+		DELETE FROM "formats_schema".{bucket} b WHERE b.key = k;
+	END LOOP;
+END $$;
+
+-- reset makes buckets full, all of them in one step: a take of several sees all of
+-- them before it, or all after it.
+CREATE FUNCTION "formats_schema".{bucket}_reset(keys bytea[]) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	PERFORM "formats_schema".{bucket}_lock(keys);
+	PERFORM "formats_schema".{bucket}_forget(keys);
+END $$;
+
+-- take does all that takes and refunds can be, one after another in one step. keys
+-- are in ascending order. A limit is a text, as a row has it, and eight numbers: those
+-- of a rate_limit. Numbers that refer to keys, limits and ids count from 1. The program
+-- is, for each operation,
+--
+--   1, flags (1: a dry run, 2: up to), wait as admits has it, the id that it is
+--      remembered by or 0, how many charges, and for each: key, limit, cost
+--   2, the id or 0, how many charges, and for each: key, limit, what is given back, and
+--      of the take that is canceled the cost, its instant, and what was missing after
+--      it; a cost of -1 is that of no take
+--
+-- The answers are, for each take, 1 (taken), 0 (denied) or 2 (it was taken before: limits
+-- has what its limits were), the time, and for each charge what it cost and four
+-- numbers:
+--
+--   0, spent, as_of, prev    the account before; with an id that was not denied, the
+--                            one after
+--   1, sum, behind, wait     of a log: what it counts, by how much its instant is
+--                            ahead of the clock, and the wait, -1 being never
+--
+-- look is that of take_one.
+CREATE FUNCTION "formats_schema".{bucket}_take(clock bigint, keys bytea[], lims text[], numbers bigint[], program bigint[],
+	ids bytea[], look boolean, OUT answers bigint[], OUT limits text[])
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off AS $$ -- of the memory, which may have been empty when this was planned
+#variable_conflict use_column
+DECLARE
+	given CONSTANT boolean := clock >= 0;
+	shift bigint := 0;
+	size CONSTANT int := cardinality(program);
+	-- The rows, by the number of their key, and which are to be written.
+	firsts text[]; spents bigint[]; as_ofs bigint[]; prevs bigint[]; dues bigint[]; dirty boolean[];
+	logs "formats_schema".sliding_log[];
+	others "formats_schema".accounts[];
+	list "formats_schema".account[]; was "formats_schema".account[];
+	a "formats_schema".account;
+	fresh bytea[]; -- rows made to be locked
+	writes boolean := false;
+	r record;
+	rates "formats_schema".rate_limit[];
+	l "formats_schema".rate_limit;
+	i int; j int; k int; x int; first int; charges int;
+	memo int; flags bigint; wait bigint; cost bigint; room bigint; due bigint;
+	ok boolean;
+	s bigint; t bigint; w bigint;
+	-- What the accounts of an operation were, and look like at the clock.
+	befores "formats_schema".account[]; opened boolean[]; several boolean[];
+	costs bigint[]; ss bigint[]; ts bigint[]; ws bigint[]; waits bigint[];
+	g bigint[]; sum bigint;
+	answer bigint[]; called text[];
+BEGIN
+	IF given THEN shift := "formats_schema".microseconds() - clock + 3600000000; END IF;
+	FOR i IN 1 .. cardinality(numbers) / 8 LOOP
+		j := 8 * i;
+		rates[i] := ROW(numbers[j - 7], numbers[j - 6], numbers[j - 5], numbers[j - 4], numbers[j - 3], numbers[j - 2],
+			numbers[j - 1] = 1, numbers[j] = 1);
+	END LOOP;
+	-- The first time without locks: where that comes to nothing that is to be written,
+	-- it is the answer.
+	FOR locked IN CASE WHEN look THEN 0 ELSE 1 END .. 1 LOOP
+		IF locked = 1 THEN
+			fresh := "formats_schema".{bucket}_lock(keys);
+		END IF;
+		IF NOT given THEN clock := "formats_schema".microseconds(); END IF;
+		spents := array_fill(0::bigint, ARRAY[cardinality(keys)]);
+		as_ofs := spents; prevs := spents; dues := spents;
+		firsts := array_fill(''::text, ARRAY[cardinality(keys)]);
+		dirty := array_fill(false, ARRAY[cardinality(keys)]);
+		logs := array_fill(NULL::"formats_schema".sliding_log, ARRAY[cardinality(keys)]);
+		others := array_fill(NULL::"formats_schema".accounts, ARRAY[cardinality(keys)]);
+		FOR r IN SELECT * FROM "formats_schema".{bucket}_states(keys) LOOP
+			k := r.i;
+			firsts[k] := r.lim; spents[k] := r.spent; as_ofs[k] := r.as_of; prevs[k] := coalesce(r.prev, 0);
+			IF r.log IS NOT NULL THEN logs[k] := ROW(r.log); END IF;
+			IF r.others IS NOT NULL THEN others[k] := ROW(r.others); END IF;
+		END LOOP;
+		answers := '{}'; limits := '{}'; writes := false;
+		i := 1;
+		WHILE i <= size LOOP
+			IF program[i] = 2 THEN
+				memo := program[i + 1];
+				charges := program[i + 2];
+				first := i + 3;
+				i := first + 6 * charges;
+				IF memo > 0 THEN
+					PERFORM FROM "formats_schema".{bucket}_memory m WHERE m.id = ids[memo] AND clock - m.at < 120000000;
+					CONTINUE WHEN FOUND;
+					writes := true;
+					IF locked = 1 THEN
+						INSERT INTO "formats_schema".{bucket}_memory AS m (id, at, until, answer, limits)
+							VALUES (ids[memo], clock, clock + shift + 120000000, '{}', '{}')
+							ON CONFLICT (id) DO UPDATE SET at = excluded.at, until = excluded.until;
+					END IF;
+				END IF;
+				FOR j IN 0 .. charges - 1 LOOP
+					x := first + 6 * j;
+					k := program[x]; cost := program[x + 2]; w := program[x + 3];
+					CONTINUE WHEN firsts[k] = '' OR cost <= 0;
+					was := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], (logs[k]).entries)::"formats_schema".account] || (others[k]).list;
+					list := '{}';
+					FOREACH a IN ARRAY was LOOP
+						IF w < 0 THEN
+							a := "formats_schema".refunded("formats_schema".limit_of(a.lim, keys[k]), a, clock, cost);
+						ELSIF a.lim = lims[program[x + 1]] THEN
+							a := "formats_schema".canceled(rates[program[x + 1]], a, clock, cost, w, program[x + 4], program[x + 5]);
+						END IF;
+						list := list || a;
+					END LOOP;
+					CONTINUE WHEN list IS NOT DISTINCT FROM was;
+					a := list[1];
+					spents[k] := a.spent; as_ofs[k] := a.as_of; prevs[k] := a.prev;
+					logs[k] := CASE WHEN a.log IS NOT NULL THEN ROW(a.log)::"formats_schema".sliding_log END;
+					others[k] := CASE WHEN cardinality(list) > 1 THEN ROW(list[2:])::"formats_schema".accounts END;
+					dues[k] := "formats_schema".due(list, keys[k]);
+					dirty[k] := true; writes := true;
+				END LOOP;
+				CONTINUE;
+			END IF;
+
+			flags := program[i + 1]; wait := program[i + 2]; memo := program[i + 3]; charges := program[i + 4];
+			first := i + 5;
+			i := first + 3 * charges;
+			IF memo > 0 THEN
+				SELECT m.answer, m.limits FROM "formats_schema".{bucket}_memory m
+					WHERE m.id = ids[memo] AND clock - m.at < 120000000 INTO r;
+				IF FOUND THEN
+					answers := answers || r.answer;
+					limits := limits || r.limits;
+					CONTINUE;
+				END IF;
+			END IF;
+			room := 9007199254740991;
+			FOR j IN 0 .. charges - 1 LOOP
+				x := program[first + 3 * j + 1];
+				k := program[first + 3 * j]; l := rates[x];
+				opened[j] := false;
+				several[j] := others[k] IS NOT NULL OR firsts[k] <> lims[x] AND firsts[k] <> '';
+				IF several[j] THEN
+					list := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], (logs[k]).entries)::"formats_schema".account] || (others[k]).list;
+					SELECT o.own, o.fresh FROM "formats_schema".opened(l, lims[x], list, keys[k], clock) AS o INTO r;
+					a := r.own;
+					opened[j] := r.fresh;
+				ELSE
+					a := ROW(lims[x], spents[k], as_ofs[k], prevs[k], (logs[k]).entries);
+				END IF;
+				befores[j] := a;
+				IF l.algorithm = 3 THEN
+					t := "formats_schema".log_newest(a.log);
+					SELECT y.gone, y.sum FROM "formats_schema".log_live(l, coalesce(a.log, '{}'), greatest(clock, t)) AS y INTO w, s;
+					IF flags >= 2 THEN room := least(room, greatest(l.c - s, 0)); END IF;
+				ELSIF l.algorithm = 0 THEN -- most are, and this is look
+					t := a.as_of; s := a.spent; w := 0;
+					IF clock > t THEN
+						s := CASE WHEN clock - t > s / l.n THEN 0 ELSE least(s - (clock - t) * l.n, (l.c + l.debt) * l.p) END;
+						t := clock;
+					END IF;
+					IF flags >= 2 THEN room := least(room, greatest(l.c - "formats_schema".ceiling(s, l.p), 0)); END IF;
+				ELSE
+					SELECT * FROM "formats_schema".look(l, clock, a.spent, a.as_of, a.prev) INTO s, t, w;
+					IF flags >= 2 THEN room := least(room, "formats_schema".remaining(l, clock, s, t, w)); END IF;
+				END IF;
+				ss[j] := s; ts[j] := t; ws[j] := w;
+			END LOOP;
+			ok := true;
+			FOR j IN 0 .. charges - 1 LOOP
+				l := rates[program[first + 3 * j + 1]]; cost := program[first + 3 * j + 2];
+				IF flags >= 2 AND cost > room THEN cost := least(cost, greatest(room - room % 1000, 1000)); END IF;
+				costs[j] := cost;
+				IF l.algorithm = 3 THEN
+					waits[j] := "formats_schema".log_wait(l, (befores[j]).log, ws[j]::int, ss[j], clock, cost, wait);
+					ok := ok AND waits[j] = 0;
+				ELSIF l.algorithm = 0 AND wait = -1 AND NOT l.queued THEN
+					ok := ok AND cost <= l.c AND ss[j] <= (l.c - cost) * l.p;
+				ELSE
+					ok := ok AND "formats_schema".admits(l, clock, ss[j], ts[j], ws[j], cost, wait);
+				END IF;
+			END LOOP;
+			answer := ARRAY[CASE WHEN ok THEN 1 ELSE 0 END, clock];
+			FOR j IN 0 .. charges - 1 LOOP
+				k := program[first + 3 * j]; x := program[first + 3 * j + 1]; l := rates[x]; cost := costs[j];
+				a := befores[j];
+				IF l.algorithm = 3 AND (NOT ok OR flags % 2 = 1) THEN
+					answer := answer || ARRAY[cost, 1, ss[j],
+						CASE WHEN ss[j] > 0 THEN ts[j] ELSE greatest(ts[j], clock) END - clock, waits[j]];
+				ELSIF l.algorithm < 3 AND (NOT ok OR flags % 2 = 1 OR memo = 0) THEN
+					answer := answer || ARRAY[cost, 0, a.spent, a.as_of, a.prev];
+				END IF;
+				CONTINUE WHEN flags % 2 = 1 OR NOT ok AND NOT opened[j];
+				IF ok THEN
+					IF l.algorithm = 3 THEN
+						SELECT * FROM "formats_schema".log_spent(l, coalesce(a.log, '{}'), ws[j]::int, greatest(clock, ts[j]), cost) INTO g, sum, t;
+						a.spent := sum; a.as_of := t; a.prev := 0; a.log := g;
+						answer := answer || ARRAY[cost, 1, sum, t - clock, 0];
+					ELSE
+						a.spent := ss[j] + cost * CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
+						a.as_of := ts[j]; a.prev := ws[j]; a.log := NULL;
+						IF memo > 0 THEN answer := answer || ARRAY[cost, 0, a.spent, a.as_of, a.prev]; END IF;
+					END IF;
+				ELSE
+					cost := 0; -- it is written so that the next one does not begin anew
+				END IF;
+				IF several[j] THEN
+					list := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], (logs[k]).entries)::"formats_schema".account] || (others[k]).list;
+					list := "formats_schema".written(a, list, keys[k], clock, cost);
+					others[k] := CASE WHEN cardinality(list) > 1 THEN ROW(list[2:])::"formats_schema".accounts END;
+					dues[k] := "formats_schema".due(list, keys[k]);
+				ELSIF l.algorithm = 0 THEN dues[k] := "formats_schema".full_after(a.as_of, a.spent, l.n);
+				ELSE dues[k] := "formats_schema".full_at(l, a.spent, a.as_of, a.prev);
+				END IF;
+				firsts[k] := a.lim; spents[k] := a.spent; as_ofs[k] := a.as_of; prevs[k] := a.prev;
+				logs[k] := CASE WHEN a.log IS NOT NULL THEN ROW(a.log)::"formats_schema".sliding_log END;
+				dirty[k] := true; writes := true;
+			END LOOP;
+			answers := answers || answer;
+			IF memo > 0 AND ok AND locked = 1 THEN
+				answer[1] := 2;
+				called := '{}';
+				FOR j IN 0 .. charges - 1 LOOP called := called || lims[program[first + 3 * j + 1]]; END LOOP;
+				INSERT INTO "formats_schema".{bucket}_memory AS m (id, at, until, answer, limits)
+					VALUES (ids[memo], clock, clock + shift + 120000000, answer, called)
+					ON CONFLICT (id) DO UPDATE SET at = excluded.at, until = excluded.until, answer = excluded.answer, limits = excluded.limits;
+			END IF;
+		END LOOP;
+		EXIT WHEN NOT writes;
+	END LOOP;
+	IF writes THEN
+		INSERT INTO "formats_schema".{bucket} AS b (key, lim, spent, as_of, full_at, prev, log, others)
+			SELECT d.key, d.lim, d.spent, d.as_of, d.due + shift, nullif(d.prev, 0), d.log, d.others
+			FROM unnest(keys, firsts, spents, as_ofs, prevs, dues, logs, others, dirty) AS d (key, lim, spent, as_of, prev, due, log, others, dirty)
+			WHERE d.dirty
+			ON CONFLICT (key) DO UPDATE SET lim = excluded.lim, spent = excluded.spent, as_of = excluded.as_of,
+				full_at = excluded.full_at, prev = excluded.prev, log = excluded.log, others = excluded.others;
+	END IF;
+	SELECT array_agg(d.key) FROM unnest(keys, dirty) AS d (key, dirty) WHERE NOT d.dirty AND d.key = ANY (fresh) INTO fresh;
+	IF fresh IS NOT NULL THEN
+		PERFORM "formats_schema".{bucket}_forget(fresh); -- what is denied leaves nothing behind
+	END IF;
+END $$;
+
+-- sweep removes rows of buckets that have been full for a second, and of takes that are
+-- remembered no longer: up to most of each, in so many pages of each table from a part
+-- of it on, 0 being its beginning. It skips rows that somebody has locked, and does
+-- nothing while another sweeps: then swept is -1. share is how much of the table it was.
+--
+-- The second is for takes that have read the clock and make a row in a moment: they
+-- must find what others have taken since.
+CREATE FUNCTION "formats_schema".{bucket}_sweep(part float8, pages bigint, most int, OUT swept bigint, OUT share float8)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_indexscan = off SET jit = off AS $$
+DECLARE
+	clock CONSTANT bigint := "formats_schema".microseconds();
+	size CONSTANT bigint := pg_relation_size('"formats_schema".{bucket}') / current_setting('block_size')::bigint + 1;
+	memory CONSTANT bigint := pg_relation_size('"formats_schema".{bucket}_memory') / current_setting('block_size')::bigint + 1;
+	page bigint := floor(part * size);
+	gone bigint;
+BEGIN
+	swept := -1;
+	share := least(pages::float8 / size, 1);
+	IF NOT pg_try_advisory_xact_lock(x'6d657465'::bigint << 31 | '"formats_schema".{bucket}'::regclass::oid::bigint) THEN RETURN; END IF;
+	DELETE FROM "formats_schema".{bucket} WHERE ctid = ANY (ARRAY(
+		SELECT b.ctid FROM "formats_schema".{bucket} b
+			WHERE b.ctid >= format('(%s,0)', page)::tid AND b.ctid < format('(%s,0)', page + pages)::tid AND b.full_at < clock - 1000000
+			LIMIT most FOR UPDATE SKIP LOCKED));
+	GET DIAGNOSTICS swept = ROW_COUNT;
+	page := floor(part * memory);
+	DELETE FROM "formats_schema".{bucket}_memory WHERE ctid = ANY (ARRAY(
+		SELECT m.ctid FROM "formats_schema".{bucket}_memory m
+			WHERE m.ctid >= format('(%s,0)', page)::tid AND m.ctid <= format('(%s,0)', page + ceil(share * memory)::bigint)::tid
+				AND m.until < clock
+			LIMIT most FOR UPDATE SKIP LOCKED));
+	GET DIAGNOSTICS gone = ROW_COUNT;
+	swept := swept + gone;
+END $$;
+
+-- {bucket}_view shows the accounts of the buckets to people. Bytes of keys that are no
+-- text are escaped.
+CREATE VIEW "formats_schema".{bucket}_view AS
+	SELECT encode(b.key, 'escape') AS key, CASE (l.l).algorithm WHEN 2 THEN 'sliding window' WHEN 3 THEN 'sliding log' WHEN 0 THEN 'bucket' WHEN 1 THEN 'bucket' ELSE 'unknown' END AS kind,
+		round(a.spent::numeric / CASE (l.l).algorithm WHEN 0 THEN (l.l).p ELSE 1 END / 1000, 6) AS missing,
+		to_timestamp(a.as_of / 1e6) AS as_of, to_timestamp(b.full_at / 1e6) AS full_at,
+		round((l.l).c::numeric / 1000, 3) AS capacity, a.number
+	FROM "formats_schema".{bucket} b
+	CROSS JOIN LATERAL (SELECT 1 AS number, b.lim, b.spent, b.as_of
+		UNION ALL SELECT 1 + o.number::int, o.lim, o.spent, o.as_of
+		FROM unnest(b.others) WITH ORDINALITY AS o (lim, spent, as_of, prev, log, number)) AS a
+	CROSS JOIN LATERAL (SELECT CASE WHEN a.lim LIKE '1:%' THEN "formats_schema".limit_of(a.lim, b.key) END AS l) AS l;
+$each$, '{bucket}', name), '{unlogged}', CASE name WHEN 'bucket' THEN 'UNLOGGED' ELSE '' END);
+END LOOP;
+END $both$;
+$migration$;
+		INSERT INTO "formats_schema".migration (version, name) VALUES (1, 'bucket');
+	END IF;
+END
+$mete$;
+
+DO $mete$
+BEGIN
+	IF NOT EXISTS (SELECT FROM "formats_schema".migration WHERE version = 2) THEN
+		EXECUTE $migration$
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Rules: one row is one rule. Package rules turns the active ones into a policy.
+
+-- What the placeholders and labels of a key_pattern, and the column plan, stand for.
+-- method, path and host stand for themselves.
+CREATE TABLE "formats_schema".rate_limit_attribute (
+    name      text COLLATE "C" PRIMARY KEY,
+    attribute text COLLATE "C" NOT NULL,
+    CONSTRAINT rate_limit_attribute_name_check
+        CHECK (name ~ '^[a-z][a-z0-9_-]{0,31}$' AND name NOT IN ('method', 'path', 'host', 'global', 'custom')),
+    CONSTRAINT rate_limit_attribute_attribute_check
+        CHECK (octet_length(attribute) BETWEEN 1 AND 128)
+);
+
+INSERT INTO "formats_schema".rate_limit_attribute (name, attribute) VALUES
+    ('ip',       'ip:address'),
+    ('endpoint', 'path'),
+    ('user',     'jwt:sub'),
+    ('user_id',  'jwt:sub'),
+    ('plan',     'jwt:plan'),
+    ('tenant',   'jwt:tenant'),
+    ('api_key',  'header:x-api-key');
+
+CREATE TABLE "formats_schema".rate_limit_rule (
+    rule_id         bigint       GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    name            text COLLATE "C" NOT NULL, -- given by the trigger, where an INSERT does not
+    key_pattern     varchar(128) COLLATE "C" NOT NULL,
+    scope           varchar(32)  NOT NULL,
+    rate_per_second numeric,
+    burst_capacity  numeric,
+    plan            varchar(32) COLLATE "C",
+    is_active       boolean      NOT NULL DEFAULT true,
+    description     text,
+    priority        integer      NOT NULL DEFAULT 0,
+    spec            jsonb        NOT NULL DEFAULT '{}',
+    version         bigint       NOT NULL DEFAULT 1,
+    created_at      timestamptz  NOT NULL DEFAULT now(),
+    updated_at      timestamptz  NOT NULL DEFAULT now(),
+
+    CONSTRAINT rate_limit_rule_name_key UNIQUE (name),
+    CONSTRAINT rate_limit_rule_name_check
+        CHECK (name ~ '^[!-~]([ -~]{0,62}[!-~])?$'),
+    CONSTRAINT rate_limit_rule_key_pattern_check
+        CHECK (key_pattern ~ ('^(global|custom|'
+            || '(([a-z][a-z0-9_-]{0,31}:)?[{][^{}]+[}]|[a-z][a-z0-9_-]{0,31}:[^:{}[:space:]]+)'
+            || '(:(([a-z][a-z0-9_-]{0,31}:)?[{][^{}]+[}]|[a-z][a-z0-9_-]{0,31}:[^:{}[:space:]]+))*)$')),
+    CONSTRAINT rate_limit_rule_scope_check
+        CHECK (CASE scope
+            WHEN 'global' THEN key_pattern = 'global'
+            WHEN 'custom' THEN key_pattern <> 'global'
+            WHEN 'user' THEN ':' || key_pattern LIKE '%:user:%'
+            WHEN 'endpoint' THEN ':' || key_pattern LIKE '%:endpoint:%'
+            WHEN 'ip' THEN ':' || key_pattern LIKE '%:ip:%'
+            ELSE false END),
+    -- NaN is above all numbers, infinity included.
+    CONSTRAINT rate_limit_rule_rate_per_second_check
+        CHECK (rate_per_second > 0 AND rate_per_second <= 9007199254740.991),
+    CONSTRAINT rate_limit_rule_burst_capacity_check
+        CHECK (burst_capacity >= 1 AND burst_capacity <= 9007199254740.991 AND burst_capacity = round(burst_capacity, 3)),
+    CONSTRAINT rate_limit_rule_plan_check
+        CHECK (plan ~ '^[^*]+$' AND plan = btrim(plan)),
+    CONSTRAINT rate_limit_rule_description_check
+        CHECK (octet_length(description) <= 1024),
+    CONSTRAINT rate_limit_rule_spec_check
+        CHECK (jsonb_typeof(spec) = 'object' AND octet_length(spec::text) <= 1048576),
+
+    -- What a column says is not said again.
+    CONSTRAINT rate_limit_rule_limit_check
+        CHECK (CASE WHEN rate_per_second IS NULL OR burst_capacity IS NULL
+            THEN rate_per_second IS NULL AND burst_capacity IS NULL AND spec ?| ARRAY['algorithm_config', 'limits']
+            ELSE NOT spec ?| ARRAY['algorithm', 'limits']
+                AND NOT coalesce(spec -> 'algorithm_config', '{}') ?| ARRAY['rps', 'tokens_per_second', 'rate', 'burst'] END),
+    CONSTRAINT rate_limit_rule_custom_check
+        CHECK ((key_pattern = 'custom') = (spec ? 'limit_keys')),
+    CONSTRAINT rate_limit_rule_columns_check
+        CHECK (NOT spec ?| ARRAY['rule_id', 'name', 'key_pattern', 'scope', 'rate_per_second', 'burst_capacity', 'plan',
+            'is_active', 'description', 'priority', 'version'])
+);
+
+-- One active rule for each key_pattern and plan, no plan among them: two would be in
+-- force side by side, and who raises one wonders why nothing changes. Rules that say
+-- what sets them apart may be several. (UNIQUE NULLS NOT DISTINCT is of PostgreSQL 15.)
+CREATE UNIQUE INDEX rate_limit_rule_key_pattern_plan_key
+    ON "formats_schema".rate_limit_rule (key_pattern, coalesce(plan, ''))
+    WHERE is_active AND NOT spec ?| ARRAY['match', 'group', 'mode', 'on_missing', 'limit_keys'];
+
+COMMENT ON TABLE "formats_schema".rate_limit_rule IS 'Rules of mete: the active ones are in force on all servers within a second.';
+COMMENT ON COLUMN "formats_schema".rate_limit_rule.name IS 'Buckets are called by it: a rule with another name begins with full ones.';
+COMMENT ON COLUMN "formats_schema".rate_limit_rule.key_pattern IS 'Who shares a bucket, and which requests count: user:{user_id}, endpoint:/api/search, global.';
+COMMENT ON COLUMN "formats_schema".rate_limit_rule.plan IS 'Only requests of this plan count; NULL is all.';
+COMMENT ON COLUMN "formats_schema".rate_limit_rule.priority IS 'Of rules of one group the lowest goes first; then the lowest rule_id.';
+COMMENT ON COLUMN "formats_schema".rate_limit_rule.spec IS 'What else the policy language says of a rule.';
+
+-- The revision grows with each statement that changes rules. Its row also puts the
+-- writers in order.
+CREATE TABLE "formats_schema".rate_limit_revision (
+    only_row   boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
+    revision   bigint      NOT NULL,
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+INSERT INTO "formats_schema".rate_limit_revision (revision) VALUES (1);
+
+CREATE FUNCTION "formats_schema".rate_limit_rule_row() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $function$
+BEGIN
+    IF NEW.name IS NULL THEN
+        -- user:{user_id} of the plan free is called user-free.
+        NEW.name := regexp_replace(NEW.key_pattern, '(^|:)([a-z0-9_-]+):[{]\2[^}]*[}]', '\1\2', 'g');
+        NEW.name := regexp_replace(regexp_replace(NEW.name, '[{}]', '', 'g') || coalesce('-' || NEW.plan, ''), '[^!-~]', '_', 'g');
+        IF length(NEW.name) > 64 THEN
+            NEW.name := left(NEW.name, 55) || '~' || left(md5(NEW.key_pattern || coalesce(' ' || NEW.plan, '')), 8);
+        END IF;
+    END IF;
+    IF TG_OP = 'UPDATE' AND NEW IS DISTINCT FROM OLD THEN
+        NEW.version := OLD.version + 1;
+        NEW.updated_at := clock_timestamp();
+    END IF;
+    RETURN NEW;
+END
+$function$;
+
+CREATE TRIGGER rate_limit_rule_row BEFORE INSERT OR UPDATE ON "formats_schema".rate_limit_rule
+    FOR EACH ROW EXECUTE FUNCTION "formats_schema".rate_limit_rule_row();
+
+-- Who may write rules needs no rights to the revision.
+CREATE FUNCTION "formats_schema".rate_limit_changed() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
+DECLARE
+    now_at bigint;
+BEGIN
+    INSERT INTO "formats_schema".rate_limit_revision AS r (revision) VALUES (1)
+        ON CONFLICT (only_row) DO UPDATE SET revision = r.revision + 1, changed_at = clock_timestamp()
+        RETURNING revision INTO now_at;
+    PERFORM pg_notify(TG_TABLE_SCHEMA, 'rules ' || now_at);
+    RETURN NULL;
+END
+$function$;
+
+-- Triggers need no right to their function. Who could hang it on a table of their own
+-- would have all servers read all rules, as often as they like.
+REVOKE EXECUTE ON FUNCTION "formats_schema".rate_limit_changed() FROM PUBLIC;
+
+CREATE TRIGGER rate_limit_rule_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON "formats_schema".rate_limit_rule
+    FOR EACH STATEMENT EXECUTE FUNCTION "formats_schema".rate_limit_changed();
+CREATE TRIGGER rate_limit_attribute_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON "formats_schema".rate_limit_attribute
+    FOR EACH STATEMENT EXECUTE FUNCTION "formats_schema".rate_limit_changed();
+$migration$;
+		INSERT INTO "formats_schema".migration (version, name) VALUES (2, 'rule');
+	END IF;
+END
+$mete$;
+
+DO $mete$
+BEGIN
+	IF NOT EXISTS (SELECT FROM "formats_schema".migration WHERE version = 3) THEN
+		EXECUTE $migration$
+-- SPDX-License-Identifier: Apache-2.0
+
+-- Denied requests, as package violations records them. A row stands for one
+-- request or, while a key is under attack, for as many as denials says.
+--
+-- rule_name tells a rule apart wherever the policy comes from. rule_id is that of
+-- the rate_limit_rule of this name when the row was written, if there was one. It is
+-- no foreign key: a rule can be deleted, and what it denied stays known.
+CREATE TABLE "formats_schema".rate_limit_violation (
+    violation_id   bigint           GENERATED BY DEFAULT AS IDENTITY,
+    bucket_key     varchar(256)     NOT NULL, -- a keyed hash, unless chosen otherwise
+    user_id        varchar(255),              -- the same; a subject is not always a number
+    ip_address     inet,                      -- cut to /24 or /48, unless chosen otherwise
+    endpoint       varchar(255),              -- method and path, without query
+    requested_at   timestamptz      NOT NULL DEFAULT clock_timestamp(), -- the first of them
+    tokens_at_time double precision,          -- null where no bucket was asked
+    rule_id        bigint,
+    rule_name      varchar(64)      NOT NULL,
+    limit_name     varchar(128)     NOT NULL DEFAULT '',
+    reason         varchar(64)      NOT NULL DEFAULT '',
+    cost           double precision NOT NULL DEFAULT 1, -- of all of them
+    retry_after    interval,                  -- of the first; null for never
+    denials        bigint           NOT NULL DEFAULT 1 CHECK (denials > 0),
+    last_at        timestamptz      NOT NULL DEFAULT clock_timestamp(), -- the last of them
+    shadow         boolean          NOT NULL DEFAULT false, -- would have been denied
+    node           varchar(64)      NOT NULL DEFAULT '',
+    PRIMARY KEY (requested_at, violation_id)
+) PARTITION BY RANGE (requested_at);
+
+CREATE INDEX rate_limit_violation_user ON "formats_schema".rate_limit_violation (user_id, requested_at DESC) WHERE user_id IS NOT NULL;
+CREATE INDEX rate_limit_violation_ip ON "formats_schema".rate_limit_violation (ip_address, requested_at DESC) WHERE ip_address IS NOT NULL;
+CREATE INDEX rate_limit_violation_key ON "formats_schema".rate_limit_violation (bucket_key, requested_at DESC);
+CREATE INDEX rate_limit_violation_rule ON "formats_schema".rate_limit_violation (rule_name, requested_at DESC);
+
+-- Whatever has no day of its own: an insert never fails for want of one.
+CREATE TABLE "formats_schema".rate_limit_violation_rest PARTITION OF "formats_schema".rate_limit_violation DEFAULT;
+
+CREATE FUNCTION "formats_schema".rate_limit_violation_row() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $row$
+BEGIN
+    IF NEW.rule_id IS NULL THEN
+        NEW.rule_id := (SELECT rule_id FROM "formats_schema".rate_limit_rule WHERE name = NEW.rule_name);
+    END IF;
+    RETURN NEW;
+END
+$row$;
+
+-- Triggers need no right to their function. Who could hang it on a table of their own
+-- would learn which rules there are.
+REVOKE EXECUTE ON FUNCTION "formats_schema".rate_limit_violation_row() FROM PUBLIC;
+
+CREATE TRIGGER rate_limit_violation_row BEFORE INSERT ON "formats_schema".rate_limit_violation
+    FOR EACH ROW EXECUTE FUNCTION "formats_schema".rate_limit_violation_row();
+
+-- rate_limit_violation_numbers gives out numbers for rows that are to be written,
+-- and the time. Who has numbers can write again what may have been written.
+CREATE FUNCTION "formats_schema".rate_limit_violation_numbers(n integer, OUT numbers bigint[], OUT at timestamptz)
+LANGUAGE sql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $numbers$
+    SELECT array_agg(nextval('"formats_schema".rate_limit_violation_violation_id_seq')), clock_timestamp()
+    FROM generate_series(1, least(n, 100000));
+$numbers$;
+
+-- rate_limit_violation_maintain makes the partitions of the days around at (null:
+-- now), and drops those that hold nothing younger than keep. Any number of nodes
+-- may call it at once. It acts as its owner, so that a node needs no right to
+-- create or drop: whoever may delete rows may call it.
+--
+-- A day of which rows are in the rest already gets no partition: they leave the
+-- rest by age, some at a time.
+CREATE FUNCTION "formats_schema".rate_limit_violation_maintain(at timestamptz, keep interval, OUT made integer, OUT dropped integer, OUT trimmed integer)
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET datestyle = 'ISO' -- by others, bounds are written that are read as another time
+SET timezone = 'UTC'
+SET lock_timeout = '2s'
+AS $maintain$
+DECLARE
+    parent CONSTANT regclass := '"formats_schema".rate_limit_violation';
+    home   CONSTANT oid := (SELECT relnamespace FROM pg_class WHERE oid = parent);
+    spot   CONSTANT name := (SELECT nspname FROM pg_namespace WHERE oid = home);
+    stem   CONSTANT text := 'rate_limit_violation_p';
+    today  CONSTANT date := (coalesce(at, clock_timestamp()) AT TIME ZONE 'UTC')::date;
+    oldest CONSTANT timestamptz := coalesce(at, clock_timestamp()) - keep;
+    first  CONSTANT date := greatest(today - 1, (oldest AT TIME ZONE 'UTC')::date);
+    day    date;
+    part   text;
+BEGIN
+    IF NOT has_table_privilege(session_user, parent, 'DELETE') THEN
+        RAISE insufficient_privilege USING MESSAGE = 'permission denied for ' || parent || ': the user needs the right to delete from it';
+    END IF;
+    made := 0; dropped := 0; trimmed := 0;
+    PERFORM pg_advisory_xact_lock(1835365477::bigint << 32 | parent::oid::bigint);
+    FOR day IN SELECT today + n FROM generate_series(first - today, 3) n LOOP
+        part := stem || to_char(day, 'YYYYMMDD');
+        CONTINUE WHEN EXISTS (SELECT FROM pg_class WHERE relname = part AND relnamespace = home);
+        CONTINUE WHEN EXISTS (SELECT FROM "formats_schema".rate_limit_violation_rest
+            WHERE requested_at >= day::timestamp AT TIME ZONE 'UTC' AND requested_at < (day + 1)::timestamp AT TIME ZONE 'UTC');
+        EXECUTE format('CREATE TABLE %I.%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)', spot, part, parent,
+            day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC');
+        made := made + 1;
+    END LOOP;
+    FOR part IN
+        SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = parent AND c.relname ~ ('^' || stem || '[0-9]{8}$')
+            AND c.relname < stem || to_char(oldest AT TIME ZONE 'UTC', 'YYYYMMDD')
+        ORDER BY c.relname
+    LOOP
+        EXECUTE format('DROP TABLE %I.%I', spot, part);
+        dropped := dropped + 1;
+    END LOOP;
+    DELETE FROM "formats_schema".rate_limit_violation_rest WHERE (requested_at, violation_id) IN (
+        SELECT requested_at, violation_id FROM "formats_schema".rate_limit_violation_rest
+        WHERE requested_at < oldest ORDER BY requested_at LIMIT 10000);
+    GET DIAGNOSTICS trimmed = ROW_COUNT;
+END
+$maintain$;
+
+SELECT "formats_schema".rate_limit_violation_maintain(NULL, interval '30 days');
+$migration$;
+		INSERT INTO "formats_schema".migration (version, name) VALUES (3, 'violation');
+	END IF;
+END
+$mete$;
+
+DO $mete$
+BEGIN
+	IF NOT EXISTS (SELECT FROM "formats_schema".migration WHERE version = 4) THEN
+		EXECUTE $migration$
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Who shares the buckets of a prefix, and the secret that they share.
+
+-- A row is a server, and when it last said that it is there. After a crash of the
+-- database it is empty until they have said so again.
+CREATE UNLOGGED TABLE "formats_schema".node (
+    prefix bytea       NOT NULL,
+    id     text        NOT NULL,
+    seen   timestamptz NOT NULL,
+
+    CONSTRAINT node_pkey PRIMARY KEY (prefix, id)
+) WITH (fillfactor = 50);
+
+COMMENT ON TABLE "formats_schema".node IS 'Servers of mete that use this schema now.';
+
+CREATE TABLE "formats_schema".secret (
+    prefix  bytea       NOT NULL,
+    secret  text        NOT NULL,
+    made_at timestamptz NOT NULL DEFAULT now(),
+
+    CONSTRAINT secret_pkey PRIMARY KEY (prefix)
+);
+
+COMMENT ON TABLE "formats_schema".secret IS 'What keys of hashes are derived from: whoever reads it can try out whose a bucket is.';
+$migration$;
+		INSERT INTO "formats_schema".migration (version, name) VALUES (4, 'node');
+	END IF;
+END
+$mete$;
+
+DO $mete$
+BEGIN
+	IF NOT EXISTS (SELECT FROM "formats_schema".migration WHERE version = 5) THEN
+		EXECUTE $migration$
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Small documents that servers share: overrides that were made while they ran. The
+-- table is logged: a crash does not lift a block.
+
+CREATE TABLE "formats_schema".document (
+    prefix     bytea       NOT NULL,
+    name       text        NOT NULL,
+    revision   bigint      NOT NULL CHECK (revision > 0),
+    data       bytea       NOT NULL,
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+
+    CONSTRAINT document_pkey PRIMARY KEY (prefix, name)
+);
+
+COMMENT ON TABLE "formats_schema".document IS 'What administrators of mete have decided at run time. Change it through the API: mete override.';
+$migration$;
+		INSERT INTO "formats_schema".migration (version, name) VALUES (5, 'document');
+	END IF;
+END
+$mete$;
+
+COMMIT;
