@@ -25,7 +25,7 @@ test-long: setup ## run all tests, checks and builds with fresh seeds; an hour
 soak: setup ## two servers under mixed load for TIME (10m), with all that goes wrong
 	cd proof && METE_SOAK=$(TIME) $(GO) test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./soak
 
-check: ## format, vet, staticcheck, tidy modules, house rules, other systems
+check: ## format, vet, staticcheck, tidy modules, house rules, prose, commits, another system
 	scripts/check
 
 bench: ## compare with other in-memory limiters

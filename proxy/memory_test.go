@@ -115,7 +115,7 @@ func ask(p *proxy.Proxy, r *http.Request) *httptest.ResponseRecorder {
 
 func getRequest() *http.Request { return httptest.NewRequest(http.MethodGet, "/", nil) }
 
-// A duplex is a connection in memory, either direction of which may end by itself.
+// A duplex is a connection in memory. Each of its directions may end by itself.
 type duplex struct {
 	net.Conn // written to
 	in       net.Conn

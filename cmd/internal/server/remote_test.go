@@ -61,7 +61,7 @@ func (e elsewhere) with(t *testing.T, policy string) config.Config {
 	return c
 }
 
-// patient is with, but for tests in which the store has to answer, however slow the
+// patient is like with, for tests that need an answer of the store, however slow the
 // machine.
 func (e elsewhere) patient(t *testing.T, policy string) config.Config {
 	c := e.with(t, policy)

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Prose checks the English of documents, help texts and Go comments with Vale.
+// Each rule has a ceiling, which only falls. Changed lines must have no hits.
+//
+//	go run ./tools/prose         check
+//	go run ./tools/prose -lower  lower the ceilings to the counts, then check
+//	go run ./tools/prose -set    set the ceilings to the counts, also higher ones
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	stylesDir    = "tools/vale/styles/mete"
+	ceilingsFile = "tools/vale/ceilings.txt"
+)
+
+// maxListed is the number of hits that one failure lists.
+const maxListed = 20
+
+func main() {
+	lower := flag.Bool("lower", false, "lower the ceilings to the counts")
+	set := flag.Bool("set", false, "set the ceilings to the counts, also higher ones")
+	flag.Parse()
+	ok, err := run(os.Stdout, *lower, *set)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "prose:", err)
+		os.Exit(2)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// run checks the repository of the working directory and reports to w.
+func run(w io.Writer, lower, set bool) (ok bool, err error) {
+	root, err := git(".", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return false, err
+	}
+	if err := os.Chdir(strings.TrimSpace(root)); err != nil {
+		return false, err
+	}
+	hits, err := lint()
+	if err != nil {
+		return false, err
+	}
+	rules, err := ruleNames(stylesDir)
+	if err != nil {
+		return false, err
+	}
+	counts := count(rules, hits)
+	ceilings := counts
+	if !set {
+		text, err := os.ReadFile(ceilingsFile)
+		if err != nil {
+			return false, err
+		}
+		if ceilings, err = parseTable(string(text), rules); err != nil {
+			return false, fmt.Errorf("%s: %w", ceilingsFile, err)
+		}
+	}
+	if lower {
+		ceilings = ceilings.lowered(counts)
+	}
+	if set || lower {
+		if err := os.WriteFile(ceilingsFile, []byte(ceilings.String()), 0o644); err != nil {
+			return false, err
+		}
+	}
+	changes, err := changesSinceUpstream()
+	if err != nil {
+		return false, err
+	}
+	return report(w, hits, counts, ceilings, changes), nil
+}
+
+// report writes each broken ceiling and each hit in a changed line to w.
+func report(w io.Writer, hits []hit, counts, ceilings table, changes changes) (ok bool) {
+	ok = true
+	below := false
+	for _, rule := range counts.rules() {
+		for k, kind := range kinds {
+			n, most := counts[rule][k], ceilings[rule][k]
+			below = below || n < most
+			if n <= most {
+				continue
+			}
+			ok = false
+			fmt.Fprintf(w, "%s: %d hits in %s, the ceiling is %d. Hits in lines changed since %s:\n", rule, n, kind, most, changes.base)
+			list(w, hits, func(h hit) bool { return h.rule == rule && h.kind == k && changes.has(h) })
+		}
+	}
+	isNew := func(h hit) bool { return changes.unpublished && changes.has(h) }
+	for _, h := range hits {
+		if ok && isNew(h) {
+			ok = false
+			fmt.Fprintf(w, "lines changed since %s must have no hits:\n", changes.base)
+			list(w, hits, isNew)
+		}
+	}
+	if !ok {
+		fmt.Fprintln(w, "rewrite these sentences; CONTRIBUTING.md has the rules. All hits of a file: go tool vale FILE")
+	}
+	if below {
+		ok = false
+		fmt.Fprintln(w, "there are fewer hits than the ceilings allow; commit the output of: go run ./tools/prose -lower")
+	}
+	return ok
+}
+
+// list writes the first hits that match to w.
+func list(w io.Writer, hits []hit, match func(hit) bool) {
+	n := 0
+	for _, h := range hits {
+		if !match(h) {
+			continue
+		}
+		if n++; n <= maxListed {
+			fmt.Fprintf(w, "  %s:%d: %s: %s\n", h.path, h.line, h.rule, h.message)
+		}
+	}
+	if n > maxListed {
+		fmt.Fprintf(w, "  and %d more\n", n-maxListed)
+	}
+}
+
+// ruleNames returns the names of the Vale rules in dir.
+func ruleNames(dir string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yml"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s has no Vale rules (*.yml)", dir)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".yml"))
+	}
+	return names, nil
+}
