@@ -38,6 +38,7 @@ type undoer struct {
 
 	mu    sync.Mutex // guards the fields below
 	queue []undoing
+	tried int // of the queue before, which are on their way
 	busy  bool
 	lost  int64 // that were given up
 
@@ -96,11 +97,14 @@ func (u *undoer) run() {
 			err := u.ask(context.Background(), &todo[i], u.store.config.Timeout)
 			if err == nil {
 				backoff = undoBackoff
-				continue
+			} else {
+				todo[i].failed(err)
 			}
-			todo[i].failed(err)
 			u.mu.Lock()
-			u.queue = append(u.queue, todo[i])
+			u.tried--
+			if err != nil {
+				u.queue = append(u.queue, todo[i])
+			}
 			u.mu.Unlock()
 		}
 		if last {
@@ -125,7 +129,7 @@ func (u *undoer) due() []undoing {
 	defer u.mu.Unlock()
 	now, todo := time.Now(), u.queue
 	todo = slices.DeleteFunc(todo, func(t undoing) bool { return now.After(t.until) })
-	u.queue = nil
+	u.queue, u.tried = nil, len(todo)
 	u.busy = len(todo) > 0
 	return todo
 }
@@ -148,5 +152,5 @@ func (t *undoing) expire() {
 func (u *undoer) pending() (waiting int, lost int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return len(u.queue), u.lost
+	return len(u.queue) + u.tried, u.lost
 }
