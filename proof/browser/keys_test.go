@@ -258,40 +258,6 @@ func TestKey_Keyboard(t *testing.T) {
 	page.Poll("the reading is gone", "document.querySelector('.level-reading').textContent === ''")
 }
 
-// Between two looks the page draws what the algorithm does.
-func TestKey_Level(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
-	page := browser.Open(t, browser.Desktop, browser.Light)
-	page.Remember(browser.ReadToken)
-	await(page, site.Page("keys"), "Keys")
-	for _, tt := range []struct{ name, bucket, told, at, want string }{
-		{"refills all the time", `{"refill":"continuous","capacity":5,"rate":{"tokens":1,"per":1}}`,
-			`l.look({t: 100, level: 2, limit, fullAfter: 3})`, "[100, 101.5, 102.999, 103, 200]", "[2,3.5,4.999,5,5]"},
-		{"owes", `{"refill":"continuous","capacity":5,"rate":{"tokens":2,"per":1}}`,
-			`l.look({t: 100, level: -4, limit, fullAfter: 4.5})`, "[100, 101, 102, 110]", "[-4,-2,0,5]"},
-		{"refills by the interval", `{"refill":"interval","capacity":10,"rate":{"tokens":3,"per":10}}`,
-			`l.look({t: 100, level: 3, limit, fullAfter: 24})`, "[103.9, 104, 113.9, 114, 124, 134]", "[3,6,6,9,10,10]"},
-		{"has windows", `{"refill":"interval","capacity":10,"rate":{"tokens":10,"per":60}}`,
-			`l.look({t: 100, level: 7, limit, fullAfter: 20}); l.decide({t: 110, level: 6, limit, kind: 'allowed', cost: 1})`, "[109, 110, 119, 120]", "[7,6,6,10]"},
-		{"slides", `{"refill":"sliding","capacity":10,"rate":{"tokens":10,"per":60}}`,
-			`l.look({t: 100, level: 7, limit, fullAfter: 20})`, "[100, 130]", "[7,7]"},
-		{"is told out of order", `{"refill":"continuous","capacity":10,"rate":{"tokens":1,"per":1}}`,
-			`l.look({t: 101, level: 8, limit}); l.decide({t: 100.5, level: 7.5, limit, kind: 'allowed', cost: 1})`, "[100, 100.5, 100.9, 101]", "[null,7.5,7.9,8]"},
-		{"was not looked at", `{"refill":"continuous","capacity":10,"rate":{"tokens":1,"per":1}}`,
-			`l.look({t: 100, level: 1, limit}); l.lose(102); l.look({t: 110, level: 3, limit})`, "[101, 105, 110, 111]", "[2,null,3,4]"},
-	} {
-		got := browser.Eval[string](page, `import('./key/level.js').then(({Level, limitOf}) => {
-			const l = new Level(60), limit = limitOf(`+tt.bucket+`);
-			`+tt.told+`;
-			return JSON.stringify(`+tt.at+`.map(t => { const v = l.at(t); return v === null ? v : Math.round(v * 1000) / 1000; }));
-		})`)
-		if got != tt.want {
-			t.Errorf("a bucket that %s holds %s at %s, want %s", tt.name, got, tt.at, tt.want)
-		}
-	}
-}
-
 // What is hashed already in the bucket's key is said to be.
 func TestKeys_Hashed(t *testing.T) {
 	t.Parallel()
