@@ -19,10 +19,16 @@ func overview(t *testing.T, site *browser.Site, size browser.Size, theme browser
 	return page
 }
 
-// The page says at once how the limiter is, what it limits, whom and by which rule.
 func TestOverview(t *testing.T) {
 	t.Parallel()
-	site := visited(t)
+	site := browser.Serve(t, policy)
+	inTurn(t, site, part{"fresh", overviewFresh}, part{"looks", overviewLooks})
+	together(t, site, part{"links", overviewLinks}, part{"chart without eyes", overviewChartWithoutEyes},
+		part{"hostile keys", overviewHostileKeys}, part{"refused policy", overviewRefusedPolicy})
+}
+
+// The page says at once how the limiter is, what it limits, whom and by which rule.
+func overviewLooks(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := overview(t, site, size, theme)
 		visit(site) // what is shown is of the last minute
@@ -44,9 +50,7 @@ func TestOverview(t *testing.T) {
 }
 
 // From what is denied one comes to the rule and to the key.
-func TestOverview_Links(t *testing.T) {
-	t.Parallel()
-	site := visited(t)
+func overviewLinks(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Desktop, browser.Light)
 	page.WaitText("table.over-rules", "search")
 	page.In("table.over-rules").Click("link", "search")
@@ -62,9 +66,7 @@ func TestOverview_Links(t *testing.T) {
 }
 
 // A server that nobody has asked says what to type, until somebody does.
-func TestOverview_Fresh(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, policy)
+func overviewFresh(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Phone, browser.Light)
 	page.WaitText(".first-steps", "curl")
 	page.Count("button", "Copy")
@@ -78,9 +80,7 @@ func TestOverview_Fresh(t *testing.T) {
 }
 
 // A policy that is refused stays out of force, and the page has all of its mistakes.
-func TestOverview_RefusedPolicy(t *testing.T) {
-	t.Parallel()
-	site := visited(t)
+func overviewRefusedPolicy(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Desktop, browser.Light)
 	file := site.Dir + "/policy.yaml"
 	if err := os.WriteFile(file, []byte("rules:\n  - name: a\n    limit_keys: [nonsense nonsense]\n    colour: blue\n"), 0o600); err != nil {
@@ -100,9 +100,7 @@ func TestOverview_RefusedPolicy(t *testing.T) {
 
 // What a chart shows can be had without seeing it: by its description, by the arrow keys,
 // and as a table.
-func TestOverview_ChartWithoutEyes(t *testing.T) {
-	t.Parallel()
-	site := visited(t)
+func overviewChartWithoutEyes(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Desktop, browser.Dark)
 	visit(site)
 	page.Poll("the chart says what it shows", "document.querySelector('.over-rates [role=img]').ariaLabel.includes('were allowed')")
@@ -122,9 +120,7 @@ func TestOverview_ChartWithoutEyes(t *testing.T) {
 }
 
 // What people send as names is shown, and does nothing.
-func TestOverview_HostileKeys(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, policy)
+func overviewHostileKeys(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Phone, browser.Dark)
 	hostile := []string{"<img src=x onerror=alert(1)>", "a\u202etxt.exe", "tab\tand\x07bell", strings.Repeat("long", 100)}
 	for _, key := range hostile {

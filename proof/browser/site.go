@@ -45,6 +45,9 @@ func Serve(t testing.TB, policy string, settings ...string) *Site {
 	return &Site{meted.Start(t, "policy: policy.yaml\n"+tokens+strings.Join(settings, ""), dir), t}
 }
 
+// In returns the site for a subtest, which fails where the site does not answer.
+func (s *Site) In(t testing.TB) *Site { return &Site{s.Server, t} }
+
 // Page is the URL of a page of the dashboard: "overview", "key?key=a".
 func (s *Site) Page(route string) string { return s.AdminURL + "/dashboard/#/" + route }
 
