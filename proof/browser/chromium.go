@@ -59,6 +59,8 @@ func startChromium() error {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program),
 		chromedp.DisableGPU,
+		// No renderer is kept ready for a next page: each tab would start two.
+		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,SpareRendererForSitePerProcess"),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("no-proxy-server", true),
