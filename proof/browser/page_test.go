@@ -86,7 +86,7 @@ func inTurn(t *testing.T, site *browser.Site, parts ...part) {
 }
 
 // side is how many parts of a test run at the same time.
-const side = 4
+const side = 2
 
 // together runs parts side by side. They are no parallel tests of package testing: those would
 // wait until every other test has started its server.

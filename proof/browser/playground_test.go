@@ -45,7 +45,8 @@ func lane(i int) string { return ".play-lane-" + string(rune('a'+i)) }
 
 func TestPlayground(t *testing.T) {
 	t.Parallel()
-	together(t, browser.Serve(t, playPolicy),
+	// In turn, since a server plays for one at a time.
+	inTurn(t, browser.Serve(t, playPolicy),
 		part{"presets", playPresets},
 		part{"looks", playLooks},
 		part{"changes and links", playChanges},
