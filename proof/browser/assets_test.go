@@ -29,9 +29,7 @@ var (
 
 // Every file that a page is made of is served, by the headers that guard it, once; and
 // asks for no other's.
-func TestAssets(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, policy)
+func shellAssets(t *testing.T, site *browser.Site) {
 	root, err := url.Parse(site.AdminURL + "/dashboard/")
 	if err != nil {
 		t.Fatal(err)

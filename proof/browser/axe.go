@@ -79,8 +79,15 @@ func (p *Page) Axe() {
 			return err
 		}
 		within := func(p *runtime.EvaluateParams) { p.ContextID = world.ExecutionContextID }
-		if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](source+"\n;true", within)); err != nil {
+		// The world of a document stays: axe is there already where it has run before.
+		there, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("typeof axe === 'object'", within))
+		if err != nil {
 			return err
+		}
+		if !there {
+			if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](source+"\n;true", within)); err != nil {
+				return err
+			}
 		}
 		text, err := chromedp.Run(ctx, chromedp.Evaluate[string](axeRun, within, chromedp.EvalAwaitPromise))
 		if err != nil {

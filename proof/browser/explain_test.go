@@ -15,7 +15,12 @@ const exportLine = `curl 'https://api.example.com/v1/export/all?format=csv' \
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	site := browser.Serve(t, mixedPolicy)
+	together(t, browser.Serve(t, mixedPolicy), part{"looks", explainLooks}, part{"texts", explainTexts}, part{"address", explainAddress},
+		part{"form", explainForm}, part{"overrides", explainOverrides}, part{"refused", explainRefused})
+}
+
+// What would become of a request is told, step by step, and nothing is spent.
+func explainLooks(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
 		page.Remember(browser.OperateToken)
@@ -55,9 +60,7 @@ func TestExplain(t *testing.T) {
 
 // What is pasted may be a command, the text of a request, or attributes; what is wrong
 // with it is said with its place.
-func TestExplain_Texts(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, mixedPolicy)
+func explainTexts(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	page.Tolerate("status of 400")
@@ -82,9 +85,7 @@ func TestExplain_Texts(t *testing.T) {
 
 // An explanation has an address, which others can open; what may be a credential is not
 // in it.
-func TestExplain_Address(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, mixedPolicy)
+func explainAddress(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("explain"), "Explain")
@@ -110,9 +111,7 @@ func TestExplain_Address(t *testing.T) {
 }
 
 // Requests can be put together by hand, and without a mouse.
-func TestExplain_Form(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, mixedPolicy)
+func explainForm(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Dark)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("explain?rule=exports"), "Explain")
@@ -150,9 +149,7 @@ func TestExplain_Form(t *testing.T) {
 }
 
 // Overrides that decide are named.
-func TestExplain_Overrides(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, mixedPolicy)
+func explainOverrides(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Phone, browser.Light)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("explain?a.path=/wp-login.php"), "Explain")
@@ -166,9 +163,7 @@ func TestExplain_Overrides(t *testing.T) {
 }
 
 // What comes back late, and an API that cannot be asked, are told.
-func TestExplain_Refused(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, mixedPolicy)
+func explainRefused(t *testing.T, site *browser.Site) {
 	if status, answer := site.Ask(http.MethodPost, site.AdminURL+"/dashboard/data/request", browser.ReadToken, map[string]string{"text": ""}); status != http.StatusBadRequest {
 		t.Errorf("an empty text: %d %s", status, answer)
 	}

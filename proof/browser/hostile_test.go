@@ -146,10 +146,15 @@ func sendRaw(t *testing.T, addr, value string) {
 	}
 }
 
-// Whatever clients and policies call themselves, pages only show it.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	site, keys := infested(t)
+	together(t, site, part{"pages", hostilePages}, part{"pasted", hostilePasted},
+		part{"keys", func(t *testing.T, site *browser.Site) { hostileKeyPages(t, site, keys) }})
+}
+
+// Whatever clients and policies call themselves, pages only show it.
+func hostilePages(t *testing.T, site *browser.Site) {
 	for size, theme := range map[browser.Size]browser.Theme{browser.Desktop: browser.Light, browser.Phone: browser.Dark} {
 		page := browser.Open(t, size, theme)
 		page.Remember(browser.OperateToken)
@@ -174,22 +179,22 @@ func TestHostile(t *testing.T) {
 			page.Screenshot("hostile-" + r.route[:min(len(r.route), 30)])
 		}
 	}
-	t.Run("key", func(t *testing.T) {
-		page := browser.Open(t, browser.Phone, browser.Light)
-		page.Remember(browser.OperateToken)
-		for _, key := range keys {
-			page.Goto(site.Page("key?key=" + url.QueryEscape(key)))
-			page.Poll("the key is there", "document.querySelector('#main .page')?.innerText.trim().length > 20 && location.hash.includes('key?')")
-			inert(t, page, "key "+key)
-		}
-		page.Screenshot("hostile-key")
-	})
+}
+
+// The page of each key only shows it, too.
+func hostileKeyPages(t *testing.T, site *browser.Site, keys []string) {
+	page := browser.Open(t, browser.Phone, browser.Light)
+	page.Remember(browser.OperateToken)
+	for _, key := range keys {
+		page.Goto(site.Page("key?key=" + url.QueryEscape(key)))
+		page.Poll("the key is there", "document.querySelector('#main .page')?.innerText.trim().length > 20 && location.hash.includes('key?')")
+		inert(t, page, "key "+key)
+	}
+	page.Screenshot("hostile-key")
 }
 
 // What is pasted is read, and only shown.
-func TestHostile_Pasted(t *testing.T) {
-	t.Parallel()
-	site, _ := infested(t)
+func hostilePasted(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Dark)
 	page.Remember(browser.OperateToken)
 	page.Tolerate("status of 400", "status of 413", "status of 422") // where it cannot be read

@@ -4,6 +4,7 @@ package browser_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,28 +12,28 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// operating is a page of a key, whose bucket has so many tokens left of 10.
-func operating(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme) *browser.Page {
+// operating is the page of a key.
+func operating(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme, key string) *browser.Page {
 	t.Helper()
 	page := browser.Open(t, size, theme)
 	page.Remember(browser.OperateToken)
-	await(page, keyPage(site, alice), "Key")
+	await(page, keyPage(site, key), "Key")
 	page.WaitText(".live-state", "live")
 	return page
 }
 
 // A bucket is made full, and emptied again by whoever thinks better of it.
-func TestKey_Reset(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
-	site.Take(8, searching("alice"))
-	page := operating(t, site, browser.Desktop, browser.Light)
+func keyReset(t *testing.T, site *browser.Site) {
+	user := visitor(t)
+	key := searchKey(user)
+	site.Take(8, searching(user))
+	page := operating(t, site, browser.Desktop, browser.Light, key)
 	page.WaitText(".readout", "2 of 10 tokens")
 	page.Click("button", "Reset")
 	dialog := page.In("dialog[open]")
 	dialog.Click("button", "Reset")
 	dialog.WaitText("", "Reason is needed")
-	wantRemaining(t, site, alice, "2")
+	wantRemaining(t, site, key, "2")
 	dialog.Fill("Reason", "their launch")
 	page.Axe()
 	page.Screenshot("key-reset")
@@ -40,18 +41,21 @@ func TestKey_Reset(t *testing.T) {
 	page.WaitText("#toasts", "8 tokens given back")
 	page.WaitText(".readout", "10 of 10 tokens")
 	page.WaitText(".key-history", "their launch")
-	wantRemaining(t, site, alice, "10")
+	wantRemaining(t, site, key, "10")
 
 	page.In("#toasts").Click("button", "Undo")
 	page.WaitText("#toasts", "Undone")
 	page.WaitText(".readout", "2 of 10 tokens")
 	page.WaitText(".key-history", "Reset undone")
-	wantRemaining(t, site, alice, "2")
+	wantRemaining(t, site, key, "2")
 	var done []string
 	for _, a := range askJSON[httpapi.Activities](t, site, "/v1/activity").Activity {
+		if a.Key != key {
+			continue // another part's
+		}
 		done = append(done, strings.Join([]string{a.What, a.By, a.Key, a.Reason}, " "))
 	}
-	if got, want := strings.Join(done, ", "), "bucket/take operator "+alice+" undo, bucket/reset operator "+alice+" their launch"; got != want {
+	if got, want := strings.Join(done, ", "), "bucket/take operator "+key+" undo, bucket/reset operator "+key+" their launch"; got != want {
 		t.Errorf("the activity is %s, want %s", got, want)
 	}
 	if got := browser.Eval[int](page, "document.querySelectorAll('.key-history .audit-entry').length"); got != 2 {
@@ -60,15 +64,15 @@ func TestKey_Reset(t *testing.T) {
 	await(page, site.Page("keys?kind=overrides"), "Keys") // the audit that servers share
 	page.WaitText(".audit", "Reset · 8 tokens")
 	page.WaitText(".audit", "Reset undone · 8 tokens")
-	page.WaitText(".audit", alice)
+	page.WaitText(".audit", key)
 }
 
 // A block is made without a mouse, holds, and is taken back.
-func TestKey_Block(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
-	page := operating(t, site, browser.Desktop, browser.Dark)
-	wantTake(t, site, "alice", true)
+func keyBlock(t *testing.T, site *browser.Site) {
+	user := visitor(t)
+	key := searchKey(user)
+	page := operating(t, site, browser.Desktop, browser.Dark, key)
+	wantTake(t, site, user, true)
 	page.TabTo("button", "Block")
 	page.Press("Enter")
 	page.Wait("dialog", "Block this key?")
@@ -76,29 +80,29 @@ func TestKey_Block(t *testing.T) {
 	page.Type("scrapes the catalogue")
 	page.Screenshot("key-block")
 	page.Press("Enter")
-	page.WaitText("#toasts", "Blocked x-user alice")
+	page.WaitText("#toasts", "Blocked x-user "+user)
 	page.WaitText(".key-facts", "blocked")
 	page.WaitText(".readout", "is blocked")
 	page.WaitText(".key-history", "scrapes the catalogue")
 	page.WaitFocused("button", "Block")
-	wantTake(t, site, "alice", false)
+	wantTake(t, site, user, false)
 	wantTake(t, site, "bob", true)
 
 	page.TabTo("button", "Undo")
 	page.Press("Enter")
 	page.WaitText("#toasts", "Undone")
 	page.WaitText(".readout", "passes")
-	wantTake(t, site, "alice", true)
-	wantAudit(t, site, "made block operator scrapes the catalogue", "removed block operator undo")
+	wantTake(t, site, user, true)
+	wantAudit(t, site, key, "made block operator scrapes the catalogue", "removed block operator undo")
 }
 
 // Another limit holds for one key; a second one takes its place, and undo brings the
 // first one back. What the server does not accept it says in the dialog.
-func TestKey_Limit(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
-	site.Take(10, searching("alice"))
-	page := operating(t, site, browser.Phone, browser.Light)
+func keyLimit(t *testing.T, site *browser.Site) {
+	user := visitor(t)
+	key := searchKey(user)
+	site.Take(10, searching(user))
+	page := operating(t, site, browser.Phone, browser.Light, key)
 	limit := func(capacity, reason string) *browser.Page {
 		page.Click("button", "Other limit")
 		page.Wait("dialog", "Another limit for this key?")
@@ -123,53 +127,58 @@ func TestKey_Limit(t *testing.T) {
 	dialog.Click("button", "Set limit")
 	page.WaitText("#toasts", "capacity 50")
 	page.WaitText(".readout", "40 of 50 tokens") // the 10 that were missing still are
-	wantRemaining(t, site, alice, "40")
+	wantRemaining(t, site, key, "40")
 
 	dialog = limit("15", "less will do")
 	dialog.WaitText("", "It takes the place of")
 	dialog.Click("button", "Set limit")
 	page.WaitText(".readout", "of 15 tokens")
-	if got := askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides; len(got) != 1 || string(got[0].Config) == "" {
+	got := askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides
+	got = slices.DeleteFunc(got, func(o httpapi.Override) bool { return o.Key != key }) // those of other parts
+	if len(got) != 1 || string(got[0].Config) == "" {
 		t.Errorf("%d overrides, want the second in the place of the first", len(got))
 	}
 	page.In("#toasts > :last-child").Click("button", "Undo")
 	page.WaitText(".readout", "of 50 tokens")
 	page.WaitText(".key-history", "their launch")
-	wantAudit(t, site, "made limit kim their launch", "made limit kim less will do", "made limit kim their launch")
+	wantAudit(t, site, key, "made limit kim their launch", "made limit kim less will do", "made limit kim their launch")
 }
 
 // Who is let through passes although the bucket is empty, until somebody ends that; and
 // that is undone, too.
-func TestKey_LetThrough(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
-	site.Take(10, searching("alice"))
-	page := operating(t, site, browser.Desktop, browser.Light)
-	wantTake(t, site, "alice", false)
+func keyLetThrough(t *testing.T, site *browser.Site) {
+	user := visitor(t)
+	key := searchKey(user)
+	site.Take(10, searching(user))
+	page := operating(t, site, browser.Desktop, browser.Light, key)
+	wantTake(t, site, user, false)
 	page.Click("button", "Let through")
 	dialog := page.In("dialog[open]")
 	dialog.Fill("Reason", "incident 7")
 	dialog.Fill("For how long", "1 day")
 	dialog.Click("button", "Let through")
 	page.WaitText(".readout", "passes, uncharged")
-	wantTake(t, site, "alice", true)
+	wantTake(t, site, user, true)
 	page.In(".key-history").Click("button", "End allow-*")
 	dialog = page.In("dialog[open]")
 	dialog.WaitText("", "incident 7")
 	dialog.Fill("Reason", "it is over")
 	dialog.Click("button", "End it")
 	page.WaitText(".readout", "is denied")
-	wantTake(t, site, "alice", false)
+	wantTake(t, site, user, false)
 	page.In("#toasts > :last-child").Click("button", "Undo")
 	page.WaitText(".readout", "passes, uncharged")
-	wantTake(t, site, "alice", true)
-	wantAudit(t, site, "made allow operator incident 7", "removed allow operator it is over", "made allow operator incident 7")
+	wantTake(t, site, user, true)
+	wantAudit(t, site, key, "made allow operator incident 7", "removed allow operator it is over", "made allow operator incident 7")
+}
+
+func TestOverrides(t *testing.T) {
+	t.Parallel()
+	inTurn(t, browser.Serve(t, slowPolicy), part{"list", overridesList}, part{"of all", overridesOfAll}, part{"add a limit", overridesAddLimit})
 }
 
 // The list of overrides is filtered, added to and taken from.
-func TestKeys_Overrides(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
+func overridesList(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		user := visitor(t)
 		page := browser.Open(t, size, theme)
@@ -203,9 +212,7 @@ func TestKeys_Overrides(t *testing.T) {
 }
 
 // Another limit is added by the rule's attribute, too.
-func TestKeys_AddLimit(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
+func overridesAddLimit(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("keys?kind=overrides"), "Keys")
@@ -228,9 +235,7 @@ func TestKeys_AddLimit(t *testing.T) {
 }
 
 // Keys that are made to break pages are shown as text, and break nothing.
-func TestKeys_Hostile(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
+func keysHostile(t *testing.T, site *browser.Site) {
 	hostile := []string{"<script>window.broken=1</script>", "<img src=x onerror=window.broken=1>", "\u202egnp.exe", "a\x00b\nc\x1b[31m", strings.Repeat("long", 2560), "'\"><svg/onload=window.broken=1>"}
 	for _, q := range hostile {
 		site.Take(4, browser.Attributes{"query:q": q})
@@ -268,141 +273,9 @@ func TestKeys_Hostile(t *testing.T) {
 	}
 }
 
-// Another limit begins its windows where the rule's does.
-func TestKey_LimitKeepsItsBeginning(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, `rules:
-  - name: search
-    limit_keys: ["header:x-user"]
-    algorithm: fixed_window
-    algorithm_config: {tokens: 10, window: 1d, start: 7h, capacity: 15}
-`)
-	page := operating(t, site, browser.Desktop, browser.Light)
-	page.Click("button", "Other limit")
-	page.Poll("the dialog is open", "document.querySelector('dialog[open]') !== null")
-	dialog := page.In("dialog[open]")
-	dialog.Fill("Capacity", "30")
-	dialog.Fill("Reason", "their launch")
-	dialog.Click("button", "Set limit")
-	page.WaitText(".readout", "of 30 tokens")
-	list := askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides
-	if len(list) != 1 || !strings.Contains(string(list[0].Config), `"start":"7h"`) || !strings.Contains(string(list[0].Config), `"capacity":30`) {
-		t.Errorf("%+v, want one that starts at 7h", list)
-	}
-}
-
-// What would have come back by itself is not taken back with a reset; and an override
-// ends by the server's clock, however wrong the browser's is.
-func TestKey_UndoAndClocks(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
-	page := browser.Open(t, browser.Desktop, browser.Light)
-	page.Remember(browser.OperateToken)
-	await(page, site.Page("keys"), "Keys")
-	for _, tt := range []struct{ name, call, want string }{
-		{"refills all the time", `{refill: 'continuous', capacity: 20, rate: {tokens: 10, per: 1}, full_after: 2}, 20, s`, "[20,15,0,0]"},
-		{"owes", `{refill: 'continuous', capacity: 20, rate: {tokens: 10, per: 1}, full_after: 2.5}, 25, s`, "[25,20,0,0]"},
-		{"refills by the interval", `{refill: 'interval', capacity: 10, rate: {tokens: 3, per: 1}, full_after: 2.4}, 7, s`, "[7,4,0,0]"},
-		{"slides", `{refill: 'sliding', capacity: 10, rate: {tokens: 10, per: 60}, full_after: 1}, 6, s`, "[6,3,0,0]"},
-		{"never refills", `{refill: 'continuous', capacity: 10, rate: {tokens: 0, per: 1}, full_after: null}, 6, s`, "[6,6,6,6]"},
-	} {
-		got := browser.Eval[string](page, `import('./key/level.js').then(({stillMissing}) => JSON.stringify([0, 0.5, 2.5, 100].map((s) => stillMissing(`+tt.call+`))))`)
-		if got != tt.want {
-			t.Errorf("of a bucket that %s %s are missing, want %s", tt.name, got, tt.want)
-		}
-	}
-	off := browser.Eval[float64](page, `(() => {
-		const now = Date.now;
-		Date.now = () => now() + 7200e3;
-		return import('./shell/api.js').then(({get, serverNow}) => get('data/me').then(() => serverNow() - now())).finally(() => { Date.now = now; });
-	})()`)
-	if off < -3000 || off > 3000 {
-		t.Errorf("with a clock that is two hours fast the server's time is off by %v ms", off)
-	}
-	off = browser.Eval[float64](page, `import('./key/feed.js').then(({followBucket}) => new Promise(done => {
-		const real = window.fetch;
-		window.fetch = async () => new Response(new ReadableStream()); // it answers, and says nothing yet
-		const feed = followBucket('search:x-user=alice', Date.now() / 1000 - 7200, {onState() {
-			window.fetch = real;
-			setTimeout(() => {
-				done(feed.now() - Date.now() / 1000 + 7200);
-				feed.close();
-			});
-		}});
-	}))`)
-	if off < -5 || off > 5 {
-		t.Errorf("with a clock that is two hours fast a bucket that was seen is drawn %v s later", off)
-	}
-}
-
-// Another limit keeps the rule's staged_actions and max_reserved, of one key and of what
-// has an attribute, also where it takes the place of one that was made before.
-func TestKey_LimitKeepsTheRest(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, `rules:
-  - name: search
-    limit_keys: ["header:x-user"]
-    algorithm_config: {rate: 10/1h, burst: 20, max_reserved: 2.5, staged_actions: [{threshold: 80, action: warn}, {threshold: 95, action: throttle, delay: 500ms}]}
-  - name: twice
-    group: twice
-    limit_keys: ["query:q"]
-    limits:
-      - {name: few, algorithm: fixed_window, tokens: 10, window: 1d, staged_actions: [{threshold: 50.5, action: warn}, {threshold: 100, action: reject}]}
-      - {name: many, rate: 10/1s, burst: 100}
-`)
-	want := func(match, kept string) {
-		t.Helper()
-		for _, o := range askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides {
-			if string(o.Match) != match {
-				continue
-			}
-			if config := string(o.Config) + string(o.Limits); !strings.Contains(config, kept) {
-				t.Errorf("the limit for %q is %s, want it to keep %s", match, config, kept)
-			}
-			return
-		}
-		t.Errorf("there is no override for %q", match)
-	}
-	const stages = `"max_reserved":2.5,"staged_actions":[{"threshold":80,"action":"warn"},{"threshold":95,"action":"throttle","delay":"500ms"}]`
-	page := operating(t, site, browser.Desktop, browser.Light)
-	for _, capacity := range []string{"30", "40"} {
-		page.Click("button", "Other limit")
-		page.Wait("dialog", "Another limit for this key?")
-		dialog := page.In("dialog[open]")
-		dialog.WaitText("", "Kept as they are: staged_actions (from 80 % used requests are warned, from 95 % used each request waits 500ms)")
-		dialog.WaitText("", "max_reserved (2.5)")
-		dialog.Fill("Capacity", capacity)
-		dialog.Fill("Reason", "their launch")
-		dialog.Click("button", "Set limit")
-		page.WaitText(".readout", "of "+capacity+" tokens")
-		want("", stages)
-	}
-	page.Screenshot("key-limit-kept")
-
-	await(page, site.Page("keys?kind=overrides"), "Keys")
-	page.Click("button", "Add an override")
-	dialog := page.In("dialog[open]")
-	dialog.Fill("What it does", "Other limit")
-	dialog.WaitText("", "max_reserved (2.5)")
-	dialog.Fill("Rule", "twice/few")
-	dialog.WaitText("", "from 50.5 % used requests are warned")
-	dialog.WaitNoText("", "max_reserved")
-	dialog.Fill("Attribute", "query:q")
-	dialog.Fill("Value", "shoes")
-	dialog.Fill("Tokens", "15")
-	dialog.Fill("Window", "1d")
-	dialog.Fill("Reason", "their sale")
-	page.Screenshot("overrides-add-limit")
-	dialog.Click("button", "Add it")
-	page.WaitText(".overrides-table", "query:q = shoes")
-	want(`{"query:q":"shoes"}`, `"staged_actions":[{"threshold":50.5,"action":"warn"}]`)
-}
-
 // What holds for whole requests is made on the page by who may, after it was said what it
 // does for everybody, and undone.
-func TestKeys_WholeRequests(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
+func overridesOfAll(t *testing.T, site *browser.Site) {
 	site.Take(10, searching("alice"))
 	wantTake(t, site, "alice", false)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
@@ -457,4 +330,96 @@ func TestKeys_WholeRequests(t *testing.T) {
 	if got := browser.Eval[string](page, "[...document.querySelector('dialog[open] select').options].map((o) => o.value).join()"); got != "block,allow,limit" {
 		t.Errorf("an operator may %s", got)
 	}
+}
+
+// stagedPolicy has limits with more than another limit asks for.
+const stagedPolicy = `rules:
+  - name: search
+    limit_keys: ["header:x-user"]
+    algorithm_config: {rate: 10/1h, burst: 20, max_reserved: 2.5, staged_actions: [{threshold: 80, action: warn}, {threshold: 95, action: throttle, delay: 500ms}]}
+  - name: daily
+    group: daily
+    limit_keys: ["header:x-user"]
+    algorithm: fixed_window
+    algorithm_config: {tokens: 10, window: 1d, start: 7h, capacity: 15}
+  - name: twice
+    group: twice
+    limit_keys: ["query:q"]
+    limits:
+      - {name: few, algorithm: fixed_window, tokens: 10, window: 1d, staged_actions: [{threshold: 50.5, action: warn}, {threshold: 100, action: reject}]}
+      - {name: many, rate: 10/1s, burst: 100}
+`
+
+// Another limit keeps of the rule's what it does not change; override.test.js has all cases.
+func TestKey_LimitKeeps(t *testing.T) {
+	t.Parallel()
+	together(t, browser.Serve(t, stagedPolicy), part{"the beginning", keyLimitKeepsItsBeginning}, part{"the rest", keyLimitKeepsTheRest})
+}
+
+// Another limit begins its windows where the rule's does.
+func keyLimitKeepsItsBeginning(t *testing.T, site *browser.Site) {
+	page := operating(t, site, browser.Desktop, browser.Light, "daily:x-user=alice")
+	page.Click("button", "Other limit")
+	page.Poll("the dialog is open", "document.querySelector('dialog[open]') !== null")
+	dialog := page.In("dialog[open]")
+	dialog.Fill("Capacity", "30")
+	dialog.Fill("Reason", "their launch")
+	dialog.Click("button", "Set limit")
+	page.WaitText(".readout", "of 30 tokens")
+	list := askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides
+	list = slices.DeleteFunc(list, func(o httpapi.Override) bool { return !slices.Equal(o.Rules, []string{"daily"}) }) // those of the other part
+	if len(list) != 1 || !strings.Contains(string(list[0].Config), `"start":"7h"`) || !strings.Contains(string(list[0].Config), `"capacity":30`) {
+		t.Errorf("%+v, want one that starts at 7h", list)
+	}
+}
+
+// Another limit keeps the rule's staged_actions and max_reserved, of one key and of what
+// has an attribute, also where it takes the place of one that was made before.
+func keyLimitKeepsTheRest(t *testing.T, site *browser.Site) {
+	want := func(match, kept string) {
+		t.Helper()
+		for _, o := range askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides {
+			if string(o.Match) != match || slices.Equal(o.Rules, []string{"daily"}) {
+				continue
+			}
+			if config := string(o.Config) + string(o.Limits); !strings.Contains(config, kept) {
+				t.Errorf("the limit for %q is %s, want it to keep %s", match, config, kept)
+			}
+			return
+		}
+		t.Errorf("there is no override for %q", match)
+	}
+	const stages = `"max_reserved":2.5,"staged_actions":[{"threshold":80,"action":"warn"},{"threshold":95,"action":"throttle","delay":"500ms"}]`
+	page := operating(t, site, browser.Desktop, browser.Light, alice)
+	for _, capacity := range []string{"30", "40"} {
+		page.Click("button", "Other limit")
+		page.Wait("dialog", "Another limit for this key?")
+		dialog := page.In("dialog[open]")
+		dialog.WaitText("", "Kept as they are: staged_actions (from 80 % used requests are warned, from 95 % used each request waits 500ms)")
+		dialog.WaitText("", "max_reserved (2.5)")
+		dialog.Fill("Capacity", capacity)
+		dialog.Fill("Reason", "their launch")
+		dialog.Click("button", "Set limit")
+		page.WaitText(".readout", "of "+capacity+" tokens")
+		want("", stages)
+	}
+	page.Screenshot("key-limit-kept")
+
+	await(page, site.Page("keys?kind=overrides"), "Keys")
+	page.Click("button", "Add an override")
+	dialog := page.In("dialog[open]")
+	dialog.Fill("What it does", "Other limit")
+	dialog.WaitText("", "max_reserved (2.5)")
+	dialog.Fill("Rule", "twice/few")
+	dialog.WaitText("", "from 50.5 % used requests are warned")
+	dialog.WaitNoText("", "max_reserved")
+	dialog.Fill("Attribute", "query:q")
+	dialog.Fill("Value", "shoes")
+	dialog.Fill("Tokens", "15")
+	dialog.Fill("Window", "1d")
+	dialog.Fill("Reason", "their sale")
+	page.Screenshot("overrides-add-limit")
+	dialog.Click("button", "Add it")
+	page.WaitText(".overrides-table", "query:q = shoes")
+	want(`{"query:q":"shoes"}`, `"staged_actions":[{"threshold":50.5,"action":"warn"}]`)
 }

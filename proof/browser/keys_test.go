@@ -32,7 +32,11 @@ const slowPolicy = `rules:
     algorithm_config: {rate: 1/100d, burst: 2}
 `
 
-const alice = "search:x-user=alice"
+// alice is a key.
+var alice = searchKey("alice")
+
+// searchKey is the key of a user.
+func searchKey(user string) string { return "search:x-user=" + user }
 
 // searching is a request of a user.
 func searching(user string) browser.Attributes {
@@ -43,7 +47,7 @@ func searching(user string) browser.Attributes {
 func visitor(t *testing.T) string {
 	t.Helper()
 	_, name, _ := strings.Cut(t.Name(), "/")
-	return strings.ReplaceAll(name, "_", "-")
+	return strings.NewReplacer("_", "-", "/", "-").Replace(name)
 }
 
 // keyPage is the URL of a key's page.
@@ -80,14 +84,18 @@ func wantTake(t *testing.T, site *browser.Site, user string, want bool) {
 	}
 }
 
-// wantAudit checks what was done to overrides, by the API: "WHAT ACTION AUTHOR REASON".
-func wantAudit(t *testing.T, site *browser.Site, want ...string) {
+// wantAudit checks what was done to the overrides of a key, by the API: "WHAT ACTION AUTHOR
+// REASON".
+func wantAudit(t *testing.T, site *browser.Site, key string, want ...string) {
 	t.Helper()
 	var got []string
 	for _, e := range askJSON[httpapi.Overrides](t, site, "/v1/overrides?audit=50").Audit {
 		o := e.After
 		if o == nil {
 			o = e.Before
+		}
+		if o == nil || o.Key != key {
+			continue
 		}
 		got = append(got, strings.Join([]string{string(e.What), string(o.Action), e.Author, e.Reason}, " "))
 	}
@@ -96,10 +104,15 @@ func wantAudit(t *testing.T, site *browser.Site, want ...string) {
 	}
 }
 
-// The tabs show who is denied, near a limit, and would be denied, as it happens.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
+	inTurn(t, site, part{"order", keysOrder}, part{"looks", keysLook})
+	together(t, site, part{"masked", keysMasked}, part{"hostile", keysHostile})
+}
+
+// The tabs show who is denied, near a limit, and would be denied, as it happens.
+func keysLook(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
 		page.Remember(browser.OperateToken)
@@ -141,9 +154,7 @@ func countIs(user, count string) string {
 }
 
 // What stands first can be chosen, and the order stays while somebody is in the table.
-func TestKeys_Order(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
+func keysOrder(t *testing.T, site *browser.Site) {
 	site.Take(15, searching("zoe"))
 	site.Take(12, searching("bob"))
 	page := browser.Open(t, browser.Desktop, browser.Light)
@@ -171,9 +182,7 @@ func TestKeys_Order(t *testing.T) {
 }
 
 // Whoever may only look sees no key, and can do nothing to one, but sees its bucket.
-func TestKeys_Masked(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
+func keysMasked(t *testing.T, site *browser.Site) {
 	site.Take(14, searching("alice-in-wonderland"))
 	page := browser.Open(t, browser.Phone, browser.Dark)
 	page.Remember(browser.ReadToken)
@@ -194,16 +203,20 @@ func TestKeys_Masked(t *testing.T) {
 	page.Screenshot("key-masked")
 }
 
-// A key's page draws its bucket and each decision as it is made.
 func TestKey(t *testing.T) {
 	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
+	together(t, browser.Serve(t, slowPolicy), part{"looks", keyLooks}, part{"keyboard", keyKeyboard}, part{"reset", keyReset},
+		part{"block", keyBlock}, part{"limit", keyLimit}, part{"let through", keyLetThrough})
+}
+
+// A key's page draws its bucket and each decision as it is made.
+func keyLooks(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
 		page.Remember(browser.OperateToken)
 		user := visitor(t)
 		site.Take(4, searching(user))
-		await(page, keyPage(site, "search:x-user="+user), "Key")
+		await(page, keyPage(site, searchKey(user)), "Key")
 		page.WaitText(".readout", "6 of 10 tokens")
 		page.WaitText(".readout", "passes")
 		page.WaitText(".live-state", "live")
@@ -240,9 +253,7 @@ func paintedIn(property string) string {
 }
 
 // The drawing can be read with the keyboard, too.
-func TestKey_Keyboard(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
+func keyKeyboard(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	await(page, keyPage(site, alice), "Key")
@@ -256,40 +267,6 @@ func TestKey_Keyboard(t *testing.T) {
 	page.WaitText(".level-frame [role=status]", "now: 10 tokens")
 	page.Press("Escape")
 	page.Poll("the reading is gone", "document.querySelector('.level-reading').textContent === ''")
-}
-
-// Between two looks the page draws what the algorithm does.
-func TestKey_Level(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
-	page := browser.Open(t, browser.Desktop, browser.Light)
-	page.Remember(browser.ReadToken)
-	await(page, site.Page("keys"), "Keys")
-	for _, tt := range []struct{ name, bucket, told, at, want string }{
-		{"refills all the time", `{"refill":"continuous","capacity":5,"rate":{"tokens":1,"per":1}}`,
-			`l.look({t: 100, level: 2, limit, fullAfter: 3})`, "[100, 101.5, 102.999, 103, 200]", "[2,3.5,4.999,5,5]"},
-		{"owes", `{"refill":"continuous","capacity":5,"rate":{"tokens":2,"per":1}}`,
-			`l.look({t: 100, level: -4, limit, fullAfter: 4.5})`, "[100, 101, 102, 110]", "[-4,-2,0,5]"},
-		{"refills by the interval", `{"refill":"interval","capacity":10,"rate":{"tokens":3,"per":10}}`,
-			`l.look({t: 100, level: 3, limit, fullAfter: 24})`, "[103.9, 104, 113.9, 114, 124, 134]", "[3,6,6,9,10,10]"},
-		{"has windows", `{"refill":"interval","capacity":10,"rate":{"tokens":10,"per":60}}`,
-			`l.look({t: 100, level: 7, limit, fullAfter: 20}); l.decide({t: 110, level: 6, limit, kind: 'allowed', cost: 1})`, "[109, 110, 119, 120]", "[7,6,6,10]"},
-		{"slides", `{"refill":"sliding","capacity":10,"rate":{"tokens":10,"per":60}}`,
-			`l.look({t: 100, level: 7, limit, fullAfter: 20})`, "[100, 130]", "[7,7]"},
-		{"is told out of order", `{"refill":"continuous","capacity":10,"rate":{"tokens":1,"per":1}}`,
-			`l.look({t: 101, level: 8, limit}); l.decide({t: 100.5, level: 7.5, limit, kind: 'allowed', cost: 1})`, "[100, 100.5, 100.9, 101]", "[null,7.5,7.9,8]"},
-		{"was not looked at", `{"refill":"continuous","capacity":10,"rate":{"tokens":1,"per":1}}`,
-			`l.look({t: 100, level: 1, limit}); l.lose(102); l.look({t: 110, level: 3, limit})`, "[101, 105, 110, 111]", "[2,null,3,4]"},
-	} {
-		got := browser.Eval[string](page, `import('./key/level.js').then(({Level, limitOf}) => {
-			const l = new Level(60), limit = limitOf(`+tt.bucket+`);
-			`+tt.told+`;
-			return JSON.stringify(`+tt.at+`.map(t => { const v = l.at(t); return v === null ? v : Math.round(v * 1000) / 1000; }));
-		})`)
-		if got != tt.want {
-			t.Errorf("a bucket that %s holds %s at %s, want %s", tt.name, got, tt.at, tt.want)
-		}
-	}
 }
 
 // What is hashed already in the bucket's key is said to be.
@@ -310,28 +287,6 @@ func TestKeys_Hashed(t *testing.T) {
 	await(looker, site.Page("explain?a.header:x-api-key=k1"), "Explain")
 	looker.WaitText(".step-key", "api:x-api-key=~…")
 	looker.Poll("the key, which no bucket has, is no link", "document.querySelector('.step-key a') === null")
-}
-
-// Where the stream breaks the page says so, and what nobody saw is not drawn.
-func TestKey_Reconnects(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
-	page := browser.Open(t, browser.Desktop, browser.Light)
-	page.Remember(browser.OperateToken)
-	site.Take(4, searching("alice"))
-	await(page, keyPage(site, alice), "Key")
-	page.WaitText(".readout", "6 of 10 tokens")
-	page.Tolerate("net::ERR_", "status of 503", "status of 404")
-	if err := site.Process.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	page.WaitText(".live-state", "reconnecting")
-	page.WaitText(".readout", "As it was last seen")
-	page.Screenshot("key-reconnecting")
-	site.Start()
-	page.WaitText(".live-state", "live")
-	page.WaitText(".readout", "10 of 10 tokens") // its store is in memory
-	page.Screenshot("key-reconnected")
 }
 
 // Where the store does not answer the page says that, and not that all is well.

@@ -37,10 +37,13 @@ func release(page *browser.Page) {
 	page.Poll("what was held back is answered", "answered > 0 && answered === asked")
 }
 
-// What the server answers late finds the page as it is by then.
 func TestLate(t *testing.T) {
 	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
+	together(t, browser.Serve(t, slowPolicy), part{"answers", lateAnswers}, part{"focus", lateFocus}, part{"token", lateToken})
+}
+
+// What the server answers late finds the page as it is by then.
+func lateAnswers(t *testing.T, site *browser.Site) {
 	site.Take(2, browser.Attributes{"header:x-user": "late", "path": "/search"})
 	open := func(t *testing.T, route, heading string) *browser.Page {
 		page := browser.Open(t, browser.Desktop, browser.Light)
@@ -95,9 +98,7 @@ func TestLate(t *testing.T) {
 }
 
 // A page of the same name is another page, too: it begins at its beginning.
-func TestLate_Focus(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
+func lateFocus(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("rules"), "Rules")
@@ -107,9 +108,7 @@ func TestLate_Focus(t *testing.T) {
 }
 
 // Who tries another token, and gives up, is who they were.
-func TestLate_Token(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, slowPolicy)
+func lateToken(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Tolerate("status of 401")
 	page.Remember(browser.OperateToken)

@@ -34,25 +34,24 @@ const (
 	Dark  Theme = "dark"
 )
 
+// A Look is a size and a theme.
+type Look struct {
+	Size  Size
+	Theme Theme
+}
+
+func (l Look) String() string { return l.Size.name + " " + string(l.Theme) }
+
+// Looks are all sizes in all themes. The first two have each size and each theme once.
+var Looks = []Look{{Desktop, Light}, {Phone, Dark}, {Desktop, Dark}, {Phone, Light}}
+
 // Each runs a test at every size and in every theme, each of them once: what is wrong
 // with a theme is as a rule wrong at any size.
 func Each(t *testing.T, test func(t *testing.T, size Size, theme Theme)) {
 	t.Helper()
-	at(t, Desktop, Light, test)
-	at(t, Phone, Dark, test)
-}
-
-// Every runs a test at every size in every theme.
-func Every(t *testing.T, test func(t *testing.T, size Size, theme Theme)) {
-	t.Helper()
-	Each(t, test)
-	at(t, Desktop, Dark, test)
-	at(t, Phone, Light, test)
-}
-
-func at(t *testing.T, size Size, theme Theme, test func(t *testing.T, size Size, theme Theme)) {
-	t.Helper()
-	t.Run(size.name+" "+string(theme), func(t *testing.T) { test(t, size, theme) })
+	for _, look := range Looks[:2] {
+		t.Run(look.String(), func(t *testing.T) { test(t, look.Size, look.Theme) })
+	}
 }
 
 // look makes a tab that size, in that theme, and as if its window were in front.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/metehq/mete/proof/browser"
@@ -70,8 +71,50 @@ func serve(t *testing.T, html, csp string) string {
 	return s.URL + "/"
 }
 
+// A part is a subtest on a site that others use, too.
+type part struct {
+	name string
+	test func(*testing.T, *browser.Site)
+}
+
+// inTurn runs parts one after the other.
+func inTurn(t *testing.T, site *browser.Site, parts ...part) {
+	t.Helper()
+	for _, p := range parts {
+		t.Run(p.name, func(t *testing.T) { p.test(t, site.In(t)) })
+	}
+}
+
+// side is how many parts of a test run at the same time.
+const side = 2
+
+// together runs parts side by side. They are no parallel tests of package testing: those would
+// wait until every other test has started its server.
+func together(t *testing.T, site *browser.Site, parts ...part) {
+	t.Helper()
+	var all sync.WaitGroup
+	places := make(chan struct{}, side)
+	for _, p := range parts {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			t.Run(p.name, func(t *testing.T) { p.test(t, site.In(t)) })
+		})
+	}
+	all.Wait()
+}
+
+// The tools of this package find what they look for, before anything is proved by them.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	t.Run("complaints", pageComplaints)
+	t.Run("axe", pageAxe)
+	t.Run("acts", pageActs)
+	t.Run("sideways", pageSideways)
+}
+
 // What goes wrong unseen fails the test.
-func TestPage_Complaints(t *testing.T) {
+func pageComplaints(t *testing.T) {
 	t.Parallel()
 	const strict = "default-src 'self'; script-src 'self' 'nonce-n'; require-trusted-types-for 'script'"
 	for _, c := range []struct{ name, html, csp, want string }{
@@ -92,6 +135,7 @@ func TestPage_Complaints(t *testing.T) {
 		{"window", `<script>open("/")</script>`, "", "a window was opened"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			got := failing(t, c.html, c.csp, nil)
 			if c.want == "" && len(got) > 0 {
 				t.Errorf("complaints %q, want none", got)
@@ -102,6 +146,7 @@ func TestPage_Complaints(t *testing.T) {
 		})
 	}
 	t.Run("tolerated", func(t *testing.T) {
+		t.Parallel()
 		got := failing(t, `<img alt="" src="/none.png"><script>alert("hello")</script>`, "", func(page *browser.Page) { page.Tolerate("404", "alert") })
 		if len(got) != 1 || !strings.Contains(got[0], "alert") {
 			t.Errorf("complaints %q, want only that of the dialog", got)
@@ -110,7 +155,7 @@ func TestPage_Complaints(t *testing.T) {
 }
 
 // axe works under a policy that allows no script but the page's, and finds faults.
-func TestPage_Axe(t *testing.T) {
+func pageAxe(t *testing.T) {
 	t.Parallel()
 	const strict = "default-src 'none'; require-trusted-types-for 'script'"
 	axe := func(page *browser.Page) { page.Axe() }
@@ -137,7 +182,7 @@ addEventListener('keydown', e => { if (e.key === 'Escape' && !e.shiftKey || e.ke
 </script>`
 
 // What people do to a page is done to it.
-func TestPage_Acts(t *testing.T) {
+func pageActs(t *testing.T) {
 	t.Parallel()
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -172,7 +217,7 @@ func TestPage_Acts(t *testing.T) {
 }
 
 // A page that is wider than a phone is noticed.
-func TestPage_NoSideways(t *testing.T) {
+func pageSideways(t *testing.T) {
 	t.Parallel()
 	inner := &trial{TB: t}
 	page := browser.Open(inner, browser.Phone, browser.Light)

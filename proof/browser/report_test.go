@@ -83,8 +83,16 @@ const drawn = `(() => {
 // wide is by how many pixels a page is wider than its window.
 const wide = `document.documentElement.scrollWidth - document.documentElement.clientWidth`
 
-// A report opens from a file, looks well everywhere, and asks for nothing.
 func TestReport(t *testing.T) {
+	t.Parallel()
+	t.Run("looks", reportLooks)
+	t.Run("chart", reportChart)
+	t.Run("hostile", reportHostile)
+	t.Run("without script", reportWithoutScript)
+}
+
+// A report opens from a file, looks well everywhere, and asks for nothing.
+func reportLooks(t *testing.T) {
 	t.Parallel()
 	examples := filepath.Join(meted.Root(t), "examples", "replay") + "/"
 	one := writeReport(t, "--policy", examples+"new.yaml", examples+"access.log")
@@ -108,7 +116,7 @@ func TestReport(t *testing.T) {
 }
 
 // The charts answer to the keyboard, and can be had as tables.
-func TestReport_Chart(t *testing.T) {
+func reportChart(t *testing.T) {
 	t.Parallel()
 	examples := filepath.Join(meted.Root(t), "examples", "replay") + "/"
 	page := browser.Open(t, browser.Desktop, browser.Light)
@@ -123,7 +131,7 @@ func TestReport_Chart(t *testing.T) {
 }
 
 // Nothing that clients, files or policies say does anything.
-func TestReport_Hostile(t *testing.T) {
+func reportHostile(t *testing.T) {
 	t.Parallel()
 	policy, trace := writeHostile(t)
 	for name, url := range map[string]string{
@@ -154,7 +162,7 @@ func TestReport_Hostile(t *testing.T) {
 }
 
 // Without scripts it says the same: what a script draws is a second view of it.
-func TestReport_WithoutScript(t *testing.T) {
+func reportWithoutScript(t *testing.T) {
 	t.Parallel()
 	examples := filepath.Join(meted.Root(t), "examples", "replay") + "/"
 	url := writeReport(t, "--policy", examples+"new.yaml", examples+"access.log")

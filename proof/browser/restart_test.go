@@ -11,19 +11,26 @@ import (
 // samples is what the page knows of the past.
 const samples = "import('./shell/live.js').then(m => m.live.samples.length)"
 
-// The server is restarted: the page says so, keeps what it has seen, and goes on by
-// itself.
+// The server is restarted: a page says so, keeps what it has seen, and goes on by itself.
+// What nobody saw of a bucket is not drawn.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	site := visited(t)
+	site := browser.Serve(t, slowPolicy)
+	visit(site)
+	site.Take(4, searching("zoe"))
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("overview"), "Overview")
+	key := browser.Open(t, browser.Desktop, browser.Light)
+	key.Remember(browser.OperateToken)
+	await(key, keyPage(site, searchKey("zoe")), "Key")
+	key.WaitText(".readout", "6 of 10 tokens")
 	page.Poll("there is a past", samples+".then(n => n > 3)")
 	browser.Eval[any](page, "window.notReloaded = true")
 	before := browser.Eval[int](page, samples)
 
 	page.Tolerate("net::ERR_", "status of 503") // while it is gone
+	key.Tolerate("net::ERR_", "status of 503", "status of 404")
 	if err := site.Process.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +40,16 @@ func TestRestart(t *testing.T) {
 	}
 	page.Axe()
 	page.Screenshot("reconnecting")
+	key.WaitText(".live-state", "reconnecting")
+	key.WaitText(".readout", "As it was last seen")
+	key.Screenshot("key-reconnecting")
 
 	site.Start()
 	page.WaitText("#topbar", "Live")
 	page.WaitText("#toasts", "started again")
+	key.WaitText(".live-state", "live")
+	key.WaitText(".readout", "10 of 10 tokens") // its store is in memory
+	key.Screenshot("key-reconnected")
 	visit(site)
 	page.Poll("the past goes on", samples+".then(n => n > "+browser.JS(before)+")")
 	page.WaitText("#main", "Allowed")

@@ -94,6 +94,12 @@ func exporting(customer string) browser.Attributes {
 func TestRules(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
+	inTurn(t, site, part{"looks", rulesLook}, part{"reload", rulesReload})
+	together(t, site, part{"filter", rulesFilter}, part{"keyboard", rulesKeyboard}, part{"roles", rulesRoles}, part{"explain", rulesExplain})
+}
+
+// The rules are there with their limits, their traffic and the keys that are denied.
+func rulesLook(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
 		page.Remember(browser.OperateToken)
@@ -130,9 +136,7 @@ func TestRules(t *testing.T) {
 
 // The filter leaves what has all of its words, is kept in the address, and says how many
 // those are.
-func TestRules_Filter(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, mixedPolicy)
+func rulesFilter(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("rules"), "Rules")
@@ -155,9 +159,7 @@ func TestRules_Filter(t *testing.T) {
 }
 
 // All of it can be done without a mouse.
-func TestRules_Keyboard(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, mixedPolicy)
+func rulesKeyboard(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Dark)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("rules"), "Rules")
@@ -179,9 +181,7 @@ func TestRules_Keyboard(t *testing.T) {
 }
 
 // A policy that comes into force while somebody looks is shown.
-func TestRules_Reload(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, mixedPolicy)
+func rulesReload(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("rules"), "Rules")
@@ -198,9 +198,7 @@ func TestRules_Reload(t *testing.T) {
 }
 
 // Who may not see keys sees which overrides there are, and not whom they are about.
-func TestRules_Roles(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, mixedPolicy)
+func rulesRoles(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("rules/paid"), "Rules")
@@ -215,9 +213,7 @@ func TestRules_Roles(t *testing.T) {
 }
 
 // From a rule it is one step to what would become of a request under it.
-func TestRules_Explain(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, mixedPolicy)
+func rulesExplain(t *testing.T, site *browser.Site) {
 	site.Take(3, exporting("example"))
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)

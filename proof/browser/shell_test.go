@@ -62,33 +62,42 @@ func await(page *browser.Page, url, heading string) {
 	page.Poll("the page is filled", "document.querySelector('#main .page')?.innerText.trim().length > 20")
 }
 
-// Every page is there at every size in every theme, and everybody can read it.
-func TestShell_EveryPage(t *testing.T) {
+func TestShell(t *testing.T) {
 	t.Parallel()
-	site := visited(t)
-	browser.Every(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
-		page := browser.Open(t, size, theme)
-		page.Remember(browser.OperateToken)
-		for _, r := range routes {
-			await(page, site.Page(r.route), r.heading)
-			page.NoSideways()
-			page.Axe()
-			page.Screenshot("shell-" + strings.ReplaceAll(r.route, "/", "-"))
-			if got := browser.Eval[int](page, "document.querySelectorAll('h1').length"); got != 1 {
-				t.Errorf("%s has %d headings of the first level, want 1", r.route, got)
-			}
-			if got := browser.Eval[string](page, "document.title"); got != r.heading+" · mete" {
-				t.Errorf("%s has the title %q", r.route, got)
-			}
+	together(t, visited(t), part{"every page", shellEveryPage}, part{"keyboard", shellKeyboard}, part{"theme", shellTheme},
+		part{"undone", shellUndone}, part{"assets", shellAssets})
+}
+
+// Every page is there at every size in every theme, and everybody can read it.
+func shellEveryPage(t *testing.T, site *browser.Site) {
+	var parts []part
+	for _, look := range browser.Looks {
+		parts = append(parts, part{look.String(), func(t *testing.T, site *browser.Site) { everyPage(t, site, look.Size, look.Theme) }})
+	}
+	together(t, site, parts...)
+}
+
+func everyPage(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme) {
+	t.Helper()
+	page := browser.Open(t, size, theme)
+	page.Remember(browser.OperateToken)
+	for _, r := range routes {
+		await(page, site.Page(r.route), r.heading)
+		page.NoSideways()
+		page.Axe()
+		page.Screenshot("shell-" + strings.ReplaceAll(r.route, "/", "-"))
+		if got := browser.Eval[int](page, "document.querySelectorAll('h1').length"); got != 1 {
+			t.Errorf("%s has %d headings of the first level, want 1", r.route, got)
 		}
-	})
+		if got := browser.Eval[string](page, "document.title"); got != r.heading+" · mete" {
+			t.Errorf("%s has the title %q", r.route, got)
+		}
+	}
 }
 
 // Without a mouse one comes everywhere: past the navigation, to each page, into menus and
 // out again.
-func TestShell_Keyboard(t *testing.T) {
-	t.Parallel()
-	site := visited(t)
+func shellKeyboard(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("overview"), "Overview")
@@ -131,9 +140,7 @@ func TestShell_Keyboard(t *testing.T) {
 }
 
 // A theme that was chosen stays, whatever the system's is.
-func TestShell_Theme(t *testing.T) {
-	t.Parallel()
-	site := visited(t)
+func shellTheme(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Phone, browser.Light)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("overview"), "Overview")
@@ -156,9 +163,7 @@ func TestShell_Theme(t *testing.T) {
 }
 
 // What was undone is listed as that, whenever the list is opened.
-func TestShell_Undone(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, policy)
+func shellUndone(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("explain"), "Explain")

@@ -4,6 +4,7 @@ package browser
 
 import (
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,7 +14,8 @@ import (
 )
 
 // Screenshot keeps a picture of what the window shows, as NAME-SIZE-THEME.png in the
-// directory that METE_SCREENSHOTS names, or else with the test's artifacts.
+// directory that METE_SCREENSHOTS names, or with the test's artifacts if go test keeps those.
+// Where neither is so it takes none.
 func (p *Page) Screenshot(name string) {
 	p.t.Helper()
 	p.picture(name, false)
@@ -27,6 +29,9 @@ func (p *Page) ScreenshotAll(name string) {
 
 func (p *Page) picture(name string, beyond bool) {
 	p.t.Helper()
+	if os.Getenv("METE_SCREENSHOTS") == "" && !keepsArtifacts() {
+		return
+	}
 	p.settle()
 	var data []byte
 	p.must("take a picture", func(ctx context.Context) error {
@@ -35,6 +40,12 @@ func (p *Page) picture(name string, beyond bool) {
 		return err
 	})
 	p.keep(name, data)
+}
+
+// keepsArtifacts reports whether go test runs with -artifacts.
+func keepsArtifacts() bool {
+	set := flag.Lookup("test.artifacts")
+	return set != nil && set.Value.String() == "true"
 }
 
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

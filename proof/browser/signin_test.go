@@ -9,10 +9,13 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// Who does not say who they are is asked, sees nothing, and is told when they are wrong.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
-	site := visited(t)
+	together(t, visited(t), part{"asks", signInAsks}, part{"dialog", signInDialog}, part{"roles", signInRoles}, part{"says once", signInSaysOnce})
+}
+
+// Who does not say who they are is asked, sees nothing, and is told when they are wrong.
+func signInAsks(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
 		page.Tolerate("status of 401")
@@ -55,9 +58,7 @@ func TestSignIn(t *testing.T) {
 
 // The focus stays in the dialog while it is open, and Escape closes it. Who does not sign
 // in is not asked again and again.
-func TestSignIn_Dialog(t *testing.T) {
-	t.Parallel()
-	site := visited(t)
+func signInDialog(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Tolerate("status of 401")
 	page.Goto(site.Page("overview"))
@@ -92,13 +93,12 @@ func TestSignIn_Dialog(t *testing.T) {
 }
 
 // A role shows what it may, in the words of the server.
-func TestSignIn_Roles(t *testing.T) {
-	t.Parallel()
-	site := visited(t)
+func signInRoles(t *testing.T, site *browser.Site) {
 	for token, see := range map[string]bool{browser.ReadToken: false, browser.OperateToken: true, browser.ConfigureToken: true} {
 		page := browser.Open(t, browser.Desktop, browser.Light)
 		page.Remember(token)
 		await(page, site.Page("keys"), "Keys")
+		visit(site) // what is listed was denied in the last minute
 		page.WaitText("#main", "search")
 		page.Poll("keys are there", "document.querySelector('#main').innerText.match(/alice|~/)")
 		if got := strings.Contains(page.Text("#main"), "alice"); got != see {
@@ -108,9 +108,7 @@ func TestSignIn_Roles(t *testing.T) {
 }
 
 // Where a token comes from is said once, also where what was refused says it, too.
-func TestSignIn_SaysOnce(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, policy)
+func signInSaysOnce(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("explain"), "Explain")

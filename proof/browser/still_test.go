@@ -102,14 +102,20 @@ func gated(t *testing.T, site *browser.Site, size browser.Size) *browser.Page {
 	return page
 }
 
-// What is pressed is clicked, however much comes from the server between mouse down and
-// mouse up.
-func TestStill_Press(t *testing.T) {
+// Pages are still while they are looked at. What is pressed adds to the lists that must not
+// move: it comes last.
+func TestStill(t *testing.T) {
 	t.Parallel()
 	site := lively(t)
+	inTurn(t, site, part{"places", stillPlaces}, part{"press", stillPress})
+}
+
+// What is pressed is clicked, however much comes from the server between mouse down and
+// mouse up.
+func stillPress(t *testing.T, site *browser.Site) {
+	var parts []part
 	for _, live := range livePages {
-		t.Run(live.name, func(t *testing.T) {
-			t.Parallel()
+		parts = append(parts, part{live.name, func(t *testing.T, site *browser.Site) {
 			page := gated(t, site, browser.Desktop)
 			visitMore(site)
 			browser.Eval[any](page, "gate.open()")
@@ -123,22 +129,21 @@ func TestStill_Press(t *testing.T) {
 			})
 			page.Poll("it was clicked", live.went)
 			page.Tolerate("abort")
-		})
+		}})
 	}
+	together(t, site, parts...)
 }
 
 // What can be pressed keeps its place, and stays what it is, when the first data come
 // and when more do.
-func TestStill_Places(t *testing.T) {
-	t.Parallel()
-	site := lively(t)
+func stillPlaces(t *testing.T, site *browser.Site) {
+	var parts []part
 	for _, size := range []browser.Size{browser.Desktop, browser.Phone} {
 		for _, live := range livePages {
 			if live.name == "actions" || live.name == "busiest rules" {
 				continue // pages that are there already
 			}
-			t.Run(live.name+"/"+fmt.Sprint(size == browser.Phone), func(t *testing.T) {
-				t.Parallel()
+			parts = append(parts, part{live.name + "/" + fmt.Sprint(size == browser.Phone), func(t *testing.T, site *browser.Site) {
 				page := gated(t, site, size)
 				visitMore(site)
 				browser.Eval[any](page, "location.hash = "+browser.JS("#/"+live.route))
@@ -154,9 +159,10 @@ func TestStill_Places(t *testing.T) {
 				page.Poll("more has come", fmt.Sprint("gate.came >= ", before+4))
 				wantPlaces(t, page, "more data came")
 				page.Screenshot("still-" + live.name)
-			})
+			}})
 		}
 	}
+	together(t, site, parts...)
 }
 
 // places notes where everything is that can be pressed, once what is drawn is settled.
@@ -180,136 +186,5 @@ func wantPlaces(t *testing.T, page *browser.Page, when string) {
 	t.Helper()
 	if moved := browser.Eval[[]string](page, "moved()"); len(moved) > 0 {
 		t.Errorf("when %s: %s", when, strings.Join(moved, "; "))
-	}
-}
-
-// A list that changes keeps the nodes of what stays in it, with the focus and what is
-// selected; where the focus was goes, a neighbour has it.
-func TestStill_Keyed(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, policy)
-	page := browser.Open(t, browser.Desktop, browser.Light)
-	page.Remember(browser.OperateToken)
-	await(page, site.Page("explain"), "Explain")
-	for _, tt := range []struct{ name, run, want string }{
-		{"in the order of the items", "list(['c', 'a']); list(['a', 'b', 'c']); list(['b', 'c', 'a'])", "bca, made cab"},
-		{"what goes and comes is made anew", "list(['a', 'b']); list(['b']); list(['a', 'b'])", "ab, made aba"},
-		{"the focus stays", "list(['a', 'b', 'c']); focus('b'); list(['c', 'b', 'd', 'a']); list(['b', 'a'])", "b*a, made abcd"},
-		{"it is not moved", "list(['a', 'b', 'c', 'd']); focus('c'); watch('c'); list(['c', 'd', 'b', 'a']); list(['d', 'a', 'c'])", "dac*, made abcd"},
-		{"the next one has it", "list(['a', 'b', 'c']); focus('b'); list(['a', 'c'])", "ac*, made abc"},
-		{"or the one before", "list(['a', 'b', 'c']); focus('c'); list(['a', 'b'])", "ab*, made abc"},
-		{"nothing is left", "list(['a']); focus('a'); list([])", ", made a, the focus is on the parent"},
-		{"updated", "list(['a']); focus('a'); list(['a'], 1); list(['a'], 1); list(['a'], 2)", "a*, made a, updated a0a1a2"},
-		{"made anew with another item, and keeps the focus", "fixed = true; list(['a', 'b']); focus('b'); list(['a', 'b']); list(['a', 'b'], 1)", "ab*, made abab"},
-		{"two of one name", "list(['a', 'a']); list(['a', 'a', 'a'])", "aaa, made aaa"},
-		{"what is selected stays", "list(['a', 'b', 'c']); getSelection().selectAllChildren(node('b')); watch('b'); list(['c', 'b', 'a']); if (getSelection().toString() !== 'b') wrong = 'nothing is selected'", "cba, made abc"},
-	} {
-		got := browser.Eval[string](page, `import('./ui/keyed.js').then(({keyed}) => {
-			let [made, updated, fixed, wrong] = ['', '', false, ''];
-			const parent = document.createElement('ul');
-			const outer = document.createElement('div');
-			outer.tabIndex = -1;
-			outer.append(parent);
-			document.body.append(outer);
-			const make = (item) => {
-				const li = document.createElement('li');
-				const button = document.createElement('button');
-				button.textContent = item.id;
-				li.append(button);
-				made += item.id;
-				return fixed ? {node: li} : {node: li, update(now) { updated += now.id + now.n; }};
-			};
-			const update = keyed(parent, {id: item => item.id, make});
-			const list = (ids, n = 0) => update(ids.map(id => ({id, n})));
-			const node = id => [...parent.children].find(li => li.innerText === id);
-			const focus = id => node(id).firstChild.focus();
-			const seen = new MutationObserver(() => {});
-			const watch = id => { const held = node(id); seen.observe(parent, {childList: true}); seen.held = held; };
-			`+tt.run+`;
-			if (seen.takeRecords().some(r => [...r.removedNodes, ...r.addedNodes].includes(seen.held))) wrong = 'it was moved';
-			const shown = [...parent.children].map(li => li.innerText + (li.contains(document.activeElement) ? '*' : '')).join('');
-			if (document.activeElement === outer) wrong = 'the focus is on the parent';
-			outer.remove();
-			return shown + ', made ' + made + (/[1-9]/.test(updated) && !fixed ? ', updated ' + updated : '') + (wrong && ', ' + wrong);
-		})`)
-		if got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
-	}
-}
-
-// What is pressed is waited for until it is let go, and not until something else is; and
-// where nobody says that it was let go, the next movement does.
-func TestStill_Released(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, policy)
-	page := browser.Open(t, browser.Desktop, browser.Light)
-	page.Remember(browser.OperateToken)
-	await(page, site.Page("explain"), "Explain")
-	for _, tt := range []struct{ name, run, want string }{
-		{"nothing", "", "free"},
-		{"pressed", "pointer('down')", "held"},
-		{"let go", "pointer('down'); pointer('up')", "free"},
-		{"scrolled by a finger", "pointer('down'); pointer('cancel')", "free"},
-		{"dragged", "pointer('down'); pointer('move', {buttons: 1})", "held"},
-		{"let go where the page is not told", "pointer('down'); pointer('move', {buttons: 0})", "free"},
-		{"moved after it was let go", "pointer('down'); pointer('up'); moving = setInterval(() => pointer('move', {buttons: 0}), 20)", "free"},
-		{"another finger", "pointer('down'); pointer('down', {pointerId: 2, isPrimary: false}); pointer('up', {pointerId: 2, isPrimary: false})", "held"},
-		{"the other button", "pointer('down', {button: 2})", "free"},
-		{"a slider", "pointer('down', {}, slider)", "free"},
-		{"a key", "key('down', ' ')", "held"},
-		{"that is let go", "key('down', ' '); pointer('move', {buttons: 0}); key('up', ' ')", "free"},
-		{"that goes on", "key('down', ' '); key('up', ' '); key('down', ' ', true)", "free"},
-		{"a key beside the mouse", "pointer('down'); key('up', 'Shift')", "held"},
-		{"another window", "pointer('down'); window.dispatchEvent(new Event('blur'))", "free"},
-		{"another field", "pointer('down'); document.querySelector('#main').dispatchEvent(new Event('blur'))", "held"},
-	} {
-		got := browser.Eval[string](page, `import('./shell/press.js').then(async ({released}) => {
-			let moving = 0;
-			const main = document.querySelector('#main');
-			const slider = document.createElement('input');
-			slider.type = 'range';
-			main.append(slider);
-			const pointer = (what, how = {}, node = main) => node.dispatchEvent(new PointerEvent('pointer' + what, {pointerId: 1, isPrimary: true, bubbles: true, ...how}));
-			const key = (what, name, repeat = false) => main.dispatchEvent(new KeyboardEvent('key' + what, {key: name, repeat, bubbles: true}));
-			`+tt.run+`;
-			const said = await Promise.race([Promise.resolve(released()).then(() => 'free'), new Promise(done => setTimeout(done, 2000, 'held'))]);
-			clearInterval(moving);
-			slider.remove();
-			window.dispatchEvent(new Event('blur'));
-			await released();
-			return said;
-		})`)
-		if got != tt.want {
-			t.Errorf("%s: %s, want it %s", tt.name, got, tt.want)
-		}
-	}
-}
-
-// A table of keys that is pointed at for long keeps the row, and not all that were there.
-func TestStill_Held(t *testing.T) {
-	t.Parallel()
-	site := browser.Serve(t, policy)
-	page := browser.Open(t, browser.Desktop, browser.Light)
-	page.Remember(browser.OperateToken)
-	await(page, site.Page("explain"), "Explain")
-	got := browser.Eval[string](page, `import('./keys/table.js').then(({keyTable}) => {
-		const table = keyTable({caption: 'Keys', kind: 'denied'});
-		document.querySelector('#main').append(table.node);
-		const at = new Date().toISOString();
-		const look = n => table.update({at, since: at, rules: [], keys: Array.from({length: 50}, (_, i) => (
-			{rule: 'r', limit: 'r', key: 'r:k=' + n + '-' + i, parts: [], count: 1, error: 0, first: at, last: at, retry_after: 0}))}, Date.now());
-		look(0);
-		const row = table.body.children[7];
-		row.querySelector('a').focus();
-		look(1);
-		const all = table.body.children.length;
-		for (let n = 2; n < 40; n++) look(n);
-		const said = [all, table.body.children.length < 300, table.body.contains(row), row.contains(document.activeElement)].join();
-		table.node.remove();
-		return said;
-	})`)
-	if want := "100,true,true,true"; got != want {
-		t.Errorf("got %s, want %s", got, want)
 	}
 }

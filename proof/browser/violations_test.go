@@ -79,7 +79,11 @@ const shownRows = "document.querySelectorAll('.vio-table tbody tr:not(.vio-detai
 
 func TestViolations(t *testing.T) {
 	t.Parallel()
-	site := audited(t)
+	together(t, audited(t), part{"looks", violationsLook}, part{"csv", violationsCSV}, part{"hostile", violationsHostile}, part{"masked", violationsMasked})
+}
+
+// Denials are listed, counted and filtered, and a filter has an address.
+func violationsLook(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		p := browser.Open(t, size, theme)
 		p.Remember(browser.OperateToken)
@@ -129,9 +133,7 @@ func TestViolations(t *testing.T) {
 }
 
 // What is saved is all that is shown, and nothing in it is a formula.
-func TestViolations_CSV(t *testing.T) {
-	t.Parallel()
-	site := audited(t)
+func violationsCSV(t *testing.T, site *browser.Site) {
 	p := browser.Open(t, browser.Desktop, browser.Light)
 	p.Remember(browser.OperateToken)
 	p.Goto(site.Page("violations"))
@@ -166,9 +168,8 @@ func TestViolations_CSV(t *testing.T) {
 	}
 }
 
-func TestViolations_Hostile(t *testing.T) {
-	t.Parallel()
-	site := audited(t)
+// Whatever stands in a row is shown, and does nothing.
+func violationsHostile(t *testing.T, site *browser.Site) {
 	p := browser.Open(t, browser.Phone, browser.Dark)
 	p.Remember(browser.OperateToken)
 	p.Goto(site.Page("violations?range=1h"))
@@ -189,9 +190,7 @@ func TestViolations_Hostile(t *testing.T) {
 }
 
 // Who may only look sees no names, and is told what to do about it.
-func TestViolations_Masked(t *testing.T) {
-	t.Parallel()
-	site := audited(t)
+func violationsMasked(t *testing.T, site *browser.Site) {
 	p := browser.Open(t, browser.Phone, browser.Light)
 	p.Remember(browser.ReadToken)
 	p.Goto(site.Page("violations?range=15m"))

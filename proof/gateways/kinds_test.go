@@ -108,9 +108,13 @@ func TestREADME(t *testing.T) {
 	})
 }
 
-// each runs a test of every gateway.
+// each runs a test of every gateway, side by side: each has a mete of its own, and mostly
+// waits for it.
 func each(t *testing.T, test func(t *testing.T, k kind)) {
 	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) { test(t, k) })
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, k)
+		})
 	}
 }
