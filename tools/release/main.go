@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string) (err error) {
 		run  func(context.Context) error
 	}{
 		{"pin and tag the modules", r.tagModules},
-		{"build programs, packages and the image", r.build},
+		{"build", r.build},
 		{"write checksums", r.writeChecksums},
 		{"add the tags and the folder", r.publish},
 	} {
@@ -86,6 +86,7 @@ func (r *release) folder() string { return filepath.Join(r.root, "dist", r.versi
 func (r *release) build(ctx context.Context) error {
 	var programs []*program
 	for _, platform := range platforms {
+		fmt.Printf("release %s: build for %s/%s\n", r.version, platform.os, platform.arch)
 		p, err := r.buildProgram(ctx, platform)
 		if err != nil {
 			return err
@@ -98,6 +99,7 @@ func (r *release) build(ctx context.Context) error {
 		}
 		programs = append(programs, p)
 	}
+	fmt.Printf("release %s: pack packages and the image\n", r.version)
 	if err := r.writePackages(programs); err != nil {
 		return err
 	}
