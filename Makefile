@@ -6,7 +6,7 @@ GO       ?= go
 FUZZTIME ?= 10s
 TIME     ?= 10m
 
-.PHONY: help run test test-long soak check bench bench-http bench-redis bench-postgres bench-replay bench-dashboards fuzz setup
+.PHONY: help run test test-long soak check bench bench-http bench-redis bench-postgres bench-replay bench-dashboards fuzz release setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ bench-dashboards: ## what 100 open dashboards cost mete serve; three minutes
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	scripts/fuzz $(FUZZTIME)
+
+release: ## make a version from a clean tree: VERSION=v1.2.3
+	scripts/release $(VERSION)
 
 setup: ## install what the tests need and this machine lacks
 	scripts/setup

@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
+	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/policy"
 )
 
@@ -92,9 +92,7 @@ type sarifRegion struct {
 // writeSARIF prints what there is to say of all policies as one log.
 func writeSARIF(w io.Writer, all []checkedPolicy) {
 	run := sarifRun{Tool: sarifTool{sarifDriver{Name: "mete", Rules: sarifRules()}}, ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
-		run.Tool.Driver.Version = info.Main.Version
-	}
+	run.Tool.Driver.Version = buildinfo.Read().Version
 	index := map[string]int{}
 	for i, r := range run.Tool.Driver.Rules {
 		index[r.ID] = i

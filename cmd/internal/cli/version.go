@@ -3,10 +3,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
-	"runtime/debug"
+
+	"github.com/metehq/mete/cmd/internal/buildinfo"
 )
 
 // version is "mete version".
@@ -19,30 +21,20 @@ func version(_ context.Context, std Streams, args []string) int {
 	case len(operands) > 0:
 		return fs.usageError("unexpected argument %q", operands[0])
 	}
-	info, _ := debug.ReadBuildInfo()
-	fmt.Fprintln(std.Out, versionLine(info))
+	fmt.Fprintln(std.Out, versionLine(buildinfo.Read()))
 	return exitOK
 }
 
 // versionLine describes a build: "mete v1.2.3 (commit 0123456789ab) go1.26.0
-// linux/amd64". The info may be nil.
-func versionLine(info *debug.BuildInfo) string {
-	version, commit, changed := "(devel)", "", ""
-	if info != nil {
-		if info.Main.Version != "" {
-			version = info.Main.Version
+// linux/amd64".
+func versionLine(info buildinfo.Info) string {
+	version := cmp.Or(info.Version, "(devel)")
+	if info.Revision != "" {
+		changed := ""
+		if info.Modified {
+			changed = ", changed since"
 		}
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				commit = s.Value[:min(len(s.Value), 12)]
-			case s.Key == "vcs.modified" && s.Value == "true":
-				changed = ", changed since"
-			}
-		}
-	}
-	if commit != "" {
-		version += fmt.Sprintf(" (commit %s%s)", commit, changed)
+		version += fmt.Sprintf(" (commit %s%s)", info.Revision[:min(len(info.Revision), 12)], changed)
 	}
 	return fmt.Sprintf("mete %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

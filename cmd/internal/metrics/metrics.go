@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/denials"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/telemetry"
@@ -53,7 +54,7 @@ type Sources struct {
 	Denials   func() denials.Stats
 	Telemetry func() telemetry.Stats
 	Log       func() logpipe.Stats
-	Version   string // of the program; empty: unknown
+	Build     buildinfo.Info // of the program; zero: unknown
 }
 
 // A Registry is what is known of a server. It is safe for concurrent use.

@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"cmp"
 	"runtime"
 	"time"
 
@@ -34,12 +35,9 @@ func (w writer) labeled(kind prometheus.ValueType, name, help, label, value stri
 
 // server writes what is known of the process and what it serves.
 func (w writer) server(s *Sources) {
-	version := s.Version
-	if version == "" {
-		version = "unknown"
-	}
-	build := prometheus.NewDesc("mete_build_info", "1, with the version of mete and of Go.", []string{"version", "go"}, nil)
-	w.to <- prometheus.MustNewConstMetric(build, prometheus.GaugeValue, 1, version, runtime.Version())
+	build := prometheus.NewDesc("mete_build_info", "1, with the version of mete, its commit, and the version of Go.", []string{"version", "revision", "go"}, nil)
+	w.to <- prometheus.MustNewConstMetric(build, prometheus.GaugeValue, 1,
+		cmp.Or(s.Build.Version, "unknown"), cmp.Or(s.Build.Revision, "unknown"), runtime.Version())
 	if s.Policy != nil {
 		if m := s.Policy(); m != nil {
 			w.policy(m.Version(), len(m.Rules()))

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/dashboard"
@@ -67,7 +68,7 @@ func (b board) Totals() dashboard.Totals {
 // State implements [dashboard.Source].
 func (b board) State() dashboard.State {
 	s := dashboard.State{
-		Instance: b.instance, Version: version(), Started: b.started, Ready: !b.ending.Load(), Ending: b.ending.Load(),
+		Instance: b.instance, Version: buildinfo.Read().Version, Started: b.started, Ready: !b.ending.Load(), Ending: b.ending.Load(),
 		Policy: b.policyState(), Store: b.storeState(), Overrides: map[string]int{},
 	}
 	for action, n := range b.overrides.Count() {

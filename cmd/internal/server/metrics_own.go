@@ -3,9 +3,9 @@
 package server
 
 import (
-	"runtime/debug"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/denials"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/metrics"
@@ -15,7 +15,7 @@ import (
 // ownSources are what the server knows of itself. Some of it comes after the
 // metrics, and is asked for when they are read.
 func (s *Server) ownSources(from *metrics.Sources) {
-	from.Version = version()
+	from.Build = buildinfo.Read()
 	from.Policy = s.Policy
 	from.Reloads = s.reloads.stats(s.started)
 	from.Listeners = s.listeners
@@ -72,13 +72,4 @@ func (s *Server) listeners() []metrics.Listener {
 		all = append(all, m)
 	}
 	return all
-}
-
-// version is that of the program; empty where it was built without one.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "(devel)" {
-		return ""
-	}
-	return info.Main.Version
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/telemetry"
 )
@@ -31,7 +32,7 @@ func (s *Server) openTelemetry(ctx context.Context) (err error) {
 		}
 		s.telemetry, err = telemetry.New(ctx, telemetry.Config{
 			Endpoint: c.Endpoint, Headers: headers, Sample: c.Sample, Interval: c.Interval,
-			Service: serviceName, Version: version(), Metrics: s.metrics.Gatherer(),
+			Service: serviceName, Version: buildinfo.Read().Version, Metrics: s.metrics.Gatherer(),
 			Failed: s.complain("the collector of telemetry does not take what it is sent"),
 		})
 		if err != nil {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete/internal/proctest"
+)
+
+// testDeb installs the package in an empty tree with dpkg, runs the program, has the
+// unit verified by systemd, and removes the package.
+func (r release) testDeb(t *testing.T) {
+	dpkg, root := proctest.Find(t, "dpkg", "dpkg"), t.TempDir()
+	for _, dir := range []string{"var/lib/dpkg/updates", "var/lib/dpkg/info"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(root, "var/lib/dpkg/status"), nil, 0o644)
+	do := func(args ...string) string {
+		t.Helper() // the scripts run outside the tree, which has no shell, and know it as DPKG_ROOT
+		options := []string{"--root=" + root, "--force-script-chrootless", "--force-not-root", "--log=" + filepath.Join(root, "log")}
+		return run(t, root, nil, dpkg, append(options, args...)...)
+	}
+	do("--install", r.path("mete_0.9.0~rc.1_"+runtime.GOARCH+".deb"))
+	if verified := do("--verify", "mete"); verified != "" {
+		t.Errorf("dpkg --verify: %s", verified)
+	}
+
+	if got := run(t, root, nil, filepath.Join(root, "usr/bin/mete"), "version"); !r.isStamped(got) {
+		t.Errorf("mete version prints %q, want the version and the commit", got)
+	}
+	info, err := os.Stat(filepath.Join(root, "etc/mete/admin.token"))
+	if err != nil || info.Size() != 64 || info.Mode().Perm() != 0o600 {
+		t.Errorf("the admin token: %v, %v, want 64 bytes that only root can read", info, err)
+	}
+	r.verifyUnit(t, root)
+
+	settings := filepath.Join(root, "etc/mete/mete.yaml")
+	text, err := os.ReadFile(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, settings, append(text, "# mine\n"...), 0o644)
+	do("--install", "--force-confold", r.path("mete_0.9.0~rc.1_"+runtime.GOARCH+".deb"))
+	if kept, _ := os.ReadFile(settings); !strings.HasSuffix(string(kept), "# mine\n") {
+		t.Error("an upgrade replaces changed settings")
+	}
+	do("--purge", "mete")
+	for _, name := range []string{"usr/bin/mete", "etc/mete"} {
+		if _, err := os.Stat(filepath.Join(root, name)); err == nil {
+			t.Errorf("%s is still there after dpkg --purge", name)
+		}
+	}
+}
+
+// verifyUnit has systemd read the unit, with the program of the tree.
+func (r release) verifyUnit(t *testing.T, root string) {
+	t.Helper()
+	unit, err := os.ReadFile(filepath.Join(root, "usr/lib/systemd/system/mete.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const start = "ExecStart=/usr/bin/mete "
+	if !strings.Contains(string(unit), start) {
+		t.Fatalf("the unit has no %q", start)
+	}
+	path := filepath.Join(t.TempDir(), "mete.service")
+	write(t, path, []byte(strings.Replace(string(unit), start, "ExecStart="+filepath.Join(root, "usr/bin/mete")+" ", 1)), 0o644)
+	output, err := exec.Command(proctest.Find(t, "systemd-analyze", "systemd"), "verify", "--man=no", path).CombinedOutput()
+	if err != nil || len(output) > 0 {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, output)
+	}
+}
+
+// isStamped reports whether a text of mete version has the version and the commit.
+func (r release) isStamped(text string) bool {
+	return strings.HasPrefix(text, "mete "+version+" (commit "+r.commit[:12]+") go")
+}
+
+// testRPM reads the package with rpm: its digests, its fields, and what it installs.
+func (r release) testRPM(t *testing.T) {
+	rpm := proctest.Find(t, "rpm", "rpm")
+	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	name := r.path("mete-0.9.0~rc.1-1." + arch + ".rpm")
+	if got := run(t, r.dist, nil, rpm, "--checksig", "--nosignature", name); !strings.Contains(got, "digests OK") {
+		t.Errorf("rpm --checksig: %s", got)
+	}
+	const fields = "%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{LICENSE}\n"
+	if got, want := run(t, r.dist, nil, rpm, "--query", "--package", "--queryformat", fields, name), "mete 0.9.0~rc.1 1 "+arch+" Apache-2.0\n"; got != want {
+		t.Errorf("rpm --query: %q, want %q", got, want)
+	}
+	files := run(t, r.dist, nil, rpm, "--query", "--package", "--dump", name)
+	for _, want := range []string{
+		`(?m)^/usr/bin/mete \d+ \d+ [0-9a-f]{64} 0100755 root root 0 `,
+		`(?m)^/usr/lib/systemd/system/mete.service \d+ \d+ [0-9a-f]{64} 0100644 root root 0 `,
+		`(?m)^/etc/mete/mete.yaml \d+ \d+ [0-9a-f]{64} 0100644 root root 1 `,
+		`(?m)^/etc/mete/policy.yaml \d+ \d+ [0-9a-f]{64} 0100644 root root 1 `,
+	} {
+		if !regexp.MustCompile(want).MatchString(files) {
+			t.Errorf("rpm --dump has no line like %s:\n%s", want, files)
+		}
+	}
+
+	// The same program as in the archive.
+	unpacked := t.TempDir()
+	run(t, unpacked, nil, "tar", "-xzf", r.path("mete_0.9.0-rc.1_linux_"+runtime.GOARCH+".tar.gz"), "mete")
+	sum, _, _ := strings.Cut(run(t, unpacked, nil, "sha256sum", "mete"), " ")
+	if !strings.Contains(files, sum) {
+		t.Errorf("the program of the package is not the one of the archive, %s:\n%s", sum, files)
+	}
+	for _, script := range []string{"admin.token", "disable --now mete.service", "daemon-reload"} {
+		if got := run(t, r.dist, nil, rpm, "--query", "--package", "--scripts", name); !strings.Contains(got, script) {
+			t.Errorf("rpm --scripts has no %q:\n%s", script, got)
+		}
+	}
+}

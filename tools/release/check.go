@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
+)
+
+// check finds the repository, and rejects what cannot become a version. It
+// changes nothing.
+func (r *release) check(ctx context.Context) error {
+	if err := checkVersion(r.version); err != nil {
+		return err
+	}
+	top, err := r.git(ctx, ".", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	r.root = strings.TrimSpace(top)
+	goMod, err := os.ReadFile(filepath.Join(r.root, "go.mod"))
+	if err != nil {
+		return err
+	}
+	r.modulePath = modfile.ModulePath(goMod)
+	if err := r.checkClean(ctx); err != nil {
+		return err
+	}
+	if err := r.checkTags(ctx); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(r.folder()); err == nil {
+		return fmt.Errorf("%s exists: remove it and run scripts/release again", r.folder())
+	}
+	return r.readHead(ctx)
+}
+
+// checkVersion rejects versions that the go command would not find under the
+// module paths of this tree.
+func checkVersion(version string) error {
+	switch {
+	case !semver.IsValid(version) || semver.Canonical(version) != version:
+		return fmt.Errorf("%q is not a version: write vMAJOR.MINOR.PATCH, such as v1.2.3 or v1.3.0-rc.1", version)
+	case semver.Major(version) != "v0" && semver.Major(version) != "v1":
+		return fmt.Errorf("version %s needs module paths that end in /%s: choose a v0 or v1 version, or run scripts/rename-module first",
+			version, semver.Major(version))
+	}
+	return nil
+}
+
+func (r *release) checkClean(ctx context.Context) error {
+	status, err := r.git(ctx, r.root, "status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if status == "" {
+		return nil
+	}
+	changes := strings.Split(strings.TrimRight(status, "\n"), "\n")
+	const shown = 5
+	list := strings.Join(changes[:min(len(changes), shown)], "\n  ")
+	if more := len(changes) - shown; more > 0 {
+		list += fmt.Sprintf("\n  and %d more", more)
+	}
+	return fmt.Errorf("the tree has changes that are not committed: commit, stash or remove them:\n  %s", list)
+}
+
+// checkTags wants a version above all others. A tag of one module alone rejects the
+// version, too.
+func (r *release) checkTags(ctx context.Context) error {
+	text, err := r.git(ctx, r.root, "tag", "--list")
+	if err != nil {
+		return err
+	}
+	existing := strings.Fields(text)
+	for _, tag := range r.tags() {
+		if slices.Contains(existing, tag) {
+			return fmt.Errorf("tag %s exists: choose a higher version; a tag that was never pushed can go: git tag -d %s", tag, tag)
+		}
+	}
+	latest := ""
+	for _, tag := range existing {
+		if semver.IsValid(tag) && semver.Compare(tag, latest) > 0 {
+			latest = tag
+		}
+	}
+	if semver.Compare(r.version, latest) <= 0 {
+		return fmt.Errorf("version %s is not above %s, the latest tag: choose a higher version", r.version, latest)
+	}
+	return nil
+}
+
+// readHead reads the commit that the release starts from. Its committer and time
+// are those of the released commit and tags, so that these do not depend on who
+// makes the release, and when.
+func (r *release) readHead(ctx context.Context) error {
+	text, err := r.git(ctx, r.root, "log", "-1", "--format=%H%n%cn%n%ce%n%cI")
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) != 4 {
+		return fmt.Errorf("git log printed %q, want commit, name, address and time", text)
+	}
+	r.commit = lines[0]
+	if r.time, err = time.Parse(time.RFC3339, lines[3]); err != nil {
+		return err
+	}
+	r.time = r.time.UTC()
+	for _, role := range []string{"AUTHOR", "COMMITTER"} {
+		r.env = append(r.env, "GIT_"+role+"_NAME="+lines[1], "GIT_"+role+"_EMAIL="+lines[2], "GIT_"+role+"_DATE="+lines[3])
+	}
+	return nil
+}
+
+// tags returns the tag of each published module, in the order to push them.
+func (r *release) tags() []string {
+	var tags []string
+	for _, dir := range published {
+		tags = append(tags, path.Join(dir, r.version))
+	}
+	return tags
+}

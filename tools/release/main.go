@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Release makes a version of mete: scripts/release runs it. It works in a temporary
+// clone, and touches the repository only at the end: then it adds the tags and the
+// folder dist/VERSION, or neither. The same commit gives the same bytes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("interrupted")
+		}
+		fmt.Fprintf(os.Stderr, "release: %v\n", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// A release is one version in the making.
+type release struct {
+	version string // such as v1.2.3
+	root    string // the repository of the maintainer
+	work    string // a temporary directory for all below
+	source  string // a clone of root, where the released commit is made
+	out     string // the files to publish
+
+	modulePath string    // of the root module
+	commit     string    // the released one, which the tags name
+	time       time.Time // of the commit that the release starts from
+	env        []string  // for git and go
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	if len(args) != 1 {
+		return errors.New("want one argument, the version, such as v1.2.3")
+	}
+	r := &release{version: args[0]}
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+
+	if r.work, err = os.MkdirTemp("", "mete-release-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(r.work)) }()
+	r.source, r.out = filepath.Join(r.work, "source"), filepath.Join(r.work, "out")
+	if err := os.Mkdir(r.out, 0o755); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"pin and tag the modules", r.tagModules},
+		{"build", r.build},
+		{"write checksums", r.writeChecksums},
+		{"add the tags and the folder", r.publish},
+	} {
+		fmt.Printf("release %s: %s\n", r.version, step.name)
+		if err := step.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	fmt.Printf("release %s: done: %s, and %d tags at commit %.12s; doc/releasing.md says how to publish them\n",
+		r.version, r.folder(), len(published), r.commit)
+	return nil
+}
+
+// folder returns the path of the files in the repository.
+func (r *release) folder() string { return filepath.Join(r.root, "dist", r.version) }
+
+// build builds the programs of all platforms, and packs them.
+func (r *release) build(ctx context.Context) error {
+	var programs []*program
+	for _, platform := range platforms {
+		fmt.Printf("release %s: build for %s/%s\n", r.version, platform.os, platform.arch)
+		p, err := r.buildProgram(ctx, platform)
+		if err != nil {
+			return err
+		}
+		if err := r.writeArchive(p); err != nil {
+			return err
+		}
+		if err := r.writeSBOM(p); err != nil {
+			return err
+		}
+		programs = append(programs, p)
+	}
+	fmt.Printf("release %s: pack packages and the image\n", r.version)
+	if err := r.writePackages(programs); err != nil {
+		return err
+	}
+	return r.writeImage(programs)
+}
+
+// publish adds the folder and the tags to the repository. If one of them fails,
+// neither stays.
+func (r *release) publish(ctx context.Context) error {
+	dist := filepath.Dir(r.folder())
+	err := os.CopyFS(r.folder(), os.DirFS(r.out))
+	if err == nil {
+		args := []string{"fetch", "--quiet", "--atomic", "--no-tags", r.source}
+		for _, tag := range r.tags() {
+			args = append(args, "refs/tags/"+tag+":refs/tags/"+tag)
+		}
+		_, err = r.git(ctx, r.root, args...)
+	}
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(r.folder()))
+		os.Remove(dist) // only if nothing else is in it
+	}
+	return err
+}

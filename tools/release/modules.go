@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+// published are the directories of the modules that get a tag. Each one comes
+// after those that it requires.
+var published = []string{".", "guard", "grpclimit", "jwtclaims", "pgstore", "redisstore", "cmd"}
+
+// tagModules makes the commit to release in a clone, with a tag for each published
+// module. The go.mod files there require the version of each other, and replace
+// nothing. Their go.sum files have the hashes of that version: the go command
+// fetches each module from the clone, under its real path, as it will fetch it
+// from the public repository.
+func (r *release) tagModules(ctx context.Context) error {
+	if _, err := r.git(ctx, r.root, "clone", "--quiet", "--local", "--no-tags", r.root, r.source); err != nil {
+		return err
+	}
+	if _, err := r.git(ctx, r.source, "checkout", "--quiet", "--detach", r.commit); err != nil {
+		return err
+	}
+	if err := r.prepareGo(ctx); err != nil {
+		return err
+	}
+	if _, err := r.git(ctx, r.source, "commit", "--quiet", "--allow-empty", "-m", "release "+r.version); err != nil {
+		return err
+	}
+	for i, dir := range published {
+		if err := r.pin(dir, published[:i]); err != nil {
+			return err
+		}
+		if _, err := r.run(ctx, filepath.Join(r.source, dir), "go", "mod", "tidy"); err != nil {
+			return err
+		}
+		if _, err := r.git(ctx, r.source, "commit", "--quiet", "--all", "--amend", "--allow-empty", "--no-edit"); err != nil {
+			return err
+		}
+		if err := r.tag(ctx, path.Join(dir, r.version)); err != nil {
+			return err
+		}
+	}
+	for _, tag := range r.tags() { // now at the last commit
+		if err := r.tag(ctx, tag); err != nil {
+			return err
+		}
+	}
+	head, err := r.git(ctx, r.source, "rev-parse", "HEAD")
+	r.commit = strings.TrimSpace(head)
+	return err
+}
+
+// prepareGo sets the environment of the go command: a module cache of its own,
+// which reads the modules of others from the maintainer's cache first, and ours
+// from the clone.
+func (r *release) prepareGo(ctx context.Context) error {
+	text, err := r.run(ctx, r.source, "go", "env", "GOMODCACHE", "GOPROXY")
+	if err != nil {
+		return err
+	}
+	cache, proxy, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	r.env = append(r.env,
+		"GOWORK=off", "GOFLAGS=-modcacherw", "CGO_ENABLED=0",
+		"GOMODCACHE="+r.moduleCache(),
+		"GOPROXY=file://"+filepath.ToSlash(filepath.Join(cache, "cache", "download"))+","+proxy,
+		"GONOPROXY="+r.modulePath, "GONOSUMDB="+r.modulePath,
+		"GIT_CONFIG_COUNT=1",
+		"GIT_CONFIG_KEY_0=url.file://"+filepath.ToSlash(r.source)+".insteadOf",
+		"GIT_CONFIG_VALUE_0=https://"+r.modulePath,
+	)
+	return nil
+}
+
+func (r *release) moduleCache() string { return filepath.Join(r.work, "modules") }
+
+// pin writes the go.mod file of the module in dir without replace directives. What
+// it requires of ours must be among the earlier modules.
+func (r *release) pin(dir string, earlier []string) error {
+	name := filepath.Join(r.source, dir, "go.mod")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	f, err := modfile.Parse(path.Join(dir, "go.mod"), text, nil)
+	if err != nil {
+		return err
+	}
+	for _, replace := range f.Replace {
+		if err := f.DropReplace(replace.Old.Path, replace.Old.Version); err != nil {
+			return err
+		}
+	}
+	for _, require := range f.Require {
+		required, ours := r.dirOf(require.Mod.Path)
+		if !ours {
+			continue
+		}
+		if !slices.Contains(earlier, required) {
+			return fmt.Errorf("%s/go.mod requires %s, which is not published before it: see the list in tools/release/modules.go", dir, require.Mod.Path)
+		}
+		if err := f.AddRequire(require.Mod.Path, r.version); err != nil {
+			return err
+		}
+	}
+	f.Cleanup()
+	return os.WriteFile(name, modfile.Format(f.Syntax), 0o644)
+}
+
+// dirOf returns the directory of a module of ours.
+func (r *release) dirOf(modulePath string) (dir string, ours bool) {
+	if modulePath == r.modulePath {
+		return ".", true
+	}
+	return strings.CutPrefix(modulePath, r.modulePath+"/")
+}
+
+// tag moves or makes a tag in the clone.
+func (r *release) tag(ctx context.Context, name string) error {
+	_, err := r.git(ctx, r.source, "tag", "--annotate", "--force", "-m", "mete "+r.version, name)
+	return err
+}
+
+// git runs git without the hooks and signatures of the maintainer's settings: the
+// released commit must not depend on them.
+func (r *release) git(ctx context.Context, dir string, args ...string) (string, error) {
+	settings := []string{"-c", "core.hooksPath=" + os.DevNull, "-c", "commit.gpgSign=false", "-c", "tag.gpgSign=false", "-c", "core.autocrlf=input"}
+	return r.run(ctx, dir, "git", append(settings, args...)...)
+}
+
+// run runs a program and returns its output. The error has what the program
+// reported.
+func (r *release) run(ctx context.Context, dir, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), r.env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s in %s: %w\n%s", strings.Join(cmd.Args, " "), dir, err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return stdout.String(), nil
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A repository has what scripts/release needs to start: the script and its program.
+type repository struct {
+	dir, temp string
+	t         *testing.T
+}
+
+func newRepository(t *testing.T) *repository {
+	t.Helper()
+	r := &repository{dir: t.TempDir(), temp: t.TempDir(), t: t}
+	top, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(r.dir, "tools"), os.DirFS(filepath.Join(top, "tools"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, mode := range map[string]os.FileMode{"scripts/release": 0o755, "go.mod": 0o644, ".gitignore": 0o644} {
+		data, err := os.ReadFile(filepath.Join(top, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(r.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.git("init", "--quiet")
+	r.git("add", "--all")
+	r.git("commit", "--quiet", "--message", "all")
+	return r
+}
+
+func (r *repository) git(args ...string) string {
+	r.t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=kim", "-c", "user.email=kim@example.org"}, args...)...)
+	cmd.Dir = r.dir
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("git %q: %v\n%s", args, err, output)
+	}
+	return string(output)
+}
+
+// refuses wants scripts/release to fail with a text on standard error, and to leave
+// nothing behind.
+func (r *repository) refuses(t *testing.T, path, want string, args ...string) {
+	t.Helper()
+	before := r.git("show-ref") + r.git("status", "--porcelain", "--ignored")
+	cmd := exec.Command(filepath.Join(r.dir, "scripts", "release"), args...)
+	cmd.Env = append(os.Environ(), "PATH="+path, "TMPDIR="+r.temp)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err := cmd.Run()
+	if err == nil || !strings.Contains(stderr.String(), want) {
+		t.Errorf("scripts/release %q: %v, with %q on standard error, want a failure with %q", args, err, stderr.String(), want)
+	}
+	if after := r.git("show-ref") + r.git("status", "--porcelain", "--ignored"); after != before {
+		t.Errorf("scripts/release %q changed the repository from\n%s\nto\n%s", args, before, after)
+	}
+	left, err := os.ReadDir(r.temp)
+	if err != nil || len(left) > 0 {
+		t.Errorf("scripts/release %q left %v in the directory of temporary files (%v)", args, left, err)
+	}
+}
+
+// pathWithout returns a PATH with links to what scripts/release runs, except one.
+func pathWithout(t *testing.T, missing string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, tool := range []string{"bash", "dirname", "git", "go"} {
+		if tool == missing {
+			continue
+		}
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestRelease_Refuses(t *testing.T) {
+	r := newRepository(t)
+	path := os.Getenv("PATH")
+
+	t.Run("no version", func(t *testing.T) {
+		r.refuses(t, path, "usage: scripts/release VERSION, such as v1.2.3")
+	})
+	for _, tool := range []string{"git", "go"} {
+		t.Run("no "+tool, func(t *testing.T) {
+			r.refuses(t, pathWithout(t, tool), "release: "+tool+" not found on the PATH: install "+tool, "v0.1.0")
+		})
+	}
+	for _, version := range []string{"1.2.3", "v1.2", "v1.2.3+build", "v1.2.x", "latest", ""} {
+		t.Run("version "+version, func(t *testing.T) {
+			r.refuses(t, path, `"`+version+`" is not a version: write vMAJOR.MINOR.PATCH`, version)
+		})
+	}
+	t.Run("another major version", func(t *testing.T) {
+		r.refuses(t, path, "version v2.0.0 needs module paths that end in /v2", "v2.0.0")
+	})
+	t.Run("a file that is not committed", func(t *testing.T) {
+		name := filepath.Join(r.dir, "new.go")
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r.refuses(t, path, "the tree has changes that are not committed: commit, stash or remove them:\n  ?? new.go", "v0.1.0")
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("a folder of that version", func(t *testing.T) {
+		if err := os.MkdirAll(filepath.Join(r.dir, "dist", "v0.1.0"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r.refuses(t, path, "dist/v0.1.0 exists: remove it", "v0.1.0")
+		if err := os.RemoveAll(filepath.Join(r.dir, "dist")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("a tree that lacks a module", func(t *testing.T) { // found when the work has begun
+		r.refuses(t, path, "guard/go.mod: no such file or directory", "v0.1.0")
+	})
+	t.Run("tags", func(t *testing.T) {
+		r.git("tag", "v0.2.0")
+		r.git("tag", "redisstore/v0.3.0")
+		r.refuses(t, path, "tag v0.2.0 exists: choose a higher version", "v0.2.0")
+		r.refuses(t, path, "tag redisstore/v0.3.0 exists: choose a higher version", "v0.3.0")
+		r.refuses(t, path, "version v0.1.9 is not above v0.2.0, the latest tag", "v0.1.9")
+		r.refuses(t, path, "version v0.2.0-rc.1 is not above v0.2.0, the latest tag", "v0.2.0-rc.1")
+	})
+}
