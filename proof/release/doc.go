@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release makes a version of this tree with scripts/release and installs
-// it in each way that users have: go install, go get, the Debian package, the RPM
-// package and the image. It is all tests. Each needs minutes, for the program is
-// built for six platforms.
+// Package release makes a version of this tree with scripts/release and installs it
+// as users do: by go install and go get, from the Debian and the RPM package, and from
+// the image. It has only tests. Each needs minutes, because the release has programs
+// for six platforms.
 package release

@@ -99,9 +99,8 @@ func (r *release) checkTags(ctx context.Context) error {
 	return nil
 }
 
-// readHead reads the commit that the release starts from. Its committer and time
-// are those of the released commit and tags, so that these do not depend on who
-// makes the release, and when.
+// readHead reads the commit that the release starts from. The released commit and
+// tags have its committer and time, so they are the same on every machine.
 func (r *release) readHead(ctx context.Context) error {
 	text, err := r.git(ctx, r.root, "log", "-1", "--format=%H%n%cn%n%ce%n%cI")
 	if err != nil {

@@ -16,15 +16,14 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// published are the directories of the modules that get a tag. Each one comes
-// after those that it requires.
+// published are the directories of the modules that get a tag. Each module comes
+// after the modules that it requires.
 var published = []string{".", "guard", "grpclimit", "jwtclaims", "pgstore", "redisstore", "cmd"}
 
 // tagModules makes the commit to release in a clone, with a tag for each published
 // module. The go.mod files there require the version of each other, and replace
-// nothing. Their go.sum files have the hashes of that version: the go command
-// fetches each module from the clone, under its real path, as it will fetch it
-// from the public repository.
+// nothing. Their go.sum files have the hashes of that version. The go command
+// fetches each module from the clone, under the path that it has in public.
 func (r *release) tagModules(ctx context.Context) error {
 	if _, err := r.git(ctx, r.root, "clone", "--quiet", "--local", "--no-tags", r.root, r.source); err != nil {
 		return err
@@ -62,9 +61,8 @@ func (r *release) tagModules(ctx context.Context) error {
 	return err
 }
 
-// prepareGo sets the environment of the go command: a module cache of its own,
-// which reads the modules of others from the maintainer's cache first, and ours
-// from the clone.
+// prepareGo sets the environment of the go command. It gets its own module cache. It
+// reads our modules from the clone, and other modules from the maintainer's cache first.
 func (r *release) prepareGo(ctx context.Context) error {
 	text, err := r.run(ctx, r.source, "go", "env", "GOMODCACHE", "GOPROXY")
 	if err != nil {
@@ -85,8 +83,8 @@ func (r *release) prepareGo(ctx context.Context) error {
 
 func (r *release) moduleCache() string { return filepath.Join(r.work, "modules") }
 
-// pin writes the go.mod file of the module in dir without replace directives. What
-// it requires of ours must be among the earlier modules.
+// pin writes the go.mod file of the module in dir without replace directives. The file
+// may require earlier modules of ours, and no later ones.
 func (r *release) pin(dir string, earlier []string) error {
 	name := filepath.Join(r.source, dir, "go.mod")
 	text, err := os.ReadFile(name)

@@ -19,7 +19,7 @@ import (
 //go:embed package/*.sh
 var scripts embed.FS
 
-// Where the example unit expects the program, and where packages put it.
+// The path of the program in the example unit, and in packages.
 const (
 	localProgram   = "/usr/local/bin/mete"
 	packageProgram = "/usr/bin/mete"

@@ -41,7 +41,7 @@ type file struct {
 	mode fs.FileMode
 }
 
-// buildProgram builds mete at the released commit, where the go command stamps the
+// buildProgram builds mete at the released commit, where the go command puts the
 // tag and the commit into it.
 func (r *release) buildProgram(ctx context.Context, on platform) (*program, error) {
 	p := &program{platform: on, path: filepath.Join(r.work, "programs", on.os+"_"+on.arch, "mete")}

@@ -20,14 +20,14 @@ import (
 	"github.com/spdx/tools-golang/spdx/v2/v2_3"
 )
 
-const unknown = "NOASSERTION" // SPDX's word for what nobody has checked
+const unknown = "NOASSERTION" // SPDX's word for an unchecked fact
 
 // noticesName is the file with the licenses of the modules in a program. Most of
 // them must accompany every copy.
 const noticesName = "THIRD_PARTY_LICENSES"
 
 // writeSBOM writes the software bill of materials of a program, in SPDX 2.3: the
-// modules that the go command stamped into it.
+// modules that the go command lists in it.
 func (r *release) writeSBOM(p *program) error {
 	name := r.base(p.platform)
 	doc := &v2_3.Document{

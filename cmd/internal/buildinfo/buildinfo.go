@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package buildinfo reads the version and the commit that the go command stamped
-// into this program.
+// Package buildinfo reads the version and the commit that the go command put into
+// this program.
 package buildinfo
 
 import "runtime/debug"
