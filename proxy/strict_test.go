@@ -224,6 +224,9 @@ func TestTrailer_NamedAsAKey(t *testing.T) {
 			r := clientRequest()
 			r.Method, r.Body, r.ContentLength = http.MethodPost, io.NopCloser(strings.NewReader("x")), -1
 			r.Header, r.Trailer = http.Header{"X-Api-Key": {"a"}}, http.Header{name: {"real"}}
+			// The server of net/http ends an HTTP/2 connection on which a trailer comes behind
+			// the answer. The client then sends the next request over another connection.
+			r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x")), nil }
 			if resp, err := send(r); err != nil || resp.StatusCode != want {
 				t.Errorf("%s as a trailer by %s: got %v (%v), want %d", name, protocol, resp, err, want)
 			}
