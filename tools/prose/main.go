@@ -109,9 +109,8 @@ func report(w io.Writer, hits []hit, counts, ceilings table, changes changes) (o
 	if !ok {
 		fmt.Fprintln(w, "rewrite these sentences; CONTRIBUTING.md has the rules. All hits of a file: go tool vale FILE")
 	}
-	if below {
-		ok = false
-		fmt.Fprintln(w, "there are fewer hits than the ceilings allow; commit the output of: go run ./tools/prose -lower")
+	if below { // no failure: two branches that each remove hits would break each other
+		fmt.Fprintln(w, "there are fewer hits than the ceilings allow; to lower them: go run ./tools/prose -lower")
 	}
 	return ok
 }

@@ -67,7 +67,7 @@ func TestReport(t *testing.T) {
 		{"at the ceiling", []hit{old}, 1, true, true, "", "a.md"},
 		{"above", []hit{old, changed}, 1, false, false, "A: 2 hits in docs, the ceiling is 1", "old"},
 		{"above, with the place", []hit{old, changed}, 1, false, false, "a.md:5: A: changed", "-lower"},
-		{"below", []hit{old}, 2, false, false, "go run ./tools/prose -lower", "rewrite"},
+		{"below", []hit{old}, 2, false, true, "go run ./tools/prose -lower", "rewrite"},
 		{"a changed line at the ceiling", []hit{old, changed}, 2, true, false, "a.md:5: A: changed", "old"},
 		{"a published line", []hit{old, changed}, 2, false, true, "", "a.md"},
 	} {

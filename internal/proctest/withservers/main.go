@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Withservers runs a command beside one Redis and one PostgreSQL, whose addresses the
-// command finds in METE_TEST_REDIS and METE_TEST_POSTGRES. The servers end with it.
+// command finds in METE_TEST_REDIS and METE_TEST_POSTGRES. The servers end with it. A
+// variable that is set already names another server, and stays as it is.
 package main
 
 import (
@@ -39,7 +40,12 @@ func run(name string, args []string) (status int, err error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), proctest.RedisVar+"="+redis, proctest.PostgresVar+"="+postgres)
+	cmd.Env = os.Environ()
+	for name, url := range map[string]string{proctest.RedisVar: redis, proctest.PostgresVar: postgres} {
+		if os.Getenv(name) == "" {
+			cmd.Env = append(cmd.Env, name+"="+url)
+		}
+	}
 	err = cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(exit.ExitCode(), 1), nil
