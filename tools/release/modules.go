@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/modfile"
 )
@@ -71,7 +72,7 @@ func (r *release) prepareGo(ctx context.Context) error {
 	cache, proxy, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	r.env = append(r.env,
 		"GOWORK=off", "GOFLAGS=-modcacherw", "CGO_ENABLED=0",
-		"GOMODCACHE="+r.moduleCache(),
+		"GOMODCACHE="+r.moduleCache(), "GOTMPDIR="+r.temp(),
 		"GOPROXY=file://"+filepath.ToSlash(filepath.Join(cache, "cache", "download"))+","+proxy,
 		"GONOPROXY="+r.modulePath, "GONOSUMDB="+r.modulePath,
 		"GIT_CONFIG_COUNT=1",
@@ -82,6 +83,9 @@ func (r *release) prepareGo(ctx context.Context) error {
 }
 
 func (r *release) moduleCache() string { return filepath.Join(r.work, "modules") }
+
+// temp returns the directory of the temporary files of the go command.
+func (r *release) temp() string { return filepath.Join(r.work, "temp") }
 
 // pin writes the go.mod file of the module in dir without replace directives. The file
 // may require earlier modules of ours, and no later ones.
@@ -137,11 +141,16 @@ func (r *release) git(ctx context.Context, dir string, args ...string) (string, 
 	return r.run(ctx, dir, "git", append(settings, args...)...)
 }
 
+// patience is the time that an interrupted program has to end.
+const patience = 10 * time.Second
+
 // run runs a program and returns its output. The error has what the program
 // reported.
 func (r *release) run(ctx context.Context, dir, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // git and go then remove their files
+	cmd.WaitDelay = patience
 	cmd.Env = append(os.Environ(), r.env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -82,7 +82,7 @@ func (r *repository) git(args ...string) string {
 // nothing behind.
 func (r *repository) refuses(t *testing.T, path, want string, args ...string) {
 	t.Helper()
-	before := r.git("show-ref") + r.git("status", "--porcelain", "--ignored")
+	before := r.state()
 	cmd := exec.Command(filepath.Join(r.dir, "scripts", "release"), args...)
 	cmd.Env = append(os.Environ(), "PATH="+path, "TMPDIR="+r.temp)
 	var stderr bytes.Buffer
@@ -91,12 +91,23 @@ func (r *repository) refuses(t *testing.T, path, want string, args ...string) {
 	if err == nil || !strings.Contains(stderr.String(), want) {
 		t.Errorf("scripts/release %q: %v, with %q on standard error, want a failure with %q", args, err, stderr.String(), want)
 	}
-	if after := r.git("show-ref") + r.git("status", "--porcelain", "--ignored"); after != before {
-		t.Errorf("scripts/release %q changed the repository from\n%s\nto\n%s", args, before, after)
+	r.isUnchanged(t, before)
+}
+
+// state returns the tags of the repository, and its files that are not committed.
+func (r *repository) state() string {
+	return r.git("show-ref") + r.git("status", "--porcelain", "--ignored")
+}
+
+// isUnchanged wants the same state of the repository, and no temporary files.
+func (r *repository) isUnchanged(t *testing.T, before string) {
+	t.Helper()
+	if after := r.state(); after != before {
+		t.Errorf("scripts/release changed the repository from\n%s\nto\n%s", before, after)
 	}
 	left, err := os.ReadDir(r.temp)
 	if err != nil || len(left) > 0 {
-		t.Errorf("scripts/release %q left %v in the directory of temporary files (%v)", args, left, err)
+		t.Errorf("scripts/release left %v in the directory of temporary files (%v)", left, err)
 	}
 }
 
@@ -104,7 +115,7 @@ func (r *repository) refuses(t *testing.T, path, want string, args ...string) {
 func pathWithout(t *testing.T, missing string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, tool := range []string{"bash", "dirname", "git", "go"} {
+	for _, tool := range []string{"bash", "dirname", "env", "mktemp", "rm", "git", "go"} {
 		if tool == missing {
 			continue
 		}
@@ -159,17 +170,13 @@ func TestRelease_Refuses(t *testing.T) {
 		}
 	})
 	t.Run("a version without its formats, changes and commands", func(t *testing.T) {
-		for _, want := range []string{
-			"the tree is not prepared for v0.1.1: do this, commit, and run scripts/release again:\n  ",
-			"memstore/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in memstore\n",
-			"overrides/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in overrides\n",
-			"pgstore/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in pgstore\n",
-			"redisstore/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in redisstore\n",
-			"CHANGELOG.md has no line ## [0.1.1]: write the section of the version\n",
-			`README.md names the versions ["0.1.0"] in the commands of ## Install: write 0.1.1 there`,
-		} {
-			r.refuses(t, path, want, "v0.1.1")
-		}
+		r.refuses(t, path, "the tree is not prepared for v0.1.1: do this, commit, and run scripts/release again:\n"+
+			"  memstore/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in memstore\n"+
+			"  overrides/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in overrides\n"+
+			"  pgstore/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in pgstore\n"+
+			"  redisstore/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in redisstore\n"+
+			"  CHANGELOG.md has no line ## [0.1.1]: write the section of the version\n"+
+			`  README.md names the versions ["0.1.0"] in the commands of ## Install: write 0.1.1 there`, "v0.1.1")
 	})
 	t.Run("one old install command", func(t *testing.T) {
 		r.git("mv", "memstore/testdata/formats/v0.1.0", "memstore/testdata/formats/v0.1.1")
