@@ -71,6 +71,7 @@ func (r *repository) git(args ...string) string {
 	r.t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=kim", "-c", "user.email=kim@example.org"}, args...)...)
 	cmd.Dir = r.dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		r.t.Fatalf("git %q: %v\n%s", args, err, output)
