@@ -98,7 +98,13 @@ func (r *release) writeArchive(p *program) error {
 		return err
 	}
 	files := []file{{filepath.Base(p.path), data, 0o755}, {noticesName, p.notices, 0o644}}
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+	names := []string{"LICENSE", "README.md", "CHANGELOG.md"}
+	if p.os == "linux" {
+		for _, name := range []string{"mete.service", "mete.yaml", "policy.yaml"} {
+			names = append(names, "examples/deploy/systemd/"+name) // doc/deploy.md copies them
+		}
+	}
+	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(r.source, name))
 		if err != nil {
 			return err
