@@ -19,13 +19,18 @@ import (
 // contents are the files of every archive beside the program.
 var contents = []string{"CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY_LICENSES"}
 
+// linuxContents are the files of archives for Linux alone, for doc/deploy.md.
+var linuxContents = []string{
+	"examples/deploy/systemd/mete.service", "examples/deploy/systemd/mete.yaml", "examples/deploy/systemd/policy.yaml",
+}
+
 // testArchive unpacks archives, and runs the program of this machine.
 func (r release) testArchive(t *testing.T) {
 	dir := r.unpack(t)
 	if got := run(t, dir, nil, "./mete", "version"); !r.isStamped(got) {
 		t.Errorf("mete version prints %q, want the version and the commit", got)
 	}
-	for _, name := range contents {
+	for _, name := range slices.Concat(contents, linuxContents) {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}

@@ -171,7 +171,8 @@ func files(t *testing.T, image v1.Image) func(yield func(*tar.Header, []byte) bo
 }
 
 // runImage does what a container engine does: it unpacks the image into an empty
-// root, starts its entry point there as its user, and runs its health check.
+// root, starts its entry point there as its user, and runs its health check. It does
+// so with each store that README.md and doc/deploy.md have.
 func (r release) runImage(t *testing.T, image v1.Image) {
 	root := t.TempDir()
 	if err := os.Chmod(root, 0o755); err != nil { // the user of the image is another
@@ -189,14 +190,27 @@ func (r release) runImage(t *testing.T, image v1.Image) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry, check := config.Config.Entrypoint, config.Config.Healthcheck.Test[1:]
-	if got, err := inside(root, append(slices.Clone(entry), "version")...).Output(); err != nil || !r.isStamped(string(got)) {
+	if got, err := inside(root, append(slices.Clone(config.Config.Entrypoint), "version")...).Output(); err != nil || !r.isStamped(string(got)) {
 		t.Errorf("mete version prints %q (%v), want the version and the commit", got, err)
 	}
 
+	t.Run("memory", func(t *testing.T) { r.serveImage(t, root, config.Config) })
+	t.Run("redis", func(t *testing.T) { // as in README.md
+		redis := proctest.StartRedis(t)
+		r.serveImage(t, root, config.Config, "METE_STORE=redis://"+redis.Addr)
+		if keys, err := redis.Do("DBSIZE"); err != nil || keys == "0" {
+			t.Errorf("Redis has %s keys (%v), want the override in it", keys, err)
+		}
+	})
+}
+
+// serveImage starts the entry point of an unpacked image, with an admin token and
+// settings in its environment, and operates the server as doc/deploy.md does.
+func (r release) serveImage(t *testing.T, root string, config v1.Config, settings ...string) {
+	entry, check := config.Entrypoint, config.Healthcheck.Test[1:]
 	addr, admin := proctest.FreeAddr(t), proctest.FreeAddr(t)
-	server := inside(root, slices.Concat(entry, config.Config.Cmd, []string{"--listen", addr, "--admin-listen", admin})...)
-	server.Env = []string{"METE_ADMIN_TOKEN=" + token}
+	server := inside(root, slices.Concat(entry, config.Cmd, []string{"--listen", addr, "--admin-listen", admin})...)
+	server.Env = append(settings, "METE_ADMIN_TOKEN="+token)
 	p := proctest.Start(t, server)
 	p.WaitReady(meted.Patience, proctest.HTTP("http://"+addr+"/readyz"))
 	check = slices.Concat(check, []string{"--server", "http://" + admin}) // in the place of its own port

@@ -27,7 +27,8 @@ func (r release) testDeb(t *testing.T) {
 	do := func(args ...string) string {
 		t.Helper() // the scripts run outside the tree, which has no shell, and know it as DPKG_ROOT
 		options := []string{"--root=" + root, "--force-script-chrootless", "--force-not-root", "--log=" + filepath.Join(root, "log")}
-		return run(t, root, nil, dpkg, append(options, args...)...)
+		path := "PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin" // dpkg wants ldconfig and start-stop-daemon
+		return run(t, root, []string{path}, dpkg, append(options, args...)...)
 	}
 	do("--install", r.path("mete_0.9.0~rc.1_"+runtime.GOARCH+".deb"))
 	if verified := do("--verify", "mete"); verified != "" {

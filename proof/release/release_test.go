@@ -37,9 +37,10 @@ func makeRelease(t *testing.T) release {
 	t.Helper()
 	r := release{repository: t.TempDir()}
 	copyTree(t, r.repository)
-	run(t, r.repository, nil, "git", "init", "--quiet")
-	run(t, r.repository, nil, "git", "add", "--all")
-	run(t, r.repository, []string{"GIT_AUTHOR_DATE=2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z"},
+	const noConfig = "GIT_CONFIG_GLOBAL=/dev/null" // the user's may sign commits or ignore files
+	run(t, r.repository, []string{noConfig}, "git", "init", "--quiet")
+	run(t, r.repository, []string{noConfig}, "git", "add", "--all")
+	run(t, r.repository, []string{noConfig, "GIT_AUTHOR_DATE=2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z"},
 		"git", "-c", "user.name=kim", "-c", "user.email=kim@example.org", "commit", "--quiet", "--message", "all")
 	run(t, r.repository, nil, "scripts/release", version)
 	r.dist = filepath.Join(r.repository, "dist", version)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,9 @@ func (r *release) check(ctx context.Context) error {
 	}
 	if _, err := os.Lstat(r.folder()); err == nil {
 		return fmt.Errorf("%s exists: remove it and run scripts/release again", r.folder())
+	}
+	if err := r.checkPrepared(); err != nil {
+		return err
 	}
 	return r.readHead(ctx)
 }
@@ -95,6 +99,54 @@ func (r *release) checkTags(ctx context.Context) error {
 	}
 	if semver.Compare(r.version, latest) <= 0 {
 		return fmt.Errorf("version %s is not above %s, the latest tag: choose a higher version", r.version, latest)
+	}
+	return nil
+}
+
+// formatDirs are the packages that keep the stored formats of every version. Tests
+// of upgrades read them.
+var formatDirs = []string{"memstore", "overrides", "pgstore", "redisstore"}
+
+// These match a command in the section Install of README.md, and a version in it.
+var (
+	installCommand = regexp.MustCompile(`(?m)^    .*$`)
+	installVersion = regexp.MustCompile(`\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?`)
+)
+
+// checkPrepared rejects a version without its stored formats, its section of the
+// changelog, or its install commands in README.md. A pre-release needs none of them.
+func (r *release) checkPrepared() error {
+	if semver.Prerelease(r.version) != "" {
+		return nil
+	}
+	var missing []string
+	for _, dir := range formatDirs {
+		formats := path.Join(dir, "testdata", "formats", r.version)
+		if entries, err := os.ReadDir(filepath.Join(r.root, formats)); err != nil || len(entries) == 0 {
+			missing = append(missing, fmt.Sprintf("%s is missing: run go test -run TestFormats -formats %s in %s", formats, r.version, dir))
+		}
+	}
+	changelog, err := os.ReadFile(filepath.Join(r.root, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	heading := "## [" + r.number() + "]"
+	if !strings.Contains("\n"+string(changelog), "\n"+heading) {
+		missing = append(missing, fmt.Sprintf("CHANGELOG.md has no line %s: write the section of the version", heading))
+	}
+	readme, err := os.ReadFile(filepath.Join(r.root, "README.md"))
+	if err != nil {
+		return err
+	}
+	_, install, _ := strings.Cut(string(readme), "\n## Install\n")
+	install, _, _ = strings.Cut(install, "\n## ")
+	named := installVersion.FindAllString(strings.Join(installCommand.FindAllString(install, -1), "\n"), -1)
+	slices.Sort(named)
+	if named = slices.Compact(named); !slices.Equal(named, []string{r.number()}) {
+		missing = append(missing, fmt.Sprintf("README.md names the versions %q in the commands of ## Install: write %s there", named, r.number()))
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the tree is not prepared for %s: do this, commit, and run scripts/release again:\n  %s", r.version, strings.Join(missing, "\n  "))
 	}
 	return nil
 }

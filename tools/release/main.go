@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -57,8 +58,10 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.work)) }()
 	r.source, r.out = filepath.Join(r.work, "source"), filepath.Join(r.work, "out")
-	if err := os.Mkdir(r.out, 0o755); err != nil {
-		return err
+	for _, dir := range []string{r.out, r.temp()} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
 	}
 	for _, step := range []struct {
 		name string
@@ -119,8 +122,20 @@ func (r *release) publish(ctx context.Context) error {
 		_, err = r.git(ctx, r.root, args...)
 	}
 	if err != nil {
-		err = errors.Join(err, os.RemoveAll(r.folder()))
+		err = errors.Join(err, r.removeTags(context.WithoutCancel(ctx)), os.RemoveAll(r.folder()))
 		os.Remove(dist) // only if nothing else is in it
+	}
+	return err
+}
+
+// removeTags removes the tags that an interrupted fetch added to the repository.
+func (r *release) removeTags(ctx context.Context) error {
+	text, err := r.git(ctx, r.root, "tag", "--list", "--points-at", r.commit)
+	if err != nil {
+		return nil // the repository does not have the commit
+	}
+	if tags := strings.Fields(text); len(tags) > 0 {
+		_, err = r.git(ctx, r.root, append([]string{"tag", "--delete"}, tags...)...)
 	}
 	return err
 }

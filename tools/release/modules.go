@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/modfile"
 )
@@ -64,15 +65,22 @@ func (r *release) tagModules(ctx context.Context) error {
 // prepareGo sets the environment of the go command. It gets its own module cache. It
 // reads our modules from the clone, and other modules from the maintainer's cache first.
 func (r *release) prepareGo(ctx context.Context) error {
-	text, err := r.run(ctx, r.source, "go", "env", "GOMODCACHE", "GOPROXY")
+	text, err := r.run(ctx, r.source, "go", "env", "GOMODCACHE", "GOPROXY", "GOSUMDB")
 	if err != nil {
 		return err
 	}
-	cache, proxy, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	lines := strings.Split(text, "\n")
+	if len(lines) < 3 {
+		return fmt.Errorf("go env printed %q, want three lines", text)
+	}
+	cache, proxy, sums := lines[0], lines[1], lines[2]
 	r.env = append(r.env,
-		"GOWORK=off", "GOFLAGS=-modcacherw", "CGO_ENABLED=0",
-		"GOMODCACHE="+r.moduleCache(),
+		// Nothing that changes the bytes comes from the maintainer, also not by go env -w.
+		"GOENV=off", "GOWORK=off", "GOFLAGS=-modcacherw", "CGO_ENABLED=0",
+		"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off",
+		"GOMODCACHE="+r.moduleCache(), "GOTMPDIR="+r.temp(),
 		"GOPROXY=file://"+filepath.ToSlash(filepath.Join(cache, "cache", "download"))+","+proxy,
+		"GOSUMDB="+sums,
 		"GONOPROXY="+r.modulePath, "GONOSUMDB="+r.modulePath,
 		"GIT_CONFIG_COUNT=1",
 		"GIT_CONFIG_KEY_0=url.file://"+filepath.ToSlash(r.source)+".insteadOf",
@@ -82,6 +90,9 @@ func (r *release) prepareGo(ctx context.Context) error {
 }
 
 func (r *release) moduleCache() string { return filepath.Join(r.work, "modules") }
+
+// temp returns the directory of the temporary files of the go command.
+func (r *release) temp() string { return filepath.Join(r.work, "temp") }
 
 // pin writes the go.mod file of the module in dir without replace directives. The file
 // may require earlier modules of ours, and no later ones.
@@ -137,11 +148,16 @@ func (r *release) git(ctx context.Context, dir string, args ...string) (string, 
 	return r.run(ctx, dir, "git", append(settings, args...)...)
 }
 
+// patience is the time that an interrupted program has to end.
+const patience = 10 * time.Second
+
 // run runs a program and returns its output. The error has what the program
 // reported.
 func (r *release) run(ctx context.Context, dir, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // git and go then remove their files
+	cmd.WaitDelay = patience
 	cmd.Env = append(os.Environ(), r.env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -64,17 +64,16 @@ func (r *release) buildProgram(ctx context.Context, on platform) (*program, erro
 	return p, err
 }
 
-// checkStamps reads back the version and the commit.
+// checkStamps reads back the version, the commit and the platform.
 func (r *release) checkStamps(p *program) error {
-	revision, modified := "", ""
+	settings := map[string]string{}
 	for _, s := range p.info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			revision = s.Value
-		case "vcs.modified":
-			modified = s.Value
-		}
+		settings[s.Key] = s.Value
 	}
+	if got := (platform{settings["GOOS"], settings["GOARCH"]}); got != p.platform {
+		return fmt.Errorf("%s is for %s/%s, want %s/%s", p.path, got.os, got.arch, p.os, p.arch)
+	}
+	revision, modified := settings["vcs.revision"], settings["vcs.modified"]
 	if p.info.Main.Version != r.version || revision != r.commit || modified != "false" {
 		return fmt.Errorf("%s has the version %s of commit %q (modified: %s), want %s of %s: run scripts/release with the Go version of go.work, or a later one",
 			p.path, p.info.Main.Version, revision, modified, r.version, r.commit)
@@ -98,7 +97,13 @@ func (r *release) writeArchive(p *program) error {
 		return err
 	}
 	files := []file{{filepath.Base(p.path), data, 0o755}, {noticesName, p.notices, 0o644}}
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+	names := []string{"LICENSE", "README.md", "CHANGELOG.md"}
+	if p.os == "linux" {
+		for _, name := range []string{"mete.service", "mete.yaml", "policy.yaml"} {
+			names = append(names, "examples/deploy/systemd/"+name) // doc/deploy.md copies them
+		}
+	}
+	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(r.source, name))
 		if err != nil {
 			return err

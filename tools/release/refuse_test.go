@@ -40,16 +40,38 @@ func newRepository(t *testing.T) *repository {
 			t.Fatal(err)
 		}
 	}
+	r.write("CHANGELOG.md", "# Changelog\n\n## [0.1.0] - 2026-01-02\n")
+	r.write("README.md", "# mete\n\n## Install\n\n    apt install ./mete_0.1.0_amd64.deb\n    docker run metehq/mete:v0.1.0\n\n## Next\n\n    echo 9.9.9\n")
+	for _, dir := range []string{"memstore", "overrides", "pgstore", "redisstore"} {
+		r.write(dir+"/testdata/formats/v0.1.0/answers.jsonl", "")
+	}
 	r.git("init", "--quiet")
+	r.commit()
+	return r
+}
+
+func (r *repository) write(name, text string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *repository) commit() {
+	r.t.Helper()
 	r.git("add", "--all")
 	r.git("commit", "--quiet", "--message", "all")
-	return r
 }
 
 func (r *repository) git(args ...string) string {
 	r.t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=kim", "-c", "user.email=kim@example.org"}, args...)...)
 	cmd.Dir = r.dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		r.t.Fatalf("git %q: %v\n%s", args, err, output)
@@ -61,7 +83,7 @@ func (r *repository) git(args ...string) string {
 // nothing behind.
 func (r *repository) refuses(t *testing.T, path, want string, args ...string) {
 	t.Helper()
-	before := r.git("show-ref") + r.git("status", "--porcelain", "--ignored")
+	before := r.state()
 	cmd := exec.Command(filepath.Join(r.dir, "scripts", "release"), args...)
 	cmd.Env = append(os.Environ(), "PATH="+path, "TMPDIR="+r.temp)
 	var stderr bytes.Buffer
@@ -70,12 +92,23 @@ func (r *repository) refuses(t *testing.T, path, want string, args ...string) {
 	if err == nil || !strings.Contains(stderr.String(), want) {
 		t.Errorf("scripts/release %q: %v, with %q on standard error, want a failure with %q", args, err, stderr.String(), want)
 	}
-	if after := r.git("show-ref") + r.git("status", "--porcelain", "--ignored"); after != before {
-		t.Errorf("scripts/release %q changed the repository from\n%s\nto\n%s", args, before, after)
+	r.isUnchanged(t, before)
+}
+
+// state returns the tags of the repository, and its files that are not committed.
+func (r *repository) state() string {
+	return r.git("show-ref") + r.git("status", "--porcelain", "--ignored")
+}
+
+// isUnchanged wants the same state of the repository, and no temporary files.
+func (r *repository) isUnchanged(t *testing.T, before string) {
+	t.Helper()
+	if after := r.state(); after != before {
+		t.Errorf("scripts/release changed the repository from\n%s\nto\n%s", before, after)
 	}
 	left, err := os.ReadDir(r.temp)
 	if err != nil || len(left) > 0 {
-		t.Errorf("scripts/release %q left %v in the directory of temporary files (%v)", args, left, err)
+		t.Errorf("scripts/release left %v in the directory of temporary files (%v)", left, err)
 	}
 }
 
@@ -83,7 +116,7 @@ func (r *repository) refuses(t *testing.T, path, want string, args ...string) {
 func pathWithout(t *testing.T, missing string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, tool := range []string{"bash", "dirname", "git", "go"} {
+	for _, tool := range []string{"bash", "dirname", "env", "mktemp", "rm", "git", "go"} {
 		if tool == missing {
 			continue
 		}
@@ -136,6 +169,26 @@ func TestRelease_Refuses(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(r.dir, "dist")); err != nil {
 			t.Fatal(err)
 		}
+	})
+	t.Run("a version without its formats, changes and commands", func(t *testing.T) {
+		r.refuses(t, path, "the tree is not prepared for v0.1.1: do this, commit, and run scripts/release again:\n"+
+			"  memstore/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in memstore\n"+
+			"  overrides/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in overrides\n"+
+			"  pgstore/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in pgstore\n"+
+			"  redisstore/testdata/formats/v0.1.1 is missing: run go test -run TestFormats -formats v0.1.1 in redisstore\n"+
+			"  CHANGELOG.md has no line ## [0.1.1]: write the section of the version\n"+
+			`  README.md names the versions ["0.1.0"] in the commands of ## Install: write 0.1.1 there`, "v0.1.1")
+	})
+	t.Run("one old install command", func(t *testing.T) {
+		r.git("mv", "memstore/testdata/formats/v0.1.0", "memstore/testdata/formats/v0.1.1")
+		r.write("README.md", "# mete\n\n## Install\n\n    apt install ./mete_0.1.1_amd64.deb\n    docker run metehq/mete:v0.1.0\n")
+		r.commit()
+		r.refuses(t, path, `README.md names the versions ["0.1.0" "0.1.1"] in the commands of ## Install: write 0.1.1 there`, "v0.1.1")
+		r.refuses(t, path, "memstore/testdata/formats/v0.1.0 is missing", "v0.1.0")
+		r.git("reset", "--quiet", "--hard", "HEAD^")
+	})
+	t.Run("a pre-release of a tree that lacks a module", func(t *testing.T) { // needs no formats
+		r.refuses(t, path, "guard/go.mod: no such file or directory", "v0.2.0-rc.1")
 	})
 	t.Run("a tree that lacks a module", func(t *testing.T) { // found when the work has begun
 		r.refuses(t, path, "guard/go.mod: no such file or directory", "v0.1.0")

@@ -10,8 +10,8 @@ if [ ! -e "$token" ]; then
 	(umask 077 && od -An -v -N32 -tx1 /dev/urandom | tr -d ' \n' >"$token")
 fi
 if [ -z "${DPKG_ROOT:-}" ] && [ -d /run/systemd/system ]; then
-	systemctl daemon-reload
+	systemctl daemon-reload || :
 	if systemctl --quiet is-active mete.service; then
-		systemctl restart mete.service
+		systemctl restart mete.service || echo "mete: did not restart: see systemctl status mete" >&2
 	fi
 fi

@@ -9,5 +9,5 @@ if [ "${1:-}" = purge ]; then
 	rmdir --ignore-fail-on-non-empty "${DPKG_ROOT:-}/etc/mete" 2>/dev/null || :
 fi
 if [ -z "${DPKG_ROOT:-}" ] && [ -d /run/systemd/system ]; then
-	systemctl daemon-reload
+	systemctl daemon-reload || :
 fi
