@@ -11,15 +11,18 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
 )
 
 // Var is the environment variable with the seed of a run, a decimal number.
 const Var = "METE_TEST_SEED"
 
-var run = parse(os.Getenv(Var))
+// run is read by the tests and not before them, so that the go command runs them again
+// when it changes.
+var run = sync.OnceValue(func() uint64 { return parse(os.Getenv(Var)) })
 
 // PCG returns a source of the two seeds of a test and the seed of the run.
-func PCG(seed1, seed2 uint64) *rand.PCG { return rand.NewPCG(seed1, seed2^run) }
+func PCG(seed1, seed2 uint64) *rand.PCG { return rand.NewPCG(seed1, seed2^run()) }
 
 func parse(text string) uint64 {
 	if text == "" {

@@ -127,9 +127,9 @@ func (b *Book) Reset(l *bucket.Limit, now bucket.Instant) {
 	b.floor(l, b.Lent())
 }
 
-// Borrow answers a loan as [lease.Lender] says.
+// Borrow answers a loan as [lease.Lender] says. A stale loan changes nothing.
 func (b *Book) Borrow(loan lease.Loan, now bucket.Instant) (lease.Grant, error) {
-	l := &loan.Limit
+	l, before := &loan.Limit, b.Clone()
 	now = b.Settle(l, now)
 	keep, kept := bucket.Tokens(0), false
 	for i, e := range b.Entries {
@@ -137,6 +137,7 @@ func (b *Book) Borrow(loan lease.Loan, now bucket.Instant) (lease.Grant, error) 
 			continue
 		}
 		if e.Seq >= loan.Seq {
+			*b = before
 			return lease.Grant{}, ErrStale
 		}
 		keep, kept = loan.Keep, true
