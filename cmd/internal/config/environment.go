@@ -3,6 +3,7 @@
 package config
 
 import (
+	"maps"
 	"net/netip"
 	"reflect"
 	"regexp"
@@ -107,7 +108,7 @@ func (d *decoder) loadEnvironment(c *Config, environ []string) (env Environment)
 		if !set || text == "" && !checks(v.Key) {
 			continue
 		}
-		d.dropLines(v.Key)
+		d.drop(v.Key)
 		d.variables[v.Key] = v.Name
 		env.Used = append(env.Used, v.Name)
 		if text == "" {
@@ -151,13 +152,11 @@ func (d *decoder) setVariable(c *Config, key, text string) {
 	}
 }
 
-// dropLines removes the lines of a setting that is no longer from the file.
-func (d *decoder) dropLines(key string) {
-	for k := range d.lines {
-		if k == key || strings.HasPrefix(k, key+"[") {
-			delete(d.lines, k)
-		}
-	}
+// drop removes the lines and the errors of a setting whose value is about to be replaced.
+func (d *decoder) drop(key string) {
+	isDropped := func(k string) bool { return k == key || strings.HasPrefix(k, key+"[") }
+	maps.DeleteFunc(d.lines, func(k string, _ int) bool { return isDropped(k) })
+	d.errors = slices.DeleteFunc(d.errors, func(e Error) bool { return isDropped(e.Key) })
 }
 
 // nearestVariable returns the variable that name probably is a misspelling of, or "".

@@ -140,6 +140,30 @@ hash_key: of-the-file
 	if got.Policy == filepath.Join(filepath.Dir(path), "env.yaml") {
 		t.Error("a path in the environment is relative to the file")
 	}
+
+	// A variable or a flag also replaces a value that has an error, but no error elsewhere.
+	for _, tt := range []struct {
+		file, variable string
+		flags          []config.Setting
+		want           string // the error; empty if there is none
+	}{
+		{file: "admin_tokens:\n- {name: a, role: read, token: '${METE_TEST_UNSET}'}\n- {nam: b}\n- c\n", variable: "METE_ADMIN_TOKENS=[]"},
+		{file: "timeouts: {drain: soon}\n", variable: "METE_TIMEOUTS_DRAIN=2s"},
+		{file: "jwt: {keys: '${METE_TEST_UNSET}'}\n", variable: "METE_JWT_KEYS=keys.json"},
+		{file: "trusted_proxies: [[10.0.0.0/8]]\n", variable: "METE_TRUSTED_PROXIES=10.0.0.1"},
+		{file: "listen: '${METE_TEST_UNSET}'\n", flags: []config.Setting{{Key: "listen", Value: ":80"}}},
+		{variable: "METE_TRUST_JWT=perhaps", flags: []config.Setting{{Key: "trust_jwt", Value: "true"}}},
+		{file: "timeouts: {drain: soon, idle: soon}\n", variable: "METE_TIMEOUTS_DRAIN=2s", want: ":1: timeouts.idle: \"soon\" is not a duration"},
+		{file: "upstream: '${METE_TEST_UNSET}'\n", variable: "METE_UPSTREAMS=[]", want: ":1: upstream: the environment has no METE_TEST_UNSET"},
+		{file: "timeouts: 5s\n", variable: "METE_TIMEOUTS_DRAIN=2s", want: ": timeouts: must be a mapping"},
+		{file: "timeouts: {drain: soon}\n", variable: "METE_TIMEOUTS_DRAIN=later", want: "environment: METE_TIMEOUTS_DRAIN: \"later\" is not a duration"},
+		{file: "listen: [\n", variable: "METE_LISTEN=:80", want: "line 1: did not find"},
+	} {
+		_, _, err := config.Load(write(t, tt.file), []string{tt.variable}, tt.flags)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("file %q, %s, flags %v:\n got %v\nwant %q alone", tt.file, tt.variable, tt.flags, err, tt.want)
+		}
+	}
 }
 
 // A bad value names its variable, the value and the remedy, and no secret.
