@@ -68,7 +68,7 @@ func TestDocs_AreTheSampleConfiguration(t *testing.T) {
 		"prints them. A setting that the file leaves out has the value shown. mete reports all\nerrors in a file at once, with their lines.\n\n" +
 		"```yaml\n" + helpOf(t, "config") + "```\n\n")
 	b.WriteString("## Environment variables\n\nEach setting has an environment variable. From the strongest: flag, environment variable,\n" +
-		"file, default. `mete serve --check` lists the variables that it used, and the server logs\ntheir names when it starts, never their values.\n\n" +
+		"file, default. `METE_CONFIG` names the file where `--config` does not.\n\n`mete serve --check` lists the variables that it used, and the server logs their names when\nit starts, never their values.\n\n" +
 		"- mete takes a value as it is: `${NAME}` has a meaning in the file only.\n" +
 		"- A list of words is separated by commas, or in brackets as in the file: `[a, b]`.\n  Lists of mappings are YAML or JSON, parsed as in the file. `[]` is an empty list.\n" +
 		"- An empty variable is the same as none. An empty `METE_POLICY_KEYS`, `METE_JWT_KEYS`,\n  `METE_JWT_ISSUER` or `METE_JWT_AUDIENCE` is an error, because a check would be off by it.\n" +

@@ -215,7 +215,7 @@ func TestEnvironment_Unknown(t *testing.T) {
 		{"METE_ADMIN_TOKEN", "METE_ADMIN_TOKEN is not a setting: did you mean METE_ADMIN_TOKENS?"},
 		{"METE_Listen", "METE_Listen is not a setting: did you mean METE_LISTEN?"},
 		{"METE_", ""}, {"METE_X", ""}, {"METER_LISTEN", ""}, {"mete_listen", ""},
-		{"METE_TOKEN", ""}, {"METE_SERVER", ""}, {"METE_PROGRAM", ""}, {"METE_SOAK", ""}, {"METE_CHROMIUM", ""}, {"METE_SCREENSHOTS", ""},
+		{"METE_CONFIG", ""}, {"METE_TOKEN", ""}, {"METE_SERVER", ""}, {"METE_PROGRAM", ""}, {"METE_SOAK", ""}, {"METE_CHROMIUM", ""}, {"METE_SCREENSHOTS", ""},
 		{"METE_TEST_REDIS", ""}, {"METE_TEST_POSTGRES", ""}, {"METE_TEST_LONG", ""}, {"METE_TEST_CLOCK", ""},
 		{"METE_PORT", ""}, {"METE_SERVICE_HOST", ""}, {"METE_SERVICE_PORT", ""}, {"METE_SERVICE_PORT_HTTP", ""},
 		{"METE_PORT_80_TCP", ""}, {"METE_PORT_80_TCP_ADDR", ""}, {"METE_PORT_80_TCP_PORT", ""}, {"METE_PORT_80_TCP_PROTO", ""},
