@@ -53,7 +53,11 @@ func TestScope_ClosedLoop(t *testing.T) {
 			defer ticker.Stop()
 			var group sync.WaitGroup
 			for ctx.Err() == nil {
-				<-ticker.C
+				select {
+				case <-ticker.C:
+				case <-ctx.Done():
+					continue
+				}
 				group.Go(func() {
 					if _, err := client.UnaryCall(ctx, &pb.SimpleRequest{}); err != nil && ctx.Err() == nil {
 						failed.Add(1)

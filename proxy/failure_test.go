@@ -196,8 +196,12 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	}()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; <-tick.C {
-		if time.Now().After(deadline) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for runtime.NumGoroutine() > before {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
 		}

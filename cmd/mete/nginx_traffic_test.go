@@ -109,7 +109,11 @@ func read(t *testing.T, url string) []answer {
 	var got []answer
 	for range readerPages {
 		got = append(got, c.get(url))
-		<-pace.C
+		select {
+		case <-pace.C:
+		case <-t.Context().Done():
+			return got
+		}
 	}
 	return got
 }

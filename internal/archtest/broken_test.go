@@ -28,7 +28,8 @@ var sound = map[string]string{
 		func TestH(t *testing.T) { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }`),
 	"httplimit/pass_test.go": testSource("httplimit_test", `import ("testing/synctest"; "time")
 		func pass() { time.Sleep(1); synctest.Wait() }
-		func bounded(c chan int) { select { case <-c: case <-time.After(1): } }`),
+		func bounded(c chan int) { select { case <-c: case <-time.After(1): } }
+		func paced(c chan int, t *time.Ticker) { select { case <-c: case <-t.C: } }`),
 	"proxy/p.go":              source("proxy", `import "example.org/m/httplimit"`),
 	"internal/httpfacts/f.go": source("httpfacts", `import "example.org/m/policy"`),
 	"cmd/mete/main.go":        source("main", `import ("example.net/x"; "example.org/m/memstore"; "example.org/m/proxy")`),
@@ -97,6 +98,11 @@ func TestRules_BrokenTree(t *testing.T) {
 		{"sleeps", "policy/p_test.go", testSource("policy_test", "func f() { <-time.After(1) }"), "policy/p_test.go:5: <-time.After"},
 		{"sleeps", "policy/p.go", source("policy", "func f() { <-time.NewTimer(1).C }"), "policy/p.go:6: <-time.NewTimer"},
 		{"sleeps", "policy/p.go", source("policy", "func f() { select { case <-time.After(1): } }"), "policy/p.go:6: <-time.After"},
+		{"sleeps", "policy/p.go", source("policy", "func f(t *time.Timer) { <-t.C }"), "policy/p.go:6: <-t.C"},
+		{"sleeps", "policy/p.go", source("policy", "func f(s struct{ t time.Ticker }) { _ = <-s.t.C }"), "policy/p.go:6: <-s.t.C"},
+		{"sleeps", "policy/p.go", source("policy", "func f(t *time.Ticker) { select { case <-t.C: } }"), "policy/p.go:6: <-t.C"},
+		{"sleeps", "policy/p.go", source("policy", "func f(t *time.Ticker, c chan int) { select { case <-c: <-t.C; case <-t.C: } }"), "policy/p.go:6: <-t.C"},
+		{"sleeps", "policy/p_test.go", testSource("policy_test", "import \"testing/synctest\"\nfunc f(t *time.Ticker) { for { <-t.C } }"), "policy/p_test.go:6: <-t.C"},
 		{"sleeps", "policy/p.go", source("policy", "func f(c chan int) { select { case <-c: <-time.Tick(1); default: } }"), "policy/p.go:6: <-time.Tick"},
 		{"sleeps", "policy/p_test.go", testSource("policy_test", "import \"testing/synctest\"\nfunc TestP() { time.Sleep(1) }"), "policy/p_test.go:6: time.Sleep"},
 		{"skips", "policy/p_test.go", testSource("policy_test", "func f() { t.Skip() }"), "policy/p_test.go:5: t.Skip"},

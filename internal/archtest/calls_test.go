@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	gotypes "go/types"
 	"slices"
 	"strings"
 )
@@ -55,7 +56,7 @@ func checkSleep(t *tree) []finding {
 				found = append(found, finding{t.at(n.Pos()), "time.Sleep"})
 			}
 			if timer := receivedTimer(n); timer != "" && !isWithin(n, bounds) {
-				found = append(found, finding{t.at(n.Pos()), "<-time." + timer})
+				found = append(found, finding{t.at(n.Pos()), "<-" + timer})
 			}
 			return true
 		})
@@ -101,24 +102,21 @@ func boundsOf(f *file) []ast.Node {
 	return bounds
 }
 
-// receivedTimer returns the function of package time that n receives from, as in
-// time.Sleep(d) and <-time.NewTimer(d).C, or "".
+// receivedTimer returns the channel of package time that n receives from, or "": it is
+// time.After(d), or the field C of a timer or ticker.
 func receivedTimer(n ast.Node) string {
 	receive, ok := n.(*ast.UnaryExpr)
 	if !ok || receive.Op != token.ARROW {
 		return ""
 	}
-	channel := receive.X
-	if field, ok := channel.(*ast.SelectorExpr); ok {
-		channel = field.X
-	}
-	call, ok := channel.(*ast.CallExpr)
-	if !ok {
-		return ""
-	}
-	for _, name := range []string{"After", "Tick", "NewTimer", "NewTicker"} {
-		if isSelector(call.Fun, "time", name) {
-			return name
+	switch channel := receive.X.(type) {
+	case *ast.SelectorExpr:
+		if channel.Sel.Name == "C" {
+			return gotypes.ExprString(channel)
+		}
+	case *ast.CallExpr:
+		if isSelector(channel.Fun, "time", "After") || isSelector(channel.Fun, "time", "Tick") {
+			return gotypes.ExprString(channel)
 		}
 	}
 	return ""

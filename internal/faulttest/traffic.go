@@ -156,17 +156,18 @@ func (tr *Traffic) run(ctx context.Context, number int, k *Taker) {
 		}
 		// A machine that is so slow that it is never in time has longer.
 		within = min(k.within()<<min(late/unanswered, 5), Patience)
+		end := ctx.Done()
+		if again { // until it is answered
+			end = nil
+		}
+		if again && ctx.Err() != nil && time.Since(first) > Patience {
+			tr.t.Errorf("a take of %q with an ID is not answered at last: %v", k.Charges[0].Key, c.Err)
+			return
+		}
 		select {
 		case <-ticker.C:
-		case <-ctx.Done():
-			if !again {
-				return
-			}
-			if time.Since(first) > Patience {
-				tr.t.Errorf("a take of %q with an ID is not answered at last: %v", k.Charges[0].Key, c.Err)
-				return
-			}
-			<-ticker.C
+		case <-end:
+			return
 		}
 	}
 }

@@ -72,16 +72,19 @@ func run(s *server, clients int, load float64, long time.Duration, mean, jitter 
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	random := func() time.Duration { mu.Lock(); defer mu.Unlock(); return lag(r, mean, jitter) }
-	end := time.Now().Add(long)
-	ctx, cancel := context.WithDeadline(context.Background(), end)
+	ctx, cancel := context.WithTimeout(context.Background(), long)
 	defer cancel()
 	for range clients {
 		p := pacer.New()
 		group.Go(func() {
 			tick := time.NewTicker(time.Duration(float64(time.Second) * float64(clients) / load))
 			defer tick.Stop()
-			for time.Now().Before(end) {
-				<-tick.C
+			for ctx.Err() == nil {
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					continue
+				}
 				group.Go(func() {
 					ticket, err := p.Wait(ctx, time.Time{}, false)
 					if err != nil {

@@ -92,7 +92,10 @@ func (s *siege) dribble(ctx context.Context, d dribble) {
 	defer beat.Stop()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
 	if err != nil {
-		<-beat.C
+		select {
+		case <-beat.C:
+		case <-ctx.Done():
+		}
 		return
 	}
 	s.open.Add(1)

@@ -37,6 +37,7 @@ ten seconds, and ends with the exit code 3.
 The flags are the settings one changes often; 'mete help config' shows all. Each
 setting has an environment variable: METE_STORE, METE_TIMEOUTS_DRAIN. A flag
 overrides the environment, and the environment overrides the configuration file.
+METE_CONFIG names that file where --config does not.
 With --check, validate the settings, the files that they name and the policy,
 then exit.
 `

@@ -68,13 +68,13 @@ func TestDocs_AreTheSampleConfiguration(t *testing.T) {
 		"prints them. A setting that the file leaves out has the value shown. mete reports all\nerrors in a file at once, with their lines.\n\n" +
 		"```yaml\n" + helpOf(t, "config") + "```\n\n")
 	b.WriteString("## Environment variables\n\nEach setting has an environment variable. From the strongest: flag, environment variable,\n" +
-		"file, default. `mete serve --check` lists the variables that it used, and the server logs\ntheir names when it starts, never their values.\n\n" +
+		"file, default. `METE_CONFIG` names the file where `--config` does not.\n\n`mete serve --check` lists the variables that it used, and the server logs their names when\nit starts, never their values.\n\n" +
 		"- mete takes a value as it is: `${NAME}` has a meaning in the file only.\n" +
 		"- A list of words is separated by commas, or in brackets as in the file: `[a, b]`.\n  Lists of mappings are YAML or JSON, parsed as in the file. `[]` is an empty list.\n" +
 		"- An empty variable is the same as none. An empty `METE_POLICY_KEYS`, `METE_JWT_KEYS`,\n  `METE_JWT_ISSUER` or `METE_JWT_AUDIENCE` is an error, because a check would be off by it.\n" +
 		"- A variable replaces the whole setting: `METE_ADMIN_TOKENS` replaces all tokens of the file.\n" +
 		"- A relative path is relative to the working directory.\n" +
-		"- mete warns about a variable whose name is one or two letters away from a setting, and\n  ignores it. It also ignores the variables that Kubernetes sets for a Service named `mete`,\n  such as `METE_PORT` and `METE_SERVICE_HOST`.\n\n" +
+		"- mete ignores a variable that is no setting. It warns if the name is one or two letters away\n  from a setting, or begins with the first word of one: `METE_LISTEN_ADDRESS`. It does not warn\n  about the variables that Kubernetes sets for a Service, such as `METE_PORT` and\n  `METE_SERVICE_HOST`, nor about the variables in `${NAME}` of the file.\n\n" +
 		"| Setting | Variable | Value |\n|---|---|---|\n")
 	for _, v := range config.Variables() {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", v.Key, v.Name, v.Form)

@@ -5,11 +5,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,7 +34,7 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	case len(operands) > 0:
 		return fs.usageError("%q is not a flag; to use it as the policy write --policy %s", operands[0], operands[0])
 	}
-	c, env, err := config.Load(*file, os.Environ(), *settings)
+	c, env, err := loadSettings(fs, *file, *settings)
 	if err != nil || *check {
 		for _, warning := range env.Unknown {
 			fmt.Fprintf(std.Err, "mete serve: warning: %s\n", visible(warning))
@@ -88,6 +90,26 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	return exitOK
 }
 
+// configVariable names the variable with the configuration file, where no flag names one.
+const configVariable = "METE_CONFIG"
+
+// loadSettings loads the settings of the server from the file that --config names, or
+// METE_CONFIG without the flag, then from the environment and the flags.
+func loadSettings(fs *flagSet, file string, settings []config.Setting) (config.Config, config.Environment, error) {
+	isSet := false
+	fs.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "config" })
+	variable := os.Getenv(configVariable)
+	if isSet || variable == "" {
+		return config.Load(file, os.Environ(), settings)
+	}
+	c, env, err := config.Load(variable, os.Environ(), settings)
+	env.Used = slices.Insert(env.Used, 0, configVariable)
+	if err != nil && !errors.As(err, new(config.Errors)) { // else each names the file
+		err = fmt.Errorf("environment: %s: %w", configVariable, err)
+	}
+	return c, env, err
+}
+
 // logPatience is how long a server that has ended waits for its log to be read.
 const logPatience = time.Second
 
@@ -95,7 +117,7 @@ const logPatience = time.Second
 func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
 	settings = new([]config.Setting)
 	d := config.Default()
-	file = fs.String("config", "", "read settings from `FILE`: see 'mete help config'")
+	file = fs.String("config", "", "read settings from `FILE` (default: the one that METE_CONFIG names): see 'mete help config'")
 	for _, f := range []struct{ name, usage string }{
 		{"policy", "decide by the policy in `FILE`, JSON or YAML, or by the rules in postgres://HOST/DATABASE (default: a built-in example)"},
 		{"upstream", "pass allowed requests on to `URL`"},

