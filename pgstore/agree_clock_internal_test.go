@@ -93,8 +93,9 @@ func (a *agreement) compareAlone(c mete.Charge, snap bucket.Snapshot, before, af
 		if least, most := latest.RetryAfter, soonest.RetryAfter; snap.RetryAfter < least || snap.RetryAfter > most {
 			a.Errorf("%+v of %+v: retry after %v, want %v to %v", c, old, snap.RetryAfter, least, most)
 		}
-		begins := !slices.ContainsFunc(old, func(x bucket.Account) bool { return x.Limit.Same(&c.Limit) })
-		if begins || len(unchanged) > len(old) || len(row) > len(old) { // the limit's account begins
+		replaces := len(row) == len(old) && len(row) > 0 && row[0].Limit.Same(&c.Limit) &&
+			!slices.ContainsFunc(old, func(x bucket.Account) bool { return x.Limit.Same(&c.Limit) })
+		if replaces || len(unchanged) > len(old) || len(row) > len(old) { // the limit's account begins
 			if len(row) > 0 {
 				unchanged, _, _ = take(old, &c.Limit, row[0].State.AsOf, c.Cost)
 			}
