@@ -24,7 +24,7 @@ func rows(t *testing.T, s pgstore.Config) (n int) {
 // Clear removes what begins with the prefix, and nothing else.
 func TestClear(t *testing.T) {
 	pool := newPool(t)
-	config := pgstore.Config{Schema: migrated(t, pool)}
+	config := pgstore.Config{Schema: migrated(t, pool), Timeout: awhile}
 	var stores []*pgstore.Store
 	for _, config.Prefix = range []string{"a:", "a", "a;", "\xff\xff", "\xff", ""} {
 		s := open(t, pool, config)
@@ -44,7 +44,7 @@ func TestClear(t *testing.T) {
 
 func TestClear_Many(t *testing.T) {
 	pool := newPool(t)
-	config := pgstore.Config{Schema: migrated(t, pool)}
+	config := pgstore.Config{Schema: migrated(t, pool), Timeout: awhile}
 	s := open(t, pool, config)
 	l, err := bucket.NewLimit(bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Hour})
 	if err != nil {

@@ -26,7 +26,7 @@ func TestDocuments(t *testing.T) {
 			name := migrated(t, poolTo(t, server.URL()))
 			prefix := prefixes()
 			storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
-				config := pgstore.Config{Schema: name, Prefix: prefix() + "\x00\xff"}
+				config := pgstore.Config{Schema: name, Prefix: prefix() + "\x00\xff", Timeout: awhile}
 				return func() mete.Documents { return open(t, pool, config) }
 			})
 		})
@@ -38,7 +38,7 @@ func TestDocuments_Crash(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t)
 	pool := poolTo(t, p.URL())
-	config := pgstore.Config{Schema: migrated(t, pool)}
+	config := pgstore.Config{Schema: migrated(t, pool), Timeout: awhile}
 	revision, err := open(t, pool, config).SetDocument(t.Context(), "a", []byte("text"), 0)
 	if err != nil {
 		t.Fatal(err)

@@ -64,14 +64,14 @@ func TestGrants(t *testing.T) {
 	pool := poolTo(t, url)
 	prefix := prefixes()
 	storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
-		config := pgstore.Config{Prefix: prefix()}
+		config := pgstore.Config{Prefix: prefix(), Timeout: awhile}
 		return func() mete.Documents { return open(t, pool, config) }
 	})
 	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
-		return open(t, pool, pgstore.Config{Prefix: prefix(), Now: now})
+		return open(t, pool, pgstore.Config{Prefix: prefix(), Now: now, Timeout: awhile})
 	})
 	for _, durable := range []bool{false, true} {
-		s := open(t, pool, pgstore.Config{Prefix: prefix(), Durable: durable, SweepEvery: time.Millisecond})
+		s := open(t, pool, pgstore.Config{Prefix: prefix(), Durable: durable, SweepEvery: time.Millisecond, Timeout: awhile})
 		swept(t, s)
 		if err := s.Clear(t.Context()); err != nil {
 			t.Error(err)

@@ -48,7 +48,7 @@ func TestSearchPath(t *testing.T) {
 	}
 	prefix := prefixes()
 	storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
-		config := pgstore.Config{Prefix: prefix()}
+		config := pgstore.Config{Prefix: prefix(), Timeout: awhile}
 		return func() mete.Documents { return open(t, pool, config) }
 	})
 	for _, durable := range []bool{false, true} {

@@ -41,5 +41,5 @@ func TestTake_SlowCallsOfOthers(t *testing.T) {
 		}
 	}
 	all.Wait()
-	holds(t, open(t, pool, pgstore.Config{Schema: schema, SweepEvery: -1}), "k", l, (100-3*3*4)*bucket.Token)
+	holds(t, open(t, pool, pgstore.Config{Schema: schema, SweepEvery: -1, Timeout: awhile}), "k", l, (100-3*3*4)*bucket.Token)
 }

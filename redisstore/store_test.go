@@ -48,7 +48,7 @@ func open(t testing.TB, client rueidis.Client, config redisstore.Config) *rediss
 func TestStore_OnOneServer(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
-		return open(t, client, redisstore.Config{Now: now})
+		return open(t, client, redisstore.Config{Now: now, Timeout: awhile})
 	})
 }
 
@@ -63,7 +63,7 @@ func TestStore_BehindSentinel(t *testing.T) {
 	}
 	t.Cleanup(client.Close)
 	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
-		return open(t, client, redisstore.Config{Now: now})
+		return open(t, client, redisstore.Config{Now: now, Timeout: awhile})
 	})
 }
 
@@ -78,7 +78,7 @@ func TestStore_InACluster(t *testing.T) {
 	} {
 		t.Run(in.name, func(t *testing.T) {
 			in.run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
-				return open(t, client, redisstore.Config{Now: now, Prefix: in.prefix})
+				return open(t, client, redisstore.Config{Now: now, Prefix: in.prefix, Timeout: awhile})
 			})
 		})
 	}

@@ -27,7 +27,7 @@ import (
 // package bucket do not come to the same, a take fails. Afterwards nothing is left.
 func TestStress_ScriptAndCoreAgree(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
-	s := open(t, client, redisstore.Config{MaxInFlight: 4})
+	s := open(t, client, redisstore.Config{MaxInFlight: 4, Timeout: awhile})
 	limits := stressed(t)
 	var all sync.WaitGroup
 	var admitted, denied atomic.Int64

@@ -20,7 +20,7 @@ import (
 func TestRow_IsWhatTheDocumentSays(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	now := bucket.Instant(1_700_000_000_250_000)
-	s, err := redisstore.New(client, redisstore.Config{Now: func() bucket.Instant { return now }})
+	s, err := redisstore.New(client, redisstore.Config{Now: func() bucket.Instant { return now }, Timeout: awhile})
 	if err != nil {
 		t.Fatal(err)
 	}
