@@ -47,6 +47,7 @@ type account struct {
 	base bucket.State
 
 	spent, charged bucket.Tokens // locally; to the store, or as excess
+	settled        bucket.Tokens // the value of spent when the last settled attempt began
 
 	held   bucket.Tokens // for takes that were in flight when it was opened
 	number uint64        // of the account, as inFlight counts them

@@ -176,3 +176,27 @@ func TestOutage_Conservation(t *testing.T) {
 		}
 	}
 }
+
+// Local takes behind a charge whose answer was lost are charged, too, when the older
+// costs have left the local log. Without that, a client got the limit twice.
+func TestOutage_LogForgetsNothing(t *testing.T) {
+	c := start(t, 1, `{"name": "all", "limit_keys": [], "on_store_error": "local", "algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}}`)
+	n := c.nodes[0]
+	c.cut(down)
+	for range 59 {
+		n.take(1)
+	}
+	c.advance(8.5)
+	n.take(1)
+	c.cut(lossy) // the charge of 60 arrives, at 8.6 s
+	c.advance(0.1)
+	n.take(1)
+	c.advance(7.4) // at 16 s, 59 have left the local log
+	during := n.drain()
+	c.cut(up)
+	n.take(1)
+	c.advance(1.7) // at 17.7 s, the charge leaves the log of the store
+	if after := n.drain(); during+after > 60 {
+		t.Errorf("%d admitted within 2 s, %d of them at the end: want 60 at most", during+after, after)
+	}
+}

@@ -28,7 +28,8 @@ type flight struct {
 type attempt struct {
 	id      string
 	since   bucket.Instant
-	through bucket.State // the local bucket when it began: later costs are not in it
+	through bucket.State  // the local bucket when it began: later costs are not in it
+	spent   bucket.Tokens // when it began, as account.spent
 	maybe   bool
 	most    bucket.Tokens // that may be owed
 	denials int
@@ -152,10 +153,10 @@ func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 		return 0, nil
 	}
 	if t := a.attempt; t != nil {
-		if due := a.due(&t.through, now); due > 0 && now-t.since < bucket.Instant(RetryHorizon/time.Microsecond) {
+		if due := a.due(&t.through, now, t.spent); due > 0 && now-t.since < bucket.Instant(RetryHorizon/time.Microsecond) {
 			return due, nil
 		} else if due <= 0 {
-			a.base = t.through
+			a.settle(t)
 		}
 		a.attempt = nil // or else it may be charged once more, and never too little
 	}
@@ -164,20 +165,29 @@ func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 		return 0, err
 	}
 	through := snaps[0].State(now)
-	due := a.due(&through, now)
+	due := a.due(&through, now, a.spent)
 	if due > 0 {
 		id := f.name + strconv.FormatUint(f.ids.Add(1), 10)
-		a.attempt = &attempt{id: id, since: now, through: through, most: bucket.MaxTokens}
+		a.attempt = &attempt{id: id, since: now, through: through, spent: a.spent, most: bucket.MaxTokens}
 	}
 	return max(due, 0), nil
 }
 
-// due is what the local bucket in state s misses for what was spent since base. It is
-// at most what was spent: the local store reads its clock later than f does, and that
-// difference is no spending.
-func (a *account) due(s *bucket.State, now bucket.Instant) bucket.Tokens {
+// due returns the cost since base that the local bucket in state s still misses. Its bound
+// is the cost since the last settled attempt: the local store reads its clock later than
+// f, and that difference is no cost.
+func (a *account) due(s *bucket.State, now bucket.Instant, spent bucket.Tokens) bucket.Tokens {
 	missing := a.share.Peek(*s, now, 0, 0).Missing() - a.share.Peek(a.base, now, 0, 0).Missing()
-	return min(missing, a.spent-a.charged)
+	return min(missing, spent-a.settled)
+}
+
+// settle moves base to the beginning of an attempt. The state of a sliding log cannot be
+// a base: it dates all costs as the newest one. It would hide later costs after the older
+// ones have left the window. So a log keeps its base, and settled alone bounds due.
+func (a *account) settle(t *attempt) {
+	if a.settled = t.spent; a.share.Algorithm() != bucket.SlidingLog {
+		a.base = t.through
+	}
 }
 
 // charged ends an attempt that the store has charged so much for, and excess not.
@@ -185,7 +195,8 @@ func (f *fallback) charged(a *account, cost, excess bucket.Tokens) {
 	f.counts.charged.Add(int64(cost))
 	f.counts.excessed.Add(int64(excess))
 	a.charged += cost + excess
-	a.base, a.attempt = a.attempt.through, nil
+	a.settle(a.attempt)
+	a.attempt = nil
 }
 
 // refused lowers an attempt to what the bucket may owe.

@@ -9,8 +9,8 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// TestMain keeps the tests of this package away from the server of other packages: they
-// look at pages, locks and statistics, which the transactions of others change.
+// TestMain keeps the tests away from the server of other packages, whose transactions
+// change the pages, locks and statistics that the tests look at.
 func TestMain(m *testing.M) {
 	os.Unsetenv(proctest.PostgresVar)
 	os.Exit(m.Run())
