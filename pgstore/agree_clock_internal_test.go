@@ -17,6 +17,7 @@ import (
 // then is what package bucket makes of what was there, at the instant that the row
 // says, and the row goes when its bucket is full.
 func TestPaths_AgreeByTheServersClock(t *testing.T) {
+	t.Parallel()
 	a := newAgreement(t, 100)
 	a.store.config.Now = nil
 	for i := range 600 {

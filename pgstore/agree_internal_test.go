@@ -28,6 +28,7 @@ const maxState = 1<<53 - 1
 // with and without a look before: the answers, and the rows after them, are those of
 // package bucket, whatever was in the rows.
 func TestPaths_Agree(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			a := newAgreement(t, seed)

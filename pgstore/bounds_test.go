@@ -23,6 +23,7 @@ import (
 
 // TestBounds has calls stand still while others come.
 func TestBounds(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	for name, test := range map[string]func(t *testing.T, p *proctest.Postgres){
 		"the queue is full":     queueIsFull,

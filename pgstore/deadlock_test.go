@@ -25,6 +25,7 @@ import (
 // PostgreSQL never has to end one for the sake of another, and what has been taken
 // and not given back is missing, to the last thousandth.
 func TestTake_NoDeadlock(t *testing.T) {
+	t.Parallel()
 	p := proctest.StartPostgres(t)
 	for _, rows := range []int{1, 3, 10_000} {
 		t.Run(fmt.Sprint(rows), func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 // be: the functions come to the same as the model, and keep a row for an hour and
 // until its bucket is full.
 func TestTake_AtTheBounds(t *testing.T) {
+	t.Parallel()
 	pool := newPool(t)
 	schema := migrated(t, pool)
 	for seed := range uint64(30) {

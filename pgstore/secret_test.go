@@ -17,6 +17,7 @@ import (
 // Processes that share PostgreSQL limit together although none of them has a HashKey: the
 // secret is that of the store.
 func TestHashKey_OfThreeProcesses(t *testing.T) {
+	t.Parallel()
 	prepare := func() string { return with(proctest.PostgresURL(t), "schema="+proctest.PostgresSchema(t)) }
 	results := proctest.Again(t, 3, prepare, func(url string) string { return takesThree(t, url) })
 	if results == nil {

@@ -64,6 +64,7 @@ func TestStore(t *testing.T) {
 		"durable":  {Durable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			pool := newPool(t)
 			config.Schema = migrated(t, pool)
 			prefix := prefixes()

@@ -91,6 +91,7 @@ func TestSweep_OfFullBuckets(t *testing.T) {
 // TestSweep_SkipsLockedRows has a row locked that is due: a sweep does not wait for
 // it, and so nobody waits for the sweep.
 func TestSweep_SkipsLockedRows(t *testing.T) {
+	t.Parallel()
 	pool := newPool(t)
 	schema := migrated(t, pool)
 	s := open(t, pool, pgstore.Config{Schema: schema, SweepEvery: -1, Timeout: awhile})
@@ -235,6 +236,7 @@ func TestSweep_SparesVirtualTime(t *testing.T) {
 
 // TestSweep_AfterClose is none.
 func TestSweep_AfterClose(t *testing.T) {
+	t.Parallel()
 	pool := newPool(t)
 	schema := migrated(t, pool)
 	s := open(t, pool, pgstore.Config{Schema: schema, SweepEvery: often})

@@ -51,7 +51,7 @@ func TestACL(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+	storetest.RunAgain(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 		s, err := redisstore.New(client, redisstore.Config{Prefix: "mete:" + t.Name(), Now: now})
 		if err != nil {
 			t.Fatal(err)
@@ -76,6 +76,7 @@ func TestACL(t *testing.T) {
 // What a user needs beyond that with sentinels and in a cluster stands in the
 // document, too.
 func TestACL_SentinelAndCluster(t *testing.T) {
+	t.Parallel()
 	rule := aclRule(t)
 	setUser := func(r *proctest.Redis, more ...string) {
 		t.Helper()

@@ -81,6 +81,7 @@ func (a *attempts) missing(want bucket.Tokens) {
 // TestAttempts_AtOnce has a request come twice at a time. Whatever becomes of one
 // attempt, the other's tokens stay taken until it gives them back itself.
 func TestAttempts_AtOnce(t *testing.T) {
+	t.Parallel()
 	a := startAttempts(t)
 
 	first, second := a.begin("x", "first"), a.begin("x", "second")
@@ -118,6 +119,7 @@ func TestAttempts_AtOnce(t *testing.T) {
 // TestAttempts_Many has so many attempts that not all of them are kept apart: what
 // they took stays taken.
 func TestAttempts_Many(t *testing.T) {
+	t.Parallel()
 	a := startAttempts(t)
 	var all []*partsTake
 	for i := range 300 {
@@ -160,6 +162,7 @@ func TestAttempts_AreRemembered(t *testing.T) {
 // TestAttempts_UndoWhatMayHaveBeenTaken gives back a part whose answer was lost, as
 // Redis remembers whose take it was, and nothing where it was not taken.
 func TestAttempts_UndoWhatMayHaveBeenTaken(t *testing.T) {
+	t.Parallel()
 	a := startAttempts(t)
 	for _, arrived := range []bool{true, false} {
 		lost := a.begin(fmt.Sprint(arrived), "lost")
@@ -196,6 +199,7 @@ func TestAttempts_SeenWithoutAName(t *testing.T) {
 // has spent that. A bucket that got back all of them would admit more than its
 // capacity and what refilled.
 func TestUndo_KeepsNoRefill(t *testing.T) {
+	t.Parallel()
 	clock := storetest.NewClock()
 	a := startAttemptsBy(t, clock.Now)
 	l, err := bucket.NewLimit(20*bucket.Token, bucket.PerSecond(1000*bucket.Token))
@@ -232,6 +236,7 @@ func TestUndo_KeepsNoRefill(t *testing.T) {
 // TestUndo_Once gives back what a take without an ID took, twice, as after a lost
 // answer, and together with other asks.
 func TestUndo_Once(t *testing.T) {
+	t.Parallel()
 	a := startAttempts(t)
 	charges := a.begin("", "").parts[0].charges
 	for range 5 {

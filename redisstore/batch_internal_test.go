@@ -22,6 +22,7 @@ import (
 // TestBatch_IsAsOneByOne sends random asks in batches, and compares every answer
 // with that of the model, which is asked one by one.
 func TestBatch_IsAsOneByOne(t *testing.T) {
+	t.Parallel()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})
 	if err != nil {
 		t.Fatal(err)

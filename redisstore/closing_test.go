@@ -16,6 +16,7 @@ import (
 // TestTake_ClientIsClosed closes the client, which is the caller's, while takes are
 // on the wire: they may be spent, as Redis may still read them.
 func TestTake_ClientIsClosed(t *testing.T) {
+	t.Parallel()
 	r := proctest.StartRedis(t)
 	client := connect(t, r.Addr)
 	const takes, calls = 3, 2

@@ -15,6 +15,7 @@ import (
 )
 
 func TestDocuments(t *testing.T) {
+	t.Parallel()
 	one := connect(t, proctest.StartRedis(t).Addr)
 	cluster := connect(t, proctest.StartCluster(t, 3, 0).Addrs...)
 	sentinel := proctest.StartSentinel(t)

@@ -21,6 +21,7 @@ import (
 // TestLending_IsAsTheBookSays runs the same loans, takes, refunds and resets
 // against Redis and against the reference, on a clock that also steps back.
 func TestLending_IsAsTheBookSays(t *testing.T) {
+	t.Parallel()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 // TestLog_Long has a sliding log of as many entries as there may be, and more.
 func TestLog_Long(t *testing.T) {
+	t.Parallel()
 	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: bucket.MaxLogTokens, Per: time.Second}}.Compile()
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 // TestMarkers_AreDeleted has one slot deny what another admits, again and again.
 // Nothing is left of that, although it is remembered that it was given back.
 func TestMarkers_AreDeleted(t *testing.T) {
+	t.Parallel()
 	a := startAttempts(t)
 	last := a.store.parts(a.charges, bySlot)[1].charges[0].Key
 	for i := range a.charges {

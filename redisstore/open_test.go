@@ -99,6 +99,7 @@ func TestOpen_TLS(t *testing.T) {
 }
 
 func TestOpen_Sentinel(t *testing.T) {
+	t.Parallel()
 	s := proctest.StartSentinel(t)
 	hosts := strings.Join(s.Addrs, ",")
 	spend(t, openURL(t, "redis+sentinel://"+hosts+"/"+s.MasterName), "rule:k")
@@ -120,6 +121,7 @@ func TestOpen_Sentinel(t *testing.T) {
 }
 
 func TestOpen_Cluster(t *testing.T) {
+	t.Parallel()
 	c := proctest.StartCluster(t, 3, 0)
 	n := openURL(t, "redis+cluster://"+c.Addrs[0]+","+c.Addrs[1])
 	for _, key := range []string{"rule:a", "rule:b", "rule:c", "rule:d"} {

@@ -46,6 +46,7 @@ func open(t testing.TB, client rueidis.Client, config redisstore.Config) *rediss
 }
 
 func TestStore_OnOneServer(t *testing.T) {
+	t.Parallel()
 	client := connect(t, proctest.StartRedis(t).Addr)
 	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 		return open(t, client, redisstore.Config{Now: now, Timeout: awhile})
@@ -53,6 +54,7 @@ func TestStore_OnOneServer(t *testing.T) {
 }
 
 func TestStore_BehindSentinel(t *testing.T) {
+	t.Parallel()
 	sentinel := proctest.StartSentinel(t)
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: sentinel.Addrs, DisableCache: true,
@@ -62,18 +64,19 @@ func TestStore_BehindSentinel(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+	storetest.RunAgain(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 		return open(t, client, redisstore.Config{Now: now, Timeout: awhile})
 	})
 }
 
 func TestStore_InACluster(t *testing.T) {
+	t.Parallel()
 	client := connect(t, proctest.StartCluster(t, 3, 0).Addrs...)
 	for _, in := range []struct {
 		name, prefix string
 		run          func(*testing.T, storetest.Open)
 	}{
-		{"in one slot", "{tag}", storetest.Run},
+		{"in one slot", "{tag}", storetest.RunAgain},
 		{"in many slots", "", storetest.RunInParts},
 	} {
 		t.Run(in.name, func(t *testing.T) {

@@ -26,6 +26,7 @@ import (
 // buckets of all algorithms, by the server's own clock. Where the script and
 // package bucket do not come to the same, a take fails. Afterwards nothing is left.
 func TestStress_ScriptAndCoreAgree(t *testing.T) {
+	t.Parallel()
 	client := connect(t, proctest.StartRedis(t).Addr)
 	s := open(t, client, redisstore.Config{MaxInFlight: 4, Timeout: awhile})
 	limits := stressed(t)

@@ -18,13 +18,15 @@ import (
 // agreesWithModel runs the same random operations, on a clock that also steps
 // back and far ahead, against the store and against [Naive]: every number must
 // be the same. The seed is in the name of the subtest.
-func agreesWithModel(t *testing.T, open Open) { agrees(t, open, 4) }
+func agreesWithModel(t *testing.T, open Open) { agrees(t, open, 4, 20) }
+
+func agreesWithModelBriefly(t *testing.T, open Open) { agrees(t, open, 4, 3) }
 
 // agreesWithModelOneByOne does so with one bucket at a time.
-func agreesWithModelOneByOne(t *testing.T, open Open) { agrees(t, open, 1) }
+func agreesWithModelOneByOne(t *testing.T, open Open) { agrees(t, open, 1, 20) }
 
-func agrees(t *testing.T, open Open, buckets int) {
-	for seed := range uint64(20) {
+func agrees(t *testing.T, open Open, buckets int, seeds uint64) {
+	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			s := begin(t, open)
 			model := NewNaive(s.clock.Now)

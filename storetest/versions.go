@@ -95,12 +95,17 @@ func (s *subject) alternate(r *rand.Rand, key string, limits []bucket.Limit, tak
 
 // versionsKeepTheirBounds: two or three versions of a limit meet on one bucket, as in
 // every rolling deploy. Each admits no more than it could alone.
-func versionsKeepTheirBounds(t *testing.T, open Open) {
+func versionsKeepTheirBounds(t *testing.T, open Open) { keepTheirBounds(t, open, 1) }
+
+func someVersionsKeepTheirBounds(t *testing.T, open Open) { keepTheirBounds(t, open, 8) }
+
+// keepTheirBounds checks each of the pairs of versions, or every nth.
+func keepTheirBounds(t *testing.T, open Open, nth int) {
 	limits := versions(t)
 	s := begin(t, open)
 	for i, a := range limits {
 		for j, b := range limits {
-			if i == j {
+			if i == j || (i*len(limits)+j)%nth != 0 {
 				continue
 			}
 			r := rand.New(testseed.PCG(uint64(i), uint64(j)))

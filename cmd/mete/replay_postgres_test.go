@@ -15,7 +15,7 @@ import (
 // leaves nothing there, beside the buckets that are in use.
 func TestReplay_TheSameInPostgres(t *testing.T) {
 	p := proctest.StartPostgres(t)
-	url := p.URL() + "&schema=limits&prefix=live:"
+	url := p.URL() + "&schema=limits&prefix=live:&timeout=1m"
 	replay := func(store, pattern string, least int) {
 		t.Run(pattern, func(t *testing.T) { replayAll(t, store, pattern, least) }) // who changes the directory
 	}

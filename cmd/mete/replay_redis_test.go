@@ -23,7 +23,7 @@ func TestReplay_TheSameInRedis(t *testing.T) {
 	if _, err := r.Do("SET", live, "1/1@1"); err != nil {
 		t.Fatal(err)
 	}
-	replayAll(t, "redis://"+r.Addr, "replay_*.txt", 8)
+	replayAll(t, "redis://"+r.Addr+"?timeout=1m", "replay_*.txt", 8)
 	if keys, err := r.Do("KEYS", "*"); err != nil || strings.TrimSpace(keys) != live {
 		t.Errorf("keys are left: %q, %v; want the one that was there", keys, err)
 	}
@@ -31,7 +31,7 @@ func TestReplay_TheSameInRedis(t *testing.T) {
 
 func TestReplay_TheSameInACluster(t *testing.T) {
 	c := proctest.StartCluster(t, 2, 0)
-	replayAll(t, "redis+cluster://"+strings.Join(c.Addrs, ",")+"?prefix=traces:", "replay_[amt]*.txt", 3)
+	replayAll(t, "redis+cluster://"+strings.Join(c.Addrs, ",")+"?prefix=traces:&timeout=1m", "replay_[amt]*.txt", 3)
 	for _, node := range c.Nodes {
 		if n, err := node.Do("DBSIZE"); err != nil || n != "0" {
 			t.Errorf("%s keys are left on %s, %v", n, node.Addr, err)

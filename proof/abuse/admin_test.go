@@ -47,6 +47,7 @@ var adminCalls = []adminCall{
 
 // Who has no token, or one of too low a role, changes nothing.
 func TestAbuse_AdminRoles(t *testing.T) {
+	t.Parallel()
 	s := start(t, perAddress("100"), threeRoles)
 	for role, fields := range [][]string{{}, bearer(readToken), bearer(operateToken), bearer(configureToken)} {
 		for _, c := range adminCalls {
@@ -75,6 +76,7 @@ func bearer(token string) []string { return []string{"Authorization", "Bearer " 
 // Without tokens in the settings there is one all the same: who is on this machine may
 // look, and change nothing without it.
 func TestAbuse_AdminWithoutTokens(t *testing.T) {
+	t.Parallel()
 	s := start(t, perAddress("100"), "")
 	for _, c := range adminCalls {
 		got := ask(t, c.method, s.AdminURL+c.path, c.body)
@@ -99,6 +101,7 @@ func TestAbuse_AdminWithoutTokens(t *testing.T) {
 
 // Whoever guesses is slowed down, and whoever knows is not.
 func TestAbuse_AdminGuesses(t *testing.T) {
+	t.Parallel()
 	s := start(t, perAddress("100"), threeRoles)
 	const guesses = 200
 	var statuses [600]int
@@ -129,6 +132,7 @@ func TestAbuse_AdminGuesses(t *testing.T) {
 // An admin address that others can reach is refused without tokens, and so are tokens
 // that can be guessed.
 func TestAbuse_AdminMustBeGuarded(t *testing.T) {
+	t.Parallel()
 	for _, settings := range []string{
 		"admin_listen: 0.0.0.0:0\n", "admin_listen: \":0\"\n", "admin_listen: \"[::]:0\"\n",
 		"admin_tokens: [{name: a, role: operate, token: short}]\n", "admin_tokens: [{name: a, role: root, token: " + readToken + "}]\n",

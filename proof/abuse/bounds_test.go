@@ -22,6 +22,7 @@ import (
 
 // Beyond max_connections new ones wait, and come in as those before are cut off.
 func TestAbuse_Connections(t *testing.T) {
+	t.Parallel()
 	const most = 20
 	s := start(t, perAddress("10"), impatient+fmt.Sprintf("max_connections: %d\n", most))
 	for range 3 * most {
@@ -37,6 +38,7 @@ func TestAbuse_Connections(t *testing.T) {
 
 // Beyond max_in_flight requests are answered at once, with 503.
 func TestAbuse_RequestsInFlight(t *testing.T) {
+	t.Parallel()
 	const most = 5
 	release := make(chan struct{})
 	var held atomic.Int64

@@ -50,6 +50,7 @@ const canaryPolicy = `{"rules": [
 // What clients send that is secret is found in no metric, no log, no store and no
 // record of violations; and who they are in no metric, no log and no such record.
 func TestAbuse_Canaries(t *testing.T) {
+	t.Parallel()
 	redis := proctest.StartRedis(t)
 	if _, err := redis.Do("ACL", "SETUSER", "mete", "on", ">"+canaryDBPass, "~*", "&*", "+@all"); err != nil {
 		t.Fatal(err)
@@ -59,8 +60,8 @@ func TestAbuse_Canaries(t *testing.T) {
 		name, store string
 		log         string
 	}{
-		{"redis, text", "redis://mete:" + canaryDBPass + "@" + redis.Addr, "text"},
-		{"postgres, json", postgres.URL() + "&schema=buckets", "json"},
+		{"redis, text", "redis://mete:" + canaryDBPass + "@" + redis.Addr + "?timeout=1m", "text"},
+		{"postgres, json", postgres.URL() + "&schema=buckets&timeout=1m", "json"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			schema := "violations_" + tt.log

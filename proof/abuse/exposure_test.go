@@ -70,6 +70,7 @@ func listening(t *testing.T, pid int, table string) (addresses []string) {
 // Nothing that tells how the server works inside is served anywhere, and nothing of
 // the administrators' at the main address.
 func TestAbuse_NothingElseIsServed(t *testing.T) {
+	t.Parallel()
 	s := start(t, perAddress("1"), "")
 	debug := []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/profile?seconds=1", "/debug/vars", "/debug/requests", "/debug/", "/debug/fgprof",
 		"/.env", "/.git/config", "/config", "/mete.yaml", "/meted.yaml", "/policy.json", "/../policy.json", "/%2e%2e/policy.json", "/server-status"}
@@ -86,6 +87,7 @@ func TestAbuse_NothingElseIsServed(t *testing.T) {
 // A page of another site can neither read an answer nor change anything, even in a
 // browser on the same machine.
 func TestAbuse_OtherOrigins(t *testing.T) {
+	t.Parallel()
 	s := start(t, perAddress("1"), "")
 	body := takeBody("ip:address", "192.0.2.1")
 	for _, base := range []string{s.URL, s.AdminURL} {

@@ -23,6 +23,7 @@ const floodPrefix = "flooduser-"
 // Five million clients that were never seen before make the server neither grow
 // nor forget the one that has nothing left.
 func TestAbuse_KeyFlood(t *testing.T) {
+	t.Parallel()
 	s := start(t, `{"rules": [{"name": "each", "limit_keys": ["header:x-user"], "algorithm": "token_bucket",
 		"algorithm_config": {"rate": "1/10h", "burst": 3}}]}`, fmt.Sprintf("store: memory:?max_keys=%d\n", floodBound))
 	victim := takeBody("header:x-user", "victim")

@@ -35,6 +35,7 @@ func spoof(fields []string, address string) []string {
 // A client of the gateway cannot have another's bucket, nor a fresh one, by what it
 // says in headers.
 func TestAbuse_SpoofedHops(t *testing.T) {
+	t.Parallel()
 	upstream := serve(t, func(http.ResponseWriter, *http.Request) {})
 	s := start(t, perAddress("1"), "upstream: "+upstream.URL+"\n")
 	if got := ask(t, http.MethodGet, s.URL, "").status; got != http.StatusOK {
@@ -51,6 +52,7 @@ func TestAbuse_SpoofedHops(t *testing.T) {
 // Behind a proxy that is trusted, the client is whom that proxy saw, whatever stands
 // to the left of it.
 func TestAbuse_SpoofedHopsBehindAProxy(t *testing.T) {
+	t.Parallel()
 	upstream := serve(t, func(http.ResponseWriter, *http.Request) {})
 	const client, other = "198.51.100.7", "203.0.113.9"
 	for _, tt := range []struct {
@@ -92,6 +94,7 @@ func TestAbuse_SpoofedHopsBehindAProxy(t *testing.T) {
 
 // One subscriber has a /64 of addresses, and one bucket.
 func TestAbuse_RotatingIPv6(t *testing.T) {
+	t.Parallel()
 	upstream := serve(t, func(http.ResponseWriter, *http.Request) {})
 	s := start(t, perAddress("1"), "upstream: "+upstream.URL+"\ntrusted_proxies: [127.0.0.0/8]\n")
 	as := func(address string) int {
@@ -124,6 +127,7 @@ func TestAbuse_RotatingIPv6(t *testing.T) {
 
 // Only the gateway may say who asks, in the headers of its profile and no others.
 func TestAbuse_DecisionEndpoint(t *testing.T) {
+	t.Parallel()
 	policy := `{"rules": [
 		{"name": "cheap", "limit_keys": ["path"], "match": {"path": "/cheap"}, "algorithm": "token_bucket", "algorithm_config": {"rate": "1/10h", "burst": 1000}},
 		{"name": "dear", "limit_keys": ["path"], "match": {"path": "/dear"}, "algorithm": "token_bucket", "algorithm_config": {"rate": "1/10h", "burst": 1}}]}`

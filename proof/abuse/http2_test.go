@@ -93,6 +93,7 @@ func mustServe2(t *testing.T, s *meted.Server, config *tls.Config, during string
 // Requests that are taken back as soon as they are sent (CVE-2023-44487) do not pile up
 // at the upstream, and others are served.
 func TestAbuse_RapidReset(t *testing.T) {
+	t.Parallel()
 	const resets, most = 20_000, 1000 // 250 streams, and those of which the upstream has not heard yet that they are over
 	var now, peak atomic.Int64
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -132,6 +133,7 @@ func TestAbuse_RapidReset(t *testing.T) {
 
 // Headers that never end (CVE-2023-45288), and other frames without end, are cut off.
 func TestAbuse_FloodsOfFrames(t *testing.T) {
+	t.Parallel()
 	s, config := startTLS(t, perAddress("10000"), impatient)
 	huge := bytes.Repeat([]byte{0x40, 0x01, 'x', 0x7f, 0x00}, 3000) // fields of the same name, each added to the table
 	for _, tt := range []struct {
@@ -177,6 +179,7 @@ func TestAbuse_FloodsOfFrames(t *testing.T) {
 // Streams whose client never reads do not hold what they hold for ever: neither at the
 // upstream nor here.
 func TestAbuse_StreamsThatNeverRead(t *testing.T) {
+	t.Parallel()
 	const streams = 100
 	var begun, ended atomic.Int64
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {

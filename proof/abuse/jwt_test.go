@@ -80,6 +80,7 @@ func planned(t *testing.T, keySet, settings string) *meted.Server {
 
 // A token that is not good in every respect has no claims: who sends it is nobody.
 func TestAbuse_ForgedTokens(t *testing.T) {
+	t.Parallel()
 	own, other := newIssuer(t), newIssuer(t)
 	s := planned(t, own.keySet(), "")
 	good := own.sign(t, goodHeader, proClaims(0, time.Hour))
@@ -149,6 +150,7 @@ func confused(i issuer, claims string) string {
 
 // Who sends a token that is not good neither sees nor spends what its subject has.
 func TestAbuse_QuotaOfOthers(t *testing.T) {
+	t.Parallel()
 	own := newIssuer(t)
 	dir := t.TempDir()
 	upstream := serve(t, func(http.ResponseWriter, *http.Request) {})

@@ -26,6 +26,7 @@ var injections = []string{
 // What a client sends can neither begin a line of the log nor control a terminal that
 // shows it, wherever it is sent.
 func TestAbuse_LogInjection(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
 			own := newIssuer(t)

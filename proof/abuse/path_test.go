@@ -35,6 +35,7 @@ func sendTarget(t *testing.T, addr, target string) (status int, body string) {
 // Whatever spelling of a path comes through, the limit of the path that the upstream
 // saw was charged for it.
 func TestAbuse_PathBypass(t *testing.T) {
+	t.Parallel()
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "saw "+r.URL.Path) })
 	s := gatewayOfLogin(t, upstream)
 	if status, _ := sendTarget(t, s.Addr, "/login"); status != http.StatusOK {
@@ -71,6 +72,7 @@ func gatewayOfLogin(t *testing.T, upstream *httptest.Server) *meted.Server {
 // A request that two servers read as one and as two is refused, so that none is
 // carried past the limit inside another.
 func TestAbuse_Smuggling(t *testing.T) {
+	t.Parallel()
 	var seen []string
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		seen = append(seen, r.URL.Path)

@@ -36,6 +36,7 @@ func raw(t *testing.T, addr string, parts ...string) int {
 }
 
 func TestAbuse_HugeHeaders(t *testing.T) {
+	t.Parallel()
 	var reached atomic.Int64
 	upstream := serve(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
 	s := start(t, perAddress("100"), "upstream: "+upstream.URL+"\n")
@@ -85,6 +86,7 @@ func (e *endless) Read(p []byte) (int, error) {
 const socketBuffers = 16 << 20
 
 func TestAbuse_HugeBodies(t *testing.T) {
+	t.Parallel()
 	const size = 200 << 20
 	s := start(t, perAddress("100"), "")
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
@@ -118,6 +120,7 @@ func TestAbuse_HugeBodies(t *testing.T) {
 // What one question can ask for is bounded, and a question that asks for more is not
 // served in part.
 func TestAbuse_Amplification(t *testing.T) {
+	t.Parallel()
 	s := start(t, perAddress("1000"), "")
 	one := takeBody("ip:address", "192.0.2.1")
 	batch := func(n int) string { return `{"requests":[` + strings.Repeat(one+",", n-1) + one + `]}` }

@@ -244,6 +244,7 @@ func withstand(t *testing.T, s *siege) {
 
 // Who asks and asks and never reads an answer is cut off.
 func TestAbuse_UnreadAnswers(t *testing.T) {
+	t.Parallel()
 	s := start(t, perAddress("10"), impatient)
 	batch := `{"requests":[` + strings.Repeat(takeBody("ip:address", "192.0.2.1")+",", httpapi.MaxBatch-1) + takeBody("ip:address", "192.0.2.1") + `]}`
 	request := fmt.Sprintf("POST /v1/take HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(batch), batch)

@@ -97,7 +97,7 @@ func TestAnswers_OtherDenials(t *testing.T) {
 func TestAnswers_StoreDown(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		redis := proctest.StartRedis(t)
-		s := start(t, k, setup{mete: []edit{{"policy:", "store: redis://" + redis.Addr + "\npolicy:"}}})
+		s := start(t, k, setup{mete: []edit{{"policy:", "store: redis://" + redis.Addr + "?timeout=1m\npolicy:"}}})
 		from := newClients()
 		client := from.another()
 		var a answer

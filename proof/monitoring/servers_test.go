@@ -79,7 +79,7 @@ func startAPI(t *testing.T, redis *proctest.Redis) *meted.Server {
 	if strings.Contains(violations, "?") {
 		separator = "&"
 	}
-	return meted.Start(t, fmt.Sprintf("policy: policy.json\nstore: redis://%s\nviolations: %q\n", redis.Addr, violations+separator+"schema="+proctest.PostgresSchema(t)), dir)
+	return meted.Start(t, fmt.Sprintf("policy: policy.json\nstore: redis://%s?timeout=1m\nviolations: %q\n", redis.Addr, violations+separator+"schema="+proctest.PostgresSchema(t)), dir)
 }
 
 // traffic goes to both until the test ends.

@@ -70,8 +70,8 @@ func (r *running) blocked(client string) bool {
 // What is done at one server holds at all that share its store, and after a restart.
 func TestOverrides_Shared(t *testing.T) {
 	t.Parallel()
-	postgres := strings.Replace(proctest.StartPostgres(t).URL(), "postgres@", "postgres:secret@", 1)
-	for name, store := range map[string]string{"redis": "redis://" + proctest.StartRedis(t).Addr, "postgres": postgres} {
+	postgres := strings.Replace(proctest.StartPostgres(t).URL(), "postgres@", "postgres:secret@", 1) + "&timeout=1m"
+	for name, store := range map[string]string{"redis": "redis://" + proctest.StartRedis(t).Addr + "?timeout=1m", "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			c := testConfig()
 			c.Store, c.Policy = store, policyFile(t, burst("2"))
