@@ -15,7 +15,7 @@ run: ## serve with a built-in example policy; needs Go only
 	@echo "building mete; the first time, this takes half a minute"
 	$(GO) run ./cmd/mete serve
 
-test: setup ## run the tests that judge a change; twelve minutes on two cores
+test: setup ## run the tests that judge a change; ten minutes on two cores
 	scripts/test
 
 test-long: setup ## run all tests, checks and builds with fresh seeds; an hour

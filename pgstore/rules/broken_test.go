@@ -85,6 +85,7 @@ func TestLoad_NoRules(t *testing.T) {
 }
 
 func TestLoad_Bounds(t *testing.T) {
+	t.Parallel()
 	d := newDatabase(t)
 	const insert = `INSERT INTO {schema}.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity)
 		SELECT 'r' || i, 'endpoint:/api/' || i, 'endpoint', 1, 1 FROM generate_series($1::int, $2::int) i`

@@ -183,9 +183,14 @@ func unsayable(data []byte) bool {
 }
 
 func TestRoundTrip_Random(t *testing.T) {
+	t.Parallel()
+	policies := 4000
+	if testing.Short() {
+		policies /= 4
+	}
 	rng := rand.New(testseed.PCG(3, 4))
 	sound, refused, fallbacks, selectors := 0, 0, 0, 0
-	for range 4000 {
+	for range policies {
 		data := randomPolicy(rng)
 		m, err := policy.Load(data, options)
 		if err != nil {
@@ -215,13 +220,14 @@ func TestRoundTrip_Random(t *testing.T) {
 			t.Fatalf("importing the export makes%s\nof%s (%v)", rowsText(set), before, err)
 		}
 	}
-	if sound < 500 || fallbacks < 150 || selectors < 150 || refused > sound/20 {
+	if sound < policies/8 || fallbacks < policies/27 || selectors < policies/27 || refused > sound/20 {
 		t.Errorf("%d random policies have no mistakes, %d of them a fallback, %d a selector; %d cannot be said", sound, fallbacks, selectors, refused)
 	}
 }
 
 // No two active rows of an import are what the database takes for copies.
 func TestImport_SetsRowsApart(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(testseed.PCG(5, 6))
 	for range 1000 {
 		data := randomPolicy(rng)
