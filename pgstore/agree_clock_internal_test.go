@@ -32,7 +32,7 @@ func TestPaths_AgreeByTheServersClock(t *testing.T) {
 			l = a.limits[a.r.IntN(len(a.limits))]
 		}
 		c := mete.Charge{Key: key, Limit: l, Cost: a.cost(l, a.rows[key])}
-		snap := a.takeBySomeWay(c)
+		snap := a.takeBy(a.r.IntN(allWays), c)
 		a.compareAlone(c, snap, before, bucket.Instant(a.serverTime()))
 	}
 	if a.taken < 150 || a.denied < 100 {
@@ -40,12 +40,14 @@ func TestPaths_AgreeByTheServersClock(t *testing.T) {
 	}
 }
 
-func (a *agreement) takeBySomeWay(c mete.Charge) bucket.Snapshot {
+// allWays is in how many ways a take can go.
+const allWays = 4
+
+func (a *agreement) takeBy(way int, c mete.Charge) bucket.Snapshot {
 	a.Helper()
 	b := newBatch(a.store)
 	b.Reset()
 	b.Add(a.store.newAsk([]mete.Charge{c}, mete.Mode{}))
-	way := a.r.IntN(4)
 	a.store.denying.Store(a.r.IntN(2) == 0)
 	a.store.unprepared.Store(way != 0) // else it is a statement of its own
 	switch way {
@@ -82,7 +84,7 @@ func (b *batch) ungroup() {
 func (a *agreement) compareAlone(c mete.Charge, snap bucket.Snapshot, before, after bucket.Instant) {
 	a.Helper()
 	old := a.rows[c.Key]
-	unchanged, soonest, _ := take(old, &c.Limit, before, c.Cost)
+	_, soonest, _ := take(old, &c.Limit, before, c.Cost)
 	_, latest, _ := take(old, &c.Limit, after, c.Cost)
 	if soonest.Allowed && !snap.Allowed || snap.Allowed && !latest.Allowed {
 		a.Fatalf("%+v of %+v: allowed %v, want %v to %v", c, old, snap.Allowed, soonest.Allowed, latest.Allowed)
@@ -94,17 +96,16 @@ func (a *agreement) compareAlone(c mete.Charge, snap bucket.Snapshot, before, af
 		if least, most := latest.RetryAfter, soonest.RetryAfter; snap.RetryAfter < least || snap.RetryAfter > most {
 			a.Errorf("%+v of %+v: retry after %v, want %v to %v", c, old, snap.RetryAfter, least, most)
 		}
-		replaces := len(row) == len(old) && len(row) > 0 && row[0].Limit.Same(&c.Limit) &&
-			!slices.ContainsFunc(old, func(x bucket.Account) bool { return x.Limit.Same(&c.Limit) })
-		if replaces || len(unchanged) > len(old) || len(row) > len(old) { // the limit's account begins
-			if len(row) > 0 {
-				unchanged, _, _ = take(old, &c.Limit, row[0].State.AsOf, c.Cost)
+		// A denial writes the account of a version that is new, and nothing else. Later, the
+		// other versions miss less.
+		_, begins := old.Open(&c.Limit, before)
+		_, must := old.Open(&c.Limit, after)
+		if reflect.DeepEqual(row, old) {
+			if must {
+				a.Fatalf("%+v of %+v was denied, and its account does not begin", c, old)
 			}
-		} else {
-			unchanged = old
-		}
-		if !reflect.DeepEqual(row, unchanged) {
-			a.Fatalf("%+v of %+v was denied, and left %+v, want %+v", c, old, row, unchanged)
+		} else if !begins || !leaves(old, row, c, before, after) {
+			a.Fatalf("%+v of %+v between %d and %d was denied, and left %+v", c, old, before, after, row)
 		}
 		a.rows[c.Key] = row
 		return
@@ -115,11 +116,7 @@ func (a *agreement) compareAlone(c mete.Charge, snap bucket.Snapshot, before, af
 	}
 	at := row[0].State.AsOf
 	want, full, _ := take(old, &c.Limit, at, c.Cost)
-	latestOld := bucket.Instant(0)
-	for i := range old {
-		latestOld = max(latestOld, old[i].State.AsOf)
-	}
-	if !reflect.DeepEqual(row, want) || at < before || at > max(after, latestOld) {
+	if !leaves(old, row, c, before, after) {
 		a.Fatalf("%+v of %+v between %d and %d: left %+v, want %+v", c, old, before, after, row, want)
 	}
 	// The answer is about the state that was left.
@@ -132,4 +129,50 @@ func (a *agreement) compareAlone(c mete.Charge, snap bucket.Snapshot, before, af
 		a.Errorf("%+v of %+v: goes %d µs after it is full", c, old, fullAt-int64(at)-wait)
 	}
 	a.rows[c.Key] = row
+}
+
+// leaves reports whether c leaves row of old at an instant from before to after. The row
+// has that instant, unless an account of old is ahead of the clock.
+func leaves(old, row bucket.Row, c mete.Charge, before, after bucket.Instant) bool {
+	if len(row) == 0 {
+		return false
+	}
+	at, ahead := row[0].State.AsOf, false
+	for i := range old {
+		ahead = ahead || old[i].State.AsOf >= at
+	}
+	if !ahead {
+		before, after = max(before, at), min(after, at)
+	}
+	for now := before; now <= after; now++ {
+		if left, _, _ := take(old, &c.Limit, now, c.Cost); reflect.DeepEqual(row, left) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestPaths_DenialOfAFourthVersion denies a take of a version that takes the place of the
+// third. The others are full, so the row drops them, and has fewer accounts than before.
+func TestPaths_DenialOfAFourthVersion(t *testing.T) {
+	a := newAgreement(t, 100)
+	a.store.config.Now = nil
+	for way := range allWays {
+		for _, cost := range []bucket.Tokens{1, a.limits[0].Capacity() + 1} {
+			now := bucket.Instant(a.serverTime())
+			old := bucket.Row{
+				{Limit: a.limits[1], State: bucket.State{Spent: 1, AsOf: now - 1e6, Unit: a.limits[1].Unit()}},
+				{Limit: a.limits[3], State: bucket.State{AsOf: now - 1e6, Unit: a.limits[3].Unit()}},
+				{Limit: a.limits[2], State: bucket.State{Spent: int64(a.limits[2].Capacity()) * a.limits[2].Unit(), AsOf: now + 1e12, Unit: a.limits[2].Unit()}},
+			}
+			a.rows["k"] = old
+			a.write("k", old)
+			c := mete.Charge{Key: "k", Limit: a.limits[0], Cost: cost}
+			snap := a.takeBy(way, c)
+			a.compareAlone(c, snap, now, bucket.Instant(a.serverTime()))
+			if row := a.rows["k"]; len(row) != 1 || row[0].Limit != c.Limit || snap.Allowed {
+				t.Errorf("way %d, %v: allowed %v, left %+v, want denied and one account of its own", way, cost, snap.Allowed, row)
+			}
+		}
+	}
 }
