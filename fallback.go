@@ -198,21 +198,44 @@ func (f *fallback) begin(ctx context.Context, a *account, c *Charge, t *trip) er
 	now := f.now()
 	a.nodes = f.count()
 	a.share = c.Limit.Share(a.nodes, bucket.Token)
-	missing := c.Limit.Peek(f.known.recall(c.Key), now, 0, 0).Missing()
-	local := []Charge{{Key: c.Key, Limit: a.share, Cost: (missing + bucket.Tokens(a.nodes) - 1) / bucket.Tokens(a.nodes)}}
-	most := a.share.Capacity() + a.share.MaxReserved()
-	missed := min(local[0].Cost, most)
-	flying, number := f.flying.others(c.Key, t)
-	local[0].Cost = min(missed+flying, most)
-	a.held, a.number = local[0].Cost-missed, number
-	if _, _, err := f.store.Take(ctx, nil, local, Mode{MaxWait: bucket.Forced}); err != nil {
-		return err
-	}
+	local := []Charge{{Key: c.Key, Limit: a.share}}
 	snaps, err := f.look(ctx, local)
 	if err != nil {
 		return err
 	}
-	a.base = snaps[0].State(now)
+	room := max(a.share.Capacity()+a.share.MaxReserved()-snaps[0].Missing(), 0)
+	missing := c.Limit.Peek(f.known.recall(c.Key), now, 0, 0).Missing()
+	missed := min((missing+bucket.Tokens(a.nodes)-1)/bucket.Tokens(a.nodes), room)
+	flying, number := f.flying.others(c.Key, t)
+	local[0].Cost = min(missed+flying, room)
+	charged := false
+	if local[0].Cost > 0 {
+		if snaps, charged, err = f.store.Take(ctx, nil, local, Mode{MaxWait: bucket.Forced}); err != nil {
+			return err
+		}
+	}
+	if a.held, a.number = 0, number; charged {
+		a.held = local[0].Cost - missed
+	}
+	a.base = baseOf(&snaps[0], charged, now)
 	a.whole = Charge{Key: c.Key, Limit: c.Limit, Shards: c.Shards}
 	return nil
+}
+
+// baseOf returns the base of an account that begins with the local bucket in snap. If charged,
+// the bucket has just been charged snap.Cost.
+//
+// A local bucket can have older costs: of takes without an account, or after a reset that
+// failed. The state of a sliding log would date them as of now, and hide later costs after
+// they have left the window. So the base of a log is without them. While the log has some
+// of them, it has all later costs, too, and [account.due] is the cost since the base.
+func baseOf(snap *bucket.Snapshot, charged bool, now bucket.Instant) bucket.State {
+	if snap.Limit.Algorithm() != bucket.SlidingLog {
+		return snap.State(now)
+	}
+	var base bucket.State
+	if charged {
+		base, _ = snap.Limit.Reserve(base, now, snap.Cost, bucket.Forced)
+	}
+	return base
 }

@@ -70,6 +70,42 @@ func TestLedger_Full(t *testing.T) {
 	}
 }
 
+// A key without an account spends from its local log. When the ledger has room again, the
+// key gets an account, which keeps its costs after the departure of the older ones.
+func TestLedger_RoomAgain(t *testing.T) {
+	c := start(t, 1, `{"name": "all", "limit_keys": ["path"], "on_store_error": "local", "algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}}`)
+	n := c.nodes[0]
+	c.cut(down)
+	for i := range 65536 {
+		n.takeAt("/"+strconv.Itoa(i), bucket.Token)
+	}
+	c.advance(8)
+	n.takeAt("/beyond", 30*bucket.Token)
+	c.advance(0.4)
+	c.cut(up)
+	n.takeAt("/beyond", bucket.Token) // the local bucket of the account begins with its cost
+	c.cut(down)
+	c.advance(0.7)
+	n.takeAt("/0", bucket.Token) // at 9.1 s, accounts without local costs make room
+	if d := n.takeAt("/beyond", 29*bucket.Token); !d.Allowed {
+		t.Errorf("29 of 29: %+v", d)
+	}
+	if s := n.Stats(); s.Excess != 30*bucket.Token || s.Unsettled == 65536 {
+		t.Fatalf("stats %+v, want 30 in excess and room in the ledger", s)
+	}
+	c.advance(8) // at 17.1 s, the 30 have left the local log
+	if d := n.takeAt("/beyond", 31*bucket.Token); d.Allowed {
+		t.Errorf("31 more after 29 within 9 s: %+v, want denied", d)
+	}
+	if d := n.takeAt("/beyond", 30*bucket.Token); !d.Allowed {
+		t.Errorf("30 of 30: %+v", d)
+	}
+	c.cut(up)
+	if d := n.takeAt("/beyond", bucket.Token); d.Allowed {
+		t.Errorf("60 within 9 s, and then: %+v, want denied", d)
+	}
+}
+
 // Many goroutines, several keys in different orders, and a store that comes and
 // goes: nothing is lost, and nobody is stuck.
 func TestLocal_Concurrent(t *testing.T) {

@@ -3,6 +3,8 @@
 package mete_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/storetest"
 )
 
 // An ideal bucket is charged with everything that is admitted anywhere, however
@@ -199,4 +202,74 @@ func TestOutage_LogForgetsNothing(t *testing.T) {
 	if after := n.drain(); during+after > 60 {
 		t.Errorf("%d admitted within 2 s, %d of them at the end: want 60 at most", during+after, after)
 	}
+}
+
+// sticky is a local store that fails to reset.
+type sticky struct{ mete.Store }
+
+func (sticky) Reset(context.Context, []string) error { return errors.New("sticky: no reset") }
+
+// In an outage behind a failed reset of the local log, costs are charged that follow the
+// departure of the older costs. Without that, a client got the limit twice.
+func TestOutage_LogAfterAFailedReset(t *testing.T) {
+	c, n := startSticky(t, `"algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}`)
+	c.cut(down)
+	for range 58 {
+		n.take(1)
+	}
+	c.cut(up)
+	if err := n.Reset(t.Context(), mete.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	c.advance(8.5)
+	n.take(1) // the next local bucket begins with its cost
+	c.cut(down)
+	n.take(1)
+	c.advance(1) // at 9.5 s, 58 have left the local log
+	during := n.drain()
+	c.cut(up)
+	if after := n.drain(); during != 58 || after != 0 {
+		t.Errorf("2 and %d admitted before the end of the outage and %d after it, within 1 s: want 58 and 0", during, after)
+	}
+	if s := n.Stats(); s.Charged != 59*bucket.Token || s.Refilled != 58*bucket.Token {
+		t.Errorf("stats %+v, want 59 charged, and refilled the 58 before the reset", s)
+	}
+}
+
+// A local bucket that was not reset misses at least the share that it begins with, also
+// where the bucket may owe nothing.
+func TestOutage_NoDebtAfterAFailedReset(t *testing.T) {
+	for _, rule := range []string{
+		`"algorithm_config": {"rate": "1/1h", "burst": 10, "max_reserved": 0}`,
+		`"algorithm_config": {"refill": "interval", "rate": "1/1h", "burst": 10, "max_reserved": 0}`,
+		`"algorithm": "sliding_window", "algorithm_config": {"tokens": 10, "window": "1h"}`,
+		`"algorithm": "sliding_log", "algorithm_config": {"tokens": 10, "window": "1h"}`,
+	} {
+		c, n := startSticky(t, rule)
+		c.cut(down)
+		n.take(5)
+		c.cut(up)
+		n.take(4)
+		c.cut(down)
+		during := n.drain()
+		c.cut(up)
+		if after := n.drain(); during+after > 1 {
+			t.Errorf("%s: %d admitted in the second outage and %d after it, want 1 of 10 at most", rule, during, after)
+		}
+	}
+}
+
+// startSticky returns a node beside a local store that fails to reset.
+func startSticky(t *testing.T, rule string) (*cluster, *node) {
+	t.Helper()
+	c := &cluster{T: t, clock: storetest.NewClock()}
+	c.store = storetest.NewNaive(c.clock.Now)
+	line := &wire{Store: c.store}
+	policy := load(t, `{"rules": [{"name": "all", "limit_keys": [], "on_store_error": "local", `+rule+`}]}`)
+	l, err := mete.New(line, policy, mete.Config{Local: sticky{storetest.NewNaive(c.clock.Now)}, Now: c.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.nodes = []*node{{t, l, line}}
+	return c, c.nodes[0]
 }
