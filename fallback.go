@@ -105,6 +105,9 @@ func (f *fallback) take(ctx context.Context, dst []bucket.Snapshot, charges []Ch
 			}
 		}
 		local = append(local, Charge{Key: c.Key, Limit: f.share(a, c, mode), Cost: c.Cost})
+		if a != nil && !mode.DryRun {
+			a.follow(&local[i].Limit, f.now())
+		}
 	}
 	dst, allowed, err := f.spend(ctx, dst, local, mode, mine)
 	return dst, accounts, allowed, err
@@ -204,8 +207,8 @@ func (f *fallback) begin(ctx context.Context, a *account, c *Charge, t *trip) er
 		return err
 	}
 	room := max(a.share.Capacity()+a.share.MaxReserved()-snaps[0].Missing(), 0)
-	missing := c.Limit.Peek(f.known.recall(c.Key), now, 0, 0).Missing()
-	missed := min((missing+bucket.Tokens(a.nodes)-1)/bucket.Tokens(a.nodes), room)
+	known := c.Limit.Peek(f.known.recall(c.Key), now, 0, 0).Missing()
+	missed := min((known+bucket.Tokens(a.nodes)-1)/bucket.Tokens(a.nodes), room)
 	flying, number := f.flying.others(c.Key, t)
 	local[0].Cost = min(missed+flying, room)
 	charged := false
@@ -217,17 +220,40 @@ func (f *fallback) begin(ctx context.Context, a *account, c *Charge, t *trip) er
 	if a.held, a.number = 0, number; charged {
 		a.held = local[0].Cost - missed
 	}
-	a.base = baseOf(&snaps[0], charged, now)
+	a.base = bucket.Row{{Limit: a.share, State: baseOf(&snaps[0], charged, now)}}
 	a.whole = Charge{Key: c.Key, Limit: c.Limit, Shards: c.Shards}
 	return nil
+}
+
+// follow opens accounts of l in the base and the attempt of a: a take under l opens one in
+// the local row. So all three refill alike.
+func (a *account) follow(l *bucket.Limit, now bucket.Instant) {
+	a.base = opened(a.base, l, now)
+	if a.attempt != nil {
+		a.attempt.through = opened(a.attempt.through, l, now)
+	}
+}
+
+// opened returns the row after a denied take under l.
+func opened(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Row {
+	if s, fresh := row.Open(l, now); fresh {
+		return row.Write(l, s, now, 0)
+	}
+	return row
+}
+
+// missing returns the amount that the bucket of l in a row misses.
+func missing(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Tokens {
+	s, _ := row.Open(l, now)
+	return l.Peek(s, now, 0, 0).Missing()
 }
 
 // baseOf returns the base of an account that begins with the local bucket in snap. If charged,
 // the bucket has just been charged snap.Cost.
 //
 // A local bucket can have older costs: of takes without an account, or after a reset that
-// failed. The state of a sliding log would date them as of now, and hide later costs after
-// they have left the window. So the base of a log is without them. While the log has some
+// failed. The state of a sliding log would date them as the newest cost, and hide later
+// costs after they have left the window. So the base of a log is without them. While the log has some
 // of them, it has all later costs, too, and [account.due] is the cost since the base.
 func baseOf(snap *bucket.Snapshot, charged bool, now bucket.Instant) bucket.State {
 	if snap.Limit.Algorithm() != bucket.SlidingLog {

@@ -94,7 +94,7 @@ func (f *fallback) release(ctx context.Context, a *account, cost bucket.Tokens, 
 		return nil
 	}
 	now := f.now()
-	back := min(cost, a.held, a.share.Peek(a.base, now, 0, 0).Missing())
+	back := min(cost, a.held, missing(a.base, &a.share, now))
 	a.held -= min(cost, a.held)
 	if back <= 0 {
 		return nil
@@ -103,6 +103,6 @@ func (f *fallback) release(ctx context.Context, a *account, cost bucket.Tokens, 
 	if err := f.store.Refund(ctx, local, ""); err != nil {
 		return err
 	}
-	a.base = a.share.Refund(a.base, now, back)
+	a.base = a.base.Refund(now, back)
 	return nil
 }

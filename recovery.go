@@ -5,6 +5,7 @@ package mete
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,7 +29,7 @@ type flight struct {
 type attempt struct {
 	id      string
 	since   bucket.Instant
-	through bucket.State  // the local bucket when it began: later costs are not in it
+	through bucket.Row    // the local bucket when it began: later costs are not in it
 	spent   bucket.Tokens // when it began, as account.spent
 	maybe   bool
 	most    bucket.Tokens // that may be owed
@@ -153,7 +154,7 @@ func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 		return 0, nil
 	}
 	if t := a.attempt; t != nil {
-		if due := a.due(&t.through, now, t.spent); due > 0 && now-t.since < bucket.Instant(RetryHorizon/time.Microsecond) {
+		if due := a.due(t.through, now, t.spent); due > 0 && now-t.since < bucket.Instant(RetryHorizon/time.Microsecond) {
 			return due, nil
 		} else if due <= 0 {
 			a.settle(t)
@@ -164,8 +165,8 @@ func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 	if err != nil {
 		return 0, err
 	}
-	through := snaps[0].State(now)
-	due := a.due(&through, now, a.spent)
+	through := bucket.Row{{Limit: a.share, State: snaps[0].State(now)}}
+	due := a.due(through, now, a.spent)
 	if due > 0 {
 		id := f.name + strconv.FormatUint(f.ids.Add(1), 10)
 		a.attempt = &attempt{id: id, since: now, through: through, spent: a.spent, most: bucket.MaxTokens}
@@ -173,19 +174,19 @@ func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 	return max(due, 0), nil
 }
 
-// due returns the cost since base that the local bucket in state s still misses. Its bound
+// due returns the cost since base that the local bucket in row still misses. Its bound
 // is the cost since the last settled attempt: the local store reads its clock later than
 // f, and that difference is no cost.
-func (a *account) due(s *bucket.State, now bucket.Instant, spent bucket.Tokens) bucket.Tokens {
-	missing := a.share.Peek(*s, now, 0, 0).Missing() - a.share.Peek(a.base, now, 0, 0).Missing()
-	return min(missing, spent-a.settled)
+func (a *account) due(row bucket.Row, now bucket.Instant, spent bucket.Tokens) bucket.Tokens {
+	return min(missing(row, &a.share, now)-missing(a.base, &a.share, now), spent-a.settled)
 }
 
 // settle moves base to the beginning of an attempt. The state of a sliding log cannot be
 // a base: it dates all costs as the newest one. It would hide later costs after the older
 // ones have left the window. So a log keeps its base, and settled alone bounds due.
 func (a *account) settle(t *attempt) {
-	if a.settled = t.spent; a.share.Algorithm() != bucket.SlidingLog {
+	a.settled = t.spent
+	if !slices.ContainsFunc(t.through, func(x bucket.Account) bool { return x.Limit.Algorithm() == bucket.SlidingLog }) {
 		a.base = t.through
 	}
 }
