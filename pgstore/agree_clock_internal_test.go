@@ -84,29 +84,32 @@ func (b *batch) ungroup() {
 func (a *agreement) compareAlone(c mete.Charge, snap bucket.Snapshot, before, after bucket.Instant) {
 	a.Helper()
 	old := a.rows[c.Key]
-	_, soonest, _ := take(old, &c.Limit, before, c.Cost)
-	_, latest, _ := take(old, &c.Limit, after, c.Cost)
-	if soonest.Allowed && !snap.Allowed || snap.Allowed && !latest.Allowed {
-		a.Fatalf("%+v of %+v: allowed %v, want %v to %v", c, old, snap.Allowed, soonest.Allowed, latest.Allowed)
-	}
 	rows, due := a.read(c.Key)
 	row, fullAt := rows[c.Key], due[c.Key]
-	if !snap.Allowed {
-		a.denied++
+	_, begins := old.Open(&c.Limit, before)
+	if begins {
+		// The account of a new version begins, also if the take is denied. The account that
+		// misses most depends on the instant, and the wait can be longer at a later one.
+		_, now := snap.Verdict()
+		left, want, _ := take(old, &c.Limit, now, c.Cost)
+		if now < before || now > after || !reflect.DeepEqual(row, left) || snap != want {
+			a.Fatalf("%+v of %+v at %d, between %d and %d: left %+v and shows %+v, want %+v and %+v", c, old, now, before, after, row, snap, left, want)
+		}
+	} else {
+		_, soonest, _ := take(old, &c.Limit, before, c.Cost)
+		_, latest, _ := take(old, &c.Limit, after, c.Cost)
+		if soonest.Allowed && !snap.Allowed || snap.Allowed && !latest.Allowed {
+			a.Fatalf("%+v of %+v: allowed %v, want %v to %v", c, old, snap.Allowed, soonest.Allowed, latest.Allowed)
+		}
 		if least, most := latest.RetryAfter, soonest.RetryAfter; snap.RetryAfter < least || snap.RetryAfter > most {
 			a.Errorf("%+v of %+v: retry after %v, want %v to %v", c, old, snap.RetryAfter, least, most)
 		}
-		// A denial writes the account of a version that is new, and nothing else. Later, the
-		// other versions miss less.
-		_, begins := old.Open(&c.Limit, before)
-		_, must := old.Open(&c.Limit, after)
-		if reflect.DeepEqual(row, old) {
-			if must {
-				a.Fatalf("%+v of %+v was denied, and its account does not begin", c, old)
-			}
-		} else if !begins || !leaves(old, row, c, before, after) {
-			a.Fatalf("%+v of %+v between %d and %d was denied, and left %+v", c, old, before, after, row)
+		if !snap.Allowed && !reflect.DeepEqual(row, old) {
+			a.Fatalf("%+v of %+v was denied, and left %+v", c, old, row)
 		}
+	}
+	if !snap.Allowed {
+		a.denied++
 		a.rows[c.Key] = row
 		return
 	}
@@ -115,14 +118,16 @@ func (a *agreement) compareAlone(c mete.Charge, snap bucket.Snapshot, before, af
 		a.Fatalf("%+v of %+v: no row is left", c, old)
 	}
 	at := row[0].State.AsOf
-	want, full, _ := take(old, &c.Limit, at, c.Cost)
-	if !leaves(old, row, c, before, after) {
-		a.Fatalf("%+v of %+v between %d and %d: left %+v, want %+v", c, old, before, after, row, want)
-	}
-	// The answer is about the state that was left.
-	answers := []time.Duration{snap.FullAfter(), full.FullAfter() + time.Duration(at-before)*time.Microsecond}
-	if !slices.IsSorted(answers) || snap.Remaining() != full.Remaining() {
-		a.Errorf("%+v of %+v: %v, full after %v; left %v, full after %v", c, old, snap.Remaining(), answers[0], full.Remaining(), answers[1])
+	if !begins {
+		want, full, _ := take(old, &c.Limit, at, c.Cost)
+		if !leaves(old, row, c, before, after) {
+			a.Fatalf("%+v of %+v between %d and %d: left %+v, want %+v", c, old, before, after, row, want)
+		}
+		// The answer is about the state that was left.
+		answers := []time.Duration{snap.FullAfter(), full.FullAfter() + time.Duration(at-before)*time.Microsecond}
+		if !slices.IsSorted(answers) || snap.Remaining() != full.Remaining() {
+			a.Errorf("%+v of %+v: %v, full after %v; left %v, full after %v", c, old, snap.Remaining(), answers[0], full.Remaining(), answers[1])
+		}
 	}
 	const most = 1 << 50
 	if wait := row.FullAfter(at).Microseconds(); wait < most && (fullAt < int64(at)+wait || fullAt > int64(max(at, after))+wait+1) {
