@@ -350,8 +350,8 @@ func (d *desk) retried(level pgx.TxIsoLevel) {
 func TestWithTx_Limiter(t *testing.T) {
 	d := newDesk(t)
 	m, err := policy.Load([]byte(`{"rules": [
-		{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rate": "1/1000h", "burst": 5}, "on_store_error": "closed"},
-		{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1000h", "burst": 20}, "on_store_error": "closed"}
+		{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rate": "1/1000h", "burst": 5}, "on_store_error": "closed", "deadline": "10s"},
+		{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1000h", "burst": 20}, "on_store_error": "closed", "deadline": "10s"}
 	]}`), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
