@@ -30,7 +30,11 @@ func (r release) testDeb(t *testing.T) {
 		path := "PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin" // dpkg wants ldconfig and start-stop-daemon
 		return run(t, root, []string{path}, dpkg, append(options, args...)...)
 	}
-	do("--install", r.path("mete_0.9.0~rc.1_"+runtime.GOARCH+".deb"))
+	deb := r.path("mete_0.9.0-rc.1_" + runtime.GOARCH + ".deb")
+	if got := run(t, root, nil, proctest.Find(t, "dpkg-deb", "dpkg"), "--field", deb, "Version"); got != "0.9.0~rc.1\n" {
+		t.Errorf("the package has version %q, want one that dpkg sorts before 0.9.0", got)
+	}
+	do("--install", deb)
 	if verified := do("--verify", "mete"); verified != "" {
 		t.Errorf("dpkg --verify: %s", verified)
 	}
@@ -50,7 +54,7 @@ func (r release) testDeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, settings, append(text, "# mine\n"...), 0o644)
-	do("--install", "--force-confold", r.path("mete_0.9.0~rc.1_"+runtime.GOARCH+".deb"))
+	do("--install", "--force-confold", deb)
 	if kept, _ := os.ReadFile(settings); !strings.HasSuffix(string(kept), "# mine\n") {
 		t.Error("an upgrade replaces changed settings")
 	}
@@ -90,7 +94,7 @@ func (r release) isStamped(text string) bool {
 func (r release) testRPM(t *testing.T) {
 	rpm := proctest.Find(t, "rpm", "rpm")
 	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	name := r.path("mete-0.9.0~rc.1-1." + arch + ".rpm")
+	name := r.path("mete-0.9.0-rc.1-1." + arch + ".rpm")
 	if got := run(t, r.dist, nil, rpm, "--checksig", "--nosignature", name); !strings.Contains(got, "digests OK") {
 		t.Errorf("rpm --checksig: %s", got)
 	}

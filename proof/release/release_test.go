@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -112,8 +113,8 @@ func TestRelease(t *testing.T) {
 func (r release) testFiles(t *testing.T) {
 	want := []string{
 		"SHA256SUMS", "mete_0.9.0-rc.1_image.tar",
-		"mete_0.9.0~rc.1_amd64.deb", "mete_0.9.0~rc.1_arm64.deb",
-		"mete-0.9.0~rc.1-1.x86_64.rpm", "mete-0.9.0~rc.1-1.aarch64.rpm",
+		"mete_0.9.0-rc.1_amd64.deb", "mete_0.9.0-rc.1_arm64.deb",
+		"mete-0.9.0-rc.1-1.x86_64.rpm", "mete-0.9.0-rc.1-1.aarch64.rpm",
 	}
 	for _, platform := range []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64", "windows_amd64", "windows_arm64"} {
 		extension := ".tar.gz"
@@ -132,6 +133,11 @@ func (r release) testFiles(t *testing.T) {
 		got = append(got, entry.Name())
 	}
 	slices.Sort(got)
+	for _, name := range got {
+		if regexp.MustCompile(`[^0-9A-Za-z._-]`).MatchString(name) {
+			t.Errorf("the name %s has a character that release pages replace", name)
+		}
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("dist has\n%q, want\n%q", got, want)
 	}

@@ -49,11 +49,11 @@ func (r *release) writePackages(programs []*program) error {
 		if err != nil {
 			return err
 		}
-		name := filepath.Join(r.out, fmt.Sprintf("mete_%s_%s.deb", r.packageVersion(), p.arch))
+		name := filepath.Join(r.out, fmt.Sprintf("mete_%s_%s.deb", r.number(), p.arch))
 		if err := writeFile(name, func(w io.Writer) error { return r.writeDeb(w, p, files) }); err != nil {
 			return err
 		}
-		name = filepath.Join(r.out, fmt.Sprintf("mete-%s-1.%s.rpm", r.packageVersion(), rpmArch[p.arch]))
+		name = filepath.Join(r.out, fmt.Sprintf("mete-%s-1.%s.rpm", r.number(), rpmArch[p.arch]))
 		if err := writeFile(name, func(w io.Writer) error { return r.writeRPM(w, p, files) }); err != nil {
 			return err
 		}
@@ -62,7 +62,8 @@ func (r *release) writePackages(programs []*program) error {
 }
 
 // packageVersion returns the version as dpkg and rpm order them: 1.2.0~rc.1 is before
-// 1.2.0.
+// 1.2.0. File names have number instead, because some release pages replace a ~ in the
+// name of a file, and SHA256SUMS then names another file.
 func (r *release) packageVersion() string {
 	number, pre, found := strings.Cut(r.number(), "-")
 	if !found {
