@@ -9,13 +9,14 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/metehq/mete/internal/proctest"
 )
 
 // testDeb installs the package in an empty tree with dpkg, runs the program, has the
-// unit verified by systemd, and removes the package.
+// unit verified by systemd, removes the package, and purges it.
 func (r release) testDeb(t *testing.T) {
 	dpkg, root := proctest.Find(t, "dpkg", "dpkg"), t.TempDir()
 	for _, dir := range []string{"var/lib/dpkg/updates", "var/lib/dpkg/info"} {
@@ -58,10 +59,36 @@ func (r release) testDeb(t *testing.T) {
 	if kept, _ := os.ReadFile(settings); !strings.HasSuffix(string(kept), "# mine\n") {
 		t.Error("an upgrade replaces changed settings")
 	}
+	// As systemd makes the state directory of a dynamic user.
+	write(t, filepath.Join(root, "var/lib/private/mete/buckets"), nil, 0o600)
+	if err := os.Symlink("private/mete", filepath.Join(root, "var/lib/mete")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "etc/mete/tls.pem"), nil, 0o600)
+	do("--remove", "mete")
+	wantFiles(t, root, "dpkg --remove", map[string]bool{
+		"usr/bin/mete": false, "etc/mete/mete.yaml": true, "etc/mete/policy.yaml": true, "etc/mete/admin.token": true,
+		"etc/mete/tls.pem": true, "var/lib/mete": true, "var/lib/private/mete/buckets": true,
+	})
 	do("--purge", "mete")
-	for _, name := range []string{"usr/bin/mete", "etc/mete"} {
-		if _, err := os.Stat(filepath.Join(root, name)); err == nil {
-			t.Errorf("%s is still there after dpkg --purge", name)
+	wantFiles(t, root, "dpkg --purge", map[string]bool{
+		"etc/mete/mete.yaml": false, "etc/mete/policy.yaml": false, "etc/mete/admin.token": false,
+		"etc/mete/tls.pem": true, "var/lib/mete": false, "var/lib/private/mete": false, "var/lib/private": true,
+	})
+	if err := os.Remove(filepath.Join(root, "etc/mete/tls.pem")); err != nil {
+		t.Fatal(err)
+	}
+	do("--install", deb)
+	do("--purge", "mete")
+	wantFiles(t, root, "dpkg --purge with no other files", map[string]bool{"etc/mete": false})
+}
+
+// wantFiles checks which files a command kept (true) and removed (false).
+func wantFiles(t *testing.T, root, command string, want map[string]bool) {
+	t.Helper()
+	for name, kept := range want {
+		if _, err := os.Lstat(filepath.Join(root, name)); (err == nil) != kept {
+			t.Errorf("after %s, %s exists: %v, want %v", command, name, err == nil, kept)
 		}
 	}
 }
@@ -90,7 +117,8 @@ func (r release) isStamped(text string) bool {
 	return strings.HasPrefix(text, "mete "+version+" (commit "+r.commit[:12]+") go")
 }
 
-// testRPM reads the package with rpm: its digests, its fields, and what it installs.
+// testRPM reads the package with rpm: its digests, its fields, and its files. Then it
+// installs and erases the package.
 func (r release) testRPM(t *testing.T) {
 	rpm := proctest.Find(t, "rpm", "rpm")
 	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
@@ -126,4 +154,76 @@ func (r release) testRPM(t *testing.T) {
 			t.Errorf("rpm --scripts has no %q:\n%s", script, got)
 		}
 	}
+	t.Run("erase", func(t *testing.T) { r.eraseRPM(t, rpm, name) })
+}
+
+// eraseRPM installs the package in an empty tree with rpm and erases it. The tree has no
+// shell: the scripts of the package run outside, with the arguments that rpm gives them.
+func (r release) eraseRPM(t *testing.T, rpm, name string) {
+	root := t.TempDir()
+	do := func(args ...string) {
+		t.Helper()
+		args = append([]string{"--root=" + root, "--noscripts", "--nodeps"}, args...)
+		cmd := inNamespace(exec.Command(rpm, args...))
+		if output, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("rpm %q: %v\n%s", args, err, output)
+		}
+	}
+	script := func(tag, versions string) {
+		t.Helper()
+		text := run(t, r.dist, nil, rpm, "--query", "--package", "--queryformat", "%{"+tag+"}", name)
+		run(t, root, []string{"DPKG_ROOT=" + root}, "/bin/sh", "-c", text, "sh", versions)
+	}
+	token := filepath.Join(root, "etc/mete/admin.token")
+
+	do("--install", name)
+	script("POSTIN", "1")
+	before, err := os.ReadFile(token)
+	if err != nil || len(before) != 64 {
+		t.Fatalf("the admin token: %q, %v, want 64 bytes", before, err)
+	}
+	do("--verify", "mete")
+	do("--install", "--replacepkgs", name)
+	script("POSTIN", "2")
+	script("PREUN", "1")
+	script("POSTUN", "1")
+	if after, err := os.ReadFile(token); err != nil || string(after) != string(before) {
+		t.Errorf("an upgrade changes the admin token (%v)", err)
+	}
+	settings := filepath.Join(root, "etc/mete/mete.yaml")
+	text, err := os.ReadFile(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, settings, append(text, "# mine\n"...), 0o644)
+	write(t, filepath.Join(root, "etc/mete/tls.pem"), nil, 0o600)
+	write(t, filepath.Join(root, "var/lib/private/mete/buckets"), nil, 0o600)
+	script("PREUN", "0")
+	do("--erase", "mete")
+	script("POSTUN", "0")
+	wantFiles(t, root, "rpm --erase", map[string]bool{
+		"usr/bin/mete": false, "usr/share/doc/mete": false, "etc/mete/policy.yaml": false, "etc/mete/admin.token": false,
+		"etc/mete/mete.yaml.rpmsave": true, "etc/mete/tls.pem": true, "var/lib/private/mete/buckets": true,
+	})
+	for _, own := range []string{"mete.yaml.rpmsave", "tls.pem"} {
+		if err := os.Remove(filepath.Join(root, "etc/mete", own)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do("--install", name)
+	script("POSTIN", "1")
+	do("--erase", "mete")
+	wantFiles(t, root, "rpm --erase with no other files", map[string]bool{"etc/mete": false})
+}
+
+// inNamespace makes an ordinary user root in a namespace: rpm --root calls chroot.
+func inNamespace(cmd *exec.Cmd) *exec.Cmd {
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
+		}
+	}
+	return cmd
 }

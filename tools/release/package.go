@@ -125,15 +125,21 @@ func (r *release) writeRPM(w io.Writer, p *program, files []packaged) error {
 	if err != nil {
 		return err
 	}
+	add := func(name string, data []byte, mode uint, kind rpmpack.FileType) {
+		rpm.AddFile(rpmpack.RPMFile{Name: name, Body: data, Mode: mode, Owner: "root", Group: "root", MTime: uint32(r.time.Unix()), Type: kind})
+	}
 	for _, f := range files {
 		kind := rpmpack.GenericFile
 		if f.settings {
 			kind = rpmpack.ConfigFile | rpmpack.NoReplaceFile
 		}
-		rpm.AddFile(rpmpack.RPMFile{
-			Name: f.name, Body: f.data, Mode: uint(f.mode.Perm()), Owner: "root", Group: "root", MTime: uint32(r.time.Unix()), Type: kind,
-		})
+		add(f.name, f.data, uint(f.mode.Perm()), kind)
 	}
+	// rpm removes these with the last version of the package, directories when empty.
+	const directory = 0o040000
+	add("/etc/mete", nil, directory|0o755, rpmpack.GenericFile)
+	add("/usr/share/doc/mete", nil, directory|0o755, rpmpack.GenericFile)
+	add("/etc/mete/admin.token", nil, 0o600, rpmpack.GhostFile) // postinstall.sh writes it
 	rpm.AddPostin(string(readScript("postinstall.sh")))
 	rpm.AddPreun(string(readScript("preremove.sh")))
 	rpm.AddPostun(string(readScript("postremove.sh")))
