@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/metehq/mete/proof/meted"
 )
@@ -202,6 +203,34 @@ func TestKubernetes_References(t *testing.T) {
 			if e.ValueFrom != nil {
 				secret(e.ValueFrom.SecretKeyRef.Name, e.ValueFrom.SecretKeyRef.Key)
 			}
+		}
+	})
+}
+
+// TestKubernetes_Environment wants each setting in one place: a variable of the container
+// is a setting that its file does not have.
+func TestKubernetes_Environment(t *testing.T) {
+	each(t, func(t *testing.T, o objects) {
+		text := o.file(t, "config", "mete.yaml")
+		if strings.Contains(text, "${") {
+			t.Errorf("mete.yaml refers to a variable, want a METE_ variable for the setting:\n%s", text)
+		}
+		var inFile map[string]any
+		if err := yaml.Unmarshal([]byte(text), &inFile); err != nil {
+			t.Fatal(err)
+		}
+		secret := map[string]string{}
+		for _, e := range o.container(t).Env {
+			name, isSetting := strings.CutPrefix(e.Name, "METE_")
+			if _, ok := inFile[strings.ToLower(name)]; isSetting && ok {
+				t.Errorf("%s overrides a setting of mete.yaml", e.Name)
+			}
+			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+				secret[e.Name] = e.ValueFrom.SecretKeyRef.Key
+			}
+		}
+		if want := map[string]string{"METE_STORE": "store", "METE_HASH_KEY": "hash-key"}; !reflect.DeepEqual(secret, want) {
+			t.Errorf("variables from the secret: %v, want %v", secret, want)
 		}
 	})
 }

@@ -21,10 +21,13 @@ const etc = "/etc/mete"
 // environment and the files of its manifest, under another root. Its probes must be
 // answered.
 func TestKubernetes_Pod(t *testing.T) {
-	redis := proctest.StartRedis(t).Addr
+	redis := proctest.StartRedis(t)
 	each(t, func(t *testing.T, o objects) {
 		secret := map[string]string{
-			"store": "redis://" + redis + "?prefix=pod:", "hash-key": "h", "admin-token": adminToken, "metrics-token": "another-" + adminToken,
+			"store": "redis://" + redis.Addr + "?prefix=pod:", "hash-key": "h", "admin-token": adminToken, "metrics-token": "another-" + adminToken,
+		}
+		if _, err := redis.Do("FLUSHALL"); err != nil {
+			t.Fatal(err)
 		}
 		root := t.TempDir()
 		c := o.container(t)
@@ -61,6 +64,9 @@ func TestKubernetes_Pod(t *testing.T) {
 			"--match", "header:x-api-key=k1", "--rps", "100", "--burst", "200", "--expires", "1d", "--reason", "their launch day", "--author", "kim")
 		if output, err := operate.CombinedOutput(); err != nil {
 			t.Errorf("mete override set in the pod: %v\n%s", err, output)
+		}
+		if keys, err := redis.Do("DBSIZE"); err != nil || keys == "0" {
+			t.Errorf("Redis has %s keys (%v), want the override in it", keys, err)
 		}
 		if err := s.Process.Stop(); err != nil {
 			t.Errorf("it ended with %v", err)
