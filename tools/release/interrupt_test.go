@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A signal to scripts/release ends it and the program that it waits for. No tag, no
@@ -26,6 +27,8 @@ func TestRelease_Interrupted(t *testing.T) {
 		{"go", "build", syscall.SIGTERM}, // of the release program
 		{"git", "clone", syscall.SIGTERM},
 		{"git", "clone", os.Interrupt},
+		{"git", "clone", syscall.SIGHUP},
+		{"git", "clone", syscall.SIGQUIT},
 		{"go", "tidy", syscall.SIGTERM},
 	} {
 		t.Run(fmt.Sprintf("%v in %s %s", step.signal, step.program, step.argument), func(t *testing.T) {
@@ -43,6 +46,7 @@ func TestRelease_Interrupted(t *testing.T) {
 				"PATH="+stub(t, step.program, step.argument)+":"+os.Getenv("PATH"))
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
+			cmd.WaitDelay = time.Minute // for a program that outlives the script
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}

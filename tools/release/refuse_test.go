@@ -161,6 +161,13 @@ func TestRelease_Refuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+	t.Run("a changed file", func(t *testing.T) {
+		r.write("CHANGELOG.md", "# Changelog\n\n## [0.1.0] - 2026-01-03\n")
+		r.refuses(t, path, "the tree has changes that are not committed: commit, stash or remove them:\n   M CHANGELOG.md", "v0.1.0")
+		r.git("add", "CHANGELOG.md")
+		r.refuses(t, path, "the tree has changes that are not committed: commit, stash or remove them:\n  M  CHANGELOG.md", "v0.1.0")
+		r.git("reset", "--quiet", "--hard")
+	})
 	t.Run("a folder of that version", func(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(r.dir, "dist", "v0.1.0"), 0o755); err != nil {
 			t.Fatal(err)
