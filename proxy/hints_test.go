@@ -4,14 +4,13 @@ package proxy_test
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/metehq/mete/proxy"
@@ -84,38 +83,57 @@ func TestHints_HopByHop(t *testing.T) {
 }
 
 // A client that takes nothing holds up its own requests, not those that share their
-// connection to the upstream.
+// connection to the upstream. Then it is cut off. Time stands still in the bubble while
+// the others are answered, however slow the machine is.
 func TestHints_SlowClientHoldsUpNobody(t *testing.T) {
-	up := serveH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/hints" {
-			return
-		}
-		for range 50 {
-			w.Header().Set("Link", strings.Repeat("x", 100<<10))
-			w.WriteHeader(http.StatusEarlyHints)
-		}
-	}))
-	p := gateTo(t, proxy.Upstream{Servers: []*url.URL{{Scheme: "h2c", Host: up}}}, proxy.Config{ClientTimeout: 5 * time.Second})
-	front := httptest.NewServer(p)
-	defer front.Close()
-	get(t, front.URL) // so that there is a connection to share
-	inFlight := func() int64 { return p.Stats()[0].Servers[0].InFlight }
-	const tries = 5 // on a slow machine it may be cut off before the others are answered
-	for n := 1; ; n++ {
-		conn, _ := dial(t, front.URL)
-		fmt.Fprintf(conn, "%s", strings.Repeat("GET /hints HTTP/1.1\r\nHost: a\r\n\r\n", 3))
-		until(t, "it is in flight", func() bool { return inFlight() == 1 })
-		for range 20 {
-			if resp, _ := get(t, front.URL); resp.StatusCode != 200 {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.serveH2C("up:80", func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/hints" {
+				return
+			}
+			for range 50 {
+				w.Header().Set("Link", strings.Repeat("x", 100<<10))
+				w.WriteHeader(http.StatusEarlyHints)
+			}
+		})()
+		p := gateTo(t, proxy.Upstream{Servers: []*url.URL{{Scheme: "h2c", Host: "up:80"}}}, proxy.Config{ClientTimeout: soon, Dial: n.dial})
+		defer p.Close()
+		defer n.serve("front:80", p.ServeHTTP)()
+		others := n.client()
+		inFlight := func() int64 { return p.Stats()[0].Servers[0].InFlight }
+		askAnother := func() {
+			t.Helper()
+			resp, err := others.Get("http://front:80")
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != 200 {
 				t.Fatalf("another client: got %d", resp.StatusCode)
 			}
 		}
-		if inFlight() == 1 {
-			break
+		askAnother() // so that there is a connection to share
+		slow := n.connect("front:80")
+		defer slow.Close()
+		began := time.Now()
+		io.WriteString(slow, "GET /hints HTTP/1.1\r\nHost: a\r\n\r\n")
+		synctest.Wait()
+		for range 20 {
+			askAnother()
 		}
-		if n == tries {
-			t.Fatal("no slow client was in flight until the others were answered: this test shows nothing")
+		if got, waited := inFlight(), time.Since(began); got != 1 || waited >= soon || n.dials("up:80") != 1 {
+			t.Errorf("after %v, %d requests are in flight on %d connections, want the slow client's on one that all share", waited, got, n.dials("up:80"))
 		}
-	}
-	until(t, "it is cut off", func() bool { return inFlight() == 0 })
+		time.Sleep(soon - time.Since(began) - time.Nanosecond)
+		synctest.Wait()
+		if got := inFlight(); got != 1 {
+			t.Errorf("just before the timeout, %d requests are in flight, want 1", got)
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if got := inFlight(); got != 0 {
+			t.Errorf("at the timeout, %d requests are in flight, want none: the client is cut off", got)
+		}
+	})
 }

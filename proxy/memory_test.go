@@ -75,11 +75,19 @@ func (n *network) dials(address string) int {
 
 // serve has h answer at that address until stop is called.
 func (n *network) serve(address string, h http.HandlerFunc) (stop func()) {
+	return n.serveBy(address, &http.Server{Handler: h})
+}
+
+// serveH2C does the same over HTTP/2 without TLS.
+func (n *network) serveH2C(address string, h http.HandlerFunc) (stop func()) {
+	return n.serveBy(address, &http.Server{Handler: h, Protocols: protocols(true)})
+}
+
+func (n *network) serveBy(address string, server *http.Server) (stop func()) {
 	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	n.mu.Lock()
 	n.up[address] = l
 	n.mu.Unlock()
-	server := &http.Server{Handler: h}
 	go server.Serve(l)
 	return func() {
 		n.mu.Lock()
