@@ -3,6 +3,7 @@
 package bucket_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -79,14 +80,18 @@ func randomStep(r *rand.Rand, l bucket.Limit, now int64) int64 {
 	return now + upTo(r, full)
 }
 
+// mostMicros is the longest wait that a time.Duration holds, in microseconds.
+const mostMicros = math.MaxInt64 / 1000
+
+// randomWait returns a wait in microseconds that a time.Duration holds.
 func randomWait(r *rand.Rand, l bucket.Limit) int64 {
 	switch r.IntN(6) {
 	case 0:
-		return upTo(r, 1<<53)
+		return min(upTo(r, 1<<54), mostMicros)
 	case 1:
 		return -1
 	case 2, 3:
-		return upTo(r, 2*l.TimeFor(l.Capacity()+1).Microseconds())
+		return upTo(r, min(2*l.TimeFor(l.Capacity()+1).Microseconds(), mostMicros))
 	}
 	return 0
 }
