@@ -236,7 +236,9 @@ local function admits(s, at, w, cost, wait)
 		if room < 0 then return false end
 		if s <= room then return true end
 		if wait > 0 and s > room + debt then return false end
-		return up(s - room, n) * p <= wait - min(at - now, 0)
+		-- Not the wait plus what has passed of the interval: that may be above 2^53, where
+		-- a double is not exact. These two terms are, or their sum is above any wait.
+		return (up(s - room, n) - 1) * p + (p + min(at - now, 0)) <= wait
 	end
 	local loan = debt * p
 	if wait >= 0 and wait < up(loan, n) then loan = wait * n end
