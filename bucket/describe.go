@@ -30,7 +30,8 @@ func (l Limit) Start() time.Duration { return time.Duration(l.start()) * time.Mi
 // TimeFor is how long the limit needs to give back t, rounded up to a
 // microsecond: in whole intervals where it is stepped, on average where it is
 // sliding. It is [Never] for the zero Limit and for more than any bucket can
-// hold or owe (t·p from 2^53 on, where the limit is continuous).
+// hold or owe (t·p from 2^53 on, where the limit is continuous), and else at most
+// [Longest].
 func (l Limit) TimeFor(t Tokens) time.Duration {
 	switch {
 	case t <= 0:
@@ -38,7 +39,7 @@ func (l Limit) TimeFor(t Tokens) time.Duration {
 	case l.n == 0 || t > MaxTokens:
 		return Never
 	case l.Algorithm() == Stepped:
-		return l.after(int64(t), 0)
+		return duration(l.after(int64(t), 0))
 	case l.how&howAlgorithm != 0:
 		hi, lo := bits.Mul64(uint64(t), uint64(l.p))
 		if hi >= uint64(l.n) {
@@ -48,11 +49,11 @@ func (l Limit) TimeFor(t Tokens) time.Duration {
 		if q += min(r, 1); q > maxUnits {
 			return Never
 		}
-		return micros(int64(q), 0)
+		return duration(int64(q))
 	case l.p > maxUnits/int64(t):
 		return Never
 	}
-	return micros(ceilDiv(int64(t)*l.p, l.n), 0)
+	return duration(ceilDiv(int64(t)*l.p, l.n))
 }
 
 // String formats l for people: "capacity 20, refill 10/1s".

@@ -8,21 +8,24 @@ import "time"
 // pieces as it needs, if nobody else takes: how long the last of a queue waits.
 // What may be owed makes no difference to it. It is exact for token buckets; of
 // sliding limits it is a lower bound that counts whole windows only. A limit
-// that does not refill says [Never].
-func (s Snapshot) Earliest(cost Tokens) time.Duration {
+// that does not refill says [Never]. Other limits return at most [Longest].
+func (s Snapshot) Earliest(cost Tokens) time.Duration { return duration(s.earliest(cost)) }
+
+// earliest is Earliest in microseconds.
+func (s *Snapshot) earliest(cost Tokens) int64 {
 	l := &s.Limit
 	if cost = min(max(cost, 0), 1<<62); cost > 0 && l.n == 0 {
-		return Never
+		return never
 	}
 	switch l.Algorithm() {
 	case SlidingLog: // a window may begin at any instant; the entries are not known here
-		return micros(product(int64(max(cost-1, 0)/l.capacity), l.p), 0)
+		return product(int64(max(cost-1, 0)/l.capacity), l.p)
 	case SlidingWindow: // windows lie fixed, and none admits more than the limit
 		beyond := int64(cost-l.capacity) + s.spent - s.prev
 		if beyond <= 0 {
 			return 0
 		}
-		return micros(product(ceilDiv(beyond, int64(l.capacity)), l.p), s.behind)
+		return sum(product(ceilDiv(beyond, int64(l.capacity)), l.p), s.behind)
 	}
 	unit := l.Unit()
 	if l.n == 0 || s.spent == 0 && cost <= l.capacity {

@@ -22,8 +22,8 @@ func (s Snapshot) Later(d time.Duration) Snapshot {
 	if us <= 0 {
 		return s
 	}
-	if s.RetryAfter > 0 && s.RetryAfter != Never {
-		s.RetryAfter = max(s.RetryAfter-time.Duration(us)*time.Microsecond, 0)
+	if retry := s.retry(); retry > 0 && retry < endless {
+		s.RetryAfter, s.beyond = shown(max(retry-us, 0))
 		s.Allowed = s.RetryAfter == 0
 	}
 	l, now := &s.Limit, s.at-Instant(s.behind-us)

@@ -85,10 +85,11 @@ func (g *Log) look(l *Limit, now Instant) Verdict {
 }
 
 // retry is 0 where cost is admitted at now, and else the wait until it would be:
-// until as many of the oldest entries as must have left the window.
-func (g *Log) retry(l *Limit, cost Tokens, maxWait time.Duration, now Instant) time.Duration {
+// until as many of the oldest entries as must have left the window. The wait is in
+// microseconds.
+func (g *Log) retry(l *Limit, cost Tokens, maxWait time.Duration, now Instant) int64 {
 	if cost < 0 || cost > l.capacity+l.debt || maxWait != Forced && cost > l.capacity {
-		return Never
+		return never
 	}
 	room := int64(l.capacity - cost)
 	if maxWait == Forced {
@@ -102,14 +103,14 @@ func (g *Log) retry(l *Limit, cost Tokens, maxWait time.Duration, now Instant) t
 	for ; left > room; n++ {
 		left -= int64(g.entries[n].Cost)
 	}
-	return micros(l.p, int64(g.entries[n-1].At-now))
+	return sum(l.p, int64(g.entries[n-1].At-now))
 }
 
 // spendLog is SpendOn for sliding logs.
 func (l *Limit) spendLog(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
 	g := l.entries(s)
 	v := g.look(l, now)
-	if v.retryAfter = g.retry(l, cost, maxWait, now); v.retryAfter > 0 {
+	if v.retry = g.retry(l, cost, maxWait, now); v.retry > 0 {
 		return v
 	}
 	at := max(now, g.newest())
@@ -178,5 +179,6 @@ func (l *Limit) refundLog(s *State, now Instant, amount Tokens) {
 // newest entry lies ahead of the caller's instant, and retryAfter that of the
 // [Snapshot].
 func LogVerdict(spent Tokens, behind int64, retryAfter time.Duration) Verdict {
-	return Verdict{spent: int64(spent), behind: behind, retryAfter: retryAfter}
+	snap := Snapshot{RetryAfter: retryAfter}
+	return Verdict{spent: int64(spent), behind: behind, retry: snap.retry()}
 }

@@ -36,8 +36,8 @@ func (s Shards) pay(cost Tokens, maxWait time.Duration) bool {
 		if maxWait == 0 || !s.hold(cost, 0, maxWait) {
 			return false
 		}
-		least := first(mostMicros, func(us int64) bool { return s.hold(cost, 0, micros(us, 0)) })
-		wait = micros(least, 0)
+		least := first(maxUnits, func(us int64) bool { return s.hold(cost, 0, duration(us)) })
+		wait = duration(least)
 	}
 	fullest, most := 0, int64(0)
 	for i := range s {
@@ -135,11 +135,11 @@ func (s Shards) level(want Tokens) {
 func (s Shards) Merge(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 	m := Snapshot{Limit: l, Cost: cost}
 	var known, left, paid Tokens
-	var full, wait time.Duration
+	var full, wait int64 // microseconds
 	for i := range s {
 		b := &s[i]
 		known, left = known+b.Limit.capacity, left+b.Remaining()
-		full, wait = max(full, b.FullAfter()), max(wait, b.Wait())
+		full, wait = max(full, b.fullAfter()), max(wait, b.wait())
 		m.at = max(m.at, b.at)
 		if b.Allowed {
 			paid += b.Cost
@@ -147,7 +147,8 @@ func (s Shards) Merge(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 		}
 	}
 	if m.Allowed = m.Allowed && paid == cost; !m.Allowed {
-		m.RetryAfter, wait = s.retry(cost, maxWait, full), 0
+		m.RetryAfter, m.beyond = shown(s.retry(cost, maxWait, full))
+		wait = 0
 	}
 	m.show(scale(int64(known-left), int64(l.capacity), int64(known)), full, wait)
 	return m
@@ -161,29 +162,30 @@ func (s Shards) Preview(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 	if !m.Allowed {
 		return m
 	}
-	wait := time.Duration(0)
+	wait := int64(0)
 	for i := range s {
 		if s[i].Allowed {
-			wait = max(wait, s[i].Earliest(s[i].Cost))
+			wait = max(wait, s[i].earliest(s[i].Cost))
 		}
 	}
 	if wait > 0 {
-		m.behind += (wait - m.Earliest(cost)).Microseconds()
+		m.behind += wait - m.earliest(cost)
 	}
 	return m
 }
 
-// show makes m the snapshot of a bucket that misses so much, in thousandths.
-func (m *Snapshot) show(missing int64, full, wait time.Duration) {
+// show makes m the snapshot of a bucket that misses so much, in thousandths. The two
+// waits are in microseconds.
+func (m *Snapshot) show(missing, full, wait int64) {
 	l := &m.Limit
 	switch {
 	case l.n == 0 || full == 0:
 	case wait > 0: // it owes as much as it refills in a microsecond
 		m.spent = int64(l.capacity)*l.p + l.n
-		m.behind = wait.Microseconds() - 1
+		m.behind = wait - 1
 	default:
 		m.spent = missing * l.p
-		m.behind = full.Microseconds() - ceilDiv(m.spent, l.n)
+		m.behind = full - ceilDiv(m.spent, l.n)
 	}
 }
 
@@ -197,15 +199,14 @@ func scale(a, b, c int64) int64 {
 	return int64(q + min(r, 1))
 }
 
-// retry is how long it takes until the shards can pay cost within maxWait. All
-// of them are full after full. It is never 0: who asks has been denied, though
-// tokens may have come back meanwhile.
-func (s Shards) retry(cost Tokens, maxWait, full time.Duration) time.Duration {
-	most := full.Microseconds()
-	if !s.hold(cost, most, maxWait) {
-		return Never
+// retry is how many microseconds it takes until the shards can pay cost within
+// maxWait. All of them are full after full. It is above 0: who asks has been denied,
+// though tokens may have come back meanwhile.
+func (s Shards) retry(cost Tokens, maxWait time.Duration, full int64) int64 {
+	if !s.hold(cost, full, maxWait) {
+		return never
 	}
-	return micros(max(first(most, func(us int64) bool { return s.hold(cost, us, maxWait) }), 1), 0)
+	return max(first(full, func(us int64) bool { return s.hold(cost, us, maxWait) }), 1)
 }
 
 // hold reports whether the shards, after so many microseconds, can pay cost

@@ -83,8 +83,8 @@ func (o *oracle) leave(l *oracleLimit, level *big.Rat, asOf int64) {
 func wait(lack, rate *big.Rat, asOf, now int64) time.Duration {
 	us := ceil(new(big.Rat).Quo(lack, rate))
 	us.Add(us, big.NewInt(asOf)).Sub(us, big.NewInt(now))
-	if most := int64(bucket.Never / time.Microsecond); us.Cmp(big.NewInt(most)) > 0 {
-		us.SetInt64(most)
+	if us.Cmp(big.NewInt(longest)) > 0 {
+		us.SetInt64(longest)
 	}
 	return time.Duration(us.Int64()) * time.Microsecond
 }

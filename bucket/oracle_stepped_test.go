@@ -69,7 +69,7 @@ func (s *steps) admits(t, cost, maxWait int64) bool {
 	case level >= cost || maxWait == forced || maxWait == 0 && s.l.limit.Queued():
 		return true
 	}
-	return maxWait > 0 && cost <= s.capacity && s.comes(level, since, cost) <= max(t, since)+maxWait
+	return maxWait > 0 && cost <= s.capacity && s.comes(level, since, cost) <= max(t, since)+min(maxWait, longest)
 }
 
 func (s *steps) remaining(t int64) int64 { level, _ := s.at(t); return level }

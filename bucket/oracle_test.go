@@ -43,6 +43,9 @@ func waitOf(us int64) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
+// longest is the longest wait that is shown, and that counts, in microseconds.
+const longest = 1<<53 - 1
+
 // oracleOf reads a limit through its exported methods.
 func oracleOf(l bucket.Limit) *oracleLimit {
 	n, p := l.Refill()
@@ -163,7 +166,7 @@ func until(now, end int64, so func(t int64) bool) time.Duration {
 			lo = mid
 		}
 	}
-	return time.Duration(hi-now) * time.Microsecond
+	return time.Duration(min(hi-now, longest)) * time.Microsecond
 }
 
 // carried is what is missing when l takes over: rounded up and at most its

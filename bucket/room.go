@@ -23,7 +23,7 @@ func (s Snapshot) RoomAfter(t Tokens) time.Duration {
 	l := &s.Limit
 	switch l.Algorithm() {
 	case SlidingWindow:
-		return s.window().retry(l, t, 0, 0)
+		return duration(s.window().retry(l, t, 0, 0))
 	case SlidingLog:
 		switch {
 		case t > l.capacity:
@@ -34,5 +34,5 @@ func (s Snapshot) RoomAfter(t Tokens) time.Duration {
 		return s.FullAfter()
 	}
 	v, _ := s.Verdict()
-	return l.decide(v, t, 0)
+	return duration(l.decide(v, t, 0))
 }

@@ -18,18 +18,20 @@ type Snapshot struct {
 
 	// RetryAfter is 0 where the cost was admitted, and else how long the caller
 	// must wait: alone, it is admitted after exactly that long and denied a
-	// microsecond earlier. It is [Never] for a cost that can never be admitted.
+	// microsecond earlier. It is [Never] for a cost that can never be admitted, and at
+	// most [Longest] for others.
 	RetryAfter time.Duration
 
 	spent  int64 // as in State, at the bucket's instant
 	prev   int64
 	behind int64   // how far that lies after the caller's instant, in µs
 	at     Instant // the bucket's instant, by the clock of the store that decided
+	beyond int64   // by how much a RetryAfter of Longest is too short, in µs
 }
 
 // Verdict returns s in brief, and the instant at which it was decided.
 func (s Snapshot) Verdict() (Verdict, Instant) {
-	return Verdict{s.RetryAfter, s.spent, s.prev, s.behind}, s.at - Instant(s.behind)
+	return Verdict{s.retry(), s.spent, s.prev, s.behind}, s.at - Instant(s.behind)
 }
 
 // Remaining is what the bucket holds, after the cost where it was taken: rounded
@@ -49,24 +51,46 @@ func (s Snapshot) Remaining() Tokens {
 }
 
 // FullAfter is how long it takes until the bucket is full if nothing more is
-// taken, rounded up to a microsecond. It is the time to live of a stored state.
-func (s Snapshot) FullAfter() time.Duration {
+// taken, rounded up to a microsecond. It is the time to live of a stored state, and
+// at most [Longest].
+func (s Snapshot) FullAfter() time.Duration { return duration(s.fullAfter()) }
+
+// fullAfter is FullAfter in microseconds.
+func (s *Snapshot) fullAfter() int64 {
 	switch l := &s.Limit; {
 	case s.spent == 0:
 		return 0
 	case l.Algorithm() == SlidingWindow && s.spent > s.prev:
-		return micros(2*l.p, s.behind)
+		return sum(2*l.p, s.behind)
 	case l.Algorithm() >= SlidingWindow: // one window after the newest entry, too
-		return micros(l.p, s.behind)
+		return sum(l.p, s.behind)
 	}
 	return s.Limit.after(s.spent, s.behind)
+}
+
+// retry is RetryAfter in microseconds, rounded up.
+func (s *Snapshot) retry() int64 {
+	switch s.RetryAfter {
+	case Never:
+		return never
+	case Longest:
+		return maxUnits + s.beyond
+	}
+	us := int64(s.RetryAfter / time.Microsecond)
+	if s.RetryAfter%time.Microsecond > 0 {
+		us++
+	}
+	return us
 }
 
 // Wait is how long the work of an admitted reservation has to wait: until the
 // bucket owes nothing. It is 0 for tokens that were there. Sliding limits owe
 // only what was [Forced] on them: of a log, Wait is then how long until nothing
-// at all is left of it.
-func (s Snapshot) Wait() time.Duration {
+// at all is left of it. It is at most [Longest].
+func (s Snapshot) Wait() time.Duration { return duration(s.wait()) }
+
+// wait is Wait in microseconds.
+func (s *Snapshot) wait() int64 {
 	l := &s.Limit
 	if !s.Allowed {
 		return 0
@@ -78,7 +102,7 @@ func (s Snapshot) Wait() time.Duration {
 		if s.spent <= int64(l.capacity) {
 			return 0
 		}
-		return s.FullAfter()
+		return s.fullAfter()
 	}
 	owed := s.spent - int64(l.capacity)*l.Unit()
 	if owed <= 0 {
@@ -88,6 +112,6 @@ func (s Snapshot) Wait() time.Duration {
 }
 
 // window is the sliding window that s shows, with the caller's instant at 0.
-func (s Snapshot) window() window {
+func (s *Snapshot) window() window {
 	return window{start: Instant(s.behind), prev: s.prev, cur: s.spent - s.prev}
 }

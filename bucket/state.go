@@ -60,6 +60,11 @@ type State struct {
 // Never is the wait of a cost that no wait can make room for.
 const Never time.Duration = math.MaxInt64
 
+// Longest is the longest wait below [Never]: 2^53 − 1 microseconds, 285 years. A longer
+// wait is shown as Longest, and a longer maxWait counts as Longest. Every store does the
+// same, because a double is not exact beyond.
+const Longest = maxUnits * time.Microsecond
+
 // refill returns what is missing at now, in units of 1/p, and the instant that
 // is true of: now, or the state's own where that is later.
 //
@@ -129,35 +134,55 @@ func ceilDiv(a, b int64) int64 {
 	return (a-1)/b + 1
 }
 
-// after is how long it takes until lack units have come back to a bucket of
-// which behind is true: how far its instant lies after the caller's.
-func (l *Limit) after(lack, behind int64) time.Duration {
+// after is how many microseconds it takes until lack units have come back to a
+// bucket. Its instant lies behind microseconds after the caller's.
+func (l *Limit) after(lack, behind int64) int64 {
 	times := ceilDiv(lack, l.n)
 	if l.how&howAlgorithm != 0 {
-		return micros(product(times, l.p), behind)
+		return sum(product(times, l.p), behind)
 	}
-	return micros(times, behind)
+	return sum(times, behind)
 }
 
-// product returns a·b for a, b ≥ 0, at most the longest time there is.
+// Waits are calculated in microseconds, and cut to [Longest] only where they are shown.
+const (
+	never = math.MaxInt64 // shown as Never
+
+	// endless stands for all longer waits but never: 146 000 years.
+	endless = 1 << 62
+)
+
+// product returns a·b for a, b ≥ 0, at most endless.
 func product(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi != 0 || lo > uint64(mostMicros) {
-		return mostMicros
+	if hi != 0 || lo > endless {
+		return endless
 	}
 	return int64(lo)
 }
 
-// mostMicros is the longest time in microseconds: 292 years.
-const mostMicros = math.MaxInt64 / int64(time.Microsecond)
-
-// micros returns a+b microseconds as a duration, for a ≥ 0 and a sum of at least
-// 0. What does not fit is shown as the longest duration below [Never]: 292
-// years. So is a b that left the range of int64, which only an instant far
-// before the epoch brings about.
-func micros(a, b int64) time.Duration {
-	if a > mostMicros || b > mostMicros-a || a+b < 0 {
-		return time.Duration(mostMicros) * time.Microsecond
+// sum returns a+b for 0 ≤ a ≤ endless, at most endless. A negative sum counts as endless,
+// too: the difference b left the range of int64, at an instant far before the epoch.
+func sum(a, b int64) int64 {
+	if s := a + b; s >= 0 && s < endless {
+		return s
 	}
-	return time.Duration(a+b) * time.Microsecond
+	return endless
+}
+
+// shown returns a wait as people see it, and by how much that is too short.
+func shown(us int64) (d time.Duration, beyond int64) {
+	switch {
+	case us <= maxUnits:
+		return time.Duration(us) * time.Microsecond, 0
+	case us == never:
+		return Never, 0
+	}
+	return Longest, us - maxUnits
+}
+
+// duration returns a wait as people see it.
+func duration(us int64) time.Duration {
+	d, _ := shown(us)
+	return d
 }

@@ -62,7 +62,7 @@ func (l *Limit) spendStepped(s *State, now Instant, cost Tokens, maxWait time.Du
 	behind := int64(at - now)
 	if room := l.capacity - cost; cost < 0 || room < 0 || spent > int64(room) {
 		v := Verdict{spent: spent, behind: behind}
-		if v.retryAfter = l.decide(v, cost, maxWait); v.retryAfter > 0 {
+		if v.retry = l.decide(v, cost, maxWait); v.retry > 0 {
 			return v
 		}
 	}
@@ -73,9 +73,9 @@ func (l *Limit) spendStepped(s *State, now Instant, cost Tokens, maxWait time.Du
 
 // retryStepped is [Limit.retry] for stepped buckets. A cost above the capacity
 // is never worth a wait: it would depend on how far the next step is.
-func (l *Limit) retryStepped(spent int64, cost Tokens, maxWait time.Duration, behind int64) time.Duration {
+func (l *Limit) retryStepped(spent int64, cost Tokens, maxWait time.Duration, behind int64) int64 {
 	if cost < 0 || l.capacity-cost < -l.debt {
-		return Never
+		return never
 	}
 	room := int64(l.capacity - cost)
 	if maxWait == Forced {
@@ -84,19 +84,23 @@ func (l *Limit) retryStepped(spent int64, cost Tokens, maxWait time.Duration, be
 	}
 	switch {
 	case room < 0:
-		return Never
+		return never
 	case spent <= room:
 		return 0
 	}
 	// The work starts when its tokens are there, which must be within the wait.
 	// What is owed until then must be within the debt.
-	wait := max(int64(maxWait/time.Microsecond), 0)
+	wait := max(int64(min(maxWait, Longest)/time.Microsecond), 0)
 	there, lent := product(ceilDiv(spent-room, l.n), l.p), int64(0)
 	if over := spent - room - int64(l.debt); wait > 0 && over > 0 {
 		lent = product(ceilDiv(over, l.n), l.p)
 	}
-	if lent == 0 && there <= wait-min(behind, 0) {
+	into := int64(0) // how far now is into the interval
+	if behind < 0 && behind > -l.p {
+		into = -behind
+	}
+	if lent == 0 && there <= wait+into {
 		return 0
 	}
-	return micros(max(lent, there-wait), behind)
+	return sum(max(lent, there-wait), behind)
 }

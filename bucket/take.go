@@ -23,8 +23,9 @@ func (l Limit) Take(s State, now Instant, cost Tokens) (State, Snapshot) {
 // returns s as it was where it denies.
 //
 // A maxWait of 0 is a take; a limit with a queue then admits what finds room in
-// it. [Forced] admits whatever may be owed. Sliding limits take no reservations:
-// between 0 and Forced, maxWait makes no difference to them.
+// it. [Forced] admits whatever may be owed, and a maxWait above [Longest] counts as
+// that. Sliding limits take no reservations: between 0 and Forced, maxWait makes no
+// difference to them.
 func (l Limit) Reserve(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Snapshot) {
 	var snap Snapshot
 	after, v := l.Spend(s, now, cost, maxWait)
@@ -47,19 +48,20 @@ func (l Limit) Peek(s State, now Instant, cost Tokens, maxWait time.Duration) Sn
 // A Verdict is a decision in brief, small enough for registers. A store that
 // replaces a state by compare-and-swap needs no [Snapshot] before it has won.
 type Verdict struct {
-	retryAfter          time.Duration
+	retry               int64 // RetryAfter in microseconds
 	spent, prev, behind int64 // as in Snapshot
 }
 
 // Allowed says whether the cost was admitted.
-func (v Verdict) Allowed() bool { return v.retryAfter == 0 }
+func (v Verdict) Allowed() bool { return v.retry == 0 }
 
 // RetryAfter is that of the [Snapshot].
-func (v Verdict) RetryAfter() time.Duration { return v.retryAfter }
+func (v Verdict) RetryAfter() time.Duration { return duration(v.retry) }
 
 // Show fills in the snapshot of a bucket of limit l that was asked for cost at now.
 func (v Verdict) Show(snap *Snapshot, l *Limit, cost Tokens, now Instant) {
-	snap.Limit, snap.Cost, snap.Allowed, snap.RetryAfter = *l, cost, v.retryAfter == 0, v.retryAfter
+	snap.Limit, snap.Cost, snap.Allowed = *l, cost, v.retry == 0
+	snap.RetryAfter, snap.beyond = shown(v.retry)
 	snap.spent, snap.prev, snap.behind, snap.at = v.spent, v.prev, v.behind, now+Instant(v.behind)
 }
 
@@ -73,7 +75,7 @@ func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) 
 		spent = l.convert(s)
 	}
 	spent, at, v := l.SpendOwn(spent, s.AsOf, now, cost, maxWait)
-	if v.retryAfter > 0 {
+	if v.retry > 0 {
 		return s, v
 	}
 	return State{Spent: spent, AsOf: at, Unit: l.p}, v
@@ -103,7 +105,7 @@ func (l *Limit) SpendOwn(spent int64, asOf, now Instant, cost Tokens, maxWait ti
 //go:noinline
 func (l *Limit) spend(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
 	if l.Algorithm() == SlidingLog && s.Log != nil {
-		if v := l.consider(s, now, cost, maxWait); v.retryAfter > 0 {
+		if v := l.consider(s, now, cost, maxWait); v.retry > 0 {
 			return s, v // and not a copy of its log
 		}
 		s.Log = s.Log.clone()
@@ -133,11 +135,11 @@ func (l *Limit) consider(s State, now Instant, cost Tokens, maxWait time.Duratio
 	v := l.look(&s, now)
 	switch l.Algorithm() {
 	case SlidingWindow:
-		v.retryAfter = l.slide(&s, now).retry(l, cost, maxWait, now)
+		v.retry = l.slide(&s, now).retry(l, cost, maxWait, now)
 	case SlidingLog:
-		v.retryAfter = l.entries(&s).retry(l, cost, maxWait, now)
+		v.retry = l.entries(&s).retry(l, cost, maxWait, now)
 	default:
-		v.retryAfter = l.decide(v, cost, maxWait)
+		v.retry = l.decide(v, cost, maxWait)
 	}
 	return v
 }
@@ -154,8 +156,8 @@ func (l Limit) Unit() int64 {
 }
 
 // decide returns the wait until cost is admitted to the bucket that v shows, 0
-// where it is now.
-func (l *Limit) decide(v Verdict, cost Tokens, maxWait time.Duration) time.Duration {
+// where it is now, in microseconds.
+func (l *Limit) decide(v Verdict, cost Tokens, maxWait time.Duration) int64 {
 	if maxWait == 0 && l.Queued() {
 		maxWait = Forced // the queue bounds what may be owed, and nothing else does
 	}
@@ -166,21 +168,21 @@ func (l *Limit) decide(v Verdict, cost Tokens, maxWait time.Duration) time.Durat
 }
 
 // retry is 0 where cost is admitted to a bucket of which spent is missing, and
-// else the wait until the same call would be.
-func (l *Limit) retry(spent int64, cost Tokens, maxWait time.Duration, behind int64) time.Duration {
+// else the wait until the same call would be, in microseconds.
+func (l *Limit) retry(spent int64, cost Tokens, maxWait time.Duration, behind int64) int64 {
 	if cost < 0 || l.capacity-cost < -l.debt {
-		return Never
+		return never
 	}
 	// room is what may be missing before the cost. Cost and loan are at most
 	// the debt beyond the capacity, so every term stays below 2^53.
 	room := int64(l.capacity-cost)*l.p + l.loan(maxWait)
 	switch {
 	case room < 0:
-		return Never // a full bucket would deny it, too
+		return never // a full bucket would deny it, too
 	case spent <= room:
 		return 0
 	}
-	return micros(ceilDiv(spent-room, l.n), behind)
+	return sum(ceilDiv(spent-room, l.n), behind)
 }
 
 // loan is what may be owed by a cost that can wait for maxWait: what is refilled

@@ -78,9 +78,8 @@ func TestTake_InstantsAtTheEdges(t *testing.T) {
 		}
 	}
 	for _, now := range []bucket.Instant{math.MinInt64, math.MinInt64 + 1} { // the difference leaves 64 bits
-		const longest = math.MaxInt64 / time.Microsecond * time.Microsecond
-		if got := l.Peek(empty, now, 1, 0).RetryAfter; got != longest {
-			t.Errorf("at %d: wait %v, want the longest below never: %v", int64(now), got, longest)
+		if got := l.Peek(empty, now, 1, 0).RetryAfter; got != bucket.Longest {
+			t.Errorf("at %d: wait %v, want the longest below never: %v", int64(now), got, bucket.Longest)
 		}
 	}
 	for _, now := range []bucket.Instant{1<<50 + 10e6, 1<<53 - 1, 1 << 60, math.MaxInt64} {

@@ -48,32 +48,33 @@ func (w window) into(l *Limit, now Instant) int64 {
 }
 
 // retry is 0 where cost is admitted at now, and else the wait until it would be:
-// there is one in this window or in the next, or the one after begins with it.
+// there is one in this window or in the next, or the one after begins with it. The
+// wait is in microseconds.
 //
 // What counts at now is prev·(parts − into) + cur·parts.
-func (w window) retry(l *Limit, cost Tokens, maxWait time.Duration, now Instant) time.Duration {
+func (w window) retry(l *Limit, cost Tokens, maxWait time.Duration, now Instant) int64 {
 	behind := int64(w.start - now)
 	if most := l.capacity + l.debt; maxWait == Forced && cost >= 0 && cost <= most {
 		if w.cur+int64(cost) <= int64(most) {
 			return 0
 		}
-		return micros(l.p, behind) // the next window has nothing in it yet
+		return sum(l.p, behind) // the next window has nothing in it yet
 	}
 	if cost < 0 || cost > l.capacity {
-		return Never
+		return never
 	}
 	if room := int64(l.capacity-cost) - w.cur; room >= 0 {
 		switch first := fits(w.prev, room); {
 		case first <= w.into(l, now):
 			return 0
 		case first < parts:
-			return micros(l.instantOf(first), behind)
+			return sum(l.instantOf(first), behind)
 		}
 	}
 	if first := fits(w.cur, int64(l.capacity-cost)); first < parts {
-		return micros(l.p+l.instantOf(first), behind)
+		return sum(l.p+l.instantOf(first), behind)
 	}
-	return micros(2*l.p, behind)
+	return sum(2*l.p, behind)
 }
 
 // fits returns how far into a window, in parts, what was spent before it has
@@ -97,7 +98,7 @@ func (l *Limit) spendWindow(s *State, now Instant, cost Tokens, maxWait time.Dur
 	if room := int64(l.capacity-cost) - w.cur; cost < 0 || w.prev > room {
 		if retry := w.retry(l, cost, maxWait, now); retry > 0 {
 			v := w.verdict(now)
-			v.retryAfter = retry
+			v.retry = retry
 			return v
 		}
 	}

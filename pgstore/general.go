@@ -40,9 +40,6 @@ const (
 // noTake is the cost of the take that an administrator's refund cancels.
 const noTake = -1
 
-// maxWaitMicros is the longest wait that the function is told: 285 years.
-const maxWaitMicros = 1<<53 - 1
-
 // take makes the call.
 func (g *general) take(ctx context.Context, conn *pgx.Conn) error {
 	g.encode()
@@ -168,5 +165,5 @@ func waitOf(wait time.Duration) int64 {
 	case wait == 0:
 		return waitNone
 	}
-	return min(max(wait.Microseconds(), 0), maxWaitMicros)
+	return min(max(wait, 0), bucket.Longest).Microseconds()
 }

@@ -27,9 +27,6 @@ const (
 	waitNone   = -1
 )
 
-// maxWaitMicros is the longest wait that a script is told: 285 years.
-const maxWaitMicros = 1<<53 - 1
-
 // encode writes the program's numbers and returns its keys and arguments.
 func (p *program) encode() (keys, args []string) {
 	for _, a := range p.asks { // whatever has limits or keys of its own
@@ -273,5 +270,5 @@ func waitOf(wait time.Duration) int64 {
 	case wait == 0:
 		return waitNone
 	}
-	return min(max(wait.Microseconds(), 0), maxWaitMicros)
+	return min(max(wait, 0), bucket.Longest).Microseconds()
 }

@@ -73,5 +73,6 @@ func waitForLent(l bucket.Limit, state bucket.State, all []lent, now bucket.Inst
 	if wait == bucket.Never {
 		return wait
 	}
-	return wait + time.Duration(at-now)*time.Microsecond
+	late := min(time.Duration(at-now)*time.Microsecond, bucket.Longest)
+	return late + min(wait, bucket.Longest-late)
 }

@@ -76,7 +76,7 @@ func (b *Book) Take(l *bucket.Limit, now bucket.Instant, cost bucket.Tokens) buc
 		b.State, b.Entries = after, c.Entries
 	}
 	if late := at - now; late > 0 && snap.RetryAfter > 0 && snap.RetryAfter != bucket.Never {
-		snap.RetryAfter += time.Duration(late) * time.Microsecond
+		snap.RetryAfter = postponed(late, snap.RetryAfter)
 	}
 	return snap
 }
@@ -92,7 +92,13 @@ func (b *Book) retryAfter(l *bucket.Limit, at bucket.Instant, cost bucket.Tokens
 	if wait == bucket.Never {
 		return wait
 	}
-	return wait + time.Duration(then-at)*time.Microsecond
+	return postponed(then-at, wait)
+}
+
+// postponed is a wait that begins so many microseconds later, at most [bucket.Longest].
+func postponed(us bucket.Instant, wait time.Duration) time.Duration {
+	late := min(time.Duration(us)*time.Microsecond, bucket.Longest)
+	return late + min(wait, bucket.Longest-late)
 }
 
 // FullAfter is how long it takes until the bucket would be full if all entries
@@ -110,7 +116,7 @@ func (b *Book) FullAfter(l *bucket.Limit, now bucket.Instant) time.Duration {
 		last = max(last, e.Until)
 	}
 	all := bucket.State{Spent: int64(c.Lent()) * l.Unit(), AsOf: last, Unit: l.Unit()}
-	return max(full, time.Duration(last-at)*time.Microsecond+l.Peek(all, last, 0, 0).FullAfter())
+	return max(full, postponed(last-at, l.Peek(all, last, 0, 0).FullAfter()))
 }
 
 // Refund gives amount back.
