@@ -180,7 +180,7 @@ func TestCancel_IsNeverFullerThanWithoutTheTake(t *testing.T) {
 				continue
 			}
 			begun := bucket.Tokens(0)
-			if kind.Anchor == bucket.AnchorFirst { // the take began the interval, which stays begun
+			if kind.Anchor == bucket.AnchorFirst && cost > 0 { // the take began the interval, which stays begun
 				begun = 1
 				without, _ = l.Take(without, at, begun)
 			}
