@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,9 +17,9 @@ import (
 	"github.com/metehq/mete/cmd/internal/storeurl"
 )
 
-// announce says where the server listens and what to try next: to people in
-// lines to copy, to programs that read a JSON log as a record.
-func announce(w io.Writer, log *slog.Logger, c config.Config, s *server.Server) {
+// announce prints the addresses of the server and commands to try, or logs a record in
+// JSON. It prints all with one write, so that readers of the output never see half of it.
+func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server) {
 	main, admin := scheme(c.TLS)+s.Addr().String(), scheme(c.AdminTLS)+s.AdminAddr().String()
 	rules := len(s.Policy().Rules())
 	if c.LogFormat == "json" {
@@ -29,6 +30,8 @@ func announce(w io.Writer, log *slog.Logger, c config.Config, s *server.Server) 
 	if c.Policy != "" {
 		policy = policyName(c.Policy)
 	}
+	w := new(bytes.Buffer)
+	defer func() { out.Write(w.Bytes()) }()
 	fmt.Fprintf(w, "mete is listening on %s\n\n", main)
 	if c.Upstream != "" {
 		fmt.Fprintf(w, "  upstream  %s\n", c.Upstream)
