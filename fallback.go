@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"hash/maphash"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -152,6 +153,10 @@ func (f *fallback) spend(ctx context.Context, dst []bucket.Snapshot, local []Cha
 			f.counts.excessed.Add(int64(spent))
 			continue
 		}
+		a.base = front(a.base, &local[i].Limit)
+		if a.attempt != nil {
+			a.attempt.through = front(a.attempt.through, &local[i].Limit)
+		}
 		a.spent += spent
 		a.share, a.least = local[i].Limit, max(a.least, least(&local[i], mode))
 	}
@@ -234,12 +239,23 @@ func (a *account) follow(l *bucket.Limit, now bucket.Instant) {
 	}
 }
 
-// opened returns the row after a denied take under l.
+// opened returns the row with an account of l, also if the row is full.
 func opened(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Row {
-	if s, fresh := row.Open(l, now); fresh {
-		return row.Write(l, s, now, 0)
+	if slices.ContainsFunc(row, func(x bucket.Account) bool { return x.Limit == *l }) {
+		return row
 	}
-	return row
+	s, _ := row.Open(l, now)
+	return front(append(bucket.Row{{Limit: *l, State: s}}, row...), l)
+}
+
+// front returns the row with the account of l in front, as a take leaves the local row,
+// and without the accounts beyond the bound.
+func front(row bucket.Row, l *bucket.Limit) bucket.Row {
+	i := slices.IndexFunc(row, func(x bucket.Account) bool { return x.Limit == *l })
+	if i > 0 {
+		row = append(bucket.Row{row[i]}, slices.Delete(slices.Clone(row), i, i+1)...)
+	}
+	return row[:min(len(row), bucket.MaxAccounts)]
 }
 
 // missing returns the amount that the bucket of l in a row misses.

@@ -104,5 +104,8 @@ func (f *fallback) release(ctx context.Context, a *account, cost bucket.Tokens, 
 		return err
 	}
 	a.base = a.base.Refund(now, back)
+	if a.attempt != nil {
+		a.attempt.through = a.attempt.through.Refund(now, back)
+	}
 	return nil
 }

@@ -133,3 +133,23 @@ func TestLocal_FlightsEnd(t *testing.T) {
 		t.Errorf("%d admitted locally after 4 of 10, want 6", got)
 	}
 }
+
+// A local refund beside a charge whose answer was lost keeps later costs due.
+func TestRelease_BesideALostAnswer(t *testing.T) {
+	n, land := inFlight(t, localRule, 8, down)
+	n.line.cut(down)
+	n.take(1) // the account holds 8 for the takes in flight
+	n.line.cut(lossy)
+	n.take(1) // the charge of 1 arrives
+	n.line.cut(down)
+	if got := land(); got != 8 {
+		t.Errorf("%d of 8 takes admitted after their flight, want all", got)
+	}
+	n.line.cut(up)
+	if err := n.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := n.drain(); after != 0 {
+		t.Errorf("%d more of 10 admitted after the outage, want 0", after)
+	}
+}

@@ -43,8 +43,8 @@ type account struct {
 	share  bucket.Limit  // of the local bucket
 
 	// base is the local bucket as it would be if all that was spent from it had
-	// been charged to the store already: what the two differ in is to be charged. Like
-	// the local row, it has an account for each version of the limit: see follow.
+	// been charged to the store already: the difference is due. Like the local row, it
+	// has an account for each version of the limit: see follow.
 	base bucket.Row
 
 	spent, charged bucket.Tokens // locally; to the store, or as excess

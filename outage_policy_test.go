@@ -3,6 +3,7 @@
 package mete_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/metehq/mete"
@@ -61,5 +62,68 @@ func TestOutage_NewPolicyBehindALostAnswer(t *testing.T) {
 	c.cut(up)
 	if after := n.drain(); during != 54 || after != 0 {
 		t.Errorf("%d admitted under the new policy in the outage and %d after it, want 54 and 0", during, after)
+	}
+}
+
+// setLimit gives a node a policy of one rule.
+func (n *node) setLimit(limit string) {
+	n.Helper()
+	if err := n.SetPolicy(load(n.T, `{"rules": [{"name": "all", "limit_keys": [], "on_store_error": "local", `+limit+`}]}`)); err != nil {
+		n.Fatal(err)
+	}
+}
+
+// startLimit returns a cluster of one node with a policy of one rule.
+func startLimit(t *testing.T, limit string) (*cluster, *node) {
+	c := start(t, 1, `{"name": "all", "limit_keys": [], "on_store_error": "local", `+limit+`}`)
+	return c, c.nodes[0]
+}
+
+// hourly returns a limit that refills one token an hour.
+func hourly(burst int) string {
+	return fmt.Sprintf(`"algorithm_config": {"rate": "1/1h", "burst": %d}`, burst)
+}
+
+// A return to the old policy charges all local costs, although its bucket refilled faster
+// than the bucket of the policy between.
+func TestOutage_BackToTheOldPolicy(t *testing.T) {
+	for _, f := range []fault{down, silent, lossy} {
+		c, n := startLimit(t, bursty)
+		n.take(50)
+		c.cut(down)
+		n.take(5)
+		n.setLimit(hourly(60))
+		n.take(1)
+		c.cut(f)
+		n.take(1)
+		c.advance(7)
+		n.setLimit(bursty)
+		c.cut(down)
+		during := n.drain()
+		c.cut(up)
+		after, stats := n.drain(), n.Stats()
+		if during != 52 || after != 0 || stats.Charged != stats.SpentLocally {
+			t.Errorf("fault %d: %d admitted in the outage and %d after it, want 52 and 0; stats %+v", f, during, after, stats)
+		}
+	}
+}
+
+// The fourth policy of an outage evicts the same account from the base as from the local
+// bucket.
+func TestOutage_FourPolicies(t *testing.T) {
+	c, n := startLimit(t, bursty)
+	n.take(30)
+	c.cut(down)
+	n.take(25)
+	for _, limit := range []string{hourly(60), hourly(61), bursty, hourly(62)} {
+		n.setLimit(limit)
+		n.take(1)
+	}
+	c.advance(30.0 / 7)
+	n.setLimit(bursty) // of 59, 30 have come back
+	during := n.drain()
+	c.cut(up)
+	if after := n.drain(); during+after > 31 {
+		t.Errorf("%d admitted in the outage and %d after it, want 31 at most", during, after)
 	}
 }

@@ -209,8 +209,8 @@ type sticky struct{ mete.Store }
 
 func (sticky) Reset(context.Context, []string) error { return errors.New("sticky: no reset") }
 
-// In an outage behind a failed reset of the local log, costs are charged that follow the
-// departure of the older costs. Without that, a client got the limit twice.
+// After a failed reset of the local log, the limiter charges later costs, also when the
+// older ones have left the window. Without that, a client got the limit twice.
 func TestOutage_LogAfterAFailedReset(t *testing.T) {
 	c, n := startSticky(t, `"algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}`)
 	c.cut(down)

@@ -146,8 +146,9 @@ func (f *fallback) charge(ctx context.Context, a *account, until time.Time) erro
 	}
 }
 
-// due is what is to be charged now, under a.attempt; 0 for nothing. What has come
-// back to the local bucket has come back to the store's, too.
+// due returns the cost to charge now, under a.attempt. A refill of the local bucket is one
+// of the store's bucket, too. The attempt has the accounts of all versions, because a
+// later policy may return to any of them.
 func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 	now := f.now()
 	if !a.begun() {
@@ -161,11 +162,20 @@ func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 		}
 		a.attempt = nil // or else it may be charged once more, and never too little
 	}
-	snaps, err := f.look(ctx, []Charge{{Key: a.key, Limit: a.share}})
-	if err != nil {
-		return 0, err
+	through := opened(slices.Clone(a.base), &a.share, now)
+	for i := range through {
+		x := &through[i]
+		// The local row may lack an account that is full in base. Such an account stays
+		// full, which charges too much and never too little.
+		if x.Limit != a.share && missing(a.base, &x.Limit, now) == 0 {
+			continue
+		}
+		snaps, err := f.look(ctx, []Charge{{Key: a.key, Limit: x.Limit}})
+		if err != nil {
+			return 0, err
+		}
+		x.State = snaps[0].State(now)
 	}
-	through := bucket.Row{{Limit: a.share, State: snaps[0].State(now)}}
 	due := a.due(through, now, a.spent)
 	if due > 0 {
 		id := f.name + strconv.FormatUint(f.ids.Add(1), 10)
@@ -183,7 +193,8 @@ func (a *account) due(row bucket.Row, now bucket.Instant, spent bucket.Tokens) b
 
 // settle moves base to the beginning of an attempt. The state of a sliding log cannot be
 // a base: it dates all costs as the newest one. It would hide later costs after the older
-// ones have left the window. So a log keeps its base, and settled alone bounds due.
+// ones have left the window. So an account with a log keeps its base, and settled alone
+// bounds due: it may charge too much after other policies, and never too little.
 func (a *account) settle(t *attempt) {
 	a.settled = t.spent
 	if !slices.ContainsFunc(t.through, func(x bucket.Account) bool { return x.Limit.Algorithm() == bucket.SlidingLog }) {
