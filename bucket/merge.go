@@ -200,8 +200,8 @@ func scale(a, b, c int64) int64 {
 }
 
 // retry is how many microseconds it takes until the shards can pay cost within
-// maxWait. All of them are full after full. It is above 0: who asks has been denied,
-// though tokens may have come back meanwhile.
+// maxWait. All of them are full after full. It is above 0: the request has been
+// denied, though tokens may have come back meanwhile.
 func (s Shards) retry(cost Tokens, maxWait time.Duration, full int64) int64 {
 	if !s.hold(cost, full, maxWait) {
 		return never

@@ -40,7 +40,7 @@ func TestPaths_AgreeByTheServersClock(t *testing.T) {
 	}
 }
 
-// allWays is in how many ways a take can go.
+// allWays counts the ways of a take.
 const allWays = 4
 
 func (a *agreement) takeBy(way int, c mete.Charge) bucket.Snapshot {

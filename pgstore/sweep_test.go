@@ -239,7 +239,7 @@ func TestSweep_AfterClose(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)
 	schema := migrated(t, pool)
-	s := open(t, pool, pgstore.Config{Schema: schema, SweepEvery: often})
+	s := open(t, pool, pgstore.Config{Schema: schema, SweepEvery: often, Timeout: awhile})
 	takes(t, s, of(tokens(t, 10, "10/1ms"), 1, "k"), mete.Mode{})
 	until(t, func() error {
 		if s.Stats().Swept == 0 {

@@ -39,7 +39,7 @@ func TestDocuments(t *testing.T) {
 
 func openAt(t *testing.T, client rueidis.Client, prefix string) *redisstore.Store {
 	t.Helper()
-	s, err := redisstore.New(client, redisstore.Config{Prefix: prefix})
+	s, err := redisstore.New(client, redisstore.Config{Prefix: prefix, Timeout: awhile})
 	if err != nil {
 		t.Fatal(err)
 	}

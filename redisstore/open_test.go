@@ -102,7 +102,7 @@ func TestOpen_Sentinel(t *testing.T) {
 	t.Parallel()
 	s := proctest.StartSentinel(t)
 	hosts := strings.Join(s.Addrs, ",")
-	spend(t, openURL(t, "redis+sentinel://"+hosts+"/"+s.MasterName), "rule:k")
+	spend(t, openURL(t, "redis+sentinel://"+hosts+"/"+s.MasterName+"?timeout=1m"), "rule:k")
 	if got, err := s.Master().Do("EXISTS", redisstore.DefaultPrefix+"tb:rule:k"); err != nil || got != "1" {
 		t.Errorf("the master has the key: %q, %v", got, err)
 	}
@@ -123,7 +123,7 @@ func TestOpen_Sentinel(t *testing.T) {
 func TestOpen_Cluster(t *testing.T) {
 	t.Parallel()
 	c := proctest.StartCluster(t, 3, 0)
-	n := openURL(t, "redis+cluster://"+c.Addrs[0]+","+c.Addrs[1])
+	n := openURL(t, "redis+cluster://"+c.Addrs[0]+","+c.Addrs[1]+"?timeout=1m")
 	for _, key := range []string{"rule:a", "rule:b", "rule:c", "rule:d"} {
 		spend(t, n, key)
 	}

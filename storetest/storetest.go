@@ -34,7 +34,7 @@ func Run(t *testing.T, open Open) {
 }
 
 // RunAgain is [Run] for another way to a store that Run checks too, such as a pooler
-// or a user with fewer rights. Under go test -short, random rules run with few seeds.
+// or a user with fewer rights. Under go test -short, slow random rules draw less.
 func RunAgain(t *testing.T, open Open) {
 	for _, r := range rules {
 		if r.brief != nil && testing.Short() {
@@ -62,7 +62,7 @@ type rule struct {
 	name    string
 	check   func(*testing.T, Open)
 	oneStep bool                   // it can tell what is denied from what is given back
-	brief   func(*testing.T, Open) // check with few seeds, of a rule that takes long
+	brief   func(*testing.T, Open) // check with few seeds or pairs, of a slow rule
 }
 
 var rules = []rule{

@@ -24,7 +24,7 @@ func TestKubernetes_Pod(t *testing.T) {
 	redis := proctest.StartRedis(t)
 	each(t, func(t *testing.T, o objects) {
 		secret := map[string]string{
-			"store": "redis://" + redis.Addr + "?prefix=pod:", "hash-key": "h", "admin-token": adminToken, "metrics-token": "another-" + adminToken,
+			"store": "redis://" + redis.Addr + "?prefix=pod:&timeout=1m", "hash-key": "h", "admin-token": adminToken, "metrics-token": "another-" + adminToken,
 		}
 		if _, err := redis.Do("FLUSHALL"); err != nil {
 			t.Fatal(err)
