@@ -79,7 +79,7 @@ func startLimit(t *testing.T, limit string) (*cluster, *node) {
 	return c, c.nodes[0]
 }
 
-// hourly returns a limit that refills one token an hour.
+// hourly returns a limit that refills one token per hour.
 func hourly(burst int) string {
 	return fmt.Sprintf(`"algorithm_config": {"rate": "1/1h", "burst": %d}`, burst)
 }
