@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/metehq/mete/proof/meted"
@@ -73,9 +74,12 @@ func gatewayOfLogin(t *testing.T, upstream *httptest.Server) *meted.Server {
 // carried past the limit inside another.
 func TestAbuse_Smuggling(t *testing.T) {
 	t.Parallel()
+	var mu sync.Mutex
 	var seen []string
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
 		seen = append(seen, r.URL.Path)
+		mu.Unlock()
 		io.Copy(io.Discard, r.Body)
 	})
 	s := gatewayOfLogin(t, upstream)
