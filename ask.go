@@ -30,7 +30,7 @@ func (l *Limiter) take(ctx context.Context, s *scratch, matches []policy.Match, 
 	}
 	s.snaps = snaps
 	if local && !l.tentative(ctx) {
-		l.see(s, matches)
+		l.see(s, matches, allowed && !mode.DryRun)
 	}
 	s.trip.land()
 	return s.statuses(matches, len(matches)+len(own)), allowed, nil

@@ -82,11 +82,15 @@ func (l *Limiter) anyLocal(matches []policy.Match, own []Charge) bool {
 
 // see remembers what the store showed of buckets that may have to be decided
 // locally.
-func (l *Limiter) see(s *scratch, matches []policy.Match) {
+func (l *Limiter) see(s *scratch, matches []policy.Match, spent bool) {
 	now, noted := l.fallback.now(), l.fallback.flying.sent.Load()
 	for i, at := range s.order {
 		if l.onStoreError(matches, at) == policy.Local {
-			l.fallback.known.see(s.charges[i].Key, &s.snaps[i], now, s.trip.sent, noted)
+			cost := bucket.Tokens(0)
+			if spent {
+				cost = s.snaps[i].Cost
+			}
+			l.fallback.known.see(s.charges[i].Key, &s.snaps[i], cost, now, s.trip.sent, noted)
 		}
 	}
 }

@@ -54,6 +54,12 @@ const maxNodes = 1 << 16
 //
 // What is charged exceeds what was spent where an error says [MaybeSpent]: the take
 // that failed may have been charged, and is decided locally all the same.
+//
+// # Versions of a limit
+//
+// A row of the store has an account for each version of the limit, and so has the local row.
+// lastKnown has the accounts of all versions that this process has had. A version that
+// returns in an outage begins with its own one: see follow.
 type fallback struct {
 	store  Store // local
 	remote Store
@@ -107,7 +113,9 @@ func (f *fallback) take(ctx context.Context, dst []bucket.Snapshot, charges []Ch
 		}
 		local = append(local, Charge{Key: c.Key, Limit: f.share(a, c, mode), Cost: c.Cost})
 		if a != nil && !mode.DryRun {
-			a.follow(&local[i].Limit, f.now())
+			if err := f.follow(ctx, a, c, &local[i].Limit); err != nil {
+				return dst, accounts, false, err
+			}
 		}
 	}
 	dst, allowed, err := f.spend(ctx, dst, local, mode, mine)
@@ -196,11 +204,9 @@ func (f *fallback) count() int { return min(max(f.nodes(), 1), maxNodes) }
 
 // begin makes the local bucket of a new account miss its share of what the
 // store's bucket was last known to miss, and has refilled since, and what other takes in
-// flight cost. An account that has begun learns of a change of the policy, and gives back
-// what it holds for this take.
+// flight cost. An account that has begun gives back what it holds for this take.
 func (f *fallback) begin(ctx context.Context, a *account, c *Charge, t *trip) error {
 	if a.begun() {
-		a.whole.Limit, a.whole.Shards = c.Limit, c.Shards
 		return f.release(ctx, a, c.Cost, t)
 	}
 	now := f.now()
@@ -212,8 +218,8 @@ func (f *fallback) begin(ctx context.Context, a *account, c *Charge, t *trip) er
 		return err
 	}
 	room := max(a.share.Capacity()+a.share.MaxReserved()-snaps[0].Missing(), 0)
-	known := c.Limit.Peek(f.known.recall(c.Key), now, 0, 0).Missing()
-	missed := min((known+bucket.Tokens(a.nodes)-1)/bucket.Tokens(a.nodes), room)
+	a.known = f.known.recall(c.Key)
+	missed := min(a.part(missing(a.known, &c.Limit, now)), room)
 	flying, number := f.flying.others(c.Key, t)
 	local[0].Cost = min(missed+flying, room)
 	charged := false
@@ -226,36 +232,70 @@ func (f *fallback) begin(ctx context.Context, a *account, c *Charge, t *trip) er
 		a.held = local[0].Cost - missed
 	}
 	a.base = bucket.Row{{Limit: a.share, State: baseOf(&snaps[0], charged, now)}}
-	a.whole = Charge{Key: c.Key, Limit: c.Limit, Shards: c.Shards}
+	a.learn(&a.share, c)
 	return nil
 }
 
-// follow opens accounts of l in the base and the attempt of a: a take under l opens one in
-// the local row. So all three refill alike.
-func (a *account) follow(l *bucket.Limit, now bucket.Instant) {
-	a.base = opened(a.base, l, now)
-	if a.attempt != nil {
-		a.attempt.through = opened(a.attempt.through, l, now)
+// follow opens accounts of c's version, with the share l, in the base and the attempt of a.
+// A take under l opens one in the local row, so all three refill alike. Each misses at least
+// its share of what the store's account of this version was last known to miss.
+func (f *fallback) follow(ctx context.Context, a *account, c *Charge, l *bucket.Limit) error {
+	if find(a.base, l) < 0 {
+		now := f.now()
+		known := min(a.part(own(a.known, &c.Limit, now)), l.Capacity()+l.MaxReserved())
+		local := []Charge{{Key: c.Key, Limit: *l}}
+		snaps, err := f.look(ctx, local)
+		if err != nil {
+			return err
+		}
+		// The other local accounts are charged as much. That is too much and never too little.
+		if local[0].Cost = known - snaps[0].Missing(); local[0].Cost > 0 {
+			if _, _, err := f.store.Take(ctx, nil, local, Mode{MaxWait: bucket.Forced}); err != nil {
+				return err
+			}
+		}
+		a.base = opened(a.base, l, now, known)
+		if a.attempt != nil {
+			a.attempt.through = opened(a.attempt.through, l, now, known)
+		}
 	}
+	a.learn(l, c)
+	return nil
 }
 
-// opened returns the row with an account of l, also if the row is full.
-func opened(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Row {
-	if slices.ContainsFunc(row, func(x bucket.Account) bool { return x.Limit == *l }) {
+// opened returns the row with an account of l, also if the row is full. A new account misses
+// at least known.
+func opened(row bucket.Row, l *bucket.Limit, now bucket.Instant, known bucket.Tokens) bucket.Row {
+	if find(row, l) >= 0 {
 		return row
 	}
 	s, _ := row.Open(l, now)
+	if more := known - l.Peek(s, now, 0, 0).Missing(); more > 0 {
+		s, _ = l.Reserve(s, now, more, bucket.Forced)
+	}
 	return front(append(bucket.Row{{Limit: *l, State: s}}, row...), l)
 }
 
 // front returns the row with the account of l in front, as a take leaves the local row,
 // and without the accounts beyond the bound.
 func front(row bucket.Row, l *bucket.Limit) bucket.Row {
-	i := slices.IndexFunc(row, func(x bucket.Account) bool { return x.Limit == *l })
-	if i > 0 {
+	if i := find(row, l); i > 0 {
 		row = append(bucket.Row{row[i]}, slices.Delete(slices.Clone(row), i, i+1)...)
 	}
 	return row[:min(len(row), bucket.MaxAccounts)]
+}
+
+// find returns the index of the account of l in a row, -1 where it has none.
+func find(row bucket.Row, l *bucket.Limit) int {
+	return slices.IndexFunc(row, func(x bucket.Account) bool { return x.Limit == *l })
+}
+
+// own returns the amount that the account of l in a row misses, 0 where it has none.
+func own(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Tokens {
+	if i := find(row, l); i >= 0 {
+		return l.Peek(row[i].State, now, 0, 0).Missing()
+	}
+	return 0
 }
 
 // missing returns the amount that the bucket of l in a row misses.

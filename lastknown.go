@@ -4,6 +4,7 @@ package mete
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 
 	"github.com/metehq/mete/bucket"
@@ -11,8 +12,9 @@ import (
 
 const (
 	// maxLastKnown bounds the buckets of which a limiter remembers what the store
-	// last showed, at 72 bytes each. Beyond that, those that are full soonest are
-	// forgotten: whoever is being limited is remembered longest.
+	// last showed, at 130 bytes each and 80 for each further version of the limit. Beyond
+	// that, those that are full soonest are evicted: whoever is being limited is
+	// remembered longest.
 	maxLastKnown = 1 << 16
 
 	// setSize is how many of them share a place in the table.
@@ -32,11 +34,12 @@ type sightings struct {
 	all [setSize]sighting
 }
 
-// A sighting is a bucket as it was seen. Two keys have the same hash once in
-// 10¹⁹, and are then taken for each other.
+// A sighting is a bucket as it was seen, under each version of its limit that the process
+// has had lately. Two keys have the same hash once in 10¹⁹, and are then taken for each
+// other.
 type sighting struct {
 	hash  uint64
-	state bucket.State
+	row   bucket.Row
 	noted uint64         // how many takes had been sent when it was noted
 	full  bucket.Instant // when it will be full; 0 where this is no sighting
 }
@@ -54,46 +57,62 @@ func (k *lastKnown) set(key string) (uint64, *sightings) {
 	return hash, &sets[hash%uint64(len(sets))]
 }
 
-// see remembers what a snapshot shows, which a take has brought that was the sent'th. Of
-// takes in flight at the same time, the answer that comes last may be the older one: what
-// misses more is the later state, unless tokens were given back.
-func (k *lastKnown) see(key string, snap *bucket.Snapshot, now bucket.Instant, sent, noted uint64) {
+// see remembers what a snapshot shows after a cost, which a take has brought that was the
+// sent'th.
+func (k *lastKnown) see(key string, snap *bucket.Snapshot, cost bucket.Tokens, now bucket.Instant, sent, noted uint64) {
 	hash, set := k.set(key)
-	seen := sighting{hash: hash, state: snap.State(now), noted: noted}
-	if seen.state.Spent > 0 {
-		seen.full = now.Add(snap.FullAfter())
-	}
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	soonest := &set.all[0]
 	for i := range set.all {
 		old := &set.all[i]
 		if old.hash == hash && old.full != 0 {
-			if old.noted < sent || snap.Limit.Peek(old.state, now, 0, 0).Missing() <= snap.Missing() {
-				*old = seen
-			}
+			old.see(snap, cost, now, sent, noted)
 			return
 		}
 		if old.full < soonest.full {
 			soonest = old
 		}
 	}
-	if seen.full > soonest.full {
+	seen := sighting{hash: hash}
+	if after := snap.FullAfter(); after > 0 && now.Add(after) > soonest.full {
+		seen.see(snap, cost, now, sent, noted)
 		*soonest = seen
 	}
 }
 
+// see notes a snapshot after a cost, which the store has charged to the other versions, too.
+// Of takes in flight at the same time, the answer that comes last may be the older one. The
+// state that misses more is the later one, unless tokens were given back.
+func (s *sighting) see(snap *bucket.Snapshot, cost bucket.Tokens, now bucket.Instant, sent, noted uint64) {
+	l, state := &snap.Limit, snap.State(now)
+	if i := find(s.row, l); i < 0 || s.noted < sent || l.Peek(s.row[i].State, now, 0, 0).Missing() <= snap.Missing() {
+		s.noted = noted
+	} else {
+		state = s.row[i].State
+	}
+	if len(s.row) == 1 && s.row[0].Limit == *l {
+		s.row[0].State = state // and no new row
+	} else {
+		s.row = s.row.Write(l, state, now, cost)
+	}
+	s.full = 0
+	if after := s.row.FullAfter(now); after > 0 {
+		s.full = now.Add(after)
+	}
+}
+
 // recall returns what was last seen of a bucket: a full one where nothing was.
-func (k *lastKnown) recall(key string) bucket.State {
+func (k *lastKnown) recall(key string) bucket.Row {
 	hash, set := k.set(key)
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	for i := range set.all {
 		if s := &set.all[i]; s.hash == hash && s.full != 0 {
-			return s.state
+			return slices.Clone(s.row)
 		}
 	}
-	return bucket.State{}
+	return nil
 }
 
 // forget forgets a bucket.

@@ -4,6 +4,7 @@ package mete
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -39,8 +40,10 @@ type account struct {
 	closed bool
 	nodes  int
 	least  bucket.Tokens // the most that was admitted at once
-	whole  Charge        // what the store is charged, but for the cost
 	share  bucket.Limit  // of the local bucket
+	known  bucket.Row    // what the store was known to keep when it was opened
+
+	versions []version // of the limit
 
 	// base is the local bucket as it would be if all that was spent from it had
 	// been charged to the store already: the difference is due. Like the local row, it
@@ -57,9 +60,43 @@ type account struct {
 	attempt *attempt // that may have reached the store; nil for none
 }
 
+// A version of a limit is what the store is asked for, and its share of the local bucket.
+type version struct {
+	share bucket.Limit
+	whole Charge // without a cost
+}
+
 // begun reports whether a has a local bucket: it has, unless the local store
 // failed.
-func (a *account) begun() bool { return a.whole.Key != "" }
+func (a *account) begun() bool { return len(a.versions) > 0 }
+
+// learn notes which version of the limit has a share. It drops versions that have left base,
+// except the one that was charged last.
+func (a *account) learn(share *bucket.Limit, c *Charge) {
+	if v := a.version(share); v != nil {
+		v.whole.Limit, v.whole.Shards = c.Limit, c.Shards
+		return
+	}
+	a.versions = slices.DeleteFunc(a.versions, func(v version) bool {
+		return v.share != a.share && find(a.base, &v.share) < 0
+	})
+	a.versions = append(a.versions, version{share: *share, whole: Charge{Key: c.Key, Limit: c.Limit, Shards: c.Shards}})
+}
+
+// version returns the version that has a share, nil where there is none.
+func (a *account) version(share *bucket.Limit) *version {
+	for i := range a.versions {
+		if v := &a.versions[i]; v.share == *share {
+			return v
+		}
+	}
+	return nil
+}
+
+// part is the share of one node of an amount, rounded up.
+func (a *account) part(amount bucket.Tokens) bucket.Tokens {
+	return (amount + bucket.Tokens(a.nodes) - 1) / bucket.Tokens(a.nodes)
+}
 
 func (l *ledger) page(key string) *page {
 	return &l.pages[maphash.String(l.seed, key)%uint64(len(l.pages))]

@@ -127,3 +127,21 @@ func TestOutage_FourPolicies(t *testing.T) {
 		t.Errorf("%d admitted in the outage and %d after it, want 31 at most", during, after)
 	}
 }
+
+// A version that returns in an outage begins with its last known account. The bucket of the
+// version between has refilled.
+func TestOutage_ReturnOfAKnownVersion(t *testing.T) {
+	c, n := startLimit(t, hourly(60))
+	n.take(50)
+	n.setLimit(bursty)
+	n.take(1)
+	c.advance(10)
+	c.cut(down)
+	n.take(1)
+	n.setLimit(hourly(60))
+	during := n.drain()
+	c.cut(up)
+	if after := n.drain(); during != 9 || after != 0 {
+		t.Errorf("%d admitted in the outage and %d after it, want 9 and 0 of 60", during, after)
+	}
+}

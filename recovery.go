@@ -118,7 +118,7 @@ func (f *fallback) charge(ctx context.Context, a *account, until time.Time) erro
 			a.mu.Unlock()
 			return err
 		}
-		c, attempt := a.whole, a.attempt
+		c, attempt := a.version(&a.share).whole, a.attempt
 		c.Cost = min(due, attempt.most)
 		a.mu.Unlock()
 
@@ -130,7 +130,7 @@ func (f *fallback) charge(ctx context.Context, a *account, until time.Time) erro
 		case a.closed:
 		case err == nil && allowed:
 			sent := f.flying.sent.Add(1) // nobody else has taken meanwhile
-			f.known.see(a.key, &snaps[0], f.now(), sent, sent)
+			f.known.see(a.key, &snaps[0], snaps[0].Cost, f.now(), sent, sent)
 			f.charged(a, snaps[0].Cost, max(due-c.Cost, 0))
 		case err == nil:
 			f.refused(a, due, &snaps[0])
@@ -162,7 +162,7 @@ func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 		}
 		a.attempt = nil // or else it may be charged once more, and never too little
 	}
-	through := opened(slices.Clone(a.base), &a.share, now)
+	through := opened(slices.Clone(a.base), &a.share, now, 0)
 	for i := range through {
 		x := &through[i]
 		// The local row may lack an account that is full in base. Such an account stays
