@@ -58,8 +58,17 @@ const maxNodes = 1 << 16
 // # Versions of a limit
 //
 // A row of the store has an account for each version of the limit, and so has the local row.
-// lastKnown has the accounts of all versions that this process has had. A version that
-// returns in an outage begins with its own one: see follow.
+// Each version admits its own bound at most, in outages, too.
+//
+//   - lastKnown has the accounts of all versions that this process has had. A version that
+//     returns in an outage begins with its own one: see follow.
+//   - The recovery charges the most that is due of any version. The store charges it to all
+//     accounts, so the others may miss too much, at most until they are empty.
+//   - The rest of an account's due follows under its own version: see raise.
+//
+// The cost of a take whose answer is lost can go beyond the bound of a sliding window or log.
+// Such a cost is not in lastKnown. Where the recovery charges another version, the account
+// may be empty without notice.
 type fallback struct {
 	store  Store // local
 	remote Store

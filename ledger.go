@@ -64,6 +64,12 @@ type account struct {
 type version struct {
 	share bucket.Limit
 	whole Charge // without a cost
+
+	// need is the least that the store's account must miss, and due the most to charge for
+	// that. The store was charged under another version, and this account did not get all of
+	// its due. The zero need is none.
+	need bucket.State
+	due  bucket.Tokens
 }
 
 // begun reports whether a has a local bucket: it has, unless the local store
@@ -87,6 +93,16 @@ func (a *account) learn(share *bucket.Limit, c *Charge) {
 func (a *account) version(share *bucket.Limit) *version {
 	for i := range a.versions {
 		if v := &a.versions[i]; v.share == *share {
+			return v
+		}
+	}
+	return nil
+}
+
+// needy returns a version that needs a further charge, nil where there is none.
+func (a *account) needy() *version {
+	for i := range a.versions {
+		if v := &a.versions[i]; v.need.Spent > 0 {
 			return v
 		}
 	}

@@ -145,3 +145,88 @@ func TestOutage_ReturnOfAKnownVersion(t *testing.T) {
 		t.Errorf("%d admitted in the outage and %d after it, want 9 and 0 of 60", during, after)
 	}
 }
+
+// The recovery charges the accounts of all versions, although the active bucket has refilled.
+// The store may have no account for the other version yet.
+func TestOutage_RecoveryChargesAllVersions(t *testing.T) {
+	for _, known := range []int{0, 1} {
+		for _, f := range []fault{down, silent, lossy} {
+			c, n := startLimit(t, hourly(60))
+			if known > 0 {
+				n.take(known)
+			}
+			c.cut(down)
+			n.take(50 - known)
+			n.setLimit(bursty)
+			n.take(1)
+			c.cut(f)
+			n.take(1)
+			c.advance(10)
+			n.take(1)
+			c.cut(up)
+			n.take(1)
+			c.advance(10)
+			n.setLimit(hourly(60))
+			if after := n.drain(); after > 6 {
+				t.Errorf("%d known, fault %d: %d admitted after 54 of 60, stats %+v", known, f, after, n.Stats())
+			} else if f == down && after < 6 {
+				t.Errorf("%d known: %d admitted after 54 of 60, stats %+v", known, after, n.Stats())
+			}
+		}
+	}
+}
+
+// The store opens and charges the account of another version, although its answers are lost.
+func TestOutage_RecoveryOfAVersionFails(t *testing.T) {
+	c, n := startLimit(t, hourly(60))
+	c.cut(down)
+	n.take(50)
+	n.setLimit(bursty)
+	n.take(1)
+	asked := 0
+	n.line.hook = func(m mete.Mode) {
+		if m.MaxWait == bucket.Forced && m.ID == "" {
+			switch asked++; asked {
+			case 1: // that opens the account, and does not arrive
+				c.cut(silent)
+			case 3: // that charges the account
+				c.cut(lossy)
+			}
+		}
+	}
+	for range 3 {
+		c.cut(up)
+		n.Peek(t.Context(), mete.Request{})
+		c.advance(10)
+	}
+	n.setLimit(hourly(60))
+	if after := n.drain(); after != 9 || asked != 4 {
+		t.Errorf("%d admitted after 51 of 60, and %d takes of the other version, want 9 and 4", after, asked)
+	}
+}
+
+// The recovery charges another version while a sliding log is empty in the store. Then it
+// charges the log, too: its older costs leave the window first.
+func TestOutage_RecoveryChargesAnEmptyLog(t *testing.T) {
+	log := `"algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}`
+	c, n := startLimit(t, hourly(100))
+	c.cut(down)
+	n.take(1)
+	n.setLimit(log)
+	n.take(57)
+	c.advance(1)
+	c.cut(lossy)
+	n.take(1) // the charge of 58 arrives, at 1 s
+	c.cut(down)
+	c.advance(8.1)
+	n.take(40) // at 9.1 s, when the local log has only one
+	n.setLimit(hourly(100))
+	n.take(1)
+	c.cut(up)
+	n.take(1)
+	c.advance(1) // at 10.1 s, the charge leaves the log of the store
+	n.setLimit(log)
+	if after := n.drain(); after > 20 {
+		t.Errorf("%d admitted within 1 s after 40 of 60, stats %+v", after, n.Stats())
+	}
+}

@@ -30,6 +30,7 @@ type attempt struct {
 	id      string
 	since   bucket.Instant
 	through bucket.Row    // the local bucket when it began: later costs are not in it
+	share   bucket.Limit  // of the active version when it began
 	spent   bucket.Tokens // when it began, as account.spent
 	maybe   bool
 	most    bucket.Tokens // that may be owed
@@ -110,7 +111,15 @@ func (f *fallback) charge(ctx context.Context, a *account, until time.Time) erro
 			a.mu.Unlock()
 			return nil
 		}
-		due, err := f.due(ctx, a)
+		if v := a.needy(); v != nil {
+			needy := *v
+			a.mu.Unlock()
+			if err := f.raise(ctx, a, needy, until); err != nil {
+				return err
+			}
+			continue
+		}
+		due, share, err := f.due(ctx, a)
 		if err != nil || due == 0 {
 			if err == nil {
 				f.end(ctx, a)
@@ -118,7 +127,7 @@ func (f *fallback) charge(ctx context.Context, a *account, until time.Time) erro
 			a.mu.Unlock()
 			return err
 		}
-		c, attempt := a.version(&a.share).whole, a.attempt
+		c, attempt := a.version(share).whole, a.attempt
 		c.Cost = min(due, attempt.most)
 		a.mu.Unlock()
 
@@ -130,8 +139,9 @@ func (f *fallback) charge(ctx context.Context, a *account, until time.Time) erro
 		case a.closed:
 		case err == nil && allowed:
 			sent := f.flying.sent.Add(1) // nobody else has taken meanwhile
+			before := f.known.recall(a.key)
 			f.known.see(a.key, &snaps[0], snaps[0].Cost, f.now(), sent, sent)
-			f.charged(a, snaps[0].Cost, max(due-c.Cost, 0))
+			f.charged(a, &snaps[0], before, snaps[0].Cost, max(due-c.Cost, 0))
 		case err == nil:
 			f.refused(a, due, &snaps[0])
 		case Spent(err) == NotSpent && !attempt.maybe:
@@ -146,17 +156,49 @@ func (f *fallback) charge(ctx context.Context, a *account, until time.Time) erro
 	}
 }
 
-// due returns the cost to charge now, under a.attempt. A refill of the local bucket is one
-// of the store's bucket, too. The attempt has the accounts of all versions, because a
-// later policy may return to any of them.
-func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
+// raise charges the store so that the account of v misses what it needs. The first take costs
+// nothing: it opens the account, and shows what that misses. So a charge whose answer is lost
+// needs no ID. No counter has these costs: they have been charged once already.
+func (f *fallback) raise(ctx context.Context, a *account, v version, until time.Time) error {
+	c := v.whole
+	for {
+		snaps, allowed, err := f.remote.Take(ctx, nil, []Charge{c}, Mode{MaxWait: bucket.Forced, Within: left(until)})
+		if err != nil {
+			return err
+		}
+		if !allowed {
+			c.Cost = 0
+		}
+		more := min(c.Limit.Peek(v.need, f.now(), 0, 0).Missing()-snaps[0].Missing(), v.due)
+		done := c.Cost > 0 || !allowed || more <= 0
+		a.mu.Lock()
+		if !a.closed {
+			sent := f.flying.sent.Add(1)
+			f.known.see(a.key, &snaps[0], c.Cost, f.now(), sent, sent)
+		}
+		if w := a.version(&v.share); done && w != nil {
+			w.need = bucket.State{}
+		}
+		a.mu.Unlock()
+		if done {
+			return nil
+		}
+		c.Cost = more
+	}
+}
+
+// due returns the cost to charge now, under a.attempt, and the share of the version that is
+// due it. A refill of the local bucket is one of the store's bucket, too. The attempt has
+// the accounts of all versions, because a later policy may return to any of them.
+func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, *bucket.Limit, error) {
 	now := f.now()
 	if !a.begun() {
-		return 0, nil
+		return 0, nil, nil
 	}
 	if t := a.attempt; t != nil {
-		if due := a.due(t.through, now, t.spent); due > 0 && now-t.since < bucket.Instant(RetryHorizon/time.Microsecond) {
-			return due, nil
+		due, share := a.due(t.through, now, t.spent)
+		if due > 0 && now-t.since < bucket.Instant(RetryHorizon/time.Microsecond) {
+			return due, share, nil
 		} else if due <= 0 {
 			a.settle(t)
 		}
@@ -164,49 +206,78 @@ func (f *fallback) due(ctx context.Context, a *account) (bucket.Tokens, error) {
 	}
 	through := opened(slices.Clone(a.base), &a.share, now, 0)
 	for i := range through {
-		x := &through[i]
-		// The local row may lack an account that is full in base. Such an account stays
-		// full, which charges too much and never too little.
-		if x.Limit != a.share && missing(a.base, &x.Limit, now) == 0 {
-			continue
-		}
-		snaps, err := f.look(ctx, []Charge{{Key: a.key, Limit: x.Limit}})
+		snaps, err := f.look(ctx, []Charge{{Key: a.key, Limit: through[i].Limit}})
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
-		x.State = snaps[0].State(now)
+		through[i].State = snaps[0].State(now)
 	}
-	due := a.due(through, now, a.spent)
+	due, share := a.due(through, now, a.spent)
 	if due > 0 {
 		id := f.name + strconv.FormatUint(f.ids.Add(1), 10)
-		a.attempt = &attempt{id: id, since: now, through: through, spent: a.spent, most: bucket.MaxTokens}
+		a.attempt = &attempt{id: id, since: now, through: through, share: a.share, spent: a.spent, most: bucket.MaxTokens}
 	}
-	return max(due, 0), nil
+	return max(due, 0), share, nil
 }
 
-// due returns the cost since base that the local bucket in row still misses. Its bound
+// due returns the most that is due of any version, and its share: a charge under one version
+// is charged to all.
+func (a *account) due(row bucket.Row, now bucket.Instant, spent bucket.Tokens) (most bucket.Tokens, share *bucket.Limit) {
+	share = &a.share
+	most = a.dueOf(share, row, now, spent)
+	for i := range a.versions {
+		l := &a.versions[i].share
+		if due := a.dueOf(l, row, now, spent); due > most {
+			most, share = due, l
+		}
+	}
+	return most, share
+}
+
+// dueOf returns the cost since base that the local bucket of l in row still misses. Its bound
 // is the cost since the last settled attempt: the local store reads its clock later than
 // f, and that difference is no cost.
-func (a *account) due(row bucket.Row, now bucket.Instant, spent bucket.Tokens) bucket.Tokens {
-	return min(missing(row, &a.share, now)-missing(a.base, &a.share, now), spent-a.settled)
+func (a *account) dueOf(l *bucket.Limit, row bucket.Row, now bucket.Instant, spent bucket.Tokens) bucket.Tokens {
+	return min(missing(row, l, now)-missing(a.base, l, now), spent-a.settled)
 }
 
-// settle moves base to the beginning of an attempt. The state of a sliding log cannot be
-// a base: it dates all costs as the newest one. It would hide later costs after the older
-// ones have left the window. So an account with a log keeps its base, and settled alone
-// bounds due: it may charge too much after other policies, and never too little.
+// settle moves base to the beginning of an attempt. The local row may have lacked a version
+// that was full in base. Such a version stays full, unless it was active. That charges too
+// much and never too little.
+//
+// The state of a sliding log cannot be a base: it dates all costs as the newest one. It would
+// hide later costs after the older ones have left the window. So an account with a log keeps
+// its base, and settled alone bounds due: it may charge too much after other policies, and
+// never too little.
 func (a *account) settle(t *attempt) {
 	a.settled = t.spent
-	if !slices.ContainsFunc(t.through, func(x bucket.Account) bool { return x.Limit.Algorithm() == bucket.SlidingLog }) {
-		a.base = t.through
+	if slices.ContainsFunc(t.through, func(x bucket.Account) bool { return x.Limit.Algorithm() == bucket.SlidingLog }) {
+		return
 	}
+	for i := range t.through {
+		if x := &t.through[i]; x.Limit != t.share && missing(a.base, &x.Limit, t.since) == 0 {
+			x.State = bucket.State{}
+		}
+	}
+	a.base = t.through
 }
 
-// charged ends an attempt that the store has charged so much for, and excess not.
-func (f *fallback) charged(a *account, cost, excess bucket.Tokens) {
+// charged ends an attempt that the store has charged so much for, and excess not. All other
+// versions shall miss their due beyond what they were known to miss before. The store may
+// have no account for them, and charges none that is empty.
+func (f *fallback) charged(a *account, snap *bucket.Snapshot, before bucket.Row, cost, excess bucket.Tokens) {
 	f.counts.charged.Add(int64(cost))
 	f.counts.excessed.Add(int64(excess))
 	a.charged += cost + excess
+	now, after := f.now(), f.known.recall(a.key)
+	for i := range a.versions {
+		v := &a.versions[i]
+		l, due := &v.whole.Limit, a.dueOf(&v.share, a.attempt.through, now, a.attempt.spent)
+		if need := own(before, l, now) + due; due > 0 && *l != snap.Limit && own(after, l, now) < need {
+			v.need, _ = l.Reserve(bucket.State{}, now, min(need, l.Capacity()+l.MaxReserved()), bucket.Forced)
+			v.due = due
+		}
+	}
 	a.settle(a.attempt)
 	a.attempt = nil
 }
@@ -217,7 +288,7 @@ func (f *fallback) refused(a *account, due bucket.Tokens, snap *bucket.Snapshot)
 	t.denials++
 	t.most = min(t.most-1, snap.Limit.Capacity()+snap.Limit.MaxReserved()-snap.Missing())
 	if t.most <= 0 || t.denials > maxDenials {
-		f.charged(a, 0, due)
+		f.charged(a, snap, f.known.recall(a.key), 0, due)
 	}
 }
 

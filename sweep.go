@@ -50,7 +50,7 @@ func (f *fallback) sweep() {
 		a.mu.Lock()
 		if !a.closed && a.flight == nil {
 			attempt := a.attempt
-			if due, err := f.due(ctx, a); err == nil && due == 0 {
+			if due, _, err := f.due(ctx, a); err == nil && due == 0 && a.needy() == nil {
 				f.end(ctx, a)
 			} else if attempt == nil {
 				a.attempt = nil // it was not made
