@@ -4,10 +4,12 @@ package mete_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
 )
 
 // In an outage, a new policy refills the base of an account in another way only from its
@@ -228,5 +230,54 @@ func TestOutage_RecoveryChargesAnEmptyLog(t *testing.T) {
 	n.setLimit(log)
 	if after := n.drain(); after > 20 {
 		t.Errorf("%d admitted within 1 s after 40 of 60, stats %+v", after, n.Stats())
+	}
+}
+
+// Policies that change at random in outages: each admits no more than its own bound.
+func TestOutage_RandomPolicies(t *testing.T) {
+	limits := []string{
+		bursty, hourly(60), hourly(61), hourly(20),
+		`"algorithm_config": {"refill": "interval", "rate": "30/5s", "burst": 60}`,
+		`"algorithm": "sliding_window", "algorithm_config": {"tokens": 60, "window": "9s"}`,
+		`"algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}`,
+	}
+	for seed := range uint64(400) {
+		r := rand.New(testseed.PCG(seed, 23))
+		kinds := 4 // of one algorithm or of all
+		if seed%2 == 0 {
+			kinds = len(limits)
+		}
+		versions := r.Perm(kinds)[:2+r.IntN(bucket.MaxAccounts-1)]
+		now := versions[0]
+		c, n := startLimit(t, limits[now])
+		bounds := make(map[int]*ideal)
+		for range 120 {
+			c.clock.Advance(r.Int64N(300_000))
+			switch r.IntN(8) {
+			case 0:
+				c.cut([]fault{up, down, silent, lossy}[r.IntN(4)])
+			case 1:
+				now = versions[r.IntN(len(versions))]
+				n.setLimit(limits[now])
+			case 2:
+				c.advance(r.Float64() * 10)
+			}
+			cost := bucket.Tokens(1+r.IntN(15)) * bucket.Token
+			d, err := n.Take(t.Context(), mete.Request{Cost: cost})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Allowed {
+				if bounds[now] == nil {
+					bounds[now] = &ideal{limit: n.Policy().Rules()[0].Limits[0].Bucket.For("all:")}
+				}
+				bounds[now].charge(c.clock.Now(), cost)
+			}
+		}
+		for i, b := range bounds {
+			if b.worst > bucket.Token/10 { // rounding
+				t.Errorf("seed %d: %s admitted %v more than its bound, stats %+v", seed, limits[i], b.worst, n.Stats())
+			}
+		}
 	}
 }
