@@ -52,8 +52,8 @@ const maxNodes = 1 << 16
 //   - What the bucket may not owe when it is charged (max_reserved, sliding limits),
 //     and what there was no account for. [Stats.Excess] counts it.
 //
-// What is charged exceeds what was spent where an error says [MaybeSpent]: the take
-// that failed may have been charged, and is decided locally all the same.
+// The charges exceed the local costs after an error with [MaybeSpent]: the store may have
+// charged the failed take, and the local bucket decides it all the same.
 //
 // # Versions of a limit
 //

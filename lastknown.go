@@ -57,8 +57,7 @@ func (k *lastKnown) set(key string) (uint64, *sightings) {
 	return hash, &sets[hash%uint64(len(sets))]
 }
 
-// see remembers what a snapshot shows after a cost, which a take has brought that was the
-// sent'th.
+// see remembers the snapshot of the sent'th take, after its cost.
 func (k *lastKnown) see(key string, snap *bucket.Snapshot, cost bucket.Tokens, now bucket.Instant, sent, noted uint64) {
 	hash, set := k.set(key)
 	set.mu.Lock()
@@ -102,7 +101,7 @@ func (s *sighting) see(snap *bucket.Snapshot, cost bucket.Tokens, now bucket.Ins
 	}
 }
 
-// recall returns what was last seen of a bucket: a full one where nothing was.
+// recall returns the last known row of a bucket, nil for none.
 func (k *lastKnown) recall(key string) bucket.Row {
 	hash, set := k.set(key)
 	set.mu.Lock()

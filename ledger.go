@@ -11,9 +11,9 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// maxAccounts bounds the keys for which a limiter keeps in mind what it has spent
-// locally. What is spent of others begins with a full share, and is never charged
-// to the store: [Stats.Excess] counts it.
+// maxAccounts bounds the keys for which a limiter remembers its local costs. Other keys
+// begin with a full share, and their costs are never charged to the store:
+// [Stats.Excess] counts them.
 const maxAccounts = 1 << 16
 
 // A ledger is the accounts of all keys that are, or were, decided locally.
@@ -29,10 +29,9 @@ type page struct {
 	accounts map[string]*account
 }
 
-// An account is about one key: what this process has spent of it locally and not
-// yet charged to the store. It is opened with the first local decision and closed
-// when nothing is left to charge. Who locks several does so in the order of
-// their keys; a page is locked last.
+// An account has the local costs of one key that this process has not yet charged to the
+// store. The first local decision opens it, and it closes when nothing is left to charge.
+// Several accounts are locked in the order of their keys, and a page last.
 type account struct {
 	key string
 
@@ -41,7 +40,7 @@ type account struct {
 	nodes  int
 	least  bucket.Tokens // the most that was admitted at once
 	share  bucket.Limit  // of the local bucket
-	known  bucket.Row    // what the store was known to keep when it was opened
+	known  bucket.Row    // the last known row of the store when the account began
 
 	versions []version // of the limit
 
@@ -60,7 +59,7 @@ type account struct {
 	attempt *attempt // that may have reached the store; nil for none
 }
 
-// A version of a limit is what the store is asked for, and its share of the local bucket.
+// A version of a limit has its charge to the store and its share of the local bucket.
 type version struct {
 	share bucket.Limit
 	whole Charge // without a cost

@@ -262,9 +262,9 @@ func (a *account) settle(t *attempt) {
 	a.base = t.through
 }
 
-// charged ends an attempt that the store has charged so much for, and excess not. All other
-// versions shall miss their due beyond what they were known to miss before. The store may
-// have no account for them, and charges none that is empty.
+// charged ends an attempt after the store has charged cost and refused excess. All other
+// versions shall miss their due in addition to the amount that they missed before. The store
+// may have no account for them, and charges none that is empty.
 func (f *fallback) charged(a *account, snap *bucket.Snapshot, before bucket.Row, cost, excess bucket.Tokens) {
 	f.counts.charged.Add(int64(cost))
 	f.counts.excessed.Add(int64(excess))
