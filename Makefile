@@ -18,9 +18,8 @@ run: ## serve with a built-in example policy; needs Go only
 test: setup ## run the tests that judge a change; ten minutes on two cores
 	scripts/test
 
-test-long: setup ## run all tests, checks and builds with fresh seeds; an hour
-	scripts/test long
-	scripts/check long
+test-long: setup ## run all tests, checks and builds with fresh seeds; half an hour on two cores
+	scripts/test long; status=$$?; scripts/check long && exit $$status
 
 soak: setup ## two servers under mixed load for TIME (10m), with all that goes wrong
 	cd proof && METE_SOAK=$(TIME) $(GO) test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./soak
