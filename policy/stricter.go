@@ -36,6 +36,14 @@ func most(l bucket.Limit, t float64) float64 {
 	return capacity + amount*t/per
 }
 
+// counted bounds the estimate of a sliding window that counts the requests of l. The
+// estimate is the weighted sum of l's requests in at most one and at most two windows. So
+// it is at most the requests in two windows. If a linear function bounds l's requests, its
+// value at one window bounds the estimate, too. The window is counted in parts of 1/4096.
+func counted(l bucket.Limit, window float64) float64 {
+	return min(most(l, 2*window), most(l, 0)+rate(l)*window*(1+1.0/4096))
+}
+
 // rate is what l admits in a second in the long run.
 func rate(l bucket.Limit) float64 {
 	n, p := l.Refill()
@@ -64,7 +72,7 @@ func stricter(x, y *Limit) bool {
 			m, q := a.Refill()
 			return q == p && m <= n
 		}
-		return most(a, window*(1+1.0/4096)) <= float64(n)*slack // it counts windows in parts of that size
+		return counted(a, window) <= float64(n)*slack
 	}
 	// All that x admits in any time, however short.
 	return most(a, 0) <= capacity && rate(a) <= rate(b)*slack

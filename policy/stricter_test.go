@@ -45,6 +45,21 @@ func TestLint_NeverReached(t *testing.T) {
 	}
 }
 
+// A sliding window estimates more than any of its windows holds: behind a log of three
+// seconds, it still counts the requests of four.
+func TestLint_SlidingWindowCountsTwoWindows(t *testing.T) {
+	for window, want := range map[string]int{"3s": 0, "4s": 1} {
+		m, err := policy.Load([]byte(`{"name": "r", "limit_keys": ["ip:address"], "limits": [
+			{"algorithm": "sliding_log", "tokens": 14, "window": "`+window+`"}, {"algorithm": "sliding_window", "tokens": 14, "window": "2s"}]}`), policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(m.Warnings()); got != want {
+			t.Errorf("a log of %s: warnings %v, want %d", window, m.Warnings(), want)
+		}
+	}
+}
+
 func randomLimit(rnd *rand.Rand) string {
 	window := []string{"1s", "2s", "3s", "6s", "12s"}[rnd.IntN(5)]
 	n := 1 + rnd.IntN(30)
