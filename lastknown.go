@@ -13,8 +13,8 @@ import (
 const (
 	// maxLastKnown bounds the buckets of which a limiter remembers what the store
 	// last showed, at 130 bytes each and 80 for each further version of the limit. Beyond
-	// that, those that are full soonest are evicted: whoever is being limited is
-	// remembered longest.
+	// that, the limiter evicts the buckets that are full soonest, so it remembers the
+	// limited clients longest.
 	maxLastKnown = 1 << 16
 
 	// setSize is how many of them share a place in the table.

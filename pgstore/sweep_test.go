@@ -234,7 +234,7 @@ func TestSweep_SparesVirtualTime(t *testing.T) {
 	}
 }
 
-// TestSweep_AfterClose is none.
+// After Close, no sweep uses a connection.
 func TestSweep_AfterClose(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)
