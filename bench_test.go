@@ -3,7 +3,6 @@
 package mete_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -99,35 +98,6 @@ func BenchmarkReserve_Settle(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-			}
-		})
-	}
-}
-
-// BenchmarkTake_Watched takes while a bucket is watched: none, another one, or that
-// which is taken from.
-func BenchmarkTake_Watched(b *testing.B) {
-	for _, key := range []string{"", "user:x-user=bob", "user:x-user=alice"} {
-		b.Run("key="+key, func(b *testing.B) {
-			store, err := memstore.New(memstore.Config{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			l, err := mete.New(store, load(b, `{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 1000, "burst": 1000000000}}`), mete.Config{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			if key != "" {
-				stop, err := l.Watch(key, func(context.Context, *mete.Decision, *mete.Status) {})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer stop()
-			}
-			req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}}
-			b.ReportAllocs()
-			for b.Loop() {
-				l.Take(b.Context(), req)
 			}
 		})
 	}

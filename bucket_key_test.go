@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // everyKind has a limit of every kind, for one user.
@@ -208,7 +209,7 @@ func TestBucket_Errors(t *testing.T) {
 			return err
 		},
 	}
-	down := &mete.StoreError{Op: "take", Store: "test", Spent: mete.NotSpent, Err: mete.ErrUnavailable}
+	down := &mete.StoreError{Op: "take", Store: "test", Spent: mete.NotSpent, Err: store.ErrUnavailable}
 	broken, err := mete.New(brokenStore{down}, load(t, everyKind), mete.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +231,7 @@ func TestBucket_Errors(t *testing.T) {
 		if err := call(ended, r.Limiter, ofAlice("token")); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s with an ended context: %v", name, err)
 		}
-		if err := call(t.Context(), broken, ofAlice("token")); !errors.Is(err, mete.ErrUnavailable) || mete.Spent(err) != mete.NotSpent {
+		if err := call(t.Context(), broken, ofAlice("token")); !errors.Is(err, store.ErrUnavailable) || mete.Spent(err) != mete.NotSpent {
 			t.Errorf("%s without a store: %v", name, err)
 		}
 	}
@@ -253,7 +254,7 @@ func TestBucket_LocalBuckets(t *testing.T) {
 	}
 	c.cut(down)
 	n.take(3)
-	if _, err := n.Bucket(t.Context(), "all:"); !errors.Is(err, mete.ErrUnavailable) {
+	if _, err := n.Bucket(t.Context(), "all:"); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("without the store: %v", err)
 	}
 	c.cut(up)

@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -143,7 +144,7 @@ func TestCharges_JoinThePolicy(t *testing.T) {
 
 func TestCharges_Invalid(t *testing.T) {
 	l := limit(t, 5, "1/1s")
-	many := make([]mete.Charge, mete.MaxCharges)
+	many := make([]mete.Charge, store.MaxCharges)
 	for i := range many {
 		many[i] = mete.Charge{Key: fmt.Sprint(i), Limit: l, Cost: 1}
 	}
@@ -154,7 +155,7 @@ func TestCharges_Invalid(t *testing.T) {
 	}{
 		{"no key", []mete.Charge{{Limit: l}}, mete.ErrRequest},
 		{"no limit", []mete.Charge{{Key: "k", Cost: 1}}, mete.ErrRequest},
-		{"a long key", []mete.Charge{{Key: strings.Repeat("k", mete.MaxKeyBytes+1), Limit: l}}, mete.ErrRequest},
+		{"a long key", []mete.Charge{{Key: strings.Repeat("k", store.MaxKeyBytes+1), Limit: l}}, mete.ErrRequest},
 		{"a negative cost", []mete.Charge{{Key: "k", Limit: l, Cost: -1}}, mete.ErrCost},
 		{"a huge cost", []mete.Charge{{Key: "k", Limit: l, Cost: bucket.MaxTokens + 1}}, mete.ErrCost},
 		{"a huge sum", []mete.Charge{{Key: "k", Limit: l, Cost: bucket.MaxTokens}, {Key: "k", Limit: l, Cost: 1}}, mete.ErrCost},
@@ -182,12 +183,12 @@ func TestCharges_Invalid(t *testing.T) {
 
 func TestCharges_MaxCharges(t *testing.T) {
 	r, l := newBare(t, mete.Config{}), limit(t, 5, "1/1s")
-	charges := make([]mete.Charge, mete.MaxCharges)
+	charges := make([]mete.Charge, store.MaxCharges)
 	for i := range charges {
 		charges[i] = mete.Charge{Key: fmt.Sprint(i), Limit: l, Cost: bucket.Token}
 	}
 	d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), mete.Request{Charges: charges}) })
-	if !d.Allowed || len(d.Limits) != mete.MaxCharges {
+	if !d.Allowed || len(d.Limits) != store.MaxCharges {
 		t.Errorf("%d limits, allowed %v", len(d.Limits), d.Allowed)
 	}
 }

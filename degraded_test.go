@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // A brokenStore cannot answer.
@@ -91,7 +92,7 @@ func TestSpent(t *testing.T) {
 	maybe := &mete.StoreError{Op: "take", Store: "test", Spent: mete.MaybeSpent, Err: errors.New("read")}
 	for _, tc := range []struct {
 		err  error
-		want mete.Spending
+		want store.Spending
 	}{
 		{not, mete.NotSpent},
 		{errors.Join(errors.New("x"), not), mete.NotSpent},

@@ -20,17 +20,14 @@ import (
 
 // describe says which buckets a denial shows, and what became of each.
 func describe(d *mete.Denial) string {
-	show := func(statuses []mete.Status, keys []string) string {
-		if len(statuses) != len(keys) {
-			return fmt.Sprintf("%d limits with %d keys", len(statuses), len(keys))
-		}
+	show := func(statuses []mete.Status) string {
 		var parts []string
-		for i, s := range statuses {
-			parts = append(parts, fmt.Sprintf("%s=%v", keys[i], s.Allowed))
+		for _, s := range statuses {
+			parts = append(parts, fmt.Sprintf("%s=%v", s.Key, s.Allowed))
 		}
 		return strings.Join(parts, " ")
 	}
-	return fmt.Sprintf("%v %q %s [%s] [%s]", d.Allowed, d.Rule, d.Reason, show(d.Limits, d.Keys), show(d.Shadow, d.ShadowKeys))
+	return fmt.Sprintf("%v %q %s [%s] [%s]", d.Allowed, d.Rule, d.Reason, show(d.Limits), show(d.Shadow))
 }
 
 func TestOnDenial_ShowsWhoWasDenied(t *testing.T) {
@@ -80,7 +77,7 @@ func TestOnNearLimit(t *testing.T) {
 			var near []string
 			for i := range d.Limits {
 				if d.Limits[i].Near() {
-					near = append(near, d.Keys[i])
+					near = append(near, d.Limits[i].Key)
 				}
 			}
 			seen = append(seen, fmt.Sprint(what, " ", d.Allowed, " ", near))

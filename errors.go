@@ -32,16 +32,6 @@ var (
 	// ErrDebt: more was used than reserved, and that much cannot be owed. The
 	// error is a [DebtError].
 	ErrDebt = errors.New("mete: more than can be owed")
-
-	// ErrUnavailable: a store is known not to answer, and was not asked.
-	ErrUnavailable = errors.New("mete: store is unavailable")
-
-	// ErrOverloaded: more is waiting for a store than may.
-	ErrOverloaded = errors.New("mete: too many requests are waiting for the store")
-
-	// ErrTransaction: the database has ended the caller's transaction that a take was
-	// to be a part of. It says nothing about the store.
-	ErrTransaction = errors.New("mete: the transaction has failed")
 )
 
 // A DebtError says that [Reservation.Settle] could not charge what was used
@@ -56,35 +46,3 @@ func (e *DebtError) Error() string {
 }
 
 func (e *DebtError) Unwrap() error { return ErrDebt }
-
-// Spending says whether a failed store call may have spent tokens.
-type Spending uint8
-
-const (
-	MaybeSpent Spending = iota // the store was asked, and its answer was lost
-	NotSpent                   // nothing reached the store
-)
-
-// A StoreError is the failure of a [Store].
-type StoreError struct {
-	Op    string // "take", "refund", "reset"
-	Store string // "memstore"
-	Spent Spending
-	Err   error
-}
-
-func (e *StoreError) Error() string {
-	return fmt.Sprintf("%s: %s: %v", e.Store, e.Op, e.Err)
-}
-
-func (e *StoreError) Unwrap() error { return e.Err }
-
-// Spent says whether the call that returned err may have spent tokens. An
-// error that does not say is taken as [MaybeSpent]; nil is, too.
-func Spent(err error) Spending {
-	var se *StoreError
-	if errors.As(err, &se) {
-		return se.Spent
-	}
-	return MaybeSpent
-}

@@ -49,7 +49,6 @@ type Account struct {
 	// than its limit and what the request would cost.
 	Status
 
-	Key    string
 	Before bucket.Snapshot // as it is now: nothing is spent
 
 	// Asked says whether the bucket had a say. It has none where the policy denies the
@@ -69,83 +68,65 @@ func (l *Limiter) Explain(ctx context.Context, req Request) (Explanation, error)
 	if ctx.Err() != nil {
 		return Explanation{}, ended(ctx)
 	}
-	s, err := l.match(&req)
+	e, err := l.evaluate(&req)
 	if err != nil {
 		return Explanation{}, err
 	}
-	defer s.release()
-	e := Explanation{At: s.now, Policy: s.policy}
-	if s.policy == nil || !s.policy.Timed() {
-		e.At = l.now()
+	defer e.release()
+	x := Explanation{At: e.now, Policy: e.policy}
+	if e.policy == nil || !e.policy.Timed() {
+		x.At = l.now()
 	}
-	d, err := l.ask(ctx, s, &req, Mode{MaxWait: max(req.MaxWait, 0), DryRun: true}, nil)
-	if err != nil {
+	var d Decision
+	if err := l.charge(ctx, e, &req, Mode{MaxWait: max(req.MaxWait, 0), DryRun: true}, nil, &d); err != nil {
 		return Explanation{}, err
 	}
-	e.Decision = d.spent()
-	accounts := l.accounts(s, &d, &e.Decision)
-	e.Charges = accounts[len(s.matches):]
-	if s.policy != nil {
-		e.explain(s, &req, accounts)
+	x.Decision = d.spent()
+	enforced := accounts(e.claims, d.Limits, x.Decision.Limits)
+	for i := range e.claims {
+		if c := &e.claims[i]; c.own {
+			x.Charges = append(x.Charges, enforced[c.Key])
+		}
 	}
-	return e, nil
+	if e.policy != nil {
+		x.explain(e, &req, enforced, accounts(e.shadow, d.Shadow, x.Decision.Shadow))
+	}
+	return x, nil
 }
 
 // explain says what became of the rules.
-func (e *Explanation) explain(s *scratch, req *Request, accounts []Account) {
+func (x *Explanation) explain(e *evaluation, req *Request, enforced, shadow map[string]Account) {
 	attrs := req.Attributes
 	if attrs == nil {
 		attrs = Attrs(nil)
 	}
-	why := s.policy.Explain(attrs, req.Cost, s.now)
-	e.Calm = why.Shadow
-	byKey := make(map[string]Account, len(s.matches))
-	for i := range s.matches {
-		byKey[accounts[i].Key] = accounts[i]
-	}
+	why := e.policy.Explain(attrs, req.Cost, e.now)
+	x.Calm = why.Shadow
 	for _, c := range why.Rules {
 		rule := Considered{Consideration: c}
 		for _, match := range c.Matches {
-			rule.Accounts = append(rule.Accounts, byKey[match.Key])
+			account := enforced[match.Key]
+			if match.Shadow {
+				account = shadow[match.Key]
+			}
+			rule.Accounts = append(rule.Accounts, account)
 		}
-		e.Rules = append(e.Rules, rule)
+		x.Rules = append(x.Rules, rule)
 	}
 }
 
-// accounts are those of s's matches, and behind them of its own charges, as they
-// stand before the request and after it.
-func (l *Limiter) accounts(s *scratch, before, after *Decision) []Account {
-	accounts := make([]Account, 0, len(s.matches)+len(s.own))
-	for i := range s.matches {
-		m := &s.matches[i]
-		unseen := bucket.Snapshot{Limit: m.Limit.Bucket.For(m.Key), Cost: m.Cost}
-		accounts = append(accounts, Account{Key: m.Key, Status: Status{m.Rule, m.Limit, unseen}})
+// accounts are those of claims by key, as the decision shows them before the request and
+// after it.
+func accounts(claims []claim, before, after []Status) map[string]Account {
+	accounts := make(map[string]Account, len(claims))
+	for i := range claims {
+		c := &claims[i]
+		accounts[c.Key] = Account{Status: Status{c.rule, c.limit, c.Key, bucket.Snapshot{Limit: c.Limit, Cost: c.asked}}}
 	}
-	for i := range s.own {
-		c := &s.own[i]
-		unseen := bucket.Snapshot{Limit: c.Limit, Cost: c.Cost}
-		accounts = append(accounts, Account{Key: c.Key, Status: Status{noRule, noLimit(&c.Limit), unseen}})
-	}
-	shown := 0
-	for i := range s.enforced + len(s.own) {
-		if shown == len(after.Limits) || after.Degraded && l.onStoreError(s.matches[:s.enforced], i) != policy.Local {
-			continue
-		}
-		at := i
-		if i >= s.enforced {
-			at += len(s.matches) - s.enforced
-		}
-		accounts[at].show(before.Limits[shown], after.Limits[shown])
-		shown++
-	}
-	for i := range after.Shadow {
-		accounts[s.enforced+i].show(before.Shadow[i], after.Shadow[i])
+	for i := range after {
+		accounts[after[i].Key] = Account{Status: after[i], Before: before[i].Snapshot, Asked: true}
 	}
 	return accounts
-}
-
-func (a *Account) show(before, after Status) {
-	a.Status, a.Before, a.Asked = after, before.Snapshot, true
 }
 
 // spent returns what d, which was decided without spending, is where that is

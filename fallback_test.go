@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -53,7 +54,7 @@ func TestLocal_TakesItsShare(t *testing.T) {
 	}
 	d := c.nodes[0].take(1)
 	if d.Allowed || d.Reason != "token_bucket_exceeded" || d.Rule != "all" || d.RetryAfter != 2*time.Second ||
-		!d.Degraded || d.Failure != mete.FailureUnavailable || !errors.Is(d.Err, mete.ErrUnavailable) || len(d.Limits) != 1 || d.Limits[0].Remaining() != 0 {
+		!d.Degraded || d.Failure != store.FailureUnavailable || !errors.Is(d.Err, store.ErrUnavailable) || len(d.Limits) != 1 || d.Limits[0].Remaining() != 0 {
 		t.Errorf("%+v", d)
 	}
 	c.clock.Advance(d.RetryAfter.Microseconds() - 1)
@@ -170,12 +171,12 @@ func TestLocal_PeekAndUpToAndID(t *testing.T) {
 func TestFailure(t *testing.T) {
 	for _, tc := range []struct {
 		err  error
-		want mete.Failure
+		want store.Failure
 	}{
-		{context.DeadlineExceeded, mete.FailureTimeout},
-		{mete.ErrUnavailable, mete.FailureUnavailable},
-		{mete.ErrOverloaded, mete.FailureOverloaded},
-		{errors.New("connection refused"), mete.FailureError},
+		{context.DeadlineExceeded, store.FailureTimeout},
+		{store.ErrUnavailable, store.FailureUnavailable},
+		{store.ErrOverloaded, store.FailureOverloaded},
+		{errors.New("connection refused"), store.FailureError},
 	} {
 		store := brokenStore{&mete.StoreError{Op: "take", Store: "test", Err: tc.err}}
 		l, err := mete.New(store, load(t, strings.Replace(localRule, "local", "open", 1)), mete.Config{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -49,7 +50,7 @@ func (l *wire) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.C
 	failure := &mete.StoreError{Op: "take", Store: "wire", Spent: mete.MaybeSpent, Err: context.DeadlineExceeded}
 	switch fault(l.fault.Load()) {
 	case down:
-		return dst, false, &mete.StoreError{Op: "take", Store: "wire", Spent: mete.NotSpent, Err: fmt.Errorf("%w: no route", mete.ErrUnavailable)}
+		return dst, false, &mete.StoreError{Op: "take", Store: "wire", Spent: mete.NotSpent, Err: fmt.Errorf("%w: no route", store.ErrUnavailable)}
 	case silent:
 		return dst, false, failure
 	case lossy:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -139,13 +140,13 @@ func TestID(t *testing.T) {
 
 func TestID_Invalid(t *testing.T) {
 	r := newRig(t, nested)
-	for _, id := range []string{strings.Repeat("x", mete.MaxIDBytes+1), "a\nb", "é", "\x7f"} {
+	for _, id := range []string{strings.Repeat("x", store.MaxIDBytes+1), "a\nb", "é", "\x7f"} {
 		if _, err := r.Take(t.Context(), mete.Request{ID: id}); !errors.Is(err, mete.ErrRequest) {
 			t.Errorf("ID %q: error %v, want ErrRequest", id, err)
 		}
 	}
 	r.holds(nil, 3)
-	if _, err := r.Take(t.Context(), mete.Request{ID: strings.Repeat("~", mete.MaxIDBytes)}); err != nil {
+	if _, err := r.Take(t.Context(), mete.Request{ID: strings.Repeat("~", store.MaxIDBytes)}); err != nil {
 		t.Errorf("the longest ID: %v", err)
 	}
 }

@@ -58,7 +58,7 @@ const maxBehind bucket.Tokens = 1 << 40
 type waiter struct {
 	limiter     *Limiter
 	req         *Request
-	scratch     *scratch
+	evaluation  *evaluation
 	deadline    time.Time // zero where there is none
 	ownDeadline bool      // ctx does not end with it
 	lines       *lines
@@ -94,7 +94,7 @@ const (
 func (w *waiter) queueFor(charges []Charge) {
 	w.id, w.costs = queueID{len(charges), charges[0].Key}, w.few[:0]
 	for _, c := range charges {
-		w.costs, w.sharded = append(w.costs, c.Cost), w.sharded || isSharded(c)
+		w.costs, w.sharded = append(w.costs, c.Cost), w.sharded || c.Shards > 1
 	}
 	if len(charges) > 1 {
 		var text []byte
@@ -184,7 +184,8 @@ func (q *queue) misses(w *waiter, before []bucket.Tokens, now time.Time) bool {
 			continue
 		}
 		w.missed, w.tooSoon = missed, true
-		w.rule, w.reason = w.scratch.names(i)
+		c := w.evaluation.order[i]
+		w.rule, w.reason = c.rule.Name, c.limit.Reason
 	}
 	return w.tooSoon
 }
@@ -195,7 +196,7 @@ func (l *lines) publish(w *waiter, asked time.Time, spent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.queues[w.id]
-	if q.snaps = append(q.snaps[:0], w.scratch.snaps...); spent && !w.shown {
+	if q.snaps = append(q.snaps[:0], w.evaluation.snaps...); spent && !w.shown {
 		w.shown = true
 		q.add(w, -1)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/internal/outage"
 )
 
 // A receipt is what an admitted request spent. A nil receipt takes no notes.
@@ -26,61 +26,53 @@ type expense struct {
 	rule    string       // empty where the request brought the charge
 	taken   bucket.Taken // what its cancellation names
 	asked   bucket.Tokens
-	scaled  bucket.Tokens // what asked became
-	settled bool          // by what was used in fact
-	fixed   bucket.Tokens // the part of asked that is not settled
-	local   bool          // from the local bucket
-	account *account      // that it is in; nil where there are too many
-	share   bucket.Limit  // of the local bucket
+	scaled  bucket.Tokens   // what asked became
+	settled bool            // by what was used in fact
+	fixed   bucket.Tokens   // the part of asked that is not settled
+	local   bool            // from the local bucket
+	account *outage.Account // that it is in; nil where there are too many
+	share   bucket.Limit    // of the local bucket
 }
 
-// note adds what the charges in s have spent.
-func (r *receipt) note(s *scratch, req *Request, shadow bool) {
-	if r == nil {
-		return
-	}
+// note adds what the charges in e have spent.
+func (r *receipt) note(e *evaluation, req *Request, shadow bool) {
 	list := &r.enforced
 	if shadow {
 		list = &r.shadow
 	}
-	for i, c := range s.charges {
-		e := expense{Charge: c, taken: s.snaps[i].Taken(), asked: s.cost(i), scaled: c.Cost}
-		e.Cost = s.snaps[i].Cost
-		if len(s.accounts) > 0 {
-			e.local, e.account, e.share = true, s.accounts[i], s.snaps[i].Limit
+	for i, c := range e.order {
+		x := expense{Charge: c.Charge, rule: c.rule.Name, taken: e.snaps[i].Taken(), asked: c.asked, scaled: c.Cost}
+		x.Cost = e.snaps[i].Cost
+		if c.local {
+			x.local, x.account, x.share = true, c.account, e.snaps[i].Limit
 		}
-		var match *policy.Match
-		if at := s.order[i]; at < s.enforced {
-			match = &s.matches[at]
-			e.rule = match.Rule.Name
-		}
-		e.divide(req, match)
-		*list = append(*list, e)
+		x.divide(req, c, shadow)
+		*list = append(*list, x)
 	}
 }
 
 // divide says which part of what was asked for is settled: that which the
 // request decided.
-func (e *expense) divide(req *Request, match *policy.Match) {
-	rest := e.asked // the rule's
-	for _, c := range req.Charges {
-		if c.Key != e.Key || match != nil && match.Shadow {
+func (x *expense) divide(req *Request, c *claim, shadow bool) {
+	rest := x.asked // the rule's
+	for _, own := range req.Charges {
+		if own.Key != x.Key || shadow {
 			continue
 		}
-		rest -= c.Cost
-		if c.Fixed {
-			e.fixed += c.Cost
+		rest -= own.Cost
+		if own.Fixed {
+			x.fixed += own.Cost
 		} else {
-			e.settled = true
+			x.settled = true
 		}
 	}
-	if match == nil {
+	if c.own {
 		return
 	}
-	if req.Cost > 0 || !match.Limit.FixedCost() {
-		e.settled = true
+	if req.Cost > 0 || !c.limit.FixedCost() {
+		x.settled = true
 	} else {
-		e.fixed += rest
+		x.fixed += rest
 	}
 }
 
@@ -104,7 +96,7 @@ func (l *Limiter) refund(ctx context.Context, expenses []expense, keep func(*exp
 		e := &expenses[i]
 		back := e.Cost - keep(e)
 		// Without its take, a refund would be an administrator's, which no bound stops.
-		if back <= 0 || e.taken == (bucket.Taken{}) || e.local && l.fallback.refund(ctx, e, back) {
+		if back <= 0 || e.taken == (bucket.Taken{}) || e.local && l.refundLocally(ctx, e, back) {
 			continue
 		}
 		c := e.Charge
@@ -115,13 +107,36 @@ func (l *Limiter) refund(ctx context.Context, expenses []expense, keep func(*exp
 		return nil
 	}
 	slices.SortFunc(refunds, func(a, b Refund) int { return strings.Compare(a.Key, b.Key) })
-	if err := l.store.Refund(ctx, refunds, ""); err != nil {
+	if err := l.sharded.Refund(ctx, refunds, ""); err != nil {
 		return err
 	}
 	for i := range expenses {
 		expenses[i].Cost = min(expenses[i].Cost, keep(&expenses[i]))
 	}
 	return nil
+}
+
+// refundLocally gives back to the local bucket that e was spent from, and reports whether
+// it did: see [outage.Fallback.Refund].
+func (l *Limiter) refundLocally(ctx context.Context, e *expense, back bucket.Tokens) bool {
+	given := l.outage.Refund(ctx, outage.Refund{Account: e.account, Share: e.share, Taken: e.taken, Cost: back})
+	if given {
+		e.Cost -= back
+	}
+	return given
+}
+
+// owe charges what was used beyond a reservation: locally, if that is where the
+// reservation is still.
+func (l *Limiter) owe(ctx context.Context, charges []Charge, r *receipt) ([]bucket.Snapshot, bool, error) {
+	mode := Mode{MaxWait: bucket.Forced, Within: r.within}
+	for i := range r.enforced {
+		if a := r.enforced[i].account; a != nil && a.IsOpen() {
+			snaps, _, allowed, err := l.outage.Take(ctx, nil, charges, mode, nil, new(outage.Trip))
+			return snaps, allowed, err
+		}
+	}
+	return l.sharded.Take(ctx, nil, charges, mode)
 }
 
 // nothing is kept of what is given back as a whole.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -92,7 +93,7 @@ func TestRecovery_LostAnswer(t *testing.T) {
 	n.take(4)
 	c.cut(lossy)
 	for range 3 {
-		if d := n.take(1); !d.Allowed || d.Failure != mete.FailureTimeout {
+		if d := n.take(1); !d.Allowed || d.Failure != store.FailureTimeout {
 			t.Fatalf("while answers are lost: %+v", d)
 		}
 	}
@@ -183,7 +184,7 @@ func TestRecovery_Hangs(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		d := n.take(1)
-		if took := time.Since(began); !d.Allowed || d.Failure != mete.FailureTimeout || took != 50*time.Millisecond {
+		if took := time.Since(began); !d.Allowed || d.Failure != store.FailureTimeout || took != 50*time.Millisecond {
 			t.Errorf("%+v after %v; want one of the last 2, locally, after 50ms", d, took)
 		}
 		n.line.hook = nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A Request asks whether something may happen now.
@@ -24,7 +25,7 @@ type Request struct {
 
 	// Charges are what the request costs besides what the policy says, each with
 	// a key and a limit of its own: all of it is taken or nothing. Keys are between
-	// 1 and [MaxKeyBytes] bytes long, in no order; a key that occurs twice, with
+	// 1 and [store.MaxKeyBytes] bytes long, in no order; a key that occurs twice, with
 	// one limit, is charged with the sum. Cost does not apply to them. A program
 	// whose charges and whose policy shall not meet gives its keys a prefix that
 	// no limit is named by.
@@ -34,7 +35,7 @@ type Request struct {
 	// see [Mode.ID]. What was admitted is not charged twice. The order of Charges, or of
 	// the policy's rules, makes no difference. A request with other keys or costs is
 	// another one, and so is a take of another kind. It is printable ASCII, at most
-	// [MaxIDBytes] long.
+	// [store.MaxIDBytes] long.
 	ID string
 }
 
@@ -46,8 +47,8 @@ func (r *Request) check() error {
 	if r.Cost < 0 || r.Cost > bucket.MaxTokens {
 		return fmt.Errorf("%w: %v tokens: must be between 0 (the rule's own) and %v", ErrCost, r.Cost, bucket.MaxTokens)
 	}
-	if len(r.ID) > MaxIDBytes {
-		return fmt.Errorf("%w: an ID of %d bytes: must be at most %d", ErrRequest, len(r.ID), MaxIDBytes)
+	if len(r.ID) > store.MaxIDBytes {
+		return fmt.Errorf("%w: an ID of %d bytes: must be at most %d", ErrRequest, len(r.ID), store.MaxIDBytes)
 	}
 	for i := range len(r.ID) {
 		if c := r.ID[i]; c < ' ' || c > '~' {

@@ -34,8 +34,7 @@ type Reservation struct {
 // start after the reservation's Wait.
 func (l *Limiter) Reserve(ctx context.Context, req Request) (*Reservation, error) {
 	r := &Reservation{limiter: l}
-	var err error
-	if r.Decision, err = l.decide(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0)}, &r.spent); err != nil {
+	if err := l.take(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0)}, &r.spent, &r.Decision); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -83,7 +82,7 @@ func (r *Reservation) Settle(ctx context.Context, actual bucket.Tokens) error {
 	for i := range r.spent.shadow {
 		e := r.spent.shadow[i : i+1]
 		if excess := excess(e, actual); len(excess) > 0 {
-			_, _, _ = r.limiter.store.Take(ctx, nil, excess, Mode{MaxWait: bucket.Forced, Within: r.spent.within})
+			_, _, _ = r.limiter.sharded.Take(ctx, nil, excess, Mode{MaxWait: bucket.Forced, Within: r.spent.within})
 		}
 		_ = r.limiter.refund(ctx, e, keep)
 	}

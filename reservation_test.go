@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -235,7 +236,7 @@ func (s *flakyStore) Refund(ctx context.Context, refunds []mete.Refund, id strin
 
 func TestReservation_StoreFails(t *testing.T) {
 	for _, tc := range []struct {
-		spent mete.Spending
+		spent store.Spending
 		again error
 		left  string
 	}{{mete.NotSpent, nil, "90"}, {mete.MaybeSpent, mete.ErrSettled, "70"}} {

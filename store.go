@@ -2,135 +2,26 @@
 
 package mete
 
-import (
-	"context"
-	"time"
+import "github.com/metehq/mete/store"
 
-	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy"
+// The contract with what keeps the buckets. Package store describes it.
+type (
+	Store      = store.Store
+	Charge     = store.Charge
+	Refund     = store.Refund
+	Mode       = store.Mode
+	StoreError = store.Error
 )
 
-// A Store keeps bucket states, and with them the time: whoever shares the state
-// shares the clock. It is safe for concurrent use.
-//
-// What it is asked is valid: keys are distinct, in ascending order and at most
-// [MaxKeyBytes] long, which the policy sees to, costs are between 0 and
-// [bucket.MaxTokens], and there are at most [MaxCharges] of them. A store knows
-// keys, limits and costs, never rules. Package storetest checks an
-// implementation.
-//
-// A store may have more methods, which the limiter and package guard use:
-//
-//   - [Documents], [KeyDeriver] and [Pinger].
-//   - InTransaction(context.Context) bool, where a take with such a context is a part of
-//     the caller's transaction. What it shows is then no knowledge about the buckets,
-//     because the caller may roll it back.
-//   - TakesInParts() bool, where a take of several buckets is not one step: a failure
-//     can leave one of its parts charged.
-//   - Unwrap() Store, of a store around another one: what the outer store does not have
-//     is looked for in the inner one.
-type Store interface {
-	// Take charges every bucket, or none of them, in one step that no other
-	// call can interleave with and in at most one round trip. It appends to dst
-	// one snapshot for each charge, in order, and reports whether all were
-	// allowed. A denied take writes nothing, but for the account of a limit that the
-	// bucket has not had yet: see [bucket.Row]. [Mode] has the variants.
-	//
-	// An error means that the store could not decide. [Spent] of it says
-	// whether tokens may have been spent.
-	Take(ctx context.Context, dst []bucket.Snapshot, charges []Charge, mode Mode) ([]bucket.Snapshot, bool, error)
-
-	// Refund gives tokens back, to all buckets in one step. Keys are distinct, in
-	// ascending order. A bucket never exceeds its capacity.
-	//
-	// An ID, if not empty, names the refund; IDs of takes are apart. Within
-	// [RetryHorizon] a refund with the same ID and keys gives nothing more. [Spent] of
-	// an error reports whether something may have been given back. A store that cannot
-	// give all of it back in one step reports [NotSpent] only if it gave back nothing.
-	Refund(ctx context.Context, refunds []Refund, id string) error
-
-	// Reset makes buckets full, all of them in one step.
-	Reset(ctx context.Context, keys []string) error
-}
-
-// A Charge is what one bucket is asked for.
-type Charge struct {
-	Key   string
-	Limit bucket.Limit  // as it holds for Key: see [bucket.Limit.For]
-	Cost  bucket.Tokens // 0 spends nothing, and is denied only while something is owed
-
-	// Shards, above 1, splits the bucket over so many keys. It is the Limiter that
-	// does so: a store is given 0.
-	Shards int
-
-	// Fixed keeps the cost as it is when a [Reservation] is settled: for what a
-	// request costs whatever comes of it. A store does not look at it.
-	Fixed bool
-
-	// Leased lets the store spend from tokens that it took from the bucket in
-	// advance: see package redisstore. Bounds hold all the same, and a store that
-	// takes nothing in advance does not look at it.
-	Leased bool
-}
-
-// A Refund is what one bucket gets back: the Cost of its Charge.
-type Refund struct {
-	Charge
-
-	// Taken, unless zero, is the take that is canceled. The bucket then gets back at most
-	// what keeps the bound: see [bucket.Limit.Cancel]. A take is canceled once. Without
-	// it the refund is an administrator's, and only the capacity bounds it.
-	Taken bucket.Taken
-}
-
-// Mode modifies a take. The zero Mode spends now or denies.
-type Mode struct {
-	// MaxWait admits a cost that the buckets will have refilled within it, as a
-	// debt: see [bucket.Limit.Reserve]. [bucket.Forced] admits all that can be
-	// owed.
-	MaxWait time.Duration
-
-	// DryRun decides without charging.
-	DryRun bool
-
-	// UpTo takes a part where there is not all of it: from every bucket the same
-	// amount, [bucket.UpTo] of its cost and of what the emptiest bucket holds.
-	// The snapshots' Cost says how much. It does not go with MaxWait.
-	UpTo bool
-
-	// ID, if not empty, names the take. Where a take with this ID was admitted for
-	// the same keys within [RetryHorizon], it is answered again as it was, and not
-	// charged again; costs make no difference, as the IDs that a [Limiter] gives
-	// tell them apart. Denials are decided anew. A store remembers a bounded number
-	// of takes, and forgets the oldest. It makes no difference to a DryRun.
-	ID string
-
-	// Fresh has the store itself asked, where something in front of it remembers what it
-	// answered lately: for people who look at a bucket. See package guard.
-	Fresh bool
-
-	// Within, above 0, is the longest that the caller waits. A store that is asked
-	// over a network answers with an error then; one in memory does not look at it.
-	Within time.Duration
-}
-
-// A Pinger is a [Store] that can say whether it is able to answer.
-type Pinger interface {
-	Ping(ctx context.Context) error
-}
-
+// What a failed call of a store may have done: see [Spent].
 const (
-	// MaxKeyBytes bounds the length of a bucket key. The policy keeps its keys
-	// below it by hashing long components.
-	MaxKeyBytes = policy.MaxKeyBytes
-
-	// MaxCharges bounds the buckets that one request can charge. A policy under
-	// which a request could need more does not compile.
-	MaxCharges = policy.MaxMatches
-
-	// MaxIDBytes bounds the length of [Request.ID]. A [Mode.ID] may be longer by 17.
-	MaxIDBytes = 128
-
-	// RetryHorizon is how long an admitted take is remembered by its ID.
-	RetryHorizon = 2 * time.Minute
+	NotSpent   = store.NotSpent
+	MaybeSpent = store.MaybeSpent
 )
+
+// Spent reports whether the call that returned err may have spent tokens. An error that
+// does not say is taken as [MaybeSpent]; nil is, too.
+func Spent(err error) store.Spending { return store.Spent(err) }
+
+// RetryHorizon is how long an admitted take is remembered by its ID.
+const RetryHorizon = store.RetryHorizon

@@ -48,17 +48,17 @@ func (l *Limiter) Wait(ctx context.Context, req Request) (Decision, error) {
 		}
 	}
 	var err error
-	if w.scratch, err = l.match(&req); err != nil {
+	if w.evaluation, err = l.evaluate(&req); err != nil {
 		return Decision{}, err
 	}
-	defer w.scratch.release()
+	defer w.evaluation.release()
 	return w.wait(ctx)
 }
 
 // wait is Wait for a request that has been matched.
 func (w *waiter) wait(ctx context.Context) (Decision, error) {
-	charges := w.scratch.charge(w.scratch.matches[:w.scratch.enforced], w.scratch.own, w.limiter.config.Scale)
-	if len(charges) == 0 || w.scratch.verdict.Denies() || slices.ContainsFunc(charges, neverAdmitted) {
+	charges := w.evaluation.charge(w.evaluation.claims, w.limiter.config.Scale)
+	if len(charges) == 0 || w.evaluation.found.Verdict.Denies() || slices.ContainsFunc(charges, neverAdmitted) {
 		d, err := w.ask(ctx, 1, nil)
 		if err == nil && !d.Allowed {
 			_, err = w.retry(&d, w.longest())
@@ -161,14 +161,15 @@ func (w *waiter) known(ctx context.Context, d *Decision) bool {
 }
 
 // ask asks for tokens that are there within longest.
-func (w *waiter) ask(ctx context.Context, longest time.Duration, r *receipt) (Decision, error) {
-	return w.limiter.ask(ctx, w.scratch, w.req, Mode{MaxWait: longest}, r)
+func (w *waiter) ask(ctx context.Context, longest time.Duration, r *receipt) (d Decision, err error) {
+	err = w.limiter.charge(ctx, w.evaluation, w.req, Mode{MaxWait: longest}, r, &d)
+	return d, err
 }
 
 // end reports what was decided.
 func (w *waiter) end(ctx context.Context, d Decision, err error) (Decision, error) {
 	if d.Allowed || d.Reason != "" {
-		w.limiter.report(ctx, w.scratch, w.req, &d)
+		w.limiter.report(ctx, w.evaluation, w.req, &d)
 	}
 	return d, err
 }
@@ -235,16 +236,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ended says why ctx is done: always in the terms of package context, since a
-// cause alone would look like an error of this package's own.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
-}
-
 // byRule adds the name of the rule that is the reason. Limits that requests bring
 // have none.
 func byRule(err error, rule string) error {
@@ -252,4 +243,57 @@ func byRule(err error, rule string) error {
 		return err
 	}
 	return fmt.Errorf("%w: rule %q", err, rule)
+}
+
+// admitted sleeps until an admitted request may go. Where it cannot, what was spent
+// is given back, which it reports.
+func (w *waiter) admitted(ctx context.Context, d Decision, longest time.Duration, spent *receipt) (_ Decision, refunded bool, err error) {
+	if d.Wait > longest { // only a stage delays it for longer than it was asked to wait
+		d, err = w.delayed(d, longest), fmt.Errorf("%w: longest wait %v", byRule(ErrDeadlineTooSoon, d.Rule), longest)
+	}
+	if d, err = w.end(ctx, d, err); err == nil {
+		err = w.sleepOff(ctx, &d)
+	}
+	if err != nil && w.req.ID == "" {
+		refunded = true
+		err = errors.Join(err, w.giveBack(ctx, spent))
+	}
+	return d, refunded, err
+}
+
+// sleepOff sleeps until the tokens of an admitted request are there, and for what
+// stages delay it beyond that: then the next in its queue has its turn already.
+func (w *waiter) sleepOff(ctx context.Context, d *Decision) error {
+	owed := time.Duration(0)
+	for i := range d.Limits {
+		owed = max(owed, d.Limits[i].Wait())
+	}
+	if owed > 0 {
+		if err := sleep(ctx, owed); err != nil {
+			return err
+		}
+	}
+	if d.Wait <= owed {
+		return nil
+	}
+	if w.leads {
+		w.lines.leave(w, false)
+	}
+	err := sleep(ctx, d.Wait-owed)
+	if err != nil {
+		w.lines.forget(w)
+	}
+	return err
+}
+
+// delayed is the denial of a request that stages would delay for too long.
+func (w *waiter) delayed(d Decision, longest time.Duration) Decision {
+	denial := Decision{}
+	for i := range d.Limits {
+		s := &d.Limits[i]
+		if after := s.UndelayedAfter(longest); after > denial.RetryAfter {
+			denial.Rule, denial.Reason, denial.RetryAfter = s.Rule.Name, s.Limit.Reason, after
+		}
+	}
+	return denial
 }

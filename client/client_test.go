@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -157,7 +158,7 @@ func TestClient_Errors(t *testing.T) {
 		name  string
 		h     http.Handler
 		kind  client.Kind
-		spent mete.Spending
+		spent store.Spending
 		want  string
 	}{
 		{"problem", say(400, "application/problem+json", `{"title":"Bad Request","status":400,"detail":"no","pointer":"/cost"}`),
@@ -191,7 +192,7 @@ func TestClient_Errors(t *testing.T) {
 
 func TestClient_DegradedDenialIsADecision(t *testing.T) {
 	c := newClient(t, say(503, "application/json", `{"allowed":false,"rule":"free","reason":"store_error","retry_after":0,"degraded":true,"failure":"timeout","limits":[]}`))
-	if d, err := c.Take(context.Background(), client.Request{}); err != nil || d.Allowed || !d.Degraded || d.Failure != mete.FailureTimeout {
+	if d, err := c.Take(context.Background(), client.Request{}); err != nil || d.Allowed || !d.Degraded || d.Failure != store.FailureTimeout {
 		t.Errorf("got %+v and error %v, want a degraded denial", d, err)
 	}
 }

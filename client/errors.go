@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/store"
 )
 
 // A Kind says why there is no decision.
@@ -74,7 +75,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Spent says whether the question may have changed a bucket although it has no
 // answer.
-func (e *Error) Spent() mete.Spending {
+func (e *Error) Spent() store.Spending {
 	var op *net.OpError
 	if e.Kind == Refused || e.Kind == Unreachable && errors.As(e.Err, &op) && op.Op == "dial" {
 		return mete.NotSpent

@@ -18,6 +18,10 @@ type Config struct {
 	// Source has what is counted. It is required.
 	Source Source
 
+	// Watches tell what is decided about a bucket that a page watches: the limiter's hook
+	// tells them. If nil, such a page shows what the bucket holds, and no decisions.
+	Watches *Watches
+
 	// Viewer says who sent a request. It must be safe for concurrent use. It is
 	// required: a dashboard for everybody is one whose Viewer says so.
 	Viewer func(*http.Request) Viewer
@@ -65,6 +69,9 @@ func New(c Config) (*Handler, error) {
 		return nil, errors.New("dashboard: new: source is required")
 	case c.Viewer == nil:
 		return nil, errors.New("dashboard: new: viewer is required")
+	}
+	if c.Watches == nil {
+		c.Watches = new(Watches)
 	}
 	if c.API == "" {
 		c.API = "../"

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
 )
@@ -29,9 +28,9 @@ func (h *Handler) serveWatch(w http.ResponseWriter, r *http.Request, _ Viewer) e
 		return err
 	}
 	seen := newDecisions()
-	stop, err := h.config.Limiter.Watch(key, seen.add)
+	stop, err := h.config.Watches.Watch(key, seen.add)
 	if err != nil {
-		return refuse(http.StatusServiceUnavailable, "%d buckets are watched, and more may not be; close a page, or try again later", mete.MaxWatches)
+		return refuse(http.StatusServiceUnavailable, "%d buckets are watched, and more may not be; close a page, or try again later", MaxWatches)
 	}
 	defer stop()
 	s, release, err := h.openStream(w, r)

@@ -41,8 +41,8 @@ func (s *unreliable) Take(ctx context.Context, dst []bucket.Snapshot, charges []
 	return s.Store.Take(ctx, dst, charges, mode)
 }
 
-// newWatched returns a limiter over a store that can fail.
-func newWatched(t *testing.T) (*mete.Limiter, *unreliable) {
+// newWatched returns a limiter over a store that can fail, and those who watch it.
+func newWatched(t *testing.T) (*mete.Limiter, *dashboard.Watches, *unreliable) {
 	t.Helper()
 	inner, err := memstore.New(memstore.Config{})
 	if err != nil {
@@ -53,11 +53,12 @@ func newWatched(t *testing.T) (*mete.Limiter, *unreliable) {
 		t.Fatal(err)
 	}
 	store := &unreliable{Store: inner}
-	lim, err := mete.New(store, m, mete.Config{})
+	watches := new(dashboard.Watches)
+	lim, err := mete.New(store, m, mete.Config{OnDecision: watches.Decided})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lim, store
+	return lim, watches, store
 }
 
 func take(t *testing.T, lim *mete.Limiter, attrs mete.Attrs) {
@@ -105,8 +106,8 @@ func watchPath(key string) string { return "/data/watch?key=" + url.QueryEscape(
 // made, with what is left.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lim, _ := newWatched(t)
-		h := newBoard(t, dashboard.Config{Limiter: lim})
+		lim, watches, _ := newWatched(t)
+		h := newBoard(t, dashboard.Config{Limiter: lim, Watches: watches})
 		time.Sleep(50 * time.Millisecond) // the bubble's: between two ticks
 		begin := time.Now()
 		events, leave := follow(t, h, watchPath("free:x-user=alice"))
@@ -152,8 +153,8 @@ func TestWatch(t *testing.T) {
 // A limit in shadow says what it would have done; a queue lets wait.
 func TestWatch_ShadowAndQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lim, _ := newWatched(t)
-		h := newBoard(t, dashboard.Config{Limiter: lim})
+		lim, watches, _ := newWatched(t)
+		h := newBoard(t, dashboard.Config{Limiter: lim, Watches: watches})
 		for _, tt := range []struct {
 			key  string
 			want [][3]float64 // allowed, wait, shadow
@@ -183,8 +184,8 @@ func TestWatch_ShadowAndQueue(t *testing.T) {
 // A flood is counted and not sent.
 func TestWatch_Drops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lim, _ := newWatched(t)
-		events, leave := follow(t, newBoard(t, dashboard.Config{Limiter: lim}), watchPath("free:x-user=alice"))
+		lim, watches, _ := newWatched(t)
+		events, leave := follow(t, newBoard(t, dashboard.Config{Limiter: lim, Watches: watches}), watchPath("free:x-user=alice"))
 		defer leave()
 		read(t, events)
 		for range 1200 {
@@ -202,9 +203,9 @@ func TestWatch_Drops(t *testing.T) {
 // what the store said.
 func TestWatch_Trouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lim, store := newWatched(t)
+		lim, watches, store := newWatched(t)
 		store.down.Store(true)
-		events, leave := follow(t, newBoard(t, dashboard.Config{Limiter: lim}), watchPath("free:x-user=alice"))
+		events, leave := follow(t, newBoard(t, dashboard.Config{Limiter: lim, Watches: watches}), watchPath("free:x-user=alice"))
 		defer leave()
 		e, _ := read(t, events)
 		if e.name != "trouble" || !strings.Contains(string(e.data), "store does not answer") || strings.Contains(string(e.data), "192.0.2.7") {
@@ -230,7 +231,7 @@ func TestWatch_Trouble(t *testing.T) {
 // A key is watched with its tag, also where the store does not answer at first.
 func TestWatch_Tag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lim, store := newWatched(t)
+		lim, watches, store := newWatched(t)
 		tagged, err := policy.Load([]byte(`{"rules": [{"name": "free", "limit_keys": ["header:x-user"], "slot_by": "header:x-user", "algorithm_config": {"rps": 10, "burst": 20}}]}`), policy.Options{})
 		if err == nil {
 			err = lim.SetPolicy(tagged)
@@ -239,7 +240,7 @@ func TestWatch_Tag(t *testing.T) {
 			t.Fatal(err)
 		}
 		store.down.Store(true)
-		events, leave := follow(t, newBoard(t, dashboard.Config{Limiter: lim}), watchPath("free:x-user=alice"))
+		events, leave := follow(t, newBoard(t, dashboard.Config{Limiter: lim, Watches: watches}), watchPath("free:x-user=alice"))
 		defer leave()
 		if e, _ := read(t, events); e.name != "trouble" {
 			t.Errorf("while the store is down: %q with %s", e.name, e.data)
@@ -255,8 +256,8 @@ func TestWatch_Tag(t *testing.T) {
 }
 
 func TestWatch_Refusals(t *testing.T) {
-	lim, _ := newWatched(t)
-	h := newBoard(t, dashboard.Config{Limiter: lim, Key: func(_ context.Context, masked string) (string, bool) {
+	lim, watches, _ := newWatched(t)
+	h := newBoard(t, dashboard.Config{Limiter: lim, Watches: watches, Key: func(_ context.Context, masked string) (string, bool) {
 		return "free:x-user=alice", masked == "free:~0123456789ab"
 	}})
 	for _, tt := range []struct {
@@ -286,11 +287,11 @@ func TestWatch_Refusals(t *testing.T) {
 // of them when the dashboard does.
 func TestWatch_Bounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lim, _ := newWatched(t)
-		h := newBoard(t, dashboard.Config{Limiter: lim})
+		lim, watches, _ := newWatched(t)
+		h := newBoard(t, dashboard.Config{Limiter: lim, Watches: watches})
 		path := watchPath("free:x-user=alice")
 		var leaves []func()
-		for range mete.MaxWatches {
+		for range dashboard.MaxWatches {
 			events, leave := follow(t, h, path)
 			read(t, events)
 			leaves = append(leaves, leave)
@@ -319,13 +320,13 @@ func TestWatch_Bounded(t *testing.T) {
 			leave()
 		}
 		stops := 0
-		for range mete.MaxWatches { // none is left behind
-			if _, err := lim.Watch("k", nil); err == nil {
+		for range dashboard.MaxWatches { // none is left behind
+			if _, err := watches.Watch("k", nil); err == nil {
 				stops++
 			}
 		}
-		if stops != mete.MaxWatches {
-			t.Errorf("%d watches are free, want all %d", stops, mete.MaxWatches)
+		if stops != dashboard.MaxWatches {
+			t.Errorf("%d watches are free, want all %d", stops, dashboard.MaxWatches)
 		}
 	})
 }

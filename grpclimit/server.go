@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/internal/turn"
+	"github.com/metehq/mete/store"
 )
 
 // An Interceptor limits the calls that reach a server. It is made by [New], keeps
@@ -94,7 +95,7 @@ func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, e
 	r, err := reserve(ctx, in.limiter, in.methods, attrs, in.config.MaxWait)
 	if err != nil {
 		if ctx.Err() == nil { // too many limits apply, or an attribute is wrong
-			in.report(ctx, &mete.Decision{Degraded: true, Failure: mete.FailureError, Reason: mete.ReasonStoreError, Err: err})
+			in.report(ctx, &mete.Decision{Degraded: true, Failure: store.FailureError, Reason: mete.ReasonStoreError, Err: err})
 		}
 		return nil, undecided(ctx, err)
 	}

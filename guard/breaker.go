@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 	"github.com/sony/gobreaker/v2"
 )
 
@@ -26,8 +27,8 @@ const (
 var states = [...]State{gobreaker.StateClosed: Closed, gobreaker.StateHalfOpen: HalfOpen, gobreaker.StateOpen: Open}
 
 var (
-	errOpen     = fmt.Errorf("%w: circuit breaker is open", mete.ErrUnavailable)
-	errHalfOpen = fmt.Errorf("%w: circuit breaker is half-open, and other calls try the store", mete.ErrUnavailable)
+	errOpen     = fmt.Errorf("%w: circuit breaker is open", store.ErrUnavailable)
+	errHalfOpen = fmt.Errorf("%w: circuit breaker is half-open, and other calls try the store", store.ErrUnavailable)
 	errPanic    = errors.New("guard: the store panicked")
 
 	// errNoSign stands for errors that say nothing about the store.
@@ -166,7 +167,7 @@ func (b *breaker) answers(now int64) bool {
 // a time, of whom the store still serves some.
 func (c *call) saysNothing(err error) bool {
 	switch {
-	case errors.Is(err, mete.ErrRequest), errors.Is(err, mete.ErrCost), errors.Is(err, mete.ErrOverloaded), errors.Is(err, mete.ErrTransaction):
+	case errors.Is(err, mete.ErrRequest), errors.Is(err, mete.ErrCost), errors.Is(err, store.ErrOverloaded), errors.Is(err, store.ErrTransaction):
 		return true
 	case c.ctx.Err() == nil:
 		return false

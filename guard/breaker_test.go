@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -78,16 +79,16 @@ func TestBreaker_LifeCycle(t *testing.T) {
 		p.is("after three", guard.Open, 5)
 
 		err := p.take(ctx, 1)
-		if se, ok := errors.AsType[*mete.StoreError](err); !ok || se.Op != "take" || se.Spent != mete.NotSpent || !errors.Is(err, mete.ErrUnavailable) {
+		if se, ok := errors.AsType[*mete.StoreError](err); !ok || se.Op != "take" || se.Spent != mete.NotSpent || !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("while it is open: %v, want a StoreError", err)
 		}
-		if err := p.guard.Refund(ctx, nil, ""); mete.Spent(err) != mete.NotSpent || !errors.Is(err, mete.ErrUnavailable) {
+		if err := p.guard.Refund(ctx, nil, ""); mete.Spent(err) != mete.NotSpent || !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("a refund while it is open: %v", err)
 		}
-		if err := p.guard.Reset(ctx, nil); mete.Spent(err) != mete.NotSpent || !errors.Is(err, mete.ErrUnavailable) {
+		if err := p.guard.Reset(ctx, nil); mete.Spent(err) != mete.NotSpent || !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("a reset while it is open: %v", err)
 		}
-		if err := p.guard.Ping(ctx); !errors.Is(err, mete.ErrUnavailable) {
+		if err := p.guard.Ping(ctx); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("a ping while it is open: %v", err)
 		}
 		time.Sleep(time.Second)
@@ -133,7 +134,7 @@ func TestBreaker_AFewProbesAtATime(t *testing.T) {
 		close(answer)
 		rejected := 0
 		for range 10 {
-			if errors.Is(<-done, mete.ErrUnavailable) {
+			if errors.Is(<-done, store.ErrUnavailable) {
 				rejected++
 			}
 		}

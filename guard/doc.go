@@ -10,13 +10,13 @@
 // after [Config.Failures] of them in a row, or when of at least [MinCalls] within
 // [Window], from the first that failed on, half have. Calls then fail at once,
 // with a [*mete.StoreError] that says [mete.NotSpent] and wraps
-// [mete.ErrUnavailable]. After [Config.OpenFor] a few calls are let through to
+// [store.ErrUnavailable]. After [Config.OpenFor] a few calls are let through to
 // see: if all of [Config.Probes] are answered it closes, and with the first that
 // is not it is open again.
 //
 // What counts is that the store did not answer: a [mete.Mode.Within] that has
 // passed does, a caller who has gone away does not, and nor does
-// [mete.ErrOverloaded], as others are served meanwhile. A deadline of the caller's
+// [store.ErrOverloaded], as others are served meanwhile. A deadline of the caller's
 // own counts if it left the store [Patience], so that impatient callers alone
 // cannot open the breaker, and a store that hangs cannot hide behind them. A
 // [mete.Mode.Within] below Patience counts only where nobody has been answered for

@@ -7,25 +7,25 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
-var _ mete.Documents = (*Store)(nil)
+var _ store.Documents = (*Store)(nil)
 
-// Document implements [mete.Documents]. It asks the store itself, whatever the
+// Document implements [store.Documents]. It asks the store itself, whatever the
 // breaker says, and the breaker does not count it: it is asked at intervals, and by
 // administrators.
 func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte, int64, error) {
-	d, ok := s.inner.(mete.Documents)
+	d, ok := s.inner.(store.Documents)
 	if !ok {
 		return nil, 0, fmt.Errorf("guard: document: %w", errors.ErrUnsupported)
 	}
 	return d.Document(ctx, name, known)
 }
 
-// SetDocument implements [mete.Documents], as Document does.
+// SetDocument implements [store.Documents], as Document does.
 func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revision int64) (int64, error) {
-	d, ok := s.inner.(mete.Documents)
+	d, ok := s.inner.(store.Documents)
 	if !ok {
 		return 0, fmt.Errorf("guard: set document: %w", errors.ErrUnsupported)
 	}

@@ -7,20 +7,20 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
 func TestStore_Documents(t *testing.T) {
-	storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
+	storetest.RunDocuments(t, func(t *testing.T) func() store.Documents {
 		inner, err := memstore.New(memstore.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := guarded(t, inner, guard.Config{})
-		return func() mete.Documents { return s }
+		return func() store.Documents { return s }
 	})
 }
 

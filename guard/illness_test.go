@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/store"
 )
 
 func TestBreaker_HalfOfMany(t *testing.T) {
@@ -79,7 +80,7 @@ func TestBreaker_WhatCounts(t *testing.T) {
 		}
 	}
 	plain := func(t *testing.T) context.Context { return t.Context() }
-	store := func(err error) error { return &mete.StoreError{Op: "take", Store: "far", Err: err} }
+	failed := func(err error) error { return &mete.StoreError{Op: "take", Store: "far", Err: err} }
 	hang := errors.New("hangs until the caller gives up")
 	for name, tt := range map[string]struct {
 		ctx    func(*testing.T) context.Context
@@ -87,18 +88,18 @@ func TestBreaker_WhatCounts(t *testing.T) {
 		counts bool
 	}{
 		"a refused connection":          {plain, errIll, true},
-		"Mode.Within":                   {plain, store(context.DeadlineExceeded), true},
-		"a store that is being closed":  {plain, store(context.Canceled), true},
-		"a caller who has gone":         {canceled, store(context.Canceled), false},
+		"Mode.Within":                   {plain, failed(context.DeadlineExceeded), true},
+		"a store that is being closed":  {plain, failed(context.Canceled), true},
+		"a caller who has gone":         {canceled, failed(context.Canceled), false},
 		"an error beside that":          {canceled, errIll, true},
 		"a caller's deadline":           {within(guard.Patience), hang, true},
 		"an impatient caller":           {within(guard.Patience - 1), hang, false},
 		"an impatient caller, an error": {within(guard.Patience - 1), errIll, true},
-		"an invalid request":            {plain, store(mete.ErrRequest), false},
-		"an invalid cost":               {plain, store(mete.ErrCost), false},
-		"a store that says so itself":   {plain, store(mete.ErrUnavailable), true},
-		"a queue that is full":          {plain, store(mete.ErrOverloaded), false},
-		"a caller's transaction":        {plain, store(mete.ErrTransaction), false},
+		"an invalid request":            {plain, failed(mete.ErrRequest), false},
+		"an invalid cost":               {plain, failed(mete.ErrCost), false},
+		"a store that says so itself":   {plain, failed(store.ErrUnavailable), true},
+		"a queue that is full":          {plain, failed(store.ErrOverloaded), false},
+		"a caller's transaction":        {plain, failed(store.ErrTransaction), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestBreaker_WhatCounts(t *testing.T) {
 							return tt.err
 						}
 						<-ctx.Done()
-						return store(ctx.Err())
+						return failed(ctx.Err())
 					}
 					p.take(ctx, 1)
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // A Store guards another. It is made by [New], is safe for concurrent use, and
@@ -43,7 +44,7 @@ func New(store mete.Store, config Config) (*Store, error) {
 }
 
 // Take implements [mete.Store]. It answers itself what the store has just
-// denied. Its own errors wrap [mete.ErrUnavailable], and nothing was spent. A take in the
+// denied. Its own errors wrap [store.ErrUnavailable], and nothing was spent. A take in the
 // caller's transaction always goes to the store, and the guard learns nothing from it.
 func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	switch {
@@ -118,11 +119,11 @@ func (s *Store) call(ctx context.Context, op string, f func() error) (err error)
 	return f()
 }
 
-// Ping implements [mete.Pinger]: it asks the store itself, whatever the breaker
+// Ping implements [store.Pinger]: it asks the store itself, whatever the breaker
 // says, and the breaker does not count it. Where the store is no Pinger it says
 // what the breaker thinks.
 func (s *Store) Ping(ctx context.Context) error {
-	if p, ok := s.inner.(mete.Pinger); ok {
+	if p, ok := s.inner.(store.Pinger); ok {
 		return p.Ping(ctx)
 	}
 	if s.State() == Open {

@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 	"github.com/metehq/mete/topkeys"
 )
@@ -316,7 +317,7 @@ func TestActivity(t *testing.T) {
 
 // What the store said stays in the server.
 func TestBucket_StoreFails(t *testing.T) {
-	for _, spent := range []mete.Spending{mete.NotSpent, mete.MaybeSpent} {
+	for _, spent := range []store.Spending{mete.NotSpent, mete.MaybeSpent} {
 		b := newBuckets(t, brokenStore{spent}, newClock())
 		for _, ask := range [][4]string{
 			{"GET", "/v1/bucket?key=token:user=a", "", "try again later"},

@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/store"
 )
 
 // decode reads the body of a POST: one request, or a batch of at most [MaxBatch].
@@ -142,7 +143,7 @@ func (d *decoder) id() string {
 	case d.problem != nil:
 	case id == "":
 		d.fail("the id is empty" + hint)
-	case len(id) > mete.MaxIDBytes:
+	case len(id) > store.MaxIDBytes:
 		d.fail("the id is too long" + hint)
 	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' }):
 		d.fail("the id has other characters" + hint)

@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -79,7 +80,7 @@ func wantAnswer(t *testing.T, h http.Handler, path, body string, status int, ans
 var errStore = errors.New("dial tcp 192.0.2.7:6379: connection refused")
 
 // A brokenStore answers nothing.
-type brokenStore struct{ spent mete.Spending }
+type brokenStore struct{ spent store.Spending }
 
 func (s brokenStore) err(op string) error {
 	return &mete.StoreError{Op: op, Store: "broken", Spent: s.spent, Err: errStore}

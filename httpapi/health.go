@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 // readyTimeout bounds how long /readyz waits for the store.
@@ -29,7 +29,7 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) *Problem {
 	if a.draining.Load() {
 		return health(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":"the server is stopping"}`)
 	}
-	if pinger, ok := a.lim.Store().(mete.Pinger); ok {
+	if pinger, ok := a.lim.Store().(store.Pinger); ok {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if err := pinger.Ping(ctx); err != nil {

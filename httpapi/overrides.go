@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -211,7 +211,7 @@ func overrideProblem(err error) *Problem {
 		return problem(http.StatusConflict, "the override is in the policy file; remove it there")
 	case errors.Is(err, overrides.ErrFull):
 		return problem(http.StatusConflict, "there is no room for more overrides; remove those that are not needed")
-	case errors.Is(err, mete.ErrRevision):
+	case errors.Is(err, store.ErrRevision):
 		return problem(http.StatusConflict, "others change overrides at this moment; nothing was changed, try again")
 	}
 	return problem(http.StatusServiceUnavailable, "the store did not answer, and the change may have been made or not; see the list before trying again")

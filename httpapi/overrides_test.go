@@ -18,11 +18,12 @@ import (
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
 // withOverrides is an API of administrators, whose overrides are in documents.
-func withOverrides(t *testing.T, rules string, documents mete.Documents, role func(*http.Request) httpapi.Role) *httpapi.API {
+func withOverrides(t *testing.T, rules string, documents store.Documents, role func(*http.Request) httpapi.Role) *httpapi.API {
 	t.Helper()
 	c := newClock()
 	base, err := policy.Load([]byte(rules), policy.Options{})
@@ -174,7 +175,7 @@ func (f failing) SetDocument(context.Context, string, []byte, int64) (int64, err
 }
 
 func TestOverrides_StoreFails(t *testing.T) {
-	for err, want := range map[error]int{mete.ErrRevision: 409, errors.New("dial tcp 192.0.2.7: refused"): 503} {
+	for err, want := range map[error]int{store.ErrRevision: 409, errors.New("dial tcp 192.0.2.7: refused"): 503} {
 		api := withOverrides(t, perKey, failing{err}, nil)
 		w := do(api, "PUT", "/v1/overrides", blockK1)
 		if w.Code != want || strings.Contains(w.Body.String(), "192.0.2.7") {
@@ -246,7 +247,7 @@ func (d *oneDocument) Document(_ context.Context, _ string, since int64) ([]byte
 
 func (d *oneDocument) SetDocument(_ context.Context, _ string, data []byte, revision int64) (int64, error) {
 	if revision != d.revision {
-		return 0, mete.ErrRevision
+		return 0, store.ErrRevision
 	}
 	d.data, d.revision = data, revision+1
 	return d.revision, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/store"
 )
 
 const k1 = `{"attributes":{"header:x-api-key":"k1"}}`
@@ -172,7 +173,7 @@ func TestStoreFails(t *testing.T) {
 			`{"rule":"free","limit":"free","remaining":0,"retry_after":0.1,"full_after":0.2}]}`)
 
 	for _, tt := range []struct {
-		spent mete.Spending
+		spent store.Spending
 		want  string
 	}{
 		{mete.NotSpent, "nothing was changed"},

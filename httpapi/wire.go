@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/seconds"
+	"github.com/metehq/mete/store"
 )
 
 // A Decision is the answer to a take or a peek, as JSON carries it. The server
@@ -34,9 +34,9 @@ type Decision struct {
 	Wait Seconds `json:"wait,omitempty"`
 
 	// Degraded marks a decision that the store had no part in, and Failure says why
-	// in a word: see [mete.Failure]. JSON leaves it out where there is none.
-	Degraded bool         `json:"degraded"`
-	Failure  mete.Failure `json:"failure,omitempty"`
+	// in a word: see [store.Failure]. JSON leaves it out where there is none.
+	Degraded bool          `json:"degraded"`
+	Failure  store.Failure `json:"failure,omitempty"`
 
 	// Override is the ID of the one that blocked the request, or let it through
 	// whatever the rules say. JSON leaves it out where there is none.

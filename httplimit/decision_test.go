@@ -16,6 +16,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/store"
 )
 
 // The hook sees what clients are told: the names of routes' limits, and denials
@@ -51,7 +52,7 @@ func TestOnDecision(t *testing.T) {
 // as too early, and whoever watches learns why.
 func TestOnDecision_TooManyLimits(t *testing.T) {
 	var rules []string
-	for i := range mete.MaxCharges - 1 {
+	for i := range store.MaxCharges - 1 {
 		rules = append(rules, fmt.Sprintf(`{"name": "r%d", "group": "g%d", "limit_keys": [], "algorithm": "token_bucket",
 			"algorithm_config": {"rps": 1, "burst": 1}}`, i, i))
 	}

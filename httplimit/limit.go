@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ownlimit"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A Limit is a limit of a [Middleware], beside those of the policy. A request is
@@ -97,8 +98,8 @@ func routes(limits []Limit) ([]*route, error) {
 		names[r.rule.Name] = true
 		all = append(all, r)
 	}
-	if len(all) > mete.MaxCharges {
-		errs = append(errs, fmt.Errorf("%d limits: at most %d are allowed", len(all), mete.MaxCharges))
+	if len(all) > store.MaxCharges {
+		errs = append(errs, fmt.Errorf("%d limits: at most %d are allowed", len(all), store.MaxCharges))
 	}
 	return all, errors.Join(errs...)
 }

@@ -98,6 +98,7 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/internal/turn"
+	"github.com/metehq/mete/store"
 )
 
 // A Middleware limits requests. It is made by [New], keeps no bucket of its
@@ -215,7 +216,7 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case err != nil:
 		if r.Context().Err() == nil { // too many limits apply, or an attribute is wrong
-			m.report(r.Context(), &mete.Decision{Degraded: true, Failure: mete.FailureError, Reason: mete.ReasonStoreError, Err: err})
+			m.report(r.Context(), &mete.Decision{Degraded: true, Failure: store.FailureError, Reason: mete.ReasonStoreError, Err: err})
 		}
 		// The request's context has ended. A client that is gone sees no answer,
 		// but a server that cancels its requests to shut down would, without

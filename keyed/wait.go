@@ -18,7 +18,7 @@ import (
 // Nil means go. It does not begin to sleep in vain: the error is
 // [mete.ErrDeadlineTooSoon] where ctx would end first, and [mete.ErrNever] where
 // the limit never admits so much. Where ctx ends, it wraps ctx.Err(). It is [mete.ErrCost] for a cost below 0,
-// and [mete.ErrRequest] for a key that is empty or longer than [mete.MaxKeyBytes].
+// and [mete.ErrRequest] for a key that is empty or longer than [store.MaxKeyBytes].
 func (l *Limiter) Wait(ctx context.Context, key string, cost int) error {
 	_, err := l.limiter.Wait(ctx, mete.Request{Charges: []mete.Charge{l.charge(key, cost)}})
 	return err

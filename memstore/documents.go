@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 // maxDocuments bounds the documents of a store. One more is refused.
@@ -26,13 +26,13 @@ type document struct {
 	revision int64
 }
 
-var _ mete.Documents = (*Store)(nil)
+var _ store.Documents = (*Store)(nil)
 
 var errManyDocuments = errors.New("there are too many documents")
 
-// Document implements [mete.Documents].
+// Document implements [store.Documents].
 func (s *Store) Document(_ context.Context, name string, known int64) ([]byte, int64, error) {
-	if err := mete.CheckDocument(name, nil); err != nil {
+	if err := store.CheckDocument(name, nil); err != nil {
 		return nil, 0, fmt.Errorf("memstore: document: %w", err)
 	}
 	s.documents.mu.Lock()
@@ -44,10 +44,10 @@ func (s *Store) Document(_ context.Context, name string, known int64) ([]byte, i
 	return bytes.Clone(d.data), d.revision, nil
 }
 
-// SetDocument implements [mete.Documents]. A store keeps at most 64 documents, in
+// SetDocument implements [store.Documents]. A store keeps at most 64 documents, in
 // memory alone: [Store.Save] does not write them.
 func (s *Store) SetDocument(_ context.Context, name string, data []byte, revision int64) (int64, error) {
-	if err := mete.CheckDocument(name, data); err != nil {
+	if err := store.CheckDocument(name, data); err != nil {
 		return 0, fmt.Errorf("memstore: set document: %w", err)
 	}
 	s.documents.mu.Lock()
@@ -55,7 +55,7 @@ func (s *Store) SetDocument(_ context.Context, name string, data []byte, revisio
 	d, known := s.documents.byName[name]
 	switch {
 	case d.revision != revision:
-		return 0, fmt.Errorf("memstore: set document: %w", mete.ErrRevision)
+		return 0, fmt.Errorf("memstore: set document: %w", store.ErrRevision)
 	case !known && len(s.documents.byName) >= maxDocuments:
 		return 0, fmt.Errorf("memstore: set document: %w: the most is %d", errManyDocuments, maxDocuments)
 	case s.documents.byName == nil:

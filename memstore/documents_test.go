@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -18,9 +18,9 @@ func TestStore_Documents(t *testing.T) {
 		"in no time":   func() bucket.Instant { return 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
+			storetest.RunDocuments(t, func(t *testing.T) func() store.Documents {
 				s := mustNew(t, memstore.Config{Now: now})
-				return func() mete.Documents { return s }
+				return func() store.Documents { return s }
 			})
 		})
 	}

@@ -48,7 +48,7 @@ func (k *hasher) setSecret(secret [secretBytes]byte) {
 	}
 }
 
-// DeriveKey implements [mete.KeyDeriver]. It derives the key from the store's secret,
+// DeriveKey implements [store.KeyDeriver]. It derives the key from the store's secret,
 // which [Store.Save] writes and [Restore] reads: a key lasts as long as the buckets do.
 func (s *Store) DeriveKey(_ context.Context, purpose string) ([sha256.Size]byte, error) {
 	secret := s.hasher.secret()

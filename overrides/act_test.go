@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // resetOf is that a bucket was reset.
@@ -34,7 +34,7 @@ func (n *node) note(e overrides.Entry) overrides.Entry {
 }
 
 // stored is the document as it is in a store.
-func stored(t *testing.T, s mete.Documents) (data []byte, revision int64) {
+func stored(t *testing.T, s store.Documents) (data []byte, revision int64) {
 	t.Helper()
 	data, revision, err := s.Document(t.Context(), overrides.DefaultName, 0)
 	if err != nil {
@@ -47,8 +47,8 @@ func stored(t *testing.T, s mete.Documents) (data []byte, revision int64) {
 // to the overrides.
 func TestNote(t *testing.T) {
 	c := newClock()
-	store := newStore(t, c)
-	a, b := newNode(t, c, store, rules), newNode(t, c, store, rules)
+	kept := newStore(t, c)
+	a, b := newNode(t, c, kept, rules), newNode(t, c, kept, rules)
 	a.put(block("b", "bad"))
 	b.refresh()
 	c.advance(time.Minute)
@@ -59,7 +59,7 @@ func TestNote(t *testing.T) {
 		t.Errorf("noted %+v, want %+v", noted, want)
 	}
 	b.refresh()
-	later := newNode(t, c, store, rules)
+	later := newNode(t, c, kept, rules)
 	later.refresh()
 	for name, n := range map[string]*node{"who did it": a, "another": b, "one that begins later": later} {
 		audit := n.Audit()
@@ -85,9 +85,9 @@ func TestNote(t *testing.T) {
 func TestNote_AppliesNothing(t *testing.T) {
 	var applied atomic.Int64
 	c := newClock()
-	store := newStore(t, c)
+	kept := newStore(t, c)
 	newManager := func() *overrides.Manager {
-		m, err := overrides.New(load(t, rules), overrides.Config{Documents: store, Now: c.now, Apply: func(*policy.Matcher) error {
+		m, err := overrides.New(load(t, rules), overrides.Config{Documents: kept, Now: c.now, Apply: func(*policy.Matcher) error {
 			applied.Add(1)
 			return nil
 		}})
@@ -141,11 +141,11 @@ func TestNote_OlderVersion(t *testing.T) {
 		Audit     []older         `json:"audit"`
 	}
 	c := newClock()
-	store := newStore(t, c)
-	a := newNode(t, c, store, rules)
+	kept := newStore(t, c)
+	a := newNode(t, c, kept, rules)
 	a.put(block("b", "bad"))
 	done := a.note(resetOf("free:x-api-key=canary"))
-	data, revision := stored(t, store)
+	data, revision := stored(t, kept)
 	if err := json.Unmarshal(data, &d); err != nil || d.Version != 1 || len(d.Audit) != 2 {
 		t.Fatalf("it cannot be read: %v, %s", err, data)
 	}
@@ -162,10 +162,10 @@ func TestNote_OlderVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustSet(t, store, data, revision)
+	mustSet(t, kept, data, revision)
 	want := done
 	want.Tokens, want.Role, want.From = "", "", ""
-	later := newNode(t, c, store, rules)
+	later := newNode(t, c, kept, rules)
 	later.refresh()
 	a.refresh()
 	for _, n := range []*node{a, later} {
@@ -178,11 +178,11 @@ func TestNote_OlderVersion(t *testing.T) {
 // An entry of a later version need not be like those that are known.
 func TestNote_LaterVersion(t *testing.T) {
 	c := newClock()
-	store := newStore(t, c)
-	n := newNode(t, c, store, rules)
+	kept := newStore(t, c)
+	n := newNode(t, c, kept, rules)
 	n.put(block("b", "bad"))
-	_, revision := stored(t, store)
-	mustSet(t, store, []byte(`{"version": 1, "overrides": [], "audit": [{"id": "new", "what": "painted", "author": "kim"}, {"id": "bare", "what": "reset"}]}`), revision)
+	_, revision := stored(t, kept)
+	mustSet(t, kept, []byte(`{"version": 1, "overrides": [], "audit": [{"id": "new", "what": "painted", "author": "kim"}, {"id": "bare", "what": "reset"}]}`), revision)
 	n.refresh()
 	if audit := n.Audit(); len(audit) != 2 || audit[0].What != "painted" || audit[1].Key != "" {
 		t.Errorf("%+v", audit)
@@ -194,10 +194,10 @@ func TestNote_LaterVersion(t *testing.T) {
 func TestNote_AtOnce(t *testing.T) {
 	const nodes, each = 3, 12
 	c := newClock()
-	store := newStore(t, c)
+	kept := newStore(t, c)
 	var all sync.WaitGroup
 	for i := range nodes {
-		n := newNode(t, c, store, rules)
+		n := newNode(t, c, kept, rules)
 		for j := range each {
 			all.Go(func() {
 				if _, err := n.Note(t.Context(), resetOf(fmt.Sprintf("free:x-api-key=n%d-%d", i, j))); err != nil {
@@ -207,7 +207,7 @@ func TestNote_AtOnce(t *testing.T) {
 		}
 	}
 	all.Wait()
-	n := newNode(t, c, store, rules)
+	n := newNode(t, c, kept, rules)
 	n.refresh()
 	keys := map[string]bool{}
 	for _, e := range n.Audit() {
@@ -221,7 +221,7 @@ func TestNote_AtOnce(t *testing.T) {
 // What was done to buckets does not push out what was done to overrides.
 func TestNote_Bound(t *testing.T) {
 	c := newClock()
-	store := newStore(t, c)
+	kept := newStore(t, c)
 	entries := []overrides.Entry{{ID: "first", What: overrides.Removed, Before: &policy.Override{ID: "x"}, Reason: "r"}}
 	for i := range overrides.MaxActs {
 		entries = append(entries, overrides.Entry{ID: fmt.Sprint("e", i), What: overrides.Taken, Before: &policy.Override{Key: fmt.Sprint("k", i)}})
@@ -230,8 +230,8 @@ func TestNote_Bound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustSet(t, store, data, 0)
-	n := newNode(t, c, store, rules)
+	mustSet(t, kept, data, 0)
+	n := newNode(t, c, kept, rules)
 	n.refresh()
 	for i := range 3 {
 		n.note(resetOf(fmt.Sprint("new", i)))
@@ -270,8 +270,8 @@ func TestNote_RefusesMistakes(t *testing.T) {
 func TestNote_StoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock()
-		store := &faulty{Documents: newStore(t, c)}
-		n := newNode(t, c, store, rules)
+		kept := &faulty{Documents: newStore(t, c)}
+		n := newNode(t, c, kept, rules)
 		n.put(block("b", "bad"))
 		try := func(want error) overrides.Entry {
 			t.Helper()
@@ -283,16 +283,16 @@ func TestNote_StoreFails(t *testing.T) {
 			}
 			return e
 		}
-		store.fail(errIll, nil, nil)
+		kept.fail(errIll, nil, nil)
 		try(errIll)
-		store.fail(nil, errIll, nil)
+		kept.fail(nil, errIll, nil)
 		try(errIll)
-		store.fail(nil, mete.ErrRevision, nil) // others are faster, as long as it may wait
-		try(mete.ErrRevision)
+		kept.fail(nil, store.ErrRevision, nil) // others are faster, as long as it may wait
+		try(store.ErrRevision)
 		if audit := n.Audit(); len(audit) != 1 {
 			t.Errorf("%+v, want none of them", audit)
 		}
-		store.fail(nil, nil, errIll) // it is written, and the answer is lost
+		kept.fail(nil, nil, errIll) // it is written, and the answer is lost
 		written := try(nil)
 		if audit := n.Audit(); len(audit) != 2 || audit[1].ID != written.ID {
 			t.Errorf("%+v, want it once", audit)

@@ -13,8 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 var (
@@ -40,7 +40,7 @@ const (
 // returns, and in others soon after.
 //
 // What is wrong with it is a [policy.Errors], with paths such as "/match". Where the
-// error wraps [mete.ErrRevision], others were faster again and again. After any
+// error wraps [store.ErrRevision], others were faster again and again. After any
 // other error of a store, it may have been made or not.
 func (m *Manager) Put(ctx context.Context, o policy.Override) (Status, error) {
 	return m.PutIf(ctx, o, func(policy.Override) error { return nil })
@@ -200,7 +200,7 @@ func checkText(name, text string, most int) policy.Errors {
 func (m *Manager) change(ctx context.Context, e *Entry, most int, edit func(*document, *Entry) error) error {
 	for attempt := 1; ; attempt++ {
 		sent, err := m.try(ctx, e, edit)
-		overtaken := errors.Is(err, mete.ErrRevision)
+		overtaken := errors.Is(err, store.ErrRevision)
 		if err == nil || attempt == most || !overtaken && (!sent || attempt > 1) {
 			return err
 		}

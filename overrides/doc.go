@@ -25,7 +25,7 @@
 //
 // # Where they are
 //
-// They are in one document of a store ([mete.Documents]) that several processes
+// They are in one document of a store ([store.Documents]) that several processes
 // share, with the list of what was done. A change is one step for both: of two who
 // change something at once, the second does so on top of the first. Where the store
 // does not answer there is no change, and what was last read stays in force. Where

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 	MaxEntries = 1000
 
 	// MaxBytes bounds the overrides of a document, as JSON. One more is refused. The
-	// rest of [mete.MaxDocumentBytes] is for what is remembered.
+	// rest of [store.MaxDocumentBytes] is for what is remembered.
 	MaxBytes = 512 << 10
 
 	// version is that of the document's form. A program does not touch a later one.
@@ -105,7 +105,7 @@ func (d *document) encode() ([]byte, error) {
 		stored.Audit[i] = d.Audit[i].stored()
 	}
 	const frame = 100
-	left := mete.MaxDocumentBytes - len(list) - frame
+	left := store.MaxDocumentBytes - len(list) - frame
 	first := max(len(d.Audit)-MaxEntries, 0)
 	for i := len(d.Audit) - 1; i >= first; i-- {
 		entry, err := json.Marshal(&stored.Audit[i])

@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // rules give each key 2 tokens, and everybody together 1000.
@@ -65,7 +66,7 @@ func newStore(t *testing.T, c *clock) *memstore.Store {
 }
 
 // newNode returns one whose overrides are in documents.
-func newNode(t *testing.T, c *clock, documents mete.Documents, text string) *node {
+func newNode(t *testing.T, c *clock, documents store.Documents, text string) *node {
 	t.Helper()
 	base := load(t, text)
 	limiter, err := mete.New(newStore(t, c), base, mete.Config{Now: c.instant})

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -33,7 +33,7 @@ type Config struct {
 
 	// Documents is where the overrides are. Nil, and a store that keeps none, is in
 	// this process alone: they end with it.
-	Documents mete.Documents
+	Documents store.Documents
 
 	// Name is that of the document. Managers that share overrides have the same
 	// one. Empty is [DefaultName].
@@ -58,7 +58,7 @@ type Manager struct {
 	noting chan struct{} // taken by who writes a note
 
 	mu       sync.Mutex // guards the fields below; held while a policy is put in force
-	store    mete.Documents
+	store    store.Documents
 	lasting  bool // store is not in this process alone
 	base     *policy.Matcher
 	document document // as it was last read; never changed in place
@@ -81,7 +81,7 @@ func New(base *policy.Matcher, config Config) (*Manager, error) {
 	if config.Name == "" {
 		config.Name = DefaultName
 	}
-	if err := mete.CheckDocument(config.Name, nil); err != nil {
+	if err := store.CheckDocument(config.Name, nil); err != nil {
 		return nil, fmt.Errorf("overrides: new: %w", err)
 	}
 	if config.Poll == 0 {

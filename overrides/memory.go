@@ -6,7 +6,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 // memory keeps one document, whatever its name, where there is no store.
@@ -29,7 +29,7 @@ func (s *memory) SetDocument(_ context.Context, _ string, data []byte, revision 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.revision != revision {
-		return 0, mete.ErrRevision
+		return 0, store.ErrRevision
 	}
 	s.data, s.revision = data, revision+1
 	return s.revision, nil

@@ -17,11 +17,12 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A faulty store fails where it is told to.
 type faulty struct {
-	mete.Documents
+	store.Documents
 	mu     sync.Mutex // guards the fields below
 	read   error      // of the reads
 	before error      // of writes that are not made
@@ -61,8 +62,8 @@ var errIll = errors.New("the store is ill")
 
 func TestShared(t *testing.T) {
 	c := newClock()
-	store := newStore(t, c)
-	a, b := newNode(t, c, store, rules), newNode(t, c, store, rules)
+	kept := newStore(t, c)
+	a, b := newNode(t, c, kept, rules), newNode(t, c, kept, rules)
 	a.put(block("b", "bad"))
 	b.wantTakes("before it looks", "bad", true)
 	b.refresh()
@@ -77,7 +78,7 @@ func TestShared(t *testing.T) {
 	if !strings.Contains(a.log.String(), `msg="override removed" id=b action=block`) || !strings.Contains(a.log.String(), "author=lee") {
 		t.Errorf("what another has done is not logged:\n%s", a.log)
 	}
-	later := newNode(t, c, store, rules)
+	later := newNode(t, c, kept, rules)
 	later.refresh()
 	later.wantTakes("after a restart", "worse", false)
 	if got := later.Audit(); len(got) != 3 || got[2].What != overrides.Removed || got[2].Author != "lee" || got[2].Before == nil || got[2].After != nil {
@@ -92,10 +93,10 @@ func TestShared(t *testing.T) {
 func TestShared_AtOnce(t *testing.T) {
 	const nodes, each = 4, 10
 	c := newClock()
-	store := newStore(t, c)
+	kept := newStore(t, c)
 	var all sync.WaitGroup
 	for i := range nodes {
-		n := newNode(t, c, store, rules)
+		n := newNode(t, c, kept, rules)
 		all.Go(func() {
 			for j := range each {
 				o := block(fmt.Sprintf("n%d-%d", i, j), fmt.Sprintf("k%d-%d", i, j))
@@ -105,7 +106,7 @@ func TestShared_AtOnce(t *testing.T) {
 					if err == nil {
 						break
 					}
-					if !errors.Is(err, mete.ErrRevision) {
+					if !errors.Is(err, store.ErrRevision) {
 						t.Error(err)
 						return
 					}
@@ -114,7 +115,7 @@ func TestShared_AtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	n := newNode(t, c, store, rules)
+	n := newNode(t, c, kept, rules)
 	n.refresh()
 	if got := len(n.List()); got != nodes*each || len(n.Audit()) != nodes*each {
 		t.Errorf("%d overrides, %d entries, want %d of each", got, len(n.Audit()), nodes*each)
@@ -161,10 +162,10 @@ func TestPut_WhileRequestsAreDecided(t *testing.T) {
 
 func TestStore_Fails(t *testing.T) {
 	c := newClock()
-	store := &faulty{Documents: newStore(t, c)}
-	n := newNode(t, c, store, rules)
+	kept := &faulty{Documents: newStore(t, c)}
+	n := newNode(t, c, kept, rules)
 	n.put(block("b", "bad"))
-	store.fail(errIll, nil, nil)
+	kept.fail(errIll, nil, nil)
 	if err := n.Load(t.Context()); !errors.Is(err, errIll) {
 		t.Errorf("Load: %v, want %v", err, errIll)
 	}
@@ -178,13 +179,13 @@ func TestStore_Fails(t *testing.T) {
 	}
 	n.wantTakes("after a reload", "bad", false)
 
-	store.fail(nil, errIll, nil)
+	kept.fail(nil, errIll, nil)
 	if err := n.Remove(t.Context(), "b", "kim", "over"); !errors.Is(err, errIll) {
 		t.Errorf("Remove that is not written: %v, want %v", err, errIll)
 	}
 	n.wantTakes("not removed", "bad", false)
 
-	store.fail(nil, nil, errIll) // it is written, and the answer is lost
+	kept.fail(nil, nil, errIll) // it is written, and the answer is lost
 	if err := n.Remove(t.Context(), "b", "kim", "over"); err != nil {
 		t.Errorf("Remove whose answer is lost: %v", err)
 	}
@@ -197,11 +198,11 @@ func TestStore_Fails(t *testing.T) {
 // Others are faster, again and again.
 func TestStore_Overtaken(t *testing.T) {
 	c := newClock()
-	n := newNode(t, c, &faulty{Documents: newStore(t, c), before: mete.ErrRevision}, rules)
+	n := newNode(t, c, &faulty{Documents: newStore(t, c), before: store.ErrRevision}, rules)
 	o := block("b", "bad")
 	o.Reason, o.Author, o.ExpiresAt = "r", "a", c.now().Add(time.Hour)
-	if _, err := n.Put(t.Context(), o); !errors.Is(err, mete.ErrRevision) {
-		t.Errorf("Put: %v, want %v", err, mete.ErrRevision)
+	if _, err := n.Put(t.Context(), o); !errors.Is(err, store.ErrRevision) {
+		t.Errorf("Put: %v, want %v", err, store.ErrRevision)
 	}
 	if got := len(n.List()); got != 0 {
 		t.Errorf("%d overrides, want none", got)
@@ -227,7 +228,7 @@ func (f *fragile) SetDocument(_ context.Context, _ string, data []byte, revision
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.revision != revision {
-		return 0, mete.ErrRevision
+		return 0, store.ErrRevision
 	}
 	f.clock += 10 // as good as never does it stand still between two changes
 	f.data, f.revision = data, max(revision+1, f.clock)
@@ -240,16 +241,16 @@ func TestStore_Loses(t *testing.T) {
 		for i := range 4 {
 			all, changed := i&1 == 0, i&2 == 0 // what is lost; there is a change before it is noticed
 			c := newClock()
-			store := &fragile{clock: 500}
-			a, b := newNode(t, c, store, rules), newNode(t, c, store, rules)
+			kept := &fragile{clock: 500}
+			a, b := newNode(t, c, kept, rules), newNode(t, c, kept, rules)
 			a.put(block("b", "bad"))
-			early, revision := store.data, store.revision
+			early, revision := kept.data, kept.revision
 			a.put(block("c", "worse"))
 			b.refresh()
 			if all {
 				early, revision = nil, 0
 			}
-			store.data, store.revision, store.clock = early, revision, clock
+			kept.data, kept.revision, kept.clock = early, revision, clock
 			if !changed {
 				for range 3 {
 					a.refresh()
@@ -259,7 +260,7 @@ func TestStore_Loses(t *testing.T) {
 			a.put(block("d", "worst"))
 			b.refresh()
 			b.refresh()
-			later := newNode(t, c, store, rules)
+			later := newNode(t, c, kept, rules)
 			later.refresh()
 			for _, n := range []*node{a, b, later} {
 				for _, key := range []string{"bad", "worse", "worst"} {
@@ -273,7 +274,7 @@ func TestStore_Loses(t *testing.T) {
 	}
 }
 
-func mustSet(t *testing.T, s mete.Documents, data []byte, revision int64) {
+func mustSet(t *testing.T, s store.Documents, data []byte, revision int64) {
 	t.Helper()
 	if _, err := s.SetDocument(t.Context(), overrides.DefaultName, data, revision); err != nil {
 		t.Fatal(err)
@@ -284,9 +285,9 @@ func mustSet(t *testing.T, s mete.Documents, data []byte, revision int64) {
 func TestStore_Garbage(t *testing.T) {
 	for _, text := range []string{"", "{", "[]", `{"version": 0}`, `{"version": 2, "overrides": []}`, `{"overrides": 1, "version": 1}`} {
 		c := newClock()
-		store := newStore(t, c)
-		mustSet(t, store, []byte(text), 0)
-		n := newNode(t, c, store, rules)
+		kept := newStore(t, c)
+		mustSet(t, kept, []byte(text), 0)
+		n := newNode(t, c, kept, rules)
 		if err := n.Load(t.Context()); err == nil {
 			t.Errorf("Load of %q: no error", text)
 		}
@@ -295,7 +296,7 @@ func TestStore_Garbage(t *testing.T) {
 		if _, err := n.Put(t.Context(), o); err == nil {
 			t.Errorf("Put over %q: no error", text)
 		}
-		if data, _, err := store.Document(t.Context(), overrides.DefaultName, 0); string(data) != text || err != nil {
+		if data, _, err := kept.Document(t.Context(), overrides.DefaultName, 0); string(data) != text || err != nil {
 			t.Errorf("%q has become %q, %v", text, data, err)
 		}
 	}
@@ -322,8 +323,8 @@ func TestStore_KeepsNoDocuments(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	c := newClock()
-	store := newStore(t, c)
-	n := newNode(t, c, store, rules)
+	kept := newStore(t, c)
+	n := newNode(t, c, kept, rules)
 	paths, err := json.Marshal(slices.Repeat([]string{"/" + strings.Repeat("x", 1000)}, 60))
 	if err != nil {
 		t.Fatal(err)
@@ -350,7 +351,7 @@ func TestBounds(t *testing.T) {
 		o.Reason = fmt.Sprint(i)
 		n.put(o)
 	}
-	data, _, err := store.Document(t.Context(), overrides.DefaultName, 0)
+	data, _, err := kept.Document(t.Context(), overrides.DefaultName, 0)
 	audit := n.Audit()
 	if err != nil || len(audit) == 0 || audit[len(audit)-1].Reason != "11" || len(audit) > 12 {
 		t.Errorf("%d bytes, %d entries, %v; want the last ones", len(data), len(audit), err)
@@ -360,7 +361,7 @@ func TestBounds(t *testing.T) {
 
 func TestBounds_Entries(t *testing.T) {
 	c := newClock()
-	store := newStore(t, c)
+	kept := newStore(t, c)
 	var entries []overrides.Entry
 	for i := range overrides.MaxEntries {
 		entries = append(entries, overrides.Entry{ID: fmt.Sprint("e", i), What: overrides.Removed, Reason: fmt.Sprint(i)})
@@ -369,8 +370,8 @@ func TestBounds_Entries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustSet(t, store, data, 0)
-	n := newNode(t, c, store, rules)
+	mustSet(t, kept, data, 0)
+	n := newNode(t, c, kept, rules)
 	n.refresh()
 	for range 5 {
 		n.put(block("b", "k"))
@@ -382,7 +383,7 @@ func TestBounds_Entries(t *testing.T) {
 
 func TestBounds_Many(t *testing.T) {
 	c := newClock()
-	store := newStore(t, c)
+	kept := newStore(t, c)
 	var records []any
 	for i := range policy.MaxOverrides + 2 {
 		o := block(fmt.Sprint("b", i), fmt.Sprint("k", i))
@@ -393,8 +394,8 @@ func TestBounds_Many(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustSet(t, store, data, 0)
-	n := newNode(t, c, store, rules)
+	mustSet(t, kept, data, 0)
+	n := newNode(t, c, kept, rules)
 	n.refresh()
 	unfit := 0
 	for _, s := range n.List() {

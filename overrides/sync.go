@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 // Follow puts in force what others change, and remembers what expires, until ctx
@@ -97,7 +97,7 @@ func (m *Manager) restore(ctx context.Context, r reading) error {
 		return err
 	}
 	next, err := m.write(ctx, data, r.revision)
-	if errors.Is(err, mete.ErrRevision) {
+	if errors.Is(err, store.ErrRevision) {
 		return nil // another one was faster; it is read next time
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func (m *Manager) restore(ctx context.Context, r reading) error {
 }
 
 // without goes on without a store that keeps documents.
-func (m *Manager) without() mete.Documents {
+func (m *Manager) without() store.Documents {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.lasting {
@@ -171,7 +171,7 @@ func (m *Manager) expire(ctx context.Context) error {
 		return err
 	}
 	next, err := m.write(ctx, data, r.revision)
-	if errors.Is(err, mete.ErrRevision) {
+	if errors.Is(err, store.ErrRevision) {
 		return nil // there is a next time
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -113,7 +114,7 @@ func queueIsFull(t *testing.T, p *proctest.Postgres) {
 		func() error { return <-d.send(mete.Mode{}) },
 		func() error { return d.store.Refund(t.Context(), storetest.Refunds(of(d.limit, 1, "k")...), "") },
 	} {
-		notSpent(t, way(), mete.ErrOverloaded)
+		notSpent(t, way(), store.ErrOverloaded)
 	}
 	if got := d.store.Stats().Refused; got != 2 {
 		t.Errorf("%d refused, want 2", got)
@@ -311,7 +312,7 @@ func TestTake_KeysOfAnyBytes(t *testing.T) {
 	l := tokens(t, 10, "1/1000h")
 	keys := []string{
 		"\x00", "\x00\x00", "a\x00b", "a\xc3\x28", "\xff\xfe\x80", "%s'\"\\{},NULL", "\\x00", "ü",
-		strings.Repeat("\x80", mete.MaxKeyBytes-1), strings.Repeat("\x80", mete.MaxKeyBytes),
+		strings.Repeat("\x80", store.MaxKeyBytes-1), strings.Repeat("\x80", store.MaxKeyBytes),
 	}
 	slices.Sort(keys)
 	for i := range 2 {
@@ -355,7 +356,7 @@ func largestCalls(t *testing.T, p *proctest.Postgres) {
 	asks := []<-chan error{d.send(mete.Mode{})}
 	d.are(0, 1)
 	var keys []string
-	for i := range mete.MaxCharges {
+	for i := range store.MaxCharges {
 		keys = append(keys, fmt.Sprintf("m%03d", i))
 	}
 	var all sync.WaitGroup

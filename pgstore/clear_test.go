@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 )
 
 // rows is how many buckets a schema has.
@@ -52,7 +53,7 @@ func TestClear_Many(t *testing.T) {
 	}
 	const takes = 200 // of so many keys that one batch is not enough
 	for i := range takes {
-		charges := make([]mete.Charge, mete.MaxCharges)
+		charges := make([]mete.Charge, store.MaxCharges)
 		for j := range charges {
 			charges[j] = mete.Charge{Key: fmt.Sprintf("%04d %04d", i, j), Limit: l, Cost: bucket.Token}
 		}
@@ -60,7 +61,7 @@ func TestClear_Many(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 	}
-	if got, want := rows(t, config), takes*mete.MaxCharges; got != want {
+	if got, want := rows(t, config), takes*store.MaxCharges; got != want {
 		t.Fatalf("%d rows, want %d", got, want)
 	}
 	if err := s.Clear(t.Context()); err != nil {

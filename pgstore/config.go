@@ -43,7 +43,7 @@ type Config struct {
 	// MaxBatch bounds the takes that go in one call, MaxQueue those that wait for
 	// one, and MaxInFlight the calls at a time, each of which needs a connection of
 	// the pool. 0 are the defaults. A take that finds the queue full fails with
-	// [mete.ErrOverloaded].
+	// [store.ErrOverloaded].
 	MaxBatch, MaxQueue, MaxInFlight int
 
 	// SweepEvery is the time between two looks for rows of buckets that are full,

@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/pgstore/internal/schema"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -29,12 +29,12 @@ const (
 			AND revision OPERATOR(pg_catalog.=) $4::pg_catalog.int8 RETURNING revision`
 )
 
-var _ mete.Documents = (*Store)(nil)
+var _ store.Documents = (*Store)(nil)
 
-// Document implements [mete.Documents]. It is not a part of a transaction that ctx
+// Document implements [store.Documents]. It is not a part of a transaction that ctx
 // has.
 func (s *Store) Document(ctx context.Context, name string, known int64) (data []byte, revision int64, err error) {
-	if err := mete.CheckDocument(name, nil); err != nil {
+	if err := store.CheckDocument(name, nil); err != nil {
 		return nil, 0, fmt.Errorf("pgstore: document: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
@@ -49,11 +49,11 @@ func (s *Store) Document(ctx context.Context, name string, known int64) (data []
 	return data, revision, nil
 }
 
-// SetDocument implements [mete.Documents]. The table is logged: a document survives
+// SetDocument implements [store.Documents]. The table is logged: a document survives
 // a crash, and is there on replicas and in backups. It is not a part of a
 // transaction that ctx has.
 func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revision int64) (next int64, err error) {
-	if err := mete.CheckDocument(name, data); err != nil {
+	if err := store.CheckDocument(name, data); err != nil {
 		return 0, fmt.Errorf("pgstore: set document: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
@@ -66,7 +66,7 @@ func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revis
 	err = s.pool.QueryRow(ctx, schema.In(sql, s.config.Schema), args...).Scan(&next)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), isSerialization(err):
-		return 0, fmt.Errorf("pgstore: set document: %w", mete.ErrRevision)
+		return 0, fmt.Errorf("pgstore: set document: %w", store.ErrRevision)
 	case err != nil:
 		return 0, named(err, "set document")
 	}

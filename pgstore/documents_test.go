@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -25,9 +26,9 @@ func TestDocuments(t *testing.T) {
 			pool := poolTo(t, url)
 			name := migrated(t, poolTo(t, server.URL()))
 			prefix := prefixes()
-			storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
+			storetest.RunDocuments(t, func(t *testing.T) func() store.Documents {
 				config := pgstore.Config{Schema: name, Prefix: prefix() + "\x00\xff", Timeout: awhile}
-				return func() mete.Documents { return open(t, pool, config) }
+				return func() store.Documents { return open(t, pool, config) }
 			})
 		})
 	}

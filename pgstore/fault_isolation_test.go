@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 )
 
 // outwaited reports whether nothing was spent because a lock was not there in time: 64
@@ -20,7 +21,7 @@ import (
 func outwaited(err error) bool {
 	const lockNotAvailable = "55P03"
 	failed, ok := errors.AsType[*pgconn.PgError](err)
-	return mete.Spent(err) == mete.NotSpent && (ok && failed.Code == lockNotAvailable || errors.Is(err, mete.ErrOverloaded))
+	return mete.Spent(err) == mete.NotSpent && (ok && failed.Code == lockNotAvailable || errors.Is(err, store.ErrOverloaded))
 }
 
 // Where a database's transactions are isolated more than they are by default,

@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/pgstore/violations"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -63,9 +64,9 @@ func TestGrants(t *testing.T) {
 	spend(t, n, "rule:k")
 	pool := poolTo(t, url)
 	prefix := prefixes()
-	storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
+	storetest.RunDocuments(t, func(t *testing.T) func() store.Documents {
 		config := pgstore.Config{Prefix: prefix(), Timeout: awhile}
-		return func() mete.Documents { return open(t, pool, config) }
+		return func() store.Documents { return open(t, pool, config) }
 	})
 	storetest.RunAgain(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 		return open(t, pool, pgstore.Config{Prefix: prefix(), Now: now, Timeout: awhile})

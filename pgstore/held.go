@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 // A transaction that takes from a bucket keeps it locked until its end, however far
@@ -44,7 +45,7 @@ const (
 
 // errHeld is about a bucket that somebody keeps locked, and was not waited for. It says
 // nothing about the store: others are served meanwhile.
-var errHeld = fmt.Errorf("the bucket is locked by a transaction: %w", mete.ErrOverloaded)
+var errHeld = fmt.Errorf("the bucket is locked by a transaction: %w", store.ErrOverloaded)
 
 // held are the keys of such buckets.
 type held struct {

@@ -39,7 +39,7 @@ type Node struct {
 
 // Open connects to the PostgreSQL that a URL names, as [ParseURL] reads it, makes
 // what is missing there, as [Migrate] does, and joins the nodes there. Where nothing
-// answers, the error wraps [mete.ErrUnavailable]. It tries once, and for no longer
+// answers, the error wraps [store.ErrUnavailable]. It tries once, and for no longer
 // than ctx lasts.
 func Open(ctx context.Context, rawURL string) (*Node, error) {
 	options, config, err := ParseURL(rawURL)
@@ -94,7 +94,7 @@ func (n *Node) end() error {
 
 // Dial is [pgxpool.NewWithConfig], and sees that what answers will do: PostgreSQL
 // 14 or later, and no standby. Where nothing answers, the error wraps
-// [mete.ErrUnavailable]. The pool is the caller's. It takes no longer than 10 s.
+// [store.ErrUnavailable]. The pool is the caller's. It takes no longer than 10 s.
 func Dial(ctx context.Context, options *pgxpool.Config) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, options)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 var errStandby = errors.New("there is a standby, or a server that is read-only, which takes no writes: name its primary, or all hosts")
@@ -25,7 +25,7 @@ func unanswered(err error) error {
 		err = &connectError{connect}
 	}
 	if passing(err) {
-		return fmt.Errorf("%w: %w", mete.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	if errors.Is(err, pgconn.ErrReadOnlyConnection) || errors.Is(err, pgconn.ErrStandbyConnection) {
 		return errStandby

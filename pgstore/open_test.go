@@ -19,6 +19,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 )
 
 // spend takes all there is of a bucket, and sees that there is no more.
@@ -118,7 +119,7 @@ func TestOpen_TLS(t *testing.T) {
 	spend(t, openURL(t, url+"verify-full&sslrootcert="+cert), "rule:k")
 	for _, mode := range []string{"verify-full", "verify-ca"} {
 		_, err := pgstore.Open(t.Context(), url+mode)
-		if err == nil || !strings.Contains(err.Error(), "certificate") || errors.Is(err, mete.ErrUnavailable) {
+		if err == nil || !strings.Contains(err.Error(), "certificate") || errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("sslmode=%s without the certificate: %v, want it refused for good", mode, err)
 		}
 	}
@@ -214,7 +215,7 @@ func TestOpen_Fails(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("Open(%q): %v, want an error in one line with %q and no secret", tt.raw, err, tt.want)
 		}
-		if errors.Is(err, mete.ErrUnavailable) != tt.down {
+		if errors.Is(err, store.ErrUnavailable) != tt.down {
 			t.Errorf("Open(%q): %v: unavailable %v, want %v", tt.raw, err, !tt.down, tt.down)
 		}
 	}
@@ -228,8 +229,8 @@ func TestOpen_Paused(t *testing.T) {
 	server.Pause()
 	for _, url := range []string{server.URL(), pooler.URL()} {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		if _, err := pgstore.Open(ctx, url); !errors.Is(err, mete.ErrUnavailable) {
-			t.Errorf("Open(%q): %v, want %v", url, err, mete.ErrUnavailable)
+		if _, err := pgstore.Open(ctx, url); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Open(%q): %v, want %v", url, err, store.ErrUnavailable)
 		}
 		cancel()
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/internal/impostors"
 	"github.com/metehq/mete/pgstore/internal/presence"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -47,9 +48,9 @@ func TestSearchPath(t *testing.T) {
 		}
 	}
 	prefix := prefixes()
-	storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
+	storetest.RunDocuments(t, func(t *testing.T) func() store.Documents {
 		config := pgstore.Config{Prefix: prefix(), Timeout: awhile}
-		return func() mete.Documents { return open(t, pool, config) }
+		return func() store.Documents { return open(t, pool, config) }
 	})
 	for _, durable := range []bool{false, true} {
 		s := open(t, pool, pgstore.Config{Prefix: prefix(), Durable: durable, SweepEvery: time.Millisecond, Timeout: awhile})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/store"
 )
 
 // What PostgreSQL has undone for another's sake is tried so often and not more; other
@@ -28,7 +29,7 @@ func TestRetried(t *testing.T) {
 		err    error
 		fails  int // so often, then it succeeds
 		want   int
-		spent  mete.Spending
+		spent  store.Spending
 	}{
 		"at once":              {false, nil, 0, 1, 0},
 		"after two deadlocks":  {false, refused("40P01"), 2, 3, 0},

@@ -20,7 +20,7 @@ const (
 	makeSecretSQL = `INSERT INTO {schema}.secret (prefix, secret) VALUES ($1::pg_catalog.bytea, $2::pg_catalog.text) ON CONFLICT (prefix) DO NOTHING`
 )
 
-// DeriveKey implements [mete.KeyDeriver]: the key is the same in each process that uses
+// DeriveKey implements [store.KeyDeriver]: the key is the same in each process that uses
 // the same schema and prefix. It derives the key from a secret in the table secret, and
 // makes that secret if there is none. The table is logged: the secret survives a crash,
 // and is on replicas and in backups. No transaction in ctx has a part in it.

@@ -17,9 +17,10 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/calls"
 	"github.com/metehq/mete/internal/lane"
+	"github.com/metehq/mete/store"
 )
 
-// A Store keeps buckets in PostgreSQL: it is a [mete.Store] and a [mete.Pinger],
+// A Store keeps buckets in PostgreSQL: it is a [mete.Store] and a [store.Pinger],
 // made by [New] or [Open]. It is safe for concurrent use. [Store.Close] ends its
 // goroutines.
 type Store struct {
@@ -40,7 +41,7 @@ type Store struct {
 
 var _ interface {
 	mete.Store
-	mete.Pinger
+	store.Pinger
 } = (*Store)(nil)
 
 // New returns a store over pool, which stays the caller's and must outlive it. The
@@ -153,7 +154,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 
 func ignore([][]byte) {}
 
-// Ping implements [mete.Pinger]. It also sees whether the schema is there.
+// Ping implements [store.Pinger]. It also sees whether the schema is there.
 func (s *Store) Ping(ctx context.Context) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {

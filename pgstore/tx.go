@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // TakeTx is [Store.Take] within the transaction tx: what it charges is charged when
@@ -25,7 +26,7 @@ import (
 // error that says so (SQLSTATE 40001), and tx may be tried again from its start.
 //
 // After an error nothing more can be done in tx but to roll it back, so that it
-// always is NotSpent. What PostgreSQL refuses wraps [mete.ErrTransaction]. [mete.Mode.Within] makes no difference: a context that ends
+// always is NotSpent. What PostgreSQL refuses wraps [store.ErrTransaction]. [mete.Mode.Within] makes no difference: a context that ends
 // would end the connection.
 func (s *Store) TakeTx(ctx context.Context, tx pgx.Tx, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if len(charges) == 0 {
@@ -65,7 +66,7 @@ func (s *Store) runTx(ctx context.Context, tx pgx.Tx, a *ask, op string) error {
 func txError(err error, op string) error {
 	err = storeError(err).Err
 	if _, said := errors.AsType[*pgconn.PgError](err); said {
-		err = fmt.Errorf("%w: %w", mete.ErrTransaction, err)
+		err = fmt.Errorf("%w: %w", store.ErrTransaction, err)
 	}
 	return &mete.StoreError{Op: op, Store: storeName, Spent: mete.NotSpent, Err: err}
 }

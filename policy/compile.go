@@ -141,7 +141,6 @@ func (c *compiler) except(m *Matcher) {
 	m.delays = m.anyLimit(func(l *Limit) bool {
 		return l.Bucket.Queued() || slices.ContainsFunc(l.Stages, func(s Stage) bool { return s.Delay > 0 })
 	})
-	m.scratch.New = func() any { return newScratch(m) }
 }
 
 // reasonOf is the text of an error without the names of packages and of the

@@ -53,8 +53,11 @@ type Consideration struct {
 // Explain decides as [Matcher.Match] does, rule by rule and not by the index, and
 // says why.
 func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Instant) Explanation {
-	s := m.begin(attrs, cost, now)
-	defer m.end(s)
+	f := founds.Get().(*Found)
+	defer founds.Put(f)
+	s := &f.scratch
+	m.begin(s, attrs, cost, now)
+	defer s.end()
 	var e Explanation
 	rules := m.exceptions == nil || m.exceptions.apply(m, s, &e.Verdict)
 	if s.shadow {
@@ -67,7 +70,9 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 	for i, r := range m.rules {
 		c := Consideration{Rule: r}
 		before, tier, scope := len(e.Matches), s.tiers[r.group], s.scopes[r.scope]
+		s.keys, s.ends = s.keys[:0], s.ends[:0]
 		e.Matches, c.Outcome = m.consider(e.Matches, s, i, &e.Verdict)
+		s.setKeys(e.Matches[before:], string(s.keys))
 		c.Matches = slices.Clip(e.Matches[before:])
 		m.because(s, &c)
 		switch c.Outcome {

@@ -21,11 +21,9 @@ func (m *Matcher) NeedsHashKey() bool {
 // WithHashKey returns m with another key for its hashes, as by [Options.HashKey]. m itself
 // stays as it is.
 func (m *Matcher) WithHashKey(key []byte) *Matcher {
-	next := &Matcher{
+	return &Matcher{
 		rules: m.rules, groups: m.groups, scopes: m.scopes, index: m.index, exceptions: m.exceptions, own: m.own, delays: m.delays,
 		attributes: m.attributes, uses: m.uses, keyer: newKeyer(key), warnings: m.warnings, version: m.version, expires: m.expires,
 		tests: m.tests, enforced: m.enforced,
 	}
-	next.scratch.New = func() any { return newScratch(next) }
-	return next
 }

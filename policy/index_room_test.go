@@ -64,8 +64,8 @@ func TestIndex_WithoutRoom(t *testing.T) {
 			}
 			for range 50 {
 				attrs := Map{"a": fmt.Sprintf("%b", r.IntN(64)), "b": fmt.Sprintf("%b", r.IntN(64)), "ip:address": fmt.Sprintf("10.%d.%d.%d", r.IntN(4), r.IntN(4), r.IntN(4))}
-				s := newScratch(m)
-				s.attrs = attrs
+				s := new(scratch)
+				m.begin(s, attrs, 0, 0)
 				found := index.find(nil, m, s)
 				for _, it := range items {
 					if m.hold(s, it.clauses) && !slices.Contains(found, it.number) {

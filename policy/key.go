@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/metehq/mete/store"
 )
 
 // A bucket's key is the name of its limit and, for each attribute of its rule's
@@ -31,7 +33,7 @@ import (
 
 const (
 	// MaxKeyBytes bounds the length of the keys in a [Match].
-	MaxKeyBytes = 1088
+	MaxKeyBytes = store.MaxKeyBytes
 
 	// maxComponentBytes is how long a value may be, escaped, to stand in a key;
 	// longer ones are hashed.

@@ -5,14 +5,16 @@ package policy
 import (
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/clientaddr"
+	"github.com/metehq/mete/store"
 )
 
 // MaxMatches bounds the limits one request can fall under. A policy that could
 // exceed it is refused.
-const MaxMatches = 64
+const MaxMatches = store.MaxCharges
 
 // A Match is one limit a request falls under.
 type Match struct {
@@ -52,7 +54,8 @@ const (
 	taken
 )
 
-// A scratch is the memory of one decision of a [Matcher].
+// A scratch is the memory of one decision of a [Matcher]. Any matcher can use it: see
+// [Matcher.begin].
 type scratch struct {
 	facts  []fact // by slot
 	asked  []int  // slots of the facts that were asked for
@@ -61,6 +64,8 @@ type scratch struct {
 	key    []byte
 	found  []int32 // rules that may apply, or overrides
 	also   []int32 // overrides of one rule
+	keys   []byte  // of all matches, one behind the other
+	ends   []int   // of the keys, where each ends
 
 	attrs  Attributes
 	cost   bucket.Tokens
@@ -68,29 +73,74 @@ type scratch struct {
 	shadow bool // everything is in shadow
 }
 
-func newScratch(m *Matcher) *scratch {
-	n := len(m.attributes)
-	return &scratch{
-		facts: make([]fact, n), asked: make([]int, 0, n), tiers: make([]tier, m.groups), scopes: make([]tier, m.scopes),
-		key: make([]byte, 0, 2*MaxKeyBytes),
-	}
-}
-
 // begin prepares s for a request.
-func (m *Matcher) begin(attrs Attributes, cost bucket.Tokens, now bucket.Instant) *scratch {
-	s := m.scratch.Get().(*scratch)
+func (m *Matcher) begin(s *scratch, attrs Attributes, cost bucket.Tokens, now bucket.Instant) {
+	if n := len(m.attributes); len(s.facts) < n {
+		s.facts = make([]fact, n)
+	}
+	if len(s.tiers) < m.groups {
+		s.tiers = make([]tier, m.groups)
+	}
+	if len(s.scopes) < m.scopes {
+		s.scopes = make([]tier, m.scopes)
+	}
 	s.attrs, s.cost, s.now = attrs, cost, now
-	return s
+	s.keys, s.ends = s.keys[:0], s.ends[:0]
 }
 
-// end makes s ready for the next request, and lets go of this one's values.
-func (m *Matcher) end(s *scratch) {
+// end makes s ready for the next request, and lets go of this one's values. The keys stay.
+func (s *scratch) end() {
 	for _, slot := range s.asked {
 		s.facts[slot] = fact{}
 	}
 	s.asked, s.found, s.attrs, s.shadow = s.asked[:0], s.found[:0], nil, false
-	m.scratch.Put(s)
 }
+
+// A Found is what a policy says of a request, as [Matcher.Find] found it. It is not safe
+// for concurrent use. The zero Found is ready for use, and can be used again.
+type Found struct {
+	// Matches are the limits that the request falls under, in the order of the rules. They
+	// have no Key before [Found.SetKeys], unless their rule has no limit_keys.
+	Matches []Match
+
+	// Skipped are the rules that do not apply because the request lacks an attribute of
+	// their key (on_missing: skip).
+	Skipped []*Rule
+
+	// Where Verdict denies the request, there may be matches all the same.
+	Verdict Verdict
+
+	scratch scratch
+}
+
+// Keys returns the text of the keys of all matches, one behind the other. It is valid
+// until the Found is used again.
+func (f *Found) Keys() []byte { return f.scratch.keys }
+
+// SetKeys gives each match its key: a part of text, which is a copy of [Found.Keys]. The
+// caller decides where this text lies, so that the keys need no memory of their own.
+func (f *Found) SetKeys(text string) { f.scratch.setKeys(f.Matches, text) }
+
+// setKeys gives matches, which are all that were made since begin, their keys.
+func (s *scratch) setKeys(matches []Match, text string) {
+	start := 0
+	for i, end := range s.ends {
+		if end > start {
+			matches[i].Key = text[start:end]
+		}
+		start = end
+	}
+}
+
+// Forget lets go of the request, and keeps the memory.
+func (f *Found) Forget() {
+	clear(f.Matches)
+	clear(f.Skipped)
+	f.Matches, f.Skipped, f.Verdict = f.Matches[:0], f.Skipped[:0], Verdict{}
+	f.scratch.keys, f.scratch.ends = f.scratch.keys[:0], f.scratch.ends[:0]
+}
+
+var founds = sync.Pool{New: func() any { return new(Found) }}
 
 // Match appends to dst the limits that attrs fall under, in the order of the
 // rules. A cost above 0 is used in place of the rules' own. Nil attrs have no
@@ -100,28 +150,30 @@ func (m *Matcher) end(s *scratch) {
 //
 // Where the verdict denies the request, there may be matches all the same.
 func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, Verdict) {
-	dst, _, v := m.match(dst, nil, false, attrs, cost, now)
+	f := founds.Get().(*Found)
+	m.Find(f, attrs, cost, now)
+	f.SetKeys(string(f.Keys()))
+	dst, v := append(dst, f.Matches...), f.Verdict
+	f.Forget()
+	founds.Put(f)
 	return dst, v
 }
 
-// MatchSkipped does what [Matcher.Match] does. It also appends to skipped the rules that
-// do not apply because the request lacks an attribute of their key (on_missing: skip).
-func (m *Matcher) MatchSkipped(dst []Match, skipped []*Rule, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, []*Rule, Verdict) {
-	return m.match(dst, skipped, true, attrs, cost, now)
-}
-
-func (m *Matcher) match(dst []Match, skipped []*Rule, wanted bool, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, []*Rule, Verdict) {
-	s := m.begin(attrs, cost, now)
-	var v Verdict
-	if m.exceptions == nil || m.exceptions.apply(m, s, &v) {
+// Find does what [Matcher.Match] does, and says which rules were skipped. What f held
+// before is gone.
+func (m *Matcher) Find(f *Found, attrs Attributes, cost bucket.Tokens, now bucket.Instant) {
+	s := &f.scratch
+	m.begin(s, attrs, cost, now)
+	f.Matches, f.Skipped, f.Verdict = f.Matches[:0], f.Skipped[:0], Verdict{}
+	if m.exceptions == nil || m.exceptions.apply(m, s, &f.Verdict) {
 		s.found = m.index.find(s.found[:0], m, s)
 		for _, i := range s.found {
 			var outcome Outcome
-			if dst, outcome = m.consider(dst, s, int(i), &v); v.Block != nil {
+			if f.Matches, outcome = m.consider(f.Matches, s, int(i), &f.Verdict); f.Verdict.Block != nil {
 				break
 			}
-			if outcome == Lacking && wanted {
-				skipped = append(skipped, m.rules[i])
+			if outcome == Lacking {
+				f.Skipped = append(f.Skipped, m.rules[i])
 			}
 		}
 		for _, i := range s.found {
@@ -129,8 +181,7 @@ func (m *Matcher) match(dst []Match, skipped []*Rule, wanted bool, attrs Attribu
 			s.tiers[r.group], s.scopes[r.scope] = untaken, untaken
 		}
 	}
-	m.end(s)
-	return dst, skipped, v
+	s.end()
 }
 
 // An Outcome is what became of a rule for one request.
@@ -243,14 +294,17 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 	if r.slotBy != nil {
 		key = m.keyer.appendTag(key, r.slotBy, &s.facts[r.slotBy.slot])
 	}
+	s.key = key // to keep what it has grown to
 	tag := len(key)
 	for i := range limits {
 		l := &limits[i]
-		match := Match{Rule: r, Limit: l, Key: l.prefix, Cost: s.cost, Shadow: shadow}
-		if tag > 0 { // behind the components, to make them only once
-			whole := append(append(key, key[end:tag]...), l.prefix...)
-			match.Key = string(append(whole, key[:end]...)[tag:])
+		match := Match{Rule: r, Limit: l, Cost: s.cost, Shadow: shadow}
+		if tag == 0 {
+			match.Key = l.prefix // which needs no copy
+		} else {
+			s.keys = append(append(append(s.keys, key[end:tag]...), l.prefix...), key[:end]...)
 		}
+		s.ends = append(s.ends, len(s.keys))
 		if s.cost <= 0 {
 			match.Cost = l.cost.fallback
 			if l.cost.variable {

@@ -327,7 +327,7 @@ func TestRateForms(t *testing.T) {
 }
 
 // A rule is skipped where its key is missing and everything else of it would apply.
-func TestMatchSkipped(t *testing.T) {
+func TestFind_Skipped(t *testing.T) {
 	m := load(t,
 		`{"name": "off", "mode": "off", "limit_keys": ["header:a"], @}`,
 		`{"name": "other path", "match": {"path": "/x"}, "limit_keys": ["header:a"], @}`,
@@ -345,19 +345,20 @@ func TestMatchSkipped(t *testing.T) {
 		{policy.Map{"header:a": "1", "header:b": "1"}, "[]"},
 	} {
 		var got []string
-		matches, skipped, _ := m.MatchSkipped(nil, nil, tt.attrs, 0, 0)
-		for _, r := range skipped {
+		var f policy.Found
+		m.Find(&f, tt.attrs, 0, 0)
+		for _, r := range f.Skipped {
 			got = append(got, r.Name)
 		}
 		if fmt.Sprint(got) != tt.want {
 			t.Errorf("%v: got %v, want %s", tt.attrs, got, tt.want)
 		}
-		if plain, _ := m.Match(nil, tt.attrs, 0, 0); len(plain) != len(matches) {
-			t.Errorf("%v: got %d matches, and %d without what was skipped", tt.attrs, len(matches), len(plain))
+		if plain, _ := m.Match(nil, tt.attrs, 0, 0); len(plain) != len(f.Matches) {
+			t.Errorf("%v: got %d matches, and %d without what was skipped", tt.attrs, len(f.Matches), len(plain))
 		}
 	}
-	space, room := make([]policy.Match, 0, 8), make([]*policy.Rule, 0, 8)
-	if n := testing.AllocsPerRun(100, func() { m.MatchSkipped(space, room, nil, 0, 0) }); n > 1 && !raceEnabled { // the key of the rule that applies
-		t.Errorf("got %v allocations, want 1 at most", n)
+	var f policy.Found
+	if n := testing.AllocsPerRun(100, func() { m.Find(&f, nil, 0, 0) }); n > 0 && !raceEnabled {
+		t.Errorf("got %v allocations, want none", n)
 	}
 }

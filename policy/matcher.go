@@ -4,7 +4,6 @@ package policy
 
 import (
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -36,7 +35,6 @@ type Matcher struct {
 	attributes []Attribute // that any rule reads, each once, by slot
 	uses       [Host + 1]bool
 	keyer      *keyer
-	scratch    sync.Pool // of *scratch
 	warnings   []Warning
 	version    int64
 	expires    time.Time

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
@@ -59,8 +60,8 @@ func TestACL(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		return s
 	})
-	storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
-		return func() mete.Documents { return openAt(t, client, "mete:"+t.Name()) }
+	storetest.RunDocuments(t, func(t *testing.T) func() store.Documents {
+		return func() store.Documents { return openAt(t, client, "mete:"+t.Name()) }
 	})
 	for _, command := range [][]string{{"KEYS", "*"}, {"GET", "other"}, {"FLUSHALL"}, {"CONFIG", "GET", "*"}, {"SCAN", "0"}} {
 		err := client.Do(t.Context(), client.B().Arbitrary(command...).Build()).Error()

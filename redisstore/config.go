@@ -37,7 +37,7 @@ type Config struct {
 	// MaxBatch bounds the takes that go in one call, MaxQueue those that wait for
 	// one, and MaxInFlight the calls on the wire; in a cluster, each for every
 	// slot. 0 are the defaults. A take that finds the queue full fails with
-	// [mete.ErrOverloaded].
+	// [store.ErrOverloaded].
 	MaxBatch, MaxQueue, MaxInFlight int
 
 	// LeaseShare is the most of a bucket's capacity that this store takes in advance

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 	"github.com/redis/rueidis"
 )
 
@@ -18,15 +18,15 @@ var documentScript string
 
 var setDocument = rueidis.NewLuaScript(documentScript)
 
-var _ mete.Documents = (*Store)(nil)
+var _ store.Documents = (*Store)(nil)
 
 // documentKey is the key of a document. No bucket has one that begins like it.
 func (s *Store) documentKey(name string) string { return s.config.Prefix + "doc:" + name }
 
-// Document implements [mete.Documents]. It reads the document whole, whatever is
+// Document implements [store.Documents]. It reads the document whole, whatever is
 // known.
 func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte, int64, error) {
-	if err := mete.CheckDocument(name, nil); err != nil {
+	if err := store.CheckDocument(name, nil); err != nil {
 		return nil, 0, fmt.Errorf("redisstore: document: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
@@ -49,12 +49,12 @@ func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte,
 	return []byte(data), revision, nil
 }
 
-// SetDocument implements [mete.Documents]. The document is at {prefix}doc:{name},
+// SetDocument implements [store.Documents]. The document is at {prefix}doc:{name},
 // and does not expire. It is as lasting as Redis is: one that writes nothing to disk
 // has lost it after a restart, one that evicts may lose it any time, and what a
 // failover loses of the last moments may be it.
 func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revision int64) (int64, error) {
-	if err := mete.CheckDocument(name, data); err != nil {
+	if err := store.CheckDocument(name, data); err != nil {
 		return 0, fmt.Errorf("redisstore: set document: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
@@ -69,7 +69,7 @@ func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revis
 	case err != nil:
 		return 0, named(errAnswer("no revision", text), "set document")
 	case next == 0:
-		return 0, fmt.Errorf("redisstore: set document: %w", mete.ErrRevision)
+		return 0, fmt.Errorf("redisstore: set document: %w", store.ErrRevision)
 	}
 	return next, nil
 }

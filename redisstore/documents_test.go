@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
@@ -29,9 +29,9 @@ func TestDocuments(t *testing.T) {
 	t.Cleanup(watched.Close)
 	for name, client := range map[string]rueidis.Client{"one server": one, "cluster": cluster, "sentinel": watched} {
 		t.Run(name, func(t *testing.T) {
-			storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
+			storetest.RunDocuments(t, func(t *testing.T) func() store.Documents {
 				prefix := fmt.Sprintf("documents%d:", stores.Add(1))
-				return func() mete.Documents { return openAt(t, client, prefix) }
+				return func() store.Documents { return openAt(t, client, prefix) }
 			})
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 // held returns a store whose calls, one at a time, wait for a server that is
@@ -110,7 +111,7 @@ func TestFault_QueueIsBounded(t *testing.T) {
 	waiting(t, s, bound, 1)
 	for range 3 * bound {
 		_, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{})
-		unspent(t, err, mete.ErrOverloaded)
+		unspent(t, err, store.ErrOverloaded)
 	}
 	if got := s.Stats().Refused; got != 3*bound {
 		t.Errorf("Stats().Refused = %d, want %d", got, 3*bound)

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/lease"
+	"github.com/metehq/mete/store"
 )
 
 // lends begins to lend, where time is the server's: a lease lasts by two clocks
@@ -49,8 +50,8 @@ func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges [
 		}
 		return s.take(ctx, dst, charges, mode)
 	}
-	var held [mete.MaxCharges]lease.Lot
-	var snaps [mete.MaxCharges]bucket.Snapshot
+	var held [store.MaxCharges]lease.Lot
+	var snaps [store.MaxCharges]bucket.Snapshot
 	rest := make([]mete.Charge, 0, len(charges))
 	for i := range charges {
 		c, ok := &charges[i], false
@@ -84,7 +85,7 @@ func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges [
 }
 
 // untake gives back what was taken of leases, and shows it as it was before.
-func (s *Store) untake(charges []mete.Charge, held *[mete.MaxCharges]lease.Lot, snaps *[mete.MaxCharges]bucket.Snapshot, within time.Duration) {
+func (s *Store) untake(charges []mete.Charge, held *[store.MaxCharges]lease.Lot, snaps *[store.MaxCharges]bucket.Snapshot, within time.Duration) {
 	for i := range charges {
 		if held[i] == (lease.Lot{}) {
 			continue

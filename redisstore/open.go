@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 	"github.com/redis/rueidis"
 )
 
@@ -30,7 +30,7 @@ type Node struct {
 }
 
 // Open connects to the Redis that a URL names, as [ParseURL] reads it, and joins
-// the nodes there. Where nothing answers, the error wraps [mete.ErrUnavailable].
+// the nodes there. Where nothing answers, the error wraps [store.ErrUnavailable].
 // It tries once, and for no longer than ctx lasts.
 func Open(ctx context.Context, rawURL string) (*Node, error) {
 	options, config, err := ParseURL(rawURL)
@@ -71,7 +71,7 @@ func (n *Node) end() error {
 
 // Dial is [rueidis.NewClient], and sees that what answers is what the options say:
 // no replica, no sentinel in a server's place, and a cluster only where one is
-// meant. Where nothing answers, the error wraps [mete.ErrUnavailable]. The client
+// meant. Where nothing answers, the error wraps [store.ErrUnavailable]. The client
 // is the caller's.
 func Dial(ctx context.Context, options rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(options)
@@ -116,7 +116,7 @@ func unanswered(err error) error {
 	if refused && !notReady(refusal.Error()) || untrusted {
 		return err
 	}
-	return fmt.Errorf("%w: %w", mete.ErrUnavailable, err)
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
 // notReady says whether a server refuses for now only.

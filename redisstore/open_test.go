@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 // spend takes all there is of a bucket, and sees that there is no more.
@@ -55,7 +56,7 @@ func refused(t *testing.T, raw string) (err error) {
 		if n, err = redisstore.Open(t.Context(), raw); err == nil {
 			n.Close()
 		}
-		if !errors.Is(err, mete.ErrUnavailable) {
+		if !errors.Is(err, store.ErrUnavailable) {
 			break
 		}
 	}
@@ -167,7 +168,7 @@ func TestOpen_Fails(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("Open(%q): %v, want an error with %q and no secret", tt.raw, err, tt.want)
 		}
-		if errors.Is(err, mete.ErrUnavailable) != tt.down {
+		if errors.Is(err, store.ErrUnavailable) != tt.down {
 			t.Errorf("Open(%q): %v: unavailable %v, want %v", tt.raw, err, !tt.down, tt.down)
 		}
 	}

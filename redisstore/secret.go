@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// DeriveKey implements [mete.KeyDeriver]: the key is the same in each process that uses
+// DeriveKey implements [store.KeyDeriver]: the key is the same in each process that uses
 // the same Redis and prefix. It derives the key from the secret at {prefix}secret, and
 // makes that secret if there is none.
 //

@@ -34,7 +34,7 @@ var (
 
 const bucketPrefix = "tb:" // of the keys of buckets, behind [Config.Prefix]
 
-// A Store keeps buckets in Redis: it is a [mete.Store] and a [mete.Pinger], made by
+// A Store keeps buckets in Redis: it is a [mete.Store] and a [store.Pinger], made by
 // [New] or [Open]. It is safe for concurrent use. While something is asked it has
 // as many goroutines as calls on the wire, and while something is leased, a few
 // more; [Store.Close] ends them.
@@ -84,7 +84,7 @@ func (s *Store) now() int64 {
 	return int64(s.config.Now())
 }
 
-// Ping implements [mete.Pinger].
+// Ping implements [store.Pinger].
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.client.Do(ctx, s.client.B().Ping().Build()).Error(); err != nil {
 		return named(storeError(err), "ping")

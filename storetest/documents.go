@@ -10,20 +10,20 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 // OpenDocuments finds a place without documents. What it returns opens a store there,
 // as often as it is called: where documents are on disk, what one has written the
 // next one reads. A store that keeps them in memory is the same each time.
-type OpenDocuments func(t *testing.T) (open func() mete.Documents)
+type OpenDocuments func(t *testing.T) (open func() store.Documents)
 
 // RunDocuments checks stores that keep documents. The subtests say which promise of
-// [mete.Documents] is broken.
+// [store.Documents] is broken.
 func RunDocuments(t *testing.T, at OpenDocuments) {
 	for _, r := range []struct {
 		name  string
-		check func(*testing.T, func() mete.Documents)
+		check func(*testing.T, func() store.Documents)
 	}{
 		{"there is none at first", noDocument},
 		{"what was written is read", readsWhatWasWritten},
@@ -37,20 +37,20 @@ func RunDocuments(t *testing.T, at OpenDocuments) {
 	}
 }
 
-func noDocument(t *testing.T, open func() mete.Documents) {
+func noDocument(t *testing.T, open func() store.Documents) {
 	s := open()
 	for _, known := range []int64{0, 1} {
 		if data, revision, err := s.Document(t.Context(), "none", known); data != nil || revision != 0 || err != nil {
 			t.Errorf("Document(none, %d): %q, revision %d, %v; want nothing", known, data, revision, err)
 		}
 	}
-	if _, err := s.SetDocument(t.Context(), "none", []byte("x"), 1); !errors.Is(err, mete.ErrRevision) {
-		t.Errorf("replacing revision 1 of what is not there: %v, want %v", err, mete.ErrRevision)
+	if _, err := s.SetDocument(t.Context(), "none", []byte("x"), 1); !errors.Is(err, store.ErrRevision) {
+		t.Errorf("replacing revision 1 of what is not there: %v, want %v", err, store.ErrRevision)
 	}
 }
 
 // set writes a document and returns its revision.
-func set(t *testing.T, s mete.Documents, name, text string, revision int64) int64 {
+func set(t *testing.T, s store.Documents, name, text string, revision int64) int64 {
 	t.Helper()
 	next, err := s.SetDocument(t.Context(), name, []byte(text), revision)
 	if err != nil || next <= revision {
@@ -59,7 +59,7 @@ func set(t *testing.T, s mete.Documents, name, text string, revision int64) int6
 	return next
 }
 
-func wantDocument(t *testing.T, s mete.Documents, name, text string, revision int64) {
+func wantDocument(t *testing.T, s store.Documents, name, text string, revision int64) {
 	t.Helper()
 	data, got, err := s.Document(t.Context(), name, 0)
 	if err != nil || data == nil || string(data) != text || got != revision {
@@ -67,11 +67,11 @@ func wantDocument(t *testing.T, s mete.Documents, name, text string, revision in
 	}
 }
 
-func readsWhatWasWritten(t *testing.T, open func() mete.Documents) {
+func readsWhatWasWritten(t *testing.T, open func() store.Documents) {
 	s := open()
 	first := set(t, s, "a", "one\x00\n\xff", 0)
 	other := set(t, s, "a_b-9", "other", 0)
-	for _, s := range []mete.Documents{s, open()} {
+	for _, s := range []store.Documents{s, open()} {
 		wantDocument(t, s, "a", "one\x00\n\xff", first)
 		wantDocument(t, s, "a_b-9", "other", other)
 	}
@@ -88,7 +88,7 @@ func readsWhatWasWritten(t *testing.T, open func() mete.Documents) {
 	wantDocument(t, s, "a", "mine", third)
 }
 
-func knownDocument(t *testing.T, open func() mete.Documents) {
+func knownDocument(t *testing.T, open func() store.Documents) {
 	s := open()
 	revision := set(t, s, "a", "text", 0)
 	if data, got, err := s.Document(t.Context(), "a", revision); data != nil || got != revision || err != nil {
@@ -99,20 +99,20 @@ func knownDocument(t *testing.T, open func() mete.Documents) {
 	}
 }
 
-func otherRevision(t *testing.T, open func() mete.Documents) {
+func otherRevision(t *testing.T, open func() store.Documents) {
 	s := open()
 	first := set(t, s, "a", "one", 0)
 	second := set(t, s, "a", "two", first)
 	for _, revision := range []int64{0, first, second + 1, -1} {
-		if next, err := s.SetDocument(t.Context(), "a", []byte("x"), revision); !errors.Is(err, mete.ErrRevision) || next != 0 {
-			t.Errorf("replacing revision %d where there is %d: %d, %v; want %v", revision, second, next, err, mete.ErrRevision)
+		if next, err := s.SetDocument(t.Context(), "a", []byte("x"), revision); !errors.Is(err, store.ErrRevision) || next != 0 {
+			t.Errorf("replacing revision %d where there is %d: %d, %v; want %v", revision, second, next, err, store.ErrRevision)
 		}
 	}
 	wantDocument(t, s, "a", "two", second)
 }
 
 // Each of many adds itself to what is there, and none is lost.
-func oneOfManyWins(t *testing.T, open func() mete.Documents) {
+func oneOfManyWins(t *testing.T, open func() store.Documents) {
 	const writers, each = 8, 5
 	revisions := make(chan int64, writers*each)
 	var all sync.WaitGroup
@@ -130,7 +130,7 @@ func oneOfManyWins(t *testing.T, open func() mete.Documents) {
 				case err == nil:
 					revisions <- next
 					done++
-				case !errors.Is(err, mete.ErrRevision):
+				case !errors.Is(err, store.ErrRevision):
 					t.Error(err)
 					return
 				}
@@ -154,27 +154,27 @@ func oneOfManyWins(t *testing.T, open func() mete.Documents) {
 	}
 }
 
-func documentSizes(t *testing.T, open func() mete.Documents) {
+func documentSizes(t *testing.T, open func() store.Documents) {
 	s := open()
-	most := strings.Repeat("x", mete.MaxDocumentBytes)
+	most := strings.Repeat("x", store.MaxDocumentBytes)
 	revision := set(t, s, "a", most, 0)
 	wantDocument(t, open(), "a", most, revision)
-	if _, err := s.SetDocument(t.Context(), "a", []byte(most+"x"), revision); !errors.Is(err, mete.ErrDocument) {
-		t.Errorf("a document of %d bytes: %v, want %v", len(most)+1, err, mete.ErrDocument)
+	if _, err := s.SetDocument(t.Context(), "a", []byte(most+"x"), revision); !errors.Is(err, store.ErrDocument) {
+		t.Errorf("a document of %d bytes: %v, want %v", len(most)+1, err, store.ErrDocument)
 	}
 	wantDocument(t, s, "a", most, revision)
 }
 
-func documentNames(t *testing.T, open func() mete.Documents) {
+func documentNames(t *testing.T, open func() store.Documents) {
 	s := open()
-	for _, name := range []string{"", "A", "a b", "a/b", "a:b", "é", "a\x00", "..", strings.Repeat("a", mete.MaxDocumentName+1)} {
-		if _, _, err := s.Document(t.Context(), name, 0); !errors.Is(err, mete.ErrDocument) {
-			t.Errorf("Document(%.20q): %v, want %v", name, err, mete.ErrDocument)
+	for _, name := range []string{"", "A", "a b", "a/b", "a:b", "é", "a\x00", "..", strings.Repeat("a", store.MaxDocumentName+1)} {
+		if _, _, err := s.Document(t.Context(), name, 0); !errors.Is(err, store.ErrDocument) {
+			t.Errorf("Document(%.20q): %v, want %v", name, err, store.ErrDocument)
 		}
-		if _, err := s.SetDocument(t.Context(), name, nil, 0); !errors.Is(err, mete.ErrDocument) {
-			t.Errorf("SetDocument(%.20q): %v, want %v", name, err, mete.ErrDocument)
+		if _, err := s.SetDocument(t.Context(), name, nil, 0); !errors.Is(err, store.ErrDocument) {
+			t.Errorf("SetDocument(%.20q): %v, want %v", name, err, store.ErrDocument)
 		}
 	}
-	long := strings.Repeat("a", mete.MaxDocumentName)
+	long := strings.Repeat("a", store.MaxDocumentName)
 	wantDocument(t, s, long, "text", set(t, s, long, "text", 0))
 }

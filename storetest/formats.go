@@ -15,6 +15,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // Formats checks that a store reads the state that its earlier versions stored. Dir has
@@ -181,7 +182,7 @@ func answers(t *testing.T, s mete.Store, clock *Clock, questions []answer) []ans
 		switch {
 		case a.Document != "":
 			a.Data = ""
-			if d, ok := s.(mete.Documents); ok {
+			if d, ok := s.(store.Documents); ok {
 				data, _, err := d.Document(t.Context(), a.Document, 0)
 				if err != nil {
 					t.Fatal(err)
@@ -189,7 +190,7 @@ func answers(t *testing.T, s mete.Store, clock *Clock, questions []answer) []ans
 				a.Data = string(data)
 			}
 		case a.Purpose != "":
-			key, err := s.(mete.KeyDeriver).DeriveKey(t.Context(), a.Purpose)
+			key, err := s.(store.KeyDeriver).DeriveKey(t.Context(), a.Purpose)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -261,12 +262,12 @@ func spend(t *testing.T, s mete.Store, clock *Clock) {
 	if err := s.Refund(t.Context(), []mete.Refund{refund}, refundID); err != nil {
 		t.Fatal(err)
 	}
-	if d, ok := s.(mete.Documents); ok {
+	if d, ok := s.(store.Documents); ok {
 		if _, err := d.SetDocument(t.Context(), documentName, []byte(documentText), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.(mete.KeyDeriver).DeriveKey(t.Context(), purpose); err != nil {
+	if _, err := s.(store.KeyDeriver).DeriveKey(t.Context(), purpose); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -27,7 +27,7 @@ func NewNaive(now func() bucket.Instant) *Naive {
 	return &Naive{now: now, rows: map[string]bucket.Row{}, admitted: memory{takes: map[string]taken{}}}
 }
 
-// DeriveKey implements [mete.KeyDeriver], without a secret: tests have nothing to hide.
+// DeriveKey implements [store.KeyDeriver], without a secret: tests have nothing to hide.
 func (s *Naive) DeriveKey(_ context.Context, purpose string) ([sha256.Size]byte, error) {
 	return sha256.Sum256([]byte(purpose)), nil
 }

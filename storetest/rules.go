@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // limit returns a limit that the tests can rely on.
@@ -138,7 +139,7 @@ func allOrNone(t *testing.T, open Open) {
 
 func manyBuckets(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, bucket.Token, "1/1h")
-	charges := make([]mete.Charge, mete.MaxCharges)
+	charges := make([]mete.Charge, store.MaxCharges)
 	for i := range charges {
 		charges[i] = mete.Charge{Key: fmt.Sprintf("k%02d", i), Limit: l, Cost: bucket.Token}
 	}

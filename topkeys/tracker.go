@@ -69,25 +69,25 @@ func (t *Tracker) part(at bucket.Instant) int64 { return int64(max(at, 0) / t.le
 // not answer, is denied by no limit, and has no key to count.
 func (t *Tracker) Denied(now bucket.Instant, d *mete.Denial) {
 	if !d.Allowed {
-		t.recordAll(now, Denied, d.Limits, d.Keys)
+		t.recordAll(now, Denied, d.Limits)
 	}
-	t.recordAll(now, Shadow, d.Shadow, d.ShadowKeys)
+	t.recordAll(now, Shadow, d.Shadow)
 }
 
 // Near records the keys of limits that admitted a request and are nearly reached. It
 // is for [mete.Config.OnNearLimit].
 func (t *Tracker) Near(now bucket.Instant, d *mete.Denial) {
-	for i := range min(len(d.Limits), len(d.Keys)) {
+	for i := range d.Limits {
 		if s := &d.Limits[i]; s.Near() {
-			t.Record(now, Near, s.Rule.Name, d.Keys[i], 0)
+			t.Record(now, Near, s.Rule.Name, s.Key, 0)
 		}
 	}
 }
 
-func (t *Tracker) recordAll(now bucket.Instant, kind Kind, statuses []mete.Status, keys []string) {
-	for i := range min(len(statuses), len(keys)) {
+func (t *Tracker) recordAll(now bucket.Instant, kind Kind, statuses []mete.Status) {
+	for i := range statuses {
 		if s := &statuses[i]; !s.Allowed {
-			t.Record(now, kind, s.Rule.Name, keys[i], s.RetryAfter)
+			t.Record(now, kind, s.Rule.Name, s.Key, s.RetryAfter)
 		}
 	}
 }

@@ -49,14 +49,17 @@ func newLimits() (*limits, error) {
 		return nil, err
 	}
 	now := func() bucket.Instant { return bucket.At(time.Now()) }
-	counts := dashboard.NewCounts("memory")
+	counts, watches := dashboard.NewCounts("memory"), new(dashboard.Watches)
 	top, err := topkeys.New(topkeys.Config{}, now())
 	if err != nil {
 		return nil, err
 	}
 	l := new(limits)
 	l.limiter, err = mete.New(store, matcher, mete.Config{
-		OnDecision:  counts.Decided,
+		OnDecision: func(ctx context.Context, d *mete.Decision) {
+			counts.Decided(ctx, d)
+			watches.Decided(ctx, d)
+		},
 		OnDenial:    func(_ context.Context, d *mete.Denial) { top.Denied(now(), d) },
 		OnNearLimit: func(_ context.Context, d *mete.Denial) { top.Near(now(), d) },
 	})
@@ -73,7 +76,7 @@ func newLimits() (*limits, error) {
 	}
 	// Who may look may do everything here: the mux below lets this machine in alone.
 	l.board, err = dashboard.New(dashboard.Config{
-		Limiter: l.limiter, Source: counts, Top: true, Overrides: true,
+		Limiter: l.limiter, Source: counts, Watches: watches, Top: true, Overrides: true,
 		Viewer: func(*http.Request) dashboard.Viewer {
 			return dashboard.Viewer{Name: "this machine", Role: "configure", Look: true, SeeKeys: true}
 		},

@@ -19,7 +19,7 @@ type layer struct {
 
 // Groups of directories that layers refer to.
 var (
-	engine = []string{".", "policy", "bucket"}
+	engine = []string{".", "policy", "store", "bucket"}
 	stores = []string{"memstore", "redisstore", "pgstore", "storetest"}
 	doors  = []string{"httplimit", "httpapi", "respapi", "proxy", "dashboard", "client", "grpclimit"}
 )
@@ -31,25 +31,30 @@ var layers = []layer{
 	{dir: "internal/requestpath", tests: []string{"internal", "policy"}},
 	{dir: "internal/clientaddr"},
 	{dir: "bucket"},
-	{dir: "policy", may: []string{"bucket", "internal/spell", "internal/requestpath", "internal/clientaddr"}},
-	{dir: ".", may: []string{"bucket", "policy"}, tests: join(stores, "internal")},
+	{dir: "store", may: []string{"bucket"}}, // the contract between a limiter and what keeps its buckets
+	{dir: "policy", may: []string{"bucket", "store", "internal/spell", "internal/requestpath", "internal/clientaddr"}},
+
+	// The engine's own parts: they know stores, and nothing of rules.
+	{dir: "internal/shards", may: []string{"bucket", "store"}, tests: join(engine, stores...)},
+	{dir: "internal/outage", may: []string{"bucket", "store"}, tests: join(engine, stores...)},
+	{dir: ".", may: []string{"bucket", "policy", "store", "internal/shards", "internal/outage"}, tests: join(stores, "internal")},
 
 	// What scales costs needs to know what they are, and no more.
 	{dir: "adaptive", may: []string{"bucket"}, tests: join(stores, ".", "policy")},
 
 	// Stores know keys, limits and costs, never rules.
-	{dir: "memstore", may: []string{".", "bucket"}, tests: []string{"storetest", "internal", "policy"}},
-	{dir: "redisstore", may: []string{".", "bucket", "internal/lane", "internal/lease", "internal/calls"}, tests: join(stores, "internal", "policy")},
-	{dir: "pgstore/rules", may: []string{".", "bucket", "policy", "pgstore", "internal/spell"}, tests: join(stores, "internal")}, // it keeps policies, and no buckets
-	{dir: "pgstore/violations", may: []string{".", "bucket", "policy", "pgstore/internal"}, tests: join(stores, "internal")},     // it keeps what was denied
-	{dir: "pgstore", may: []string{".", "bucket", "internal/lane", "internal/calls"}, tests: join(stores, "internal", "policy")},
-	{dir: "storetest", may: []string{".", "bucket", "internal/testseed"}, tests: join(stores, "internal", "policy")},
-	{dir: "guard", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")}, // it has a store within
+	{dir: "memstore", may: []string{".", "store", "bucket"}, tests: []string{"storetest", "internal", "policy"}},
+	{dir: "redisstore", may: []string{".", "store", "bucket", "internal/lane", "internal/lease", "internal/calls"}, tests: join(stores, "internal", "policy")},
+	{dir: "pgstore/rules", may: []string{".", "store", "bucket", "policy", "pgstore", "internal/spell"}, tests: join(stores, "internal")}, // it keeps policies, and no buckets
+	{dir: "pgstore/violations", may: []string{".", "store", "bucket", "policy", "pgstore/internal"}, tests: join(stores, "internal")},     // it keeps what was denied
+	{dir: "pgstore", may: []string{".", "store", "bucket", "internal/lane", "internal/calls"}, tests: join(stores, "internal", "policy")},
+	{dir: "storetest", may: []string{".", "store", "bucket", "internal/testseed"}, tests: join(stores, "internal", "policy")},
+	{dir: "guard", may: []string{".", "store", "bucket"}, tests: join(stores, "internal", "policy")}, // it has a store within
 
 	// What runs the tests of a policy brings the store along that they need.
 	{dir: "policytest", may: join(engine, "memstore")},
 
-	{dir: "keyed", may: []string{".", "bucket", "memstore"}},
+	{dir: "keyed", may: []string{".", "store", "bucket", "memstore"}},
 
 	// It keeps what administrators say of a policy, in whatever keeps documents.
 	{dir: "overrides", may: engine, tests: stores},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 // ErrClosed is why nothing is asked any more.
@@ -116,7 +117,7 @@ func (l *Lane[A]) submit(a A) error {
 	if l.waiting >= l.all.config.MaxQueue {
 		l.mu.Unlock()
 		l.all.refused.Add(1)
-		return mete.ErrOverloaded
+		return store.ErrOverloaded
 	}
 	l.queue = append(l.queue, a)
 	l.waiting++

@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/lane"
+	"github.com/metehq/mete/store"
 )
 
 // pass lets d go by in the bubble.
@@ -124,7 +125,7 @@ func TestDo_HasBounds(t *testing.T) {
 					c.come(&ask{number: i})
 				}
 				for range 3 {
-					if free, err := c.lane.Do(t.Context(), new(ask), 0); !free || !errors.Is(err, mete.ErrOverloaded) || mete.Spent(err) != mete.NotSpent {
+					if free, err := c.lane.Do(t.Context(), new(ask), 0); !free || !errors.Is(err, store.ErrOverloaded) || mete.Spent(err) != mete.NotSpent {
 						t.Errorf("with a full queue: free %v, %v", free, err)
 					}
 				}

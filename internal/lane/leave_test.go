@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/lane"
+	"github.com/metehq/mete/store"
 )
 
 func TestDo_Leaves(t *testing.T) {
@@ -23,7 +24,7 @@ func TestDo_Leaves(t *testing.T) {
 		context func(context.Context) (context.Context, context.CancelFunc)
 		within  time.Duration
 		free    bool
-		spent   mete.Spending
+		spent   store.Spending
 		why     error
 		after   time.Duration
 	}{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/lane"
+	"github.com/metehq/mete/store"
 )
 
 // TestDo_IsAskedOnce has callers who leave whenever they like. What they were told
@@ -59,7 +60,7 @@ func TestDo_IsAskedOnce(t *testing.T) {
 				outcomes["answered"]++
 			case mete.Spent(err) == mete.MaybeSpent:
 				outcomes["maybe spent"]++
-			case errors.Is(err, mete.ErrOverloaded):
+			case errors.Is(err, store.ErrOverloaded):
 				outcomes["overloaded"]++
 				least, most = 0, 0
 			default:

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 func TestDeny(t *testing.T) {
@@ -89,7 +90,7 @@ func TestDeny(t *testing.T) {
 
 // degraded marks a decision that local buckets made.
 func degraded(d *mete.Decision) *mete.Decision {
-	d.Degraded, d.Failure = true, mete.FailureTimeout
+	d.Degraded, d.Failure = true, store.FailureTimeout
 	return d
 }
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // Rows that the constraints let pass and the language does not: each is named, with
@@ -126,7 +126,7 @@ func TestOpen_Fails(t *testing.T) {
 			t.Errorf("Open(%q): no error", tt.url)
 			continue
 		}
-		if !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") || errors.Is(err, mete.ErrUnavailable) != tt.nothing {
+		if !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") || errors.Is(err, store.ErrUnavailable) != tt.nothing {
 			t.Errorf("Open(%q): %v, want %q, no password, unavailable %t", tt.url, err, tt.want, tt.nothing)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // MaxRows bounds the rules in the table, of which [policy.MaxRules] can be active.
@@ -56,7 +56,7 @@ const maxReadBytes = 4 * policy.MaxFileBytes
 // it is tried again with another, once.
 func (s *Source) readPooled(ctx context.Context, which selection) (*Set, error) {
 	set, err := s.read(ctx, s.pool, which)
-	if errors.Is(err, mete.ErrUnavailable) && ctx.Err() == nil {
+	if errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
 		if s.owned {
 			s.pool.Reset()
 		}

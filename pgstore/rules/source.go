@@ -19,11 +19,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/internal/pools"
 	"github.com/metehq/mete/pgstore/internal/schema"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -74,7 +74,7 @@ type Source struct {
 
 // Open connects to the database that a URL names, as [pgstore.ParseURL] reads it, and
 // makes the tables in its schema if they are not there. Where nothing answers, the
-// error wraps [mete.ErrUnavailable]. It tries once. No error holds a password.
+// error wraps [store.ErrUnavailable]. It tries once. No error holds a password.
 func Open(ctx context.Context, rawURL string, config Config) (*Source, error) {
 	options, named, err := pgstore.ParseURL(rawURL)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Source) Schema() string { return s.config.Schema }
 
 // Load reads the active rules and compiles them. It also returns their revision,
 // where that could be read: what is wrong with the rows is an [Errors], all of it. An
-// error that wraps [mete.ErrUnavailable] is about the database.
+// error that wraps [store.ErrUnavailable] is about the database.
 func (s *Source) Load(ctx context.Context, opts policy.Options) (*policy.Matcher, int64, error) {
 	set, err := s.readPooled(ctx, onlyActive)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Source) sql(text string) string { return strings.ReplaceAll(text, "{sch
 func unanswered(err error) error {
 	if refusal, refused := errors.AsType[*pgconn.PgError](err); refused {
 		if slices.Contains(passing, refusal.Code[:min(3, len(refusal.Code))]) {
-			return fmt.Errorf("%w: %w", mete.ErrUnavailable, err)
+			return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 		}
 		return err
 	}
@@ -168,7 +168,7 @@ func unanswered(err error) error {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 	if (network || cut || pgconn.SafeToRetry(err)) && !untrusted {
-		return fmt.Errorf("%w: %w", mete.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	return err
 }

@@ -81,7 +81,7 @@ func New(pool *pgxpool.Pool, config Config) (*Recorder, error) {
 // microsecond or so, whatever the database does, and keeps copies only.
 func (r *Recorder) Record(_ context.Context, d *mete.Denial) {
 	if !d.Allowed && d.Reason != mete.ReasonStoreError {
-		r.record(d, d.Rule, d.Reason, worst(d.Limits), d.Limits, d.Keys, false)
+		r.record(d, d.Rule, d.Reason, worst(d.Limits), d.Limits, false)
 	}
 	for i := 0; i < len(d.Shadow); {
 		rule, n := d.Shadow[i].Rule, 1
@@ -89,7 +89,7 @@ func (r *Recorder) Record(_ context.Context, d *mete.Denial) {
 			n++
 		}
 		if at := worst(d.Shadow[i : i+n]); at >= 0 {
-			r.record(d, rule.Name, d.Shadow[i+at].Limit.Reason, i+at, d.Shadow, d.ShadowKeys, true)
+			r.record(d, rule.Name, d.Shadow[i+at].Limit.Reason, i+at, d.Shadow, true)
 		}
 		i += n
 	}
@@ -107,13 +107,13 @@ func worst(statuses []mete.Status) int {
 }
 
 // record records one denial by the status at a place, or by none where that is -1.
-func (r *Recorder) record(d *mete.Denial, rule, reason string, at int, statuses []mete.Status, keys []string, shadow bool) {
+func (r *Recorder) record(d *mete.Denial, rule, reason string, at int, statuses []mete.Status, shadow bool) {
 	i := id{rule: rule, reason: reason, shadow: shadow}
 	var status *mete.Status
 	var cost bucket.Tokens
 	if at >= 0 {
 		status, cost = &statuses[at], statuses[at].Cost
-		i.limit, i.key = status.Limit.Name, keys[at]
+		i.limit, i.key = status.Limit.Name, status.Key
 	} else if d.Override != nil && !shadow { // that blocked it: no limit has to do with it
 		i.limit = d.Override.ID
 	}

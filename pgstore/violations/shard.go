@@ -3,6 +3,7 @@
 package violations
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -61,6 +62,7 @@ func (s *shard) insert(r *row) bool {
 	}
 	if from == nil {
 		from = &source{}
+		r.id.key = strings.Clone(r.id.key) // the caller's is part of the decision
 		s.sources[r.id] = from
 	}
 	from.lately = true

@@ -126,19 +126,19 @@ func denial(rule, key string, attrs mete.Attrs) *mete.Denial {
 		panic(err)
 	}
 	status := mete.Status{
-		Rule: &policy.Rule{Name: rule}, Limit: &policy.Limit{Name: rule, Reason: "token_bucket_exceeded"},
+		Rule: &policy.Rule{Name: rule}, Limit: &policy.Limit{Name: rule, Reason: "token_bucket_exceeded"}, Key: key,
 		Snapshot: bucket.Snapshot{Limit: limit, Cost: 2 * bucket.Token, RetryAfter: 1500 * time.Millisecond},
 	}
 	return &mete.Denial{
 		Decision:   mete.Decision{Rule: rule, Reason: "token_bucket_exceeded", RetryAfter: status.RetryAfter, Limits: []mete.Status{status}},
-		Attributes: attrs, Keys: []string{key},
+		Attributes: attrs,
 	}
 }
 
 // shadowed is the same, of a rule in shadow.
 func shadowed(rule, key string, attrs mete.Attrs) *mete.Denial {
 	d := denial(rule, key, attrs)
-	return &mete.Denial{Decision: mete.Decision{Allowed: true, Shadow: d.Limits}, Attributes: attrs, ShadowKeys: d.Keys}
+	return &mete.Denial{Decision: mete.Decision{Allowed: true, Shadow: d.Limits}, Attributes: attrs}
 }
 
 // eventually waits until check returns no error.

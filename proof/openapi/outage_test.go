@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -43,7 +44,7 @@ func (oldDocument) Document(context.Context, string, int64) ([]byte, int64, erro
 	return nil, 0, nil
 }
 func (oldDocument) SetDocument(context.Context, string, []byte, int64) (int64, error) {
-	return 0, mete.ErrRevision
+	return 0, store.ErrRevision
 }
 
 // closedRules are closed where the store does not answer.

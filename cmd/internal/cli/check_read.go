@@ -12,13 +12,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // stdinName stands for a file name in messages.
@@ -81,7 +81,7 @@ func policyExit(err error) int {
 		return exitOK
 	case brokenPolicy(err):
 		return exitNo
-	case errors.Is(err, mete.ErrUnavailable):
+	case errors.Is(err, store.ErrUnavailable):
 		return exitUnreachable
 	}
 	return exitUsage

@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 const explainUsage = "[--policy FILE] [flags] ['METHOD PATH'] [NAME=VALUE ...]"
@@ -86,7 +87,7 @@ func explainRequest(ctx context.Context, std Streams, args []string) int {
 	case brokenPolicy(err):
 		fmt.Fprintln(std.Err, err)
 		return exitNo
-	case errors.Is(err, mete.ErrUnavailable):
+	case errors.Is(err, store.ErrUnavailable):
 		return fail(std, exitUnreachable, "explain", err)
 	case c.policy == "":
 		return fail(std, exitCode(err), "explain", explain(c.server, err))

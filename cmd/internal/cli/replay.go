@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/cmd/internal/trace"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A replayCommand is one call of mete replay.
@@ -51,7 +52,7 @@ func replay(ctx context.Context, std Streams, args []string) int {
 		return exitNo
 	case exceeded:
 		return fail(std, exitNo, "replay", err)
-	case failed, errors.Is(err, mete.ErrUnavailable):
+	case failed, errors.Is(err, store.ErrUnavailable):
 		return fail(std, exitUnreachable, "replay", err)
 	}
 	return fail(std, exitUsage, "replay", err)

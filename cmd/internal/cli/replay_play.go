@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/prose"
 	replaying "github.com/metehq/mete/cmd/internal/replay"
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/store"
 )
 
 // ballastBytes is memory that is reserved and never touched, so it takes none. It
@@ -111,7 +112,7 @@ func (p *play) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, mete.ErrUnavailable), errors.As(err, &off):
+	case errors.Is(err, store.ErrUnavailable), errors.As(err, &off):
 		return fmt.Errorf("--store: %w", err)
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: interrupted", p.trace.Name())

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/store"
 )
 
 const rulesAbout = `
@@ -104,7 +104,7 @@ func manageRules(ctx context.Context, std Streams, args []string) int {
 		return failEach(std, exitNo, "rules", err)
 	}
 	text := errors.New(strings.TrimPrefix(err.Error(), "rules: ")) // the command says it already
-	if errors.Is(err, mete.ErrUnavailable) {
+	if errors.Is(err, store.ErrUnavailable) {
 		return fail(std, exitUnreachable, "rules", text)
 	}
 	return fail(std, exitUsage, "rules", text)

@@ -16,10 +16,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/store"
 )
 
 // serve is "mete serve".
@@ -60,7 +60,7 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	if brokenPolicy(err) {
 		return failEach(std, exitNo, "serve", err)
 	}
-	if errors.Is(err, mete.ErrUnavailable) {
+	if errors.Is(err, store.ErrUnavailable) {
 		return failEach(std, exitUnreachable, "serve", fmt.Errorf("%w\nmete starts where its store answers, and the database of its policy; once it runs, it lives without: see on_store_error", err))
 	}
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/violations"
+	"github.com/metehq/mete/store"
 )
 
 // violationsTimeout is for one question: it may be about millions of rows.
@@ -41,7 +41,7 @@ func showViolations(ctx context.Context, std Streams, args []string) int {
 		return code
 	}
 	switch err := c.run(ctx); {
-	case errors.Is(err, mete.ErrUnavailable):
+	case errors.Is(err, store.ErrUnavailable):
 		return fail(std, exitUnreachable, "violations", err)
 	case err != nil:
 		return fail(std, exitUsage, "violations", c.explain(err))

@@ -67,12 +67,12 @@ func audited(t *testing.T, key string, raw bool) string {
 
 func denied(rule, key string, attrs mete.Attrs) *mete.Denial {
 	status := mete.Status{
-		Rule: &policy.Rule{Name: rule}, Limit: &policy.Limit{Name: rule, Reason: "token_bucket_exceeded"},
+		Rule: &policy.Rule{Name: rule}, Limit: &policy.Limit{Name: rule, Reason: "token_bucket_exceeded"}, Key: key,
 		Snapshot: bucket.Snapshot{Cost: bucket.Token, RetryAfter: 1500 * time.Millisecond},
 	}
 	return &mete.Denial{
 		Decision:   mete.Decision{Rule: rule, Reason: "token_bucket_exceeded", RetryAfter: status.RetryAfter, Limits: []mete.Status{status}},
-		Attributes: attrs, Keys: []string{key},
+		Attributes: attrs,
 	}
 }
 

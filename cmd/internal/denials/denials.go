@@ -14,6 +14,7 @@ import (
 	"crypto/rand"
 	"hash/maphash"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,7 +103,7 @@ func (l *Log) Record(ctx context.Context, d *mete.Denial) {
 		i := id{rule: d.Rule, reason: d.Reason}
 		retry := d.RetryAfter
 		if at := worst(d.Limits); at >= 0 {
-			i.limit, i.key = d.Limits[at].Limit.Name, d.Keys[at]
+			i.limit, i.key = d.Limits[at].Limit.Name, d.Limits[at].Key
 		} else if d.Override != nil {
 			i.limit = d.Override.ID
 		}
@@ -115,7 +116,7 @@ func (l *Log) Record(ctx context.Context, d *mete.Denial) {
 		}
 		if at := worst(d.Shadow[i : i+n]); at >= 0 {
 			s := &d.Shadow[i+at]
-			l.record(ctx, id{rule.Name, s.Limit.Name, s.Limit.Reason, d.ShadowKeys[i+at], true}, d, s.RetryAfter, now)
+			l.record(ctx, id{rule.Name, s.Limit.Name, s.Limit.Reason, s.Key, true}, d, s.RetryAfter, now)
 		}
 		i += n
 	}
@@ -144,6 +145,7 @@ func (l *Log) record(ctx context.Context, i id, d *mete.Denial, retry time.Durat
 			return
 		}
 		b = new(burst)
+		i.key = strings.Clone(i.key) // the caller's is part of the decision
 		b.address, _ = d.Attributes.Lookup(address)
 		s.bursts[i] = b
 	}

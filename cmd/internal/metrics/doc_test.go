@@ -30,6 +30,7 @@ import (
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/proxy"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -70,9 +71,9 @@ func complete(t *testing.T) *metrics.Registry {
 		Log:       func() logpipe.Stats { return logpipe.Stats{} },
 	})
 	r.SetPolicy(m)
-	r.Count(&mete.Decision{Degraded: true, Failure: mete.FailureError, Rule: "ten"})
+	r.Count(&mete.Decision{Degraded: true, Failure: store.FailureError, Rule: "ten"})
 	r.Decided(metrics.Take, 1, "")
-	r.Asked(metrics.StoreTake, 1, mete.ErrUnavailable)
+	r.Asked(metrics.StoreTake, 1, store.ErrUnavailable)
 	return r
 }
 

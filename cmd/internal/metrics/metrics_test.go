@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A counted limiter is one whose decisions a registry counts.
@@ -136,7 +137,7 @@ func TestRules_AreCountedByOutcome(t *testing.T) {
 
 func TestRules_DegradedByReason(t *testing.T) {
 	c := count(t, tenAndTrial)
-	for _, f := range []mete.Failure{mete.FailureTimeout, mete.FailureTimeout, mete.FailureError, "of tomorrow"} {
+	for _, f := range []store.Failure{store.FailureTimeout, store.FailureTimeout, store.FailureError, "of tomorrow"} {
 		c.registry.Count(&mete.Decision{Allowed: true, Rule: "ten", Degraded: true, Failure: f})
 	}
 	c.has(`mete_rule_degraded_total{reason="timeout",rule="ten"} 2`, `mete_rule_degraded_total{reason="error",rule="ten"} 2`)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // MaxRules is how many rules of a policy have series of their own: the first ones.
@@ -24,7 +25,7 @@ const (
 )
 
 // failures are why the store had no part in a decision.
-var failures = [...]mete.Failure{mete.FailureTimeout, mete.FailureUnavailable, mete.FailureOverloaded, mete.FailureError}
+var failures = [...]store.Failure{store.FailureTimeout, store.FailureUnavailable, store.FailureOverloaded, store.FailureError}
 
 // softened are why a rule that denies has let a request pass.
 var softened = [...]string{"shadow", "percentage", "override"}
@@ -124,7 +125,7 @@ func (c *ruleCounts) count(d *mete.Decision) {
 }
 
 // failureOf is the place among failures; what is unknown is an error.
-func failureOf(f mete.Failure) int {
+func failureOf(f store.Failure) int {
 	for i := range failures {
 		if failures[i] == f {
 			return i

@@ -31,7 +31,7 @@ type board struct {
 func (s *Server) openBoard() (err error) {
 	b := board{s, rand.Text()}
 	s.board, err = dashboard.New(dashboard.Config{
-		Limiter: s.limiter, Source: b, Viewer: viewerOf, SignIn: s.signIn(), Try: s.try(), Key: s.manage.Unmask,
+		Limiter: s.limiter, Watches: &s.watches, Source: b, Viewer: viewerOf, SignIn: s.signIn(), Try: s.try(), Key: s.manage.Unmask,
 		Top: s.top != nil, Overrides: true, Violations: s.trail.board(),
 	})
 	return err

@@ -57,6 +57,7 @@ func (s *Server) onDecision() func(context.Context, *mete.Decision) {
 	return func(ctx context.Context, d *mete.Decision) {
 		s.metrics.Count(d)
 		s.watch.Decision(ctx, d)
+		s.watches.Decided(ctx, d)
 		for _, r := range d.Skipped {
 			s.skips.record(s.log, r)
 		}

@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/violations"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -172,7 +172,7 @@ func (f *finders) ask(ctx context.Context, filter dashboard.ViolationFilter, do 
 	switch _, refused := errors.AsType[*pgconn.PgError](err); {
 	case errors.Is(err, violations.ErrSlow):
 		return fmt.Errorf("%w: %w", dashboard.ErrViolationsSlow, err)
-	case errors.Is(err, mete.ErrUnavailable) || !refused || undefined(err):
+	case errors.Is(err, store.ErrUnavailable) || !refused || undefined(err):
 		return fmt.Errorf("%w: %w", dashboard.ErrViolationsUnavailable, err)
 	}
 	return fmt.Errorf("server: violations: %w", err)

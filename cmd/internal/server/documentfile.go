@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 // A documentFile keeps the documents of a memory store beside the file that this is
@@ -42,9 +42,9 @@ func openDocumentFile(stem string) (*documentFile, error) {
 	return &documentFile{stem: stem, byName: map[string]fileDocument{}}, nil
 }
 
-// Document implements [mete.Documents].
+// Document implements [store.Documents].
 func (f *documentFile) Document(_ context.Context, name string, known int64) ([]byte, int64, error) {
-	if err := mete.CheckDocument(name, nil); err != nil {
+	if err := store.CheckDocument(name, nil); err != nil {
 		return nil, 0, err
 	}
 	f.mu.Lock()
@@ -56,9 +56,9 @@ func (f *documentFile) Document(_ context.Context, name string, known int64) ([]
 	return bytes.Clone(d.data), d.revision, nil
 }
 
-// SetDocument implements [mete.Documents].
+// SetDocument implements [store.Documents].
 func (f *documentFile) SetDocument(_ context.Context, name string, data []byte, revision int64) (int64, error) {
-	if err := mete.CheckDocument(name, data); err != nil {
+	if err := store.CheckDocument(name, data); err != nil {
 		return 0, err
 	}
 	f.mu.Lock()
@@ -68,7 +68,7 @@ func (f *documentFile) SetDocument(_ context.Context, name string, data []byte, 
 	case err != nil:
 		return 0, err
 	case d.revision != revision:
-		return 0, mete.ErrRevision
+		return 0, store.ErrRevision
 	}
 	if err := replaceFile(f.stem+"."+name, data); err != nil {
 		return 0, err
@@ -92,9 +92,9 @@ func (f *documentFile) document(name string) (fileDocument, error) {
 		return fileDocument{}, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, mete.MaxDocumentBytes+1))
+	data, err := io.ReadAll(io.LimitReader(file, store.MaxDocumentBytes+1))
 	if err == nil {
-		err = mete.CheckDocument(name, data)
+		err = store.CheckDocument(name, data)
 	}
 	if err != nil {
 		return fileDocument{}, fmt.Errorf("%s: %w", file.Name(), err)

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -21,9 +21,9 @@ func openFile(t *testing.T, stem string) *documentFile {
 }
 
 func TestDocumentFile(t *testing.T) {
-	storetest.RunDocuments(t, func(t *testing.T) func() mete.Documents {
+	storetest.RunDocuments(t, func(t *testing.T) func() store.Documents {
 		f := openFile(t, filepath.Join(t.TempDir(), "buckets"))
-		return func() mete.Documents { return f }
+		return func() store.Documents { return f }
 	})
 }
 

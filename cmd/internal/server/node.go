@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 // A node is a store that is elsewhere, with connections of its own.
 type node interface {
 	mete.Store
-	mete.Pinger
+	store.Pinger
 	Nodes() int
 	DeriveKey(ctx context.Context, purpose string) ([sha256.Size]byte, error)
 	Close() error
@@ -52,7 +53,7 @@ func (s *Server) connect(ctx context.Context, u storeurl.Store) (node, error) {
 			err = before // what it was that did not answer
 		}
 		before = err
-		if err == nil || !errors.Is(err, mete.ErrUnavailable) {
+		if err == nil || !errors.Is(err, store.ErrUnavailable) {
 			return node, err
 		}
 		complain(err)

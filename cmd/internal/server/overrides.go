@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // openOverrides puts the overrides in force that were made before. Where those of a
@@ -39,7 +39,7 @@ func (s *Server) openOverrides(ctx context.Context, base *policy.Matcher) error 
 
 // documents is where overrides are kept: in the store or, where that is in memory,
 // beside the file that it is saved to. It is nil where there is none.
-func (s *Server) documents() (mete.Documents, error) {
+func (s *Server) documents() (store.Documents, error) {
 	if s.store.remote != nil {
 		return s.store.remote, nil
 	}

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/store"
 )
 
 // An elsewhere is a server of data for the buckets, which keeps what it was told.
@@ -208,18 +208,18 @@ func TestRemote_ReadyWithoutStore(t *testing.T) {
 // What does not answer is waited for.
 func TestRemote_NothingAnswers(t *testing.T) {
 	t.Parallel()
-	for _, store := range []string{"redis://:secret@" + proctest.FreeAddr(t), "postgres://u:secret@" + proctest.FreeAddr(t) + "/d"} {
+	for _, url := range []string{"redis://:secret@" + proctest.FreeAddr(t), "postgres://u:secret@" + proctest.FreeAddr(t) + "/d"} {
 		c := testConfig()
-		c.Store = store
+		c.Store = url
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		log := new(logBuffer)
 		_, err := server.New(ctx, c, slog.New(slog.NewTextHandler(log, nil)))
-		if !errors.Is(err, mete.ErrUnavailable) || strings.Contains(err.Error()+log.String(), "secret") {
-			t.Errorf("%s: %v, want %v and no secret", store, err, mete.ErrUnavailable)
+		if !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error()+log.String(), "secret") {
+			t.Errorf("%s: %v, want %v and no secret", url, err, store.ErrUnavailable)
 		}
 		if log.count("trying again") != 1 {
-			t.Errorf("%s: the log is\n%s\nwant one complaint", store, log)
+			t.Errorf("%s: the log is\n%s\nwant one complaint", url, log)
 		}
 	}
 }
@@ -250,16 +250,16 @@ func TestRemote_StoreComesLate(t *testing.T) {
 func TestRemote_StoreRefuses(t *testing.T) {
 	t.Parallel()
 	redis, postgres := proctest.StartRedis(t).Addr, proctest.StartPostgres(t).Addr
-	for store, want := range map[string]string{
+	for url, want := range map[string]string{
 		"redis://nobody:secret@" + redis:                              "WRONGPASS",
 		"postgres://nobody:secret@" + postgres + "/postgres":          `"nobody"`,
 		"postgres://" + postgres + "/x?user=postgres&password=secret": `"x"`,
 	} {
 		c := testConfig()
-		c.Store = store
+		c.Store = url
 		_, err := server.New(t.Context(), c, slog.New(slog.DiscardHandler))
-		if err == nil || errors.Is(err, mete.ErrUnavailable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v, want %s, and no secret", store, err, want)
+		if err == nil || errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %s, and no secret", url, err, want)
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A databaseSource is a policy that is rows in a PostgreSQL.
@@ -47,7 +47,7 @@ func (s *databaseSource) load(ctx context.Context) (*policy.Matcher, error) {
 			err = before // what it was that did not answer
 		}
 		before = err
-		if err == nil || !errors.Is(err, mete.ErrUnavailable) {
+		if err == nil || !errors.Is(err, store.ErrUnavailable) {
 			return m, err
 		}
 		if !complained {

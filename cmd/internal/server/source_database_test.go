@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore/rules"
+	"github.com/metehq/mete/store"
 )
 
 // withRules is a configuration whose policy is in a database, where there is one rule:
@@ -167,7 +167,7 @@ func TestDatabase_CannotStart(t *testing.T) {
 	defer cancel()
 	log := new(logBuffer)
 	_, err = server.New(ctx, c, slog.New(slog.NewTextHandler(log, nil)))
-	if !errors.Is(err, mete.ErrUnavailable) || strings.Contains(err.Error()+log.String(), "secret") || log.count("trying again") != 1 {
-		t.Errorf("nothing answers: %v, want %v, one complaint and no password; log:\n%s", err, mete.ErrUnavailable, log)
+	if !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error()+log.String(), "secret") || log.count("trying again") != 1 {
+		t.Errorf("nothing answers: %v, want %v, one complaint and no password; log:\n%s", err, store.ErrUnavailable, log)
 	}
 }

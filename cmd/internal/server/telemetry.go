@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/telemetry"
+	"github.com/metehq/mete/store"
 )
 
 // telemetryPatience is how long a server that ends waits for the collector to take
@@ -88,13 +89,13 @@ func proxyDoor(r *http.Request) string {
 // A timedNode measures what a store elsewhere is asked.
 type timedNode struct {
 	node
-	mete.Documents
+	store.Documents
 	server *Server
 }
 
 // timed returns a node that is measured, with all that it can do.
 func (s *Server) timed(n node) mete.Store {
-	documents, ok := n.(mete.Documents)
+	documents, ok := n.(store.Documents)
 	if !ok {
 		return n
 	}

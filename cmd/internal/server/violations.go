@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/violations"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -53,20 +54,20 @@ func openTrail(ctx context.Context, c config.Config, log *slog.Logger) (*trail, 
 	if c.Violations == "" {
 		return nil, nil
 	}
-	options, store, err := pgstore.ParseURL(c.Violations)
+	options, database, err := pgstore.ParseURL(c.Violations)
 	if err != nil {
 		return nil, fmt.Errorf("violations: %s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
 	}
 	options.MaxConns, options.MinConns, options.MinIdleConns = trailConns, 0, 0
 	t := &trail{log: log, url: storeurl.Shown(c.Violations), options: options, config: violations.Config{
-		Schema: store.Schema, Key: []byte(c.HashKey), Raw: c.ViolationsRaw, UserAttribute: c.ViolationsUser,
+		Schema: database.Schema, Key: []byte(c.HashKey), Raw: c.ViolationsRaw, UserAttribute: c.ViolationsUser,
 		Retention: c.ViolationsRetention, Logger: log,
 	}}
 	t.finders = newFinders(t)
 	ctx, cancel := context.WithTimeout(ctx, trailPatience)
 	defer cancel()
 	switch err := t.connect(ctx); {
-	case errors.Is(err, mete.ErrUnavailable) || ctx.Err() != nil:
+	case errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil:
 		log.Error("the database of the violations does not answer; they are not recorded until it does", "error", err, "database", t.url)
 	case err != nil:
 		return nil, fmt.Errorf("violations: %w", err)

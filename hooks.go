@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+// A Denial is a decision that denies a request, or would if shadow rules were
+// enforced, or soon will, with what was known of who asked: see [Config.OnDenial]
+// and [Config.OnNearLimit]. As a
+// [slog.LogValuer] it is its decision, which says nothing about that.
+type Denial struct {
+	Decision
+
+	// Attributes are the request's, and never nil.
+	Attributes policy.Attributes
+}
+
+// report calls the hooks. That of decisions gets a copy, so that decisions need not live
+// on the heap.
+func (l *Limiter) report(ctx context.Context, e *evaluation, req *Request, d *Decision) {
+	if l.config.OnDecision != nil {
+		e.seen, e.seen.Skipped = *d, e.found.Skipped
+		l.config.OnDecision(ctx, &e.seen)
+		e.seen = Decision{}
+	}
+	denied := l.config.OnDenial != nil && (!d.Allowed || d.shadowDenial() != nil)
+	near := l.config.OnNearLimit != nil && d.Allowed && d.near()
+	if !denied && !near {
+		return
+	}
+	e.denial = Denial{*d, req.Attributes}
+	if e.denial.Attributes == nil {
+		e.denial.Attributes = Attrs(nil)
+	}
+	if denied {
+		l.config.OnDenial(ctx, &e.denial)
+	}
+	if near {
+		l.config.OnNearLimit(ctx, &e.denial)
+	}
+	e.denial = Denial{}
+}
+
+// LogDecisions returns a hook for [Config.OnDecision] that logs every decision:
+// at level Warn where the store could not answer, Info where a request is denied
+// or a shadow rule would deny it, Debug else. Keys are never logged. A nil logger
+// is [slog.Default].
+func LogDecisions(logger *slog.Logger) func(context.Context, *Decision) {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	return func(ctx context.Context, d *Decision) {
+		level, message := slog.LevelDebug, "request allowed"
+		switch {
+		case d.Degraded:
+			level, message = slog.LevelWarn, "request decided without the store"
+		case !d.Allowed:
+			level, message = slog.LevelInfo, "request denied"
+		case d.shadowDenial() != nil:
+			level, message = slog.LevelInfo, "request would be denied"
+		}
+		if logger.Enabled(ctx, level) {
+			logger.LogAttrs(ctx, level, message, d.attrs()...)
+		}
+	}
+}
+
+// LogValue implements [slog.LogValuer]: what was decided, by which rule and why.
+// It says nothing about keys.
+func (d Decision) LogValue() slog.Value { return slog.GroupValue(d.attrs()...) }
+
+func (d *Decision) attrs() []slog.Attr {
+	attrs := []slog.Attr{slog.Bool("allowed", d.Allowed)}
+	text := func(name, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(name, value))
+		}
+	}
+	text("rule", d.Rule)
+	if s := d.Decider(); s != nil && s.Limit.Name != d.Rule {
+		text("limit", s.Limit.Name)
+	}
+	text("reason", d.Reason)
+	if d.Override != nil {
+		text("override", d.Override.ID)
+	}
+	switch {
+	case d.RetryAfter == bucket.Never:
+		text("retry_after", "never")
+	case d.RetryAfter > 0:
+		attrs = append(attrs, slog.Duration("retry_after", d.RetryAfter))
+	}
+	if d.Wait > 0 {
+		attrs = append(attrs, slog.Duration("wait", d.Wait))
+	}
+	if d.Taken > 0 {
+		text("taken", d.Taken.String())
+	}
+	if s := d.shadowDenial(); s != nil {
+		text("shadow_rule", s.Rule.Name)
+		text("shadow_reason", s.Limit.Reason)
+	}
+	if d.Degraded {
+		attrs = append(attrs, slog.Bool("degraded", true))
+		text("failure", string(d.Failure))
+	}
+	if d.Err != nil {
+		text("error", d.Err.Error())
+	}
+	return attrs
+}
+
+// shadowDenial returns the first shadow limit that would deny; nil for none.
+func (d *Decision) shadowDenial() *Status {
+	for i := range d.Shadow {
+		if !d.Shadow[i].Allowed {
+			return &d.Shadow[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outage
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/metehq/mete/store"
+)
+
+// sweepEvery is how often a page of the ledger is looked through for accounts that
+// need not be charged any more, while there are any.
+const sweepEvery = 100 * time.Millisecond
+
+// RecoverAll charges to the store what was spent locally of all keys. It ends with the
+// first failure of the store, and gives each key as long as within.
+func (f *Fallback) RecoverAll(ctx context.Context, within time.Duration) error {
+	if f.ledger.size.Load() == 0 {
+		return nil
+	}
+	// A key that fails for good shall not keep the same others from their turn.
+	first := rand.N(len(f.ledger.pages))
+	for i := range f.ledger.pages {
+		for _, a := range f.ledger.pages[(first+i)%len(f.ledger.pages)].list() {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err := f.settle(ctx, a, time.Now().Add(within)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sweep closes accounts of which everything has come back: their clients may never
+// come again.
+func (f *Fallback) sweep() {
+	now, last := int64(f.now()), f.lastSweep.Load()
+	if now-last < sweepEvery.Microseconds() || !f.lastSweep.CompareAndSwap(last, now) {
+		return
+	}
+	ctx := context.Background()
+	for _, a := range f.ledger.next() {
+		a.mu.Lock()
+		if !a.closed && a.flight == nil {
+			attempt := a.attempt
+			if due, _, err := f.due(ctx, a); err == nil && due == 0 && a.needy() == nil {
+				f.end(ctx, a)
+			} else if attempt == nil {
+				a.attempt = nil // it was not made
+			}
+		}
+		a.mu.Unlock()
+	}
+}
+
+// Forget drops what is known of keys that have been reset.
+func (f *Fallback) Forget(charges []store.Charge) {
+	for i := range charges {
+		f.known.forget(charges[i].Key)
+		a := f.ledger.find(charges[i].Key)
+		if a == nil {
+			continue
+		}
+		a.mu.Lock()
+		if !a.closed {
+			f.end(context.Background(), a)
+		}
+		a.mu.Unlock()
+	}
+}

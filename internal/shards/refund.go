@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shards
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
+)
+
+// Refund implements [Store]. It gives tokens back to the shards that miss most,
+// whichever paid them: together they get no more than [bucket.Shards.Cancelable].
+// A refund with an ID names all shards, so that a repetition is recognized. A store
+// that refunds in parts gives every shard an equal part: parts of two attempts may mix.
+func (s *Store) Refund(ctx context.Context, refunds []store.Refund, id string) error {
+	charges := make([]store.Charge, len(refunds))
+	for i := range refunds {
+		charges[i] = refunds[i].Charge
+	}
+	if !Any(charges) {
+		return s.inner.Refund(ctx, refunds, id)
+	}
+	if err := Check(charges); err != nil {
+		return failed("refund", err)
+	}
+	d := divide(charges, store.Mode{}, s.random)
+	d.widen()
+	look := id == "" || !s.parts
+	if look {
+		var seen batch
+		d.addShards(&seen, false)
+		snaps, _, err := s.inner.Take(ctx, nil, seen.charges, store.Mode{DryRun: true})
+		if err != nil {
+			return failed("refund", err)
+		}
+		d.record(&seen, snaps)
+	}
+	if back := d.refunds(refunds, look, id != ""); len(back) > 0 {
+		return s.inner.Refund(ctx, back, id)
+	}
+	return nil
+}
+
+// refunds divides refunds among the shards: by what they were seen to miss, or in
+// equal parts. With all, shards that get nothing are named, too.
+func (d *division) refunds(refunds []store.Refund, seen, all bool) []store.Refund {
+	var back []store.Refund
+	for i, r := range refunds {
+		if !isSharded(r.Charge) {
+			r.Shards = 0
+			back = append(back, r)
+			continue
+		}
+		p := &d.shares[i]
+		if amount := r.Cost; seen {
+			if r.Taken != (bucket.Taken{}) {
+				amount = p.shards.Cancelable(r.Limit, amount, r.Taken)
+			}
+			p.shards.SpreadRefund(amount)
+		}
+		for j, number := range p.numbers {
+			part := store.Refund{Charge: store.Charge{Key: keyOf(r.Key, number), Cost: r.Cost / bucket.Tokens(r.Shards)}}
+			part.Limit, _ = r.Limit.Shard(number, r.Shards) // Check has seen that it can be
+			if seen {
+				part.Cost = p.shards[j].Cost
+			}
+			if r.Taken != (bucket.Taken{}) { // of the account that was charged, and no other
+				part.Taken = p.shards[j].Seen(part.Cost)
+			}
+			if part.Cost > 0 || all {
+				back = append(back, part)
+			}
+		}
+	}
+	slices.SortFunc(back, func(a, b store.Refund) int { return strings.Compare(a.Key, b.Key) })
+	return back
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+)
+
+// Take spends the request's cost from all limits it falls under, or from none.
+// A request that falls under no limit is allowed.
+//
+// A denial is a [Decision], not an error. An error says that the request is
+// invalid or that ctx is done. A store that cannot answer is no error either:
+// the decision is then what the rules say about it, and [Decision.Degraded].
+func (l *Limiter) Take(ctx context.Context, req Request) (d Decision, err error) {
+	err = l.take(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0)}, nil, &d)
+	return d, err
+}
+
+// TakeUpTo takes what there is, in whole tokens, where there is not all of it:
+// [Decision.Taken] says how much. Where there is not even one token, or all of a
+// cost below one, the request is denied. It does not reserve: [Request.MaxWait]
+// has no part in it. A leaky bucket lets no more than one token, or that cost
+// below one, wait in its queue.
+func (l *Limiter) TakeUpTo(ctx context.Context, req Request) (d Decision, err error) {
+	err = l.take(ctx, &req, Mode{UpTo: true}, nil, &d)
+	return d, err
+}
+
+// Charge spends a cost that has arisen already, although the tokens may not be
+// there: the bucket then owes them, and admits nothing else until they are paid
+// back. A charge is denied only where the limit may not owe so much: by
+// max_reserved, or the length of a queue. [Decision.Wait] says how long the debt
+// lasts.
+func (l *Limiter) Charge(ctx context.Context, req Request) (d Decision, err error) {
+	err = l.take(ctx, &req, Mode{MaxWait: bucket.Forced}, nil, &d)
+	return d, err
+}
+
+// Peek decides as [Limiter.Take] would, and spends nothing.
+func (l *Limiter) Peek(ctx context.Context, req Request) (d Decision, err error) {
+	err = l.take(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0), DryRun: true}, nil, &d)
+	return d, err
+}
+
+// take evaluates one request, charges it and, unless nothing was to be spent, tells the
+// hooks. What an allowed one spends goes into r, if that is not nil.
+func (l *Limiter) take(ctx context.Context, req *Request, mode Mode, r *receipt, d *Decision) error {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	e, err := l.evaluate(req)
+	if err != nil {
+		return err
+	}
+	defer e.release()
+	if err := l.charge(ctx, e, req, mode, r, d); err != nil {
+		return err
+	}
+	if !mode.DryRun {
+		l.report(ctx, e, req, d)
+	}
+	return nil
+}
+
+// charge decides a request that has been evaluated: it charges the claims to the store.
+// Where that cannot answer, the rules say what to do.
+func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode Mode, r *receipt, d *Decision) error {
+	if e.found.Verdict.Denies() {
+		e.refuse(d)
+		return nil
+	}
+	d.Allowed, d.Taken, d.Override = true, req.Cost, e.found.Verdict.Allow
+	if req.ID != "" {
+		mode.ID = e.storeID(req.ID, mode)
+	}
+	if len(e.claims) > 0 {
+		mode.Within = l.within(e)
+		defer e.trip.Land()
+		allowed, err := l.ask(ctx, e, e.claims, mode)
+		if err != nil {
+			if ctx.Err() != nil {
+				*d = Decision{}
+				return err
+			}
+			l.degrade(ctx, e, req, mode, r, err, d)
+			return nil
+		}
+		d.Allowed, d.Limits = allowed, e.limits
+		r = e.conclude(d, req, mode, r)
+	}
+	if d.Allowed && len(e.shadow) > 0 {
+		l.chargeShadow(ctx, e, req, d, mode, r)
+	}
+	return nil
+}
+
+// ask asks the store about claims, and shows its answer in their statuses.
+func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode Mode) (allowed bool, err error) {
+	charges := e.charge(claims, l.config.Scale)
+	local := false
+	if l.outage != nil {
+		if mode.Within, err = l.recover(ctx, charges, mode.Within); err != nil {
+			return false, err
+		}
+		if local = anyLocal(claims); local {
+			l.outage.Depart(&e.trip, charges, mode)
+		}
+	}
+	e.snaps, allowed, err = l.storeFor(e.sharded).Take(ctx, e.snaps[:0], charges, mode)
+	if err != nil {
+		return false, err
+	}
+	for i, c := range e.order {
+		c.status.Snapshot = e.snaps[i]
+	}
+	if local {
+		l.remember(ctx, e, allowed && !mode.DryRun)
+		e.trip.Land()
+	}
+	return allowed, nil
+}
+
+// within is how long the store may take: the shortest deadline of any rule that
+// has a say.
+func (l *Limiter) within(e *evaluation) time.Duration {
+	least := policy.MaxDeadline
+	for i := range e.claims {
+		if c := &e.claims[i]; c.own {
+			least = min(least, l.config.Deadline)
+		} else {
+			least = min(least, c.rule.Deadline)
+		}
+	}
+	return least
+}
+
+// refuse makes d the decision where the policy denies the request, whatever is in the
+// buckets.
+func (e *evaluation) refuse(d *Decision) {
+	v := &e.found.Verdict
+	if o := v.Block; o != nil {
+		d.Override, d.Reason, d.RetryAfter = o, ReasonBlocked, until(bucket.At(o.ExpiresAt), e.now)
+		return
+	}
+	d.Rule, d.Reason, d.RetryAfter = v.Missing.Name, ReasonMissingAttribute, bucket.Never
+}
+
+// until is how long it is from now to end, [bucket.Never] if that is beyond what a
+// duration can say.
+func until(end, now bucket.Instant) time.Duration {
+	left := int64(end - now)
+	if left > int64(bucket.Never)/int64(time.Microsecond) {
+		return bucket.Never
+	}
+	return time.Duration(left) * time.Microsecond
+}
+
+// conclude fills in what follows from the limits of d, and notes what was spent. It
+// returns the receipt, if it still is of interest.
+func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) *receipt {
+	d.conclude(mode)
+	if d.Taken = 0; !d.Allowed {
+		return r
+	}
+	d.Taken = e.taken()
+	if r != nil {
+		if r.within = mode.Within; r.waits && d.Wait == 0 {
+			return nil
+		}
+		r.note(e, req, false)
+	}
+	return r
+}
+
+// taken is what the request got: the most of any limit, in the caller's tokens.
+func (e *evaluation) taken() (most bucket.Tokens) {
+	for i, c := range e.order {
+		got := e.snaps[i].Cost
+		if c.asked != c.Cost { // it was scaled
+			got = proportion(c.asked, got, c.Cost, false)
+		}
+		most = max(most, got)
+	}
+	return most
+}
+
+// chargeShadow takes from each shadow rule by itself, so that none sees another, and
+// only for requests that happen: that is what the rule would see if it were
+// enforced. It changes nothing in the decision but its Shadow.
+func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request, d *Decision, mode Mode, r *receipt) {
+	statuses := make([]Status, len(e.shadow))
+	place(e.shadow, statuses)
+	t := evaluations.Get().(*evaluation) // e keeps what the store said of its claims
+	defer t.release()
+	t.sharded = e.sharded
+	for done := 0; done < len(e.shadow); {
+		claims := e.shadow[done:]
+		if end := slices.IndexFunc(claims, func(c claim) bool { return c.rule != claims[0].rule }); end > 0 {
+			claims = claims[:end]
+		}
+		if mode.UpTo && len(d.Limits) > 0 {
+			for i := range claims {
+				claims[i].asked = min(claims[i].asked, d.Taken)
+			}
+		}
+		mode.Within = claims[0].rule.Deadline
+		allowed, err := l.ask(ctx, t, claims, mode)
+		if err != nil {
+			break // it has no say, as the request is decided, and the next would wait as long
+		}
+		done += len(claims)
+		d.Shadow = statuses[:done]
+		if allowed && r != nil {
+			r.note(t, req, true)
+		}
+	}
+}
+
+// storeFor returns the store to ask: itself, unless a charge has shards.
+func (l *Limiter) storeFor(sharded bool) Store {
+	if sharded {
+		return l.sharded
+	}
+	return l.store
+}
+
+// tentative reports whether what the store decides with ctx may be rolled back: then it
+// is no knowledge about the buckets.
+func (l *Limiter) tentative(ctx context.Context) bool {
+	return l.joins != nil && l.joins.InTransaction(ctx)
+}
+
+// ended says why ctx is done: always in the terms of package context, since a
+// cause alone would look like an error of this package's own.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
