@@ -116,6 +116,9 @@ func (d *Decision) near() bool {
 // wait or, of an allowed request, the one with the fewest tokens remaining. The
 // first of equals wins. It is nil where no limit applied.
 func (d *Decision) Decider() *Status {
+	if len(d.Limits) == 1 && d.Allowed == d.Limits[0].Allowed {
+		return &d.Limits[0]
+	}
 	var decider *Status
 	if !d.Allowed {
 		for i := range d.Limits {
@@ -144,7 +147,9 @@ func (d *Decision) conclude(mode Mode) {
 	}
 	for i := range d.Limits {
 		s := &d.Limits[i]
-		d.Wait = max(d.Wait, s.wait(mode.DryRun))
+		if mode.MaxWait != 0 || s.Snapshot.Limit.Queued() { // others admit what need not wait
+			d.Wait = max(d.Wait, s.wait(mode.DryRun))
+		}
 		if mode.MaxWait != bucket.Forced { // else what is charged for has happened
 			d.Wait = max(d.Wait, s.delay(mode.DryRun))
 		}

@@ -21,32 +21,42 @@ import (
 
 // A claim is one bucket that a request is to be charged in.
 type claim struct {
-	Charge // as the store is asked: with the limit for the key, and the scaled cost
+	status  *Status       // its part in the decision: key, rule, limit, and what the store showed
+	limit   *bucket.Limit // for the key
+	asked   bucket.Tokens // the cost before Config.Scale
+	cost    bucket.Tokens // and after it
+	shards  int
+	account *outage.Account // of the bucket of this process that decided it; nil where there are too many
 
-	asked        bucket.Tokens // the cost before Config.Scale
-	rule         *policy.Rule  // noRule where the request brought the charge
-	limit        *policy.Limit
 	onStoreError policy.OnStoreError // Open in shadow: a shadow rule has no say
-	own          bool                // the request brought it; no rule did
-	local        bool                // a bucket of this process decided it
-	account      *outage.Account     // of that bucket; nil where there are too many
-	status       *Status             // its part in the decision
+	leased       bool
+	fixed        bool
+	own          bool // the request brought it; no rule did
+	local        bool // a bucket of this process decided it
+}
+
+// charge is what the store is asked for the claim.
+func (c *claim) charge() Charge {
+	return Charge{Key: c.status.Key, Limit: *c.limit, Cost: c.cost, Shards: c.shards, Fixed: c.fixed, Leased: c.leased}
 }
 
 // An evaluation is what the policy says of one request, and the memory to decide it.
 type evaluation struct {
-	found   policy.Found
-	policy  *policy.Matcher
-	now     bucket.Instant // where the policy depends on it
-	claims  []claim        // in the order of the policy, and behind them the request's own
-	shadow  []claim        // of shadow rules
-	limits  []Status       // of the claims
-	sharded bool           // some claim has shards
+	found    policy.Found
+	policy   *policy.Matcher
+	now      bucket.Instant // where the policy depends on it
+	statuses []Status       // of the claims, and behind them of those in shadow
+	claims   []claim        // in the order of the policy, and behind them the request's own
+	shadow   []claim        // of shadow rules
+	sharded  bool           // some claim has shards
 
-	// What the store was asked last. All three are in the order of the keys.
+	// What the store was asked last, in the order of the keys.
 	order   []*claim
 	charges []Charge
-	snaps   []bucket.Snapshot
+	snaps   []bucket.Snapshot // for its answer, where it is about several
+
+	spareStatuses []Status
+	spareText     []byte
 
 	trip   outage.Trip // of the charges, while they are decided
 	seen   Decision    // while a hook has it
@@ -55,15 +65,11 @@ type evaluation struct {
 
 var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
 
-// release lets go of the request, and keeps the memory.
+// release keeps the memory for the next request. What it still points to lives no longer
+// than the pool keeps it, which is two garbage collections.
 func (e *evaluation) release() {
-	e.found.Forget()
-	clear(e.claims)
-	clear(e.shadow)
-	clear(e.order)
-	clear(e.charges)
 	e.claims, e.shadow, e.order, e.charges = e.claims[:0], e.shadow[:0], e.order[:0], e.charges[:0]
-	e.policy, e.limits, e.sharded = nil, nil, false
+	e.statuses, e.sharded = nil, false
 	evaluations.Put(e)
 }
 
@@ -82,12 +88,14 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 		return nil, fmt.Errorf("%w: a cost of %v, and no policy whose rules it could be for: charges have costs of their own", ErrRequest, req.Cost)
 	}
 	e := evaluations.Get().(*evaluation)
-	if m != nil {
+	if e.policy = m; m == nil {
+		e.found.Forget()
+	} else {
 		attrs := req.Attributes
 		if attrs == nil {
 			attrs = Attrs(nil)
 		}
-		e.policy, e.now = m, 0
+		e.now = 0
 		if m.Timed() {
 			e.now = l.now()
 		}
@@ -103,65 +111,92 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 	return e, nil
 }
 
-// shortKey is how long a key can be that lies beside the status of its bucket.
-const shortKey = 64
+// Statuses and keys outlive the decision, so each takes new memory. It is allocated for
+// several decisions at a time, which costs less. A program that keeps a decision keeps
+// the memory of its neighbours: some 3 kB.
+const (
+	sparedStatuses = 16
+	sparedText     = 512
+)
 
-// An only is the status of a request that falls under one limit, and the key of its
-// bucket: both in one allocation.
-type only struct {
-	status [1]Status
-	key    [shortKey]byte
+// newStatuses returns room for n statuses.
+func (e *evaluation) newStatuses(n int) []Status {
+	if len(e.spareStatuses) < n {
+		e.spareStatuses = make([]Status, max(n, sparedStatuses))
+	}
+	statuses := e.spareStatuses[:0:n]
+	e.spareStatuses = e.spareStatuses[n:]
+	return statuses
+}
+
+// newText returns a copy of text.
+func (e *evaluation) newText(text []byte) string {
+	if len(text) == 0 {
+		return ""
+	}
+	if len(e.spareText) < len(text) {
+		e.spareText = make([]byte, max(len(text), sparedText))
+	}
+	n := copy(e.spareText, text)
+	made := unsafe.String(&e.spareText[0], n) // nothing writes to it after this
+	e.spareText = e.spareText[n:]
+	return made
 }
 
 // claim makes the claims of the limits that were found, and of the request's charges,
 // which do what own says when the store does not answer.
 func (e *evaluation) claim(req *Request, own policy.OnStoreError) error {
-	if text := e.found.Keys(); len(e.found.Matches) == 1 && len(req.Charges) == 0 && len(text) <= shortKey {
-		o := new(only)
-		e.limits = o.status[:]
-		// Nothing writes to the key after this.
-		e.found.SetKeys(unsafe.String(&o.key[0], copy(o.key[:], text)))
-	} else {
-		e.found.SetKeys(string(text))
+	matches := e.found.Matches
+	if n := len(matches) + len(req.Charges); n > 0 {
+		e.statuses = e.newStatuses(n)
+		e.found.SetKeys(e.newText(e.found.Keys()))
 	}
-	for i := range e.found.Matches {
-		m := &e.found.Matches[i]
-		list := &e.claims
+	shadows := false
+	for i := range matches {
+		m := &matches[i]
 		if m.Shadow {
-			list = &e.shadow
+			shadows = true
+			continue
 		}
-		*list = append(*list, claim{})
-		c := &(*list)[len(*list)-1]
-		c.Key, c.Limit, c.asked, c.rule, c.limit = m.Key, m.Limit.Bucket, m.Cost, m.Rule, m.Limit
-		c.Shards, c.Leased = m.Limit.Shards, m.Limit.Leased
-		if c.Limit.Anchor() == bucket.AnchorKey {
-			c.Limit = c.Limit.For(c.Key)
-		}
-		if !m.Shadow {
-			c.onStoreError = m.Rule.OnStoreError
-		}
-		e.sharded = e.sharded || c.Shards > 1
+		e.claims = append(e.claims, claim{})
+		c := &e.claims[len(e.claims)-1]
+		e.match(c, m)
+		c.onStoreError = m.Rule.OnStoreError
 	}
 	if len(req.Charges) > 0 {
 		if err := e.bring(req, own); err != nil {
 			return err
 		}
 	}
-	if len(e.limits) < len(e.claims) {
-		e.limits = make([]Status, len(e.claims))
+	for i := range matches {
+		if shadows && matches[i].Shadow {
+			e.shadow = append(e.shadow, claim{})
+			e.match(&e.shadow[len(e.shadow)-1], &matches[i])
+		}
 	}
-	e.limits = e.limits[:len(e.claims)]
-	place(e.claims, e.limits)
 	return nil
 }
 
-// place gives each claim its status.
-func place(claims []claim, statuses []Status) {
-	for i := range claims {
-		c, s := &claims[i], &statuses[i]
-		c.status, s.Rule, s.Limit, s.Key = s, c.rule, c.limit, c.Key
+// match makes c the claim of a match, with a status of its own.
+func (e *evaluation) match(c *claim, m *policy.Match) {
+	c.status, c.limit, c.asked = e.place(m.Rule, m.Limit, m.Key), &m.Limit.Bucket, m.Cost
+	c.shards, c.leased = m.Limit.Shards, m.Limit.Leased
+	if c.limit.Anchor() == bucket.AnchorKey {
+		c.limit = new(c.limit.For(m.Key))
 	}
+	e.sharded = e.sharded || c.shards > 1
 }
+
+// place returns the next status, of which there are enough.
+func (e *evaluation) place(rule *policy.Rule, limit *policy.Limit, key string) *Status {
+	e.statuses = e.statuses[:len(e.statuses)+1]
+	s := &e.statuses[len(e.statuses)-1]
+	s.Rule, s.Limit, s.Key = rule, limit, key
+	return s
+}
+
+// limits are the statuses of the claims.
+func (e *evaluation) limits() []Status { return e.statuses[:len(e.claims):len(e.claims)] }
 
 // bring adds the charges that the request brings to those of the policy. Those
 // with one key become one; where it is a key of the policy's, they become part of
@@ -169,24 +204,28 @@ func place(claims []claim, statuses []Status) {
 func (e *evaluation) bring(req *Request, onStoreError policy.OnStoreError) error {
 	rules, sharded := len(e.claims), false
 	for i := range req.Charges {
-		own := req.Charges[i]
-		if err := checkCharge(&own, i); err != nil {
+		own := &req.Charges[i]
+		if err := checkCharge(own, i); err != nil {
 			return err
 		}
-		if own.Limit.Anchor() == bucket.AnchorKey {
-			own.Limit = own.Limit.For(own.Key)
+		limit := &own.Limit
+		if limit.Anchor() == bucket.AnchorKey {
+			limit = new(limit.For(own.Key))
 		}
 		sharded = sharded || own.Shards > 1
-		at := slices.IndexFunc(e.claims, func(c claim) bool { return c.Key == own.Key })
+		at := slices.IndexFunc(e.claims, func(c claim) bool { return c.status.Key == own.Key })
 		if at < 0 {
-			e.claims = append(e.claims, claim{Charge: own, asked: own.Cost, rule: noRule, limit: noLimit(&own.Limit), onStoreError: onStoreError, own: true})
-			if len(e.claims) > store.MaxCharges {
+			if len(e.claims) == store.MaxCharges {
 				return fmt.Errorf("%w: more than %d charges", ErrRequest, store.MaxCharges)
 			}
+			e.claims = append(e.claims, claim{
+				status: e.place(noRule, noLimit(limit), own.Key), limit: limit, asked: own.Cost,
+				shards: own.Shards, leased: own.Leased, fixed: own.Fixed, onStoreError: onStoreError, own: true,
+			})
 			continue
 		}
 		c := &e.claims[at]
-		if c.Limit != own.Limit || max(c.Shards, 1) != max(own.Shards, 1) {
+		if *c.limit != *limit || max(c.shards, 1) != max(own.Shards, 1) {
 			return fmt.Errorf("%w: charge %d: its key has another limit already", ErrRequest, i)
 		}
 		if c.asked += own.Cost; c.asked > bucket.MaxTokens {
@@ -199,8 +238,7 @@ func (e *evaluation) bring(req *Request, onStoreError policy.OnStoreError) error
 		}
 	}
 	if o := e.found.Verdict.Allow; o != nil && o.Action == policy.BreakGlass {
-		clear(e.claims[rules:])
-		e.claims = e.claims[:rules]
+		e.claims, e.statuses = e.claims[:rules], e.statuses[:rules]
 	}
 	return nil
 }
@@ -255,12 +293,12 @@ func noLimit(l *bucket.Limit) *policy.Limit {
 func (e *evaluation) sort(claims []claim) []*claim {
 	e.order = e.order[:0]
 	for i := range claims {
-		c := &claims[i]
 		at := len(e.order) // insertion: there are rarely more than four
-		for at > 0 && c.Key < e.order[at-1].Key {
-			at--
+		e.order = append(e.order, nil)
+		for ; at > 0 && claims[i].status.Key < e.order[at-1].status.Key; at-- {
+			e.order[at] = e.order[at-1]
 		}
-		e.order = slices.Insert(e.order, at, c)
+		e.order[at] = &claims[i]
 	}
 	return e.order
 }
@@ -270,13 +308,34 @@ func (e *evaluation) sort(claims []claim) []*claim {
 func (e *evaluation) charge(claims []claim, scale func(bucket.Tokens) bucket.Tokens) []Charge {
 	e.charges = e.charges[:0]
 	for _, c := range e.sort(claims) {
-		if c.Cost = c.asked; scale != nil && c.Cost > 0 {
-			c.Cost = scaled(c.Cost, &c.Limit, scale)
+		if c.cost = c.asked; scale != nil && c.cost > 0 {
+			c.cost = scaled(c.cost, c.limit, scale)
 		}
 		c.local, c.account = false, nil
-		e.charges = append(e.charges, c.Charge)
+		e.charges = append(e.charges, c.charge())
 	}
 	return e.charges
+}
+
+// room is where the store puts its answer: in the status, where there is but one.
+func (e *evaluation) room() []bucket.Snapshot {
+	if len(e.order) == 1 {
+		return unsafe.Slice(&e.order[0].status.Snapshot, 1)[:0]
+	}
+	return e.snaps[:0]
+}
+
+// show puts what the store answered into the statuses.
+func (e *evaluation) show(snaps []bucket.Snapshot) {
+	if len(e.order) == 1 && &snaps[0] == &e.order[0].status.Snapshot {
+		return
+	}
+	for i, c := range e.order {
+		c.status.Snapshot = snaps[i]
+	}
+	if len(e.order) > 1 { // else it may be a status
+		e.snaps = snaps
+	}
 }
 
 // scaled is what cost becomes under limit l by a scale. It is no less than cost,
@@ -323,7 +382,7 @@ func (e *evaluation) storeID(id string, mode Mode) string {
 	}
 	text := append(make([]byte, 0, 128), way)
 	for _, c := range e.sort(e.claims) {
-		text = strconv.AppendInt(append(strconv.AppendQuote(text, c.Key), ' '), int64(c.asked), 10)
+		text = strconv.AppendInt(append(strconv.AppendQuote(text, c.status.Key), ' '), int64(c.asked), 10)
 	}
 	sum := sha256.Sum256(text)
 	return id + " " + base64.RawURLEncoding.EncodeToString(sum[:12])

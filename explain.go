@@ -5,6 +5,7 @@ package mete
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
@@ -81,11 +82,11 @@ func (l *Limiter) Explain(ctx context.Context, req Request) (Explanation, error)
 	if err := l.charge(ctx, e, &req, Mode{MaxWait: max(req.MaxWait, 0), DryRun: true}, nil, &d); err != nil {
 		return Explanation{}, err
 	}
-	x.Decision = d.spent()
+	x.Decision = d.spent(max(req.MaxWait, 0))
 	enforced := accounts(e.claims, d.Limits, x.Decision.Limits)
 	for i := range e.claims {
 		if c := &e.claims[i]; c.own {
-			x.Charges = append(x.Charges, enforced[c.Key])
+			x.Charges = append(x.Charges, enforced[c.status.Key])
 		}
 	}
 	if e.policy != nil {
@@ -121,7 +122,8 @@ func accounts(claims []claim, before, after []Status) map[string]Account {
 	accounts := make(map[string]Account, len(claims))
 	for i := range claims {
 		c := &claims[i]
-		accounts[c.Key] = Account{Status: Status{c.rule, c.limit, c.Key, bucket.Snapshot{Limit: c.Limit, Cost: c.asked}}}
+		s := c.status
+		accounts[s.Key] = Account{Status: Status{s.Rule, s.Limit, s.Key, bucket.Snapshot{Limit: *c.limit, Cost: c.asked}}}
 	}
 	for i := range after {
 		accounts[after[i].Key] = Account{Status: after[i], Before: before[i].Snapshot, Asked: true}
@@ -131,7 +133,7 @@ func accounts(claims []claim, before, after []Status) map[string]Account {
 
 // spent returns what d, which was decided without spending, is where that is
 // spent.
-func (d Decision) spent() Decision {
+func (d Decision) spent(maxWait time.Duration) Decision {
 	d.Limits, d.Shadow = slices.Clone(d.Limits), slices.Clone(d.Shadow)
 	if !d.Allowed {
 		return d
@@ -139,7 +141,7 @@ func (d Decision) spent() Decision {
 	if len(d.Limits) > 0 {
 		spend(d.Limits)
 		d.Wait = 0
-		d.conclude(Mode{})
+		d.conclude(Mode{MaxWait: maxWait})
 	}
 	for rest := d.Shadow; len(rest) > 0; {
 		n := 1

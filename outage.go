@@ -23,7 +23,7 @@ func (l *Limiter) degrade(ctx context.Context, e *evaluation, req *Request, mode
 	*d = Decision{Allowed: true, Degraded: true, Failure: store.FailureOf(err), Err: err}
 	switch c := firstThatSays(policy.Closed, e.claims); {
 	case c != nil:
-		d.refuse(c.rule)
+		d.refuse(c.status.Rule)
 	case l.outage != nil && anyLocal(e.claims):
 		l.decideLocally(ctx, e, d, req, mode, r)
 	}
@@ -75,15 +75,15 @@ func (l *Limiter) remember(ctx context.Context, e *evaluation, spent bool) {
 	if l.tentative(ctx) {
 		return
 	}
-	for i, c := range e.order {
+	for _, c := range e.order {
 		if c.onStoreError != policy.Local {
 			continue
 		}
 		cost := bucket.Tokens(0)
 		if spent {
-			cost = e.snaps[i].Cost
+			cost = c.status.Cost
 		}
-		l.outage.See(c.Key, &e.snaps[i], cost, &e.trip)
+		l.outage.See(c.status.Key, &c.status.Snapshot, cost, &e.trip)
 	}
 }
 
@@ -92,20 +92,20 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 	order, charges := e.order[:0], e.charges[:0]
 	for _, c := range e.order {
 		if c.onStoreError == policy.Local {
-			order, charges = append(order, c), append(charges, c.Charge)
+			order, charges = append(order, c), append(charges, c.charge())
 		}
 	}
 	e.order, e.charges = order, charges
-	snaps, accounts, allowed, err := l.outage.Take(ctx, e.snaps[:0], charges, mode, nil, &e.trip)
+	snaps, accounts, allowed, err := l.outage.Take(ctx, nil, charges, mode, nil, &e.trip)
 	if err != nil {
-		d.refuse(order[0].rule)
+		d.refuse(order[0].status.Rule)
 		return
 	}
-	e.snaps, d.Allowed = snaps, allowed
+	d.Allowed = allowed
 	for i, c := range order {
 		c.status.Snapshot, c.local, c.account = snaps[i], true, accounts[i]
 	}
-	if d.Limits = e.limits; len(order) < len(e.claims) {
+	if d.Limits = e.limits(); len(order) < len(e.claims) {
 		d.Limits = make([]Status, 0, len(order))
 		for i := range e.claims {
 			if c := &e.claims[i]; c.local {

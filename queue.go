@@ -185,7 +185,7 @@ func (q *queue) misses(w *waiter, before []bucket.Tokens, now time.Time) bool {
 		}
 		w.missed, w.tooSoon = missed, true
 		c := w.evaluation.order[i]
-		w.rule, w.reason = c.rule.Name, c.limit.Reason
+		w.rule, w.reason = c.status.Rule.Name, c.status.Limit.Reason
 	}
 	return w.tooSoon
 }
@@ -196,7 +196,11 @@ func (l *lines) publish(w *waiter, asked time.Time, spent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.queues[w.id]
-	if q.snaps = append(q.snaps[:0], w.evaluation.snaps...); spent && !w.shown {
+	q.snaps = q.snaps[:0]
+	for _, c := range w.evaluation.order {
+		q.snaps = append(q.snaps, c.status.Snapshot)
+	}
+	if spent && !w.shown {
 		w.shown = true
 		q.add(w, -1)
 	}

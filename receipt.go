@@ -40,11 +40,11 @@ func (r *receipt) note(e *evaluation, req *Request, shadow bool) {
 	if shadow {
 		list = &r.shadow
 	}
-	for i, c := range e.order {
-		x := expense{Charge: c.Charge, rule: c.rule.Name, taken: e.snaps[i].Taken(), asked: c.asked, scaled: c.Cost}
-		x.Cost = e.snaps[i].Cost
+	for _, c := range e.order {
+		x := expense{Charge: c.charge(), rule: c.status.Rule.Name, taken: c.status.Taken(), asked: c.asked, scaled: c.cost}
+		x.Cost = c.status.Cost
 		if c.local {
-			x.local, x.account, x.share = true, c.account, e.snaps[i].Limit
+			x.local, x.account, x.share = true, c.account, c.status.Snapshot.Limit
 		}
 		x.divide(req, c, shadow)
 		*list = append(*list, x)
@@ -69,7 +69,7 @@ func (x *expense) divide(req *Request, c *claim, shadow bool) {
 	if c.own {
 		return
 	}
-	if req.Cost > 0 || !c.limit.FixedCost() {
+	if req.Cost > 0 || !c.status.Limit.FixedCost() {
 		x.settled = true
 	} else {
 		x.fixed += rest

@@ -93,7 +93,7 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 			l.degrade(ctx, e, req, mode, r, err, d)
 			return nil
 		}
-		d.Allowed, d.Limits = allowed, e.limits
+		d.Allowed, d.Limits = allowed, e.limits()
 		r = e.conclude(d, req, mode, r)
 	}
 	if d.Allowed && len(e.shadow) > 0 {
@@ -114,13 +114,11 @@ func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode M
 			l.outage.Depart(&e.trip, charges, mode)
 		}
 	}
-	e.snaps, allowed, err = l.storeFor(e.sharded).Take(ctx, e.snaps[:0], charges, mode)
+	snaps, allowed, err := l.storeFor(e.sharded).Take(ctx, e.room(), charges, mode)
 	if err != nil {
 		return false, err
 	}
-	for i, c := range e.order {
-		c.status.Snapshot = e.snaps[i]
-	}
+	e.show(snaps)
 	if local {
 		l.remember(ctx, e, allowed && !mode.DryRun)
 		e.trip.Land()
@@ -136,7 +134,7 @@ func (l *Limiter) within(e *evaluation) time.Duration {
 		if c := &e.claims[i]; c.own {
 			least = min(least, l.config.Deadline)
 		} else {
-			least = min(least, c.rule.Deadline)
+			least = min(least, c.status.Rule.Deadline)
 		}
 	}
 	return least
@@ -182,10 +180,10 @@ func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) 
 
 // taken is what the request got: the most of any limit, in the caller's tokens.
 func (e *evaluation) taken() (most bucket.Tokens) {
-	for i, c := range e.order {
-		got := e.snaps[i].Cost
-		if c.asked != c.Cost { // it was scaled
-			got = proportion(c.asked, got, c.Cost, false)
+	for _, c := range e.order {
+		got := c.status.Cost
+		if c.asked != c.cost { // it was scaled
+			got = proportion(c.asked, got, c.cost, false)
 		}
 		most = max(most, got)
 	}
@@ -196,14 +194,12 @@ func (e *evaluation) taken() (most bucket.Tokens) {
 // only for requests that happen: that is what the rule would see if it were
 // enforced. It changes nothing in the decision but its Shadow.
 func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request, d *Decision, mode Mode, r *receipt) {
-	statuses := make([]Status, len(e.shadow))
-	place(e.shadow, statuses)
 	t := evaluations.Get().(*evaluation) // e keeps what the store said of its claims
 	defer t.release()
 	t.sharded = e.sharded
 	for done := 0; done < len(e.shadow); {
 		claims := e.shadow[done:]
-		if end := slices.IndexFunc(claims, func(c claim) bool { return c.rule != claims[0].rule }); end > 0 {
+		if end := slices.IndexFunc(claims, func(c claim) bool { return c.status.Rule != claims[0].status.Rule }); end > 0 {
 			claims = claims[:end]
 		}
 		if mode.UpTo && len(d.Limits) > 0 {
@@ -211,13 +207,13 @@ func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request,
 				claims[i].asked = min(claims[i].asked, d.Taken)
 			}
 		}
-		mode.Within = claims[0].rule.Deadline
+		mode.Within = claims[0].status.Rule.Deadline
 		allowed, err := l.ask(ctx, t, claims, mode)
 		if err != nil {
 			break // it has no say, as the request is decided, and the next would wait as long
 		}
 		done += len(claims)
-		d.Shadow = statuses[:done]
+		d.Shadow = e.statuses[len(e.claims) : len(e.claims)+done]
 		if allowed && r != nil {
 			r.note(t, req, true)
 		}

@@ -275,6 +275,9 @@ func (m *Matcher) components(s *scratch, r *Rule) []byte {
 func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict) ([]Match, Outcome) {
 	r := m.rules[i]
 	limits := r.Limits
+	if m.exceptions == nil && r.slotBy == nil {
+		return m.chargeKeys(dst, s, r, shadow), Applies
+	}
 	key := m.components(s, r)
 	if m.exceptions != nil {
 		if o := m.exceptions.of(m, s, i, key); o != nil {
@@ -297,24 +300,56 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 	s.key = key // to keep what it has grown to
 	tag := len(key)
 	for i := range limits {
-		l := &limits[i]
-		match := Match{Rule: r, Limit: l, Cost: s.cost, Shadow: shadow}
-		if tag == 0 {
-			match.Key = l.prefix // which needs no copy
-		} else {
-			s.keys = append(append(append(s.keys, key[end:tag]...), l.prefix...), key[:end]...)
+		if tag > 0 {
+			s.keys = append(append(append(s.keys, key[end:tag]...), limits[i].prefix...), key[:end]...)
 		}
-		s.ends = append(s.ends, len(s.keys))
-		if s.cost <= 0 {
-			match.Cost = l.cost.fallback
-			if l.cost.variable {
-				f := m.fact(s, l.cost.slot)
-				match.Cost = l.cost.of(f.value, f.present)
-			}
-		}
-		dst = append(dst, match)
+		dst = m.add(dst, s, r, &limits[i], shadow)
 	}
 	return dst, Applies
+}
+
+// chargeKeys appends the limits of r, whose keys are a prefix and the components.
+func (m *Matcher) chargeKeys(dst []Match, s *scratch, r *Rule, shadow bool) []Match {
+	begin, end := 0, 0 // of the components
+	for i := range r.Limits {
+		if l := &r.Limits[i]; len(r.keys) > 0 {
+			s.keys = append(s.keys, l.prefix...)
+			if i > 0 {
+				s.keys = append(s.keys, s.keys[begin:end]...)
+			} else {
+				begin = len(s.keys)
+				for i := range r.keys {
+					s.keys = m.keyer.appendComponent(s.keys, &r.keys[i], &s.facts[r.keys[i].slot])
+				}
+				end = len(s.keys)
+			}
+		}
+		dst = m.add(dst, s, r, &r.Limits[i], shadow)
+	}
+	return dst
+}
+
+// add appends a limit, whose key has just been appended to s.keys. A key without
+// components needs no copy.
+func (m *Matcher) add(dst []Match, s *scratch, r *Rule, l *Limit, shadow bool) []Match {
+	dst = append(dst, Match{Rule: r, Limit: l, Cost: s.cost, Shadow: shadow})
+	match := &dst[len(dst)-1]
+	start := 0
+	if n := len(s.ends); n > 0 {
+		start = s.ends[n-1]
+	}
+	if len(s.keys) == start {
+		match.Key = l.prefix
+	}
+	s.ends = append(s.ends, len(s.keys))
+	if s.cost <= 0 {
+		match.Cost = l.cost.fallback
+		if l.cost.variable {
+			f := m.fact(s, l.cost.slot)
+			match.Cost = l.cost.of(f.value, f.present)
+		}
+	}
+	return dst
 }
 
 // applies reports whether all clauses of r hold.
