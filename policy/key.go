@@ -107,6 +107,7 @@ func (a Attribute) Secret() bool { return secret(a) }
 type keyer struct {
 	random bool      // the key is the process's own
 	pool   sync.Pool // of *hasher
+	made   func() *hashes
 }
 
 type hasher struct {
@@ -128,11 +129,28 @@ func newKeyer(key []byte) *keyer {
 		key = processKey()
 	}
 	key = append([]byte(nil), key...)
-	return &keyer{random: random, pool: sync.Pool{New: func() any { return &hasher{Hash: hmac.New(sha256.New, key)} }}}
+	return &keyer{
+		random: random,
+		pool:   sync.Pool{New: func() any { return &hasher{Hash: hmac.New(sha256.New, key)} }},
+		made:   sync.OnceValue(newHashes),
+	}
 }
 
 // appendHash appends the mark of a hash and the hash of s.
 func (k *keyer) appendHash(dst []byte, s string) []byte {
+	made := k.made()
+	at, check := made.place(s)
+	if h := at.Load(); h != nil && h.check == check {
+		return append(dst, h.text[:]...)
+	}
+	start := len(dst)
+	dst = k.makeHash(dst, s)
+	at.Store(&madeHash{check, [hashTextBytes]byte(dst[start:])})
+	return dst
+}
+
+// makeHash is appendHash without a look at the hashes that were made before.
+func (k *keyer) makeHash(dst []byte, s string) []byte {
 	h := k.pool.Get().(*hasher)
 	h.Reset()
 	for rest := s; rest != ""; {
