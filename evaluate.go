@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/metehq/mete/bucket"
@@ -46,9 +47,11 @@ type evaluation struct {
 	policy   *policy.Matcher
 	now      bucket.Instant // where the policy depends on it
 	statuses []Status       // of the claims, and behind them of those in shadow
+	limits   []Status       // of the claims alone
 	claims   []claim        // in the order of the policy, and behind them the request's own
 	shadow   []claim        // of shadow rules
 	sharded  bool           // some claim has shards
+	within   time.Duration  // how long the store may take: the shortest deadline of any claim
 
 	// What the store was asked last, in the order of the keys.
 	order   []*claim
@@ -69,7 +72,7 @@ var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
 // than the pool keeps it, which is two garbage collections.
 func (e *evaluation) release() {
 	e.claims, e.shadow, e.order, e.charges = e.claims[:0], e.shadow[:0], e.order[:0], e.charges[:0]
-	e.statuses, e.sharded = nil, false
+	e.statuses, e.limits, e.sharded = nil, nil, false
 	evaluations.Put(e)
 }
 
@@ -104,7 +107,7 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 		}
 		m.Find(&e.found, attrs, req.Cost, e.now)
 	}
-	if err := e.claim(req, l.config.OnStoreError); err != nil {
+	if err := e.claim(req, &l.config); err != nil {
 		e.release()
 		return nil, err
 	}
@@ -119,38 +122,31 @@ const (
 	sparedText     = 512
 )
 
-// newStatuses returns room for n statuses.
-func (e *evaluation) newStatuses(n int) []Status {
+// allocate gives e room for n statuses, and the matches their keys.
+func (e *evaluation) allocate(n int) {
 	if len(e.spareStatuses) < n {
 		e.spareStatuses = make([]Status, max(n, sparedStatuses))
 	}
-	statuses := e.spareStatuses[:0:n]
-	e.spareStatuses = e.spareStatuses[n:]
-	return statuses
-}
-
-// newText returns a copy of text.
-func (e *evaluation) newText(text []byte) string {
+	e.statuses, e.spareStatuses = e.spareStatuses[:0:n], e.spareStatuses[n:]
+	text := e.found.Keys()
 	if len(text) == 0 {
-		return ""
+		return
 	}
 	if len(e.spareText) < len(text) {
 		e.spareText = make([]byte, max(len(text), sparedText))
 	}
-	n := copy(e.spareText, text)
-	made := unsafe.String(&e.spareText[0], n) // nothing writes to it after this
-	e.spareText = e.spareText[n:]
-	return made
+	copy(e.spareText, text)
+	e.found.SetKeys(unsafe.String(&e.spareText[0], len(text))) // nothing writes to it after this
+	e.spareText = e.spareText[len(text):]
 }
 
-// claim makes the claims of the limits that were found, and of the request's charges,
-// which do what own says when the store does not answer.
-func (e *evaluation) claim(req *Request, own policy.OnStoreError) error {
+// claim makes the claims of the limits that were found, and of the request's charges.
+func (e *evaluation) claim(req *Request, config *Config) error {
 	matches := e.found.Matches
 	if n := len(matches) + len(req.Charges); n > 0 {
-		e.statuses = e.newStatuses(n)
-		e.found.SetKeys(e.newText(e.found.Keys()))
+		e.allocate(n)
 	}
+	e.within = policy.MaxDeadline
 	shadows := false
 	for i := range matches {
 		m := &matches[i]
@@ -162,12 +158,14 @@ func (e *evaluation) claim(req *Request, own policy.OnStoreError) error {
 		c := &e.claims[len(e.claims)-1]
 		e.match(c, m)
 		c.onStoreError = m.Rule.OnStoreError
+		e.within = min(e.within, m.Rule.Deadline)
 	}
 	if len(req.Charges) > 0 {
-		if err := e.bring(req, own); err != nil {
+		if err := e.bring(req, config); err != nil {
 			return err
 		}
 	}
+	e.limits = e.statuses[:len(e.claims):len(e.claims)]
 	for i := range matches {
 		if shadows && matches[i].Shadow {
 			e.shadow = append(e.shadow, claim{})
@@ -177,9 +175,12 @@ func (e *evaluation) claim(req *Request, own policy.OnStoreError) error {
 	return nil
 }
 
-// match makes c the claim of a match, with a status of its own.
+// match makes c the claim of a match, with the next status.
 func (e *evaluation) match(c *claim, m *policy.Match) {
-	c.status, c.limit, c.asked = e.place(m.Rule, m.Limit, m.Key), &m.Limit.Bucket, m.Cost
+	n := len(e.statuses)
+	e.statuses = e.statuses[:n+1]
+	c.status, c.limit, c.asked = &e.statuses[n], &m.Limit.Bucket, m.Cost
+	c.status.Rule, c.status.Limit, c.status.Key = m.Rule, m.Limit, m.Key
 	c.shards, c.leased = m.Limit.Shards, m.Limit.Leased
 	if c.limit.Anchor() == bucket.AnchorKey {
 		c.limit = new(c.limit.For(m.Key))
@@ -187,21 +188,10 @@ func (e *evaluation) match(c *claim, m *policy.Match) {
 	e.sharded = e.sharded || c.shards > 1
 }
 
-// place returns the next status, of which there are enough.
-func (e *evaluation) place(rule *policy.Rule, limit *policy.Limit, key string) *Status {
-	e.statuses = e.statuses[:len(e.statuses)+1]
-	s := &e.statuses[len(e.statuses)-1]
-	s.Rule, s.Limit, s.Key = rule, limit, key
-	return s
-}
-
-// limits are the statuses of the claims.
-func (e *evaluation) limits() []Status { return e.statuses[:len(e.claims):len(e.claims)] }
-
 // bring adds the charges that the request brings to those of the policy. Those
 // with one key become one; where it is a key of the policy's, they become part of
 // the rule's.
-func (e *evaluation) bring(req *Request, onStoreError policy.OnStoreError) error {
+func (e *evaluation) bring(req *Request, config *Config) error {
 	rules, sharded := len(e.claims), false
 	for i := range req.Charges {
 		own := &req.Charges[i]
@@ -218,10 +208,12 @@ func (e *evaluation) bring(req *Request, onStoreError policy.OnStoreError) error
 			if len(e.claims) == store.MaxCharges {
 				return fmt.Errorf("%w: more than %d charges", ErrRequest, store.MaxCharges)
 			}
+			e.statuses = append(e.statuses, Status{Rule: noRule, Limit: noLimit(limit), Key: own.Key})
 			e.claims = append(e.claims, claim{
-				status: e.place(noRule, noLimit(limit), own.Key), limit: limit, asked: own.Cost,
-				shards: own.Shards, leased: own.Leased, fixed: own.Fixed, onStoreError: onStoreError, own: true,
+				status: &e.statuses[len(e.statuses)-1], limit: limit, asked: own.Cost,
+				shards: own.Shards, leased: own.Leased, fixed: own.Fixed, onStoreError: config.OnStoreError, own: true,
 			})
+			e.within = min(e.within, config.Deadline)
 			continue
 		}
 		c := &e.claims[at]
@@ -238,7 +230,7 @@ func (e *evaluation) bring(req *Request, onStoreError policy.OnStoreError) error
 		}
 	}
 	if o := e.found.Verdict.Allow; o != nil && o.Action == policy.BreakGlass {
-		e.claims, e.statuses = e.claims[:rules], e.statuses[:rules]
+		e.claims, e.statuses, e.within = e.claims[:rules], e.statuses[:rules], policy.MaxDeadline
 	}
 	return nil
 }
@@ -315,27 +307,6 @@ func (e *evaluation) charge(claims []claim, scale func(bucket.Tokens) bucket.Tok
 		e.charges = append(e.charges, c.charge())
 	}
 	return e.charges
-}
-
-// room is where the store puts its answer: in the status, where there is but one.
-func (e *evaluation) room() []bucket.Snapshot {
-	if len(e.order) == 1 {
-		return unsafe.Slice(&e.order[0].status.Snapshot, 1)[:0]
-	}
-	return e.snaps[:0]
-}
-
-// show puts what the store answered into the statuses.
-func (e *evaluation) show(snaps []bucket.Snapshot) {
-	if len(e.order) == 1 && &snaps[0] == &e.order[0].status.Snapshot {
-		return
-	}
-	for i, c := range e.order {
-		c.status.Snapshot = snaps[i]
-	}
-	if len(e.order) > 1 { // else it may be a status
-		e.snaps = snaps
-	}
 }
 
 // scaled is what cost becomes under limit l by a scale. It is no less than cost,

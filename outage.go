@@ -105,7 +105,7 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 	for i, c := range order {
 		c.status.Snapshot, c.local, c.account = snaps[i], true, accounts[i]
 	}
-	if d.Limits = e.limits(); len(order) < len(e.claims) {
+	if d.Limits = e.limits; len(order) < len(e.claims) {
 		d.Limits = make([]Status, 0, len(order))
 		for i := range e.claims {
 			if c := &e.claims[i]; c.local {

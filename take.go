@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy"
 )
 
 // Take spends the request's cost from all limits it falls under, or from none.
@@ -82,8 +82,10 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 		mode.ID = e.storeID(req.ID, mode)
 	}
 	if len(e.claims) > 0 {
-		mode.Within = l.within(e)
-		defer e.trip.Land()
+		mode.Within = e.within
+		if l.outage != nil {
+			defer e.trip.Land()
+		}
 		allowed, err := l.ask(ctx, e, e.claims, mode)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -93,7 +95,7 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 			l.degrade(ctx, e, req, mode, r, err, d)
 			return nil
 		}
-		d.Allowed, d.Limits = allowed, e.limits()
+		d.Allowed, d.Limits = allowed, e.limits
 		r = e.conclude(d, req, mode, r)
 	}
 	if d.Allowed && len(e.shadow) > 0 {
@@ -114,30 +116,27 @@ func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode M
 			l.outage.Depart(&e.trip, charges, mode)
 		}
 	}
-	snaps, allowed, err := l.storeFor(e.sharded).Take(ctx, e.room(), charges, mode)
+	answer := e.snaps[:0]
+	if len(e.order) == 1 { // the store can put its answer into the status
+		answer = unsafe.Slice(&e.order[0].status.Snapshot, 1)[:0]
+	}
+	snaps, allowed, err := l.storeFor(e.sharded).Take(ctx, answer, charges, mode)
 	if err != nil {
 		return false, err
 	}
-	e.show(snaps)
+	for i, c := range e.order {
+		if s := &c.status.Snapshot; s != &snaps[i] {
+			*s = snaps[i]
+		}
+	}
+	if len(e.order) > 1 {
+		e.snaps = snaps
+	}
 	if local {
 		l.remember(ctx, e, allowed && !mode.DryRun)
 		e.trip.Land()
 	}
 	return allowed, nil
-}
-
-// within is how long the store may take: the shortest deadline of any rule that
-// has a say.
-func (l *Limiter) within(e *evaluation) time.Duration {
-	least := policy.MaxDeadline
-	for i := range e.claims {
-		if c := &e.claims[i]; c.own {
-			least = min(least, l.config.Deadline)
-		} else {
-			least = min(least, c.status.Rule.Deadline)
-		}
-	}
-	return least
 }
 
 // refuse makes d the decision where the policy denies the request, whatever is in the
@@ -168,7 +167,13 @@ func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) 
 	if d.Taken = 0; !d.Allowed {
 		return r
 	}
-	d.Taken = e.taken()
+	for _, c := range e.order { // the most of any limit, in the caller's tokens
+		got := c.status.Cost
+		if c.asked != c.cost { // it was scaled
+			got = proportion(c.asked, got, c.cost, false)
+		}
+		d.Taken = max(d.Taken, got)
+	}
 	if r != nil {
 		if r.within = mode.Within; r.waits && d.Wait == 0 {
 			return nil
@@ -176,18 +181,6 @@ func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) 
 		r.note(e, req, false)
 	}
 	return r
-}
-
-// taken is what the request got: the most of any limit, in the caller's tokens.
-func (e *evaluation) taken() (most bucket.Tokens) {
-	for _, c := range e.order {
-		got := c.status.Cost
-		if c.asked != c.cost { // it was scaled
-			got = proportion(c.asked, got, c.cost, false)
-		}
-		most = max(most, got)
-	}
-	return most
 }
 
 // chargeShadow takes from each shadow rule by itself, so that none sees another, and

@@ -72,7 +72,9 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 		before, tier, scope := len(e.Matches), s.tiers[r.group], s.scopes[r.scope]
 		s.keys, s.ends = s.keys[:0], s.ends[:0]
 		e.Matches, c.Outcome = m.consider(e.Matches, s, i, &e.Verdict)
-		s.setKeys(e.Matches[before:], string(s.keys))
+		f.Matches = e.Matches[before:]
+		f.SetKeys(string(s.keys))
+		f.Matches = nil // they are the explanation's
 		c.Matches = slices.Clip(e.Matches[before:])
 		m.because(s, &c)
 		switch c.Outcome {

@@ -119,14 +119,11 @@ func (f *Found) Keys() []byte { return f.scratch.keys }
 
 // SetKeys gives each match its key: a part of text, which is a copy of [Found.Keys]. The
 // caller decides where this text lies, so that the keys need no memory of their own.
-func (f *Found) SetKeys(text string) { f.scratch.setKeys(f.Matches, text) }
-
-// setKeys gives matches, which are all that were made since begin, their keys.
-func (s *scratch) setKeys(matches []Match, text string) {
+func (f *Found) SetKeys(text string) {
 	start := 0
-	for i, end := range s.ends {
+	for i, end := range f.scratch.ends {
 		if end > start {
-			matches[i].Key = text[start:end]
+			f.Matches[i].Key = text[start:end]
 		}
 		start = end
 	}
@@ -211,7 +208,7 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 		return dst, Unneeded
 	case *tier == taken:
 		return dst, Taken
-	case !m.applies(s, r):
+	case !m.hold(s, r.clauses):
 		return dst, Unmatched
 	}
 	complete := m.complete(s, r)
@@ -275,9 +272,6 @@ func (m *Matcher) components(s *scratch, r *Rule) []byte {
 func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict) ([]Match, Outcome) {
 	r := m.rules[i]
 	limits := r.Limits
-	if m.exceptions == nil && r.slotBy == nil {
-		return m.chargeKeys(dst, s, r, shadow), Applies
-	}
 	key := m.components(s, r)
 	if m.exceptions != nil {
 		if o := m.exceptions.of(m, s, i, key); o != nil {
@@ -300,61 +294,28 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 	s.key = key // to keep what it has grown to
 	tag := len(key)
 	for i := range limits {
-		if tag > 0 {
-			s.keys = append(append(append(s.keys, key[end:tag]...), limits[i].prefix...), key[:end]...)
+		l := &limits[i]
+		dst = append(dst, Match{}) // and no value that is copied
+		match := &dst[len(dst)-1]
+		match.Rule, match.Limit, match.Cost, match.Shadow = r, l, s.cost, shadow
+		if tag == 0 {
+			match.Key = l.prefix // which needs no copy
+		} else {
+			s.keys = append(append(append(s.keys, key[end:tag]...), l.prefix...), key[:end]...)
 		}
-		dst = m.add(dst, s, r, &limits[i], shadow)
+		s.ends = append(s.ends, len(s.keys))
+		if s.cost <= 0 {
+			match.Cost = l.cost.fallback
+			if l.cost.variable {
+				f := m.fact(s, l.cost.slot)
+				match.Cost = l.cost.of(f.value, f.present)
+			}
+		}
 	}
 	return dst, Applies
 }
 
-// chargeKeys appends the limits of r, whose keys are a prefix and the components.
-func (m *Matcher) chargeKeys(dst []Match, s *scratch, r *Rule, shadow bool) []Match {
-	begin, end := 0, 0 // of the components
-	for i := range r.Limits {
-		if l := &r.Limits[i]; len(r.keys) > 0 {
-			s.keys = append(s.keys, l.prefix...)
-			if i > 0 {
-				s.keys = append(s.keys, s.keys[begin:end]...)
-			} else {
-				begin = len(s.keys)
-				for i := range r.keys {
-					s.keys = m.keyer.appendComponent(s.keys, &r.keys[i], &s.facts[r.keys[i].slot])
-				}
-				end = len(s.keys)
-			}
-		}
-		dst = m.add(dst, s, r, &r.Limits[i], shadow)
-	}
-	return dst
-}
-
-// add appends a limit, whose key has just been appended to s.keys. A key without
-// components needs no copy.
-func (m *Matcher) add(dst []Match, s *scratch, r *Rule, l *Limit, shadow bool) []Match {
-	dst = append(dst, Match{Rule: r, Limit: l, Cost: s.cost, Shadow: shadow})
-	match := &dst[len(dst)-1]
-	start := 0
-	if n := len(s.ends); n > 0 {
-		start = s.ends[n-1]
-	}
-	if len(s.keys) == start {
-		match.Key = l.prefix
-	}
-	s.ends = append(s.ends, len(s.keys))
-	if s.cost <= 0 {
-		match.Cost = l.cost.fallback
-		if l.cost.variable {
-			f := m.fact(s, l.cost.slot)
-			match.Cost = l.cost.of(f.value, f.present)
-		}
-	}
-	return dst
-}
-
-// applies reports whether all clauses of r hold.
-func (m *Matcher) applies(s *scratch, r *Rule) bool { return m.hold(s, r.clauses) }
-
+// hold reports whether all clauses hold.
 func (m *Matcher) hold(s *scratch, clauses []clause) bool {
 	for i := range clauses {
 		if c := &clauses[i]; !c.holds(m.fact(s, c.slot)) {
