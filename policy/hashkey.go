@@ -2,7 +2,20 @@
 
 package policy
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
+
+var (
+	// ErrRequired: a limiter over a shared store was to be made without a policy.
+	ErrRequired = errors.New("policy: a policy is required")
+
+	// ErrHashKey: the processes that share a store hash bucket keys with another key
+	// than this one. They would not share their buckets, and together they would admit
+	// more than the limits.
+	ErrHashKey = errors.New("policy: the key of the hashes is not the one that the store's other processes use")
+)
 
 // HashPurpose is the purpose for which a store derives the key of the hashes in bucket
 // keys. Programs and servers that share a store need the same one.
@@ -13,9 +26,7 @@ const HashPurpose = "hashes in bucket keys"
 // [Matcher.WithHashKey], m uses a key that the process has made at random. Another
 // process, and this one after a restart, would have other keys for the same buckets.
 func (m *Matcher) NeedsHashKey() bool {
-	return m.keyer.random && slices.ContainsFunc(m.rules, func(r *Rule) bool {
-		return slices.ContainsFunc(r.keys, func(c component) bool { return c.bits == 0 })
-	})
+	return m.keyer.random && m.hashes()
 }
 
 // WithHashKey returns m with another key for its hashes, as by [Options.HashKey]. m itself
@@ -26,4 +37,34 @@ func (m *Matcher) WithHashKey(key []byte) *Matcher {
 		attributes: m.attributes, uses: m.uses, keyer: newKeyer(key), warnings: m.warnings, version: m.version, expires: m.expires,
 		tests: m.tests, enforced: m.enforced,
 	}
+}
+
+// HashKeyID returns an identifier of the key of m's hashes, 22 characters long. It is the
+// same for equal keys, and different for others. A store keeps it to recognize a process
+// that hashes with another key. A reader of the identifier can test guesses of the key, as
+// a reader of the hashes can. It is empty where m hashes nothing, or with a random key.
+func (m *Matcher) HashKeyID() string {
+	if m.keyer.random || !m.hashes() {
+		return ""
+	}
+	return m.keyer.id()
+}
+
+// HashKeyID returns the identifier of key that [Matcher.HashKeyID] returns for a policy
+// with this key.
+func HashKeyID(key []byte) string { return newKeyer(key).id() }
+
+// hashes reports whether m can hash a part of a bucket key.
+func (m *Matcher) hashes() bool {
+	return slices.ContainsFunc(m.rules, func(r *Rule) bool {
+		return slices.ContainsFunc(r.keys, func(c component) bool { return c.bits == 0 })
+	})
+}
+
+// idOf is the text whose hash identifies a key.
+const idOf = "\x00mete: identifier of the key"
+
+func (k *keyer) id() string {
+	id := k.appendHash(nil, idOf)
+	return string(id[1:])
 }
