@@ -24,7 +24,9 @@ require (
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
+	github.com/metehq/mete/guard v0.0.0 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
+	github.com/sony/gobreaker/v2 v2.4.0 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
@@ -34,6 +36,7 @@ require (
 
 replace (
 	github.com/metehq/mete => ../
+	github.com/metehq/mete/guard => ../guard
 	github.com/metehq/mete/pgstore => ../pgstore
 	github.com/metehq/mete/redisstore => ../redisstore
 )

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/metehq/mete/internal/sharedkey"
+)
+
+// CheckHashKey reports whether the processes that share this Redis and prefix hash parts
+// of bucket keys with the key that has this identifier, of policy.Matcher.HashKeyID. The
+// first process that asks determines it: the identifier is at {prefix}doc:hash-key. The
+// error for another key wraps policy.ErrHashKey. An empty identifier is always right.
+//
+// [NewLimiter] asks. A program that calls [mete.New] itself can ask, too.
+func (s *Store) CheckHashKey(ctx context.Context, id string) error {
+	remove := fmt.Sprintf("delete the key %q of Redis", s.documentKey(sharedkey.Document))
+	if err := sharedkey.Check(ctx, s, id, remove); err != nil {
+		return fmt.Errorf("redisstore: check hash key: %w", err)
+	}
+	return nil
+}
