@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/internal/recovery"
+	"github.com/metehq/mete/internal/sharedkey"
+	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/policy"
+)
+
+// A Limiter is a [mete.Limiter] over PostgreSQL with all that one process needs beside it.
+// [NewLimiter] makes it. It is safe for concurrent use. A function that takes a
+// *mete.Limiter, such as httplimit.New, is given the field Limiter.
+//
+// While PostgreSQL does not answer:
+//
+//   - A circuit breaker lets calls fail at once.
+//   - Rules with on_store_error: local are decided by buckets in memory. Each has this
+//     process's share of the limit.
+//   - When PostgreSQL answers again, it is charged for the tokens that were spent in memory.
+//     A key is charged before the next take from it, all others within about a second.
+type Limiter struct {
+	*mete.Limiter
+	node  *Node
+	close func() error
+}
+
+// NewLimiter connects to the PostgreSQL that a URL names, as [ParseURL] reads it, and
+// returns a limiter that decides by m. It must be closed. It makes missing tables, as
+// [Migrate] does. All processes with one URL share their buckets, and hash keys with one
+// secret that PostgreSQL keeps.
+//
+// Errors name the place and the remedy, and no password:
+//
+//   - the URL is invalid;
+//   - PostgreSQL does not answer: the error wraps [mete.ErrUnavailable], so a later try may
+//     succeed. NewLimiter tries once, and for no longer than ctx lasts;
+//   - m is nil: policy.ErrRequired;
+//   - m has a policy.Options.HashKey, and the processes that share this schema and prefix
+//     use another one, or none: policy.ErrHashKey. See [Store.CheckHashKey].
+//
+// For other settings call [Open] and [Node.NewLimiter].
+func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*Limiter, error) {
+	if m == nil {
+		return nil, errNoPolicy
+	}
+	node, err := Open(ctx, rawURL)
+	if err != nil {
+		return nil, explain(rawURL, err)
+	}
+	l, err := node.NewLimiter(ctx, m, mete.Config{})
+	if err != nil {
+		return nil, errors.Join(err, node.Close())
+	}
+	return l, nil
+}
+
+var errNoPolicy = fmt.Errorf("pgstore: new limiter: %w: load one with policy.Load or policyyaml.LoadFile; "+
+	"for charges without a policy call mete.New", policy.ErrRequired)
+
+// explain adds the place and the remedy to an error of [Open]. It shows no part of an
+// invalid URL but its scheme, because any other may be a password.
+func explain(rawURL string, err error) error {
+	options, _, invalid := ParseURL(rawURL)
+	scheme, _, isURL := strings.Cut(rawURL, "://")
+	switch {
+	case invalid == nil && errors.Is(err, mete.ErrUnavailable):
+		return fmt.Errorf("pgstore: new limiter: server %s: %w; start it, or correct the address", place(options), err)
+	case invalid == nil:
+		return fmt.Errorf("pgstore: new limiter: server %s: %w", place(options), err)
+	case isURL:
+		return fmt.Errorf("pgstore: new limiter: url %.32q: %w", scheme+"://…", err)
+	}
+	return fmt.Errorf("pgstore: new limiter: url without \"://\": %w", err)
+}
+
+func place(options *pgxpool.Config) string {
+	c := options.ConnConfig
+	return fmt.Sprintf("%s, port %d, database %q", c.Host, c.Port, c.Database)
+}
+
+// NewLimiter returns a limiter over n that decides by m. It owns n: [Limiter.Close] closes
+// it. After an error n is the caller's. The zero Config is complete: Local is a memstore,
+// and Nodes counts the processes that share n. The function [NewLimiter] lists the errors
+// about the policy, and [mete.New] has others.
+func (n *Node) NewLimiter(ctx context.Context, m *policy.Matcher, config mete.Config) (*Limiter, error) {
+	if m == nil {
+		return nil, errNoPolicy
+	}
+	loop := recovery.New()
+	guarded, err := guard.New(n, guard.Config{OnChange: func(_, to guard.State) {
+		if to == guard.Closed {
+			loop.Wake()
+		}
+	}})
+	if err == nil && config.Local == nil {
+		config.Local, err = memstore.New(memstore.Config{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pgstore: new limiter: %w", err)
+	}
+	if config.Nodes == nil {
+		config.Nodes = n.Nodes
+	}
+	limiter, err := mete.New(guarded, m, config)
+	if err == nil {
+		err = n.CheckHashKey(ctx, limiter.Policy().HashKeyID())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pgstore: new limiter: %w", err)
+	}
+	loop.Start(limiter)
+	end := func() error {
+		err := loop.Close()
+		if err != nil {
+			err = fmt.Errorf("pgstore: close: tokens that were spent in an outage could not be charged: %w", err)
+		}
+		return errors.Join(err, n.Close())
+	}
+	return &Limiter{Limiter: limiter, node: n, close: sync.OnceValue(end)}, nil
+}
+
+// SetPolicy is [mete.Limiter.SetPolicy], and checks the key of the hashes as [NewLimiter]
+// does. A policy with another one is refused.
+func (l *Limiter) SetPolicy(m *policy.Matcher) error {
+	return sharedkey.SetPolicy(l.Limiter, m, l.node.CheckHashKey)
+}
+
+// Close charges PostgreSQL for tokens that were spent in an outage, for a second at most, and
+// closes the connections. Calls after it fail as in an outage. A second Close returns the
+// same error.
+func (l *Limiter) Close() error { return l.close() }

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/policy"
+)
+
+// shared returns the URL of a schema of its own on the server that tests share.
+func shared(t *testing.T) string {
+	t.Helper()
+	return with(proctest.PostgresURL(t), "schema="+proctest.PostgresSchema(t))
+}
+
+// proxied returns a server, the proxy before it, and a limiter that reaches it so.
+func proxied(t *testing.T) (*proctest.Postgres, *proctest.Proxy, *pgstore.Limiter) {
+	t.Helper()
+	server := proctest.StartPostgres(t)
+	proxy := proctest.StartProxy(t, server.Addr)
+	url := strings.Replace(server.URL(), server.Addr, proxy.Addr, 1)
+	return server, proxy, newLimiter(t, url+"&durable=true&timeout=10s", "")
+}
+
+// matcher returns a policy with a limit of 3 for each API key. Keys are hashed with key,
+// or with the store's own where that is empty.
+func matcher(t *testing.T, key string) *policy.Matcher {
+	t.Helper()
+	m, err := policy.Load([]byte(`{"rules": [{"name": "per-key", "limit_keys": ["header:x-api-key"], "on_store_error": "local",
+		"deadline": "10s", "algorithm_config": {"rate": "3/1000h", "burst": 3}}]}`), policy.Options{HashKey: []byte(key)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func newLimiter(t *testing.T, url, key string) *pgstore.Limiter {
+	t.Helper()
+	l, err := pgstore.NewLimiter(t.Context(), url, matcher(t, key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func take(t *testing.T, l *pgstore.Limiter) mete.Decision {
+	t.Helper()
+	d, err := l.Take(context.Background(), mete.Request{Attributes: mete.Attrs{"header:x-api-key": "k1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Processes that share PostgreSQL limit together although none of them has a secret: that is
+// the store's.
+func TestNewLimiter_OfThreeProcesses(t *testing.T) {
+	t.Parallel()
+	prepare := func() string { return with(shared(t), "prefix=shop:&timeout=1m") }
+	results := proctest.Again(t, 3, prepare, func(url string) string {
+		l, admitted := newLimiter(t, url, ""), 0
+		for range 3 {
+			d := take(t, l)
+			if d.Degraded {
+				t.Fatalf("PostgreSQL did not answer: %+v", d)
+			}
+			if d.Allowed {
+				admitted++
+			}
+		}
+		return strings.Repeat("x", admitted)
+	})
+	if sum := len(strings.Join(results, "")); results != nil && sum != 3 {
+		t.Errorf("three processes admitted %d, want the limit of 3", sum)
+	}
+}
+
+// After an outage PostgreSQL is charged for the local takes, although no client comes again.
+func TestNewLimiter_RecoversByItself(t *testing.T) {
+	t.Parallel()
+	_, proxy, l := proxied(t)
+	proxy.Refuse(true)
+	proxy.CutNow()
+	if d := take(t, l); !d.Allowed || !d.Degraded {
+		t.Fatalf("take without PostgreSQL: %+v", d)
+	}
+	proxy.Refuse(false)
+	ctx, cancel := context.WithTimeout(t.Context(), awhile)
+	defer cancel()
+	if err := proctest.Poll(ctx, func(context.Context) error {
+		if s := l.Stats(); s.Unsettled > 0 || s.Charged < bucket.Token*9/10 {
+			return fmt.Errorf("%d keys are still to be charged, charged %v", s.Unsettled, s.Charged)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A program that ends in time charges what it spent in an outage.
+func TestLimiter_CloseChargesTheRest(t *testing.T) {
+	t.Parallel()
+	server, proxy, l := proxied(t)
+	proxy.Refuse(true)
+	proxy.CutNow()
+	for range 3 {
+		take(t, l)
+	}
+	proxy.Refuse(false)
+	if err := l.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+	if d := take(t, newLimiter(t, server.URL()+"&durable=true&timeout=10s", "")); d.Allowed || d.Degraded {
+		t.Errorf("another process after three takes in an outage: %+v, want a denial", d)
+	}
+	if d := take(t, l); !d.Degraded {
+		t.Errorf("take after Close: %+v, want a degraded decision", d)
+	}
+}
+
+func TestNewLimiter_Errors(t *testing.T) {
+	t.Parallel()
+	addr := proctest.FreeAddr(t)
+	m := matcher(t, "")
+	for _, tt := range []struct {
+		url  string
+		m    *policy.Matcher
+		is   error
+		says string
+	}{
+		{"postgres://" + addr, nil, policy.ErrRequired, "policyyaml.LoadFile"},
+		{"localhost:5432", m, nil, `url without "://": pgstore: url: must begin with postgres://`},
+		{"http://:secret@" + addr, m, nil, `url "http://…": pgstore: url: must begin with postgres://`},
+		{"postgres://a:secret@" + addr + "/x/y", m, nil, "only the name of a database may follow the hosts"},
+		{"postgres://a:secret@" + addr + "/x?tiemout=1s", m, nil, "tiemout"},
+		{"postgres://a:secret@" + addr + "/shop", m, mete.ErrUnavailable, `, database "shop": pgstore: connect: `},
+		{"postgres://a:secret@" + addr + "/shop", m, mete.ErrUnavailable, "start it, or correct the address"},
+	} {
+		l, err := pgstore.NewLimiter(t.Context(), tt.url, tt.m)
+		if err == nil {
+			l.Close()
+			t.Errorf("%s: no error", tt.url)
+			continue
+		}
+		if tt.is != nil && !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: error %q, want one with %q that wraps %v, without the password", tt.url, err, tt.says, tt.is)
+		}
+	}
+}
+
+// Hooks and other settings need no program of forty lines either.
+func TestNode_NewLimiter(t *testing.T) {
+	t.Parallel()
+	node, err := pgstore.Open(t.Context(), shared(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := node.NewLimiter(t.Context(), nil, mete.Config{}); !errors.Is(err, policy.ErrRequired) {
+		t.Errorf("without a policy: %v", err)
+	}
+	seen := 0
+	l, err := node.NewLimiter(t.Context(), matcher(t, ""), mete.Config{OnDecision: func(context.Context, *mete.Decision) { seen++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	take(t, l)
+	if err := l.Close(); err != nil || seen != 1 {
+		t.Errorf("%d decisions seen, close: %v", seen, err)
+	}
+}
+
+// Two limiters with different keys on one PostgreSQL would admit twice the limit.
+func TestNewLimiter_RefusesAnotherHashKey(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		first, second string
+		refused       bool
+	}{
+		"the store's own":            {"", "", false},
+		"the same":                   {"a", "a", false},
+		"another one":                {"a", "b", true},
+		"the store's own, and after": {"", "a", true},
+		"one, and the store's own":   {"a", "", true},
+	} {
+		url := with(shared(t), "prefix=shop:")
+		first := newLimiter(t, url, tt.first)
+		l, err := pgstore.NewLimiter(t.Context(), url, matcher(t, tt.second))
+		if err == nil {
+			l.Close()
+		}
+		if errors.Is(err, policy.ErrHashKey) != tt.refused || !tt.refused && err != nil {
+			t.Errorf("%s: %v, want refused %t", name, err, tt.refused)
+		}
+		if tt.refused && !strings.Contains(err.Error(), `delete the row with the name "hash-key" and the prefix "shop:"`) {
+			t.Errorf("%s: %v names no remedy", name, err)
+		}
+		if err := first.SetPolicy(matcher(t, tt.second)); errors.Is(err, policy.ErrHashKey) != tt.refused {
+			t.Errorf("%s: set policy: %v, want refused %t", name, err, tt.refused)
+		}
+		if err := first.SetPolicy(matcher(t, tt.first)); err != nil {
+			t.Errorf("%s: set the first policy again: %v", name, err)
+		}
+	}
+}
