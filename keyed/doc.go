@@ -40,11 +40,24 @@
 // keys makes a limiter forget nobody. There is no goroutine, nothing to close,
 // and nothing that must be swept.
 //
-// The buckets are in the memory of this process. After a restart they are full,
-// and n processes admit n times as much.
+// The buckets of a [Limiter] are in the memory of this process. After a restart they are
+// full, and n processes admit n times as much.
+//
+// # In Redis or PostgreSQL
+//
+// [Over] returns a limiter whose buckets are in a store that processes share:
+//
+//	limiter, err := redisstore.NewLimiter(ctx, "redis://127.0.0.1:6379?prefix=shop:", matcher)
+//	logins, err := keyed.Over(limiter.Store(), "10/1m", 20)
+//	…
+//	allowed, err := logins.Allow(ctx, address)
+//
+// Its methods take a context and return an error, because a store can fail. An error is
+// never an admission: the caller decides whether the work may go on. The store sees hashes
+// of the keys only: see [Shared].
 //
 // # More than that
 //
-// Several limits on one request, all of them or none, tiers, policies in files
-// and shared stores are in package mete. There are recipes in examples.
+// Several limits on one request, all of them or none, tiers, and policies in files are in
+// package mete. There are recipes in examples.
 package keyed
