@@ -8,6 +8,7 @@ require (
 	github.com/metehq/mete/guard v0.0.0
 	github.com/metehq/mete/jwtclaims v0.0.0
 	github.com/metehq/mete/pgstore v0.0.0
+	github.com/metehq/mete/policyyaml v0.0.0
 	github.com/metehq/mete/redisstore v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
@@ -65,5 +66,6 @@ replace (
 	github.com/metehq/mete/guard => ../guard
 	github.com/metehq/mete/jwtclaims => ../jwtclaims
 	github.com/metehq/mete/pgstore => ../pgstore
+	github.com/metehq/mete/policyyaml => ../policyyaml
 	github.com/metehq/mete/redisstore => ../redisstore
 )

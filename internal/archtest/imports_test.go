@@ -55,6 +55,9 @@ var layers = []layer{
 	{dir: "storetest", may: []string{".", "bucket", "internal/testseed"}, tests: join(stores, "internal", "policy")},
 	{dir: "guard", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")}, // it has a store within
 
+	// It reads the policy files that people write.
+	{dir: "policyyaml", may: []string{"policy"}, tests: join(engine, "dashboard", "memstore", "policytest")},
+
 	// What runs the tests of a policy brings the store along that they need.
 	{dir: "policytest", may: join(engine, "memstore")},
 
@@ -82,10 +85,10 @@ var layers = []layer{
 	{dir: "internal", may: engine, tests: join(stores, doors...)},
 
 	// Programs put the parts together.
-	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "guard", "keyed", "policytest", "jwtclaims", "overrides", "topkeys", "internal")...)...)},
+	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "guard", "keyed", "policytest", "policyyaml", "jwtclaims", "overrides", "topkeys", "internal")...)...)},
 	{dir: "bench", may: join(engine, join(stores, join(doors, "internal")...)...)},
 	{dir: "proof", may: join(engine, join(stores, join(doors, "internal", "overrides", "topkeys")...)...)},
-	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "jwtclaims", "overrides", "topkeys", "internal/proctest")...)...)},
+	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "policyyaml", "jwtclaims", "overrides", "topkeys", "internal/proctest")...)...)},
 	{dir: "tools"},
 }
 

@@ -19,7 +19,7 @@ import (
 
 // published are the directories of the modules that get a tag. Each module comes
 // after the modules that it requires.
-var published = []string{".", "guard", "grpclimit", "jwtclaims", "pgstore", "redisstore", "cmd"}
+var published = []string{".", "guard", "grpclimit", "jwtclaims", "pgstore", "policyyaml", "redisstore", "cmd"}
 
 // tagModules makes the commit to release in a clone, with a tag for each published
 // module. The go.mod files there require the version of each other, and replace

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
 )
 
 // How bad a finding is.
@@ -81,7 +81,7 @@ func (c *checkCommand) read(ctx context.Context, name string) checkedPolicy {
 
 // mistakes notes those of the policy.
 func (p *checkedPolicy) mistakes() {
-	var mistakes policyfile.Errors
+	var mistakes policyyaml.Errors
 	if errors.As(p.err, &mistakes) {
 		for _, e := range mistakes {
 			f := finding{Severity: severityError, Code: codeInvalid, Line: e.Line, Column: e.Column, Path: e.Path, Reason: e.Reason, Hint: e.Hint}
@@ -134,7 +134,7 @@ func (p *checkedPolicy) place(data []byte) {
 	for i, f := range all {
 		paths[i] = f.Path
 	}
-	places := policyfile.Places(p.name, data, paths)
+	places := policyyaml.Places(p.name, data, paths)
 	for _, f := range all {
 		if f.Line == 0 {
 			f.Line, f.Column = places[f.Path].Line, places[f.Path].Column

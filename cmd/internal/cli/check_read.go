@@ -13,12 +13,11 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/store"
+	"github.com/metehq/mete/policyyaml"
 )
 
 // stdinName stands for a file name in messages.
@@ -41,14 +40,14 @@ func readContents(ctx context.Context, std Streams, name string, keys policysign
 		m, err := readRules(ctx, name)
 		return m, nil, err
 	case name == "-":
-		data, err := policyfile.ReadFrom(std.In, "standard input")
+		data, err := policyyaml.ReadFrom(std.In, "standard input")
 		if err != nil {
 			return nil, nil, err
 		}
 		m, err := parsePolicy(stdinName, data)
 		return m, data, err
 	}
-	data, err := policyfile.Read(name)
+	data, err := policyyaml.Read(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,9 +63,9 @@ func readContents(ctx context.Context, std Streams, name string, keys policysign
 // parsePolicy compiles the contents of a policy file. Those of a configuration file
 // have one mistake: which file they are.
 func parsePolicy(name string, data []byte) (*policy.Matcher, error) {
-	m, err := policyfile.Parse(name, data, policyOptions())
+	m, err := policyyaml.Parse(name, data, policyOptions())
 	if err != nil && config.LooksLike(data) {
-		return nil, policyfile.Errors{{File: name, Error: policy.Error{
+		return nil, policyyaml.Errors{{File: name, Error: policy.Error{
 			Reason: "this is no policy, but looks like a configuration of mete serve",
 			Hint:   "check that with 'mete serve --check --config " + name + "'",
 		}}}
@@ -90,7 +89,7 @@ func policyExit(err error) int {
 // brokenPolicy reports whether an error is the list of mistakes in a policy, or that
 // it is not signed.
 func brokenPolicy(err error) bool {
-	_, file := errors.AsType[policyfile.Errors](err)
+	_, file := errors.AsType[policyyaml.Errors](err)
 	_, rows := errors.AsType[rules.Errors](err)
 	return file || rows || errors.Is(err, policysign.ErrSignature)
 }

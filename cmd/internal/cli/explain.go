@@ -14,11 +14,10 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/store"
+	"github.com/metehq/mete/policyyaml"
 )
 
 const explainUsage = "[--policy FILE] [flags] ['METHOD PATH'] [NAME=VALUE ...]"
@@ -207,13 +206,17 @@ func (c *explainCommand) readPolicy(ctx context.Context) (*policy.Matcher, error
 	case storeurl.IsPostgres(c.policy):
 		return readRules(ctx, c.policy)
 	case c.policy != "-":
-		return policyfile.Load(c.policy, opts)
+		data, err := policyyaml.Read(c.policy)
+		if err != nil {
+			return nil, err
+		}
+		return policyyaml.Parse(c.policy, data, opts)
 	}
-	data, err := policyfile.ReadFrom(c.std.In, "standard input")
+	data, err := policyyaml.ReadFrom(c.std.In, "standard input")
 	if err != nil {
 		return nil, err
 	}
-	return policyfile.Parse(stdinName, data, opts)
+	return policyyaml.Parse(stdinName, data, opts)
 }
 
 // hashed is an attribute that stands as a hash in the key of a bucket that was

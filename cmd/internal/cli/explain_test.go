@@ -18,12 +18,12 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
 	"github.com/metehq/mete/redisstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -165,7 +165,7 @@ func TestExplain_PassesAtMidnight(t *testing.T) {
 // A server explains by its own policy and its own buckets.
 func TestExplain_Server(t *testing.T) {
 	clock := storetest.NewClock()
-	m, err := policyfile.Load("testdata/explain/policy.yaml", policy.Options{HashKey: []byte("k"), Now: clock.Now().Time()})
+	m, err := loadFile("testdata/explain/policy.yaml", policy.Options{HashKey: []byte("k"), Now: clock.Now().Time()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ overrides:
 // spending takes 20 tokens of a key from a store, by the policy of the situations.
 func spending(t *testing.T, store mete.Store) {
 	t.Helper()
-	m, err := policyfile.Load("testdata/explain/policy.yaml", policy.Options{HashKey: []byte("of the servers")})
+	m, err := loadFile("testdata/explain/policy.yaml", policy.Options{HashKey: []byte("of the servers")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,4 +400,13 @@ func TestExplain_ManyRules(t *testing.T) {
 	if code != 0 || strings.Count(stdout, "\n") > 12 || !strings.Contains(stdout, "  ✓ r77  applies, and allows it\n  - 99 rules more") {
 		t.Errorf("code %d, stdout\n%s", code, stdout)
 	}
+}
+
+// loadFile is [policyyaml.LoadFile] with options.
+func loadFile(path string, opts policy.Options) (*policy.Matcher, error) {
+	data, err := policyyaml.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return policyyaml.Parse(path, data, opts)
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
 )
 
 // set makes overrides, one after the other.
@@ -147,14 +147,14 @@ func (c *overrideCommand) ofFile() ([]json.RawMessage, error) {
 	var err error
 	name := c.file
 	if name == "-" {
-		data, err = policyfile.ReadFrom(c.std.In, "standard input")
+		data, err = policyyaml.ReadFrom(c.std.In, "standard input")
 	} else {
-		data, err = policyfile.Read(name)
+		data, err = policyyaml.Read(name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if data, err = policyfile.Raw(name, data); err != nil {
+	if data, err = policyyaml.Raw(name, data); err != nil {
 		return nil, err
 	}
 	list, err := overridesIn(data)

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	replaying "github.com/metehq/mete/cmd/internal/replay"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/cmd/internal/trace"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
 )
 
 // runTwo replays the trace through two policies, and says how they differ.
@@ -84,17 +84,17 @@ func (c *replayCommand) load(ctx context.Context, name string) (m *policy.Matche
 	var data []byte
 	if name == "-" {
 		name = stdinName
-		data, err = policyfile.ReadFrom(c.std.In, name)
+		data, err = policyyaml.ReadFrom(c.std.In, name)
 	} else {
-		data, err = policyfile.Read(name)
+		data, err = policyyaml.Read(name)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if m, err = policyfile.Parse(name, data, policyOptions()); err != nil {
+	if m, err = policyyaml.Parse(name, data, policyOptions()); err != nil {
 		return nil, nil, err
 	}
-	text, err = policyfile.ToJSON(name, data, policyOptions())
+	text, err = policyyaml.ToJSON(name, data, policyOptions())
 	return m, text, err
 }
 

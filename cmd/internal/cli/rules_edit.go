@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
 )
 
 // edit writes a change, and says what it came to.
@@ -75,14 +75,14 @@ func (c *rulesCommand) importFile(ctx context.Context, source *rules.Source) err
 	var err error
 	if name == "-" {
 		name = stdinName
-		data, err = policyfile.ReadFrom(c.std.In, "standard input")
+		data, err = policyyaml.ReadFrom(c.std.In, "standard input")
 	} else {
-		data, err = policyfile.Read(name)
+		data, err = policyyaml.Read(name)
 	}
 	if err != nil {
 		return err
 	}
-	asJSON, err := policyfile.ToJSON(name, data, policy.Options{})
+	asJSON, err := policyyaml.ToJSON(name, data, policy.Options{})
 	if err != nil {
 		return err
 	}
@@ -97,16 +97,16 @@ func (c *rulesCommand) importFile(ctx context.Context, source *rules.Source) err
 }
 
 // placed says where in a file mistakes are.
-func placed(name string, data []byte, mistakes policy.Errors) policyfile.Errors {
+func placed(name string, data []byte, mistakes policy.Errors) policyyaml.Errors {
 	paths := make([]string, len(mistakes))
 	for i, e := range mistakes {
 		paths[i] = e.Path
 	}
-	places := policyfile.Places(name, data, paths)
-	all := make(policyfile.Errors, len(mistakes))
+	places := policyyaml.Places(name, data, paths)
+	all := make(policyyaml.Errors, len(mistakes))
 	for i, e := range mistakes {
 		at := places[e.Path]
-		all[i] = policyfile.Mistake{File: name, Line: at.Line, Column: at.Column, Error: e}
+		all[i] = policyyaml.Mistake{File: name, Line: at.Line, Column: at.Column, Error: e}
 	}
 	return all
 }
@@ -128,5 +128,5 @@ func (c *rulesCommand) export(ctx context.Context, source *rules.Source) error {
 		_, err = fmt.Fprintf(c.std.Out, "%s\n", set.Export())
 		return err
 	}
-	return policyfile.WriteYAML(c.std.Out, set.Export())
+	return policyyaml.WriteYAML(c.std.Out, set.Export())
 }

@@ -10,8 +10,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/policyyaml"
 )
 
 const signAbout = `
@@ -75,7 +75,7 @@ func makePair(std Streams, name string) int {
 // signFile writes the signature of a file beside it, in one step: a server may be
 // reading it.
 func signFile(key ed25519.PrivateKey, path string) (err error) {
-	data, err := policyfile.Read(path)
+	data, err := policyyaml.Read(path)
 	if err != nil {
 		return err
 	}

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/buildinfo"
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/policyyaml"
 )
 
 // boardPath is where the dashboard is at the admin address.
@@ -139,7 +139,7 @@ type reloadFailure struct {
 // failureOf says what is wrong in lines, as the log does.
 func failureOf(err error) *reloadFailure {
 	f := &reloadFailure{at: time.Now().UTC()}
-	mistakes, ok := errors.AsType[policyfile.Errors](err)
+	mistakes, ok := errors.AsType[policyyaml.Errors](err)
 	if !ok {
 		f.mistakes = strings.Split(err.Error(), "\n")
 		return f

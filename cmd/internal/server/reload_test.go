@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/policyfile"
+	"github.com/metehq/mete/policyyaml"
 )
 
 func TestReload_KeepsWhatIsSpent(t *testing.T) {
@@ -79,7 +79,7 @@ func TestReload_UnreadableFileKeepsThePolicy(t *testing.T) {
 	if got := s.take("192.0.2.1"); got != 200 {
 		t.Fatalf("first take: status %d, want 200", got)
 	}
-	write(t, c.Policy, "# "+strings.Repeat("x", policyfile.MaxBytes))
+	write(t, c.Policy, "# "+strings.Repeat("x", policyyaml.MaxBytes))
 	eventually(t, "the huge file is refused", func() bool { return s.log.count("cannot read the policy") == 1 })
 	if err := os.Remove(c.Policy); err != nil {
 		t.Fatal(err)

@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
 )
 
 // examplePolicy is in force where no policy file is named.
@@ -92,7 +92,7 @@ type fileSource struct {
 
 func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
 	if s.path == "" {
-		return policyfile.Parse(exampleName, examplePolicy, s.opts)
+		return policyyaml.Parse(exampleName, examplePolicy, s.opts)
 	}
 	if _, err := os.Stat(s.path); err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
@@ -105,7 +105,7 @@ func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := policyfile.Parse(s.path, data, s.opts)
+	m, err := policyyaml.Parse(s.path, data, s.opts)
 	if err == nil {
 		s.force = inForce{m.Version(), s.digest}
 	}
@@ -144,7 +144,7 @@ func (s *fileSource) read() ([]byte, error) {
 	if s.info != nil && !info.Mode().IsRegular() && !info.IsDir() { // a pipe can be read once, at the start
 		return nil, fmt.Errorf("%s: not a regular file any more", s.path)
 	}
-	data, err := policyfile.Read(s.path)
+	data, err := policyyaml.Read(s.path)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (s *fileSource) unchanged() bool {
 
 // replace puts a policy in force, or says why not.
 func (s *fileSource) replace(data []byte) error {
-	m, err := policyfile.Parse(s.path, data, s.opts)
+	m, err := policyyaml.Parse(s.path, data, s.opts)
 	if err == nil {
 		err = s.force.admits(m.Version(), s.digest)
 	}
@@ -222,7 +222,7 @@ func (s *fileSource) replace(data []byte) error {
 
 // logMistakes logs every mistake of a broken file.
 func (s *fileSource) logMistakes(err error) {
-	mistakes, ok := errors.AsType[policyfile.Errors](err)
+	mistakes, ok := errors.AsType[policyyaml.Errors](err)
 	if !ok {
 		msg := "policy is broken; the old one stays in force"
 		if errors.Is(err, errFellBehind) {

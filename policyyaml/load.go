@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policyfile reads policy files as people write them: JSON or YAML,
-// with every mistake shown at its line and column.
+// Package policyyaml loads policy files as people write them, in YAML or JSON. They are
+// the files that mete check reads, with the same errors:
 //
-// YAML is read by the core schema of YAML 1.2 and turned into JSON first, so
-// that both say the same: numbers keep their exact text, yes and on are words,
-// and only the file's author decides what is a string. What JSON cannot say
-// (keys that are not strings, tags, merge keys) is refused.
-package policyfile
+//	matcher, err := policyyaml.LoadFile("policy.yaml")
+//	limiter, err := redisstore.NewLimiter(ctx, "redis://127.0.0.1:6379?prefix=shop:", matcher)
+//
+// An error about the contents is an [Errors]. It has every invalid field, each with its
+// line and column, and a hint:
+//
+//	policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above 0 (got -5)
+//
+// YAML is read by the core schema of YAML 1.2 and becomes JSON first, so both have the same
+// meaning: numbers keep their exact text, yes and on are words, and only the author of the
+// file decides which value is a string. YAML that JSON cannot express (keys that are not
+// strings, tags, merge keys) is refused.
+package policyyaml
 
 import (
 	"bytes"
@@ -27,15 +35,21 @@ import (
 // aliases written out. Larger ones are refused.
 const MaxBytes = policy.MaxFileBytes
 
-// Load reads and compiles the policy file at path. Where its contents are at
-// fault the error is an [Errors] with all mistakes; every other error is about
-// reading the file.
-func Load(path string, opts policy.Options) (*policy.Matcher, error) {
+// LoadFile reads and compiles the policy file at path, with the zero [policy.Options]. An
+// error about its contents is an [Errors], and any other is about reading the file. For
+// other options there are [Read] and [Parse].
+func LoadFile(path string) (*policy.Matcher, error) {
 	data, err := Read(path)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, data, opts)
+	return Parse(path, data, policy.Options{})
+}
+
+// Load compiles the contents of a policy file in YAML or JSON, for files that the program
+// embeds or gets elsewhere. Its errors name the file policy: see [Parse].
+func Load(data []byte, opts policy.Options) (*policy.Matcher, error) {
+	return Parse("policy", data, opts)
 }
 
 // Read returns the contents of the policy file at path, at most [MaxBytes].
@@ -60,10 +74,9 @@ func ReadFrom(r io.Reader, name string) ([]byte, error) {
 	return data, nil
 }
 
-// Parse compiles the contents of the policy file called name, which may be
-// anything: it is shown in mistakes, and a name that ends in .json, .yaml or
-// .yml says what the contents are. Else they are JSON if they begin with a
-// brace, and YAML if not. The error is an [Errors].
+// Parse is [Load] with a name for the file, which may be any text. The name is a part of
+// the errors. One that ends in .json, .yaml or .yml determines the language. Otherwise the
+// contents are JSON if they begin with a brace, and YAML if not. The error is an [Errors].
 func Parse(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(bytes.TrimSpace(data)) == 0 {

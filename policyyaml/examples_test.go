@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policyfile_test
+package policyyaml_test
 
 import (
 	"os"
@@ -10,15 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policytest"
 )
 
 // Policies by algorithm, and by what people want of them.
 const (
-	policiesDir = "../../../examples/policies"
-	cookbookDir = "../../../examples/cookbook"
+	policiesDir = "../examples/policies"
+	cookbookDir = "../examples/cookbook"
 )
 
 // written is when the examples were: their overrides have not expired then.
@@ -70,7 +69,7 @@ func TestExamples_WarnOfNothing(t *testing.T) {
 
 func loadExample(t *testing.T, file string) *policy.Matcher {
 	t.Helper()
-	m, err := policyfile.Load(file, policy.Options{HashKey: []byte("examples"), Now: written})
+	m, err := loadFile(file, policy.Options{HashKey: []byte("examples"), Now: written})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,11 +83,11 @@ func TestExamples_CoverTheSlashAtTheEnd(t *testing.T) {
 	both := regexp.MustCompile(`path: \[(/[a-z-]+), (/[a-z-]+)/\]`)
 	found := 0
 	for _, pattern := range []string{"*/*.yaml", "*/*/*.yaml"} {
-		files, err := filepath.Glob(filepath.Join("../../../examples", pattern))
+		files, err := filepath.Glob(filepath.Join("../examples", pattern))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range append(files, "../../../doc/tutorial.md") {
+		for _, file := range append(files, "../doc/tutorial.md") {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policyfile_test
+package policyyaml_test
 
 import (
 	"encoding/json"
@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
@@ -22,7 +21,7 @@ import (
 func TestExamples_OnTheDashboard(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"policies/*.yaml", "cookbook/*.yaml", "quickstart.yaml", "replay/*.yaml", "gateways/policy.yaml"} {
-		found, err := filepath.Glob(filepath.Join("../../../examples", pattern))
+		found, err := filepath.Glob(filepath.Join("../examples", pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v, %v", pattern, found, err)
 		}
@@ -30,7 +29,7 @@ func TestExamples_OnTheDashboard(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			m, err := policyfile.Load(file, policy.Options{HashKey: []byte("test")})
+			m, err := loadFile(file, policy.Options{HashKey: []byte("test")})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policyfile_test
+package policyyaml_test
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
 )
 
 const yamlRule = `
@@ -35,7 +35,7 @@ func TestParse_NumbersAreExact(t *testing.T) {
 		{"10", "90071992547.409", "10/1s", "90071992547.409"},
 	} {
 		name := fmt.Sprintf("rps %s burst %s", tt.rps, tt.burst)
-		m, err := policyfile.Parse("p.yaml", fmt.Appendf(nil, yamlRule, tt.rps, tt.burst), policy.Options{})
+		m, err := policyyaml.Parse("p.yaml", fmt.Appendf(nil, yamlRule, tt.rps, tt.burst), policy.Options{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -63,7 +63,7 @@ func TestParse_NumbersAreComparedAsWritten(t *testing.T) {
 		file := strings.Replace(fmt.Sprintf(yamlRule, "1", "2"), "    algorithm:", "    match: { \"header:x\": ["+number+", other] }\n    algorithm:", 1) +
 			"kill_switches: [{ scope_key: \"header:y\", scope_value: " + number + ", reason: r, expires_at: 2999-01-01T00:00:00Z }]\n" +
 			"tests: [{ name: t, request: { \"header:x\": " + number + ", \"header:x-api-key\": k }, expect: allowed }]\n"
-		m, err := policyfile.Parse("p.yaml", []byte(file), policy.Options{})
+		m, err := policyyaml.Parse("p.yaml", []byte(file), policy.Options{})
 		if err != nil {
 			t.Errorf("%s: %v", number, err)
 			continue
@@ -87,7 +87,7 @@ func TestParse_BadEncoding(t *testing.T) {
 		{"p.json", "{\"rules\": \"\xff\"}", "p.json:1:12: not JSON: the byte 0xFF is not UTF-8; save the file as UTF-8"},
 		{"p.yaml", "rules:\n  - name: ä\x00\n", "p.yaml:2:12: not YAML: it has the control character 0x00; remove it"},
 	} {
-		if _, err := policyfile.Parse(tt.name, []byte(tt.file), policy.Options{}); err == nil || err.Error() != tt.want {
+		if _, err := policyyaml.Parse(tt.name, []byte(tt.file), policy.Options{}); err == nil || err.Error() != tt.want {
 			t.Errorf("%q: error %v, want %s", tt.file, err, tt.want)
 		}
 	}
@@ -98,7 +98,7 @@ func TestParse_BadEncoding(t *testing.T) {
 func TestParse_WordsStayWords(t *testing.T) {
 	for _, word := range []string{"on", "yes", "no", "off", "y", "2026-01-02", "12:30:45", "1_000", "0b11", "=", "ok"} {
 		file := strings.Replace(fmt.Sprintf(yamlRule, "1", "2"), "    algorithm:", "    match: { \"header:x\": "+word+" }\n    algorithm:", 1)
-		m, err := policyfile.Parse("p.yaml", []byte(file), policy.Options{})
+		m, err := policyyaml.Parse("p.yaml", []byte(file), policy.Options{})
 		if err != nil {
 			t.Errorf("match %s: %v", word, err)
 			continue
@@ -117,7 +117,7 @@ rules:
   - { name: a, limit_keys: ["ip:address"], algorithm: token_bucket, algorithm_config: &slow { rps: 1, burst: 2 } }
   - { name: b, limit_keys: ["header:x"], algorithm: token_bucket, algorithm_config: *slow }
 `
-	m, err := policyfile.Parse("p.yaml", []byte(file), policy.Options{})
+	m, err := policyyaml.Parse("p.yaml", []byte(file), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,14 +130,14 @@ rules:
 func TestParse_JSONByNameOrBrace(t *testing.T) {
 	const json = `{"rules":[{"name":"a","limit_keys":[],"algorithm":"token_bucket","algorithm_config":{"rps":1,"burst":2}}]}`
 	for _, name := range []string{"p.json", "p.JSON", "p.yaml", "stdin"} {
-		if _, err := policyfile.Parse(name, []byte(" \n"+json), policy.Options{}); err != nil {
+		if _, err := policyyaml.Parse(name, []byte(" \n"+json), policy.Options{}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := policyfile.Parse("p.json", []byte("rules: []"), policy.Options{}); err == nil {
+	if _, err := policyyaml.Parse("p.json", []byte("rules: []"), policy.Options{}); err == nil {
 		t.Error("YAML in p.json: got no error")
 	}
-	if _, err := policyfile.Parse("policy", []byte("\ufeff"+json), policy.Options{}); err != nil {
+	if _, err := policyyaml.Parse("policy", []byte("\ufeff"+json), policy.Options{}); err != nil {
 		t.Errorf("byte order mark: %v", err)
 	}
 }
@@ -159,10 +159,10 @@ func TestParse_Mistakes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = policyfile.Parse(filepath.Base(file), data, policy.Options{})
-			var got policyfile.Errors
+			_, err = policyyaml.Parse(filepath.Base(file), data, policy.Options{})
+			var got policyyaml.Errors
 			if !errors.As(err, &got) {
-				t.Fatalf("got error %v, want a policyfile.Errors", err)
+				t.Fatalf("got error %v, want a policyyaml.Errors", err)
 			}
 			want, err := os.ReadFile(file + ".want")
 			if err != nil {
@@ -200,9 +200,9 @@ func TestParse_Hostile(t *testing.T) {
 		"control":        {"rules\x01: 1", "not YAML"},
 		"terminal":       {"rules:\n  - \"\\e[31mred\": 1", `\x1b[31mred`},
 		"not UTF-8":      {"rules: \xff", "not YAML"},
-		"large":          {strings.Repeat("#", policyfile.MaxBytes+1), ""},
+		"large":          {strings.Repeat("#", policyyaml.MaxBytes+1), ""},
 	} {
-		_, err := policyfile.Parse("f", []byte(tt.file), policy.Options{})
+		_, err := policyyaml.Parse("f", []byte(tt.file), policy.Options{})
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%s: got error %v, want one with %q", name, err, tt.want)
 		}
@@ -211,17 +211,17 @@ func TestParse_Hostile(t *testing.T) {
 
 func TestRead_Bounds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "p.yaml")
-	for size, want := range map[int]bool{policyfile.MaxBytes: true, policyfile.MaxBytes + 1: false} {
+	for size, want := range map[int]bool{policyyaml.MaxBytes: true, policyyaml.MaxBytes + 1: false} {
 		if err := os.WriteFile(file, make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if data, err := policyfile.Read(file); (err == nil) != want {
+		if data, err := policyyaml.Read(file); (err == nil) != want {
 			t.Errorf("Read of %d bytes: got %d bytes, error %v", size, len(data), err)
 		}
 	}
-	var mistakes policyfile.Errors
+	var mistakes policyyaml.Errors
 	for _, path := range []string{filepath.Join(t.TempDir(), "absent"), t.TempDir()} {
-		if _, err := policyfile.Load(path, policy.Options{}); err == nil || errors.As(err, &mistakes) {
+		if _, err := policyyaml.LoadFile(path); err == nil || errors.As(err, &mistakes) {
 			t.Errorf("Load(%q): got error %v, want one about reading", path, err)
 		}
 	}
@@ -239,8 +239,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := policyfile.Parse("fuzz", data, policy.Options{})
-		var mistakes policyfile.Errors
+		m, err := policyyaml.Parse("fuzz", data, policy.Options{})
+		var mistakes policyyaml.Errors
 		if (m == nil) == (err == nil) || err != nil && !errors.As(err, &mistakes) {
 			t.Fatalf("Parse(%q): got a policy: %t, error %v", data, m != nil, err)
 		}
@@ -250,4 +250,27 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// loadFile is [policyyaml.LoadFile] with options.
+func loadFile(path string, opts policy.Options) (*policy.Matcher, error) {
+	data, err := policyyaml.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return policyyaml.Parse(path, data, opts)
+}
+
+// A program can embed its policy, in either language.
+func TestLoad(t *testing.T) {
+	for _, text := range []string{fmt.Sprintf(yamlRule, "10", "20"), `{"rules": [{"name": "free", "limit_keys": [], "algorithm_config": {"rps": 10, "burst": 20}}]}`} {
+		m, err := policyyaml.Load([]byte(text), policy.Options{})
+		if err != nil || len(m.Rules()) != 1 || m.Rules()[0].Name != "free" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	_, err := policyyaml.Load([]byte(fmt.Sprintf(yamlRule, "10", "-5")), policy.Options{})
+	if err == nil || !strings.HasPrefix(err.Error(), "policy:6:41: /rules/0/algorithm_config/burst: ") {
+		t.Errorf("a negative burst: %v, want the place", err)
+	}
 }

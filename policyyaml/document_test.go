@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policyfile_test
+package policyyaml_test
 
 import (
 	"fmt"
@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policytest"
+	"github.com/metehq/mete/policyyaml"
 )
 
 // Every block of YAML in doc/policy.md is a policy that can be copied: nothing is
 // wrong with it, nothing to be warned of, and its tests pass.
 func TestDocument_Policies(t *testing.T) {
-	data, err := os.ReadFile("../../../doc/policy.md")
+	data, err := os.ReadFile("../doc/policy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestDocument_Policies(t *testing.T) {
 	for i, block := range blocks {
 		block, _, _ = strings.Cut(block, "```\n")
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
-			m, err := policyfile.Parse("policy.yaml", []byte(block), policy.Options{HashKey: []byte("document"), Now: written})
+			m, err := policyyaml.Parse("policy.yaml", []byte(block), policy.Options{HashKey: []byte("document"), Now: written})
 			if err != nil {
 				t.Fatalf("%v, of\n%s", err, block)
 			}

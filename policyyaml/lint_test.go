@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policyfile_test
+package policyyaml_test
 
 import (
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/policy"
 )
 
@@ -15,14 +14,14 @@ import (
 func TestExamples_HaveNoWarnings(t *testing.T) {
 	policies := 0
 	clocks := []time.Time{written, time.Date(2031, time.March, 1, 0, 0, 0, 0, time.UTC), time.Date(2099, time.June, 1, 0, 0, 0, 0, time.UTC)}
-	for _, pattern := range []string{"../../../examples/*.yaml", "../../../examples/*/*.yaml"} {
+	for _, pattern := range []string{"../examples/*.yaml", "../examples/*/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, file := range files {
 			for _, now := range clocks {
-				m, err := policyfile.Load(file, policy.Options{Now: now})
+				m, err := loadFile(file, policy.Options{Now: now})
 				if err != nil {
 					continue // it is of another program
 				}

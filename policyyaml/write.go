@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policyfile
+package policyyaml
 
 import (
 	"bytes"
@@ -27,12 +27,12 @@ func WriteYAML(w io.Writer, file []byte) error {
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
-		return fmt.Errorf("policyfile: write: %w", err)
+		return fmt.Errorf("policyyaml: write: %w", err)
 	}
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
 	if err := enc.Encode(node(v, 0, ruleDepth(v))); err != nil {
-		return fmt.Errorf("policyfile: write: %w", err)
+		return fmt.Errorf("policyyaml: write: %w", err)
 	}
 	return enc.Close()
 }

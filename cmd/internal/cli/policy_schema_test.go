@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policyfile_test
+package cli_test
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
 )
 
 // editorSchema is the schema as an editor reads it.
@@ -61,7 +61,7 @@ func policiesBelow(t *testing.T, dirs ...string) map[string][]byte {
 			if err != nil {
 				return err
 			}
-			if data, err := policyfile.ToJSON(path, data, policy.Options{}); err == nil {
+			if data, err := policyyaml.ToJSON(path, data, policy.Options{}); err == nil {
 				found[path] = data
 			}
 			return nil
@@ -94,7 +94,7 @@ func TestSchema_RefusesWhatIsBroken(t *testing.T) {
 	form := []string{"unknown field", "paths have no templates", "mete knows no facts about user agents", "is missing", "must be a list", "must be an object", "must be a string", "must be a duration", "must be a number",
 		", not of ", "must have at most", "must be epoch", "must be skip", "must be open"}
 	seen := 0
-	for _, pattern := range []string{"../../../policy/testdata/bad/*.json", "testdata/bad/*.json", "testdata/bad/*.yaml", "testdata/broken/*.yaml"} {
+	for _, pattern := range []string{"../../../policy/testdata/bad/*.json", "../../../policyyaml/testdata/bad/*.json", "../../../policyyaml/testdata/bad/*.yaml", "../../../policyyaml/testdata/broken/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
@@ -104,8 +104,8 @@ func TestSchema_RefusesWhatIsBroken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = policyfile.Parse(file, data, policy.Options{})
-			asJSON, cerr := policyfile.AsJSON(file, data)
+			_, err = policyyaml.Parse(file, data, policy.Options{})
+			asJSON, cerr := policyyaml.AsJSON(file, data)
 			if cerr != nil {
 				continue // it is not even YAML
 			}
@@ -113,7 +113,7 @@ func TestSchema_RefusesWhatIsBroken(t *testing.T) {
 			if err == nil && refused {
 				t.Errorf("%s: loads, and the schema refuses it", file)
 			}
-			var mistakes policyfile.Errors
+			var mistakes policyyaml.Errors
 			if !errors.As(err, &mistakes) {
 				continue
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policyfile_test
+package policyyaml_test
 
 import (
 	"flag"
@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-const cookbook = "../../../doc/cookbook.md"
+const cookbook = "../doc/cookbook.md"
 
 var update = flag.Bool("update", false, "copy the files of examples/cookbook into doc/cookbook.md")
 
@@ -47,7 +47,7 @@ func TestCookbook_ShowsTheExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if text != string(data) {
-		t.Error("doc/cookbook.md does not show the files of examples/cookbook: run go test ./internal/policyfile -update in cmd")
+		t.Error("doc/cookbook.md does not show the files of examples/cookbook: run go test ./policyyaml -update")
 	}
 	for _, file := range exampleFiles(t, cookbookDir, 20) {
 		if name := filepath.Base(file); !slices.Contains(shown, name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policyfile_test
+package policyyaml_test
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the lists of mistakes in testdata/broken")
@@ -34,10 +34,10 @@ func TestBroken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = policyfile.Parse(name, data, policy.Options{Now: brokenNow})
-		var mistakes policyfile.Errors
+		_, err = policyyaml.Parse(name, data, policy.Options{Now: brokenNow})
+		var mistakes policyyaml.Errors
 		if !errors.As(err, &mistakes) {
-			t.Errorf("%s: error %v, want a policyfile.Errors", name, err)
+			t.Errorf("%s: error %v, want a policyyaml.Errors", name, err)
 			continue
 		}
 		for _, m := range mistakes {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policyfile_test
+package policyyaml_test
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/metehq/mete/cmd/internal/policyfile"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
 )
 
 // decoded is a JSON text with its numbers as they are written.
@@ -29,19 +29,19 @@ func decoded(t *testing.T, data []byte) (v any) {
 
 // Every example, as JSON, as YAML again and back: nothing is lost.
 func TestWriteYAML_ReadsBack(t *testing.T) {
-	files, err := filepath.Glob("../../../examples/*/*.yaml")
+	files, err := filepath.Glob("../examples/*/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d examples, %v", len(files), err)
 	}
 	for _, file := range files {
-		if _, err := policyfile.Load(file, policy.Options{}); err != nil {
+		if _, err := policyyaml.LoadFile(file); err != nil {
 			continue // it is of another program
 		}
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		asJSON, err := policyfile.ToJSON(file, data, policy.Options{})
+		asJSON, err := policyyaml.ToJSON(file, data, policy.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,10 +52,10 @@ func TestWriteYAML_ReadsBack(t *testing.T) {
 func readsBack(t *testing.T, name string, asJSON []byte) {
 	t.Helper()
 	var yaml bytes.Buffer
-	if err := policyfile.WriteYAML(&yaml, asJSON); err != nil {
+	if err := policyyaml.WriteYAML(&yaml, asJSON); err != nil {
 		t.Fatal(err)
 	}
-	again, err := policyfile.ToJSON("again.yaml", yaml.Bytes(), policy.Options{})
+	again, err := policyyaml.ToJSON("again.yaml", yaml.Bytes(), policy.Options{})
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, yaml.Bytes())
 	}
@@ -74,7 +74,7 @@ func TestWriteYAML_Bundles(t *testing.T) {
 	for _, file := range []string{policyOf("a"), `{"policies": [{"id": "a", "spec": ` + policyOf("a") + `}, {"id": "b", "spec": ` + policyOf("b") + `}]}`} {
 		readsBack(t, file, []byte(file))
 		var yaml bytes.Buffer
-		if err := policyfile.WriteYAML(&yaml, []byte(file)); err != nil {
+		if err := policyyaml.WriteYAML(&yaml, []byte(file)); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(yaml.String()) {
@@ -99,7 +99,7 @@ func TestWriteYAML_Strings(t *testing.T) {
 }
 
 func TestToJSON_Fails(t *testing.T) {
-	if _, err := policyfile.ToJSON("x.yaml", []byte("rules: ["), policy.Options{}); err == nil {
+	if _, err := policyyaml.ToJSON("x.yaml", []byte("rules: ["), policy.Options{}); err == nil {
 		t.Error("a broken file: no error")
 	}
 }

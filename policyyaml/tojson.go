@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policyfile
+package policyyaml
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func AsJSON(name string, data []byte) ([]byte, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
-		return nil, errors.Join(errors.New("policyfile: no document"), err)
+		return nil, errors.Join(errors.New("policyyaml: no document"), err)
 	}
 	c := converter{file: name, open: map[*yaml.Node]bool{}}
 	c.value(doc.Content[0], "", 0)
