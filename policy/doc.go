@@ -2,7 +2,8 @@
 
 // Package policy reads policies: files that say who may spend how much, in
 // JSON. [Load] compiles one into a [Matcher], which finds the limits that a
-// request falls under, and reports every mistake at once if it cannot.
+// request falls under, and reports every mistake at once if it cannot. The module
+// policyyaml loads the same language in YAML.
 //
 // This is the language in short. All of it, field by field and with examples, is in
 // doc/policy.md of the repository, and as a JSON Schema in [JSONSchema].
