@@ -8,8 +8,7 @@
 //	createdb shop
 //	go run ./examples/postgres 'postgres://localhost/shop?schema=limits'
 //
-// All programs with this URL share the buckets. With HASH_KEY in the environment,
-// the secret that long names of customers are hashed under is not in PostgreSQL.
+// All programs with this URL share the buckets.
 package main
 
 import (
@@ -23,8 +22,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/guard"
-	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/policy"
 )
@@ -37,8 +34,7 @@ const tables = `CREATE TABLE IF NOT EXISTS orders (customer text NOT NULL, item 
 // A shop takes orders. It is safe for concurrent use.
 type shop struct {
 	db      *pgxpool.Pool // the shop's own
-	node    *pgstore.Node // has connections of its own
-	limiter *mete.Limiter
+	limiter *pgstore.Limiter
 }
 
 // errTooMany is why an order is refused that would be one too many.
@@ -46,51 +42,41 @@ var errTooMany = errors.New("too many orders")
 
 // openShop connects to the database that a URL names.
 func openShop(ctx context.Context, url string) (*shop, error) {
+	matcher, err := policy.Load([]byte(rules), policy.Options{})
+	if err != nil {
+		return nil, err
+	}
+	limiter, err := pgstore.NewLimiter(ctx, url, matcher)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openTables(ctx, url)
+	if err != nil {
+		return nil, errors.Join(err, limiter.Close())
+	}
+	return &shop{db, limiter}, nil
+}
+
+// openTables returns the shop's own connections, to the database that the limiter uses.
+func openTables(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config, _, err := pgstore.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	s := &shop{}
-	if s.db, err = pgstore.Dial(ctx, config); err != nil {
-		return nil, err
-	}
-	if _, err = s.db.Exec(ctx, tables); err == nil {
-		s.node, err = pgstore.Open(ctx, url)
-	}
-	if err == nil {
-		s.limiter, err = limit(s.node)
-	}
+	db, err := pgstore.Dial(ctx, config)
 	if err != nil {
-		s.close()
 		return nil, err
 	}
-	return s, nil
+	if _, err := db.Exec(ctx, tables); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
 }
 
-func (s *shop) close() {
-	if s.node != nil {
-		s.node.Close()
-	}
+func (s *shop) close() error {
 	s.db.Close()
-}
-
-// limit puts a guard before the store, and memory behind it: for what is asked
-// outside of transactions while PostgreSQL does not answer.
-func limit(node *pgstore.Node) (*mete.Limiter, error) {
-	// Without a key, all nodes use the one that the store keeps for them.
-	matcher, err := policy.Load([]byte(rules), policy.Options{HashKey: []byte(os.Getenv("HASH_KEY"))})
-	if err != nil {
-		return nil, err
-	}
-	guarded, err := guard.New(node, guard.Config{})
-	if err != nil {
-		return nil, err
-	}
-	local, err := memstore.New(memstore.Config{})
-	if err != nil {
-		return nil, err
-	}
-	return mete.New(guarded, matcher, mete.Config{Local: local, Nodes: node.Nodes})
+	return s.limiter.Close()
 }
 
 // order places an order, or does nothing at all. Orders of one customer wait for

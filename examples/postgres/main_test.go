@@ -13,12 +13,11 @@ import (
 // open opens a shop until the test ends.
 func open(t *testing.T, p *proctest.Postgres) *shop {
 	t.Helper()
-	t.Setenv("HASH_KEY", "of the example")
 	s, err := openShop(t.Context(), p.URL()+"&schema=limits")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.close)
+	t.Cleanup(func() { s.close() })
 	return s
 }
 

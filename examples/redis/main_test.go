@@ -8,11 +8,12 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/redisstore"
 )
 
 // take returns how many of four requests with a key are allowed, and how many without
 // Redis.
-func take(t *testing.T, limiter *mete.Limiter, key string) (allowed, degraded int) {
+func take(t *testing.T, limiter *redisstore.Limiter, key string) (allowed, degraded int) {
 	t.Helper()
 	for range 4 {
 		d, err := limiter.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"header:x-api-key": key}})
@@ -30,7 +31,6 @@ func take(t *testing.T, limiter *mete.Limiter, key string) (allowed, degraded in
 }
 
 func TestLimiters_ShareBuckets(t *testing.T) {
-	t.Setenv("HASH_KEY", "of the example")
 	r := proctest.StartRedis(t)
 	for try := range 20 { // on a slow machine Redis may be late, and is not asked
 		if share(t, "redis://"+r.Addr, fmt.Sprint("k", try)) {
@@ -44,12 +44,12 @@ func TestLimiters_ShareBuckets(t *testing.T) {
 // Redis has answered all that they asked.
 func share(t *testing.T, url, key string) bool {
 	for i, want := range []int{3, 0} {
-		limiter, store, err := newLimiter(t.Context(), url)
+		limiter, err := newLimiter(t.Context(), url)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, degraded := take(t, limiter, key)
-		if err := store.Close(); err != nil {
+		if err := limiter.Close(); err != nil {
 			t.Error(err)
 		}
 		if degraded > 0 {
@@ -63,13 +63,12 @@ func share(t *testing.T, url, key string) bool {
 }
 
 func TestLimiter_WithoutRedis(t *testing.T) {
-	t.Setenv("HASH_KEY", "of the example")
 	r := proctest.StartRedis(t)
-	limiter, store, err := newLimiter(t.Context(), "redis://"+r.Addr)
+	limiter, err := newLimiter(t.Context(), "redis://"+r.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer limiter.Close()
 	r.Kill()
 	if allowed, degraded := take(t, limiter, "k"); allowed != 3 || degraded != 4 {
 		t.Errorf("%d of 4 allowed, %d degraded, want 3 and 4", allowed, degraded)
