@@ -4,16 +4,19 @@
 // there already: every algorithm, any number of buckets in one take, all of them or
 // none.
 //
-//	node, err := pgstore.Open(ctx, "postgres://mete@127.0.0.1/shop?schema=mete")
-//	store, err := guard.New(node, guard.Config{})    // not asked while it is ill
-//	local, err := memstore.New(memstore.Config{})    // for rules with on_store_error: local
-//	limiter, err := mete.New(store, matcher, mete.Config{Local: local, Nodes: node.Nodes})
+//	matcher, err := policyyaml.LoadFile("policy.yaml") // or policy.Load, of JSON
+//	limiter, err := pgstore.NewLimiter(ctx, "postgres://mete@127.0.0.1/shop?schema=mete", matcher)
 //	…
-//	err = node.Close()
+//	defer limiter.Close()
+//	decision, err := limiter.Take(ctx, mete.Request{Attributes: mete.Attrs{"header:x-api-key": key}})
 //
-// [Open] connects, makes the tables where there are none, and tells the nodes of each
-// other. Who has a pool already takes [Migrate] and [New]. examples/postgres is a program
-// with all of it.
+// [NewLimiter] connects, makes missing tables, and puts a circuit breaker before
+// PostgreSQL. During an outage it decides in memory for rules with on_store_error: local,
+// and charges PostgreSQL afterwards. examples/postgres is a program with it.
+// keyed.Over(limiter.Store(), "10/1m", 20) is a limit by key without a policy.
+//
+// [Open] and [Node.NewLimiter] are for other settings. [Migrate] and [New] take a pool that
+// the program has already.
 //
 // # Takes
 //

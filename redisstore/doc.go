@@ -4,17 +4,20 @@
 // limit together: one server, one behind Sentinel, or a cluster, from Redis 6.2 on,
 // and whatever speaks its language.
 //
-//	node, err := redisstore.Open(ctx, "redis://127.0.0.1:6379?prefix=shop:")
-//	store, err := guard.New(node, guard.Config{})    // not asked while it is ill
-//	local, err := memstore.New(memstore.Config{})    // for rules with on_store_error: local
-//	limiter, err := mete.New(store, matcher, mete.Config{Local: local, Nodes: node.Nodes})
+//	matcher, err := policyyaml.LoadFile("policy.yaml") // or policy.Load, of JSON
+//	limiter, err := redisstore.NewLimiter(ctx, "redis://127.0.0.1:6379?prefix=shop:", matcher)
 //	…
-//	err = node.Close()                               // gives leases back
+//	defer limiter.Close()
+//	decision, err := limiter.Take(ctx, mete.Request{Attributes: mete.Attrs{"header:x-api-key": key}})
 //
-// [Open] and [ParseURL] read URLs; [New] takes a client that the program has
-// already. examples/redis is a program with all of it, [mete.Limiter.Recover] included,
-// which a node calls now and then. All processes with one Redis and prefix hash parts of
-// bucket keys with the same key: see [Store.DeriveKey].
+// [NewLimiter] connects, and puts a circuit breaker before Redis. During an outage it
+// decides in memory for rules with on_store_error: local, and charges Redis afterwards.
+// All processes with one Redis and prefix share their buckets, and hash parts of bucket
+// keys with one secret that Redis keeps: see [Store.DeriveKey]. examples/redis is a program
+// with it. keyed.Over(limiter.Store(), "10/1m", 20) is a limit by key without a policy.
+//
+// [Open] and [Node.NewLimiter] are for other settings. [New] takes a client that the program
+// has already.
 //
 // # One script, one round trip
 //

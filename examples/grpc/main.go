@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program is a gRPC server whose calls are limited: each API key, in the metadata
+// This program is a gRPC server whose calls are limited. Each API key, in the metadata
 // x-api-key, has 3 calls at once, and then one per minute. All servers on one Redis share
 // the limits:
 //
