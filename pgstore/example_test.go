@@ -18,22 +18,19 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A server opens its store once, and limits by the rules of a policy.
-func ExampleOpen() {
+// A server makes its limiter once, and limits by the rules of a policy.
+func ExampleNewLimiter() {
 	ctx := context.Background()
-	store, err := pgstore.Open(ctx, "postgres://app@db.example.com/app?sslmode=verify-full")
+	rules, err := policy.Load([]byte(`{"rules": [{"name": "user", "limit_keys": ["header:x-user"],
+		"algorithm_config": {"rps": 10, "burst": 20}, "on_store_error": "local"}]}`), policy.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer store.Close()
-	rules, err := policy.Load([]byte(`{"rules": [{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 10, "burst": 20}}]}`), policy.Options{})
+	limiter, err := pgstore.NewLimiter(ctx, "postgres://app@db.example.com/app?sslmode=verify-full", rules)
 	if err != nil {
 		log.Fatal(err)
 	}
-	limiter, err := mete.New(store, rules, mete.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	defer limiter.Close()
 	decision, err := limiter.Take(ctx, mete.Request{Attributes: mete.Attrs{"header:x-user": "u1"}})
 	if err != nil {
 		log.Fatal(err)

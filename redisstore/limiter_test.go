@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/redisstore"
@@ -47,6 +48,21 @@ func take(t *testing.T, l *redisstore.Limiter) mete.Decision {
 	return d
 }
 
+// recovered waits until Redis has been charged for so much, except for the refill.
+func recovered(t *testing.T, l *redisstore.Limiter, taken bucket.Tokens) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), awhile)
+	defer cancel()
+	if err := proctest.Poll(ctx, func(context.Context) error {
+		if s := l.Stats(); s.Unsettled > 0 || s.Charged < taken*9/10 {
+			return fmt.Errorf("%d keys are still to be charged, charged %v of %v", s.Unsettled, s.Charged, taken)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
 // Processes that share Redis limit together although none of them has a secret: that is
 // the store's.
 func TestNewLimiter_OfThreeProcesses(t *testing.T) {
@@ -80,15 +96,36 @@ func TestNewLimiter_RecoversByItself(t *testing.T) {
 		t.Fatalf("take without Redis: %+v", d)
 	}
 	proxy.Refuse(false)
-	ctx, cancel := context.WithTimeout(t.Context(), awhile)
-	defer cancel()
-	if err := proctest.Poll(ctx, func(context.Context) error {
-		if s := l.Stats(); s.Unsettled > 0 || s.Charged < bucket.Token*9/10 {
-			return fmt.Errorf("%d keys are still to be charged, charged %v", s.Unsettled, s.Charged)
+	recovered(t, l, bucket.Token)
+}
+
+// The circuit breaker opens, and lets the recovery try when no client does.
+func TestNewLimiter_RecoversBehindTheBreaker(t *testing.T) {
+	r := proctest.StartRedis(t)
+	proxy := proctest.StartProxy(t, r.Addr)
+	l := newLimiter(t, "redis://"+proxy.Addr, "")
+	proxy.Refuse(true)
+	proxy.CutNow()
+	opened := func() bool { return l.Store().(*guard.Store).State() == guard.Open }
+	taken := bucket.Tokens(0)
+	for i := 0; !opened() || i < 20; i++ {
+		d, err := l.Take(context.Background(), mete.Request{Attributes: mete.Attrs{"header:x-api-key": fmt.Sprint("k", i)}})
+		if err != nil || !d.Degraded || !d.Allowed {
+			t.Fatalf("take %d without Redis: %+v, %v", i, d, err)
 		}
-		return nil
-	}); err != nil {
-		t.Error(err)
+		taken += d.Taken
+	}
+	proxy.Refuse(false)
+	recovered(t, l, taken)
+}
+
+func TestNewLimiter_InACluster(t *testing.T) {
+	url := "redis+cluster://" + strings.Join(proctest.StartCluster(t, 3, 0).Addrs, ",") + "?timeout=10s"
+	first, second := newLimiter(t, url, ""), newLimiter(t, url, "")
+	for i, want := range []bool{true, true, true, false} {
+		if d := take(t, []*redisstore.Limiter{first, second}[i%2]); d.Allowed != want || d.Degraded {
+			t.Errorf("take %d: %+v, want %t", i, d, want)
+		}
 	}
 }
 

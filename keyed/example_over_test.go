@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyed_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/metehq/mete/keyed"
+	"github.com/metehq/mete/memstore"
+)
+
+// A limiter of redisstore or pgstore returns its Store. In tests a memstore will do.
+func ExampleOver() {
+	store, err := memstore.New(memstore.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	uploads, err := keyed.Over(store, "1/1h", 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 3 {
+		allowed, err := uploads.Allow(context.Background(), "alice")
+		if err != nil { // the store does not answer: here the upload goes on
+			allowed = true
+		}
+		fmt.Println(allowed)
+	}
+	// Output:
+	// true
+	// true
+	// false
+}
