@@ -50,7 +50,7 @@ func Check(ctx context.Context, s Store, id, remove string) error {
 		return err
 	}
 	if known != id {
-		return fmt.Errorf("%w: theirs is %s, the one of this process is %s: set the same policy.Options.HashKey in all processes, or in none; "+
+		return fmt.Errorf("%w: theirs is %s, the one of this process is %s: set the same policy.Options.HashKey in all processes, or in none, or give this one another prefix; "+
 			"to change the key, stop them all and %s, and all buckets start full",
 			policy.ErrHashKey, describe(known), describe(id), remove)
 	}

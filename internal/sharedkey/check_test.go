@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sharedkey_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/sharedkey"
+	"github.com/metehq/mete/policy"
+)
+
+// A memory keeps one document. If rival is set, another process writes it just before
+// this one does.
+type memory struct {
+	secret, document, rival string
+	failure                 error
+}
+
+func (m *memory) DeriveKey(context.Context, string) ([sha256.Size]byte, error) {
+	return sha256.Sum256([]byte(m.secret)), m.failure
+}
+
+func (m *memory) Document(context.Context, string, int64) ([]byte, int64, error) {
+	if m.document == "" {
+		return nil, 0, m.failure
+	}
+	return []byte(m.document), 1, m.failure
+}
+
+func (m *memory) SetDocument(_ context.Context, _ string, data []byte, revision int64) (int64, error) {
+	if m.rival != "" {
+		m.document = m.rival
+	}
+	if m.document != "" && revision == 0 {
+		return 0, mete.ErrRevision
+	}
+	m.document = string(data)
+	return 1, nil
+}
+
+func TestCheck(t *testing.T) {
+	id := func(key string) string { return policy.HashKeyID([]byte(key)) }
+	own := func(secret string) string { k := sha256.Sum256([]byte(secret)); return policy.HashKeyID(k[:]) }
+	for name, tt := range map[string]struct {
+		store memory
+		ids   []string
+		want  error // of the last
+	}{
+		"no hashes":                       {memory{}, []string{id("a"), ""}, nil},
+		"the same":                        {memory{}, []string{id("a"), id("a")}, nil},
+		"another":                         {memory{}, []string{id("a"), id("b")}, policy.ErrHashKey},
+		"the store's own, and a set one":  {memory{}, []string{own(""), id("b")}, policy.ErrHashKey},
+		"a set one, and the store's own":  {memory{}, []string{id("a"), own("")}, policy.ErrHashKey},
+		"a rival with the same one":       {memory{rival: id("a")}, []string{id("a")}, nil},
+		"a rival with another one":        {memory{rival: id("b")}, []string{id("a")}, policy.ErrHashKey},
+		"a store that does not answer":    {memory{failure: mete.ErrUnavailable}, []string{id("a")}, mete.ErrUnavailable},
+		"a store that is not even needed": {memory{failure: mete.ErrUnavailable}, []string{""}, nil},
+	} {
+		var err error
+		for _, id := range tt.ids {
+			err = sharedkey.Check(t.Context(), &tt.store, id, "do this")
+		}
+		if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+		if errors.Is(err, policy.ErrHashKey) && !strings.Contains(err.Error(), "do this") {
+			t.Errorf("%s: %v has no remedy", name, err)
+		}
+	}
+}
+
+// A store that lost its secret makes another one. Its processes have no other choice.
+func TestCheck_AfterALostSecret(t *testing.T) {
+	store := memory{secret: "first"}
+	for _, secret := range []string{"first", "second"} {
+		store.secret = secret
+		key, _ := store.DeriveKey(t.Context(), policy.HashPurpose)
+		if err := sharedkey.Check(t.Context(), &store, policy.HashKeyID(key[:]), ""); err != nil {
+			t.Errorf("secret %q: %v", secret, err)
+		}
+	}
+}
