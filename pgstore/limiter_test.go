@@ -22,13 +22,12 @@ func shared(t *testing.T) string {
 	return with(proctest.PostgresURL(t), "schema="+proctest.PostgresSchema(t))
 }
 
-// proxied returns a server, the proxy before it, and a limiter that reaches it so.
-func proxied(t *testing.T) (*proctest.Postgres, *proctest.Proxy, *pgstore.Limiter) {
+// proxied returns a proxy before a server, and a limiter that reaches the server so.
+func proxied(t *testing.T, server *proctest.Postgres) (*proctest.Proxy, *pgstore.Limiter) {
 	t.Helper()
-	server := proctest.StartPostgres(t)
 	proxy := proctest.StartProxy(t, server.Addr)
 	url := strings.Replace(server.URL(), server.Addr, proxy.Addr, 1)
-	return server, proxy, newLimiter(t, url+"&durable=true&timeout=10s", "")
+	return proxy, newLimiter(t, url+"&durable=true&timeout=10s", "")
 }
 
 // matcher returns a policy with a limit of 3 for each API key. Keys are hashed with key,
@@ -88,7 +87,7 @@ func TestNewLimiter_OfThreeProcesses(t *testing.T) {
 // After an outage PostgreSQL is charged for the local takes, although no client comes again.
 func TestNewLimiter_RecoversByItself(t *testing.T) {
 	t.Parallel()
-	_, proxy, l := proxied(t)
+	proxy, l := proxied(t, proctest.StartPostgres(t))
 	proxy.Refuse(true)
 	proxy.CutNow()
 	if d := take(t, l); !d.Allowed || !d.Degraded {
@@ -107,10 +106,30 @@ func TestNewLimiter_RecoversByItself(t *testing.T) {
 	}
 }
 
+// Without PostgreSQL, a process admits its share of the limit: there are two processes.
+func TestNewLimiter_DividesTheLimit(t *testing.T) {
+	t.Parallel()
+	server := proctest.StartPostgres(t)
+	newLimiter(t, server.URL()+"&durable=true&timeout=10s", "")
+	proxy, l := proxied(t, server)
+	proxy.Refuse(true)
+	proxy.CutNow()
+	admitted := 0
+	for range 3 {
+		if take(t, l).Allowed {
+			admitted++
+		}
+	}
+	if admitted != 1 {
+		t.Errorf("one of two processes admitted %d of a limit of 3, want 1, the whole tokens of its half", admitted)
+	}
+}
+
 // A program that ends in time charges what it spent in an outage.
 func TestLimiter_CloseChargesTheRest(t *testing.T) {
 	t.Parallel()
-	server, proxy, l := proxied(t)
+	server := proctest.StartPostgres(t)
+	proxy, l := proxied(t, server)
 	proxy.Refuse(true)
 	proxy.CutNow()
 	for range 3 {

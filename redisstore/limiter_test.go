@@ -99,6 +99,25 @@ func TestNewLimiter_RecoversByItself(t *testing.T) {
 	recovered(t, l, bucket.Token)
 }
 
+// Without Redis, a process admits its share of the limit: there are two processes.
+func TestNewLimiter_DividesTheLimit(t *testing.T) {
+	r := proctest.StartRedis(t)
+	proxy := proctest.StartProxy(t, r.Addr)
+	newLimiter(t, "redis://"+r.Addr, "")
+	l := newLimiter(t, "redis://"+proxy.Addr, "")
+	proxy.Refuse(true)
+	proxy.CutNow()
+	admitted := 0
+	for range 3 {
+		if take(t, l).Allowed {
+			admitted++
+		}
+	}
+	if admitted != 1 {
+		t.Errorf("one of two processes admitted %d of a limit of 3, want 1, the whole tokens of its half", admitted)
+	}
+}
+
 // The circuit breaker opens, and lets the recovery try when no client does.
 func TestNewLimiter_RecoversBehindTheBreaker(t *testing.T) {
 	r := proctest.StartRedis(t)
