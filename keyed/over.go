@@ -71,8 +71,8 @@ func Over(store mete.Store, rate string, burst int) (*Shared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keyed: over: rate %q: %w; valid rates are 10/1m, 0.5/s and 1000/24h", rate, err)
 	}
-	const most = int(bucket.MaxTokens / bucket.Token)
-	if burst < 1 || burst > most {
+	const most = int64(bucket.MaxTokens / bucket.Token)
+	if burst < 1 || int64(burst) > most {
 		return nil, fmt.Errorf("%w: %d: must be between 1 and %d", ErrBurst, burst, most)
 	}
 	limit, err := bucket.NewLimit(tokens(burst), r)

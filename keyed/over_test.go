@@ -182,7 +182,7 @@ func TestOver_Errors(t *testing.T) {
 		{store, "10/1m", 0, keyed.ErrBurst, []string{"0: must be between 1 and 9007199254740"}},
 		{store, "10/1m", -1, keyed.ErrBurst, []string{"-1"}},
 		{store, "10/1m", math.MaxInt, keyed.ErrBurst, []string{"9223372036854775807"}},
-		{store, "1/365d", 9007199254740, keyed.ErrBurst, []string{`"1/365d"`}},
+		{store, "1/365d", math.MaxInt32, keyed.ErrBurst, []string{`"1/365d"`}},
 	} {
 		_, err := keyed.Over(tt.store, tt.rate, tt.burst)
 		if !errors.Is(err, tt.is) {
