@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/keyed"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 )
 
 // A spy is a store that fails when it is told to, and keeps the keys that it was given.
@@ -107,9 +108,9 @@ func TestOver(t *testing.T) {
 
 // An error of the store is never an admission.
 func TestOver_WithoutTheStore(t *testing.T) {
-	store := newSpy(t)
-	s := over(t, store, "10/1m", 20)
-	store.err = &mete.StoreError{Op: "take", Store: "test", Spent: mete.NotSpent, Err: mete.ErrUnavailable}
+	kept := newSpy(t)
+	s := over(t, kept, "10/1m", 20)
+	kept.err = &mete.StoreError{Op: "take", Store: "test", Spent: mete.NotSpent, Err: store.ErrUnavailable}
 	ctx := t.Context()
 	for name, call := range map[string]func() (bool, error){
 		"Allow":    func() (bool, error) { return s.Allow(ctx, "a") },
@@ -119,7 +120,7 @@ func TestOver_WithoutTheStore(t *testing.T) {
 		"Wait":     func() (bool, error) { return false, s.Wait(ctx, "a", 1) },
 		"Reserve":  func() (bool, error) { r, err := s.Reserve(ctx, "a", 1, 0); return r != nil, err },
 	} {
-		if allowed, err := call(); allowed || !errors.Is(err, mete.ErrUnavailable) || mete.Spent(err) != mete.NotSpent {
+		if allowed, err := call(); allowed || !errors.Is(err, store.ErrUnavailable) || mete.Spent(err) != mete.NotSpent {
 			t.Errorf("%s: %t, %v; want false, and the error of the store", name, allowed, err)
 		}
 	}

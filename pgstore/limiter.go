@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete/internal/sharedkey"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A Limiter is a [mete.Limiter] over PostgreSQL with all that one process needs beside it.
@@ -44,7 +45,7 @@ type Limiter struct {
 // Errors name the place and the remedy, and no password:
 //
 //   - the URL is invalid;
-//   - PostgreSQL does not answer: the error wraps [mete.ErrUnavailable], so a later try may
+//   - PostgreSQL does not answer: the error wraps [store.ErrUnavailable], so a later try may
 //     succeed. NewLimiter tries once, and for no longer than ctx lasts;
 //   - m is nil: policy.ErrRequired;
 //   - m has a policy.Options.HashKey, and the processes that share this schema and prefix
@@ -75,7 +76,7 @@ func explain(rawURL string, err error) error {
 	options, _, invalid := ParseURL(rawURL)
 	scheme, _, isURL := strings.Cut(rawURL, "://")
 	switch {
-	case invalid == nil && errors.Is(err, mete.ErrUnavailable):
+	case invalid == nil && errors.Is(err, store.ErrUnavailable):
 		return fmt.Errorf("pgstore: new limiter: server %s: %w; start it, or correct the address", place(options), err)
 	case invalid == nil:
 		return fmt.Errorf("pgstore: new limiter: server %s: %w", place(options), err)

@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // shared returns the URL of a schema of its own on the server that tests share.
@@ -165,8 +166,8 @@ func TestNewLimiter_Errors(t *testing.T) {
 		{"http://:secret@" + addr, m, nil, `url "http://…": pgstore: url: must begin with postgres://`},
 		{"postgres://a:secret@" + addr + "/x/y", m, nil, "only the name of a database may follow the hosts"},
 		{"postgres://a:secret@" + addr + "/x?tiemout=1s", m, nil, "tiemout"},
-		{"postgres://a:secret@" + addr + "/shop", m, mete.ErrUnavailable, `, database "shop": pgstore: connect: `},
-		{"postgres://a:secret@" + addr + "/shop", m, mete.ErrUnavailable, "start it, or correct the address"},
+		{"postgres://a:secret@" + addr + "/shop", m, store.ErrUnavailable, `, database "shop": pgstore: connect: `},
+		{"postgres://a:secret@" + addr + "/shop", m, store.ErrUnavailable, "start it, or correct the address"},
 	} {
 		l, err := pgstore.NewLimiter(t.Context(), tt.url, tt.m)
 		if err == nil {

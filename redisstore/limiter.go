@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete/internal/sharedkey"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A Limiter is a [mete.Limiter] over Redis with all that one process needs beside it.
@@ -41,7 +42,7 @@ type Limiter struct {
 // Errors name the place and the remedy, and no password:
 //
 //   - the URL is invalid;
-//   - Redis does not answer: the error wraps [mete.ErrUnavailable], so a later try may
+//   - Redis does not answer: the error wraps [store.ErrUnavailable], so a later try may
 //     succeed. NewLimiter tries once, and for no longer than ctx lasts;
 //   - m is nil: policy.ErrRequired;
 //   - m has a policy.Options.HashKey, and the processes that share this Redis and prefix
@@ -72,7 +73,7 @@ func explain(rawURL string, err error) error {
 	options, _, invalid := ParseURL(rawURL)
 	scheme, _, isURL := strings.Cut(rawURL, "://")
 	switch {
-	case invalid == nil && errors.Is(err, mete.ErrUnavailable):
+	case invalid == nil && errors.Is(err, store.ErrUnavailable):
 		return fmt.Errorf("redisstore: new limiter: server %s: %w; start it, or correct the address", strings.Join(options.InitAddress, ","), err)
 	case invalid == nil:
 		return fmt.Errorf("redisstore: new limiter: server %s: %w", strings.Join(options.InitAddress, ","), err)

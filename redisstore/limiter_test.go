@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 // matcher returns a policy with a limit of 3 for each API key. Keys are hashed with key,
@@ -187,8 +188,8 @@ func TestNewLimiter_Errors(t *testing.T) {
 		{"http://:secret@" + addr, m, nil, `url "http://…": redisstore: url: must begin with redis://`},
 		{"redis://:secret@" + addr + "/x", m, nil, `database "x": must be a number`},
 		{"redis://:secret@" + addr + "?tiemout=1s", m, nil, "tiemout"},
-		{"redis://:secret@" + addr, m, mete.ErrUnavailable, "server " + addr + ": redisstore: connect: "},
-		{"redis://:secret@" + addr, m, mete.ErrUnavailable, "start it, or correct the address"},
+		{"redis://:secret@" + addr, m, store.ErrUnavailable, "server " + addr + ": redisstore: connect: "},
+		{"redis://:secret@" + addr, m, store.ErrUnavailable, "start it, or correct the address"},
 	} {
 		l, err := redisstore.NewLimiter(t.Context(), tt.url, tt.m)
 		if err == nil {

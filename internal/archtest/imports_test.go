@@ -22,7 +22,7 @@ type layer struct {
 
 // Groups of directories that layers refer to.
 var (
-	engine   = []string{".", "policy", "bucket"}
+	engine   = []string{".", "policy", "store", "bucket"}
 	stores   = []string{"memstore", "redisstore", "pgstore", "storetest"}
 	assembly = []string{"guard", "memstore", "policy", "internal/recovery"}
 	doors    = []string{"httplimit", "httpapi", "respapi", "proxy", "dashboard", "client", "grpclimit"}
@@ -47,13 +47,13 @@ var layers = []layer{
 	{dir: "adaptive", may: []string{"bucket"}, tests: join(stores, ".", "policy")},
 
 	// Stores know keys, limits and costs, never rules. NewLimiter puts a limiter together.
-	{dir: "memstore", may: []string{".", "bucket"}, tests: []string{"storetest", "internal", "policy"}},
-	{dir: "redisstore", may: []string{".", "bucket", "internal/lane", "internal/lease", "internal/calls", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
-	{dir: "pgstore/rules", may: []string{".", "bucket", "policy", "pgstore", "internal/spell"}, tests: join(stores, "internal")}, // it keeps policies, and no buckets
-	{dir: "pgstore/violations", may: []string{".", "bucket", "policy", "pgstore/internal"}, tests: join(stores, "internal")},     // it keeps what was denied
-	{dir: "pgstore", may: []string{".", "bucket", "internal/lane", "internal/calls", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
-	{dir: "storetest", may: []string{".", "bucket", "internal/testseed"}, tests: join(stores, "internal", "policy")},
-	{dir: "guard", may: []string{".", "bucket"}, tests: join(stores, "internal", "policy")}, // it has a store within
+	{dir: "memstore", may: []string{".", "store", "bucket"}, tests: []string{"storetest", "internal", "policy"}},
+	{dir: "redisstore", may: []string{".", "store", "bucket", "internal/lane", "internal/lease", "internal/calls", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
+	{dir: "pgstore/rules", may: []string{".", "store", "bucket", "policy", "pgstore", "internal/spell"}, tests: join(stores, "internal")}, // it keeps policies, and no buckets
+	{dir: "pgstore/violations", may: []string{".", "store", "bucket", "policy", "pgstore/internal"}, tests: join(stores, "internal")},     // it keeps what was denied
+	{dir: "pgstore", may: []string{".", "store", "bucket", "internal/lane", "internal/calls", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
+	{dir: "storetest", may: []string{".", "store", "bucket", "internal/testseed"}, tests: join(stores, "internal", "policy")},
+	{dir: "guard", may: []string{".", "store", "bucket"}, tests: join(stores, "internal", "policy")}, // it has a store within
 
 	// It reads the policy files that people write.
 	{dir: "policyyaml", may: []string{"policy"}, tests: join(engine, "dashboard", "memstore", "policytest")},

@@ -15,9 +15,10 @@ import (
 	"github.com/metehq/mete/internal/recovery"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
-var errDown = &mete.StoreError{Op: "take", Store: "test", Spent: mete.NotSpent, Err: mete.ErrUnavailable}
+var errDown = &mete.StoreError{Op: "take", Store: "test", Spent: mete.NotSpent, Err: store.ErrUnavailable}
 
 // A flaky store fails while it is down, and counts its calls.
 type flaky struct {
@@ -135,8 +136,8 @@ func TestLoop_CloseReportsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, limiter, loop := start(t)
 		began := time.Now()
-		if err := loop.Close(); !errors.Is(err, mete.ErrUnavailable) {
-			t.Errorf("close while the store is down: %v, want one that wraps %v", err, mete.ErrUnavailable)
+		if err := loop.Close(); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("close while the store is down: %v, want one that wraps %v", err, store.ErrUnavailable)
 		}
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("close while the store is down took %v, want 1s at most", took)

@@ -11,8 +11,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // Document is the name of the document that has the identifier.
@@ -71,7 +71,7 @@ func first(ctx context.Context, s Store, id string) (string, error) {
 		return string(data), err
 	}
 	_, err = s.SetDocument(ctx, Document, []byte(id), 0)
-	if errors.Is(err, mete.ErrRevision) { // another process was first
+	if errors.Is(err, store.ErrRevision) { // another process was first
 		data, _, err = s.Document(ctx, Document, 0)
 		return string(data), err
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/sharedkey"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A memory keeps one document. If rival is set, another process writes it just before
@@ -37,7 +37,7 @@ func (m *memory) SetDocument(_ context.Context, _ string, data []byte, revision 
 		m.document = m.rival
 	}
 	if m.document != "" && revision == 0 {
-		return 0, mete.ErrRevision
+		return 0, store.ErrRevision
 	}
 	m.document = string(data)
 	return 1, nil
@@ -58,8 +58,8 @@ func TestCheck(t *testing.T) {
 		"a set one, and the store's own":  {memory{}, []string{id("a"), own("")}, policy.ErrHashKey},
 		"a rival with the same one":       {memory{rival: id("a")}, []string{id("a")}, nil},
 		"a rival with another one":        {memory{rival: id("b")}, []string{id("a")}, policy.ErrHashKey},
-		"a store that does not answer":    {memory{failure: mete.ErrUnavailable}, []string{id("a")}, mete.ErrUnavailable},
-		"a store that is not even needed": {memory{failure: mete.ErrUnavailable}, []string{""}, nil},
+		"a store that does not answer":    {memory{failure: store.ErrUnavailable}, []string{id("a")}, store.ErrUnavailable},
+		"a store that is not even needed": {memory{failure: store.ErrUnavailable}, []string{""}, nil},
 	} {
 		var err error
 		for _, id := range tt.ids {

@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
+	"github.com/metehq/mete/store"
 )
 
 // stdinName stands for a file name in messages.

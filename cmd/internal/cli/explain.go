@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
+	"github.com/metehq/mete/store"
 )
 
 const explainUsage = "[--policy FILE] [flags] ['METHOD PATH'] [NAME=VALUE ...]"

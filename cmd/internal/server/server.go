@@ -72,7 +72,7 @@ type Server struct {
 // New opens the store, reads the policy and opens both addresses, so that whatever
 // is wrong is known before anything is served. A broken policy is a
 // [policyyaml.Errors] or a [rules.Errors]; where a store does not answer for a while, or ctx ends, the
-// error wraps [mete.ErrUnavailable]. The server must be run or closed.
+// error wraps [store.ErrUnavailable]. The server must be run or closed.
 func New(ctx context.Context, c config.Config, log *slog.Logger) (*Server, error) {
 	s := &Server{config: c, log: log, started: time.Now(), reload: make(chan reloading, 1), settled: make(chan struct{})}
 	if err := s.openStore(ctx); err != nil {
