@@ -67,6 +67,10 @@ type Config struct {
 	// each process admits up to the whole limit while it is alone.
 	Nodes func() int
 
+	// OnClose, if set, is what [Limiter.Close] does, once: for a function that makes a
+	// limiter with all that it needs.
+	OnClose func() error
+
 	// Now is the clock by which overrides expire, and by which the limiter knows how
 	// old is what it last saw of a bucket, for tests and for recorded traffic. If
 	// nil, it is the wall clock, and for the second of these the process's monotonic
@@ -99,12 +103,12 @@ func (l *Limiter) check(m *policy.Matcher) (*policy.Matcher, error) {
 			return nil, fmt.Errorf("rule %q says on_store_error: local: set Config.Local", r.Name)
 		}
 	}
-	if !m.NeedsHashKey() {
-		return m, nil
+	if m.NeedsHashKey() {
+		key, err := l.HashKey()
+		if err != nil {
+			return nil, fmt.Errorf("policy hashes parts of bucket keys: %w", err)
+		}
+		m = m.WithHashKey(key)
 	}
-	key, err := l.HashKey()
-	if err != nil {
-		return nil, fmt.Errorf("policy hashes parts of bucket keys: %w", err)
-	}
-	return m.WithHashKey(key), nil
+	return m, l.checkKey(m)
 }

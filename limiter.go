@@ -20,8 +20,8 @@ import (
 )
 
 // A Limiter decides requests by a policy, with its buckets in a store. It is
-// safe for concurrent use, starts no goroutine and needs no Close. It is made by
-// [New]; the zero Limiter is of no use.
+// safe for concurrent use and starts no goroutine. It is made by [New]; the zero Limiter is
+// of no use.
 type Limiter struct {
 	store   Store
 	sharded *shards.Store       // over store, for charges with shards
@@ -31,6 +31,7 @@ type Limiter struct {
 	queues  queues
 
 	outage *outage.Fallback // nil without Config.Local
+	close  func() error
 	counts counts
 	secret secret
 }
@@ -45,7 +46,7 @@ type Limiter struct {
 // share their buckets. It fails where the store keeps no secret, or does not answer.
 func New(s Store, m *policy.Matcher, config Config) (*Limiter, error) {
 	if s == nil {
-		return nil, errors.New("mete: new: store is required")
+		return nil, fmt.Errorf("mete: new: %w: make one with memstore.New, redisstore.Open or pgstore.Open", store.ErrRequired)
 	}
 	if err := config.complete(); err != nil {
 		return nil, fmt.Errorf("mete: new: %w", err)
@@ -58,6 +59,12 @@ func New(s Store, m *policy.Matcher, config Config) (*Limiter, error) {
 	if config.Local != nil {
 		l.outage = outage.New(config.Local, l.sharded, config.Nodes, config.Now)
 	}
+	l.close = sync.OnceValue(func() error {
+		if config.OnClose == nil {
+			return nil
+		}
+		return config.OnClose()
+	})
 	l.joins, _ = store.As[store.Transactional](s)
 	l.queues.seed = maphash.MakeSeed()
 	l.policy.Store(m)
@@ -85,7 +92,7 @@ func (l *Limiter) Policy() *policy.Matcher { return l.policy.Load() }
 // was made without [Config.Local] does not get a policy that needs it.
 func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 	if m == nil {
-		return errors.New("mete: set policy: policy is required")
+		return fmt.Errorf("mete: set policy: %w: load one with policy.Load or policyyaml.LoadFile", policy.ErrRequired)
 	}
 	m, err := l.check(m)
 	if err != nil {
@@ -101,9 +108,45 @@ const secretTimeout = 10 * time.Second
 
 // A secret is what a limiter knows of its store's secret.
 type secret struct {
-	mu  sync.Mutex // guards key, and is held while the store is asked
-	key []byte     // nil until the store has been asked
+	mu      sync.Mutex // guards the fields below, and is held while the store is asked
+	key     []byte     // nil until the store has been asked
+	checked string     // the identifier of a key that the store has found right
 }
+
+// checkKey returns an error if the store's other processes hash with another key than m. A
+// store that does not answer cannot say so: a first policy is right then, and one with
+// another key than the present policy waits for the store.
+func (l *Limiter) checkKey(m *policy.Matcher) error {
+	checker, ok := store.As[store.KeyChecker](l.store)
+	id := m.HashKeyID()
+	if !ok || id == "" {
+		return nil
+	}
+	l.secret.mu.Lock()
+	defer l.secret.mu.Unlock()
+	if id == l.secret.checked {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), secretTimeout)
+	defer cancel()
+	err := checker.CheckHashKey(ctx, id)
+	if errors.Is(err, policy.ErrHashKey) {
+		return err
+	}
+	if err == nil {
+		l.secret.checked = id
+		return nil
+	}
+	if now := l.policy.Load(); now == nil || now.HashKeyID() == id {
+		return nil
+	}
+	return fmt.Errorf("ask the store for the key of its other processes: %w; try again when the store answers", err)
+}
+
+// Close ends what came with the limiter: for one that redisstore.NewLimiter or
+// pgstore.NewLimiter made, recovery and connections. Of other limiters it does what
+// [Config.OnClose] says, and nothing without it. A second Close returns the same error.
+func (l *Limiter) Close() error { return l.close() }
 
 // HashKey returns the key that hashes parts of bucket keys: for a program that hashes
 // parts of keys of its own. The limiter derives it from the secret of its store, which is
@@ -119,8 +162,8 @@ func (l *Limiter) HashKey() ([]byte, error) {
 	}
 	deriver, ok := store.As[store.KeyDeriver](l.store)
 	if !ok {
-		return nil, fmt.Errorf("store %T keeps no secret for that, and processes that share it need the same key: "+
-			"set HashKey (for a policy: policy.Options.HashKey), or give the store a method DeriveKey, or Unwrap if it wraps another store", l.store)
+		return nil, fmt.Errorf("%w: store %T keeps no secret for that, and processes that share it need the same key: "+
+			"set HashKey (for a policy: policy.Options.HashKey), or give the store a method DeriveKey, or Unwrap if it wraps another store", store.ErrNoSecret, l.store)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), secretTimeout)
 	defer cancel()

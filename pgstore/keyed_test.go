@@ -10,12 +10,11 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/keyed"
-	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/policy"
 )
 
 // logins returns a limiter of 3 for each key over the store of l.
-func logins(t *testing.T, l *pgstore.Limiter) *keyed.Shared {
+func logins(t *testing.T, l *mete.Limiter) *keyed.Shared {
 	t.Helper()
 	limit, err := bucket.NewLimit(3*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
 	if err != nil {

@@ -7,22 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/internal/recovery"
-	"github.com/metehq/mete/internal/sharedkey"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
 )
 
-// A Limiter is a [mete.Limiter] over PostgreSQL with all that one process needs beside it.
-// [NewLimiter] makes it. It is safe for concurrent use. A function that takes a
-// *mete.Limiter, such as httplimit.New, is given the field Limiter.
+// NewLimiter connects to the PostgreSQL that a URL names, as [ParseURL] reads it, and
+// returns a limiter that decides by m. It must be closed by [mete.Limiter.Close]. It makes missing tables, as
+// [Migrate] does. All processes with one URL share their buckets, and hash keys with one
+// secret that PostgreSQL keeps.
 //
 // While PostgreSQL does not answer:
 //
@@ -31,16 +30,9 @@ import (
 //     process's share of the limit.
 //   - When PostgreSQL answers again, it is charged for the tokens that were spent in memory.
 //     A key is charged before the next take from it, all others within about a second.
-type Limiter struct {
-	*mete.Limiter
-	node  *Node
-	close func() error
-}
-
-// NewLimiter connects to the PostgreSQL that a URL names, as [ParseURL] reads it, and
-// returns a limiter that decides by m. It must be closed. It makes missing tables, as
-// [Migrate] does. All processes with one URL share their buckets, and hash keys with one
-// secret that PostgreSQL keeps.
+//
+// [mete.Limiter.Close] charges PostgreSQL for tokens that were spent in an outage, for a second
+// at most, and closes the connections. Calls after it fail as in an outage.
 //
 // Errors name the place and the remedy, and no password:
 //
@@ -52,7 +44,7 @@ type Limiter struct {
 //     use another one, or none: policy.ErrHashKey. See [Store.CheckHashKey].
 //
 // For other settings call [Open] and [Node.NewLimiter].
-func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*Limiter, error) {
+func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Limiter, error) {
 	if m == nil {
 		return nil, errNoPolicy
 	}
@@ -91,11 +83,11 @@ func place(options *pgxpool.Config) string {
 	return fmt.Sprintf("%s, port %d, database %q", c.Host, c.Port, c.Database)
 }
 
-// NewLimiter returns a limiter over n that decides by m. It owns n: [Limiter.Close] closes
+// NewLimiter returns a limiter over n that decides by m. It owns n: [mete.Limiter.Close] closes
 // it. After an error n is the caller's. The zero Config is complete: Local is a memstore,
 // and Nodes counts the processes that share n. The function [NewLimiter] lists the errors
 // about the policy, and [mete.New] has others.
-func (n *Node) NewLimiter(ctx context.Context, m *policy.Matcher, config mete.Config) (*Limiter, error) {
+func (n *Node) NewLimiter(ctx context.Context, m *policy.Matcher, config mete.Config) (*mete.Limiter, error) {
 	if m == nil {
 		return nil, errNoPolicy
 	}
@@ -114,31 +106,21 @@ func (n *Node) NewLimiter(ctx context.Context, m *policy.Matcher, config mete.Co
 	if config.Nodes == nil {
 		config.Nodes = n.Nodes
 	}
-	limiter, err := mete.New(guarded, m, config)
-	if err == nil {
-		err = n.CheckHashKey(ctx, limiter.Policy().HashKeyID())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("pgstore: new limiter: %w", err)
-	}
-	loop.Start(limiter)
-	end := func() error {
+	done := config.OnClose
+	config.OnClose = func() error {
 		err := loop.Close()
 		if err != nil {
 			err = fmt.Errorf("pgstore: close: tokens that were spent in an outage could not be charged: %w", err)
 		}
-		return errors.Join(err, n.Close())
+		if err = errors.Join(err, n.Close()); done != nil {
+			err = errors.Join(err, done())
+		}
+		return err
 	}
-	return &Limiter{Limiter: limiter, node: n, close: sync.OnceValue(end)}, nil
+	limiter, err := mete.New(guarded, m, config)
+	if err != nil {
+		return nil, fmt.Errorf("pgstore: new limiter: %w", err)
+	}
+	loop.Start(limiter)
+	return limiter, nil
 }
-
-// SetPolicy is [mete.Limiter.SetPolicy], and checks the key of the hashes as [NewLimiter]
-// does. A policy with another one is refused.
-func (l *Limiter) SetPolicy(m *policy.Matcher) error {
-	return sharedkey.SetPolicy(l.Limiter, m, l.node.CheckHashKey)
-}
-
-// Close charges PostgreSQL for tokens that were spent in an outage, for a second at most, and
-// closes the connections. Calls after it fail as in an outage. A second Close returns the
-// same error.
-func (l *Limiter) Close() error { return l.close() }

@@ -24,7 +24,7 @@ func shared(t *testing.T) string {
 }
 
 // proxied returns a proxy before a server, and a limiter that reaches the server so.
-func proxied(t *testing.T, server *proctest.Postgres) (*proctest.Proxy, *pgstore.Limiter) {
+func proxied(t *testing.T, server *proctest.Postgres) (*proctest.Proxy, *mete.Limiter) {
 	t.Helper()
 	proxy := proctest.StartProxy(t, server.Addr)
 	url := strings.Replace(server.URL(), server.Addr, proxy.Addr, 1)
@@ -43,7 +43,7 @@ func matcher(t *testing.T, key string) *policy.Matcher {
 	return m
 }
 
-func newLimiter(t *testing.T, url, key string) *pgstore.Limiter {
+func newLimiter(t *testing.T, url, key string) *mete.Limiter {
 	t.Helper()
 	l, err := pgstore.NewLimiter(t.Context(), url, matcher(t, key))
 	if err != nil {
@@ -53,7 +53,7 @@ func newLimiter(t *testing.T, url, key string) *pgstore.Limiter {
 	return l
 }
 
-func take(t *testing.T, l *pgstore.Limiter) mete.Decision {
+func take(t *testing.T, l *mete.Limiter) mete.Decision {
 	t.Helper()
 	d, err := l.Take(context.Background(), mete.Request{Attributes: mete.Attrs{"header:x-api-key": "k1"}})
 	if err != nil {

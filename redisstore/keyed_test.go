@@ -12,11 +12,10 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/keyed"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/redisstore"
 )
 
 // logins returns a limiter of 3 for each key over the store of l.
-func logins(t *testing.T, l *redisstore.Limiter) *keyed.Shared {
+func logins(t *testing.T, l *mete.Limiter) *keyed.Shared {
 	t.Helper()
 	limit, err := bucket.NewLimit(3*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
 	if err != nil {

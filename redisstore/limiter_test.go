@@ -30,7 +30,7 @@ func matcher(t *testing.T, key string) *policy.Matcher {
 	return m
 }
 
-func newLimiter(t *testing.T, url, key string) *redisstore.Limiter {
+func newLimiter(t *testing.T, url, key string) *mete.Limiter {
 	t.Helper()
 	l, err := redisstore.NewLimiter(t.Context(), url, matcher(t, key))
 	if err != nil {
@@ -40,7 +40,7 @@ func newLimiter(t *testing.T, url, key string) *redisstore.Limiter {
 	return l
 }
 
-func take(t *testing.T, l *redisstore.Limiter) mete.Decision {
+func take(t *testing.T, l *mete.Limiter) mete.Decision {
 	t.Helper()
 	d, err := l.Take(context.Background(), mete.Request{Attributes: mete.Attrs{"header:x-api-key": "k1"}})
 	if err != nil {
@@ -50,7 +50,7 @@ func take(t *testing.T, l *redisstore.Limiter) mete.Decision {
 }
 
 // recovered waits until Redis has been charged for so much, except for the refill.
-func recovered(t *testing.T, l *redisstore.Limiter, taken bucket.Tokens) {
+func recovered(t *testing.T, l *mete.Limiter, taken bucket.Tokens) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), awhile)
 	defer cancel()
@@ -143,7 +143,7 @@ func TestNewLimiter_InACluster(t *testing.T) {
 	url := "redis+cluster://" + strings.Join(proctest.StartCluster(t, 3, 0).Addrs, ",") + "?timeout=10s"
 	first, second := newLimiter(t, url, ""), newLimiter(t, url, "")
 	for i, want := range []bool{true, true, true, false} {
-		if d := take(t, []*redisstore.Limiter{first, second}[i%2]); d.Allowed != want || d.Degraded {
+		if d := take(t, []*mete.Limiter{first, second}[i%2]); d.Allowed != want || d.Degraded {
 			t.Errorf("take %d: %+v, want %t", i, d, want)
 		}
 	}

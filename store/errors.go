@@ -10,6 +10,12 @@ import (
 )
 
 var (
+	// ErrRequired: there is no store where one is required.
+	ErrRequired = errors.New("mete: a store is required")
+
+	// ErrNoSecret: a store keeps no secret for the processes that share it: see [KeyDeriver].
+	ErrNoSecret = errors.New("mete: the store keeps no secret")
+
 	// ErrUnavailable: a store is known not to answer, and was not asked.
 	ErrUnavailable = errors.New("mete: store is unavailable")
 

@@ -21,6 +21,14 @@ type KeyDeriver interface {
 	DeriveKey(ctx context.Context, purpose string) ([sha256.Size]byte, error)
 }
 
+// A KeyChecker is a [Store] that knows by which key the processes that share it hash parts
+// of bucket keys. With another key, a process would have full buckets of its own.
+type KeyChecker interface {
+	// CheckHashKey returns an error that wraps policy.ErrHashKey if the key with this
+	// identifier is another one. An empty identifier is of a process that hashes nothing.
+	CheckHashKey(ctx context.Context, id string) error
+}
+
 // A Transactional store can make a take a part of its caller's transaction. What such a
 // take shows is no knowledge about the buckets, because the caller may roll it back.
 type Transactional interface {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/grpclimit"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/redisstore"
@@ -28,7 +29,7 @@ import (
 const rules = `{"rules": [{"name": "per-key", "limit_keys": ["header:x-api-key"],
 	"algorithm_config": {"rate": "1/1m", "burst": 3}, "on_missing": "deny", "on_store_error": "local"}]}`
 
-func newLimiter(ctx context.Context, url string) (*redisstore.Limiter, error) {
+func newLimiter(ctx context.Context, url string) (*mete.Limiter, error) {
 	matcher, err := policy.Load([]byte(rules), policy.Options{})
 	if err != nil {
 		return nil, err
@@ -36,8 +37,8 @@ func newLimiter(ctx context.Context, url string) (*redisstore.Limiter, error) {
 	return redisstore.NewLimiter(ctx, url, matcher)
 }
 
-func newServer(limiter *redisstore.Limiter) (*grpc.Server, error) {
-	limited, err := grpclimit.New(limiter.Limiter, grpclimit.Config{})
+func newServer(limiter *mete.Limiter) (*grpc.Server, error) {
+	limited, err := grpclimit.New(limiter, grpclimit.Config{})
 	if err != nil {
 		return nil, err
 	}

@@ -16,12 +16,12 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/proctest"
-	"github.com/metehq/mete/redisstore"
 )
 
 // dial starts a server over Redis, and returns a client of it and its limiter.
-func dial(t *testing.T, url string) (grpc_health_v1.HealthClient, *redisstore.Limiter) {
+func dial(t *testing.T, url string) (grpc_health_v1.HealthClient, *mete.Limiter) {
 	t.Helper()
 	limiter, err := newLimiter(t.Context(), url)
 	if err != nil {

@@ -34,7 +34,7 @@ const tables = `CREATE TABLE IF NOT EXISTS orders (customer text NOT NULL, item 
 // A shop takes orders. It is safe for concurrent use.
 type shop struct {
 	db      *pgxpool.Pool // the shop's own
-	limiter *pgstore.Limiter
+	limiter *mete.Limiter
 }
 
 // errTooMany is why an order is refused that would be one too many.

@@ -23,7 +23,7 @@ import (
 const rules = `{"rules": [{"name": "per-key", "limit_keys": ["header:x-api-key"],
 	"algorithm_config": {"rate": "1/1m", "burst": 3}, "on_store_error": "local"}]}`
 
-func newLimiter(ctx context.Context, url string) (*redisstore.Limiter, error) {
+func newLimiter(ctx context.Context, url string) (*mete.Limiter, error) {
 	matcher, err := policy.Load([]byte(rules), policy.Options{})
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func newLimiter(ctx context.Context, url string) (*redisstore.Limiter, error) {
 }
 
 // takeFour makes four requests with one key.
-func takeFour(ctx context.Context, limiter *redisstore.Limiter) error {
+func takeFour(ctx context.Context, limiter *mete.Limiter) error {
 	for range 4 {
 		d, err := limiter.Take(ctx, mete.Request{Attributes: mete.Attrs{"header:x-api-key": "k1"}})
 		if err != nil {

@@ -8,12 +8,11 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/proctest"
-	"github.com/metehq/mete/redisstore"
 )
 
 // take returns how many of four requests with a key are allowed, and how many without
 // Redis.
-func take(t *testing.T, limiter *redisstore.Limiter, key string) (allowed, degraded int) {
+func take(t *testing.T, limiter *mete.Limiter, key string) (allowed, degraded int) {
 	t.Helper()
 	for range 4 {
 		d, err := limiter.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"header:x-api-key": key}})
