@@ -15,7 +15,7 @@ import (
 // read and changed under the shard's mutex. Their limits have the start of no key,
 // as those of slots have.
 
-// put keeps h's row aside and returns the at of its slot: when it is full.
+// put keeps h's row aside and returns the second word of its slot: when it is full.
 func (sh *shard) put(h hash, row bucket.Row) (at uint64) {
 	h.h1 &^= numberMask
 	if sh.aside == nil {
@@ -29,8 +29,8 @@ func (sh *shard) put(h hash, row bucket.Row) (at uint64) {
 	return fullAt(kept)
 }
 
-// fullAt returns the instant at which all accounts of a row are full, as the at of a
-// slot. With the start of no key it may be one interval late.
+// fullAt returns the instant at which all accounts of a row are full, as the second
+// word of a slot. With the start of no key it may be one interval late.
 func fullAt(row bucket.Row) uint64 {
 	full := bucket.Instant(0)
 	for i := range row {
@@ -56,7 +56,8 @@ func (s *Store) takeAside(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 	sh := s.shard(h)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	sl, word := sh.table.Load().find(h)
+	t := sh.table.Load()
+	sl, word := t.find(h)
 	if sl == nil || word&aside == 0 {
 		return bucket.Verdict{}, 0, false
 	}
@@ -67,7 +68,7 @@ func (s *Store) takeAside(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 	now := s.instant()
 	v := l.SpendOn(&row[0].State, now, cost, maxWait)
 	if v.Allowed() {
-		atomic.StoreUint64(&sl.at, fullAt(row))
+		atomic.StoreUint64(t.at(sl), fullAt(row))
 	}
 	return v, now, true
 }

@@ -27,9 +27,10 @@ type shardCopy struct {
 	forgot bucket.Instant
 }
 
-// A slotCopy is a slot and the limit that it named when it was copied.
+// A slotCopy is a slot, its second word and the limit that it named when it was copied.
 type slotCopy struct {
 	slot
+	at    uint64
 	entry *entry
 }
 
@@ -53,10 +54,10 @@ func (c *shardCopy) read(s *Store, sh *shard) {
 		if atomic.LoadUint64(&sl.word) == 0 {
 			continue
 		}
-		if now := sl.copy(); now.word&aside != 0 {
+		if now := s.copySlot(t, sl); now.word&aside != 0 {
 			c.aside = append(c.aside, now.hash())
 		} else {
-			c.slots = append(c.slots, slotCopy{now, s.entry(now.tag)})
+			c.slots = append(c.slots, now)
 		}
 	}
 }
@@ -76,15 +77,15 @@ func (c *shardCopy) readAside(s *Store, sh *shard) bool {
 		h := c.aside[len(c.aside)-1]
 		c.aside = c.aside[:len(c.aside)-1]
 		copied += finding
-		found, _ := sh.table.Load().find(h)
+		t := sh.table.Load()
+		found, _ := t.find(h)
 		if found == nil {
 			continue
 		}
-		sl := found.copy()
+		sl := s.copySlot(t, found)
 		if sl.word&aside == 0 {
-			e := s.entry(sl.tag)
-			state := s.decodeCopy(&slotCopy{sl, e}, s.instant())
-			c.rows = append(c.rows, rowCopy{h, bucket.Row{{Limit: e.limit, State: state}}})
+			state := s.decodeCopy(&sl, s.instant())
+			c.rows = append(c.rows, rowCopy{h, bucket.Row{{Limit: sl.entry.limit, State: state}}})
 			continue
 		}
 		row := slices.Clone(sh.aside[h])
@@ -103,23 +104,24 @@ func (c *shardCopy) readAside(s *Store, sh *shard) bool {
 func (s *Store) decodeCopy(sl *slotCopy, now bucket.Instant) bucket.State {
 	at := sl.at
 	if s.steady && sl.word&virtual != 0 {
-		at = max(at, uint64(now)) // see load
+		at = uint64(now) // see second
 	}
 	return s.decode(sl.word, at, sl.entry)
 }
 
-// copy returns the slot as it was at one instant. The caller holds the shard's
+// copySlot returns a slot of t as it was at one instant. The caller holds the shard's
 // mutex, so that nothing but takes without it can change the slot meanwhile.
-func (sl *slot) copy() slot {
+func (s *Store) copySlot(t *table, sl *slot) slotCopy {
 	for {
 		word := atomic.LoadUint64(&sl.word)
 		if word&busy != 0 {
 			runtime.Gosched() // see lock
 			continue
 		}
-		at := atomic.LoadUint64(&sl.at)
+		at := s.second(t, sl, word, 0)
 		if atomic.LoadUint64(&sl.word) == word {
-			return slot{word: word, at: at, h0: atomic.LoadUint64(&sl.h0), tag: atomic.LoadUint64(&sl.tag)}
+			now := slot{word: word, h0: atomic.LoadUint64(&sl.h0), tag: atomic.LoadUint64(&sl.tag)}
+			return slotCopy{slot: now, at: at, entry: s.entry(now.tag)}
 		}
 	}
 }

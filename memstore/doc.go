@@ -3,7 +3,7 @@
 // Package memstore keeps buckets in the memory of one process: exact, bounded,
 // and fast enough to ask on every call.
 //
-// A bucket is 32 bytes in an array without pointers, found by a 128-bit hash of
+// A bucket is 24 bytes in an array without pointers, found by a 128-bit hash of
 // its key under a secret of the process, of which 112 bits are kept. The key
 // itself is not, and the garbage collector has nothing to scan however many
 // buckets there are.

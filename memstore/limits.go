@@ -43,7 +43,8 @@ type chunk [chunkSize]atomic.Pointer[entry]
 // An entry is a limit and its number. Only its mark changes.
 type entry struct {
 	limit  bucket.Limit
-	first  int64 // of a sliding window: the index of the one before the store began
+	gain   bucket.Tokens // of a virtual state in a microsecond; 1 for the zero limit
+	first  int64         // of a sliding window: the index of the one before the store began
 	number uint64
 	mark   atomic.Uint32
 }
@@ -119,8 +120,8 @@ func (t *limits) add(l *bucket.Limit, base bucket.Instant) *entry {
 	default:
 		t.next++
 	}
-	_, p := l.Refill()
-	e := &entry{limit: *l, first: int64(base)/max(p, 1) - 1, number: number}
+	n, p := l.Refill()
+	e := &entry{limit: *l, gain: max(n, 1), first: int64(base)/max(p, 1) - 1, number: number}
 	e.mark.Store(used)
 	in := &t.chunks[number/chunkSize]
 	if in.Load() == nil {

@@ -232,6 +232,9 @@ func (r *restoring) row(d *decoder) {
 	if forgettable(row, r.now) {
 		return
 	}
+	for i := range row {
+		s.ahead = max(s.ahead, row[i].State.AsOf)
+	}
 	sh := s.shard(h)
 	if sl, _ := sh.table.Load().find(h); sl != nil {
 		d.bad = true // twice
@@ -280,6 +283,7 @@ func (r *restoring) tail(d *decoder) {
 		sh := &r.store.shards[i]
 		sh.forgot = max(sh.forgot, r.saved+r.shift+forgot, r.now)
 	}
+	r.store.ahead = max(r.store.ahead, r.saved+r.shift+forgot, overload)
 	r.next = doneBlock
 }
 

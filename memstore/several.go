@@ -17,10 +17,11 @@ const mostHeld = 8
 
 // A hold is a slot that a take of several buckets has marked busy.
 type hold struct {
+	table        *table
 	slot         *slot
-	word, at     uint64
+	word, at     uint64 // at is 0 where word tells all: see second
 	entry        *entry
-	next, nextAt uint64 // word and at after the take
+	next, nextAt uint64 // both words after the take
 }
 
 // takeSeveral decides about several buckets that are all there, or says that it
@@ -44,6 +45,9 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []mete.Charge, maxWai
 	for i := range holds {
 		c, h := &charges[i], &holds[i]
 		var state bucket.State
+		if s.steady && h.word&virtual != 0 {
+			h.at = uint64(now)
+		}
 		s.decodeTo(&state, h.word, h.at, h.entry)
 		v := c.Limit.SpendOn(&state, now, c.Cost, maxWait)
 		v.Show(&dst[mark+i], &c.Limit, c.Cost, now)
@@ -52,7 +56,9 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []mete.Charge, maxWai
 			continue
 		}
 		var ok bool
-		if h.next, h.nextAt, ok = s.encode(&state, h.entry); !ok {
+		h.next, h.nextAt, ok = s.encode(&state, h.entry)
+		// A table without second words gets them under the shard's mutex alone.
+		if !ok || s.steady && h.word&^h.next&virtual != 0 {
 			release(holds)
 			return dst[:mark], false, false
 		}
@@ -74,7 +80,8 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []mete.Charge, maxWai
 func (s *Store) hold(into *hold, c *mete.Charge) bool {
 	h := s.hasher.hash(c.Key)
 	for range spins {
-		sl, word := s.tables[s.index(h)].Load().find(h)
+		t := s.tables[s.index(h)].Load()
+		sl, word := t.find(h)
 		if sl == nil || word&(locked|aside) != 0 {
 			return false
 		}
@@ -82,7 +89,7 @@ func (s *Store) hold(into *hold, c *mete.Charge) bool {
 			continue
 		}
 		// Only now do the slot's other words belong to this one.
-		into.slot, into.word, into.at = sl, word, atomic.LoadUint64(&sl.at)
+		into.table, into.slot, into.word, into.at = t, sl, word, s.second(t, sl, word, 0)
 		into.entry = s.entry(atomic.LoadUint64(&sl.tag))
 		if sl.holds(h) && into.entry.limit.Same(&c.Limit) {
 			return true
@@ -104,8 +111,8 @@ func release(holds []hold) {
 func (s *Store) commitHolds(holds []hold) {
 	for i := range holds {
 		h := &holds[i]
-		if h.nextAt != h.at && (!s.steady || (h.nextAt|h.at)&plainAt != 0) { // else it may lag behind
-			atomic.StoreUint64(&h.slot.at, h.nextAt)
+		if h.nextAt != h.at && (!s.steady || h.next&virtual == 0) { // else next tells all
+			atomic.StoreUint64(h.table.at(h.slot), h.nextAt)
 		}
 		atomic.StoreUint64(&h.slot.word, h.next|bump(h.word))
 	}

@@ -25,7 +25,7 @@ const (
 // Config are a store's settings. The zero Config is a good one.
 type Config struct {
 	// MaxKeys bounds the buckets that are kept, not counting the overflow buckets
-	// of limits, at about 55 bytes each; see the package's description for those that take
+	// of limits, at about 40 bytes each; see the package's description for those that take
 	// more. If zero, it is DefaultMaxKeys; memory is
 	// used only as buckets come. What happens at the bound is in the package's
 	// description.
@@ -44,6 +44,7 @@ type Store struct {
 	base    bucket.Instant
 	now     func() bucket.Instant // nil: the process's clock
 	steady  bool                  // the clock never steps back: slots need no instant of their last take
+	ahead   bucket.Instant        // no state that Restore read is of a later instant
 
 	hasher hasher
 	tables []atomic.Pointer[table] // a power of two

@@ -19,6 +19,17 @@ import (
 type table struct {
 	slots []slot
 	used  int // slots that are not empty; guarded by the shard's mutex
+
+	// ats are the second words of the slots. It is nil while all slots are virtual
+	// under a clock that never steps back: most stores need none. It is set under the
+	// shard's mutex, before the first word that needs it: a reader of such a word sees it.
+	ats []uint64
+}
+
+// at returns the second word of one of the slots, in a table that has them.
+func (t *table) at(sl *slot) *uint64 {
+	i := (uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(unsafe.SliceData(t.slots)))) / unsafe.Sizeof(slot{})
+	return &t.ats[i]
 }
 
 // Load factors, in 32nds: a table is rebuilt when it is fuller than fullest, and
@@ -136,7 +147,7 @@ func (s *Store) takeOver(sh *shard, h hash, now bucket.Instant) *slot {
 		if w == 0 {
 			return nil
 		}
-		if w&(locked|busy) == 0 && s.full(sl, w, now) && atomic.CompareAndSwapUint64(&sl.word, w, w|locked) {
+		if w&(locked|busy) == 0 && s.full(t, sl, w, now) && atomic.CompareAndSwapUint64(&sl.word, w, w|locked) {
 			sh.forgot = max(sh.forgot, now)
 			sh.drop(sl, w)
 			atomic.StoreUint64(&sl.word, w&^aside|locked)
@@ -148,17 +159,21 @@ func (s *Store) takeOver(sh *shard, h hash, now bucket.Instant) *slot {
 	}
 }
 
-// full reports whether the slot, whose word is w, is full at now. It may say no
+// full reports whether the slot of t, whose word is w, is full at now. It may say no
 // for one interval longer than that is so.
-func (s *Store) full(sl *slot, w uint64, now bucket.Instant) bool {
-	at := atomic.LoadUint64(&sl.at)
+func (s *Store) full(t *table, sl *slot, w uint64, now bucket.Instant) bool {
 	if w&aside != 0 {
-		return now >= bucket.Instant(at&^plainAt)
+		return now >= bucket.Instant(atomic.LoadUint64(t.at(sl))&^plainAt)
 	}
 	e := s.entry(atomic.LoadUint64(&sl.tag))
+	if w&virtual != 0 {
+		// If its instant is to come, the state is beyond what is refilled by now.
+		refilled, _ := s.elapsed(now, e.gain)
+		return now >= s.base && w&payloadMask <= refilled
+	}
 	// One that is full only at an instant to come is not to be forgotten: its time
 	// would run back.
-	state := s.decode(w, at, e)
+	state := s.decode(w, atomic.LoadUint64(t.at(sl)), e)
 	return state.AsOf <= now && e.limit.Full(state, now)
 }
 
@@ -171,19 +186,19 @@ func (s *Store) full(sl *slot, w uint64, now bucket.Instant) bool {
 // thousand buckets, and most of the time goes into memory that is touched for
 // the first time: the store grows one shard at a time, and each shard in one go.
 func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
-	old, live := sh.table.Load(), 0
+	old, live, plain := sh.table.Load(), 0, !s.steady
 	var ours []int // locked by the caller
 	for i := range old.slots {
 		sl := &old.slots[i]
-		switch w := atomic.LoadUint64(&sl.word); {
+		w := atomic.LoadUint64(&sl.word)
+		switch {
 		case w == 0:
 			continue
 		case w&locked != 0:
 			ours = append(ours, i)
 		default:
 			// Locked, it can be judged once and for all.
-			sl.lock()
-			if w = atomic.LoadUint64(&sl.word); s.full(sl, w, idle) && s.full(sl, w, now) {
+			if w = sl.lock(); s.full(old, sl, w, idle) && s.full(old, sl, w, now) {
 				sh.drop(sl, w)
 				atomic.StoreUint64(&sl.word, dropped)
 				sh.forgot = max(sh.forgot, min(idle, now))
@@ -191,8 +206,12 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 			}
 		}
 		live++
+		plain = plain || w&virtual == 0
 	}
 	t := &table{slots: make([]slot, max(wholePages((live+1)*32/fresh), sh.minSlots))}
+	if plain {
+		t.ats = make([]uint64, len(t.slots))
+	}
 	for i := range old.slots {
 		sl := &old.slots[i]
 		w := atomic.LoadUint64(&sl.word)
@@ -204,7 +223,11 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 		} else {
 			w &^= locked
 		}
-		*t.empty(sl.h0) = slot{word: w, at: atomic.LoadUint64(&sl.at), h0: sl.h0, tag: sl.tag}
+		to := t.empty(sl.h0)
+		*to = slot{word: w, h0: sl.h0, tag: sl.tag}
+		if plain && old.ats != nil {
+			*t.at(to) = old.ats[i]
+		}
 		t.used++
 	}
 	s.used.Add(int64(t.used - old.used))

@@ -67,7 +67,8 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 	var now bucket.Instant
 	read := false
 	for range spins {
-		sl, word := s.tables[s.index(h)].Load().find(h)
+		t := s.tables[s.index(h)].Load()
+		sl, word := t.find(h)
 		if sl == nil || word&(locked|virtual) != virtual {
 			switch {
 			case sl == nil || word&locked != 0:
@@ -91,7 +92,7 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 				}
 			}
 		}
-		at := atomic.LoadUint64(&sl.at)
+		at := s.second(t, sl, virtual, now)
 		if at&plainAt != 0 || !s.entry(atomic.LoadUint64(&sl.tag)).limit.Same(l) {
 			return bucket.Verdict{}, 0, false
 		}
@@ -115,7 +116,7 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 			return bucket.Verdict{}, 0, false
 		}
 		// A steady clock does not step back, so it can do without.
-		if asOf := uint64(asOf); !s.steady && asOf != at && !atomic.CompareAndSwapUint64(&sl.at, at, asOf) {
+		if asOf := uint64(asOf); !s.steady && asOf != at && !atomic.CompareAndSwapUint64(t.at(sl), at, asOf) {
 			continue
 		}
 		if atomic.CompareAndSwapUint64(&sl.word, word, word&^payloadMask|next) {
@@ -128,11 +129,12 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 // takePlain is takeKnown for a bucket whose state takes both words.
 func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
 	for range spins {
-		sl, word := s.tables[s.index(h)].Load().find(h)
+		t := s.tables[s.index(h)].Load()
+		sl, word := t.find(h)
 		if sl == nil || word&(locked|virtual|aside) != 0 {
 			return bucket.Verdict{}, 0, false
 		}
-		at, e := atomic.LoadUint64(&sl.at), s.entry(atomic.LoadUint64(&sl.tag))
+		at, e := atomic.LoadUint64(t.at(sl)), s.entry(atomic.LoadUint64(&sl.tag))
 		if word&busy != 0 {
 			continue // that will be over in no time
 		}
@@ -158,11 +160,11 @@ func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 			return bucket.Verdict{}, 0, false
 		}
 		if atomic.CompareAndSwapUint64(&sl.word, word, word|busy) {
-			if atomic.LoadUint64(&sl.at) != at { // the generations have gone round meanwhile
+			if atomic.LoadUint64(t.at(sl)) != at { // the generations have gone round meanwhile
 				atomic.StoreUint64(&sl.word, word)
 				continue
 			}
-			atomic.StoreUint64(&sl.at, second)
+			atomic.StoreUint64(t.at(sl), second)
 			atomic.StoreUint64(&sl.word, next|bump(word))
 			return v, now, true
 		}

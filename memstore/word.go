@@ -24,7 +24,8 @@ import (
 // the slot since word was read.
 //
 // AsOf itself is needed only for a clock that steps back, which a [Config] may
-// bring; under the process's own it may lag behind. It is raised before word is
+// bring. It stands in a second word: see [table.at]. Under the process's own clock no
+// virtual state has one. AsOf is raised before word is
 // swapped. A reader may therefore see an instant that a take in progress has
 // raised, with the word of before: that is the same bucket, refilled a little
 // further.
@@ -34,7 +35,6 @@ import (
 // reader of both words who finds the first unchanged has seen one state.
 type slot struct {
 	word uint64
-	at   uint64 // AsOf in µs, and virtual; or what encode says, with plainAt set
 	h0   uint64 // the key's hash, and
 	tag  uint64 // the high bits of its second half, above the number of the limit
 }
@@ -50,7 +50,7 @@ const (
 	payloadMask = 1<<payloadBits - 1
 
 	virtual = 1 << 53 // payload is the virtual state
-	aside   = 1 << 54 // the row is in the shard's map; at is when it is full
+	aside   = 1 << 54 // the row is in the shard's map; the second word is when it is full
 
 	// locked: someone who holds the shard's mutex changes the slot.
 	// busy: someone who does not hold it changes the slot, and waits for nothing.
@@ -64,15 +64,16 @@ const (
 	// is 0, which no slot in use has.
 	dropped = locked
 
-	// plainAt keeps a take in progress from raising the instant of a slot whose
-	// word is not virtual any more: its compare-and-swap fails.
+	// plainAt marks a second word that holds what encode returns. It keeps a take in
+	// progress from raising the instant of a slot whose word is not virtual any more:
+	// its compare-and-swap fails.
 	plainAt = 1 << 63
 )
 
 // The layout of a sliding window: what was spent in it in windowBits of the
 // payload, what was spent in the one before in the rest of the payload and in
-// the high bits of at, and how many windows after base it begins, from one
-// before it on, in indexBits of at.
+// the high bits of the second word, and how many windows after base it begins, from one
+// before it on, in indexBits of the second word.
 const (
 	windowBits = 41
 	lowBits    = payloadBits - windowBits
@@ -110,9 +111,9 @@ func (s *Store) decode(word, at uint64, e *entry) (state bucket.State) {
 // decodeTo is decode for the hot paths. What is written by words and then copied
 // in larger pieces stalls the processor.
 func (s *Store) decodeTo(to *bucket.State, word, at uint64, e *entry) {
-	n, p := e.limit.Refill()
+	_, p := e.limit.Refill()
 	if word&virtual != 0 {
-		refilled, _ := s.elapsed(bucket.Instant(at), n)
+		refilled, _ := s.elapsed(bucket.Instant(at), e.gain)
 		to.Spent, to.AsOf, to.Unit = max(int64(word&payloadMask)-int64(refilled), 0), bucket.Instant(at), p
 		return
 	}
@@ -129,14 +130,18 @@ func (s *Store) decodeTo(to *bucket.State, word, at uint64, e *entry) {
 // encode is the inverse of decode, without generation and locks. It is false
 // where the state must be put aside.
 func (s *Store) encode(state *bucket.State, e *entry) (word, at uint64, ok bool) {
-	n, p := e.limit.Refill()
+	_, p := e.limit.Refill()
 	switch e.limit.Algorithm() {
 	case bucket.Continuous:
-		if n == 0 {
-			break // the zero limit
+		asOf := state.AsOf
+		if s.steady && state.Spent == 0 {
+			asOf = max(asOf, s.base) // no take of this store is earlier
 		}
-		if refilled, ok := s.elapsed(state.AsOf, n); ok && refilled+uint64(state.Spent) <= payloadMask {
-			return virtual | (refilled + uint64(state.Spent)), uint64(state.AsOf), true
+		if s.steady && asOf <= s.ahead && asOf > s.instant() {
+			break // a virtual state would lose its instant, which is to come
+		}
+		if refilled, ok := s.elapsed(asOf, e.gain); ok && refilled+uint64(state.Spent) <= payloadMask {
+			return virtual | (refilled + uint64(state.Spent)), uint64(asOf), true
 		}
 	case bucket.SlidingWindow:
 		index := int64(state.AsOf)/p - e.first
@@ -153,19 +158,16 @@ func (s *Store) encode(state *bucket.State, e *entry) (word, at uint64, ok bool)
 // load returns the row of the slot, as it holds for key, in the caller's memory. An
 // account whose limit differs from l in nothing but the start of a key has l.
 //
-// The caller has locked the slot and then, where the clock is steady, read now: a
-// state whose instant lags behind holds more than is missing.
+// The caller holds the shard's mutex, has locked the slot and then read now.
 func (s *Store) load(into *[bucket.MaxAccounts]bucket.Account, sl *slot, key string, l *bucket.Limit, now bucket.Instant) bucket.Row {
-	word, at, n := atomic.LoadUint64(&sl.word), atomic.LoadUint64(&sl.at), 1
+	word, n := atomic.LoadUint64(&sl.word), 1
+	h := sl.hash()
+	sh := s.shard(h)
 	if word&aside != 0 {
-		h := sl.hash()
-		n = copy(into[:], s.shard(h).aside[h])
+		n = copy(into[:], sh.aside[h])
 	} else {
-		if s.steady && word&virtual != 0 {
-			at = max(at, uint64(now))
-		}
 		e := s.entry(atomic.LoadUint64(&sl.tag))
-		into[0] = bucket.Account{Limit: e.limit, State: s.decode(word, at, e)}
+		into[0] = bucket.Account{Limit: e.limit, State: s.decode(word, s.second(sh.table.Load(), sl, word, now), e)}
 	}
 	common := l.For("")
 	for i := range into[:n] {
@@ -179,14 +181,24 @@ func (s *Store) load(into *[bucket.MaxAccounts]bucket.Account, sl *slot, key str
 	return into[:n]
 }
 
+// second returns the second word of a slot, for decode. It is now where word tells
+// all: a virtual state under a clock that never steps back.
+func (s *Store) second(t *table, sl *slot, word uint64, now bucket.Instant) uint64 {
+	if s.steady && word&virtual != 0 {
+		return uint64(now)
+	}
+	return atomic.LoadUint64(t.at(sl))
+}
+
 // save makes the slot h's and writes a row of one account. That unlocks the slot,
 // unless lock is locked. The caller holds the shard's mutex.
 func (s *Store) save(sl *slot, h hash, l *bucket.Limit, state *bucket.State, lock uint64) {
 	if state.Log == nil {
 		if e := s.number(l); e != nil {
 			if word, at, ok := s.encode(state, e); ok {
-				s.shard(h).drop(sl, atomic.LoadUint64(&sl.word))
-				sl.write(h, word, at, e.number, lock)
+				sh := s.shard(h)
+				sh.drop(sl, atomic.LoadUint64(&sl.word))
+				sh.table.Load().write(sl, h, word, at, e.number, lock)
 				return
 			}
 		}
@@ -196,35 +208,41 @@ func (s *Store) save(sl *slot, h hash, l *bucket.Limit, state *bucket.State, loc
 
 // saveRow is save for rows that do not fit a slot.
 func (s *Store) saveRow(sl *slot, h hash, row bucket.Row, lock uint64) {
-	sl.write(h, aside, s.shard(h).put(h, row), 0, lock)
+	sh := s.shard(h)
+	sh.table.Load().write(sl, h, aside, sh.put(h, row), 0, lock)
 }
 
-// write makes the slot h's and fills it in.
-func (sl *slot) write(h hash, word, at, number, lock uint64) {
+// write makes the slot h's and fills it in. The caller holds the shard's mutex.
+func (t *table) write(sl *slot, h hash, word, at, number, lock uint64) {
+	if at&plainAt != 0 && t.ats == nil {
+		t.ats = make([]uint64, len(t.slots))
+	}
+	if t.ats != nil {
+		atomic.StoreUint64(t.at(sl), at)
+	}
 	tag := h.h1&^numberMask | number
 	old := atomic.LoadUint64(&sl.word)
 	if old == 0 {
 		// Nobody looks behind an empty word.
-		sl.at, sl.h0, sl.tag = at, h.h0, tag
+		sl.h0, sl.tag = h.h0, tag
 	} else {
-		atomic.StoreUint64(&sl.at, at)
 		atomic.StoreUint64(&sl.h0, h.h0)
 		atomic.StoreUint64(&sl.tag, tag)
 	}
 	atomic.StoreUint64(&sl.word, word|bump(old)|lock)
 }
 
-// lock locks a slot whose shard's mutex the caller holds. Nobody else can hold
-// the lock then, but takes may still change the word.
-func (sl *slot) lock() {
+// lock locks a slot whose shard's mutex the caller holds, and returns its word. Nobody
+// else can hold the lock then, but takes may still change the word.
+func (sl *slot) lock() uint64 {
 	for {
 		switch w := atomic.LoadUint64(&sl.word); {
 		case w&locked != 0:
-			return
+			return w
 		case w&busy != 0:
 			runtime.Gosched() // for a few instructions, unless its thread was suspended
 		case atomic.CompareAndSwapUint64(&sl.word, w, w|locked):
-			return
+			return w | locked
 		}
 	}
 }
