@@ -86,13 +86,13 @@ func (s *Store) entry(tag uint64) *entry {
 // number returns the entry of l, or nil where all numbers are taken. The caller holds
 // the mutex of the shard whose slot will name it, and keeps it until it does.
 func (s *Store) number(l *bucket.Limit) *entry {
-	limit := l.For("")
-	n, p := limit.Refill()
-	mixed := uint64(n)*0x9e3779b97f4a7c15 ^ uint64(p)*0xff51afd7ed558ccd ^ uint64(limit.Capacity())*0xc4ceb9fe1a85ec53
+	n, p := l.Refill()
+	mixed := uint64(n)*0x9e3779b97f4a7c15 ^ uint64(p)*0xff51afd7ed558ccd ^ uint64(l.Capacity())*0xc4ceb9fe1a85ec53
 	recent := &s.limits.recent[mixed>>58]
-	if e := recent.Load(); e != nil && e.limit == limit && e.touch() {
+	if e := recent.Load(); e != nil && e.limit.Same(l) && e.touch() {
 		return e
 	}
+	limit := l.For("")
 	s.limits.mu.Lock()
 	defer s.limits.mu.Unlock()
 	e := s.limits.byLimit[limit]
