@@ -19,7 +19,7 @@ const mostHeld = 8
 type hold struct {
 	table        *table
 	slot         *slot
-	word, at     uint64 // at is 0 where word tells all: see second
+	word, at     uint64 // at is 0 until now is read where the slot has no second word
 	entry        *entry
 	next, nextAt uint64 // both words after the take
 }

@@ -14,6 +14,9 @@ import (
 
 // Take implements [mete.Store]. It waits for nothing but the locks of shards,
 // which nobody holds for long, and does not look at ctx. It never fails.
+//
+// The store keeps neither the charges nor their keys after Take returns: a bucket is
+// found by a hash of its key. The caller may use the memory of both again at once.
 func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	var allowed bool
 	switch {
@@ -39,7 +42,8 @@ func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Ch
 
 // TakeOne is [Store.Take] from one bucket, for programs that limit by keys and
 // need neither a policy nor several limits: nothing is shorter. The verdict
-// shows its numbers by [bucket.Verdict.Show], with the instant of the decision.
+// shows its numbers by [bucket.Verdict.Show], with the instant of the decision. The
+// store keeps neither key nor l.
 func (s *Store) TakeOne(key string, l *bucket.Limit, cost bucket.Tokens) (bucket.Verdict, bucket.Instant) {
 	if v, now, ok := s.takeOne(key, l, cost, 0); ok {
 		return v, now

@@ -25,8 +25,7 @@ import (
 //
 // AsOf itself is needed only for a clock that steps back, which a [Config] may
 // bring. It stands in a second word: see [table.at]. Under the process's own clock no
-// virtual state has one. AsOf is raised before word is
-// swapped. A reader may therefore see an instant that a take in progress has
+// virtual state has one. AsOf is raised before word is swapped. A reader may therefore see an instant that a take in progress has
 // raised, with the word of before: that is the same bucket, refilled a little
 // further.
 //
@@ -70,10 +69,10 @@ const (
 	plainAt = 1 << 63
 )
 
-// The layout of a sliding window: what was spent in it in windowBits of the
-// payload, what was spent in the one before in the rest of the payload and in
-// the high bits of the second word, and how many windows after base it begins, from one
-// before it on, in indexBits of the second word.
+// The layout of a sliding window. The tokens spent in it are in windowBits of the
+// payload. The tokens spent in the one before are in the rest of the payload and in the
+// high bits of the second word. The indexBits of the second word count the windows from
+// base to its start, beginning with one before base.
 const (
 	windowBits = 41
 	lowBits    = payloadBits - windowBits
@@ -181,8 +180,8 @@ func (s *Store) load(into *[bucket.MaxAccounts]bucket.Account, sl *slot, key str
 	return into[:n]
 }
 
-// second returns the second word of a slot, for decode. It is now where word tells
-// all: a virtual state under a clock that never steps back.
+// second returns the second word of a slot, for decode. A virtual state under a clock
+// that never steps back has none: it returns now.
 func (s *Store) second(t *table, sl *slot, word uint64, now bucket.Instant) uint64 {
 	if s.steady && word&virtual != 0 {
 		return uint64(now)
