@@ -39,7 +39,7 @@ var targets = []target{
 	{scenario: "deny", figure: "allocations", of: allocs},
 	{scenario: "uniform", figure: "allocations", of: allocs},
 	{scenario: "zipf", figure: "allocations", of: allocs},
-	{scenario: "memory", figure: "bytes a key", of: bytes, most: 64},
+	{scenario: "memory", figure: "bytes a key", of: bytes, most: 45},
 	{scenario: "memory", figure: "objects a key", of: objects, most: 0.01},
 }
 
