@@ -25,9 +25,9 @@ import (
 //
 // AsOf itself is needed only for a clock that steps back, which a [Config] may
 // bring. It stands in a second word: see [table.at]. Under the process's own clock no
-// virtual state has one. AsOf is raised before word is swapped. A reader may therefore see an instant that a take in progress has
-// raised, with the word of before: that is the same bucket, refilled a little
-// further.
+// virtual state has one. AsOf is raised before word is swapped. A reader may therefore
+// see an instant that a take in progress has raised, with the word of before: that is
+// the same bucket, refilled a little further.
 //
 // All other states take both words: see encode. Whoever changes them marks the
 // slot busy for the few instructions that takes, and counts its generation on. A
