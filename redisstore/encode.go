@@ -18,8 +18,8 @@ const (
 	opBorrow
 )
 
-// plainSingle says that there is one operation of one plain bucket.
-const plainSingle = 2
+// plainEven marks a program of plain takes under one limit at one cost.
+const plainEven = 2
 
 // Waits of an operation, beside microseconds.
 const (
@@ -41,8 +41,8 @@ func (p *program) encode() (keys, args []string) {
 	p.numbers.add(p.now)
 	p.numbers.add(int64(len(p.keys[states])))
 	p.numbers.add(int64(len(p.keys[logs])))
-	if p.single() {
-		p.encodeSingle()
+	if p.even() {
+		p.encodeEven()
 		return p.spell(), []string{p.numbers.end(), p.texts[0].text}
 	}
 	p.numbers.flag(p.plain)
@@ -85,17 +85,32 @@ func (p *program) spellLimits() {
 	}
 }
 
-// single reports whether the program is plain takes of one bucket at one cost.
-func (p *program) single() bool {
-	return p.plain && len(p.groups) == 1 && p.groups[0].count == len(p.asks)
+// even reports whether the program is plain takes of one bucket each, all under one
+// limit and at one cost. Then group i is that of state i.
+func (p *program) even() bool {
+	if !p.plain || len(p.limits) != 1 {
+		return false
+	}
+	takes := 0
+	for i := range p.groups {
+		if p.groups[i].cost != p.groups[0].cost {
+			return false
+		}
+		takes += p.groups[i].count
+	}
+	return takes == len(p.asks)
 }
 
-func (p *program) encodeSingle() {
-	g := &p.groups[0]
-	p.numbers.add(plainSingle)
-	p.encodeLimit(&p.limits[g.limit])
-	p.numbers.add(int64(g.cost))
-	p.numbers.add(int64(g.count))
+func (p *program) encodeEven() {
+	p.numbers.add(plainEven)
+	p.encodeLimit(&p.limits[0])
+	p.numbers.add(int64(p.groups[0].cost))
+	if len(p.groups) == len(p.asks) {
+		return // once each
+	}
+	for i := range p.groups {
+		p.numbers.add(int64(p.groups[i].count))
+	}
 }
 
 // encodeLimit writes the numbers of a plain token bucket.

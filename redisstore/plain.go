@@ -11,59 +11,108 @@ import (
 // answerPlain reads the states of all buckets as they were, and does over again
 // what the script has done to them.
 func (p *program) answerPlain(w *words, now bucket.Instant) {
-	states, broken := make([]bucket.State, len(p.keys[states])), error(nil)
-	for i := range states {
-		var err error
-		if states[i], err = w.row(); err != nil {
-			broken = err
-		}
+	broken := p.readRows(w)
+	p.countOperations()
+	if err := p.readShortfalls(w); err != nil {
+		broken = err
 	}
-	admitted, done := make([]int64, len(p.groups)), 0
+	next := 0
 	for i, a := range p.asks {
-		at, want := p.places[i], int64(0)
-		if at < 0 || at == done {
-			var ok bool
-			if want, ok = w.int(); !ok {
-				broken = errAnswer("no count", "")
-			}
+		operation := next
+		if at := p.places[i]; at >= 0 {
+			operation = p.groups[at].operation
+			a.takeOne(&p.was[p.groups[at].state], now)
+		} else {
+			a.takeAll(p, now)
 		}
-		if at == done {
-			admitted[at] = want
-			done++
+		if operation == next { // else the operation of a group that has begun
+			next++
 		}
-		if a.take(p, states, now); at >= 0 {
-			want = min(max(admitted[at], 0), 1)
-			admitted[at]--
-		}
+		left := p.admitted[operation]
+		p.admitted[operation]--
 		if broken != nil {
 			a.Err = broken
-		} else if a.allowed != (want == 1) {
-			a.Err = errAnswer("disagrees about a take", strconv.FormatInt(want, 10))
+		} else if a.allowed != (left > 0) {
+			a.Err = errAnswer("disagrees about a take", strconv.FormatInt(left, 10))
 		}
 	}
 }
 
-// take charges the states of a program as the ask says.
-func (a *ask) take(p *program, states []bucket.State, now bucket.Instant) {
-	a.allowed, a.snaps = true, a.snaps[:0]
-	if len(a.charges) == 1 { // the common case, in one step
-		c, snap := &a.charges[0], bucket.Snapshot{}
-		state := &states[p.index[c.Key]]
-		state.Unit = c.Limit.Unit()
-		*state, snap = c.Limit.Take(*state, now, c.Cost)
-		a.snaps, a.allowed = append(a.snaps, snap), snap.Allowed
-		return
+// readRows reads the states as they were.
+func (p *program) readRows(w *words) (broken error) {
+	p.was = p.was[:0]
+	for range p.keys[states] {
+		state, err := w.row()
+		if err != nil {
+			broken = err
+		}
+		p.was = append(p.was, state)
 	}
+	return broken
+}
+
+// countOperations lists how often each operation of the script was asked, in the order
+// of encode.
+func (p *program) countOperations() {
+	p.admitted = p.admitted[:0]
+	done := 0 // groups
+	for _, at := range p.places {
+		switch {
+		case at < 0:
+			p.admitted = append(p.admitted, 1)
+		case at == done:
+			p.groups[at].operation = len(p.admitted)
+			p.admitted = append(p.admitted, int64(p.groups[at].count))
+			done++
+		}
+	}
+}
+
+// readShortfalls reads how many takes were admitted, and which operations were admitted
+// less often than asked.
+func (p *program) readShortfalls(w *words) error {
+	total, ok := w.int()
+	if !ok {
+		return errAnswer("no count", w.rest)
+	}
+	for w.rest != "" {
+		operation, _ := w.int()
+		admitted, ok := w.int()
+		if operation < 1 || operation > int64(len(p.admitted)) || !ok || admitted < 0 || admitted >= p.admitted[operation-1] {
+			return errAnswer("no count", w.rest)
+		}
+		p.admitted[operation-1] = admitted
+	}
+	for _, admitted := range p.admitted {
+		total -= admitted
+	}
+	if total != 0 {
+		return errAnswer("no sum of the counts, more by", strconv.FormatInt(total, 10))
+	}
+	return nil
+}
+
+// takeOne charges the state of the only bucket of a.
+func (a *ask) takeOne(state *bucket.State, now bucket.Instant) {
+	c, snap := &a.charges[0], bucket.Snapshot{}
+	state.Unit = c.Limit.Unit()
+	*state, snap = c.Limit.Take(*state, now, c.Cost)
+	a.snaps, a.allowed = append(a.snaps[:0], snap), snap.Allowed
+}
+
+// takeAll charges the states of all buckets of a, or none of them.
+func (a *ask) takeAll(p *program, now bucket.Instant) {
+	a.allowed, a.snaps = true, a.snaps[:0]
 	for i := range a.charges {
 		c := &a.charges[i]
-		state := &states[p.index[c.Key]]
+		state := &p.was[p.index[c.Key]]
 		state.Unit = c.Limit.Unit()
 		a.snaps = append(a.snaps, c.Limit.Peek(*state, now, c.Cost, 0))
 		a.allowed = a.allowed && a.snaps[i].Allowed
 	}
 	for i := range a.charges {
 		if c := &a.charges[i]; a.allowed {
-			state := &states[p.index[c.Key]]
+			state := &p.was[p.index[c.Key]]
 			*state, a.snaps[i] = c.Limit.Reserve(*state, now, c.Cost, 0)
 		}
 	}

@@ -25,6 +25,9 @@ type program struct {
 	plain  bool
 
 	numbers packed
+
+	was      []bucket.State // states before a plain call
+	admitted []int64        // of each operation of a plain call: how many takes are left
 }
 
 // A group are plain takes of one bucket at one cost, one after another.
@@ -33,6 +36,8 @@ type group struct {
 	limit int
 	cost  bucket.Tokens
 	count int
+
+	operation int // place among the script's operations
 }
 
 // Kinds of keys.
@@ -91,7 +96,7 @@ func (p *program) group(c *mete.Charge) int {
 		}
 	}
 	p.latest[at] = len(p.groups)
-	p.groups = append(p.groups, group{at, p.limit(&c.Limit), c.Cost, 1})
+	p.groups = append(p.groups, group{state: at, limit: p.limit(&c.Limit), cost: c.Cost, count: 1})
 	return p.latest[at]
 }
 

@@ -41,36 +41,6 @@ end
 -- which no expiry can follow, they live so long.
 local LIFE = 3600
 
--- The two most common cases by themselves, as that is faster than to set up the
--- rest. First, one cost of one token bucket that has no queue, count times:
--- capacity, n, p, cost and count follow. The answer is the row as it was, and how
--- often the cost was admitted. Where the row has other accounts than one of this
--- limit the answer is ?, and nothing has been done.
-if a[4] == 2 then
-	local C, n, p, cost, admitted, s, at = a[5], a[6], a[7], a[8], a[9], 0, now
-	local v = call('GET', KEYS[1])
-	if v then
-		local t, l
-		s, t, l = match(v, '^1:(%d+)@(%d+) (.*)$')
-		if l ~= ARGV[2] then return '?' end
-		s, t = s + 0, t + 0
-		if t > now then
-			at = t
-		else
-			local back = (now - t) * n
-			if back >= s then s = 0 else s = s - back end
-		end
-	end
-	local fit = floor((C * p - s) / (cost * p))
-	if fit < admitted then admitted = fit > 0 and fit or 0 end
-	if admitted > 0 then
-		s = s + admitted * cost * p
-		local life = virtual and LIFE or floor((floor((s - 1) / n) + at - now) / 1000000) + 2
-		call('SETEX', KEYS[1], life == 2 and '2' or format('%d', life), format('1:%d@%d %s', s, at, ARGV[2]))
-	end
-	return format('%d %s %d', now, v or '-', admitted)
-end
-
 local reads, logs = a[2], a[3]
 local raw = {}
 if reads == 1 then
@@ -82,14 +52,59 @@ elseif reads > 0 then
 	end
 end
 
+-- The two most common cases have variants of their own, as they are faster than the
+-- general part. They answer with all rows as they were and with how many takes were
+-- admitted, then with the number of each operation that was admitted less often than
+-- asked, and how often it was. Where a row has other accounts than one of the limit
+-- that asks, the answer is ?, and nothing has been done.
+
+-- First, takes of token buckets without a queue, all under one limit and at one cost:
+-- capacity, n, p and cost follow, then how often each bucket is asked, unless it is
+-- once.
+if a[4] == 2 then
+	local n, p, l, S, T, total, short = a[6], a[7], ARGV[2], {}, {}, 0, {}
+	local full, unit, this = a[5] * p, a[8] * p, format('%d', now)
+	local tail = format('@%s %s', this, l)
+	for k = 1, reads do
+		local v = raw[k]
+		if v then
+			local s, t, name = match(v, '^1:(%d+)@(%d+) (.*)$')
+			if name ~= l then return '?' end
+			S[k], T[k] = s + 0, t + 0
+		else
+			raw[k], S[k], T[k] = '-', 0, now
+		end
+	end
+	for k = 1, reads do
+		local s, at, admitted = S[k], T[k], a[8+k] or 1
+		if at <= now then
+			s, at = s - (now - at) * n, now
+			if s < 0 then s = 0 end
+		end
+		local after = s + admitted * unit
+		if after > full then
+			admitted = max(floor((full - s) / unit), 0)
+			after = s + admitted * unit
+			short[#short+1] = format(' %d %d', k, admitted)
+		end
+		if admitted > 0 then
+			total = total + admitted
+			local life = virtual and LIFE or floor(((after - 1) / n + at - now) / 1000000) + 2
+			call('SETEX', KEYS[k], life == 2 and '2' or format('%d', life),
+				at == now and format('1:%d%s', after, tail) or format('1:%d@%d %s', after, at, l))
+		end
+	end
+	return format('%s %s %d%s', this, table.concat(raw, ' '), total, table.concat(short))
+end
+
 -- Second, takes of several such buckets, all of it or nothing; those of one bucket
--- at one cost are one operation, with a count. The answer is all rows as they
--- were, and how often each operation was admitted, or ?.
+-- at one cost are one operation, with a count.
 if a[4] == 1 then
-	local S, A, L, W, counts = {}, {}, {}, {}, {}
-	local i, size, o = 6 + 3 * a[5], #a, 0
+	local S, A, L, W, total, short = {}, {}, {}, {}, 0, {}
+	local i, size, o = 6 + 3 * a[5], #a, 1
 	while i <= size do
-		local charges, admitted = a[i], a[i+1]
+		local charges, count = a[i], a[i+1]
+		local admitted = count
 		i = i + 2
 		for j = i, i + 3 * charges - 3, 3 do
 			local k, l = a[j], a[j+1]
@@ -123,8 +138,9 @@ if a[4] == 1 then
 				S[k], W[k] = S[k] + admitted * a[j+2] * a[3*a[j+1]+5], true
 			end
 		end
+		total = total + admitted
+		if admitted < count then short[#short+1] = format(' %d %d', o, admitted) end
 		i, o = i + 3 * charges, o + 1
-		counts[o] = admitted == 1 and '1' or admitted == 0 and '0' or format('%d', admitted)
 	end
 	local this, limit, tail = format('%d', now), 0, ''
 	for k = 1, reads do
@@ -137,5 +153,5 @@ if a[4] == 1 then
 		end
 		if not raw[k] then raw[k] = '-' end
 	end
-	return this .. ' ' .. table.concat(raw, ' ') .. ' ' .. table.concat(counts, ' ')
+	return format('%s %s %d%s', this, table.concat(raw, ' '), total, table.concat(short))
 end
