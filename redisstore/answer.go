@@ -38,19 +38,15 @@ func (w *words) int() (int64, bool) {
 	return v, err == nil
 }
 
-// row reads a row of a plain program: the state of its one account, whose limit is
-// that of the asks. A row that is absent is "-".
+// row reads a row of a plain program. A row that is absent is "-".
 func (w *words) row() (bucket.State, error) {
-	word := w.next()
-	if word == "-" {
+	if rest, absent := strings.CutPrefix(w.rest, "- "); absent {
+		w.rest = rest
 		return bucket.State{}, nil
 	}
-	w.next() // the limit
-	state, ok := strings.CutPrefix(word, rowVersion)
-	if !ok {
-		return bucket.State{}, errAnswer("no row", word)
-	}
-	return parseState(state, 1)
+	state, rest, err := cutPacked(w.rest)
+	w.rest = strings.TrimPrefix(rest, " ")
+	return state, err
 }
 
 // answer gives every ask of the program its part of what the script said. An

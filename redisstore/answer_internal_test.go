@@ -3,6 +3,8 @@
 package redisstore
 
 import (
+	"encoding/binary"
+	"math"
 	"testing"
 
 	"github.com/metehq/mete"
@@ -27,10 +29,41 @@ func TestParseState(t *testing.T) {
 	}
 }
 
+// packRow returns a row of version 2.
+func packRow(limit string, spent, asOf float64) string {
+	row := append([]byte(packedVersion), limit+" "...)
+	row = binary.LittleEndian.AppendUint64(row, math.Float64bits(spent))
+	return string(binary.LittleEndian.AppendUint64(row, math.Float64bits(asOf)))
+}
+
+func TestCutPacked(t *testing.T) {
+	const most = 1<<53 - 1
+	for want, row := range map[bucket.State]string{
+		{Spent: 1500, Unit: 1, AsOf: 1700000000000000}: packRow("20000+1/10", 1500, 1700000000000000),
+		{Spent: most, Unit: 1, AsOf: -most}:            packRow("20000+1/10d5", most, -most),
+		{Unit: 1}:                                      packRow("1+1/1", 0, 0),
+	} {
+		if got, rest, err := cutPacked(row + " more"); err != nil || got != want || rest != " more" {
+			t.Errorf("%q is %+v, %q, %v; want %+v", row, got, rest, err, want)
+		}
+	}
+	good := packRow("1+1/1", 1, 1)
+	for _, row := range []string{
+		"", "2:", "2:1+1/1", "2:1+1/1 ", good[:len(good)-1], "1" + good[1:], "1:5@17 1+1/1 and much behind it",
+		packRow("1+1/1", -1, 1), packRow("1+1/1", 0.5, 1), packRow("1+1/1", 1, 1.5), packRow("1+1/1", most+1, 1),
+		packRow("1+1/1", math.NaN(), 1), packRow("1+1/1", 1, math.NaN()), packRow("1+1/1", math.Inf(1), 1), packRow("1+1/1", 1, math.Inf(-1)),
+	} {
+		if got, rest, err := cutPacked(row); err == nil {
+			t.Errorf("%q is %+v and %q, want an error", row, got, rest)
+		}
+	}
+}
+
 // FuzzAnswer gives every ask of a program an answer or an error, whatever the
 // script says.
 func FuzzAnswer(f *testing.F) {
 	f.Add("1700000000000000 - - 1 1", true)
+	f.Add("1700000000000000 "+packRow("10000+1/1000", 5, 17)+" "+packRow("10000+1/1000", 0, 17)+" 1 2 0", true)
 	f.Add("1700000000000000 1:5@17 10000+1/1000000 1:0@17 10000+1/1000000 1 0", true)
 	f.Add("1700000000000000 1 5@17 1 1700000000000000 :5@17 1000:0@5:1,2,3,4,5", false)
 	f.Add("", true)

@@ -38,14 +38,15 @@
 //
 // A bucket is a string at prefix + "tb:" + its key, such as
 //
-//	1:1500@1700000000000000 20000+1/10
+//	2:20000+1/10 SPENT ASOF
 //
-// The format is version 1. 1500 units of the limit, here tenths of a thousandth token,
-// are missing at that many microseconds since 1970. The limit holds 20000 thousandths
-// and refills 1 in 10 microseconds. While a limit changes, the bucket has a line like
-// that for each version of it, up to three: see [bucket.Row]. doc/operations.md has
-// the other forms. A value of another version, or of no version, is an error, and never
-// taken for a full bucket.
+// The format is version 2. The limit holds 20000 thousandths and refills 1 in 10
+// microseconds. SPENT units of the limit, here tenths of a thousandth token, are missing
+// at ASOF, in microseconds since 1970. Each is a double of 8 bytes, the lowest byte
+// first, and no space is between them. Format version 1 is text, and has the other
+// algorithms. While a limit changes, it has a line for each version of the limit, up to
+// three: see [bucket.Row]. doc/operations.md has the forms. A value of another version,
+// or of no version, is an error, and never taken for a full bucket.
 //
 // A key expires a second or two after the bucket is full under all of its limits, when
 // nobody can tell, and without traffic nothing is left in Redis. Under [Config.Now] it

@@ -86,7 +86,7 @@ func (p *program) spellLimits() {
 }
 
 // even reports whether the program is plain takes of one bucket each, all under one
-// limit and at one cost. Then group i is that of state i.
+// limit and at one cost. Then state i and group i belong to one bucket.
 func (p *program) even() bool {
 	if !p.plain || len(p.limits) != 1 {
 		return false

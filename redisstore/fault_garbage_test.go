@@ -130,6 +130,8 @@ func TestFault_Garbage(t *testing.T) {
 		{bulk("17 nonsense"), false}, {bulk("17 1:2 l 1"), false}, {bulk("17 1:99999999999999999999@1 l 1"), false},
 		{bulk("17 1:5+x@2 l 1"), false}, {bulk("17 1:1@99999999999999999999 l 1"), false}, {bulk("-17 -"), false},
 		{bulk("17 1/1@17 l 1"), false}, {bulk("17 2:1@17 l 1"), false},
+		{bulk("17 - 2"), false}, {bulk("17 - 1 1 0"), false}, {bulk("17 - 0 1"), false}, {bulk("17 - 0 2 0"), false}, {bulk("17 - "), false},
+		{bulk("17 2:l 0123456789abcdef 1"), false}, {bulk("17 2:l 01234567 1"), false}, {bulk("17 2:l " + zeros(15) + "\x01 1"), false},
 		{bulk("!x"), false}, {bulk("!"), false}, {bulk("!7"), false}, {bulk("!0"), false}, {bulk("?"), false},
 	}
 	good := func() {

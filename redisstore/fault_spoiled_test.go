@@ -36,6 +36,8 @@ func compiled(spec bucket.Spec) bucket.Limit {
 	return l
 }
 
+func zeros(n int) string { return strings.Repeat("\x00", n) }
+
 // foreign are commands that put under a key what no bucket is.
 var foreign = [][]string{
 	{"RPUSH", "K", "1:1@1 20000+1/50", "1:2@2 20000+1/50"},
@@ -63,7 +65,18 @@ var foreign = [][]string{
 	{"SET", "K", "1500/10@1700000000000000"}, // of earlier versions
 	{"SET", "K", "3000+0~3600000000@1795258800000000"},
 	{"SET", "K", "log sum=0000000001000 first=0000000000\n1795258800000000 0000000001000\n"},
-	{"SET", "K", "2:1500@1700000000000000 20000+1/50"}, // of later ones
+	{"SET", "K", "2:1500@1700000000000000 20000+1/50"}, // of version 2 in the form of version 1
+	{"SET", "K", "2:20000+1/50 " + zeros(15)},
+	{"SET", "K", "2:20000+1/50 " + zeros(17)},
+	{"SET", "K", "2:20000+1/50" + zeros(17)},
+	{"SET", "K", "2:nonsense " + zeros(16)},
+	{"SET", "K", "2:w20000+20000/1000000 " + zeros(16)},
+	{"SET", "K", "2:20000+1/50 " + zeros(6) + "\xf0\xbf" + zeros(8)}, // -1
+	{"SET", "K", "2:20000+1/50 " + zeros(6) + "\xe0\x3f" + zeros(8)}, // 0.5
+	{"SET", "K", "2:20000+1/50 " + zeros(6) + "\xf8\x7f" + zeros(8)}, // not a number
+	{"SET", "K", "2:20000+1/50 " + zeros(14) + "\xf0\x7f"},           // infinite
+	{"SET", "K", "2:20000+1/50 " + zeros(14) + "\xe0\x3f"},
+	{"SET", "K", "3:1500@1700000000000000 20000+1/50"}, // of later ones
 	{"SET", "K", "10:1500@1700000000000000 20000+1/50"},
 	{"SET", "K", "1:log sum="},
 	{"SET", "K", "1:log sum=x first=0 lines=0 l20000+20000/1000000\n"},

@@ -3,7 +3,9 @@
 package redisstore_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,9 +119,15 @@ func stateOf(t *testing.T, client rueidis.Client, key string) bucket.State {
 
 func readState(t interface{ Fatalf(string, ...any) }, text string) (s bucket.State) {
 	var capacity, n int64
-	if _, err := fmt.Sscanf(text, "1:%d@%d %d+%d/%d", &s.Spent, &s.AsOf, &capacity, &n, &s.Unit); err != nil {
+	limit, numbers, _ := strings.Cut(text, " ")
+	if _, err := fmt.Sscanf(limit, "2:%d+%d/%d", &capacity, &n, &s.Unit); err != nil || len(numbers) != 16 { // two doubles
+		t.Fatalf("state %q: %v, %d bytes behind the limit", text, err, len(numbers))
+	}
+	var values [2]float64
+	if _, err := binary.Decode([]byte(numbers), binary.LittleEndian, &values); err != nil {
 		t.Fatalf("state %q: %v", text, err)
 	}
+	s.Spent, s.AsOf = int64(values[0]), bucket.Instant(values[1])
 	return s
 }
 

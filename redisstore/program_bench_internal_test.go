@@ -25,7 +25,7 @@ func BenchmarkProgram(b *testing.B) {
 				charge := mete.Charge{Key: fmt.Sprintf("user:%011d", i%keys), Limit: l, Cost: bucket.Token}
 				takes = append(takes, newAsk(opTake, []mete.Charge{charge}, mete.Mode{}))
 			}
-			answer := "1700000000000000" + strings.Repeat(" 1:1500@1699999999000000 1000000+1/10", keys) + " 64"
+			answer := "1700000000000000" + strings.Repeat(" "+packRow("1000000+1/10", 1500, 1699999999000000), keys) + " 64"
 			var p program
 			b.ReportAllocs()
 			for b.Loop() {

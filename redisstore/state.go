@@ -3,6 +3,8 @@
 package redisstore
 
 import (
+	"encoding/binary"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -10,8 +12,31 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// rowVersion begins each stored value. A value of another version is an error.
-const rowVersion = "1:"
+// packedVersion begins a row that is one token bucket. A row of another version has an
+// answer of its own in take.lua, or is an error.
+const packedVersion = "2:"
+
+// cutPacked reads a row of version 2, as take.lua describes it, from the beginning of
+// text, and returns the rest.
+func cutPacked(text string) (s bucket.State, rest string, err error) {
+	row, ok := strings.CutPrefix(text, packedVersion)
+	_, numbers, found := strings.Cut(row, " ") // behind the limit, which the script has compared
+	if !ok || !found || len(numbers) < 16 {
+		return s, "", errAnswer("no row", text)
+	}
+	spent, whole := wholeNumber(numbers[:8])
+	at, alsoWhole := wholeNumber(numbers[8:16])
+	if !whole || !alsoWhole || spent < 0 {
+		return s, "", errAnswer("no row", text)
+	}
+	return bucket.State{Unit: 1, Spent: spent, AsOf: bucket.Instant(at)}, numbers[16:], nil
+}
+
+// wholeNumber returns the integer that 8 bytes are as a double.
+func wholeNumber(bytes string) (int64, bool) {
+	v := math.Float64frombits(binary.LittleEndian.Uint64([]byte(bytes)))
+	return int64(v), v == math.Trunc(v) && math.Abs(v) <= maxUnits
+}
 
 // parseState reads spent@asof as take.lua shows it, for a limit of this unit, and
 // cur+prev@start of a sliding window.

@@ -264,13 +264,18 @@ end
 for k in pairs(dirty) do
 	local x, us, text = rows[k], least[k] or 0, '1:'
 	if not (x.g and x.g.key) then -- else it has been written
-		repeat
+		pick(x.l)
+		if kind == 0 and not x.after then
+			us, text = max(us, life(x)), '2:' .. x.l .. ' ' .. pack(PACKED, x.s, x.t)
+			x = nil
+		end
+		while x do
 			pick(x.l)
 			us = max(us, life(x))
 			text = text .. spell(x)
 			x = x.after
 			if x and string.byte(text, -1) ~= 10 then text = text .. '\n' end
-		until not x
+		end
 		if virtual or us > 0 then
 			call('SETEX', KEYS[k], seconds(us), text)
 		else

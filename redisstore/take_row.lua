@@ -11,6 +11,12 @@ local rows, dirty, least = {}, {}, {}
 local function read(v)
 	local state, s, t, name = match(v, '^1:((%d+)@(%-?%d+)) (%S+)$')
 	if s and pick(name) and kind < 2 then return {l = name, s = s + 0, t = t + 0, v = state} end -- mostly
+	if sub(v, 1, 2) == '2:' then
+		local name, from = match(v, '^2:(%S+) ()')
+		if not name or #v ~= from + 15 or not pick(name) or kind > 0 then return end
+		local s, t = readpair(v, from)
+		return s and {l = name, s = s, t = t}
+	end
 	local w
 	state, s, w, t, name = match(v, '^1:((%d+)%+(%d+)@(%-?%d+)) (%S+)$')
 	if s and pick(name) and kind == 2 then return {l = name, s = s + w, t = t + 0, w = w + 0, v = state} end

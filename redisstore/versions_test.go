@@ -32,16 +32,19 @@ func TestRow_IsWhatTheDocumentSays(t *testing.T) {
 	window := compiled(bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: per(10, time.Second)})
 	log := compiled(bucket.Spec{Algorithm: bucket.SlidingLog, Rate: per(10, time.Second)})
 	line := "1700000000250000 0000000002000\n"
+	packed := func(limit string) string { // 200000 and 1700000000250000 as doubles
+		return "2:" + limit + " \x00\x00\x00\x00\x00\x6a\x08\x41" + "\x40\x42\x88\x60\x90\x28\x18\x43"
+	}
 	for _, tt := range []struct {
 		name   string
 		limits []bucket.Limit // one after the other
 		want   string
 	}{
-		{"token bucket", []bucket.Limit{token}, "1:200000@1700000000250000 20000+1/100"},
+		{"token bucket", []bucket.Limit{token}, packed("20000+1/100")},
 		{"bounded debt", []bucket.Limit{compiled(bucket.Spec{Capacity: 20 * bucket.Token, Rate: per(10, time.Second), MaxReserved: &owed})},
-			"1:200000@1700000000250000 20000+1/100d5000"},
+			packed("20000+1/100d5000")},
 		{"queue", []bucket.Limit{compiled(bucket.Spec{Capacity: 20 * bucket.Token, Rate: per(10, time.Second), Queue: owed})},
-			"1:200000@1700000000250000 20000+1/100q5000"},
+			packed("20000+1/100q5000")},
 		{"stepped", []bucket.Limit{compiled(bucket.Spec{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: per(10, time.Second), Start: 100 * time.Millisecond})},
 			"1:2000@1700000000100000 s20000+10000/1000000@100000"},
 		{"from the first", []bucket.Limit{compiled(bucket.Spec{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: per(10, time.Second), Anchor: bucket.AnchorFirst})},
