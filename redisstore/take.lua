@@ -107,6 +107,7 @@ if a[4] == 2 then
 			call('SETEX', KEYS[k], life == 2 and '2' or format('%d', life), head .. pack(PACKED, after, at))
 		end
 	end
+	-- Rows are joined by .., as %s of format ends at a zero byte.
 	return format('%d ', now) .. table.concat(raw, ' ') .. format(' %d', total) .. table.concat(short)
 end
 
