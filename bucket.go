@@ -74,9 +74,10 @@ func (l *Limiter) ResetBucket(ctx context.Context, key string) (before Bucket, e
 // It returns the bucket as it is then, and how much was taken. Errors are those of
 // [Limiter.Bucket], and [ErrCost]. [Spent] of one says whether tokens may have been
 // taken.
-func (l *Limiter) TakeBucket(ctx context.Context, key string, tokens bucket.Tokens) (b Bucket, taken bucket.Tokens, err error) {
-	if tokens <= 0 || tokens > bucket.MaxTokens {
-		return Bucket{}, 0, fmt.Errorf("%w: %v tokens: must be above 0 and at most %v", ErrCost, tokens, bucket.MaxTokens)
+func (l *Limiter) TakeBucket(ctx context.Context, key string, most Tokens) (b Bucket, taken bucket.Tokens, err error) {
+	tokens, ok := most.count()
+	if !ok || tokens == 0 {
+		return Bucket{}, 0, fmt.Errorf("%w: %v tokens: must be a multiple of 0.001 above 0 and at most %v", ErrCost, float64(most), bucket.MaxTokens)
 	}
 	if b, err = l.find(ctx, key); err != nil {
 		return Bucket{}, 0, err

@@ -51,7 +51,7 @@ func TestBucket_IsWhatRequestsSee(t *testing.T) {
 	attrs := mete.Attrs{"header:x-user": "alice"}
 	for _, spent := range []bucket.Tokens{0, 2500, 7500} {
 		if spent > 0 {
-			if d, err := r.Take(r.Context(), mete.Request{Attributes: attrs, Cost: spent}); err != nil || !d.Allowed {
+			if d, err := r.Take(r.Context(), mete.Request{Attributes: attrs, Cost: mete.TokensOf(spent)}); err != nil || !d.Allowed {
 				t.Fatalf("take %v: %+v, %v", spent, d, err)
 			}
 		}
@@ -115,7 +115,7 @@ func TestResetBucket_IsUndone(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			r := newRig(t, everyKind)
 			key, attrs := ofAlice(limit), mete.Attrs{"header:x-user": "alice"}
-			if d, err := r.Take(r.Context(), mete.Request{Attributes: attrs, Cost: 7_300}); err != nil || !d.Allowed {
+			if d, err := r.Take(r.Context(), mete.Request{Attributes: attrs, Cost: 7.3}); err != nil || !d.Allowed {
 				t.Fatalf("%+v, %v", d, err)
 			}
 			r.clock.Advance(1_000_001)
@@ -127,7 +127,7 @@ func TestResetBucket_IsUndone(t *testing.T) {
 			if b := r.bucket(key); b.Missing() != 0 {
 				t.Errorf("%v is missing after the reset", b.Missing())
 			}
-			after, taken, err := r.TakeBucket(t.Context(), key, before.Missing())
+			after, taken, err := r.TakeBucket(t.Context(), key, mete.TokensOf(before.Missing()))
 			if err != nil || taken != before.Missing() || after.Cost != was.Cost {
 				t.Errorf("took %v of %v, %v; a request costs %v, want %v", taken, before.Missing(), err, after.Cost, was.Cost)
 			}
@@ -146,11 +146,11 @@ func TestTakeBucket_TakesWhatIsThere(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			r := newRig(t, everyKind)
 			key, attrs := ofAlice(limit), mete.Attrs{"header:x-user": "alice"}
-			if d, err := r.Take(r.Context(), mete.Request{Attributes: attrs, Cost: 4_321}); err != nil || !d.Allowed {
+			if d, err := r.Take(r.Context(), mete.Request{Attributes: attrs, Cost: 4.321}); err != nil || !d.Allowed {
 				t.Fatalf("%+v, %v", d, err)
 			}
 			there := r.bucket(key).Room()
-			after, taken, err := r.TakeBucket(t.Context(), key, bucket.MaxTokens)
+			after, taken, err := r.TakeBucket(t.Context(), key, mete.TokensOf(bucket.MaxTokens))
 			if err != nil || taken > there || taken < there-4*8 || limit != "split" && taken != there {
 				t.Errorf("took %v of %v, %v", taken, there, err)
 			}
@@ -163,7 +163,7 @@ func TestTakeBucket_TakesWhatIsThere(t *testing.T) {
 			if limit == "split" {
 				return // the last thousandths are in several shards
 			}
-			if _, taken, err := r.TakeBucket(t.Context(), key, bucket.Token); err != nil || taken != 0 {
+			if _, taken, err := r.TakeBucket(t.Context(), key, 1); err != nil || taken != 0 {
 				t.Errorf("took %v of nothing, %v", taken, err)
 			}
 		})
@@ -177,7 +177,7 @@ func TestTakeBucket_Races(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				_, taken, err := r.TakeBucket(t.Context(), "all:", 3_700)
+				_, taken, err := r.TakeBucket(t.Context(), "all:", 3.7)
 				if err != nil {
 					t.Error(err)
 				}
@@ -205,7 +205,7 @@ func TestBucket_Errors(t *testing.T) {
 			return err
 		},
 		"take": func(ctx context.Context, l *mete.Limiter, key string) error {
-			_, _, err := l.TakeBucket(ctx, key, 1)
+			_, _, err := l.TakeBucket(ctx, key, 0.001)
 			return err
 		},
 	}
@@ -236,7 +236,7 @@ func TestBucket_Errors(t *testing.T) {
 		}
 	}
 	for _, tokens := range []bucket.Tokens{0, -1, bucket.MaxTokens + 1} {
-		if _, _, err := r.TakeBucket(t.Context(), ofAlice("token"), tokens); !errors.Is(err, mete.ErrCost) {
+		if _, _, err := r.TakeBucket(t.Context(), ofAlice("token"), mete.TokensOf(tokens)); !errors.Is(err, mete.ErrCost) {
 			t.Errorf("take %v: %v", tokens, err)
 		}
 	}
@@ -283,7 +283,7 @@ func TestBucket_IsFresh(t *testing.T) {
 	if _, err := n.Bucket(t.Context(), "all:"); err != nil {
 		t.Error(err)
 	}
-	if _, taken, err := n.TakeBucket(t.Context(), "all:", 7*bucket.Token); err != nil || taken != 7*bucket.Token {
+	if _, taken, err := n.TakeBucket(t.Context(), "all:", 7); err != nil || taken != 7*bucket.Token {
 		t.Errorf("took %v, %v", taken, err)
 	}
 	if _, err := n.ResetBucket(t.Context(), "all:"); err != nil {

@@ -126,7 +126,7 @@ func TestCharges_JoinThePolicy(t *testing.T) {
 	other, ten := limit(t, 7, "1/1s"), limit(t, 10, "1/1s")
 	const key = "all:"
 	d := r.do("take", func() (mete.Decision, error) {
-		return r.Take(t.Context(), mete.Request{Cost: 2 * bucket.Token, Charges: []mete.Charge{
+		return r.Take(t.Context(), mete.Request{Cost: 2, Charges: []mete.Charge{
 			{Key: "b", Limit: other, Cost: bucket.Token},
 			{Key: "a", Limit: other, Cost: bucket.Token},
 			{Key: "b", Limit: other, Cost: 3 * bucket.Token},
@@ -233,7 +233,7 @@ func TestTake_CostWithoutAPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Take(t.Context(), mete.Request{Cost: bucket.Token, Charges: []mete.Charge{{Key: "k", Limit: limit(t, 1, "1/1h")}}})
+	_, err = l.Take(t.Context(), mete.Request{Cost: 1, Charges: []mete.Charge{{Key: "k", Limit: limit(t, 1, "1/1h")}}})
 	if !errors.Is(err, mete.ErrRequest) {
 		t.Errorf("error %v, want one that says where the cost belongs", err)
 	}

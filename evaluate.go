@@ -46,6 +46,7 @@ type evaluation struct {
 	found    policy.Found
 	policy   *policy.Matcher
 	now      bucket.Instant // where the policy depends on it
+	cost     bucket.Tokens  // of the request; 0 for that of the rules
 	statuses []Status       // of the claims, and behind them of those in shadow
 	limits   []Status       // of the claims alone
 	claims   []claim        // in the order of the policy, and behind them the request's own
@@ -83,14 +84,16 @@ type policyTold interface {
 
 // evaluate finds the limits that the request falls under.
 func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
-	if err := req.check(); err != nil {
+	cost, err := req.check()
+	if err != nil {
 		return nil, err
 	}
 	m := l.policy.Load()
-	if m == nil && req.Cost > 0 && len(req.Charges) > 0 {
-		return nil, fmt.Errorf("%w: a cost of %v, and no policy whose rules it could be for: charges have costs of their own", ErrRequest, req.Cost)
+	if m == nil && cost > 0 && len(req.Charges) > 0 {
+		return nil, fmt.Errorf("%w: a cost of %v, and no policy whose rules it could be for: charges have costs of their own", ErrRequest, cost)
 	}
 	e := evaluations.Get().(*evaluation)
+	e.cost = cost
 	if e.policy = m; m == nil {
 		e.found.Forget()
 	} else {
@@ -105,7 +108,7 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 		if told, ok := attrs.(policyTold); ok {
 			told.Under(m, e.now)
 		}
-		m.Find(&e.found, attrs, req.Cost, e.now)
+		m.Find(&e.found, attrs, cost, e.now)
 	}
 	if err := e.claim(req, &l.config); err != nil {
 		e.release()

@@ -156,7 +156,7 @@ func ExampleLimiter_Reserve() {
 		log.Fatal("come again in ", reservation.RetryAfter)
 	}
 	used := 20 * bucket.Token // says the model
-	if err := reservation.Settle(ctx, used); err != nil {
+	if err := reservation.Settle(ctx, mete.TokensOf(used)); err != nil {
 		log.Fatal(err)
 	}
 	decision, err := limiter.Peek(ctx, request)

@@ -101,7 +101,7 @@ func (x *Explanation) explain(e *evaluation, req *Request, enforced, shadow map[
 	if attrs == nil {
 		attrs = Attrs(nil)
 	}
-	why := e.policy.Explain(attrs, req.Cost, e.now)
+	why := e.policy.Explain(attrs, e.cost, e.now)
 	x.Calm = why.Shadow
 	for _, c := range why.Rules {
 		rule := Considered{Consideration: c}

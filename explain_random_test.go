@@ -165,7 +165,7 @@ func (p policyMaker) request() mete.Request {
 	}
 	req := mete.Request{Attributes: attrs}
 	if p.IntN(5) == 0 {
-		req.Cost = bucket.Tokens(1 + p.IntN(4000))
+		req.Cost = mete.TokensOf(bucket.Tokens(1 + p.IntN(4000)))
 	}
 	if p.IntN(8) == 0 {
 		req.MaxWait = time.Duration(p.IntN(10e6)) * time.Microsecond

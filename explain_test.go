@@ -257,7 +257,7 @@ func TestExplain_WithoutPolicy(t *testing.T) {
 func TestExplain_Shards(t *testing.T) {
 	r := newRig(t, `{"rules": [{"name": "hot", "limit_keys": [], "algorithm_config": {"rps": 10, "burst": 100, "shards": 4}}]}`)
 	r.take(nil)
-	e, err := r.Explain(t.Context(), mete.Request{Cost: 9 * whole})
+	e, err := r.Explain(t.Context(), mete.Request{Cost: 9})
 	if err != nil || !e.Decision.Allowed {
 		t.Fatalf("%+v, error %v", e, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
 )
 
@@ -34,7 +33,7 @@ func BenchmarkTake_Local(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: bucket.Token}
+			req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 1}
 			b.ReportAllocs()
 			for b.Loop() {
 				l.Take(b.Context(), req)

@@ -18,7 +18,7 @@ var byPath = strings.Replace(localRule, `"limit_keys": []`, `"limit_keys": ["pat
 
 func (n *node) takeAt(path string, cost bucket.Tokens) mete.Decision {
 	n.Helper()
-	d, err := n.Take(n.Context(), mete.Request{Attributes: mete.Attrs{"path": path}, Cost: cost})
+	d, err := n.Take(n.Context(), mete.Request{Attributes: mete.Attrs{"path": path}, Cost: mete.TokensOf(cost)})
 	if err != nil {
 		n.Fatal(err)
 	}

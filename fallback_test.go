@@ -160,7 +160,7 @@ func TestLocal_PeekAndUpToAndID(t *testing.T) {
 			t.Errorf("take by ID: %+v, error %v; want 4 remaining", d, err)
 		}
 	}
-	if d, err := n.TakeUpTo(t.Context(), mete.Request{Cost: 7 * bucket.Token}); err != nil || d.Taken != 4*bucket.Token {
+	if d, err := n.TakeUpTo(t.Context(), mete.Request{Cost: 7}); err != nil || d.Taken != 4*bucket.Token {
 		t.Errorf("up to 7: %+v, error %v; want 4", d, err)
 	}
 	if got, want := n.Stats().SpentLocally, 5*bucket.Token; got != want {

@@ -125,7 +125,7 @@ func (c *cluster) missing(key string, limit bucket.Limit) bucket.Tokens {
 // take takes tokens and returns the decision.
 func (n *node) take(tokens int) mete.Decision {
 	n.Helper()
-	d, err := n.Take(n.Context(), mete.Request{Cost: bucket.Tokens(tokens) * bucket.Token})
+	d, err := n.Take(n.Context(), mete.Request{Cost: mete.Tokens(tokens)})
 	if err != nil {
 		n.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (r rig) take(attrs mete.Attrs) mete.Decision {
 // holds asserts what the limits of a request hold, in the order of the policy.
 func (r rig) holds(attrs mete.Attrs, want ...int64) {
 	r.Helper()
-	d, err := r.Peek(r.Context(), mete.Request{Attributes: attrs, Cost: 1})
+	d, err := r.Peek(r.Context(), mete.Request{Attributes: attrs, Cost: 0.001})
 	if err != nil || len(d.Limits) != len(want) {
 		r.Fatalf("peek %v: %d limits, error %v; want %d limits", attrs, len(d.Limits), err, len(want))
 	}
@@ -113,12 +113,12 @@ func TestTake_LongestWaitDecides(t *testing.T) {
 	for range 3 {
 		r.take(mete.Attrs{"header:x-user": "alice"})
 	}
-	d, err := r.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 3 * bucket.Token})
+	d, err := r.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 3})
 	if err != nil || d.Rule != "global" || d.RetryAfter != 3*time.Minute {
 		t.Errorf("cost 3: %+v, error %v; want denied by global for 3m", d, err)
 	}
 	// The user's bucket can never hold 6, and that outlasts every number.
-	d, err = r.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 6 * bucket.Token})
+	d, err = r.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 6})
 	if err != nil || d.Rule != "user" || d.RetryAfter != bucket.Never {
 		t.Errorf("cost 6: %+v, error %v; want denied by user, never", d, err)
 	}
@@ -154,7 +154,7 @@ func TestTake_MissingAttribute(t *testing.T) {
 func TestTake_InvalidCost(t *testing.T) {
 	r := newRig(t, nested)
 	for _, cost := range []bucket.Tokens{-1, bucket.MaxTokens + 1, -1 << 63} {
-		if _, err := r.Take(t.Context(), mete.Request{Cost: cost}); !errors.Is(err, mete.ErrCost) {
+		if _, err := r.Take(t.Context(), mete.Request{Cost: mete.TokensOf(cost)}); !errors.Is(err, mete.ErrCost) {
 			t.Errorf("cost %d: error %v, want ErrCost", cost, err)
 		}
 	}
@@ -199,7 +199,7 @@ func TestRefundAndReset(t *testing.T) {
 	for range 3 {
 		r.take(alice)
 	}
-	if err := r.Refund(t.Context(), mete.Request{Attributes: alice, Cost: 2 * bucket.Token}); err != nil {
+	if err := r.Refund(t.Context(), mete.Request{Attributes: alice, Cost: 2}); err != nil {
 		t.Fatal(err)
 	}
 	r.holds(alice, 4, 2)

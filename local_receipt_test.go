@@ -17,7 +17,7 @@ import (
 
 func (n *node) reserve(tokens int) *mete.Reservation {
 	n.Helper()
-	r, err := n.Reserve(n.Context(), mete.Request{Cost: bucket.Tokens(tokens) * bucket.Token})
+	r, err := n.Reserve(n.Context(), mete.Request{Cost: mete.Tokens(tokens)})
 	if err != nil || !r.Allowed {
 		n.Fatalf("reserve %d: %+v, error %v", tokens, r, err)
 	}
@@ -31,14 +31,14 @@ func TestReserve_Local(t *testing.T) {
 	n := c.nodes[0]
 	c.cut(down)
 	r := n.reserve(5)
-	if err := r.Settle(t.Context(), 2*bucket.Token); err != nil {
+	if err := r.Settle(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.reserve(5).Cancel(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	more := n.reserve(1)
-	if err := more.Settle(t.Context(), 4*bucket.Token); err != nil {
+	if err := more.Settle(t.Context(), 4); err != nil {
 		t.Fatal(err)
 	}
 	if got := n.drain(); got != 4 { // of 10: 2 + 4
@@ -68,11 +68,11 @@ func TestReserve_LocalSettledInTheStore(t *testing.T) {
 		c.cut(up)
 		n.take(1)
 		c.cut(down)
-		if err := r.Settle(t.Context(), tc.actual); mete.Spent(err) != mete.NotSpent {
+		if err := r.Settle(t.Context(), mete.TokensOf(tc.actual)); mete.Spent(err) != mete.NotSpent {
 			t.Errorf("settle %v while the store is down again: error %v, want one that spent nothing", tc.actual, err)
 		}
 		c.cut(up)
-		if err := r.Settle(t.Context(), tc.actual); err != nil {
+		if err := r.Settle(t.Context(), mete.TokensOf(tc.actual)); err != nil {
 			t.Fatal(err)
 		}
 		if got := c.missing("all:", tenOne(t)); got != tc.want {
@@ -112,7 +112,7 @@ func TestWait_Local(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			time.AfterFunc(time.Second, cancel)
-			if _, err := l.Wait(ctx, mete.Request{Cost: 2 * bucket.Token}); !errors.Is(err, context.Canceled) {
+			if _, err := l.Wait(ctx, mete.Request{Cost: 2}); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: canceled: error %v", rule, err)
 			}
 			began = time.Now()

@@ -40,8 +40,8 @@ func TestLogDecisions(t *testing.T) {
 	for range 2 {
 		l.Take(t.Context(), req)
 	}
-	l.Take(t.Context(), mete.Request{Attributes: req.Attributes, Cost: 2 * bucket.Token})
-	l.Take(t.Context(), mete.Request{Attributes: req.Attributes, Cost: 20 * bucket.Token})
+	l.Take(t.Context(), mete.Request{Attributes: req.Attributes, Cost: 2})
+	l.Take(t.Context(), mete.Request{Attributes: req.Attributes, Cost: 20})
 	l.Peek(t.Context(), req)
 	want := `level=DEBUG msg="request allowed" allowed=true rule=user taken=1
 level=INFO msg="request would be denied" allowed=true rule=user taken=1 shadow_rule=trial shadow_reason=token_bucket_exceeded

@@ -44,7 +44,7 @@ func TestTakeUpTo(t *testing.T) {
 // The emptiest bucket says how much.
 func TestTakeUpTo_SeveralLimits(t *testing.T) {
 	r := newRig(t, nested)
-	d := r.upTo(mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 5 * whole})
+	d := r.upTo(mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 5})
 	if !d.Allowed || d.Taken != 3*whole || d.Limits[0].Cost != 3*whole {
 		t.Errorf("%+v, want 3 tokens of both", d)
 	}
@@ -55,14 +55,14 @@ func TestTakeUpTo_Shadow(t *testing.T) {
 	r := newRig(t, `{"rules": [
 		{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 5}},
 		{"name": "trial", "limit_keys": [], "group": "t", "mode": "shadow", "algorithm_config": {"rate": "1/1h", "burst": 7}}]}`)
-	d := r.upTo(mete.Request{Cost: 9 * whole})
+	d := r.upTo(mete.Request{Cost: 9})
 	if d.Taken != 5*whole || len(d.Shadow) != 1 || d.Shadow[0].Cost != 5*whole {
 		t.Errorf("%+v: want 5 tokens, and no more from the shadow rule", d)
 	}
 }
 
 func TestTakeUpTo_NoLimit(t *testing.T) {
-	if d := newBare(t, mete.Config{}).upTo(mete.Request{Cost: 9 * whole}); !d.Allowed || d.Taken != 9*whole {
+	if d := newBare(t, mete.Config{}).upTo(mete.Request{Cost: 9}); !d.Allowed || d.Taken != 9*whole {
 		t.Errorf("%+v, want all of it", d)
 	}
 }
@@ -117,7 +117,7 @@ func TestID(t *testing.T) {
 	r, alice := rig{t, l, clock}, mete.Attrs{"header:x-user": "alice"}
 	take := func(id string) mete.Decision {
 		return r.do("take", func() (mete.Decision, error) {
-			return l.Take(t.Context(), mete.Request{Attributes: alice, Cost: 2 * whole, ID: id})
+			return l.Take(t.Context(), mete.Request{Attributes: alice, Cost: 2, ID: id})
 		})
 	}
 	for range 3 {
@@ -132,7 +132,9 @@ func TestID(t *testing.T) {
 	if d := take("a"); !d.Allowed {
 		t.Errorf("%+v, want what was admitted", d)
 	}
-	d := r.do("peek", func() (mete.Decision, error) { return l.Peek(t.Context(), mete.Request{Attributes: alice, Cost: 1}) })
+	d := r.do("peek", func() (mete.Decision, error) {
+		return l.Peek(t.Context(), mete.Request{Attributes: alice, Cost: 0.001})
+	})
 	if d.Limits[0].Remaining() != whole || d.Shadow[0].Remaining() != whole {
 		t.Errorf("%v and in shadow %v are left, want 1", d.Limits[0].Remaining(), d.Shadow[0].Remaining())
 	}

@@ -263,7 +263,7 @@ func TestOutage_RandomPolicies(t *testing.T) {
 				c.advance(r.Float64() * 10)
 			}
 			cost := bucket.Tokens(1+r.IntN(15)) * bucket.Token
-			d, err := n.Take(t.Context(), mete.Request{Cost: cost})
+			d, err := n.Take(t.Context(), mete.Request{Cost: mete.TokensOf(cost)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,8 +16,9 @@ type Request struct {
 	// Attributes are the facts the policy matches and keys by. Nil has none.
 	Attributes policy.Attributes
 
-	// Cost, where above 0, takes the place of the cost the policy's rules say.
-	Cost bucket.Tokens
+	// Cost, where above 0, takes the place of the cost the policy's rules say: 3 is three
+	// tokens. At most [bucket.MaxTokens].
+	Cost Tokens
 
 	// MaxWait, where above 0, reserves: tokens that are refilled within it are
 	// spent now, and [Decision.Wait] says when the work may start. Below 0 it is 0.
@@ -42,18 +43,19 @@ type Request struct {
 // Attrs are attributes by name: Attrs{"header:x-api-key": "k1"}.
 type Attrs = policy.Map
 
-// check reports what is wrong with r, but for its charges.
-func (r *Request) check() error {
-	if r.Cost < 0 || r.Cost > bucket.MaxTokens {
-		return fmt.Errorf("%w: %v tokens: must be between 0 (the rule's own) and %v", ErrCost, r.Cost, bucket.MaxTokens)
+// check returns the cost of r, and reports what is wrong with r, but for its charges.
+func (r *Request) check() (bucket.Tokens, error) {
+	cost, ok := r.Cost.count()
+	if !ok {
+		return 0, fmt.Errorf("%w: %v tokens: must be a multiple of 0.001 between 0 (the rule's own) and %v", ErrCost, float64(r.Cost), bucket.MaxTokens)
 	}
 	if len(r.ID) > store.MaxIDBytes {
-		return fmt.Errorf("%w: an ID of %d bytes: must be at most %d", ErrRequest, len(r.ID), store.MaxIDBytes)
+		return 0, fmt.Errorf("%w: an ID of %d bytes: must be at most %d", ErrRequest, len(r.ID), store.MaxIDBytes)
 	}
 	for i := range len(r.ID) {
 		if c := r.ID[i]; c < ' ' || c > '~' {
-			return fmt.Errorf("%w: ID %q: must be printable ASCII", ErrRequest, r.ID)
+			return 0, fmt.Errorf("%w: ID %q: must be printable ASCII", ErrRequest, r.ID)
 		}
 	}
-	return nil
+	return cost, nil
 }

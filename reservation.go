@@ -58,9 +58,10 @@ func (l *Limiter) Reserve(ctx context.Context, req Request) (*Reservation, error
 //
 // The end of the work is often the end of its context: context.WithoutCancel is
 // then what Settle needs.
-func (r *Reservation) Settle(ctx context.Context, actual bucket.Tokens) error {
-	if actual < 0 || actual > bucket.MaxTokens {
-		return fmt.Errorf("%w: settle %v tokens: must be between 0 and %v", ErrCost, actual, bucket.MaxTokens)
+func (r *Reservation) Settle(ctx context.Context, used Tokens) error {
+	actual, ok := used.count()
+	if !ok {
+		return fmt.Errorf("%w: settle %v tokens: must be a multiple of 0.001 between 0 and %v", ErrCost, float64(used), bucket.MaxTokens)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -40,11 +40,11 @@ func TestReservation_Settle(t *testing.T) {
 		r := newBare(t, mete.Config{})
 		res := r.reserve(one("k", l, 30*whole))
 		r.left("k", l, "70")
-		if err := res.Settle(t.Context(), tc.actual); err != nil {
+		if err := res.Settle(t.Context(), mete.TokensOf(tc.actual)); err != nil {
 			t.Fatal(err)
 		}
 		r.left("k", l, tc.left)
-		if err := res.Settle(t.Context(), tc.actual); !errors.Is(err, mete.ErrSettled) {
+		if err := res.Settle(t.Context(), mete.TokensOf(tc.actual)); !errors.Is(err, mete.ErrSettled) {
 			t.Errorf("the second settle: error %v, want ErrSettled", err)
 		}
 		if err := res.Cancel(t.Context()); err != nil {
@@ -57,7 +57,7 @@ func TestReservation_Settle(t *testing.T) {
 // What was used beyond is a debt: nothing is admitted until it is paid back.
 func TestReservation_SettleIntoDebt(t *testing.T) {
 	r, l := newBare(t, mete.Config{}), limit(t, 10, "1/1s")
-	if err := r.reserve(one("k", l, 5*whole)).Settle(t.Context(), 25*whole); err != nil {
+	if err := r.reserve(one("k", l, 5*whole)).Settle(t.Context(), 25); err != nil {
 		t.Fatal(err)
 	}
 	if d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), one("k", l, whole)) }); d.RetryAfter != 16*time.Second {
@@ -74,7 +74,7 @@ func TestReservation_Cancel(t *testing.T) {
 		}
 		r.left("k", l, "100")
 	}
-	if err := res.Settle(t.Context(), whole); !errors.Is(err, mete.ErrSettled) {
+	if err := res.Settle(t.Context(), 1); !errors.Is(err, mete.ErrSettled) {
 		t.Errorf("settle after cancel: error %v, want ErrSettled", err)
 	}
 }
@@ -85,7 +85,7 @@ func TestReservation_Denied(t *testing.T) {
 	if res.Allowed || res.RetryAfter != bucket.Never {
 		t.Errorf("%+v, want denied for ever", res.Decision)
 	}
-	if err := errors.Join(res.Settle(t.Context(), 5*whole), res.Cancel(t.Context())); err != nil {
+	if err := errors.Join(res.Settle(t.Context(), 5), res.Cancel(t.Context())); err != nil {
 		t.Error(err)
 	}
 	r.left("k", l, "10")
@@ -95,7 +95,7 @@ func TestReservation_InvalidCost(t *testing.T) {
 	r, l := newBare(t, mete.Config{}), limit(t, 10, "1/1h")
 	res := r.reserve(one("k", l, whole))
 	for _, actual := range []bucket.Tokens{-1, bucket.MaxTokens + 1} {
-		if err := res.Settle(t.Context(), actual); !errors.Is(err, mete.ErrCost) {
+		if err := res.Settle(t.Context(), mete.TokensOf(actual)); !errors.Is(err, mete.ErrCost) {
 			t.Errorf("settle %d: error %v, want ErrCost", actual, err)
 		}
 	}
@@ -110,16 +110,16 @@ func TestReservation_DebtBound(t *testing.T) {
 	roomy := limit(t, 1000, "1/1h")
 	res := r.reserve(mete.Request{Charges: []mete.Charge{{Key: "k", Limit: l, Cost: 10 * whole}, {Key: "roomy", Limit: roomy, Cost: 10 * whole}}})
 	var debt *mete.DebtError
-	if err := res.Settle(t.Context(), 16*whole); !errors.Is(err, mete.ErrDebt) || !errors.As(err, &debt) || debt.Uncharged != 6*whole {
+	if err := res.Settle(t.Context(), 16); !errors.Is(err, mete.ErrDebt) || !errors.As(err, &debt) || debt.Uncharged != 6*whole {
 		t.Errorf("error %v, want a DebtError of 6 tokens", err)
 	}
 	r.left("roomy", roomy, "990") // all or nothing
 	r.clock.Advance(1e6)
-	if err := res.Settle(t.Context(), 16*whole); err != nil {
+	if err := res.Settle(t.Context(), 16); err != nil {
 		t.Errorf("a second later: %v", err)
 	}
 	r.left("roomy", roomy, "984")
-	if err := res.Settle(t.Context(), 16*whole); !errors.Is(err, mete.ErrSettled) {
+	if err := res.Settle(t.Context(), 16); !errors.Is(err, mete.ErrSettled) {
 		t.Errorf("error %v, want ErrSettled", err)
 	}
 }
@@ -134,7 +134,7 @@ func TestReservation_SettlesWhatTheRequestDecided(t *testing.T) {
 	own := []mete.Charge{{Key: "rpm", Limit: rpm, Cost: whole, Fixed: true}, {Key: "tpm", Limit: tpm, Cost: 300 * whole}}
 
 	r := newRig(t, rules)
-	if err := r.reserve(mete.Request{Attributes: mete.Attrs{"tokens": "300"}, Charges: own}).Settle(t.Context(), 120*whole); err != nil {
+	if err := r.reserve(mete.Request{Attributes: mete.Attrs{"tokens": "300"}, Charges: own}).Settle(t.Context(), 120); err != nil {
 		t.Fatal(err)
 	}
 	r.holds(nil, 99, 880)
@@ -142,14 +142,14 @@ func TestReservation_SettlesWhatTheRequestDecided(t *testing.T) {
 	r.left("tpm", tpm, "880")
 
 	// A cost of the request's own is that under every rule.
-	if err := r.reserve(mete.Request{Cost: 10 * whole}).Settle(t.Context(), 20*whole); err != nil {
+	if err := r.reserve(mete.Request{Cost: 10}).Settle(t.Context(), 20); err != nil {
 		t.Fatal(err)
 	}
 	r.holds(nil, 79, 860)
 
 	// Parts of one key are settled by what they are.
 	both := mete.Request{Charges: []mete.Charge{{Key: "tpm", Limit: tpm, Cost: 80 * whole, Fixed: true}, {Key: "tpm", Limit: tpm, Cost: 300 * whole}}}
-	if err := r.reserve(both).Settle(t.Context(), 100*whole); err != nil {
+	if err := r.reserve(both).Settle(t.Context(), 100); err != nil {
 		t.Fatal(err)
 	}
 	r.left("tpm", tpm, "700")
@@ -164,12 +164,12 @@ func TestReservation_SettlesShadowRules(t *testing.T) {
 		end  func(*mete.Reservation) error
 		left string
 	}{
-		{func(res *mete.Reservation) error { return res.Settle(t.Context(), 10*whole) }, "90"},
-		{func(res *mete.Reservation) error { return res.Settle(t.Context(), 60*whole) }, "40"},
+		{func(res *mete.Reservation) error { return res.Settle(t.Context(), 10) }, "90"},
+		{func(res *mete.Reservation) error { return res.Settle(t.Context(), 60) }, "40"},
 		{func(res *mete.Reservation) error { return res.Cancel(t.Context()) }, "100"},
 	} {
 		r := newRig(t, rules)
-		req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 30 * whole}
+		req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 30}
 		if err := tc.end(r.reserve(req)); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestReservation_SettlesAtItsScale(t *testing.T) {
 		scale.Store(3)
 		res := r.reserve(one("k", l, 20*whole))
 		scale.Store(7)
-		if err := res.Settle(t.Context(), tc.actual); err != nil {
+		if err := res.Settle(t.Context(), mete.TokensOf(tc.actual)); err != nil {
 			t.Fatal(err)
 		}
 		r.left("k", l, tc.left)
@@ -209,7 +209,7 @@ func TestReservation_ConcurrentEndsAreOne(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if res.Settle(t.Context(), 20*whole) == nil {
+			if res.Settle(t.Context(), 20) == nil {
 				settled.Add(1)
 			}
 		})
@@ -248,11 +248,11 @@ func TestReservation_StoreFails(t *testing.T) {
 		r, l := rig{t, limiter, nil}, limit(t, 100, "1/1h")
 		res := r.reserve(one("k", l, 30*whole))
 		store.fail = &mete.StoreError{Op: "refund", Store: "test", Spent: tc.spent, Err: errors.New("gone")}
-		if err := res.Settle(t.Context(), 10*whole); !errors.Is(err, store.fail) {
+		if err := res.Settle(t.Context(), 10); !errors.Is(err, store.fail) {
 			t.Errorf("error %v, want the store's", err)
 		}
 		store.fail = nil
-		if err := res.Settle(t.Context(), 10*whole); !errors.Is(err, tc.again) {
+		if err := res.Settle(t.Context(), 10); !errors.Is(err, tc.again) {
 			t.Errorf("settle again: error %v, want %v", err, tc.again)
 		}
 		r.left("k", l, tc.left)
@@ -272,7 +272,7 @@ func TestReservation_ExcessIsCanceledWithinTheBound(t *testing.T) {
 	r, l := rig{t, limiter, clock}, limit(t, 10, "1/1s")
 	res := r.reserve(mete.Request{Charges: []mete.Charge{{Key: "a", Limit: l}, {Key: "b", Limit: l, Cost: 5 * whole}}})
 	store.fail = &mete.StoreError{Op: "refund", Store: "test", Spent: mete.NotSpent, Err: errors.New("gone")}
-	if err := res.Settle(t.Context(), 3*whole); !errors.Is(err, store.fail) {
+	if err := res.Settle(t.Context(), 3); !errors.Is(err, store.fail) {
 		t.Fatalf("error %v, want the store's", err)
 	}
 	store.fail = nil

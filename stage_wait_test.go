@@ -33,7 +33,7 @@ func slowed(t *testing.T, config mete.Config) *mete.Limiter {
 
 func take(t *testing.T, l *mete.Limiter, tokens bucket.Tokens) mete.Decision {
 	t.Helper()
-	d, err := l.Take(t.Context(), mete.Request{Cost: tokens * bucket.Token})
+	d, err := l.Take(t.Context(), mete.Request{Cost: mete.TokensOf(tokens * bucket.Token)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestStages_PeekAndCharge(t *testing.T) {
 		if d, err := l.Charge(t.Context(), mete.Request{}); err != nil || d.Wait != 0 {
 			t.Errorf("charge: wait %v (%v), want 0: nothing is owed", d.Wait, err)
 		}
-		if d, err := l.Charge(t.Context(), mete.Request{Cost: 2 * bucket.Token}); err != nil || d.Wait != 10*time.Second {
+		if d, err := l.Charge(t.Context(), mete.Request{Cost: 2}); err != nil || d.Wait != 10*time.Second {
 			t.Errorf("charge: wait %v (%v), want the 10s that the debt lasts", d.Wait, err)
 		}
 	})

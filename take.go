@@ -77,7 +77,7 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 		e.refuse(d)
 		return nil
 	}
-	d.Allowed, d.Taken, d.Override = true, req.Cost, e.found.Verdict.Allow
+	d.Allowed, d.Taken, d.Override = true, e.cost, e.found.Verdict.Allow
 	if req.ID != "" {
 		mode.ID = e.storeID(req.ID, mode)
 	}

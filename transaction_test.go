@@ -126,7 +126,7 @@ func TestWait_LearnsNothingFromATransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _, ctx := joiner(t)
 		ctx, cancel := context.WithCancel(ctx)
-		if _, err := n.Charge(ctx, mete.Request{Cost: 10_000 * bucket.Token}); err != nil {
+		if _, err := n.Charge(ctx, mete.Request{Cost: 10_000}); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)

@@ -113,7 +113,7 @@ func TestWait_CancelledGivesBackToShadow(t *testing.T) {
 func TestWait_DoesNotBeginInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, begin := waitRig(t), time.Now()
-		never := mete.Request{Attributes: waiter.Attributes, Cost: bucket.MaxTokens}
+		never := mete.Request{Attributes: waiter.Attributes, Cost: mete.TokensOf(bucket.MaxTokens)}
 		if _, err := l.Wait(t.Context(), never); !errors.Is(err, mete.ErrNever) {
 			t.Errorf("a cost of %v: error %v, want ErrNever", never.Cost, err)
 		}
@@ -198,7 +198,7 @@ func TestWait_ErrorsWithoutARule(t *testing.T) {
 func TestTake_Reserves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, begin := waitRig(t), time.Now()
-		req := mete.Request{Attributes: waiter.Attributes, Cost: 2 * bucket.Token, MaxWait: 3 * time.Second}
+		req := mete.Request{Attributes: waiter.Attributes, Cost: 2, MaxWait: 3 * time.Second}
 		for i, want := range []time.Duration{0, time.Second, 3 * time.Second} {
 			if d, err := l.Take(t.Context(), req); err != nil || !d.Allowed || d.Wait != want {
 				t.Errorf("reservation %d: %+v, error %v; want a wait of %v", i, d, err, want)

@@ -140,7 +140,7 @@ func TestWatch(t *testing.T) {
 		if passed := time.Since(begin); passed != 500*time.Millisecond || l.Remaining != 20 {
 			t.Errorf("%v left after %v", l.Remaining, passed)
 		}
-		if _, taken, err := lim.TakeBucket(t.Context(), "free:x-user=alice", 12345); err != nil || taken != 12345 { // as another server does
+		if _, taken, err := lim.TakeBucket(t.Context(), "free:x-user=alice", 12.345); err != nil || taken != 12345 { // as another server does
 			t.Fatal(taken, err)
 		}
 		next().into(t, "bucket", &l)

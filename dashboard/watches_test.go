@@ -113,7 +113,7 @@ func TestWatches(t *testing.T) {
 			return err
 		}, "hook|user:x-user=alice false true 2"},
 		{"up to", func() error {
-			_, err := l.TakeUpTo(ctx, mete.Request{Attributes: alice.Attributes, Cost: 9000})
+			_, err := l.TakeUpTo(ctx, mete.Request{Attributes: alice.Attributes, Cost: 9})
 			return err
 		},
 			"hook|user:x-user=alice true true 0|trial:x-user=alice true true 0"},

@@ -74,7 +74,7 @@ func (a *API) takeBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	case q.tokens == 0:
 		return at("/tokens", "the amount is missing; say in \"tokens\" how much, as a number above 0")
 	}
-	after, taken, err := a.lim.TakeBucket(r.Context(), q.key, q.tokens)
+	after, taken, err := a.lim.TakeBucket(r.Context(), q.key, mete.TokensOf(q.tokens))
 	if err != nil {
 		return bucketProblem(err, "the store did not answer, and tokens may have been taken or not; look at the bucket before trying again")
 	}

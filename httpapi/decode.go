@@ -96,7 +96,7 @@ func (d *decoder) member(name string, req *mete.Request) {
 	case "attributes":
 		req.Attributes = d.attributes()
 	case "cost":
-		req.Cost = d.cost()
+		req.Cost = mete.TokensOf(d.cost())
 	case "max_wait":
 		req.MaxWait = d.maxWait()
 	case "id":

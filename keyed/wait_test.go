@@ -107,7 +107,7 @@ func TestReserve(t *testing.T) {
 		if tt.actual == 0 {
 			err = r.Cancel(t.Context())
 		} else {
-			err = r.Settle(t.Context(), bucket.Tokens(tt.actual)*bucket.Token)
+			err = r.Settle(t.Context(), mete.TokensOf(bucket.Tokens(tt.actual)*bucket.Token))
 		}
 		if left := l.Peek(key, 0).Remaining().Whole(); err != nil || left != tt.left {
 			t.Errorf("%d reserved, %d used, settled after %v: error %v, %d left, want %d", tt.cost, tt.actual, tt.after, err, left, tt.left)

@@ -360,7 +360,7 @@ func TestWithTx_Limiter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := mete.Request{Attributes: mete.Attrs{"header:x-user": "u"}, Cost: bucket.Token}
+	request := mete.Request{Attributes: mete.Attrs{"header:x-user": "u"}, Cost: 1}
 	hold := func(want ...int64) {
 		t.Helper()
 		seen, err := l.Peek(t.Context(), request)

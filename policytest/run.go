@@ -87,7 +87,7 @@ func (r *runner) test(ctx context.Context, t *policy.Test) (Result, error) {
 		o := outcome{step: s}
 		for n := range s.Times {
 			r.now = s.Instant(n)
-			d, err := r.limiter.Take(ctx, mete.Request{Attributes: s.Attributes(n), Cost: s.Cost, MaxWait: s.MaxWait})
+			d, err := r.limiter.Take(ctx, mete.Request{Attributes: s.Attributes(n), Cost: mete.TokensOf(s.Cost), MaxWait: s.MaxWait})
 			if err != nil {
 				return result, err
 			}

@@ -33,7 +33,7 @@ func Example_languageModel() {
 		case used == 0: // the call failed: both are given back
 			check(r.Cancel(ctx))
 		default:
-			check(r.Settle(ctx, bucket.Tokens(used)*bucket.Token))
+			check(r.Settle(ctx, mete.Tokens(used)))
 		}
 		d := must(limiter.Peek(ctx, mete.Request{Charges: []mete.Charge{
 			{Key: "model requests", Limit: requests}, {Key: "model tokens", Limit: tokens},

@@ -150,7 +150,7 @@ func (p *play) take(ctx context.Context, field string) error {
 	v := heap.Pop(&p.queue).(visit)
 	p.now = v.at
 	req := p.request
-	req.Cost = v.cost
+	req.Cost = mete.TokensOf(v.cost)
 	d, err := p.limiter.Take(ctx, req)
 	if err != nil {
 		return fmt.Errorf("playground: %w", err)

@@ -179,7 +179,7 @@ func TestExplain_Server(t *testing.T) {
 	}
 	s := httptest.NewServer(api)
 	defer s.Close()
-	if _, err := lim.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"tenant": "d", "method": "POST"}, Cost: 2 * bucket.Token}); err != nil {
+	if _, err := lim.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"tenant": "d", "method": "POST"}, Cost: 2}); err != nil {
 		t.Fatal(err)
 	}
 	const want = "denied by rule tenants: 0 of 2 tokens left, and it costs 1; passes at 22:13:21 UTC (in 1s)\n"
@@ -210,7 +210,7 @@ func TestExplain_ShowsWhatIsOwed(t *testing.T) {
 	}
 	s := httptest.NewServer(api)
 	defer s.Close()
-	if _, err := lim.Take(t.Context(), mete.Request{Cost: 4500, MaxWait: time.Minute}); err != nil {
+	if _, err := lim.Take(t.Context(), mete.Request{Cost: 4.5, MaxWait: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"explain", "peek"} {
@@ -301,7 +301,7 @@ func spending(t *testing.T, store mete.Store) {
 		t.Fatal(err)
 	}
 	// The rules give the store 50 ms, which a busy machine may need for itself.
-	once := mete.Request{Attributes: mete.Attrs{"header:x-api-key": "k1"}, Cost: 20 * bucket.Token, ID: "once"}
+	once := mete.Request{Attributes: mete.Attrs{"header:x-api-key": "k1"}, Cost: 20, ID: "once"}
 	d, err := lim.Take(t.Context(), once)
 	for tries := 0; d.Degraded && tries < 100; tries++ {
 		d, err = lim.Take(t.Context(), once)

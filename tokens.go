@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"math"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// Tokens is an amount of tokens as programs write it: 3 is three tokens, and 0.25 is a
+// quarter of one. There are thousandths of a token, and nothing finer: an amount is the
+// nearest thousandth, and an amount that is not near one is an error that wraps [ErrCost].
+// Whole numbers and thousandths up to 4 trillion tokens are exact.
+//
+// The engine counts in [bucket.Tokens], which are thousandths. The two types do not mix:
+// code that gives one for the other does not compile.
+type Tokens float64
+
+// TokensOf returns an amount that the engine counted.
+func TokensOf(t bucket.Tokens) Tokens {
+	return Tokens(float64(t) / float64(bucket.Token))
+}
+
+// noise is how far an amount may be from a thousandth, in thousandths: sums and products of
+// decimal fractions are not exact in binary.
+const noise = 1e-3
+
+// count returns the amount in thousandths, and whether it is one of between 0 and
+// [bucket.MaxTokens].
+func (t Tokens) count() (bucket.Tokens, bool) {
+	thousandths := float64(t) * float64(bucket.Token)
+	nearest := math.Round(thousandths)
+	switch {
+	case !(nearest >= 0 && math.Abs(thousandths-nearest) <= max(noise, nearest*0x1p-51)): // also not a number
+		return 0, false
+	case t == TokensOf(bucket.MaxTokens):
+		return bucket.MaxTokens, true
+	case nearest > float64(bucket.MaxTokens):
+		return 0, false
+	}
+	return bucket.Tokens(nearest), true
+}
