@@ -47,6 +47,65 @@ func Resolved(decoded string) string {
 	return decoded
 }
 
+// A Place is the path of a request target, read once. Rules and routes match Path. A proxy
+// sends Resolved.
+type Place struct {
+	Path     string // as [Of] or [Decoded] returns it
+	Disputed bool   // as [Of] or [Decoded] reports it
+
+	Resolved         string // as [Resolved] returns it
+	ResolvedDisputed bool   // servers read Resolved differently, too
+}
+
+// Read reads the path of a URL. decoded is [net/url.URL.Path]. sent is its RawPath if that
+// is an encoding of the same path, or "".
+func Read(decoded, sent string) Place {
+	text, look := decoded, unusual
+	if sent != "" {
+		text, look = sent, unusual|unusualSent
+	}
+	if sent == "" && decoded == "*" || isClean(text, look) {
+		return Place{Path: text, Resolved: decoded}
+	}
+	if sent != "" && (sent[0] != '/' || strings.ContainsAny(sent, "?#")) { // no parser of URLs returns this
+		p := Place{Resolved: Resolved(decoded)}
+		p.Path, p.Disputed = Of(sent)
+		if p.ResolvedDisputed = p.Disputed; p.Resolved != decoded {
+			_, p.ResolvedDisputed = Decoded(p.Resolved)
+		}
+		return p
+	}
+	r := reading{text: text, sent: sent != "", keepParams: true}
+	resolved := r.read()
+	p := Place{Path: withoutParams(resolved), Disputed: r.isDisputed(), Resolved: decoded, ResolvedDisputed: r.isDisputed()}
+	if r.dots || r.empty || decoded == "" || decoded[0] != '/' {
+		// Only a NUL is disputed in a path whose segments are resolved.
+		p.Resolved, p.ResolvedDisputed = resolved, strings.IndexByte(resolved, 0) >= 0
+	}
+	return p
+}
+
+// withoutParams returns a path whose segments are resolved without their parameters.
+func withoutParams(path string) string {
+	start := strings.IndexByte(path, ';')
+	if start < 0 {
+		return path
+	}
+	plain, skip := append(make([]byte, 0, len(path)), path[:start]...), true
+	for i := start; i < len(path); i++ {
+		switch path[i] {
+		case '/':
+			skip = false
+		case ';':
+			skip = true
+		}
+		if !skip {
+			plain = append(plain, path[i])
+		}
+	}
+	return string(plain)
+}
+
 // withoutOrigin returns what follows scheme and authority of an absolute form.
 func withoutOrigin(target string) string {
 	scheme := strings.Index(target, "://")
