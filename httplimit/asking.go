@@ -21,14 +21,14 @@ type asking struct {
 
 var askings = sync.Pool{New: func() any { return &asking{key: make([]byte, 0, 256)} }}
 
-func (m *Middleware) ask(r *http.Request) *asking {
+func ask(facts *httpfacts.Facts) *asking {
 	a := askings.Get().(*asking)
-	a.facts = m.source.Facts(r)
+	a.facts = facts
 	return a
 }
 
+// release ends the use of a, but not of its facts.
 func (a *asking) release() {
-	a.facts.Release()
 	clear(a.routes)
 	clear(a.charges)
 	a.facts, a.routes, a.charges = nil, a.routes[:0], a.charges[:0]

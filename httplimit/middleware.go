@@ -113,7 +113,6 @@ type Middleware struct {
 	turns      *turn.Taker
 	onDecision func(context.Context, *mete.Decision)
 
-	forwarded   string // ForwardedHeader, in its canonical form
 	corsOrigins []string
 }
 
@@ -146,12 +145,8 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("httplimit: new: %w", err)
 	}
-	forwarded := "X-Forwarded-For"
-	if config.ForwardedHeader != "" {
-		forwarded = http.CanonicalHeaderKey(config.ForwardedHeader)
-	}
 	return &Middleware{
-		corsOrigins: slices.Clone(config.CORSOrigins), forwarded: forwarded, source: source, fields: fields, routes: routes, hash: hash,
+		corsOrigins: slices.Clone(config.CORSOrigins), source: source, fields: fields, routes: routes, hash: hash,
 		queued: slices.ContainsFunc(routes, func(r *route) bool { return r.charge.Limit.Queued() }),
 		turns:  turn.NewTaker(limiter, config.MaxDelay, config.MaxDelayed), onDecision: config.OnDecision,
 	}, nil
@@ -164,39 +159,39 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 // of its own, and the same policy, is left out of the one around everything.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if m.admit(w, r) {
+		if m.Admit(w, r) {
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// Trusts reports whether whoever opened r's connection is a trusted proxy, whose
-// X-Forwarded header fields can be believed: see [Config.TrustedProxies]. Under
-// [Config.TrustedHops] everybody is.
-func (m *Middleware) Trusts(r *http.Request) bool { return m.source.Trusts(r) }
-
-// ForwardedHeader is the header field, in its canonical form, in which the address of
-// clients is believed where [Middleware.Trusts] says so. In all others it may be the
-// client's own word, that a trusted proxy has passed on: see [Config.ForwardedHeader].
-func (m *Middleware) ForwardedHeader() string { return m.forwarded }
-
-// Client returns the address of r's client, which rules know as ip:address, "" if it is
-// not known.
-func (m *Middleware) Client(r *http.Request) string {
+// Admit decides r and reports whether it may go on. If it may, the RateLimit fields are
+// set in w's header. If it may not, Admit has answered it. Wrap does the same for handlers
+// of net/http. Admit is for frameworks with another form of middleware.
+func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) bool {
 	facts := m.source.Facts(r)
 	defer facts.Release()
-	address, _ := facts.Address()
-	return address
+	return m.AdmitFacts(w, facts)
 }
+
+// AdmitFacts is [Middleware.Admit] for a request whose facts the caller has read. It is for
+// package proxy, which sends the request on by the same facts.
+func (m *Middleware) AdmitFacts(w http.ResponseWriter, facts *httpfacts.Facts) bool {
+	a := ask(facts)
+	defer a.release()
+	return m.admit(w, facts.Request(), a)
+}
+
+// Source returns the source of the facts by which the middleware decides. It is for package
+// proxy.
+func (m *Middleware) Source() *httpfacts.Source { return m.source }
 
 // Delayed returns how many requests wait for their turn now, and how many were denied
 // because so many did: see [Config.MaxDelayed].
 func (m *Middleware) Delayed() (now int, refused uint64) { return m.turns.Held() }
 
 // admit decides r, and answers it where it may not go on.
-func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) bool {
-	a := m.ask(r)
-	defer a.release()
+func (m *Middleware) admit(w http.ResponseWriter, r *http.Request, a *asking) bool {
 	if missing := a.charge(m, r); missing != nil {
 		d := lacking(missing)
 		m.report(r.Context(), &d)

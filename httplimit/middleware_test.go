@@ -356,32 +356,6 @@ func TestWrap_AdmitsExactly(t *testing.T) {
 	}
 }
 
-func TestMiddleware_Trusts(t *testing.T) {
-	const rules = `{"name": "all", "limit_keys": [], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}}`
-	var clock clock
-	limiter := newLimiter(t, storetest.NewNaive(clock.instant), rules)
-	ten := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-	for _, tt := range []struct {
-		config httplimit.Config
-		remote string
-		want   bool
-	}{
-		{httplimit.Config{}, "10.0.0.1:4711", false},
-		{httplimit.Config{TrustedProxies: ten}, "10.0.0.1:4711", true},
-		{httplimit.Config{TrustedProxies: ten}, "[::ffff:10.0.0.1]:4711", true},
-		{httplimit.Config{TrustedProxies: ten}, "11.0.0.1:4711", false},
-		{httplimit.Config{TrustedProxies: ten}, "@", false}, // a Unix socket
-		{httplimit.Config{TrustedHops: 1}, "@", true},
-	} {
-		r := httptest.NewRequest("GET", "/", nil)
-		r.RemoteAddr = tt.remote
-		r.Header.Set("X-Forwarded-For", "10.0.0.1") // has no say in it
-		if got := newMiddleware(t, limiter, tt.config).Trusts(r); got != tt.want {
-			t.Errorf("%+v, from %s: got %v, want %v", tt.config, tt.remote, got, tt.want)
-		}
-	}
-}
-
 func TestNew_ReportsEveryMistake(t *testing.T) {
 	_, err := httplimit.New(nil, httplimit.Config{
 		TrustedHops: -1, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::/0")}, Fields: []string{"draft-99"},

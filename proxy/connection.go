@@ -7,35 +7,26 @@ import (
 	"strings"
 )
 
-// asSentOn returns r without the fields that are not sent on: rules must not be asked
-// about what the upstream does not see. Those are the fields that Connection names,
-// which are for the next hop only (RFC 9110, 7.6.1), and those that [fieldRows] removes.
-// Fields stay that the proxy itself still reads: how a connection is upgraded, and what
-// trusted proxies write. No client may have its address forgotten. It is r where there is
-// nothing to remove.
-func (p *Proxy) asSentOn(r *http.Request) *http.Request {
-	clean, trusted := r, p.limit.Trusts(r)
-	remove := func(name string) {
-		if clean == r {
-			clean = r.WithContext(r.Context()) // a shallow copy
-			clean.Header = r.Header.Clone()
-		}
-		delete(clean.Header, name)
-	}
+// unsentFields returns the names of r's fields that are not sent on: rules must not see a
+// field that the upstream does not see. Connection names fields for the next hop only
+// (RFC 9110, 7.6.1), and [fieldRows] removes others. The fields of an upgrade stay, and so
+// do the fields that trusted proxies write: no client can remove its address.
+func (p *Proxy) unsentFields(r *http.Request, trusted bool) []string {
+	var names []string
 	for name := range r.Header {
 		if !p.reads(name, trusted) {
-			remove(name)
+			names = append(names, name)
 		}
 	}
 	for _, line := range r.Header["Connection"] {
 		for option := range strings.SplitSeq(line, ",") {
 			name := http.CanonicalHeaderKey(strings.Trim(option, " \t"))
 			if _, there := r.Header[name]; there && p.fateOf(name) == passes {
-				remove(name)
+				names = append(names, name)
 			}
 		}
 	}
-	return clean
+	return names
 }
 
 // withoutNamed removes from h the fields that the lines of a Connection name.

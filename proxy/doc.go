@@ -42,8 +42,8 @@
 // The upstream sees the client's Host, or its own with [Config.RewriteHost]. A request
 // without a Host is answered with 400.
 //
-// X-Forwarded-For is the address of whoever opened the connection. If that is a
-// proxy which the middleware trusts ([httplimit.Middleware.Trusts]), the address comes after those which the proxy sent, and
+// X-Forwarded-For is the address at the other end of the connection. If that is a
+// trusted proxy ([httplimit.Config.TrustedProxies]), the address comes after the list of the proxy. Then
 // X-Forwarded-Proto and -Host stay as the proxy sent them. Where the middleware believes
 // it in another field ([httplimit.Config.ForwardedHeader]), the address comes after that of
 // the client, as rules know it: X-Forwarded-For may then be the client's own. What a client sends

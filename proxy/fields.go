@@ -105,7 +105,7 @@ const (
 func (p *Proxy) fateOf(name string) fate {
 	switch {
 	case httpfacts.IsPlainName(name):
-		if f := fateOf(name); f != passes || name != p.limit.ForwardedHeader() {
+		if f := fateOf(name); f != passes || name != p.source.ForwardedHeader() {
 			return f
 		}
 		return fromTrusted

@@ -19,7 +19,7 @@ import (
 // connections to the upstreams until [Proxy.Close].
 type Proxy struct {
 	limit     *httplimit.Middleware
-	limited   http.Handler // by limit: forward
+	source    *httpfacts.Source // of limit
 	upstreams []*upstream
 	routes    *table
 	config    Config
@@ -89,7 +89,7 @@ func checkRest(mw *httplimit.Middleware, config Config) error {
 
 // build makes a proxy of what has been checked, but for the routes.
 func build(upstreams []Upstream, routes []Route, mw *httplimit.Middleware, config Config) (*Proxy, error) {
-	p := &Proxy{limit: mw, config: config.withDefaults()}
+	p := &Proxy{limit: mw, source: mw.Source(), config: config.withDefaults()}
 	p.buffers.New = func() any { return new([copyBytes]byte) }
 	byName := map[string]*upstream{}
 	for _, u := range upstreams {
@@ -101,7 +101,6 @@ func build(upstreams []Upstream, routes []Route, mw *httplimit.Middleware, confi
 	if p.routes, err = newTable(routes, byName, p.config); err != nil {
 		return nil, fmt.Errorf("proxy: new: %w", err)
 	}
-	p.limited = mw.Wrap(http.HandlerFunc(p.forward))
 	return p, nil
 }
 
@@ -116,12 +115,18 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ratelimitfields.Disputed(refusal).Write(w, r)
 		return
 	}
+	facts := p.source.Facts(r)
+	defer facts.Release()
 	if p.config.UnderscoresInHeaders == passUnderscores {
 		if _, odd := oddName(r); odd {
-			r = httpfacts.WithLookAlikes(r)
+			facts.DisputeLookAlikes()
 		}
 	}
-	p.limited.ServeHTTP(w, p.asSentOn(resolved(r)))
+	facts.Resolve()
+	facts.RemoveFields(p.unsentFields(r, facts.Trusted()))
+	if p.limit.AdmitFacts(w, facts) {
+		p.forward(w, facts)
+	}
 }
 
 // Close closes the connections to upstreams that are not in use. The proxy can be used
@@ -136,8 +141,9 @@ func (p *Proxy) Close() error {
 }
 
 // forward sends on a request that was admitted.
-func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
-	to, ok := p.routes.find(r)
+func (p *Proxy) forward(w http.ResponseWriter, facts *httpfacts.Facts) {
+	r := facts.Request()
+	to, ok := p.routes.find(facts)
 	switch {
 	case !ok:
 		ratelimitfields.Disputed(httpfacts.DisputedPlace).Write(w, r)
@@ -149,7 +155,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 		tooLarge.Write(w, r)
 		return
 	}
-	e := newExchange(p, to.upstream, w, r)
+	e := newExchange(p, to.upstream, w, facts)
 	defer e.end()
 	if r.ContentLength != 0 {
 		e.takeBody(to.maxBody)

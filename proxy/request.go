@@ -12,22 +12,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/internal/httpfacts"
-	"github.com/metehq/mete/internal/requestpath"
 )
-
-// resolved returns r with nothing in its path that the upstream could resolve in
-// another way than the rules do. It is r where there is nothing.
-func resolved(r *http.Request) *http.Request {
-	path := requestpath.Resolved(r.URL.Path)
-	if path == r.URL.Path {
-		return r
-	}
-	clean := r.WithContext(r.Context()) // a shallow copy
-	clean.URL = new(url.URL)
-	*clean.URL = *r.URL
-	clean.URL.Path, clean.URL.RawPath = path, ""
-	return clean
-}
 
 // refusal describes, for the client, why r is not sent on, "" where it is. Without a
 // Host, rules would know no host, and net/http would send the name of the upstream. A
@@ -148,7 +133,7 @@ var (
 // outHeader returns the header that is sent on: that of the client without what is
 // for this hop only, and with whom it is from.
 func (e *exchange) outHeader() http.Header {
-	in, f, trusted := e.in, &e.fields, e.proxy.limit.Trusts(e.in)
+	in, f, trusted := e.in, &e.fields, e.facts.Trusted()
 	h := make(http.Header, len(in.Header)+fieldRoom)
 	for name, values := range in.Header {
 		if e.proxy.sendsOn(name, trusted) {
@@ -205,11 +190,10 @@ func (e *exchange) sayForwarded(h http.Header, trusted bool) {
 // hops are those before the trusted proxy that has opened the connection, as it says
 // in that field, or else the client alone.
 func (e *exchange) hops(name string, spell func(address string) string) []string {
-	limit := e.proxy.limit
-	if limit.ForwardedHeader() == name {
+	if e.proxy.source.ForwardedHeader() == name {
 		return slices.Clone(e.in.Header[name])
 	}
-	client := limit.Client(e.in)
+	client, _ := e.facts.Address()
 	if peer, _, err := net.SplitHostPort(e.in.RemoteAddr); client == "" || err == nil && client == peer {
 		return nil
 	}

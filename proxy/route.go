@@ -5,7 +5,6 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/metehq/mete/internal/httpfacts"
@@ -162,24 +161,25 @@ func hasPort(name string) bool {
 // ones are no host of a route: to look for their parents would be work without end.
 const maxHostBytes = 256
 
-// find returns where r goes, nil for nowhere. It is false where that cannot be said,
-// because servers read r's path or host differently.
-func (t *table) find(r *http.Request) (to *destination, ok bool) {
+// find returns where a request goes, nil for nowhere. It is false where servers read the
+// path or the host of the request differently.
+func (t *table) find(facts *httpfacts.Facts) (to *destination, ok bool) {
 	if !t.byHost && !t.byPath {
 		return t.hosts[""].to[""], true
 	}
 	path := ""
 	if t.byPath {
 		var disputed bool
-		if path, disputed = httpfacts.Place(r); disputed {
+		if path, disputed = facts.Place(); disputed {
 			return nil, false
 		}
 	}
 	if !t.byHost {
 		return t.hosts[""].find(path), true
 	}
-	host, isHost := httpfacts.Host(r.Host)
-	if !isHost && r.Host != "" {
+	sent := facts.Request().Host
+	host, isHost := httpfacts.Host(sent)
+	if !isHost && sent != "" {
 		return nil, false
 	}
 	if isHost && len(host) <= maxHostBytes {

@@ -119,8 +119,8 @@ func TestDispute_LookAlikes(t *testing.T) {
 	}
 }
 
-// So do they with the fields that override the method, and a proxy that sends look-alikes
-// on marks its requests.
+// Look-alikes of fields that override the method are disputed, too. A proxy that sends
+// look-alikes on disputes them in one request.
 func TestDispute_LookAlikesOfMethodAndTrailer(t *testing.T) {
 	for _, tt := range []struct {
 		header, trailer http.Header
@@ -135,10 +135,10 @@ func TestDispute_LookAlikesOfMethodAndTrailer(t *testing.T) {
 	} {
 		for _, how := range []string{"source", "request", "neither"} {
 			r := (&http.Request{Method: "POST", Header: tt.header, Trailer: tt.trailer}).WithContext(t.Context())
-			if how == "request" {
-				r = httpfacts.WithLookAlikes(r)
-			}
 			facts := newSource(t, httpfacts.Config{LookAlikes: how == "source"}).Facts(r)
+			if how == "request" {
+				facts.DisputeLookAlikes()
+			}
 			facts.Lookup(attribute(t, tt.attribute))
 			got := facts.Dispute()
 			if want := tt.want != "" && how != "neither"; (got != "") != want || want && !strings.Contains(got, tt.want) {

@@ -26,12 +26,14 @@
 package httpfacts
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy"
 )
 
@@ -59,8 +61,9 @@ type Config struct {
 
 // A Source makes [Facts] of requests. It is safe for concurrent use.
 type Source struct {
-	config Config
-	pool   sync.Pool // of *Facts
+	config    Config
+	forwarded string    // [Trust.Header] in its canonical form
+	pool      sync.Pool // of *Facts
 }
 
 // New checks config and returns its source.
@@ -69,13 +72,17 @@ func New(config Config) (*Source, error) {
 		return nil, err
 	}
 	config.Trust.Proxies = slices.Clone(config.Trust.Proxies)
-	s := &Source{config: config}
+	s := &Source{config: config, forwarded: http.CanonicalHeaderKey(cmp.Or(config.Trust.Header, "X-Forwarded-For"))}
 	s.pool.New = func() any { return new(Facts) }
 	return s, nil
 }
 
-// Trusts reports whether whoever opened r's connection is a trusted proxy.
-func (s *Source) Trusts(r *http.Request) bool { return s.config.Trust.Peer(r) }
+// Trusts reports whether a trusted proxy opened the connection of r.
+func (s *Source) Trusts(r *http.Request) bool { return s.config.Trust.peer(r).trusted }
+
+// ForwardedHeader returns the canonical name of the one header field from which the source
+// reads addresses of clients.
+func (s *Source) ForwardedHeader() string { return s.forwarded }
 
 // Facts returns the facts about r, to be given back with [Facts.Release].
 func (s *Source) Facts(r *http.Request) *Facts {
@@ -91,9 +98,15 @@ type Facts struct {
 	source *Source
 	r      *http.Request
 
-	address    string  // of the client; "" if unknown
-	hasAddress bool    // address has been looked for
-	dispute    dispute // the first; the zero dispute is none
+	own        bool              // r is a copy, which [Facts.Resolve] or [Facts.RemoveFields] made
+	lookAlikes bool              // are disputed, as by [Config.LookAlikes]
+	hasPlace   bool              // place has been read
+	hasPeer    bool              // peer has been read
+	hasAddress bool              // address has been looked for
+	place      requestpath.Place // the path
+	peer       peer              // the other end of the connection
+	address    string            // of the client; "" if unknown
+	dispute    dispute           // the first; the zero dispute is none
 	asked      policy.Attribute
 	policy     *policy.Matcher // that decides; nil where there is none, or not yet
 	now        bucket.Instant  // at which it decides
@@ -137,7 +150,7 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 		f.disputeMethod()
 		return method(f.r), true
 	case policy.Path:
-		path, disputed := Place(f.r)
+		path, disputed := f.Place()
 		if disputed {
 			f.disputed(dispute{kind: disputedPlace})
 		}
@@ -171,14 +184,6 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 		return extra(f.r, a)
 	}
 	return "", false
-}
-
-// Address returns the client's address in text form.
-func (f *Facts) Address() (string, bool) {
-	if !f.hasAddress {
-		f.address, f.hasAddress = f.source.config.Trust.client(f.r), true
-	}
-	return f.address, f.address != ""
 }
 
 // scan looks for a in the request with find, once.

@@ -3,7 +3,6 @@
 package httpfacts
 
 import (
-	"context"
 	"net/http"
 	"strings"
 )
@@ -88,18 +87,12 @@ func Several(name string, values []string) (value string, disputed bool) {
 	return values[0], true
 }
 
-type lookAlikesKey struct{}
+// DisputeLookAlikes disputes look-alikes in this one request, as [Config.LookAlikes] does in
+// all. It is for a proxy that sends them on.
+func (f *Facts) DisputeLookAlikes() { f.lookAlikes = true }
 
-// WithLookAlikes returns r with the mark that its look-alikes are disputed, as with
-// [Config.LookAlikes]. It is for a proxy that sends them on.
-func WithLookAlikes(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), lookAlikesKey{}, true))
-}
-
-// disputesLookAlikes reports whether the source or the request says so.
-func (f *Facts) disputesLookAlikes() bool {
-	return f.source.config.LookAlikes || f.r.Context().Value(lookAlikesKey{}) != nil
-}
+// disputesLookAlikes reports whether look-alikes are disputed.
+func (f *Facts) disputesLookAlikes() bool { return f.lookAlikes || f.source.config.LookAlikes }
 
 // lookAlike returns a field of the request or its trailer that has only other characters
 // in the place of hyphens than name, in any case; "" for none. CGI, WSGI, Rack

@@ -89,20 +89,24 @@ func (t Trust) Check() error {
 // IsZero reports whether t trusts nobody.
 func (t Trust) IsZero() bool { return t.Hops == 0 && len(t.Proxies) == 0 }
 
-// Peer reports whether whoever opened r's connection is a trusted proxy.
-func (t Trust) Peer(r *http.Request) bool {
-	if t.Hops > 0 {
-		return true
-	}
-	addr, _ := parseNode(r.RemoteAddr)
-	return t.contains(addr)
+// A peer is the other end of a connection.
+type peer struct {
+	addr    netip.Addr // not valid where the connection has no address
+	text    string     // of addr, as the connection has it
+	trusted bool       // it is a trusted proxy
+}
+
+// peer returns the other end of r's connection.
+func (t Trust) peer(r *http.Request) peer {
+	addr, text := parseNode(r.RemoteAddr)
+	return peer{addr, text, t.Hops > 0 || t.contains(addr)}
 }
 
 // client returns the address of r's client in its canonical text form, "" if it
-// is not known.
-func (t Trust) client(r *http.Request) string {
-	client, text := parseNode(r.RemoteAddr)
-	if t.Hops == 0 && !t.contains(client) {
+// is not known. p is the other end of the connection.
+func (t Trust) client(r *http.Request, p peer) string {
+	client, text := p.addr, p.text
+	if !p.trusted {
 		return canonical(client, text)
 	}
 	hops := t.list(r)

@@ -251,13 +251,17 @@ func TestTrust_Peer(t *testing.T) {
 		{httpfacts.Trust{Proxies: proxies}, "10.0.0.1:80", true},
 		{httpfacts.Trust{Proxies: proxies}, "[::ffff:10.0.0.1]:80", true},
 		{httpfacts.Trust{Proxies: proxies}, "192.0.2.1:80", false},
+		{httpfacts.Trust{Proxies: proxies}, "11.0.0.1:4711", false},
 		{httpfacts.Trust{Proxies: proxies}, "@", false},
 		{httpfacts.Trust{Hops: 1}, "@", true},
 	} {
 		// Headers have no say in it.
 		r := &http.Request{RemoteAddr: tt.peer, Header: http.Header{"X-Forwarded-For": {"10.0.0.1"}}}
-		if got := tt.trust.Peer(r); got != tt.want {
-			t.Errorf("Trust %+v, peer %q: got %v, want %v", tt.trust, tt.peer, got, tt.want)
+		source := newSource(t, httpfacts.Config{Trust: tt.trust})
+		facts := source.Facts(r)
+		if got := facts.Trusted(); got != tt.want || source.Trusts(r) != got {
+			t.Errorf("Trust %+v, peer %q: got %v and %v, want %v", tt.trust, tt.peer, got, source.Trusts(r), tt.want)
 		}
+		facts.Release()
 	}
 }
