@@ -50,6 +50,39 @@ func send(handler http.Handler, spoofed string) {
 
 var hello = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello") })
 
+// Each client address gets 100 requests per minute, with bursts of up to 2.
+func ExamplePerAddress() {
+	mux := http.NewServeMux()
+	mux.Handle("/search", httplimit.PerAddress("100/1m", 2).Wrap(hello))
+
+	for range 3 {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("GET", "/search", nil))
+		fmt.Println(w.Code, "left:", w.Header().Get("RateLimit-Remaining"))
+	}
+	// Output:
+	// 200 left: 1
+	// 200 left: 0
+	// 429 left: 0
+}
+
+// Each API key gets 100 requests per minute, with bursts of up to 2, over the store of the
+// limiter. A request without a key is answered with 403.
+func ExampleMust() {
+	api := httplimit.Must(routeLimiter(), "api", "100/1m", 2, httplimit.ByHeader("X-API-Key", httplimit.DenyMissing))
+	mux := http.NewServeMux()
+	mux.Handle("/search", api.Wrap(hello))
+
+	for _, key := range []string{"k1", "k1", "k1", "k2", ""} {
+		r := httptest.NewRequest("GET", "/search", nil)
+		r.Header.Set("X-API-Key", key)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		fmt.Print(w.Code, " ")
+	}
+	// Output: 200 200 429 200 403
+}
+
 // Limit by the client's address, and name the proxies that may say what it is.
 // What a client writes into the header itself changes nothing.
 func ExampleMiddleware() {

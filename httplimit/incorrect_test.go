@@ -46,8 +46,8 @@ func status(handler http.Handler) int {
 // Each route brings limits with a name and a key, charged together.
 func ExampleLimit() {
 	uploads, err := httplimit.New(routeLimiter(), httplimit.Config{},
-		httplimit.Limit{Name: "uploads", Bucket: perHour(2), Key: httplimit.ByAddress()},
-		httplimit.Limit{Name: "all-uploads", Bucket: perHour(1000), Key: httplimit.Everyone()})
+		httplimit.Limit{Name: "uploads", Rate: "2/1h", Burst: 2, Key: httplimit.ByAddress()},
+		httplimit.Limit{Name: "all-uploads", Rate: "1000/1h", Burst: 1000, Key: httplimit.Everyone()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func ExampleLimit() {
 // the route what it needs in one New, and leave it out of the other.
 func ExampleMiddleware_incorrectTwice() {
 	limited, err := httplimit.New(routeLimiter(), httplimit.Config{},
-		httplimit.Limit{Name: "uploads", Bucket: perHour(4), Key: httplimit.ByAddress()})
+		httplimit.Limit{Name: "uploads", Rate: "4/1h", Burst: 4, Key: httplimit.ByAddress()})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -25,16 +25,25 @@ type Limit struct {
 	// the same store, and should then be the same.
 	Name string
 
-	// Bucket is how much there is. It is required.
+	// Rate is how fast tokens come back, as in policies: "100/1m", "0.5/10s". It is
+	// required without Bucket. [bucket.ParseRate] has the grammar and the bounds.
+	Rate string
+
+	// Burst is the most requests at one instant: the capacity in whole tokens, at least 1.
+	// It is required with Rate.
+	Burst int
+
+	// Bucket is a limit of another algorithm than the token bucket. It replaces Rate and
+	// Burst: to set both is an error.
 	Bucket bucket.Limit
 
-	// Key says who shares a bucket. It is required: see [ByAddress], [ByHeader],
-	// [ByFunc] and [Everyone].
+	// Key tells which requests share a bucket. It is required: see [ByAddress],
+	// [ByHeader], [ByFunc] and [Everyone].
 	Key Key
 
-	// Cost is what a request costs. If zero, one token. A cost that Bucket can never
-	// admit is refused.
-	Cost bucket.Tokens
+	// Cost is the whole tokens that a request costs. If zero, 1. A cost that the limit can
+	// never admit is an error.
+	Cost int
 
 	// Shards splits every bucket: see [mete.Charge]. At most [policy.MaxShards].
 	Shards int
@@ -59,7 +68,12 @@ func (l *Limit) route() (*route, error) {
 	if err := checkName(l.Name); err != nil {
 		errs = append(errs, err)
 	}
-	if err := ownlimit.Check(l.Bucket, l.Cost, l.Shards); err != nil {
+	cost := ownlimit.Whole(l.Cost)
+	limit, err := ownlimit.Limit(l.Rate, l.Burst, l.Bucket)
+	if err == nil {
+		err = ownlimit.Check(limit, cost, l.Shards)
+	}
+	if err != nil {
 		errs = append(errs, err)
 	}
 	switch {
@@ -75,9 +89,9 @@ func (l *Limit) route() (*route, error) {
 		// No key of a policy begins with a bar.
 		prefix: "|" + l.Name + ":" + l.Key.name,
 		key:    l.Key,
-		charge: mete.Charge{Limit: l.Bucket, Cost: ownlimit.Cost(l.Cost), Shards: l.Shards},
+		charge: mete.Charge{Limit: limit, Cost: ownlimit.Cost(cost), Shards: l.Shards},
 		rule:   policy.Rule{Name: l.Name},
-		limit:  policy.Limit{Name: l.Name, Reason: ownlimit.Reason(l.Bucket), Bucket: l.Bucket},
+		limit:  policy.Limit{Name: l.Name, Reason: ownlimit.Reason(limit), Bucket: limit},
 	}, nil
 }
 

@@ -3,18 +3,26 @@
 // Package httplimit limits the requests that reach an [http.Handler], and keeps
 // the requests of an [http.Client] within the limits of others.
 //
-//	limited, err := httplimit.New(limiter, httplimit.Config{})
-//	…
-//	http.Handle("/", limited.Wrap(handler))
+// One line limits each client address in memory, here to 100 requests per minute with
+// bursts of up to 20:
 //
-// The limiter brings a policy; or a route brings limits of its own, in place of
-// it or together with it, each with a name and a key that says who shares it:
+//	mux.Handle("/search", httplimit.PerAddress("100/1m", 20).Wrap(search))
+//
+// One line limits each API key over the store of a [mete.Limiter], which processes can share:
+//
+//	api := httplimit.Must(limiter, "api", "100/1m", 20, httplimit.ByHeader("X-API-Key", httplimit.DenyMissing))
+//
+// [New] takes settings, any number of limits, and the policy of the limiter. A request is
+// charged by all of them or by none:
 //
 //	uploads, err := httplimit.New(limiter, httplimit.Config{},
-//		httplimit.Limit{Name: "uploads", Bucket: tenAnHour, Key: httplimit.ByAddress()},
-//		httplimit.Limit{Name: "all-uploads", Bucket: hundredAMinute, Key: httplimit.Everyone()})
+//		httplimit.Limit{Name: "uploads", Rate: "10/1h", Burst: 10, Key: httplimit.ByAddress()},
+//		httplimit.Limit{Name: "all-uploads", Rate: "100/1m", Burst: 100, Key: httplimit.Everyone()})
 //	…
 //	mux.Handle("POST /uploads", uploads.Wrap(handler))
+//
+// [Config.Denied] replaces the answer to a denied request, and [Config.Exempt] exempts
+// requests. [Middleware.Admit] is for frameworks with handlers of their own.
 //
 // A request that all limits allow goes on to the handler, unchanged, with the
 // RateLimit header fields already set on the answer. One that a limit with a
@@ -123,7 +131,7 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 	var errs []error
 	switch {
 	case limiter == nil:
-		errs = append(errs, errors.New("limiter is required"))
+		errs = append(errs, errors.New("limiter is required: make one with mete.New, or use PerAddress"))
 	case limiter.Policy() == nil && len(limits) == 0:
 		errs = append(errs, errors.New("there is neither a policy nor a limit: nothing would be limited"))
 	}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
@@ -46,17 +45,9 @@ func newHandler(limiter *mete.Limiter) (http.Handler, error) {
 // newUploads returns the handler of a route with limits of its own. They are
 // charged together with the policy, or not at all.
 func newUploads(limiter *mete.Limiter) (http.Handler, error) {
-	each, err := bucket.NewLimit(2*bucket.Token, bucket.Rate{Tokens: 2 * bucket.Token, Per: time.Hour})
-	if err != nil {
-		return nil, err
-	}
-	all, err := bucket.NewLimit(1000*bucket.Token, bucket.Rate{Tokens: 1000 * bucket.Token, Per: time.Hour})
-	if err != nil {
-		return nil, err
-	}
 	limited, err := httplimit.New(limiter, httplimit.Config{},
-		httplimit.Limit{Name: "uploads", Bucket: each, Key: httplimit.ByAddress()},
-		httplimit.Limit{Name: "all-uploads", Bucket: all, Key: httplimit.Everyone()})
+		httplimit.Limit{Name: "uploads", Rate: "2/1h", Burst: 2, Key: httplimit.ByAddress()},
+		httplimit.Limit{Name: "all-uploads", Rate: "1000/1h", Burst: 1000, Key: httplimit.Everyone()})
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func TestRules_BrokenTree(t *testing.T) {
 		{"imports", "policy/p.go", source("policy", `import "example.org/m"`), "policy/p.go: policy must not import ."},
 		{"imports", "m.go", source("m", `import "example.org/m/memstore"`), "m.go: . must not import memstore"},
 		{"imports", "memstore/m.go", source("memstore", `import "example.org/m/policy"`), "memstore/m.go: memstore must not import policy"},
-		{"imports", "httplimit/h.go", source("httplimit", `import "example.org/m/memstore"`), "httplimit/h.go: httplimit must not import memstore"},
+		{"imports", "httplimit/h.go", source("httplimit", `import "example.org/m/keyed"`), "httplimit/h.go: httplimit must not import keyed"},
 		{"imports", "httplimit/h.go", source("httplimit", `import "example.org/m/httpapi"`), "httplimit/h.go: httplimit must not import httpapi"},
 		{"imports", "httplimit/i_test.go", testSource("httplimit", `import "example.org/m/cmd/mete"`), "httplimit/i_test.go: httplimit must not import cmd/mete"},
 		{"imports", "proxy/p.go", source("proxy", `import "example.org/m/cmd/mete"`), "proxy/p.go: proxy must not import cmd/mete"},

@@ -69,8 +69,9 @@ var layers = []layer{
 	// It counts what the hooks of a limiter are told.
 	{dir: "topkeys", may: engine, tests: stores},
 
-	// Front doors translate: they get their Limiter, and know of no store.
-	{dir: "httplimit", may: join(engine, "internal"), tests: join(stores, doors...)},
+	// Front doors translate: they get their Limiter, and know of no store. PerAddress of
+	// httplimit brings one for itself.
+	{dir: "httplimit", may: join(engine, "internal", "memstore"), tests: join(stores, doors...)},
 	{dir: "httpapi", may: join(engine, "internal", "overrides", "topkeys"), tests: join(stores, doors...)},
 	{dir: "respapi", may: join(engine, "internal"), tests: join(stores, doors...)},
 	{dir: "grpclimit", may: join(engine, "internal"), tests: join(stores, doors...)},

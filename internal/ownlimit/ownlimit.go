@@ -13,6 +13,41 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
+// Limit returns the limit that a program gives as a rate and a burst of whole tokens, or as
+// a bucket of any algorithm. Both are an error, and so is neither.
+func Limit(rate string, burst int, given bucket.Limit) (bucket.Limit, error) {
+	short, whole := rate != "" || burst != 0, given != (bucket.Limit{})
+	switch {
+	case short && whole:
+		return bucket.Limit{}, errors.New("rate and burst are set, and bucket too: set only one of the two")
+	case whole:
+		return given, nil
+	case !short:
+		return bucket.Limit{}, errors.New(`bucket is required: set rate and burst, as in "100/1m" and 20, or bucket`)
+	}
+	r, err := bucket.ParseRate(rate)
+	if err != nil {
+		return bucket.Limit{}, fmt.Errorf("rate %q: %w", rate, err)
+	}
+	if most := bucket.MaxTokens.Whole(); burst < 1 || int64(burst) > most {
+		return bucket.Limit{}, fmt.Errorf("burst %d: must be between 1 and %d, the most requests at one instant", burst, most)
+	}
+	limit, err := bucket.NewLimit(bucket.Tokens(burst)*bucket.Token, r)
+	if err != nil {
+		return bucket.Limit{}, fmt.Errorf("rate %q, burst %d: %w", rate, burst, err)
+	}
+	return limit, nil
+}
+
+// Whole returns the tokens of a cost in whole tokens. A cost beyond the bound is a cost that
+// [Check] refuses.
+func Whole(cost int) bucket.Tokens {
+	if most := bucket.MaxTokens.Whole(); int64(cost) > most {
+		return bucket.MaxTokens + 1
+	}
+	return bucket.Tokens(max(cost, -1)) * bucket.Token
+}
+
 // Check returns every mistake in a limit of which each request takes that cost, 0
 // for one token, over so many shards: whatever would else make every request fail.
 func Check(l bucket.Limit, cost bucket.Tokens, shards int) error {
