@@ -90,6 +90,21 @@ type Config struct {
 	// must not block, and must not keep it.
 	OnDecision func(context.Context, *mete.Decision)
 
+	// Denied, if set, answers denied requests in place of the problem body. The header
+	// already has the RateLimit fields, Retry-After, X-RateLimit-Reason, Cache-Control and
+	// the CORS fields. Denied may change them and set its own status and body. Without
+	// WriteHeader, the status is the default one: 429, 403 or 503. The Reason
+	// of the decision tells why. Requests that servers read differently are no denials:
+	// they keep their 400. Denied must be safe for concurrent use, must not change the
+	// decision, and must not keep it.
+	Denied func(http.ResponseWriter, *http.Request, mete.Decision)
+
+	// Exempt, if set, exempts the requests for which it returns true: they go on to the
+	// handler, cost nothing, and have no RateLimit fields, and OnDecision does not see
+	// them. It must be safe for concurrent use. Beware of values that clients choose, such
+	// as header fields: a client could exempt itself.
+	Exempt func(*http.Request) bool
+
 	// HashKey keys the hashes of what [ByHeader] and [ByFunc] find. Processes that
 	// share a store must share it, and keep it over restarts. If empty, it is
 	// [mete.Limiter.HashKey].

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/httplimit"
@@ -81,6 +82,32 @@ func ExampleMust() {
 		fmt.Print(w.Code, " ")
 	}
 	// Output: 200 200 429 200 403
+}
+
+// Denied replaces the answer to denied requests, and Exempt exempts requests.
+func ExampleConfig() {
+	api, err := httplimit.New(routeLimiter(), httplimit.Config{
+		DisableJitter: true,
+		Exempt:        func(r *http.Request) bool { return r.URL.Path == "/healthz" },
+		Denied: func(w http.ResponseWriter, r *http.Request, d mete.Decision) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"error":"slow down","limit":%q,"seconds":%s}`, d.Rule, w.Header().Get("Retry-After"))
+		},
+	}, httplimit.Limit{Name: "api", Rate: "1/1m", Burst: 1, Key: httplimit.ByAddress()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	handler := api.Wrap(hello)
+
+	for _, path := range []string{"/", "/", "/healthz"} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		fmt.Println(w.Code, strings.TrimSpace(w.Body.String()))
+	}
+	// Output:
+	// 200 hello
+	// 429 {"error":"slow down","limit":"api","seconds":60}
+	// 200 hello
 }
 
 // Limit by the client's address, and name the proxies that may say what it is.

@@ -120,6 +120,8 @@ type Middleware struct {
 	hash       hashKey
 	turns      *turn.Taker
 	onDecision func(context.Context, *mete.Decision)
+	denied     func(http.ResponseWriter, *http.Request, mete.Decision)
+	exempt     func(*http.Request) bool
 
 	corsOrigins []string
 }
@@ -156,7 +158,7 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 	return &Middleware{
 		corsOrigins: slices.Clone(config.CORSOrigins), source: source, fields: fields, routes: routes, hash: hash,
 		queued: slices.ContainsFunc(routes, func(r *route) bool { return r.charge.Limit.Queued() }),
-		turns:  turn.NewTaker(limiter, config.MaxDelay, config.MaxDelayed), onDecision: config.OnDecision,
+		turns:  turn.NewTaker(limiter, config.MaxDelay, config.MaxDelayed), onDecision: config.OnDecision, denied: config.Denied, exempt: config.Exempt,
 	}, nil
 }
 
@@ -185,9 +187,27 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) bool {
 // AdmitFacts is [Middleware.Admit] for a request whose facts the caller has read. It is for
 // package proxy, which sends the request on by the same facts.
 func (m *Middleware) AdmitFacts(w http.ResponseWriter, facts *httpfacts.Facts) bool {
+	r := facts.Request()
+	if m.exempt != nil && m.exempt(r) {
+		return true
+	}
 	a := ask(facts)
 	defer a.release()
-	return m.admit(w, facts.Request(), a)
+	d, err := m.decide(r, a)
+	if err == nil || r.Context().Err() == nil {
+		m.report(r.Context(), &d)
+	}
+	if !d.Allowed {
+		m.deny(w, r, &d, a)
+		return false
+	}
+	if dispute := facts.Dispute(); dispute != "" {
+		m.shareDenial(w.Header(), r)
+		ratelimitfields.Disputed(dispute).Write(w, r)
+		return false
+	}
+	m.fields.Header(w.Header(), &d)
+	return true
 }
 
 // Source returns the source of the facts by which the middleware decides. It is for package
@@ -198,42 +218,20 @@ func (m *Middleware) Source() *httpfacts.Source { return m.source }
 // because so many did: see [Config.MaxDelayed].
 func (m *Middleware) Delayed() (now int, refused uint64) { return m.turns.Held() }
 
-// admit decides r, and answers it where it may not go on.
-func (m *Middleware) admit(w http.ResponseWriter, r *http.Request, a *asking) bool {
+// decide takes from all limits of r. With an error, the decision is the denial of a request
+// that could not be decided: its context has ended, too many limits apply, or an attribute
+// is invalid. A server that cancels its requests to shut down needs that denial: without an
+// answer, net/http would send 200.
+func (m *Middleware) decide(r *http.Request, a *asking) (mete.Decision, error) {
 	if missing := a.charge(m, r); missing != nil {
-		d := lacking(missing)
-		m.report(r.Context(), &d)
-		m.shareDenial(w.Header(), r)
-		m.fields.Deny(w, r, &d)
-		return false
+		return lacking(missing), nil
 	}
 	d, err := m.turns.Take(r.Context(), mete.Request{Attributes: a.facts, Charges: a.charges}, m.queued, nil)
+	if err != nil {
+		return mete.Decision{Degraded: true, Failure: mete.FailureError, Reason: mete.ReasonStoreError, Err: err}, err
+	}
 	a.name(&d)
-	if err == nil {
-		m.report(r.Context(), &d)
-	}
-	dispute := a.facts.Dispute()
-	if err != nil || !d.Allowed || dispute != "" {
-		m.shareDenial(w.Header(), r)
-	}
-	switch {
-	case err != nil:
-		if r.Context().Err() == nil { // too many limits apply, or an attribute is wrong
-			m.report(r.Context(), &mete.Decision{Degraded: true, Failure: store.FailureError, Reason: mete.ReasonStoreError, Err: err})
-		}
-		// The request's context has ended. A client that is gone sees no answer,
-		// but a server that cancels its requests to shut down would, without
-		// one, say 200 to all of them.
-		m.fields.Unavailable(w, r, a.client(&d)...)
-	case !d.Allowed:
-		m.fields.Deny(w, r, &d, a.client(&d)...)
-	case dispute != "":
-		ratelimitfields.Disputed(dispute).Write(w, r)
-		return false
-	default:
-		m.fields.Header(w.Header(), &d)
-	}
-	return err == nil && d.Allowed
+	return d, nil
 }
 
 // report calls the hook with a copy, so that decisions without a hook need not

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httplimit
+
+import (
+	"net/http"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/ratelimitfields"
+)
+
+// deny answers a request that d denies.
+func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, d *mete.Decision, a *asking) {
+	m.shareDenial(w.Header(), r)
+	client := a.client(d)
+	if m.denied == nil {
+		m.fields.Deny(w, r, d, client...)
+		return
+	}
+	m.fields.Header(w.Header(), d, client...)
+	answer := &denialWriter{ResponseWriter: w, status: ratelimitfields.Status(d)}
+	m.denied(answer, r, *d)
+	answer.begin()
+}
+
+// A denialWriter sends the status of a denial where [Config.Denied] sends none: net/http
+// would send 200.
+type denialWriter struct {
+	http.ResponseWriter
+	status int
+	begun  bool // a status has been sent
+}
+
+func (w *denialWriter) WriteHeader(status int) {
+	w.begun = w.begun || status >= http.StatusOK
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *denialWriter) Write(b []byte) (int, error) {
+	w.begin()
+	return w.ResponseWriter.Write(b)
+}
+
+// FlushError implements the method that [http.ResponseController] calls.
+func (w *denialWriter) FlushError() error {
+	w.begin()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *denialWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *denialWriter) begin() {
+	if !w.begun {
+		w.WriteHeader(w.status)
+	}
+}
