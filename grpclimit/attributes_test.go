@@ -142,7 +142,7 @@ func perHour(t testing.TB, tokens int) bucket.Limit {
 func TestMethods(t *testing.T) {
 	methods := []grpclimit.MethodLimit{
 		{Name: "unary", Methods: []string{unaryCall}, Key: grpclimit.By("header:x-k"), Bucket: perHour(t, 2)},
-		{Name: "service", Methods: []string{"/grpc.testing.TestService/*"}, Key: grpclimit.Everyone(), Bucket: perHour(t, 10), Cost: 3 * bucket.Token},
+		{Name: "service", Methods: []string{"/grpc.testing.TestService/*"}, Key: grpclimit.Everyone(), Bucket: perHour(t, 10), Cost: 3},
 		{Name: "others", Methods: []string{"/other.Service/*"}, Key: grpclimit.Everyone(), Bucket: perHour(t, 1)},
 	}
 	const rules = `{"name": "free", "limit_keys": [], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}}`
@@ -197,9 +197,12 @@ func TestMethods_Mistakes(t *testing.T) {
 		"no key":        change(func(l *grpclimit.MethodLimit) { l.Key = grpclimit.Key{} }),
 		"an empty key":  change(func(l *grpclimit.MethodLimit) { l.Key = grpclimit.By() }),
 		"a bad key":     change(func(l *grpclimit.MethodLimit) { l.Key = grpclimit.By("adress:ip", "Ö") }),
-		"dear":          change(func(l *grpclimit.MethodLimit) { l.Cost = 2 * bucket.Token }),
+		"dear":          change(func(l *grpclimit.MethodLimit) { l.Cost = 2 }),
 		"split":         change(func(l *grpclimit.MethodLimit) { l.Shards = 2 }),
 		"no limit":      change(func(l *grpclimit.MethodLimit) { l.Bucket = bucket.Limit{} }),
+		"no burst":      change(func(l *grpclimit.MethodLimit) { l.Bucket, l.Rate = bucket.Limit{}, "1/1h" }),
+		"a bad rate":    change(func(l *grpclimit.MethodLimit) { l.Bucket, l.Rate, l.Burst = bucket.Limit{}, "1h", 1 }),
+		"two limits":    change(func(l *grpclimit.MethodLimit) { l.Rate, l.Burst = "1/1h", 1 }),
 		"negative cost": change(func(l *grpclimit.MethodLimit) { l.Cost = -1 }),
 		"the same name": {ok, ok},
 		"too many":      make([]grpclimit.MethodLimit, grpclimit.MaxMethodLimits+1),

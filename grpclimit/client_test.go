@@ -20,7 +20,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/grpclimit"
 	"github.com/metehq/mete/storetest"
 )
@@ -46,7 +45,7 @@ func after(d time.Duration) *errdetails.RetryInfo {
 func TestClient_Paces(t *testing.T) {
 	for name, methods := range map[string][]grpclimit.MethodLimit{
 		oneASecond: nil,
-		"":         {{Name: "m", Methods: []string{emptyCall}, Key: grpclimit.By("host"), Bucket: perHour(t, 3600), Cost: 1800 * bucket.Token}},
+		"":         {{Name: "m", Methods: []string{emptyCall}, Key: grpclimit.By("host"), Bucket: perHour(t, 3600), Cost: 1800}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClient(t, newLimiter(t, storetest.NewNaive(now), name), grpclimit.ClientConfig{Methods: methods})

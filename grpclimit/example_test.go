@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log"
 	"net"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -15,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/grpclimit"
 	"github.com/metehq/mete/memstore"
 )
@@ -54,16 +52,13 @@ func exampleDial(limited *grpclimit.Interceptor, opts ...grpc.DialOption) (clien
 
 // Each address may call one method twice, and from then on once a minute.
 func ExampleNew() {
-	limit, err := bucket.NewLimit(2*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Minute})
-	if err != nil {
-		log.Fatal(err)
-	}
 	limited, err := grpclimit.New(exampleLimiter(), grpclimit.Config{
 		Methods: []grpclimit.MethodLimit{{
 			Name:    "per-address",
 			Methods: []string{"/grpc.testing.TestService/UnaryCall"},
 			Key:     grpclimit.By("ip:address"),
-			Bucket:  limit,
+			Rate:    "1/1m",
+			Burst:   2,
 		}},
 	})
 	if err != nil {
@@ -83,12 +78,8 @@ func ExampleNew() {
 
 // A client that is told to wait waits, and its caller sees no error.
 func ExampleNewClient() {
-	limit, err := bucket.NewLimit(bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: 100 * time.Millisecond})
-	if err != nil {
-		log.Fatal(err)
-	}
 	limited, err := grpclimit.New(exampleLimiter(), grpclimit.Config{
-		Methods: []grpclimit.MethodLimit{{Name: "all", Methods: []string{"*"}, Key: grpclimit.Everyone(), Bucket: limit}},
+		Methods: []grpclimit.MethodLimit{{Name: "all", Methods: []string{"*"}, Key: grpclimit.Everyone(), Rate: "1/100ms", Burst: 1}},
 	})
 	if err != nil {
 		log.Fatal(err)

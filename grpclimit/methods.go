@@ -29,10 +29,21 @@ type MethodLimit struct {
 	// Key says who shares a bucket, and is required: [By] or [Everyone].
 	Key Key
 
-	// Bucket is how much there is, required. Cost is what a call costs; if zero, a
-	// token. A cost that Bucket can never admit is refused.
+	// Rate is how fast tokens come back, as in policies: "100/1m", "0.5/10s". It is
+	// required without Bucket. [bucket.ParseRate] has the grammar and the bounds.
+	Rate string
+
+	// Burst is the most calls at one instant: the capacity in whole tokens, at least 1.
+	// It is required with Rate.
+	Burst int
+
+	// Bucket is a limit of another algorithm than the token bucket. It replaces Rate and
+	// Burst: to set both is an error.
 	Bucket bucket.Limit
-	Cost   bucket.Tokens
+
+	// Cost is the whole tokens that a call costs. If zero, 1. A cost that the limit can
+	// never admit is an error.
+	Cost int
 
 	// Shards splits every bucket: see [mete.Charge]. At most [policy.MaxShards].
 	Shards int
@@ -98,8 +109,11 @@ func newMethodTable(limits []MethodLimit, hashKey []byte, limiter *mete.Limiter)
 	}
 	var errs []error
 	rules := make([]methodRule, len(limits))
+	buckets := make([]bucket.Limit, len(limits))
 	for i, l := range limits {
-		errs = append(errs, l.check())
+		var err error
+		buckets[i], err = l.compile()
+		errs = append(errs, err)
 		rules[i] = l.rule()
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -122,22 +136,27 @@ func newMethodTable(limits []MethodLimit, hashKey []byte, limiter *mete.Limiter)
 	}
 	t := &methodTable{matcher: m, entries: map[*policy.Rule]*methodEntry{}}
 	for i, r := range m.Rules() {
-		t.entries[r] = limits[i].entry(r)
+		t.entries[r] = limits[i].entry(r, buckets[i])
 	}
 	return t, nil
 }
 
-func (l *MethodLimit) check() error {
+// compile checks l and returns its limit.
+func (l *MethodLimit) compile() (bucket.Limit, error) {
 	switch {
 	case len(l.Methods) == 0:
-		return fmt.Errorf("method limit %q: methods are required: \"*\" is all", l.Name)
+		return bucket.Limit{}, fmt.Errorf("method limit %q: methods are required: \"*\" is all", l.Name)
 	case !l.Key.set:
-		return fmt.Errorf("method limit %q: a key is required: By or Everyone", l.Name)
+		return bucket.Limit{}, fmt.Errorf("method limit %q: a key is required: By or Everyone", l.Name)
 	}
-	if err := ownlimit.Check(l.Bucket, l.Cost, l.Shards); err != nil {
-		return fmt.Errorf("method limit %q: %w", l.Name, err)
+	limit, err := ownlimit.Limit(l.Rate, l.Burst, l.Bucket)
+	if err == nil {
+		err = ownlimit.Check(limit, ownlimit.Whole(l.Cost), l.Shards)
 	}
-	return nil
+	if err != nil {
+		return bucket.Limit{}, fmt.Errorf("method limit %q: %w", l.Name, err)
+	}
+	return limit, nil
 }
 
 func (l *MethodLimit) rule() methodRule {
@@ -148,9 +167,9 @@ func (l *MethodLimit) rule() methodRule {
 	}
 }
 
-func (l *MethodLimit) entry(r *policy.Rule) *methodEntry {
-	return &methodEntry{rule: r, cost: ownlimit.Cost(l.Cost), shards: l.Shards,
-		limit: policy.Limit{Name: l.Name, Reason: ownlimit.Reason(l.Bucket), Bucket: l.Bucket}}
+func (l *MethodLimit) entry(r *policy.Rule, limit bucket.Limit) *methodEntry {
+	return &methodEntry{rule: r, cost: ownlimit.Cost(ownlimit.Whole(l.Cost)), shards: l.Shards,
+		limit: policy.Limit{Name: l.Name, Reason: ownlimit.Reason(limit), Bucket: limit}}
 }
 
 // charges returns what a call costs under t. missing is the rule whose key lacks
