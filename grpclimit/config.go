@@ -63,6 +63,19 @@ type Config struct {
 	// and must not keep it.
 	OnDecision func(context.Context, *mete.Decision)
 
+	// Denied, if set, returns the error that a denied call or message ends with, in place
+	// of the default status. The trailers are set in any case. An error without a status
+	// becomes UNKNOWN. With nil, the call keeps the default status: Denied never admits a
+	// call. The Reason of the decision tells why. It must be safe for concurrent use, must
+	// not change the decision, and must not keep it.
+	Denied func(ctx context.Context, method string, d mete.Decision) error
+
+	// Exempt, if set, exempts the calls for which it returns true: they go on to the
+	// handler, cost nothing, and have no trailers, and OnDecision does not see them. A
+	// stream is exempt as a whole. It must be safe for concurrent use. Beware of values
+	// that clients choose, such as metadata: a client could exempt itself.
+	Exempt func(ctx context.Context, method string) bool
+
 	// PerMessage decides every message that a stream receives after the first.
 	PerMessage bool
 

@@ -29,7 +29,9 @@
 // trailers, never headers: headers would commit a call that then fails, and no
 // client would retry it.
 //
-// Neither names a bucket's key. Shadow rules change nothing that a client sees.
+// [Config.Denied] replaces the status, and [Config.Exempt] exempts calls.
+//
+// Status and trailers never name a bucket's key. Shadow rules change nothing that a client sees.
 //
 // # What a policy sees
 //

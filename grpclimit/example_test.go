@@ -9,6 +9,7 @@ import (
 	"net"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
@@ -74,6 +75,32 @@ func ExampleNew() {
 	// OK
 	// OK
 	// ResourceExhausted
+}
+
+// Denied replaces the status of denied calls, and Exempt exempts calls.
+func ExampleConfig() {
+	limited, err := grpclimit.New(exampleLimiter(), grpclimit.Config{
+		Methods: []grpclimit.MethodLimit{{Name: "all", Methods: []string{"*"}, Key: grpclimit.Everyone(), Rate: "1/1h", Burst: 1}},
+		Exempt:  func(_ context.Context, method string) bool { return method == "/grpc.testing.TestService/EmptyCall" },
+		Denied: func(_ context.Context, method string, d mete.Decision) error {
+			return status.Errorf(codes.Unavailable, "limit %s is used up", d.Rule)
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, stop := exampleDial(limited)
+	defer stop()
+	for range 2 {
+		_, err := client.UnaryCall(context.Background(), &pb.SimpleRequest{})
+		fmt.Printf("%v %q\n", status.Code(err), status.Convert(err).Message())
+	}
+	_, err = client.EmptyCall(context.Background(), &pb.Empty{})
+	fmt.Println(status.Code(err))
+	// Output:
+	// OK ""
+	// Unavailable "limit all is used up"
+	// OK
 }
 
 // A client that is told to wait waits, and its caller sees no error.

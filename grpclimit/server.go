@@ -58,6 +58,9 @@ func New(limiter *mete.Limiter, config Config) (*Interceptor, error) {
 // call twice.
 func (in *Interceptor) Unary() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if in.exempts(ctx, info.FullMethod) {
+			return handler(ctx, req)
+		}
 		said, err := in.admit(ctx, info.FullMethod)
 		if len(said) > 0 {
 			_ = grpc.SetTrailer(ctx, said) // fails only where no transport would send it
@@ -72,6 +75,9 @@ func (in *Interceptor) Unary() grpc.UnaryServerInterceptor {
 // Stream returns the interceptor of streams.
 func (in *Interceptor) Stream() grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		if in.exempts(ss.Context(), info.FullMethod) {
+			return handler(srv, ss)
+		}
 		said, err := in.admit(ss.Context(), info.FullMethod)
 		if err != nil || !in.config.PerMessage || !info.IsClientStream {
 			if len(said) > 0 {
@@ -105,12 +111,27 @@ func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, e
 	in.report(ctx, &r.Decision)
 	said := in.trailers(&r.Decision)
 	if !r.Allowed {
-		return said, denial(&r.Decision).Err()
+		return said, in.deny(ctx, method, &r.Decision)
 	}
 	if attrs.disputed != "" {
 		return said, status.Errorf(codes.InvalidArgument, "%q occurs more than once, and a rate limit reads it: send it once", attrs.disputed)
 	}
 	return said, nil
+}
+
+// exempts reports whether a call is not limited.
+func (in *Interceptor) exempts(ctx context.Context, method string) bool {
+	return in.config.Exempt != nil && in.config.Exempt(ctx, method)
+}
+
+// deny returns the error of a denied call or message.
+func (in *Interceptor) deny(ctx context.Context, method string, d *mete.Decision) error {
+	if in.config.Denied != nil {
+		if err := in.config.Denied(ctx, method, *d); err != nil {
+			return err
+		}
+	}
+	return denial(d).Err()
 }
 
 // report calls the hook.
