@@ -3,6 +3,7 @@
 package httplimit_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -12,12 +13,18 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// The middleware allocates the key and the status of a limit, and with fields
-// those that it must write: their text, their values and the header's map.
-func TestWrap_Allocations(t *testing.T) {
-	if raceEnabled {
-		return // pools forget on purpose then
-	}
+// bare is a handler that sets a header field, as most handlers do. So its answer has a header,
+// and the middleware needs none of its own.
+var bare = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	w.Header()["Content-Type"] = plainText
+	w.WriteHeader(http.StatusNoContent)
+})
+
+var plainText = []string{"text/plain"}
+
+// inMemory returns a limiter without a policy, over a store in memory.
+func inMemory(t testing.TB) *mete.Limiter {
+	t.Helper()
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -26,18 +33,28 @@ func TestWrap_Allocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return limiter
+}
+
+// The middleware adds two allocations to a bare handler that it admits requests to: the
+// status of the limit, and the fields. The key of a client that comes often is remembered.
+func TestWrap_Allocations(t *testing.T) {
+	if raceEnabled {
+		return // pools lose what they hold on purpose then
+	}
 	for _, tt := range []struct {
 		what   string
 		key    httplimit.Key
 		fields []string
 		most   float64
 	}{
-		{"by address", httplimit.ByAddress(), []string{"none"}, 2},
-		{"by header", httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing), []string{"none"}, 2},
-		{"with fields", httplimit.ByAddress(), nil, 5},
+		{"everyone", httplimit.Everyone(), []string{"none"}, 1},
+		{"by address", httplimit.ByAddress(), []string{"none"}, 1},
+		{"by header", httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing), []string{"none"}, 1},
+		{"by address, with fields", httplimit.ByAddress(), nil, 2},
+		{"by header, with fields", httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing), nil, 2},
 	} {
-		bare := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-		m, err := httplimit.New(limiter, httplimit.Config{Fields: tt.fields}, httplimit.Limit{Name: "l", Bucket: hourly(t, 1_000_000), Key: tt.key})
+		m, err := httplimit.New(inMemory(t), httplimit.Config{Fields: tt.fields}, httplimit.Limit{Name: "l", Bucket: hourly(t, 1_000_000), Key: tt.key})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,5 +66,27 @@ func TestWrap_Allocations(t *testing.T) {
 		if got := count(m.Wrap(bare)) - count(bare); got > tt.most {
 			t.Errorf("%s: %v allocations, want at most %v", tt.what, got, tt.most)
 		}
+	}
+}
+
+// A value that comes once costs one allocation more, for its key, whatever came before.
+func TestWrap_AllocationsOfNewValues(t *testing.T) {
+	if raceEnabled {
+		return
+	}
+	limited := httplimit.Must(inMemory(t), "l", "1/1h", 1000, httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing)).Wrap(bare)
+	r := httptest.NewRequest("GET", "/", nil)
+	var values [2000][]string
+	for i := range values {
+		values[i] = []string{fmt.Sprint("key ", i)}
+	}
+	next := 0
+	got := testing.AllocsPerRun(len(values)-1, func() {
+		r.Header["X-Api-Key"] = values[next]
+		next++
+		limited.ServeHTTP(discard{http.Header{}}, r)
+	}) - testing.AllocsPerRun(1000, func() { bare.ServeHTTP(discard{http.Header{}}, r) })
+	if got > 3 {
+		t.Errorf("%v allocations, want at most 3", got)
 	}
 }

@@ -39,16 +39,15 @@ func (a *asking) release() {
 // lack of a key.
 func (a *asking) charge(m *Middleware, r *http.Request) (missing *route) {
 	for _, route := range m.routes {
-		key, ok := route.appendKey(a.key[:0], a.facts, r, m.hash)
-		a.key = key[:0]
-		if !ok {
+		key := route.keyOf(a.facts, r, m.hash, a.key[:0])
+		if key == "" {
 			if route.key.missing == DenyMissing {
 				return route
 			}
 			continue
 		}
 		c := route.charge
-		c.Key = string(key)
+		c.Key = key
 		a.routes, a.charges = append(a.routes, route), append(a.charges, c)
 	}
 	return nil

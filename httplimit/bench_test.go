@@ -24,7 +24,7 @@ func (d discard) WriteHeader(int)             {}
 // BenchmarkWrap compares the handler alone with the same handler behind the
 // middleware. Each request has a header of its own, as from a server.
 func BenchmarkWrap(b *testing.B) {
-	bare := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	bare := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }) // not even a header
 	// writing sets the fields of an allowed request in the plainest way.
 	writing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
@@ -83,6 +83,42 @@ func BenchmarkWrap(b *testing.B) {
 			for b.Loop() {
 				bb.handler.ServeHTTP(discard{http.Header{}}, r)
 			}
+		})
+	}
+}
+
+// BenchmarkAdded compares a bare handler with the same handler behind one limit.
+func BenchmarkAdded(b *testing.B) {
+	byHeader := httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing)
+	for _, bb := range []struct {
+		name    string
+		handler http.Handler
+	}{
+		{"bare", bare},
+		{"address", httplimit.Must(inMemory(b), "l", "1000000/1s", 1_000_000, httplimit.ByAddress()).Wrap(bare)},
+		{"header", httplimit.Must(inMemory(b), "l", "1000000/1s", 1_000_000, byHeader).Wrap(bare)},
+		{"denied", httplimit.Must(inMemory(b), "l", "1/1d", 1, byHeader).Wrap(bare)},
+	} {
+		request := func() *http.Request {
+			r := httptest.NewRequest("GET", "/v1/items", nil)
+			r.Header.Set("X-Api-Key", "k-1234567890")
+			return r
+		}
+		b.Run(bb.name+"/serial", func(b *testing.B) {
+			r := request()
+			b.ReportAllocs()
+			for b.Loop() {
+				bb.handler.ServeHTTP(discard{http.Header{}}, r)
+			}
+		})
+		b.Run(bb.name+"/parallel", func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				r := request()
+				for pb.Next() {
+					bb.handler.ServeHTTP(discard{http.Header{}}, r)
+				}
+			})
 		})
 	}
 }

@@ -17,9 +17,10 @@ import (
 // limit is made of it: who is limited together is never a default.
 type Key struct {
 	name    string
-	of      func(dst []byte, facts *httpfacts.Facts, r *http.Request, h hashKey) ([]byte, bool)
+	value   func(*httpfacts.Facts, *http.Request) (string, bool) // nil: one bucket for all
+	network bool                                                 // values are addresses
+	hashes  bool                                                 // values, with the hashKey
 	missing Missing
-	hashes  bool // values, with the hashKey
 	err     error
 }
 
@@ -43,9 +44,7 @@ const addressBits = 64
 
 // Everyone is one bucket for all requests.
 func Everyone() Key {
-	return Key{name: "all", missing: DenyMissing, of: func(dst []byte, _ *httpfacts.Facts, _ *http.Request, _ hashKey) ([]byte, bool) {
-		return dst, true
-	}}
+	return Key{name: "all", missing: DenyMissing}
 }
 
 // ByAddress is one bucket for each client address: that of the connection, or
@@ -53,23 +52,8 @@ func Everyone() Key {
 // /64 are one client. Requests whose address is not known, as on a Unix socket
 // without [Config.TrustedHops], are answered with 403.
 func ByAddress() Key {
-	return Key{name: "address=", missing: DenyMissing, of: func(dst []byte, facts *httpfacts.Facts, _ *http.Request, _ hashKey) ([]byte, bool) {
-		text, ok := facts.Address()
-		if !ok {
-			return dst, false
-		}
-		if strings.IndexByte(text, ':') < 0 {
-			return append(dst, text...), true
-		}
-		addr, err := netip.ParseAddr(text)
-		if err != nil {
-			return dst, false
-		}
-		prefix, err := addr.Prefix(addressBits)
-		if err != nil {
-			return dst, false
-		}
-		return prefix.AppendTo(dst), true
+	return Key{name: "address=", missing: DenyMissing, network: true, value: func(facts *httpfacts.Facts, _ *http.Request) (string, bool) {
+		return facts.Address()
 	}}
 }
 
@@ -80,13 +64,7 @@ func ByAddress() Key {
 func ByHeader(name string, missing Missing) Key {
 	a := policy.Attribute{Source: policy.Header, Name: strings.ToLower(name)}
 	k := Key{name: a.Name + "=", missing: missing, hashes: true, err: errors.Join(checkName(name), missing.check())}
-	k.of = func(dst []byte, facts *httpfacts.Facts, _ *http.Request, h hashKey) ([]byte, bool) {
-		value, ok := facts.Lookup(a)
-		if !ok || value == "" {
-			return dst, false
-		}
-		return h.append(dst, value), true
-	}
+	k.value = func(facts *httpfacts.Facts, _ *http.Request) (string, bool) { return facts.Lookup(a) }
 	return k
 }
 
@@ -99,14 +77,22 @@ func ByFunc(name string, f func(*http.Request) (value string, ok bool), missing 
 	if f == nil {
 		k.err = errors.Join(k.err, fmt.Errorf("key %q: function is required", name))
 	}
-	k.of = func(dst []byte, _ *httpfacts.Facts, r *http.Request, h hashKey) ([]byte, bool) {
-		value, ok := f(r)
-		if !ok || value == "" {
-			return dst, false
-		}
-		return h.append(dst, value), true
-	}
+	k.value = func(_ *httpfacts.Facts, r *http.Request) (string, bool) { return f(r) }
 	return k
+}
+
+// append appends what stands for a value in the key of a bucket.
+func (k *Key) append(dst []byte, value string, h hashKey) []byte {
+	switch {
+	case k.hashes:
+		return h.append(dst, value)
+	case k.network && strings.IndexByte(value, ':') >= 0:
+		addr, _ := netip.ParseAddr(value) // valid, as facts have it
+		if prefix, err := addr.Prefix(addressBits); err == nil {
+			return prefix.AppendTo(dst)
+		}
+	}
+	return append(dst, value...)
 }
 
 func (m Missing) check() error {

@@ -54,8 +54,9 @@ const maxNameBytes = 64
 
 // A route is a Limit that has been checked.
 type route struct {
-	prefix string // of its keys
+	prefix string // of its keys; the whole key, where all share one
 	key    Key
+	keys   *keyCache
 	charge mete.Charge // but for its key
 
 	// What decisions show of it.
@@ -79,7 +80,7 @@ func (l *Limit) route() (*route, error) {
 	switch {
 	case l.Key.err != nil:
 		errs = append(errs, l.Key.err)
-	case l.Key.of == nil:
+	case l.Key.name == "":
 		errs = append(errs, errors.New("key is required: say who shares a bucket, be it Everyone"))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -89,6 +90,7 @@ func (l *Limit) route() (*route, error) {
 		// No key of a policy begins with a bar.
 		prefix: "|" + l.Name + ":" + l.Key.name,
 		key:    l.Key,
+		keys:   newKeyCache(),
 		charge: mete.Charge{Limit: limit, Cost: ownlimit.Cost(cost), Shards: l.Shards},
 		rule:   policy.Rule{Name: l.Name},
 		limit:  policy.Limit{Name: l.Name, Reason: ownlimit.Reason(limit), Bucket: limit},
@@ -118,10 +120,21 @@ func routes(limits []Limit) ([]*route, error) {
 	return all, errors.Join(errs...)
 }
 
-// appendKey appends the key of r's bucket for a request. It is false where the
-// request lacks what the key is made of.
-func (r *route) appendKey(dst []byte, facts *httpfacts.Facts, req *http.Request, h hashKey) ([]byte, bool) {
-	return r.key.of(append(dst, r.prefix...), facts, req, h)
+// keyOf returns the key of r's bucket for a request, made in space. It is "" where the
+// request lacks the value that the key is made of.
+func (r *route) keyOf(facts *httpfacts.Facts, req *http.Request, h hashKey, space []byte) string {
+	if r.key.value == nil {
+		return r.prefix
+	}
+	value, ok := r.key.value(facts, req)
+	if !ok || value == "" {
+		return ""
+	}
+	slot, hash := r.keys.slot(value)
+	if key := slot.key(value); key != "" {
+		return key
+	}
+	return slot.add(r.key.append(append(space, r.prefix...), value, h), value, hash)
 }
 
 // checkName reports what is wrong with the name of a limit or a key.

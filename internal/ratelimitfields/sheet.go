@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"unsafe"
 )
 
 // sheetBytes are enough for the fields of a few limits; more are allocated.
 const sheetBytes = 384
 
-// A sheet collects header fields, so that all of them are made with one string
-// and one slice.
+// A sheet collects header fields, so that all of them are made together.
 type sheet struct {
 	buf    []byte
 	n      int
@@ -57,12 +57,35 @@ func (s *sheet) intField(f field, v int64) {
 	s.int(v)
 }
 
+// A page is the memory of the fields of an answer with one or two limits.
+type page struct {
+	values [pageValues]string // that begin in text
+	text   [pageBytes]byte
+}
+
+// Together they fill a size class of 256 bytes.
+const (
+	pageValues = 5
+	pageBytes  = 256 - pageValues*16
+)
+
+// memory returns the text of the sheet, and room for a value of each field. Most answers take
+// one allocation.
+func (s *sheet) memory() (text string, values []string) {
+	if len(s.buf) > pageBytes || s.n > pageValues {
+		return string(s.buf), make([]string, s.n)
+	}
+	p := new(page)
+	n := copy(p.text[:], s.buf)
+	return unsafe.String(&p.text[0], n), p.values[:s.n] // no code changes the text again
+}
+
 // set replaces the fields in h.
 func (s *sheet) set(h http.Header) {
 	if len(s.buf) == 0 {
 		return
 	}
-	all, values := string(s.buf), make([]string, s.n)
+	all, values := s.memory()
 	for i := range s.n {
 		end := len(all)
 		if i+1 < s.n {
