@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program is a web server that limits its clients: 5 requests at once for
-// each address, and then one a second; and uploads by limits of their route, too:
-// each address 2 an hour, and all of them 1000. Try it:
+// This program is a web server that limits its routes: each address gets 5 pages at once and
+// then one per second, each API key gets 100 searches per minute with bursts of up to 20, and
+// uploads have two limits, 2 per hour and address and 1000 per hour in all. Try it:
 //
 //	go run ./examples/middleware
 //	for i in $(seq 7); do curl -si http://127.0.0.1:8000/ | grep -iE '^(HTTP|RateLimit:|Retry)'; done
@@ -17,53 +17,37 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/memstore"
-	"github.com/metehq/mete/policy"
 )
 
-const rules = `{"name": "visitors", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 1, "burst": 5}}`
-
-// newHandler returns the site with the limiter in front of it.
+// newHandler returns the site. Its limits are in the store of the limiter.
 func newHandler(limiter *mete.Limiter) (http.Handler, error) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello") })
-
-	limited, err := httplimit.New(limiter, httplimit.Config{})
-	if err != nil {
-		return nil, err
-	}
-	uploads, err := newUploads(limiter)
-	if err != nil {
-		return nil, err
-	}
-	// Not mux.Handle, behind limited: the policy would be charged twice.
-	site := http.NewServeMux()
-	site.Handle("POST /uploads", uploads)
-	site.Handle("/", limited.Wrap(mux))
-	return site, nil
-}
-
-// newUploads returns the handler of a route with limits of its own. They are
-// charged together with the policy, or not at all.
-func newUploads(limiter *mete.Limiter) (http.Handler, error) {
-	limited, err := httplimit.New(limiter, httplimit.Config{},
+	pages := httplimit.Must(limiter, "pages", "1/1s", 5, httplimit.ByAddress())
+	search := httplimit.Must(limiter, "search", "100/1m", 20, httplimit.ByHeader("X-API-Key", httplimit.DenyMissing))
+	uploads, err := httplimit.New(limiter, httplimit.Config{}, // charged together, or not at all
 		httplimit.Limit{Name: "uploads", Rate: "2/1h", Burst: 2, Key: httplimit.ByAddress()},
 		httplimit.Limit{Name: "all-uploads", Rate: "1000/1h", Burst: 1000, Key: httplimit.Everyone()})
 	if err != nil {
 		return nil, err
 	}
-	return limited.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "thank you") })), nil
+	mux := http.NewServeMux()
+	mux.Handle("GET /", pages.Wrap(say("hello")))
+	mux.Handle("GET /search", search.Wrap(say("found")))
+	mux.Handle("POST /uploads", uploads.Wrap(say("thank you")))
+	return mux, nil
 }
 
+func say(text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, text) })
+}
+
+// newLimiter returns a limiter in memory. The limiters of redisstore and pgstore are for
+// servers that share their limits.
 func newLimiter() (*mete.Limiter, error) {
-	matcher, err := policy.Load([]byte(rules), policy.Options{})
-	if err != nil {
-		return nil, err
-	}
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {
 		return nil, err
 	}
-	return mete.New(store, matcher, mete.Config{})
+	return mete.New(store, nil, mete.Config{})
 }
 
 func main() {

@@ -62,3 +62,38 @@ func TestHandler_LimitsUploads(t *testing.T) {
 		}
 	}
 }
+
+func TestHandler_LimitsEachKey(t *testing.T) {
+	limiter, err := newLimiter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := newHandler(limiter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := func(key string) int {
+		r := httptest.NewRequest("GET", "/search", nil)
+		r.Header.Set("X-API-Key", key)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	for i := range 20 {
+		if got := status("k1"); got != http.StatusOK {
+			t.Errorf("search %d: status %d, want %d", i, got, http.StatusOK)
+		}
+	}
+	for key, want := range map[string]int{"k2": http.StatusOK, "": http.StatusForbidden} {
+		if got := status(key); got != want {
+			t.Errorf("key %q: status %d, want %d", key, got, want)
+		}
+	}
+	// The bucket refills meanwhile, so the first denial comes within a few more.
+	for range 1000 {
+		if status("k1") == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("1,000 searches more were all allowed, want a denial")
+}
