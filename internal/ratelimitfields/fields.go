@@ -57,8 +57,10 @@ func (w *Writer) writeDraft(s *sheet, d *mete.Decision, first *mete.Status, retr
 	s.begin(draftPolicy)
 	for i := range d.Limits {
 		if w.shows(&d.Limits[i], policy.DialectDraft11) {
+			made := w.item(d.Limits[i].Limit)
+			s.items = append(s.items, made)
 			s.item()
-			s.text(w.item(d.Limits[i].Limit).policy)
+			s.text(made.policy)
 		}
 	}
 	longest := bucket.Never
@@ -66,13 +68,15 @@ func (w *Writer) writeDraft(s *sheet, d *mete.Decision, first *mete.Status, retr
 		longest = decider.RetryAfter
 	}
 	s.begin(draftLimit)
+	shown := s.items
 	for i := range d.Limits {
 		if !w.shows(&d.Limits[i], policy.DialectDraft11) {
 			continue
 		}
-		available, effective := quota(&d.Limits[i])
+		available, effective := s.quota(&d.Limits[i], first)
 		s.item()
-		s.text(w.item(d.Limits[i].Limit).limit)
+		s.text(shown[0].limit)
+		shown = shown[1:]
 		s.int(available)
 		switch {
 		case effective == bucket.Never:
@@ -116,7 +120,7 @@ const sinceDecided = 10 * time.Millisecond
 // that decided. retry is the value of Retry-After.
 func (w *Writer) writeTrios(s *sheet, d *mete.Decision, first *mete.Status, retry int64) {
 	if decider := w.decider(d, first, policy.DialectLegacy); decider != nil {
-		available, effective := quota(decider)
+		available, effective := s.quota(decider, first)
 		reset := retry
 		if d.Allowed {
 			if reset = never; effective != bucket.Never {
@@ -126,7 +130,7 @@ func (w *Writer) writeTrios(s *sheet, d *mete.Decision, first *mete.Status, retr
 		writeTrio(s, legacyLimit, decider, available, reset)
 	}
 	if decider := w.decider(d, first, policy.DialectX); decider != nil {
-		available, effective := quota(decider)
+		available, effective := s.quota(decider, first)
 		writeTrio(s, xLimit, decider, available, w.resetAt(d, decider, effective, retry))
 	}
 }

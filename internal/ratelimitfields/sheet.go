@@ -6,7 +6,10 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 	"unsafe"
+
+	"github.com/metehq/mete"
 )
 
 // sheetBytes are enough for the fields of a few limits; more are allocated.
@@ -18,17 +21,36 @@ type sheet struct {
 	n      int
 	fields [fieldCount]field
 	starts [fieldCount]int // where in buf each field begins
+	items  []*item         // of the limits that are in the fields of the draft
+	space  [4]*item        // for items
+
+	// The quota of the limit that decided, which several fields have.
+	hasQuota  bool
+	available int64
+	effective time.Duration
 }
 
 var sheets = sync.Pool{New: func() any { return &sheet{buf: make([]byte, 0, sheetBytes)} }}
 
 func newSheet() *sheet {
 	s := sheets.Get().(*sheet)
-	s.buf, s.n = s.buf[:0], 0
+	s.buf, s.n, s.items, s.hasQuota = s.buf[:0], 0, s.space[:0], false
 	return s
 }
 
 func (s *sheet) release() { sheets.Put(s) }
+
+// quota returns the quota of a limit, and computes that of the first limit once.
+func (s *sheet) quota(limit, first *mete.Status) (available int64, effective time.Duration) {
+	if limit != first {
+		return quota(limit)
+	}
+	if !s.hasQuota {
+		s.available, s.effective = quota(limit)
+		s.hasQuota = true
+	}
+	return s.available, s.effective
+}
 
 // begin begins a field. It ends where the next one begins; one that stays empty
 // is not sent. Each field is begun at most once.
