@@ -5,28 +5,29 @@ package proxy
 import (
 	"net/http"
 	"strings"
+
+	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// unsentFields returns the names of r's fields that are not sent on: rules must not see a
-// field that the upstream does not see. Connection names fields for the next hop only
-// (RFC 9110, 7.6.1), and [fieldRows] removes others. The fields of an upgrade stay, and so
-// do the fields that trusted proxies write: no client can remove its address.
-func (p *Proxy) unsentFields(r *http.Request, trusted bool) []string {
-	var names []string
-	for name := range r.Header {
+// removeUnsent removes the fields that are not sent on: rules must not see a field that the
+// upstream does not see. Connection names fields for the next hop only (RFC 9110, 7.6.1), and
+// [fieldRows] removes others. The fields of an upgrade stay, and so do the fields that
+// trusted proxies write: no client can remove its address.
+func (p *Proxy) removeUnsent(facts *httpfacts.Facts) {
+	header, trusted := facts.Request().Header, facts.Trusted()
+	for name := range header {
 		if !p.reads(name, trusted) {
-			names = append(names, name)
+			facts.RemoveField(name)
 		}
 	}
-	for _, line := range r.Header["Connection"] {
+	for _, line := range header["Connection"] {
 		for option := range strings.SplitSeq(line, ",") {
 			name := http.CanonicalHeaderKey(strings.Trim(option, " \t"))
-			if _, there := r.Header[name]; there && p.fateOf(name) == passes {
-				names = append(names, name)
+			if _, there := header[name]; there && p.fateOf(name) == passes {
+				facts.RemoveField(name)
 			}
 		}
 	}
-	return names
 }
 
 // withoutNamed removes from h the fields that the lines of a Connection name.

@@ -123,7 +123,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	facts.Resolve()
-	facts.RemoveFields(p.unsentFields(r, facts.Trusted()))
+	p.removeUnsent(facts)
 	if p.limit.AdmitFacts(w, facts) {
 		p.forward(w, facts)
 	}

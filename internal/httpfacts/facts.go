@@ -98,7 +98,8 @@ type Facts struct {
 	source *Source
 	r      *http.Request
 
-	own        bool              // r is a copy, which [Facts.Resolve] or [Facts.RemoveFields] made
+	own        bool              // r is a copy, which [Facts.Resolve] or [Facts.RemoveField] made
+	ownHeader  bool              // and its header, too
 	lookAlikes bool              // are disputed, as by [Config.LookAlikes]
 	hasPlace   bool              // place has been read
 	hasPeer    bool              // peer has been read

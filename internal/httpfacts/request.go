@@ -93,17 +93,14 @@ func (f *Facts) Resolve() {
 	f.place.Disputed = f.place.ResolvedDisputed
 }
 
-// RemoveFields removes the header fields with these canonical names from the request, which
-// it copies first. Call RemoveFields before the first Lookup.
-func (f *Facts) RemoveFields(names []string) {
-	if len(names) == 0 {
-		return
+// RemoveField removes the header field with this canonical name from the request, which it
+// copies first. Call RemoveField before the first Lookup.
+func (f *Facts) RemoveField(name string) {
+	r := f.copy()
+	if !f.ownHeader {
+		r.Header, f.ownHeader = r.Header.Clone(), true
 	}
-	h := f.r.Header.Clone()
-	for _, name := range names {
-		delete(h, name)
-	}
-	f.copy().Header = h
+	delete(r.Header, name)
 }
 
 // copy makes the request a shallow copy, once, and returns it.
