@@ -14,13 +14,16 @@ var subject, _ = policy.ParseAttribute("jwt:sub") // always valid
 // issuer can begin alike, and end in signatures that differ.
 const maxCredentialBytes = 256
 
+// clientParts is room for the parts of most clients.
+const clientParts = 6
+
 // Client returns the values by which a front door spreads denied clients: the address, the
 // subject or credential, and the deciding limit with the values of its key. The key alone
 // would give one wait to all clients of a bucket. The address alone would give one wait to
 // all clients behind a proxy. The values must not leave the process unhashed.
 func (f *Facts) Client(d *mete.Decision) []string {
 	address, _ := f.Address()
-	parts := []string{address, f.credential()}
+	parts := append(make([]string, 0, clientParts), address, f.credential())
 	decider := d.Decider()
 	if decider == nil {
 		return parts

@@ -3,10 +3,12 @@
 package ratelimitfields
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/seconds"
@@ -136,6 +138,21 @@ func WriteProblem(rw http.ResponseWriter, r *http.Request, status int, problem a
 	if r.Method == http.MethodHead {
 		return
 	}
-	body, _ := json.Marshal(problem) // strings and numbers always marshal
-	rw.Write(append(body, '\n'))     // a client that has gone needs no answer
+	body := bodies.Get().(*body)
+	defer bodies.Put(body)
+	body.Reset()
+	_ = body.encoder.Encode(problem) // strings and numbers always marshal
+	rw.Write(body.Bytes())           // a client that has gone needs no answer
 }
+
+// A body is the memory in which problems are written.
+type body struct {
+	bytes.Buffer
+	encoder *json.Encoder
+}
+
+var bodies = sync.Pool{New: func() any {
+	b := new(body)
+	b.encoder = json.NewEncoder(&b.Buffer)
+	return b
+}}

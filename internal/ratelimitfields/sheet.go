@@ -79,16 +79,16 @@ func (s *sheet) intField(f field, v int64) {
 	s.int(v)
 }
 
-// A page is the memory of the fields of an answer with one or two limits.
+// A page is the memory of the fields of an answer with one or two limits, or of a denial.
 type page struct {
 	values [pageValues]string // that begin in text
 	text   [pageBytes]byte
 }
 
-// Together they fill a size class of 256 bytes.
+// Together they fill a size class of 320 bytes.
 const (
-	pageValues = 5
-	pageBytes  = 256 - pageValues*16
+	pageValues = 8
+	pageBytes  = 320 - pageValues*16
 )
 
 // memory returns the text of the sheet, and room for a value of each field. Most answers take
