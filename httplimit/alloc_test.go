@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/metehq/mete"
@@ -88,5 +89,23 @@ func TestWrap_AllocationsOfNewValues(t *testing.T) {
 	}) - testing.AllocsPerRun(1000, func() { bare.ServeHTTP(discard{http.Header{}}, r) })
 	if got > 3 {
 		t.Errorf("%v allocations, want at most 3", got)
+	}
+}
+
+// The key of a long value is not remembered: memory for keys is bounded.
+func TestWrap_LongValuesAreNotRemembered(t *testing.T) {
+	if raceEnabled {
+		return
+	}
+	limited := httplimit.Must(inMemory(t), "l", "1/1h", 10_000, httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing)).Wrap(bare)
+	for size, remembered := range map[int]bool{256: true, 257: false} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("X-Api-Key", strings.Repeat("k", size))
+		count := func(handler http.Handler) float64 {
+			return testing.AllocsPerRun(1000, func() { handler.ServeHTTP(discard{http.Header{}}, r) })
+		}
+		if got := count(limited) - count(bare); (got <= 2) != remembered {
+			t.Errorf("a value of %d bytes: %v allocations, want at most 2: %v", size, got, remembered)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package httpfacts_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"testing"
 
@@ -77,7 +78,11 @@ func TestFacts_RemoveField(t *testing.T) {
 	facts.Resolve()
 	copied := facts.Request()
 	facts.RemoveField("X-Api-Key")
+	header := reflect.ValueOf(copied.Header).Pointer()
 	facts.RemoveField("Absent")
+	if reflect.ValueOf(copied.Header).Pointer() != header {
+		t.Error("the header is copied twice")
+	}
 	if facts.Request() != copied || copied.URL.Path != "/x" {
 		t.Errorf("the request is copied twice, or has the path %q", copied.URL.Path)
 	}
@@ -89,6 +94,35 @@ func TestFacts_RemoveField(t *testing.T) {
 	}
 	if !reflect.DeepEqual(r.Header, before) || r.URL.Path != "//x" {
 		t.Errorf("the original request has %v and %v now", r.Header, r.URL)
+	}
+}
+
+// Facts that were used before have nothing left of their request, and change no other one.
+func TestFacts_Reuse(t *testing.T) {
+	source := newSource(t, httpfacts.Config{Trust: httpfacts.Trust{Proxies: proxies}})
+	for range 100 { // most of them are the same object
+		first := typical()
+		first.URL.Path = "/a//b"
+		facts := source.Facts(first)
+		facts.DisputeLookAlikes()
+		facts.Resolve()
+		facts.RemoveField("X-Api-Key")
+		facts.Address()
+		facts.Release()
+
+		second := &http.Request{Method: "GET", URL: &url.URL{Path: "/c//d"}, RemoteAddr: "192.0.2.9:80", Header: http.Header{"X_secret": {"1"}, "X-Own": {"2"}}}
+		facts = source.Facts(second)
+		facts.Lookup(attribute(t, "header:x-secret"))
+		address, _ := facts.Address()
+		if facts.Request() != second || facts.Dispute() != "" || facts.Trusted() || address != "192.0.2.9" {
+			t.Fatalf("got request %v, dispute %q, trusted %v, address %q, want those of the second request", facts.Request(), facts.Dispute(), facts.Trusted(), address)
+		}
+		facts.Resolve()
+		facts.RemoveField("X-Own")
+		if path, _ := facts.Place(); path != "/c/d" || second.URL.Path != "/c//d" || len(second.Header) != 2 {
+			t.Fatalf("got path %q, and the second request has %v and %v now", path, second.URL, second.Header)
+		}
+		facts.Release()
 	}
 }
 
