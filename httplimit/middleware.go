@@ -228,7 +228,7 @@ func (m *Middleware) decide(r *http.Request, a *asking) (mete.Decision, error) {
 	}
 	d, err := m.turns.Take(r.Context(), mete.Request{Attributes: a.facts, Charges: a.charges}, m.queued, nil)
 	if err != nil {
-		return mete.Decision{Degraded: true, Failure: mete.FailureError, Reason: mete.ReasonStoreError, Err: err}, err
+		return mete.Decision{Degraded: true, Failure: store.FailureError, Reason: mete.ReasonStoreError, Err: err}, err
 	}
 	a.name(&d)
 	return d, nil

@@ -385,12 +385,12 @@ func TestWithTx_Limiter(t *testing.T) {
 			t.Error(err)
 		}
 		reserved := request
-		reserved.Cost = 3 * bucket.Token
+		reserved.Cost = 3
 		r, err := l.Reserve(ctx, reserved)
 		if err != nil || !r.Allowed {
 			t.Fatalf("reserve: %v", err)
 		}
-		if err := r.Settle(ctx, 2*bucket.Token); err != nil {
+		if err := r.Settle(ctx, 2); err != nil {
 			t.Error(err)
 		}
 		hold(5, 20) // to others, until the end

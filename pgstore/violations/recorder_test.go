@@ -39,7 +39,7 @@ func TestRecorder_IsTheHookOfALimiter(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := func(attrs mete.Attrs, cost bucket.Tokens) {
-		if _, err := l.Take(t.Context(), mete.Request{Attributes: attrs, Cost: cost}); err != nil {
+		if _, err := l.Take(t.Context(), mete.Request{Attributes: attrs, Cost: mete.TokensOf(cost)}); err != nil {
 			t.Fatal(err)
 		}
 	}

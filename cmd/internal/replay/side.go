@@ -41,7 +41,7 @@ func (s *side) take(ctx context.Context, from Source, req *trace.Request) (d met
 			return d, err
 		}
 	}
-	d, err = s.limiter.Take(ctx, mete.Request{Attributes: req, Cost: req.Cost})
+	d, err = s.limiter.Take(ctx, mete.Request{Attributes: req, Cost: mete.TokensOf(req.Cost)})
 	if err == nil && d.Degraded {
 		err = fmt.Errorf("the store could not decide: %w", d.Err)
 	}
