@@ -77,7 +77,7 @@ func (l *Limiter) ResetBucket(ctx context.Context, key string) (before Bucket, e
 func (l *Limiter) TakeBucket(ctx context.Context, key string, most Tokens) (b Bucket, taken bucket.Tokens, err error) {
 	tokens, ok := most.count()
 	if !ok || tokens == 0 {
-		return Bucket{}, 0, fmt.Errorf("%w: %v tokens: must be a multiple of 0.001 above 0 and at most %v", ErrCost, float64(most), bucket.MaxTokens)
+		return Bucket{}, 0, fmt.Errorf("%w: %v tokens: must be a multiple of 0.001 above 0 and at most %v", ErrCost, most, bucket.MaxTokens)
 	}
 	if b, err = l.find(ctx, key); err != nil {
 		return Bucket{}, 0, err

@@ -119,7 +119,7 @@ func TestRecovery_LostAnswerForLong(t *testing.T) {
 	n.take(4)
 	c.cut(silent)
 	n.take(1)
-	c.clock.Advance(mete.RetryHorizon.Microseconds())
+	c.clock.Advance(store.RetryHorizon.Microseconds())
 	c.cut(up)
 	n.take(1)
 	if got := c.missing("all:", hour).Whole(); got != 5 { // and what came back in two minutes

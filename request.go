@@ -47,7 +47,7 @@ type Attrs = policy.Map
 func (r *Request) check() (bucket.Tokens, error) {
 	cost, ok := r.Cost.count()
 	if !ok {
-		return 0, fmt.Errorf("%w: %v tokens: must be a multiple of 0.001 between 0 (the rule's own) and %v", ErrCost, float64(r.Cost), bucket.MaxTokens)
+		return 0, fmt.Errorf("%w: %v tokens: must be a multiple of 0.001 between 0 (the rule's own) and %v", ErrCost, r.Cost, bucket.MaxTokens)
 	}
 	if len(r.ID) > store.MaxIDBytes {
 		return 0, fmt.Errorf("%w: an ID of %d bytes: must be at most %d", ErrRequest, len(r.ID), store.MaxIDBytes)

@@ -61,7 +61,7 @@ func (l *Limiter) Reserve(ctx context.Context, req Request) (*Reservation, error
 func (r *Reservation) Settle(ctx context.Context, used Tokens) error {
 	actual, ok := used.count()
 	if !ok {
-		return fmt.Errorf("%w: settle %v tokens: must be a multiple of 0.001 between 0 and %v", ErrCost, float64(used), bucket.MaxTokens)
+		return fmt.Errorf("%w: settle %v tokens: must be a multiple of 0.001 between 0 and %v", ErrCost, used, bucket.MaxTokens)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

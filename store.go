@@ -22,6 +22,3 @@ const (
 // Spent reports whether the call that returned err may have spent tokens. An error that
 // does not say is taken as [MaybeSpent]; nil is, too.
 func Spent(err error) store.Spending { return store.Spent(err) }
-
-// RetryHorizon is how long an admitted take is remembered by its ID.
-const RetryHorizon = store.RetryHorizon

@@ -4,6 +4,7 @@ package mete
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/metehq/mete/bucket"
 )
@@ -20,6 +21,14 @@ type Tokens float64
 // TokensOf returns an amount that the engine counted.
 func TokensOf(t bucket.Tokens) Tokens {
 	return Tokens(float64(t) / float64(bucket.Token))
+}
+
+// String formats t as a decimal number of tokens: "20", "0.5".
+func (t Tokens) String() string {
+	if n, ok := t.count(); ok {
+		return n.String()
+	}
+	return strconv.FormatFloat(float64(t), 'g', -1, 64)
 }
 
 // noise is how far an amount may be from a thousandth, in thousandths: sums and products of

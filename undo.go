@@ -10,7 +10,7 @@ import (
 
 // Refund gives the request's cost back to every limit it falls under. A bucket
 // never holds more than its capacity: what exceeds it is gone. A refund with an
-// ID is given once within [RetryHorizon], so it can be repeated after any error. The
+// ID is given once within [store.RetryHorizon], so it can be repeated after any error. The
 // ID of a take that has been refunded must not be used for another take.
 //
 // It falls under what the policy and its overrides say now: where these may have

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/httpapi"
 )
 
@@ -43,7 +43,7 @@ func (c *Client) ResetBucket(ctx context.Context, key, reason string) (httpapi.B
 // TakeBucket takes up to so many tokens from the bucket with a key: as many as are
 // there, and none that would be owed. So it undoes a reset, as far as what that gave is
 // still there. The reason may be empty.
-func (c *Client) TakeBucket(ctx context.Context, key string, tokens bucket.Tokens, reason string) (httpapi.BucketTake, error) {
+func (c *Client) TakeBucket(ctx context.Context, key string, tokens mete.Tokens, reason string) (httpapi.BucketTake, error) {
 	const op = "bucket take"
 	var r httpapi.BucketTake
 	body := struct {

@@ -42,7 +42,7 @@ func TestClient_Bucket(t *testing.T) {
 	}
 	c, ctx := newClient(t, api), t.Context()
 	const key = "free:user=a+b&c"
-	if taken, err := c.TakeBucket(ctx, key, 3_250, "test"); err != nil || taken.Taken != "3.25" || taken.After.Remaining != "1.75" {
+	if taken, err := c.TakeBucket(ctx, key, 3.25, "test"); err != nil || taken.Taken != "3.25" || taken.After.Remaining != "1.75" {
 		t.Errorf("take: %+v, %v", taken, err)
 	}
 	if b, err := c.Bucket(ctx, key); err != nil || b.Key != key || b.Remaining != "1.75" || b.Capacity != "5" {

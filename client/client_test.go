@@ -60,7 +60,7 @@ func newClient(t *testing.T, h http.Handler) *client.Client {
 }
 
 func request(cost bucket.Tokens) client.Request {
-	return client.Request{Attributes: map[string]string{"header:x-api-key": "k1"}, Cost: cost}
+	return client.Request{Attributes: map[string]string{"header:x-api-key": "k1"}, Cost: mete.TokensOf(cost)}
 }
 
 // answer is a decision by the rule free, about its only limit.

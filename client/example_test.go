@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
@@ -28,7 +27,7 @@ func Example() {
 	}
 	req := client.Request{
 		Attributes: map[string]string{"header:x-api-key": "k1"},
-		Cost:       3 * bucket.Token,
+		Cost:       3,
 	}
 	for range 2 {
 		d, err := c.Take(context.Background(), req)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete"
 )
 
 // A Request asks whether something may happen now.
@@ -17,7 +17,8 @@ type Request struct {
 	Attributes map[string]string
 
 	// Cost, where it is not 0, takes the place of the cost that the policy says.
-	Cost bucket.Tokens
+	// 3 is three tokens.
+	Cost mete.Tokens
 
 	// MaxWait, where it is not 0, reserves: tokens that are refilled within it
 	// are spent now, and the decision's Wait says when the work may start.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // MaxIDs bounds the admitted takes and the refunds that a store remembers by their
@@ -67,7 +68,7 @@ func (s *Store) takeOnce(dst []bucket.Snapshot, charges []mete.Charge, mode mete
 	dst, allowed := s.takeLocked(dst, charges, mode)
 	if allowed {
 		now := s.instant()
-		stripe.remember(&decided{name, now.Add(mete.RetryHorizon), slices.Clone(dst[mark:])}, now)
+		stripe.remember(&decided{name, now.Add(store.RetryHorizon), slices.Clone(dst[mark:])}, now)
 	}
 	return dst, allowed
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // Refund implements [mete.Store]. A bucket that is absent is full already.
@@ -21,7 +22,7 @@ func (s *Store) Refund(_ context.Context, refunds []mete.Refund, id string) erro
 	now := s.instant()
 	if stripe.recall(name, now) == nil {
 		s.refund(refunds)
-		stripe.remember(&decided{name, now.Add(mete.RetryHorizon), nil}, now)
+		stripe.remember(&decided{name, now.Add(store.RetryHorizon), nil}, now)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -188,7 +189,7 @@ func TestSweep_OfMemories(t *testing.T) {
 	if n := number(t, pool, fmt.Sprintf(rows, schema)); n != 10 {
 		t.Fatalf("%d takes are remembered, want 10", n)
 	}
-	age := mete.RetryHorizon.Microseconds()
+	age := store.RetryHorizon.Microseconds()
 	run(t, pool, "UPDATE "+schema+".bucket_memory SET at = at - $1, until = until - $1 WHERE id IN (SELECT id FROM "+schema+".bucket_memory LIMIT 4)", age)
 	open(t, pool, pgstore.Config{Schema: schema, SweepEvery: often})
 	until(t, func() error {

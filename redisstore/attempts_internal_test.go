@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
@@ -148,8 +149,8 @@ func TestAttempts_AreRemembered(t *testing.T) {
 	lives := func() {
 		t.Helper()
 		ms, err := a.store.client.Do(t.Context(), a.store.client.B().Pttl().Key(first.memory(0)).Build()).AsInt64()
-		if got := time.Duration(ms) * time.Millisecond; err != nil || got < mete.RetryHorizon-20*time.Second || got > mete.RetryHorizon {
-			t.Errorf("remembered for another %v, %v; want %v", got, err, mete.RetryHorizon)
+		if got := time.Duration(ms) * time.Millisecond; err != nil || got < store.RetryHorizon-20*time.Second || got > store.RetryHorizon {
+			t.Errorf("remembered for another %v, %v; want %v", got, err, store.RetryHorizon)
 		}
 	}
 	lives()
@@ -258,7 +259,7 @@ func TestUndo_Once(t *testing.T) {
 		}
 	}
 	a.missing(5 - 1 + 3)
-	if ms, err := a.store.client.Do(t.Context(), a.store.client.B().Pttl().Key(marker).Build()).AsInt64(); err != nil || ms < (mete.RetryHorizon/2).Milliseconds() {
+	if ms, err := a.store.client.Do(t.Context(), a.store.client.B().Pttl().Key(marker).Build()).AsInt64(); err != nil || ms < (store.RetryHorizon/2).Milliseconds() {
 		t.Errorf("that it was given back is remembered for another %d ms, %v", ms, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // The operations of take.lua.
@@ -153,7 +154,7 @@ func (p *program) encodeAsk(a *ask) {
 		p.numbers.add(opGiveBack)
 		p.numbers.add(p.other(a.memory))
 		p.numbers.add(p.name(a.attempt))
-		p.numbers.add(mete.RetryHorizon.Microseconds())
+		p.numbers.add(store.RetryHorizon.Microseconds())
 	case a.op == opBorrow:
 		p.encodeBorrow(a)
 		return
@@ -186,7 +187,7 @@ func (p *program) encodeAsk(a *ask) {
 		}
 	}
 	if a.op == opTake && a.memory != "" {
-		p.numbers.add(mete.RetryHorizon.Microseconds())
+		p.numbers.add(store.RetryHorizon.Microseconds())
 		p.numbers.add(p.name(a.attempt))
 		for i := range a.charges {
 			p.numbers.add(p.name(a.charges[i].Limit.Encode()))

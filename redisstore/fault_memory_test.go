@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -63,8 +64,8 @@ func TestFault_NoKeyForEver(t *testing.T) {
 	}
 	for _, key := range keys {
 		ttl, err := strconv.Atoi(must(t, r, "PTTL", key))
-		if err != nil || ttl == -1 || ttl > int(mete.RetryHorizon.Milliseconds()) {
-			t.Errorf("key %q lives for %d ms, %v: want a time, and no more than %v", key, ttl, err, mete.RetryHorizon)
+		if err != nil || ttl == -1 || ttl > int(store.RetryHorizon.Milliseconds()) {
+			t.Errorf("key %q lives for %d ms, %v: want a time, and no more than %v", key, ttl, err, store.RetryHorizon)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -143,7 +144,7 @@ func (t *undoing) failed(err error) {
 
 // expire has t given up before Redis forgets that it has been done.
 func (t *undoing) expire() {
-	if last := time.Now().Add(mete.RetryHorizon / 2); last.Before(t.until) {
+	if last := time.Now().Add(store.RetryHorizon / 2); last.Before(t.until) {
 		t.until = last
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 func charge(key string, l bucket.Limit, cost bucket.Tokens) mete.Charge {
@@ -76,11 +77,11 @@ func idMakesNoDryRun(t *testing.T, open Open) {
 
 func idExpires(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
-	horizon := mete.RetryHorizon.Microseconds()
+	horizon := store.RetryHorizon.Microseconds()
 	s.take(mete.Mode{ID: "x"}, charge("k", l, bucket.Token))
 	s.clock.Set(start + bucket.Instant(horizon) - 1)
 	if snaps, _ := s.take(mete.Mode{ID: "x"}, charge("k", l, bucket.Token)); snaps[0].Remaining() != 9*bucket.Token {
-		t.Errorf("within %v: %s, want it remembered", mete.RetryHorizon, show(snaps))
+		t.Errorf("within %v: %s, want it remembered", store.RetryHorizon, show(snaps))
 	}
 	s.clock.Set(start + 2*bucket.Instant(horizon))
 	s.take(mete.Mode{ID: "x"}, charge("k", l, bucket.Token))
@@ -132,7 +133,7 @@ func refundWithAnIDIsGivenOnce(t *testing.T, open Open) {
 	s.remaining("a", l, 4*bucket.Token)
 	back("one", "b")
 	s.remaining("b", l, 2*bucket.Token)
-	s.clock.Advance(mete.RetryHorizon.Microseconds() + 1)
+	s.clock.Advance(store.RetryHorizon.Microseconds() + 1)
 	back("one", "a")
 	s.remaining("a", l, 6*bucket.Token+33*bucket.Token/1000)
 	back("", "a")

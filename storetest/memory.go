@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // maxMemory bounds the takes that a [Naive] store remembers.
@@ -37,7 +38,7 @@ func nameOf(id string, charges []mete.Charge) string {
 // recall returns what was answered to the take of this name.
 func (m *memory) recall(name string, now bucket.Instant) ([]bucket.Snapshot, bool) {
 	t, ok := m.takes[name]
-	if !ok || now-t.at >= bucket.Instant(mete.RetryHorizon/time.Microsecond) {
+	if !ok || now-t.at >= bucket.Instant(store.RetryHorizon/time.Microsecond) {
 		return nil, false
 	}
 	return t.snaps, true

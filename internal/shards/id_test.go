@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/shards"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -49,7 +50,7 @@ func TestSharded_ForgetsAnID(t *testing.T) {
 	s, c := newHotStore(t), hot(t)
 	c.Limit = tokens(t, 100, oneAnHour) // of which the shards that are not full get their part
 	s.take(mete.Mode{ID: "a"}, c)
-	s.clock.Advance(mete.RetryHorizon.Microseconds() - 1)
+	s.clock.Advance(store.RetryHorizon.Microseconds() - 1)
 	s.take(mete.Mode{ID: "a"}, c)
 	s.holds(c, 99_003)
 	s.clock.Advance(1)

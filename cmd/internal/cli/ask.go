@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
@@ -36,11 +37,12 @@ func parseQuestion(std Streams, name string, args []string) (q question, code in
 	if name != "refund" {
 		q.define(fs, name)
 	}
-	fs.Func("cost", "`TOKENS` asked for, such as 1 or 0.25 (default: what the policy says)", func(s string) (err error) {
-		q.Cost, err = bucket.ParseTokens(s)
-		if err == nil && q.Cost == 0 {
+	fs.Func("cost", "`TOKENS` asked for, such as 1 or 0.25 (default: what the policy says)", func(s string) error {
+		cost, err := bucket.ParseTokens(s)
+		if err == nil && cost == 0 {
 			err = fmt.Errorf("a cost must be above 0")
 		}
+		q.Cost = mete.TokensOf(cost)
 		return plain(err)
 	})
 	if decides {

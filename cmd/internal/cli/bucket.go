@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/display"
@@ -34,7 +35,7 @@ func (k *byKey) define(fs *flagSet, name string) {
 
 // check reports what does not go with --key: all that describes a request. Unless it is
 // said where to ask, that is where buckets are.
-func (k *byKey) check(fs *flagSet, server *string, operands []string, cost bucket.Tokens) (code int, ok bool) {
+func (k *byKey) check(fs *flagSet, server *string, operands []string, cost mete.Tokens) (code int, ok bool) {
 	if k.key == "" {
 		if k.reason != "" {
 			return fs.usageError("--reason is for --key"), false

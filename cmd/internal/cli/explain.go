@@ -185,7 +185,7 @@ func (c *explainCommand) decide(ctx context.Context) (e httpapi.Explanation, err
 		return e, err
 	}
 	attrs := policy.Map(c.request.Attributes)
-	explained, err := lim.Explain(ctx, mete.Request{Attributes: attrs, Cost: mete.TokensOf(c.request.Cost), MaxWait: c.request.MaxWait})
+	explained, err := lim.Explain(ctx, mete.Request{Attributes: attrs, Cost: c.request.Cost, MaxWait: c.request.MaxWait})
 	if err != nil {
 		return e, err
 	}
