@@ -41,12 +41,13 @@ func (c *claim) charge() Charge {
 	return Charge{Key: c.status.Key, Limit: *c.limit, Cost: c.cost, Shards: c.shards, Fixed: c.fixed, Leased: c.leased}
 }
 
-// An evaluation is what the policy says of one request, and the memory to decide it.
+// An evaluation is the claims that the policy makes on one request, and the memory to
+// decide it.
 type evaluation struct {
 	found    policy.Found
 	policy   *policy.Matcher
 	now      bucket.Instant // where the policy depends on it
-	cost     bucket.Tokens  // of the request; 0 for that of the rules
+	cost     bucket.Tokens  // of the request; 0 for the costs of the rules
 	statuses []Status       // of the claims, and behind them of those in shadow
 	limits   []Status       // of the claims alone
 	claims   []claim        // in the order of the policy, and behind them the request's own
@@ -54,7 +55,7 @@ type evaluation struct {
 	sharded  bool           // some claim has shards
 	within   time.Duration  // how long the store may take: the shortest deadline of any claim
 
-	// What the store was asked last, in the order of the keys.
+	// The last question to the store, in the order of the keys.
 	order   []*claim
 	charges []Charge
 	snaps   []bucket.Snapshot // for its answer, where it is about several
@@ -69,8 +70,8 @@ type evaluation struct {
 
 var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
 
-// release keeps the memory for the next request. What it still points to lives no longer
-// than the pool keeps it, which is two garbage collections.
+// release keeps the memory for the next request. The pool keeps it, and all that it still
+// points to, for two garbage collections at most.
 func (e *evaluation) release() {
 	e.claims, e.shadow, e.order, e.charges = e.claims[:0], e.shadow[:0], e.order[:0], e.charges[:0]
 	e.statuses, e.limits, e.sharded = nil, nil, false
@@ -119,7 +120,7 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 
 // Statuses and keys outlive the decision, so each takes new memory. It is allocated for
 // several decisions at a time, which costs less. A program that keeps a decision keeps
-// the memory of its neighbours: some 3 kB.
+// the memory of its neighbors: some 3 kB.
 const (
 	sparedStatuses = 16
 	sparedText     = 512
@@ -191,9 +192,8 @@ func (e *evaluation) match(c *claim, m *policy.Match) {
 	e.sharded = e.sharded || c.shards > 1
 }
 
-// bring adds the charges that the request brings to those of the policy. Those
-// with one key become one; where it is a key of the policy's, they become part of
-// the rule's.
+// bring adds the request's own charges to the claims. Charges with one key become one
+// claim. A charge with the key of a rule becomes part of the rule's claim.
 func (e *evaluation) bring(req *Request, config *Config) error {
 	rules, sharded := len(e.claims), false
 	for i := range req.Charges {
@@ -256,8 +256,8 @@ func checkCharge(c *Charge, i int) error {
 	return nil
 }
 
-// What decisions show in the place of a rule, and of its limit, where the request
-// brought the charge.
+// Decisions show these for a charge that the request brought: it has no rule, and no limit
+// of a policy.
 var (
 	noRule   = &policy.Rule{}
 	noLimits = [...]policy.Limit{
@@ -337,8 +337,8 @@ func proportion(x, num, den bucket.Tokens, up bool) bucket.Tokens {
 }
 
 // storeID returns the ID that the store is given: the caller's, and a hash of the
-// question. The question is the keys, each with its cost before scaling, in the order
-// of the keys, and how the limiter takes. The order of rules and of [Request.Charges]
+// question. The question is the keys in their order, each with its cost before scaling,
+// and how the limiter takes. The order of rules and of [Request.Charges]
 // makes no difference to it, and neither does the limit that a key has by now.
 //
 // A question with another key, another cost or another way to take gets no old answer.

@@ -11,9 +11,8 @@ import (
 )
 
 // A Denial is a decision that denies a request, or would if shadow rules were
-// enforced, or soon will, with what was known of who asked: see [Config.OnDenial]
-// and [Config.OnNearLimit]. As a
-// [slog.LogValuer] it is its decision, which says nothing about that.
+// enforced, or soon will, with the attributes of the request: see [Config.OnDenial] and
+// [Config.OnNearLimit]. As a [slog.LogValuer] it is its decision, without attributes.
 type Denial struct {
 	Decision
 
@@ -21,8 +20,8 @@ type Denial struct {
 	Attributes policy.Attributes
 }
 
-// report calls the hooks. That of decisions gets a copy, so that decisions need not live
-// on the heap.
+// report calls the hooks. OnDecision gets a copy, so that decisions need not live on the
+// heap.
 func (l *Limiter) report(ctx context.Context, e *evaluation, req *Request, d *Decision) {
 	if l.config.OnDecision != nil {
 		e.seen, e.seen.Skipped = *d, e.found.Skipped

@@ -16,9 +16,9 @@ import (
 // in front of one lets somebody try twice in that time. There is nothing exact in it.
 const storeRetry = time.Second
 
-// degrade makes d the decision where the store could not answer. One rule that says
-// closed refuses the request. If none does, those that say local decide, all or
-// nothing; those that say open have no part in it.
+// degrade makes d the decision of a request that the store could not answer. One rule that
+// says closed refuses it. If none does, the rules that say local decide, all or nothing.
+// Rules that say open have no part in it.
 func (l *Limiter) degrade(ctx context.Context, e *evaluation, req *Request, mode Mode, r *receipt, err error, d *Decision) {
 	*d = Decision{Allowed: true, Degraded: true, Failure: store.FailureOf(err), Err: err}
 	switch c := firstThatSays(policy.Closed, e.claims); {
@@ -60,8 +60,8 @@ func firstThatSays(what policy.OnStoreError, claims []claim) *claim {
 
 func anyLocal(claims []claim) bool { return firstThatSays(policy.Local, claims) != nil }
 
-// recover charges to the store what was spent locally of the charges' keys. It returns
-// what is left of within. Where it fails, the request is not to be asked for either.
+// recover charges local costs of the charges' keys to the store, and returns the rest of
+// within. After an error, the store is not to be asked about the request either.
 func (l *Limiter) recover(ctx context.Context, charges []Charge, within time.Duration) (time.Duration, error) {
 	left, err := l.outage.Recover(ctx, charges, within)
 	if err != nil && ctx.Err() != nil {
@@ -70,7 +70,7 @@ func (l *Limiter) recover(ctx context.Context, charges []Charge, within time.Dur
 	return left, err
 }
 
-// remember notes what the store showed of buckets that may have to be decided locally.
+// remember notes the store's answer about buckets that may have to be decided locally.
 func (l *Limiter) remember(ctx context.Context, e *evaluation, spent bool) {
 	if l.tentative(ctx) {
 		return
@@ -87,7 +87,7 @@ func (l *Limiter) remember(ctx context.Context, e *evaluation, spent bool) {
 	}
 }
 
-// decideLocally takes from the local buckets of those who say local.
+// decideLocally takes from the local buckets of the rules that say local.
 func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision, req *Request, mode Mode, r *receipt) {
 	order, charges := e.order[:0], e.charges[:0]
 	for _, c := range e.order {
@@ -116,7 +116,7 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 	e.conclude(d, req, mode, r)
 }
 
-// letThrough counts what those let through who say open.
+// letThrough counts the costs that rules let through because they say open.
 func (l *Limiter) letThrough(e *evaluation, d *Decision, mode Mode) {
 	sum, got, part := bucket.Tokens(0), d.Taken, mode.UpTo && len(d.Limits) > 0
 	for i := range e.claims {
@@ -139,8 +139,8 @@ func (l *Limiter) letThrough(e *evaluation, d *Decision, mode Mode) {
 // answer: see [Config.Local]. Takes do so for the keys they need, and nobody has to
 // call it. But until a process has, others can take from the store what it has
 // spent already: so call it when the store is back, or now and then. It ends with
-// the first failure of the store. Where nothing is to be charged it does nothing,
-// and asks nobody.
+// the first failure of the store. If nothing is to be charged, it does nothing and
+// does not call the store.
 func (l *Limiter) Recover(ctx context.Context) error {
 	if l.outage == nil {
 		return nil

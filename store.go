@@ -4,7 +4,7 @@ package mete
 
 import "github.com/metehq/mete/store"
 
-// The contract with what keeps the buckets. Package store describes it.
+// The contract with stores, which package store describes.
 type (
 	Store      = store.Store
 	Charge     = store.Charge
@@ -13,7 +13,7 @@ type (
 	StoreError = store.Error
 )
 
-// What a failed call of a store may have done: see [Spent].
+// A failed call of a store may have spent tokens, or has not: see [Spent].
 const (
 	NotSpent   = store.NotSpent
 	MaybeSpent = store.MaybeSpent

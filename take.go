@@ -24,11 +24,10 @@ func (l *Limiter) Take(ctx context.Context, req Request) (d Decision, err error)
 	return d, err
 }
 
-// TakeUpTo takes what there is, in whole tokens, where there is not all of it:
-// [Decision.Taken] says how much. Where there is not even one token, or all of a
-// cost below one, the request is denied. It does not reserve: [Request.MaxWait]
-// has no part in it. A leaky bucket lets no more than one token, or that cost
-// below one, wait in its queue.
+// TakeUpTo takes a part of the cost, in whole tokens, if the buckets do not hold all of it:
+// [Decision.Taken] says how much. A request is denied if they do not hold one token, or
+// all of a cost below one. It does not reserve: [Request.MaxWait] has no part in it. A
+// leaky bucket lets no more than one token, or a whole cost below one, wait in its queue.
 func (l *Limiter) TakeUpTo(ctx context.Context, req Request) (d Decision, err error) {
 	err = l.take(ctx, &req, Mode{UpTo: true}, nil, &d)
 	return d, err
@@ -50,8 +49,8 @@ func (l *Limiter) Peek(ctx context.Context, req Request) (d Decision, err error)
 	return d, err
 }
 
-// take evaluates one request, charges it and, unless nothing was to be spent, tells the
-// hooks. What an allowed one spends goes into r, if that is not nil.
+// take evaluates one request, charges it and, unless it is a dry run, tells the hooks. The
+// costs of an allowed request go into r, if that is not nil.
 func (l *Limiter) take(ctx context.Context, req *Request, mode Mode, r *receipt, d *Decision) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
@@ -70,8 +69,8 @@ func (l *Limiter) take(ctx context.Context, req *Request, mode Mode, r *receipt,
 	return nil
 }
 
-// charge decides a request that has been evaluated: it charges the claims to the store.
-// Where that cannot answer, the rules say what to do.
+// charge decides a request that has been evaluated: it charges the claims to the store. If
+// the store cannot answer, the rules say what to do.
 func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode Mode, r *receipt, d *Decision) error {
 	if e.found.Verdict.Denies() {
 		e.refuse(d)

@@ -58,8 +58,8 @@ func (l *Limiter) reset(ctx context.Context, charges []Charge) error {
 	return nil
 }
 
-// undo calls f with the charges of a request, and then with those of its shadow
-// rules: the keys that a request brings could be among these, too.
+// undo calls f with the charges of a request, and then with the charges of its shadow
+// rules, because these may have keys that the request brings, too.
 func (l *Limiter) undo(req *Request, f func(id string, charges []Charge) error) error {
 	e, err := l.evaluate(req)
 	if err != nil {

@@ -40,7 +40,7 @@ func BenchmarkTake(b *testing.B) {
 func BenchmarkTakeParallel(b *testing.B) {
 	each(b, func(b *testing.B, limiter subject.Limiter, calls workload.Keys) {
 		b.RunParallel(func(pb *testing.PB) {
-			i := 0
+			limiter, i := subject.For(limiter), 0
 			for pb.Next() {
 				limiter.Take(calls.At(i))
 				if i++; i == calls.Len() {

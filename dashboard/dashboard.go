@@ -18,8 +18,8 @@ type Config struct {
 	// Source has what is counted. It is required.
 	Source Source
 
-	// Watches tell what is decided about a bucket that a page watches: the limiter's hook
-	// tells them. If nil, such a page shows what the bucket holds, and no decisions.
+	// Watches pass on the decisions about a bucket that a page watches: the limiter's hook
+	// tells them. If nil, such a page shows the tokens of the bucket, and no decisions.
 	Watches *Watches
 
 	// Viewer says who sent a request. It must be safe for concurrent use. It is

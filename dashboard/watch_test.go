@@ -41,7 +41,7 @@ func (s *unreliable) Take(ctx context.Context, dst []bucket.Snapshot, charges []
 	return s.Store.Take(ctx, dst, charges, mode)
 }
 
-// newWatched returns a limiter over a store that can fail, and those who watch it.
+// newWatched returns a limiter over a store that can fail, and its watches.
 func newWatched(t *testing.T) (*mete.Limiter, *dashboard.Watches, *unreliable) {
 	t.Helper()
 	inner, err := memstore.New(memstore.Config{})

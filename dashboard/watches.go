@@ -16,15 +16,15 @@ import (
 // MaxWatches bounds how many functions may watch buckets at a time.
 const MaxWatches = 100
 
-// Watches tell who watches a bucket what is decided about it: a limiter's hook tells them
-// every decision.
+// Watches pass the decisions about a bucket to the functions that watch it: a limiter's
+// hook tells them every decision.
 //
 //	watches := new(dashboard.Watches)
 //	lim, err := mete.New(store, m, mete.Config{OnDecision: watches.Decided})
 //	board, err := dashboard.New(dashboard.Config{Limiter: lim, Watches: watches, …})
 //
-// The zero Watches are ready for use, and safe for concurrent use. While nobody watches,
-// a decision costs them a look at one pointer.
+// The zero Watches are ready for use, and safe for concurrent use. Without a watch, a
+// decision costs them a look at one pointer.
 type Watches struct {
 	table atomic.Pointer[map[string][]*watch] // by key; nil for none
 
@@ -99,7 +99,7 @@ func (ws *Watches) clone() map[string][]*watch {
 	return map[string][]*watch{}
 }
 
-// Decided tells those who watch a bucket that had a part in d. It is for
+// Decided calls the functions that watch a bucket with a part in d. It is for
 // [mete.Config.OnDecision].
 func (ws *Watches) Decided(ctx context.Context, d *mete.Decision) {
 	table := ws.table.Load()

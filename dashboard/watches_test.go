@@ -237,7 +237,7 @@ func TestWatches_Concurrent(t *testing.T) {
 	t.Logf("%d were told to those who came and went", some.Load())
 }
 
-// Nobody pays for what nobody watches, and who watches allocates nothing.
+// A decision pays nothing for watches of other buckets, and a watch allocates nothing.
 func TestWatches_AllocatesNothing(t *testing.T) {
 	measure := func(watched ...string) float64 {
 		store, err := memstore.New(memstore.Config{})

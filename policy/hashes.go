@@ -18,7 +18,7 @@ const (
 
 // hashes are keyed hashes that were made lately, because to make one costs as much as the
 // rest of a decision. They do not hold the values, which may be credentials: a value is
-// known by 128 bits of two other hashes, whose seeds nobody outside the process sees.
+// known by 128 bits of two other hashes, and no other process has their seeds.
 type hashes struct {
 	seeds [2]maphash.Seed
 	table [maxHashes]atomic.Pointer[madeHash]

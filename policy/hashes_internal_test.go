@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Hashes that are remembered are those that are made, also beyond their bound and while
-// several goroutines need them.
+// A remembered hash is equal to a new one, also beyond the bound of the memory and while
+// several goroutines need hashes.
 func TestKeyer_RemembersHashes(t *testing.T) {
 	k := newKeyer([]byte("key"))
 	var wg sync.WaitGroup

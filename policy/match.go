@@ -107,7 +107,7 @@ type Found struct {
 	// their key (on_missing: skip).
 	Skipped []*Rule
 
-	// Where Verdict denies the request, there may be matches all the same.
+	// Verdict can deny the request. There may be matches all the same.
 	Verdict Verdict
 
 	scratch scratch
@@ -156,8 +156,8 @@ func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens, now b
 	return dst, v
 }
 
-// Find does what [Matcher.Match] does, and says which rules were skipped. What f held
-// before is gone.
+// Find does the work of [Matcher.Match], and lists the rules that were skipped. It
+// overwrites f.
 func (m *Matcher) Find(f *Found, attrs Attributes, cost bucket.Tokens, now bucket.Instant) {
 	s := &f.scratch
 	m.begin(s, attrs, cost, now)

@@ -29,8 +29,8 @@ type KeyChecker interface {
 	CheckHashKey(ctx context.Context, id string) error
 }
 
-// A Transactional store can make a take a part of its caller's transaction. What such a
-// take shows is no knowledge about the buckets, because the caller may roll it back.
+// A Transactional store can make a take a part of its caller's transaction. The answer to
+// such a take is no knowledge about the buckets, because the caller may roll it back.
 type Transactional interface {
 	// InTransaction reports whether the store charges a take with ctx in a transaction
 	// that its caller may still roll back.
@@ -50,8 +50,8 @@ func TakesInParts(s Store) bool {
 	return ok && p.TakesInParts()
 }
 
-// A Wrapper is a store around another one. What the outer store does not have is looked
-// for in the inner one: see [As].
+// A Wrapper is a store around another one. [As] looks for a method in the inner store if
+// the outer one does not have it.
 type Wrapper interface{ Unwrap() Store }
 
 // As returns the first of s and of the stores that it wraps that is a T.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store is the contract between a limiter and what keeps its buckets.
+// Package store is the contract between a limiter and the store that keeps its buckets.
 //
 // A program that uses a store needs none of it: package mete has these types under the
 // same names. A program that implements a store imports this package, and checks its

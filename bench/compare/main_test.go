@@ -32,7 +32,7 @@ func TestRunPrintsTheSubjectsAskedFor(t *testing.T) {
 
 func TestRunPrintsJSON(t *testing.T) {
 	var out strings.Builder
-	if err := run([]string{"-rounds", "1", "-time", "1ms", "-only", "^hot/mete$", "-json"}, &out, io.Discard); err != nil {
+	if err := run([]string{"-rounds", "1", "-time", "1ms", "-only", "^hot/mete: keyed.Allow$", "-json"}, &out, io.Discard); err != nil {
 		t.Fatalf("run: %v", err)
 	}
 	var got struct{ Results []result }

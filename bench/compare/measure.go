@@ -52,7 +52,7 @@ func measureSteady(sc scenario, sub subject.Subject, calls workload.Keys, d time
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(goroutines))
 		workers := make([]worker, goroutines)
 		elapsed := together(goroutines, func(g int) {
-			w := worker{limiter: limiter, calls: calls, at: g * calls.Len() / goroutines, want: sc.quota != subject.Deny}
+			w := worker{limiter: subject.For(limiter), calls: calls, at: g * calls.Len() / goroutines, want: sc.quota != subject.Deny}
 			for start := time.Now(); time.Since(start) < d; {
 				w.run(chunk)
 			}
@@ -88,7 +88,7 @@ func measureChurn(sc scenario, sub subject.Subject, calls workload.Keys) (s samp
 		workers := make([]worker, goroutines)
 		before, share := heap(), calls.Len()/goroutines
 		elapsed := together(goroutines, func(g int) {
-			w := worker{limiter: limiter, calls: calls, at: g * share, want: true}
+			w := worker{limiter: subject.For(limiter), calls: calls, at: g * share, want: true}
 			w.run(share)
 			workers[g] = w
 		})

@@ -60,20 +60,23 @@ func writeVerdicts(w io.Writer, verdicts []verdict) {
 		return
 	}
 	fmt.Fprintf(w, "\n### Targets: mete against the best of %s\n\n", strings.Join(compared, "; "))
-	rows := report.Table{{"", "mete", "best rival", "", "ratio", "target", "met"}}
+	rows := report.Table{{"", "", "mete", "best rival", "", "ratio", "target", "met"}}
 	for _, v := range verdicts {
 		goal, met := fmt.Sprintf("≥ %.1f×", v.Factor), "yes"
-		if v.Factor == 0 {
+		switch {
+		case v.Times > 0:
+			goal = fmt.Sprintf("≤ %.1f×", v.Times)
+		case v.Factor == 0:
 			goal = fmt.Sprintf("≤ %v", v.Most)
 		}
 		if !v.Met {
 			met = "**no**"
 		}
 		shown := ""
-		if v.Factor > 0 {
+		if v.Factor > 0 || v.Times > 0 {
 			shown = fmt.Sprintf("%.2f×", v.Ratio)
 		}
-		rows.Add(v.Scenario+", "+v.Figure, report.Number(v.Mete), report.Number(v.Best), v.Rival, shown, goal, met)
+		rows.Add(v.Scenario+", "+v.Figure, v.Subject, report.Number(v.Mete), report.Number(v.Best), v.Rival, shown, goal, met)
 	}
 	rows.Write(w)
 }

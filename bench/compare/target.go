@@ -3,6 +3,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/metehq/mete/bench/report"
 	"github.com/metehq/mete/bench/subject"
 )
@@ -13,9 +15,15 @@ type target struct {
 	figure   string
 	of       func(result) *report.Stat
 
-	// A factor is how many times smaller mete's figure must be than that of the
-	// best rival. Without one, most bounds the figure itself.
+	// subject is the one of mete whose figure it is; empty is subject.Mete.
+	subject string
+
+	// A factor is how many times smaller mete's figure must be than the figure of the
+	// best rival. times is how many times larger it may be than the figure of another
+	// subject of mete, than. Without either, most bounds the figure itself.
 	factor float64
+	times  float64
+	than   string
 	most   float64
 }
 
@@ -39,6 +47,14 @@ var targets = []target{
 	{scenario: "deny", figure: "allocations", of: allocs},
 	{scenario: "uniform", figure: "allocations", of: allocs},
 	{scenario: "zipf", figure: "allocations", of: allocs},
+	{scenario: "hot", figure: "serial", of: serial, subject: subject.MeteTake, times: 3, than: subject.Mete},
+	{scenario: "hot", figure: "parallel", of: parallel, subject: subject.MeteTake, times: 3, than: subject.Mete},
+	{scenario: "deny", figure: "serial", of: serial, subject: subject.MeteTake, times: 3, than: subject.Mete},
+	{scenario: "zipf", figure: "serial", of: serial, subject: subject.MeteTake, times: 3, than: subject.Mete},
+	{scenario: "zipf", figure: "parallel", of: parallel, subject: subject.MeteTake, times: 3, than: subject.Mete},
+	{scenario: "hot", figure: "serial", of: serial, subject: subject.MeteThree, times: 2.2, than: subject.MeteTake},
+	{scenario: "hot", figure: "allocations", of: allocs, subject: subject.MeteTake, most: 1},
+	{scenario: "zipf", figure: "allocations", of: allocs, subject: subject.MeteTake, most: 1},
 	{scenario: "memory", figure: "bytes a key", of: bytes, most: 45},
 	{scenario: "memory", figure: "objects a key", of: objects, most: 0.01},
 }
@@ -53,8 +69,10 @@ type verdict struct {
 	Mete     float64 `json:"mete"`
 	Rival    string  `json:"best_rival"`
 	Best     float64 `json:"best"`
-	Ratio    float64 `json:"ratio,omitempty"`  // best / mete
+	Ratio    float64 `json:"ratio,omitempty"` // best / mete
+	Subject  string  `json:"subject"`
 	Factor   float64 `json:"factor,omitempty"` // the ratio asked for, or
+	Times    float64 `json:"times,omitempty"`  // the most of Mete / Best, or
 	Most     float64 `json:"most"`             // the most that mete may need
 	Met      bool    `json:"met"`
 }
@@ -63,17 +81,28 @@ type verdict struct {
 func judge(results []result) []verdict {
 	var verdicts []verdict
 	for _, t := range targets {
-		mete := find(results, t.scenario, subject.Mete)
-		rival := bestRival(results, t)
+		name := cmp.Or(t.subject, subject.Mete)
+		mete, rival := find(results, t.scenario, name), bestRival(results, t)
+		if t.than != "" {
+			rival = find(results, t.scenario, t.than)
+		}
 		if mete == nil || rival == nil {
 			continue
 		}
-		v := verdict{Scenario: t.scenario, Figure: t.figure, Factor: t.factor, Most: t.most,
+		v := verdict{Scenario: t.scenario, Figure: t.figure, Subject: name, Factor: t.factor, Times: t.times, Most: t.most,
 			Mete: t.of(*mete).Median, Rival: rival.Subject, Best: t.of(*rival).Median}
 		if v.Mete > 0 {
 			v.Ratio = v.Best / v.Mete
 		}
-		v.Met = t.factor > 0 && v.Ratio >= t.factor || t.factor == 0 && v.Mete <= t.most
+		switch {
+		case t.factor > 0:
+			v.Met = v.Ratio >= t.factor
+		case t.times > 0:
+			v.Ratio = v.Mete / v.Best
+			v.Met = v.Ratio <= t.times
+		default:
+			v.Met = v.Mete <= t.most
+		}
 		verdicts = append(verdicts, v)
 	}
 	return verdicts

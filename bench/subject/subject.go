@@ -17,6 +17,15 @@ type Limiter interface {
 	Close()
 }
 
+// For returns l as one goroutine asks it: with memory of its own for what it asks, where l
+// has such.
+func For(l Limiter) Limiter {
+	if f, ok := l.(interface{ ForGoroutine() Limiter }); ok {
+		return f.ForGoroutine()
+	}
+	return l
+}
+
 // A Quota is the limit that every key of a limiter gets.
 type Quota struct {
 	Capacity int           // tokens a key may spend at once, or in one window
@@ -47,7 +56,9 @@ type Subject struct {
 
 // The names of the subjects that the targets speak of.
 const (
-	Mete      = "mete"
+	Mete      = "mete: keyed.Allow"
+	MeteTake  = "mete: Limiter.Take"
+	MeteThree = "mete: Limiter.Take, three rules"
 	Sethvargo = "sethvargo/go-limiter"
 	Throttled = "throttled"
 	Httprate  = "httprate counter"
@@ -56,7 +67,10 @@ const (
 
 // All are the subjects, mete first.
 var All = []Subject{
-	{Mete, newMete},
+	{Mete, newKeyed},
+	{MeteTake, newPolicy(`"header:x-user"`)},
+	{"mete: Limiter.Take, hashed header", newPolicy(`"header:x-api-key"`)},
+	{MeteThree, newPolicy(`"header:x-user"`, `"path"`, "")},
 	{Sethvargo, newSethvargo},
 	{Throttled, newThrottled},
 	{Httprate, newHttprate},
