@@ -7,7 +7,7 @@ package subject
 
 import "time"
 
-// A Limiter is one of the limiters compared. It is safe for concurrent use.
+// A Limiter is one of the limiters compared. It is safe for concurrent use as [For] returns it.
 type Limiter interface {
 	// Take asks for one token of the key's bucket. An error counts as a denial:
 	// none is expected.
@@ -70,7 +70,7 @@ var All = []Subject{
 	{Mete, newKeyed},
 	{MeteTake, newPolicy(`"header:x-user"`)},
 	{"mete: Limiter.Take, hashed header", newPolicy(`"header:x-api-key"`)},
-	{MeteThree, newPolicy(`"header:x-user"`, `"path"`, "")},
+	{MeteThree, newPolicy(`"header:x-user"`, `"header:x-user", "path"`, `"header:x-team"`)},
 	{Sethvargo, newSethvargo},
 	{Throttled, newThrottled},
 	{Httprate, newHttprate},

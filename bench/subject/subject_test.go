@@ -68,7 +68,7 @@ func TestOneStepConcurrently(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
-					if limiter.Take(key) {
+					if subject.For(limiter).Take(key) {
 						admitted.Add(1)
 					}
 				})
