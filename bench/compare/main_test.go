@@ -14,11 +14,11 @@ import (
 
 func TestRunPrintsTheSubjectsAskedFor(t *testing.T) {
 	var out strings.Builder
-	err := run([]string{"-rounds", "2", "-time", "1ms", "-only", "^(hot|deny)/(mete|throttled)$"}, &out, io.Discard)
+	err := run([]string{"-rounds", "2", "-time", "1ms", "-only", "^(hot|deny)/(mete: keyed.Allow|throttled)$"}, &out, io.Discard)
 	if err != nil {
 		t.Fatalf("run: %v", err)
 	}
-	for _, want := range []string{"(`hot`)", "(`deny`)", "| mete ", "| throttled ", "### Targets", "| hot, serial "} {
+	for _, want := range []string{"(`hot`)", "(`deny`)", "| mete: keyed.Allow ", "| throttled ", "### Targets", "| hot, serial "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, &out)
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -47,6 +48,11 @@ func TestRelease_Interrupted(t *testing.T) {
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			cmd.WaitDelay = time.Minute // for a program that outlives the script
+			// A shell lets its jobs in the background ignore some signals, and so would the
+			// script. A signal that this process handles is a default one for its children.
+			handled := make(chan os.Signal, 1)
+			signal.Notify(handled, step.signal)
+			defer signal.Stop(handled)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
