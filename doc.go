@@ -3,30 +3,38 @@
 // Package mete gives out by measure: a rate limiter with exact token buckets,
 // windows, logs and leaky buckets.
 //
-// A [Limiter] keeps its buckets in a [Store] (package memstore is one in the
-// memory of the process) and decides by a policy (package policy), by limits that
-// the program names itself in [Request.Charges], or by both at once.
+// A [Limiter] keeps its buckets in a [Store]: in memory, Redis or PostgreSQL. It decides
+// by a policy (package policy), by limits that the program names itself in
+// [Request.Charges], or by both at once.
 //
 // # Which call
 //
-//	one limit, many keys, one line of code       package keyed
-//	yes or no, now                               Limiter.Take
-//	as much as there is                          Limiter.TakeUpTo
-//	look, without spending                       Limiter.Peek
-//	sleep until it may happen                    Limiter.Wait
-//	say when it may happen, without sleeping     Limiter.Take with Request.MaxWait
-//	the cost is known only afterwards            Limiter.Reserve, Reservation.Settle
-//	it has happened already                      Limiter.Charge
-//	it did not happen after all                  Limiter.Refund, Reservation.Cancel
-//	make a bucket full by hand                   Limiter.Reset
+//	limit a handler by address, in memory        httplimit.PerAddress("100/1m", 20).Wrap(h)
+//	limit keys of any kind, in memory            keyed.Must("10/1m", 20), Allow(key)
+//	limit keys over a shared store               keyed.Over(store, "10/1m", 20)
+//	a policy over Redis or PostgreSQL            redisstore.NewLimiter, pgstore.NewLimiter
+//	a policy in memory                           New(memstore, matcher, Config{})
+//	load a policy                                policyyaml.LoadFile, policy.Load
+//	limit a route, a gRPC method                 httplimit.Must, grpclimit.New
+//
+// and then, of a [Limiter]:
+//
+//	yes or no, now                               Take
+//	as much as there is                          TakeUpTo
+//	look, without spending                       Peek
+//	sleep until it may happen                    Wait
+//	say when it may happen, without sleeping     Take with Request.MaxWait
+//	the cost is known only afterwards            Reserve, Reservation.Settle
+//	it has happened already                      Charge
+//	it did not happen after all                  Refund, Reservation.Cancel
+//	make a bucket full by hand                   Reset
 //	a retry must not be charged twice            any that spends, with Request.ID
 //	several limits with different keys           any of them: all are charged, or none
 //
-// Most callers want Take. Who knows golang.org/x/time/rate: its Allow is Take, its
-// Wait is [Limiter.Wait], and its Reserve is [Limiter.Reserve] with a
-// [Request.MaxWait] of [bucket.Never]. Behind net/http, use the middleware of
-// package httplimit, the decision API of package httpapi or the reverse proxy of
-// package proxy.
+// Most programs need Take. In the terms of golang.org/x/time/rate, Allow is Take, Wait is
+// [Limiter.Wait], and Reserve is [Limiter.Reserve] with a [Request.MaxWait] of
+// [bucket.Never]. Package httpapi is a decision API over HTTP, and package proxy a reverse
+// proxy.
 //
 // A denial is a [Decision], never an error. An error means that no decision
 // could be made.

@@ -87,7 +87,7 @@ var layers = []layer{
 
 	// Programs put the parts together.
 	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "guard", "keyed", "policytest", "policyyaml", "jwtclaims", "overrides", "topkeys", "internal")...)...)},
-	{dir: "bench", may: join(engine, join(stores, join(doors, "internal")...)...)},
+	{dir: "bench", may: join(engine, join(stores, join(doors, "keyed", "internal")...)...)},
 	{dir: "proof", may: join(engine, join(stores, join(doors, "internal", "overrides", "topkeys")...)...)},
 	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "policyyaml", "jwtclaims", "overrides", "topkeys", "internal/proctest")...)...)},
 	{dir: "tools"},
