@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
@@ -57,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := overrides.New(base, overrides.Config{Apply: lim.SetPolicy, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
+	m, err := overrides.New(base, overrides.Config{Apply: lim.SetPolicy, Logger: slog.New(slog.DiscardHandler), Now: func() bucket.Instant { return bucket.At(now) }})
 	if err != nil {
 		t.Fatal(err)
 	}

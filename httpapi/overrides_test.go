@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
@@ -36,7 +37,7 @@ func withOverrides(t *testing.T, rules string, documents store.Documents, role f
 	}
 	m, err := overrides.New(base, overrides.Config{
 		Documents: documents, Apply: lim.SetPolicy, Logger: slog.New(slog.DiscardHandler),
-		Now: func() time.Time { return time.UnixMicro(int64(c.now)).UTC() },
+		Now: func() bucket.Instant { return bucket.At(time.UnixMicro(int64(c.now)).UTC()) },
 	})
 	if err != nil {
 		t.Fatal(err)

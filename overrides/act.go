@@ -39,7 +39,7 @@ const (
 // document at the same moment, but not longer than ctx. What is wrong with the entry is
 // a [policy.Errors]. After any other error, it may have been noted or not.
 func (m *Manager) Note(ctx context.Context, e Entry) (Entry, error) {
-	e.ID, e.At = newEntryID(), m.config.Now().UTC().Truncate(time.Microsecond)
+	e.ID, e.At = newEntryID(), m.now().UTC().Truncate(time.Microsecond)
 	if wrong := checkAct(&e); wrong != nil {
 		return e, fmt.Errorf("overrides: note: %w", wrong)
 	}

@@ -87,7 +87,7 @@ func TestNote_AppliesNothing(t *testing.T) {
 	c := newClock()
 	kept := newStore(t, c)
 	newManager := func() *overrides.Manager {
-		m, err := overrides.New(load(t, rules), overrides.Config{Documents: kept, Now: c.now, Apply: func(*policy.Matcher) error {
+		m, err := overrides.New(load(t, rules), overrides.Config{Documents: kept, Now: c.instant, Apply: func(*policy.Matcher) error {
 			applied.Add(1)
 			return nil
 		}})

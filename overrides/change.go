@@ -83,7 +83,7 @@ func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before 
 	if !m.lasting {
 		m.config.Logger.Warn("the override is kept in this process alone: it ends when that does", "id", o.ID)
 	}
-	return m.status(o, m.config.Now()), nil
+	return m.status(o, m.now()), nil
 }
 
 // newID is an ID for an override that has none.
@@ -223,7 +223,7 @@ func (m *Manager) try(ctx context.Context, e *Entry, edit func(*document, *Entry
 		return false, m.adopt(r.document, r.revision, r.since)
 	}
 	d := r.document.clone()
-	e.At = m.config.Now().UTC().Truncate(time.Microsecond)
+	e.At = m.now().UTC().Truncate(time.Microsecond)
 	if err := edit(&d, e); err != nil {
 		return false, err
 	}

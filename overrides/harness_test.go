@@ -75,7 +75,7 @@ func newNode(t *testing.T, c *clock, documents store.Documents, text string) *no
 	}
 	n := &node{t: t, limiter: limiter, log: new(logBuffer), clock: c}
 	n.Manager, err = overrides.New(base, overrides.Config{
-		Documents: documents, Apply: limiter.SetPolicy, Now: c.now, Logger: slog.New(slog.NewTextHandler(n.log, nil)),
+		Documents: documents, Apply: limiter.SetPolicy, Now: c.instant, Logger: slog.New(slog.NewTextHandler(n.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ type Status struct {
 func (m *Manager) List() []Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.config.Now()
+	now := m.now()
 	var list []Status
 	for _, o := range m.base.Overrides() {
 		list = append(list, Status{Override: o, State: stateOf(o, now), Source: File})
@@ -79,7 +79,7 @@ func (m *Manager) Audit() []Entry {
 func (m *Manager) Count() map[policy.Action]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n, now := map[policy.Action]int{}, m.config.Now()
+	n, now := map[policy.Action]int{}, m.now()
 	file, made := m.base.Overrides(), m.document.Overrides
 	for i := range file {
 		if o := &file[i]; o.ExpiresAt.After(now) {

@@ -50,7 +50,7 @@ func (m *Manager) logEntry(e *Entry) {
 // logInForce logs what is in force when a process begins. The caller holds mu.
 func (m *Manager) logInForce() {
 	var ids []string
-	now := m.config.Now()
+	now := m.now()
 	for _, r := range m.document.Overrides {
 		if m.status(r.Override, now).State == InForce {
 			ids = append(ids, r.Override.ID)
@@ -75,7 +75,7 @@ func (m *Manager) logFit(d document, unfit map[string]policy.Errors) {
 			}
 			a := append(attrs(o), slog.String("error", strings.Join(reasons, "; ")))
 			m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "an override does not fit the policy, and is not in force", a...)
-		case is == nil && was != nil && slices.ContainsFunc(d.live(m.config.Now()), func(l policy.Override) bool { return l.ID == o.ID }):
+		case is == nil && was != nil && slices.ContainsFunc(d.live(m.now()), func(l policy.Override) bool { return l.ID == o.ID }):
 			m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "an override fits the policy again, and is in force", attrs(o)...)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
 )
@@ -43,8 +44,8 @@ type Config struct {
 	Poll time.Duration
 
 	// Now is the clock by which overrides expire. It should be the one of the
-	// Limiter. Nil is [time.Now].
-	Now func() time.Time
+	// Limiter. Nil is the wall clock.
+	Now func() bucket.Instant
 
 	// Logger is told of every change of an override, and of what goes wrong. It is never told
 	// matches and keys. Nil is [slog.Default].
@@ -67,6 +68,9 @@ type Manager struct {
 	unfit    map[string]policy.Errors // by ID: why an override is not in force
 }
 
+// now is the time by the manager's clock.
+func (m *Manager) now() time.Time { return m.config.Now().Time() }
+
 // New returns a manager of the overrides of base, the policy in force, which is
 // required. It knows of none before it is told to Load or Follow.
 func New(base *policy.Matcher, config Config) (*Manager, error) {
@@ -88,7 +92,7 @@ func New(base *policy.Matcher, config Config) (*Manager, error) {
 		config.Poll = DefaultPoll
 	}
 	if config.Now == nil {
-		config.Now = time.Now
+		config.Now = func() bucket.Instant { return bucket.At(time.Now()) }
 	}
 	if config.Logger == nil {
 		config.Logger = slog.Default()
@@ -125,7 +129,7 @@ func (m *Manager) Base(base *policy.Matcher) error {
 
 // put puts in force what of a document fits a policy. The caller holds mu.
 func (m *Manager) put(base *policy.Matcher, d document) error {
-	next, unfit := fit(base, d.live(m.config.Now()), m.config.Now())
+	next, unfit := fit(base, d.live(m.now()), m.now())
 	if err := m.config.Apply(next); err != nil {
 		return err
 	}

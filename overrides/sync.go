@@ -155,7 +155,7 @@ func (m *Manager) adopt(d document, revision, since int64) error {
 // expire remembers that overrides have expired, and forgets those that did long ago.
 func (m *Manager) expire(ctx context.Context) error {
 	m.mu.Lock()
-	due := m.document.due(m.config.Now())
+	due := m.document.due(m.now())
 	m.mu.Unlock()
 	if !due {
 		return nil
@@ -165,7 +165,7 @@ func (m *Manager) expire(ctx context.Context) error {
 		return err
 	}
 	d := r.document.clone()
-	d.expire(m.config.Now())
+	d.expire(m.now())
 	data, err := d.encode()
 	if err != nil {
 		return err

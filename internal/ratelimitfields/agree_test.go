@@ -46,7 +46,7 @@ func TestDeny_OneWait(t *testing.T) {
 			return decision(status(hour, 0, token), hidden)
 		}, 86400, `"hour";r=0;t=%d`},
 	} {
-		w := newWriter(t, ratelimitfields.Config{Dialects: []string{"draft-11", "legacy", "x"}, Now: func() time.Time { return now }})
+		w := newWriter(t, ratelimitfields.Config{Dialects: []string{"draft-11", "legacy", "x"}, Now: func() bucket.Instant { return bucket.At(now) }})
 		later := false
 		for client := range 50 {
 			d := tt.decision()
@@ -104,7 +104,7 @@ func TestHeader_ResetIsWhenFull(t *testing.T) {
 		{"denied, in less than a second", "1", "10/1s", 0, token, 1},
 	} {
 		h := httptest.NewRecorder().Header()
-		w := newWriter(t, ratelimitfields.Config{Dialects: []string{"x"}, DisableJitter: true, Now: func() time.Time { return now }})
+		w := newWriter(t, ratelimitfields.Config{Dialects: []string{"x"}, DisableJitter: true, Now: func() bucket.Instant { return bucket.At(now) }})
 		w.Header(h, decision(status(newLimit(t, "l", tt.limit, tt.rate), tt.there, tt.cost)))
 		if got, want := h.Get("X-RateLimit-Reset"), strconv.FormatInt(1_700_000_000+tt.want, 10); got != want {
 			t.Errorf("%s: got %s, want %s", tt.what, got, want)

@@ -187,7 +187,7 @@ Ratelimit: "vast";r=9007199254739;t=9007199255
 Ratelimit-Policy: "vast";q=9007199254740;w=9007199255
 `},
 	} {
-		w := newWriter(t, ratelimitfields.Config{Dialects: tt.dialects, DisableJitter: true, Now: func() time.Time { return now }})
+		w := newWriter(t, ratelimitfields.Config{Dialects: tt.dialects, DisableJitter: true, Now: func() bucket.Instant { return bucket.At(now) }})
 		for range 2 { // made, then remembered
 			h := http.Header{}
 			w.Header(h, tt.decision, "client")

@@ -102,7 +102,7 @@ Retry-After: 60
 X-Ratelimit-Reason: token_bucket_exceeded
 `},
 	} {
-		config := ratelimitfields.Config{Dialects: tt.config, DisableJitter: true, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
+		config := ratelimitfields.Config{Dialects: tt.config, DisableJitter: true, Now: func() bucket.Instant { return bucket.At(time.Unix(1_700_000_000, 0)) }}
 		h := http.Header{}
 		newWriter(t, config).Header(h, tt.decision)
 		if got := "\n" + fields(h); got != tt.want {

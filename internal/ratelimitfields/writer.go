@@ -83,8 +83,8 @@ type Config struct {
 	// same clients should share it; any length. If empty, it is made at random.
 	JitterKey []byte
 
-	// Now is the clock of the x dialect. If nil, [time.Now].
-	Now func() time.Time
+	// Now is the clock of the x dialect. If nil, the wall clock.
+	Now func() bucket.Instant
 }
 
 // A Writer says decisions in HTTP. It is safe for concurrent use.
@@ -102,9 +102,9 @@ type Writer struct {
 
 // New checks config and returns its writer.
 func New(config Config) (*Writer, error) {
-	w := &Writer{now: config.Now, percent: defaultJitter, ignoreRules: config.IgnoreRules, exact: config.ExactWaits}
-	if w.now == nil {
-		w.now = time.Now
+	w := &Writer{now: time.Now, percent: defaultJitter, ignoreRules: config.IgnoreRules, exact: config.ExactWaits}
+	if config.Now != nil {
+		w.now = func() time.Time { return config.Now().Time() }
 	}
 	if config.DisableJitter || config.ExactWaits {
 		w.percent = 0

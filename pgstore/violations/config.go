@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
 )
 
@@ -82,7 +83,7 @@ type Config struct {
 	Logger *slog.Logger
 
 	// Now, if set, takes the place of the database's clock, for tests.
-	Now func() time.Time
+	Now func() bucket.Instant
 }
 
 // checked returns c with its defaults.

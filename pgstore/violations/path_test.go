@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore/internal/impostors"
 	"github.com/metehq/mete/pgstore/violations"
@@ -33,7 +34,7 @@ func TestSearchPath(t *testing.T) {
 	if keys[0] != keys[1] {
 		t.Error("the second key is another than the first")
 	}
-	for _, now := range []func() time.Time{nil, time.Now} {
+	for _, now := range []func() bucket.Instant{nil, func() bucket.Instant { return bucket.At(time.Now()) }} {
 		log := new(logBuffer)
 		r := d.recorder(func(c *violations.Config) { c.Logger, c.Now, c.Timeout = log.logger(), now, patience })
 		attributes := mete.Attrs{"jwt:sub": "alice", "ip:address": "192.0.2.7", "method": "GET", "path": "/a"}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore/violations"
 )
 
@@ -24,7 +25,7 @@ func filled(t *testing.T, raw bool) *database {
 		shadowed("trial", "trial:c", mete.Attrs{"ip:address": "2001:db8:1:2::3"}),
 	} {
 		r := d.recorder(func(c *violations.Config) {
-			c.Raw, c.Now = raw, func() time.Time { return now.Add(time.Duration(i) * time.Hour) }
+			c.Raw, c.Now = raw, func() bucket.Instant { return bucket.At(now.Add(time.Duration(i) * time.Hour)) }
 		})
 		r.Record(t.Context(), denied)
 		if err := r.Close(); err != nil {

@@ -61,11 +61,11 @@ func New(pool *pgxpool.Pool, config Config) (*Recorder, error) {
 		return nil, fmt.Errorf("violations: new: %w", err)
 	}
 	r := &Recorder{
-		pool: pool, config: config, now: config.Now, user: attribute(config.UserAttribute),
+		pool: pool, config: config, now: time.Now, user: attribute(config.UserAttribute),
 		node: clean(config.Node, maxNode), seed: maphash.MakeSeed(), ended: make(chan struct{}),
 	}
-	if r.now == nil {
-		r.now = time.Now
+	if config.Now != nil {
+		r.now = func() time.Time { return config.Now().Time() }
 	}
 	for i := range r.shards {
 		r.shards[i] = shard{size: max(config.MaxQueue/shards, 1), sources: map[id]*source{}}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore/violations"
 )
@@ -26,7 +27,7 @@ func newClock(at time.Time) *testClock {
 	return c
 }
 
-func (c *testClock) Now() time.Time          { return time.UnixMicro(c.micros.Load()) }
+func (c *testClock) Now() bucket.Instant     { return bucket.Instant(c.micros.Load()) }
 func (c *testClock) advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
 
 // retry lets a little time go by at each look, so that an upkeep that a busy
@@ -74,7 +75,7 @@ func TestRecorder_KeepsDays(t *testing.T) {
 		r.Record(t.Context(), denial("free", "a", mete.Attrs{}))
 		settle(t, r)
 		if got := d.denials(); got != step.rows {
-			t.Errorf("on %v: %d rows, want %d", clock.Now().UTC(), got, step.rows)
+			t.Errorf("on %v: %d rows, want %d", clock.Now().Time(), got, step.rows)
 		}
 	}
 	if got := one[int64](d, "SELECT count(*) FROM "+d.table("_rest")); got != 0 {

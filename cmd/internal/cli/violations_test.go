@@ -49,7 +49,7 @@ func audited(t *testing.T, key string, raw bool) string {
 		denied("pro", "pro:ip=198.51.100.1", mete.Attrs{"ip:address": "198.51.100.1"}),
 	} {
 		r, err := violations.New(pool, violations.Config{
-			Schema: schema, Key: secret, Raw: raw, Node: "n", Now: func() time.Time { return now.Add(time.Duration(i) * time.Hour) },
+			Schema: schema, Key: secret, Raw: raw, Node: "n", Now: func() bucket.Instant { return bucket.At(now.Add(time.Duration(i) * time.Hour)) },
 		})
 		if err != nil {
 			t.Fatal(err)
