@@ -139,7 +139,7 @@ func (l *Limiter) askBucket(ctx context.Context, b *Bucket, cost bucket.Tokens, 
 			return bucket.Snapshot{}, err
 		}
 	}
-	snaps, _, err := l.storeFor(b.Limit.Shards > 1).Take(ctx, nil, charges, mode)
+	snaps, _, err := l.takeFresh(ctx, charges, mode)
 	if err != nil {
 		return bucket.Snapshot{}, err
 	}

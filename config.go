@@ -67,9 +67,28 @@ type Config struct {
 	// each process admits up to the whole limit while it is alone.
 	Nodes func() int
 
-	// OnClose, if set, is what [Limiter.Close] does, once: for a function that makes a
-	// limiter with all that it needs.
-	OnClose func() error
+	// DenyFor is how long the limiter denies a bucket from memory after the store has
+	// denied it, without a call of the store; 0: every request goes to the store. A bucket
+	// refills at a known rate, so the store is sure to deny until a known time. The limiter
+	// sees its own refunds and resets. Tokens that the bucket gets in another way wait for
+	// DenyFor at most: by another process, a policy elsewhere, or the end of a lease. One
+	// second suits a store that is asked over a network. It must not be negative.
+	//
+	// The memory answers only requests that spend all of their cost now or nothing, and
+	// have no ID: no [Limiter.TakeUpTo], [Limiter.Charge], [Limiter.Wait] or
+	// [Request.MaxWait], no limits with shards, and nothing in a caller's transaction. It
+	// also denies while the store does not answer. Costs of other processes are not in it,
+	// so a denial can show too many tokens and too short a wait.
+	DenyFor time.Duration
+
+	// DenyKeys bounds the buckets that are remembered for that, at some 300 bytes each:
+	// between 0 and 67,108,864; 0 is 16,384. Beyond the bound, the limiter evicts the
+	// denials that end first. Buckets of rules that say local have room for 65,536 more.
+	DenyKeys int
+
+	// DenyExactly has the store asked where the memory would show fewer tokens than the
+	// store: for sliding logs, and for limits that are leased.
+	DenyExactly bool
 
 	// Now is the clock by which overrides expire, and by which the limiter knows how
 	// old is what it last saw of a bucket, for tests and for recorded traffic. If
@@ -78,18 +97,33 @@ type Config struct {
 	Now func() bucket.Instant
 }
 
-// complete fills in defaults, and reports what is wrong.
+const (
+	defaultDenyKeys = 1 << 14
+	maxDenyKeys     = 1 << 26
+)
+
+// complete fills in defaults, and returns everything that is wrong.
 func (c *Config) complete() error {
 	if c.Deadline == 0 {
 		c.Deadline = policy.DefaultDeadline
 	}
+	var wrong []error
 	if c.Deadline < policy.MinDeadline || c.Deadline > policy.MaxDeadline {
-		return fmt.Errorf("deadline %v: must be between %v and %v, or 0", c.Deadline, policy.MinDeadline, policy.MaxDeadline)
+		wrong = append(wrong, fmt.Errorf("deadline %v: must be between %v and %v, or 0", c.Deadline, policy.MinDeadline, policy.MaxDeadline))
+	}
+	if c.DenyFor < 0 {
+		wrong = append(wrong, fmt.Errorf("DenyFor %v: must not be negative", c.DenyFor))
+	}
+	if c.DenyKeys < 0 || c.DenyKeys > maxDenyKeys {
+		wrong = append(wrong, fmt.Errorf("DenyKeys %d: must be between 0 and %d", c.DenyKeys, maxDenyKeys))
+	}
+	if c.DenyKeys == 0 {
+		c.DenyKeys = defaultDenyKeys
 	}
 	if c.OnStoreError == policy.Local && c.Local == nil {
-		return errors.New("OnStoreError is Local: set Config.Local")
+		wrong = append(wrong, errors.New("OnStoreError is Local: set Config.Local"))
 	}
-	return nil
+	return errors.Join(wrong...)
 }
 
 // check returns the policy by which the limiter decides: m, with the key of its hashes.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/outage"
+	"github.com/metehq/mete/internal/seen"
 	"github.com/metehq/mete/internal/shards"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
@@ -30,6 +31,7 @@ type Limiter struct {
 	policy  atomic.Pointer[policy.Matcher]
 	queues  queues
 
+	memory *seen.Memory     // of what the store showed; nil without Config.Local and Config.DenyFor
 	outage *outage.Fallback // nil without Config.Local
 	close  func() error
 	counts counts
@@ -56,8 +58,13 @@ func New(s Store, m *policy.Matcher, config Config) (*Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mete: new: %w", err)
 	}
+	if config.Local != nil || config.DenyFor > 0 {
+		l.memory = seen.New(seen.Config{
+			Local: config.Local != nil, DenyFor: config.DenyFor, DenyKeys: config.DenyKeys, DenyExactly: config.DenyExactly, Now: config.Now,
+		})
+	}
 	if config.Local != nil {
-		l.outage = outage.New(config.Local, l.sharded, config.Nodes, config.Now)
+		l.outage = outage.New(config.Local, l.sharded, config.Nodes, l.memory)
 	}
 	l.close = sync.OnceValue(func() error {
 		if config.OnClose == nil {

@@ -70,24 +70,7 @@ func (l *Limiter) recover(ctx context.Context, charges []Charge, within time.Dur
 	return left, err
 }
 
-// remember notes the store's answer about buckets that may have to be decided locally.
-func (l *Limiter) remember(ctx context.Context, e *evaluation, spent bool) {
-	if l.tentative(ctx) {
-		return
-	}
-	for _, c := range e.order {
-		if c.onStoreError != policy.Local {
-			continue
-		}
-		cost := bucket.Tokens(0)
-		if spent {
-			cost = c.status.Cost
-		}
-		l.outage.See(c.status.Key, &c.status.Snapshot, cost, &e.trip)
-	}
-}
-
-// decideLocally takes from the local buckets of the rules that say local.
+// decideLocally takes from the local buckets of those who say local.
 func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision, req *Request, mode Mode, r *receipt) {
 	order, charges := e.order[:0], e.charges[:0]
 	for _, c := range e.order {
@@ -153,7 +136,7 @@ func (l *Limiter) Recover(ctx context.Context) error {
 }
 
 // Stats count what a [Limiter] has decided without its store since it was made.
-// Peeks and shadow rules do not count. Tokens count once for each bucket that
+// Peeks and shadow rules count in DeniedFromMemory alone. Tokens count once for each bucket that
 // they should have been taken from.
 type Stats struct {
 	Open   uint64 // decisions that let a request through
@@ -164,7 +147,7 @@ type Stats struct {
 	LetThrough bucket.Tokens
 
 	// SpentLocally was taken from local buckets. Each token of it is, sooner or
-	// later, in exactly one of the next three. Like all but Unsettled it never falls.
+	// later, in exactly one of the next three. Like all but Unsettled and DenyKeys it never falls.
 	SpentLocally bucket.Tokens
 
 	// Charged was charged to the store when it answered again.
@@ -183,6 +166,14 @@ type Stats struct {
 	// Unsettled is the number of keys with something that is yet to be charged or
 	// to be refilled.
 	Unsettled int
+
+	// DeniedFromMemory is the number of takes that were denied without a call of the
+	// store, by [Config.DenyFor]. Each shadow rule takes by itself.
+	DeniedFromMemory uint64
+
+	// DenyKeys is the number of buckets that are remembered for that now. Some of them may
+	// deny nothing any more.
+	DenyKeys int
 }
 
 // counts are those [Stats] that the limiter itself counts, as they grow.
@@ -198,6 +189,10 @@ func (l *Limiter) Stats() Stats {
 	if l.outage != nil {
 		o := l.outage.Stats()
 		s.SpentLocally, s.Charged, s.Refilled, s.Excess, s.Unsettled = o.SpentLocally, o.Charged, o.Refilled, o.Excess, o.Unsettled
+	}
+	if l.memory != nil {
+		m := l.memory.Stats()
+		s.DeniedFromMemory, s.DenyKeys = m.Denied, m.Denying
 	}
 	return s
 }

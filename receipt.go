@@ -107,7 +107,7 @@ func (l *Limiter) refund(ctx context.Context, expenses []expense, keep func(*exp
 		return nil
 	}
 	slices.SortFunc(refunds, func(a, b Refund) int { return strings.Compare(a.Key, b.Key) })
-	if err := l.sharded.Refund(ctx, refunds, ""); err != nil {
+	if err := l.giveBack(ctx, refunds, ""); err != nil {
 		return err
 	}
 	for i := range expenses {
@@ -136,7 +136,7 @@ func (l *Limiter) owe(ctx context.Context, charges []Charge, r *receipt) ([]buck
 			return snaps, allowed, err
 		}
 	}
-	return l.sharded.Take(ctx, nil, charges, mode)
+	return l.takeFresh(ctx, charges, mode)
 }
 
 // nothing is kept of what is given back as a whole.

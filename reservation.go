@@ -83,7 +83,7 @@ func (r *Reservation) Settle(ctx context.Context, used Tokens) error {
 	for i := range r.spent.shadow {
 		e := r.spent.shadow[i : i+1]
 		if excess := excess(e, actual); len(excess) > 0 {
-			_, _, _ = r.limiter.sharded.Take(ctx, nil, excess, Mode{MaxWait: bucket.Forced, Within: r.spent.within})
+			_, _, _ = r.limiter.takeFresh(ctx, excess, Mode{MaxWait: bucket.Forced, Within: r.spent.within})
 		}
 		_ = r.limiter.refund(ctx, e, keep)
 	}

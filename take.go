@@ -103,39 +103,18 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 	return nil
 }
 
-// ask asks the store about claims, and shows its answer in their statuses.
-func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode Mode) (allowed bool, err error) {
-	charges := e.charge(claims, l.config.Scale)
-	local := false
-	if l.outage != nil {
-		if mode.Within, err = l.recover(ctx, charges, mode.Within); err != nil {
-			return false, err
-		}
-		if local = anyLocal(claims); local {
-			l.outage.Depart(&e.trip, charges, mode)
-		}
-	}
-	answer := e.snaps[:0]
-	if len(e.order) == 1 { // the store can put its answer into the status
-		answer = unsafe.Slice(&e.order[0].status.Snapshot, 1)[:0]
-	}
-	snaps, allowed, err := l.storeFor(e.sharded).Take(ctx, answer, charges, mode)
-	if err != nil {
-		return false, err
-	}
-	for i, c := range e.order {
-		if s := &c.status.Snapshot; s != &snaps[i] {
-			*s = snaps[i]
+// within is how long the store may take: the shortest deadline of any rule that
+// has a say.
+func (l *Limiter) within(e *evaluation) time.Duration {
+	least := policy.MaxDeadline
+	for i := range e.claims {
+		if c := &e.claims[i]; c.own {
+			least = min(least, l.config.Deadline)
+		} else {
+			least = min(least, c.status.Rule.Deadline)
 		}
 	}
-	if len(e.order) > 1 {
-		e.snaps = snaps
-	}
-	if local {
-		l.remember(ctx, e, allowed && !mode.DryRun)
-		e.trip.Land()
-	}
-	return allowed, nil
+	return least
 }
 
 // refuse makes d the decision where the policy denies the request, whatever is in the
@@ -210,20 +189,6 @@ func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request,
 			r.note(t, req, true)
 		}
 	}
-}
-
-// storeFor returns the store to ask: itself, unless a charge has shards.
-func (l *Limiter) storeFor(sharded bool) Store {
-	if sharded {
-		return l.sharded
-	}
-	return l.store
-}
-
-// tentative reports whether what the store decides with ctx may be rolled back: then it
-// is no knowledge about the buckets.
-func (l *Limiter) tentative(ctx context.Context) bool {
-	return l.joins != nil && l.joins.InTransaction(ctx)
 }
 
 // ended says why ctx is done: always in the terms of package context, since a

@@ -27,7 +27,7 @@ func (l *Limiter) Refund(ctx context.Context, req Request) error {
 		for i := range charges {
 			refunds[i].Charge = charges[i]
 		}
-		return l.sharded.Refund(ctx, refunds, id)
+		return l.giveBack(ctx, refunds, id)
 	})
 }
 
@@ -49,7 +49,13 @@ func (l *Limiter) reset(ctx context.Context, charges []Charge) error {
 	for _, c := range charges {
 		keys = shards.Keys(keys, c.Key, c.Shards)
 	}
-	if err := l.store.Reset(ctx, keys); err != nil {
+	err := l.store.Reset(ctx, keys)
+	if l.memory != nil { // also after an error, which may have come after the reset
+		for _, c := range charges {
+			l.memory.Doubt(c.Key)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	if l.outage != nil && !tentative {

@@ -40,8 +40,9 @@ var layers = []layer{
 
 	// The engine's own parts: they know stores, and nothing of rules.
 	{dir: "internal/shards", may: []string{"bucket", "store"}, tests: join(engine, stores...)},
-	{dir: "internal/outage", may: []string{"bucket", "store"}, tests: join(engine, stores...)},
-	{dir: ".", may: []string{"bucket", "policy", "store", "internal/shards", "internal/outage"}, tests: join(stores, "internal")},
+	{dir: "internal/seen", may: []string{"bucket", "store"}, tests: join(engine, stores...)},
+	{dir: "internal/outage", may: []string{"bucket", "store", "internal/seen"}, tests: join(engine, stores...)},
+	{dir: ".", may: []string{"bucket", "policy", "store", "internal/shards", "internal/outage", "internal/seen"}, tests: join(stores, "internal")},
 
 	// What scales costs needs to know what they are, and no more.
 	{dir: "adaptive", may: []string{"bucket"}, tests: join(stores, ".", "policy")},

@@ -10,9 +10,9 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/seen"
 	"github.com/metehq/mete/store"
 )
 
@@ -63,22 +63,22 @@ const maxNodes = 1 << 16
 // A row of the store has an account for each version of the limit, and so has the local row.
 // Each version admits its own bound at most, in outages, too.
 //
-//   - lastKnown has the accounts of all versions that this process has had. A version that
+//   - The memory (package seen) has the accounts of all versions that this process has had. A version that
 //     returns in an outage begins with its own one: see follow.
 //   - The recovery charges the most that is due of any version. The store charges it to all
 //     accounts, so the others may miss too much, at most until they are empty.
 //   - The rest of an account's due follows under its own version: see raise.
 //
 // The cost of a take whose answer is lost can go beyond the bound of a sliding window or log.
-// Such a cost is not in lastKnown. Where the recovery charges another version, the account
+// Such a cost is not in the memory. Where the recovery charges another version, the account
 // may be empty without notice.
 type Fallback struct {
 	local  store.Store
 	remote store.Store
 	nodes  func() int
+	seen   *seen.Memory // of the remote store; its clock is that of the fallback
 	now    func() bucket.Instant
 	counts counts
-	known  lastKnown
 	flying *inFlight
 	ledger ledger
 
@@ -88,22 +88,16 @@ type Fallback struct {
 }
 
 // New returns a fallback that decides by buckets in local while remote does not answer.
-// nodes returns the number of processes that share remote; nil is one. now is the clock
-// by which the fallback knows the age of what it saw; nil is the process's monotonic clock.
-func New(local, remote store.Store, nodes func() int, now func() bucket.Instant) *Fallback {
-	f := &Fallback{
-		local: local, remote: remote, nodes: nodes, now: now,
-		known: newLastKnown(), flying: newInFlight(), ledger: ledger{seed: maphash.MakeSeed()}, name: "recovery " + rand.Text() + " ",
+// nodes returns the number of processes that share remote; nil is one. The caller notes the
+// answers of remote in memory, and the fallback those to its own charges.
+func New(local, remote store.Store, nodes func() int, memory *seen.Memory) *Fallback {
+	if nodes == nil {
+		nodes = func() int { return 1 }
 	}
-	if f.nodes == nil {
-		f.nodes = func() int { return 1 }
+	return &Fallback{
+		local: local, remote: remote, nodes: nodes, seen: memory, now: memory.Now,
+		flying: newInFlight(), ledger: ledger{seed: maphash.MakeSeed()}, name: "recovery " + rand.Text() + " ",
 	}
-	if f.now == nil {
-		started := time.Now()
-		base := bucket.At(started)
-		f.now = func() bucket.Instant { return base.Add(time.Since(started)) }
-	}
-	return f
 }
 
 // counts are the numbers of [Stats] as they grow, in thousandths of a token.
@@ -251,7 +245,7 @@ func (f *Fallback) begin(ctx context.Context, a *Account, c *store.Charge, t *Tr
 		return err
 	}
 	room := max(a.share.Capacity()+a.share.MaxReserved()-snaps[0].Missing(), 0)
-	a.known = f.known.recall(c.Key)
+	a.known = f.seen.Recall(c.Key)
 	missed := min(a.part(missing(a.known, &c.Limit, now)), room)
 	flying, number := f.flying.others(c.Key, t)
 	local[0].Cost = min(missed+flying, room)

@@ -23,7 +23,6 @@ type inFlight struct {
 	seed   maphash.Seed
 	slots  [inFlightSlots]atomic.Int64
 	begins atomic.Uint64 // local buckets, counted
-	sent   atomic.Uint64 // takes, counted
 }
 
 // A departure is a charge of a take in flight.
@@ -32,12 +31,11 @@ type departure struct {
 	cost bucket.Tokens
 }
 
-// A Trip is a take in flight: its charges, and how many local buckets had begun and takes
-// had been sent before it. The zero Trip has none.
+// A Trip is a take in flight: its charges, and how many local buckets had begun before it.
+// The zero Trip has none.
 type Trip struct {
 	departures []departure
 	begins     uint64
-	sent       uint64
 }
 
 func newInFlight() *inFlight { return &inFlight{seed: maphash.MakeSeed()} }
@@ -46,10 +44,14 @@ func (f *inFlight) slot(key string) *atomic.Int64 {
 	return &f.slots[maphash.String(f.seed, key)%inFlightSlots]
 }
 
-// depart counts a take that is about to be sent, and what it charges. A local bucket that
-// begins after it has seen its charges, so they are counted first.
+// Depart counts the charges of a take that is about to be sent to the store, until
+// [Trip.Land]. A local bucket that begins after it has seen its charges, so they are
+// counted first.
+func (f *Fallback) Depart(t *Trip, charges []store.Charge, mode store.Mode) {
+	f.flying.depart(t, charges, mode)
+}
+
 func (f *inFlight) depart(t *Trip, charges []store.Charge, mode store.Mode) {
-	t.sent = f.sent.Add(1)
 	for i := range charges {
 		if c := &charges[i]; c.Cost > 0 && !mode.DryRun {
 			d := departure{f.slot(c.Key), c.Cost}

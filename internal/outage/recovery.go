@@ -139,9 +139,8 @@ func (f *Fallback) charge(ctx context.Context, a *Account, until time.Time) erro
 		switch {
 		case a.closed:
 		case err == nil && allowed:
-			sent := f.flying.sent.Add(1) // nobody else has taken meanwhile
-			before := f.known.recall(a.key)
-			f.known.see(a.key, &snaps[0], snaps[0].Cost, f.now(), sent, sent)
+			before := f.seen.Recall(a.key)
+			f.note(&c, mode, allowed, snaps)
 			f.charged(a, &snaps[0], before, snaps[0].Cost, max(due-c.Cost, 0))
 		case err == nil:
 			f.refused(a, due, &snaps[0])
@@ -157,13 +156,23 @@ func (f *Fallback) charge(ctx context.Context, a *Account, until time.Time) erro
 	}
 }
 
+// note has the memory remember the answer to a charge. It numbers the take as if it was sent
+// now: no other take of this process is in flight. So it cannot tell when the store had not
+// been asked yet, and the answer denies nothing.
+func (f *Fallback) note(c *store.Charge, mode store.Mode, allowed bool, snaps []bucket.Snapshot) {
+	a := f.seen.Answer(f.seen.Ask(f.now()), mode, allowed, snaps)
+	f.seen.Note(&a, c, &snaps[0], true)
+	f.seen.Doubt(c.Key)
+}
+
 // raise charges the store so that the account of v misses what it needs. The first take costs
 // nothing: it opens the account, and shows what that misses. So a charge whose answer is lost
 // needs no ID. No counter has these costs: they have been charged once already.
 func (f *Fallback) raise(ctx context.Context, a *Account, v version, until time.Time) error {
 	c := v.whole
 	for {
-		snaps, allowed, err := f.remote.Take(ctx, nil, []store.Charge{c}, store.Mode{MaxWait: bucket.Forced, Within: left(until)})
+		mode := store.Mode{MaxWait: bucket.Forced, Within: left(until)}
+		snaps, allowed, err := f.remote.Take(ctx, nil, []store.Charge{c}, mode)
 		if err != nil {
 			return err
 		}
@@ -174,8 +183,7 @@ func (f *Fallback) raise(ctx context.Context, a *Account, v version, until time.
 		done := c.Cost > 0 || !allowed || more <= 0
 		a.mu.Lock()
 		if !a.closed {
-			sent := f.flying.sent.Add(1)
-			f.known.see(a.key, &snaps[0], c.Cost, f.now(), sent, sent)
+			f.note(&c, mode, allowed, snaps)
 		}
 		if w := a.version(&v.share); done && w != nil {
 			w.need = bucket.State{}
@@ -270,7 +278,7 @@ func (f *Fallback) charged(a *Account, snap *bucket.Snapshot, before bucket.Row,
 	f.counts.charged.Add(int64(cost))
 	f.counts.excess.Add(int64(excess))
 	a.charged += cost + excess
-	now, after := f.now(), f.known.recall(a.key)
+	now, after := f.now(), f.seen.Recall(a.key)
 	for i := range a.versions {
 		v := &a.versions[i]
 		l, due := &v.whole.Limit, a.dueOf(&v.share, a.attempt.through, now, a.attempt.spent)
@@ -289,7 +297,7 @@ func (f *Fallback) refused(a *Account, due bucket.Tokens, snap *bucket.Snapshot)
 	t.denials++
 	t.most = min(t.most-1, snap.Limit.Capacity()+snap.Limit.MaxReserved()-snap.Missing())
 	if t.most <= 0 || t.denials > maxDenials {
-		f.charged(a, snap, f.known.recall(a.key), 0, due)
+		f.charged(a, snap, f.seen.Recall(a.key), 0, due)
 	}
 }
 

@@ -60,7 +60,7 @@ func (f *Fallback) sweep() {
 // Forget drops what is known of keys that have been reset.
 func (f *Fallback) Forget(charges []store.Charge) {
 	for i := range charges {
-		f.known.forget(charges[i].Key)
+		f.seen.Forget(charges[i].Key)
 		a := f.ledger.find(charges[i].Key)
 		if a == nil {
 			continue

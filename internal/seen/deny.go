@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seen
+
+import (
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
+)
+
+// Deny denies a take if the store would be sure to, and appends what the store would show. It
+// answers no take that the store may have to answer: one of a part, a reservation, one with
+// an ID, which the store may have admitted before, one that is Fresh, and one with shards,
+// whose whole bucket no answer shows. A time that runs backwards denies nothing.
+func (m *Memory) Deny(dst []bucket.Snapshot, charges []store.Charge, mode store.Mode, now bucket.Instant) ([]bucket.Snapshot, bool) {
+	if !m.Denies() || !isPlain(&mode) || mode.Fresh || mode.ID != "" && !mode.DryRun {
+		return dst, false
+	}
+	for i := range charges {
+		if charges[i].Shards > 1 {
+			return dst, false
+		}
+		if _, s := m.set(charges[i].Key); !m.denies(s, now) {
+			return dst, false
+		}
+	}
+	first, denied := len(dst), false
+	for i := range charges {
+		snap, denies, known := m.look(&charges[i], now)
+		if !known {
+			return dst[:first], false
+		}
+		dst, denied = append(dst, snap), denied || denies
+	}
+	if !denied {
+		return dst[:first], false
+	}
+	m.denied.Add(1)
+	return dst, true
+}
+
+// look returns what the store would show of a bucket now, and whether it is sure to deny. It
+// reports whether that is known.
+func (m *Memory) look(c *store.Charge, now bucket.Instant) (snap bucket.Snapshot, denies, known bool) {
+	hash, s := m.set(c.Key)
+	s.mu.Lock()
+	i := s.find(hash)
+	if i < 0 || now < s.seen[i].at || now >= s.seen[i].until || s.seen[i].snap.Limit != c.Limit {
+		s.mu.Unlock()
+		return snap, false, false
+	}
+	snap = s.seen[i].snap
+	sent, at := s.seen[i].sent, s.seen[i].at
+	s.mu.Unlock()
+
+	if snap, known = m.judge(snap, c); !known {
+		return snap, false, false
+	}
+	// The store may have looked at the bucket as early as sent. Its clock and that of the
+	// memory cut instants to microseconds: the store may admit two of them sooner.
+	denies = snap.RetryAfter-2*time.Microsecond >= elapsed(sent, now)
+	return snap.Later(elapsed(at, now)), denies, true
+}
+
+func elapsed(from, to bucket.Instant) time.Duration {
+	return time.Duration(to-from) * time.Microsecond
+}
+
+// judge returns snap as it would have been for the cost of c, and whether that is known.
+func (m *Memory) judge(snap bucket.Snapshot, c *store.Charge) (_ bucket.Snapshot, known bool) {
+	if snap.Limit.Algorithm() != bucket.SlidingLog && !c.Leased {
+		snap.Cost, snap.RetryAfter = c.Cost, snap.RoomAfter(c.Cost)
+		snap.Allowed = snap.RetryAfter == 0
+		return snap, true
+	}
+	// A snapshot of these shows when its own cost comes back, and of no other.
+	switch {
+	case m.config.DenyExactly:
+		return snap, false
+	case c.Cost == snap.Cost && !snap.Allowed:
+	case c.Cost > snap.Limit.Capacity():
+		snap.Allowed, snap.RetryAfter = false, bucket.Never
+	case 0 < c.Cost && c.Cost <= snap.Remaining():
+		snap.Allowed, snap.RetryAfter = true, 0
+	default:
+		return snap, false
+	}
+	snap.Cost = c.Cost
+	return snap, true
+}
