@@ -83,7 +83,7 @@ type Config struct {
 
 	// DenyKeys bounds the buckets that are remembered for that, at some 300 bytes each:
 	// between 0 and 67,108,864; 0 is 16,384. Beyond the bound, the limiter evicts the
-	// denials that end first. Buckets of rules that say local have room for 65,536 more.
+	// denials that end first. With Local there is room for 65,536 more.
 	DenyKeys int
 
 	// DenyExactly has the store asked where the memory would show fewer tokens than the

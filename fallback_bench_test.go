@@ -3,8 +3,10 @@
 package mete_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/memstore"
@@ -39,5 +41,33 @@ func BenchmarkTake_Local(b *testing.B) {
 				l.Take(b.Context(), req)
 			}
 		})
+	}
+}
+
+// BenchmarkTake_DenyFor takes with and without the memory of denials. The store is one in
+// memory, so the difference shows. A thousand other buckets are remembered.
+func BenchmarkTake_DenyFor(b *testing.B) {
+	m := load(b, `{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 1000, "burst": 1000000000}}`)
+	for name, cost := range map[string]bucket.Tokens{"allowed": bucket.Token, "denied": bucket.MaxTokens} {
+		for _, denyFor := range []time.Duration{0, time.Hour} {
+			b.Run(fmt.Sprintf("%s/%v", name, denyFor), func(b *testing.B) {
+				store, err := memstore.New(memstore.Config{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				l, err := mete.New(store, m, mete.Config{DenyFor: denyFor})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for i := range 1000 {
+					l.Take(b.Context(), mete.Request{Attributes: mete.Attrs{"header:x-user": fmt.Sprint(i)}, Cost: bucket.MaxTokens})
+				}
+				req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: cost}
+				b.ReportAllocs()
+				for b.Loop() {
+					l.Take(b.Context(), req)
+				}
+			})
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -87,14 +88,21 @@ type cluster struct {
 // start returns a cluster of n nodes under one policy.
 func start(t *testing.T, n int, rules string) *cluster {
 	t.Helper()
+	return startDenying(t, n, rules, 0)
+}
+
+// startDenying returns a cluster whose nodes deny from memory for so long.
+func startDenying(t *testing.T, n int, rules string, denyFor time.Duration) *cluster {
+	t.Helper()
 	c := &cluster{T: t, clock: storetest.NewClock()}
 	c.store = storetest.NewNaive(c.clock.Now)
 	for range n {
 		l := &wire{Store: c.store}
 		limiter, err := mete.New(l, load(t, `{"rules": [`+rules+`]}`), mete.Config{
-			Local: storetest.NewNaive(c.clock.Now),
-			Nodes: func() int { return n },
-			Now:   c.clock.Now,
+			Local:   storetest.NewNaive(c.clock.Now),
+			Nodes:   func() int { return n },
+			Now:     c.clock.Now,
+			DenyFor: denyFor,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -39,6 +40,7 @@ type schedule struct {
 	together bool // all lines break and mend at once
 	seeing   bool // every node looks at the bucket right before, and recovers right after
 	rule     string
+	denyFor  time.Duration // as Config.DenyFor
 }
 
 // bursty is a rule's limit of 60 tokens and 7 a second.
@@ -51,7 +53,7 @@ func (s schedule) run(t *testing.T, seed uint64) (*cluster, *ideal) {
 	if s.rule == "" {
 		s.rule = bursty
 	}
-	c := start(t, s.nodes, `{"name": "all", "limit_keys": [], "on_store_error": "local", `+s.rule+`}`)
+	c := startDenying(t, s.nodes, `{"name": "all", "limit_keys": [], "on_store_error": "local", `+s.rule+`}`, s.denyFor)
 	b := &ideal{limit: c.nodes[0].Policy().Rules()[0].Limits[0].Bucket.For("all:")}
 	for range 2000 {
 		n := c.nodes[r.IntN(len(c.nodes))]

@@ -18,7 +18,7 @@ func TestTake_AllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := guarded(t, inner, guard.Config{MaxAge: time.Hour})
+	s := guarded(t, inner, guard.Config{})
 	dst := make([]bucket.Snapshot, 0, 1)
 	for name, cost := range map[string]bucket.Tokens{"allowed": 0, "denied": 11} {
 		charges := []mete.Charge{charge(name, slow(t), cost)}
@@ -31,7 +31,7 @@ func TestTake_AllocatesNothing(t *testing.T) {
 // While something has failed lately, gobreaker allocates for every call.
 func TestTake_AllocatesNothingOnceAllIsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := admit(t, guard.Config{NoDenials: true})
+		p := admit(t, guard.Config{})
 		p.inner.Store = yes{}
 		p.fails(errIll)
 		p.take(t.Context(), 1)

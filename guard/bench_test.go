@@ -4,14 +4,11 @@ package guard_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/guard"
-	"github.com/metehq/mete/memstore"
 )
 
 // a yes store admits everything at no cost, so that what is left is the guard's.
@@ -32,10 +29,8 @@ func BenchmarkTake_Allowed(b *testing.B) {
 		name   string
 		config guard.Config
 	}{
-		{"none", guard.Config{NoBreaker: true, NoDenials: true}},
-		{"denials", guard.Config{NoBreaker: true}},
-		{"breaker", guard.Config{NoDenials: true}},
-		{"both", guard.Config{}},
+		{"none", guard.Config{NoBreaker: true}},
+		{"breaker", guard.Config{}},
 	} {
 		s := guarded(b, yes{}, bm.config)
 		charges := []mete.Charge{charge("rule:user:0123456789", slow(b), 1)}
@@ -56,36 +51,4 @@ func BenchmarkTake_Allowed(b *testing.B) {
 			})
 		})
 	}
-}
-
-// BenchmarkTake_Denied is a take that is denied from memory, in the company of
-// many others.
-func BenchmarkTake_Denied(b *testing.B) {
-	inner, err := memstore.New(memstore.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := guarded(b, inner, guard.Config{MaxAge: time.Hour})
-	never := charge("", slow(b), 11)
-	for i := range 1000 {
-		never.Key = fmt.Sprint("user", i)
-		s.Take(b.Context(), nil, []mete.Charge{never}, mete.Mode{})
-	}
-	charges := []mete.Charge{never}
-	b.Run("alone", func(b *testing.B) {
-		b.ReportAllocs()
-		dst := make([]bucket.Snapshot, 0, 1)
-		for b.Loop() {
-			s.Take(b.Context(), dst, charges, mete.Mode{})
-		}
-	})
-	b.Run("parallel", func(b *testing.B) {
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			dst := make([]bucket.Snapshot, 0, 1)
-			for pb.Next() {
-				s.Take(context.Background(), dst, charges, mete.Mode{})
-			}
-		})
-	})
 }

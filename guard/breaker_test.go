@@ -161,16 +161,22 @@ func TestBreaker_None(t *testing.T) {
 func TestBreaker_DenialsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := admit(t, guard.Config{Failures: 1})
-		time.Sleep(time.Second)
-		deny := func() error {
-			_, _, err := p.guard.Take(t.Context(), nil, []mete.Charge{charge("denied", p.limit, 11)}, mete.Mode{})
-			return err
+		l, err := mete.New(p.guard, nil, mete.Config{DenyFor: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		deny := func() mete.Decision {
+			d, err := l.Take(t.Context(), mete.Request{Charges: []mete.Charge{charge("denied", p.limit, 11)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
 		}
 		deny()
 		p.fails(errIll)
 		p.take(t.Context(), 1)
-		if err := deny(); err != nil {
-			t.Errorf("while the breaker is open: %v, want a denial", err)
+		if d := deny(); d.Allowed || d.Degraded {
+			t.Errorf("while the breaker is open: %+v, want a denial", d)
 		}
 		p.is("after a denial", guard.Open, 2)
 	})

@@ -14,9 +14,6 @@ const (
 	DefaultSpell    = 100 * time.Millisecond
 	DefaultOpenFor  = 500 * time.Millisecond
 	DefaultProbes   = 3
-
-	DefaultMaxAge  = time.Second
-	DefaultMaxKeys = 1 << 14
 )
 
 // What the breaker goes by beside its [Config].
@@ -59,31 +56,6 @@ type Config struct {
 	// be quick. It may ask for [Store.State] and [Store.Stats], which show the new
 	// state, and must not call the store.
 	OnChange func(from, to State)
-
-	// NoDenials has the store asked whatever it has just denied.
-	NoDenials bool
-
-	// MaxAge bounds how long a bucket may be denied from memory before the store
-	// is asked again: if 0, DefaultMaxAge. It is what tokens that are given back
-	// elsewhere wait for at most.
-	MaxAge time.Duration
-
-	// MaxKeys bounds the buckets that are remembered, to a multiple of 4: if 0,
-	// DefaultMaxKeys. Each takes about 150 bytes and its key, of which 12 are taken
-	// from the start. At the bound, of a few the one that would be forgotten first
-	// is forgotten.
-	MaxKeys int
-
-	// ExactRemaining has the store asked where not everything could be shown as it
-	// would be: sliding logs, which are too long to remember, and leased buckets,
-	// of which a part is elsewhere.
-	ExactRemaining bool
-
-	// Now, if not nil, is the clock of the denials, for tests and replays: the time
-	// since some instant, never below 0. If nil it is the process's own, which
-	// never runs backwards. Where this one does, the store is asked. The breaker
-	// has a clock of its own.
-	Now func() time.Duration
 }
 
 // complete returns c with its defaults, or all that is wrong with it.
@@ -97,7 +69,6 @@ func (c Config) complete() (Config, error) {
 	}{
 		{"Failures", &c.Failures, 1 << 20, DefaultFailures},
 		{"Probes", &c.Probes, 1 << 20, DefaultProbes},
-		{"MaxKeys", &c.MaxKeys, 1 << 26, DefaultMaxKeys},
 	} {
 		if *n.value < 0 || *n.value > n.most {
 			wrong = append(wrong, fmt.Errorf("guard: %s is %d: must be between 0 and %d", n.name, *n.value, n.most))
@@ -106,27 +77,14 @@ func (c Config) complete() (Config, error) {
 			*n.value = n.usual
 		}
 	}
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		usual time.Duration
-	}{
-		{"OpenFor", &c.OpenFor, DefaultOpenFor},
-		{"MaxAge", &c.MaxAge, DefaultMaxAge},
-	} {
-		if *d.value < 0 {
-			wrong = append(wrong, fmt.Errorf("guard: %s is %v: must not be below 0", d.name, *d.value))
-		}
-		if *d.value == 0 {
-			*d.value = d.usual
-		}
+	if c.OpenFor < 0 {
+		wrong = append(wrong, fmt.Errorf("guard: OpenFor is %v: must not be below 0", c.OpenFor))
+	}
+	if c.OpenFor == 0 {
+		c.OpenFor = DefaultOpenFor
 	}
 	if c.Spell == 0 {
 		c.Spell = DefaultSpell
-	}
-	if c.Now == nil {
-		begin := time.Now()
-		c.Now = func() time.Duration { return time.Since(begin) }
 	}
 	return c, errors.Join(wrong...)
 }

@@ -26,7 +26,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	limiter, err := mete.New(store, nil, mete.Config{})
+	limiter, err := mete.New(store, nil, mete.Config{DenyFor: time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -46,6 +46,6 @@ func Example() {
 			allowed++
 		}
 	}
-	fmt.Println(allowed, "were allowed,", store.Stats().Denied, "were denied without asking the store")
+	fmt.Println(allowed, "were allowed,", limiter.Stats().DeniedFromMemory, "were denied without asking the store")
 	// Output: 3 were allowed, 996 were denied without asking the store
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -19,8 +18,6 @@ type Store struct {
 	inner   mete.Store
 	joins   transactional // nil where the store joins no transactions
 	breaker *breaker      // nil where there is none
-	denials *denials      // nil where none are remembered
-	now     func() time.Duration
 }
 
 // New returns a store that guards the given one. Its errors say all that is
@@ -33,43 +30,17 @@ func New(store mete.Store, config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{inner: store, joins: joins(store), now: c.Now}
+	s := &Store{inner: store, joins: joins(store)}
 	if !c.NoBreaker {
 		s.breaker = newBreaker(c)
-	}
-	if !c.NoDenials {
-		s.denials = newDenials(c)
 	}
 	return s, nil
 }
 
-// Take implements [mete.Store]. It answers itself what the store has just
-// denied. Its own errors wrap [store.ErrUnavailable], and nothing was spent. A take in the
-// caller's transaction always goes to the store, and the guard learns nothing from it.
-func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
-	switch {
-	case s.tentative(ctx):
-		return s.inner.Take(ctx, dst, charges, mode)
-	case s.denials == nil:
-		return s.take(ctx, dst, charges, mode)
-	}
-	sent := s.now()
-	if isPlain(mode) && !mode.Fresh && (mode.ID == "" || mode.DryRun) {
-		if answer, ok := s.denials.answer(dst, charges, sent); ok {
-			return answer, false, nil
-		}
-	}
-	first := len(dst)
-	dst, allowed, err := s.take(ctx, dst, charges, mode)
-	if err == nil && len(dst) == first+len(charges) {
-		s.denials.learn(&answered{charges, dst[first:], allowed, mode, sent}, s.now)
-	}
-	return dst, allowed, err
-}
-
-// take asks the store, if the breaker lets it.
-func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) (answer []bucket.Snapshot, allowed bool, err error) {
-	if s.breaker == nil {
+// Take implements [mete.Store]. Its own errors wrap [store.ErrUnavailable], and nothing was
+// spent. A take in the caller's transaction always goes to the store.
+func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) (answer []bucket.Snapshot, allowed bool, err error) {
+	if s.breaker == nil || s.tentative(ctx) {
 		return s.inner.Take(ctx, dst, charges, mode)
 	}
 	c, err := s.breaker.enter(ctx, "take", mode.Within)
@@ -83,26 +54,12 @@ func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []mete.
 
 // Refund implements [mete.Store].
 func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
-	err := s.call(ctx, "refund", func() error { return s.inner.Refund(ctx, refunds, id) })
-	if s.denials != nil {
-		now := s.now() // whatever came of it: an error may have come after the refund
-		for i := range refunds {
-			s.denials.forget(refunds[i].Key, now)
-		}
-	}
-	return err
+	return s.call(ctx, "refund", func() error { return s.inner.Refund(ctx, refunds, id) })
 }
 
 // Reset implements [mete.Store].
 func (s *Store) Reset(ctx context.Context, keys []string) error {
-	err := s.call(ctx, "reset", func() error { return s.inner.Reset(ctx, keys) })
-	if s.denials != nil {
-		now := s.now()
-		for _, key := range keys {
-			s.denials.forget(key, now)
-		}
-	}
-	return err
+	return s.call(ctx, "reset", func() error { return s.inner.Reset(ctx, keys) })
 }
 
 // call asks the store by f, if the breaker lets it.
@@ -155,8 +112,6 @@ type Stats struct {
 	State    State
 	Opened   uint64 // how often the breaker opened, from either state
 	Rejected uint64 // calls that it let fail at once
-	Denied   uint64 // takes that were denied without asking the store
-	Keys     int    // buckets that are remembered now, also such as are of no more use
 }
 
 // Stats returns the numbers as they are, not all of one instant.
@@ -164,9 +119,6 @@ func (s *Store) Stats() Stats {
 	stats := Stats{State: s.State()}
 	if b := s.breaker; b != nil {
 		stats.Opened, stats.Rejected = b.opened.Load(), b.rejected.Load()
-	}
-	if d := s.denials; d != nil {
-		stats.Denied, stats.Keys = d.denied.Load(), int(d.keys.Load())
 	}
 	return stats
 }

@@ -43,53 +43,13 @@ type around struct{ mete.Store }
 
 func (a around) Unwrap() mete.Store { return a.Store }
 
-// A caller's transaction sees its own changes, and can be rolled back: what it was
-// denied is not denied to the others, nor the other way round.
-func TestTransaction_IsNotRemembered(t *testing.T) {
-	clock := storetest.NewClock()
-	inner := &joining{&counted{Store: storetest.NewNaive(clock.Now)}, storetest.NewNaive(clock.Now)}
-	g := guarded(t, around{inner}, guard.Config{Now: since(clock.Now)})
-	tx := context.WithValue(t.Context(), inTx{}, true)
-	ten, err := bucket.NewLimit(10*bucket.Token, bucket.PerSecond(bucket.Token))
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := []mete.Charge{{Key: "k", Limit: ten, Cost: 10 * bucket.Token}}
-	take := func(ctx context.Context) bool {
-		t.Helper()
-		_, allowed, err := g.Take(ctx, nil, all, mete.Mode{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return allowed
-	}
-	if !take(tx) || take(tx) {
-		t.Fatal("of two takes of all in the transaction, not the first alone was admitted")
-	}
-	clock.Advance(1)
-	if !take(t.Context()) || take(t.Context()) {
-		t.Error("of two takes of all outside, not the first alone was admitted")
-	}
-	clock.Advance(1)
-	if err := g.Refund(tx, []mete.Refund{{Charge: all[0]}}, ""); err != nil {
-		t.Fatal(err)
-	}
-	if take(t.Context()) {
-		t.Error("admitted by what a transaction gave back that was rolled back")
-	}
-	clock.Advance(1)
-	if !take(tx) {
-		t.Error("denied in the transaction, which has given the tokens back")
-	}
-}
-
 // A transaction that fails says nothing about the store, and an open breaker does not
 // stand between a transaction and its own connection.
 func TestTransaction_DoesNotCount(t *testing.T) {
 	clock := storetest.NewClock()
 	fails := &counted{Store: storetest.NewNaive(clock.Now), fail: func() error { return errors.New("the connection is gone") }}
 	inner := &joining{&counted{Store: storetest.NewNaive(clock.Now)}, fails}
-	g := guarded(t, inner, guard.Config{Now: since(clock.Now), Failures: 1, Spell: 1})
+	g := guarded(t, around{inner}, guard.Config{Failures: 1, Spell: 1})
 	tx := context.WithValue(t.Context(), inTx{}, true)
 	ten, err := bucket.NewLimit(10*bucket.Token, bucket.PerSecond(bucket.Token))
 	if err != nil {

@@ -107,8 +107,8 @@ type txKey struct{}
 // settles or gives back with that context is rolled back with tx. See [Store.TakeTx].
 //
 // Local spending of an outage is a debt of the process: the limiter charges it on a
-// connection of its own before the take, and never within tx. Neither the limiter nor
-// package guard remembers what tx saw, since it may be rolled back.
+// connection of its own before the take, and never within tx. The limiter does not
+// remember what tx saw, since it may be rolled back.
 //
 // What rules do when the store fails is as always: where tx fails, a rule that says
 // on_store_error: open lets the request through. The caller learns about it when it

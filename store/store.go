@@ -102,7 +102,7 @@ type Mode struct {
 	ID string
 
 	// Fresh has the store itself asked, where something in front of it remembers what it
-	// answered lately: for people who look at a bucket. See package guard.
+	// answered lately: for people who look at a bucket.
 	Fresh bool
 
 	// Within, above 0, is the longest that the caller waits. A store that is asked

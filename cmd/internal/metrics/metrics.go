@@ -137,7 +137,8 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	w := writer{to: to}
-	w.limiter(r.sources.Limiter())
+	limiter := r.sources.Limiter()
+	w.limiter(limiter)
 	w.rules(&r.rules)
 	w.server(&r.sources)
 	if r.sources.Expires != nil {
@@ -157,6 +158,7 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	}
 	if r.sources.Guard != nil {
 		w.guard(r.sources.Guard())
+		w.deniedFromMemory(limiter)
 	}
 	if r.sources.Top != nil {
 		w.top(r.sources.Top())

@@ -68,6 +68,9 @@ func (w writer) guard(s guard.Stats) {
 	}
 	w.counter("mete_breaker_opened_total", "How often the circuit breaker opened.", float64(s.Opened))
 	w.counter("mete_breaker_rejected_total", "Calls that the circuit breaker kept from the store.", float64(s.Rejected))
-	w.counter("mete_denials_answered_total", "Takes denied from memory, because the store had just denied them.", float64(s.Denied))
-	w.gauge("mete_denials_keys", "Buckets of which a denial is remembered.", float64(s.Keys))
+}
+
+func (w writer) deniedFromMemory(s mete.Stats) {
+	w.counter("mete_denials_answered_total", "Takes denied from memory, because the store had just denied them.", float64(s.DeniedFromMemory))
+	w.gauge("mete_denials_keys", "Buckets of which a denial is remembered.", float64(s.DenyKeys))
 }

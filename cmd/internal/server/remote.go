@@ -17,6 +17,9 @@ import (
 // recoverInterval is how often it is tried to charge what was spent locally.
 const recoverInterval = time.Second
 
+// denyFor is how long the server denies from memory after a remote store has denied.
+const denyFor = time.Second
+
 // A remote is a store that other processes use, too, behind a guard.
 type remote struct {
 	*guard.Store
@@ -65,7 +68,7 @@ func (s *Server) openRemote(ctx context.Context, u storeurl.Store) error {
 	if err != nil {
 		return err
 	}
-	guarded, err := guard.New(s.timed(node), guard.Config{OnChange: s.onBreaker, NoDenials: !s.config.DenialCache})
+	guarded, err := guard.New(s.timed(node), guard.Config{OnChange: s.onBreaker})
 	if err == nil && s.config.HashKey == "" {
 		err = s.deriveKey(ctx, node, kind)
 	}
@@ -76,6 +79,14 @@ func (s *Server) openRemote(ctx context.Context, u storeurl.Store) error {
 	s.store.Store = s.store.remote
 	s.log.Info("connected", "store", storeurl.Shown(url), "nodes", node.Nodes())
 	return nil
+}
+
+// denyFor returns how long the server denies from memory, 0 for not at all.
+func (s *Server) denyFor() time.Duration {
+	if s.store.remote == nil || !s.config.DenialCache {
+		return 0
+	}
+	return denyFor
 }
 
 // deriveKey has the store's own secret stand in for the hash_key that is not set.

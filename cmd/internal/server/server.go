@@ -112,7 +112,10 @@ func (s *Server) begin(ctx context.Context) error {
 	if err := s.openAdaptive(); err != nil {
 		return err
 	}
-	s.limiter, err = mete.New(s.store.Store, m, mete.Config{OnDecision: s.onDecision(), OnDenial: tellAll(s.trail.hook(), s.logDenials(), s.top.denied()), OnNearLimit: s.top.near(), Local: s.store.local, Nodes: s.store.nodes, Scale: s.gate.scale()})
+	s.limiter, err = mete.New(s.store.Store, m, mete.Config{
+		OnDecision: s.onDecision(), OnDenial: tellAll(s.trail.hook(), s.logDenials(), s.top.denied()), OnNearLimit: s.top.near(),
+		Local: s.store.local, Nodes: s.store.nodes, DenyFor: s.denyFor(), Scale: s.gate.scale(),
+	})
 	if err != nil {
 		return err
 	}

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package guard_test
+package seen_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/internal/seen"
+	"github.com/metehq/mete/store"
 )
 
 // Of a sliding log and of a leased bucket no more is known than was answered.
@@ -19,14 +19,14 @@ func TestTake_WhatIsNotInASnapshot(t *testing.T) {
 		if leased {
 			l = slow(t)
 		}
-		ask := func(cost bucket.Tokens) mete.Charge {
+		ask := func(cost bucket.Tokens) store.Charge {
 			c := charge("k", l, cost)
 			c.Leased = leased
 			return c
 		}
 		for _, tt := range []struct {
 			what   string
-			charge mete.Charge
+			charge store.Charge
 			asked  int64
 			wait   time.Duration
 		}{
@@ -37,17 +37,17 @@ func TestTake_WhatIsNotInASnapshot(t *testing.T) {
 			{"a cost that never fits", ask(11), 3, bucket.Never},
 		} {
 			for _, exact := range []bool{false, true} {
-				s := begin(t, guard.Config{MaxAge: time.Hour, ExactRemaining: exact})
-				s.take(mete.Mode{}, 1, ask(4))
+				s := begin(t, seen.Config{DenyFor: time.Hour, DenyExactly: exact})
+				s.take(store.Mode{}, 1, ask(4))
 				s.clock.Advance(1e6)
-				s.take(mete.Mode{}, 2, ask(4))
-				s.take(mete.Mode{}, 3, ask(5))
+				s.take(store.Mode{}, 2, ask(4))
+				s.take(store.Mode{}, 3, ask(5))
 				s.clock.Advance(10e6)
 				asked := tt.asked
 				if exact {
 					asked = 4
 				}
-				if snaps, _ := s.take(mete.Mode{}, asked, tt.charge); asked == 3 && !leased && snaps[0].RetryAfter != tt.wait {
+				if snaps, _ := s.take(store.Mode{}, asked, tt.charge); asked == 3 && !leased && snaps[0].RetryAfter != tt.wait {
 					t.Errorf("%s, %s: %+v, want to wait for %v", name, tt.what, snaps, tt.wait)
 				}
 			}
@@ -58,26 +58,26 @@ func TestTake_WhatIsNotInASnapshot(t *testing.T) {
 // Beside a bucket that denies they are shown as they were.
 func TestTake_WhatIsNotInASnapshotBesideADenial(t *testing.T) {
 	log := compile(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}})
-	s, l := begin(t, guard.Config{}), slow(t)
-	both := []mete.Charge{charge("everyone", log, 2), charge("user", l, 10)}
-	s.take(mete.Mode{}, 1, both...)
-	s.take(mete.Mode{}, 2, both...)
-	snaps, allowed := s.take(mete.Mode{}, 2, both...)
+	s, l := begin(t, seen.Config{}), slow(t)
+	both := []store.Charge{charge("everyone", log, 2), charge("user", l, 10)}
+	s.take(store.Mode{}, 1, both...)
+	s.take(store.Mode{}, 2, both...)
+	snaps, allowed := s.take(store.Mode{}, 2, both...)
 	if allowed || !snaps[0].Allowed || snaps[0].Remaining() != 8*bucket.Token || snaps[1].RetryAfter != 100*time.Second {
 		t.Errorf("allowed %v, %+v", allowed, snaps)
 	}
 	both[0].Cost = 9 * bucket.Token // whether that fits, and when, is not known
-	s.take(mete.Mode{}, 3, both...)
+	s.take(store.Mode{}, 3, both...)
 }
 
-// What a reservation is told is not what a take is told.
+// The answer to a reservation has another wait than the answer to a take.
 func TestTake_AfterAReservation(t *testing.T) {
-	s, c := begin(t, guard.Config{}), charge("k", slow(t), 4)
+	s, c := begin(t, seen.Config{}), charge("k", slow(t), 4)
 	c.Leased = true
-	s.take(mete.Mode{}, 1, charge("k", slow(t), 10))
-	s.take(mete.Mode{}, 2, c)
-	s.take(mete.Mode{MaxWait: 10 * time.Second}, 3, c)
-	if snaps, allowed := s.take(mete.Mode{}, 3, c); allowed || snaps[0].RetryAfter != 40*time.Second {
+	s.take(store.Mode{}, 1, charge("k", slow(t), 10))
+	s.take(store.Mode{}, 2, c)
+	s.take(store.Mode{MaxWait: 10 * time.Second}, 3, c)
+	if snaps, allowed := s.take(store.Mode{}, 3, c); allowed || snaps[0].RetryAfter != 40*time.Second {
 		t.Errorf("allowed %v, %+v; want to wait for 40 s", allowed, snaps)
 	}
 }

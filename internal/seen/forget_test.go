@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package guard_test
+package seen_test
 
 import (
 	"errors"
@@ -8,25 +8,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/internal/seen"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
-func TestTake_AgainAfterMaxAge(t *testing.T) {
+func TestTake_AgainAfterDenyFor(t *testing.T) {
 	for _, cost := range []bucket.Tokens{2, 11} { // one that will fit, and one that never does
-		s, l := begin(t, guard.Config{MaxAge: 3 * time.Second, MaxKeys: 4}), slow(t)
-		s.take(mete.Mode{}, 1, charge("k", l, 10))
-		s.take(mete.Mode{}, 2, charge("k", l, cost))
+		s, l := begin(t, seen.Config{DenyFor: 3 * time.Second, DenyKeys: 4}), slow(t)
+		s.take(store.Mode{}, 1, charge("k", l, 10))
+		s.take(store.Mode{}, 2, charge("k", l, cost))
 		if err := s.inner.Reset(t.Context(), []string{"k"}); err != nil { // by another process
 			t.Fatal(err)
 		}
 		s.clock.Advance(3e6 - 1)
-		s.take(mete.Mode{}, 2, charge("k", l, cost))
-		s.take(mete.Mode{}, 3, charge("of a later denial", l, 11))
+		s.take(store.Mode{}, 2, charge("k", l, cost))
+		s.take(store.Mode{}, 3, charge("of a later denial", l, 11))
 		s.clock.Advance(1)
-		if _, allowed := s.take(mete.Mode{}, 4, charge("k", l, cost)); allowed != (cost == 2) {
+		if _, allowed := s.take(store.Mode{}, 4, charge("k", l, cost)); allowed != (cost == 2) {
 			t.Errorf("a cost of %d after a reset elsewhere: allowed %v", cost, allowed)
 		}
 	}
@@ -34,36 +34,36 @@ func TestTake_AgainAfterMaxAge(t *testing.T) {
 
 // An answer that has been overtaken by a later one is no younger for that.
 func TestTake_OvertakenAnswer(t *testing.T) {
-	s, c := begin(t, guard.Config{MaxAge: 3 * time.Second}), charge("k", slow(t), 10)
-	s.take(mete.Mode{}, 1, c)
+	s, c := begin(t, seen.Config{DenyFor: 3 * time.Second}), charge("k", slow(t), 10)
+	s.take(store.Mode{}, 1, c)
 	s.inner.after = func() {
 		s.inner.after = nil
 		s.clock.Advance(1e6)
-		s.take(mete.Mode{}, 3, c)
+		s.take(store.Mode{}, 3, c)
 	}
-	if _, allowed, err := s.guard.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{}); allowed || err != nil {
+	if _, allowed, err := s.store.Take(t.Context(), nil, []store.Charge{c}, store.Mode{}); allowed || err != nil {
 		t.Fatalf("an empty bucket: allowed %v, %v", allowed, err)
 	}
 	s.clock.Advance(2e6 - 1)
-	s.take(mete.Mode{}, 3, c)
+	s.take(store.Mode{}, 3, c)
 	s.clock.Advance(1)
-	s.take(mete.Mode{}, 4, c)
+	s.take(store.Mode{}, 4, c)
 }
 
 func TestRefundAndReset_Forget(t *testing.T) {
-	for name, give := range map[string]func(*setup, mete.Charge) error{
-		"refund": func(s *setup, c mete.Charge) error { return s.guard.Refund(s.Context(), storetest.Refunds(c), "") },
-		"reset":  func(s *setup, c mete.Charge) error { return s.guard.Reset(s.Context(), []string{c.Key}) },
+	for name, give := range map[string]func(*setup, store.Charge) error{
+		"refund": func(s *setup, c store.Charge) error { return s.store.Refund(s.Context(), storetest.Refunds(c), "") },
+		"reset":  func(s *setup, c store.Charge) error { return s.store.Reset(s.Context(), []string{c.Key}) },
 	} {
 		for _, way := range []int64{0, 1} {
 			t.Run(fmt.Sprintf("%s, %d µs away", name, way), func(t *testing.T) {
-				s, c := begin(t, guard.Config{}), charge("k", slow(t), 10)
-				s.take(mete.Mode{}, 1, c)
-				s.take(mete.Mode{}, 2, c)
+				s, c := begin(t, seen.Config{}), charge("k", slow(t), 10)
+				s.take(store.Mode{}, 1, c)
+				s.take(store.Mode{}, 2, c)
 				if err := give(s, c); err != nil {
 					t.Fatal(err)
 				}
-				if _, allowed := s.take(mete.Mode{}, 3, c); !allowed {
+				if _, allowed := s.take(store.Mode{}, 3, c); !allowed {
 					t.Error("denied after the tokens were back")
 				}
 
@@ -76,11 +76,11 @@ func TestRefundAndReset_Forget(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if _, allowed := s.take(mete.Mode{}, 4, c); allowed {
+				if _, allowed := s.take(store.Mode{}, 4, c); allowed {
 					t.Error("an empty bucket admitted")
 				}
 				s.clock.Advance(way)
-				if _, allowed := s.take(mete.Mode{}, 5, c); !allowed {
+				if _, allowed := s.take(store.Mode{}, 5, c); !allowed {
 					t.Error("a denial of before was remembered")
 				}
 			})
@@ -90,31 +90,31 @@ func TestRefundAndReset_Forget(t *testing.T) {
 
 // A refund that failed may have reached the store all the same.
 func TestRefund_ForgetsWhateverComesOfIt(t *testing.T) {
-	s, c := begin(t, guard.Config{}), charge("k", slow(t), 10)
-	s.take(mete.Mode{}, 1, c)
-	s.take(mete.Mode{}, 2, c)
+	s, c := begin(t, seen.Config{}), charge("k", slow(t), 10)
+	s.take(store.Mode{}, 1, c)
+	s.take(store.Mode{}, 2, c)
 	lost := errors.New("the answer was lost")
 	s.inner.fail = func() error {
 		s.inner.fail = nil
 		return errors.Join(lost, s.inner.Store.Refund(t.Context(), storetest.Refunds(c), ""))
 	}
-	if err := s.guard.Refund(t.Context(), storetest.Refunds(c), ""); !errors.Is(err, lost) {
+	if err := s.store.Refund(t.Context(), storetest.Refunds(c), ""); !errors.Is(err, lost) {
 		t.Fatalf("Refund() = %v, want %v", err, lost)
 	}
-	if _, allowed := s.take(mete.Mode{}, 3, c); !allowed {
+	if _, allowed := s.take(store.Mode{}, 3, c); !allowed {
 		t.Error("denied after the tokens were back")
 	}
 }
 
 // An ID's take is answered as it was, which is not how the bucket is.
 func TestTake_AnswersOfIDsAreOld(t *testing.T) {
-	s, l := begin(t, guard.Config{MaxAge: time.Hour}), slow(t)
-	s.take(mete.Mode{ID: "x"}, 1, charge("k", l, 10))
+	s, l := begin(t, seen.Config{DenyFor: time.Hour}), slow(t)
+	s.take(store.Mode{ID: "x"}, 1, charge("k", l, 10))
 	s.clock.Advance(60e6)
-	s.take(mete.Mode{}, 2, charge("k", l, 10))
-	s.take(mete.Mode{}, 2, charge("k", l, 10))
-	s.take(mete.Mode{ID: "x"}, 3, charge("k", l, 10))
-	if snaps, allowed := s.take(mete.Mode{}, 4, charge("k", l, 6)); !allowed {
+	s.take(store.Mode{}, 2, charge("k", l, 10))
+	s.take(store.Mode{}, 2, charge("k", l, 10))
+	s.take(store.Mode{ID: "x"}, 3, charge("k", l, 10))
+	if snaps, allowed := s.take(store.Mode{}, 4, charge("k", l, 6)); !allowed {
 		t.Errorf("denied by what an ID's take was answered: %+v", snaps)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package guard_test
+package seen_test
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/internal/seen"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -37,16 +37,16 @@ func limits(t testing.TB) []bucket.Limit {
 }
 
 // someCharges returns charges of one bucket or two, each of its own limit.
-func someCharges(r *rand.Rand, all []bucket.Limit) []mete.Charge {
+func someCharges(r *rand.Rand, all []bucket.Limit) []store.Charge {
 	chosen := r.Perm(len(all))[:1+r.IntN(2)]
 	slices.Sort(chosen)
-	var charges []mete.Charge
+	var charges []store.Charge
 	for _, k := range chosen {
 		key, cost := fmt.Sprintf("key%02d", k), bucket.Tokens(r.Int64N(4))*700
 		if r.IntN(20) == 0 {
 			cost = 8 * bucket.Token
 		}
-		charges = append(charges, mete.Charge{Key: key, Limit: all[k].For(key), Cost: cost})
+		charges = append(charges, store.Charge{Key: key, Limit: all[k].For(key), Cost: cost})
 	}
 	return charges
 }
@@ -61,26 +61,26 @@ func sameToPeople(got, want bucket.Snapshot) bool {
 		got.FullAfter() == want.FullAfter() && got.Remaining() <= want.Remaining()
 }
 
-// Where the store answers at once, nobody can tell a guarded one from the store.
+// Where the store answers at once, a client cannot tell the memory from the store.
 func TestTake_LikeTheStore(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(testseed.PCG(seed, 1))
-		s := begin(t, guard.Config{MaxAge: time.Hour})
+		s := begin(t, seen.Config{DenyFor: time.Hour, Local: seed%2 == 1})
 		model, all := storetest.NewNaive(s.clock.Now), limits(t)
-		var charges []mete.Charge
+		var charges []store.Charge
 		for step := range 1500 {
 			if step == 0 || r.IntN(3) == 0 {
 				charges = someCharges(r, all)
 			}
 			s.clock.Advance(r.Int64N(1 << r.IntN(20)))
-			mode := mete.Mode{DryRun: r.IntN(4) == 0}
+			mode := store.Mode{DryRun: r.IntN(4) == 0}
 			switch r.IntN(24) {
 			case 0:
-				s.guard.Refund(t.Context(), storetest.Refunds(charges...), "")
+				s.store.Refund(t.Context(), storetest.Refunds(charges...), "")
 				model.Refund(t.Context(), storetest.Refunds(charges...), "")
 				continue
 			case 1:
-				s.guard.Reset(t.Context(), []string{charges[0].Key})
+				s.store.Reset(t.Context(), []string{charges[0].Key})
 				model.Reset(t.Context(), []string{charges[0].Key})
 				continue
 			case 2:
@@ -90,7 +90,7 @@ func TestTake_LikeTheStore(t *testing.T) {
 			case 4:
 				mode.ID = fmt.Sprint("id", r.IntN(3))
 			}
-			got, allowed, err := s.guard.Take(t.Context(), nil, charges, mode)
+			got, allowed, err := s.store.Take(t.Context(), nil, charges, mode)
 			want, wantAllowed, _ := model.Take(t.Context(), nil, charges, mode)
 			same := err == nil && allowed == wantAllowed && len(got) == len(want)
 			for i := range want {
@@ -100,15 +100,15 @@ func TestTake_LikeTheStore(t *testing.T) {
 				t.Fatalf("seed %d, step %d: a take %+v of %+v:\n got %v %+v, %v\nwant %v %+v", seed, step, mode, charges, allowed, got, err, wantAllowed, want)
 			}
 		}
-		if denied := s.guard.Stats().Denied; denied < 50 {
+		if denied := s.memory.Stats().Denied; denied < 50 {
 			t.Errorf("seed %d: only %d takes were denied from memory", seed, denied)
 		}
 	}
 }
 
-// However long the way to the store, and whoever takes from it meanwhile: no take
-// is denied that the store would admit. The store cuts instants to microseconds,
-// and the guard does not.
+// The memory denies no take that the store would admit, however long the way to the store is,
+// and also if other processes take from it meanwhile. The store cuts instants to microseconds,
+// and the memory cuts them elsewhere.
 func TestTake_FarFromTheStore(t *testing.T) {
 	all := limits(t)
 	for seed := range uint64(60) {
@@ -117,16 +117,19 @@ func TestTake_FarFromTheStore(t *testing.T) {
 		way := func() { clock += time.Duration(r.Int64N(1 << r.IntN(28))) }
 		inner := &counted{Store: storetest.NewNaive(func() bucket.Instant { return bucket.Instant(clock / time.Microsecond) })}
 		inner.before, inner.after = way, way
-		s, fromMemory := guarded(t, inner, guard.Config{MaxAge: time.Hour, Now: func() time.Duration { return clock }}), 0
+		phase := time.Duration(r.Int64N(1000))
+		s, fromMemory := remember(inner, seen.Config{
+			DenyFor: time.Hour, Local: seed%2 == 1, Now: func() bucket.Instant { return bucket.Instant((clock + phase) / time.Microsecond) },
+		}), 0
 		for range 1500 {
 			way()
 			charges := someCharges(r, all)
 			if r.IntN(3) == 0 { // through another node
-				inner.Store.Take(t.Context(), nil, charges, mete.Mode{})
+				inner.Store.Take(t.Context(), nil, charges, store.Mode{})
 				continue
 			}
 			before := inner.takes.Load()
-			snaps, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{})
+			snaps, allowed, err := s.Take(t.Context(), nil, charges, store.Mode{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +137,7 @@ func TestTake_FarFromTheStore(t *testing.T) {
 				continue // the store was asked
 			}
 			fromMemory++
-			if _, admits, _ := inner.Store.Take(t.Context(), nil, charges, mete.Mode{DryRun: true}); allowed || admits {
+			if _, admits, _ := inner.Store.Take(t.Context(), nil, charges, store.Mode{DryRun: true}); allowed || admits {
 				t.Fatalf("seed %d: at %v a take of %+v was answered %v from memory, %+v; the store says %v", seed, clock, charges, allowed, snaps, admits)
 			}
 		}
@@ -150,7 +153,7 @@ func TestTake_WaitsAreTrue(t *testing.T) {
 	all := limits(t)
 	for seed := range uint64(100) {
 		r := rand.New(testseed.PCG(seed, 3))
-		s := begin(t, guard.Config{MaxAge: time.Hour})
+		s := begin(t, seen.Config{DenyFor: time.Hour, Local: seed/2%2 == 1})
 		var trip time.Duration // of the last call that asked the store
 		way := func() {
 			us := r.Int64N(50_000)
@@ -159,10 +162,10 @@ func TestTake_WaitsAreTrue(t *testing.T) {
 		}
 		s.inner.before, s.inner.after = func() { trip = 0; way() }, way
 		key, fromMemory := fmt.Sprint("key", seed), 0
-		charges := []mete.Charge{{Key: key, Limit: all[seed%uint64(len(all))].For(key), Cost: 2 * bucket.Token}}
+		charges := []store.Charge{{Key: key, Limit: all[seed%uint64(len(all))].For(key), Cost: 2 * bucket.Token}}
 		for range 300 {
 			before := s.inner.takes.Load()
-			snaps, allowed, err := s.guard.Take(t.Context(), nil, charges, mete.Mode{})
+			snaps, allowed, err := s.store.Take(t.Context(), nil, charges, store.Mode{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +174,7 @@ func TestTake_WaitsAreTrue(t *testing.T) {
 			}
 			if s.inner.takes.Load() == before {
 				fromMemory++
-				truth, _, _ := s.inner.Store.Take(t.Context(), nil, charges, mete.Mode{DryRun: true})
+				truth, _, _ := s.inner.Store.Take(t.Context(), nil, charges, store.Mode{DryRun: true})
 				if over := snaps[0].RetryAfter - truth[0].RetryAfter; over < 0 || over > trip {
 					t.Fatalf("seed %d, %v: told to wait for %v, but the truth is %v, and the way took %v", seed, charges[0].Limit, snaps[0].RetryAfter, truth[0].RetryAfter, trip)
 				}

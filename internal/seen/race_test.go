@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package guard_test
+package seen_test
 
 import (
 	"context"
@@ -11,22 +11,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/internal/seen"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
-// Who has been given tokens back, and asks after that, has them, whatever is
-// answered to others at the same time.
+// A client that asks after its refund gets the tokens, also while the store denies other takes
+// of the same keys.
 func TestTake_RacesWithRefunds(t *testing.T) {
 	inner, err := memstore.New(memstore.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := guarded(t, inner, guard.Config{MaxAge: time.Hour, MaxKeys: 16})
+	s := remember(inner, seen.Config{DenyFor: time.Hour, DenyKeys: 16})
 	l := compile(t, bucket.Spec{Capacity: bucket.Token, Rate: bucket.Rate{Tokens: 1, Per: time.Hour}})
 	ctx, stop := context.WithCancel(t.Context())
 	var hammering sync.WaitGroup
@@ -36,13 +36,13 @@ func TestTake_RacesWithRefunds(t *testing.T) {
 			r := rand.New(testseed.PCG(1, uint64(worker)))
 			for ctx.Err() == nil {
 				// A token more than there is: it is denied, and spends nothing.
-				charges := []mete.Charge{charge(fmt.Sprint("key", r.IntN(8)), l, 1)}
+				charges := []store.Charge{charge(fmt.Sprint("key", r.IntN(8)), l, 1)}
 				charges[0].Cost++
-				if _, allowed, err := s.Take(ctx, nil, charges, mete.Mode{}); allowed || err != nil {
+				if _, allowed, err := s.Take(ctx, nil, charges, store.Mode{}); allowed || err != nil {
 					t.Errorf("more than the capacity: allowed %v, %v", allowed, err)
 				}
 				charges[0].Cost = bucket.Token
-				s.Take(ctx, nil, charges, mete.Mode{DryRun: true})
+				s.Take(ctx, nil, charges, store.Mode{DryRun: true})
 				denied.Add(1)
 			}
 		})
@@ -50,9 +50,9 @@ func TestTake_RacesWithRefunds(t *testing.T) {
 	var owners sync.WaitGroup
 	for k := range 2 {
 		owners.Go(func() {
-			charges := []mete.Charge{charge(fmt.Sprint("key", k), l, 1)}
+			charges := []store.Charge{charge(fmt.Sprint("key", k), l, 1)}
 			for i := range 2000 {
-				if _, allowed, err := s.Take(ctx, nil, charges, mete.Mode{}); !allowed || err != nil {
+				if _, allowed, err := s.Take(ctx, nil, charges, store.Mode{}); !allowed || err != nil {
 					t.Errorf("%q, refund %d: allowed %v, %v", charges[0].Key, i, allowed, err)
 					return
 				}
@@ -65,7 +65,7 @@ func TestTake_RacesWithRefunds(t *testing.T) {
 	owners.Wait()
 	stop()
 	hammering.Wait()
-	if got := s.Stats(); got.Denied == 0 || got.Keys > 16 {
+	if got := s.memory.Stats(); got.Denied == 0 || got.Denying > 16 {
 		t.Errorf("%+v after %d denials", got, denied.Load())
 	}
 }
