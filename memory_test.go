@@ -269,10 +269,64 @@ func TestDenyFor_OutagesKeepTheBound(t *testing.T) {
 				t.Errorf("%s, seed %d: %v beyond the bound, stats %+v", rule, seed, b.worst, c.stats())
 			}
 			denied += c.nodes[0].Stats().DeniedFromMemory
+			// Of several nodes, none denies from memory a cost for which the store has room.
+			schedule{nodes: 3, faults: []fault{down, silent, lossy}, rule: rule, denyFor: time.Second}.run(t, seed)
 		}
 	}
 	if denied < 1000 {
 		t.Errorf("only %d takes were denied from memory", denied)
+	}
+}
+
+// Limits that decide locally in an outage, and limits that do not, are remembered alike.
+func TestDenyFor_WithoutLocal(t *testing.T) {
+	clock := storetest.NewClock()
+	line := &wire{Store: storetest.NewNaive(clock.Now)}
+	for name, config := range map[string]mete.Config{
+		"no local store": {}, "a local store": {Local: storetest.NewNaive(clock.Now)},
+	} {
+		config.DenyFor, config.DenyKeys, config.Now = time.Hour, 16, clock.Now
+		l, err := mete.New(line, nil, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line.takes.Store(0)
+		for i := range 100 {
+			req := one(fmt.Sprint(name, i), limit(t, 5, "1/1h"), 5*bucket.Token)
+			for range 4 { // admitted, denied, and denied from memory
+				if _, err := l.Take(t.Context(), req); err != nil {
+					t.Fatal(err)
+				}
+			}
+			clock.Advance(1)
+		}
+		s := l.Stats()
+		if got := line.takes.Load(); got != 200 || s.DeniedFromMemory != 200 {
+			t.Errorf("%s: the store was asked %d times, %+v; want 200, and 200 denied from memory", name, got, s)
+		}
+		if config.Local == nil && s.DenyKeys != 16 {
+			t.Errorf("%s: %d keys are remembered, want 16", name, s.DenyKeys)
+		}
+	}
+}
+
+// Nobody knows when the costs of a sliding log leave it, so not all of it can be shown.
+func TestDenyFor_Exactly(t *testing.T) {
+	log := compile(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}})
+	for _, exactly := range []bool{false, true} {
+		f := newFar(t, mete.Config{Local: storetest.NewNaive(storetest.NewClock().Now), DenyExactly: exactly})
+		for range 4 {
+			if _, err := f.Take(t.Context(), one("k", log, 6*bucket.Token)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := int64(2)
+		if exactly {
+			want = 4
+		}
+		if got := f.line.takes.Load(); got != want {
+			t.Errorf("DenyExactly %v: the store was asked %d times, want %d", exactly, got, want)
+		}
 	}
 }
 

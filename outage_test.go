@@ -67,12 +67,16 @@ func (s schedule) run(t *testing.T, seed uint64) (*cluster, *ideal) {
 		}
 		c.clock.Advance(r.Int64N(300_000))
 		cost := bucket.Tokens(1 + r.IntN(5000))
-		d, err := n.Take(t.Context(), mete.Request{Cost: mete.TokensOf(cost)})
+		before := n.Stats().DeniedFromMemory
+		d, err := n.Take(t.Context(), mete.Request{Cost: cost})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if d.Allowed {
 			b.charge(c.clock.Now(), cost)
+		}
+		if n.Stats().DeniedFromMemory > before && c.missing("all:", b.limit)+cost <= b.limit.Capacity() {
+			t.Fatalf("%+v, seed %d: a cost of %v was denied from memory, %+v; the store has room for it", s, seed, cost, d)
 		}
 	}
 	c.cut(up) // and let everybody charge what it owes
