@@ -81,7 +81,7 @@ type Config struct {
 	// so a denial can show too many tokens and too short a wait.
 	DenyFor time.Duration
 
-	// DenyKeys bounds the buckets that are remembered for that, at some 300 bytes each:
+	// DenyKeys bounds the buckets that are remembered for that, at some 200 bytes each:
 	// between 0 and 67,108,864; 0 is 16,384. Beyond the bound, the limiter evicts the
 	// denials that end first. With Local there is room for 65,536 more.
 	DenyKeys int

@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// maxLocal bounds the buckets that are remembered for local buckets, at 300 bytes each
+	// maxLocal bounds the buckets that are remembered for local buckets, at 200 bytes each
 	// and 80 for each further version of the limit. Beyond that, the memory evicts the
 	// buckets that are full soonest, so it remembers the limited clients longest.
 	maxLocal = 1 << 16
