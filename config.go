@@ -67,6 +67,10 @@ type Config struct {
 	// each process admits up to the whole limit while it is alone.
 	Nodes func() int
 
+	// OnClose, if set, is what [Limiter.Close] does, once: for a function that makes a
+	// limiter with all that it needs.
+	OnClose func() error
+
 	// DenyFor is how long the limiter denies a bucket from memory after the store has
 	// denied it, without a call of the store; 0: every request goes to the store. A bucket
 	// refills at a known rate, so the store is sure to deny until a known time. The limiter

@@ -312,6 +312,26 @@ func (e *evaluation) charge(claims []claim, scale func(bucket.Tokens) bucket.Tok
 	return e.charges
 }
 
+// room is the memory for the store's answer: the status, if there is but one.
+func (e *evaluation) room() []bucket.Snapshot {
+	if len(e.order) == 1 {
+		return unsafe.Slice(&e.order[0].status.Snapshot, 1)[:0]
+	}
+	return e.snaps[:0]
+}
+
+// show puts the store's answer into the statuses.
+func (e *evaluation) show(snaps []bucket.Snapshot) {
+	for i, c := range e.order {
+		if s := &c.status.Snapshot; s != &snaps[i] {
+			*s = snaps[i]
+		}
+	}
+	if len(e.order) > 1 { // else it may be a status
+		e.snaps = snaps
+	}
+}
+
 // scaled is what cost becomes under limit l by a scale. It is no less than cost,
 // and no more than l could admit at once where it could admit cost.
 func scaled(cost bucket.Tokens, l *bucket.Limit, scale func(bucket.Tokens) bucket.Tokens) bucket.Tokens {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
 )
 
@@ -60,9 +61,9 @@ func BenchmarkTake_DenyFor(b *testing.B) {
 					b.Fatal(err)
 				}
 				for i := range 1000 {
-					l.Take(b.Context(), mete.Request{Attributes: mete.Attrs{"header:x-user": fmt.Sprint(i)}, Cost: bucket.MaxTokens})
+					l.Take(b.Context(), mete.Request{Attributes: mete.Attrs{"header:x-user": fmt.Sprint(i)}, Cost: mete.TokensOf(bucket.MaxTokens)})
 				}
-				req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: cost}
+				req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: mete.TokensOf(cost)}
 				b.ReportAllocs()
 				for b.Loop() {
 					l.Take(b.Context(), req)

@@ -49,7 +49,7 @@ func emptied(t *testing.T) far {
 // takes takes tokens, and asserts the decision and how often the store was asked until then.
 func (f far) takes(tokens int, allowed bool, asked int64) mete.Decision {
 	f.Helper()
-	d, err := f.Take(f.Context(), mete.Request{Cost: bucket.Tokens(tokens) * bucket.Token})
+	d, err := f.Take(f.Context(), mete.Request{Cost: mete.TokensOf(bucket.Tokens(tokens) * bucket.Token)})
 	if err != nil || d.Allowed != allowed {
 		f.Errorf("take %d: allowed %v, error %v; want %v", tokens, d.Allowed, err, allowed)
 	}
@@ -88,17 +88,17 @@ func TestDenyFor_NotSet(t *testing.T) {
 func TestDenyFor_SeesWhatIsGivenBack(t *testing.T) {
 	for name, give := range map[string]func(f far, r *mete.Reservation) error{
 		"refund": func(f far, _ *mete.Reservation) error {
-			return f.Refund(f.Context(), mete.Request{Cost: bucket.Token})
+			return f.Refund(f.Context(), mete.Request{Cost: 1})
 		},
 		"reset":        func(f far, _ *mete.Reservation) error { return f.Reset(f.Context(), mete.Request{}) },
 		"reset bucket": func(f far, _ *mete.Reservation) error { _, err := f.ResetBucket(f.Context(), "all:"); return err },
-		"settle":       func(f far, r *mete.Reservation) error { return r.Settle(f.Context(), 9*bucket.Token) },
+		"settle":       func(f far, r *mete.Reservation) error { return r.Settle(f.Context(), 9) },
 		"cancel":       func(f far, r *mete.Reservation) error { return r.Cancel(f.Context()) },
 	} {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, answer lost: %v", name, lost), func(t *testing.T) {
 				f := newFar(t, mete.Config{Local: storetest.NewNaive(storetest.NewClock().Now)})
-				r := f.reserve(mete.Request{Cost: 10 * bucket.Token})
+				r := f.reserve(mete.Request{Cost: 10})
 				f.takes(1, false, 2)
 				f.takes(1, false, 2)
 				f.line.Store = &forgetful{f.line.Store, lost}
@@ -136,22 +136,22 @@ func (f *forgetful) Reset(ctx context.Context, keys []string) error {
 func TestDenyFor_SeesWhatIsTaken(t *testing.T) {
 	for name, take := range map[string]func(f far, r *mete.Reservation) error{
 		"charge": func(f far, _ *mete.Reservation) error {
-			_, err := f.Charge(f.Context(), mete.Request{Cost: bucket.Token})
+			_, err := f.Charge(f.Context(), mete.Request{Cost: 1})
 			return err
 		},
 		"a part": func(f far, _ *mete.Reservation) error {
-			_, err := f.TakeUpTo(f.Context(), mete.Request{Cost: bucket.Token})
+			_, err := f.TakeUpTo(f.Context(), mete.Request{Cost: 1})
 			return err
 		},
 		"take bucket": func(f far, _ *mete.Reservation) error {
-			_, _, err := f.TakeBucket(f.Context(), "all:", bucket.Token)
+			_, _, err := f.TakeBucket(f.Context(), "all:", 1)
 			return err
 		},
-		"settle": func(f far, r *mete.Reservation) error { return r.Settle(f.Context(), 8*bucket.Token) },
+		"settle": func(f far, r *mete.Reservation) error { return r.Settle(f.Context(), 8) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFar(t, mete.Config{Local: storetest.NewNaive(storetest.NewClock().Now)})
-			r := f.reserve(mete.Request{Cost: 7 * bucket.Token})
+			r := f.reserve(mete.Request{Cost: 7})
 			f.takes(5, false, 2)
 			f.takes(5, false, 2)
 			if err := take(f, r); err != nil {

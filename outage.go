@@ -70,7 +70,7 @@ func (l *Limiter) recover(ctx context.Context, charges []Charge, within time.Dur
 	return left, err
 }
 
-// decideLocally takes from the local buckets of those who say local.
+// decideLocally takes from the local buckets of the rules that say local.
 func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision, req *Request, mode Mode, r *receipt) {
 	order, charges := e.order[:0], e.charges[:0]
 	for _, c := range e.order {

@@ -68,7 +68,7 @@ func (s schedule) run(t *testing.T, seed uint64) (*cluster, *ideal) {
 		c.clock.Advance(r.Int64N(300_000))
 		cost := bucket.Tokens(1 + r.IntN(5000))
 		before := n.Stats().DeniedFromMemory
-		d, err := n.Take(t.Context(), mete.Request{Cost: cost})
+		d, err := n.Take(t.Context(), mete.Request{Cost: mete.TokensOf(cost)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/metehq/mete/bucket"
 )
@@ -101,20 +100,6 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 		l.chargeShadow(ctx, e, req, d, mode, r)
 	}
 	return nil
-}
-
-// within is how long the store may take: the shortest deadline of any rule that
-// has a say.
-func (l *Limiter) within(e *evaluation) time.Duration {
-	least := policy.MaxDeadline
-	for i := range e.claims {
-		if c := &e.claims[i]; c.own {
-			least = min(least, l.config.Deadline)
-		} else {
-			least = min(least, c.status.Rule.Deadline)
-		}
-	}
-	return least
 }
 
 // refuse makes d the decision where the policy denies the request, whatever is in the

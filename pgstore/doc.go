@@ -4,10 +4,8 @@
 // there already: every algorithm, any number of buckets in one take, all of them or
 // none.
 //
-//	node, err := pgstore.Open(ctx, "postgres://mete@127.0.0.1/shop?schema=mete")
-//	store, err := guard.New(node, guard.Config{})    // not asked while it is ill
-//	local, err := memstore.New(memstore.Config{})    // for rules with on_store_error: local
-//	limiter, err := mete.New(store, matcher, mete.Config{Local: local, Nodes: node.Nodes, DenyFor: time.Second})
+//	matcher, err := policyyaml.LoadFile("policy.yaml") // or policy.Load, of JSON
+//	limiter, err := pgstore.NewLimiter(ctx, "postgres://mete@127.0.0.1/shop?schema=mete", matcher)
 //	…
 //	defer limiter.Close()
 //	decision, err := limiter.Take(ctx, mete.Request{Attributes: mete.Attrs{"header:x-api-key": key}})

@@ -4,10 +4,8 @@
 // limit together: one server, one behind Sentinel, or a cluster, from Redis 6.2 on,
 // and whatever speaks its language.
 //
-//	node, err := redisstore.Open(ctx, "redis://127.0.0.1:6379?prefix=shop:")
-//	store, err := guard.New(node, guard.Config{})    // not asked while it is ill
-//	local, err := memstore.New(memstore.Config{})    // for rules with on_store_error: local
-//	limiter, err := mete.New(store, matcher, mete.Config{Local: local, Nodes: node.Nodes, DenyFor: time.Second})
+//	matcher, err := policyyaml.LoadFile("policy.yaml") // or policy.Load, of JSON
+//	limiter, err := redisstore.NewLimiter(ctx, "redis://127.0.0.1:6379?prefix=shop:", matcher)
 //	…
 //	defer limiter.Close()
 //	decision, err := limiter.Take(ctx, mete.Request{Attributes: mete.Attrs{"header:x-api-key": key}})

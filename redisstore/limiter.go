@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/guard"
@@ -56,6 +57,10 @@ func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Li
 	return l, nil
 }
 
+// denyFor is how long a denial may be answered from memory. Tokens that another process gives
+// back wait for it at most.
+const denyFor = time.Second
+
 var errNoPolicy = fmt.Errorf("redisstore: new limiter: %w: load one with policy.Load or policyyaml.LoadFile; "+
 	"for charges without a policy call mete.New", policy.ErrRequired)
 
@@ -77,7 +82,7 @@ func explain(rawURL string, err error) error {
 
 // NewLimiter returns a limiter over n that decides by m. It owns n: [mete.Limiter.Close] closes
 // it. After an error n is the caller's. The zero Config is complete: Local is a memstore,
-// and Nodes counts the processes that share n. The function [NewLimiter] lists the errors
+// Nodes counts the processes that share n, and DenyFor is a second. The function [NewLimiter] lists the errors
 // about the policy, and [mete.New] has others.
 func (n *Node) NewLimiter(ctx context.Context, m *policy.Matcher, config mete.Config) (*mete.Limiter, error) {
 	if m == nil {
@@ -108,6 +113,9 @@ func (n *Node) NewLimiter(ctx context.Context, m *policy.Matcher, config mete.Co
 			err = errors.Join(err, done())
 		}
 		return err
+	}
+	if config.DenyFor == 0 {
+		config.DenyFor = denyFor
 	}
 	limiter, err := mete.New(guarded, m, config)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -77,25 +76,7 @@ func openTables(ctx context.Context, url string) (*pgxpool.Pool, error) {
 
 func (s *shop) close() error {
 	s.db.Close()
-}
-
-// limit puts a guard before the store, and memory behind it: for what is asked
-// outside of transactions while PostgreSQL does not answer.
-func limit(node *pgstore.Node) (*mete.Limiter, error) {
-	// Without a key, all nodes use the one that the store keeps for them.
-	matcher, err := policy.Load([]byte(rules), policy.Options{HashKey: []byte(os.Getenv("HASH_KEY"))})
-	if err != nil {
-		return nil, err
-	}
-	guarded, err := guard.New(node, guard.Config{})
-	if err != nil {
-		return nil, err
-	}
-	local, err := memstore.New(memstore.Config{})
-	if err != nil {
-		return nil, err
-	}
-	return mete.New(guarded, matcher, mete.Config{Local: local, Nodes: node.Nodes, DenyFor: time.Second})
+	return s.limiter.Close()
 }
 
 // order places an order, or does nothing at all. Orders of one customer wait for

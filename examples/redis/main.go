@@ -28,15 +28,7 @@ func newLimiter(ctx context.Context, url string) (*mete.Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	guarded, err := guard.New(node, guard.Config{})
-	if err != nil {
-		return nil, err
-	}
-	local, err := memstore.New(memstore.Config{})
-	if err != nil {
-		return nil, err
-	}
-	return mete.New(guarded, matcher, mete.Config{Local: local, Nodes: node.Nodes, DenyFor: time.Second})
+	return redisstore.NewLimiter(ctx, url, matcher)
 }
 
 // takeFour makes four requests with one key.
