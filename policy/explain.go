@@ -70,11 +70,7 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 	for i, r := range m.rules {
 		c := Consideration{Rule: r}
 		before, tier, scope := len(e.Matches), s.tiers[r.group], s.scopes[r.scope]
-		s.keys, s.ends = s.keys[:0], s.ends[:0]
 		e.Matches, c.Outcome = m.consider(e.Matches, s, i, &e.Verdict)
-		f.Matches = e.Matches[before:]
-		f.SetKeys(string(s.keys))
-		f.Matches = nil // they are the explanation's
 		c.Matches = slices.Clip(e.Matches[before:])
 		m.because(s, &c)
 		switch c.Outcome {
@@ -83,7 +79,7 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 		case Unneeded:
 			c.By = scopes[r.scope]
 		case Exempt, Blocked:
-			c.Override = m.exceptions.of(m, s, i, m.components(s, r)).Override
+			c.Override = m.exceptions.of(m, s, i, m.components(nil, s, r)).Override
 			fallthrough
 		case Applies, Denying:
 			// An override blocks a key whatever the mode of the rule.

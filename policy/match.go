@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/clientaddr"
@@ -64,8 +65,7 @@ type scratch struct {
 	key    []byte
 	found  []int32 // rules that may apply, or overrides
 	also   []int32 // overrides of one rule
-	keys   []byte  // of all matches, one behind the other
-	ends   []int   // of the keys, where each ends
+	keys   []byte  // of matches, one behind the other; no byte of it is written twice
 
 	attrs  Attributes
 	cost   bucket.Tokens
@@ -84,9 +84,19 @@ func (m *Matcher) begin(s *scratch, attrs Attributes, cost bucket.Tokens, now bu
 	if len(s.scopes) < m.scopes {
 		s.scopes = make([]tier, m.scopes)
 	}
+	if cap(s.keys)-len(s.keys) < keysRoom {
+		s.keys = make([]byte, 0, keysSlab)
+	}
 	s.attrs, s.cost, s.now = attrs, cost, now
-	s.keys, s.ends = s.keys[:0], s.ends[:0]
 }
+
+// The keys of matches outlive the decision, so each decision needs new memory. A scratch
+// allocates it for several decisions at a time, which costs less. A program that keeps a
+// key keeps the memory of its neighbors: keysSlab bytes.
+const (
+	keysSlab = 512
+	keysRoom = 64 // with less room than this, a decision begins new memory
+)
 
 // end makes s ready for the next request, and lets go of this one's values. The keys stay.
 func (s *scratch) end() {
@@ -99,8 +109,8 @@ func (s *scratch) end() {
 // A Found is what a policy says of a request, as [Matcher.Find] found it. It is not safe
 // for concurrent use. The zero Found is ready for use, and can be used again.
 type Found struct {
-	// Matches are the limits that the request falls under, in the order of the rules. They
-	// have no Key before [Found.SetKeys], unless their rule has no limit_keys.
+	// Matches are the limits that the request falls under, in the order of the rules.
+	// Their keys stay valid when the Found is used again.
 	Matches []Match
 
 	// Skipped are the rules that do not apply because the request lacks an attribute of
@@ -113,28 +123,11 @@ type Found struct {
 	scratch scratch
 }
 
-// Keys returns the text of the keys of all matches, one behind the other. It is valid
-// until the Found is used again.
-func (f *Found) Keys() []byte { return f.scratch.keys }
-
-// SetKeys gives each match its key: a part of text, which is a copy of [Found.Keys]. The
-// caller decides where this text lies, so that the keys need no memory of their own.
-func (f *Found) SetKeys(text string) {
-	start := 0
-	for i, end := range f.scratch.ends {
-		if end > start {
-			f.Matches[i].Key = text[start:end]
-		}
-		start = end
-	}
-}
-
 // Forget lets go of the request, and keeps the memory.
 func (f *Found) Forget() {
 	clear(f.Matches)
 	clear(f.Skipped)
 	f.Matches, f.Skipped, f.Verdict = f.Matches[:0], f.Skipped[:0], Verdict{}
-	f.scratch.keys, f.scratch.ends = f.scratch.keys[:0], f.scratch.ends[:0]
 }
 
 var founds = sync.Pool{New: func() any { return new(Found) }}
@@ -149,7 +142,6 @@ var founds = sync.Pool{New: func() any { return new(Found) }}
 func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, Verdict) {
 	f := founds.Get().(*Found)
 	m.Find(f, attrs, cost, now)
-	f.SetKeys(string(f.Keys()))
 	dst, v := append(dst, f.Matches...), f.Verdict
 	f.Forget()
 	founds.Put(f)
@@ -242,7 +234,7 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 // for the request. A request that is incomplete and denied for it has no key. Its
 // address takes the place of the key, with the attributes of the key that it has.
 func (m *Matcher) spared(s *scratch, r *Rule, complete bool) bool {
-	s.key = m.components(s, r)
+	s.key = m.components(s.key[:0], s, r)
 	if !complete && r.onMissing == missingDeny {
 		client := m.fact(s, r.client.slot)
 		if !client.present && !m.anyKey(s, r) {
@@ -258,9 +250,8 @@ func (m *Matcher) anyKey(s *scratch, r *Rule) bool {
 	return slices.ContainsFunc(r.keys, func(k component) bool { return m.fact(s, k.slot).present })
 }
 
-// components are those of the key of r, whose attributes are looked up.
-func (m *Matcher) components(s *scratch, r *Rule) []byte {
-	key := s.key[:0]
+// components appends those of the key of r, whose attributes are looked up.
+func (m *Matcher) components(key []byte, s *scratch, r *Rule) []byte {
 	for i := range r.keys {
 		key = m.keyer.appendComponent(key, &r.keys[i], &s.facts[r.keys[i].slot])
 	}
@@ -272,9 +263,9 @@ func (m *Matcher) components(s *scratch, r *Rule) []byte {
 func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict) ([]Match, Outcome) {
 	r := m.rules[i]
 	limits := r.Limits
-	key := m.components(s, r)
 	if m.exceptions != nil {
-		if o := m.exceptions.of(m, s, i, key); o != nil {
+		s.key = m.components(s.key[:0], s, r)
+		if o := m.exceptions.of(m, s, i, s.key); o != nil {
 			switch {
 			case o.Action == Allow:
 				return dst, Exempt
@@ -287,23 +278,12 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 			limits = o.limits
 		}
 	}
-	end := len(key)
-	if r.slotBy != nil {
-		key = m.keyer.appendTag(key, r.slotBy, &s.facts[r.slotBy.slot])
-	}
-	s.key = key // to keep what it has grown to
-	tag := len(key)
+	first := len(dst)
 	for i := range limits {
 		l := &limits[i]
 		dst = append(dst, Match{}) // and no value that is copied
 		match := &dst[len(dst)-1]
 		match.Rule, match.Limit, match.Cost, match.Shadow = r, l, s.cost, shadow
-		if tag == 0 {
-			match.Key = l.prefix // which needs no copy
-		} else {
-			s.keys = append(append(append(s.keys, key[end:tag]...), l.prefix...), key[:end]...)
-		}
-		s.ends = append(s.ends, len(s.keys))
 		if s.cost <= 0 {
 			match.Cost = l.cost.fallback
 			if l.cost.variable {
@@ -312,7 +292,38 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 			}
 		}
 	}
+	m.setKeys(dst[first:], s, r)
 	return dst, Applies
+}
+
+// setKeys gives the matches of one rule their keys: the tag, the limit's name and the
+// components. Without tag and components, the key is the limit's own text.
+func (m *Matcher) setKeys(matches []Match, s *scratch, r *Rule) {
+	var tag, components []byte // of the first key, for the others
+	for i := range matches {
+		match := &matches[i]
+		if len(r.keys) == 0 {
+			match.Key = match.Limit.prefix
+			continue
+		}
+		start := len(s.keys)
+		if i == 0 && r.slotBy != nil {
+			s.keys = m.keyer.appendTag(s.keys, r.slotBy, &s.facts[r.slotBy.slot])
+			tag = s.keys[start:]
+		} else {
+			s.keys = append(s.keys, tag...)
+		}
+		s.keys = append(s.keys, match.Limit.prefix...)
+		if i == 0 {
+			named := len(s.keys)
+			s.keys = m.components(s.keys, s, r)
+			components = s.keys[named:]
+		} else {
+			s.keys = append(s.keys, components...)
+		}
+		key := s.keys[start:]
+		match.Key = unsafe.String(unsafe.SliceData(key), len(key)) // nothing writes to it after this
+	}
 }
 
 // hold reports whether all clauses hold.
