@@ -66,7 +66,7 @@ func (r rig) left(key string, l bucket.Limit, want string) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if got := d.Limits[len(d.Limits)-1].Remaining().String(); got != want {
+	if got := d.Limits()[len(d.Limits())-1].Remaining().String(); got != want {
 		r.Errorf("bucket %q holds %s tokens, want %s", key, got, want)
 	}
 }
@@ -86,8 +86,8 @@ func TestCharges_SeveralKeysInOneStep(t *testing.T) {
 	if d.Allowed || d.RetryAfter != time.Minute || d.Reason != "token_bucket_exceeded" || d.Rule != "" || d.Taken != 0 {
 		t.Errorf("%+v, want denied for a minute by a rule without a name", d)
 	}
-	if len(d.Limits) != 2 || !d.Limits[0].Allowed || d.Limits[1].Allowed || d.Limits[0].Rule == nil || d.Limits[0].Limit == nil {
-		t.Errorf("limits %+v: want two in the order of the request, with a rule and a limit", d.Limits)
+	if len(d.Limits()) != 2 || !d.Limits()[0].Allowed || d.Limits()[1].Allowed || d.Limits()[0].Rule == nil || d.Limits()[0].Limit == nil {
+		t.Errorf("limits %+v: want two in the order of the request, with a rule and a limit", d.Limits())
 	}
 	r.left("user:alice", user, "2")
 	if err := r.Refund(t.Context(), req); err != nil {
@@ -134,7 +134,7 @@ func TestCharges_JoinThePolicy(t *testing.T) {
 		}})
 	})
 	var got []string
-	for _, s := range d.Limits {
+	for _, s := range d.Limits() {
 		got = append(got, fmt.Sprintf("%s %v left %v", s.Rule.Name, s.Cost, s.Remaining()))
 	}
 	if got, want := strings.Join(got, ", "), "all 3 left 7,  4 left 3,  1 left 6"; got != want {
@@ -188,8 +188,8 @@ func TestCharges_MaxCharges(t *testing.T) {
 		charges[i] = mete.Charge{Key: fmt.Sprint(i), Limit: l, Cost: bucket.Token}
 	}
 	d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), mete.Request{Charges: charges}) })
-	if !d.Allowed || len(d.Limits) != store.MaxCharges {
-		t.Errorf("%d limits, allowed %v", len(d.Limits), d.Allowed)
+	if !d.Allowed || len(d.Limits()) != store.MaxCharges {
+		t.Errorf("%d limits, allowed %v", len(d.Limits()), d.Allowed)
 	}
 }
 

@@ -3,6 +3,7 @@
 package mete
 
 import (
+	"slices"
 	"time"
 
 	"github.com/metehq/mete/bucket"
@@ -66,12 +67,42 @@ type Decision struct {
 	// [policy.Limit] of its Status.
 	Override *policy.Override
 
-	// Limits shows every enforced limit the request fell under, in the order of
-	// the policy. Shadow shows those of shadow rules, which decide nothing.
-	// Limits that the request brought stand behind those of the policy, in its
-	// order; one that shares a key with another is shown with that.
-	Limits []Status
+	// Shadow shows the limits of shadow rules, which decide nothing, as Limits shows those
+	// that are enforced.
 	Shadow []Status
+
+	// What Limits returns: one, if single is set, and else several. One limit is the common
+	// case, and needs no memory of its own.
+	several []Status
+	one     [1]Status
+	single  bool
+}
+
+// Limits returns every enforced limit the request fell under, in the order of
+// the policy. Limits that the request brought stand behind those of the policy, in its
+// order; one that shares a key with another is shown with that. The caller must not
+// change them. The slice may point into d.
+func (d *Decision) Limits() []Status {
+	if d.single {
+		return d.one[:]
+	}
+	return d.several
+}
+
+// WithLimits returns d with other Limits, of which it keeps a copy: for tests of hooks, and
+// for decisions that a program makes by itself.
+func (d Decision) WithLimits(limits ...Status) Decision {
+	d.setLimits(limits)
+	return d
+}
+
+// setLimits makes Limits return a copy of limits.
+func (d *Decision) setLimits(limits []Status) {
+	if d.single = len(limits) == 1; d.single {
+		d.one[0], d.several = limits[0], nil
+		return
+	}
+	d.several = slices.Clone(limits)
 }
 
 // A Status is one limit's part in a decision. Rule and Limit are those of the
@@ -104,8 +135,9 @@ func (s *Status) Near() bool {
 
 // near reports whether a limit is.
 func (d *Decision) near() bool {
-	for i := range d.Limits {
-		if d.Limits[i].Near() {
+	limits := d.Limits()
+	for i := range limits {
+		if limits[i].Near() {
 			return true
 		}
 	}
@@ -116,22 +148,23 @@ func (d *Decision) near() bool {
 // wait or, of an allowed request, the one with the fewest tokens remaining. The
 // first of equals wins. It is nil where no limit applied.
 func (d *Decision) Decider() *Status {
-	if len(d.Limits) == 1 && d.Allowed == d.Limits[0].Allowed {
-		return &d.Limits[0]
+	limits := d.Limits()
+	if len(limits) == 1 && d.Allowed == limits[0].Allowed {
+		return &limits[0]
 	}
 	var decider *Status
 	if !d.Allowed {
-		for i := range d.Limits {
-			if s := &d.Limits[i]; !s.Allowed && (decider == nil || s.RetryAfter > decider.RetryAfter) {
+		for i := range limits {
+			if s := &limits[i]; !s.Allowed && (decider == nil || s.RetryAfter > decider.RetryAfter) {
 				decider = s
 			}
 		}
 		return decider
 	}
 	least := bucket.Tokens(0)
-	for i := range d.Limits {
-		if room := d.Limits[i].Room(); decider == nil || room < least {
-			decider, least = &d.Limits[i], room
+	for i := range limits {
+		if room := limits[i].Room(); decider == nil || room < least {
+			decider, least = &limits[i], room
 		}
 	}
 	return decider
@@ -145,8 +178,9 @@ func (d *Decision) conclude(mode Mode) {
 		d.Reason = decider.Limit.Reason
 		return
 	}
-	for i := range d.Limits {
-		s := &d.Limits[i]
+	limits := d.Limits()
+	for i := range limits {
+		s := &limits[i]
 		if mode.MaxWait != 0 || s.Snapshot.Limit.Queued() { // others admit what need not wait
 			d.Wait = max(d.Wait, s.wait(mode.DryRun))
 		}

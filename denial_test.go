@@ -27,7 +27,7 @@ func describe(d *mete.Denial) string {
 		}
 		return strings.Join(parts, " ")
 	}
-	return fmt.Sprintf("%v %q %s [%s] [%s]", d.Allowed, d.Rule, d.Reason, show(d.Limits), show(d.Shadow))
+	return fmt.Sprintf("%v %q %s [%s] [%s]", d.Allowed, d.Rule, d.Reason, show(d.Limits()), show(d.Shadow))
 }
 
 func TestOnDenial_ShowsWhoWasDenied(t *testing.T) {
@@ -75,9 +75,9 @@ func TestOnNearLimit(t *testing.T) {
 	note := func(what string) func(context.Context, *mete.Denial) {
 		return func(_ context.Context, d *mete.Denial) {
 			var near []string
-			for i := range d.Limits {
-				if d.Limits[i].Near() {
-					near = append(near, d.Limits[i].Key)
+			for i := range d.Limits() {
+				if d.Limits()[i].Near() {
+					near = append(near, d.Limits()[i].Key)
 				}
 			}
 			seen = append(seen, fmt.Sprint(what, " ", d.Allowed, " ", near))

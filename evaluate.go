@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/outage"
@@ -48,7 +47,7 @@ type evaluation struct {
 	policy   *policy.Matcher
 	now      bucket.Instant // where the policy depends on it
 	cost     bucket.Tokens  // of the request; 0 for the costs of the rules
-	statuses []Status       // of the claims, and behind them of those in shadow
+	statuses []Status       // of the claims, and behind them of those in shadow; decisions get copies
 	limits   []Status       // of the claims alone
 	claims   []claim        // in the order of the policy, and behind them the request's own
 	shadow   []claim        // of shadow rules
@@ -59,9 +58,6 @@ type evaluation struct {
 	order   []*claim
 	charges []Charge
 	snaps   []bucket.Snapshot // for its answer, where it is about several
-
-	spareStatuses []Status
-	spareText     []byte
 
 	trip   outage.Trip // of the charges, while they are decided
 	seen   Decision    // while a hook has it
@@ -74,7 +70,7 @@ var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
 // points to, for two garbage collections at most.
 func (e *evaluation) release() {
 	e.claims, e.shadow, e.order, e.charges = e.claims[:0], e.shadow[:0], e.order[:0], e.charges[:0]
-	e.statuses, e.limits, e.sharded = nil, nil, false
+	e.statuses, e.limits, e.sharded = e.statuses[:0], nil, false
 	evaluations.Put(e)
 }
 
@@ -118,38 +114,10 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 	return e, nil
 }
 
-// Statuses and keys outlive the decision, so each takes new memory. It is allocated for
-// several decisions at a time, which costs less. A program that keeps a decision keeps
-// the memory of its neighbors: some 3 kB.
-const (
-	sparedStatuses = 16
-	sparedText     = 512
-)
-
-// allocate gives e room for n statuses, and the matches their keys.
-func (e *evaluation) allocate(n int) {
-	if len(e.spareStatuses) < n {
-		e.spareStatuses = make([]Status, max(n, sparedStatuses))
-	}
-	e.statuses, e.spareStatuses = e.spareStatuses[:0:n], e.spareStatuses[n:]
-	text := e.found.Keys()
-	if len(text) == 0 {
-		return
-	}
-	if len(e.spareText) < len(text) {
-		e.spareText = make([]byte, max(len(text), sparedText))
-	}
-	copy(e.spareText, text)
-	e.found.SetKeys(unsafe.String(&e.spareText[0], len(text))) // nothing writes to it after this
-	e.spareText = e.spareText[len(text):]
-}
-
 // claim makes the claims of the limits that were found, and of the request's charges.
 func (e *evaluation) claim(req *Request, config *Config) error {
 	matches := e.found.Matches
-	if n := len(matches) + len(req.Charges); n > 0 {
-		e.allocate(n)
-	}
+	e.statuses = slices.Grow(e.statuses[:0], len(matches)+len(req.Charges)) // claims point to them
 	e.within = policy.MaxDeadline
 	shadows := false
 	for i := range matches {

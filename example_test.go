@@ -99,7 +99,7 @@ func ExampleLimiter_Take_severalKeys() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(decision.Allowed, "everyone has", decision.Limits[1].Remaining().Whole())
+		fmt.Println(decision.Allowed, "everyone has", decision.Limits()[1].Remaining().Whole())
 	}
 	send("alice", 8)
 	send("alice", 8)
@@ -163,7 +163,7 @@ func ExampleLimiter_Reserve() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, limit := range decision.Limits {
+	for _, limit := range decision.Limits() {
 		fmt.Println(limit.Remaining().Whole())
 	}
 	// Output:

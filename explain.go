@@ -83,7 +83,7 @@ func (l *Limiter) Explain(ctx context.Context, req Request) (Explanation, error)
 		return Explanation{}, err
 	}
 	x.Decision = d.spent(max(req.MaxWait, 0))
-	enforced := accounts(e.claims, d.Limits, x.Decision.Limits)
+	enforced := accounts(e.claims, d.Limits(), x.Decision.Limits())
 	for i := range e.claims {
 		if c := &e.claims[i]; c.own {
 			x.Charges = append(x.Charges, enforced[c.status.Key])
@@ -134,12 +134,13 @@ func accounts(claims []claim, before, after []Status) map[string]Account {
 // spent returns what d, which was decided without spending, is where that is
 // spent.
 func (d Decision) spent(maxWait time.Duration) Decision {
-	d.Limits, d.Shadow = slices.Clone(d.Limits), slices.Clone(d.Shadow)
+	d.setLimits(d.Limits())
+	d.Shadow = slices.Clone(d.Shadow)
 	if !d.Allowed {
 		return d
 	}
-	if len(d.Limits) > 0 {
-		spend(d.Limits)
+	if limits := d.Limits(); len(limits) > 0 {
+		spend(limits)
 		d.Wait = 0
 		d.conclude(Mode{MaxWait: maxWait})
 	}

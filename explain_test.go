@@ -175,8 +175,8 @@ func consistent(t *testing.T, e *mete.Explanation) {
 			enforced = append(enforced, a.Status)
 		}
 	}
-	if !slices.Equal(enforced, e.Decision.Limits) || !slices.Equal(shadow, e.Decision.Shadow) {
-		t.Fatalf("the accounts show\n%+v and in shadow %+v,\nthe decision\n%+v and %+v", enforced, shadow, e.Decision.Limits, e.Decision.Shadow)
+	if !slices.Equal(enforced, e.Decision.Limits()) || !slices.Equal(shadow, e.Decision.Shadow) {
+		t.Fatalf("the accounts show\n%+v and in shadow %+v,\nthe decision\n%+v and %+v", enforced, shadow, e.Decision.Limits(), e.Decision.Shadow)
 	}
 }
 
@@ -194,7 +194,7 @@ func count(counts map[string]int, e *mete.Explanation) {
 	add("allowed", d.Allowed)
 	add("waits", d.Wait > 0)
 	add("degraded", d.Degraded)
-	add("several limits", len(d.Limits) > 2)
+	add("several limits", len(d.Limits()) > 2)
 	add("shadow", len(d.Shadow) > 0)
 	add("calm", e.Calm != nil)
 	add("override allow", d.Allowed && d.Override != nil)
@@ -218,7 +218,7 @@ func TestExplain_OnePolicy(t *testing.T) {
 		return "alice", true
 	})
 	e, err := r.Explain(t.Context(), mete.Request{Attributes: replace})
-	if err != nil || e.Policy != old || len(e.Rules) != 2 || e.Rules[0].Rule != old.Rules()[0] || len(e.Decision.Limits) != 2 {
+	if err != nil || e.Policy != old || len(e.Rules) != 2 || e.Rules[0].Rule != old.Rules()[0] || len(e.Decision.Limits()) != 2 {
 		t.Errorf("%+v, error %v: want the policy that was there at the beginning", e, err)
 	}
 	if r.Policy() == old {

@@ -54,7 +54,7 @@ func TestLocal_TakesItsShare(t *testing.T) {
 	}
 	d := c.nodes[0].take(1)
 	if d.Allowed || d.Reason != "token_bucket_exceeded" || d.Rule != "all" || d.RetryAfter != 2*time.Second ||
-		!d.Degraded || d.Failure != store.FailureUnavailable || !errors.Is(d.Err, store.ErrUnavailable) || len(d.Limits) != 1 || d.Limits[0].Remaining() != 0 {
+		!d.Degraded || d.Failure != store.FailureUnavailable || !errors.Is(d.Err, store.ErrUnavailable) || len(d.Limits()) != 1 || d.Limits()[0].Remaining() != 0 {
 		t.Errorf("%+v", d)
 	}
 	c.clock.Advance(d.RetryAfter.Microseconds() - 1)
@@ -109,15 +109,15 @@ func TestLocal_AmongOthers(t *testing.T) {
 		t.Errorf("got %d, want the 3 of the smaller local rule", got)
 	}
 	d := n.take(1)
-	if d.Rule != "b" || len(d.Limits) != 2 || d.Limits[0].Rule.Name != "b" || d.Limits[1].Remaining() != 2*bucket.Token {
-		t.Errorf("denied by %q, limits %+v; want b, then a with 2 left", d.Rule, d.Limits)
+	if d.Rule != "b" || len(d.Limits()) != 2 || d.Limits()[0].Rule.Name != "b" || d.Limits()[1].Remaining() != 2*bucket.Token {
+		t.Errorf("denied by %q, limits %+v; want b, then a with 2 left", d.Rule, d.Limits())
 	}
 	if got, want := n.Stats(), (mete.Stats{Local: 5, LetThrough: 3000, SpentLocally: 6000, Unsettled: 2}); got != want {
 		t.Errorf("stats %+v, want %+v", got, want)
 	}
 	c = start(t, 1, rule("c", "closed", "5")+","+rule("a", "local", "5"))
 	c.cut(down)
-	if d := c.nodes[0].take(1); d.Allowed || d.Rule != "c" || d.Reason != mete.ReasonStoreError || len(d.Limits) != 0 {
+	if d := c.nodes[0].take(1); d.Allowed || d.Rule != "c" || d.Reason != mete.ReasonStoreError || len(d.Limits()) != 0 {
 		t.Errorf("with a closed rule: %+v", d)
 	}
 	if got, want := c.nodes[0].Stats(), (mete.Stats{Closed: 1}); got != want {
@@ -137,7 +137,7 @@ func TestLocal_OwnCharges(t *testing.T) {
 	req := mete.Request{Charges: []mete.Charge{{Key: "k", Limit: limit(t, 2, "1/1s"), Cost: bucket.Token, Shards: 2}}}
 	for i, want := range []bool{true, true, false} {
 		d, err := l.Take(t.Context(), req)
-		if err != nil || d.Allowed != want || !d.Degraded || len(d.Limits) != 1 {
+		if err != nil || d.Allowed != want || !d.Degraded || len(d.Limits()) != 1 {
 			t.Errorf("take %d: %+v, error %v; want allowed %v", i, d, err, want)
 		}
 	}
@@ -152,11 +152,11 @@ func TestLocal_PeekAndUpToAndID(t *testing.T) {
 	n := c.nodes[0]
 	c.cut(down)
 	peek, err := n.Peek(t.Context(), mete.Request{})
-	if err != nil || !peek.Allowed || !peek.Degraded || peek.Limits[0].Remaining() != 5*bucket.Token {
+	if err != nil || !peek.Allowed || !peek.Degraded || peek.Limits()[0].Remaining() != 5*bucket.Token {
 		t.Errorf("peek: %+v, error %v", peek, err)
 	}
 	for range 2 {
-		if d, err := n.Take(t.Context(), mete.Request{ID: "once"}); err != nil || !d.Allowed || d.Limits[0].Remaining() != 4*bucket.Token {
+		if d, err := n.Take(t.Context(), mete.Request{ID: "once"}); err != nil || !d.Allowed || d.Limits()[0].Remaining() != 4*bucket.Token {
 			t.Errorf("take by ID: %+v, error %v; want 4 remaining", d, err)
 		}
 	}

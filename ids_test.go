@@ -26,7 +26,7 @@ func TestID_ScaledOtherwise(t *testing.T) {
 	req := mete.Request{ID: "7f3a", Charges: []mete.Charge{{Key: "k", Limit: limit(t, 10, "1/1h"), Cost: bucket.Token}}}
 	for range 4 {
 		d, err := l.Take(t.Context(), req)
-		if err != nil || !d.Allowed || d.Limits[0].Remaining() != 9*bucket.Token {
+		if err != nil || !d.Allowed || d.Limits()[0].Remaining() != 9*bucket.Token {
 			t.Fatalf("at factor %d: %+v, error %v; want the first answer again: 9 left", factor, d, err)
 		}
 		factor++
@@ -167,7 +167,7 @@ func TestID_SurvivesAReload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range d.Limits {
+	for _, s := range d.Limits() {
 		if want := map[string]bucket.Tokens{"user": 8, "all": 19}[s.Rule.Name] * bucket.Token; s.Remaining() != want {
 			t.Errorf("%s has %v left, want %v", s.Rule.Name, s.Remaining(), want)
 		}
@@ -201,10 +201,10 @@ func holds(t *testing.T, l *mete.Limiter, c mete.Charge, want bucket.Tokens) {
 	t.Helper()
 	c.Cost = 0
 	d, err := l.Peek(t.Context(), mete.Request{Charges: []mete.Charge{c}})
-	if err != nil || len(d.Limits) != 1 {
+	if err != nil || len(d.Limits()) != 1 {
 		t.Fatalf("peek at %s: %+v, error %v", c.Key, d, err)
 	}
-	if got := d.Limits[0].Remaining(); got != want*bucket.Token {
+	if got := d.Limits()[0].Remaining(); got != want*bucket.Token {
 		t.Errorf("%s has %v left, want %v", c.Key, got, want*bucket.Token)
 	}
 }

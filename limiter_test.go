@@ -61,10 +61,10 @@ func (r rig) take(attrs mete.Attrs) mete.Decision {
 func (r rig) holds(attrs mete.Attrs, want ...int64) {
 	r.Helper()
 	d, err := r.Peek(r.Context(), mete.Request{Attributes: attrs, Cost: 0.001})
-	if err != nil || len(d.Limits) != len(want) {
-		r.Fatalf("peek %v: %d limits, error %v; want %d limits", attrs, len(d.Limits), err, len(want))
+	if err != nil || len(d.Limits()) != len(want) {
+		r.Fatalf("peek %v: %d limits, error %v; want %d limits", attrs, len(d.Limits()), err, len(want))
 	}
-	for i, s := range d.Limits {
+	for i, s := range d.Limits() {
 		if got := s.Remaining().Whole(); got != want[i] {
 			r.Errorf("%v: limit %q holds %d tokens, want %d", attrs, s.Limit.Name, got, want[i])
 		}
@@ -91,8 +91,8 @@ func TestTake_AllOrNothing(t *testing.T) {
 		if d.Allowed || d.Rule != "global" || d.Reason != "token_bucket_exceeded" || d.RetryAfter != time.Minute {
 			t.Fatalf("take with the global bucket empty: %+v, want denied by global for 1m", d)
 		}
-		if len(d.Limits) != 2 || d.Limits[0].Rule.Name != "user" || !d.Limits[0].Allowed || d.Limits[1].Allowed {
-			t.Fatalf("limits %+v: want user, which allows, and global, which denies", d.Limits)
+		if len(d.Limits()) != 2 || d.Limits()[0].Rule.Name != "user" || !d.Limits()[0].Allowed || d.Limits()[1].Allowed {
+			t.Fatalf("limits %+v: want user, which allows, and global, which denies", d.Limits())
 		}
 	}
 	r.holds(alice, 2, 0)
@@ -134,7 +134,7 @@ func TestTake_FewestRemainingDecidesWhenAllowed(t *testing.T) {
 func TestTake_NoRuleApplies(t *testing.T) {
 	r := newRig(t, `{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 1, "burst": 1}}`)
 	for range 5 {
-		if d := r.take(nil); !d.Allowed || d.Rule != "" || len(d.Limits) != 0 {
+		if d := r.take(nil); !d.Allowed || d.Rule != "" || len(d.Limits()) != 0 {
 			t.Fatalf("%+v, want allowed by no rule", d)
 		}
 	}
@@ -186,7 +186,7 @@ func TestTake_ShadowIsSilent(t *testing.T) {
 		}
 		// Whatever a door could show is the same.
 		got.Shadow = nil
-		got.Limits[0].Rule, got.Limits[0].Limit = want.Limits[0].Rule, want.Limits[0].Limit
+		got.Limits()[0].Rule, got.Limits()[0].Limit = want.Limits()[0].Rule, want.Limits()[0].Limit
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("take %d: %+v with shadow rules, %+v without", i, got, want)
 		}
@@ -259,7 +259,7 @@ func TestSetPolicy_WhileDeciding(t *testing.T) {
 	})
 	for range 2000 {
 		d := r.take(mete.Attrs{"header:x-user": "alice"})
-		if n := len(d.Limits); !(n == 2 || n == 1 && d.Limits[0].Rule.Name == "other") {
+		if n := len(d.Limits()); !(n == 2 || n == 1 && d.Limits()[0].Rule.Name == "other") {
 			t.Errorf("a decision by %d limits mixes two policies", n)
 			break
 		}

@@ -45,7 +45,7 @@ func TestTakeUpTo(t *testing.T) {
 func TestTakeUpTo_SeveralLimits(t *testing.T) {
 	r := newRig(t, nested)
 	d := r.upTo(mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 5})
-	if !d.Allowed || d.Taken != 3*whole || d.Limits[0].Cost != 3*whole {
+	if !d.Allowed || d.Taken != 3*whole || d.Limits()[0].Cost != 3*whole {
 		t.Errorf("%+v, want 3 tokens of both", d)
 	}
 	r.holds(mete.Attrs{"header:x-user": "alice"}, 2, 0)
@@ -121,7 +121,7 @@ func TestID(t *testing.T) {
 		})
 	}
 	for range 3 {
-		if d := take("a"); !d.Allowed || d.Limits[0].Remaining() != 3*whole || d.Shadow[0].Remaining() != 3*whole {
+		if d := take("a"); !d.Allowed || d.Limits()[0].Remaining() != 3*whole || d.Shadow[0].Remaining() != 3*whole {
 			t.Errorf("%+v, want the answer of the first", d)
 		}
 	}
@@ -135,8 +135,8 @@ func TestID(t *testing.T) {
 	d := r.do("peek", func() (mete.Decision, error) {
 		return l.Peek(t.Context(), mete.Request{Attributes: alice, Cost: 0.001})
 	})
-	if d.Limits[0].Remaining() != whole || d.Shadow[0].Remaining() != whole {
-		t.Errorf("%v and in shadow %v are left, want 1", d.Limits[0].Remaining(), d.Shadow[0].Remaining())
+	if d.Limits()[0].Remaining() != whole || d.Shadow[0].Remaining() != whole {
+		t.Errorf("%v and in shadow %v are left, want 1", d.Limits()[0].Remaining(), d.Shadow[0].Remaining())
 	}
 }
 
@@ -160,25 +160,25 @@ func TestScale(t *testing.T) {
 	take := func(cost bucket.Tokens) mete.Decision {
 		return r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), one("k", l, cost)) })
 	}
-	if d := take(2 * whole); !d.Allowed || d.Limits[0].Cost != 6*whole || d.Taken != 2*whole {
+	if d := take(2 * whole); !d.Allowed || d.Limits()[0].Cost != 6*whole || d.Taken != 2*whole {
 		t.Errorf("%+v, want a cost of 6 for 2", d)
 	}
-	if d := r.upTo(one("k", l, 3*whole)); d.Limits[0].Cost != 4*whole || d.Taken != 1333 {
+	if d := r.upTo(one("k", l, 3*whole)); d.Limits()[0].Cost != 4*whole || d.Taken != 1333 {
 		t.Errorf("%+v, want a cost of 4 for 1.333", d)
 	}
 	r.Reset(t.Context(), one("k", l, 0))
-	if d := take(9 * whole); !d.Allowed || d.Limits[0].Cost != 10*whole {
+	if d := take(9 * whole); !d.Allowed || d.Limits()[0].Cost != 10*whole {
 		t.Errorf("%+v, want all that the bucket holds", d)
 	}
-	if d := take(11 * whole); d.Allowed || d.RetryAfter != bucket.Never || d.Limits[0].Cost != 11*whole {
+	if d := take(11 * whole); d.Allowed || d.RetryAfter != bucket.Never || d.Limits()[0].Cost != 11*whole {
 		t.Errorf("%+v, want never, at its own cost", d)
 	}
-	if d := take(0); d.Limits[0].Cost != 0 {
+	if d := take(0); d.Limits()[0].Cost != 0 {
 		t.Errorf("%+v, want a cost of 0", d)
 	}
 	r.Reset(t.Context(), one("k", l, 0))
 	factor = 0
-	if d := take(2 * whole); d.Limits[0].Cost != 2*whole {
+	if d := take(2 * whole); d.Limits()[0].Cost != 2*whole {
 		t.Errorf("%+v, want no less than the cost", d)
 	}
 }

@@ -36,7 +36,7 @@ func (l *Limiter) degrade(ctx context.Context, e *evaluation, req *Request, mode
 	switch {
 	case d.Reason == ReasonStoreError:
 		l.counts.closed.Add(1)
-	case len(d.Limits) > 0:
+	case len(d.Limits()) > 0:
 		l.counts.local.Add(1)
 	default:
 		l.counts.open.Add(1)
@@ -88,20 +88,22 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 	for i, c := range order {
 		c.status.Snapshot, c.local, c.account = snaps[i], true, accounts[i]
 	}
-	if d.Limits = e.limits; len(order) < len(e.claims) {
-		d.Limits = make([]Status, 0, len(order))
+	limits := e.limits
+	if len(order) < len(e.claims) {
+		limits = make([]Status, 0, len(order))
 		for i := range e.claims {
 			if c := &e.claims[i]; c.local {
-				d.Limits = append(d.Limits, *c.status)
+				limits = append(limits, *c.status)
 			}
 		}
 	}
+	d.setLimits(limits)
 	e.conclude(d, req, mode, r)
 }
 
 // letThrough counts the costs that rules let through because they say open.
 func (l *Limiter) letThrough(e *evaluation, d *Decision, mode Mode) {
-	sum, got, part := bucket.Tokens(0), d.Taken, mode.UpTo && len(d.Limits) > 0
+	sum, got, part := bucket.Tokens(0), d.Taken, mode.UpTo && len(d.Limits()) > 0
 	for i := range e.claims {
 		c := &e.claims[i]
 		if c.onStoreError != policy.Open {

@@ -46,7 +46,7 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%s of who is blocked: %+v, %v; want blocked by b for an hour", name, d, err)
 		}
 		d, err = ask(t.Context(), user("vip"))
-		if err != nil || !d.Allowed || d.Override == nil || d.Override.ID != "a" || len(d.Limits) != 0 {
+		if err != nil || !d.Allowed || d.Override == nil || d.Override.ID != "a" || len(d.Limits()) != 0 {
 			t.Errorf("%s of who passes: %+v, %v; want allowed by a, under no limit", name, d, err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestOverrides(t *testing.T) {
 		t.Errorf("Reserve of who is blocked: %+v, %v", r, err)
 	}
 	d, err := l.Take(t.Context(), user("big"))
-	if err != nil || d.Override != nil || len(d.Limits) != 1 || d.Limits[0].Limit.Override == nil || d.Limits[0].Limit.Override.ID != "l" || d.Limits[0].Room() != 4*bucket.Token {
+	if err != nil || d.Override != nil || len(d.Limits()) != 1 || d.Limits()[0].Limit.Override == nil || d.Limits()[0].Limit.Override.ID != "l" || d.Limits()[0].Room() != 4*bucket.Token {
 		t.Errorf("take of who has another limit: %+v, %v; want 4 of 5 left", d, err)
 	}
 	if len(denied) != 5 {

@@ -274,7 +274,7 @@ func TestWait_CanceledWithAnIDKeepsItsTokens(t *testing.T) {
 		if _, err := l.Wait(t.Context(), req); err != nil {
 			t.Error(err)
 		}
-		if d, err := l.Peek(t.Context(), l.request(1)); err != nil || d.Limits[0].Remaining() != bucket.Token {
+		if d, err := l.Peek(t.Context(), l.request(1)); err != nil || d.Limits()[0].Remaining() != bucket.Token {
 			t.Errorf("%+v, error %v: the attempt was charged again", d, err)
 		}
 	})

@@ -175,8 +175,8 @@ func TestReservation_SettlesShadowRules(t *testing.T) {
 		}
 		req.Cost = 1
 		d := r.do("peek", func() (mete.Decision, error) { return r.Peek(t.Context(), req) })
-		if got := d.Shadow[0].Remaining().String(); got != tc.left || d.Limits[0].Remaining() != d.Shadow[0].Remaining() {
-			t.Errorf("the shadow rule holds %s, the other %v, want %s", got, d.Limits[0].Remaining(), tc.left)
+		if got := d.Shadow[0].Remaining().String(); got != tc.left || d.Limits()[0].Remaining() != d.Shadow[0].Remaining() {
+			t.Errorf("the shadow rule holds %s, the other %v, want %s", got, d.Limits()[0].Remaining(), tc.left)
 		}
 	}
 }

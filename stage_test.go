@@ -45,7 +45,7 @@ func TestStages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			stage, delay := d.Limits[0].Stage(), time.Duration(0)
+			stage, delay := d.Limits()[0].Stage(), time.Duration(0)
 			if i >= 8 && i <= 10 {
 				delay = 200 * time.Millisecond
 			}

@@ -47,7 +47,7 @@ func remaining(t *testing.T, l *mete.Limiter) bucket.Tokens {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.Limits[0].Remaining()
+	return d.Limits()[0].Remaining()
 }
 
 // Peek says what Take would make the request wait; of what has happened already
@@ -148,7 +148,7 @@ func TestStages_OfALocalShare(t *testing.T) {
 		}
 		for used := range 10 {
 			d := take(t, l, 1)
-			if !d.Degraded || !d.Allowed || (d.Wait > 0) != (used >= 4) || (d.Limits[0].Stage() != nil) != (used >= 4) {
+			if !d.Degraded || !d.Allowed || (d.Wait > 0) != (used >= 4) || (d.Limits()[0].Stage() != nil) != (used >= 4) {
 				t.Errorf("%d of 10 used: %+v", used, d)
 			}
 		}

@@ -93,7 +93,8 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 			l.degrade(ctx, e, req, mode, r, err, d)
 			return nil
 		}
-		d.Allowed, d.Limits = allowed, e.limits
+		d.Allowed = allowed
+		d.setLimits(e.limits)
 		r = e.conclude(d, req, mode, r)
 	}
 	if d.Allowed && len(e.shadow) > 0 {
@@ -158,7 +159,7 @@ func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request,
 		if end := slices.IndexFunc(claims, func(c claim) bool { return c.status.Rule != claims[0].status.Rule }); end > 0 {
 			claims = claims[:end]
 		}
-		if mode.UpTo && len(d.Limits) > 0 {
+		if mode.UpTo && len(d.Limits()) > 0 {
 			for i := range claims {
 				claims[i].asked = min(claims[i].asked, d.Taken)
 			}
@@ -168,8 +169,8 @@ func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request,
 		if err != nil {
 			break // it has no say, as the request is decided, and the next would wait as long
 		}
+		d.Shadow = append(d.Shadow, e.statuses[len(e.claims)+done:len(e.claims)+done+len(claims)]...)
 		done += len(claims)
-		d.Shadow = e.statuses[len(e.claims) : len(e.claims)+done]
 		if allowed && r != nil {
 			r.note(t, req, true)
 		}

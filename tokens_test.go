@@ -25,8 +25,8 @@ func TestTokens_AreWhatTheySay(t *testing.T) {
 		{3, 3000}, {1, 1000}, {0.25, 250}, {0.001, 1}, {tenth * 3, 300}, {1234 * 0.0025, 3085},
 		{1e12, 1e15}, {4_000_000_000_000.001, 4_000_000_000_000_001}, {mete.TokensOf(bucket.MaxTokens), bucket.MaxTokens},
 	} {
-		if d, err := l.Peek(t.Context(), mete.Request{Cost: tt.cost}); err != nil || d.Taken != tt.want && d.Limits[0].Cost != tt.want {
-			t.Errorf("%v: taken %v, cost %v, error %v; want %v", tt.cost, d.Taken, d.Limits[0].Cost, err, tt.want)
+		if d, err := l.Peek(t.Context(), mete.Request{Cost: tt.cost}); err != nil || d.Taken != tt.want && d.Limits()[0].Cost != tt.want {
+			t.Errorf("%v: taken %v, cost %v, error %v; want %v", tt.cost, d.Taken, d.Limits()[0].Cost, err, tt.want)
 		}
 	}
 	for _, cost := range []mete.Tokens{-1, -0.001, third, 0.0005, 1e13, mete.Tokens(math.NaN()), mete.Tokens(math.Inf(1)), mete.Tokens(math.Inf(-1))} {
@@ -43,8 +43,8 @@ func TestTokensOf_IsExact(t *testing.T) {
 	for range 20_000 {
 		want := bucket.Tokens(r.Int64N(1<<r.IntN(52))) + 1
 		d, err := l.Peek(t.Context(), mete.Request{Cost: mete.TokensOf(want)})
-		if err != nil || d.Limits[0].Cost != want {
-			t.Fatalf("%d thousandths: %v, %v", want, d.Limits, err)
+		if err != nil || d.Limits()[0].Cost != want {
+			t.Fatalf("%d thousandths: %v, %v", want, d.Limits(), err)
 		}
 	}
 }

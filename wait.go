@@ -202,12 +202,13 @@ func (w *waiter) longest() time.Duration {
 // why it should not be. Nothing but what may be owed stands against one that is
 // worth waiting for.
 func (w *waiter) retry(d *Decision, longest time.Duration) (time.Duration, error) {
-	if len(d.Limits) == 0 {
+	if len(d.Limits()) == 0 {
 		return 0, fmt.Errorf("%w: %s", byRule(ErrRefused, d.Rule), d.Reason)
 	}
 	var need time.Duration
-	for i := range d.Limits {
-		s := &d.Limits[i]
+	limits := d.Limits()
+	for i := range limits {
+		s := &limits[i]
 		switch limit := &s.Snapshot.Limit; {
 		case s.Allowed:
 		case s.RetryAfter == bucket.Never && neverAdmitted(Charge{Limit: *limit, Cost: s.Cost}):
@@ -265,8 +266,8 @@ func (w *waiter) admitted(ctx context.Context, d Decision, longest time.Duration
 // stages delay it beyond that: then the next in its queue has its turn already.
 func (w *waiter) sleepOff(ctx context.Context, d *Decision) error {
 	owed := time.Duration(0)
-	for i := range d.Limits {
-		owed = max(owed, d.Limits[i].Wait())
+	for i, limits := 0, d.Limits(); i < len(limits); i++ {
+		owed = max(owed, limits[i].Wait())
 	}
 	if owed > 0 {
 		if err := sleep(ctx, owed); err != nil {
@@ -289,8 +290,9 @@ func (w *waiter) sleepOff(ctx context.Context, d *Decision) error {
 // delayed is the denial of a request that stages would delay for too long.
 func (w *waiter) delayed(d Decision, longest time.Duration) Decision {
 	denial := Decision{}
-	for i := range d.Limits {
-		s := &d.Limits[i]
+	limits := d.Limits()
+	for i := range limits {
+		s := &limits[i]
 		if after := s.UndelayedAfter(longest); after > denial.RetryAfter {
 			denial.Rule, denial.Reason, denial.RetryAfter = s.Rule.Name, s.Limit.Reason, after
 		}

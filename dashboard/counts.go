@@ -63,8 +63,8 @@ func (c *Counts) Decided(_ context.Context, d *mete.Decision) {
 			rule.degraded.Add(1)
 		}
 	}
-	for i := range d.Limits {
-		if s := &d.Limits[i]; d.Allowed && s.Rule != nil && s.Near() && !sameRule(d.Limits, i) {
+	for i := range d.Limits() {
+		if s := &d.Limits()[i]; d.Allowed && s.Rule != nil && s.Near() && !sameRule(d.Limits(), i) {
 			if rule := c.of(s.Rule.Name); rule != nil {
 				rule.near.Add(1)
 			}

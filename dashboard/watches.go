@@ -106,7 +106,7 @@ func (ws *Watches) Decided(ctx context.Context, d *mete.Decision) {
 	if table == nil {
 		return
 	}
-	for _, statuses := range [][]mete.Status{d.Limits, d.Shadow} {
+	for _, statuses := range [][]mete.Status{d.Limits(), d.Shadow} {
 		for i := range statuses {
 			for _, w := range (*table)[statuses[i].Key] {
 				if !w.over.Load() {

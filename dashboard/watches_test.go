@@ -75,7 +75,7 @@ func TestWatches(t *testing.T) {
 	})
 	watch := func(key string) (stop func()) {
 		stop, err := watches.Watch(key, func(_ context.Context, d *mete.Decision, s *mete.Status) {
-			if !slices.ContainsFunc(d.Limits, func(other mete.Status) bool { return other == *s }) && !slices.ContainsFunc(d.Shadow, func(other mete.Status) bool { return other == *s }) {
+			if !slices.ContainsFunc(d.Limits(), func(other mete.Status) bool { return other == *s }) && !slices.ContainsFunc(d.Shadow, func(other mete.Status) bool { return other == *s }) {
 				t.Errorf("%s: the status is none of the decision", key)
 			}
 			seen = append(seen, fmt.Sprintf("%s %t %t %v", key, d.Allowed, s.Allowed, s.Remaining()))

@@ -87,8 +87,8 @@ func sentence(d *mete.Decision, wait time.Duration) string {
 // quotaFailure names the limits that denied, nil if none did.
 func quotaFailure(d *mete.Decision) *errdetails.QuotaFailure {
 	var violations []*errdetails.QuotaFailure_Violation
-	for i := range d.Limits {
-		s := &d.Limits[i]
+	for i := range d.Limits() {
+		s := &d.Limits()[i]
 		if s.Allowed {
 			continue
 		}

@@ -194,8 +194,8 @@ func (t *methodTable) charges(attrs policy.Attributes) (charges []mete.Charge, e
 // name puts names to what entries had a part in. The limiter knows nothing of
 // their charges but keys and limits, and shows them in order.
 func name(d *mete.Decision, entries []*methodEntry) {
-	for i := range d.Limits {
-		s := &d.Limits[i]
+	for i := range d.Limits() {
+		s := &d.Limits()[i]
 		if len(entries) > 0 && (s.Rule == nil || s.Rule.Name == "") {
 			s.Rule, s.Limit, entries = entries[0].rule, &entries[0].limit, entries[1:]
 		}

@@ -33,7 +33,7 @@ func newFields() (*ratelimitfields.Writer, error) {
 
 // trailers says what metadata can say of d.
 func (in *Interceptor) trailers(d *mete.Decision) metadata.MD {
-	if d.Allowed && (in.config.OmitTrailers || len(d.Limits) == 0) {
+	if d.Allowed && (in.config.OmitTrailers || len(d.Limits()) == 0) {
 		return nil
 	}
 	h := http.Header{}

@@ -28,11 +28,11 @@ func appendDecision(b []byte, d *mete.Decision) []byte {
 		b = appendString(append(b, `,"override":`...), d.Override.ID)
 	}
 	b = append(b, `,"limits":[`...)
-	for i := range d.Limits {
+	for i := range d.Limits() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendLimit(b, &d.Limits[i])
+		b = appendLimit(b, &d.Limits()[i])
 	}
 	return append(b, "]}"...)
 }

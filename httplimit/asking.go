@@ -55,10 +55,10 @@ func (a *asking) charge(m *Middleware, r *http.Request) (missing *route) {
 
 // name puts the names of our limits into d, at whose end they are.
 func (a *asking) name(d *mete.Decision) {
-	if len(d.Limits) < len(a.routes) {
+	if len(d.Limits()) < len(a.routes) {
 		return // nothing was decided by them
 	}
-	own := d.Limits[len(d.Limits)-len(a.routes):]
+	own := d.Limits()[len(d.Limits())-len(a.routes):]
 	for i, route := range a.routes {
 		own[i].Rule, own[i].Limit = &route.rule, &route.limit
 	}

@@ -109,8 +109,8 @@ func TestLimit_WithPolicy(t *testing.T) {
 		t.Errorf("got %d, Retry-After %q, %s", w.Code, w.Header().Get("Retry-After"), w.Body)
 	}
 	d, err := lim.Peek(t.Context(), mete.Request{Attributes: mete.Attrs{"ip:address": "192.0.2.1"}})
-	if err != nil || d.Limits[0].Remaining() != bucket.Token {
-		t.Errorf("the policy's bucket: got %v left (%v), want 1: the second request was denied", d.Limits[0].Remaining(), err)
+	if err != nil || d.Limits()[0].Remaining() != bucket.Token {
+		t.Errorf("the policy's bucket: got %v left (%v), want 1: the second request was denied", d.Limits()[0].Remaining(), err)
 	}
 }
 

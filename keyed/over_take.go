@@ -90,8 +90,8 @@ func (s *Shared) show(d mete.Decision, err error) (bucket.Snapshot, error) {
 	if d.Degraded {
 		err = d.Err
 	}
-	if err != nil || len(d.Limits) == 0 {
+	if err != nil || len(d.Limits()) == 0 {
 		return bucket.Snapshot{RetryAfter: bucket.Never}, err
 	}
-	return d.Limits[0].Snapshot, nil
+	return d.Limits()[0].Snapshot, nil
 }

@@ -30,7 +30,7 @@ func TestPut_EveryAction(t *testing.T) {
 	n.wantTakes("shadow", "plain", true, true)
 	n.wantTakes("shadow", "bad", true)
 	n.put(policy.Override{ID: "g", Action: policy.BreakGlass})
-	if d := n.take("bad"); !d.Allowed || d.Override == nil || d.Override.ID != "g" || len(d.Limits) > 0 {
+	if d := n.take("bad"); !d.Allowed || d.Override == nil || d.Override.ID != "g" || len(d.Limits()) > 0 {
 		t.Errorf("break glass: %+v, want that nothing is limited", d)
 	}
 	want := map[policy.Action]int{policy.Block: 1, policy.Allow: 1, policy.Another: 1, policy.ShadowOnly: 1, policy.BreakGlass: 1}

@@ -138,11 +138,11 @@ func TestPut_WhileRequestsAreDecided(t *testing.T) {
 				default:
 				}
 				d, err := n.limiter.Peek(context.Background(), mete.Request{Attributes: mete.Attrs{"header:x-api-key": "k"}})
-				if err != nil || len(d.Limits) != 2 {
+				if err != nil || len(d.Limits()) != 2 {
 					t.Errorf("%+v, %v; want two limits", d, err)
 					return
 				}
-				l := d.Limits[0]
+				l := d.Limits()[0]
 				if with := l.Limit.Override != nil; with != (l.Snapshot.Limit.Capacity() == 4000) || with != (l.Room() == 4000) {
 					t.Errorf("capacity %v, %v remaining, override %t: want all of one policy", l.Snapshot.Limit.Capacity(), l.Room(), with)
 					return

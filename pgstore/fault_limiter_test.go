@@ -81,7 +81,7 @@ func TestFault_Outage(t *testing.T) {
 			case d.Failure != "" && d.Allowed && how == policy.Local:
 				left-- // it was spent, too
 			case d.Failure != "":
-			case !d.Allowed || d.Limits[0].Remaining() > left*bucket.Token:
+			case !d.Allowed || d.Limits()[0].Remaining() > left*bucket.Token:
 				t.Errorf("%v: afterwards: %+v, want no more than %d left", how, d, left)
 				return nil
 			default:

@@ -364,10 +364,10 @@ func TestWithTx_Limiter(t *testing.T) {
 	hold := func(want ...int64) {
 		t.Helper()
 		seen, err := l.Peek(t.Context(), request)
-		if err != nil || len(seen.Limits) != 2 {
-			t.Fatalf("peek: %d limits, %v", len(seen.Limits), err)
+		if err != nil || len(seen.Limits()) != 2 {
+			t.Fatalf("peek: %d limits, %v", len(seen.Limits()), err)
 		}
-		for i, s := range seen.Limits {
+		for i, s := range seen.Limits() {
 			if got := s.Remaining().Whole(); got != want[i] {
 				t.Errorf("limit %q holds %d tokens, want %d", s.Limit.Name, got, want[i])
 			}

@@ -65,7 +65,7 @@ type scratch struct {
 	key    []byte
 	found  []int32 // rules that may apply, or overrides
 	also   []int32 // overrides of one rule
-	keys   []byte  // of matches, one behind the other; no byte of it is written twice
+	keys   []byte  // of matches, one behind the other; no byte of a finished key is written again
 
 	attrs  Attributes
 	cost   bucket.Tokens

@@ -29,7 +29,7 @@ func newCoverage(m *policy.Matcher) []Coverage {
 
 // cover counts a decision.
 func (r *runner) cover(d *mete.Decision) {
-	r.coverStatuses(d.Limits)
+	r.coverStatuses(d.Limits())
 	r.coverStatuses(d.Shadow)
 	if d.Reason != mete.ReasonMissingAttribute {
 		return

@@ -80,8 +80,8 @@ func status(d *mete.Decision, name string) (found *mete.Status) {
 	if name == "" {
 		return d.Decider()
 	}
-	for i := range d.Limits {
-		s := &d.Limits[i]
+	for i := range d.Limits() {
+		s := &d.Limits()[i]
 		if s.Limit.Name == name {
 			return s
 		}

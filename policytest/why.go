@@ -131,7 +131,7 @@ func (f *Failure) applied(name string, c *policy.Consideration) []string {
 
 // bucket says what the decision shows of a limit.
 func (f *Failure) bucket(m *policy.Match) string {
-	statuses := f.decision.Limits
+	statuses := f.decision.Limits()
 	if m.Shadow {
 		statuses = f.decision.Shadow
 	}

@@ -34,8 +34,8 @@ func wouldDeny(d *mete.Decision) (names []string) {
 
 // applied are the rules in force that the request fell under.
 func applied(d *mete.Decision) (names []string) {
-	for i := range d.Limits {
-		if name := d.Limits[i].Rule.Name; !slices.Contains(names, name) {
+	for i := range d.Limits() {
+		if name := d.Limits()[i].Rule.Name; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -50,8 +50,8 @@ func overrides(d *mete.Decision) (ids []string) {
 	if d.Override != nil {
 		ids = append(ids, d.Override.ID)
 	}
-	for i := range d.Limits {
-		if o := d.Limits[i].Limit.Override; o != nil && !slices.Contains(ids, o.ID) {
+	for i := range d.Limits() {
+		if o := d.Limits()[i].Limit.Override; o != nil && !slices.Contains(ids, o.ID) {
 			ids = append(ids, o.ID)
 		}
 	}
@@ -66,8 +66,8 @@ func isChangedBy(d *mete.Decision, id string) bool {
 
 // stages are the shares of the stages in force.
 func stages(d *mete.Decision) (shares []string) {
-	for i := range d.Limits {
-		if s := d.Limits[i].Stage(); s != nil && !slices.Contains(shares, s.Share) {
+	for i := range d.Limits() {
+		if s := d.Limits()[i].Stage(); s != nil && !slices.Contains(shares, s.Share) {
 			shares = append(shares, s.Share)
 		}
 	}

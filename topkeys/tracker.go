@@ -69,7 +69,7 @@ func (t *Tracker) part(at bucket.Instant) int64 { return int64(max(at, 0) / t.le
 // not answer, is denied by no limit, and has no key to count.
 func (t *Tracker) Denied(now bucket.Instant, d *mete.Denial) {
 	if !d.Allowed {
-		t.recordAll(now, Denied, d.Limits)
+		t.recordAll(now, Denied, d.Limits())
 	}
 	t.recordAll(now, Shadow, d.Shadow)
 }
@@ -77,8 +77,8 @@ func (t *Tracker) Denied(now bucket.Instant, d *mete.Denial) {
 // Near records the keys of limits that admitted a request and are nearly reached. It
 // is for [mete.Config.OnNearLimit].
 func (t *Tracker) Near(now bucket.Instant, d *mete.Denial) {
-	for i := range d.Limits {
-		if s := &d.Limits[i]; s.Near() {
+	for i := range d.Limits() {
+		if s := &d.Limits()[i]; s.Near() {
 			t.Record(now, Near, s.Rule.Name, s.Key, 0)
 		}
 	}

@@ -88,7 +88,7 @@ func TestBucket4j_ChangedLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := d.Limits[0].Remaining(); got != tt.want*bucket.Token {
+		if got := d.Limits()[0].Remaining(); got != tt.want*bucket.Token {
 			t.Errorf("8 of 10 taken, capacity now %d: %v remaining, want %d", tt.capacity, got, tt.want)
 		}
 	}

@@ -39,7 +39,7 @@ func Example_languageModel() {
 			{Key: "model requests", Limit: requests}, {Key: "model tokens", Limit: tokens},
 		}}))
 		fmt.Printf("estimated %v, used %v: %v requests and %v tokens left\n",
-			estimate, used, d.Limits[0].Remaining(), d.Limits[1].Remaining())
+			estimate, used, d.Limits()[0].Remaining(), d.Limits()[1].Remaining())
 	}
 	call(700, 200)
 	call(500, 0)

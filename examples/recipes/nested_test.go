@@ -35,7 +35,7 @@ func Example_nested() {
 			}))
 		}
 		fmt.Printf("%s: %v, decided by %s:", user, d.Allowed, d.Rule)
-		for _, l := range d.Limits {
+		for _, l := range d.Limits() {
 			fmt.Printf("  %s %d", l.Rule.Name, l.Remaining().Whole())
 		}
 		fmt.Println()

@@ -27,8 +27,8 @@ func TestFacts_Client(t *testing.T) {
 		want     []string
 	}{
 		{mete.Decision{}, []string{"192.0.2.1", ""}},
-		{mete.Decision{Limits: []mete.Status{{Rule: &policy.Rule{}}}}, []string{"192.0.2.1", ""}},
-		{mete.Decision{Limits: []mete.Status{{Rule: keyed, Limit: limit}}}, []string{"192.0.2.1", "", "free", "k1", ""}},
+		{mete.Decision{}.WithLimits(mete.Status{Rule: &policy.Rule{}}), []string{"192.0.2.1", ""}},
+		{mete.Decision{}.WithLimits(mete.Status{Rule: keyed, Limit: limit}), []string{"192.0.2.1", "", "free", "k1", ""}},
 	} {
 		if got := facts.Client(&tt.decision); !slices.Equal(got, tt.want) {
 			t.Errorf("Client(%+v): got %q, want %q", tt.decision, got, tt.want)

@@ -49,8 +49,8 @@ func (s *server) ask() pacer.Answer {
 	var snap bucket.Snapshot
 	now := time.Now()
 	s.state, snap = s.limit.Bucket.Take(s.state, bucket.At(now), bucket.Token)
-	d := mete.Decision{Allowed: snap.Allowed, RetryAfter: snap.RetryAfter,
-		Limits: []mete.Status{{Rule: &policy.Rule{Name: "l"}, Limit: &s.limit, Snapshot: snap}}}
+	d := mete.Decision{Allowed: snap.Allowed, RetryAfter: snap.RetryAfter}.
+		WithLimits(mete.Status{Rule: &policy.Rule{Name: "l"}, Limit: &s.limit, Snapshot: snap})
 	if s.admitted++; !snap.Allowed {
 		s.admitted--
 		s.refused++

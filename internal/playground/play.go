@@ -127,7 +127,7 @@ func (p *play) look(ctx context.Context, at bucket.Instant) (next bucket.Instant
 		return 0, fmt.Errorf("playground: %w", err)
 	}
 	p.levels = append(p.levels, Level{at, levelOf(&d)})
-	s := &d.Limits[0]
+	s := &d.Limits()[0]
 	if s.Snapshot.Limit.Algorithm() != bucket.Stepped || s.Missing() == 0 {
 		return 0, nil
 	}
@@ -155,7 +155,7 @@ func (p *play) take(ctx context.Context, field string) error {
 	if err != nil {
 		return fmt.Errorf("playground: %w", err)
 	}
-	status := &d.Limits[0]
+	status := &d.Limits()[0]
 	p.decisions = append(p.decisions, Decision{
 		At: v.at, Allowed: d.Allowed, RetryAfter: d.RetryAfter, Remaining: status.Room().Whole(), Wait: d.Wait,
 		Level: levelOf(&d), Cost: status.Cost, Client: v.client, Try: v.try, asked: v.cost,
@@ -197,7 +197,7 @@ func (p *play) comeBack(v visit, d *mete.Decision, field string) error {
 
 // levelOf is what a bucket holds: below 0 where it owes.
 func levelOf(d *mete.Decision) bucket.Tokens {
-	s := &d.Limits[0]
+	s := &d.Limits()[0]
 	return s.Snapshot.Limit.Capacity() - s.Missing()
 }
 

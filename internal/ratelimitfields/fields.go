@@ -55,9 +55,9 @@ var quoteEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 // has the same.
 func (w *Writer) writeDraft(s *sheet, d *mete.Decision, first *mete.Status, retry int64) {
 	s.begin(draftPolicy)
-	for i := range d.Limits {
-		if w.shows(&d.Limits[i], policy.DialectDraft11) {
-			made := w.item(d.Limits[i].Limit)
+	for i := range d.Limits() {
+		if w.shows(&d.Limits()[i], policy.DialectDraft11) {
+			made := w.item(d.Limits()[i].Limit)
 			s.items = append(s.items, made)
 			s.item()
 			s.text(made.policy)
@@ -69,18 +69,18 @@ func (w *Writer) writeDraft(s *sheet, d *mete.Decision, first *mete.Status, retr
 	}
 	s.begin(draftLimit)
 	shown := s.items
-	for i := range d.Limits {
-		if !w.shows(&d.Limits[i], policy.DialectDraft11) {
+	for i := range d.Limits() {
+		if !w.shows(&d.Limits()[i], policy.DialectDraft11) {
 			continue
 		}
-		available, effective := s.quota(&d.Limits[i], first)
+		available, effective := s.quota(&d.Limits()[i], first)
 		s.item()
 		s.text(shown[0].limit)
 		shown = shown[1:]
 		s.int(available)
 		switch {
 		case effective == bucket.Never:
-		case !d.Limits[i].Allowed && effective == longest:
+		case !d.Limits()[i].Allowed && effective == longest:
 			s.text(paramEffective)
 			s.int(retry)
 		default:
@@ -93,8 +93,8 @@ func (w *Writer) writeDraft(s *sheet, d *mete.Decision, first *mete.Status, retr
 // writeWarning writes an item for each limit that warns.
 func (w *Writer) writeWarning(s *sheet, d *mete.Decision) {
 	begun := false
-	for i := range d.Limits {
-		status := &d.Limits[i]
+	for i := range d.Limits() {
+		status := &d.Limits()[i]
 		if len(status.Limit.Stages) == 0 {
 			continue
 		}

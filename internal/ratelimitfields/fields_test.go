@@ -48,7 +48,7 @@ func status(l *policy.Limit, there, cost bucket.Tokens) mete.Status {
 
 // decision is what the Limiter makes of statuses.
 func decision(statuses ...mete.Status) *mete.Decision {
-	d := &mete.Decision{Allowed: true, Rule: "rule", Limits: statuses}
+	d := new(mete.Decision{Allowed: true, Rule: "rule"}.WithLimits(statuses...))
 	for _, s := range statuses {
 		if !s.Allowed {
 			d.Allowed, d.Reason = false, s.Limit.Reason

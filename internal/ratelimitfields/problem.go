@@ -111,8 +111,8 @@ func try(retry int64) string {
 // violated returns the names of the limits that denied.
 func violated(d *mete.Decision) []string {
 	var names []string
-	for i := range d.Limits {
-		if s := &d.Limits[i]; !s.Allowed {
+	for i := range d.Limits() {
+		if s := &d.Limits()[i]; !s.Allowed {
 			names = append(names, s.Limit.Name)
 		}
 	}

@@ -38,7 +38,7 @@ func TestHeader_Warning(t *testing.T) {
 		}
 	}
 	silent := decision(staged("day", bucket.Token, "80%"))
-	silent.Limits[0].Rule = &policy.Rule{Headers: policy.DialectNone}
+	silent.Limits()[0].Rule = &policy.Rule{Headers: policy.DialectNone}
 	h := http.Header{}
 	if w.Header(h, silent); len(h) > 0 {
 		t.Errorf("fields %v of a rule that shows none", h)

@@ -148,7 +148,7 @@ func (w *Writer) Unavailable(rw http.ResponseWriter, r *http.Request, client ...
 func (w *Writer) header(h http.Header, d *mete.Decision, retry int64) {
 	s := newSheet()
 	defer s.release()
-	if len(d.Limits) > 0 {
+	if len(d.Limits()) > 0 {
 		first := d.Decider()
 		w.writeDraft(s, d, first, retry)
 		w.writeTrios(s, d, first, retry)
@@ -226,12 +226,16 @@ func (w *Writer) decider(d *mete.Decision, first *mete.Status, dialect policy.Di
 	if first == nil || w.shows(first, dialect) {
 		return first
 	}
-	shown := mete.Decision{Allowed: d.Allowed}
-	for i := range d.Limits {
-		if w.shows(&d.Limits[i], dialect) {
-			shown.Limits = append(shown.Limits, d.Limits[i])
+	var limits []mete.Status
+	for i := range d.Limits() {
+		if w.shows(&d.Limits()[i], dialect) {
+			limits = append(limits, d.Limits()[i])
 		}
 	}
+	if len(limits) == 0 {
+		return nil
+	}
+	shown := mete.Decision{Allowed: d.Allowed}.WithLimits(limits...)
 	return shown.Decider()
 }
 

@@ -74,12 +74,12 @@ func (p *places) key(d *mete.Decision, req *mete.Request) uint64 {
 		return h.Sum64()
 	}
 	// Those that the request brought stand behind those of the policy.
-	if own := at - (len(d.Limits) - len(req.Charges)); own >= 0 && own < len(req.Charges) {
+	if own := at - (len(d.Limits()) - len(req.Charges)); own >= 0 && own < len(req.Charges) {
 		part("")
 		part(req.Charges[own].Key)
 		return h.Sum64()
 	}
-	rule := d.Limits[at].Rule
+	rule := d.Limits()[at].Rule
 	part(rule.Name)
 	for _, a := range rule.LimitKeys {
 		value, _ := req.Attributes.Lookup(a)
@@ -94,11 +94,11 @@ func (p *places) key(d *mete.Decision, req *mete.Request) uint64 {
 // waitsFor is the limit that an admitted request waits for longest, below 0 for none.
 func waitsFor(d *mete.Decision) int {
 	found := -1
-	for i := range d.Limits {
-		s := &d.Limits[i]
+	for i := range d.Limits() {
+		s := &d.Limits()[i]
 		switch {
 		case s.Wait() <= 0 && s.UndelayedAfter(0) <= 0:
-		case found < 0 || s.Wait() > d.Limits[found].Wait():
+		case found < 0 || s.Wait() > d.Limits()[found].Wait():
 			found = i
 		}
 	}

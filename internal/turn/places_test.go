@@ -79,7 +79,7 @@ func TestTake_Places(t *testing.T) {
 			t.Errorf("in the end %d are held, %d were admitted and %d denied; want 0, 8 and 10", now, admitted.Load(), denied.Load())
 		}
 		d, err := ask(t.Context(), "a")
-		if err != nil || !d.Allowed || d.Limits[0].Remaining().Whole() != 97 {
+		if err != nil || !d.Allowed || d.Limits()[0].Remaining().Whole() != 97 {
 			t.Errorf("the third admission of a: got %+v (%v), want 97 tokens left: denials are free", d, err)
 		}
 	})

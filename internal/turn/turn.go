@@ -8,7 +8,6 @@ package turn
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/metehq/mete"
@@ -56,9 +55,9 @@ func giveBack(ctx context.Context, r *mete.Reservation) error {
 // most, to be tried again when the turn is only so far off, and by those with stages
 // that delay for longer, to be tried again when these are over.
 func deny(d *mete.Decision, most, off time.Duration) {
-	d.Limits = slices.Clone(d.Limits) // others may have seen them
-	for i := range d.Limits {
-		s := &d.Limits[i]
+	*d = d.WithLimits(d.Limits()...) // others may have seen those of d
+	for i := range d.Limits() {
+		s := &d.Limits()[i]
 		retry := s.UndelayedAfter(most)
 		if s.Wait() > most {
 			retry = max(retry, s.Wait()-off)

@@ -75,7 +75,7 @@ func TestTake_TooLong(t *testing.T) {
 				if err != nil || d.Allowed || d.Wait != 0 || d.Taken != 0 || d.RetryAfter != tt.want || d.Rule != "leaky" || d.Reason != "leaky_bucket_exceeded" {
 					t.Errorf("got %+v (%v), want a denial for %v", d, err, tt.want)
 				}
-				if s := d.Limits[0]; s.Allowed || s.RetryAfter != tt.want {
+				if s := d.Limits()[0]; s.Allowed || s.RetryAfter != tt.want {
 					t.Errorf("its limit says allowed %v, retry after %v", s.Allowed, s.RetryAfter)
 				}
 				if took := time.Since(begin); took != 0 {
@@ -180,7 +180,7 @@ func TestTake_StageTooLong(t *testing.T) {
 				}
 				const after = 10*time.Second + 10*time.Millisecond // until less than half is used, the request's token with it
 				d := ask()
-				if s := d.Limits[0]; d.Allowed || d.RetryAfter != after || d.Rule != "slowed" || d.Reason != "token_bucket_exceeded" || s.Allowed || s.RetryAfter != after {
+				if s := d.Limits()[0]; d.Allowed || d.RetryAfter != after || d.Rule != "slowed" || d.Reason != "token_bucket_exceeded" || s.Allowed || s.RetryAfter != after {
 					t.Errorf("got %+v, want a denial for %v", d, after)
 				}
 				time.Sleep(d.RetryAfter - time.Microsecond)

@@ -45,7 +45,7 @@ func TestRecorder_ServerHangs(t *testing.T) {
 	start := time.Now()
 	const n = 200_000
 	for i := range n {
-		one.Limits[0].Key = fmt.Sprint("key ", i%50_000)
+		one.Limits()[0].Key = fmt.Sprint("key ", i%50_000)
 		r.Record(t.Context(), one)
 	}
 	if each := time.Since(start) / n; each > 100*time.Microsecond {

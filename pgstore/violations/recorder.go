@@ -81,7 +81,7 @@ func New(pool *pgxpool.Pool, config Config) (*Recorder, error) {
 // microsecond or so, whatever the database does, and keeps copies only.
 func (r *Recorder) Record(_ context.Context, d *mete.Denial) {
 	if !d.Allowed && d.Reason != mete.ReasonStoreError {
-		r.record(d, d.Rule, d.Reason, worst(d.Limits), d.Limits, false)
+		r.record(d, d.Rule, d.Reason, worst(d.Limits()), d.Limits(), false)
 	}
 	for i := 0; i < len(d.Shadow); {
 		rule, n := d.Shadow[i].Rule, 1

@@ -149,7 +149,7 @@ func TestRecorder_FloodOfKeys(t *testing.T) {
 		if i%4 == 0 {
 			d = denials["pro"]
 		}
-		d.Limits[0].Key = fmt.Sprint("key ", i%keys)
+		d.Limits()[0].Key = fmt.Sprint("key ", i%keys)
 		r.Record(t.Context(), d)
 	}
 	s := r.Stats()

@@ -130,7 +130,7 @@ func denial(rule, key string, attrs mete.Attrs) *mete.Denial {
 		Snapshot: bucket.Snapshot{Limit: limit, Cost: 2 * bucket.Token, RetryAfter: 1500 * time.Millisecond},
 	}
 	return &mete.Denial{
-		Decision:   mete.Decision{Rule: rule, Reason: "token_bucket_exceeded", RetryAfter: status.RetryAfter, Limits: []mete.Status{status}},
+		Decision:   mete.Decision{Rule: rule, Reason: "token_bucket_exceeded", RetryAfter: status.RetryAfter}.WithLimits(status),
 		Attributes: attrs,
 	}
 }
@@ -138,7 +138,7 @@ func denial(rule, key string, attrs mete.Attrs) *mete.Denial {
 // shadowed is the same, of a rule in shadow.
 func shadowed(rule, key string, attrs mete.Attrs) *mete.Denial {
 	d := denial(rule, key, attrs)
-	return &mete.Denial{Decision: mete.Decision{Allowed: true, Shadow: d.Limits}, Attributes: attrs}
+	return &mete.Denial{Decision: mete.Decision{Allowed: true, Shadow: d.Limits()}, Attributes: attrs}
 }
 
 // eventually waits until check returns no error.

@@ -71,7 +71,7 @@ func denied(rule, key string, attrs mete.Attrs) *mete.Denial {
 		Snapshot: bucket.Snapshot{Cost: bucket.Token, RetryAfter: 1500 * time.Millisecond},
 	}
 	return &mete.Denial{
-		Decision:   mete.Decision{Rule: rule, Reason: "token_bucket_exceeded", RetryAfter: status.RetryAfter, Limits: []mete.Status{status}},
+		Decision:   mete.Decision{Rule: rule, Reason: "token_bucket_exceeded", RetryAfter: status.RetryAfter}.WithLimits(status),
 		Attributes: attrs,
 	}
 }

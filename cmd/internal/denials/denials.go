@@ -102,8 +102,8 @@ func (l *Log) Record(ctx context.Context, d *mete.Denial) {
 	if !d.Allowed && d.Reason != mete.ReasonStoreError {
 		i := id{rule: d.Rule, reason: d.Reason}
 		retry := d.RetryAfter
-		if at := worst(d.Limits); at >= 0 {
-			i.limit, i.key = d.Limits[at].Limit.Name, d.Limits[at].Key
+		if at := worst(d.Limits()); at >= 0 {
+			i.limit, i.key = d.Limits()[at].Limit.Name, d.Limits()[at].Key
 		} else if d.Override != nil {
 			i.limit = d.Override.ID
 		}

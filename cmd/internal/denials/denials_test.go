@@ -271,7 +271,7 @@ func BenchmarkRecord(b *testing.B) {
 	l := denials.New(denials.Config{Logger: slog.New(slog.DiscardHandler), Interval: time.Hour, PerSecond: 10})
 	rule := m.Rules()[0]
 	d := &mete.Denial{
-		Decision:   mete.Decision{Rule: "client", Reason: "token_bucket_exceeded", Limits: []mete.Status{{Rule: rule, Limit: &rule.Limits[0], Key: "client|alice"}}},
+		Decision:   mete.Decision{Rule: "client", Reason: "token_bucket_exceeded"}.WithLimits(mete.Status{Rule: rule, Limit: &rule.Limits[0], Key: "client|alice"}),
 		Attributes: mete.Attrs{"ip:address": "192.0.2.1"},
 	}
 	b.ReportAllocs()

@@ -111,7 +111,7 @@ func (r *Registry) Count(d *mete.Decision) {
 	}
 	switch {
 	case !d.Degraded:
-	case len(d.Limits) > 0:
+	case len(d.Limits()) > 0:
 		by = byLocal
 	case d.Allowed:
 		by = byOpen

@@ -110,8 +110,8 @@ func (c *ruleCounts) count(d *mete.Decision) {
 		c.of(r.Name).skipped.Add(1)
 	}
 	var last *policy.Rule
-	for i := range d.Limits {
-		if s := &d.Limits[i]; d.Allowed && s.Rule != last && s.Near() {
+	for i := range d.Limits() {
+		if s := &d.Limits()[i]; d.Allowed && s.Rule != last && s.Near() {
 			last = s.Rule
 			c.of(s.Rule.Name).near.Add(1)
 		}

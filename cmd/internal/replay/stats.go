@@ -110,10 +110,10 @@ func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
 		s.delayed++
 		s.longest = max(s.longest, d.Wait)
 	}
-	if len(d.Limits)+len(d.Shadow) == 0 {
+	if len(d.Limits())+len(d.Shadow) == 0 {
 		s.addWithoutLimit(req, d)
 	}
-	s.addLimits(req, d.Limits, false)
+	s.addLimits(req, d.Limits(), false)
 	kind := passed
 	if s.addLimits(req, d.Shadow, true) {
 		kind = spared
