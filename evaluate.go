@@ -21,7 +21,7 @@ import (
 
 // A claim is one bucket that a request is to be charged in.
 type claim struct {
-	status  *Status       // its part in the decision: key, rule, limit, and what the store showed
+	status  Status        // its part in the decision: key, rule, limit, and what the store showed
 	limit   *bucket.Limit // for the key
 	asked   bucket.Tokens // the cost before Config.Scale
 	cost    bucket.Tokens // and after it
@@ -36,23 +36,28 @@ type claim struct {
 }
 
 // charge is what the store is asked for the claim.
-func (c *claim) charge() Charge {
-	return Charge{Key: c.status.Key, Limit: *c.limit, Cost: c.cost, Shards: c.shards, Fixed: c.fixed, Leased: c.leased}
+func (c *claim) charge() (charge Charge) {
+	c.write(&charge)
+	return charge
+}
+
+// write writes the claim's charge.
+func (c *claim) write(charge *Charge) {
+	charge.Key, charge.Limit, charge.Cost = c.status.Key, *c.limit, c.cost
+	charge.Shards, charge.Fixed, charge.Leased = c.shards, c.fixed, c.leased
 }
 
 // An evaluation is the claims that the policy makes on one request, and the memory to
 // decide it.
 type evaluation struct {
-	found    policy.Found
-	policy   *policy.Matcher
-	now      bucket.Instant // where the policy depends on it
-	cost     bucket.Tokens  // of the request; 0 for the costs of the rules
-	statuses []Status       // of the claims, and behind them of those in shadow; decisions get copies
-	limits   []Status       // of the claims alone
-	claims   []claim        // in the order of the policy, and behind them the request's own
-	shadow   []claim        // of shadow rules
-	sharded  bool           // some claim has shards
-	within   time.Duration  // how long the store may take: the shortest deadline of any claim
+	found   policy.Found
+	policy  *policy.Matcher
+	now     bucket.Instant // where the policy depends on it
+	cost    bucket.Tokens  // of the request; 0 for the costs of the rules
+	claims  []claim        // in the order of the policy, and behind them the request's own
+	shadow  []claim        // of shadow rules
+	sharded bool           // some claim has shards
+	within  time.Duration  // how long the store may take: the shortest deadline of any claim
 
 	// The last question to the store, in the order of the keys.
 	order   []*claim
@@ -70,7 +75,7 @@ var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
 // points to, for two garbage collections at most.
 func (e *evaluation) release() {
 	e.claims, e.shadow, e.order, e.charges = e.claims[:0], e.shadow[:0], e.order[:0], e.charges[:0]
-	e.statuses, e.limits, e.sharded = e.statuses[:0], nil, false
+	e.sharded = false
 	evaluations.Put(e)
 }
 
@@ -117,7 +122,6 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 // claim makes the claims of the limits that were found, and of the request's charges.
 func (e *evaluation) claim(req *Request, config *Config) error {
 	matches := e.found.Matches
-	e.statuses = slices.Grow(e.statuses[:0], len(matches)+len(req.Charges)) // claims point to them
 	e.within = policy.MaxDeadline
 	shadows := false
 	for i := range matches {
@@ -126,7 +130,7 @@ func (e *evaluation) claim(req *Request, config *Config) error {
 			shadows = true
 			continue
 		}
-		e.claims = append(e.claims, claim{})
+		e.claims = next(e.claims)
 		c := &e.claims[len(e.claims)-1]
 		e.match(c, m)
 		c.onStoreError = m.Rule.OnStoreError
@@ -137,21 +141,28 @@ func (e *evaluation) claim(req *Request, config *Config) error {
 			return err
 		}
 	}
-	e.limits = e.statuses[:len(e.claims):len(e.claims)]
 	for i := range matches {
 		if shadows && matches[i].Shadow {
-			e.shadow = append(e.shadow, claim{})
+			e.shadow = next(e.shadow)
 			e.match(&e.shadow[len(e.shadow)-1], &matches[i])
 		}
 	}
 	return nil
 }
 
-// match makes c the claim of a match, with the next status.
+// next appends a claim to claims. It need not be empty: a claim of an earlier request stays
+// in the memory, and the caller writes over it.
+func next(claims []claim) []claim {
+	if n := len(claims); n < cap(claims) {
+		return claims[:n+1]
+	}
+	return append(claims, claim{})
+}
+
+// match makes c the claim of a match.
 func (e *evaluation) match(c *claim, m *policy.Match) {
-	n := len(e.statuses)
-	e.statuses = e.statuses[:n+1]
-	c.status, c.limit, c.asked = &e.statuses[n], &m.Limit.Bucket, m.Cost
+	c.limit, c.asked, c.onStoreError = &m.Limit.Bucket, m.Cost, policy.Open
+	c.fixed, c.own = false, false
 	c.status.Rule, c.status.Limit, c.status.Key = m.Rule, m.Limit, m.Key
 	c.shards, c.leased = m.Limit.Shards, m.Limit.Leased
 	if c.limit.Anchor() == bucket.AnchorKey {
@@ -179,9 +190,8 @@ func (e *evaluation) bring(req *Request, config *Config) error {
 			if len(e.claims) == store.MaxCharges {
 				return fmt.Errorf("%w: more than %d charges", ErrRequest, store.MaxCharges)
 			}
-			e.statuses = append(e.statuses, Status{Rule: noRule, Limit: noLimit(limit), Key: own.Key})
 			e.claims = append(e.claims, claim{
-				status: &e.statuses[len(e.statuses)-1], limit: limit, asked: own.Cost,
+				status: Status{Rule: noRule, Limit: noLimit(limit), Key: own.Key}, limit: limit, asked: own.Cost,
 				shards: own.Shards, leased: own.Leased, fixed: own.Fixed, onStoreError: config.OnStoreError, own: true,
 			})
 			e.within = min(e.within, config.Deadline)
@@ -201,7 +211,7 @@ func (e *evaluation) bring(req *Request, config *Config) error {
 		}
 	}
 	if o := e.found.Verdict.Allow; o != nil && o.Action == policy.BreakGlass {
-		e.claims, e.statuses, e.within = e.claims[:rules], e.statuses[:rules], policy.MaxDeadline
+		e.claims, e.within = e.claims[:rules], policy.MaxDeadline
 	}
 	return nil
 }
@@ -269,13 +279,14 @@ func (e *evaluation) sort(claims []claim) []*claim {
 // charge turns claims into charges as a [Store] wants them: in the order of their keys. A
 // scale, unless nil, raises their costs.
 func (e *evaluation) charge(claims []claim, scale func(bucket.Tokens) bucket.Tokens) []Charge {
-	e.charges = e.charges[:0]
-	for _, c := range e.sort(claims) {
+	order := e.sort(claims)
+	e.charges = slices.Grow(e.charges[:0], len(order))[:len(order)]
+	for i, c := range order {
 		if c.cost = c.asked; scale != nil && c.cost > 0 {
 			c.cost = scaled(c.cost, c.limit, scale)
 		}
 		c.local, c.account = false, nil
-		e.charges = append(e.charges, c.charge())
+		c.write(&e.charges[i])
 	}
 	return e.charges
 }

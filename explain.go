@@ -122,7 +122,7 @@ func accounts(claims []claim, before, after []Status) map[string]Account {
 	accounts := make(map[string]Account, len(claims))
 	for i := range claims {
 		c := &claims[i]
-		s := c.status
+		s := &c.status
 		accounts[s.Key] = Account{Status: Status{s.Rule, s.Limit, s.Key, bucket.Snapshot{Limit: *c.limit, Cost: c.asked}}}
 	}
 	for i := range after {

@@ -88,16 +88,7 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 	for i, c := range order {
 		c.status.Snapshot, c.local, c.account = snaps[i], true, accounts[i]
 	}
-	limits := e.limits
-	if len(order) < len(e.claims) {
-		limits = make([]Status, 0, len(order))
-		for i := range e.claims {
-			if c := &e.claims[i]; c.local {
-				limits = append(limits, *c.status)
-			}
-		}
-	}
-	d.setLimits(limits)
+	e.show(d, len(order))
 	e.conclude(d, req, mode, r)
 }
 

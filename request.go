@@ -45,7 +45,10 @@ type Attrs = policy.Map
 
 // check returns the cost of r, and reports what is wrong with r, but for its charges.
 func (r *Request) check() (bucket.Tokens, error) {
-	cost, ok := r.Cost.count()
+	cost, ok := bucket.Tokens(0), true
+	if r.Cost != 0 {
+		cost, ok = r.Cost.count()
+	}
 	if !ok {
 		return 0, fmt.Errorf("%w: %v tokens: must be a multiple of 0.001 between 0 (the rule's own) and %v", ErrCost, r.Cost, bucket.MaxTokens)
 	}

@@ -94,13 +94,65 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 			return nil
 		}
 		d.Allowed = allowed
-		d.setLimits(e.limits)
+		e.show(d, len(e.claims))
 		r = e.conclude(d, req, mode, r)
 	}
 	if d.Allowed && len(e.shadow) > 0 {
 		l.chargeShadow(ctx, e, req, d, mode, r)
 	}
 	return nil
+}
+
+// ask asks the store about claims, and shows its answer in their statuses.
+func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode Mode) (allowed bool, err error) {
+	charges := e.charge(claims, l.config.Scale)
+	local := false
+	if l.outage != nil {
+		if mode.Within, err = l.recover(ctx, charges, mode.Within); err != nil {
+			return false, err
+		}
+		if local = anyLocal(claims); local {
+			l.outage.Depart(&e.trip, charges, mode)
+		}
+	}
+	answer := e.snaps[:0]
+	if len(e.order) == 1 { // the store can put its answer into the status
+		answer = unsafe.Slice(&e.order[0].status.Snapshot, 1)[:0]
+	}
+	snaps, allowed, err := l.storeFor(e.sharded).Take(ctx, answer, charges, mode)
+	if err != nil {
+		return false, err
+	}
+	for i, c := range e.order {
+		if s := &c.status.Snapshot; s != &snaps[i] {
+			*s = snaps[i]
+		}
+	}
+	if len(e.order) > 1 {
+		e.snaps = snaps
+	}
+	if local {
+		l.remember(ctx, e, allowed && !mode.DryRun)
+		e.trip.Land()
+	}
+	return allowed, nil
+}
+
+// show makes d show n limits: those of all claims, or else of those that buckets of this
+// process decided. It copies them, because e is used again.
+func (e *evaluation) show(d *Decision, n int) {
+	if d.single = n == 1; !d.single {
+		d.several = make([]Status, 0, n)
+	}
+	for i := range e.claims {
+		switch c := &e.claims[i]; {
+		case n < len(e.claims) && !c.local:
+		case d.single:
+			d.one[0] = c.status
+		default:
+			d.several = append(d.several, c.status)
+		}
+	}
 }
 
 // refuse makes d the decision where the policy denies the request, whatever is in the
@@ -169,7 +221,9 @@ func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request,
 		if err != nil {
 			break // it has no say, as the request is decided, and the next would wait as long
 		}
-		d.Shadow = append(d.Shadow, e.statuses[len(e.claims)+done:len(e.claims)+done+len(claims)]...)
+		for i := range claims {
+			d.Shadow = append(d.Shadow, claims[i].status)
+		}
 		done += len(claims)
 		if allowed && r != nil {
 			r.note(t, req, true)

@@ -64,6 +64,15 @@ func (b *branch) find(found []int32, m *Matcher, s *scratch) []int32 {
 	return sorted(b.collect(found, m, s))
 }
 
+// undivided returns the numbers of all items in ascending order if nothing divides them, and else
+// nil. The caller must not change them.
+func (b *branch) undivided() []int32 {
+	if b == nil || b.slot >= 0 {
+		return nil
+	}
+	return b.items
+}
+
 func (b *branch) collect(found []int32, m *Matcher, s *scratch) []int32 {
 	for ; b != nil; b = b.rest {
 		if b.slot < 0 {

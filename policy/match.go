@@ -155,8 +155,12 @@ func (m *Matcher) Find(f *Found, attrs Attributes, cost bucket.Tokens, now bucke
 	m.begin(s, attrs, cost, now)
 	f.Matches, f.Skipped, f.Verdict = f.Matches[:0], f.Skipped[:0], Verdict{}
 	if m.exceptions == nil || m.exceptions.apply(m, s, &f.Verdict) {
-		s.found = m.index.find(s.found[:0], m, s)
-		for _, i := range s.found {
+		rules := m.index.undivided()
+		if rules == nil {
+			s.found = m.index.find(s.found[:0], m, s)
+			rules = s.found
+		}
+		for _, i := range rules {
 			var outcome Outcome
 			if f.Matches, outcome = m.consider(f.Matches, s, int(i), &f.Verdict); f.Verdict.Block != nil {
 				break
@@ -165,7 +169,7 @@ func (m *Matcher) Find(f *Found, attrs Attributes, cost bucket.Tokens, now bucke
 				f.Skipped = append(f.Skipped, m.rules[i])
 			}
 		}
-		for _, i := range s.found {
+		for _, i := range rules {
 			r := m.rules[i]
 			s.tiers[r.group], s.scopes[r.scope] = untaken, untaken
 		}
@@ -299,31 +303,33 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 // setKeys gives the matches of one rule their keys: the tag, the limit's name and the
 // components. Without tag and components, the key is the limit's own text.
 func (m *Matcher) setKeys(matches []Match, s *scratch, r *Rule) {
+	if len(r.keys) == 0 {
+		for i := range matches {
+			matches[i].Key = matches[i].Limit.prefix
+		}
+		return
+	}
+	keys := s.keys
 	var tag, components []byte // of the first key, for the others
 	for i := range matches {
 		match := &matches[i]
-		if len(r.keys) == 0 {
-			match.Key = match.Limit.prefix
-			continue
+		start := len(keys)
+		if r.slotBy != nil && i == 0 {
+			keys = m.keyer.appendTag(keys, r.slotBy, &s.facts[r.slotBy.slot])
+			tag = keys[start:]
+		} else if r.slotBy != nil {
+			keys = append(keys, tag...)
 		}
-		start := len(s.keys)
-		if i == 0 && r.slotBy != nil {
-			s.keys = m.keyer.appendTag(s.keys, r.slotBy, &s.facts[r.slotBy.slot])
-			tag = s.keys[start:]
+		keys = append(keys, match.Limit.prefix...)
+		if named := len(keys); i == 0 {
+			keys = m.components(keys, s, r)
+			components = keys[named:]
 		} else {
-			s.keys = append(s.keys, tag...)
+			keys = append(keys, components...)
 		}
-		s.keys = append(s.keys, match.Limit.prefix...)
-		if i == 0 {
-			named := len(s.keys)
-			s.keys = m.components(s.keys, s, r)
-			components = s.keys[named:]
-		} else {
-			s.keys = append(s.keys, components...)
-		}
-		key := s.keys[start:]
-		match.Key = unsafe.String(unsafe.SliceData(key), len(key)) // nothing writes to it after this
+		match.Key = unsafe.String(&keys[start], len(keys)-start) // nothing writes to it after this
 	}
+	s.keys = keys
 }
 
 // hold reports whether all clauses hold.
