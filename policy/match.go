@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"unsafe"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/clientaddr"
@@ -65,7 +64,7 @@ type scratch struct {
 	key    []byte
 	found  []int32 // rules that may apply, or overrides
 	also   []int32 // overrides of one rule
-	keys   []byte  // of matches, one behind the other; no byte of a finished key is written again
+	keys   keys
 
 	attrs  Attributes
 	cost   bucket.Tokens
@@ -84,19 +83,8 @@ func (m *Matcher) begin(s *scratch, attrs Attributes, cost bucket.Tokens, now bu
 	if len(s.scopes) < m.scopes {
 		s.scopes = make([]tier, m.scopes)
 	}
-	if cap(s.keys)-len(s.keys) < keysRoom {
-		s.keys = make([]byte, 0, keysSlab)
-	}
 	s.attrs, s.cost, s.now = attrs, cost, now
 }
-
-// The keys of matches outlive the decision, so each decision needs new memory. A scratch
-// allocates it for several decisions at a time, which costs less. A program that keeps a
-// key keeps the memory of its neighbors: keysSlab bytes.
-const (
-	keysSlab = 512
-	keysRoom = 64 // with less room than this, a decision begins new memory
-)
 
 // end makes s ready for the next request, and lets go of this one's values. The keys stay.
 func (s *scratch) end() {
@@ -309,27 +297,17 @@ func (m *Matcher) setKeys(matches []Match, s *scratch, r *Rule) {
 		}
 		return
 	}
-	keys := s.keys
-	var tag, components []byte // of the first key, for the others
+	key := s.key[:0]
 	for i := range matches {
 		match := &matches[i]
-		start := len(keys)
-		if r.slotBy != nil && i == 0 {
-			keys = m.keyer.appendTag(keys, r.slotBy, &s.facts[r.slotBy.slot])
-			tag = keys[start:]
-		} else if r.slotBy != nil {
-			keys = append(keys, tag...)
+		if key = key[:0]; r.slotBy != nil {
+			key = m.keyer.appendTag(key, r.slotBy, &s.facts[r.slotBy.slot])
 		}
-		keys = append(keys, match.Limit.prefix...)
-		if named := len(keys); i == 0 {
-			keys = m.components(keys, s, r)
-			components = keys[named:]
-		} else {
-			keys = append(keys, components...)
-		}
-		match.Key = unsafe.String(&keys[start], len(keys)-start) // nothing writes to it after this
+		key = append(key, match.Limit.prefix...)
+		key = m.components(key, s, r)
+		match.Key = s.keys.text(key)
 	}
-	s.keys = keys
+	s.key = key // to keep what it has grown to
 }
 
 // hold reports whether all clauses hold.
