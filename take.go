@@ -80,7 +80,6 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 		mode.ID = e.storeID(req.ID, mode)
 	}
 	if len(e.claims) > 0 {
-		mode.Within = e.within
 		if l.outage != nil {
 			defer e.trip.Land()
 		}
@@ -105,6 +104,7 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 
 // ask asks the store about claims, and shows its answer in their statuses.
 func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode Mode) (allowed bool, err error) {
+	mode.Within = e.within // early: a copy of mode waits for what was written last
 	charges := e.charge(claims, l.config.Scale)
 	local := false
 	if l.outage != nil {
@@ -191,7 +191,7 @@ func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) 
 		d.Taken = max(d.Taken, got)
 	}
 	if r != nil {
-		if r.within = mode.Within; r.waits && d.Wait == 0 {
+		if r.within = e.within; r.waits && d.Wait == 0 {
 			return nil
 		}
 		r.note(e, req, false)
@@ -216,7 +216,7 @@ func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request,
 				claims[i].asked = min(claims[i].asked, d.Taken)
 			}
 		}
-		mode.Within = claims[0].status.Rule.Deadline
+		t.within = claims[0].status.Rule.Deadline
 		allowed, err := l.ask(ctx, t, claims, mode)
 		if err != nil {
 			break // it has no say, as the request is decided, and the next would wait as long
