@@ -13,13 +13,14 @@ import (
 // ask asks the store about claims, and shows its answer in their statuses. It denies them by
 // the memory where the store is sure to, also while the store does not answer.
 func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode Mode) (allowed bool, err error) {
+	mode.Within = e.within // early: a copy of mode waits for what was written last
 	charges := e.charge(claims, l.config.Scale)
 	memory := l.memoryFor(ctx)
 	var began bucket.Instant
 	if memory != nil && memory.Denies() {
 		began = memory.Now()
 		if snaps, denied := memory.Deny(e.room(), charges, mode, began); denied {
-			e.show(snaps)
+			e.answer(snaps)
 			return false, nil
 		}
 	}
@@ -42,7 +43,7 @@ func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode M
 	if err != nil {
 		return false, err
 	}
-	e.show(snaps)
+	e.answer(snaps)
 	if noted {
 		answer := memory.Answer(asked, mode, allowed, snaps)
 		for i, c := range e.order {

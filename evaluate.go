@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/outage"
@@ -299,8 +300,8 @@ func (e *evaluation) room() []bucket.Snapshot {
 	return e.snaps[:0]
 }
 
-// show puts the store's answer into the statuses.
-func (e *evaluation) show(snaps []bucket.Snapshot) {
+// answer puts the store's answer into the statuses.
+func (e *evaluation) answer(snaps []bucket.Snapshot) {
 	for i, c := range e.order {
 		if s := &c.status.Snapshot; s != &snaps[i] {
 			*s = snaps[i]

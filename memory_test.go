@@ -158,7 +158,7 @@ func TestDenyFor_SeesWhatIsTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			asked := f.line.takes.Load()
-			if d := f.takes(5, false, asked); d.RetryAfter != 3*time.Second || d.Limits[0].Remaining() != 2*bucket.Token {
+			if d := f.takes(5, false, asked); d.RetryAfter != 3*time.Second || d.Limits()[0].Remaining() != 2*bucket.Token {
 				t.Errorf("%+v, want 2 tokens left, and denied for 3 s", d)
 			}
 		})

@@ -102,42 +102,6 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 	return nil
 }
 
-// ask asks the store about claims, and shows its answer in their statuses.
-func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode Mode) (allowed bool, err error) {
-	mode.Within = e.within // early: a copy of mode waits for what was written last
-	charges := e.charge(claims, l.config.Scale)
-	local := false
-	if l.outage != nil {
-		if mode.Within, err = l.recover(ctx, charges, mode.Within); err != nil {
-			return false, err
-		}
-		if local = anyLocal(claims); local {
-			l.outage.Depart(&e.trip, charges, mode)
-		}
-	}
-	answer := e.snaps[:0]
-	if len(e.order) == 1 { // the store can put its answer into the status
-		answer = unsafe.Slice(&e.order[0].status.Snapshot, 1)[:0]
-	}
-	snaps, allowed, err := l.storeFor(e.sharded).Take(ctx, answer, charges, mode)
-	if err != nil {
-		return false, err
-	}
-	for i, c := range e.order {
-		if s := &c.status.Snapshot; s != &snaps[i] {
-			*s = snaps[i]
-		}
-	}
-	if len(e.order) > 1 {
-		e.snaps = snaps
-	}
-	if local {
-		l.remember(ctx, e, allowed && !mode.DryRun)
-		e.trip.Land()
-	}
-	return allowed, nil
-}
-
 // show makes d show n limits: those of all claims, or else of those that buckets of this
 // process decided. It copies them, because e is used again.
 func (e *evaluation) show(d *Decision, n int) {
