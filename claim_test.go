@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/storetest"
+)
+
+// A recorder is a store that keeps what each take asks it.
+type recorder struct {
+	mete.Store
+	takes [][]mete.Charge
+	modes []mete.Mode
+	undos [][]string // the keys of each refund
+}
+
+func (r *recorder) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	r.takes, r.modes = append(r.takes, slices.Clone(charges)), append(r.modes, mode)
+	return r.Store.Take(ctx, dst, charges, mode)
+}
+
+func (r *recorder) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
+	keys := make([]string, len(refunds))
+	for i := range refunds {
+		keys[i] = refunds[i].Key
+	}
+	r.undos = append(r.undos, keys)
+	return r.Store.Refund(ctx, refunds, id)
+}
+
+func newRecorder(t *testing.T, rules string) (rig, *recorder) {
+	t.Helper()
+	clock := storetest.NewClock()
+	s := &recorder{Store: storetest.NewNaive(clock.Now)}
+	l, err := mete.New(s, load(t, `{"rules": [`+rules+`]}`), mete.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rig{t, l, clock}, s
+}
+
+// rulesOf returns rules that all apply, each with its name and with further fields. A rule
+// whose text ends with "in shards" has four.
+func rulesOf(fields ...string) string {
+	all := make([]string, len(fields))
+	for i, f := range fields {
+		name, rest, _ := strings.Cut(f, " ")
+		rest, sharded := strings.CutSuffix(rest, "in shards")
+		more := ""
+		if sharded {
+			more = `, "shards": 4`
+		}
+		all[i] = fmt.Sprintf(`{"name": %[1]q, "group": %[1]q, "limit_keys": [], %s "algorithm_config": {"rate": "1/1h", "burst": 100%s}}`, name, rest, more)
+	}
+	return strings.Join(all, ",")
+}
+
+// G2: stores lock buckets in the order of their keys, so each call has its charges in that
+// order, and each key once. The statuses are in the order of the policy, and each has the
+// snapshot of its own bucket.
+func TestTake_ChargesAreInTheOrderOfTheirKeys(t *testing.T) {
+	r, s := newRecorder(t, rulesOf("m", "c", `x "mode": "shadow",`, "z", `a "mode": "shadow",`))
+	random := rand.New(testseed.PCG(20261123, 2))
+	names, l := strings.Split("abcdefghijklmnopqrstuvwxyz", ""), limit(t, 100, "1/1h")
+	for range 200 {
+		req := mete.Request{Cost: 2}
+		costs := map[string]bucket.Tokens{"m:": 2 * whole, "c:": 2 * whole, "z:": 2 * whole}
+		for _, i := range random.Perm(len(names))[:random.IntN(6)] {
+			cost := bucket.Tokens(random.IntN(3)) * whole
+			req.Charges = append(req.Charges, mete.Charge{Key: "own " + names[i], Limit: l, Cost: cost})
+			costs["own "+names[i]] = cost
+		}
+		d := r.do("peek", func() (mete.Decision, error) { return r.Peek(t.Context(), req) })
+		order := []string{"m:", "c:", "z:"}
+		for _, c := range req.Charges {
+			order = append(order, c.Key)
+		}
+		for i := range d.Limits {
+			if st := &d.Limits[i]; st.Key != order[i] || st.Cost != costs[st.Key] {
+				t.Fatalf("status %d is of %q with a cost of %v; want %q with %v", i, st.Key, st.Cost, order[i], costs[order[i]])
+			}
+		}
+		if err := r.Refund(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls := s.undos
+	for _, charges := range s.takes {
+		keys := make([]string, len(charges))
+		for i := range charges {
+			keys[i] = charges[i].Key
+		}
+		calls = append(calls, keys)
+	}
+	for _, keys := range calls {
+		if !slices.IsSorted(keys) || len(slices.Compact(slices.Clone(keys))) != len(keys) {
+			t.Errorf("a call with the keys %q: want each once, in their order", keys)
+		}
+	}
+}
+
+// The shortest deadline counts wherever its rule stands.
+func TestTake_WithinTheShortestDeadline(t *testing.T) {
+	r, s := newRecorder(t, rulesOf(`a "deadline": "2s",`, `b "deadline": "20ms",`, `c "deadline": "1s",`,
+		`d "mode": "shadow", "deadline": "10ms",`, `e "mode": "shadow", "deadline": "3s",`))
+	r.take(nil)
+	var got []time.Duration
+	for _, m := range s.modes {
+		got = append(got, m.Within)
+	}
+	if want := []time.Duration{20 * time.Millisecond, 10 * time.Millisecond, 3 * time.Second}; !slices.Equal(got, want) {
+		t.Errorf("the store has %v, want %v: a shadow rule has its own", got, want)
+	}
+}
+
+// G1: a shadow rule with shards spends from them, as it will when it is enforced, whatever
+// the enforced rules have.
+func TestTake_ShadowWithShards(t *testing.T) {
+	for _, rules := range []string{
+		rulesOf("all", `trial "mode": "shadow",in shards`),
+		rulesOf("all in shards", `trial "mode": "shadow",in shards`),
+		rulesOf(`trial "mode": "shadow",in shards`, `other "mode": "shadow",`),
+	} {
+		r, s := newRecorder(t, rules)
+		r.take(nil)
+		spent := 0
+		for _, charges := range s.takes {
+			for _, c := range charges {
+				if c.Key == "trial:" {
+					t.Errorf("%s: a take of the key %q: want those of its shards", rules, c.Key)
+				}
+				if strings.HasPrefix(c.Key, "trial:") && c.Cost > 0 {
+					spent++
+				}
+			}
+		}
+		if spent == 0 {
+			t.Errorf("%s: no shard was charged", rules)
+		}
+	}
+}
+
+// A bucket with shards is another one than a bucket without, so one key has one number of
+// shards, between charges and with a rule.
+func TestCharges_OneKeyWithTwoNumbersOfShards(t *testing.T) {
+	r := newRig(t, `{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "shards": 4}}`)
+	l := limit(t, 100, "1/1h")
+	for name, charges := range map[string][]mete.Charge{
+		"two charges":          {{Key: "k", Limit: l, Cost: whole, Shards: 2}, {Key: "k", Limit: l, Cost: whole, Shards: 4}},
+		"one without":          {{Key: "k", Limit: l, Cost: whole, Shards: 2}, {Key: "k", Limit: l, Cost: whole}},
+		"another than a rule":  {{Key: "all:", Limit: l, Cost: whole, Shards: 2}},
+		"none, but the rule's": {{Key: "all:", Limit: l, Cost: whole}},
+	} {
+		if _, err := r.Take(t.Context(), mete.Request{Charges: charges}); !errors.Is(err, mete.ErrRequest) {
+			t.Errorf("%s: error %v, want ErrRequest", name, err)
+		}
+	}
+	if d := r.do("take", func() (mete.Decision, error) {
+		return r.Take(t.Context(), mete.Request{Cost: 1, Charges: []mete.Charge{{Key: "all:", Limit: l, Cost: whole, Shards: 4}}})
+	}); !d.Allowed || len(d.Limits) != 1 || d.Limits[0].Cost != 2*whole {
+		t.Errorf("the same number of shards: %+v, want one claim of 2 tokens", d)
+	}
+}
