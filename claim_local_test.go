@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/metehq/mete"
+)
+
+// An answer of the store ends the flight of a take. Its cost counts once in an outage that
+// begins while shadow rules are asked.
+func TestLocal_AnsweredTakeIsNotInFlight(t *testing.T) {
+	c := start(t, 1, `{"name": "all", "group": "a", "limit_keys": [], "on_store_error": "local", "algorithm_config": {"rate": "1/1h", "burst": 10}},
+		{"name": "trial", "group": "b", "limit_keys": [], "mode": "shadow", "algorithm_config": {"rate": "1/1h", "burst": 10}}`)
+	n, asked := c.nodes[0], 0
+	n.line.hook = func(mete.Mode) {
+		if asked++; asked != 2 { // the second question is about the shadow rule
+			return
+		}
+		n.line.cut(down)
+		if d := n.take(4); !d.Allowed || !d.Degraded || d.Limits[0].Remaining() != whole {
+			t.Errorf("4 of the 5 that are left: %+v, want allowed locally with 1 left", d)
+		}
+	}
+	if d := n.take(5); !d.Allowed || d.Degraded {
+		t.Fatalf("5 of 10: %+v, want allowed by the store", d)
+	}
+	if asked < 2 {
+		t.Error("the shadow rule was not asked")
+	}
+}
+
+// G1: a transaction that resets a bucket and is rolled back has reset nothing. The limiter
+// still knows what is missing, for an outage.
+func TestReset_InATransactionForgetsNothing(t *testing.T) {
+	n, _, ctx := joiner(t)
+	if got := n.tries(t.Context(), 9); got != 9 {
+		t.Fatalf("%d of 9 admitted", got)
+	}
+	if err := n.Reset(ctx, mete.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	n.line.cut(down)
+	if got := n.tries(t.Context(), 20); got != 1 {
+		t.Errorf("%d more admitted locally after the rollback, want 1", got)
+	}
+}
+
+// A peek spends nothing, so it is no debt of a local bucket: neither under the limit that it
+// asks about, nor under the limit of another version of the policy.
+func TestLocal_PeekIsNotSpent(t *testing.T) {
+	left := func(peeks int, then string) int {
+		n := start(t, 1, localRule).nodes[0]
+		policies := map[string]string{"same": localRule, "other": strings.Replace(localRule, `"burst": 10`, `"burst": 20`, 1)}
+		n.take(2)
+		if err := n.SetPolicy(load(t, policies["other"])); err != nil {
+			t.Fatal(err)
+		}
+		n.take(1)
+		for range peeks {
+			if d, err := n.Peek(t.Context(), mete.Request{Cost: 4}); err != nil || !d.Allowed {
+				t.Fatalf("%+v, error %v", d, err)
+			}
+		}
+		if err := n.SetPolicy(load(t, policies[then])); err != nil {
+			t.Fatal(err)
+		}
+		n.line.cut(down)
+		return n.drain()
+	}
+	for _, then := range []string{"same", "other"} {
+		if got, want := left(3, then), left(0, then); got != want || got == 0 {
+			t.Errorf("%s policy: %d are left for an outage after peeks, want %d as without", then, got, want)
+		}
+	}
+}
