@@ -173,3 +173,25 @@ func TestCharges_OneKeyWithTwoNumbersOfShards(t *testing.T) {
 		t.Errorf("the same number of shards: %+v, want one claim of 2 tokens", d)
 	}
 }
+
+// The keys are part of the ID that a store gets: a store may remember a take by that alone.
+func TestID_TellsKeysApart(t *testing.T) {
+	r, s := newRecorder(t, rulesOf("all"))
+	l := limit(t, 10, "1/1h")
+	seen := map[string]string{}
+	for _, keys := range [][]string{nil, {"a"}, {"b"}, {"a", "b"}, {"a 1000", "b"}, {"ab"}, {`a"b`}, {"a", "c"}} {
+		req := mete.Request{ID: "same"}
+		for _, key := range keys {
+			req.Charges = append(req.Charges, mete.Charge{Key: key, Limit: l, Cost: whole})
+		}
+		r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), req) })
+		id, asked := s.modes[len(s.modes)-1].ID, ""
+		for _, c := range s.takes[len(s.takes)-1] {
+			asked += c.Key + "\n"
+		}
+		if other, ok := seen[id]; ok {
+			t.Errorf("the keys %q and %q have one ID", other, asked)
+		}
+		seen[id] = asked
+	}
+}
