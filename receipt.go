@@ -41,8 +41,9 @@ func (r *receipt) note(e *evaluation, req *Request, shadow bool) {
 		list = &r.shadow
 	}
 	for _, c := range e.order {
-		x := expense{Charge: c.charge(), rule: c.status.Rule.Name, taken: c.status.Taken(), asked: c.asked, scaled: c.cost}
+		x := expense{Charge: c.charge(), rule: c.status.Rule.Name, taken: c.status.Taken(), asked: c.asked}
 		x.Cost = c.status.Cost
+		x.scaled = x.Cost // not c.cost: an earlier attempt with the ID may have had another scale
 		if c.local {
 			x.local, x.account, x.share = true, c.account, c.status.Snapshot.Limit
 		}
