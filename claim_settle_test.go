@@ -28,3 +28,16 @@ func TestSettle_RetryAtAnotherScale(t *testing.T) {
 	}
 	r.left("k", l, "90")
 }
+
+// What a retry took is what the first attempt took, in the tokens of the caller.
+func TestTake_RetryAtAnotherScale(t *testing.T) {
+	factor := bucket.Tokens(1)
+	r := newBare(t, mete.Config{Scale: func(c bucket.Tokens) bucket.Tokens { return c * factor }})
+	req := one("k", limit(t, 100, "1/1h"), 10*whole)
+	for _, factor = range []bucket.Tokens{2, 3, 1} {
+		req.ID = "attempt"
+		if d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), req) }); d.Limits[0].Cost != 20*whole || d.Taken != 10*whole {
+			t.Errorf("at the scale %d: cost %v, taken %v; want 20 and 10", factor, d.Limits[0].Cost, d.Taken)
+		}
+	}
+}

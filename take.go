@@ -148,9 +148,11 @@ func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) 
 		return r
 	}
 	for _, c := range e.order { // the most of any limit, in the caller's tokens
-		got := c.status.Cost
-		if c.asked != c.cost { // it was scaled
-			got = proportion(c.asked, got, c.cost, false)
+		got := c.asked // all of it, though the status may have the scale of an earlier attempt
+		if mode.UpTo {
+			if got = c.status.Cost; c.asked != c.cost { // it was scaled
+				got = proportion(c.asked, got, c.cost, false)
+			}
 		}
 		d.Taken = max(d.Taken, got)
 	}
