@@ -29,6 +29,21 @@ func TestSettle_RetryAtAnotherScale(t *testing.T) {
 	r.left("k", l, "90")
 }
 
+// A shadow rule settles what it took itself, where a charge of the request has its key, too.
+func TestSettle_ChargeWithTheKeyOfAShadowRule(t *testing.T) {
+	r := newRig(t, `{"name": "trial", "mode": "shadow", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "fixed_cost": 1}}`)
+	rule := r.Policy().Rules()[0].Limits[0].Bucket
+	res := r.reserve(one("trial:", rule, 20*whole))
+	if len(res.Shadow) != 1 || res.Shadow[0].Cost != whole {
+		t.Fatalf("%+v, want a shadow rule that took 1", res.Decision)
+	}
+	r.left("trial:", rule, "79")
+	if err := res.Settle(t.Context(), 5); err != nil {
+		t.Fatal(err)
+	}
+	r.left("trial:", rule, "94") // without 5 that were used, and the 1 that the rule fixes
+}
+
 // What a retry took is what the first attempt took, in the tokens of the caller.
 func TestTake_RetryAtAnotherScale(t *testing.T) {
 	factor := bucket.Tokens(1)
@@ -39,5 +54,41 @@ func TestTake_RetryAtAnotherScale(t *testing.T) {
 		if d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), req) }); d.Limits[0].Cost != 20*whole || d.Taken != 10*whole {
 			t.Errorf("at the scale %d: cost %v, taken %v; want 20 and 10", factor, d.Limits[0].Cost, d.Taken)
 		}
+	}
+}
+
+// A shadow rule that would deny the request has spent nothing, so a settlement charges it
+// no excess.
+func TestSettle_ShadowRuleThatWouldDeny(t *testing.T) {
+	r := newRig(t, `{"name": "trial", "mode": "shadow", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 10}}`)
+	rule := r.Policy().Rules()[0].Limits[0].Bucket
+	res := r.reserve(mete.Request{Cost: 30})
+	if !res.Allowed || len(res.Shadow) != 1 || res.Shadow[0].Allowed {
+		t.Fatalf("%+v, want a shadow rule that would deny 30 of 10", res.Decision)
+	}
+	if err := res.Settle(t.Context(), 35); err != nil {
+		t.Fatal(err)
+	}
+	r.left("trial:", rule, "10")
+}
+
+// G1: a settlement rounds the cost at a scale up, and so gives back no more than was unused.
+func TestSettle_RoundsUp(t *testing.T) {
+	r := newBare(t, mete.Config{Scale: func(c bucket.Tokens) bucket.Tokens { return c * 10 / 3 }})
+	l := limit(t, 100, "1/1h")
+	res := r.reserve(one("k", l, 3*whole)) // which costs 10
+	if err := res.Settle(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	r.left("k", l, "96.666") // 100 − 3.334
+}
+
+// A scale raises a cost to all that a queue can hold, and no further.
+func TestScale_OfAQueue(t *testing.T) {
+	r := newBare(t, mete.Config{Scale: func(c bucket.Tokens) bucket.Tokens { return c * 10 }})
+	l := compile(t, bucket.Spec{Capacity: whole, Rate: bucket.PerSecond(whole), Queue: 5 * whole})
+	d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), one("k", l, 2*whole)) })
+	if !d.Allowed || d.Limits[0].Cost != l.Capacity()+l.MaxReserved() || d.Taken != 2*whole {
+		t.Errorf("%+v, want a cost of %v for 2", d, l.Capacity()+l.MaxReserved())
 	}
 }
