@@ -3,6 +3,7 @@
 package mete_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -74,5 +75,18 @@ func TestLocal_PeekIsNotSpent(t *testing.T) {
 		if got, want := left(3, then), left(0, then); got != want || got == 0 {
 			t.Errorf("%s policy: %d are left for an outage after peeks, want %d as without", then, got, want)
 		}
+	}
+}
+
+// Where neither the store nor the local store answers, a rule that says local refuses.
+func TestLocal_BothStoresFail(t *testing.T) {
+	gone := errors.New("gone")
+	l, err := mete.New(brokenStore{gone}, load(t, localRule), mete.Config{Local: brokenStore{gone}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := l.Take(t.Context(), mete.Request{})
+	if err != nil || d.Allowed || !d.Degraded || d.Rule != "all" || d.Reason != mete.ReasonStoreError || d.RetryAfter <= 0 {
+		t.Errorf("%+v, error %v; want refused by the rule for want of a store", d, err)
 	}
 }
