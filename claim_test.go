@@ -195,3 +195,15 @@ func TestID_TellsKeysApart(t *testing.T) {
 		seen[id] = asked
 	}
 }
+
+// The store gets every field of a rule and of a charge.
+func TestTake_ChargeIsWhole(t *testing.T) {
+	r, s := newRecorder(t, `{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "leased": true}}`)
+	rule, l := r.Policy().Rules()[0].Limits[0].Bucket, limit(t, 10, "1/1h")
+	own := []mete.Charge{{Key: "a", Limit: l, Cost: whole, Fixed: true}, {Key: "b", Limit: l, Cost: 2 * whole, Leased: true}}
+	r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), mete.Request{Cost: 3, Charges: own}) })
+	want := []mete.Charge{own[0], {Key: "all:", Limit: rule, Cost: 3 * whole, Leased: true}, own[1]}
+	if got := s.takes[0]; !slices.Equal(got, want) {
+		t.Errorf("the store is asked for %+v, want %+v", got, want)
+	}
+}
