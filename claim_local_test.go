@@ -78,7 +78,7 @@ func TestLocal_PeekIsNotSpent(t *testing.T) {
 	}
 }
 
-// Where neither the store nor the local store answers, a rule that says local refuses.
+// A rule with on_store_error: local refuses a request if the local store fails, too.
 func TestLocal_BothStoresFail(t *testing.T) {
 	gone := errors.New("gone")
 	l, err := mete.New(brokenStore{gone}, load(t, localRule), mete.Config{Local: brokenStore{gone}})
@@ -88,5 +88,29 @@ func TestLocal_BothStoresFail(t *testing.T) {
 	d, err := l.Take(t.Context(), mete.Request{})
 	if err != nil || d.Allowed || !d.Degraded || d.Rule != "all" || d.Reason != mete.ReasonStoreError || d.RetryAfter <= 0 {
 		t.Errorf("%+v, error %v; want refused by the rule for want of a store", d, err)
+	}
+}
+
+// A limiter remembers the part that a TakeUpTo got as spent, and not the whole cost.
+func TestLocal_PartIsSpent(t *testing.T) {
+	left := func(take func(*node) (mete.Decision, error)) int {
+		n := start(t, 1, localRule).nodes[0]
+		n.take(1)
+		if err := n.SetPolicy(load(t, strings.Replace(localRule, `"burst": 10`, `"burst": 9`, 1))); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := take(n); err != nil || d.Taken != 8*whole {
+			t.Fatalf("%+v, error %v; want 8", d, err)
+		}
+		if err := n.SetPolicy(load(t, localRule)); err != nil {
+			t.Fatal(err)
+		}
+		n.line.cut(down)
+		return n.drain()
+	}
+	all := left(func(n *node) (mete.Decision, error) { return n.Take(t.Context(), mete.Request{Cost: 8}) })
+	part := left(func(n *node) (mete.Decision, error) { return n.TakeUpTo(t.Context(), mete.Request{Cost: 12}) })
+	if all != part || all == 0 {
+		t.Errorf("%d are left for an outage after TakeUpTo, %d after Take, of as much; want the same", part, all)
 	}
 }

@@ -44,7 +44,7 @@ func TestSettle_ChargeWithTheKeyOfAShadowRule(t *testing.T) {
 	r.left("trial:", rule, "94") // without 5 that were used, and the 1 that the rule fixes
 }
 
-// What a retry took is what the first attempt took, in the tokens of the caller.
+// A retry reports the cost of the first attempt, in the tokens of the caller.
 func TestTake_RetryAtAnotherScale(t *testing.T) {
 	factor := bucket.Tokens(1)
 	r := newBare(t, mete.Config{Scale: func(c bucket.Tokens) bucket.Tokens { return c * factor }})
