@@ -12,21 +12,23 @@ import (
 // A scale that changes between two attempts at one reservation changes no settlement: the
 // first attempt has spent, at the scale that it had.
 func TestSettle_RetryAtAnotherScale(t *testing.T) {
-	factor := bucket.Tokens(1)
-	r := newBare(t, mete.Config{Scale: func(c bucket.Tokens) bucket.Tokens { return c * factor }})
-	l := limit(t, 100, "1/1h")
-	req := one("k", l, 10*whole)
-	req.ID = "attempt"
-	r.reserve(req)
-	factor = 3
-	res := r.reserve(req)
-	if !res.Allowed || res.Limits[0].Cost != 10*whole {
-		t.Fatalf("%+v, want the answer to the first attempt", res.Decision)
+	for used, left := range map[mete.Tokens]string{10: "90", 20: "80"} {
+		factor := bucket.Tokens(1)
+		r := newBare(t, mete.Config{Scale: func(c bucket.Tokens) bucket.Tokens { return c * factor }})
+		l := limit(t, 100, "1/1h")
+		req := one("k", l, 10*whole)
+		req.ID = "attempt"
+		r.reserve(req)
+		factor = 3
+		res := r.reserve(req)
+		if !res.Allowed || res.Limits[0].Cost != 10*whole {
+			t.Fatalf("%+v, want the answer to the first attempt", res.Decision)
+		}
+		if err := res.Settle(t.Context(), used); err != nil {
+			t.Fatal(err)
+		}
+		r.left("k", l, left)
 	}
-	if err := res.Settle(t.Context(), 10); err != nil {
-		t.Fatal(err)
-	}
-	r.left("k", l, "90")
 }
 
 // A shadow rule settles what it took itself, where a charge of the request has its key, too.
