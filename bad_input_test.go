@@ -117,31 +117,30 @@ func TestBadInput_LargestCost(t *testing.T) {
 	}
 }
 
-// While the store does not answer, a limiter keeps the key that it has, and a first policy
-// is accepted. The store compares the key when it answers again.
+// While the store does not answer, a limiter keeps the key that the store has found right.
+// Another key waits for the store, and so does a first one: it could be wrong for good.
 func TestSetPolicy_OtherHashKeyInAnOutage(t *testing.T) {
 	away := errors.New("away")
 	shared := &checker{Store: storetest.NewNaive(storetest.NewClock().Now), err: away}
 	one := loadHashed(t, "one")
-	l, err := mete.New(shared, one, mete.Config{})
-	if err != nil {
-		t.Fatalf("New in an outage: %v", err)
-	}
-	if err := l.SetPolicy(loadHashed(t, "two")); !errors.Is(err, away) || !strings.Contains(err.Error(), "try again when the store answers") || l.Policy() != one {
-		t.Errorf("SetPolicy with another key in an outage: error %v; want one that names the remedy, and the policy unchanged", err)
-	}
-	if err := l.SetPolicy(loadHashed(t, "one")); err != nil {
-		t.Errorf("SetPolicy with the same key in an outage: %v", err)
+	if _, err := mete.New(shared, one, mete.Config{}); !errors.Is(err, away) || !strings.Contains(err.Error(), "try again when the store answers") {
+		t.Errorf("New in an outage: error %v; want one that names the remedy", err)
 	}
 	shared.err = nil
-	if err := l.SetPolicy(loadHashed(t, "one")); err != nil || shared.known != one.HashKeyID() {
-		t.Errorf("SetPolicy when the store answers: error %v, and the store knows the key %q", err, shared.known)
+	l, err := mete.New(shared, one, mete.Config{})
+	if err != nil || shared.known != one.HashKeyID() {
+		t.Fatalf("New when the store answers: error %v, and the store knows the key %q", err, shared.known)
 	}
-	if err := l.SetPolicy(loadHashed(t, "two")); !errors.Is(err, policy.ErrHashKey) {
-		t.Errorf("SetPolicy with another key: error %v, want ErrHashKey", err)
+	shared.err = away
+	if err := l.SetPolicy(loadHashed(t, "two")); !errors.Is(err, away) || !strings.Contains(err.Error(), "try again when the store answers") || l.Policy() != one {
+		t.Errorf("SetPolicy with another key in an outage: error %v; want one that names the remedy, and the policy unchanged", err)
 	}
 	before := shared.asked
 	if err := l.SetPolicy(loadHashed(t, "one")); err != nil || shared.asked != before {
 		t.Errorf("a key that the store has found right: error %v, and %d more calls; want none", err, shared.asked-before)
+	}
+	shared.err = nil
+	if err := l.SetPolicy(loadHashed(t, "two")); !errors.Is(err, policy.ErrHashKey) {
+		t.Errorf("SetPolicy with another key: error %v, want ErrHashKey", err)
 	}
 }

@@ -120,9 +120,8 @@ type secret struct {
 	checked string     // the identifier of a key that the store has found right
 }
 
-// checkKey returns an error if the store's other processes hash with another key than m. A
-// store that does not answer cannot say so: a first policy is right then, and one with
-// another key than the present policy waits for the store.
+// checkKey returns an error if the store's other processes hash with another key than m, or
+// if the store does not answer: with another key, the process would admit too much for ever.
 func (l *Limiter) checkKey(m *policy.Matcher) error {
 	checker, ok := store.As[store.KeyChecker](l.store)
 	id := m.HashKeyID()
@@ -137,17 +136,14 @@ func (l *Limiter) checkKey(m *policy.Matcher) error {
 	ctx, cancel := context.WithTimeout(context.Background(), secretTimeout)
 	defer cancel()
 	err := checker.CheckHashKey(ctx, id)
-	if errors.Is(err, policy.ErrHashKey) {
+	switch {
+	case errors.Is(err, policy.ErrHashKey):
 		return err
+	case err != nil:
+		return fmt.Errorf("ask the store for the key of its other processes: %w; try again when the store answers", err)
 	}
-	if err == nil {
-		l.secret.checked = id
-		return nil
-	}
-	if now := l.policy.Load(); now == nil || now.HashKeyID() == id {
-		return nil
-	}
-	return fmt.Errorf("ask the store for the key of its other processes: %w; try again when the store answers", err)
+	l.secret.checked = id
+	return nil
 }
 
 // Close ends what came with the limiter: for one that redisstore.NewLimiter or

@@ -14,7 +14,7 @@ import (
 // first process that asks determines it: the identifier is the document hash-key. The
 // error for another key wraps policy.ErrHashKey. An empty identifier is always right.
 //
-// [NewLimiter] asks. A program that calls [mete.New] itself can ask, too.
+// [mete.New] asks, and so does [NewLimiter].
 func (s *Store) CheckHashKey(ctx context.Context, id string) error {
 	remove := fmt.Sprintf("delete the row with the name %q and the prefix %q from the table %q.document",
 		sharedkey.Document, s.config.Prefix, s.config.Schema)

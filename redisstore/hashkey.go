@@ -14,7 +14,7 @@ import (
 // first process that asks determines it: the identifier is at {prefix}doc:hash-key. The
 // error for another key wraps policy.ErrHashKey. An empty identifier is always right.
 //
-// [NewLimiter] asks. A program that calls [mete.New] itself can ask, too.
+// [mete.New] asks, and so does [NewLimiter].
 func (s *Store) CheckHashKey(ctx context.Context, id string) error {
 	remove := fmt.Sprintf("delete the key %q of Redis", s.documentKey(sharedkey.Document))
 	if err := sharedkey.Check(ctx, s, id, remove); err != nil {

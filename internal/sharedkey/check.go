@@ -38,21 +38,29 @@ func Check(ctx context.Context, s Store, id, remove string) error {
 	if id == "" {
 		return nil
 	}
-	own, err := s.DeriveKey(ctx, policy.HashPurpose)
+	known, revision, err := s.Document(ctx, Document, 0)
 	if err != nil {
 		return err
 	}
-	if id == policy.HashKeyID(own[:]) {
+	if revision != 0 && string(known) == id {
+		return nil
+	}
+	// A process with a key of its own may have no right to the store's secret. It needs the
+	// secret only to learn that the two are the same key.
+	own, err := s.DeriveKey(ctx, policy.HashPurpose)
+	if err == nil && id == policy.HashKeyID(own[:]) {
 		id = derived
 	}
-	known, err := first(ctx, s, id)
-	if err != nil {
-		return err
+	theirs := string(known)
+	if revision == 0 {
+		if theirs, err = first(ctx, s, id); err != nil {
+			return err
+		}
 	}
-	if known != id {
+	if theirs != id {
 		return fmt.Errorf("%w: theirs is %s, the one of this process is %s: set the same policy.Options.HashKey in all processes, or in none, or give this one another prefix; "+
 			"to change the key, stop them all and %s, and all buckets start full",
-			policy.ErrHashKey, describe(known), describe(id), remove)
+			policy.ErrHashKey, describe(theirs), describe(id), remove)
 	}
 	return nil
 }
@@ -66,13 +74,9 @@ func describe(id string) string {
 
 // first returns the identifier that a process wrote first: this one, if there is none yet.
 func first(ctx context.Context, s Store, id string) (string, error) {
-	data, revision, err := s.Document(ctx, Document, 0)
-	if err != nil || revision != 0 {
-		return string(data), err
-	}
-	_, err = s.SetDocument(ctx, Document, []byte(id), 0)
+	_, err := s.SetDocument(ctx, Document, []byte(id), 0)
 	if errors.Is(err, store.ErrRevision) { // another process was first
-		data, _, err = s.Document(ctx, Document, 0)
+		data, _, err := s.Document(ctx, Document, 0)
 		return string(data), err
 	}
 	return id, err

@@ -74,6 +74,29 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A process with a key of its own needs no right to the store's secret, and is refused all
+// the same if its key is another one.
+func TestCheck_WithoutTheSecret(t *testing.T) {
+	s := &noSecret{}
+	for key, want := range map[string]error{"a": nil, "b": policy.ErrHashKey} {
+		s.document = policy.HashKeyID([]byte("a"))
+		if err := sharedkey.Check(t.Context(), s, policy.HashKeyID([]byte(key)), "do this"); !errors.Is(err, want) {
+			t.Errorf("key %s: %v, want %v", key, err, want)
+		}
+	}
+	s.document = ""
+	if err := sharedkey.Check(t.Context(), s, policy.HashKeyID([]byte("a")), "do this"); err != nil || s.document != policy.HashKeyID([]byte("a")) {
+		t.Errorf("the first: %v, document %q", err, s.document)
+	}
+}
+
+// A noSecret store refuses its secret.
+type noSecret struct{ memory }
+
+func (*noSecret) DeriveKey(context.Context, string) ([sha256.Size]byte, error) {
+	return [sha256.Size]byte{}, errors.New("no right to the secret")
+}
+
 // A store that lost its secret makes another one. Its processes have no other choice.
 func TestCheck_AfterALostSecret(t *testing.T) {
 	store := memory{secret: "first"}
