@@ -226,7 +226,7 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 		to := t.empty(sl.h0)
 		*to = slot{word: w, h0: sl.h0, tag: sl.tag}
 		if plain && old.ats != nil {
-			*t.at(to) = old.ats[i]
+			*t.at(to) = atomic.LoadUint64(&old.ats[i])
 		}
 		t.used++
 	}
