@@ -72,13 +72,14 @@ func (l *Limiter) recover(ctx context.Context, charges []Charge, within time.Dur
 
 // decideLocally takes from the local buckets of the rules that say local.
 func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision, req *Request, mode Mode, r *receipt) {
-	order, charges := e.order[:0], e.charges[:0]
+	// The order of all claims stays: those who wait for them look at it.
+	var order []*claim
+	var charges []Charge
 	for _, c := range e.order {
 		if c.onStoreError == policy.Local {
 			order, charges = append(order, c), append(charges, c.charge())
 		}
 	}
-	e.order, e.charges = order, charges
 	snaps, accounts, allowed, err := l.outage.Take(ctx, nil, charges, mode, nil, &e.trip)
 	if err != nil {
 		d.refuse(order[0].status.Rule)
@@ -89,7 +90,10 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 		c.status.Snapshot, c.local, c.account = snaps[i], true, accounts[i]
 	}
 	e.show(d, len(order))
+	all := e.order
+	e.order = order
 	e.conclude(d, req, mode, r)
+	e.order = all
 }
 
 // letThrough counts the costs that rules let through because they say open.
