@@ -41,6 +41,8 @@ func (t Tokens) count() (bucket.Tokens, bool) {
 	thousandths := float64(t) * float64(bucket.Token)
 	nearest := math.Round(thousandths)
 	switch {
+	case nearest == 0 && t != 0: // too little is not nothing, which stands for the rule's own cost
+		return 0, false
 	case !(nearest >= 0 && math.Abs(thousandths-nearest) <= max(noise, nearest*0x1p-51)): // also not a number
 		return 0, false
 	case t == TokensOf(bucket.MaxTokens):

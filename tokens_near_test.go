@@ -14,8 +14,8 @@ import (
 func TestTokens_NearThousandths(t *testing.T) {
 	l := newPeeker(t)
 	for cost, want := range map[mete.Tokens]bucket.Tokens{1.0000009: 1000, 0.9999991: 1000, 0.0010009: 1, 5.0000001: 5000} {
-		if d, err := l.Peek(t.Context(), mete.Request{Cost: cost}); err != nil || d.Limits[0].Cost != want {
-			t.Errorf("%v: %+v, error %v; want a cost of %v", float64(cost), d.Limits, err, want)
+		if d, err := l.Peek(t.Context(), mete.Request{Cost: cost}); err != nil || d.Limits()[0].Cost != want {
+			t.Errorf("%v: %+v, error %v; want a cost of %v", float64(cost), d.Limits(), err, want)
 		}
 	}
 	for _, cost := range []mete.Tokens{1.0000011, 0.9999989, 0.0010011, 0.0011, 2.0001, 2.00025} {

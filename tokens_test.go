@@ -29,7 +29,7 @@ func TestTokens_AreWhatTheySay(t *testing.T) {
 			t.Errorf("%v: taken %v, cost %v, error %v; want %v", tt.cost, d.Taken, d.Limits()[0].Cost, err, tt.want)
 		}
 	}
-	for _, cost := range []mete.Tokens{-1, -0.001, third, 0.0005, 1e13, mete.Tokens(math.NaN()), mete.Tokens(math.Inf(1)), mete.Tokens(math.Inf(-1))} {
+	for _, cost := range []mete.Tokens{-1, -0.001, 1e-7, -1e-7, 0.0004, third, 0.0005, 1e13, mete.Tokens(math.NaN()), mete.Tokens(math.Inf(1)), mete.Tokens(math.Inf(-1))} {
 		if _, err := l.Peek(t.Context(), mete.Request{Cost: cost}); !errors.Is(err, mete.ErrCost) {
 			t.Errorf("%v: %v, want %v", cost, err, mete.ErrCost)
 		}

@@ -53,14 +53,20 @@ func (a *asking) charge(m *Middleware, r *http.Request) (missing *route) {
 	return nil
 }
 
-// name puts the names of our limits into d, at whose end they are.
+// name puts the names of our limits into d: those with the keys of our charges, and without
+// the name of a rule. In an outage, a decision may show some limits only.
 func (a *asking) name(d *mete.Decision) {
-	if len(d.Limits()) < len(a.routes) {
-		return // nothing was decided by them
-	}
-	own := d.Limits()[len(d.Limits())-len(a.routes):]
-	for i, route := range a.routes {
-		own[i].Rule, own[i].Limit = &route.rule, &route.limit
+	limits := d.Limits()
+	for i := range limits {
+		s := &limits[i]
+		if s.Rule.Name != "" {
+			continue
+		}
+		for j := range a.charges {
+			if a.charges[j].Key == s.Key {
+				s.Rule, s.Limit = &a.routes[j].rule, &a.routes[j].limit
+			}
+		}
 	}
 	if decider := d.Decider(); decider != nil {
 		d.Rule = decider.Rule.Name

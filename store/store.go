@@ -32,6 +32,9 @@ type Store interface {
 	// allowed. A denied take writes nothing, but for the account of a limit that the
 	// bucket has not had yet: see [bucket.Row]. [Mode] has the variants.
 	//
+	// The caller uses charges and dst again: a store that needs them after it has returned,
+	// also after an error, copies them first. Keys may be kept.
+	//
 	// An error means that the store could not decide. [Spent] of it says
 	// whether tokens may have been spent.
 	Take(ctx context.Context, dst []bucket.Snapshot, charges []Charge, mode Mode) ([]bucket.Snapshot, bool, error)
