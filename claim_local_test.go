@@ -21,7 +21,7 @@ func TestLocal_AnsweredTakeIsNotInFlight(t *testing.T) {
 			return
 		}
 		n.line.cut(down)
-		if d := n.take(4); !d.Allowed || !d.Degraded || d.Limits[0].Remaining() != whole {
+		if d := n.take(4); !d.Allowed || !d.Degraded || d.Limits()[0].Remaining() != whole {
 			t.Errorf("4 of the 5 that are left: %+v, want allowed locally with 1 left", d)
 		}
 	}

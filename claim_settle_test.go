@@ -21,7 +21,7 @@ func TestSettle_RetryAtAnotherScale(t *testing.T) {
 		r.reserve(req)
 		factor = 3
 		res := r.reserve(req)
-		if !res.Allowed || res.Limits[0].Cost != 10*whole {
+		if !res.Allowed || res.Limits()[0].Cost != 10*whole {
 			t.Fatalf("%+v, want the answer to the first attempt", res.Decision)
 		}
 		if err := res.Settle(t.Context(), used); err != nil {
@@ -53,8 +53,8 @@ func TestTake_RetryAtAnotherScale(t *testing.T) {
 	req := one("k", limit(t, 100, "1/1h"), 10*whole)
 	for _, factor = range []bucket.Tokens{2, 3, 1} {
 		req.ID = "attempt"
-		if d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), req) }); d.Limits[0].Cost != 20*whole || d.Taken != 10*whole {
-			t.Errorf("at the scale %d: cost %v, taken %v; want 20 and 10", factor, d.Limits[0].Cost, d.Taken)
+		if d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), req) }); d.Limits()[0].Cost != 20*whole || d.Taken != 10*whole {
+			t.Errorf("at the scale %d: cost %v, taken %v; want 20 and 10", factor, d.Limits()[0].Cost, d.Taken)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestScale_OfAQueue(t *testing.T) {
 	r := newBare(t, mete.Config{Scale: func(c bucket.Tokens) bucket.Tokens { return c * 10 }})
 	l := compile(t, bucket.Spec{Capacity: whole, Rate: bucket.PerSecond(whole), Queue: 5 * whole})
 	d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), one("k", l, 2*whole)) })
-	if !d.Allowed || d.Limits[0].Cost != l.Capacity()+l.MaxReserved() || d.Taken != 2*whole {
+	if !d.Allowed || d.Limits()[0].Cost != l.Capacity()+l.MaxReserved() || d.Taken != 2*whole {
 		t.Errorf("%+v, want a cost of %v for 2", d, l.Capacity()+l.MaxReserved())
 	}
 }

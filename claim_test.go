@@ -87,8 +87,8 @@ func TestTake_ChargesAreInTheOrderOfTheirKeys(t *testing.T) {
 		for _, c := range req.Charges {
 			order = append(order, c.Key)
 		}
-		for i := range d.Limits {
-			if st := &d.Limits[i]; st.Key != order[i] || st.Cost != costs[st.Key] {
+		for i := range d.Limits() {
+			if st := &d.Limits()[i]; st.Key != order[i] || st.Cost != costs[st.Key] {
 				t.Fatalf("status %d is of %q with a cost of %v; want %q with %v", i, st.Key, st.Cost, order[i], costs[order[i]])
 			}
 		}
@@ -169,7 +169,7 @@ func TestCharges_OneKeyWithTwoNumbersOfShards(t *testing.T) {
 	}
 	if d := r.do("take", func() (mete.Decision, error) {
 		return r.Take(t.Context(), mete.Request{Cost: 1, Charges: []mete.Charge{{Key: "all:", Limit: l, Cost: whole, Shards: 4}}})
-	}); !d.Allowed || len(d.Limits) != 1 || d.Limits[0].Cost != 2*whole {
+	}); !d.Allowed || len(d.Limits()) != 1 || d.Limits()[0].Cost != 2*whole {
 		t.Errorf("the same number of shards: %+v, want one claim of 2 tokens", d)
 	}
 }

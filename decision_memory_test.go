@@ -65,7 +65,7 @@ func TestDecisions_ShareNoMemory(t *testing.T) {
 	for i := range kept {
 		d := &kept[i]
 		for range 4 {
-			_, _ = append(d.Limits, foreign), append(d.Shadow, foreign)
+			_, _ = append(d.Limits(), foreign), append(d.Shadow, foreign)
 		}
 	}
 	for i := range kept {
@@ -79,7 +79,7 @@ func TestDecisions_ShareNoMemory(t *testing.T) {
 func everything(d *mete.Decision) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, d.Allowed, d.Rule, d.Reason, d.RetryAfter, d.Wait, d.Taken, d.Degraded)
-	for _, list := range [][]mete.Status{d.Limits, d.Shadow} {
+	for _, list := range [][]mete.Status{d.Limits(), d.Shadow} {
 		for _, s := range list {
 			fmt.Fprintf(&b, "%s %s %q %+v\n", s.Rule.Name, s.Limit.Name, s.Key, s.Snapshot)
 		}

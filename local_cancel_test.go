@@ -31,7 +31,7 @@ func TestReserve_LocalCanceledAgain(t *testing.T) {
 	if err != nil || !r.Allowed || !r.Degraded {
 		t.Fatalf("reserve: %+v, error %v; want a local decision", r, err)
 	}
-	keyA, keyB := r.Limits[0].Key, r.Limits[1].Key
+	keyA, keyB := r.Limits()[0].Key, r.Limits()[1].Key
 	c.cut(up)
 	if !take(onlyB, 1) { // which charges b to the store, and not a
 		t.Fatal("b is denied")

@@ -24,8 +24,9 @@ import (
 // While Redis does not answer:
 //
 //   - A circuit breaker lets calls fail at once.
-//   - Rules with on_store_error: local are decided by buckets in memory. Each has this
-//     process's share of the limit.
+//   - Rules with on_store_error: local, and the limits of httplimit, grpclimit and
+//     [mete.Request.Charges], are decided by buckets in memory. Each has this process's
+//     share of the limit.
 //   - When Redis answers again, it is charged for the tokens that were spent in memory.
 //     A key is charged before the next take from it, all others within about a second.
 //
@@ -50,7 +51,7 @@ func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Li
 	if err != nil {
 		return nil, explain(rawURL, err)
 	}
-	l, err := node.NewLimiter(ctx, m, mete.Config{})
+	l, err := node.NewLimiter(ctx, m, mete.Config{OnStoreError: policy.Local})
 	if err != nil {
 		return nil, errors.Join(err, node.Close())
 	}
@@ -117,10 +118,26 @@ func (n *Node) NewLimiter(ctx context.Context, m *policy.Matcher, config mete.Co
 	if config.DenyFor == 0 {
 		config.DenyFor = denyFor
 	}
+	if m, err = n.withKey(ctx, m); err != nil {
+		return nil, fmt.Errorf("redisstore: new limiter: %w", err)
+	}
 	limiter, err := mete.New(guarded, m, config)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: new limiter: %w", err)
 	}
 	loop.Start(limiter)
 	return limiter, nil
+}
+
+// withKey returns m with the key of its hashes, after it has asked the store for it, and
+// whether it is the right one. It asks for no longer than ctx lasts.
+func (n *Node) withKey(ctx context.Context, m *policy.Matcher) (*policy.Matcher, error) {
+	if m.NeedsHashKey() {
+		key, err := n.DeriveKey(ctx, policy.HashPurpose)
+		if err != nil {
+			return nil, err
+		}
+		m = m.WithHashKey(key[:])
+	}
+	return m, n.CheckHashKey(ctx, m.HashKeyID())
 }
