@@ -181,7 +181,7 @@ func TestOpen_SeesOverloadThatCameMeanwhile(t *testing.T) {
 	s.sweepAll()
 	h := s.hasher.hash("k")
 	charge := mete.Charge{Key: "k", Limit: slow, Cost: 5 * bucket.Token}
-	if _, _, ok := s.takeNew(h, &slow, 5*bucket.Token, 0); ok {
+	if _, _, ok := s.takeNew(h, &slow, now, 5*bucket.Token, 0); ok {
 		t.Error("takeNew decides although an overflow bucket is not full")
 	}
 	tx := s.beginTake([]mete.Charge{charge})
@@ -288,7 +288,7 @@ func TestForgottenOverflow_ThenTheClockStepsBack(t *testing.T) {
 
 // While a take of several buckets ends, one may show it and another not yet: who
 // has seen the first is not told what the second held before, by no algorithm.
-func TestTakeKnown_SaysNothingOfABusySlot(t *testing.T) {
+func TestTakeOne_SaysNothingOfABusySlot(t *testing.T) {
 	s := newStore(t, Config{})
 	for i, spec := range []bucket.Spec{
 		{Capacity: 5 * bucket.Token},
@@ -307,7 +307,7 @@ func TestTakeKnown_SaysNothingOfABusySlot(t *testing.T) {
 			t.Fatalf("%v: not held", l)
 		}
 		for _, cost := range []bucket.Tokens{bucket.Token, 5 * bucket.Token} {
-			if v, _, ok := s.takeKnown(s.hasher.hash(key), &l, cost, 0); ok {
+			if v, _, ok := s.takeOne(key, &l, cost, 0); ok {
 				t.Errorf("%v: a take of %v from a busy bucket is answered: %+v", l, cost, v)
 			}
 		}
@@ -348,7 +348,7 @@ func TestStaleInstant_CreatesNothing(t *testing.T) {
 	s := newStore(t, c)
 	l := limitOf(t, 10*bucket.Token, bucket.Token, time.Minute)
 	s.take1(t, "k", l, 10*bucket.Token)
-	stale(s, func() { s.takeNew(s.hasher.hash("k"), &l, 10*bucket.Token, 0) })
+	stale(s, func() { s.takeNew(s.hasher.hash("k"), &l, now, 10*bucket.Token, 0) })
 	if got := s.take1(t, "k", l, bucket.Token); got.Allowed {
 		t.Errorf("20 of 10 were admitted at once, and %v are left", got.Remaining())
 	}
@@ -374,7 +374,7 @@ func TestStaleInstant_CreatesNothing(t *testing.T) {
 	now = now.Add(time.Minute)
 	s.take1(t, "k", l, 5*bucket.Token)
 	now = now.Add(-time.Minute)
-	s.takeKnown(s.hasher.hash("k"), &l, 0, 0)
+	s.takeOne("k", &l, 0, 0)
 	now = now.Add(time.Minute)
 	if got := s.take1(t, "k", l, bucket.Token); got.Allowed {
 		t.Errorf("a take of nothing filled an empty bucket: %v are left", got.Remaining())

@@ -50,6 +50,7 @@ type Store struct {
 	tables []atomic.Pointer[table] // a power of two
 	shards []shard                 // as many
 	shift  uint                    // of a hash, to its shard
+	denied denials
 	limits limits
 	ids    ids
 

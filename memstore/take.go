@@ -52,30 +52,35 @@ func (s *Store) TakeOne(key string, l *bucket.Limit, cost bucket.Tokens) (bucket
 	return snaps[0].Verdict()
 }
 
-// takeOne takes from one bucket, or reports that it must be done under locks.
+// takeOne takes from one bucket, or reports that it must be done under locks: the
+// bucket is locked, or of another limit, or new while the store is full.
+//
+// It reads the clock before it searches for the slot, so that the processor does both
+// at once: the slot is often in no cache. An earlier clock never admits too much, but it
+// may deny too much: the bucket may miss what another take spent, and not yet hold what
+// that take found refilled. A denial therefore needs a word that was the same before
+// the clock was read. Where a denial is likely, takeOne reads the word first.
 func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
 	h := s.hasher.hash(key)
-	if v, now, ok := s.takeKnown(h, l, cost, maxWait); ok {
-		return v, now, true
-	}
-	return s.takeNew(h, l, cost, maxWait)
-}
-
-// takeKnown decides about one bucket without a lock, or reports that it cannot: the
-// bucket is absent, locked, kept aside, or of another limit.
-//
-// It reads the clock after a first look at the word. A denial holds only where the
-// word was the same before the clock was read: by an earlier clock, a bucket may miss
-// what another take spent, and not yet hold what that take found refilled.
-func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
 	var now bucket.Instant
-	read := false
+	var before uint64 // the word before the clock was read; 0 if it was not known then
+	denied := s.denied.of(h)
+	read := l.Algorithm() == bucket.Continuous && !denied.Load()
+	if read {
+		now = s.instant()
+	}
 	for range spins {
 		t := s.tables[s.index(h)].Load()
 		sl, word := t.find(h)
-		if sl == nil || word&(locked|virtual) != virtual {
+		if sl == nil {
+			if !read {
+				now = s.instant()
+			}
+			return s.takeNew(h, l, now, cost, maxWait)
+		}
+		if word&(locked|virtual) != virtual {
 			switch {
-			case sl == nil || word&locked != 0:
+			case word&locked != 0:
 				return bucket.Verdict{}, 0, false
 			case word&aside != 0:
 				return s.takeAside(h, l, cost, maxWait)
@@ -87,14 +92,8 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 		if word&busy != 0 {
 			continue
 		}
-		current := !read
 		if !read {
-			now, read = s.instant(), true
-			if again := atomic.LoadUint64(&sl.word); again != word {
-				if word, current = again, false; word&(locked|busy|virtual) != virtual || !sl.holds(h) {
-					continue
-				}
-			}
+			before, now, read = word, s.instant(), true
 		}
 		at := s.second(t, sl, virtual, now)
 		if at&plainAt != 0 || !s.entry(atomic.LoadUint64(&sl.tag)).limit.Same(l) {
@@ -106,8 +105,11 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 		if !v.Allowed() {
 			// The denial holds if the word is as it was, for then all that was read
 			// belonged together.
-			if current && atomic.LoadUint64(&sl.word) == word {
+			if word == before && atomic.LoadUint64(&sl.word) == word {
 				return v, now, true
+			}
+			if before == 0 {
+				denied.Store(true)
 			}
 			read = false
 			continue
@@ -124,13 +126,25 @@ func (s *Store) takeKnown(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 			continue
 		}
 		if atomic.CompareAndSwapUint64(&sl.word, word, word&^payloadMask|next) {
+			if before != 0 && now%rarely == 0 {
+				denied.Store(false)
+			}
 			return v, now, true
 		}
 	}
 	return bucket.Verdict{}, 0, false
 }
 
-// takePlain is takeKnown for a bucket whose state takes both words.
+// denials remembers by a few bits of their hashes which keys were denied lately.
+type denials [256]atomic.Bool
+
+func (d *denials) of(h hash) *atomic.Bool { return &d[uint8(h.h0)] }
+
+// rarely is how many admissions it takes, about, until denials forgets one: keys that
+// are denied now and then must not write there with each call.
+const rarely = 64
+
+// takePlain is takeOne for a bucket whose state takes both words.
 func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
 	for range spins {
 		t := s.tables[s.index(h)].Load()
@@ -194,8 +208,10 @@ func (sl *slot) addPlain(word uint64, state *bucket.State, e *entry) bool {
 const spins = 100
 
 // takeNew decides about one bucket that is absent, and so full, or reports that it
-// cannot: the bucket is there after all, or the store is full.
-func (s *Store) takeNew(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
+// cannot: the bucket is there after all, or the store is full. The instant now may be
+// earlier than the last change of the shard: a bucket that was not full at now and is
+// absent was forgotten later.
+func (s *Store) takeNew(h hash, l *bucket.Limit, now bucket.Instant, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
 	if l.Algorithm() == bucket.SlidingLog {
 		return bucket.Verdict{}, 0, false
 	}
@@ -203,7 +219,7 @@ func (s *Store) takeNew(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait tim
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	// Under the lock: the key may have been in the overflow bucket just now.
-	now, overload := s.instant(), bucket.Instant(s.overload.Load())
+	overload := bucket.Instant(s.overload.Load())
 	if overload != 0 && now < overload {
 		return bucket.Verdict{}, 0, false
 	}
