@@ -55,8 +55,9 @@ func (s *Store) TakeOne(key string, l *bucket.Limit, cost bucket.Tokens) (bucket
 // takeOne takes from one bucket, or reports that it must be done under locks: the
 // bucket is locked, or of another limit, or new while the store is full.
 //
-// It reads the clock before it searches for the slot, so that the processor does both
-// at once: the slot is often in no cache. An earlier clock never admits too much, but it
+// It reads the clock before it searches for the slot. The slot is often in no cache: a
+// prefetch brings it there while the clock is read, which waits for all earlier reads
+// of memory, but not for a prefetch. An earlier clock never admits too much, but it
 // may deny too much: the bucket may miss what another take spent, and not yet hold what
 // that take found refilled. A denial therefore needs a word that was the same before
 // the clock was read. Where a denial is likely, takeOne reads the word first.
@@ -66,11 +67,12 @@ func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait
 	var before uint64 // the word before the clock was read; 0 if it was not known then
 	denied := s.denied.of(h)
 	read := l.Algorithm() == bucket.Continuous && !denied.Load()
+	t := s.tables[s.index(h)].Load()
 	if read {
+		prefetch(&t.slots[t.home(h.h0)])
 		now = s.instant()
 	}
-	for range spins {
-		t := s.tables[s.index(h)].Load()
+	for try := 0; try < spins; try, t = try+1, s.tables[s.index(h)].Load() {
 		sl, word := t.find(h)
 		if sl == nil {
 			if !read {
