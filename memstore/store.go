@@ -50,7 +50,7 @@ type Store struct {
 	tables []atomic.Pointer[table] // a power of two
 	shards []shard                 // as many
 	shift  uint                    // of a hash, to its shard
-	denied denials
+	denied denials                 // where a take expects another
 	limits limits
 	ids    ids
 
@@ -85,7 +85,7 @@ func New(c Config) (*Store, error) {
 	if s.base = bucket.At(s.started); s.now != nil {
 		s.base = max(s.now(), 0)
 	}
-	const perShard = 4096 // few enough that rebuilding a shard takes a fraction of a millisecond
+	const perShard = 16384 // few enough that rebuilding a shard takes a fraction of a millisecond
 	shards := 1 << bits.Len(uint(max(c.MaxKeys/perShard, 16)-1))
 	s.tables, s.shards = make([]atomic.Pointer[table], shards), make([]shard, shards)
 	s.shift = uint(64 - bits.TrailingZeros(uint(shards)))

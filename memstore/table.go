@@ -33,13 +33,13 @@ func (t *table) at(sl *slot) *uint64 {
 }
 
 // Load factors, in 32nds: a table is rebuilt when it is fuller than fullest, and
-// starts as full as fresh. Growing copies each bucket about 1.8 times over its
+// starts as full as fresh. Growing copies each bucket about 1.3 times over its
 // life. As the shards start with tables of different sizes, they grow at
-// different times: a store uses about 40 bytes per bucket at any size, and not 31
-// and 48 by turns.
+// different times: a store uses about 40 bytes per bucket at any size, and not 28
+// and 51 by turns.
 const (
-	fullest = 25
-	fresh   = 16
+	fullest = 27
+	fresh   = 15
 )
 
 // keepFor is how long a full bucket is kept after its last take while there is
@@ -182,7 +182,7 @@ func (s *Store) full(t *table, sl *slot, w uint64, now bucket.Instant) bool {
 // mutex; slots it has locked stay, and stay locked.
 //
 // Slots of the old table stay locked for good, which sends whoever still finds
-// them to the shard's mutex, and so to the new table. A shard holds about four
+// them to the shard's mutex, and so to the new table. A shard holds up to sixteen
 // thousand buckets, and most of the time goes into memory that is touched for
 // the first time: the store grows one shard at a time, and each shard in one go.
 func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
