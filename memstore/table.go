@@ -181,10 +181,9 @@ func (s *Store) full(t *table, sl *slot, w uint64, now bucket.Instant) bool {
 // full at now and were so at idle are left behind. The caller holds the shard's
 // mutex; slots it has locked stay, and stay locked.
 //
-// Slots of the old table stay locked for good, which sends whoever still finds
-// them to the shard's mutex, and so to the new table. A shard holds up to sixteen
-// thousand buckets, and most of the time goes into memory that is touched for
-// the first time: the store grows one shard at a time, and each shard in one go.
+// Slots of the old table stay locked for good. A take that finds one goes to the
+// shard's mutex, and so to the new table. A shard holds up to sixteen thousand buckets.
+// The store grows one shard at a time, and each shard in one go.
 func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 	old, live, plain := sh.table.Load(), 0, !s.steady
 	var ours []int // locked by the caller
