@@ -81,12 +81,6 @@ func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait
 			return s.takeNew(h, l, now, cost, maxWait)
 		}
 		if word&(locked|virtual) != virtual {
-			switch {
-			case word&locked != 0:
-				return bucket.Verdict{}, 0, false
-			case word&aside != 0:
-				return s.takeAside(h, l, cost, maxWait)
-			}
 			return s.takePlain(h, l, cost, maxWait)
 		}
 		// That will be over in no time. A denial waits, too: another bucket of the same
@@ -146,13 +140,17 @@ func (d *denials) of(h hash) *atomic.Bool { return &d[uint8(h.h0)] }
 // are denied now and then must not write there with each call.
 const rarely = 64
 
-// takePlain is takeOne for a bucket whose state takes both words.
+// takePlain is takeOne for a bucket whose state takes both words, or is kept aside. It
+// gives up on a slot that is locked.
 func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
 	for range spins {
 		t := s.tables[s.index(h)].Load()
 		sl, word := t.find(h)
-		if sl == nil || word&(locked|virtual|aside) != 0 {
+		if sl == nil || word&(locked|virtual) != 0 {
 			return bucket.Verdict{}, 0, false
+		}
+		if word&aside != 0 {
+			return s.takeAside(h, l, cost, maxWait)
 		}
 		at, e := atomic.LoadUint64(t.at(sl)), s.entry(atomic.LoadUint64(&sl.tag))
 		if word&busy != 0 {
