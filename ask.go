@@ -4,6 +4,7 @@ package mete
 
 import (
 	"context"
+	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/seen"
@@ -107,4 +108,26 @@ func (l *Limiter) memoryFor(ctx context.Context) *seen.Memory {
 // is no knowledge about the buckets.
 func (l *Limiter) tentative(ctx context.Context) bool {
 	return l.joins != nil && l.joins.InTransaction(ctx)
+}
+
+// firstThatSays returns the first claim whose rule says so, nil for none.
+func firstThatSays(what policy.OnStoreError, claims []claim) *claim {
+	for i := range claims {
+		if claims[i].onStoreError == what {
+			return &claims[i]
+		}
+	}
+	return nil
+}
+
+func anyLocal(claims []claim) bool { return firstThatSays(policy.Local, claims) != nil }
+
+// recover charges local costs of the charges' keys to the store, and returns the rest of
+// within. After an error, the store is not to be asked about the request either.
+func (l *Limiter) recover(ctx context.Context, charges []Charge, within time.Duration) (time.Duration, error) {
+	left, err := l.outage.Recover(ctx, charges, within)
+	if err != nil && ctx.Err() != nil {
+		err = ended(ctx)
+	}
+	return left, err
 }

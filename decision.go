@@ -252,3 +252,13 @@ func (s *Status) delay(dryRun bool) time.Duration {
 	}
 	return 0
 }
+
+// A Denial is a decision that denies a request, or would if shadow rules were
+// enforced, or soon will, with the attributes of the request: see [Config.OnDenial] and
+// [Config.OnNearLimit]. As a [slog.LogValuer] it is its decision, without attributes.
+type Denial struct {
+	Decision
+
+	// Attributes are the request's, and never nil.
+	Attributes policy.Attributes
+}

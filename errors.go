@@ -3,6 +3,7 @@
 package mete
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -46,3 +47,22 @@ func (e *DebtError) Error() string {
 }
 
 func (e *DebtError) Unwrap() error { return ErrDebt }
+
+// ended says why ctx is done: always in the terms of package context, since a
+// cause alone would look like an error of this package's own.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// byRule adds the name of the rule that is the reason. Limits that requests bring
+// have none.
+func byRule(err error, rule string) error {
+	if rule == "" {
+		return err
+	}
+	return fmt.Errorf("%w: rule %q", err, rule)
+}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"math/bits"
 	"slices"
 	"strconv"
 	"sync"
@@ -322,20 +321,6 @@ func scaled(cost bucket.Tokens, l *bucket.Limit, scale func(bucket.Tokens) bucke
 	return max(min(scale(cost), most), cost)
 }
 
-// proportion returns x·num/den, rounded down or up, at most [bucket.MaxTokens],
-// for amounts of which none is negative and den is above 0.
-func proportion(x, num, den bucket.Tokens, up bool) bucket.Tokens {
-	hi, lo := bits.Mul64(uint64(x), uint64(num))
-	if hi >= uint64(den) {
-		return bucket.MaxTokens
-	}
-	quotient, rest := bits.Div64(hi, lo, uint64(den))
-	if up && rest > 0 {
-		quotient++
-	}
-	return bucket.Tokens(min(quotient, uint64(bucket.MaxTokens)))
-}
-
 // storeID returns the ID that the store is given: the caller's, and a hash of the
 // question. The question is the keys in their order, each with its cost before scaling,
 // and how the limiter takes. The order of rules and of [Request.Charges]
@@ -360,4 +345,21 @@ func (e *evaluation) storeID(id string, mode Mode) string {
 	}
 	sum := sha256.Sum256(text)
 	return id + " " + base64.RawURLEncoding.EncodeToString(sum[:12])
+}
+
+// show makes d show n limits: those of all claims, or else of those that buckets of this
+// process decided. It copies them, because e is used again.
+func (e *evaluation) show(d *Decision, n int) {
+	if d.single = n == 1; !d.single {
+		d.several = make([]Status, 0, n)
+	}
+	for i := range e.claims {
+		switch c := &e.claims[i]; {
+		case n < len(e.claims) && !c.local:
+		case d.single:
+			d.one[0] = c.status
+		default:
+			d.several = append(d.several, c.status)
+		}
+	}
 }

@@ -7,18 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy"
 )
-
-// A Denial is a decision that denies a request, or would if shadow rules were
-// enforced, or soon will, with the attributes of the request: see [Config.OnDenial] and
-// [Config.OnNearLimit]. As a [slog.LogValuer] it is its decision, without attributes.
-type Denial struct {
-	Decision
-
-	// Attributes are the request's, and never nil.
-	Attributes policy.Attributes
-}
 
 // report calls the hooks. OnDecision gets a copy, so that decisions need not live on the
 // heap.

@@ -177,3 +177,30 @@ func (l *Limiter) HashKey() ([]byte, error) {
 	l.secret.key = key[:]
 	return bytes.Clone(l.secret.key), nil
 }
+
+// check returns the policy by which the limiter decides: m, with the key of its hashes.
+// The error says why it cannot: better now than when the store first fails.
+func (l *Limiter) check(m *policy.Matcher) (*policy.Matcher, error) {
+	if m == nil {
+		return nil, nil
+	}
+	for _, r := range m.Rules() {
+		if l.config.Local == nil && r.OnStoreError == policy.Local && r.Mode < policy.Shadow {
+			return nil, fmt.Errorf("rule %q says on_store_error: local: set Config.Local", r.Name)
+		}
+	}
+	if m.NeedsHashKey() {
+		key, err := l.HashKey()
+		if err != nil {
+			return nil, fmt.Errorf("policy hashes parts of bucket keys: %w", err)
+		}
+		m = m.WithHashKey(key)
+	}
+	return m, l.checkKey(m)
+}
+
+// counts are those [Stats] that the limiter itself counts, as they grow.
+type counts struct {
+	open, closed, local atomic.Uint64
+	through             atomic.Int64
+}

@@ -4,7 +4,6 @@ package mete
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/metehq/mete/bucket"
@@ -46,28 +45,6 @@ func (l *Limiter) degrade(ctx context.Context, e *evaluation, req *Request, mode
 // refuse makes d the decision that nobody could make.
 func (d *Decision) refuse(rule *policy.Rule) {
 	d.Allowed, d.Rule, d.Reason, d.RetryAfter = false, rule.Name, ReasonStoreError, storeRetry
-}
-
-// firstThatSays returns the first claim whose rule says so, nil for none.
-func firstThatSays(what policy.OnStoreError, claims []claim) *claim {
-	for i := range claims {
-		if claims[i].onStoreError == what {
-			return &claims[i]
-		}
-	}
-	return nil
-}
-
-func anyLocal(claims []claim) bool { return firstThatSays(policy.Local, claims) != nil }
-
-// recover charges local costs of the charges' keys to the store, and returns the rest of
-// within. After an error, the store is not to be asked about the request either.
-func (l *Limiter) recover(ctx context.Context, charges []Charge, within time.Duration) (time.Duration, error) {
-	left, err := l.outage.Recover(ctx, charges, within)
-	if err != nil && ctx.Err() != nil {
-		err = ended(ctx)
-	}
-	return left, err
 }
 
 // decideLocally takes from the local buckets of the rules that say local.
@@ -171,12 +148,6 @@ type Stats struct {
 	// DenyKeys is the number of buckets that are remembered for that now. Some of them may
 	// deny nothing any more.
 	DenyKeys int
-}
-
-// counts are those [Stats] that the limiter itself counts, as they grow.
-type counts struct {
-	open, closed, local atomic.Uint64
-	through             atomic.Int64
 }
 
 // Stats returns the numbers as they are.

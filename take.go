@@ -4,8 +4,6 @@ package mete
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -102,23 +100,6 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 	return nil
 }
 
-// show makes d show n limits: those of all claims, or else of those that buckets of this
-// process decided. It copies them, because e is used again.
-func (e *evaluation) show(d *Decision, n int) {
-	if d.single = n == 1; !d.single {
-		d.several = make([]Status, 0, n)
-	}
-	for i := range e.claims {
-		switch c := &e.claims[i]; {
-		case n < len(e.claims) && !c.local:
-		case d.single:
-			d.one[0] = c.status
-		default:
-			d.several = append(d.several, c.status)
-		}
-	}
-}
-
 // refuse makes d the decision where the policy denies the request, whatever is in the
 // buckets.
 func (e *evaluation) refuse(d *Decision) {
@@ -195,14 +176,4 @@ func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request,
 			r.note(t, req, true)
 		}
 	}
-}
-
-// ended says why ctx is done: always in the terms of package context, since a
-// cause alone would look like an error of this package's own.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

@@ -4,6 +4,7 @@ package mete
 
 import (
 	"math"
+	"math/bits"
 	"strconv"
 
 	"github.com/metehq/mete/bucket"
@@ -51,4 +52,18 @@ func (t Tokens) count() (bucket.Tokens, bool) {
 		return 0, false
 	}
 	return bucket.Tokens(nearest), true
+}
+
+// proportion returns x·num/den, rounded down or up, at most [bucket.MaxTokens],
+// for amounts of which none is negative and den is above 0.
+func proportion(x, num, den bucket.Tokens, up bool) bucket.Tokens {
+	hi, lo := bits.Mul64(uint64(x), uint64(num))
+	if hi >= uint64(den) {
+		return bucket.MaxTokens
+	}
+	quotient, rest := bits.Div64(hi, lo, uint64(den))
+	if up && rest > 0 {
+		quotient++
+	}
+	return bucket.Tokens(min(quotient, uint64(bucket.MaxTokens)))
 }

@@ -135,7 +135,7 @@ func (w *waiter) lead(ctx context.Context) (Decision, error) {
 			return w.end(ctx, d, err)
 		}
 		if d.Allowed {
-			if w.known(ctx, &d) {
+			if w.informs(ctx, &d) {
 				w.lines.publish(w, asked, true)
 			}
 			d, refunded, err = w.admitted(ctx, d, longest, &spent)
@@ -145,7 +145,7 @@ func (w *waiter) lead(ctx context.Context) (Decision, error) {
 		if err != nil {
 			return w.end(ctx, d, err)
 		}
-		if w.known(ctx, &d) {
+		if w.informs(ctx, &d) {
 			w.lines.publish(w, asked, false)
 		}
 		if err := sleep(ctx, after); err != nil {
@@ -154,9 +154,9 @@ func (w *waiter) lead(ctx context.Context) (Decision, error) {
 	}
 }
 
-// known reports whether d tells the others of the queue what the store holds. A local
+// informs reports whether d tells the others of the queue what the store holds. A local
 // bucket does not, and neither does a transaction that may be rolled back.
-func (w *waiter) known(ctx context.Context, d *Decision) bool {
+func (w *waiter) informs(ctx context.Context, d *Decision) bool {
 	return !d.Degraded && !w.limiter.tentative(ctx)
 }
 
@@ -235,15 +235,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ended(ctx)
 	}
-}
-
-// byRule adds the name of the rule that is the reason. Limits that requests bring
-// have none.
-func byRule(err error, rule string) error {
-	if rule == "" {
-		return err
-	}
-	return fmt.Errorf("%w: rule %q", err, rule)
 }
 
 // admitted sleeps until an admitted request may go. Where it cannot, what was spent

@@ -28,6 +28,10 @@ var rules = []rule{
 		checkImports,
 	},
 	{
+		"the root package has layers", "a maintainer reads one decision from the top down, and never climbs back",
+		checkRootLayers,
+	},
+	{
 		"the root module stands alone", "users of the library must never have a version moved under them",
 		checkRootAlone,
 	},
@@ -70,7 +74,9 @@ var rules = []rule{
 	},
 }
 
-func TestRules(t *testing.T) {
+// loadRepository returns the tree of this repository.
+func loadRepository(t *testing.T) *tree {
+	t.Helper()
 	repository, err := load(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +84,11 @@ func TestRules(t *testing.T) {
 	if len(repository.files) == 0 {
 		t.Fatal("no Go files found in ../..")
 	}
+	return repository
+}
+
+func TestRules(t *testing.T) {
+	repository := loadRepository(t)
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
 			for _, f := range r.check(repository) {
