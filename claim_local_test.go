@@ -49,8 +49,8 @@ func TestReset_InATransactionForgetsNothing(t *testing.T) {
 	}
 }
 
-// A peek spends nothing, so it is no debt of a local bucket: neither under the limit that it
-// asks about, nor under the limit of another version of the policy.
+// A peek spends nothing, so it is no debt of a local bucket: under its own limit, and under
+// the limit of another version.
 func TestLocal_PeekIsNotSpent(t *testing.T) {
 	left := func(peeks int, then string) int {
 		n := start(t, 1, localRule).nodes[0]

@@ -123,8 +123,8 @@ func BenchmarkAdded(b *testing.B) {
 	}
 }
 
-// BenchmarkTransport sends requests one after another to a server that says a lot
-// about a limit that is far away, and to one that says nothing.
+// BenchmarkTransport sends requests one after another to two servers: the first reports a
+// limit that is far away, and the second reports nothing.
 func BenchmarkTransport(b *testing.B) {
 	for name, header := range map[string]http.Header{
 		"announced": {"Ratelimit-Policy": {`"p";q=1000000000;w=1`}, "Ratelimit": {`"p";r=1000000000;t=1`}},

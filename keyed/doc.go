@@ -34,7 +34,7 @@
 // # Bounds
 //
 // There is a bucket for each key that has been used and is not full: at most
-// [Config.MaxKeys], 1 << 20 by default, at about 41 bytes each (a sliding log has
+// [Config.MaxKeys], 1 << 20 by default, at about 40 bytes each (a sliding log has
 // 16 more for each cost in its window). Full buckets are forgotten first, which
 // cannot be noticed. If there are none, new keys share one bucket: a flood of
 // keys makes a limiter forget nobody. There is no goroutine, nothing to close,

@@ -23,7 +23,7 @@ type Limiter struct {
 
 // Config are a [Limiter]'s optional settings. The zero Config is a good one.
 type Config struct {
-	// MaxKeys bounds the buckets that are kept, at about 41 bytes each. If zero,
+	// MaxKeys bounds the buckets that are kept, at about 40 bytes each. If zero,
 	// it is [memstore.DefaultMaxKeys]. What happens at the bound is in the
 	// package's description.
 	MaxKeys int

@@ -156,8 +156,8 @@ func TestLog_ShadowRulesWouldDeny(t *testing.T) {
 	}
 }
 
-// Every denial is in a line or counted as unlogged, whatever there is room for, and
-// there are never more lines in a second than there may be.
+// Every denial is in a line or counted as unlogged. There are never more lines in a second
+// than the bound allows.
 func TestLog_IsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoor(t, clientPolicy, denials.Config{Interval: 10 * time.Second, PerSecond: 50})
