@@ -17,9 +17,10 @@ import (
 // A key never names two buckets. The number ends at the last mark, so that two
 // keys of shards are the same only where bucket and number are. And keys that a
 // policy makes do not end like this: in them a bar is followed by a component,
-// which has an equals sign. Those of explicit charges must not look like it
-// either: see IsKey. The marks of request IDs begin with the shard mark, as
+// which has an equals sign. The keys of explicit charges must not look like it
+// either: see [IsKey]. The marks of request IDs begin with the shard mark, as
 // no key of a policy does.
+
 // Mark stands between the key of a bucket and the number of a shard.
 const Mark = "|#"
 
