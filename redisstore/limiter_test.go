@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -264,4 +265,47 @@ func TestNewLimiter_AfterALostSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	newLimiter(t, "redis://"+r.Addr, "")
+}
+
+// Charges of requests, and so the limits of middleware, are decided in memory without
+// Redis. They have no rule that could demand it.
+func TestNewLimiter_LimitsChargesInAnOutage(t *testing.T) {
+	proxy := proctest.StartProxy(t, proctest.StartRedis(t).Addr)
+	l := newLimiter(t, "redis://"+proxy.Addr, "")
+	limit, err := bucket.NewLimit(2*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.Refuse(true)
+	proxy.CutNow()
+	admitted := 0
+	for range 10 {
+		d, err := l.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "route", Limit: limit, Cost: bucket.Token}}})
+		if err != nil || !d.Degraded {
+			t.Fatalf("take without Redis: %+v, %v", d, err)
+		}
+		if d.Allowed {
+			admitted++
+		}
+	}
+	if admitted != 2 {
+		t.Errorf("admitted %d of a limit of 2", admitted)
+	}
+}
+
+// NewLimiter ends with its context, also when Redis answers no more after the connection.
+func TestNode_NewLimiterEndsWithItsContext(t *testing.T) {
+	proxy := proctest.StartProxy(t, proctest.StartRedis(t).Addr)
+	node, err := redisstore.Open(t.Context(), "redis://"+proxy.Addr+"?timeout=1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { node.Close() })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, key := range []string{"", "mine"} {
+		if _, err := node.NewLimiter(ctx, matcher(t, key), mete.Config{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("key %q: %v, want %v", key, err, context.Canceled)
+		}
+	}
 }
