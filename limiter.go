@@ -99,7 +99,7 @@ func (l *Limiter) Policy() *policy.Matcher { return l.policy.Load() }
 // was made without [Config.Local] does not get a policy that needs it.
 func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 	if m == nil {
-		return fmt.Errorf("mete: set policy: %w: load one with policy.Load or policyyaml.LoadFile", policy.ErrRequired)
+		return fmt.Errorf("mete: set policy: %w", policy.ErrRequired)
 	}
 	m, err := l.check(m)
 	if err != nil {

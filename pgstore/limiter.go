@@ -7,21 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/guard"
-	"github.com/metehq/mete/internal/recovery"
-	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
 )
 
 // NewLimiter connects to the PostgreSQL that a URL names, as [ParseURL] reads it, and
-// returns a limiter that decides by m. It must be closed by [mete.Limiter.Close]. It makes missing tables, as
-// [Migrate] does. All processes with one URL share their buckets, and hash keys with one
+// returns a limiter that decides by m. It must be closed by [mete.Limiter.Close]. It
+// makes missing tables, as [Migrate] does. All processes with one URL share their buckets, and hash keys with one
 // secret that PostgreSQL keeps.
 //
 // While PostgreSQL does not answer:
@@ -48,7 +45,7 @@ import (
 // For other settings call [Open] and [Node.NewLimiter].
 func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Limiter, error) {
 	if m == nil {
-		return nil, errNoPolicy
+		return nil, fmt.Errorf("pgstore: new limiter: %w; for charges without a policy call mete.New", policy.ErrRequired)
 	}
 	node, err := Open(ctx, rawURL)
 	if err != nil {
@@ -60,13 +57,6 @@ func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Li
 	}
 	return l, nil
 }
-
-// denyFor is how long a denial may be answered from memory. Tokens that another process gives
-// back wait for it at most.
-const denyFor = time.Second
-
-var errNoPolicy = fmt.Errorf("pgstore: new limiter: %w: load one with policy.Load or policyyaml.LoadFile; "+
-	"for charges without a policy call mete.New", policy.ErrRequired)
 
 // explain adds the place and the remedy to an error of [Open]. It shows no part of an
 // invalid URL but its scheme, because any other may be a password.
@@ -89,63 +79,12 @@ func place(options *pgxpool.Config) string {
 	return fmt.Sprintf("%s, port %d, database %q", c.Host, c.Port, c.Database)
 }
 
-// NewLimiter returns a limiter over n that decides by m. It owns n: [mete.Limiter.Close] closes
-// it. After an error n is the caller's. The zero Config is complete: Local is a memstore,
-// Nodes counts the processes that share n, and DenyFor is a second. The function [NewLimiter] lists the errors
-// about the policy, and [mete.New] has others.
+// NewLimiter returns a limiter over n that decides by m, as [guard.NewLimiter] does: for
+// other settings than those of the function [NewLimiter]. It owns n, unless it fails.
 func (n *Node) NewLimiter(ctx context.Context, m *policy.Matcher, config mete.Config) (*mete.Limiter, error) {
-	if m == nil {
-		return nil, errNoPolicy
-	}
-	loop := recovery.New()
-	guarded, err := guard.New(n, guard.Config{OnChange: func(_, to guard.State) {
-		if to == guard.Closed {
-			loop.Wake()
-		}
-	}})
-	if err == nil && config.Local == nil {
-		config.Local, err = memstore.New(memstore.Config{})
-	}
+	l, err := guard.NewLimiter(ctx, n, m, config)
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: new limiter: %w", err)
 	}
-	if config.Nodes == nil {
-		config.Nodes = n.Nodes
-	}
-	done := config.OnClose
-	config.OnClose = func() error {
-		err := loop.Close()
-		if err != nil {
-			err = fmt.Errorf("pgstore: close: tokens that were spent in an outage could not be charged: %w", err)
-		}
-		if err = errors.Join(err, n.Close()); done != nil {
-			err = errors.Join(err, done())
-		}
-		return err
-	}
-	if config.DenyFor == 0 {
-		config.DenyFor = denyFor
-	}
-	if m, err = n.withKey(ctx, m); err != nil {
-		return nil, fmt.Errorf("pgstore: new limiter: %w", err)
-	}
-	limiter, err := mete.New(guarded, m, config)
-	if err != nil {
-		return nil, fmt.Errorf("pgstore: new limiter: %w", err)
-	}
-	loop.Start(limiter)
-	return limiter, nil
-}
-
-// withKey returns m with the key of its hashes, after it has asked the store for it, and
-// whether it is the right one. It asks for no longer than ctx lasts.
-func (n *Node) withKey(ctx context.Context, m *policy.Matcher) (*policy.Matcher, error) {
-	if m.NeedsHashKey() {
-		key, err := n.DeriveKey(ctx, policy.HashPurpose)
-		if err != nil {
-			return nil, err
-		}
-		m = m.WithHashKey(key[:])
-	}
-	return m, n.CheckHashKey(ctx, m.HashKeyID())
+	return l, nil
 }

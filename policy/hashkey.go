@@ -9,7 +9,7 @@ import (
 
 var (
 	// ErrRequired: a limiter over a shared store was to be made without a policy.
-	ErrRequired = errors.New("policy: a policy is required")
+	ErrRequired = errors.New("policy: a policy is required: load one with policy.Load or policyyaml.LoadFile")
 
 	// ErrHashKey: the processes that share a store hash bucket keys with another key
 	// than this one. They would not share their buckets, and together they would admit

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/recovery"
+	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
+)
+
+// denyFor is how long a denial may be answered from memory. Tokens that another process gives
+// back wait for it at most.
+const denyFor = time.Second
+
+// A Node is one process's part in a store that several processes share.
+type Node interface {
+	mete.Store
+	io.Closer
+	store.KeyDeriver
+	store.KeyChecker
+
+	// Nodes returns how many processes share the store, this one included.
+	Nodes() int
+}
+
+// NewLimiter returns a limiter over node that decides by m, behind a circuit breaker: for
+// redisstore.NewLimiter, pgstore.NewLimiter, and other stores like them. It owns node:
+// [mete.Limiter.Close] first charges node for tokens that were spent in an outage, for a
+// second at most. After an error, node is the caller's.
+//
+// The zero Config is complete: Local is a memstore, Nodes is that of node, and DenyFor is a
+// second. A nil m is an error that wraps [policy.ErrRequired]. NewLimiter asks node for the
+// key of the hashes for no longer than ctx lasts. [mete.New] has other errors.
+func NewLimiter(ctx context.Context, node Node, m *policy.Matcher, config mete.Config) (*mete.Limiter, error) {
+	if m == nil {
+		return nil, fmt.Errorf("%w; for charges without a policy call mete.New", policy.ErrRequired)
+	}
+	loop := recovery.New()
+	guarded, err := New(node, Config{OnChange: func(_, to State) {
+		if to == Closed {
+			loop.Wake()
+		}
+	}})
+	if err != nil {
+		return nil, err
+	}
+	if config.Local == nil {
+		if config.Local, err = memstore.New(memstore.Config{}); err != nil {
+			return nil, err
+		}
+	}
+	if config.Nodes == nil {
+		config.Nodes = node.Nodes
+	}
+	if config.DenyFor == 0 {
+		config.DenyFor = denyFor
+	}
+	done := config.OnClose
+	config.OnClose = func() error {
+		err := loop.Close()
+		if err != nil {
+			err = fmt.Errorf("guard: close: tokens that were spent in an outage could not be charged: %w", err)
+		}
+		if err = errors.Join(err, node.Close()); done != nil {
+			err = errors.Join(err, done())
+		}
+		return err
+	}
+	if m.NeedsHashKey() {
+		key, err := node.DeriveKey(ctx, policy.HashPurpose)
+		if err != nil {
+			return nil, err
+		}
+		m = m.WithHashKey(key[:])
+	}
+	if err := node.CheckHashKey(ctx, m.HashKeyID()); err != nil {
+		return nil, err
+	}
+	limiter, err := mete.New(guarded, m, config)
+	if err != nil {
+		return nil, err
+	}
+	loop.Start(limiter)
+	return limiter, nil
+}
