@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,7 +45,9 @@ func begin(t *testing.T, open Open) *subject {
 
 func (s *subject) take(mode mete.Mode, charges ...mete.Charge) ([]bucket.Snapshot, bool) {
 	s.Helper()
-	snaps, allowed, err := s.store.Take(s.Context(), nil, charges, mode)
+	asked := slices.Clone(charges)
+	snaps, allowed, err := s.store.Take(s.Context(), nil, asked, mode)
+	clear(asked) // the caller uses its memory again
 	if err != nil {
 		s.Fatalf("take %v: %v", charges, err)
 	}
