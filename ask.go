@@ -14,7 +14,7 @@ import (
 // ask asks the store about claims, and shows its answer in their statuses. It denies them by
 // the memory where the store is sure to, also while the store does not answer.
 func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode Mode) (allowed bool, err error) {
-	mode.Within = e.within // early: a copy of mode waits for what was written last
+	mode.Within = e.within // set first, because a copy of mode waits for the last write to it
 	charges := e.charge(claims, l.config.Scale)
 	memory := l.memoryFor(ctx)
 	var began bucket.Instant
@@ -110,7 +110,7 @@ func (l *Limiter) tentative(ctx context.Context) bool {
 	return l.joins != nil && l.joins.InTransaction(ctx)
 }
 
-// firstThatSays returns the first claim whose rule says so, nil for none.
+// firstThatSays returns the first claim with this on_store_error, nil for none.
 func firstThatSays(what policy.OnStoreError, claims []claim) *claim {
 	for i := range claims {
 		if claims[i].onStoreError == what {

@@ -265,3 +265,24 @@ func TestWatches_AllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkWatches passes decisions on while a bucket is watched: none, another one, or
+// the bucket of the decision.
+func BenchmarkWatches(b *testing.B) {
+	_, d := decided(b)
+	shown := d.WithLimits(mete.Status{Key: "user:alice"})
+	for _, key := range []string{"", "user:bob", "user:alice"} {
+		b.Run("key="+key, func(b *testing.B) {
+			watches := new(dashboard.Watches)
+			if key != "" {
+				if _, err := watches.Watch(key, func(context.Context, *mete.Decision, *mete.Status) {}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				watches.Decided(b.Context(), &shown)
+			}
+		})
+	}
+}

@@ -79,8 +79,8 @@ func place(options *pgxpool.Config) string {
 	return fmt.Sprintf("%s, port %d, database %q", c.Host, c.Port, c.Database)
 }
 
-// NewLimiter returns a limiter over n that decides by m, as [guard.NewLimiter] does: for
-// other settings than those of the function [NewLimiter]. It owns n, unless it fails.
+// NewLimiter returns a limiter over n that decides by m, as [guard.NewLimiter] does, with the
+// settings of the caller. It owns n, unless it fails.
 func (n *Node) NewLimiter(ctx context.Context, m *policy.Matcher, config mete.Config) (*mete.Limiter, error) {
 	l, err := guard.NewLimiter(ctx, n, m, config)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -233,5 +234,31 @@ func TestNewLimiter_RefusesAnotherHashKey(t *testing.T) {
 		if err := first.SetPolicy(matcher(t, tt.first)); err != nil {
 			t.Errorf("%s: set the first policy again: %v", name, err)
 		}
+	}
+}
+
+// Charges of requests, and so the limits of middleware, are decided in memory without
+// PostgreSQL. They have no rule that could demand it.
+func TestNewLimiter_LimitsChargesInAnOutage(t *testing.T) {
+	t.Parallel()
+	proxy, l := proxied(t, proctest.StartPostgres(t))
+	limit, err := bucket.NewLimit(2*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.Refuse(true)
+	proxy.CutNow()
+	admitted := 0
+	for range 10 {
+		d, err := l.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "route", Limit: limit, Cost: bucket.Token}}})
+		if err != nil || !d.Degraded {
+			t.Fatalf("take without PostgreSQL: %+v, %v", d, err)
+		}
+		if d.Allowed {
+			admitted++
+		}
+	}
+	if admitted != 2 {
+		t.Errorf("admitted %d of a limit of 2", admitted)
 	}
 }

@@ -17,8 +17,8 @@ type Limiter interface {
 	Close()
 }
 
-// For returns l as one goroutine asks it: with memory of its own for what it asks, where l
-// has such.
+// For returns l for the use of one goroutine. A limiter that keeps its request in memory
+// has one request for each goroutine.
 func For(l Limiter) Limiter {
 	if f, ok := l.(interface{ ForGoroutine() Limiter }); ok {
 		return f.ForGoroutine()
