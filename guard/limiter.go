@@ -36,7 +36,7 @@ type Node interface {
 // [mete.Limiter.Close] first charges node for tokens that were spent in an outage, for a
 // second at most. After an error, node is the caller's.
 //
-// The zero Config is complete: Local is a memstore, Nodes is that of node, and DenyFor is a
+// The zero Config is complete: Local is a memstore, Nodes counts the processes of node, and DenyFor is a
 // second. A nil m is an error that wraps [policy.ErrRequired]. NewLimiter asks node for the
 // key of the hashes for no longer than ctx lasts. [mete.New] has other errors.
 func NewLimiter(ctx context.Context, node Node, m *policy.Matcher, config mete.Config) (*mete.Limiter, error) {

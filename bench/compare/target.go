@@ -15,7 +15,7 @@ type target struct {
 	figure   string
 	of       func(result) *report.Stat
 
-	// subject is the subject of mete that the target is about; empty is subject.Mete.
+	// subject is the subject of mete of the target; empty is subject.Mete.
 	subject string
 
 	// A factor is how many times smaller mete's figure must be than the figure of the
