@@ -64,6 +64,7 @@ type evaluation struct {
 	charges []Charge
 	snaps   []bucket.Snapshot // for its answer, where it is about several
 
+	slab   slab        // of the statuses that decisions keep
 	trip   outage.Trip // of the charges, while they are decided
 	seen   Decision    // while a hook has it
 	denial Denial
@@ -351,7 +352,7 @@ func (e *evaluation) storeID(id string, mode Mode) string {
 // process decided. It copies them, because e is used again.
 func (e *evaluation) show(d *Decision, n int) {
 	if d.single = n == 1; !d.single {
-		d.several = make([]Status, 0, n)
+		d.several = e.slab.statuses(n)
 	}
 	for i := range e.claims {
 		switch c := &e.claims[i]; {
@@ -362,4 +363,21 @@ func (e *evaluation) show(d *Decision, n int) {
 			d.several = append(d.several, c.status)
 		}
 	}
+}
+
+// A slab is memory for the statuses of several decisions, because one allocation for each
+// costs more. A program that keeps a decision keeps the memory of its neighbors.
+type slab []Status
+
+// slabStatuses is how many a slab holds, unless one decision needs more.
+const slabStatuses = 24
+
+// statuses returns memory for n statuses. No other decision gets it.
+func (s *slab) statuses(n int) []Status {
+	if cap(*s)-len(*s) < n {
+		*s = make([]Status, 0, max(n, slabStatuses))
+	}
+	start := len(*s)
+	*s = (*s)[:start+n]
+	return (*s)[start : start : start+n]
 }

@@ -6,11 +6,11 @@ import "time"
 
 // Room is what a plain take would be admitted for: what remains and, where the
 // limit has a queue, the room that is left in it. It is rounded down to a
-// thousandth.
-func (s Snapshot) Room() Tokens {
+// thousandth. Decisions ask it of each limit, so it takes no copy of s.
+func (s *Snapshot) Room() Tokens {
 	l := &s.Limit
 	if !l.Queued() {
-		return s.Remaining()
+		return s.remaining()
 	}
 	return max(l.capacity+l.debt-Tokens(ceilDiv(s.spent, l.Unit())), 0)
 }

@@ -37,7 +37,10 @@ func (s Snapshot) Verdict() (Verdict, Instant) {
 
 // Remaining is what the bucket holds, after the cost where it was taken: rounded
 // down to a thousandth, never below 0. Show people [Tokens.Whole] of it.
-func (s Snapshot) Remaining() Tokens {
+func (s Snapshot) Remaining() Tokens { return s.remaining() }
+
+// remaining is Remaining without a copy of s.
+func (s *Snapshot) remaining() Tokens {
 	if s.spent == 0 {
 		return s.Limit.capacity
 	}
