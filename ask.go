@@ -9,6 +9,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/seen"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // ask asks the store about claims, and shows its answer in their statuses. It denies them by
@@ -58,7 +59,7 @@ func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode M
 }
 
 // takeFresh asks the store itself about charges that are in no evaluation.
-func (l *Limiter) takeFresh(ctx context.Context, charges []Charge, mode Mode) ([]bucket.Snapshot, bool, error) {
+func (l *Limiter) takeFresh(ctx context.Context, charges []store.Charge, mode Mode) ([]bucket.Snapshot, bool, error) {
 	memory := l.memoryFor(ctx)
 	var asked seen.Asked
 	if memory != nil {
@@ -124,7 +125,7 @@ func anyLocal(claims []claim) bool { return firstThatSays(policy.Local, claims) 
 
 // recover charges local costs of the charges' keys to the store, and returns the rest of
 // within. After an error, the store is not to be asked about the request either.
-func (l *Limiter) recover(ctx context.Context, charges []Charge, within time.Duration) (time.Duration, error) {
+func (l *Limiter) recover(ctx context.Context, charges []store.Charge, within time.Duration) (time.Duration, error) {
 	left, err := l.outage.Recover(ctx, charges, within)
 	if err != nil && ctx.Err() != nil {
 		err = ended(ctx)

@@ -65,7 +65,7 @@ func TestBadInput(t *testing.T) {
 	newLimiter(shared, loadHashed(t, "one"))
 	tooMuch := mete.TokensOf(bucket.MaxTokens) * 2
 	own := func(cost bucket.Tokens) mete.Request {
-		return mete.Request{Charges: []mete.Charge{{Key: "k", Limit: limit(t, 5, "1/1s"), Cost: cost}}}
+		return mete.Request{Charges: []mete.Charge{{Key: "k", Limit: limit(t, 5, "1/1s"), Cost: mete.TokensOf(cost)}}}
 	}
 	_, noRate := bucket.ParseRate("10 per minute")
 	for name, tt := range map[string]struct {
@@ -73,15 +73,16 @@ func TestBadInput(t *testing.T) {
 		want   error
 		remedy string
 	}{
-		"no store":                      {second(mete.New(nil, nil, mete.Config{})), store.ErrRequired, "memstore.New, redisstore.Open or pgstore.Open"},
-		"no policy":                     {l.SetPolicy(nil), policy.ErrRequired, "policy.Load or policyyaml.LoadFile"},
-		"a rate without a slash":        {noRate, bucket.ErrRate, `"10 per minute" has no slash: write tokens/duration, as in 7/1m`},
-		"a cost above the bound":        {take(l.Take(t.Context(), mete.Request{Cost: tooMuch})), mete.ErrCost, "between 0 (the rule's own) and " + bucket.MaxTokens.String()},
-		"a cost below a thousandth":     {take(l.Take(t.Context(), mete.Request{Cost: 0.0004})), mete.ErrCost, "must be a multiple of 0.001"},
-		"an own cost above the bound":   {take(l.Take(t.Context(), own(bucket.MaxTokens+1))), mete.ErrCost, "must be between 0 and " + bucket.MaxTokens.String()},
-		"another secret of the store":   {second(mete.New(shared, loadHashed(t, "two"), mete.Config{})), policy.ErrHashKey, "policy.Options.HashKey in all processes"},
-		"another secret by a wrapper":   {second(mete.New(around{around{shared}}, loadHashed(t, "two"), mete.Config{})), policy.ErrHashKey, "policy.Options.HashKey in all processes"},
-		"another secret by a SetPolicy": {newLimiter(shared, load(t, byAddress)).SetPolicy(loadHashed(t, "two")), policy.ErrHashKey, "policy.Options.HashKey in all processes"},
+		"no store":                        {second(mete.New(nil, nil, mete.Config{})), store.ErrRequired, "memstore.New, redisstore.Open or pgstore.Open"},
+		"no policy":                       {l.SetPolicy(nil), policy.ErrRequired, "policy.Load or policyyaml.LoadFile"},
+		"a rate without a slash":          {noRate, bucket.ErrRate, `"10 per minute" has no slash: write tokens/duration, as in 7/1m`},
+		"a cost above the bound":          {take(l.Take(t.Context(), mete.Request{Cost: tooMuch})), mete.ErrCost, "between 0 (the rule's own) and " + bucket.MaxTokens.String()},
+		"a cost below a thousandth":       {take(l.Take(t.Context(), mete.Request{Cost: 0.0004})), mete.ErrCost, "must be a multiple of 0.001"},
+		"an own cost above the bound":     {take(l.Take(t.Context(), own(bucket.MaxTokens+1))), mete.ErrCost, "must be between 0 and " + bucket.MaxTokens.String()},
+		"an own cost of a two-thousandth": {take(l.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "k", Limit: limit(t, 5, "1/1s"), Cost: 0.0005}}})), mete.ErrCost, "in steps of 0.001"},
+		"another secret of the store":     {second(mete.New(shared, loadHashed(t, "two"), mete.Config{})), policy.ErrHashKey, "policy.Options.HashKey in all processes"},
+		"another secret by a wrapper":     {second(mete.New(around{around{shared}}, loadHashed(t, "two"), mete.Config{})), policy.ErrHashKey, "policy.Options.HashKey in all processes"},
+		"another secret by a SetPolicy":   {newLimiter(shared, load(t, byAddress)).SetPolicy(loadHashed(t, "two")), policy.ErrHashKey, "policy.Options.HashKey in all processes"},
 	} {
 		if !errors.Is(tt.err, tt.want) || !strings.Contains(fmt.Sprint(tt.err), tt.remedy) {
 			t.Errorf("%s: error %v; want one that wraps %q and says %q", name, tt.err, tt.want, tt.remedy)
@@ -106,9 +107,10 @@ func TestBadInput_LargestCost(t *testing.T) {
 	l := newPeeker(t)
 	for name, req := range map[string]mete.Request{
 		"of the request": {Cost: mete.TokensOf(bucket.MaxTokens)},
-		"of a charge":    {Charges: []mete.Charge{{Key: "k", Limit: limit(t, 5, "1/1s"), Cost: bucket.MaxTokens}}},
-		"of two charges": {Charges: []mete.Charge{
-			{Key: "k", Limit: limit(t, 5, "1/1s"), Cost: bucket.MaxTokens - 1}, {Key: "k", Limit: limit(t, 5, "1/1s"), Cost: 1}}},
+		"of a charge":    {Charges: []mete.Charge{{Key: "k", Limit: limit(t, 5, "1/1s"), Cost: mete.TokensOf(bucket.MaxTokens)}}},
+		"of three charges": {Charges: []mete.Charge{
+			{Key: "k", Limit: limit(t, 5, "1/1s"), Cost: 4e12}, {Key: "k", Limit: limit(t, 5, "1/1s"), Cost: 4e12},
+			{Key: "k", Limit: limit(t, 5, "1/1s"), Cost: mete.TokensOf(bucket.MaxTokens - 8e15)}}},
 	} {
 		d, err := l.Take(t.Context(), req)
 		if err != nil || d.Allowed || d.RetryAfter != bucket.Never {

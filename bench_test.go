@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
 )
 
@@ -59,9 +58,9 @@ func BenchmarkTake_Charges(b *testing.B) {
 	}
 	big := limit(b, 1_000_000_000, "1000/1s")
 	charges := []mete.Charge{
-		{Key: "user:alice", Limit: big, Cost: bucket.Token},
-		{Key: "address:2001:db8::1", Limit: big, Cost: bucket.Token},
-		{Key: "everyone", Limit: big, Cost: bucket.Token},
+		{Key: "user:alice", Limit: big, Cost: 1},
+		{Key: "address:2001:db8::1", Limit: big, Cost: 1},
+		{Key: "everyone", Limit: big, Cost: 1},
 	}
 	for _, n := range []int{0, 1, 3} {
 		b.Run(fmt.Sprintf("limits=%d", n), func(b *testing.B) {
@@ -83,7 +82,7 @@ func BenchmarkReserve_Settle(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	req := mete.Request{Charges: []mete.Charge{{Key: "k", Limit: limit(b, 1_000_000_000, "1000000/1s"), Cost: 2 * bucket.Token}}}
+	req := mete.Request{Charges: []mete.Charge{{Key: "k", Limit: limit(b, 1_000_000_000, "1000000/1s"), Cost: 2}}}
 	for name, end := range map[string]func(*mete.Reservation) error{
 		"settle": func(r *mete.Reservation) error { return r.Settle(b.Context(), 1) },
 		"cancel": func(r *mete.Reservation) error { return r.Cancel(b.Context()) },

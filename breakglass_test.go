@@ -42,7 +42,7 @@ func TestBreakGlass_AndChargesOfTheRequest(t *testing.T) {
 		for range 5 {
 			d, err := l.Take(context.Background(), mete.Request{
 				Attributes: mete.Attrs{"path": "/"},
-				Charges:    []mete.Charge{{Key: "own", Limit: two, Cost: bucket.Token}},
+				Charges:    []mete.Charge{{Key: "own", Limit: two, Cost: 1}},
 			})
 			if err != nil || d.Override == nil {
 				t.Fatalf("%+v, %v: want a decision by an override", d, err)

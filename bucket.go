@@ -8,6 +8,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A Bucket is one bucket of the policy's, as it is now. It is a value; what it refers
@@ -57,7 +58,7 @@ func (l *Limiter) ResetBucket(ctx context.Context, key string) (before Bucket, e
 	if before, err = l.Bucket(ctx, key); err != nil {
 		return Bucket{}, err
 	}
-	if err := l.reset(ctx, []Charge{before.charge(0)}); err != nil {
+	if err := l.reset(ctx, []store.Charge{before.charge(0)}); err != nil {
 		return Bucket{}, err
 	}
 	return before, nil
@@ -125,13 +126,13 @@ func (l *Limiter) find(ctx context.Context, key string) (Bucket, error) {
 }
 
 // charge is what asks b for a cost.
-func (b *Bucket) charge(cost bucket.Tokens) Charge {
-	return Charge{Key: b.Key, Limit: b.Limit.Bucket.For(b.Key), Cost: cost, Shards: b.Limit.Shards, Leased: b.Limit.Leased}
+func (b *Bucket) charge(cost bucket.Tokens) store.Charge {
+	return store.Charge{Key: b.Key, Limit: b.Limit.Bucket.For(b.Key), Cost: cost, Shards: b.Limit.Shards, Leased: b.Limit.Leased}
 }
 
 // askBucket asks the store for a cost, and charges what was spent locally before.
 func (l *Limiter) askBucket(ctx context.Context, b *Bucket, cost bucket.Tokens, mode Mode) (bucket.Snapshot, error) {
-	charges := []Charge{b.charge(cost)}
+	charges := []store.Charge{b.charge(cost)}
 	mode.Within, mode.Fresh = b.Rule.Deadline, true
 	if l.outage != nil {
 		var err error

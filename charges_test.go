@@ -74,8 +74,8 @@ func (r rig) left(key string, l bucket.Limit, want string) {
 func TestCharges_SeveralKeysInOneStep(t *testing.T) {
 	r, user, all := newBare(t, mete.Config{}), limit(t, 5, "1/1s"), limit(t, 3, "1/1m")
 	req := mete.Request{Charges: []mete.Charge{
-		{Key: "user:alice", Limit: user, Cost: bucket.Token},
-		{Key: "all", Limit: all, Cost: bucket.Token},
+		{Key: "user:alice", Limit: user, Cost: 1},
+		{Key: "all", Limit: all, Cost: 1},
 	}}
 	for range 3 {
 		if d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), req) }); !d.Allowed || d.Taken != bucket.Token {
@@ -112,7 +112,7 @@ func TestCharges_ReasonsNameTheAlgorithm(t *testing.T) {
 	} {
 		r := newBare(t, mete.Config{})
 		d := r.do("take", func() (mete.Decision, error) {
-			return r.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "k", Limit: compile(t, spec), Cost: 3 * bucket.Token}}})
+			return r.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "k", Limit: compile(t, spec), Cost: 3}}})
 		})
 		if d.Allowed || d.Reason != reason {
 			t.Errorf("%v: %+v, want denied for %s", spec.Algorithm, d, reason)
@@ -127,10 +127,10 @@ func TestCharges_JoinThePolicy(t *testing.T) {
 	const key = "all:"
 	d := r.do("take", func() (mete.Decision, error) {
 		return r.Take(t.Context(), mete.Request{Cost: 2, Charges: []mete.Charge{
-			{Key: "b", Limit: other, Cost: bucket.Token},
-			{Key: "a", Limit: other, Cost: bucket.Token},
-			{Key: "b", Limit: other, Cost: 3 * bucket.Token},
-			{Key: key, Limit: ten, Cost: bucket.Token},
+			{Key: "b", Limit: other, Cost: 1},
+			{Key: "a", Limit: other, Cost: 1},
+			{Key: "b", Limit: other, Cost: 3},
+			{Key: key, Limit: ten, Cost: 1},
 		}})
 	})
 	var got []string
@@ -146,7 +146,7 @@ func TestCharges_Invalid(t *testing.T) {
 	l := limit(t, 5, "1/1s")
 	many := make([]mete.Charge, store.MaxCharges)
 	for i := range many {
-		many[i] = mete.Charge{Key: fmt.Sprint(i), Limit: l, Cost: 1}
+		many[i] = mete.Charge{Key: fmt.Sprint(i), Limit: l, Cost: 0.001}
 	}
 	for _, tc := range []struct {
 		name    string
@@ -154,11 +154,11 @@ func TestCharges_Invalid(t *testing.T) {
 		want    error
 	}{
 		{"no key", []mete.Charge{{Limit: l}}, mete.ErrRequest},
-		{"no limit", []mete.Charge{{Key: "k", Cost: 1}}, mete.ErrRequest},
+		{"no limit", []mete.Charge{{Key: "k", Cost: 0.001}}, mete.ErrRequest},
 		{"a long key", []mete.Charge{{Key: strings.Repeat("k", store.MaxKeyBytes+1), Limit: l}}, mete.ErrRequest},
-		{"a negative cost", []mete.Charge{{Key: "k", Limit: l, Cost: -1}}, mete.ErrCost},
-		{"a huge cost", []mete.Charge{{Key: "k", Limit: l, Cost: bucket.MaxTokens + 1}}, mete.ErrCost},
-		{"a huge sum", []mete.Charge{{Key: "k", Limit: l, Cost: bucket.MaxTokens}, {Key: "k", Limit: l, Cost: 1}}, mete.ErrCost},
+		{"a negative cost", []mete.Charge{{Key: "k", Limit: l, Cost: -0.001}}, mete.ErrCost},
+		{"a huge cost", []mete.Charge{{Key: "k", Limit: l, Cost: mete.TokensOf(bucket.MaxTokens + 1)}}, mete.ErrCost},
+		{"a huge sum", []mete.Charge{{Key: "k", Limit: l, Cost: mete.TokensOf(bucket.MaxTokens)}, {Key: "k", Limit: l, Cost: 0.001}}, mete.ErrCost},
 		{"two limits", []mete.Charge{{Key: "k", Limit: l}, {Key: "k", Limit: limit(t, 6, "1/1s")}}, mete.ErrRequest},
 		{"another limit than the policy's", []mete.Charge{{Key: "global:", Limit: l}}, mete.ErrRequest},
 		{"too many", many, mete.ErrRequest},
@@ -185,7 +185,7 @@ func TestCharges_MaxCharges(t *testing.T) {
 	r, l := newBare(t, mete.Config{}), limit(t, 5, "1/1s")
 	charges := make([]mete.Charge, store.MaxCharges)
 	for i := range charges {
-		charges[i] = mete.Charge{Key: fmt.Sprint(i), Limit: l, Cost: bucket.Token}
+		charges[i] = mete.Charge{Key: fmt.Sprint(i), Limit: l, Cost: 1}
 	}
 	d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), mete.Request{Charges: charges}) })
 	if !d.Allowed || len(d.Limits()) != store.MaxCharges {
@@ -200,7 +200,7 @@ func TestCharges_AnchorKey(t *testing.T) {
 		Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Hour}})
 	waits := map[time.Duration]bool{}
 	for i := range 20 {
-		req := mete.Request{Charges: []mete.Charge{{Key: fmt.Sprint("user", i), Limit: l, Cost: bucket.Token}}}
+		req := mete.Request{Charges: []mete.Charge{{Key: fmt.Sprint("user", i), Limit: l, Cost: 1}}}
 		r.Take(t.Context(), req)
 		d := r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), req) })
 		waits[d.RetryAfter] = true
@@ -220,7 +220,7 @@ func TestCharges_StoreFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req := mete.Request{Charges: []mete.Charge{{Key: "k", Limit: limit(t, 5, "1/1s"), Cost: bucket.Token}}}
+		req := mete.Request{Charges: []mete.Charge{{Key: "k", Limit: limit(t, 5, "1/1s"), Cost: 1}}}
 		if d, err := l.Take(t.Context(), req); err != nil || d.Allowed != tc.allow || !d.Degraded {
 			t.Errorf("%v: %+v, error %v; want allowed %v", tc.then, d, err, tc.allow)
 		}

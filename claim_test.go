@@ -15,18 +15,19 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
 // A recorder is a store that keeps what each take asks it.
 type recorder struct {
 	mete.Store
-	takes [][]mete.Charge
+	takes [][]store.Charge
 	modes []mete.Mode
 	undos [][]string // the keys of each refund
 }
 
-func (r *recorder) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (r *recorder) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	r.takes, r.modes = append(r.takes, slices.Clone(charges)), append(r.modes, mode)
 	return r.Store.Take(ctx, dst, charges, mode)
 }
@@ -79,7 +80,7 @@ func TestTake_ChargesAreInTheOrderOfTheirKeys(t *testing.T) {
 		costs := map[string]bucket.Tokens{"m:": 2 * whole, "c:": 2 * whole, "z:": 2 * whole}
 		for _, i := range random.Perm(len(names))[:random.IntN(6)] {
 			cost := bucket.Tokens(random.IntN(3)) * whole
-			req.Charges = append(req.Charges, mete.Charge{Key: "own " + names[i], Limit: l, Cost: cost})
+			req.Charges = append(req.Charges, mete.Charge{Key: "own " + names[i], Limit: l, Cost: mete.TokensOf(cost)})
 			costs["own "+names[i]] = cost
 		}
 		d := r.do("peek", func() (mete.Decision, error) { return r.Peek(t.Context(), req) })
@@ -158,17 +159,17 @@ func TestCharges_OneKeyWithTwoNumbersOfShards(t *testing.T) {
 	r := newRig(t, `{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "shards": 4}}`)
 	l := limit(t, 100, "1/1h")
 	for name, charges := range map[string][]mete.Charge{
-		"two charges":          {{Key: "k", Limit: l, Cost: whole, Shards: 2}, {Key: "k", Limit: l, Cost: whole, Shards: 4}},
-		"one without":          {{Key: "k", Limit: l, Cost: whole, Shards: 2}, {Key: "k", Limit: l, Cost: whole}},
-		"another than a rule":  {{Key: "all:", Limit: l, Cost: whole, Shards: 2}},
-		"none, but the rule's": {{Key: "all:", Limit: l, Cost: whole}},
+		"two charges":          {{Key: "k", Limit: l, Cost: 1, Shards: 2}, {Key: "k", Limit: l, Cost: 1, Shards: 4}},
+		"one without":          {{Key: "k", Limit: l, Cost: 1, Shards: 2}, {Key: "k", Limit: l, Cost: 1}},
+		"another than a rule":  {{Key: "all:", Limit: l, Cost: 1, Shards: 2}},
+		"none, but the rule's": {{Key: "all:", Limit: l, Cost: 1}},
 	} {
 		if _, err := r.Take(t.Context(), mete.Request{Charges: charges}); !errors.Is(err, mete.ErrRequest) {
 			t.Errorf("%s: error %v, want ErrRequest", name, err)
 		}
 	}
 	if d := r.do("take", func() (mete.Decision, error) {
-		return r.Take(t.Context(), mete.Request{Cost: 1, Charges: []mete.Charge{{Key: "all:", Limit: l, Cost: whole, Shards: 4}}})
+		return r.Take(t.Context(), mete.Request{Cost: 1, Charges: []mete.Charge{{Key: "all:", Limit: l, Cost: 1, Shards: 4}}})
 	}); !d.Allowed || len(d.Limits()) != 1 || d.Limits()[0].Cost != 2*whole {
 		t.Errorf("the same number of shards: %+v, want one claim of 2 tokens", d)
 	}
@@ -182,7 +183,7 @@ func TestID_TellsKeysApart(t *testing.T) {
 	for _, keys := range [][]string{nil, {"a"}, {"b"}, {"a", "b"}, {"a 1000", "b"}, {"ab"}, {`a"b`}, {"a", "c"}} {
 		req := mete.Request{ID: "same"}
 		for _, key := range keys {
-			req.Charges = append(req.Charges, mete.Charge{Key: key, Limit: l, Cost: whole})
+			req.Charges = append(req.Charges, mete.Charge{Key: key, Limit: l, Cost: 1})
 		}
 		r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), req) })
 		id, asked := s.modes[len(s.modes)-1].ID, ""
@@ -200,9 +201,10 @@ func TestID_TellsKeysApart(t *testing.T) {
 func TestTake_ChargeIsWhole(t *testing.T) {
 	r, s := newRecorder(t, `{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "leased": true}}`)
 	rule, l := r.Policy().Rules()[0].Limits[0].Bucket, limit(t, 10, "1/1h")
-	own := []mete.Charge{{Key: "a", Limit: l, Cost: whole, Fixed: true}, {Key: "b", Limit: l, Cost: 2 * whole, Leased: true}}
+	own := []mete.Charge{{Key: "a", Limit: l, Cost: 1, Fixed: true}, {Key: "b", Limit: l, Cost: 2, Leased: true}}
 	r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), mete.Request{Cost: 3, Charges: own}) })
-	want := []mete.Charge{own[0], {Key: "all:", Limit: rule, Cost: 3 * whole, Leased: true}, own[1]}
+	want := []store.Charge{{Key: "a", Limit: l, Cost: whole, Fixed: true},
+		{Key: "all:", Limit: rule, Cost: 3 * whole, Leased: true}, {Key: "b", Limit: l, Cost: 2 * whole, Leased: true}}
 	if got := s.takes[0]; !slices.Equal(got, want) {
 		t.Errorf("the store is asked for %+v, want %+v", got, want)
 	}

@@ -31,9 +31,9 @@ func TestSettle_RuleAndChargeOfOneKey(t *testing.T) {
 		charges []mete.Charge
 		left    int64
 	}{
-		{[]mete.Charge{{Key: "all:", Limit: rule, Cost: 20 * whole}}, 94},                                                           // 1 of the rule and 5 used
-		{[]mete.Charge{{Key: "all:", Limit: rule, Cost: 20 * whole, Fixed: true}}, 79},                                              // nothing is settled
-		{[]mete.Charge{{Key: "all:", Limit: rule, Cost: 20 * whole}, {Key: "all:", Limit: rule, Cost: 2 * whole, Fixed: true}}, 92}, // 1 and 2 and 5
+		{[]mete.Charge{{Key: "all:", Limit: rule, Cost: 20}}, 94},                                                   // 1 of the rule and 5 used
+		{[]mete.Charge{{Key: "all:", Limit: rule, Cost: 20, Fixed: true}}, 79},                                      // nothing is settled
+		{[]mete.Charge{{Key: "all:", Limit: rule, Cost: 20}, {Key: "all:", Limit: rule, Cost: 2, Fixed: true}}, 92}, // 1 and 2 and 5
 	} {
 		res := r.reserve(mete.Request{Charges: tt.charges})
 		if err := res.Settle(t.Context(), 5); err != nil {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/storetest"
 )
@@ -47,10 +46,10 @@ func TestDecisions_ShareNoMemory(t *testing.T) {
 		user := fmt.Sprint("user ", i%60)
 		req := mete.Request{Attributes: mete.Attrs{"header:x-user": user}}
 		for j := range i % 3 {
-			req.Charges = append(req.Charges, mete.Charge{Key: fmt.Sprint("own ", i%60, j), Limit: own, Cost: bucket.Token})
+			req.Charges = append(req.Charges, mete.Charge{Key: fmt.Sprint("own ", i%60, j), Limit: own, Cost: 1})
 		}
 		if i%4 == 3 {
-			req.Charges = append(req.Charges, mete.Charge{Key: "global:", Limit: l.Policy().Rules()[2].Limits[0].Bucket, Cost: bucket.Token})
+			req.Charges = append(req.Charges, mete.Charge{Key: "global:", Limit: l.Policy().Rules()[2].Limits[0].Bucket, Cost: 1})
 		}
 		if i == 200 {
 			line.cut(down)

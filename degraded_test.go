@@ -16,7 +16,7 @@ import (
 // A brokenStore cannot answer.
 type brokenStore struct{ err error }
 
-func (s brokenStore) Take(context.Context, []bucket.Snapshot, []mete.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s brokenStore) Take(context.Context, []bucket.Snapshot, []store.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return nil, false, s.err
 }
 func (s brokenStore) DeriveKey(context.Context, string) (key [32]byte, err error) { return }
@@ -82,7 +82,7 @@ type cancellingStore struct {
 	cancel func()
 }
 
-func (s cancellingStore) Take(ctx context.Context, _ []bucket.Snapshot, _ []mete.Charge, _ mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s cancellingStore) Take(ctx context.Context, _ []bucket.Snapshot, _ []store.Charge, _ mete.Mode) ([]bucket.Snapshot, bool, error) {
 	s.cancel()
 	return nil, false, ctx.Err()
 }

@@ -36,13 +36,13 @@ type claim struct {
 }
 
 // charge is what the store is asked for the claim.
-func (c *claim) charge() (charge Charge) {
+func (c *claim) charge() (charge store.Charge) {
 	c.write(&charge)
 	return charge
 }
 
 // write writes the claim's charge.
-func (c *claim) write(charge *Charge) {
+func (c *claim) write(charge *store.Charge) {
 	charge.Key, charge.Limit, charge.Cost = c.status.Key, *c.limit, c.cost
 	charge.Shards, charge.Fixed, charge.Leased = c.shards, c.fixed, c.leased
 }
@@ -61,7 +61,7 @@ type evaluation struct {
 
 	// The last question to the store, in the order of the keys.
 	order   []*claim
-	charges []Charge
+	charges []store.Charge
 	snaps   []bucket.Snapshot // for its answer, where it is about several
 
 	slab   slab        // of the statuses that decisions keep
@@ -178,7 +178,8 @@ func (e *evaluation) bring(req *Request, config *Config) error {
 	rules, sharded := len(e.claims), false
 	for i := range req.Charges {
 		own := &req.Charges[i]
-		if err := checkCharge(own, i); err != nil {
+		cost, err := own.check(i)
+		if err != nil {
 			return err
 		}
 		limit := &own.Limit
@@ -192,7 +193,7 @@ func (e *evaluation) bring(req *Request, config *Config) error {
 				return fmt.Errorf("%w: more than %d charges", ErrRequest, store.MaxCharges)
 			}
 			e.claims = append(e.claims, claim{
-				status: Status{Rule: noRule, Limit: noLimit(limit), Key: own.Key}, limit: limit, asked: own.Cost,
+				status: Status{Rule: noRule, Limit: noLimit(limit), Key: own.Key}, limit: limit, asked: cost,
 				shards: own.Shards, leased: own.Leased, fixed: own.Fixed, onStoreError: config.OnStoreError, own: true,
 			})
 			e.within = min(e.within, config.Deadline)
@@ -202,7 +203,7 @@ func (e *evaluation) bring(req *Request, config *Config) error {
 		if *c.limit != *limit || max(c.shards, 1) != max(own.Shards, 1) {
 			return fmt.Errorf("%w: charge %d: its key has another limit already", ErrRequest, i)
 		}
-		if c.asked += own.Cost; c.asked > bucket.MaxTokens {
+		if c.asked += cost; c.asked > bucket.MaxTokens {
 			return fmt.Errorf("%w: charge %d: together with others of its key %v tokens: must be at most %v", ErrCost, i, c.asked, bucket.MaxTokens)
 		}
 	}
@@ -213,24 +214,6 @@ func (e *evaluation) bring(req *Request, config *Config) error {
 	}
 	if o := e.found.Verdict.Allow; o != nil && o.Action == policy.BreakGlass {
 		e.claims, e.within = e.claims[:rules], policy.MaxDeadline
-	}
-	return nil
-}
-
-// checkCharge returns what is wrong with c, which is the i'th of a request. It says
-// nothing about the key but its length, because a key may name a client.
-func checkCharge(c *Charge, i int) error {
-	switch {
-	case c.Key == "" || len(c.Key) > store.MaxKeyBytes:
-		return fmt.Errorf("%w: charge %d: a key of %d bytes: must have between 1 and %d", ErrRequest, i, len(c.Key), store.MaxKeyBytes)
-	case c.Limit == bucket.Limit{}:
-		return fmt.Errorf("%w: charge %d: no limit: make one with bucket.NewLimit or bucket.Spec", ErrRequest, i)
-	case c.Cost < 0 || c.Cost > bucket.MaxTokens:
-		return fmt.Errorf("%w: charge %d: %v tokens: must be between 0 and %v", ErrCost, i, c.Cost, bucket.MaxTokens)
-	case c.Shards < 0:
-		return fmt.Errorf("%w: charge %d: %d shards: must not be below 0", ErrRequest, i, c.Shards)
-	case shards.IsKey(c.Key):
-		return fmt.Errorf("%w: charge %d: its key begins with %q or ends with it and a number, as those of shards do", ErrRequest, i, shards.Mark)
 	}
 	return nil
 }
@@ -279,7 +262,7 @@ func (e *evaluation) sort(claims []claim) []*claim {
 
 // charge turns claims into charges as a [Store] wants them: in the order of their keys. A
 // scale, unless nil, raises their costs.
-func (e *evaluation) charge(claims []claim, scale func(bucket.Tokens) bucket.Tokens) []Charge {
+func (e *evaluation) charge(claims []claim, scale func(bucket.Tokens) bucket.Tokens) []store.Charge {
 	order := e.sort(claims)
 	e.charges = slices.Grow(e.charges[:0], len(order))[:len(order)]
 	for i, c := range order {

@@ -58,9 +58,9 @@ var (
 	small = must(bucket.NewLimit(10*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Minute}))
 	large = must(bucket.NewLimit(100*bucket.Token, bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}))
 	tenOf = func(key string) []mete.Charge {
-		return []mete.Charge{{Key: key, Limit: small, Cost: 10 * bucket.Token}}
+		return []mete.Charge{{Key: key, Limit: small, Cost: 10}}
 	}
-	oneOf   = func(key string) []mete.Charge { return []mete.Charge{{Key: key, Limit: small, Cost: bucket.Token}} }
+	oneOf   = func(key string) []mete.Charge { return []mete.Charge{{Key: key, Limit: small, Cost: 1}} }
 	withNew = func() *mete.Limiter { return must(mete.New(must(memstore.New(memstore.Config{})), nil, mete.Config{})) }
 )
 
@@ -90,8 +90,8 @@ func ExampleLimiter_Take() {
 // or neither is.
 func ExampleLimiter_Take_severalKeys() {
 	limiter := withNew()
-	send := func(sender string, recipients int64) {
-		cost := bucket.Tokens(recipients) * bucket.Token
+	send := func(sender string, recipients int) {
+		cost := mete.Tokens(recipients)
 		decision, err := limiter.Take(ctx, mete.Request{Charges: []mete.Charge{
 			{Key: "sender:" + sender, Limit: small, Cost: cost},
 			{Key: "everyone", Limit: large, Cost: cost},
@@ -114,7 +114,7 @@ func ExampleLimiter_Take_severalKeys() {
 func ExampleLimiter_TakeUpTo() {
 	limiter := withNew()
 	for range 3 {
-		request := mete.Request{Charges: []mete.Charge{{Key: "mailer", Limit: small, Cost: 6 * bucket.Token}}}
+		request := mete.Request{Charges: []mete.Charge{{Key: "mailer", Limit: small, Cost: 6}}}
 		decision, err := limiter.TakeUpTo(ctx, request)
 		if err != nil {
 			log.Fatal(err)
@@ -145,8 +145,8 @@ func ExampleLimiter_Wait() {
 func ExampleLimiter_Reserve() {
 	limiter := withNew()
 	request := mete.Request{Charges: []mete.Charge{
-		{Key: "requests:alice", Limit: small, Cost: bucket.Token, Fixed: true},
-		{Key: "tokens:alice", Limit: large, Cost: 50 * bucket.Token}, // what it may cost
+		{Key: "requests:alice", Limit: small, Cost: 1, Fixed: true},
+		{Key: "tokens:alice", Limit: large, Cost: 50}, // what it may cost
 	}}
 	reservation, err := limiter.Reserve(ctx, request)
 	if err != nil {

@@ -176,7 +176,7 @@ func (p policyMaker) request() mete.Request {
 // charges are some that a request can bring.
 func (p policyMaker) charges(t testing.TB) (own []mete.Charge) {
 	for p.IntN(3) == 0 {
-		own = append(own, mete.Charge{Key: p.pick("z1", "a2"), Limit: limit(t, 3, "1/1s"), Cost: bucket.Tokens(1 + p.IntN(2000))})
+		own = append(own, mete.Charge{Key: p.pick("z1", "a2"), Limit: limit(t, 3, "1/1s"), Cost: mete.TokensOf(bucket.Tokens(1 + p.IntN(2000)))})
 	}
 	return own
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -30,7 +31,7 @@ type onlooker struct {
 
 var errDown = errors.New("down")
 
-func (s *onlooker) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *onlooker) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if s.looking && !mode.DryRun && mode.MaxWait != bucket.Forced { // unless it is a debt of the time when it was down
 		s.t.Fatalf("an explanation took %+v", charges)
 	}

@@ -134,7 +134,7 @@ func TestLocal_OwnCharges(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.cut(down)
-	req := mete.Request{Charges: []mete.Charge{{Key: "k", Limit: limit(t, 2, "1/1s"), Cost: bucket.Token, Shards: 2}}}
+	req := mete.Request{Charges: []mete.Charge{{Key: "k", Limit: limit(t, 2, "1/1s"), Cost: 1, Shards: 2}}}
 	for i, want := range []bool{true, true, false} {
 		d, err := l.Take(t.Context(), req)
 		if err != nil || d.Allowed != want || !d.Degraded || len(d.Limits()) != 1 {

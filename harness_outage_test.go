@@ -40,7 +40,7 @@ func (l *wire) Unwrap() mete.Store { return l.Store }
 
 func (l *wire) cut(f fault) { l.fault.Store(int32(f)) }
 
-func (l *wire) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (l *wire) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	l.takes.Add(1)
 	if l.hook != nil {
 		l.hook(mode)
@@ -123,7 +123,7 @@ func (c *cluster) advance(seconds float64) { c.clock.Advance(int64(seconds * 1e6
 
 // missing is what the store's bucket is short of.
 func (c *cluster) missing(key string, limit bucket.Limit) bucket.Tokens {
-	snaps, _, err := c.store.Take(c.Context(), nil, []mete.Charge{{Key: key, Limit: limit}}, mete.Mode{DryRun: true})
+	snaps, _, err := c.store.Take(c.Context(), nil, []store.Charge{{Key: key, Limit: limit}}, mete.Mode{DryRun: true})
 	if err != nil {
 		c.Fatal(err)
 	}

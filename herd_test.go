@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 )
 
 // 10 000 leave in the order in which they came. The store hears of each of them
@@ -89,7 +90,7 @@ type slowStore struct {
 	late time.Duration
 }
 
-func (s slowStore) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s slowStore) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	dst, allowed, err := s.Store.Take(ctx, dst, charges, mode)
 	time.Sleep(s.late)
 	return dst, allowed, err

@@ -23,7 +23,7 @@ func TestID_ScaledOtherwise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := mete.Request{ID: "7f3a", Charges: []mete.Charge{{Key: "k", Limit: limit(t, 10, "1/1h"), Cost: bucket.Token}}}
+	req := mete.Request{ID: "7f3a", Charges: []mete.Charge{{Key: "k", Limit: limit(t, 10, "1/1h"), Cost: 1}}}
 	for range 4 {
 		d, err := l.Take(t.Context(), req)
 		if err != nil || !d.Allowed || d.Limits()[0].Remaining() != 9*bucket.Token {
@@ -42,14 +42,14 @@ func TestID_AskedForSomethingElse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req := mete.Request{ID: "7f3a", Charges: []mete.Charge{{Key: "k", Limit: limit(t, 20, "1/1h"), Cost: 90 * bucket.Token, Shards: shards}}}
+			req := mete.Request{ID: "7f3a", Charges: []mete.Charge{{Key: "k", Limit: limit(t, 20, "1/1h"), Cost: 90, Shards: shards}}}
 			if d, err := l.TakeUpTo(t.Context(), req); err != nil || d.Taken != 20*bucket.Token {
 				t.Fatalf("up to 90 of 20: %+v, error %v", d, err)
 			}
 			if d, err := l.Take(t.Context(), req); err != nil || d.Allowed {
 				t.Errorf("90 of 0 under the same ID: %+v, error %v; want denied", d, err)
 			}
-			req.Charges[0].Cost = bucket.Token
+			req.Charges[0].Cost = 1
 			if d, err := l.TakeUpTo(t.Context(), req); err != nil || d.Allowed {
 				t.Errorf("up to 1 of 0 under the same ID: %+v, error %v; want denied", d, err)
 			}
@@ -64,9 +64,9 @@ func TestID_OrderOfChargesIsNoPartOfIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onEachKindOfStore(t, func(t *testing.T, l *mete.Limiter) {
 				ten := limit(t, 10, "1/1h")
-				a := mete.Charge{Key: "a", Limit: ten, Cost: bucket.Token, Shards: shards}
-				b := mete.Charge{Key: "b", Limit: ten, Cost: 2 * bucket.Token, Shards: shards}
-				c := mete.Charge{Key: "c", Limit: ten, Cost: 3 * bucket.Token}
+				a := mete.Charge{Key: "a", Limit: ten, Cost: 1, Shards: shards}
+				b := mete.Charge{Key: "b", Limit: ten, Cost: 2, Shards: shards}
+				c := mete.Charge{Key: "c", Limit: ten, Cost: 3}
 				for _, order := range [][]mete.Charge{{a, b, c}, {a, c, b}, {b, a, c}, {b, c, a}, {c, a, b}, {c, b, a}} {
 					d, err := l.Take(t.Context(), mete.Request{ID: "x", Charges: order})
 					if err != nil || !d.Allowed {
@@ -85,11 +85,11 @@ func TestID_OrderOfChargesIsNoPartOfIt(t *testing.T) {
 // answer.
 func TestID_AnotherQuestionIsCharged(t *testing.T) {
 	ten := limit(t, 10, "1/1h")
-	a := func(tokens bucket.Tokens) mete.Charge {
-		return mete.Charge{Key: "a", Limit: ten, Cost: tokens * bucket.Token}
+	a := func(tokens mete.Tokens) mete.Charge {
+		return mete.Charge{Key: "a", Limit: ten, Cost: tokens}
 	}
-	b := func(tokens bucket.Tokens) mete.Charge {
-		return mete.Charge{Key: "b", Limit: ten, Cost: tokens * bucket.Token}
+	b := func(tokens mete.Tokens) mete.Charge {
+		return mete.Charge{Key: "b", Limit: ten, Cost: tokens}
 	}
 	for name, tt := range map[string]struct {
 		charges []mete.Charge
@@ -123,7 +123,7 @@ func TestID_AnotherQuestionIsCharged(t *testing.T) {
 // A caller who waits has less time left with each attempt: it asks the same.
 func TestID_ShorterWaitIsTheSameQuestion(t *testing.T) {
 	onEachKindOfStore(t, func(t *testing.T, l *mete.Limiter) {
-		a := mete.Charge{Key: "a", Limit: limit(t, 10, "1/1h"), Cost: bucket.Token}
+		a := mete.Charge{Key: "a", Limit: limit(t, 10, "1/1h"), Cost: 1}
 		for _, wait := range []time.Duration{time.Minute, 30 * time.Second, time.Nanosecond} {
 			d, err := l.Take(t.Context(), mete.Request{ID: "z", MaxWait: wait, Charges: []mete.Charge{a}})
 			if err != nil || !d.Allowed {

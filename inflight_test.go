@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -21,7 +22,7 @@ type heldWire struct {
 	open    chan struct{}
 }
 
-func (h *heldWire) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (h *heldWire) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	dst, allowed, err := h.wire.Take(ctx, dst, charges, mode)
 	h.mu.Lock()
 	holding := h.holding

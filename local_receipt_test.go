@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 )
 
 func (n *node) reserve(tokens int) *mete.Reservation {
@@ -137,8 +138,8 @@ func TestWait_StoreIsBack(t *testing.T) {
 			}
 			return s
 		}
-		store := &wire{Store: newStore()}
-		l, err := mete.New(store, load(t, `{"rules": [
+		far := &wire{Store: newStore()}
+		l, err := mete.New(far, load(t, `{"rules": [
 			{"name": "a", "group": "a", "limit_keys": [], "on_store_error": "local", "algorithm_config": {"rps": 1, "burst": 1, "max_reserved": 0}},
 			{"name": "b", "group": "b", "limit_keys": [], "on_store_error": "open", "algorithm_config": {"rps": 1, "burst": 2}}]}`),
 			mete.Config{Local: newStore()})
@@ -148,7 +149,7 @@ func TestWait_StoreIsBack(t *testing.T) {
 		if d, err := l.Take(t.Context(), mete.Request{}); err != nil || !d.Allowed {
 			t.Fatalf("%+v, error %v", d, err)
 		}
-		store.cut(down)
+		far.cut(down)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -158,10 +159,10 @@ func TestWait_StoreIsBack(t *testing.T) {
 		}()
 		synctest.Wait() // for a, which is empty here, too
 		b := l.Policy().Rules()[1].Limits[0].Bucket
-		if _, _, err := store.Store.Take(t.Context(), nil, []mete.Charge{{Key: "b:", Limit: b, Cost: 2 * bucket.Token}}, mete.Mode{MaxWait: bucket.Forced}); err != nil {
+		if _, _, err := far.Store.Take(t.Context(), nil, []store.Charge{{Key: "b:", Limit: b, Cost: 2 * bucket.Token}}, mete.Mode{MaxWait: bucket.Forced}); err != nil {
 			t.Fatal(err)
 		}
-		store.cut(up)
+		far.cut(up)
 		<-done
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -70,7 +69,7 @@ func TestLogDecisions_Degraded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "secret-key", Limit: limit(t, 1, "1/1s"), Cost: bucket.Token}}})
+	l.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "secret-key", Limit: limit(t, 1, "1/1s"), Cost: 1}}})
 	if got, want := out.String(), "level=WARN msg=\"request decided without the store\" allowed=true taken=1 degraded=true failure=error error=gone\n"; got != want {
 		t.Errorf("logged %q, want %q", got, want)
 	}
@@ -86,7 +85,7 @@ func TestDecision_LogsNoKeys(t *testing.T) {
 	for range 4 {
 		d, err := l.Take(t.Context(), mete.Request{
 			Attributes: mete.Attrs{"header:x-user": "alice"},
-			Charges:    []mete.Charge{{Key: "secret-key", Limit: limit(t, 2, "1/1s"), Cost: bucket.Token}},
+			Charges:    []mete.Charge{{Key: "secret-key", Limit: limit(t, 2, "1/1s"), Cost: 1}},
 		})
 		if err != nil {
 			t.Fatal(err)

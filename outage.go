@@ -51,7 +51,7 @@ func (d *Decision) refuse(rule *policy.Rule) {
 func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision, req *Request, mode Mode, r *receipt) {
 	// The order of all claims stays: those who wait for them look at it.
 	var order []*claim
-	var charges []Charge
+	var charges []store.Charge
 	for _, c := range e.order {
 		if c.onStoreError == policy.Local {
 			order, charges = append(order, c), append(charges, c.charge())

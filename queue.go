@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // queues are the queues of a Limiter, by the keys that are waited for. There are
@@ -91,7 +92,7 @@ const (
 )
 
 // queueFor finds w's queue.
-func (w *waiter) queueFor(charges []Charge) {
+func (w *waiter) queueFor(charges []store.Charge) {
 	w.id, w.costs = queueID{len(charges), charges[0].Key}, w.few[:0]
 	for _, c := range charges {
 		w.costs, w.sharded = append(w.costs, c.Cost), w.sharded || c.Shards > 1

@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -22,7 +23,7 @@ type countingStore struct {
 	takes, refunds atomic.Int64
 }
 
-func (s *countingStore) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *countingStore) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	s.takes.Add(1)
 	return s.Store.Take(ctx, dst, charges, mode)
 }
@@ -57,7 +58,7 @@ func newLine(t *testing.T, spec bucket.Spec) *line {
 }
 
 func (l *line) request(tokens int64) mete.Request {
-	return mete.Request{Charges: []mete.Charge{{Key: "k", Limit: l.limit, Cost: bucket.Tokens(tokens) * bucket.Token}}}
+	return mete.Request{Charges: []mete.Charge{{Key: "k", Limit: l.limit, Cost: mete.TokensOf(bucket.Tokens(tokens) * bucket.Token)}}}
 }
 
 // empty takes all there is.
@@ -243,7 +244,7 @@ func TestWait_SeveralKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, bucket.Spec{Capacity: bucket.Token, Rate: perSecond(1)})
 		both := func(a, b string) mete.Request {
-			return mete.Request{Charges: []mete.Charge{{Key: a, Limit: l.limit, Cost: bucket.Token}, {Key: b, Limit: l.limit, Cost: bucket.Token}}}
+			return mete.Request{Charges: []mete.Charge{{Key: a, Limit: l.limit, Cost: 1}, {Key: b, Limit: l.limit, Cost: 1}}}
 		}
 		l.leaves("the first", l.enter(t.Context(), both("a", "b")), 0, nil)
 		second, third := l.enter(t.Context(), both("b", "a")), l.enter(t.Context(), both("a", "b"))

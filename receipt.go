@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/outage"
+	"github.com/metehq/mete/store"
 )
 
 // A receipt is what an admitted request spent. A nil receipt takes no notes.
@@ -22,16 +23,16 @@ type receipt struct {
 
 // An expense is what was spent from one bucket.
 type expense struct {
-	Charge               // Cost is what is spent of it now, scaled
-	rule    string       // empty where the request brought the charge
-	taken   bucket.Taken // what its cancellation names
-	asked   bucket.Tokens
-	scaled  bucket.Tokens   // what asked became
-	settled bool            // by what was used in fact
-	fixed   bucket.Tokens   // the part of asked that is not settled
-	local   bool            // from the local bucket
-	account *outage.Account // that it is in; nil where there are too many
-	share   bucket.Limit    // of the local bucket
+	store.Charge              // Cost is what is spent of it now, scaled
+	rule         string       // empty where the request brought the charge
+	taken        bucket.Taken // what its cancellation names
+	asked        bucket.Tokens
+	scaled       bucket.Tokens   // what asked became
+	settled      bool            // by what was used in fact
+	fixed        bucket.Tokens   // the part of asked that is not settled
+	local        bool            // from the local bucket
+	account      *outage.Account // that it is in; nil where there are too many
+	share        bucket.Limit    // of the local bucket
 }
 
 // note adds what the charges in e have spent.
@@ -60,9 +61,10 @@ func (x *expense) divide(req *Request, c *claim, shadow bool) {
 		if own.Key != x.Key || shadow {
 			continue
 		}
-		rest -= own.Cost
+		cost, _ := own.Cost.count() // checked
+		rest -= cost
 		if own.Fixed {
-			x.fixed += own.Cost
+			x.fixed += cost
 		} else {
 			x.settled = true
 		}
@@ -129,7 +131,7 @@ func (l *Limiter) refundLocally(ctx context.Context, e *expense, back bucket.Tok
 
 // owe charges what was used beyond a reservation: locally, if that is where the
 // reservation is still.
-func (l *Limiter) owe(ctx context.Context, charges []Charge, r *receipt) ([]bucket.Snapshot, bool, error) {
+func (l *Limiter) owe(ctx context.Context, charges []store.Charge, r *receipt) ([]bucket.Snapshot, bool, error) {
 	mode := Mode{MaxWait: bucket.Forced, Within: r.within}
 	for i := range r.enforced {
 		if a := r.enforced[i].account; a != nil && a.IsOpen() {

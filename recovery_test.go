@@ -354,7 +354,7 @@ type slow struct {
 	looks int64
 }
 
-func (s *slow) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *slow) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if mode.DryRun {
 		s.clock.Advance(s.looks)
 		s.looks = 0

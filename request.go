@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/shards"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
 )
@@ -38,6 +39,47 @@ type Request struct {
 	// another one, and so is a take of another kind. It is printable ASCII, at most
 	// [store.MaxIDBytes] long.
 	ID string
+}
+
+// A Charge is one of [Request.Charges]: a cost, and the bucket that is to pay it.
+type Charge struct {
+	Key   string
+	Limit bucket.Limit
+
+	// Cost in tokens: 3 is three tokens. 0 spends nothing, and is denied only while
+	// something is owed. At most [bucket.MaxTokens].
+	Cost Tokens
+
+	// Shards, above 1, splits the bucket over so many keys.
+	Shards int
+
+	// Fixed keeps the cost as it is when a reservation is settled: for what a request
+	// costs whatever comes of it.
+	Fixed bool
+
+	// Leased lets the store spend from tokens that it took from the bucket in advance: see
+	// package redisstore. Bounds hold all the same.
+	Leased bool
+}
+
+// check returns the cost of c, which is the i'th charge of a request, and reports what is
+// wrong with c. It says nothing about the key but its length, because a key may name a
+// client.
+func (c *Charge) check(i int) (bucket.Tokens, error) {
+	cost, ok := c.Cost.count()
+	switch {
+	case c.Key == "" || len(c.Key) > store.MaxKeyBytes:
+		return 0, fmt.Errorf("%w: charge %d: a key of %d bytes: must have between 1 and %d", ErrRequest, i, len(c.Key), store.MaxKeyBytes)
+	case c.Limit == bucket.Limit{}:
+		return 0, fmt.Errorf("%w: charge %d: no limit: make one with bucket.NewLimit or bucket.Spec", ErrRequest, i)
+	case !ok:
+		return 0, fmt.Errorf("%w: charge %d: %v tokens: must be between 0 and %v, in steps of 0.001", ErrCost, i, c.Cost, bucket.MaxTokens)
+	case c.Shards < 0:
+		return 0, fmt.Errorf("%w: charge %d: %d shards: must not be below 0", ErrRequest, i, c.Shards)
+	case shards.IsKey(c.Key):
+		return 0, fmt.Errorf("%w: charge %d: its key begins with %q or ends with it and a number, as those of shards do", ErrRequest, i, shards.Mark)
+	}
+	return cost, nil
 }
 
 // Attrs are attributes by name: Attrs{"header:x-api-key": "k1"}.

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // A Reservation is what [Limiter.Reserve] decided. Where it is Allowed, its cost
@@ -116,8 +117,8 @@ func (r *Reservation) failed(err error) error {
 }
 
 // excess are the charges of what was used beyond the expenses.
-func excess(expenses []expense, actual bucket.Tokens) []Charge {
-	var charges []Charge
+func excess(expenses []expense, actual bucket.Tokens) []store.Charge {
+	var charges []store.Charge
 	for i := range expenses {
 		e := &expenses[i]
 		if more := e.target(actual) - e.Cost; more > 0 {
@@ -126,7 +127,7 @@ func excess(expenses []expense, actual bucket.Tokens) []Charge {
 			charges = append(charges, c)
 		}
 	}
-	slices.SortFunc(charges, func(a, b Charge) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(charges, func(a, b store.Charge) int { return strings.Compare(a.Key, b.Key) })
 	return charges
 }
 
@@ -143,7 +144,7 @@ func (r *Reservation) chargeExcess(ctx context.Context, actual bucket.Tokens) er
 	refusal := &DebtError{}
 	for i := range r.spent.enforced {
 		e := &r.spent.enforced[i]
-		at := slices.IndexFunc(charges, func(c Charge) bool { return c.Key == e.Key })
+		at := slices.IndexFunc(charges, func(c store.Charge) bool { return c.Key == e.Key })
 		switch {
 		case at < 0:
 		case allowed:

@@ -28,7 +28,7 @@ func (r rig) reserve(req mete.Request) *mete.Reservation {
 }
 
 func one(key string, l bucket.Limit, cost bucket.Tokens) mete.Request {
-	return mete.Request{Charges: []mete.Charge{{Key: key, Limit: l, Cost: cost}}}
+	return mete.Request{Charges: []mete.Charge{{Key: key, Limit: l, Cost: mete.TokensOf(cost)}}}
 }
 
 func TestReservation_Settle(t *testing.T) {
@@ -108,7 +108,7 @@ func TestReservation_DebtBound(t *testing.T) {
 	r, bound := newBare(t, mete.Config{}), 5*whole
 	l := compile(t, bucket.Spec{Capacity: 10 * whole, Rate: bucket.Rate{Tokens: whole, Per: time.Second}, MaxReserved: &bound})
 	roomy := limit(t, 1000, "1/1h")
-	res := r.reserve(mete.Request{Charges: []mete.Charge{{Key: "k", Limit: l, Cost: 10 * whole}, {Key: "roomy", Limit: roomy, Cost: 10 * whole}}})
+	res := r.reserve(mete.Request{Charges: []mete.Charge{{Key: "k", Limit: l, Cost: 10}, {Key: "roomy", Limit: roomy, Cost: 10}}})
 	var debt *mete.DebtError
 	if err := res.Settle(t.Context(), 16); !errors.Is(err, mete.ErrDebt) || !errors.As(err, &debt) || debt.Uncharged != 6*whole {
 		t.Errorf("error %v, want a DebtError of 6 tokens", err)
@@ -131,7 +131,7 @@ func TestReservation_SettlesWhatTheRequestDecided(t *testing.T) {
 		{"name": "tokens", "limit_keys": [], "group": "t", "algorithm_config": {"rate": "1/1h", "burst": 1000,
 			"cost_source": "attribute:tokens", "default_cost": 50, "max_cost": 1000}}]}`
 	rpm, tpm := limit(t, 100, "1/1h"), limit(t, 1000, "1/1h")
-	own := []mete.Charge{{Key: "rpm", Limit: rpm, Cost: whole, Fixed: true}, {Key: "tpm", Limit: tpm, Cost: 300 * whole}}
+	own := []mete.Charge{{Key: "rpm", Limit: rpm, Cost: 1, Fixed: true}, {Key: "tpm", Limit: tpm, Cost: 300}}
 
 	r := newRig(t, rules)
 	if err := r.reserve(mete.Request{Attributes: mete.Attrs{"tokens": "300"}, Charges: own}).Settle(t.Context(), 120); err != nil {
@@ -148,7 +148,7 @@ func TestReservation_SettlesWhatTheRequestDecided(t *testing.T) {
 	r.holds(nil, 79, 860)
 
 	// Parts of one key are settled by what they are.
-	both := mete.Request{Charges: []mete.Charge{{Key: "tpm", Limit: tpm, Cost: 80 * whole, Fixed: true}, {Key: "tpm", Limit: tpm, Cost: 300 * whole}}}
+	both := mete.Request{Charges: []mete.Charge{{Key: "tpm", Limit: tpm, Cost: 80, Fixed: true}, {Key: "tpm", Limit: tpm, Cost: 300}}}
 	if err := r.reserve(both).Settle(t.Context(), 100); err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestReservation_ExcessIsCanceledWithinTheBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, l := rig{t, limiter, clock}, limit(t, 10, "1/1s")
-	res := r.reserve(mete.Request{Charges: []mete.Charge{{Key: "a", Limit: l}, {Key: "b", Limit: l, Cost: 5 * whole}}})
+	res := r.reserve(mete.Request{Charges: []mete.Charge{{Key: "a", Limit: l}, {Key: "b", Limit: l, Cost: 5}}})
 	store.fail = &mete.StoreError{Op: "refund", Store: "test", Spent: mete.NotSpent, Err: errors.New("gone")}
 	if err := res.Settle(t.Context(), 3); !errors.Is(err, store.fail) {
 		t.Fatalf("error %v, want the store's", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 )
 
 // slowed is a limiter on the bubble's clock that delays by 2s while half of 10
@@ -158,6 +159,6 @@ func TestStages_OfALocalShare(t *testing.T) {
 // noStore is a store that never answers.
 type noStore struct{ mete.Store }
 
-func (noStore) Take(context.Context, []bucket.Snapshot, []mete.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (noStore) Take(context.Context, []bucket.Snapshot, []store.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return nil, false, errors.New("no store")
 }

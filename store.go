@@ -7,7 +7,6 @@ import "github.com/metehq/mete/store"
 // The contract with stores, which package store describes.
 type (
 	Store      = store.Store
-	Charge     = store.Charge
 	Refund     = store.Refund
 	Mode       = store.Mode
 	StoreError = store.Error

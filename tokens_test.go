@@ -14,9 +14,13 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A cost of 3 is three tokens, and fractions are exact.
+// A cost of 3 is three tokens, of a request and of its own charges, and fractions are exact.
 func TestTokens_AreWhatTheySay(t *testing.T) {
-	l := newPeeker(t)
+	l, own := newPeeker(t), newBare(t, mete.Config{})
+	small := limit(t, 10, "1/1h")
+	ofCharge := func(cost mete.Tokens) (mete.Decision, error) {
+		return own.Peek(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "k", Limit: small, Cost: cost}}})
+	}
 	tenth, third := mete.Tokens(0.1), mete.Tokens(1)/3
 	for _, tt := range []struct {
 		cost mete.Tokens
@@ -28,10 +32,16 @@ func TestTokens_AreWhatTheySay(t *testing.T) {
 		if d, err := l.Peek(t.Context(), mete.Request{Cost: tt.cost}); err != nil || d.Taken != tt.want && d.Limits()[0].Cost != tt.want {
 			t.Errorf("%v: taken %v, cost %v, error %v; want %v", tt.cost, d.Taken, d.Limits()[0].Cost, err, tt.want)
 		}
+		if d, err := ofCharge(tt.cost); err != nil || d.Limits()[0].Cost != tt.want {
+			t.Errorf("a charge of %v: cost %v, error %v; want %v", tt.cost, d.Limits()[0].Cost, err, tt.want)
+		}
 	}
 	for _, cost := range []mete.Tokens{-1, -0.001, 1e-7, -1e-7, 0.0004, third, 0.0005, 1e13, mete.Tokens(math.NaN()), mete.Tokens(math.Inf(1)), mete.Tokens(math.Inf(-1))} {
 		if _, err := l.Peek(t.Context(), mete.Request{Cost: cost}); !errors.Is(err, mete.ErrCost) {
 			t.Errorf("%v: %v, want %v", cost, err, mete.ErrCost)
+		}
+		if _, err := ofCharge(cost); !errors.Is(err, mete.ErrCost) {
+			t.Errorf("a charge of %v: %v, want %v", cost, err, mete.ErrCost)
 		}
 	}
 }

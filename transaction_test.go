@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -32,7 +33,7 @@ func (j *joining) of(ctx context.Context) mete.Store {
 
 func (j *joining) InTransaction(ctx context.Context) bool { return ctx.Value(inTx{}) != nil }
 
-func (j *joining) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (j *joining) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return j.of(ctx).Take(ctx, dst, charges, mode)
 }
 

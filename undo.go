@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/metehq/mete/internal/shards"
+	"github.com/metehq/mete/store"
 )
 
 // Refund gives the request's cost back to every limit it falls under. A bucket
@@ -17,7 +18,7 @@ import (
 // changed since the request was charged, [Limiter.Reserve] and [Reservation.Cancel]
 // give back what was taken.
 func (l *Limiter) Refund(ctx context.Context, req Request) error {
-	return l.undo(&req, func(id string, charges []Charge) error {
+	return l.undo(&req, func(id string, charges []store.Charge) error {
 		if l.outage != nil { // what is given back may have been spent locally
 			if _, err := l.recover(ctx, charges, l.config.Deadline); err != nil {
 				return err
@@ -33,12 +34,12 @@ func (l *Limiter) Refund(ctx context.Context, req Request) error {
 
 // Reset makes every bucket that the request falls under full.
 func (l *Limiter) Reset(ctx context.Context, req Request) error {
-	return l.undo(&req, func(_ string, charges []Charge) error { return l.reset(ctx, charges) })
+	return l.undo(&req, func(_ string, charges []store.Charge) error { return l.reset(ctx, charges) })
 }
 
 // reset makes the buckets of charges full. It also drops what was spent of them
 // locally, unless the reset may be rolled back: then that is charged before it.
-func (l *Limiter) reset(ctx context.Context, charges []Charge) error {
+func (l *Limiter) reset(ctx context.Context, charges []store.Charge) error {
 	tentative := l.tentative(ctx)
 	if l.outage != nil && tentative {
 		if _, err := l.recover(ctx, charges, l.config.Deadline); err != nil {
@@ -66,7 +67,7 @@ func (l *Limiter) reset(ctx context.Context, charges []Charge) error {
 
 // undo calls f with the charges of a request, and then with the charges of its shadow
 // rules, because these may have keys that the request brings, too.
-func (l *Limiter) undo(req *Request, f func(id string, charges []Charge) error) error {
+func (l *Limiter) undo(req *Request, f func(id string, charges []store.Charge) error) error {
 	e, err := l.evaluate(req)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // Wait takes, and sleeps until the tokens are there. Those who wait for the same
@@ -96,7 +97,7 @@ func (w *waiter) wait(ctx context.Context) (Decision, error) {
 
 // neverAdmitted reports whether no wait helps, so that nobody needs to be asked
 // in turn.
-func neverAdmitted(c Charge) bool {
+func neverAdmitted(c store.Charge) bool {
 	most := c.Limit.Capacity()
 	if c.Limit.Algorithm() == bucket.Continuous {
 		most += c.Limit.MaxReserved()
@@ -211,7 +212,7 @@ func (w *waiter) retry(d *Decision, longest time.Duration) (time.Duration, error
 		s := &limits[i]
 		switch limit := &s.Snapshot.Limit; {
 		case s.Allowed:
-		case s.RetryAfter == bucket.Never && neverAdmitted(Charge{Limit: *limit, Cost: s.Cost}):
+		case s.RetryAfter == bucket.Never && neverAdmitted(store.Charge{Limit: *limit, Cost: s.Cost}):
 			return 0, byRule(ErrNever, s.Rule.Name)
 		case limit.Algorithm() == bucket.Continuous || limit.Algorithm() == bucket.Stepped:
 			need = max(need, s.Earliest(s.Cost))

@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 )
 
 // A turnstile is a store whose second take waits, and whose third one fails.
@@ -21,7 +22,7 @@ type turnstile struct {
 	waiting, open chan struct{}
 }
 
-func (s *turnstile) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *turnstile) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	switch s.takes++; s.takes {
 	case 2:
 		close(s.waiting)
@@ -40,7 +41,7 @@ type late struct {
 	done bool
 }
 
-func (s *late) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *late) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if !mode.DryRun && mode.MaxWait != bucket.Forced && !s.done {
 		s.done = true
 		close(s.open)

@@ -181,7 +181,7 @@ func TestWait_ErrorsWithoutARule(t *testing.T) {
 	r := newBare(t, mete.Config{})
 	l := compile(t, bucket.Spec{Capacity: bucket.Token, Rate: bucket.PerSecond(bucket.Token), MaxReserved: new(bucket.Tokens)})
 	wait := func(cost bucket.Tokens) error {
-		_, err := r.Wait(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "k", Limit: l, Cost: cost}}, MaxWait: time.Millisecond})
+		_, err := r.Wait(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "k", Limit: l, Cost: mete.TokensOf(cost)}}, MaxWait: time.Millisecond})
 		return err
 	}
 	for _, tc := range []struct {

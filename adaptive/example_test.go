@@ -35,7 +35,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	request := mete.Request{Charges: []mete.Charge{{Key: "database", Limit: limit, Cost: bucket.Token}}}
+	request := mete.Request{Charges: []mete.Charge{{Key: "database", Limit: limit, Cost: 1}}}
 
 	query := func(context.Context) error { return nil } // the work
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

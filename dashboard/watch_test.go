@@ -19,6 +19,7 @@ import (
 	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 const watched = `{"rules": [
@@ -34,7 +35,7 @@ type unreliable struct {
 
 func (s *unreliable) Unwrap() mete.Store { return s.Store }
 
-func (s *unreliable) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *unreliable) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if s.down.Load() {
 		return dst, false, errors.New("dial tcp 192.0.2.7:6379: connection refused")
 	}

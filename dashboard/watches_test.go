@@ -19,6 +19,7 @@ import (
 	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -60,7 +61,7 @@ func fivePerHour(t *testing.T) bucket.Limit {
 // A brokenStore answers no take.
 type brokenStore struct{ mete.Store }
 
-func (brokenStore) Take(context.Context, []bucket.Snapshot, []mete.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (brokenStore) Take(context.Context, []bucket.Snapshot, []store.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return nil, false, errors.New("broken")
 }
 
@@ -87,7 +88,7 @@ func TestWatches(t *testing.T) {
 	}
 	alice := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}}
 	onPath := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice", "path": "/"}}
-	mine := mete.Request{Charges: []mete.Charge{{Key: "mine", Limit: fivePerHour(t), Cost: bucket.Token}}}
+	mine := mete.Request{Charges: []mete.Charge{{Key: "mine", Limit: fivePerHour(t), Cost: 1}}}
 	stops := []func(){watch("user:x-user=alice"), watch("trial:x-user=alice"), watch("mine"), watch("user:x-user=bob"), watch("")}
 	ctx := t.Context()
 	for _, step := range []struct {

@@ -83,7 +83,7 @@ type methodTable struct {
 type methodEntry struct {
 	rule   *policy.Rule
 	limit  policy.Limit // the true one, under the name that callers are told
-	cost   bucket.Tokens
+	cost   mete.Tokens
 	shards int
 }
 
@@ -168,7 +168,7 @@ func (l *MethodLimit) rule() methodRule {
 }
 
 func (l *MethodLimit) entry(r *policy.Rule, limit bucket.Limit) *methodEntry {
-	return &methodEntry{rule: r, cost: ownlimit.Cost(ownlimit.Whole(l.Cost)), shards: l.Shards,
+	return &methodEntry{rule: r, cost: mete.TokensOf(ownlimit.Cost(ownlimit.Whole(l.Cost))), shards: l.Shards,
 		limit: policy.Limit{Name: l.Name, Reason: ownlimit.Reason(limit), Bucket: limit}}
 }
 

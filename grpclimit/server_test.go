@@ -22,6 +22,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/grpclimit"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -180,7 +181,7 @@ type brokenStore struct{ mete.Store }
 
 func (brokenStore) DeriveKey(context.Context, string) (key [32]byte, err error) { return key, nil }
 
-func (brokenStore) Take(context.Context, []bucket.Snapshot, []mete.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (brokenStore) Take(context.Context, []bucket.Snapshot, []store.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return nil, false, &mete.StoreError{Op: "take", Store: "broken", Err: errors.New("secret address 10.1.2.3")}
 }
 

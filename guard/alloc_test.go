@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 )
 
 func TestTake_AllocatesNothing(t *testing.T) {
@@ -21,7 +22,7 @@ func TestTake_AllocatesNothing(t *testing.T) {
 	s := guarded(t, inner, guard.Config{})
 	dst := make([]bucket.Snapshot, 0, 1)
 	for name, cost := range map[string]bucket.Tokens{"allowed": 0, "denied": 11} {
-		charges := []mete.Charge{charge(name, slow(t), cost)}
+		charges := []store.Charge{charge(name, slow(t), cost)}
 		if got := testing.AllocsPerRun(100, func() { s.Take(t.Context(), dst, charges, mete.Mode{}) }); got != 0 {
 			t.Errorf("a take that is %s allocates %v times", name, got)
 		}
@@ -38,7 +39,7 @@ func TestTake_AllocatesNothingOnceAllIsWell(t *testing.T) {
 		p.inner.fail = nil
 		time.Sleep(guard.Window + 1)
 		p.take(t.Context(), 1)
-		dst, charges := make([]bucket.Snapshot, 0, 1), []mete.Charge{charge("k", p.limit, 1)}
+		dst, charges := make([]bucket.Snapshot, 0, 1), []store.Charge{charge("k", p.limit, 1)}
 		if got := testing.AllocsPerRun(100, func() { p.guard.Take(t.Context(), dst, charges, mete.Mode{}) }); got != 0 {
 			t.Errorf("a take allocates %v times", got)
 		}

@@ -9,12 +9,13 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/store"
 )
 
 // a yes store admits everything at no cost, so that what is left is the guard's.
 type yes struct{}
 
-func (yes) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge, _ mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (yes) Take(_ context.Context, dst []bucket.Snapshot, charges []store.Charge, _ mete.Mode) ([]bucket.Snapshot, bool, error) {
 	for range charges {
 		dst = append(dst, bucket.Snapshot{Allowed: true})
 	}
@@ -33,7 +34,7 @@ func BenchmarkTake_Allowed(b *testing.B) {
 		{"breaker", guard.Config{}},
 	} {
 		s := guarded(b, yes{}, bm.config)
-		charges := []mete.Charge{charge("rule:user:0123456789", slow(b), 1)}
+		charges := []store.Charge{charge("rule:user:0123456789", slow(b), 1)}
 		b.Run(bm.name, func(b *testing.B) {
 			b.ReportAllocs()
 			dst := make([]bucket.Snapshot, 0, 1)

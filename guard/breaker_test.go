@@ -40,7 +40,7 @@ func admit(t *testing.T, config guard.Config) *patient {
 // take takes nothing n times, and returns what came of the last.
 func (p *patient) take(ctx context.Context, n int) (err error) {
 	for range n {
-		_, _, err = p.guard.Take(ctx, nil, []mete.Charge{charge("k", p.limit, 0)}, mete.Mode{})
+		_, _, err = p.guard.Take(ctx, nil, []store.Charge{charge("k", p.limit, 0)}, mete.Mode{})
 	}
 	return err
 }
@@ -166,7 +166,7 @@ func TestBreaker_DenialsGoOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		deny := func() mete.Decision {
-			d, err := l.Take(t.Context(), mete.Request{Charges: []mete.Charge{charge("denied", p.limit, 11)}})
+			d, err := l.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "denied", Limit: p.limit, Cost: 11}}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -37,7 +37,7 @@ func Example() {
 	allowed := 0
 	for range 1000 {
 		decision, err := limiter.Take(context.Background(), mete.Request{
-			Charges: []mete.Charge{{Key: "user 7", Limit: limit, Cost: bucket.Token}},
+			Charges: []mete.Charge{{Key: "user 7", Limit: limit, Cost: 1}},
 		})
 		if err != nil {
 			log.Fatal(err)

@@ -134,7 +134,7 @@ func TestBreaker_BriefDeadlines(t *testing.T) {
 		brief := func(n int) {
 			p.fails(late)
 			for range n {
-				_, _, _ = p.guard.Take(t.Context(), nil, []mete.Charge{charge("k", p.limit, 0)}, mete.Mode{Within: time.Millisecond})
+				_, _, _ = p.guard.Take(t.Context(), nil, []store.Charge{charge("k", p.limit, 0)}, mete.Mode{Within: time.Millisecond})
 				time.Sleep(time.Millisecond)
 			}
 		}

@@ -39,7 +39,7 @@ func New(store mete.Store, config Config) (*Store, error) {
 
 // Take implements [mete.Store]. Its own errors wrap [store.ErrUnavailable], and nothing was
 // spent. A take in the caller's transaction always goes to the store.
-func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) (answer []bucket.Snapshot, allowed bool, err error) {
+func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) (answer []bucket.Snapshot, allowed bool, err error) {
 	if s.breaker == nil || s.tentative(ctx) {
 		return s.inner.Take(ctx, dst, charges, mode)
 	}

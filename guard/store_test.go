@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -38,7 +39,7 @@ type counted struct {
 	fail  func() error // if not nil, and nor is what it returns, the answer
 }
 
-func (c *counted) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (c *counted) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	c.takes.Add(1)
 	if c.fail != nil {
 		if err := c.fail(); err != nil {
@@ -72,8 +73,8 @@ func slow(t testing.TB) bucket.Limit {
 	return compile(t, bucket.Spec{Capacity: 10 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: 10 * time.Second}})
 }
 
-func charge(key string, l bucket.Limit, tokens bucket.Tokens) mete.Charge {
-	return mete.Charge{Key: key, Limit: l, Cost: tokens * bucket.Token}
+func charge(key string, l bucket.Limit, tokens bucket.Tokens) store.Charge {
+	return store.Charge{Key: key, Limit: l, Cost: tokens * bucket.Token}
 }
 
 func TestNew_Wrong(t *testing.T) {

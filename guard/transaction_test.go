@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -24,7 +25,7 @@ type inTx struct{}
 
 func (j *joining) InTransaction(ctx context.Context) bool { return ctx.Value(inTx{}) != nil }
 
-func (j *joining) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (j *joining) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if j.InTransaction(ctx) {
 		return j.inside.Take(ctx, dst, charges, mode)
 	}
@@ -55,7 +56,7 @@ func TestTransaction_DoesNotCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := []mete.Charge{{Key: "k", Limit: ten, Cost: bucket.Token}}
+	one := []store.Charge{{Key: "k", Limit: ten, Cost: bucket.Token}}
 	for range 100 {
 		if _, _, err := g.Take(tx, nil, one, mete.Mode{}); err == nil {
 			t.Fatal("no error")

@@ -86,7 +86,7 @@ func (s brokenStore) err(op string) error {
 	return &mete.StoreError{Op: op, Store: "broken", Spent: s.spent, Err: errStore}
 }
 
-func (s brokenStore) Take(context.Context, []bucket.Snapshot, []mete.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s brokenStore) Take(context.Context, []bucket.Snapshot, []store.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return nil, false, s.err("take")
 }
 func (s brokenStore) DeriveKey(context.Context, string) (key [32]byte, err error) { return }

@@ -79,7 +79,7 @@ func ExampleMiddleware_incorrectTwice() {
 // and refund what has succeeded ([mete.Limiter.Refund]).
 func ExampleMiddleware_incorrectCheckThenCharge() {
 	limiter := routeLimiter()
-	attempt := mete.Request{Charges: []mete.Charge{{Key: "login:alice", Limit: perHour(3), Cost: bucket.Token}}}
+	attempt := mete.Request{Charges: []mete.Charge{{Key: "login:alice", Limit: perHour(3), Cost: 1}}}
 	ctx := httptest.NewRequest("POST", "/login", nil).Context()
 	passed := 0
 	for range 10 { // all arrive before the first one is answered

@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -23,7 +24,7 @@ type spy struct {
 	keys []string
 }
 
-func (s *spy) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *spy) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	for i := range charges {
 		s.keys = append(s.keys, charges[i].Key)
 	}

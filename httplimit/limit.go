@@ -91,7 +91,7 @@ func (l *Limit) route() (*route, error) {
 		prefix: "|" + l.Name + ":" + l.Key.name,
 		key:    l.Key,
 		keys:   newKeyCache(),
-		charge: mete.Charge{Limit: limit, Cost: ownlimit.Cost(cost), Shards: l.Shards},
+		charge: mete.Charge{Limit: limit, Cost: mete.TokensOf(ownlimit.Cost(cost)), Shards: l.Shards},
 		rule:   policy.Rule{Name: l.Name},
 		limit:  policy.Limit{Name: l.Name, Reason: ownlimit.Reason(limit), Bucket: limit},
 	}, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -171,7 +172,7 @@ func TestWrap_ShadowIsSilent(t *testing.T) {
 // A brokenStore never answers.
 type brokenStore struct{ mete.Store }
 
-func (brokenStore) Take(context.Context, []bucket.Snapshot, []mete.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (brokenStore) Take(context.Context, []bucket.Snapshot, []store.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return nil, false, &mete.StoreError{Op: "take", Store: "broken", Err: errors.New("secret address 10.1.2.3")}
 }
 

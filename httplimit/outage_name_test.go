@@ -14,12 +14,13 @@ import (
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A silentStore answers no take.
 type silentStore struct{ mete.Store }
 
-func (silentStore) Take(_ context.Context, dst []bucket.Snapshot, _ []mete.Charge, _ mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (silentStore) Take(_ context.Context, dst []bucket.Snapshot, _ []store.Charge, _ mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return dst, false, errors.New("silent")
 }
 

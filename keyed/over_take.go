@@ -68,7 +68,7 @@ func (s *Shared) Reserve(ctx context.Context, key string, cost int, longest time
 // A cost below 0 gives nothing.
 func (s *Shared) Refund(ctx context.Context, key string, cost int) error {
 	req := s.request(key, max(cost, 0))
-	req.Charges[0].Cost = min(req.Charges[0].Cost, bucket.MaxTokens)
+	req.Charges[0].Cost = min(req.Charges[0].Cost, mete.TokensOf(bucket.MaxTokens))
 	return s.limiter.Refund(ctx, req)
 }
 
@@ -82,7 +82,7 @@ func (s *Shared) request(key string, cost int) mete.Request {
 	if s.ofKey {
 		limit = limit.For(key)
 	}
-	return mete.Request{Charges: []mete.Charge{{Key: s.storeKey(key), Limit: limit, Cost: tokens(cost)}}}
+	return mete.Request{Charges: []mete.Charge{{Key: s.storeKey(key), Limit: limit, Cost: mete.Tokens(cost)}}}
 }
 
 // show returns the only limit of a decision that the store made.

@@ -25,7 +25,7 @@ type spy struct {
 	keys []string
 }
 
-func (s *spy) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *spy) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	for _, c := range charges {
 		s.keys = append(s.keys, c.Key)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // Allow takes one token from key's bucket and returns true, or takes nothing and
@@ -57,7 +58,7 @@ func (l *Limiter) Peek(key string, cost int) bucket.Snapshot {
 
 func (l *Limiter) ask(key string, cost int, mode mete.Mode) bucket.Snapshot {
 	var one [1]bucket.Snapshot
-	charges := [...]mete.Charge{l.charge(key, cost)}
+	charges := [...]store.Charge{l.charge(key, cost)}
 	snaps, _, err := l.store.Take(context.Background(), one[:0], charges[:], mode)
 	if err != nil {
 		return bucket.Snapshot{RetryAfter: bucket.Never} // the store never fails
@@ -79,8 +80,8 @@ func (l *Limiter) Reset(key string) {
 	_ = l.store.Reset(context.Background(), []string{key}) // never fails
 }
 
-func (l *Limiter) charge(key string, cost int) mete.Charge {
-	return mete.Charge{Key: key, Limit: l.limitFor(key), Cost: tokens(cost)}
+func (l *Limiter) charge(key string, cost int) store.Charge {
+	return store.Charge{Key: key, Limit: l.limitFor(key), Cost: tokens(cost)}
 }
 
 func (l *Limiter) limitFor(key string) bucket.Limit {

@@ -20,7 +20,7 @@ import (
 // the limit never admits so much. Where ctx ends, it wraps ctx.Err(). It is [mete.ErrCost] for a cost below 0,
 // and [mete.ErrRequest] for a key that is empty or longer than [store.MaxKeyBytes].
 func (l *Limiter) Wait(ctx context.Context, key string, cost int) error {
-	_, err := l.limiter.Wait(ctx, mete.Request{Charges: []mete.Charge{l.charge(key, cost)}})
+	_, err := l.limiter.Wait(ctx, mete.Request{Charges: l.charges(key, cost)})
 	return err
 }
 
@@ -40,7 +40,11 @@ func (l *Limiter) Wait(ctx context.Context, key string, cost int) error {
 // take, and would give back tokens that have refilled meanwhile.
 func (l *Limiter) Reserve(key string, cost int, longest time.Duration) (*mete.Reservation, error) {
 	return l.limiter.Reserve(context.Background(), mete.Request{
-		Charges: []mete.Charge{l.charge(key, cost)},
+		Charges: l.charges(key, cost),
 		MaxWait: longest,
 	})
+}
+
+func (l *Limiter) charges(key string, cost int) []mete.Charge {
+	return []mete.Charge{{Key: key, Limit: l.limitFor(key), Cost: mete.Tokens(cost)}}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -62,16 +63,16 @@ func TestAlgorithms_AgreeWithTheModel(t *testing.T) {
 			default:
 				clock.Advance(d)
 			}
-			var charges []mete.Charge
+			var charges []store.Charge
 			for _, k := range r.Perm(40)[:1+r.IntN(3)] {
 				l := limits[k%len(limits)]
 				if r.IntN(20) == 0 {
 					l = limits[r.IntN(len(limits))]
 				}
 				key := strconv.Itoa(k)
-				charges = append(charges, mete.Charge{Key: key, Limit: l.For(key), Cost: bucket.Tokens(r.Int64N(6000))})
+				charges = append(charges, store.Charge{Key: key, Limit: l.For(key), Cost: bucket.Tokens(r.Int64N(6000))})
 			}
-			slices.SortFunc(charges, func(a, b mete.Charge) int { return slices.Compare([]byte(a.Key), []byte(b.Key)) })
+			slices.SortFunc(charges, func(a, b store.Charge) int { return slices.Compare([]byte(a.Key), []byte(b.Key)) })
 			if r.IntN(10) == 0 {
 				s.Refund(t.Context(), storetest.Refunds(charges...), "")
 				model.Refund(t.Context(), storetest.Refunds(charges...), "")

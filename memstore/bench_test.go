@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 )
 
 func benchKeys(n int) []string {
@@ -68,11 +69,11 @@ func BenchmarkTake(b *testing.B) {
 		b.Run(bc.name, func(b *testing.B) {
 			s := mustNew(b, memstore.Config{MaxKeys: 2 << 20})
 			for _, k := range bc.keys {
-				s.Take(context.Background(), nil, []mete.Charge{{Key: k, Limit: bc.limit, Cost: bucket.Token}}, mete.Mode{})
+				s.Take(context.Background(), nil, []store.Charge{{Key: k, Limit: bc.limit, Cost: bucket.Token}}, mete.Mode{})
 			}
 			ctx, mask := context.Background(), len(bc.keys)-1
 			b.Run("serial", func(b *testing.B) {
-				charges := []mete.Charge{{Limit: bc.limit, Cost: bucket.Token}}
+				charges := []store.Charge{{Limit: bc.limit, Cost: bucket.Token}}
 				var dst []bucket.Snapshot
 				b.ReportAllocs()
 				i := 0
@@ -86,7 +87,7 @@ func BenchmarkTake(b *testing.B) {
 				var start atomic.Int64
 				b.ReportAllocs()
 				b.RunParallel(func(pb *testing.PB) {
-					charges := []mete.Charge{{Limit: bc.limit, Cost: bucket.Token}}
+					charges := []store.Charge{{Limit: bc.limit, Cost: bucket.Token}}
 					var dst []bucket.Snapshot
 					i := int(start.Add(100_003))
 					for pb.Next() {
@@ -126,7 +127,7 @@ func BenchmarkTakeOne(b *testing.B) {
 func BenchmarkTakeNew(b *testing.B) {
 	limit := mustLimit(b, 1000*bucket.Token, bucket.Token)
 	keys := benchKeys(1_000_000)
-	charges := []mete.Charge{{Limit: limit, Cost: bucket.Token}}
+	charges := []store.Charge{{Limit: limit, Cost: bucket.Token}}
 	var dst []bucket.Snapshot
 	s, i := mustNew(b, memstore.Config{MaxKeys: 2 << 20}), 0
 	b.ReportAllocs()
@@ -145,7 +146,7 @@ func BenchmarkTakeNew(b *testing.B) {
 func BenchmarkTakeThree(b *testing.B) {
 	limit := mustLimit(b, 1_000_000_000*bucket.Token, 1_000_000*bucket.Token)
 	s := mustNew(b, memstore.Config{})
-	charges := []mete.Charge{{Key: "a", Limit: limit, Cost: 1}, {Key: "b", Limit: limit, Cost: 1}, {Key: "c", Limit: limit, Cost: 1}}
+	charges := []store.Charge{{Key: "a", Limit: limit, Cost: 1}, {Key: "b", Limit: limit, Cost: 1}, {Key: "c", Limit: limit, Cost: 1}}
 	var dst []bucket.Snapshot
 	b.ReportAllocs()
 	for b.Loop() {
@@ -208,7 +209,7 @@ func BenchmarkTakeByID(b *testing.B) {
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			s := mustNew(b, memstore.Config{})
-			charges := []mete.Charge{{Key: "k", Limit: bc.limit, Cost: bucket.Token}}
+			charges := []store.Charge{{Key: "k", Limit: bc.limit, Cost: bucket.Token}}
 			var dst []bucket.Snapshot
 			dst, _, _ = s.Take(context.Background(), dst[:0], charges, mete.Mode{})
 			b.ReportAllocs()

@@ -8,6 +8,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 )
 
 // BenchmarkVersions takes from one key under two limits that alternate, as in a deploy.
@@ -25,7 +26,7 @@ func BenchmarkVersions(b *testing.B) {
 // BenchmarkCancel takes from one key and gives it back.
 func BenchmarkCancel(b *testing.B) {
 	s := mustNew(b, memstore.Config{})
-	charges := []mete.Charge{{Key: "k", Limit: mustLimit(b, 1<<40, bucket.Token), Cost: bucket.Token}}
+	charges := []store.Charge{{Key: "k", Limit: mustLimit(b, 1<<40, bucket.Token), Cost: bucket.Token}}
 	refunds := []mete.Refund{{Charge: charges[0]}}
 	var snaps []bucket.Snapshot
 	b.ReportAllocs()

@@ -16,13 +16,14 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
 // take takes cost from the bucket of one key.
 func take(tb testing.TB, s *memstore.Store, key string, l bucket.Limit, cost bucket.Tokens) bucket.Snapshot {
 	tb.Helper()
-	snaps, allowed, err := s.Take(context.Background(), nil, []mete.Charge{{Key: key, Limit: l, Cost: cost}}, mete.Mode{})
+	snaps, allowed, err := s.Take(context.Background(), nil, []store.Charge{{Key: key, Limit: l, Cost: cost}}, mete.Mode{})
 	if err != nil || allowed != snaps[0].Allowed {
 		tb.Fatalf("take %q: allowed %v, snapshot %v, error %v", key, allowed, snaps[0].Allowed, err)
 	}
@@ -100,7 +101,7 @@ func TestStore_OverflowBucketLimits(t *testing.T) {
 		take(t, s, fmt.Sprintf("old%d", i), slow, bucket.Token)
 	}
 	take(t, s, "last", slow, 1) // takes the one place that may be left
-	charges := []mete.Charge{{Key: "x", Limit: slow, Cost: 3 * bucket.Token}, {Key: "y", Limit: slow, Cost: 3 * bucket.Token}}
+	charges := []store.Charge{{Key: "x", Limit: slow, Cost: 3 * bucket.Token}, {Key: "y", Limit: slow, Cost: 3 * bucket.Token}}
 	snaps, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{})
 	if allowed || err != nil || snaps[0].Remaining() < 5*bucket.Token-1 {
 		t.Errorf("3 and 3 from a shared bucket of 5: allowed %v (error %v), first shown with %v; want denied and 5, or almost",
@@ -189,7 +190,7 @@ func TestStore_MixedPathsConserve(t *testing.T) {
 				l, i := limits[r.IntN(10)/9], r.IntN(3)
 				switch r.IntN(4) {
 				case 0:
-					charges := []mete.Charge{{Key: "a", Limit: l, Cost: 300}, {Key: "b", Limit: l, Cost: 300}, {Key: "c", Limit: l, Cost: 300}}
+					charges := []store.Charge{{Key: "a", Limit: l, Cost: 300}, {Key: "b", Limit: l, Cost: 300}, {Key: "c", Limit: l, Cost: 300}}
 					if _, allowed, _ := s.Take(t.Context(), nil, charges, mete.Mode{}); allowed {
 						for j := range spent {
 							spent[j].Add(300)
@@ -200,7 +201,7 @@ func TestStore_MixedPathsConserve(t *testing.T) {
 						spent[i].Add(100)
 						continue
 					}
-					s.Refund(t.Context(), storetest.Refunds(mete.Charge{Key: keys[i], Limit: l, Cost: 100}), "")
+					s.Refund(t.Context(), storetest.Refunds(store.Charge{Key: keys[i], Limit: l, Cost: 100}), "")
 				default:
 					if take(t, s, keys[i], l, 200).Allowed {
 						spent[i].Add(200)
@@ -211,7 +212,7 @@ func TestStore_MixedPathsConserve(t *testing.T) {
 	}
 	wg.Wait()
 	for i, key := range keys {
-		snaps, _, _ := s.Take(t.Context(), nil, []mete.Charge{{Key: key, Limit: limits[0]}}, mete.Mode{DryRun: true})
+		snaps, _, _ := s.Take(t.Context(), nil, []store.Charge{{Key: key, Limit: limits[0]}}, mete.Mode{DryRun: true})
 		want := 1000*bucket.Token - bucket.Tokens(spent[i].Load())
 		// A change of limit rounds what is missing up to a thousandth; a second of
 		// test refills a thousandth or two.
@@ -245,7 +246,7 @@ func TestStore_TakeAllocatesNothing(t *testing.T) {
 	allow, deny := mustLimit(t, 1_000_000*bucket.Token, bucket.Token), mustLimit(t, bucket.Token, 1)
 	take(t, s, "deny", deny, bucket.Token)
 	dst := make([]bucket.Snapshot, 0, 4)
-	for name, charges := range map[string][]mete.Charge{
+	for name, charges := range map[string][]store.Charge{
 		"allowed": {{Key: "allow", Limit: allow, Cost: bucket.Token}},
 		"denied":  {{Key: "deny", Limit: deny, Cost: bucket.Token}},
 	} {

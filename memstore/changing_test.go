@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -75,21 +76,21 @@ func TestStress_ChangingAlgorithmsConserve(t *testing.T) {
 					for step := range 4000 {
 						clock.Set(halfAnHour + bucket.Instant(r.Int64N(1000)))
 						var chosen []int
-						var charges []mete.Charge
+						var charges []store.Charge
 						for i := range keys {
 							if r.IntN(rarely) == 0 {
 								current[i].Store(r.Int64N(int64(len(limits))))
 							}
 							if r.IntN(2) == 0 {
 								chosen = append(chosen, i)
-								charges = append(charges, mete.Charge{Key: keys[i], Limit: limits[current[i].Load()], Cost: bucket.Tokens(r.Int64N(40))})
+								charges = append(charges, store.Charge{Key: keys[i], Limit: limits[current[i].Load()], Cost: bucket.Tokens(r.Int64N(40))})
 							}
 						}
 						if step%16 == 0 {
-							charges = append(charges, mete.Charge{Key: fmt.Sprint("new", w, step), Limit: limits[0], Cost: 1})
+							charges = append(charges, store.Charge{Key: fmt.Sprint("new", w, step), Limit: limits[0], Cost: 1})
 						}
 						if r.IntN(3) == 0 { // give back only what is there
-							charges = slices.DeleteFunc(charges[:len(chosen)], func(c mete.Charge) bool {
+							charges = slices.DeleteFunc(charges[:len(chosen)], func(c store.Charge) bool {
 								i := slices.Index(keys, c.Key)
 								if spent[i].Add(-int64(c.Cost)) >= 0 {
 									return false

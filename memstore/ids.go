@@ -57,7 +57,7 @@ func (t *idStripe) recall(name hash, now bucket.Instant) *decided {
 }
 
 // takeOnce takes, or answers again what it did under the same ID.
-func (s *Store) takeOnce(dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool) {
+func (s *Store) takeOnce(dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool) {
 	name := s.nameOf("take", mode.ID, len(charges), func(i int) string { return charges[i].Key })
 	stripe := s.ids.lock(name)
 	defer stripe.mu.Unlock()

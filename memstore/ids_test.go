@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -18,7 +19,7 @@ func TestIDs_AnswerAsItWasUnderAnotherLimit(t *testing.T) {
 	clock := storetest.NewClock()
 	s := mustNew(t, memstore.Config{Now: clock.Now})
 	mode := mete.Mode{ID: "attempt", UpTo: true}
-	charges := []mete.Charge{{Key: "k", Limit: memstore.LimitOf(t, 5*bucket.Token, bucket.Token, 7*time.Hour), Cost: 9 * bucket.Token}}
+	charges := []store.Charge{{Key: "k", Limit: memstore.LimitOf(t, 5*bucket.Token, bucket.Token, 7*time.Hour), Cost: 9 * bucket.Token}}
 	want, allowed, err := s.Take(t.Context(), nil, charges, mode)
 	if !allowed || err != nil || want[0].Cost != 5*bucket.Token {
 		t.Fatalf("up to 9 of 5: allowed %v, cost %v, error %v", allowed, want[0].Cost, err)

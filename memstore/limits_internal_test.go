@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // A client that makes up a limit for every call gets exact answers, bounded memory,
@@ -68,7 +69,7 @@ func TestLimits_NumbersInUseStay(t *testing.T) {
 			for i := range 400 {
 				// As if all numbers were taken: each look-up of a new limit pays for a step.
 				l := limitOf(t, bucket.Token+bucket.Tokens(1000*g+i), bucket.Token, time.Second)
-				if _, _, err := s.Take(t.Context(), nil, []mete.Charge{{Key: strconv.Itoa(i), Limit: l, Cost: 1}}, mete.Mode{UpTo: true}); err != nil {
+				if _, _, err := s.Take(t.Context(), nil, []store.Charge{{Key: strconv.Itoa(i), Limit: l, Cost: 1}}, mete.Mode{UpTo: true}); err != nil {
 					t.Error(err)
 				}
 				for range 3 {

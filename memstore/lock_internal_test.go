@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 func limitOf(t testing.TB, capacity, tokens bucket.Tokens, per time.Duration) bucket.Limit {
@@ -31,7 +32,7 @@ func newStore(t testing.TB, c Config) *Store {
 
 func (s *Store) take1(t testing.TB, key string, l bucket.Limit, cost bucket.Tokens) bucket.Snapshot {
 	t.Helper()
-	snaps, _, err := s.Take(t.Context(), nil, []mete.Charge{{Key: key, Limit: l, Cost: cost}}, mete.Mode{})
+	snaps, _, err := s.Take(t.Context(), nil, []store.Charge{{Key: key, Limit: l, Cost: cost}}, mete.Mode{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestRateChange_UnderTheProcessClock(t *testing.T) {
 	s.take1(t, "refunded", quick, bucket.Token)
 	s.pass(time.Hour)
 	s.take1(t, "refunded", quick, 5*bucket.Token)
-	if err := s.Refund(t.Context(), []mete.Refund{{Charge: mete.Charge{Key: "refunded", Limit: slow, Cost: bucket.Token}}}, ""); err != nil {
+	if err := s.Refund(t.Context(), []mete.Refund{{Charge: store.Charge{Key: "refunded", Limit: slow, Cost: bucket.Token}}}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.take1(t, "refunded", slow, 8*bucket.Token); got.Allowed || got.Remaining() > 6500 {
@@ -128,7 +129,7 @@ func TestOpen_AgainFindsWhatCameMeanwhile(t *testing.T) {
 	s := newStore(t, Config{MaxKeys: 1, Now: func() bucket.Instant { return now }})
 	quick, slow := limitOf(t, bucket.Token, bucket.Token, time.Millisecond), limitOf(t, 5*bucket.Token, 1, time.Second)
 	s.take1(t, "quick", quick, bucket.Token)
-	charges := []mete.Charge{{Key: "k", Limit: slow, Cost: 5 * bucket.Token}}
+	charges := []store.Charge{{Key: "k", Limit: slow, Cost: 5 * bucket.Token}}
 	tx := s.beginTake(charges)
 	if s.open(tx, mete.Mode{}, false) {
 		t.Fatal("there was room")
@@ -155,7 +156,7 @@ func TestOpen_AbandonedSlotsRemember(t *testing.T) {
 		s.shards[i].forgot = now
 	}
 	now -= 1_000_000
-	tx := s.beginTake([]mete.Charge{{Key: "a", Limit: l, Cost: 1}, {Key: "b", Limit: l, Cost: 1}})
+	tx := s.beginTake([]store.Charge{{Key: "a", Limit: l, Cost: 1}, {Key: "b", Limit: l, Cost: 1}})
 	if s.open(tx, mete.Mode{}, false) {
 		t.Fatal("there was room for two")
 	}
@@ -180,11 +181,11 @@ func TestOpen_SeesOverloadThatCameMeanwhile(t *testing.T) {
 	now += 1_000_000
 	s.sweepAll()
 	h := s.hasher.hash("k")
-	charge := mete.Charge{Key: "k", Limit: slow, Cost: 5 * bucket.Token}
+	charge := store.Charge{Key: "k", Limit: slow, Cost: 5 * bucket.Token}
 	if _, _, ok := s.takeNew(h, &slow, now, 5*bucket.Token, 0); ok {
 		t.Error("takeNew decides although an overflow bucket is not full")
 	}
-	tx := s.beginTake([]mete.Charge{charge})
+	tx := s.beginTake([]store.Charge{charge})
 	if s.open(tx, mete.Mode{}, false) {
 		t.Error("open succeeds although an overflow bucket is not full")
 		s.unlock(tx)
@@ -232,7 +233,7 @@ func TestTake_CountsGenerationsOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	charges := []mete.Charge{{Key: "a", Limit: l, Cost: bucket.Token}, {Key: "b", Limit: l, Cost: bucket.Token}}
+	charges := []store.Charge{{Key: "a", Limit: l, Cost: bucket.Token}, {Key: "b", Limit: l, Cost: bucket.Token}}
 	seen := map[uint64]bool{}
 	for i := range 100 { // each in an interval of its own, with 1 of 5 missing then
 		if _, allowed, err := s.Take(t.Context(), nil, charges[:1+i%2], mete.Mode{}); !allowed || err != nil {
@@ -255,7 +256,7 @@ func TestTakeOver_LeavesBusySlots(t *testing.T) {
 	s.take1(t, "k", l, 0)
 	h := s.hasher.hash("k")
 	var held hold
-	if !s.hold(&held, &mete.Charge{Key: "k", Limit: l}) {
+	if !s.hold(&held, &store.Charge{Key: "k", Limit: l}) {
 		t.Fatal("not held")
 	}
 	if sl := s.takeOver(s.shard(h), h, s.instant()); sl != nil {
@@ -303,7 +304,7 @@ func TestTakeOne_SaysNothingOfABusySlot(t *testing.T) {
 		key := string(rune('a' + i))
 		s.take1(t, key, l, bucket.Token)
 		var held hold
-		if !s.hold(&held, &mete.Charge{Key: key, Limit: l}) {
+		if !s.hold(&held, &store.Charge{Key: key, Limit: l}) {
 			t.Fatalf("%v: not held", l)
 		}
 		for _, cost := range []bucket.Tokens{bucket.Token, 5 * bucket.Token} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // A cell is one charge's bucket in a take under locks.
@@ -55,7 +56,7 @@ var transactions = sync.Pool{New: func() any { return new(transaction) }}
 
 // takeLocked decides about any number of buckets under the locks of their
 // shards.
-func (s *Store) takeLocked(dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool) {
+func (s *Store) takeLocked(dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool) {
 	tx := s.beginTake(charges)
 	if !s.open(tx, mode, false) {
 		s.open(tx, mode, true)
@@ -83,7 +84,7 @@ func (s *Store) takeLocked(dst []bucket.Snapshot, charges []mete.Charge, mode me
 }
 
 // beginTake returns a transaction for the charges.
-func (s *Store) beginTake(charges []mete.Charge) *transaction {
+func (s *Store) beginTake(charges []store.Charge) *transaction {
 	tx := s.begin(len(charges))
 	for i := range charges {
 		from, c := &charges[i], &tx.cells[i]

@@ -19,22 +19,23 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
 // charge returns some charges of keys of each algorithm. One in so many keys comes with
 // another version of its limit; with 0, none does.
-func charge(r *rand.Rand, limits []bucket.Limit, versions int) ([]mete.Charge, mete.Mode) {
-	var charges []mete.Charge
+func charge(r *rand.Rand, limits []bucket.Limit, versions int) ([]store.Charge, mete.Mode) {
+	var charges []store.Charge
 	for _, k := range r.Perm(60)[:1+r.IntN(3)] {
 		l := limits[k%len(limits)]
 		if versions > 0 && r.IntN(versions) == 0 {
 			l = limits[(k+1+r.IntN(3))%len(limits)]
 		}
 		key := strconv.Itoa(k)
-		charges = append(charges, mete.Charge{Key: key, Limit: l.For(key), Cost: bucket.Tokens(r.Int64N(6000))})
+		charges = append(charges, store.Charge{Key: key, Limit: l.For(key), Cost: bucket.Tokens(r.Int64N(6000))})
 	}
-	slices.SortFunc(charges, func(a, b mete.Charge) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(charges, func(a, b store.Charge) int { return strings.Compare(a.Key, b.Key) })
 	mode := mete.Mode{DryRun: r.IntN(8) == 0}
 	switch r.IntN(6) {
 	case 0:
@@ -73,7 +74,7 @@ func TestRestore_GoesOn(t *testing.T) {
 				charges, mode := charge(r, limits, 8)
 				if step < 60 { // before anything else: look at each bucket
 					key := strconv.Itoa(step)
-					charges, mode = []mete.Charge{{Key: key, Limit: limits[step%len(limits)].For(key)}}, mete.Mode{DryRun: true}
+					charges, mode = []store.Charge{{Key: key, Limit: limits[step%len(limits)].For(key)}}, mete.Mode{DryRun: true}
 				} else {
 					clock.Advance(r.Int64N(1 << r.IntN(12)))
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 )
 
 // A caller may write its keys and charges to the same memory again and again: no call
@@ -17,7 +18,7 @@ import (
 func TestTake_KeepsNeitherKeysNorCharges(t *testing.T) {
 	rate := bucket.Rate{Tokens: 3 * bucket.Token, Per: 1000 * time.Hour}
 	memory := make([]byte, 8)
-	charges := make([]mete.Charge, 2)
+	charges := make([]store.Charge, 2)
 	// key writes a key over the last one with the same index.
 	key := func(i int, text string) string {
 		at := memory[4*i : 4*i+4]
@@ -39,7 +40,7 @@ func TestTake_KeepsNeitherKeysNorCharges(t *testing.T) {
 		takes := func(n int, mode mete.Mode, keys ...string) (allowed bool) {
 			t.Helper()
 			for i, text := range keys {
-				charges[i] = mete.Charge{Key: key(i, text), Limit: limit, Cost: bucket.Tokens(n) * bucket.Token}
+				charges[i] = store.Charge{Key: key(i, text), Limit: limit, Cost: bucket.Tokens(n) * bucket.Token}
 			}
 			_, allowed, err := s.Take(t.Context(), nil, charges[:len(keys)], mode)
 			if err != nil {
@@ -56,7 +57,7 @@ func TestTake_KeepsNeitherKeysNorCharges(t *testing.T) {
 		takes(2, mete.Mode{UpTo: true}, "hhhh")
 		takes(3, mete.Mode{}, "iiii")
 		s.TakeOne(key(0, "jjjj"), &limit, 2*bucket.Token)
-		refunds := []mete.Refund{{Charge: mete.Charge{Key: key(0, "iiii"), Limit: limit, Cost: bucket.Token}}}
+		refunds := []mete.Refund{{Charge: store.Charge{Key: key(0, "iiii"), Limit: limit, Cost: bucket.Token}}}
 		if err := s.Refund(t.Context(), refunds, "2"); err != nil {
 			t.Fatal(err)
 		}

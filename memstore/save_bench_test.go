@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 )
 
 // million returns a store of a million keys that will not be full for hours.
@@ -77,7 +78,7 @@ func BenchmarkTakeWhileSaving(b *testing.B) {
 					}
 				}
 			}()
-			charges := []mete.Charge{{Limit: limit, Cost: bucket.Token}}
+			charges := []store.Charge{{Limit: limit, Cost: bucket.Token}}
 			times := make([]time.Duration, 0, 1<<20)
 			for i := 0; b.Loop(); i++ {
 				charges[0].Key = keys[i*7919%len(keys)]

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -71,7 +72,7 @@ func only(t *testing.T, path string) {
 
 func peek(t testing.TB, s mete.Store, key string, limit bucket.Limit) bucket.Snapshot {
 	t.Helper()
-	snaps, _, err := s.Take(t.Context(), nil, []mete.Charge{{Key: key, Limit: limit}}, mete.Mode{DryRun: true})
+	snaps, _, err := s.Take(t.Context(), nil, []store.Charge{{Key: key, Limit: limit}}, mete.Mode{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,9 +140,9 @@ func TestSave_WhileTakesGoOn(t *testing.T) {
 				}
 				i := n * (1 + w) % (keys - len(limits))
 				ask := []int{i, i + len(limits)}[:1+n%3/2] // one bucket, or two together
-				var charges []mete.Charge
+				var charges []store.Charge
 				for _, i := range ask {
-					charges = append(charges, mete.Charge{Key: key(i), Limit: limits[i%len(limits)], Cost: bucket.Token})
+					charges = append(charges, store.Charge{Key: key(i), Limit: limits[i%len(limits)], Cost: bucket.Token})
 					begun[i].Add(1)
 				}
 				_, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // widened reports whether a table of the store has second words.
@@ -26,7 +27,7 @@ func (s *Store) widened() bool {
 func TestTable_SecondWords(t *testing.T) {
 	s := newStore(t, Config{})
 	l := limitOf(t, 5*bucket.Token, bucket.Token, time.Hour)
-	both := []mete.Charge{{Key: "a", Limit: l, Cost: bucket.Token}, {Key: "b", Limit: l, Cost: 9 * bucket.Token}}
+	both := []store.Charge{{Key: "a", Limit: l, Cost: bucket.Token}, {Key: "b", Limit: l, Cost: 9 * bucket.Token}}
 	for _, mode := range []mete.Mode{{}, {DryRun: true}, {UpTo: true}, {ID: "1"}} {
 		if _, _, err := s.Take(t.Context(), nil, both, mode); err != nil {
 			t.Fatal(err)
@@ -34,7 +35,7 @@ func TestTable_SecondWords(t *testing.T) {
 	}
 	s.take1(t, "c", l, bucket.Token)
 	s.take1(t, "c", l, bucket.Token)
-	if err := s.Refund(t.Context(), []mete.Refund{{Charge: mete.Charge{Key: "c", Limit: l, Cost: bucket.Token}}}, ""); err != nil {
+	if err := s.Refund(t.Context(), []mete.Refund{{Charge: store.Charge{Key: "c", Limit: l, Cost: bucket.Token}}}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Reset(t.Context(), []string{"a", "b"}); err != nil {

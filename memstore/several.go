@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // mostHeld bounds the buckets that are taken from together without the mutexes
@@ -27,7 +27,7 @@ type hold struct {
 // takeSeveral decides about several buckets that are all there, or says that it
 // cannot. It marks their slots busy, and waits for none: so takes of several
 // buckets need no order among them.
-func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []mete.Charge, maxWait time.Duration) ([]bucket.Snapshot, bool, bool) {
+func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []store.Charge, maxWait time.Duration) ([]bucket.Snapshot, bool, bool) {
 	if len(charges) > mostHeld {
 		return dst, false, false
 	}
@@ -77,7 +77,7 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []mete.Charge, maxWai
 }
 
 // hold marks the charge's slot busy, or says that there is none to be had.
-func (s *Store) hold(into *hold, c *mete.Charge) bool {
+func (s *Store) hold(into *hold, c *store.Charge) bool {
 	h := s.hasher.hash(c.Key)
 	for range spins {
 		t := s.tables[s.index(h)].Load()

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -42,16 +43,16 @@ func TestTake_ConservesUnderConcurrency(t *testing.T) {
 		wg.Go(func() {
 			r := rand.New(testseed.PCG(uint64(g), 9))
 			for step := range 3000 {
-				var charges []mete.Charge
+				var charges []store.Charge
 				var chosen []*key
 				for i, k := range keys {
 					if r.IntN(len(keys)) < 1+step%3 || i == g {
-						charges = append(charges, mete.Charge{Key: k.name, Limit: k.limit, Cost: bucket.Tokens(r.Int64N(60))})
+						charges = append(charges, store.Charge{Key: k.name, Limit: k.limit, Cost: bucket.Tokens(r.Int64N(60))})
 						chosen = append(chosen, k)
 					}
 				}
 				if step%4 == 0 { // a new one, somewhere
-					charges = append(charges, mete.Charge{Key: "~" + strconv.Itoa(g*10_000+step), Limit: keys[0].limit, Cost: 1})
+					charges = append(charges, store.Charge{Key: "~" + strconv.Itoa(g*10_000+step), Limit: keys[0].limit, Cost: 1})
 				}
 				_, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{})
 				if err != nil {

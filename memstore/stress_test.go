@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -65,14 +66,14 @@ func TestStress_SmallStoreAgainstTheModel(t *testing.T) {
 	}
 }
 
-func someCharges(r *rand.Rand, keys int, limits []bucket.Limit) []mete.Charge {
+func someCharges(r *rand.Rand, keys int, limits []bucket.Limit) []store.Charge {
 	first, n := r.IntN(keys), 1+r.IntN(4)*r.IntN(2)
-	var charges []mete.Charge
+	var charges []store.Charge
 	for k := first; k < min(first+n, keys); k++ {
 		l := limits[k%len(limits)]
-		charges = append(charges, mete.Charge{Key: fmt.Sprintf("k%05d", k), Limit: l, Cost: bucket.Tokens(r.Int64N(int64(l.Capacity()) + 2))})
+		charges = append(charges, store.Charge{Key: fmt.Sprintf("k%05d", k), Limit: l, Cost: bucket.Tokens(r.Int64N(int64(l.Capacity()) + 2))})
 	}
-	slices.SortFunc(charges, func(a, b mete.Charge) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(charges, func(a, b store.Charge) int { return strings.Compare(a.Key, b.Key) })
 	return charges
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // Take implements [mete.Store]. It waits for nothing but the locks of shards,
@@ -17,7 +18,7 @@ import (
 //
 // The store keeps neither the charges nor their keys after Take returns: a bucket is
 // found by a hash of its key. The caller may use the memory of both again at once.
-func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	var allowed bool
 	switch {
 	case mode.ID != "" && !mode.DryRun:
@@ -48,7 +49,7 @@ func (s *Store) TakeOne(key string, l *bucket.Limit, cost bucket.Tokens) (bucket
 	if v, now, ok := s.takeOne(key, l, cost, 0); ok {
 		return v, now
 	}
-	snaps, _ := s.takeLocked(nil, []mete.Charge{{Key: key, Limit: *l, Cost: cost}}, mete.Mode{})
+	snaps, _ := s.takeLocked(nil, []store.Charge{{Key: key, Limit: *l, Cost: cost}}, mete.Mode{})
 	return snaps[0].Verdict()
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -31,10 +32,10 @@ func TestVersions_AgreeWithTheModelOnTheProcessClock(t *testing.T) {
 			s, model := mustNew(t, memstore.Config{}), storetest.NewNaive(now)
 			for step := range 2000 {
 				time.Sleep(time.Duration(r.Int64N(1<<(1+r.IntN(14)))) * time.Microsecond)
-				var charges []mete.Charge
+				var charges []store.Charge
 				for k := range 1 + r.IntN(3) {
 					key, l := fmt.Sprint("k", k), limits[(r.IntN(2)*(1+k)+step/300)%len(limits)]
-					charges = append(charges, mete.Charge{Key: key, Limit: l.For(key), Cost: bucket.Tokens(r.Int64N(4000))})
+					charges = append(charges, store.Charge{Key: key, Limit: l.For(key), Cost: bucket.Tokens(r.Int64N(4000))})
 				}
 				mode := mete.Mode{DryRun: r.IntN(8) == 0}
 				if r.IntN(4) == 0 {
@@ -85,16 +86,16 @@ func TestVersions_ConserveUnderConcurrency(t *testing.T) {
 		wg.Go(func() {
 			r := rand.New(testseed.PCG(uint64(g), 31))
 			for step := range 1500 {
-				var charges []mete.Charge
+				var charges []store.Charge
 				var chosen []int
 				for i, key := range keys {
 					if r.IntN(2) == 0 {
-						charges = append(charges, mete.Charge{Key: key, Limit: versions[(g+step/50)%len(versions)], Cost: bucket.Tokens(r.Int64N(100))})
+						charges = append(charges, store.Charge{Key: key, Limit: versions[(g+step/50)%len(versions)], Cost: bucket.Tokens(r.Int64N(100))})
 						chosen = append(chosen, i)
 					}
 				}
 				if step%8 == 0 { // shards grow
-					charges = append(charges, mete.Charge{Key: fmt.Sprint("new", g, step), Limit: versions[0], Cost: 1})
+					charges = append(charges, store.Charge{Key: fmt.Sprint("new", g, step), Limit: versions[0], Cost: 1})
 				}
 				_, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{})
 				if err != nil {
@@ -187,7 +188,7 @@ func TestRefundAndReset_AreOneStep(t *testing.T) {
 		limits[l.Algorithm().String()] = l
 	}
 	for name, l := range limits {
-		charges := []mete.Charge{{Key: name + " a", Limit: l, Cost: bucket.Token}, {Key: name + " b", Limit: l, Cost: bucket.Token}}
+		charges := []store.Charge{{Key: name + " a", Limit: l, Cost: bucket.Token}, {Key: name + " b", Limit: l, Cost: bucket.Token}}
 		keys := []string{charges[0].Key, charges[1].Key}
 		var wg sync.WaitGroup
 		var torn atomic.Int64

@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // TestPaths_AgreeByTheServersClock takes by every way one at a time: what is in the row
@@ -31,7 +32,7 @@ func TestPaths_AgreeByTheServersClock(t *testing.T) {
 		if a.r.IntN(12) == 0 {
 			l = a.limits[a.r.IntN(len(a.limits))]
 		}
-		c := mete.Charge{Key: key, Limit: l, Cost: a.cost(l, a.rows[key])}
+		c := store.Charge{Key: key, Limit: l, Cost: a.cost(l, a.rows[key])}
 		snap := a.takeBy(a.r.IntN(allWays), c)
 		a.compareAlone(c, snap, before, bucket.Instant(a.serverTime()))
 	}
@@ -43,16 +44,16 @@ func TestPaths_AgreeByTheServersClock(t *testing.T) {
 // allWays counts the ways of a take.
 const allWays = 4
 
-func (a *agreement) takeBy(way int, c mete.Charge) bucket.Snapshot {
+func (a *agreement) takeBy(way int, c store.Charge) bucket.Snapshot {
 	a.Helper()
 	b := newBatch(a.store)
 	b.Reset()
-	b.Add(a.store.newAsk([]mete.Charge{c}, mete.Mode{}))
+	b.Add(a.store.newAsk([]store.Charge{c}, mete.Mode{}))
 	a.store.denying.Store(a.r.IntN(2) == 0)
 	a.store.unprepared.Store(way != 0) // else it is a statement of its own
 	switch way {
 	case 2: // together with another
-		b.Add(a.store.newAsk([]mete.Charge{{Key: "other", Limit: a.limits[1], Cost: 1}}, mete.Mode{}))
+		b.Add(a.store.newAsk([]store.Charge{{Key: "other", Limit: a.limits[1], Cost: 1}}, mete.Mode{}))
 	case 3:
 		b.ungroup()
 	}
@@ -81,7 +82,7 @@ func (b *batch) ungroup() {
 	}
 }
 
-func (a *agreement) compareAlone(c mete.Charge, snap bucket.Snapshot, before, after bucket.Instant) {
+func (a *agreement) compareAlone(c store.Charge, snap bucket.Snapshot, before, after bucket.Instant) {
 	a.Helper()
 	old := a.rows[c.Key]
 	rows, due := a.read(c.Key)
@@ -138,7 +139,7 @@ func (a *agreement) compareAlone(c mete.Charge, snap bucket.Snapshot, before, af
 
 // leaves reports whether c leaves row of old at an instant from before to after. The row
 // has that instant, unless an account of old is ahead of the clock.
-func leaves(old, row bucket.Row, c mete.Charge, before, after bucket.Instant) bool {
+func leaves(old, row bucket.Row, c store.Charge, before, after bucket.Instant) bool {
 	if len(row) == 0 {
 		return false
 	}
@@ -172,7 +173,7 @@ func TestPaths_DenialOfAFourthVersion(t *testing.T) {
 			}
 			a.rows["k"] = old
 			a.write("k", old)
-			c := mete.Charge{Key: "k", Limit: a.limits[0], Cost: cost}
+			c := store.Charge{Key: "k", Limit: a.limits[0], Cost: cost}
 			snap := a.takeBy(way, c)
 			a.compareAlone(c, snap, now, bucket.Instant(a.serverTime()))
 			if row := a.rows["k"]; len(row) != 1 || row[0].Limit != c.Limit || snap.Allowed {

@@ -18,6 +18,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -128,7 +129,7 @@ func (a *agreement) step() {
 			l = a.limits[a.r.IntN(len(a.limits))]
 		}
 		key := fmt.Sprint("k", k)
-		b.Add(a.store.newAsk([]mete.Charge{{Key: key, Limit: l, Cost: a.cost(l, a.rows[key])}}, mete.Mode{}))
+		b.Add(a.store.newAsk([]store.Charge{{Key: key, Limit: l, Cost: a.cost(l, a.rows[key])}}, mete.Mode{}))
 	}
 	if a.r.IntN(3) == 0 { // whatever it is
 		b.ungroup()

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 // answered has a answered, on the way that its buckets go: again and again where they
@@ -178,7 +178,7 @@ func (b *batch) without(ctx context.Context, conn *pgx.Conn, asks []*ask, locked
 	rest.Reset()
 	rest.patience = b.patience
 	for _, a := range asks {
-		if slices.ContainsFunc(a.charges, func(c mete.Charge) bool { _, is := locked[c.Key]; return is }) {
+		if slices.ContainsFunc(a.charges, func(c store.Charge) bool { _, is := locked[c.Key]; return is }) {
 			a.Err = heldError(a.Err)
 			continue
 		}
@@ -207,7 +207,7 @@ func (a *ask) keys() []string {
 }
 
 func (a *ask) needs(key string) bool {
-	return slices.ContainsFunc(a.charges, func(c mete.Charge) bool { return c.Key == key })
+	return slices.ContainsFunc(a.charges, func(c store.Charge) bool { return c.Key == key })
 }
 
 func keysOf(asks []*ask) (keys []string) {

@@ -10,13 +10,14 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/lane"
+	"github.com/metehq/mete/store"
 )
 
 // An ask is one operation on its way to PostgreSQL and back.
 type ask struct {
 	lane.Ticket
 	refund  bool
-	charges []mete.Charge
+	charges []store.Charge
 	taken   []bucket.Taken // of a refund: what its charges cancel
 	mode    mete.Mode
 	memory  memoryKey // set where mode.ID is
@@ -35,7 +36,7 @@ var asks = sync.Pool{New: func() any { return new(ask) }}
 
 // newAsk returns an ask with a copy of the charges: it may live longer than the
 // call it is made for.
-func (s *Store) newAsk(charges []mete.Charge, mode mete.Mode) *ask {
+func (s *Store) newAsk(charges []store.Charge, mode mete.Mode) *ask {
 	a := asks.Get().(*ask)
 	a.charges = append(a.charges[:0], charges...)
 	if a.mode = mode; mode.DryRun {
@@ -61,7 +62,7 @@ func (s *Store) newRefund(refunds []mete.Refund, id string) *ask {
 }
 
 // memoryKey tells operations apart that have different IDs, keys or prefixes.
-func (s *Store) memoryKey(operation, id string, charges []mete.Charge) (key memoryKey) {
+func (s *Store) memoryKey(operation, id string, charges []store.Charge) (key memoryKey) {
 	h := sha256.New()
 	add := func(text string) {
 		var size [8]byte

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 )
 
 // BenchmarkTake has so many callers take one token from one of so many buckets, which
@@ -29,11 +30,11 @@ func BenchmarkTake(b *testing.B) {
 			for _, limits := range []int{1, 3} {
 				b.Run(fmt.Sprintf("callers=%d/keys=%d/limits=%d", callers, keys, limits), func(b *testing.B) {
 					s := open(b, pool, pgstore.Config{Schema: schema, Prefix: fmt.Sprint(limits, ":"), SweepEvery: -1})
-					benchmark(b, s, callers, func(charges []mete.Charge) []mete.Charge {
+					benchmark(b, s, callers, func(charges []store.Charge) []store.Charge {
 						n := rand.IntN(keys)
 						for i := range limits {
 							key := fmt.Sprintf("%d|user:%06d", i, n/max(1, i*1000))
-							charges = append(charges, mete.Charge{Key: key, Limit: limit, Cost: bucket.Token})
+							charges = append(charges, store.Charge{Key: key, Limit: limit, Cost: bucket.Token})
 						}
 						return charges
 					})
@@ -43,7 +44,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-func benchmark(b *testing.B, s mete.Store, callers int, next func([]mete.Charge) []mete.Charge) {
+func benchmark(b *testing.B, s mete.Store, callers int, next func([]store.Charge) []store.Charge) {
 	ctx := context.Background()
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -59,7 +60,7 @@ func benchmark(b *testing.B, s mete.Store, callers int, next func([]mete.Charge)
 	var all sync.WaitGroup
 	for range callers {
 		all.Go(func() {
-			var charges []mete.Charge
+			var charges []store.Charge
 			var snaps []bucket.Snapshot
 			for range <-work {
 				charges = next(charges[:0])

@@ -53,9 +53,9 @@ func TestClear_Many(t *testing.T) {
 	}
 	const takes = 200 // of so many keys that one batch is not enough
 	for i := range takes {
-		charges := make([]mete.Charge, store.MaxCharges)
+		charges := make([]store.Charge, store.MaxCharges)
 		for j := range charges {
-			charges[j] = mete.Charge{Key: fmt.Sprintf("%04d %04d", i, j), Limit: l, Cost: bucket.Token}
+			charges[j] = store.Charge{Key: fmt.Sprintf("%04d %04d", i, j), Limit: l, Cost: bucket.Token}
 		}
 		if _, ok, err := s.Take(t.Context(), nil, charges, mete.Mode{}); !ok || err != nil {
 			t.Fatal(ok, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -101,7 +102,7 @@ type writer struct {
 	name  string
 	r     *rand.Rand
 	turns int
-	owned []mete.Charge // taken by this writer, and to be given back
+	owned []store.Charge // taken by this writer, and to be given back
 }
 
 // turn does something.
@@ -155,7 +156,7 @@ func (w *writer) number(key string) (i int) {
 	return i
 }
 
-func byKey(a, b mete.Charge) int {
+func byKey(a, b store.Charge) int {
 	switch {
 	case a.Key < b.Key:
 		return -1
@@ -196,7 +197,7 @@ func (w *writer) take() error {
 }
 
 // charges are from one bucket to five.
-func (w *writer) charges() []mete.Charge {
+func (w *writer) charges() []store.Charge {
 	var keys []string
 	for range 1 + max(w.r.IntN(8)-3, 0) {
 		keys = append(keys, keyOf(w.r.IntN(w.rows)))

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -24,7 +25,7 @@ func TestTake_DenialWritesNothing(t *testing.T) {
 	own := poolNamed(t, schema)
 	s := open(t, own, pgstore.Config{Schema: schema, SweepEvery: -1, Timeout: awhile})
 	hour := bucket.Rate{Tokens: 5 * bucket.Token, Per: 1000 * time.Hour}
-	var deny [][]mete.Charge
+	var deny [][]store.Charge
 	for i, spec := range []bucket.Spec{
 		{Capacity: 5 * bucket.Token},
 		{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token},

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -36,7 +37,7 @@ func TestTake_AtTheEdges(t *testing.T) {
 			model := storetest.NewNaive(clock.Now)
 			for i, e := range edges {
 				clock.Set(start + e.at)
-				charges := []mete.Charge{{Key: "k", Limit: e.limit, Cost: e.cost}}
+				charges := []store.Charge{{Key: "k", Limit: e.limit, Cost: e.cost}}
 				got, allowed := takes(t, s, charges, e.mode)
 				want, wantAllowed, _ := model.Take(t.Context(), nil, charges, e.mode)
 				if allowed != wantAllowed || !slices.Equal(got, want) {

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A server makes its limiter once, and limits by the rules of a policy.
@@ -60,9 +61,9 @@ func ExampleNew() {
 // and an order over the quota is never stored.
 func ExampleStore_TakeTx() {
 	var (
-		ctx   context.Context
-		pool  *pgxpool.Pool
-		store *pgstore.Store // by New, or the Store of a Node
+		ctx    context.Context
+		pool   *pgxpool.Pool
+		limits *pgstore.Store // by New, or the Store of a Node
 	)
 	quota, err := bucket.NewLimit(1000*bucket.Token, bucket.Rate{Tokens: 1000 * bucket.Token, Per: 24 * time.Hour})
 	if err != nil {
@@ -74,8 +75,8 @@ func ExampleStore_TakeTx() {
 			return err
 		}
 		// Late, as others who order for this customer wait from here on.
-		charges := []mete.Charge{{Key: "orders:42", Limit: quota, Cost: bucket.Token}}
-		_, allowed, err := store.TakeTx(ctx, tx, nil, charges, mete.Mode{})
+		charges := []store.Charge{{Key: "orders:42", Limit: quota, Cost: bucket.Token}}
+		_, allowed, err := limits.TakeTx(ctx, tx, nil, charges, mete.Mode{})
 		if err == nil && !allowed {
 			err = errQuota
 		}

@@ -2,7 +2,7 @@
 
 package pgstore
 
-import "github.com/metehq/mete"
+import "github.com/metehq/mete/store"
 
 // IsHeld reports whether the store counts a bucket as held.
-func (s *Store) IsHeld(key string) bool { return s.held.any([]mete.Charge{{Key: key}}) }
+func (s *Store) IsHeld(key string) bool { return s.held.any([]store.Charge{{Key: key}}) }

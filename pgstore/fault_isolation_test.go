@@ -34,7 +34,7 @@ func TestFault_Isolation(t *testing.T) {
 			faulttest.Alone(t)
 			const stores, callers, takes = 16, 4, 12
 			s := proctest.StartPostgres(t, "default_transaction_isolation="+level)
-			var sets [][]mete.Charge
+			var sets [][]store.Charge
 			for _, keys := range [][]string{{"ample"}, {"ample", "ample:2"}, {"ample:2"}, {"ample", "ample:2", "ample:3"}} {
 				sets = append(sets, chargesOf(keys...))
 			}

@@ -15,10 +15,11 @@ import (
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 )
 
 // hold takes from a bucket in a transaction, which release rolls back.
-func hold(t *testing.T, p *place, charges []mete.Charge) (release func()) {
+func hold(t *testing.T, p *place, charges []store.Charge) (release func()) {
 	t.Helper()
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, p.url)

@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 )
 
 // A refusal is a server that answers, and does not do what it is asked.
@@ -91,7 +92,7 @@ func refuse(t *testing.T, s *proctest.Postgres, fault refusal) {
 	}
 	charges := slowCharges("l", "m")
 	for _, mode := range []mete.Mode{{}, {ID: "x"}, {Within: faulttest.Within}, {UpTo: true}} {
-		for _, charges := range [][]mete.Charge{charges, charges[:1]} {
+		for _, charges := range [][]store.Charge{charges, charges[:1]} {
 			allowed, err := p.take(charges, mode)
 			if mode.Within > 0 && fault.late(err) {
 				continue // it came behind another

@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 )
 
 // slack is what a machine that does other things too may add to what callers want.
@@ -36,10 +37,10 @@ var (
 
 // chargesOf are of a token each, from buckets of faultLimit or, as their keys say,
 // vastLimit or ampleLimit. The keys are in order.
-func chargesOf(keys ...string) []mete.Charge {
-	var charges []mete.Charge
+func chargesOf(keys ...string) []store.Charge {
+	var charges []store.Charge
 	for _, k := range keys {
-		c := mete.Charge{Key: k, Limit: faultLimit, Cost: bucket.Token}
+		c := store.Charge{Key: k, Limit: faultLimit, Cost: bucket.Token}
 		if strings.Contains(k, "vast") {
 			c.Limit = vastLimit
 		}
@@ -51,7 +52,7 @@ func chargesOf(keys ...string) []mete.Charge {
 	return charges
 }
 
-func slowCharges(keys ...string) []mete.Charge {
+func slowCharges(keys ...string) []store.Charge {
 	charges := chargesOf(keys...)
 	for i := range charges {
 		charges[i].Limit = slowLimit
@@ -136,7 +137,7 @@ func (p *place) must(sql string) string {
 }
 
 // take takes once.
-func (p *place) take(charges []mete.Charge, mode mete.Mode) (bool, error) {
+func (p *place) take(charges []store.Charge, mode mete.Mode) (bool, error) {
 	_, allowed, err := p.store.Take(p.t.Context(), nil, charges, mode)
 	return allowed, err
 }

@@ -98,7 +98,7 @@ func swept(t *testing.T, s *pgstore.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	charges := []mete.Charge{{Key: "soon full", Limit: l, Cost: bucket.Token}}
+	charges := []store.Charge{{Key: "soon full", Limit: l, Cost: bucket.Token}}
 	if _, _, err := s.Take(t.Context(), nil, charges, mete.Mode{}); err != nil {
 		t.Fatal(err)
 	}

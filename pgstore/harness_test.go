@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/store"
 )
 
 // awhile is how long tests wait for what must come, however slow the machine.
@@ -58,16 +59,16 @@ func tokens(t testing.TB, capacity bucket.Tokens, rate string) bucket.Limit {
 }
 
 // of returns the charges of so many tokens from each of keys, which are in order.
-func of(l bucket.Limit, cost bucket.Tokens, keys ...string) []mete.Charge {
-	charges := make([]mete.Charge, len(keys))
+func of(l bucket.Limit, cost bucket.Tokens, keys ...string) []store.Charge {
+	charges := make([]store.Charge, len(keys))
 	for i, k := range keys {
-		charges[i] = mete.Charge{Key: k, Limit: l, Cost: cost * bucket.Token}
+		charges[i] = store.Charge{Key: k, Limit: l, Cost: cost * bucket.Token}
 	}
 	return charges
 }
 
 // takes is a Take that must not fail.
-func takes(t testing.TB, s mete.Store, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool) {
+func takes(t testing.TB, s mete.Store, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool) {
 	t.Helper()
 	snaps, allowed, err := s.Take(context.Background(), nil, charges, mode)
 	if err != nil || len(snaps) != len(charges) {

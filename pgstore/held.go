@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/store"
 )
 
@@ -72,14 +71,14 @@ func (h *held) some() bool {
 }
 
 // any reports whether one of the buckets is held.
-func (h *held) any(charges []mete.Charge) bool {
+func (h *held) any(charges []store.Charge) bool {
 	if !h.some() {
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	return slices.ContainsFunc(charges, func(c mete.Charge) bool { return now.Before(h.keys[c.Key].until) })
+	return slices.ContainsFunc(charges, func(c store.Charge) bool { return now.Before(h.keys[c.Key].until) })
 }
 
 // of returns who holds what the asks need.

@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 )
 
 // TestTake_UpdatesStayInTheirPage counts how many of the updates are HOT, which
@@ -56,9 +57,9 @@ func isHot(t *testing.T, laps int, limits []bucket.Limit, durable bool) {
 		all.Go(func() {
 			for range laps {
 				k := r.IntN(keys)
-				var charges []mete.Charge
+				var charges []store.Charge
 				for i, l := range limits {
-					charges = append(charges, mete.Charge{Key: fmt.Sprintf("%d:%04d", i, k), Limit: l, Cost: bucket.Token})
+					charges = append(charges, store.Charge{Key: fmt.Sprintf("%d:%04d", i, k), Limit: l, Cost: bucket.Token})
 					k /= 10
 				}
 				if _, allowed, err := s.Take(context.Background(), nil, charges, mete.Mode{}); err != nil || !allowed {

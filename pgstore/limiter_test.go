@@ -250,7 +250,7 @@ func TestNewLimiter_LimitsChargesInAnOutage(t *testing.T) {
 	proxy.CutNow()
 	admitted := 0
 	for range 10 {
-		d, err := l.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "route", Limit: limit, Cost: bucket.Token}}})
+		d, err := l.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "route", Limit: limit, Cost: 1}}})
 		if err != nil || !d.Degraded {
 			t.Fatalf("take without PostgreSQL: %+v, %v", d, err)
 		}

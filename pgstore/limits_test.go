@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -45,7 +46,7 @@ func TestTake_AtTheBounds(t *testing.T) {
 			if r.IntN(10) == 0 {
 				clock.Set(clock.Now() - bucket.Instant(upTo(r, 1<<r.IntN(44))))
 			}
-			c := mete.Charge{Key: fmt.Sprint("k", k), Limit: l, Cost: bucket.Tokens(upTo(r, int64(l.Capacity())))}
+			c := store.Charge{Key: fmt.Sprint("k", k), Limit: l, Cost: bucket.Tokens(upTo(r, int64(l.Capacity())))}
 			switch r.IntN(8) {
 			case 0:
 				c.Cost = bucket.Tokens(upTo(r, int64(bucket.MaxTokens)))
@@ -59,7 +60,7 @@ func TestTake_AtTheBounds(t *testing.T) {
 			if !mode.UpTo && r.IntN(6) == 0 {
 				mode.MaxWait = bucket.Forced
 			}
-			charges := []mete.Charge{c}
+			charges := []store.Charge{c}
 			refund := r.IntN(8) == 0
 			before := serverTime(t, pool)
 			if refund {

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/store"
 )
 
 // TestTake_ClockAfterTheLock has every way of a take wait for a lock. The take is judged
@@ -52,7 +53,7 @@ func TestTake_ClockAfterTheLock(t *testing.T) {
 				}
 				b := newBatch(a.store)
 				b.Reset()
-				b.Add(a.store.newAsk([]mete.Charge{{Key: "k", Limit: tt.limit, Cost: 10 * bucket.Token}}, mete.Mode{}))
+				b.Add(a.store.newAsk([]store.Charge{{Key: "k", Limit: tt.limit, Cost: 10 * bucket.Token}}, mete.Mode{}))
 				a.choose(b, way)
 				b.patience = "60000"
 				conn, err := a.pool.Acquire(t.Context())
@@ -93,7 +94,7 @@ func (a *agreement) choose(b *batch, way int) {
 	a.store.unprepared.Store(way != 0)
 	switch way {
 	case 2:
-		b.Add(a.store.newAsk([]mete.Charge{{Key: "other", Limit: a.limits[1], Cost: 1}}, mete.Mode{}))
+		b.Add(a.store.newAsk([]store.Charge{{Key: "other", Limit: a.limits[1], Cost: 1}}, mete.Mode{}))
 	case 3:
 		b.ungroup()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -39,7 +40,7 @@ func TestLog_Long(t *testing.T) {
 		limVersion+l.Encode(), model.Spent, int64(model.AsOf), numbers); err != nil {
 		t.Fatal(err)
 	}
-	charge := func(cost bucket.Tokens) []mete.Charge { return []mete.Charge{{Key: "k", Limit: l, Cost: cost}} }
+	charge := func(cost bucket.Tokens) []store.Charge { return []store.Charge{{Key: "k", Limit: l, Cost: cost}} }
 	take := func(cost bucket.Tokens, dry bool) {
 		t.Helper()
 		got, allowed, err := a.store.Take(t.Context(), nil, charge(cost), mete.Mode{DryRun: dry})

@@ -29,7 +29,7 @@ func spend(t *testing.T, s mete.Store, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := []mete.Charge{{Key: key, Limit: l, Cost: 3 * bucket.Token}}
+	c := []store.Charge{{Key: key, Limit: l, Cost: 3 * bucket.Token}}
 	for _, want := range []bool{true, false} {
 		if _, allowed, err := s.Take(t.Context(), nil, c, mete.Mode{}); err != nil || allowed != want {
 			t.Fatalf("take of %s: allowed %v, %v; want %v", key, allowed, err, want)

@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 )
 
 // A pool that answers is not enough: New does not make the schema.
@@ -38,7 +39,7 @@ func TestPing(t *testing.T) {
 func TestTakeTx_Nil(t *testing.T) {
 	pool := newPool(t)
 	s := open(t, pool, pgstore.Config{Schema: migrated(t, pool), SweepEvery: -1})
-	charges := []mete.Charge{{Key: "k", Limit: tokens(t, bucket.Token, "1/1s"), Cost: 1}}
+	charges := []store.Charge{{Key: "k", Limit: tokens(t, bucket.Token, "1/1s"), Cost: 1}}
 	_, _, err := s.TakeTx(t.Context(), nil, nil, charges, mete.Mode{})
 	if err == nil || mete.Spent(err) != mete.NotSpent {
 		t.Errorf("TakeTx: %v, want an error, not spent", err)

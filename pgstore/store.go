@@ -69,7 +69,7 @@ func New(pool *pgxpool.Pool, config Config) (*Store, error) {
 }
 
 // Take implements [mete.Store].
-func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if tx, ok := txOf(ctx); ok {
 		return s.TakeTx(ctx, tx, dst, charges, mode)
 	}

@@ -28,7 +28,7 @@ import (
 // After an error nothing more can be done in tx but to roll it back, so that it
 // always is NotSpent. What PostgreSQL refuses wraps [store.ErrTransaction]. [mete.Mode.Within] makes no difference: a context that ends
 // would end the connection.
-func (s *Store) TakeTx(ctx context.Context, tx pgx.Tx, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *Store) TakeTx(ctx context.Context, tx pgx.Tx, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if len(charges) == 0 {
 		return dst, true, nil
 	}

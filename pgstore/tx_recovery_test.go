@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // flaky is a store that can be away.
@@ -25,7 +26,7 @@ type flaky struct {
 
 func (f *flaky) Unwrap() mete.Store { return f.Store }
 
-func (f *flaky) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (f *flaky) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if f.down.Load() {
 		return dst, false, &mete.StoreError{Op: "take", Store: "flaky", Spent: mete.NotSpent, Err: errors.New("away")}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/lease"
+	"github.com/metehq/mete/store"
 )
 
 // An AnswerError says that the script answered what it never should: that the
@@ -217,7 +218,7 @@ func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot,
 
 // partLent is part for a bucket of which something is lent, in a take that was
 // denied: the wait may be until that has come back.
-func (a *ask) partLent(c mete.Charge, text, ends string, at bucket.Instant) (snap bucket.Snapshot, err error) {
+func (a *ask) partLent(c store.Charge, text, ends string, at bucket.Instant) (snap bucket.Snapshot, err error) {
 	state, err := parseState(text, c.Limit.Unit())
 	if err != nil {
 		return snap, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 func TestParseState(t *testing.T) {
@@ -77,11 +78,11 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, b := mete.Charge{Key: "a", Limit: l, Cost: 1000}, mete.Charge{Key: "b", Limit: l, Cost: 500}
-		asks := []*ask{newAsk(opTake, []mete.Charge{a}, mete.Mode{}), newAsk(opTake, []mete.Charge{a, b}, mete.Mode{})}
+		a, b := store.Charge{Key: "a", Limit: l, Cost: 1000}, store.Charge{Key: "b", Limit: l, Cost: 500}
+		asks := []*ask{newAsk(opTake, []store.Charge{a}, mete.Mode{}), newAsk(opTake, []store.Charge{a, b}, mete.Mode{})}
 		if !plain {
-			c := mete.Charge{Key: "c", Limit: log, Cost: 1}
-			asks = append(asks, newAsk(opTake, []mete.Charge{a, c}, mete.Mode{UpTo: true}), newAsk(opBorrow, []mete.Charge{b}, mete.Mode{}))
+			c := store.Charge{Key: "c", Limit: log, Cost: 1}
+			asks = append(asks, newAsk(opTake, []store.Charge{a, c}, mete.Mode{UpTo: true}), newAsk(opBorrow, []store.Charge{b}, mete.Mode{}))
 			asks[3].leases = []string{"lease"}
 		}
 		var p program

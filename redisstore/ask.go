@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/lane"
 	"github.com/metehq/mete/internal/lease"
+	"github.com/metehq/mete/store"
 )
 
 // An ask is one operation on its way to Redis and back. Who made it waits for
@@ -19,7 +20,7 @@ type ask struct {
 	lane.Ticket
 
 	op      int // opTake also stands for what is simple
-	charges []mete.Charge
+	charges []store.Charge
 	taken   []bucket.Taken // what is given back; empty is an administrator's refund
 	limits  []int          // places of the charges' limits in the program
 	leases  []string
@@ -39,7 +40,7 @@ var asks = sync.Pool{New: func() any { return new(ask) }}
 
 // newAsk returns an ask with a copy of the charges: it may live longer than the
 // call it is made for.
-func newAsk(op int, charges []mete.Charge, mode mete.Mode) *ask {
+func newAsk(op int, charges []store.Charge, mode mete.Mode) *ask {
 	a := asks.Get().(*ask)
 	a.op, a.mode = op, mode
 	a.charges = append(a.charges[:0], charges...)

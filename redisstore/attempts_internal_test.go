@@ -19,7 +19,7 @@ import (
 type attempts struct {
 	*testing.T
 	store   *Store
-	charges []mete.Charge
+	charges []store.Charge
 }
 
 func startAttempts(t *testing.T) *attempts {
@@ -46,7 +46,7 @@ func startAttemptsBy(t *testing.T, now func() bucket.Instant) *attempts {
 	}
 	a := &attempts{T: t, store: s}
 	for _, key := range []string{"{a}", "{b}"} {
-		a.charges = append(a.charges, mete.Charge{Key: key, Limit: l, Cost: bucket.Token})
+		a.charges = append(a.charges, store.Charge{Key: key, Limit: l, Cost: bucket.Token})
 	}
 	return a
 }
@@ -70,7 +70,7 @@ func (a *attempts) take(t *partsTake, i int) {
 func (a *attempts) missing(want bucket.Tokens) {
 	a.Helper()
 	c := a.begin("", "").parts[0].charges[0]
-	snaps, _, err := a.store.Take(a.Context(), nil, []mete.Charge{{Key: c.Key, Limit: c.Limit}}, mete.Mode{DryRun: true})
+	snaps, _, err := a.store.Take(a.Context(), nil, []store.Charge{{Key: c.Key, Limit: c.Limit}}, mete.Mode{DryRun: true})
 	if err != nil {
 		a.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
@@ -109,7 +110,7 @@ func (b *batches) someLimits() []bucket.Limit {
 // someAsks returns asks, many of which are of the same buckets.
 func (b *batches) someAsks() []*ask {
 	var asks []*ask
-	last := []mete.Charge{}
+	last := []store.Charge{}
 	for range 1 + b.IntN(30) {
 		op, mode := opTake, mete.Mode{}
 		if b.IntN(3) > 0 || len(last) == 0 {
@@ -150,7 +151,7 @@ func (b *batches) someMode() (op int, mode mete.Mode) {
 }
 
 // someRefunds returns an administrator's refund of charges, or cancels a take.
-func (b *batches) someRefunds(charges []mete.Charge) []mete.Refund {
+func (b *batches) someRefunds(charges []store.Charge) []mete.Refund {
 	if len(b.admitted) == 0 || b.IntN(3) == 0 {
 		return storetest.Refunds(charges...)
 	}
@@ -165,8 +166,8 @@ func (b *batches) someRefunds(charges []mete.Charge) []mete.Refund {
 	return refunds
 }
 
-func (b *batches) someCharges() []mete.Charge {
-	var charges []mete.Charge
+func (b *batches) someCharges() []store.Charge {
+	var charges []store.Charge
 	for _, k := range b.Perm(4)[:1+max(b.IntN(6)-3, 0)] {
 		l := b.limits[k*len(b.limits)/4]
 		if b.IntN(4) == 0 {
@@ -176,9 +177,9 @@ func (b *batches) someCharges() []mete.Charge {
 		if b.IntN(10) == 0 {
 			cost = bucket.Tokens(b.Int64N(2 * int64(l.Capacity())))
 		}
-		charges = append(charges, mete.Charge{Key: fmt.Sprint("k", k), Limit: l, Cost: cost})
+		charges = append(charges, store.Charge{Key: fmt.Sprint("k", k), Limit: l, Cost: cost})
 	}
-	slices.SortFunc(charges, func(a, b mete.Charge) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(charges, func(a, b store.Charge) int { return strings.Compare(a.Key, b.Key) })
 	return charges
 }
 

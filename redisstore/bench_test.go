@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 func benchKeys(n int) []string {
@@ -61,11 +62,11 @@ func BenchmarkTakeLeased(b *testing.B) {
 func takeBy(b *testing.B, s *redisstore.Store, callers int, keys []string, buckets int, l bucket.Limit, leased bool) {
 	ctx := context.Background() // which nobody cancels
 	taker := func() func() {
-		charges, snaps := make([]mete.Charge, buckets), make([]bucket.Snapshot, 0, buckets)
+		charges, snaps := make([]store.Charge, buckets), make([]bucket.Snapshot, 0, buckets)
 		return func() {
 			first := rand.IntN(len(keys) - buckets + 1)
 			for i := range charges {
-				charges[i] = mete.Charge{Key: keys[first+i], Limit: l, Cost: bucket.Token, Leased: leased}
+				charges[i] = store.Charge{Key: keys[first+i], Limit: l, Cost: bucket.Token, Leased: leased}
 			}
 			if _, allowed, err := s.Take(ctx, snaps, charges, mete.Mode{}); err != nil || !allowed {
 				b.Error(allowed, err)

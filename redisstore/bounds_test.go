@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -35,7 +36,7 @@ func TestTake_AtTheBounds(t *testing.T) {
 			k := r.IntN(len(limits))
 			l := limits[k]
 			clock.Advance(upTo(r, 1<<r.IntN(50)))
-			c := mete.Charge{Key: fmt.Sprint("k", k), Limit: l, Cost: bucket.Tokens(upTo(r, int64(l.Capacity())))}
+			c := store.Charge{Key: fmt.Sprint("k", k), Limit: l, Cost: bucket.Tokens(upTo(r, int64(l.Capacity())))}
 			switch r.IntN(8) {
 			case 0:
 				c.Cost = bucket.Tokens(upTo(r, int64(bucket.MaxTokens)))
@@ -57,8 +58,8 @@ func TestTake_AtTheBounds(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, allowed, err := s.Take(t.Context(), nil, []mete.Charge{c}, mode)
-			want, wantAllowed, _ := model.Take(t.Context(), nil, []mete.Charge{c}, mode)
+			got, allowed, err := s.Take(t.Context(), nil, []store.Charge{c}, mode)
+			want, wantAllowed, _ := model.Take(t.Context(), nil, []store.Charge{c}, mode)
 			if err != nil || allowed != wantAllowed || !slices.Equal(got, want) {
 				t.Fatalf("seed %d, at %d, %+v %+v:\n got %v, %+v, %v\nwant %v, %+v", seed, clock.Now(), c, mode, allowed, got, err, wantAllowed, want)
 			}
@@ -79,7 +80,7 @@ func TestTake_InTheLongestWindow(t *testing.T) {
 	take := func(cost bucket.Tokens, at bucket.Instant) bool {
 		t.Helper()
 		clock.Set(at)
-		_, allowed, err := s.Take(t.Context(), nil, []mete.Charge{{Key: "k", Limit: l, Cost: cost}}, mete.Mode{})
+		_, allowed, err := s.Take(t.Context(), nil, []store.Charge{{Key: "k", Limit: l, Cost: cost}}, mete.Mode{})
 		if err != nil {
 			t.Fatal(err)
 		}

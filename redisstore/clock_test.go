@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/redis/rueidis"
 )
 
@@ -36,7 +37,7 @@ func TestTake_ByTheServersClock(t *testing.T) {
 	for _, name := range []string{"token bucket", "leaky bucket", "from the first", "sliding log"} {
 		key := "tb:" + name
 		before := serverTime(t, client)
-		charges := []mete.Charge{{Key: name, Limit: kinds(t)[name], Cost: 1}}
+		charges := []store.Charge{{Key: name, Limit: kinds(t)[name], Cost: 1}}
 		if _, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{}); err != nil || !allowed {
 			t.Fatalf("%s: allowed %v, %v", name, allowed, err)
 		}

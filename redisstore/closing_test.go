@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 // TestTake_ClientIsClosed closes the client, which is the caller's, while takes are
@@ -21,8 +22,8 @@ func TestTake_ClientIsClosed(t *testing.T) {
 	client := connect(t, r.Addr)
 	const takes, calls = 3, 2
 	s := open(t, client, redisstore.Config{Timeout: time.Minute, MaxInFlight: calls})
-	charges := func(i int) []mete.Charge {
-		return []mete.Charge{{Key: fmt.Sprint("k", i), Limit: perSecond(t, 10, 1), Cost: bucket.Token}}
+	charges := func(i int) []store.Charge {
+		return []store.Charge{{Key: fmt.Sprint("k", i), Limit: perSecond(t, 10, 1), Cost: bucket.Token}}
 	}
 	if _, _, err := s.Take(t.Context(), nil, charges(0), mete.Mode{}); err != nil { // has the script loaded
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/store"
 )
@@ -224,7 +223,7 @@ func (p *program) encodeBorrow(a *ask) {
 }
 
 // keyNumber is the number of a charge's key in the script.
-func (p *program) keyNumber(c *mete.Charge) int64 {
+func (p *program) keyNumber(c *store.Charge) int64 {
 	if at := p.index[c.Key]; at < 0 {
 		return int64(len(p.keys[states]) - at)
 	} else {

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 // TestExpiry_OfSlowBuckets has keys live for as many hours as their buckets need,
@@ -34,9 +35,9 @@ func TestExpiry_OfSlowBuckets(t *testing.T) {
 		}
 		for j, mode := range []mete.Mode{{}, {UpTo: true}} {
 			for n := range 3 {
-				charges := make([]mete.Charge, 0, n+1)
+				charges := make([]store.Charge, 0, n+1)
 				for k := range n + 1 {
-					charges = append(charges, mete.Charge{Key: fmt.Sprint(i, j, n, k), Limit: l, Cost: bucket.Token})
+					charges = append(charges, store.Charge{Key: fmt.Sprint(i, j, n, k), Limit: l, Cost: bucket.Token})
 				}
 				for range 2 {
 					snaps, allowed, err := s.Take(t.Context(), nil, charges, mode)

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
@@ -57,17 +58,17 @@ func TestExpiry_AfterTheClockSteppedBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := redisstore.New(client, redisstore.Config{})
+	shared, err := redisstore.New(client, redisstore.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, l := range kinds(t) {
 		for i, mode := range []mete.Mode{{}, {MaxWait: bucket.Forced}} {
-			charges := []mete.Charge{{Key: fmt.Sprint(name, i), Limit: l, Cost: bucket.Token}}
+			charges := []store.Charge{{Key: fmt.Sprint(name, i), Limit: l, Cost: bucket.Token}}
 			if _, allowed, err := ahead.Take(t.Context(), nil, charges, mode); err != nil || !allowed {
 				t.Fatalf("%s: allowed %v, %v", name, allowed, err)
 			}
-			snaps, allowed, err := store.Take(t.Context(), nil, charges, mode)
+			snaps, allowed, err := shared.Take(t.Context(), nil, charges, mode)
 			if err != nil || !allowed {
 				t.Errorf("%s: allowed %v, %v", name, allowed, err)
 				continue
@@ -77,8 +78,8 @@ func TestExpiry_AfterTheClockSteppedBack(t *testing.T) {
 			}
 			livesFor(t, client, "tb:"+charges[0].Key, snaps[0].FullAfter())
 		}
-		several := []mete.Charge{{Key: name + "0", Limit: l, Cost: 1}, {Key: name + "1", Limit: l, Cost: 1}}
-		snaps, _, err := store.Take(t.Context(), nil, several, mete.Mode{})
+		several := []store.Charge{{Key: name + "0", Limit: l, Cost: 1}, {Key: name + "1", Limit: l, Cost: 1}}
+		snaps, _, err := shared.Take(t.Context(), nil, several, mete.Mode{})
 		if err != nil {
 			t.Error(err)
 			continue
@@ -86,7 +87,7 @@ func TestExpiry_AfterTheClockSteppedBack(t *testing.T) {
 		for i, c := range several {
 			livesFor(t, client, "tb:"+c.Key, snaps[i].FullAfter())
 		}
-		if err := store.Refund(t.Context(), storetest.Refunds(several[:1]...), ""); err != nil {
+		if err := shared.Refund(t.Context(), storetest.Refunds(several[:1]...), ""); err != nil {
 			t.Error(err)
 		}
 		livesFor(t, client, "tb:"+several[0].Key, snaps[0].FullAfter())
@@ -107,8 +108,8 @@ func TestExpiry_OfAnOldWindow(t *testing.T) {
 	if err := client.Do(t.Context(), client.B().Set().Key("tb:k").Value(state).Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
-	c := mete.Charge{Key: "k", Limit: kinds(t)["sliding window"]}
-	snaps, allowed, err := s.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{})
+	c := store.Charge{Key: "k", Limit: kinds(t)["sliding window"]}
+	snaps, allowed, err := s.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{})
 	if err != nil || !allowed {
 		t.Fatalf("allowed %v, %v", allowed, err)
 	}
@@ -124,8 +125,8 @@ func TestExpiry_UnderVirtualTime(t *testing.T) {
 	}
 	for name, l := range kinds(t) {
 		for i, mode := range []mete.Mode{{}, {MaxWait: bucket.Forced}, {ID: "x"}} {
-			charges := []mete.Charge{{Key: fmt.Sprint(name, i), Limit: l, Cost: 1}, {Key: fmt.Sprint(name, i, "+"), Limit: l, Cost: 1}}
-			for _, charges := range [][]mete.Charge{charges[:1], charges} {
+			charges := []store.Charge{{Key: fmt.Sprint(name, i), Limit: l, Cost: 1}, {Key: fmt.Sprint(name, i, "+"), Limit: l, Cost: 1}}
+			for _, charges := range [][]store.Charge{charges[:1], charges} {
 				if _, allowed, err := s.Take(t.Context(), nil, charges, mode); err != nil || !allowed {
 					t.Errorf("%s: allowed %v, %v", name, allowed, err)
 				}
@@ -151,12 +152,12 @@ func TestExpiry_OfLongDebts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, cost := range []bucket.Tokens{l.MaxReserved() / 3, l.MaxReserved() / 3, bucket.Token} {
-			charges := []mete.Charge{{Key: "a " + name, Limit: l, Cost: cost}, {Key: "b " + name, Limit: kinds(t)["sliding log"]}}
+			charges := []store.Charge{{Key: "a " + name, Limit: l, Cost: cost}, {Key: "b " + name, Limit: kinds(t)["sliding log"]}}
 			if _, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{MaxWait: bucket.Forced}); err != nil || !allowed {
 				t.Errorf("%s: owing %v: allowed %v, %v", name, cost, allowed, err)
 			}
 		}
-		if _, allowed, err := s.Take(t.Context(), nil, []mete.Charge{{Key: "a " + name, Limit: l}}, mete.Mode{}); err != nil || allowed {
+		if _, allowed, err := s.Take(t.Context(), nil, []store.Charge{{Key: "a " + name, Limit: l}}, mete.Mode{}); err != nil || allowed {
 			t.Errorf("%s: taking nothing of a bucket in debt: allowed %v, %v", name, allowed, err)
 		}
 	}
@@ -180,7 +181,7 @@ func TestExpiry_OfTwoVersions(t *testing.T) {
 		for i, limits := range [][]bucket.Limit{{lasting, slow}, {slow, lasting}} {
 			key, want := fmt.Sprint(lasting, i), time.Duration(0)
 			for _, l := range limits {
-				c := []mete.Charge{{Key: key, Limit: l, Cost: 2 * bucket.Token}}
+				c := []store.Charge{{Key: key, Limit: l, Cost: 2 * bucket.Token}}
 				snaps, allowed, err := s.Take(t.Context(), nil, c, mete.Mode{})
 				if err != nil || !allowed {
 					t.Fatalf("%s: allowed %v, %v", key, allowed, err)

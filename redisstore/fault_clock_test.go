@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/redis/rueidis"
 )
 
@@ -25,7 +26,7 @@ var hourly = faulttest.Limit(10, bucket.Rate{Tokens: 10 * bucket.Token, Per: tim
 // hour takes so many tokens and sees what is left.
 func hour(t *testing.T, s mete.Store, tokens, left bucket.Tokens, allowed bool) {
 	t.Helper()
-	c := []mete.Charge{{Key: "k", Limit: hourly, Cost: tokens * bucket.Token}}
+	c := []store.Charge{{Key: "k", Limit: hourly, Cost: tokens * bucket.Token}}
 	snaps, got, err := s.Take(context.Background(), nil, c, mete.Mode{})
 	if err != nil {
 		t.Fatal(err)

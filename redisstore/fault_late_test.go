@@ -17,6 +17,7 @@ import (
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 // A caller who does not say how long it waits, waits for a call: no longer than
@@ -81,9 +82,9 @@ func TestFault_LateRepliesAreNobodysElse(t *testing.T) {
 	s, _, proxy := behindProxy(t, redisstore.Config{Timeout: 30 * time.Millisecond, MaxInFlight: 4})
 	key := func(i int) string { return fmt.Sprint("k", i) }
 	for i := range buckets {
-		c := mete.Charge{Key: key(i), Limit: slowLimit, Cost: bucket.Tokens(1+i) * bucket.Token}
+		c := store.Charge{Key: key(i), Limit: slowLimit, Cost: bucket.Tokens(1+i) * bucket.Token}
 		faulttest.Eventually(t, "a take is answered", func() error { // in such a short time
-			_, _, err := s.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{ID: c.Key})
+			_, _, err := s.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{ID: c.Key})
 			return err
 		})
 	}
@@ -96,7 +97,7 @@ func TestFault_LateRepliesAreNobodysElse(t *testing.T) {
 			for ctx.Err() == nil {
 				i := rand.IntN(buckets)
 				mode := mete.Mode{DryRun: rand.IntN(2) == 0, Within: time.Duration(1+rand.IntN(60)) * time.Millisecond}
-				snaps, _, err := s.Take(t.Context(), nil, []mete.Charge{{Key: key(i), Limit: slowLimit}}, mode)
+				snaps, _, err := s.Take(t.Context(), nil, []store.Charge{{Key: key(i), Limit: slowLimit}}, mode)
 				if err != nil {
 					failed.Add(1)
 					continue

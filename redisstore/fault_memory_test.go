@@ -34,7 +34,7 @@ func busy(t *testing.T, s *redisstore.Store, ids bool) {
 				if i%5 == 0 {
 					mode.MaxWait = 100 * time.Millisecond
 				}
-				charges := []mete.Charge{
+				charges := []store.Charge{
 					{Key: fmt.Sprint(name, rand.IntN(10)), Limit: l, Cost: bucket.Tokens(1 + rand.Int64N(3000)), Leased: i%2 == 0},
 					{Key: name + " of all", Limit: l, Cost: bucket.Token, Leased: true},
 				}
@@ -102,7 +102,7 @@ func TestFault_KeysLiveUntilFull(t *testing.T) {
 	for name, l := range specimensOf(time.Second) {
 		for i := range 30 {
 			key := fmt.Sprint(name, i)
-			c := []mete.Charge{{Key: key, Limit: l, Cost: bucket.Tokens(1 + rand.Int64N(1000))}}
+			c := []store.Charge{{Key: key, Limit: l, Cost: bucket.Tokens(1 + rand.Int64N(1000))}}
 			began := time.Now()
 			snaps, allowed, err := s.Take(t.Context(), nil, c, mete.Mode{})
 			ended := time.Now()
@@ -132,11 +132,11 @@ func TestFault_DeniedWritesNothing(t *testing.T) {
 	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
-	var charges []mete.Charge
+	var charges []store.Charge
 	for name, l := range specimensOf(1000 * time.Hour) {
-		c := mete.Charge{Key: name, Limit: l, Cost: bucket.Token, Leased: true}
+		c := store.Charge{Key: name, Limit: l, Cost: bucket.Token, Leased: true}
 		for { // until there is less than a token
-			_, allowed, err := s.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{})
+			_, allowed, err := s.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestFault_DeniedWritesNothing(t *testing.T) {
 	for _, c := range charges {
 		for _, mode := range []mete.Mode{{}, {ID: "x"}, {MaxWait: time.Millisecond}, {UpTo: false, DryRun: true}, {DryRun: true, ID: "x"}} {
 			two := append(slowCharges("full"), c)
-			for _, charges := range [][]mete.Charge{{c}, two} {
+			for _, charges := range [][]store.Charge{{c}, two} {
 				if _, allowed, err := s.Take(t.Context(), nil, charges, mode); err != nil || allowed {
 					t.Errorf("take of %q in mode %+v: %v, %v; want it denied", c.Key, mode, allowed, err)
 				}

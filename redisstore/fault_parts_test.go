@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 // Takes from several slots are all or nothing while one of their nodes does not
@@ -82,7 +83,7 @@ func TestFault_DeniedPartsAreFree(t *testing.T) {
 		for c.SlotOf(fmt.Sprint("tb:~", other)) <= c.SlotOf("tb:"+name) {
 			other++
 		}
-		charges := []mete.Charge{{Key: name, Limit: l, Cost: bucket.Token}, {Key: fmt.Sprint("~", other), Limit: slowLimit}}
+		charges := []store.Charge{{Key: name, Limit: l, Cost: bucket.Token}, {Key: fmt.Sprint("~", other), Limit: slowLimit}}
 		take := func(cost bucket.Tokens, mode mete.Mode) (bucket.Snapshot, bool) {
 			t.Helper()
 			charges[1].Cost = cost

@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 // specimensOf are limits of every algorithm, which bring twenty tokens in a time.
@@ -113,14 +114,14 @@ func TestFault_SpoiledKeys(t *testing.T) {
 
 // spoil has a key hold something foreign, while it is taken from.
 func spoil(t *testing.T, s mete.Store, r *proctest.Redis, key string, l bucket.Limit, args []string) {
-	charge := []mete.Charge{{Key: key, Limit: l, Cost: bucket.Token}}
+	charge := []store.Charge{{Key: key, Limit: l, Cost: bucket.Token}}
 	two := append(charge[:1:1], slowCharges(key+"+")...)
 	if _, err := r.Do(args...); err != nil {
 		t.Error(err)
 		return
 	}
 	for range 5 {
-		for _, charges := range [][]mete.Charge{charge, two} {
+		for _, charges := range [][]store.Charge{charge, two} {
 			snaps, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{})
 			if err == nil || mete.Spent(err) != mete.NotSpent {
 				t.Errorf("%q: take: %v, %v, %v; want an error that says not spent", args, snaps, allowed, err)
@@ -153,10 +154,10 @@ func TestFault_SpoiledMemory(t *testing.T) {
 		must(t, r, "DEL", memory)
 		must(t, r, value[0], memory, value[1])
 		tr := startTraffic(t, s, client, faulttest.Patiently(plainAndOthers()[:4]))
-		log := &mete.Charge{Key: "log", Limit: specimensOf(time.Second)["sliding log"], Cost: bucket.Token}
+		log := &store.Charge{Key: "log", Limit: specimensOf(time.Second)["sliding log"], Cost: bucket.Token}
 		for range 20 {
 			_, _, err := s.Take(t.Context(), nil, charges, id)
-			_, _, _ = s.Take(t.Context(), nil, []mete.Charge{*log}, mete.Mode{})
+			_, _, _ = s.Take(t.Context(), nil, []store.Charge{*log}, mete.Mode{})
 			if spoiled := value[1] != "" && !strings.HasPrefix(value[1], "1:"); spoiled && mete.Spent(err) != mete.NotSpent {
 				t.Errorf("%q: a take by the ID of what is no memory: %v, want an error that says not spent", value, err)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/redis/rueidis"
 )
 
@@ -28,15 +29,15 @@ var (
 	partsLimit = faulttest.Limit(20_000, bucket.Rate{Tokens: bucket.Token, Per: 100 * time.Hour}) // whose parts keep next to nothing
 )
 
-func chargesOf(keys ...string) []mete.Charge {
-	var charges []mete.Charge
+func chargesOf(keys ...string) []store.Charge {
+	var charges []store.Charge
 	for _, k := range keys {
-		charges = append(charges, mete.Charge{Key: k, Limit: faultLimit, Cost: bucket.Token})
+		charges = append(charges, store.Charge{Key: k, Limit: faultLimit, Cost: bucket.Token})
 	}
 	return charges
 }
 
-func slowCharges(keys ...string) []mete.Charge {
+func slowCharges(keys ...string) []store.Charge {
 	charges := chargesOf(keys...)
 	for i := range charges {
 		charges[i].Limit = slowLimit
@@ -44,7 +45,7 @@ func slowCharges(keys ...string) []mete.Charge {
 	return charges
 }
 
-func partCharges(keys ...string) []mete.Charge {
+func partCharges(keys ...string) []store.Charge {
 	charges := chargesOf(keys...)
 	for i := range charges {
 		charges[i].Limit = partsLimit
@@ -52,7 +53,7 @@ func partCharges(keys ...string) []mete.Charge {
 	return charges
 }
 
-func leased(keys ...string) []mete.Charge {
+func leased(keys ...string) []store.Charge {
 	charges := chargesOf(keys...)
 	for i := range charges {
 		charges[i].Leased = true

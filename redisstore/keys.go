@@ -7,17 +7,17 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 // memoryKey is the key that a take by ID is remembered under, beside the bucket
 // that key names.
-func (s *Store) memoryKey(id string, charges []mete.Charge, key string) string {
+func (s *Store) memoryKey(id string, charges []store.Charge, key string) string {
 	return s.beside("id:", key, nameOf(id, charges))
 }
 
 // nameOf is what an ID and the keys of its charges come to.
-func nameOf(id string, charges []mete.Charge) string {
+func nameOf(id string, charges []store.Charge) string {
 	h := sha256.New()
 	for i := -1; i < len(charges); i++ {
 		part := id

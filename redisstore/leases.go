@@ -29,7 +29,7 @@ func (s *Store) lends() error {
 
 // spendable reports whether leases may answer: not where the answer has to be
 // remembered, or is more than yes or no.
-func (s *Store) spendable(charges []mete.Charge, mode mete.Mode) bool {
+func (s *Store) spendable(charges []store.Charge, mode mete.Mode) bool {
 	if s.leases == nil || mode.MaxWait != 0 || mode.DryRun || mode.UpTo || mode.ID != "" {
 		return false
 	}
@@ -43,7 +43,7 @@ func (s *Store) spendable(charges []mete.Charge, mode mete.Mode) bool {
 
 // takeLeased takes what is leased from what is held of it, and the rest from
 // Redis: if that denies, or fails, nothing has been taken.
-func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if len(charges) == 1 {
 		if snap, _, ok := s.leases.Take(charges[0].Key, &charges[0].Limit, charges[0].Cost); ok {
 			return append(dst, snap), true, nil
@@ -52,7 +52,7 @@ func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges [
 	}
 	var held [store.MaxCharges]lease.Lot
 	var snaps [store.MaxCharges]bucket.Snapshot
-	rest := make([]mete.Charge, 0, len(charges))
+	rest := make([]store.Charge, 0, len(charges))
 	for i := range charges {
 		c, ok := &charges[i], false
 		if c.Leased {
@@ -85,7 +85,7 @@ func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges [
 }
 
 // untake gives back what was taken of leases, and shows it as it was before.
-func (s *Store) untake(charges []mete.Charge, held *[store.MaxCharges]lease.Lot, snaps *[store.MaxCharges]bucket.Snapshot, within time.Duration) {
+func (s *Store) untake(charges []store.Charge, held *[store.MaxCharges]lease.Lot, snaps *[store.MaxCharges]bucket.Snapshot, within time.Duration) {
 	for i := range charges {
 		if held[i] == (lease.Lot{}) {
 			continue

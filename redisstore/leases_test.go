@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/redis/rueidis"
 )
 
@@ -47,7 +48,7 @@ func perSecond(t testing.TB, capacity, rate bucket.Tokens) bucket.Limit {
 func TestLeases_KeepTheBound(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	nodes, l := sharing(t, client, 3), perSecond(t, 2000, 50_000)
-	charges := []mete.Charge{{Key: "hot", Limit: l, Cost: bucket.Token, Leased: true}}
+	charges := []store.Charge{{Key: "hot", Limit: l, Cost: bucket.Token, Leased: true}}
 	var admitted, asked, byOne atomic.Int64
 	// What one bucket in memory admits of the same takes: a slow machine asks for less.
 	var mu sync.Mutex
@@ -102,7 +103,7 @@ func TestLeases_WithOtherLimits(t *testing.T) {
 	shared, own := perSecond(t, 1_000_000, 1), perSecond(t, 10, 1)
 	admitted, began := 0, time.Now()
 	for i := range 4000 {
-		charges := []mete.Charge{
+		charges := []store.Charge{
 			{Key: "shared", Limit: shared, Cost: bucket.Token, Leased: true},
 			{Key: fmt.Sprint("user", rand.IntN(20)), Limit: own, Cost: bucket.Token},
 		}

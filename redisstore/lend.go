@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/lease"
+	"github.com/metehq/mete/store"
 )
 
 // errPast is what becomes of a loan that was overtaken by a later one.
@@ -22,7 +23,7 @@ type lender struct{ store *Store }
 
 // Borrow implements [lease.Lender].
 func (l lender) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error) {
-	charges := [1]mete.Charge{{Key: loan.Key, Limit: loan.Limit, Leased: true}}
+	charges := [1]store.Charge{{Key: loan.Key, Limit: loan.Limit, Leased: true}}
 	a := newAsk(opBorrow, charges[:], mete.Mode{})
 	a.loan = loan
 	l.store.addLeases(a)

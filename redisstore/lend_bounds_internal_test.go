@@ -10,13 +10,14 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/lease"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
 
 // lending is a store that lends of a bucket of ten tokens, which refills one a
 // second.
-func lending(t *testing.T, config Config) (s *Store, charge func(bucket.Tokens) []mete.Charge, borrow func(bucket.Tokens, time.Duration) lease.Grant) {
+func lending(t *testing.T, config Config) (s *Store, charge func(bucket.Tokens) []store.Charge, borrow func(bucket.Tokens, time.Duration) lease.Grant) {
 	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})
 	if err != nil {
@@ -32,8 +33,8 @@ func lending(t *testing.T, config Config) (s *Store, charge func(bucket.Tokens) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	charge = func(cost bucket.Tokens) []mete.Charge {
-		return []mete.Charge{{Key: "k", Limit: l, Cost: cost, Leased: true}}
+	charge = func(cost bucket.Tokens) []store.Charge {
+		return []store.Charge{{Key: "k", Limit: l, Cost: cost, Leased: true}}
 	}
 	seq := uint64(0)
 	borrow = func(want bucket.Tokens, ttl time.Duration) lease.Grant {
@@ -56,7 +57,7 @@ func TestLending_OfABucketInDebt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, l := range map[string]bucket.Limit{"continuous": charge(0)[0].Limit, "stepped": stepped} {
-		owing := []mete.Charge{{Key: key, Limit: l, Cost: 15 * bucket.Token, Leased: true}}
+		owing := []store.Charge{{Key: key, Limit: l, Cost: 15 * bucket.Token, Leased: true}}
 		if _, allowed, err := s.Take(t.Context(), nil, owing, mete.Mode{MaxWait: bucket.Forced}); err != nil || !allowed {
 			t.Fatalf("%s: allowed %v, %v", key, allowed, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/internal/lease/leasetest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
@@ -82,8 +83,8 @@ func (b *bookkeeping) step(r *rand.Rand) {
 	}
 }
 
-func (b *bookkeeping) charge(cost bucket.Tokens) []mete.Charge {
-	return []mete.Charge{{Key: "k", Limit: b.limit, Cost: cost, Leased: true}}
+func (b *bookkeeping) charge(cost bucket.Tokens) []store.Charge {
+	return []store.Charge{{Key: "k", Limit: b.limit, Cost: cost, Leased: true}}
 }
 
 func (b *bookkeeping) take(cost bucket.Tokens) {

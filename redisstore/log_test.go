@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -30,7 +31,7 @@ func TestLog_Long(t *testing.T) {
 	model := storetest.NewNaive(clock.Now)
 	take := func(cost bucket.Tokens, mode mete.Mode) {
 		t.Helper()
-		c := []mete.Charge{{Key: "k", Limit: l, Cost: cost}}
+		c := []store.Charge{{Key: "k", Limit: l, Cost: cost}}
 		got, allowed, err := s.Take(t.Context(), nil, c, mode)
 		want, wantAllowed, _ := model.Take(t.Context(), nil, c, mode)
 		if err != nil || allowed != wantAllowed || !slices.Equal(got, want) {
@@ -50,10 +51,10 @@ func TestLog_Long(t *testing.T) {
 		clock.Advance(93_000)
 		take(all/2, mete.Mode{DryRun: true})
 		take(all-3000, mete.Mode{DryRun: true})
-		if err := s.Refund(t.Context(), storetest.Refunds(mete.Charge{Key: "k", Limit: l, Cost: 7}), ""); err != nil {
+		if err := s.Refund(t.Context(), storetest.Refunds(store.Charge{Key: "k", Limit: l, Cost: 7}), ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := model.Refund(t.Context(), storetest.Refunds(mete.Charge{Key: "k", Limit: l, Cost: 7}), ""); err != nil {
+		if err := model.Refund(t.Context(), storetest.Refunds(store.Charge{Key: "k", Limit: l, Cost: 7}), ""); err != nil {
 			t.Fatal(err)
 		}
 		take(10, mete.Mode{})
@@ -73,7 +74,7 @@ func TestLog_OfAnotherAlgorithm(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	c := []mete.Charge{{Key: "k", Limit: kinds(t)["token bucket"], Cost: 4 * bucket.Token}}
+	c := []store.Charge{{Key: "k", Limit: kinds(t)["token bucket"], Cost: 4 * bucket.Token}}
 	if _, allowed, err := s.Take(t.Context(), nil, c, mete.Mode{}); err != nil || !allowed {
 		t.Fatalf("allowed %v, %v", allowed, err)
 	}

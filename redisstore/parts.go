@@ -10,13 +10,14 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // takeInParts takes charges that no one script can: one part after another, in
 // the order of their slots. Where one is denied or fails, those before it are
 // given back. Until then others see them as spent, so that a take at the same
 // time may be denied early, and none is admitted wrongly.
-func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode, by division) ([]bucket.Snapshot, bool, error) {
+func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode, by division) ([]bucket.Snapshot, bool, error) {
 	t := partsTake{store: s, charges: charges, mode: mode, parts: s.parts(charges, by), attempt: rand.Text()}
 	if mode.Within > 0 {
 		t.until = time.Now().Add(mode.Within)
@@ -52,7 +53,7 @@ func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges 
 // A partsTake is a take in parts on its way.
 type partsTake struct {
 	store   *Store
-	charges []mete.Charge
+	charges []store.Charge
 	mode    mete.Mode
 	parts   []part
 	snaps   []bucket.Snapshot

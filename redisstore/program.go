@@ -3,8 +3,8 @@
 package redisstore
 
 import (
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // A program is one call of take.lua: what a batch of asks come to, in their order.
@@ -87,7 +87,7 @@ func (p *program) add(a *ask) bool {
 }
 
 // group returns the group that a simple charge joins.
-func (p *program) group(c *mete.Charge) int {
+func (p *program) group(c *store.Charge) int {
 	at := p.place(c)
 	if last := p.latest[at]; last >= 0 {
 		if g := &p.groups[last]; g.cost == c.Cost && p.limits[g.limit] == c.Limit {
@@ -102,7 +102,7 @@ func (p *program) group(c *mete.Charge) int {
 
 // place returns the place of a charge's key among the states, or −1 less its
 // place among the logs.
-func (p *program) place(c *mete.Charge) int {
+func (p *program) place(c *store.Charge) int {
 	if at, ok := p.index[c.Key]; ok {
 		return at
 	}

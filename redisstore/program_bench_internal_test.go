@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // BenchmarkProgram is what a batch of 64 takes costs this process beside its way to
@@ -22,8 +23,8 @@ func BenchmarkProgram(b *testing.B) {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
 			var takes []*ask
 			for i := range 64 {
-				charge := mete.Charge{Key: fmt.Sprintf("user:%011d", i%keys), Limit: l, Cost: bucket.Token}
-				takes = append(takes, newAsk(opTake, []mete.Charge{charge}, mete.Mode{}))
+				charge := store.Charge{Key: fmt.Sprintf("user:%011d", i%keys), Limit: l, Cost: bucket.Token}
+				takes = append(takes, newAsk(opTake, []store.Charge{charge}, mete.Mode{}))
 			}
 			answer := "1700000000000000" + strings.Repeat(" "+packRow("1000000+1/10", 1500, 1699999999000000), keys) + " 64"
 			var p program

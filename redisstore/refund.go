@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/store"
 )
 
 // errLater is the error of a refund of which some parts are still to be given back.
@@ -28,7 +29,7 @@ func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) er
 	if len(refunds) == 0 {
 		return nil
 	}
-	charges := make([]mete.Charge, len(refunds))
+	charges := make([]store.Charge, len(refunds))
 	for i := range refunds {
 		charges[i] = refunds[i].Charge
 	}
@@ -76,7 +77,7 @@ func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) er
 
 // refundParts returns what each part has to give back. Each part remembers that it
 // has done so: by the refund's ID, or until it is certain that nobody asks again.
-func (s *Store) refundParts(refunds []mete.Refund, parts []part, id string, charges []mete.Charge) []undoing {
+func (s *Store) refundParts(refunds []mete.Refund, parts []part, id string, charges []store.Charge) []undoing {
 	all, attempt := make([]undoing, len(parts)), rand.Text()
 	for i, p := range parts {
 		u := &all[i]
@@ -99,7 +100,7 @@ func (s *Store) undoneKey(key, attempt string, part int) string {
 }
 
 // refundKey is the key that a refund by ID is remembered under, in the slot of key.
-func (s *Store) refundKey(id string, charges []mete.Charge, key string) string {
+func (s *Store) refundKey(id string, charges []store.Charge, key string) string {
 	return s.beside("id:", key, "refund-"+nameOf(id, charges))
 }
 

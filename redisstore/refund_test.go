@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -36,7 +37,7 @@ func missingOf(t *testing.T, s mete.Store, key string) bucket.Tokens {
 	t.Helper()
 	var snaps []bucket.Snapshot
 	faulttest.Eventually(t, "the bucket can be seen", func() (err error) {
-		snaps, _, err = s.Take(t.Context(), nil, []mete.Charge{{Key: key, Limit: slowLimit}}, mete.Mode{DryRun: true})
+		snaps, _, err = s.Take(t.Context(), nil, []store.Charge{{Key: key, Limit: slowLimit}}, mete.Mode{DryRun: true})
 		return err
 	})
 	missing := snaps[0].Limit.Capacity() - snaps[0].Remaining() + bucket.Token/2 // the limit hardly refills
@@ -73,8 +74,10 @@ func TestRefund_OfSlotsWithoutANodeIsGivenOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	charges := slowCharges(a, b)
-	charges[0].Cost, charges[1].Cost = 10*bucket.Token, 10*bucket.Token
+	var charges []mete.Charge
+	for _, c := range slowCharges(a, b) {
+		charges = append(charges, mete.Charge{Key: c.Key, Limit: c.Limit, Cost: 10})
+	}
 	r, err := limiter.Reserve(t.Context(), mete.Request{Charges: charges})
 	if err != nil || !r.Allowed {
 		t.Fatalf("%+v, %v", r, err)
@@ -175,21 +178,21 @@ func TestRefund_OfACostAboveTheCapacity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := []mete.Charge{{Key: "k", Limit: l, Cost: 100 * bucket.Token}}
-	for _, store := range []mete.Store{s, model} {
+	c := []store.Charge{{Key: "k", Limit: l, Cost: 100 * bucket.Token}}
+	for _, shared := range []mete.Store{s, model} {
 		clock.Set(1_700_000_000_000_000)
-		snaps, allowed, err := store.Take(t.Context(), nil, c, mete.Mode{MaxWait: bucket.Forced})
+		snaps, allowed, err := shared.Take(t.Context(), nil, c, mete.Mode{MaxWait: bucket.Forced})
 		if err != nil || !allowed {
 			t.Fatalf("allowed %v, %v", allowed, err)
 		}
 		clock.Advance(20e6)
-		if err := store.Refund(t.Context(), []mete.Refund{{Charge: c[0], Taken: snaps[0].Taken()}}, ""); err != nil {
+		if err := shared.Refund(t.Context(), []mete.Refund{{Charge: c[0], Taken: snaps[0].Taken()}}, ""); err != nil {
 			t.Fatal(err)
 		}
-		full := []mete.Charge{{Key: "k", Limit: l, Cost: l.Capacity()}}
+		full := []store.Charge{{Key: "k", Limit: l, Cost: l.Capacity()}}
 		for _, want := range []bool{true, false} {
-			if _, allowed, err := store.Take(t.Context(), nil, full, mete.Mode{}); err != nil || allowed != want {
-				t.Errorf("%T: the capacity was taken: %v, %v; want %v", store, allowed, err, want)
+			if _, allowed, err := shared.Take(t.Context(), nil, full, mete.Mode{}); err != nil || allowed != want {
+				t.Errorf("%T: the capacity was taken: %v, %v; want %v", shared, allowed, err, want)
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/lane"
+	"github.com/metehq/mete/store"
 )
 
 // slots is how many parts a Redis Cluster divides its keys into.
@@ -76,7 +76,7 @@ var tags = sync.OnceValue(func() *[slots]string {
 
 // laneOf returns the lane of charges that are in one slot, and nil where they
 // are in several.
-func (s *Store) laneOf(charges []mete.Charge) *lane.Lane[*ask] {
+func (s *Store) laneOf(charges []store.Charge) *lane.Lane[*ask] {
 	if !s.cluster {
 		return s.lanes.At(0)
 	}
@@ -95,7 +95,7 @@ func (s *Store) slot(key string) int { return slotOf(s.bucketPrefix, key) }
 // take.
 type part struct {
 	slot    int
-	charges []mete.Charge
+	charges []store.Charge
 	order   []int
 }
 
@@ -109,7 +109,7 @@ const (
 
 // parts divides charges, in the order of their slots: takes that all ask in one
 // order do not keep each other from succeeding.
-func (s *Store) parts(charges []mete.Charge, by division) []part {
+func (s *Store) parts(charges []store.Charge, by division) []part {
 	var parts []part
 	for i, c := range charges {
 		slot := 0
@@ -131,7 +131,7 @@ func (s *Store) parts(charges []mete.Charge, by division) []part {
 // the oldest entries that are given back, so that a take which is denied later
 // would not leave it as it was.
 func (p *part) rank() int {
-	if slices.ContainsFunc(p.charges, func(c mete.Charge) bool { return isLog(&c.Limit) }) {
+	if slices.ContainsFunc(p.charges, func(c store.Charge) bool { return isLog(&c.Limit) }) {
 		return slots + p.slot
 	}
 	return p.slot

@@ -19,6 +19,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -98,15 +99,15 @@ func stressed(t *testing.T) (limits []bucket.Limit) {
 }
 
 // stress returns a random take.
-func stress(r *rand.Rand, limits []bucket.Limit) (charges []mete.Charge, mode mete.Mode) {
+func stress(r *rand.Rand, limits []bucket.Limit) (charges []store.Charge, mode mete.Mode) {
 	for _, k := range r.Perm(2 * len(limits))[:1+max(r.IntN(5)-2, 0)] {
 		l := limits[k/2]
 		if r.IntN(20) == 0 {
 			l = limits[r.IntN(len(limits))] // a key's limit changes now and then
 		}
-		charges = append(charges, mete.Charge{Key: fmt.Sprintf("k%02d", k), Limit: l, Cost: bucket.Tokens(r.Int64N(3000))})
+		charges = append(charges, store.Charge{Key: fmt.Sprintf("k%02d", k), Limit: l, Cost: bucket.Tokens(r.Int64N(3000))})
 	}
-	slices.SortFunc(charges, func(a, b mete.Charge) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(charges, func(a, b store.Charge) int { return strings.Compare(a.Key, b.Key) })
 	switch r.IntN(12) {
 	case 0:
 		mode.MaxWait = time.Duration(r.IntN(500)) * time.Millisecond

@@ -8,10 +8,11 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/lease"
+	"github.com/metehq/mete/store"
 )
 
 // Take implements [mete.Store].
-func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	switch {
 	case len(charges) == 0:
 		return dst, true, nil
@@ -22,7 +23,7 @@ func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.
 }
 
 // take asks Redis.
-func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	l := s.laneOf(charges)
 	if l == nil {
 		return s.takeInParts(ctx, dst, charges, mode, bySlot)
@@ -43,7 +44,7 @@ func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []mete.
 }
 
 // newTake returns the ask for charges of one slot.
-func (s *Store) newTake(charges []mete.Charge, mode mete.Mode) *ask {
+func (s *Store) newTake(charges []store.Charge, mode mete.Mode) *ask {
 	a := newAsk(opTake, charges, mode)
 	if mode.ID != "" && !mode.DryRun {
 		a.memory = s.memoryKey(mode.ID, charges, charges[0].Key)

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
 )
@@ -98,7 +99,7 @@ func (v *variants) send() {
 	}
 	var batches [2][]*ask
 	for range 1 + v.IntN(20) {
-		var charges []mete.Charge
+		var charges []store.Charge
 		keys := v.Perm(6)[:1]
 		if several {
 			keys = v.Perm(6)[:1+v.IntN(3)]
@@ -109,7 +110,7 @@ func (v *variants) send() {
 			if v.IntN(200) == 0 {
 				l = v.limits[v.IntN(limits)]
 			}
-			charges = append(charges, mete.Charge{Key: fmt.Sprint("k", k), Limit: l, Cost: v.costs[v.IntN(costs)]})
+			charges = append(charges, store.Charge{Key: fmt.Sprint("k", k), Limit: l, Cost: v.costs[v.IntN(costs)]})
 		}
 		for i := range batches {
 			batches[i] = append(batches[i], newAsk(opTake, charges, mode))

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 // TestRow_IsWhatTheDocumentSays pins down the stored format: other versions of this
@@ -63,7 +64,7 @@ func TestRow_IsWhatTheDocumentSays(t *testing.T) {
 				"8000+0@1700000000000000 w10000+10000/1000000"},
 	} {
 		for _, l := range tt.limits {
-			c := []mete.Charge{{Key: tt.name, Limit: l, Cost: 2 * bucket.Token}}
+			c := []store.Charge{{Key: tt.name, Limit: l, Cost: 2 * bucket.Token}}
 			if _, allowed, err := s.Take(t.Context(), nil, c, mete.Mode{}); err != nil || !allowed {
 				t.Fatalf("%s: allowed %v, %v", tt.name, allowed, err)
 			}
@@ -97,9 +98,9 @@ func TestVersions_AtOnce(t *testing.T) {
 			all.Go(func() {
 				v := g % len(limits)
 				for n := range 40 {
-					charges := []mete.Charge{{Key: fmt.Sprint("k", i), Limit: limits[v], Cost: bucket.Token}}
+					charges := []store.Charge{{Key: fmt.Sprint("k", i), Limit: limits[v], Cost: bucket.Token}}
 					if n%3 == 0 {
-						charges = append(charges, mete.Charge{Key: "other", Limit: slowLimit, Cost: 1})
+						charges = append(charges, store.Charge{Key: "other", Limit: slowLimit, Cost: 1})
 					}
 					_, allowed, err := nodes[v].Take(t.Context(), nil, charges, mete.Mode{})
 					if err != nil {
@@ -151,7 +152,7 @@ func TestLeases_OfTwoVersions(t *testing.T) {
 	for g := range 8 {
 		all.Go(func() {
 			v := g % 2
-			charges := []mete.Charge{{Key: "hot", Limit: limits[v], Cost: bucket.Token, Leased: true}}
+			charges := []store.Charge{{Key: "hot", Limit: limits[v], Cost: bucket.Token, Leased: true}}
 			for time.Since(began) < time.Second {
 				_, allowed, err := nodes[v].Take(t.Context(), nil, charges, mete.Mode{})
 				if err != nil {

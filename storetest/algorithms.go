@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // kinds are limits of ten tokens that come back in ten seconds, one of each kind.
@@ -135,7 +136,7 @@ func allOrNoneOfEveryAlgorithm(t *testing.T, open Open) {
 	for denier := range kinds(t) {
 		t.Run(denier, func(t *testing.T) {
 			s, limits := begin(t, open), kinds(t)
-			var charges []mete.Charge
+			var charges []store.Charge
 			for _, name := range slices.Sorted(maps.Keys(limits)) {
 				charges = append(charges, charge(name, limits[name], 2*bucket.Token))
 			}

@@ -201,7 +201,7 @@ func answers(t *testing.T, s mete.Store, clock *Clock, questions []answer) []ans
 				t.Fatal(err)
 			}
 			clock.Set(start + saved + bucket.Instant(a.After))
-			charges := []mete.Charge{{Key: a.Key, Limit: limit, Cost: a.Cost, Leased: a.Leased}}
+			charges := []store.Charge{{Key: a.Key, Limit: limit, Cost: a.Cost, Leased: a.Leased}}
 			snaps, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{ID: a.ID, DryRun: a.DryRun})
 			if err != nil {
 				t.Fatalf("%s: %v", line(t, *a), err)
@@ -236,7 +236,7 @@ func spend(t *testing.T, s mete.Store, clock *Clock) {
 	t.Helper()
 	take := func(key string, l bucket.Limit, cost bucket.Tokens, mode mete.Mode) bucket.Snapshot {
 		t.Helper()
-		snaps, allowed, err := s.Take(t.Context(), nil, []mete.Charge{charge(key, l, cost*bucket.Token)}, mode)
+		snaps, allowed, err := s.Take(t.Context(), nil, []store.Charge{charge(key, l, cost*bucket.Token)}, mode)
 		if err != nil || !allowed {
 			t.Fatalf("take %v of %q: allowed %v, %v", cost, key, allowed, err)
 		}

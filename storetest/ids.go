@@ -14,13 +14,13 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-func charge(key string, l bucket.Limit, cost bucket.Tokens) mete.Charge {
-	return mete.Charge{Key: key, Limit: l, Cost: cost}
+func charge(key string, l bucket.Limit, cost bucket.Tokens) store.Charge {
+	return store.Charge{Key: key, Limit: l, Cost: cost}
 }
 
 func idChargesOnce(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
-	charges := []mete.Charge{charge("a", l, 3*bucket.Token), charge("b", l, 2*bucket.Token)}
+	charges := []store.Charge{charge("a", l, 3*bucket.Token), charge("b", l, 2*bucket.Token)}
 	first, _ := s.take(mete.Mode{ID: "x"}, charges...)
 	for range 3 {
 		s.clock.Advance(1e6)
@@ -98,7 +98,7 @@ func idChargesOnceAtATime(t *testing.T, open Open) {
 	race(func(r *rand.Rand) {
 		for _, id := range r.Perm(ids) {
 			name := mete.Mode{ID: string(rune('0' + id))}
-			charges := []mete.Charge{charge("a", l, bucket.Token), charge("b", l, bucket.Token)}
+			charges := []store.Charge{charge("a", l, bucket.Token), charge("b", l, bucket.Token)}
 			if _, allowed, err := s.store.Take(t.Context(), nil, charges, name); err != nil {
 				t.Error(err)
 			} else if allowed {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/store"
 )
@@ -27,7 +26,7 @@ type taken struct {
 }
 
 // nameOf tells takes apart: by their ID and keys.
-func nameOf(id string, charges []mete.Charge) string {
+func nameOf(id string, charges []store.Charge) string {
 	name := fmt.Sprintf("%q", id)
 	for _, c := range charges {
 		name += fmt.Sprintf(" %q", c.Key)

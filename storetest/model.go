@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/store"
 )
 
 // agreesWithModel runs the same random operations, on a clock that also steps
@@ -32,7 +33,7 @@ func agrees(t *testing.T, open Open, buckets int, seeds uint64) {
 			model := NewNaive(s.clock.Now)
 			r := rand.New(testseed.PCG(seed, 7))
 			limits := randomLimits(t, r)
-			var charges []mete.Charge
+			var charges []store.Charge
 			for step := range 400 {
 				s.clock.Set(randomInstant(r, s.clock.Now()))
 				if step == 0 || r.IntN(5) > 0 { // else again, so that a request may come twice
@@ -112,7 +113,7 @@ func randomInstant(r *rand.Rand, now bucket.Instant) bucket.Instant {
 
 // sameStep does one random operation with both stores, and says whether they
 // answered the same.
-func sameStep(s *subject, model *Naive, r *rand.Rand, charges []mete.Charge) bool {
+func sameStep(s *subject, model *Naive, r *rand.Rand, charges []store.Charge) bool {
 	s.Helper()
 	switch r.IntN(12) {
 	case 0, 1:
@@ -148,7 +149,7 @@ func sameStep(s *subject, model *Naive, r *rand.Rand, charges []mete.Charge) boo
 
 // randomRefunds returns an administrator's refund of charges or, by chance, the
 // cancellation of all or a part of an earlier take.
-func (s *subject) randomRefunds(r *rand.Rand, charges []mete.Charge) []mete.Refund {
+func (s *subject) randomRefunds(r *rand.Rand, charges []store.Charge) []mete.Refund {
 	if len(s.admitted) > 0 && r.IntN(3) > 0 {
 		at := len(s.admitted) - 1 - min(r.IntN(len(s.admitted)), r.IntN(len(s.admitted)))
 		refunds := s.admitted[at]
@@ -164,7 +165,7 @@ func (s *subject) randomRefunds(r *rand.Rand, charges []mete.Charge) []mete.Refu
 }
 
 // remember keeps what was taken, to be canceled.
-func (s *subject) remember(charges []mete.Charge, snaps []bucket.Snapshot) {
+func (s *subject) remember(charges []store.Charge, snaps []bucket.Snapshot) {
 	var refunds []mete.Refund
 	for i, snap := range snaps {
 		if taken := snap.Taken(); taken.Cost > 0 {
@@ -195,8 +196,8 @@ func randomMode(r *rand.Rand) mete.Mode {
 }
 
 // randomCharges returns up to so many charges with distinct keys, in order.
-func randomCharges(r *rand.Rand, limits []bucket.Limit, most int) []mete.Charge {
-	var charges []mete.Charge
+func randomCharges(r *rand.Rand, limits []bucket.Limit, most int) []store.Charge {
+	var charges []store.Charge
 	for _, k := range r.Perm(16)[:1+r.IntN(most)] {
 		l := limits[k%len(limits)] // mostly one limit for a key
 		if r.IntN(10) == 0 {
@@ -210,9 +211,9 @@ func randomCharges(r *rand.Rand, limits []bucket.Limit, most int) []mete.Charge 
 			cost = l.Capacity() / bucket.Tokens(1+r.IntN(4))
 		}
 		key := fmt.Sprintf("key%02d", k)
-		charges = append(charges, mete.Charge{Key: key, Limit: l.For(key), Cost: cost})
+		charges = append(charges, store.Charge{Key: key, Limit: l.For(key), Cost: cost})
 	}
-	slices.SortFunc(charges, func(a, b mete.Charge) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(charges, func(a, b store.Charge) int { return strings.Compare(a.Key, b.Key) })
 	return charges
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // A Naive store is the plainest there can be: a map under a mutex. It is the
@@ -33,7 +34,7 @@ func (s *Naive) DeriveKey(_ context.Context, purpose string) ([sha256.Size]byte,
 }
 
 // Take implements [mete.Store].
-func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, name := s.now(), ""
@@ -94,7 +95,7 @@ func (s *Naive) Refund(_ context.Context, refunds []mete.Refund, id string) erro
 	defer s.mu.Unlock()
 	now := s.now()
 	if id != "" {
-		charges := make([]mete.Charge, len(refunds))
+		charges := make([]store.Charge, len(refunds))
 		for i := range refunds {
 			charges[i] = refunds[i].Charge
 		}
@@ -128,7 +129,7 @@ func (s *Naive) Reset(_ context.Context, keys []string) error {
 }
 
 // Refunds returns an administrator's refunds of what charges cost.
-func Refunds(charges ...mete.Charge) []mete.Refund {
+func Refunds(charges ...store.Charge) []mete.Refund {
 	refunds := make([]mete.Refund, len(charges))
 	for i, c := range charges {
 		refunds[i].Charge = c

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -35,13 +36,13 @@ func conserves(t *testing.T, open Open) {
 	var admitted atomic.Int64
 	// From here on the bucket is never full, so no refill is lost: the racers ask
 	// for more than comes back.
-	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: 100 * bucket.Token})
+	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: 100 * bucket.Token})
 	admitted.Add(int64(100 * bucket.Token))
 	race(func(r *rand.Rand) {
 		for range laps {
 			s.clock.Advance(r.Int64N(40))
 			cost := bucket.Tokens(1 + r.Int64N(3000))
-			_, allowed, err := s.store.Take(t.Context(), nil, []mete.Charge{{Key: "k", Limit: l, Cost: cost}}, mete.Mode{})
+			_, allowed, err := s.store.Take(t.Context(), nil, []store.Charge{{Key: "k", Limit: l, Cost: cost}}, mete.Mode{})
 			if err != nil {
 				t.Error(err)
 				return
@@ -67,11 +68,11 @@ func serializes(t *testing.T, open Open) {
 	spent := make([]atomic.Int64, len(keys))
 	race(func(r *rand.Rand) {
 		for range laps {
-			var charges []mete.Charge
+			var charges []store.Charge
 			var chosen []int
 			for i, k := range keys {
 				if r.IntN(2) == 0 {
-					charges = append(charges, mete.Charge{Key: k, Limit: l, Cost: bucket.Token})
+					charges = append(charges, store.Charge{Key: k, Limit: l, Cost: bucket.Token})
 					chosen = append(chosen, i)
 				}
 			}

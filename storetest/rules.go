@@ -43,7 +43,7 @@ func begin(t *testing.T, open Open) *subject {
 	return &subject{T: t, store: open(t, clock.Now), clock: clock}
 }
 
-func (s *subject) take(mode mete.Mode, charges ...mete.Charge) ([]bucket.Snapshot, bool) {
+func (s *subject) take(mode mete.Mode, charges ...store.Charge) ([]bucket.Snapshot, bool) {
 	s.Helper()
 	asked := slices.Clone(charges)
 	snaps, allowed, err := s.store.Take(s.Context(), nil, asked, mode)
@@ -60,7 +60,7 @@ func (s *subject) take(mode mete.Mode, charges ...mete.Charge) ([]bucket.Snapsho
 // remaining asserts what the bucket holds.
 func (s *subject) remaining(key string, l bucket.Limit, want bucket.Tokens) {
 	s.Helper()
-	snaps, _ := s.take(mete.Mode{DryRun: true}, mete.Charge{Key: key, Limit: l})
+	snaps, _ := s.take(mete.Mode{DryRun: true}, store.Charge{Key: key, Limit: l})
 	if got := snaps[0].Remaining(); got != want {
 		s.Errorf("bucket %q holds %v tokens, want %v", key, got, want)
 	}
@@ -70,7 +70,7 @@ func newBucketIsFull(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 3*bucket.Token, "1/1s")
 	s.remaining("k", l, 3*bucket.Token)
 	for i := range 4 {
-		snaps, allowed := s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: bucket.Token})
+		snaps, allowed := s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: bucket.Token})
 		if want := i < 3; allowed != want || snaps[0].Allowed != want {
 			t.Errorf("take %d of a bucket of 3: allowed %v, snapshot %v; want %v", i+1, allowed, snaps[0].Allowed, want)
 		}
@@ -80,20 +80,20 @@ func newBucketIsFull(t *testing.T, open Open) {
 
 func deniedChangesNothing(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 2*bucket.Token, "1/10s")
-	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token})
+	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token})
 	for range 100 { // hammering does not put the refill off
 		s.clock.Advance(50_000)
-		if _, allowed := s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: bucket.Token}); allowed {
+		if _, allowed := s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: bucket.Token}); allowed {
 			t.Fatalf("admitted %v after the start, before the bucket had refilled", s.clock.Now()-start)
 		}
 	}
 	s.clock.Set(start + 10_000_000 - 1)
-	snaps, allowed := s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: bucket.Token})
+	snaps, allowed := s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: bucket.Token})
 	if want := time.Microsecond; allowed || snaps[0].RetryAfter != want {
 		t.Errorf("1 µs before the refill: allowed %v, retry after %v; want denied, %v", allowed, snaps[0].RetryAfter, want)
 	}
 	s.clock.Advance(1)
-	if _, allowed := s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: bucket.Token}); !allowed {
+	if _, allowed := s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: bucket.Token}); !allowed {
 		t.Error("denied at the promised instant")
 	}
 }
@@ -101,12 +101,12 @@ func deniedChangesNothing(t *testing.T, open Open) {
 func dryRunChangesNothing(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 2*bucket.Token, "1/10s")
 	for range 5 {
-		if _, allowed := s.take(mete.Mode{DryRun: true}, mete.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token}); !allowed {
+		if _, allowed := s.take(mete.Mode{DryRun: true}, store.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token}); !allowed {
 			t.Fatal("a dry run was denied although nothing has been spent")
 		}
 	}
-	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: bucket.Token})
-	snaps, allowed := s.take(mete.Mode{DryRun: true}, mete.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token})
+	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: bucket.Token})
+	snaps, allowed := s.take(mete.Mode{DryRun: true}, store.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token})
 	if want := 10 * time.Second; allowed || snaps[0].RetryAfter != want {
 		t.Errorf("dry run of 2 with 1 left: allowed %v, retry after %v; want denied, %v", allowed, snaps[0].RetryAfter, want)
 	}
@@ -116,7 +116,7 @@ func dryRunChangesNothing(t *testing.T, open Open) {
 func allOrNone(t *testing.T, open Open) {
 	s := begin(t, open)
 	user, global := limit(t, 10*bucket.Token, "1/1s"), limit(t, 3*bucket.Token, "1/1h")
-	charges := []mete.Charge{
+	charges := []store.Charge{
 		{Key: "a:user", Limit: user, Cost: bucket.Token},
 		{Key: "b:global", Limit: global, Cost: bucket.Token},
 		{Key: "c:new", Limit: user, Cost: bucket.Token},
@@ -142,9 +142,9 @@ func allOrNone(t *testing.T, open Open) {
 
 func manyBuckets(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, bucket.Token, "1/1h")
-	charges := make([]mete.Charge, store.MaxCharges)
+	charges := make([]store.Charge, store.MaxCharges)
 	for i := range charges {
-		charges[i] = mete.Charge{Key: fmt.Sprintf("k%02d", i), Limit: l, Cost: bucket.Token}
+		charges[i] = store.Charge{Key: fmt.Sprintf("k%02d", i), Limit: l, Cost: bucket.Token}
 	}
 	if _, allowed := s.take(mete.Mode{}, charges...); !allowed {
 		t.Fatalf("take of %d full buckets denied", len(charges))
@@ -157,7 +157,7 @@ func manyBuckets(t *testing.T, open Open) {
 func snapshotsAppend(t *testing.T, open Open) {
 	s := begin(t, open)
 	prefix := []bucket.Snapshot{{RetryAfter: 42}}
-	charges := []mete.Charge{
+	charges := []store.Charge{
 		{Key: "a", Limit: limit(t, 1*bucket.Token, "1/1s"), Cost: bucket.Token},
 		{Key: "b", Limit: limit(t, 2*bucket.Token, "1/1s"), Cost: bucket.Token},
 	}
@@ -172,7 +172,7 @@ func snapshotsAppend(t *testing.T, open Open) {
 
 func neverIsNever(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 2*bucket.Token, "1/1s")
-	snaps, allowed := s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: 2*bucket.Token + 1})
+	snaps, allowed := s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: 2*bucket.Token + 1})
 	if allowed || snaps[0].RetryAfter != bucket.Never {
 		t.Errorf("cost above capacity: allowed %v, retry after %v; want denied, never", allowed, snaps[0].RetryAfter)
 	}
@@ -183,11 +183,11 @@ func refundIsBounded(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
 	refund := func(key string, cost bucket.Tokens) {
 		t.Helper()
-		if err := s.store.Refund(t.Context(), []mete.Refund{{Charge: mete.Charge{Key: key, Limit: l, Cost: cost}}}, ""); err != nil {
+		if err := s.store.Refund(t.Context(), []mete.Refund{{Charge: store.Charge{Key: key, Limit: l, Cost: cost}}}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: l, Cost: 8 * bucket.Token})
+	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: 8 * bucket.Token})
 	refund("k", 3*bucket.Token)
 	s.remaining("k", l, 5*bucket.Token)
 	refund("k", 100*bucket.Token)
@@ -199,7 +199,7 @@ func refundIsBounded(t *testing.T, open Open) {
 func resetIsFull(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
 	for _, key := range []string{"a", "b", "c"} {
-		s.take(mete.Mode{}, mete.Charge{Key: key, Limit: l, Cost: 10 * bucket.Token})
+		s.take(mete.Mode{}, store.Charge{Key: key, Limit: l, Cost: 10 * bucket.Token})
 	}
 	if err := s.store.Reset(t.Context(), []string{"a", "b", "unknown"}); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func resetIsFull(t *testing.T, open Open) {
 	s.remaining("a", l, 10*bucket.Token)
 	s.remaining("b", l, 10*bucket.Token)
 	s.remaining("c", l, 0)
-	if _, allowed := s.take(mete.Mode{}, mete.Charge{Key: "a", Limit: l, Cost: 10 * bucket.Token}); !allowed {
+	if _, allowed := s.take(mete.Mode{}, store.Charge{Key: "a", Limit: l, Cost: 10 * bucket.Token}); !allowed {
 		t.Error("a reset bucket denied its capacity")
 	}
 	s.remaining("a", l, 0)
@@ -216,9 +216,9 @@ func resetIsFull(t *testing.T, open Open) {
 func limitChanges(t *testing.T, open Open) {
 	s := begin(t, open)
 	small, big := limit(t, 10*bucket.Token, "1/1h"), limit(t, 100*bucket.Token, "7/3h")
-	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: small, Cost: 9 * bucket.Token})
+	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: small, Cost: 9 * bucket.Token})
 	s.remaining("k", big, 91*bucket.Token)
-	s.take(mete.Mode{}, mete.Charge{Key: "k", Limit: big, Cost: 90 * bucket.Token})
+	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: big, Cost: 90 * bucket.Token})
 	s.remaining("k", small, 0)
 	s.clock.Advance(3600e6)
 	s.remaining("k", small, bucket.Token)

@@ -7,10 +7,11 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // took asserts what a take got from each of its buckets.
-func (s *subject) took(mode mete.Mode, charges []mete.Charge, wantAllowed bool, want ...bucket.Tokens) {
+func (s *subject) took(mode mete.Mode, charges []store.Charge, wantAllowed bool, want ...bucket.Tokens) {
 	s.Helper()
 	snaps, allowed := s.take(mode, charges...)
 	if allowed != wantAllowed {
@@ -25,7 +26,7 @@ func (s *subject) took(mode mete.Mode, charges []mete.Charge, wantAllowed bool, 
 
 func upToTakesWhatIsThere(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1s")
-	four := []mete.Charge{{Key: "k", Limit: l, Cost: 4 * bucket.Token}}
+	four := []store.Charge{{Key: "k", Limit: l, Cost: 4 * bucket.Token}}
 	upTo, look := mete.Mode{UpTo: true}, mete.Mode{UpTo: true, DryRun: true}
 	s.took(upTo, four, true, 4*bucket.Token)
 	s.took(upTo, four, true, 4*bucket.Token)
@@ -37,13 +38,13 @@ func upToTakesWhatIsThere(t *testing.T, open Open) {
 	s.clock.Advance(2_999_999) // whole tokens
 	s.took(upTo, four, true, 2*bucket.Token)
 	s.remaining("k", l, 999)
-	s.took(upTo, []mete.Charge{{Key: "k", Limit: l, Cost: 700}}, true, 700)
-	s.took(upTo, []mete.Charge{{Key: "k", Limit: l, Cost: 700}}, false, 700)
+	s.took(upTo, []store.Charge{{Key: "k", Limit: l, Cost: 700}}, true, 700)
+	s.took(upTo, []store.Charge{{Key: "k", Limit: l, Cost: 700}}, false, 700)
 }
 
 func upToTakesTheSameOfAll(t *testing.T, open Open) {
 	s, big, small := begin(t, open), limit(t, 100*bucket.Token, "1/1h"), limit(t, 3*bucket.Token, "1/1h")
-	charges := []mete.Charge{
+	charges := []store.Charge{
 		{Key: "a", Limit: big, Cost: 10 * bucket.Token},
 		{Key: "b", Limit: small, Cost: 10 * bucket.Token},
 		{Key: "c", Limit: big, Cost: 2 * bucket.Token},

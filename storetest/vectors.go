@@ -9,6 +9,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/bucket/testdata/vectors"
+	"github.com/metehq/mete/store"
 )
 
 // vectorsHold replays the shared vectors, each on a store of its own.
@@ -40,11 +41,11 @@ type takenBy struct{ step, bucket int }
 // vectorStep does one step of a vector and compares the answer.
 func (s *subject) vectorStep(at int, name string, step vectors.Step) {
 	s.Helper()
-	charges := make([]mete.Charge, len(step.Charges))
+	charges := make([]store.Charge, len(step.Charges))
 	keys := make([]string, len(step.Charges))
 	for i, c := range step.Charges {
 		keys[i] = fmt.Sprintf("bucket%03d", c.Bucket)
-		charges[i] = mete.Charge{Key: keys[i], Limit: c.Limit, Cost: c.Cost}
+		charges[i] = store.Charge{Key: keys[i], Limit: c.Limit, Cost: c.Cost}
 	}
 	switch step.Op {
 	case vectors.Refund, vectors.Cancel:

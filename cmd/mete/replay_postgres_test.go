@@ -9,6 +9,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 )
 
 // Every replay of the scripts says the same with its buckets in PostgreSQL, and
@@ -30,7 +31,7 @@ func TestReplay_TheSameInPostgres(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	charges := []mete.Charge{{Key: "per-key:k1", Limit: limit, Cost: bucket.Token}}
+	charges := []store.Charge{{Key: "per-key:k1", Limit: limit, Cost: bucket.Token}}
 	if _, ok, err := inUse.Take(t.Context(), nil, charges, mete.Mode{}); !ok || err != nil {
 		t.Fatalf("take: %t, %v", ok, err)
 	}

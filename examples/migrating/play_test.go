@@ -86,7 +86,7 @@ func several(t *testing.T, c *clock) *mete.Limiter {
 
 func charge(t *testing.T, spec bucket.Spec, key string, cost bucket.Tokens) mete.Charge {
 	t.Helper()
-	return mete.Charge{Key: key, Limit: compile(t, spec), Cost: cost * bucket.Token}
+	return mete.Charge{Key: key, Limit: compile(t, spec), Cost: mete.TokensOf(cost * bucket.Token)}
 }
 
 func take(t *testing.T, l *mete.Limiter, charges ...mete.Charge) mete.Decision {

@@ -22,8 +22,8 @@ func Example_accountCreation() {
 
 	signUp := func(ip string) bool {
 		d := must(limiter.Take(context.Background(), mete.Request{Charges: []mete.Charge{
-			{Key: "sign-up", Limit: everybody, Cost: bucket.Token},
-			{Key: "sign-up from " + ip, Limit: address, Cost: bucket.Token},
+			{Key: "sign-up", Limit: everybody, Cost: 1},
+			{Key: "sign-up from " + ip, Limit: address, Cost: 1},
 		}}))
 		return d.Allowed
 	}

@@ -23,8 +23,8 @@ func Example_languageModel() {
 
 	call := func(estimate, used int64) {
 		r := must(limiter.Reserve(ctx, mete.Request{Charges: []mete.Charge{
-			{Key: "model requests", Limit: requests, Cost: bucket.Token, Fixed: true}, // not settled
-			{Key: "model tokens", Limit: tokens, Cost: bucket.Tokens(estimate) * bucket.Token},
+			{Key: "model requests", Limit: requests, Cost: 1, Fixed: true}, // not settled
+			{Key: "model tokens", Limit: tokens, Cost: mete.TokensOf(bucket.Tokens(estimate) * bucket.Token)},
 		}}))
 		switch {
 		case !r.Allowed:

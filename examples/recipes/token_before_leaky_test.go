@@ -24,8 +24,8 @@ func Example_tokenBucketBeforeLeakyBucket() {
 
 	for _, name := range []string{"a", "a", "a", "a", "b", "b", "b"} {
 		d := must(limiter.Take(context.Background(), mete.Request{Charges: []mete.Charge{
-			{Key: "client " + name, Limit: client, Cost: bucket.Token},
-			{Key: "downstream", Limit: downstream, Cost: bucket.Token},
+			{Key: "client " + name, Limit: client, Cost: 1},
+			{Key: "downstream", Limit: downstream, Cost: 1},
 		}}))
 		if d.Allowed {
 			fmt.Printf("%s: start in %v\n", name, d.Wait)

@@ -11,13 +11,14 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // Events are the takes of a bucket that were admitted, in the order of their
 // answers, and how many others may have been.
 func (tr *Traffic) Events(key string) (admitted []Call, maybe int64) {
 	for _, k := range tr.Takers {
-		if !slices.ContainsFunc(k.Charges, func(c mete.Charge) bool { return c.Key == key }) {
+		if !slices.ContainsFunc(k.Charges, func(c store.Charge) bool { return c.Key == key }) {
 			continue
 		}
 		for _, c := range k.Calls {
@@ -100,7 +101,7 @@ func (tr *Traffic) Conserved() {
 func (tr *Traffic) undone(key string) (times int64) {
 	const attempts = 10 // of a call with an ID
 	for _, k := range tr.Takers {
-		if len(k.Charges) > 1 && slices.ContainsFunc(k.Charges, func(c mete.Charge) bool { return c.Key == key }) {
+		if len(k.Charges) > 1 && slices.ContainsFunc(k.Charges, func(c store.Charge) bool { return c.Key == key }) {
 			times += attempts * int64(len(k.Calls))
 		}
 	}

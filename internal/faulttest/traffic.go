@@ -13,11 +13,12 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // A Taker takes the same again and again.
 type Taker struct {
-	Charges []mete.Charge
+	Charges []store.Charge
 	IDs     bool // takes have IDs, and are made again until they are answered
 	Patient bool // takes wait as long as it takes
 
@@ -94,7 +95,7 @@ func Start(t *testing.T, place Place, takers []*Taker) *Traffic {
 		first.Cost = primed(first.Limit)
 		c := Call{Began: time.Now()}
 		Eventually(t, fmt.Sprintf("the first take of %q is answered", first.Key), func() error { // a slow machine may be late
-			_, c.allowed, c.Err = place.Store.Take(t.Context(), nil, []mete.Charge{first}, mete.Mode{ID: "first of " + first.Key})
+			_, c.allowed, c.Err = place.Store.Take(t.Context(), nil, []store.Charge{first}, mete.Mode{ID: "first of " + first.Key})
 			return c.Err
 		})
 		if !c.allowed {
@@ -215,11 +216,11 @@ func (tr *Traffic) Stop() {
 }
 
 // buckets are one charge of each bucket.
-func (tr *Traffic) buckets() []mete.Charge {
-	var all []mete.Charge
+func (tr *Traffic) buckets() []store.Charge {
+	var all []store.Charge
 	for _, k := range tr.Takers {
 		for _, c := range k.Charges {
-			if !slices.ContainsFunc(all, func(b mete.Charge) bool { return b.Key == c.Key }) {
+			if !slices.ContainsFunc(all, func(b store.Charge) bool { return b.Key == c.Key }) {
 				all = append(all, c)
 			}
 		}

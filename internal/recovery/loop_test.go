@@ -27,7 +27,7 @@ type flaky struct {
 	calls atomic.Int64
 }
 
-func (f *flaky) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (f *flaky) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	f.calls.Add(1)
 	if f.down.Load() {
 		return dst, false, errDown

@@ -21,7 +21,7 @@ import (
 func TestSharded_ReplaysAnID(t *testing.T) {
 	s, c := newHotStore(t), hot(t)
 	c.Cost = 45 * bucket.Token
-	user := mete.Charge{Key: "user", Limit: tokens(t, 100, oneAnHour), Cost: bucket.Token}
+	user := store.Charge{Key: "user", Limit: tokens(t, 100, oneAnHour), Cost: bucket.Token}
 	for attempt := range 3 { // the second of which could not be paid
 		snaps, allowed := s.take(mete.Mode{ID: "a"}, c, user)
 		if !allowed || snaps[0].Cost != c.Cost || snaps[1].Cost != user.Cost || !snaps[0].Allowed || !snaps[1].Allowed {
@@ -85,14 +85,14 @@ func TestSharded_ReplayWaitsLongEnough(t *testing.T) {
 }
 
 func TestSharded_OneIDManyAttempts(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store mete.Store, _ *storetest.Clock) {
+	onEachStore(t, func(t *testing.T, shared mete.Store, _ *storetest.Clock) {
 		c := hot(t)
 		var admitted atomic.Int64
 		var wg sync.WaitGroup
 		for range 16 {
 			wg.Go(func() {
 				for range 20 {
-					_, allowed, err := store.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{ID: "a"})
+					_, allowed, err := shared.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{ID: "a"})
 					if err != nil {
 						t.Error(err)
 					}
@@ -106,7 +106,7 @@ func TestSharded_OneIDManyAttempts(t *testing.T) {
 		if admitted.Load() != 320 {
 			t.Errorf("%d of 320 attempts under one ID were admitted", admitted.Load())
 		}
-		snaps, _, _ := store.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{DryRun: true})
+		snaps, _, _ := shared.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{DryRun: true})
 		if left := snaps[0].Remaining(); left != 99*bucket.Token {
 			t.Errorf("%v left of 100, want 99", left)
 		}
@@ -120,7 +120,7 @@ func TestSharded_ForeignMarker(t *testing.T) {
 	const before = 20
 	shared := shards.New(&renamed{s.asked.Store}, func(int) int { return 0 })
 	for i := range before {
-		_, allowed, err := shared.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{ID: string(rune('a' + i))})
+		_, allowed, err := shared.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{ID: string(rune('a' + i))})
 		if err != nil || !allowed {
 			t.Fatalf("take %d: %v, error %v; want admitted", i+1, allowed, err)
 		}
@@ -131,7 +131,7 @@ func TestSharded_ForeignMarker(t *testing.T) {
 // renamed gives all keys of markers one name.
 type renamed struct{ mete.Store }
 
-func (r *renamed) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (r *renamed) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	charges = slices.Clone(charges)
 	for i := range charges {
 		if strings.HasPrefix(charges[i].Key, "|#") {

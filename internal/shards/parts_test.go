@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/shards"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -27,7 +28,7 @@ type parted struct {
 
 func (p *parted) TakesInParts() bool { return true }
 
-func (p *parted) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (p *parted) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if mode.DryRun {
 		return p.Store.Take(ctx, dst, charges, mode)
 	}
@@ -79,8 +80,8 @@ func TestSharded_RetryIsNeverUncharged(t *testing.T) {
 			for _, tokens := range []bucket.Tokens{1, 15, 45} { // of one shard, of two, of all
 				for fails := 1; ; fails++ {
 					clock := storetest.NewClock()
-					store := &parted{Store: storetest.NewNaive(clock.Now), backwards: backwards, late: late, fails: fails}
-					if !retried(t, store, tokens) {
+					shared := &parted{Store: storetest.NewNaive(clock.Now), backwards: backwards, late: late, fails: fails}
+					if !retried(t, shared, tokens) {
 						break // there are no more parts
 					}
 				}
@@ -91,16 +92,16 @@ func TestSharded_RetryIsNeverUncharged(t *testing.T) {
 
 // retried takes tokens under an ID until it is admitted, and once more. It reports whether
 // a part has failed.
-func retried(t *testing.T, store *parted, tokens bucket.Tokens) bool {
+func retried(t *testing.T, shared *parted, tokens bucket.Tokens) bool {
 	t.Helper()
-	where := fmt.Sprintf("%d tokens, part %d fails, made all the same: %v, backwards: %v", tokens, store.fails, store.late, store.backwards)
-	s := shards.New(store, func(int) int { return 0 })
+	where := fmt.Sprintf("%d tokens, part %d fails, made all the same: %v, backwards: %v", tokens, shared.fails, shared.late, shared.backwards)
+	s := shards.New(shared, func(int) int { return 0 })
 	c := hot(t)
 	c.Limit, c.Cost = tokensPerHour(t, 100), tokens*bucket.Token
-	user := mete.Charge{Key: "user", Limit: tokensPerHour(t, 100), Cost: bucket.Token}
+	user := store.Charge{Key: "user", Limit: tokensPerHour(t, 100), Cost: bucket.Token}
 	failed := 0
 	for attempt := 1; attempt <= 3; attempt++ {
-		_, allowed, err := s.Take(t.Context(), nil, []mete.Charge{c, user}, mete.Mode{ID: "a"})
+		_, allowed, err := s.Take(t.Context(), nil, []store.Charge{c, user}, mete.Mode{ID: "a"})
 		switch {
 		case err != nil:
 			if failed++; mete.Spent(err) != mete.MaybeSpent {
@@ -115,7 +116,7 @@ func retried(t *testing.T, store *parted, tokens bucket.Tokens) bool {
 	}
 	free, once := c, user
 	free.Cost, once.Cost = 0, 0
-	snaps, _, err := s.Take(t.Context(), nil, []mete.Charge{free, once}, mete.Mode{DryRun: true})
+	snaps, _, err := s.Take(t.Context(), nil, []store.Charge{free, once}, mete.Mode{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,25 +137,25 @@ func tokensPerHour(t *testing.T, capacity int64) bucket.Limit {
 // Two attempts with one ID at the same time pay both, and one of them gives back.
 func TestSharded_OneIDInParts(t *testing.T) {
 	clock := storetest.NewClock()
-	store := &parted{Store: storetest.NewNaive(clock.Now)}
+	shared := &parted{Store: storetest.NewNaive(clock.Now)}
 	c := hot(t)
 	c.Limit = tokensPerHour(t, 100)
 	var s mete.Store
-	between := &hooked{Store: store}
+	between := &hooked{Store: shared}
 	s = shards.New(between, func(int) int { return 0 })
 	between.hook = func() { // after the first has paid
 		between.hook = nil
-		other := shards.New(store, func(int) int { return 0 })
-		if _, allowed, err := other.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{ID: "a"}); err != nil || !allowed {
+		other := shards.New(shared, func(int) int { return 0 })
+		if _, allowed, err := other.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{ID: "a"}); err != nil || !allowed {
 			t.Errorf("the second attempt: %v, error %v", allowed, err)
 		}
 	}
-	snaps, allowed, err := s.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{ID: "a"})
+	snaps, allowed, err := s.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{ID: "a"})
 	if err != nil || !allowed || snaps[0].Cost != c.Cost {
 		t.Errorf("the first attempt: %v, %v, error %v", allowed, snaps, err)
 	}
 	c.Cost = 0
-	if snaps, _, err = s.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{DryRun: true}); err != nil || snaps[0].Missing() != bucket.Token {
+	if snaps, _, err = s.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{DryRun: true}); err != nil || snaps[0].Missing() != bucket.Token {
 		t.Errorf("the bucket misses %v, error %v; want 1", snaps[0].Missing(), err)
 	}
 }
@@ -167,7 +168,7 @@ type hooked struct {
 
 func (h *hooked) Unwrap() mete.Store { return h.Store }
 
-func (h *hooked) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (h *hooked) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	dst, allowed, err := h.Store.Take(ctx, dst, charges, mode)
 	if hook := h.hook; hook != nil && !mode.DryRun {
 		hook()

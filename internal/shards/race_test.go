@@ -16,27 +16,28 @@ import (
 	"github.com/metehq/mete/internal/shards"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
 // onEachStore runs a test with shards of the naive store and of a real one.
-func onEachStore(t *testing.T, f func(t *testing.T, store mete.Store, clock *storetest.Clock)) {
+func onEachStore(t *testing.T, f func(t *testing.T, shared mete.Store, clock *storetest.Clock)) {
 	t.Run("naive", func(t *testing.T) {
 		clock := storetest.NewClock()
 		f(t, shards.New(storetest.NewNaive(clock.Now), rand.IntN), clock)
 	})
 	t.Run("memstore", func(t *testing.T) {
 		clock := storetest.NewClock()
-		store, err := memstore.New(memstore.Config{Now: clock.Now})
+		shared, err := memstore.New(memstore.Config{Now: clock.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f(t, shards.New(store, rand.IntN), clock)
+		f(t, shards.New(shared, rand.IntN), clock)
 	})
 }
 
 // compete lets eight goroutines take 400 times each, and returns what they got.
-func compete(t *testing.T, store mete.Store, c mete.Charge, most int64, pause func(r *rand.Rand)) bucket.Tokens {
+func compete(t *testing.T, shared mete.Store, c store.Charge, most int64, pause func(r *rand.Rand)) bucket.Tokens {
 	var admitted atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -46,7 +47,7 @@ func compete(t *testing.T, store mete.Store, c mete.Charge, most int64, pause fu
 			for range 400 {
 				pause(r)
 				c.Cost = bucket.Tokens(1 + r.Int64N(most))
-				_, allowed, err := store.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{})
+				_, allowed, err := shared.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -64,10 +65,10 @@ func compete(t *testing.T, store mete.Store, c mete.Charge, most int64, pause fu
 // TestSharded_Conserves is G1 for the sum, without a clock: what was admitted and
 // what is left are the capacity, to the last thousandth.
 func TestSharded_Conserves(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store mete.Store, _ *storetest.Clock) {
-		c := mete.Charge{Key: "hot", Limit: tokens(t, 500, oneAnHour), Shards: 10}
-		got := compete(t, store, c, 3000, func(*rand.Rand) {})
-		snaps, _, err := store.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{DryRun: true})
+	onEachStore(t, func(t *testing.T, shared mete.Store, _ *storetest.Clock) {
+		c := store.Charge{Key: "hot", Limit: tokens(t, 500, oneAnHour), Shards: 10}
+		got := compete(t, shared, c, 3000, func(*rand.Rand) {})
+		snaps, _, err := shared.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{DryRun: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,10 +82,10 @@ func TestSharded_Conserves(t *testing.T) {
 // interval. A clock that another goroutine moves between the calls of one take
 // is what several processes see.
 func TestSharded_Bound(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store mete.Store, clock *storetest.Clock) {
+	onEachStore(t, func(t *testing.T, shared mete.Store, clock *storetest.Clock) {
 		start := clock.Now()
-		c := mete.Charge{Key: "hot", Limit: tokens(t, 200, bucket.Rate{Tokens: bucket.Token, Per: time.Millisecond}), Shards: 7}
-		got := compete(t, store, c, 3000, func(r *rand.Rand) { clock.Advance(r.Int64N(150)) })
+		c := store.Charge{Key: "hot", Limit: tokens(t, 200, bucket.Rate{Tokens: bucket.Token, Per: time.Millisecond}), Shards: 7}
+		got := compete(t, shared, c, 3000, func(r *rand.Rand) { clock.Advance(r.Int64N(150)) })
 		if most := c.Limit.Capacity() + bucket.Tokens(clock.Now()-start); got > most || got < most*9/10 {
 			t.Errorf("admitted %v, want at most %v and not much less", got, most)
 		}
@@ -95,10 +96,10 @@ func TestSharded_Bound(t *testing.T) {
 // neither doubled nor, while shards miss it, lost.
 func TestSharded_RefundRaces(t *testing.T) {
 	clock := storetest.NewClock()
-	store := shards.New(storetest.NewNaive(clock.Now), rand.IntN)
-	c := mete.Charge{Key: "hot", Limit: tokens(t, 500, oneAnHour), Cost: 300 * bucket.Token, Shards: 10}
-	take := func(c mete.Charge) bool {
-		_, allowed, err := store.Take(context.Background(), nil, []mete.Charge{c}, mete.Mode{})
+	shared := shards.New(storetest.NewNaive(clock.Now), rand.IntN)
+	c := store.Charge{Key: "hot", Limit: tokens(t, 500, oneAnHour), Cost: 300 * bucket.Token, Shards: 10}
+	take := func(c store.Charge) bool {
+		_, allowed, err := shared.Take(context.Background(), nil, []store.Charge{c}, mete.Mode{})
 		if err != nil {
 			t.Error(err)
 		}
@@ -111,7 +112,7 @@ func TestSharded_RefundRaces(t *testing.T) {
 		wg.Go(func() {
 			for range 100 {
 				if take(c) {
-					if err := store.Refund(context.Background(), storetest.Refunds(c), ""); err != nil {
+					if err := shared.Refund(context.Background(), storetest.Refunds(c), ""); err != nil {
 						t.Error(err)
 					}
 				}
@@ -119,7 +120,7 @@ func TestSharded_RefundRaces(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	snaps, _, _ := store.Take(t.Context(), nil, []mete.Charge{c}, mete.Mode{DryRun: true})
+	snaps, _, _ := shared.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{DryRun: true})
 	if got := snaps[0].Remaining(); got != 200*bucket.Token {
 		t.Errorf("%v remain after every take was refunded, want 200", got)
 	}
@@ -130,15 +131,15 @@ func TestSharded_RefundRaces(t *testing.T) {
 func underUse(t *testing.T, load float64, n, seconds int) (one, split int) {
 	clock := storetest.NewClock()
 	r := rand.New(testseed.PCG(20260101, uint64(n)))
-	store := shards.New(storetest.NewNaive(clock.Now), r.IntN)
-	c := mete.Charge{Key: "one", Limit: tokens(t, 100, bucket.PerSecond(100*bucket.Token)), Cost: bucket.Token}
+	shared := shards.New(storetest.NewNaive(clock.Now), r.IntN)
+	c := store.Charge{Key: "one", Limit: tokens(t, 100, bucket.PerSecond(100*bucket.Token)), Cost: bucket.Token}
 	sharded := c
 	sharded.Key, sharded.Shards = "split", n
 	end := clock.Now() + bucket.Instant(seconds)*1e6
 	for clock.Now() < end {
 		clock.Advance(int64(r.ExpFloat64() * 1e6 / load))
-		for i, charge := range []mete.Charge{c, sharded} {
-			if _, allowed, err := store.Take(t.Context(), nil, []mete.Charge{charge}, mete.Mode{}); err != nil {
+		for i, charge := range []store.Charge{c, sharded} {
+			if _, allowed, err := shared.Take(t.Context(), nil, []store.Charge{charge}, mete.Mode{}); err != nil {
 				t.Fatal(err)
 			} else if allowed && i == 0 {
 				one++
@@ -168,18 +169,18 @@ func TestSharded_UnderUse(t *testing.T) {
 
 func BenchmarkSharded(b *testing.B) {
 	clock := storetest.NewClock()
-	store := shards.New(storetest.NewNaive(clock.Now), rand.IntN)
+	shared := shards.New(storetest.NewNaive(clock.Now), rand.IntN)
 	l, err := bucket.NewLimit(1e9*bucket.Token, bucket.PerSecond(bucket.Token))
 	if err != nil {
 		b.Fatal(err)
 	}
 	for _, shards := range []int{0, 10} {
 		b.Run(fmt.Sprintf("shards=%d", shards), func(b *testing.B) {
-			charges := []mete.Charge{{Key: "k", Limit: l, Cost: 1, Shards: shards}}
+			charges := []store.Charge{{Key: "k", Limit: l, Cost: 1, Shards: shards}}
 			var snaps []bucket.Snapshot
 			b.ReportAllocs()
 			for b.Loop() {
-				snaps, _, _ = store.Take(b.Context(), snaps[:0], charges, mete.Mode{})
+				snaps, _, _ = shared.Take(b.Context(), snaps[:0], charges, mete.Mode{})
 			}
 		})
 	}

@@ -45,7 +45,7 @@ type strict struct {
 	before func(n int, mode mete.Mode) error // of the n'th call
 }
 
-func (s *strict) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *strict) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	s.t.Helper()
 	keys := make([]string, len(charges))
 	for i, c := range charges {
@@ -66,7 +66,7 @@ func (s *strict) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete
 	return s.Store.Take(ctx, dst, charges, mode)
 }
 
-func (s *hotStore) take(mode mete.Mode, charges ...mete.Charge) ([]bucket.Snapshot, bool) {
+func (s *hotStore) take(mode mete.Mode, charges ...store.Charge) ([]bucket.Snapshot, bool) {
 	s.Helper()
 	snaps, allowed, err := s.Take(s.Context(), nil, charges, mode)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *hotStore) take(mode mete.Mode, charges ...mete.Charge) ([]bucket.Snapsh
 }
 
 // holds asserts what the whole bucket of a charge holds.
-func (s *hotStore) holds(c mete.Charge, want bucket.Tokens) {
+func (s *hotStore) holds(c store.Charge, want bucket.Tokens) {
 	s.Helper()
 	c.Cost = 0
 	if snaps, _ := s.take(mete.Mode{DryRun: true}, c); snaps[0].Remaining() != want {
@@ -88,14 +88,14 @@ func (s *hotStore) holds(c mete.Charge, want bucket.Tokens) {
 }
 
 // left returns the remaining amount of each shard of a charge.
-func (s *hotStore) left(c mete.Charge) (left []bucket.Tokens) {
+func (s *hotStore) left(c store.Charge) (left []bucket.Tokens) {
 	s.Helper()
 	for i, key := range shards.Keys(nil, c.Key, c.Shards) {
 		limit, err := c.Limit.Shard(i, c.Shards)
 		if err != nil {
 			s.Fatal(err)
 		}
-		snaps, _, err := s.asked.Store.Take(s.Context(), nil, []mete.Charge{{Key: key, Limit: limit}}, mete.Mode{DryRun: true})
+		snaps, _, err := s.asked.Store.Take(s.Context(), nil, []store.Charge{{Key: key, Limit: limit}}, mete.Mode{DryRun: true})
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -119,8 +119,8 @@ var (
 )
 
 // hot is a charge of one token to 100, refilled by 10/s, over ten shards.
-func hot(t *testing.T) mete.Charge {
-	return mete.Charge{Key: "hot", Limit: tokens(t, 100, tenPerSecond), Cost: bucket.Token, Shards: 10}
+func hot(t *testing.T) store.Charge {
+	return store.Charge{Key: "hot", Limit: tokens(t, 100, tenPerSecond), Cost: bucket.Token, Shards: 10}
 }
 
 func TestSharded_FirstRefusal(t *testing.T) {
@@ -156,8 +156,8 @@ func TestSharded_TheFullerPays(t *testing.T) {
 	s, c := newHotStore(t), hot(t)
 	// Of other random numbers, one sequence in fifty leaves more in a shard at the end.
 	s.Store = shards.New(s.asked, rand.New(rand.NewPCG(20260101, 5)).IntN)
-	one := mete.Charge{Key: "hot|#3", Limit: tokens(t, 10, bucket.PerSecond(bucket.Token)), Cost: 5 * bucket.Token}
-	s.asked.Store.Take(t.Context(), nil, []mete.Charge{one}, mete.Mode{})
+	one := store.Charge{Key: "hot|#3", Limit: tokens(t, 10, bucket.PerSecond(bucket.Token)), Cost: 5 * bucket.Token}
+	s.asked.Store.Take(t.Context(), nil, []store.Charge{one}, mete.Mode{})
 	keys := shards.Keys(nil, c.Key, c.Shards)
 	for range 90 {
 		before := s.left(c)
@@ -212,8 +212,8 @@ func TestSharded_CostsAboveAShard(t *testing.T) {
 
 func TestSharded_AllOrNone(t *testing.T) {
 	s, c := newHotStore(t), hot(t)
-	user := mete.Charge{Key: "a:user", Limit: tokens(t, 3, oneAnHour), Cost: bucket.Token}
-	other := mete.Charge{Key: "z:hot", Limit: tokens(t, 20, oneAnHour), Cost: 8 * bucket.Token, Shards: 5}
+	user := store.Charge{Key: "a:user", Limit: tokens(t, 3, oneAnHour), Cost: bucket.Token}
+	other := store.Charge{Key: "z:hot", Limit: tokens(t, 20, oneAnHour), Cost: 8 * bucket.Token, Shards: 5}
 	for i := range 5 {
 		snaps, allowed := s.take(mete.Mode{}, user, c, other)
 		if i < 2 != allowed {
@@ -287,7 +287,7 @@ func TestSharded_WaitsForNoLoanAnotherHolds(t *testing.T) {
 			s.asked.before = nil
 			for i, key := range shards.Keys(nil, c.Key, c.Shards)[:9] {
 				l, _ := c.Limit.Shard(i, c.Shards)
-				s.asked.Store.Take(t.Context(), nil, []mete.Charge{{Key: key, Limit: l, Cost: 10 * bucket.Token}}, mete.Mode{})
+				s.asked.Store.Take(t.Context(), nil, []store.Charge{{Key: key, Limit: l, Cost: 10 * bucket.Token}}, mete.Mode{})
 			}
 		}
 		return nil
@@ -299,7 +299,7 @@ func TestSharded_WaitsForNoLoanAnotherHolds(t *testing.T) {
 
 func TestSharded_UpTo(t *testing.T) {
 	s, c := newHotStore(t), hot(t)
-	small := mete.Charge{Key: "small", Limit: tokens(t, 30, oneAnHour), Cost: 80 * bucket.Token}
+	small := store.Charge{Key: "small", Limit: tokens(t, 30, oneAnHour), Cost: 80 * bucket.Token}
 	c.Cost = 80 * bucket.Token
 	snaps, allowed := s.take(mete.Mode{UpTo: true}, c)
 	if !allowed || snaps[0].Cost != 80*bucket.Token {
@@ -344,7 +344,7 @@ func TestSharded_OthersPassThrough(t *testing.T) {
 	s, l := newHotStore(t), tokens(t, 3, oneAnHour)
 	for _, shards := range []int{0, 1} {
 		s.asked.calls = nil
-		s.take(mete.Mode{ID: "x"}, mete.Charge{Key: "k", Limit: l, Cost: bucket.Token, Shards: shards})
+		s.take(mete.Mode{ID: "x"}, store.Charge{Key: "k", Limit: l, Cost: bucket.Token, Shards: shards})
 		if len(s.asked.calls) != 1 || s.asked.calls[0] != "false k" {
 			t.Errorf("shards %d: calls %q, want one take of k", shards, s.asked.calls)
 		}
@@ -353,12 +353,12 @@ func TestSharded_OthersPassThrough(t *testing.T) {
 
 func TestSharded_Refused(t *testing.T) {
 	s := newHotStore(t)
-	many := []mete.Charge{hot(t)}
+	many := []store.Charge{hot(t)}
 	many[0].Shards, many[0].Limit = store.MaxCharges, tokens(t, 1000, tenPerSecond)
 	long, thin := hot(t), hot(t)
 	long.Key = strings.Repeat("k", store.MaxKeyBytes-3)
 	thin.Limit, thin.Shards = tokens(t, 3, tenPerSecond), 4
-	for name, charges := range map[string][]mete.Charge{"too many": many, "long key": {long}, "less than a token each": {thin}} {
+	for name, charges := range map[string][]store.Charge{"too many": many, "long key": {long}, "less than a token each": {thin}} {
 		_, allowed, err := s.Take(t.Context(), nil, charges, mete.Mode{})
 		var failed *mete.StoreError
 		if allowed || !errors.As(err, &failed) || mete.Spent(err) != mete.NotSpent {
@@ -383,7 +383,7 @@ func TestSharded_StoreFails(t *testing.T) {
 			}
 			return nil
 		}
-		_, allowed, err := s.Take(t.Context(), nil, []mete.Charge{hot(t)}, mete.Mode{})
+		_, allowed, err := s.Take(t.Context(), nil, []store.Charge{hot(t)}, mete.Mode{})
 		if allowed || !errors.Is(err, broken) || mete.Spent(err) != want {
 			t.Errorf("call %d fails: %v, error %v, spent %v; want %v", call, allowed, err, mete.Spent(err), want)
 		}

@@ -27,7 +27,7 @@ func (s deadStore) fail(op string) error {
 	return &mete.StoreError{Op: op, Store: "dead", Spent: mete.NotSpent, Err: s.err}
 }
 
-func (s deadStore) Take(context.Context, []bucket.Snapshot, []mete.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s deadStore) Take(context.Context, []bucket.Snapshot, []store.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return nil, false, s.fail("take")
 }
 func (s deadStore) DeriveKey(context.Context, string) (key [32]byte, err error) {

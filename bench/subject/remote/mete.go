@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete/bench/subject"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // A Store is one of mete's stores, and the limit that every key has.
@@ -29,7 +30,7 @@ func NewStore(store mete.Store, q subject.Quota, leased bool) (*Store, error) {
 // Alone measures the store alone.
 func (s *Store) Alone() func() Take {
 	return func() Take {
-		var charges []mete.Charge
+		var charges []store.Charge
 		var snapshots []bucket.Snapshot
 		return func(keys []string) (allowed bool, err error) {
 			charges = s.charge(charges[:0], keys)
@@ -52,7 +53,10 @@ func (s *Store) Limited() (func() Take, error) {
 	return func() Take {
 		var charges []mete.Charge
 		return func(keys []string) (bool, error) {
-			charges = s.charge(charges[:0], keys)
+			charges = charges[:0]
+			for _, key := range keys {
+				charges = append(charges, mete.Charge{Key: key, Limit: s.limit, Cost: 1, Leased: s.leased})
+			}
 			d, err := limiter.Take(context.Background(), mete.Request{Charges: charges})
 			if err == nil && d.Degraded { // without the store, hence allowed
 				err = d.Err
@@ -63,9 +67,9 @@ func (s *Store) Limited() (func() Take, error) {
 }
 
 // charge appends to dst a charge of one token for each key.
-func (s *Store) charge(dst []mete.Charge, keys []string) []mete.Charge {
+func (s *Store) charge(dst []store.Charge, keys []string) []store.Charge {
 	for _, key := range keys {
-		dst = append(dst, mete.Charge{Key: key, Limit: s.limit, Cost: bucket.Token, Leased: s.leased})
+		dst = append(dst, store.Charge{Key: key, Limit: s.limit, Cost: bucket.Token, Leased: s.leased})
 	}
 	return dst
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -69,7 +70,7 @@ func (e offTrace) Unwrap() error { return e.error }
 // A patient store has as long as it takes, whatever rules say.
 type patient struct{ mete.Store }
 
-func (p patient) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (p patient) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	mode.Within = 0
 	return p.Store.Take(ctx, dst, charges, mode)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
 
@@ -194,7 +195,7 @@ type failing struct {
 	err error
 }
 
-func (f failing) Take(_ context.Context, dst []bucket.Snapshot, _ []mete.Charge, _ mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (f failing) Take(_ context.Context, dst []bucket.Snapshot, _ []store.Charge, _ mete.Mode) ([]bucket.Snapshot, bool, error) {
 	return dst, false, &mete.StoreError{Op: "take", Store: "test", Spent: mete.NotSpent, Err: f.err}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // recoverInterval is how often it is tried to charge what was spent locally.
@@ -50,7 +51,7 @@ func (r *remote) probe(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	charges := []mete.Charge{{Key: "|probe", Limit: limit, Cost: 1}} // no policy's key begins with a bar
+	charges := []store.Charge{{Key: "|probe", Limit: limit, Cost: 1}} // no policy's key begins with a bar
 	for range guard.DefaultProbes {
 		if r.State() == guard.Closed {
 			return

@@ -9,10 +9,11 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/metrics"
+	"github.com/metehq/mete/store"
 )
 
 // Take implements [mete.Store].
-func (n *timedNode) Take(ctx context.Context, dst []bucket.Snapshot, charges []mete.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (n *timedNode) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	begin := time.Now()
 	dst, allowed, err := n.node.Take(ctx, dst, charges, mode)
 	n.asked(metrics.StoreTake, begin, err)
