@@ -35,6 +35,7 @@ var layers = []layer{
 	{dir: "internal/requestpath", tests: []string{"internal", "policy"}},
 	{dir: "internal/clientaddr"},
 	{dir: "bucket"},
+	{dir: "api", may: []string{"bucket"}},   // the JSON of the HTTP API: servers, clients and commands share it
 	{dir: "store", may: []string{"bucket"}}, // the contract between a limiter and what keeps its buckets
 	{dir: "policy", may: []string{"bucket", "store", "internal/spell", "internal/requestpath", "internal/clientaddr"}},
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// A Decision is the answer to POST /v1/take and POST /v1/peek.
+type Decision struct {
+	Allowed bool `json:"allowed"`
+
+	// Rule is the rule that decided, empty if no rule applied. Reason is the reason of a
+	// denial, empty if the request is allowed.
+	Rule   string `json:"rule"`
+	Reason string `json:"reason"`
+
+	// RetryAfter is the wait after a denial: [bucket.Never] if no wait helps, 0 if the
+	// request is allowed.
+	RetryAfter Seconds `json:"retry_after"`
+
+	// Wait is the time until the work of an allowed request may start: the request made a
+	// reservation, or a leaky bucket delays it. JSON leaves out 0.
+	Wait Seconds `json:"wait,omitempty"`
+
+	// Degraded marks a decision without the store. Failure says why: timeout, unavailable,
+	// overloaded or error. JSON leaves out an empty Failure.
+	Degraded bool   `json:"degraded"`
+	Failure  string `json:"failure,omitempty"`
+
+	// Override is the ID of the override that blocked or allowed the request, whatever
+	// the rules say. JSON leaves it out if there is none.
+	Override string `json:"override,omitempty"`
+
+	// Limits are the limits of the request, in the order of the policy.
+	Limits []Limit `json:"limits"`
+
+	// UnknownAttributes are attributes of the request that no rule, override, or source of
+	// a cost reads. Their names may be misspelled. JSON leaves out an empty list.
+	UnknownAttributes []string `json:"unknown_attributes,omitempty"`
+}
+
+// A Limit is one limit's part in a [Decision].
+type Limit struct {
+	Rule  string `json:"rule"`
+	Limit string `json:"limit"` // the rule's name, or rule/limit if a rule has several
+
+	// Remaining is the number of tokens that the limit would still admit, in whole tokens,
+	// rounded down. It includes the room in the queue of a leaky bucket.
+	Remaining int64 `json:"remaining"`
+
+	// Owed is the amount that was spent beyond the capacity: reserved, charged in advance
+	// or waiting in a queue. JSON leaves out 0.
+	Owed Amount `json:"owed,omitempty"`
+
+	RetryAfter Seconds `json:"retry_after"`
+	FullAfter  Seconds `json:"full_after"` // until the bucket is full if nobody takes more
+
+	// Override is the ID of the override that replaced the rule's limit. JSON leaves it out
+	// if there is none.
+	Override string `json:"override,omitempty"`
+
+	// Stage is the threshold of staged_actions that the bucket reached, such as "80%". JSON
+	// leaves it out if there is none.
+	Stage string `json:"stage,omitempty"`
+}
+
+// Decisions is the answer to a batch: for each request its [Decision] or its [Problem].
+type Decisions struct {
+	Responses []json.RawMessage `json:"responses"`
+}
+
+// Append appends d as JSON. It writes the same members as [encoding/json.Marshal], and it
+// allocates nothing beside the growth of b.
+func (d *Decision) Append(b []byte) []byte {
+	b = strconv.AppendBool(append(b, `{"allowed":`...), d.Allowed)
+	b = appendString(append(b, `,"rule":`...), d.Rule)
+	b = appendString(append(b, `,"reason":`...), d.Reason)
+	b = d.RetryAfter.Append(append(b, `,"retry_after":`...))
+	if d.Wait > 0 {
+		b = d.Wait.Append(append(b, `,"wait":`...))
+	}
+	b = strconv.AppendBool(append(b, `,"degraded":`...), d.Degraded)
+	b = appendGiven(b, `,"failure":`, d.Failure)
+	b = appendGiven(b, `,"override":`, d.Override)
+	b = append(b, `,"limits":[`...)
+	for i := range d.Limits {
+		l := &d.Limits[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(append(b, `{"rule":`...), l.Rule)
+		b = appendString(append(b, `,"limit":`...), l.Limit)
+		b = strconv.AppendInt(append(b, `,"remaining":`...), l.Remaining, 10)
+		if l.Owed > 0 {
+			b = append(append(b, `,"owed":`...), l.Owed.String()...)
+		}
+		b = l.RetryAfter.Append(append(b, `,"retry_after":`...))
+		b = l.FullAfter.Append(append(b, `,"full_after":`...))
+		b = appendGiven(b, `,"override":`, l.Override)
+		b = append(appendGiven(b, `,"stage":`, l.Stage), '}')
+	}
+	b = append(b, ']')
+	for i, name := range d.UnknownAttributes {
+		if i == 0 {
+			b = append(b, `,"unknown_attributes":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = appendString(b, name)
+	}
+	if len(d.UnknownAttributes) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+// appendGiven appends a member that JSON leaves out if it is empty.
+func appendGiven(b []byte, name, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return appendString(append(b, name...), value)
+}
+
+// appendString appends s as a JSON string. Names of rules are nearly always plain, and
+// plain names need no detour through encoding/json.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // a string always marshals
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// A Problem is an answer with an error, as application/problem+json (RFC 9457). The denial
+// of a gateway or a middleware is a Problem, too. A denial of /v1/take is a [Decision].
+type Problem struct {
+	Type   string `json:"type,omitempty"` // a URI; empty is about:blank
+	Title  string `json:"title"`
+	Status int    `json:"status"` // the HTTP status
+
+	// Detail says what is wrong and what to do about it.
+	Detail string `json:"detail,omitempty"`
+
+	// Pointer is the place in the request body, as a JSON Pointer (RFC 6901):
+	// "/requests/3/cost". It is empty if the body is not the problem, or if the whole body
+	// is.
+	Pointer string `json:"pointer,omitempty"`
+
+	// Mistakes are all errors in an override or in an input of the playground.
+	Mistakes []Mistake `json:"mistakes,omitempty"`
+
+	// ViolatedPolicies are the names of the limits that denied, as the RateLimit-Policy
+	// field has them.
+	ViolatedPolicies []string `json:"violated-policies,omitempty"`
+
+	// RetryAfter is the exact wait after a denial, without the jitter of the field
+	// Retry-After: [bucket.Never] if no wait helps. JSON leaves out 0, which means that
+	// there was no decision.
+	RetryAfter Seconds `json:"retry_after,omitempty"`
+
+	// Degraded marks a denial by the share of one process, because the store did not
+	// answer.
+	Degraded bool `json:"degraded,omitempty"`
+}
+
+// NewProblem returns a problem with the title of its HTTP status.
+func NewProblem(status int, detail string) *Problem {
+	return &Problem{Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// Error formats p on one line.
+func (p *Problem) Error() string {
+	text := p.Title
+	if p.Pointer != "" {
+		text += ": " + p.Pointer
+	}
+	if p.Detail != "" {
+		text += ": " + p.Detail
+	}
+	return text
+}
+
+// Append appends p as JSON.
+func (p *Problem) Append(b []byte) []byte {
+	text, _ := json.Marshal(p) // strings and numbers always marshal
+	return append(b, text...)
+}
+
+// A Mistake is one error in a document that a person wrote.
+type Mistake struct {
+	Pointer string `json:"pointer"` // a JSON Pointer, such as "/match"; empty for the whole document
+	Detail  string `json:"detail"`
+	Hint    string `json:"hint,omitempty"` // how to correct it
+}
+
+// String formats m on one line.
+func (m Mistake) String() string {
+	text := m.Detail
+	if m.Pointer != "" {
+		text = m.Pointer + ": " + text
+	}
+	if m.Hint != "" {
+		text += "; " + m.Hint
+	}
+	return text
+}
