@@ -7,6 +7,27 @@ import (
 	"strconv"
 )
 
+// A Request is the body of POST /v1/take, /v1/peek, /v1/refund, /v1/reset and /v1/explain.
+type Request struct {
+	// Attributes are the facts that policies match: {"header:x-api-key": "k1"}.
+	Attributes map[string]string `json:"attributes"`
+
+	// Cost replaces the cost by the policy. JSON leaves out 0.
+	Cost Amount `json:"cost,omitempty"`
+
+	// MaxWait, such as "500ms", makes a reservation: the request spends tokens that come
+	// back within it.
+	MaxWait string `json:"max_wait,omitempty"`
+
+	// ID is the same for all attempts at one request, so that they are charged once.
+	ID string `json:"id,omitempty"`
+}
+
+// A Batch is several requests in one body.
+type Batch struct {
+	Requests []Request `json:"requests"`
+}
+
 // A Decision is the answer to POST /v1/take and POST /v1/peek.
 type Decision struct {
 	Allowed bool `json:"allowed"`

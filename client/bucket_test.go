@@ -4,11 +4,13 @@ package client_test
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/httpapi"
@@ -30,28 +32,30 @@ func TestClient_Bucket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var acts []httpapi.Activity
-	api, err := httpapi.New(lim, httpapi.Config{
-		Admin: true, Activity: func() []httpapi.Activity { return acts },
-		Acted: func(_ *http.Request, a httpapi.Act) {
-			acts = append(acts, httpapi.Activity{Key: a.Key, Reason: a.Reason})
-		},
+	record, err := audit.New(audit.Config{
+		Caller: func(*http.Request) (audit.Caller, bool) { return audit.Caller{Name: "kim"}, true }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, ctx := newClient(t, api), t.Context()
+	h, err := httpapi.New(lim, httpapi.Config{
+		Admin: true, Audit: record,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, ctx := newClient(t, h), t.Context()
 	const key = "free:user=a+b&c"
-	if taken, err := c.TakeBucket(ctx, key, 3.25, "test"); err != nil || taken.Taken != "3.25" || taken.After.Remaining != "1.75" {
+	if taken, err := c.TakeBucket(ctx, key, 3.25, "test"); err != nil || taken.Taken.String() != "3.25" || taken.After.Remaining.String() != "1.75" {
 		t.Errorf("take: %+v, %v", taken, err)
 	}
-	if b, err := c.Bucket(ctx, key); err != nil || b.Key != key || b.Remaining != "1.75" || b.Capacity != "5" {
+	if b, err := c.Bucket(ctx, key); err != nil || b.Key != key || b.Remaining.String() != "1.75" || b.Capacity.String() != "5" {
 		t.Errorf("bucket: %+v, %v", b, err)
 	}
-	if r, err := c.ResetBucket(ctx, key, "by mistake"); err != nil || r.Given != "3.25" || r.After.Remaining != "5" {
+	if r, err := c.ResetBucket(ctx, key, "by mistake"); err != nil || r.Given.String() != "3.25" || r.After.Remaining.String() != "5" {
 		t.Errorf("reset: %+v, %v", r, err)
 	}
-	if a, err := c.Activity(ctx); err != nil || len(a.Activity) != 2 || a.Activity[1].Reason != "by mistake" || a.Activity[1].Key != key {
+	if a, err := c.Activity(ctx); err != nil || len(a.Activity) != 2 || a.Activity[0].Reason != "by mistake" || a.Activity[1].Key != key {
 		t.Errorf("activity: %+v, %v", a, err)
 	}
 	for name, err := range map[string]error{

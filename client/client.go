@@ -14,7 +14,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/api"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 )
 
 // A Decision is the server's answer to a take or a peek.
-type Decision = httpapi.Decision
+type Decision = api.Decision
 
 // A Client asks one server. It is safe for concurrent use, and needs no Close.
 type Client struct {
@@ -71,7 +71,7 @@ func (c *Client) Peek(ctx context.Context, req Request) (Decision, error) {
 }
 
 // Refund gives the request's tokens back. A server does that at its address for
-// administrators alone ([httpapi.Config.Admin]); others answer with a [Refused]
+// administrators alone (see httpapi.Config.Admin); others answer with a [Refused]
 // error, whose Problem says so.
 func (c *Client) Refund(ctx context.Context, req Request) error {
 	return c.ask(ctx, "refund", req, new(struct{}))
@@ -149,7 +149,7 @@ func decode(op string, resp *http.Response, text []byte, answer any) error {
 		}
 		return nil
 	case "application/problem+json":
-		var p httpapi.Problem
+		var p api.Problem
 		if err := json.Unmarshal(text, &p); err != nil {
 			return garbled("the answer is not understood: " + err.Error())
 		}

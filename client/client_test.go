@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/httpapi"
@@ -41,11 +42,11 @@ func serverOf(t *testing.T, config httpapi.Config) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(lim, config)
+	h, err := httpapi.New(lim, config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newClient(t, api)
+	return newClient(t, h)
 }
 
 func newClient(t *testing.T, h http.Handler) *client.Client {
@@ -60,13 +61,13 @@ func newClient(t *testing.T, h http.Handler) *client.Client {
 }
 
 func request(cost bucket.Tokens) client.Request {
-	return client.Request{Attributes: map[string]string{"header:x-api-key": "k1"}, Cost: mete.TokensOf(cost)}
+	return client.Request{Attributes: map[string]string{"header:x-api-key": "k1"}, Cost: float64(mete.TokensOf(cost))}
 }
 
 // answer is a decision by the rule free, about its only limit.
 func answer(allowed bool, remaining int64, retry, full time.Duration) client.Decision {
-	d := client.Decision{Allowed: allowed, Rule: "free", RetryAfter: httpapi.Seconds(retry), Limits: []httpapi.Limit{
-		{Rule: "free", Limit: "free", Remaining: remaining, RetryAfter: httpapi.Seconds(retry), FullAfter: httpapi.Seconds(full)}}}
+	d := client.Decision{Allowed: allowed, Rule: "free", RetryAfter: api.Seconds(retry), Limits: []api.Limit{
+		{Rule: "free", Limit: "free", Remaining: remaining, RetryAfter: api.Seconds(retry), FullAfter: api.Seconds(full)}}}
 	if !allowed {
 		d.Reason = "token_bucket_exceeded"
 	}
@@ -105,8 +106,8 @@ func TestClient_AsksARealServer(t *testing.T) {
 	reserve.MaxWait = 50 * time.Millisecond
 	d, err = c.Take(ctx, reserve)
 	want := answer(true, 0, 0, 250*time.Millisecond)
-	want.Wait = httpapi.Seconds(50 * time.Millisecond)
-	want.Limits[0].Owed = "0.5"
+	want.Wait = api.Seconds(50 * time.Millisecond)
+	want.Limits[0].Owed = 500
 	same("reserve", d, err, want)
 }
 
@@ -192,7 +193,7 @@ func TestClient_Errors(t *testing.T) {
 
 func TestClient_DegradedDenialIsADecision(t *testing.T) {
 	c := newClient(t, say(503, "application/json", `{"allowed":false,"rule":"free","reason":"store_error","retry_after":0,"degraded":true,"failure":"timeout","limits":[]}`))
-	if d, err := c.Take(context.Background(), client.Request{}); err != nil || d.Allowed || !d.Degraded || d.Failure != store.FailureTimeout {
+	if d, err := c.Take(context.Background(), client.Request{}); err != nil || d.Allowed || !d.Degraded || d.Failure != string(store.FailureTimeout) {
 		t.Errorf("got %+v and error %v, want a degraded denial", d, err)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/metehq/mete"
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/store"
 )
 
@@ -46,7 +45,7 @@ type Error struct {
 	Status int // of the HTTP answer, 0 if there was none
 
 	// Problem is what the server said, nil if it said nothing.
-	Problem *httpapi.Problem
+	Problem *api.Problem
 
 	// Err is the cause on this side, nil if there is none.
 	Err error
@@ -78,7 +77,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) Spent() store.Spending {
 	var op *net.OpError
 	if e.Kind == Refused || e.Kind == Unreachable && errors.As(e.Err, &op) && op.Op == "dial" {
-		return mete.NotSpent
+		return store.NotSpent
 	}
-	return mete.MaybeSpent
+	return store.MaybeSpent
 }

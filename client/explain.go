@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/api"
 )
 
 // MaxExplanationBytes bounds the body of an explanation, which says something of
@@ -24,13 +24,13 @@ func longest(op string) int64 {
 // Explain asks what a take would be answered now, and why: rule by rule, spending
 // nothing. A server answers that at its address for administrators alone, as
 // [Client.Refund]. [Request.ID] has no part in it.
-func (c *Client) Explain(ctx context.Context, req Request) (httpapi.Explanation, error) {
-	var e httpapi.Explanation
+func (c *Client) Explain(ctx context.Context, req Request) (api.Explanation, error) {
+	var e api.Explanation
 	if err := c.ask(ctx, "explain", req, &e); err != nil {
-		return httpapi.Explanation{}, err
+		return api.Explanation{}, err
 	}
 	if e.Why == "" {
-		return httpapi.Explanation{}, &Error{Op: "explain", Kind: Garbled, Err: errors.New("the answer is not an explanation")}
+		return api.Explanation{}, &Error{Op: "explain", Kind: Garbled, Err: errors.New("the answer is not an explanation")}
 	}
 	return e, nil
 }

@@ -19,7 +19,7 @@ func TestClient_Explain(t *testing.T) {
 	} {
 		for range 2 { // nothing is spent
 			e, err := c.Explain(t.Context(), request(2*bucket.Token))
-			if err != nil || e.Why != want || len(e.Rules) != 1 || e.Rules[0].Limits[0].Cost != "2" || e.PassesAt == nil {
+			if err != nil || e.Why != want || len(e.Rules) != 1 || e.Rules[0].Limits[0].Cost.String() != "2" || e.PassesAt == nil {
 				t.Errorf("%+v, error %v; want %s", e, err, want)
 			}
 		}

@@ -10,59 +10,48 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/metehq/mete/httpapi"
-	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/api"
 )
 
 // Overrides returns what is in force in spite of the policy, and the last audit
 // entries of what was done. A server tells it at its address for administrators alone
-// ([httpapi.Config.Overrides]), and so it is with PutOverride and RemoveOverride.
-func (c *Client) Overrides(ctx context.Context, audit int) (httpapi.Overrides, error) {
+// (see httpapi.Config.Overrides), and so it is with PutOverride and RemoveOverride.
+func (c *Client) Overrides(ctx context.Context, audit int) (api.Overrides, error) {
 	to := c.base.JoinPath("v1", "overrides")
 	to.RawQuery = url.Values{"audit": {strconv.Itoa(audit)}}.Encode()
-	var answer struct {
-		httpapi.Overrides
-		Has *[]json.RawMessage `json:"overrides"` // to see whether they are there
-	}
+	var answer api.Overrides
 	const op = "overrides"
 	if err := c.send(ctx, op, http.MethodGet, to, nil, &answer); err != nil {
-		return httpapi.Overrides{}, err
+		return api.Overrides{}, err
 	}
-	if answer.Has == nil {
-		return httpapi.Overrides{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not a list of overrides")}
+	if answer.Overrides == nil {
+		return api.Overrides{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not a list of overrides")}
 	}
-	for _, text := range *answer.Has {
-		var o httpapi.Override
-		if err := json.Unmarshal(text, &o); err != nil {
-			return httpapi.Overrides{}, &Error{Op: op, Kind: Garbled, Err: err}
-		}
-		answer.Overrides.Overrides = append(answer.Overrides.Overrides, o)
-	}
-	return answer.Overrides, nil
+	return answer, nil
 }
 
 // PutOverride makes an override, or puts it in the place of the one with its ID, and
 // returns it as it is then. Mistakes in it are in the Problem of a [Refused] error.
-func (c *Client) PutOverride(ctx context.Context, o policy.Override) (httpapi.Override, error) {
+func (c *Client) PutOverride(ctx context.Context, o api.Override) (api.OverrideStatus, error) {
 	const op = "put override"
 	body, err := json.Marshal(o)
 	if err != nil {
-		return httpapi.Override{}, &Error{Op: op, Kind: Refused, Err: err}
+		return api.OverrideStatus{}, &Error{Op: op, Kind: Refused, Err: err}
 	}
 	return c.putOverride(ctx, op, body)
 }
 
 // PutOverrideJSON is PutOverride for one that is JSON already.
-func (c *Client) PutOverrideJSON(ctx context.Context, o json.RawMessage) (httpapi.Override, error) {
+func (c *Client) PutOverrideJSON(ctx context.Context, o json.RawMessage) (api.OverrideStatus, error) {
 	return c.putOverride(ctx, "put override", o)
 }
 
-func (c *Client) putOverride(ctx context.Context, op string, body []byte) (made httpapi.Override, err error) {
+func (c *Client) putOverride(ctx context.Context, op string, body []byte) (made api.OverrideStatus, err error) {
 	if err := c.send(ctx, op, http.MethodPut, c.base.JoinPath("v1", "overrides"), body, &made); err != nil {
-		return httpapi.Override{}, err
+		return api.OverrideStatus{}, err
 	}
 	if made.ID == "" {
-		return httpapi.Override{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not an override")}
+		return api.OverrideStatus{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not an override")}
 	}
 	return made, nil
 }

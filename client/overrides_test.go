@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
@@ -39,18 +40,18 @@ func administrator(t *testing.T) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(lim, httpapi.Config{Admin: true, Overrides: m})
+	h, err := httpapi.New(lim, httpapi.Config{Admin: true, Overrides: m})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newClient(t, api)
+	return newClient(t, h)
 }
 
 func TestClient_Overrides(t *testing.T) {
 	c, ctx := administrator(t), context.Background()
-	o := policy.Override{Action: policy.Block, Match: json.RawMessage(`{"header:x-api-key":"k1"}`), Reason: "r&d", Author: "kim", ExpiresAt: time.Now().Add(time.Hour)}
+	o := api.Override{Action: "block", Match: json.RawMessage(`{"header:x-api-key":"k1"}`), Reason: "r&d", Author: "kim", ExpiresAt: time.Now().Add(time.Hour)}
 	made, err := c.PutOverride(ctx, o)
-	if err != nil || made.ID == "" || made.State != overrides.InForce || made.Source != overrides.Admin || !made.ExpiresAt.Equal(o.ExpiresAt) {
+	if err != nil || made.ID == "" || made.State != string(overrides.InForce) || made.Source != string(overrides.Admin) || !made.ExpiresAt.Equal(o.ExpiresAt) {
 		t.Fatalf("made %+v, %v; want it in force, with an ID", made, err)
 	}
 	d, err := c.Take(ctx, request(0))

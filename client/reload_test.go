@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
-	"github.com/metehq/mete/httpapi"
 )
 
 func TestClient_Reload(t *testing.T) {
 	var broken error
 	c := guarded(t, func(context.Context) error { return broken }).WithToken("chief")
-	if got, err := c.Reload(t.Context()); err != nil || got != (httpapi.Reloaded{Rules: 1}) {
+	if got, err := c.Reload(t.Context()); err != nil || got != (api.Reload{Rules: 1}) {
 		t.Errorf("got %+v and error %v, want what is in force: one rule", got, err)
 	}
 	broken = errors.New("policy.yaml:3: no such algorithm")

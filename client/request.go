@@ -5,9 +5,11 @@ package client
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
-	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/bucket"
 )
 
 // A Request asks whether something may happen now.
@@ -18,7 +20,7 @@ type Request struct {
 
 	// Cost, where it is not 0, takes the place of the cost that the policy says.
 	// 3 is three tokens.
-	Cost mete.Tokens
+	Cost float64
 
 	// MaxWait, where it is not 0, reserves: tokens that are refilled within it
 	// are spent now, and the decision's Wait says when the work may start.
@@ -37,20 +39,31 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	if r.Cost < 0 || r.MaxWait < 0 {
 		return nil, fmt.Errorf("client: cost %v and longest wait %v: must not be negative", r.Cost, r.MaxWait)
 	}
-	wire := struct {
-		Attributes map[string]string `json:"attributes"`
-		Cost       json.Number       `json:"cost,omitempty"`
-		MaxWait    string            `json:"max_wait,omitempty"`
-		ID         string            `json:"id,omitempty"`
-	}{Attributes: r.Attributes, ID: r.ID}
+	cost, err := amountOf(r.Cost)
+	if err != nil {
+		return nil, err
+	}
+	wire := api.Request{Attributes: r.Attributes, Cost: cost, ID: r.ID}
 	if wire.Attributes == nil {
 		wire.Attributes = map[string]string{}
-	}
-	if r.Cost > 0 {
-		wire.Cost = json.Number(r.Cost.String())
 	}
 	if r.MaxWait > 0 {
 		wire.MaxWait = r.MaxWait.String()
 	}
 	return json.Marshal(wire)
+}
+
+// noise is how far an amount may be from a thousandth, in thousandths: sums of decimal
+// fractions are not exact in binary.
+const noise = 1e-3
+
+// amountOf returns the amount of a number of tokens, which has thousandths and nothing
+// finer.
+func amountOf(tokens float64) (api.Amount, error) {
+	thousandths := tokens * float64(bucket.Token)
+	nearest := math.Round(thousandths)
+	if !(nearest >= 0 && math.Abs(thousandths-nearest) <= max(noise, nearest*0x1p-51)) || nearest == 0 && tokens != 0 || nearest > float64(bucket.MaxTokens) {
+		return 0, fmt.Errorf("client: %v tokens: must be a number from 0 to %v with at most 3 decimals", tokens, bucket.MaxTokens)
+	}
+	return api.Amount(min(nearest, float64(bucket.MaxTokens))), nil
 }

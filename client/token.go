@@ -8,7 +8,7 @@ package client
 // TLS, to all who can listen. No error has it in its text.
 //
 // Where the token is missing or nobody's, the error is of the kind [Refused] with
-// status 401, and with 403 where its role is too low: see [httpapi.Role].
+// status 401, and with 403 where its role is too low: see httpapi.Role.
 func (c *Client) WithToken(token string) *Client {
 	with := *c
 	with.token = token

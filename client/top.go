@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/api"
 )
 
 // A TopQuery says which keys [Client.Top] asks for. The zero TopQuery is about those
@@ -18,14 +18,14 @@ import (
 type TopQuery struct {
 	Rule   string        // "" for all
 	Kind   string        // "denied", which is also "", "shadow" or "near"
-	Limit  int           // how many; 0 for [httpapi.DefaultTop]
+	Limit  int           // how many; 0 for 20
 	Window time.Duration // of how much time; 0 for as much as the server counts
 }
 
 // Top returns the keys that were denied most lately, or left little of a limit. A server
-// tells it at its address for administrators alone ([httpapi.Config.Top]), and shows
+// tells it at its address for administrators alone (see httpapi.Config.Top), and shows
 // keys masked to those who may only read.
-func (c *Client) Top(ctx context.Context, q TopQuery) (httpapi.TopKeys, error) {
+func (c *Client) Top(ctx context.Context, q TopQuery) (api.Top, error) {
 	const op = "top"
 	values := url.Values{}
 	if q.Rule != "" {
@@ -42,12 +42,12 @@ func (c *Client) Top(ctx context.Context, q TopQuery) (httpapi.TopKeys, error) {
 	}
 	to := c.base.JoinPath("v1", op)
 	to.RawQuery = values.Encode()
-	var top httpapi.TopKeys
+	var top api.Top
 	if err := c.send(ctx, op, http.MethodGet, to, nil, &top); err != nil {
-		return httpapi.TopKeys{}, err
+		return api.Top{}, err
 	}
 	if top.Kind == "" || top.At.IsZero() {
-		return httpapi.TopKeys{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not a list of keys")}
+		return api.Top{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not a list of keys")}
 	}
 	return top, nil
 }

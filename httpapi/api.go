@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
@@ -65,20 +67,9 @@ type Config struct {
 	// needs Admin.
 	Top Top
 
-	// Acted, if set, is told what somebody asks to do to a single bucket, before that is
-	// done: for an audit trail. It must be safe for concurrent use, and be fast.
-	Acted func(*http.Request, Act)
-
-	// Done, if set, is told what was done to a single bucket, before that is answered:
-	// What, Key, Tokens and Reason of an entry for [overrides.Manager.Note]. It is told
-	// neither what changed nothing, nor what is not known. It must be safe for concurrent
-	// use, and the answer waits for it.
-	Done func(*http.Request, overrides.Entry)
-
-	// Activity, if set, serves /v1/activity, too, which answers 404 otherwise: what
-	// administrators did lately, the newest first, with true keys. It needs Admin, and
-	// must be safe for concurrent use.
-	Activity func() []Activity
+	// Audit, if set, records the requests that change something, and serves /v1/activity,
+	// which answers 404 otherwise. It needs Admin.
+	Audit *audit.Log
 
 	// Gateway configures /v1/decision, which answers 404 where it is the zero
 	// value.
@@ -98,8 +89,7 @@ type API struct {
 	overrides *overrides.Manager       // nil: not served
 	denial    *ratelimitfields.Writer  // Retry-After of a single denial
 	role      func(*http.Request) Role // nil: Configure
-	acted     func(*http.Request, Act)
-	done      func(*http.Request, overrides.Entry)
+	audit     *audit.Log
 	top       Top
 	longest   time.Duration // of max_wait
 	read      atomic.Pointer[readers]
@@ -112,7 +102,10 @@ type API struct {
 type endpoint struct {
 	method string
 	role   Role
-	serve  func(w http.ResponseWriter, r *http.Request) *Problem
+	serve  func(w http.ResponseWriter, r *http.Request) *api.Problem
+
+	// change, in place of serve, tells the audit which bucket it changes.
+	change func(w http.ResponseWriter, r *http.Request, action *audit.Action) *api.Problem
 }
 
 // New returns the API of lim.
@@ -120,8 +113,8 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if lim == nil {
 		return nil, errors.New("httpapi: new: limiter is required")
 	}
-	if (config.Overrides != nil || config.Reload != nil || config.Top.Tracker != nil || config.Activity != nil) && !config.Admin {
-		return nil, errors.New("httpapi: new: overrides, reload, top and activity are for administrators: Admin must be set with them")
+	if (config.Overrides != nil || config.Reload != nil || config.Top.Tracker != nil || config.Audit != nil) && !config.Admin {
+		return nil, errors.New("httpapi: new: overrides, reload, top and audit are for administrators: Admin must be set with them")
 	}
 	if config.MaxWait < 0 {
 		return nil, fmt.Errorf("httpapi: new: longest max_wait %v: must not be below 0", config.MaxWait)
@@ -138,60 +131,86 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, acted: config.Acted, done: config.Done, top: config.Top, longest: config.MaxWait, alsoRead: config.AlsoRead}
+	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, audit: config.Audit, top: config.Top, longest: config.MaxWait, alsoRead: config.AlsoRead}
 	a.top.complete()
 	a.endpoints = map[string]endpoint{
-		"/v1/take": {http.MethodPost, Operate, a.questions(a.take)},
-		"/v1/peek": {http.MethodPost, Read, a.questions(a.peek)},
-		"/livez":   {http.MethodGet, NoRole, a.livez},
-		"/readyz":  {http.MethodGet, NoRole, a.readyz},
+		"/v1/take": {method: http.MethodPost, role: Operate, serve: a.serveQuestions(a.take, "status")},
+		"/v1/peek": {method: http.MethodPost, role: Read, serve: a.serveQuestions(a.peek, "status")},
+		"/livez":   {method: http.MethodGet, role: NoRole, serve: a.livez},
+		"/readyz":  {method: http.MethodGet, role: NoRole, serve: a.readyz},
 
-		"/openapi.json": {http.MethodGet, NoRole, a.describe},
+		"/openapi.json": {method: http.MethodGet, role: NoRole, serve: a.describe},
 	}
 	if config.Admin {
-		a.endpoints["/v1/refund"] = endpoint{http.MethodPost, Operate, a.questions(a.refund)}
-		a.endpoints["/v1/reset"] = endpoint{http.MethodPost, Operate, a.questions(a.reset)}
-		a.endpoints["/v1/explain"] = endpoint{http.MethodPost, Read, a.explain}
-		a.endpoints[bucketPath] = endpoint{http.MethodGet, Read, a.serveBucket}
-		a.endpoints[bucketPath+"/reset"] = endpoint{http.MethodPost, Operate, a.resetBucket}
-		a.endpoints[bucketPath+"/take"] = endpoint{http.MethodPost, Operate, a.takeBucket}
+		a.endpoints["/v1/refund"] = endpoint{method: http.MethodPost, role: Operate, serve: a.serveQuestions(a.refund)}
+		a.endpoints["/v1/reset"] = endpoint{method: http.MethodPost, role: Operate, serve: a.serveQuestions(a.reset)}
+		a.endpoints["/v1/explain"] = endpoint{method: http.MethodPost, role: Read, serve: a.explain}
+		a.endpoints[bucketPath] = endpoint{method: http.MethodGet, role: Read, serve: a.serveBucket}
+		a.endpoints[bucketPath+"/reset"] = endpoint{method: http.MethodPost, role: Operate, change: a.resetBucket}
+		a.endpoints[bucketPath+"/take"] = endpoint{method: http.MethodPost, role: Operate, change: a.takeBucket}
 	}
-	if config.Activity != nil {
-		a.endpoints[activityPath] = endpoint{http.MethodGet, Read, a.serveActivity(config.Activity)}
+	if a.audit != nil {
+		a.endpoints[activityPath] = endpoint{method: http.MethodGet, role: Read, serve: a.serveActivity}
 	}
 	if a.overrides != nil {
-		a.endpoints[overridesPath] = endpoint{"", Read, a.serveOverrides}
+		a.endpoints[overridesPath] = endpoint{method: "", role: Read, serve: a.serveOverrides}
 	}
 	if a.top.Tracker != nil {
-		a.endpoints[topPath] = endpoint{http.MethodGet, Read, a.serveTop}
+		a.endpoints[topPath] = endpoint{method: http.MethodGet, role: Read, serve: a.serveTop}
 	}
 	if config.Reload != nil {
-		a.endpoints["/v1/reload"] = endpoint{http.MethodPost, Configure, a.reload(config.Reload)}
+		a.endpoints["/v1/reload"] = endpoint{method: http.MethodPost, role: Configure, serve: a.reload(config.Reload)}
 	}
 	if gateway != nil {
-		a.endpoints["/v1/decision"] = endpoint{"", NoRole, gateway.serve}
+		a.endpoints["/v1/decision"] = endpoint{method: "", role: NoRole, serve: gateway.serve}
 	}
 	return a, nil
 }
 
 // ServeHTTP implements [http.Handler].
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if p := a.route(w, r); p != nil {
-		ratelimitfields.WriteProblem(w, r, p.Status, p)
+	var action *audit.Action
+	status := 0 // stays 0 if the handler panics
+	if what := change(r); a.audit != nil && what != "" {
+		action = a.audit.Begin(r, what, a.roleOf(r).String())
+		defer func() { action.End(status) }()
+	}
+	p := a.route(w, r, action)
+	if status = http.StatusOK; p != nil {
+		status = p.Status
+		ratelimitfields.Write(w, r, p)
 	}
 }
 
-func (a *API) route(w http.ResponseWriter, r *http.Request) *Problem {
+// change returns the audit's name for a request that changes something other than by
+// taking tokens, "" for others.
+func change(r *http.Request) string {
+	path := strings.TrimPrefix(r.URL.Path, "/v1/")
+	switch name, _, _ := strings.Cut(path, "/"); {
+	case r.Method == http.MethodPost && (path == "bucket/reset" || path == "bucket/take"):
+		return path
+	case r.Method == http.MethodPost && (name == "refund" || name == "reset" || name == "reload"):
+		return name
+	case name == "overrides" && (r.Method == http.MethodPut || r.Method == http.MethodDelete):
+		return name + " " + r.Method
+	}
+	return ""
+}
+
+func (a *API) route(w http.ResponseWriter, r *http.Request, action *audit.Action) *api.Problem {
 	e, ok := a.endpoints[r.URL.Path]
 	if a.overrides != nil && strings.HasPrefix(r.URL.Path, overridesPath+"/") {
-		e, ok = endpoint{http.MethodDelete, Operate, a.removeOverride}, true
+		e, ok = endpoint{method: http.MethodDelete, role: Operate, serve: a.removeOverride}, true
 	}
 	switch {
 	case !ok:
-		return problem(http.StatusNotFound, absence(r.URL.Path))
+		return api.NewProblem(http.StatusNotFound, absence(r.URL.Path))
 	case e.method == "" || e.method == r.Method || e.method == http.MethodGet && r.Method == http.MethodHead:
 		if p := a.permit(w, r, e.role); p != nil {
 			return p
+		}
+		if e.change != nil {
+			return e.change(w, r, action)
 		}
 		return e.serve(w, r)
 	}
@@ -200,7 +219,7 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) *Problem {
 		allow += ", " + http.MethodHead
 	}
 	w.Header()["Allow"] = []string{allow}
-	return problem(http.StatusMethodNotAllowed, r.URL.Path+" takes "+allow)
+	return api.NewProblem(http.StatusMethodNotAllowed, r.URL.Path+" takes "+allow)
 }
 
 // absence says why there is nothing at path.

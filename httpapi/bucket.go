@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/overrides"
@@ -25,7 +27,7 @@ const (
 )
 
 // serveBucket serves /v1/bucket.
-func (a *API) serveBucket(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) serveBucket(w http.ResponseWriter, r *http.Request) *api.Problem {
 	query, p := parameters(r, "key")
 	if p != nil {
 		return p
@@ -39,7 +41,7 @@ func (a *API) serveBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	if err != nil {
 		return bucketProblem(err, "the store does not answer; try again later")
 	}
-	x := a.bucket(&b)
+	x := bucketOf(&b)
 	if a.roleOf(r) < Operate {
 		a.maskBucket(&x, asked != key)
 	}
@@ -47,8 +49,8 @@ func (a *API) serveBucket(w http.ResponseWriter, r *http.Request) *Problem {
 }
 
 // resetBucket serves /v1/bucket/reset.
-func (a *API) resetBucket(w http.ResponseWriter, r *http.Request) *Problem {
-	q, p := a.bucketRequest(w, r, "key", "reason")
+func (a *API) resetBucket(w http.ResponseWriter, r *http.Request, action *audit.Action) *api.Problem {
+	q, p := a.bucketRequest(w, r, action, "key", "reason")
 	switch {
 	case p != nil:
 		return p
@@ -59,15 +61,15 @@ func (a *API) resetBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	if err != nil {
 		return bucketProblem(err, "the store did not answer, and the bucket may be full now or not; to reset it again does no harm")
 	}
-	a.tell(r, overrides.Reset, &before, before.Missing(), q.reason)
-	return serveJSON(w, BucketReset{
-		Given: amount(before.Missing()), Before: a.bucket(&before), After: Level{Remaining: amount(room(&before.Status))},
+	action.Changed(overrides.Reset, before.Missing())
+	return serveJSON(w, api.BucketReset{
+		Given: api.Amount(before.Missing()), Before: bucketOf(&before), After: api.Level{Remaining: api.Amount(room(&before.Status))},
 	})
 }
 
 // takeBucket serves /v1/bucket/take.
-func (a *API) takeBucket(w http.ResponseWriter, r *http.Request) *Problem {
-	q, p := a.bucketRequest(w, r, "key", "tokens", "reason")
+func (a *API) takeBucket(w http.ResponseWriter, r *http.Request, action *audit.Action) *api.Problem {
+	q, p := a.bucketRequest(w, r, action, "key", "tokens", "reason")
 	switch {
 	case p != nil:
 		return p
@@ -78,15 +80,8 @@ func (a *API) takeBucket(w http.ResponseWriter, r *http.Request) *Problem {
 	if err != nil {
 		return bucketProblem(err, "the store did not answer, and tokens may have been taken or not; look at the bucket before trying again")
 	}
-	a.tell(r, overrides.Taken, &after, taken, q.reason)
-	return serveJSON(w, BucketTake{Taken: amount(taken), After: a.bucket(&after)})
-}
-
-// tell tells what was done to a bucket, if anything was.
-func (a *API) tell(r *http.Request, what overrides.What, b *mete.Bucket, tokens bucket.Tokens, reason string) {
-	if a.done != nil && tokens > 0 {
-		a.done(r, overrides.Entry{What: what, Key: b.Key, Tokens: amount(tokens), Reason: reason})
-	}
+	action.Changed(overrides.Taken, taken)
+	return serveJSON(w, api.BucketTake{Taken: api.Amount(taken), After: bucketOf(&after)})
 }
 
 // A bucketRequest is what is asked of one bucket.
@@ -95,8 +90,8 @@ type bucketRequest struct {
 	tokens      bucket.Tokens
 }
 
-// bucketRequest reads one, with no members but these, and tells who wants to know.
-func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, members ...string) (q bucketRequest, p *Problem) {
+// bucketRequest reads one with these members, and tells the audit of it.
+func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, action *audit.Action, members ...string) (q bucketRequest, p *api.Problem) {
 	if p := a.checkSender(w, r); p != nil {
 		return q, p
 	}
@@ -128,26 +123,26 @@ func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, members ...s
 	if d.problem != nil {
 		return q, d.problem
 	}
-	if q.key, p = a.trueKey(r.Context(), q.key); p == nil && a.acted != nil {
+	if q.key, p = a.trueKey(r.Context(), q.key); p == nil {
 		limit, _ := topKey(q.key, nil)
-		a.acted(r, Act{Key: q.key, Masked: (&masker{a.top.MaskKey}).key(limit, q.key), Reason: q.reason})
+		action.About(q.key, (&masker{a.top.MaskKey}).key(limit, q.key), q.reason)
 	}
 	return q, p
 }
 
-// bucket is b as it is shown to who may see its key.
-func (a *API) bucket(b *mete.Bucket) Bucket {
+// bucketOf returns b for callers that may see its key.
+func bucketOf(b *mete.Bucket) api.Bucket {
 	limit, parts := topKey(b.Key, b.Rule)
 	l := b.Snapshot.Limit
 	rate := l.Rate()
-	x := Bucket{
+	x := api.Bucket{
 		At: b.At.Time(), Rule: b.Rule.Name, Limit: limit, Key: b.Key, Parts: parts, Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
 		Algorithm: strings.TrimSuffix(b.Limit.Reason, "_exceeded"), Words: l.String(),
-		Capacity: amount(room(&b.Status)), Remaining: amount(b.Room()), Owed: amount(b.Owed()),
-		Rate: BucketRate{amount(rate.Tokens), Seconds(rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Start: Seconds(b.Limit.Bucket.Start()),
-		Queue: "0", MaxReserved: amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
-		Cost: amount(b.Cost), RetryAfter: Seconds(b.RetryAfter), FullAfter: Seconds(b.FullAfter()),
-		Override: b.Limit.Override, BlockedBy: b.Block, AllowedBy: b.Allow,
+		Capacity: api.Amount(room(&b.Status)), Remaining: api.Amount(b.Room()), Owed: api.Amount(b.Owed()),
+		Rate: api.Rate{Tokens: api.Amount(rate.Tokens), Per: api.Seconds(rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Start: api.Seconds(b.Limit.Bucket.Start()),
+		MaxReserved: api.Amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
+		Cost: api.Amount(b.Cost), RetryAfter: api.Seconds(b.RetryAfter), FullAfter: api.Seconds(b.FullAfter()),
+		Override: overrideOf(b.Limit.Override), BlockedBy: overrideOf(b.Block), AllowedBy: overrideOf(b.Allow),
 	}
 	if l.Queued() {
 		x.Queue, x.MaxReserved = x.MaxReserved, x.Queue
@@ -157,23 +152,23 @@ func (a *API) bucket(b *mete.Bucket) Bucket {
 
 // bucketProblem says why there is no answer about a bucket.
 // Where nobody knows what the store did, that is said by unsure.
-func bucketProblem(err error, unsure string) *Problem {
+func bucketProblem(err error, unsure string) *api.Problem {
 	if unknown, ok := errors.AsType[*policy.KeyError](err); ok {
 		text := "no bucket has this key: " + unknown.Reason
 		if unknown.Hint != "" {
 			text += "; " + unknown.Hint
 		}
-		return problem(http.StatusNotFound, text)
+		return api.NewProblem(http.StatusNotFound, text)
 	}
 	if p := errorProblem(err); p.Status != http.StatusServiceUnavailable || mete.Spent(err) == mete.NotSpent {
 		return p
 	}
-	return problem(http.StatusServiceUnavailable, unsure)
+	return api.NewProblem(http.StatusServiceUnavailable, unsure)
 }
 
 // at is the problem of one member.
-func at(pointer, detail string) *Problem {
-	p := problem(http.StatusBadRequest, detail)
+func at(pointer, detail string) *api.Problem {
+	p := api.NewProblem(http.StatusBadRequest, detail)
 	p.Pointer = pointer
 	return p
 }
@@ -188,21 +183,19 @@ func (d *decoder) reason() string {
 }
 
 // serveActivity serves /v1/activity.
-func (a *API) serveActivity(list func() []Activity) func(http.ResponseWriter, *http.Request) *Problem {
-	return func(w http.ResponseWriter, r *http.Request) *Problem {
-		if _, p := parameters(r); p != nil {
-			return p
-		}
-		answer := Activities{Masked: a.roleOf(r) < Operate, Activity: []Activity{}}
-		mask := masker{a.top.MaskKey}
-		for _, x := range list() {
-			if answer.Masked && x.Key != "" {
-				limit, _ := topKey(x.Key, nil)
-				x.Key = mask.key(limit, x.Key)
-			}
-			x.At = x.At.UTC().Truncate(time.Microsecond)
-			answer.Activity = append(answer.Activity, x)
-		}
-		return serveJSON(w, answer)
+func (a *API) serveActivity(w http.ResponseWriter, r *http.Request) *api.Problem {
+	if _, p := parameters(r); p != nil {
+		return p
 	}
+	answer := api.Activities{Masked: a.roleOf(r) < Operate, Activity: []api.Activity{}}
+	mask := masker{a.top.MaskKey}
+	for _, x := range a.audit.List() {
+		if answer.Masked && x.Key != "" {
+			limit, _ := topKey(x.Key, nil)
+			x.Key = mask.key(limit, x.Key)
+		}
+		x.At = x.At.UTC().Truncate(time.Microsecond)
+		answer.Activity = append(answer.Activity, x)
+	}
+	return serveJSON(w, answer)
 }

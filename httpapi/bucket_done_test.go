@@ -4,12 +4,13 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"io"
 	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
@@ -32,21 +33,16 @@ func TestBucket_Done(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(lim, httpapi.Config{
+	h, err := httpapi.New(lim, httpapi.Config{
 		Admin: true, Overrides: m, Role: roleOfToken,
-		Done: func(r *http.Request, e overrides.Entry) {
-			e.Author, e.From = "kim", "192.0.2.1"
-			if _, err := m.Note(r.Context(), e); err != nil {
-				t.Error(err)
-			}
-		},
+		Audit: auditBy(t, io.Discard, m, nil),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ask := func(role, method, path, body string) *strings.Reader {
 		t.Helper()
-		w := do(api, method, path, body, "Authorization", "Bearer "+role, "Content-Type", "application/json")
+		w := do(h, method, path, body, "Authorization", "Bearer "+role, "Content-Type", "application/json")
 		return strings.NewReader(w.Body.String())
 	}
 	const key = `"key":"token:user=canary"`
@@ -59,13 +55,13 @@ func TestBucket_Done(t *testing.T) {
 	ask("read", "POST", "/v1/bucket/reset", `{`+key+`,"reason":"r"}`)
 	ask("operate", "POST", "/v1/reset", `{"attributes":{"query:user":"canary"}}`)
 	for role, shown := range map[string]string{"operate": "token:user=canary", "read": "token:…"} {
-		var list httpapi.Overrides
+		var list api.Overrides
 		if err := json.NewDecoder(ask(role, "GET", "/v1/overrides", "")).Decode(&list); err != nil {
 			t.Fatal(err)
 		}
-		want := []overrides.Entry{
-			{What: overrides.Reset, Key: shown, Tokens: "3.25", Author: "kim", From: "192.0.2.1", Reason: "by mistake"},
-			{What: overrides.Taken, Key: shown, Tokens: "4", Author: "kim", From: "192.0.2.1"},
+		want := []api.AuditEntry{
+			{What: "reset", Key: shown, Tokens: 3250, Author: "kim", Role: "operate", From: "192.0.2.1", Reason: "by mistake"},
+			{What: "taken", Key: shown, Tokens: 4000, Author: "kim", Role: "operate", From: "192.0.2.1"},
 		}
 		if len(list.Audit) != len(want) {
 			t.Fatalf("%s: %+v, want %+v", role, list.Audit, want)

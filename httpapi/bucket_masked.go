@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -58,8 +59,10 @@ func maskedLimit(key string) (limit string, ok bool) {
 // maskBucket leaves of x what those may see who may not see keys. The key is masked for
 // who asked by a mask. Who asked by the key knows it, and must not be told its mask: by
 // that, they could find out whose the others are.
-func (a *API) maskBucket(x *Bucket, key bool) {
-	x.Override, x.BlockedBy, x.AllowedBy = maskedOverride(x.Override), maskedOverride(x.BlockedBy), maskedOverride(x.AllowedBy)
+func (a *API) maskBucket(x *api.Bucket, key bool) {
+	for _, o := range []*api.Override{x.Override, x.BlockedBy, x.AllowedBy} {
+		maskOverride(o)
+	}
 	if !key {
 		return
 	}
@@ -71,9 +74,9 @@ func (a *API) maskBucket(x *Bucket, key bool) {
 }
 
 // trueKey is the key that is meant by one that may be masked.
-func (a *API) trueKey(ctx context.Context, key string) (string, *Problem) {
+func (a *API) trueKey(ctx context.Context, key string) (string, *api.Problem) {
 	if key == "" {
-		return "", problem(http.StatusBadRequest, "the key is missing; send that of a bucket, as an explanation or /v1/top shows it")
+		return "", api.NewProblem(http.StatusBadRequest, "the key is missing; send that of a bucket, as an explanation or /v1/top shows it")
 	}
 	if _, masked := maskedLimit(key); !masked {
 		return key, nil
@@ -81,5 +84,5 @@ func (a *API) trueKey(ctx context.Context, key string) (string, *Problem) {
 	if known, ok := a.Unmask(ctx, key); ok {
 		return known, nil
 	}
-	return "", problem(http.StatusNotFound, "no key that is masked like this is among the top keys of this server at the moment; it may be among another's")
+	return "", api.NewProblem(http.StatusNotFound, "no key that is masked like this is among the top keys of this server at the moment; it may be among another's")
 }

@@ -3,9 +3,11 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,6 +15,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
@@ -38,7 +42,8 @@ type buckets struct {
 	*testing.T
 	*httpapi.API
 	clock *clock
-	acts  []httpapi.Act
+	audit *audit.Log
+	log   bytes.Buffer
 }
 
 func newBuckets(t *testing.T, store mete.Store, c *clock) *buckets {
@@ -56,13 +61,10 @@ func newBuckets(t *testing.T, store mete.Store, c *clock) *buckets {
 		t.Fatal(err)
 	}
 	b := &buckets{T: t, clock: c}
+	b.audit = auditBy(t, &b.log, nil, c.read)
 	b.API, err = httpapi.New(lim, httpapi.Config{
 		Admin: true, Top: httpapi.Top{Tracker: top, Now: c.read, MaskKey: []byte("m")}, Role: roleOfToken,
-		Acted: func(_ *http.Request, a httpapi.Act) { b.acts = append(b.acts, a) },
-		Activity: func() []httpapi.Activity {
-			return []httpapi.Activity{{At: c.read().Time(), What: "bucket/reset", By: "kim", Role: "operate", From: "192.0.2.1", Status: 200, Key: "token:user=alice", Reason: "r"},
-				{What: "reload", By: "lee", Role: "configure", Status: 403}}
-		},
+		Audit: b.audit,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +91,7 @@ func (b *buckets) ask(role, method, path, body string, x any) (status int, text 
 	return w.Code, w.Body.String()
 }
 
-func (b *buckets) bucket(role, key string) (x httpapi.Bucket) {
+func (b *buckets) bucket(role, key string) (x api.Bucket) {
 	b.Helper()
 	if status, text := b.ask(role, "GET", "/v1/bucket?key="+url.QueryEscape(key), "", &x); status != http.StatusOK {
 		b.Fatalf("bucket %s: %d %s", key, status, text)
@@ -101,17 +103,17 @@ func (b *buckets) bucket(role, key string) (x httpapi.Bucket) {
 func TestBucket_EachAlgorithm(t *testing.T) {
 	for _, tt := range []struct {
 		name, algorithm, words     string
-		capacity, remaining        json.Number // after 3.25 were taken
-		owed, queue, given, retake json.Number
+		capacity, remaining        string // after 3.25 were taken
+		owed, queue, given, retake string
 		shards                     int
-		rate                       httpapi.BucketRate
+		rate                       api.Rate
 	}{
-		{"token", "token_bucket", "capacity 4, refill 10/1s", "4", "0.75", "0", "0", "3.25", "3.25", 0, httpapi.BucketRate{Tokens: "10", Per: httpapi.Seconds(time.Second)}},
-		{"leaky", "leaky_bucket", "capacity 1, refill 10/1s, queue 9", "10", "6.75", "2.25", "9", "3.25", "3.25", 0, httpapi.BucketRate{Tokens: "10", Per: httpapi.Seconds(time.Second)}},
-		{"fixed", "fixed_window", "capacity 10, refill 10 every 1m0s", "10", "6.75", "0", "0", "3.25", "3.25", 0, httpapi.BucketRate{Tokens: "10", Per: httpapi.Seconds(time.Minute)}},
-		{"sliding", "sliding_window", "10 in any 1m0s (sliding window)", "10", "6.75", "0", "0", "3.25", "3.25", 0, httpapi.BucketRate{Tokens: "10", Per: httpapi.Seconds(time.Minute)}},
-		{"log", "sliding_log", "10 in any 1m0s (sliding log)", "10", "6.75", "0", "0", "3.25", "3.25", 0, httpapi.BucketRate{Tokens: "10", Per: httpapi.Seconds(time.Minute)}},
-		{"split", "token_bucket", "capacity 8, refill 10/1s", "8", "4.75", "0", "0", "3.25", "3.25", 4, httpapi.BucketRate{Tokens: "10", Per: httpapi.Seconds(time.Second)}},
+		{"token", "token_bucket", "capacity 4, refill 10/1s", "4", "0.75", "0", "0", "3.25", "3.25", 0, api.Rate{Tokens: 10_000, Per: api.Seconds(time.Second)}},
+		{"leaky", "leaky_bucket", "capacity 1, refill 10/1s, queue 9", "10", "6.75", "2.25", "9", "3.25", "3.25", 0, api.Rate{Tokens: 10_000, Per: api.Seconds(time.Second)}},
+		{"fixed", "fixed_window", "capacity 10, refill 10 every 1m0s", "10", "6.75", "0", "0", "3.25", "3.25", 0, api.Rate{Tokens: 10_000, Per: api.Seconds(time.Minute)}},
+		{"sliding", "sliding_window", "10 in any 1m0s (sliding window)", "10", "6.75", "0", "0", "3.25", "3.25", 0, api.Rate{Tokens: 10_000, Per: api.Seconds(time.Minute)}},
+		{"log", "sliding_log", "10 in any 1m0s (sliding log)", "10", "6.75", "0", "0", "3.25", "3.25", 0, api.Rate{Tokens: 10_000, Per: api.Seconds(time.Minute)}},
+		{"split", "token_bucket", "capacity 8, refill 10/1s", "8", "4.75", "0", "0", "3.25", "3.25", 4, api.Rate{Tokens: 10_000, Per: api.Seconds(time.Second)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := freshBuckets(t)
@@ -120,7 +122,7 @@ func TestBucket_EachAlgorithm(t *testing.T) {
 			}
 			key := tt.name + ":user=alice"
 			x := b.bucket("operate", key)
-			if x.Rule != tt.name || x.Limit != tt.name || x.Key != key || x.Masked || !slices.Equal(x.Parts, []httpapi.TopPart{{Name: "query:user", Value: "alice"}}) ||
+			if x.Rule != tt.name || x.Limit != tt.name || x.Key != key || x.Masked || !slices.Equal(x.Parts, []api.KeyPart{{Name: "query:user", Value: "alice"}}) ||
 				x.Algorithm != tt.algorithm || x.Words != tt.words || x.Shadow != (tt.name == "split") || !x.At.Equal(b.clock.read().Time()) {
 				t.Errorf("%+v", x)
 			}
@@ -134,22 +136,22 @@ func TestBucket_EachAlgorithm(t *testing.T) {
 			if x.Refill != refill || x.Anchor != anchor || x.Start != 0 {
 				t.Errorf("refills %q, from %q and %v", x.Refill, x.Anchor, x.Start)
 			}
-			if x.Capacity != tt.capacity || x.Remaining != tt.remaining || x.Owed != tt.owed || x.Queue != tt.queue || x.Shards != tt.shards || x.Rate != tt.rate || x.Cost != "1" {
+			if x.Capacity.String() != tt.capacity || x.Remaining.String() != tt.remaining || x.Owed.String() != tt.owed || x.Queue.String() != tt.queue || x.Shards != tt.shards || x.Rate != tt.rate || x.Cost.String() != "1" {
 				t.Errorf("got %+v", x)
 			}
 			body := `{"key":"` + key + `","reason":"by mistake"}`
-			var reset httpapi.BucketReset
-			if status, text := b.ask("operate", "POST", "/v1/bucket/reset", body, &reset); status != http.StatusOK || reset.Given != tt.given || reset.Before.Remaining != tt.remaining || reset.After.Remaining != tt.capacity {
+			var reset api.BucketReset
+			if status, text := b.ask("operate", "POST", "/v1/bucket/reset", body, &reset); status != http.StatusOK || reset.Given.String() != tt.given || reset.Before.Remaining.String() != tt.remaining || reset.After.Remaining.String() != tt.capacity {
 				t.Errorf("reset: %d %s", status, text)
 			}
-			if full := b.bucket("operate", key); full.Remaining != tt.capacity || full.FullAfter != 0 {
+			if full := b.bucket("operate", key); full.Remaining.String() != tt.capacity || full.FullAfter != 0 {
 				t.Errorf("after the reset: %+v", full)
 			}
-			var undone httpapi.BucketTake
-			if status, text := b.ask("operate", "POST", "/v1/bucket/take", `{"key":"`+key+`","tokens":`+string(reset.Given)+`}`, &undone); status != http.StatusOK || undone.Taken != tt.retake {
+			var undone api.BucketTake
+			if status, text := b.ask("operate", "POST", "/v1/bucket/take", `{"key":"`+key+`","tokens":`+reset.Given.String()+`}`, &undone); status != http.StatusOK || undone.Taken.String() != tt.retake {
 				t.Errorf("take: %d %s", status, text)
 			}
-			if again := b.bucket("operate", key); again.Remaining != tt.remaining {
+			if again := b.bucket("operate", key); again.Remaining.String() != tt.remaining {
 				t.Errorf("after the undo: %+v", again)
 			}
 		})
@@ -158,7 +160,7 @@ func TestBucket_EachAlgorithm(t *testing.T) {
 
 func TestBucket_Overrides(t *testing.T) {
 	b := freshBuckets(t)
-	if x := b.bucket("operate", "token:user=vip-customer"); x.Capacity != "40" || x.Override == nil || x.Override.ID != "more" || x.Override.Key != "token:user=vip-customer" {
+	if x := b.bucket("operate", "token:user=vip-customer"); x.Capacity.String() != "40" || x.Override == nil || x.Override.ID != "more" || x.Override.Key != "token:user=vip-customer" {
 		t.Errorf("with another limit: %+v", x)
 	}
 	if x := b.bucket("operate", "log:user=bad-customer"); x.BlockedBy == nil || x.BlockedBy.ID != "gone" || x.AllowedBy != nil {
@@ -173,7 +175,7 @@ func TestBucket_Overrides(t *testing.T) {
 func TestBucket_Masked(t *testing.T) {
 	b := freshBuckets(t)
 	take(t, b, 3, `{"header:x-api-key":"sesame-open","ip:address":"192.0.2.77","query:user":"carol-smith"}`)
-	var top httpapi.TopKeys
+	var top api.Top
 	b.ask("read", "GET", "/v1/top", "", &top)
 	if len(top.Keys) != 1 || !strings.HasPrefix(top.Keys[0].Key, "secret:~") {
 		t.Fatalf("top: %+v", top.Keys)
@@ -184,11 +186,11 @@ func TestBucket_Masked(t *testing.T) {
 		t.Errorf("a reader gets %d %s", status, text)
 	}
 	x := b.bucket("read", masked)
-	if x.Key != masked || !x.Masked || x.Remaining != "0" || x.Parts[1].Value != "192.0.2.0/24" {
+	if x.Key != masked || !x.Masked || x.Remaining.String() != "0" || x.Parts[1].Value != "192.0.2.0/24" {
 		t.Errorf("a reader gets %+v", x)
 	}
 	y := b.bucket("operate", masked)
-	if y.Masked || !strings.HasSuffix(y.Key, "|ip=192.0.2.77") || y.Remaining != "0" {
+	if y.Masked || !strings.HasSuffix(y.Key, "|ip=192.0.2.77") || y.Remaining.String() != "0" {
 		t.Errorf("an operator gets %+v", y)
 	}
 	if z := b.bucket("read", y.Key); z.Key != y.Key || z.Masked || z.Parts[1] != y.Parts[1] {
@@ -200,8 +202,12 @@ func TestBucket_Masked(t *testing.T) {
 	if status, text := b.ask("operate", "POST", "/v1/bucket/reset", `{"key":"`+masked+`","reason":"r"}`, nil); status != http.StatusOK {
 		t.Errorf("reset of a masked key: %d %s", status, text)
 	}
-	if want := (httpapi.Act{Key: y.Key, Masked: masked, Reason: "r"}); !slices.Equal(b.acts, []httpapi.Act{want}) {
-		t.Errorf("told %+v, want %+v", b.acts, want)
+	list := b.audit.List()
+	if len(list) != 1 || list[0].Key != y.Key || list[0].Reason != "r" || list[0].Status != http.StatusOK {
+		t.Errorf("the audit has %+v, want the reset of %s", list, y.Key)
+	}
+	if log := b.log.String(); !strings.Contains(log, "key="+masked+" reason=r") || strings.Contains(log, "192.0.2.77") {
+		t.Errorf("the log has not only the masked key:\n%s", log)
 	}
 	for _, other := range []string{"secret:~000000000000", "token:~000000000000", "nothing:~000000000000", ":~000000000000"} {
 		if status, text := b.ask("operate", "GET", "/v1/bucket?key="+url.QueryEscape(other), "", nil); status != http.StatusNotFound || !strings.Contains(text, "among the top keys") {
@@ -263,8 +269,8 @@ func TestBucket_BadRequests(t *testing.T) {
 			t.Errorf("%s %s %.60s\n got %d %.300s\nwant %d … %s", tt.method, tt.path, tt.body, status, text, tt.status, tt.want)
 		}
 	}
-	if len(b.acts) > 2*len(hostile)+10 {
-		t.Errorf("told of %d acts", len(b.acts))
+	if n := strings.Count(b.log.String(), " key="); n > 2*len(hostile)+10 {
+		t.Errorf("the log has %d actions on buckets", n)
 	}
 }
 
@@ -301,7 +307,12 @@ func TestBucket_Roles(t *testing.T) {
 
 func TestActivity(t *testing.T) {
 	b := freshBuckets(t)
-	var all, masked httpapi.Activities
+	r := httptest.NewRequest("POST", "/", nil)
+	b.audit.Begin(r, "reload", "configure").End(http.StatusForbidden)
+	reset := b.audit.Begin(r, "bucket/reset", "operate")
+	reset.About("token:user=alice", "token:~000000000000", "r")
+	reset.End(http.StatusOK)
+	var all, masked api.Activities
 	b.ask("operate", "GET", "/v1/activity", "", &all)
 	b.ask("read", "GET", "/v1/activity", "", &masked)
 	if all.Masked || len(all.Activity) != 2 || all.Activity[0].Key != "token:user=alice" || all.Activity[1].What != "reload" || all.Activity[1].Key != "" {
@@ -310,8 +321,8 @@ func TestActivity(t *testing.T) {
 	if key := masked.Activity[0].Key; !masked.Masked || !strings.HasPrefix(key, "token:~") || len(key) != len("token:~0123456789ab") || masked.Activity[0].Reason != "r" {
 		t.Errorf("masked: %+v", masked)
 	}
-	if _, err := httpapi.New(limiter(t, storetest.NewNaive(newClock().read), perKey), httpapi.Config{Activity: func() []httpapi.Activity { return nil }}); err == nil {
-		t.Error("activity without Admin is not refused")
+	if _, err := httpapi.New(limiter(t, storetest.NewNaive(newClock().read), perKey), httpapi.Config{Audit: b.audit}); err == nil {
+		t.Error("an audit without Admin is not refused")
 	}
 }
 

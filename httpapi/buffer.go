@@ -8,11 +8,14 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+
+	"github.com/metehq/mete/api"
 )
 
 // A buffer holds what is read, understood and written for one request.
 type buffer struct {
 	in, out []byte
+	limits  []api.Limit // of one decision
 	decoder decoder
 }
 
@@ -24,6 +27,7 @@ const maxKept = 256 << 10
 
 func (b *buffer) release() {
 	b.decoder.forget()
+	clear(b.limits)
 	if b.in, b.out = b.in[:0], b.out[:0]; cap(b.out) <= maxKept {
 		buffers.Put(b)
 	}
@@ -32,10 +36,10 @@ func (b *buffer) release() {
 const tooLong = "the body is longer than 64 KiB; send a smaller batch, and no long values"
 
 // readBody reads the body of r, and not one that is too long.
-func (b *buffer) readBody(w http.ResponseWriter, r *http.Request) *Problem {
+func (b *buffer) readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if r.ContentLength > MaxBodyBytes {
 		w.Header()["Connection"] = []string{"close"} // rather than to read it all
-		return problem(http.StatusRequestEntityTooLarge, tooLong)
+		return api.NewProblem(http.StatusRequestEntityTooLarge, tooLong)
 	}
 	body := r.Body
 	if r.ContentLength < 0 { // a length that is known is kept to
@@ -50,7 +54,7 @@ func (b *buffer) readBody(w http.ResponseWriter, r *http.Request) *Problem {
 		case err != nil:
 			return readProblem(err)
 		case len(b.in) > MaxBodyBytes: // said of another front than net/http's
-			return problem(http.StatusRequestEntityTooLarge, tooLong)
+			return api.NewProblem(http.StatusRequestEntityTooLarge, tooLong)
 		case len(b.in) == cap(b.in):
 			b.in = append(b.in, 0)[:len(b.in)]
 		}
@@ -58,12 +62,12 @@ func (b *buffer) readBody(w http.ResponseWriter, r *http.Request) *Problem {
 }
 
 // readProblem says why a body could not be read.
-func readProblem(err error) *Problem {
+func readProblem(err error) *api.Problem {
 	var long *http.MaxBytesError
 	if errors.As(err, &long) {
-		return problem(http.StatusRequestEntityTooLarge, tooLong)
+		return api.NewProblem(http.StatusRequestEntityTooLarge, tooLong)
 	}
-	return problem(http.StatusBadRequest, "the body could not be read to its end; send as much as Content-Length says")
+	return api.NewProblem(http.StatusBadRequest, "the body could not be read to its end; send as much as Content-Length says")
 }
 
 // unmeasured is the longest body that net/http counts itself.
@@ -80,3 +84,9 @@ func (b *buffer) serve(w http.ResponseWriter, status int) {
 	w.WriteHeader(status)
 	w.Write(b.out) // a client that has gone needs no answer
 }
+
+// Header values that are assigned as they are: net/http does not change them.
+var (
+	typeJSON = []string{"application/json"}
+	noStore  = []string{"no-store"}
+)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/store"
@@ -17,7 +18,7 @@ import (
 
 // decode reads the body of a POST: one request, or a batch of at most [MaxBatch].
 // No max_wait may be longer than longest.
-func (d *decoder) decode(body []byte, longest time.Duration) (reqs []mete.Request, batch bool, p *Problem) {
+func (d *decoder) decode(body []byte, longest time.Duration) (reqs []mete.Request, batch bool, p *api.Problem) {
 	d.longest = longest
 	if p := d.text8(body); p != nil {
 		return nil, false, p
@@ -30,11 +31,11 @@ func (d *decoder) decode(body []byte, longest time.Duration) (reqs []mete.Reques
 }
 
 // text8 makes body what is read.
-func (d *decoder) text8(body []byte) *Problem {
+func (d *decoder) text8(body []byte) *api.Problem {
 	if !utf8.Valid(body) {
 		// What is invalid would be replaced somewhere, and give different clients
 		// one key.
-		return problem(http.StatusBadRequest, "the body is not UTF-8; send JSON in UTF-8")
+		return api.NewProblem(http.StatusBadRequest, "the body is not UTF-8; send JSON in UTF-8")
 	}
 	d.text = string(body) // a copy: hooks may keep strings
 	return nil

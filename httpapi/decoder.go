@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 )
 
 // A decoder reads one body from left to right. It exists because encoding/json
@@ -20,7 +21,7 @@ import (
 type decoder struct {
 	scanner
 	path    []string // of the value being read
-	problem *Problem
+	problem *api.Problem
 
 	requests []mete.Request
 	facts    []*facts // of the requests, in a place that stays: those before used
@@ -163,7 +164,7 @@ func (d *decoder) fail(detail string) {
 	if d.problem != nil {
 		return
 	}
-	d.problem = problem(http.StatusBadRequest, detail)
+	d.problem = api.NewProblem(http.StatusBadRequest, detail)
 	for _, name := range d.path {
 		d.problem.Pointer += "/" + pointerEscaper.Replace(clip(name))
 	}

@@ -3,18 +3,18 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 )
 
 // explain serves /v1/explain. The answer to a denied request is 200, too: the
 // question was what would become of it.
-func (a *API) explain(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) explain(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if p := a.checkSender(w, r); p != nil {
 		return p
 	}
@@ -28,7 +28,7 @@ func (a *API) explain(w http.ResponseWriter, r *http.Request) *Problem {
 	case p != nil:
 		return p
 	case batch:
-		p := problem(http.StatusBadRequest, "one request is explained at a time; send it without \"requests\"")
+		p := api.NewProblem(http.StatusBadRequest, "one request is explained at a time; send it without \"requests\"")
 		p.Pointer = "/requests"
 		return p
 	}
@@ -36,25 +36,19 @@ func (a *API) explain(w http.ResponseWriter, r *http.Request) *Problem {
 	if err != nil {
 		return errorProblem(err)
 	}
-	x := Explain(&e)
+	x := ExplanationOf(&e)
 	x.Decision.UnknownAttributes = a.unknown(&reqs[0])
 	if a.roleOf(r) < Operate {
-		x.mask()
+		maskExplanation(&x)
 	}
-	text, err := json.Marshal(x)
-	if err != nil {
-		return problem(http.StatusInternalServerError, "the explanation cannot be written as JSON")
-	}
-	buf.out = append(buf.out, text...)
-	buf.serve(w, http.StatusOK)
-	return nil
+	return serveJSON(w, x)
 }
 
-// Explain returns e as /v1/explain answers it, in words. Limits that the request
-// brought itself are left out of its rules.
-func Explain(e *mete.Explanation) Explanation {
-	x := Explanation{
-		At: e.At.Time(), Why: verdict(e), Decision: decisionOf(&e.Decision), Override: e.Decision.Override, ShadowedBy: e.Calm, Rules: []ExplainedRule{},
+// ExplanationOf returns e as /v1/explain answers it, in words. Its rules leave out limits
+// that the request brought itself.
+func ExplanationOf(e *mete.Explanation) api.Explanation {
+	x := api.Explanation{
+		At: e.At.Time(), Why: verdict(e), Decision: decisionOf(&e.Decision, []api.Limit{}), Override: overrideOf(e.Decision.Override), ShadowedBy: overrideOf(e.Calm), Rules: []api.ExplainedRule{},
 		PassesAt: passesAt(e.At, &e.Decision),
 	}
 	if e.Policy != nil {
@@ -72,27 +66,13 @@ func passesAt(at bucket.Instant, d *mete.Decision) *time.Time {
 	if d.Reason == mete.ReasonStoreError {
 		return nil
 	}
-	return later(at, d.RetryAfter)
+	return timeAfter(at, d.RetryAfter)
 }
 
-func later(at bucket.Instant, wait time.Duration) *time.Time {
-	if wait == bucket.Never {
-		return nil
-	}
-	t := at.Add(wait).Time()
-	return &t
-}
-
-// decisionOf is d as a take is answered, by what writes that.
-func decisionOf(d *mete.Decision) (decision Decision) {
-	_ = json.Unmarshal(appendDecision(nil, d), &decision) // a test holds that it is read
-	return decision
-}
-
-func explainRule(e *mete.Explanation, r *mete.Considered) ExplainedRule {
-	x := ExplainedRule{
+func explainRule(e *mete.Explanation, r *mete.Considered) api.ExplainedRule {
+	x := api.ExplainedRule{
 		Name: r.Rule.Name, Mode: r.Rule.Mode.String(), LimitKeys: []string{}, Outcome: r.Outcome.String(), Why: why(e, r), Shadow: r.Shadow,
-		Attribute: r.Attribute.String(), Wants: r.Wants, Override: r.Override, Limits: []ExplainedLimit{},
+		Attribute: r.Attribute.String(), Wants: r.Wants, Override: overrideOf(r.Override), Limits: []api.ExplainedLimit{},
 	}
 	for _, a := range r.Rule.LimitKeys {
 		x.LimitKeys = append(x.LimitKeys, a.Spelled())
@@ -109,28 +89,18 @@ func explainRule(e *mete.Explanation, r *mete.Considered) ExplainedRule {
 	return x
 }
 
-func explainLimit(e *mete.Explanation, a *mete.Account) ExplainedLimit {
-	x := ExplainedLimit{
-		Name: a.Limit.Name, Key: a.Key, Algorithm: strings.TrimSuffix(a.Limit.Reason, "_exceeded"), Cost: amount(a.Cost), Capacity: amount(room(&a.Status)), Asked: a.Asked,
+func explainLimit(e *mete.Explanation, a *mete.Account) api.ExplainedLimit {
+	x := api.ExplainedLimit{
+		Name: a.Limit.Name, Key: a.Key, Algorithm: strings.TrimSuffix(a.Limit.Reason, "_exceeded"), Cost: api.Amount(a.Cost), Capacity: api.Amount(room(&a.Status)), Asked: a.Asked,
 	}
 	if !a.Asked {
 		return x
 	}
-	x.Allowed, x.RetryAfter, x.FullAfter = a.Allowed, Seconds(a.RetryAfter), Seconds(a.FullAfter())
-	x.Before, x.After = level(&a.Before), level(&a.Snapshot)
-	x.PassesAt = later(e.At, a.RetryAfter)
+	x.Allowed, x.RetryAfter, x.FullAfter = a.Allowed, api.Seconds(a.RetryAfter), api.Seconds(a.FullAfter())
+	x.Before, x.After = levelOf(&a.Before), levelOf(&a.Snapshot)
+	x.PassesAt = timeAfter(e.At, a.RetryAfter)
 	if stage := a.Stage(); stage != nil && e.Decision.Allowed {
-		x.Stage, x.Delay = stage.Share, Seconds(stage.Delay)
+		x.Stage, x.Delay = stage.Share, api.Seconds(stage.Delay)
 	}
 	return x
 }
-
-func level(s *bucket.Snapshot) *Level {
-	l := &Level{Remaining: amount(s.Room())}
-	if owed := s.Owed(); owed > 0 {
-		l.Owed = amount(owed)
-	}
-	return l
-}
-
-func amount(t bucket.Tokens) json.Number { return json.Number(t.String()) }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/policy"
 )
 
@@ -21,13 +22,14 @@ const (
 // hashInKey is a hash in a bucket's key: a tilde stands there for nothing else.
 var hashInKey = regexp.MustCompile(`~[A-Za-z0-9_-]*`)
 
-// mask removes from x what the role read may not see: hashes in keys, the other clients
-// that an override is about, and the secrets that a rule's match wants.
-func (x *Explanation) mask() {
-	x.Override, x.ShadowedBy = maskedOverride(x.Override), maskedOverride(x.ShadowedBy)
+// maskExplanation removes from x the parts that the role read may not see: hashes in keys,
+// the other clients that an override is about, and the secrets that a rule's match wants.
+func maskExplanation(x *api.Explanation) {
+	maskOverride(x.Override)
+	maskOverride(x.ShadowedBy)
 	for i := range x.Rules {
 		r := &x.Rules[i]
-		r.Override = maskedOverride(r.Override)
+		maskOverride(r.Override)
 		if a, err := policy.ParseAttribute(r.Attribute); err == nil && a.Secret() && strings.Contains(r.Wants, `"`) {
 			r.Why = strings.Replace(r.Why, "wants "+r.Wants, "wants "+maskedWants, 1)
 			r.Wants = maskedWants

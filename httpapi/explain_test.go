@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/storetest"
@@ -33,11 +34,11 @@ func explaining(t *testing.T, rules string) (*httpapi.API, *clock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(lim, httpapi.Config{Admin: true})
+	h, err := httpapi.New(lim, httpapi.Config{Admin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return api, c
+	return h, c
 }
 
 // indented is a text of JSON that people can compare.
@@ -51,7 +52,7 @@ func indented(t *testing.T, text []byte) string {
 }
 
 func TestExplain(t *testing.T) {
-	api, _ := explaining(t, explained)
+	h, _ := explaining(t, explained)
 	const request = `{"attributes": {"tenant": "a", "jwt:plan": "pro"}, "cost": 1.5}`
 	for _, want := range []string{
 		`{"at":"2023-11-14T22:13:20Z","policy_version":7,"why":"allowed: 0.5 of 2 tokens left by rule free",
@@ -77,14 +78,14 @@ func TestExplain(t *testing.T) {
 			"passes_at":"2023-11-14T22:13:20.1Z"`,
 	} {
 		want := strings.NewReplacer("\n", "", "\t", "").Replace(want)
-		w := post(api, "/v1/explain", request)
+		w := post(h, "/v1/explain", request)
 		got := strings.TrimSuffix(w.Body.String(), "\n")
 		if strings.HasSuffix(want, "]}") && got != want {
 			t.Errorf("got %d %s\nwant %s", w.Code, indented(t, []byte(got)), indented(t, []byte(want)))
 		} else if w.Code != 200 || !strings.HasPrefix(got, want) {
 			t.Errorf("got %d %s\nwant at its beginning %s", w.Code, got, want)
 		}
-		post(api, "/v1/take", request)
+		post(h, "/v1/take", request)
 	}
 }
 
@@ -98,17 +99,17 @@ func TestExplain_DecisionIsThatOfTake(t *testing.T) {
 		{"id": "p", "action": "block", "key": "free:tenant=c", "reason": "r", "author": "a", "expires_at": "2100-01-01T00:00:00Z"},
 		{"id": "q", "action": "allow", "match": {"tenant": "d"}, "reason": "r", "author": "a", "expires_at": "2100-01-01T00:00:00Z"}]}`
 	for _, rules := range []string{explained, exceptional} {
-		api, clock := explaining(t, rules)
+		h, clock := explaining(t, rules)
 		for _, request := range []string{
 			`{"attributes":{}}`, `{"attributes":{"tenant":"a"}}`, `{"attributes":{"tenant":"a"}}`, `{"attributes":{"tenant":"a"}}`, `{"attributes":{"tenant":"a"},"cost":9}`,
 			`{"attributes":{"tenant":"a"},"max_wait":"1s"}`, `{"attributes":{"tenant":"b","ip:address":"::1"},"cost":0.25}`, `{"attributes":{"tenant":"c"}}`,
 			`{"attributes":{"tenant":"d"}}`,
 		} {
 			var e struct{ Decision json.RawMessage }
-			if err := json.Unmarshal(post(api, "/v1/explain", request).Body.Bytes(), &e); err != nil {
+			if err := json.Unmarshal(post(h, "/v1/explain", request).Body.Bytes(), &e); err != nil {
 				t.Fatal(err)
 			}
-			if got, want := string(e.Decision), strings.TrimSpace(post(api, "/v1/take", request).Body.String()); got != want {
+			if got, want := string(e.Decision), strings.TrimSpace(post(h, "/v1/take", request).Body.String()); got != want {
 				t.Errorf("%s:\n explained %s\n took      %s", request, got, want)
 			}
 			clock.advance(10 * time.Millisecond)
@@ -124,7 +125,7 @@ func TestExplain_StoreFails(t *testing.T) {
 	} {
 		rules := `{"name": "free", "limit_keys": [], "on_store_error": "` + name + `", "algorithm_config": {"rps": 10, "burst": 2}}`
 		w := post(apiOver(t, brokenStore{}, rules, httpapi.Config{Admin: true}), "/v1/explain", `{"attributes":{}}`)
-		var e httpapi.Explanation
+		var e api.Explanation
 		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusOK {
 			t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 		}
@@ -138,20 +139,20 @@ func TestExplain_StoreFails(t *testing.T) {
 }
 
 func TestExplain_IsForAdministrators(t *testing.T) {
-	api, _ := newAPI(t, perKey, httpapi.Config{})
-	if w := post(api, "/v1/explain", `{"attributes":{}}`); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "administrators") {
+	h, _ := newAPI(t, perKey, httpapi.Config{})
+	if w := post(h, "/v1/explain", `{"attributes":{}}`); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "administrators") {
 		t.Errorf("%d %s, want 404", w.Code, w.Body)
 	}
 }
 
 func TestExplain_Refused(t *testing.T) {
-	api, _ := newAPI(t, perKey, httpapi.Config{Admin: true})
+	h, _ := newAPI(t, perKey, httpapi.Config{Admin: true})
 	for body, want := range map[string]string{
 		`{"requests":[{"attributes":{}}]}`: `"pointer":"/requests"`,
 		`{}`:                               `"attributes\" is missing`,
 		`{"attributes":{"hots":"a"}}`:      `did you mean`,
 	} {
-		if w := post(api, "/v1/explain", body); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
+		if w := post(h, "/v1/explain", body); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s, want 400 and %s", body, w.Code, w.Body, want)
 		}
 	}
@@ -176,9 +177,9 @@ func TestExplain_Overrides(t *testing.T) {
 			"applies in shadow, and would allow it; it is enforced for 50% of the keys, and this is not one"},
 	} {
 		text := `{"rules": [` + rule + `], "overrides": [{"id": "o", ` + tt.override + `, ` + who + `}]}`
-		api, _ := explaining(t, text)
-		var e httpapi.Explanation
-		w := post(api, "/v1/explain", `{"attributes":`+tt.attributes+`}`)
+		h, _ := explaining(t, text)
+		var e api.Explanation
+		w := post(h, "/v1/explain", `{"attributes":`+tt.attributes+`}`)
 		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
 			t.Fatalf("%s: %v", w.Body, err)
 		}
@@ -204,7 +205,7 @@ func TestExplain_OneMicrosecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := httpapi.Explain(&e)
+	x := httpapi.ExplanationOf(&e)
 	if got := x.PassesAt.Format(time.RFC3339Nano); got != "2023-11-14T22:13:28.571429Z" {
 		t.Errorf("passes at %s", got)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/internal/turn"
@@ -125,9 +126,9 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 }
 
 // serve answers whether the request that the gateway describes may happen.
-func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *Problem {
+func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if !g.source.Trusts(r) {
-		return g.misasked(problem(http.StatusForbidden, "only trusted gateways may ask; add the address of this one to the trusted proxies"))
+		return g.misasked(api.NewProblem(http.StatusForbidden, "only trusted gateways may ask; add the address of this one to the trusted proxies"))
 	}
 	original, p := g.profile.original(r)
 	if p != nil {
@@ -147,7 +148,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *Problem {
 	case !d.Allowed:
 		g.fields.Deny(w, r, &d, facts.Client(&d)...)
 	case dispute != "":
-		ratelimitfields.Disputed(dispute).Write(w, r)
+		ratelimitfields.Write(w, r, ratelimitfields.Disputed(dispute))
 	default:
 		g.fields.Header(w.Header(), &d)
 		w.WriteHeader(http.StatusOK)
@@ -155,7 +156,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *Problem {
 	return nil
 }
 
-func (g *gateway) misasked(p *Problem) *Problem {
+func (g *gateway) misasked(p *api.Problem) *api.Problem {
 	g.misused(p.Detail)
 	return p
 }

@@ -5,6 +5,8 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,8 +14,10 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
@@ -93,3 +97,16 @@ func (s brokenStore) DeriveKey(context.Context, string) (key [32]byte, err error
 func (s brokenStore) Refund(context.Context, []mete.Refund, string) error         { return s.err("refund") }
 func (s brokenStore) Reset(context.Context, []string) error                       { return s.err("reset") }
 func (s brokenStore) Ping(context.Context) error                                  { return s.err("ping") }
+
+// auditBy returns an audit of a caller with the name kim, who asks from 192.0.2.1.
+func auditBy(t *testing.T, log io.Writer, m *overrides.Manager, now func() bucket.Instant) *audit.Log {
+	t.Helper()
+	l, err := audit.New(audit.Config{
+		Caller: func(*http.Request) (audit.Caller, bool) { return audit.Caller{Name: "kim", From: "192.0.2.1"}, true },
+		Logger: slog.New(slog.NewTextHandler(log, nil)), Overrides: m, Now: now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}

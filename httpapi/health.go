@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/store"
 )
 
@@ -19,13 +20,13 @@ func (a *API) Drain() { a.draining.Store(true) }
 
 // livez says that the process serves. It asks nothing of the store: a restart
 // would not mend that.
-func (a *API) livez(w http.ResponseWriter, _ *http.Request) *Problem {
+func (a *API) livez(w http.ResponseWriter, _ *http.Request) *api.Problem {
 	return health(w, http.StatusOK, `{"status":"ok"}`)
 }
 
 // readyz says whether traffic should be sent here. The store's own words are
 // left out, because everybody may ask.
-func (a *API) readyz(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) readyz(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if a.draining.Load() {
 		return health(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":"the server is stopping"}`)
 	}
@@ -39,7 +40,7 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) *Problem {
 	return health(w, http.StatusOK, `{"status":"ok"}`)
 }
 
-func health(w http.ResponseWriter, status int, body string) *Problem {
+func health(w http.ResponseWriter, status int, body string) *api.Problem {
 	h := w.Header()
 	h["Content-Type"] = typeJSON
 	h["Cache-Control"] = noStore

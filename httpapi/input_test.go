@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
@@ -19,7 +20,7 @@ import (
 )
 
 func TestBadRequests(t *testing.T) {
-	api, _ := newAPI(t, perKey, httpapi.Config{})
+	h, _ := newAPI(t, perKey, httpapi.Config{})
 	cost := func(text string) string { return `{"attributes":{"header:x-api-key":"k1"},"cost":` + text + `}` }
 	for _, tt := range []struct{ name, body, pointer, detail string }{
 		{"empty", ``, "", "the body is empty"},
@@ -98,8 +99,8 @@ func TestBadRequests(t *testing.T) {
 		{"no attributes in a batch", `{"requests":[{"attributes":{}},{}]}`, "/requests/1", "is missing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := post(api, "/v1/take", tt.body)
-			var p httpapi.Problem
+			w := post(h, "/v1/take", tt.body)
+			var p api.Problem
 			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 				t.Fatalf("%.200q: got %q: %v", tt.body, w.Body, err)
 			}
@@ -112,7 +113,7 @@ func TestBadRequests(t *testing.T) {
 			}
 		})
 	}
-	if w := post(api, "/v1/take", cost("2")); w.Code != 200 {
+	if w := post(h, "/v1/take", cost("2")); w.Code != 200 {
 		t.Errorf("after all these: got %d %s, want all tokens there", w.Code, w.Body)
 	}
 }
@@ -121,9 +122,9 @@ func TestCostsAreExact(t *testing.T) {
 	for text, left := range map[string]bucket.Tokens{
 		"1": 1000, "1.5": 500, "0.001": 1999, "2.000": 0, " 1 ": 1000, "1e0": 1000, "20e-1": 0, "1E-3": 1999, "null": 1000,
 	} {
-		api, _ := newAPI(t, perKey, httpapi.Config{})
+		h, _ := newAPI(t, perKey, httpapi.Config{})
 		ask := func(path, cost string) int {
-			return post(api, path, `{"attributes":{"header:x-api-key":"k1"},"cost":`+cost+`}`).Code
+			return post(h, path, `{"attributes":{"header:x-api-key":"k1"},"cost":`+cost+`}`).Code
 		}
 		if got := ask("/v1/take", text); got != 200 {
 			t.Errorf("cost %s: got %d, want 200", text, got)
@@ -144,24 +145,24 @@ func TestNullIsLeftOut(t *testing.T) {
 		`{"requests":null,"attributes":{"header:x-api-key":"k1"}}`,
 		k1,
 	} {
-		api, _ := newAPI(t, perKey, httpapi.Config{})
-		wantAnswer(t, api, "/v1/take", body, 200,
+		h, _ := newAPI(t, perKey, httpapi.Config{})
+		wantAnswer(t, h, "/v1/take", body, 200,
 			`{"allowed":true,"rule":"free","reason":"","retry_after":0,"degraded":false,"limits":[{"rule":"free","limit":"free","remaining":1,"retry_after":0,"full_after":0.1},{"rule":"all","limit":"all","remaining":999,"retry_after":0,"full_after":0.001}]}`)
 	}
-	api, _ := newAPI(t, perKey, httpapi.Config{})
-	wantAnswer(t, api, "/v1/take", `{"attributes":{"header:x-api-key":null}}`, 200,
+	h, _ := newAPI(t, perKey, httpapi.Config{})
+	wantAnswer(t, h, "/v1/take", `{"attributes":{"header:x-api-key":null}}`, 200,
 		`{"allowed":true,"rule":"all","reason":"","retry_after":0,"degraded":false,"limits":[{"rule":"all","limit":"all","remaining":999,"retry_after":0,"full_after":0.001}]}`)
 }
 
 // Pairs of surrogates are characters, and a backslash before a u need not be an escape.
 func TestSurrogatePairs(t *testing.T) {
-	api, _ := newAPI(t, perKey, httpapi.Config{})
+	h, _ := newAPI(t, perKey, httpapi.Config{})
 	for i, value := range []string{`\ud83d\ude00`, "\U0001F600", `\uD83D\uDE00`} {
-		if w, want := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"`+value+`"}}`), []int{200, 200, 429}[i]; w.Code != want {
+		if w, want := post(h, "/v1/take", `{"attributes":{"header:x-api-key":"`+value+`"}}`), []int{200, 200, 429}[i]; w.Code != want {
 			t.Errorf("take %d of 2 as %s: got %d %s, want %d", i+1, value, w.Code, w.Body, want)
 		}
 	}
-	if w := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"\\ud800"}}`); w.Code != 200 {
+	if w := post(h, "/v1/take", `{"attributes":{"header:x-api-key":"\\ud800"}}`); w.Code != 200 {
 		t.Errorf("a backslash and a word: got %d %s, want 200", w.Code, w.Body)
 	}
 }
@@ -175,9 +176,9 @@ func TestMaxWait_IsBounded(t *testing.T) {
 		{httpapi.Config{}, "1h"},
 		{httpapi.Config{MaxWait: 90 * time.Second}, "1m30s"},
 	} {
-		api, clock := newAPI(t, perKey, tt.config)
+		h, clock := newAPI(t, perKey, tt.config)
 		ask := func(path, wait, cost string) *httptest.ResponseRecorder {
-			return post(api, path, `{"attributes":{"header:x-api-key":"k1"},"cost":`+cost+`,"max_wait":"`+wait+`"}`)
+			return post(h, path, `{"attributes":{"header:x-api-key":"k1"},"cost":`+cost+`,"max_wait":"`+wait+`"}`)
 		}
 		for _, path := range []string{"/v1/take", "/v1/peek"} {
 			if w := ask(path, "87600h", "100000000"); w.Code != 400 || !strings.Contains(w.Body.String(), "more than "+tt.longest) {
@@ -199,7 +200,7 @@ func TestMaxWait_IsBounded(t *testing.T) {
 			t.Errorf("a cost of all that refills in %s: got %d %s, want 200", tt.longest, w.Code, w.Body)
 		}
 		clock.advance(bound + 200*time.Millisecond)
-		if w := post(api, "/v1/take", k1); w.Code != 200 {
+		if w := post(h, "/v1/take", k1); w.Code != 200 {
 			t.Errorf("once that is over: got %d %s, want 200", w.Code, w.Body)
 		}
 	}
@@ -220,22 +221,22 @@ func (f *flood) Read(p []byte) (int, error) {
 }
 
 func TestHugeBodyIsNotRead(t *testing.T) {
-	api, _ := newAPI(t, perKey, httpapi.Config{})
+	h, _ := newAPI(t, perKey, httpapi.Config{})
 	for _, declared := range []int64{100 << 20, -1} {
 		body := new(flood)
 		r := httptest.NewRequest(http.MethodPost, "/v1/take", io.LimitReader(body, 100<<20))
 		r.ContentLength = declared
 		w := httptest.NewRecorder()
-		api.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 		if w.Code != http.StatusRequestEntityTooLarge || body.read > 2*httpapi.MaxBodyBytes {
 			t.Errorf("100 MiB, declared as %d: got %d with %d bytes read, want 413 and hardly more than %d", declared, w.Code, body.read, httpapi.MaxBodyBytes)
 		}
 	}
 	longest := k1 + strings.Repeat(" ", httpapi.MaxBodyBytes-len(k1))
-	if w := post(api, "/v1/take", longest); w.Code != 200 {
+	if w := post(h, "/v1/take", longest); w.Code != 200 {
 		t.Errorf("body of exactly %d bytes: got %d %s, want 200", len(longest), w.Code, w.Body)
 	}
-	if w := post(api, "/v1/take", longest+" "); w.Code != http.StatusRequestEntityTooLarge {
+	if w := post(h, "/v1/take", longest+" "); w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("one byte more: got %d %s, want 413", w.Code, w.Body)
 	}
 }
@@ -248,9 +249,9 @@ func FuzzTake(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	api := apiOver(f, store, perKey, httpapi.Config{})
+	h := apiOver(f, store, perKey, httpapi.Config{})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		w := post(api, "/v1/take", string(body))
+		w := post(h, "/v1/take", string(body))
 		if !json.Valid(w.Body.Bytes()) {
 			t.Fatalf("%q: answer %q is not JSON", body, w.Body)
 		}
@@ -261,7 +262,7 @@ func FuzzTake(f *testing.F) {
 				t.Fatalf("%q: got %d, but it is not JSON: %v", body, w.Code, err)
 			}
 		case 400, 413:
-			var p httpapi.Problem
+			var p api.Problem
 			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Detail == "" {
 				t.Fatalf("%q: problem %s has no detail (%v)", body, w.Body, err)
 			}

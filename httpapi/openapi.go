@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strings"
+
+	"github.com/metehq/mete/api"
 )
 
 // openAPI describes every endpoint of a server, those of the other address
@@ -23,7 +25,7 @@ var openAPITag = func() string {
 }()
 
 // describe serves /openapi.json. It is public: everybody has the source.
-func (a *API) describe(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) describe(w http.ResponseWriter, r *http.Request) *api.Problem {
 	h := w.Header()
 	h["Etag"] = []string{openAPITag}
 	h["Cache-Control"] = []string{"no-cache"} // ask whether it is still the same

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/overrides"
@@ -36,7 +37,6 @@ type world struct {
 	main, admin *httpapi.API
 	clock       *clock
 	reloading   error // what a reload comes to
-	activity    []httpapi.Activity
 }
 
 func newWorld(t *testing.T) *world {
@@ -62,6 +62,13 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	record, err := audit.New(audit.Config{
+		Caller: func(*http.Request) (audit.Caller, bool) { return audit.Caller{Name: "kim", From: "192.0.2.10"}, true },
+		Logger: slog.New(slog.DiscardHandler), Now: func() bucket.Instant { return bucket.At(now) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := &world{clock: c}
 	gateway := httpapi.Gateway{Profile: httpapi.NGINXLua, TrustedHops: 1, DisableJitter: true}
 	if w.main, err = httpapi.New(lim, httpapi.Config{Gateway: gateway}); err != nil {
@@ -71,11 +78,7 @@ func newWorld(t *testing.T) *world {
 		Admin: true, Overrides: m, Role: roleOfToken, Gateway: gateway,
 		Top:    httpapi.Top{Tracker: top, Now: c.read, MaskKey: []byte("documents")},
 		Reload: func(context.Context) error { return w.reloading },
-		Acted: func(r *http.Request, a httpapi.Act) { // as a server does that audits
-			one := httpapi.Activity{At: now, What: strings.TrimPrefix(r.URL.Path, "/v1/"), By: "kim", Role: "operate", From: "192.0.2.10", Status: 200, Key: a.Key, Reason: a.Reason}
-			w.activity = append([]httpapi.Activity{one}, w.activity...)
-		},
-		Activity: func() []httpapi.Activity { return w.activity },
+		Audit:  record,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
@@ -76,11 +77,17 @@ func everything(t *testing.T, role Role) *API {
 	if err != nil {
 		t.Fatal(err)
 	}
+	record, err := audit.New(audit.Config{
+		Caller: func(*http.Request) (audit.Caller, bool) { return audit.Caller{}, true }, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	api, err := New(lim, Config{
 		Admin: true, Top: Top{Tracker: top}, Overrides: m, Reload: func(context.Context) error { return nil },
-		Activity: func() []Activity { return nil },
-		Role:     func(*http.Request) Role { return role },
-		Gateway:  Gateway{Profile: NGINX, TrustedHops: 1},
+		Audit:   record,
+		Role:    func(*http.Request) Role { return role },
+		Gateway: Gateway{Profile: NGINX, TrustedHops: 1},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
@@ -25,7 +26,7 @@ const (
 )
 
 // serveOverrides serves /v1/overrides.
-func (a *API) serveOverrides(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) serveOverrides(w http.ResponseWriter, r *http.Request) *api.Problem {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		return a.listOverrides(w, r)
@@ -37,10 +38,10 @@ func (a *API) serveOverrides(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	const allow = "GET, HEAD, PUT"
 	w.Header()["Allow"] = []string{allow}
-	return problem(http.StatusMethodNotAllowed, overridesPath+" takes "+allow)
+	return api.NewProblem(http.StatusMethodNotAllowed, overridesPath+" takes "+allow)
 }
 
-func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *api.Problem {
 	query, p := parameters(r, "audit")
 	if p != nil {
 		return p
@@ -49,22 +50,24 @@ func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *Problem {
 	if text := query.Get("audit"); text != "" {
 		var err error
 		if most, err = strconv.Atoi(text); err != nil || most < 0 {
-			return problem(http.StatusBadRequest, "audit says how many entries are wanted; send a number, at least 0")
+			return api.NewProblem(http.StatusBadRequest, "audit says how many entries are wanted; send a number, at least 0")
 		}
 	}
-	answer := Overrides{Persistent: a.overrides.Persistent(), Overrides: []Override{}, Audit: []overrides.Entry{}}
+	answer := api.Overrides{Persistent: a.overrides.Persistent(), Overrides: []api.OverrideStatus{}, Audit: []api.AuditEntry{}}
 	for _, s := range a.overrides.List() {
-		answer.Overrides = append(answer.Overrides, overrideOf(s))
+		answer.Overrides = append(answer.Overrides, statusOf(&s))
 	}
 	audit := a.overrides.Audit()
-	answer.Audit = append(answer.Audit, audit[max(len(audit)-most, 0):]...)
+	for _, e := range audit[max(len(audit)-most, 0):] {
+		answer.Audit = append(answer.Audit, entryOf(&e))
+	}
 	if a.roleOf(r) < Operate {
-		answer.mask()
+		maskOverrides(&answer)
 	}
 	return serveJSON(w, answer)
 }
 
-func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if p := a.checkSender(w, r); p != nil {
 		return p
 	}
@@ -77,10 +80,10 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *Problem {
 		return p
 	}
 	if !json.Valid(buf.in) {
-		return problem(http.StatusBadRequest, "the body is not JSON; send one override, as it stands in a policy file")
+		return api.NewProblem(http.StatusBadRequest, "the body is not JSON; send one override, as it stands in a policy file")
 	}
 	if loneSurrogate(string(buf.in)) {
-		return problem(http.StatusBadRequest, halfCharacter)
+		return api.NewProblem(http.StatusBadRequest, halfCharacter)
 	}
 	o, err := policy.ParseOverride(buf.in)
 	if err != nil {
@@ -94,7 +97,7 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *Problem {
 	if p := a.permitOverride(w, r, o); p != nil {
 		return p
 	}
-	var refused *Problem
+	var refused *api.Problem
 	s, err := a.overrides.PutIf(r.Context(), o, a.mayEnd(w, r, &refused))
 	switch {
 	case refused != nil:
@@ -102,11 +105,11 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *Problem {
 	case err != nil:
 		return overrideProblem(err)
 	}
-	return serveJSON(w, overrideOf(s))
+	return serveJSON(w, statusOf(&s))
 }
 
 // removeOverride serves /v1/overrides/ID.
-func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if p := a.checkSender(w, r); p != nil {
 		return p
 	}
@@ -115,7 +118,7 @@ func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *Problem {
 		return p
 	}
 	id := strings.TrimPrefix(r.URL.Path, overridesPath+"/")
-	var refused *Problem
+	var refused *api.Problem
 	err := a.overrides.RemoveIf(r.Context(), id, query.Get("author"), query.Get("reason"), a.mayEnd(w, r, &refused))
 	switch {
 	case refused != nil:
@@ -128,7 +131,7 @@ func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *Problem {
 
 // mayEnd returns whether who asks may end an override that is there, which is also
 // what replacing it does. Why not is put in refused.
-func (a *API) mayEnd(w http.ResponseWriter, r *http.Request, refused **Problem) func(policy.Override) error {
+func (a *API) mayEnd(w http.ResponseWriter, r *http.Request, refused **api.Problem) func(policy.Override) error {
 	return func(before policy.Override) error {
 		if *refused = a.permitOverride(w, r, before); *refused != nil {
 			return errRole
@@ -142,7 +145,7 @@ var errRole = errors.New("httpapi: it takes another role")
 // permitOverride reports why a caller may not make or end an override; nil if it may. The
 // role operate is enough for an override that names its clients. Any other override may
 // reach everybody, and takes the role configure. So does one that does not fit the policy.
-func (a *API) permitOverride(w http.ResponseWriter, r *http.Request, o policy.Override) *Problem {
+func (a *API) permitOverride(w http.ResponseWriter, r *http.Request, o policy.Override) *api.Problem {
 	if o.Action == policy.ShadowOnly || o.Action == policy.BreakGlass || a.roleOf(r) >= Configure {
 		return a.permit(w, r, Configure)
 	}
@@ -159,10 +162,10 @@ const namesNobody = "an override takes the role operate where it names clients: 
 	"values of ip:address, jwt:sub or a limit key, without \"not\" and *, and with networks that are together no wider than a /16, or a /32 of IPv6"
 
 // parameters reads a query, each of whose parameters is known and given once.
-func parameters(r *http.Request, known ...string) (url.Values, *Problem) {
+func parameters(r *http.Request, known ...string) (url.Values, *api.Problem) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, problem(http.StatusBadRequest, "the query of the URL is not understood; escape what is special in it")
+		return nil, api.NewProblem(http.StatusBadRequest, "the query of the URL is not understood; escape what is special in it")
 	}
 	for name, values := range query {
 		ok := false
@@ -171,56 +174,41 @@ func parameters(r *http.Request, known ...string) (url.Values, *Problem) {
 		}
 		switch {
 		case !ok:
-			return nil, problem(http.StatusBadRequest, fmt.Sprintf("parameter %.40q is unknown here; remove it", name))
+			return nil, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("parameter %.40q is unknown here; remove it", name))
 		case len(values) > 1:
-			return nil, problem(http.StatusBadRequest, fmt.Sprintf("parameter %.40q is given twice; remove one", name))
+			return nil, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("parameter %.40q is given twice; remove one", name))
 		}
 	}
 	return query, nil
 }
 
-func overrideOf(s overrides.Status) Override {
-	return Override{Override: s.Override, State: s.State, Source: s.Source, Mistakes: mistakesOf(s.Mistakes)}
-}
-
-func mistakesOf(es policy.Errors) (list []Mistake) {
-	for _, e := range es {
-		m := Mistake{Pointer: e.Path, Detail: e.Reason, Hint: e.Hint}
-		if e.Value != "" {
-			m.Detail += " (got " + e.Value + ")"
-		}
-		list = append(list, m)
-	}
-	return list
-}
-
 // overrideProblem says why an override was not made or not removed.
-func overrideProblem(err error) *Problem {
+func overrideProblem(err error) *api.Problem {
 	mistakes, wrong := errors.AsType[policy.Errors](err)
 	switch {
 	case wrong:
-		p := problem(http.StatusUnprocessableEntity, "the override has a mistake; nothing was changed")
+		p := api.NewProblem(http.StatusUnprocessableEntity, "the override has a mistake; nothing was changed")
 		if len(mistakes) > 1 {
 			p.Detail = fmt.Sprintf("the override has %d mistakes; nothing was changed", len(mistakes))
 		}
 		p.Mistakes = mistakesOf(mistakes)
 		return p
 	case errors.Is(err, overrides.ErrNotFound):
-		return problem(http.StatusNotFound, "there is no such override; see the list")
+		return api.NewProblem(http.StatusNotFound, "there is no such override; see the list")
 	case errors.Is(err, overrides.ErrInFile):
-		return problem(http.StatusConflict, "the override is in the policy file; remove it there")
+		return api.NewProblem(http.StatusConflict, "the override is in the policy file; remove it there")
 	case errors.Is(err, overrides.ErrFull):
-		return problem(http.StatusConflict, "there is no room for more overrides; remove those that are not needed")
+		return api.NewProblem(http.StatusConflict, "there is no room for more overrides; remove those that are not needed")
 	case errors.Is(err, store.ErrRevision):
-		return problem(http.StatusConflict, "others change overrides at this moment; nothing was changed, try again")
+		return api.NewProblem(http.StatusConflict, "others change overrides at this moment; nothing was changed, try again")
 	}
-	return problem(http.StatusServiceUnavailable, "the store did not answer, and the change may have been made or not; see the list before trying again")
+	return api.NewProblem(http.StatusServiceUnavailable, "the store did not answer, and the change may have been made or not; see the list before trying again")
 }
 
-func serveJSON(w http.ResponseWriter, answer any) *Problem {
+func serveJSON(w http.ResponseWriter, answer any) *api.Problem {
 	text, err := json.Marshal(answer)
 	if err != nil {
-		return problem(http.StatusInternalServerError, "the answer cannot be written as JSON")
+		return api.NewProblem(http.StatusInternalServerError, "the answer cannot be written as JSON")
 	}
 	buf := buffer{out: text}
 	buf.serve(w, http.StatusOK)

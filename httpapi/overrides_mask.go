@@ -6,22 +6,23 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/api"
 )
 
-// mask leaves of the answer what those may see who may not change an override: whom
-// one is about could be a key, an address or a person.
-func (list *Overrides) mask() {
+// maskOverrides removes from the answer the parts that a caller may not see who may not
+// change an override: the key, address or person that it is about.
+func maskOverrides(list *api.Overrides) {
 	for i := range list.Overrides {
 		o := &list.Overrides[i]
-		o.Override = *maskedOverride(&o.Override)
+		maskOverride(&o.Override)
 		for j := range o.Mistakes {
 			o.Mistakes[j].Detail, _, _ = strings.Cut(o.Mistakes[j].Detail, " (got ")
 		}
 	}
 	for i := range list.Audit {
 		e := &list.Audit[i]
-		e.Before, e.After = maskedOverride(e.Before), maskedOverride(e.After)
+		maskOverride(e.Before)
+		maskOverride(e.After)
 		e.Key = maskedKey(e.Key)
 	}
 }
@@ -35,16 +36,15 @@ func maskedKey(key string) string {
 	return limit + ":…"
 }
 
-// maskedOverride returns a copy.
-func maskedOverride(o *policy.Override) *policy.Override {
+// maskOverride masks the clients that o is about, if o is not nil.
+func maskOverride(o *api.Override) {
 	if o == nil {
-		return nil
+		return
 	}
-	c := *o
-	c.Key = maskedKey(c.Key)
+	o.Key = maskedKey(o.Key)
 	var clauses map[string]any
-	if len(c.Match) == 0 || json.Unmarshal(c.Match, &clauses) != nil {
-		return &c
+	if len(o.Match) == 0 || json.Unmarshal(o.Match, &clauses) != nil {
+		return
 	}
 	for name, wanted := range clauses {
 		switch name {
@@ -53,8 +53,7 @@ func maskedOverride(o *policy.Override) *policy.Override {
 			clauses[name] = maskedValues(wanted)
 		}
 	}
-	c.Match, _ = json.Marshal(clauses) // it came from JSON
-	return &c
+	o.Match, _ = json.Marshal(clauses) // it came from JSON
 }
 
 // maskedValues masks every string in a clause of a match.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/overrides"
@@ -42,11 +43,11 @@ func withOverrides(t *testing.T, rules string, documents store.Documents, role f
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(lim, httpapi.Config{Admin: true, Overrides: m, Role: role})
+	h, err := httpapi.New(lim, httpapi.Config{Admin: true, Overrides: m, Role: role})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return api
+	return h
 }
 
 func do(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
@@ -63,36 +64,36 @@ func do(h http.Handler, method, path, body string, headers ...string) *httptest.
 const blockK1 = `{"id":"b1","action":"block","match":{"header:x-api-key":"k1"},"reason":"scrapes","author":"kim","expires_at":"2023-11-14T22:14:20Z"}`
 
 func TestOverrides(t *testing.T) {
-	api := withOverrides(t, perKey, nil, nil)
+	h := withOverrides(t, perKey, nil, nil)
 	const made = `{"id":"b1","action":"block","match":{"header:x-api-key":"k1"},"reason":"scrapes","author":"kim",` +
 		`"created_at":"2023-11-14T22:13:20Z","expires_at":"2023-11-14T22:14:20Z","state":"in_force","source":"admin"}`
-	if w := do(api, "PUT", "/v1/overrides", blockK1); w.Code != 200 || w.Body.String() != made+"\n" {
+	if w := do(h, "PUT", "/v1/overrides", blockK1); w.Code != 200 || w.Body.String() != made+"\n" {
 		t.Errorf("PUT: %d %s, want 200 %s", w.Code, w.Body, made)
 	}
-	wantAnswer(t, api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"}}`, 429,
+	wantAnswer(t, h, "/v1/take", `{"attributes":{"header:x-api-key":"k1"}}`, 429,
 		`{"allowed":false,"rule":"","reason":"blocked","retry_after":60,"degraded":false,"override":"b1","limits":[]}`)
-	if w := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"}}`); w.Header().Get("Retry-After") != "60" || !slices.Equal(w.Header().Values("X-RateLimit-Reason"), []string{"blocked"}) {
+	if w := post(h, "/v1/take", `{"attributes":{"header:x-api-key":"k1"}}`); w.Header().Get("Retry-After") != "60" || !slices.Equal(w.Header().Values("X-RateLimit-Reason"), []string{"blocked"}) {
 		t.Errorf("headers of a block: %v, want Retry-After 60 and the reason", w.Header())
 	}
 	limit := `{"id":"l","action":"limit","rules":["free"],"match":{"header:x-api-key":"k2"},"algorithm":"token_bucket","algorithm_config":{"rps":10,"burst":9},` +
 		`"reason":"r","author":"kim","expires_at":"2023-11-14T22:14:20Z"}`
-	if w := do(api, "PUT", "/v1/overrides", limit, "Content-Type", "application/json"); w.Code != 200 {
+	if w := do(h, "PUT", "/v1/overrides", limit, "Content-Type", "application/json"); w.Code != 200 {
 		t.Errorf("PUT of a limit: %d %s", w.Code, w.Body)
 	}
-	wantAnswer(t, api, "/v1/peek", `{"attributes":{"header:x-api-key":"k2"}}`, 200,
+	wantAnswer(t, h, "/v1/peek", `{"attributes":{"header:x-api-key":"k2"}}`, 200,
 		`{"allowed":true,"rule":"free","reason":"","retry_after":0,"degraded":false,"limits":[`+
 			`{"rule":"free","limit":"free","remaining":9,"retry_after":0,"full_after":0,"override":"l"},`+
 			`{"rule":"all","limit":"all","remaining":1000,"retry_after":0,"full_after":0}]}`)
-	if w := do(api, "DELETE", "/v1/overrides/b1?author=lee&reason=a%20mistake", ""); w.Code != 200 || w.Body.String() != "{}\n" {
+	if w := do(h, "DELETE", "/v1/overrides/b1?author=lee&reason=a%20mistake", ""); w.Code != 200 || w.Body.String() != "{}\n" {
 		t.Errorf("DELETE: %d %s", w.Code, w.Body)
 	}
-	wantAnswer(t, api, "/v1/peek", `{"attributes":{"header:x-api-key":"k1"}}`, 200,
+	wantAnswer(t, h, "/v1/peek", `{"attributes":{"header:x-api-key":"k1"}}`, 200,
 		`{"allowed":true,"rule":"free","reason":"","retry_after":0,"degraded":false,"limits":[`+
 			`{"rule":"free","limit":"free","remaining":2,"retry_after":0,"full_after":0},`+
 			`{"rule":"all","limit":"all","remaining":1000,"retry_after":0,"full_after":0}]}`)
 
-	var list httpapi.Overrides
-	w := do(api, "GET", "/v1/overrides?audit=2", "")
+	var list api.Overrides
+	w := do(h, "GET", "/v1/overrides?audit=2", "")
 	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Code != 200 || w.Header().Get("Cache-Control") != "no-store" {
 		t.Fatalf("GET: %d %s, %v", w.Code, w.Body, err)
 	}
@@ -103,7 +104,7 @@ func TestOverrides(t *testing.T) {
 
 func TestOverrides_BadInput(t *testing.T) {
 	rules := `{"overrides": [` + strings.Replace(blockK1, "b1", "filed", 1) + `], ` + perKey[1:]
-	api := withOverrides(t, rules, nil, nil)
+	h := withOverrides(t, rules, nil, nil)
 	with := func(old, new string) string { return strings.Replace(blockK1, old, new, 1) }
 	for _, tt := range []struct {
 		method, path, body string
@@ -138,7 +139,7 @@ func TestOverrides_BadInput(t *testing.T) {
 		{"DELETE", "/v1/overrides/filed", "", 422, []string{`"pointer":"/author"`, `"pointer":"/reason"`}},
 		{"DELETE", "/v1/overrides/filed?author=a&raeson=r", "", 400, []string{"unknown here"}},
 	} {
-		w := do(api, tt.method, tt.path, tt.body)
+		w := do(h, tt.method, tt.path, tt.body)
 		ok := w.Code == tt.status && w.Header().Get("Content-Type") == "application/problem+json"
 		for _, text := range tt.want {
 			ok = ok && strings.Contains(w.Body.String(), text)
@@ -147,22 +148,22 @@ func TestOverrides_BadInput(t *testing.T) {
 			t.Errorf("%s %s %.60s: %d %s, want %d with %q", tt.method, tt.path, tt.body, w.Code, w.Body, tt.status, tt.want)
 		}
 	}
-	if w := do(api, "GET", "/v1/overrides", ""); strings.Contains(w.Body.String(), `"b1"`) {
+	if w := do(h, "GET", "/v1/overrides", ""); strings.Contains(w.Body.String(), `"b1"`) {
 		t.Errorf("after mistakes: %s, want what there was", w.Body)
 	}
 }
 
 // What a page in a browser sends is refused, as everywhere.
 func TestOverrides_OfOtherOrigins(t *testing.T) {
-	api := withOverrides(t, perKey, nil, nil)
+	h := withOverrides(t, perKey, nil, nil)
 	for _, tt := range []struct{ method, path, body string }{
 		{"PUT", "/v1/overrides", blockK1}, {"DELETE", "/v1/overrides/b1?author=a&reason=r", ""},
 	} {
-		if w := do(api, tt.method, tt.path, tt.body, "Sec-Fetch-Site", "cross-site"); w.Code != 403 {
+		if w := do(h, tt.method, tt.path, tt.body, "Sec-Fetch-Site", "cross-site"); w.Code != 403 {
 			t.Errorf("%s from another origin: %d %s, want 403", tt.method, w.Code, w.Body)
 		}
 	}
-	if w := do(api, "PUT", "/v1/overrides", blockK1, "Content-Type", "text/plain"); w.Code != 415 {
+	if w := do(h, "PUT", "/v1/overrides", blockK1, "Content-Type", "text/plain"); w.Code != 415 {
 		t.Errorf("PUT of a text: %d, want 415", w.Code)
 	}
 }
@@ -177,8 +178,8 @@ func (f failing) SetDocument(context.Context, string, []byte, int64) (int64, err
 
 func TestOverrides_StoreFails(t *testing.T) {
 	for err, want := range map[error]int{store.ErrRevision: 409, errors.New("dial tcp 192.0.2.7: refused"): 503} {
-		api := withOverrides(t, perKey, failing{err}, nil)
-		w := do(api, "PUT", "/v1/overrides", blockK1)
+		h := withOverrides(t, perKey, failing{err}, nil)
+		w := do(h, "PUT", "/v1/overrides", blockK1)
 		if w.Code != want || strings.Contains(w.Body.String(), "192.0.2.7") {
 			t.Errorf("%v: %d %s, want %d and no host", err, w.Code, w.Body, want)
 		}
@@ -186,8 +187,8 @@ func TestOverrides_StoreFails(t *testing.T) {
 }
 
 func TestOverrides_NotServed(t *testing.T) {
-	api, _ := newAPI(t, perKey, httpapi.Config{Admin: true})
-	if w := do(api, "GET", "/v1/overrides", ""); w.Code != 404 || !strings.Contains(w.Body.String(), "administrators") {
+	h, _ := newAPI(t, perKey, httpapi.Config{Admin: true})
+	if w := do(h, "GET", "/v1/overrides", ""); w.Code != 404 || !strings.Contains(w.Body.String(), "administrators") {
 		t.Errorf("without a manager: %d %s, want 404", w.Code, w.Body)
 	}
 	lim := limiter(t, storetest.NewNaive(newClock().read), perKey)
@@ -215,11 +216,11 @@ func TestOverrides_WhoMayEndThem(t *testing.T) {
 		t.Fatalf("PUT: %d %s", w.Code, w.Body)
 	}
 	role = httpapi.Operate
-	for i, api := range apis {
-		if w := do(api, "PUT", "/v1/overrides", taken, "Authorization", "Bearer x"); w.Code != 403 || !strings.Contains(w.Body.String(), "takes the role configure") {
+	for i, h := range apis {
+		if w := do(h, "PUT", "/v1/overrides", taken, "Authorization", "Bearer x"); w.Code != 403 || !strings.Contains(w.Body.String(), "takes the role configure") {
 			t.Errorf("server %d: PUT in its place: %d %s, want 403", i, w.Code, w.Body)
 		}
-		if w := do(api, "DELETE", "/v1/overrides/x?author=a&reason=r", "", "Authorization", "Bearer x"); w.Code != 403 {
+		if w := do(h, "DELETE", "/v1/overrides/x?author=a&reason=r", "", "Authorization", "Bearer x"); w.Code != 403 {
 			t.Errorf("server %d: DELETE: %d %s, want 403", i, w.Code, w.Body)
 		}
 	}

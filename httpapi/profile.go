@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/metehq/mete/api"
 )
 
 // A Profile names the gateway that asks /v1/decision, and so the headers in
@@ -49,20 +51,20 @@ func (p Profile) headers() (profile, error) {
 
 // original returns the client's request as the gateway describes it. The other
 // headers are the client's own, which gateways pass on.
-func (p profile) original(r *http.Request) (*http.Request, *Problem) {
+func (p profile) original(r *http.Request) (*http.Request, *api.Problem) {
 	var values [3]string
 	for i, name := range [...]string{p.method, p.uri, p.host} {
 		// Two lines would be the gateway's and the client's, and no telling which.
 		sent := r.Header[name]
 		if len(sent) != 1 || sent[0] == "" {
-			return nil, problem(http.StatusBadRequest,
+			return nil, api.NewProblem(http.StatusBadRequest,
 				fmt.Sprintf("the header %s must be there exactly once; make the gateway set it", name))
 		}
 		values[i] = sent[0]
 	}
 	target, err := url.ParseRequestURI(values[1])
 	if err != nil || strings.ContainsAny(values[1], " \t") {
-		return nil, problem(http.StatusBadRequest,
+		return nil, api.NewProblem(http.StatusBadRequest,
 			fmt.Sprintf("the header %s is not a request target such as /path?query; make the gateway send the client's own", p.uri))
 	}
 	original := r.WithContext(r.Context()) // a shallow copy

@@ -6,17 +6,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/metehq/mete/api"
 )
 
-// Reloaded is the answer of /v1/reload: what is in force now.
-type Reloaded struct {
-	PolicyVersion int64 `json:"policy_version"`
-	Rules         int   `json:"rules"`
-}
-
 // reload serves /v1/reload.
-func (a *API) reload(again func(context.Context) error) func(http.ResponseWriter, *http.Request) *Problem {
-	return func(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) reload(again func(context.Context) error) func(http.ResponseWriter, *http.Request) *api.Problem {
+	return func(w http.ResponseWriter, r *http.Request) *api.Problem {
 		if p := a.checkSender(w, r); p != nil {
 			return p
 		}
@@ -26,14 +22,14 @@ func (a *API) reload(again func(context.Context) error) func(http.ResponseWriter
 		if err := again(r.Context()); err != nil {
 			return reloadProblem(err)
 		}
-		return serveJSON(w, Reloaded{a.lim.Policy().Version(), len(a.lim.Policy().Rules())})
+		return serveJSON(w, api.Reload{PolicyVersion: a.lim.Policy().Version(), Rules: len(a.lim.Policy().Rules())})
 	}
 }
 
 // reloadProblem says why the old policy stays. It is for those who may write it.
-func reloadProblem(err error) *Problem {
+func reloadProblem(err error) *api.Problem {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return problem(http.StatusServiceUnavailable, "there was no time left; the policy may be reloaded or not: see policy_version in an explanation")
+		return api.NewProblem(http.StatusServiceUnavailable, "there was no time left; the policy may be reloaded or not: see policy_version in an explanation")
 	}
-	return problem(http.StatusUnprocessableEntity, "the old policy stays in force: "+err.Error())
+	return api.NewProblem(http.StatusUnprocessableEntity, "the old policy stays in force: "+err.Error())
 }

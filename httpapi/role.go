@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/metehq/mete/api"
 )
 
 // A Role is what a caller may do. Each includes those below it. The zero Role may
@@ -50,15 +52,15 @@ func (a *API) roleOf(r *http.Request) Role {
 }
 
 // permit reports why who asks may not do what takes a role; nil for nothing.
-func (a *API) permit(w http.ResponseWriter, r *http.Request, need Role) *Problem {
+func (a *API) permit(w http.ResponseWriter, r *http.Request, need Role) *api.Problem {
 	switch have := a.roleOf(r); {
 	case have >= need:
 		return nil
 	case have == NoRole || r.Header["Authorization"] == nil:
 		w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`} // RFC 6750 §3
-		return problem(http.StatusUnauthorized, fmt.Sprintf(
+		return api.NewProblem(http.StatusUnauthorized, fmt.Sprintf(
 			"this takes a token of the role %s; send it as Authorization: Bearer TOKEN", need))
 	default:
-		return problem(http.StatusForbidden, fmt.Sprintf("this takes the role %s, and the token has the role %s", need, have))
+		return api.NewProblem(http.StatusForbidden, fmt.Sprintf("this takes the role %s, and the token has the role %s", need, have))
 	}
 }

@@ -11,13 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/httpapi"
 )
 
 // What holds for all requests is for those who configure, whoever made it.
 func TestRole_OverridesOfAll(t *testing.T) {
 	role := httpapi.NoRole
-	api := withOverrides(t, perKey, nil, func(*http.Request) httpapi.Role { return role })
+	h := withOverrides(t, perKey, nil, func(*http.Request) httpapi.Role { return role })
 	for _, action := range []string{"break_glass", "shadow"} {
 		body := `{"id":"x","action":"` + action + `","reason":"r","author":"kim","expires_at":"2023-11-14T22:14:20Z"}`
 		for _, tt := range []struct {
@@ -32,7 +33,7 @@ func TestRole_OverridesOfAll(t *testing.T) {
 			{httpapi.Configure, "DELETE", "/v1/overrides/x?author=a&reason=r", 200},
 		} {
 			role = tt.role
-			if w := do(api, tt.method, tt.path, body, "Authorization", "Bearer x"); w.Code != tt.want {
+			if w := do(h, tt.method, tt.path, body, "Authorization", "Bearer x"); w.Code != tt.want {
 				t.Errorf("%s of %s as %v: %d %s, want %d", tt.method, action, tt.role, w.Code, w.Body, tt.want)
 			}
 		}
@@ -43,12 +44,12 @@ func TestRole_OverridesOfAll(t *testing.T) {
 // further can switch the limiter off, or block everybody, whatever its action.
 func TestRole_OverridesThatNameNobody(t *testing.T) {
 	role := httpapi.NoRole
-	api := withOverrides(t, perKey, nil, func(*http.Request) httpapi.Role { return role })
+	h := withOverrides(t, perKey, nil, func(*http.Request) httpapi.Role { return role })
 	const until = `"reason":"r","author":"kim","expires_at":"2023-11-14T22:14:20Z"}`
 	const limit = `"action":"limit","algorithm":"token_bucket","algorithm_config":{"rps":1000,"burst":1000},`
-	put := func(body string) int { return do(api, "PUT", "/v1/overrides", body, "Authorization", "Bearer x").Code }
+	put := func(body string) int { return do(h, "PUT", "/v1/overrides", body, "Authorization", "Bearer x").Code }
 	remove := func() int {
-		return do(api, "DELETE", "/v1/overrides/x?author=a&reason=r", "", "Authorization", "Bearer x").Code
+		return do(h, "DELETE", "/v1/overrides/x?author=a&reason=r", "", "Authorization", "Bearer x").Code
 	}
 	const named = `{"id":"x","action":"block","match":{"header:x-api-key":"k1"},` + until
 	for _, wide := range []string{
@@ -95,7 +96,7 @@ func TestRole_OverridesThatNameNobody(t *testing.T) {
 			t.Errorf("%s by the role operate: made %d, removed %d, want 200", narrow, made, removed)
 		}
 	}
-	w := do(api, "PUT", "/v1/overrides", strings.Replace(named, "header:x-api-key", "heder:x-api-key", 1), "Authorization", "Bearer x")
+	w := do(h, "PUT", "/v1/overrides", strings.Replace(named, "header:x-api-key", "heder:x-api-key", 1), "Authorization", "Bearer x")
 	if w.Code != 422 || !strings.Contains(w.Body.String(), "/match/heder:x-api-key") {
 		t.Errorf("a mistake of the role operate: %d %s, want 422 with its place", w.Code, w.Body)
 	}
@@ -104,7 +105,7 @@ func TestRole_OverridesThatNameNobody(t *testing.T) {
 func TestReload(t *testing.T) {
 	var fault error
 	reloads := 0
-	api, _ := newAPI(t, perKey, httpapi.Config{Admin: true, Reload: func(context.Context) error {
+	h, _ := newAPI(t, perKey, httpapi.Config{Admin: true, Reload: func(context.Context) error {
 		reloads++
 		return fault
 	}})
@@ -125,12 +126,12 @@ func TestReload(t *testing.T) {
 		{nil, "/v1/reload", []string{"Content-Type", "text/plain"}, 415, "must be JSON", 0},
 	} {
 		fault, reloads = tt.fault, 0
-		if w := do(api, "POST", tt.path, "", tt.headers...); w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || reloads != tt.reloads {
+		if w := do(h, "POST", tt.path, "", tt.headers...); w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || reloads != tt.reloads {
 			t.Errorf("POST %s %q, where reloading says %v: %d %s after %d reloads; want %d with %q after %d",
 				tt.path, tt.headers, tt.fault, w.Code, w.Body, reloads, tt.status, tt.want, tt.reloads)
 		}
 	}
-	if w := do(api, "GET", "/v1/reload", ""); w.Code != 405 {
+	if w := do(h, "GET", "/v1/reload", ""); w.Code != 405 {
 		t.Errorf("GET: %d, want 405", w.Code)
 	}
 }
@@ -139,17 +140,17 @@ func TestReload(t *testing.T) {
 // the top keys: neither shows a hash, nor does a bucket that is asked for by its mask.
 func TestRole_ReadCannotConfirmHashes(t *testing.T) {
 	const rules = `{"rules": [{"name": "never", "limit_keys": ["header:x-api-key", "path"], "slot_by": "header:x-api-key", "algorithm_config": {"rps": 1, "burst": 1}}]}`
-	api, _ := topAPI(t, rules)
+	h, _ := topAPI(t, rules)
 	const request = `{"header:x-api-key":"cust-17","path":"/v1/orders"}`
-	take(t, api, 3, request)
+	take(t, h, 3, request)
 	ask := func(role, method, path, body string) string {
-		w := do(api, method, path, body, "Authorization", "Bearer "+role)
+		w := do(h, method, path, body, "Authorization", "Bearer "+role)
 		if w.Code != 200 {
 			t.Fatalf("%s %s as %s: %d %s", method, path, role, w.Code, w.Body)
 		}
 		return w.Body.String()
 	}
-	var top httpapi.TopKeys
+	var top api.Top
 	if err := json.Unmarshal([]byte(ask("operate", "GET", "/v1/top", "")), &top); err != nil || len(top.Keys) != 1 {
 		t.Fatalf("%+v, %v", top, err)
 	}
@@ -157,7 +158,7 @@ func TestRole_ReadCannotConfirmHashes(t *testing.T) {
 	if !strings.HasPrefix(hash, "~") || len(hash) < 16 {
 		t.Fatalf("the hash of a key is %q", hash)
 	}
-	if err := json.Unmarshal([]byte(ask("read", "GET", "/v1/top", "")), &top); err != nil || top.Keys[0].Parts[0] != (httpapi.TopPart{Name: "header:x-api-key", Value: "~…", Hashed: true}) {
+	if err := json.Unmarshal([]byte(ask("read", "GET", "/v1/top", "")), &top); err != nil || top.Keys[0].Parts[0] != (api.KeyPart{Name: "header:x-api-key", Value: "~…", Hashed: true}) {
 		t.Fatalf("%+v, %v; want a hash of which nothing is left", top, err)
 	}
 	explanation := `{"attributes":` + request + `}`
@@ -173,7 +174,7 @@ func TestRole_ReadCannotConfirmHashes(t *testing.T) {
 			t.Errorf("who may only look sees the hash %s in %s", hash, answer)
 		}
 	}
-	var x httpapi.Explanation
+	var x api.Explanation
 	if err := json.Unmarshal([]byte(ask("read", "POST", "/v1/explain", explanation)), &x); err != nil || x.Rules[0].Limits[0].Key != "{~…}never:x-api-key=~…|path=/v1/orders" {
 		t.Errorf("%+v, %v; want a key with nothing of the hash, and with what the request has", x, err)
 	}
@@ -186,21 +187,21 @@ func TestRole_ReadCannotConfirmHashes(t *testing.T) {
 // a rule wants, to those who may only look.
 func TestRole_ReadIsNotToldOfOthers(t *testing.T) {
 	role := httpapi.Configure
-	api := withOverrides(t, `{"rules": [{"name": "paid", "limit_keys": ["ip:address"], "match": {"header:x-api-key": "canary-wanted"}, "algorithm_config": {"rps": 1, "burst": 1}},
+	h := withOverrides(t, `{"rules": [{"name": "paid", "limit_keys": ["ip:address"], "match": {"header:x-api-key": "canary-wanted"}, "algorithm_config": {"rps": 1, "burst": 1}},
 		{"name": "free", "limit_keys": ["tenant"], "algorithm_config": {"rps": 1, "burst": 1}}]}`, nil, func(*http.Request) httpapi.Role { return role })
 	const until = `"reason":"r","author":"kim","expires_at":"2099-01-01T00:00:00Z"}`
 	for _, body := range []string{
 		`{"id":"a","action":"allow","match":{"tenant":["guess","canary-other"]},` + until,
 		`{"id":"l","action":"limit","rules":["free"],"match":{"tenant":["guessed","canary-third"]},"algorithm":"token_bucket","algorithm_config":{"rps":1,"burst":2},` + until,
 	} {
-		if w := do(api, "PUT", "/v1/overrides", body); w.Code != 200 {
+		if w := do(h, "PUT", "/v1/overrides", body); w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 	}
 	for _, request := range []string{`{"tenant":"guess"}`, `{"tenant":"guessed","ip:address":"192.0.2.1","header:x-api-key":"mine"}`} {
 		for have, want := range map[httpapi.Role]bool{httpapi.Read: false, httpapi.Operate: true} {
 			role = have
-			w := post(api, "/v1/explain", `{"attributes":`+request+`}`)
+			w := post(h, "/v1/explain", `{"attributes":`+request+`}`)
 			if got := strings.Contains(w.Body.String(), "canary"); w.Code != 200 || got != want {
 				t.Errorf("%s explained to the role %v: %d %s, want others in it: %v", request, have, w.Code, w.Body, want)
 			}

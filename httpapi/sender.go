@@ -7,17 +7,19 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/metehq/mete/api"
 )
 
 // checkSender refuses what a program that means this API does not send. Without
 // it, any page in a browser that can reach the server could spend tokens.
-func (a *API) checkSender(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) checkSender(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if err := a.browsers.Check(r); err != nil {
-		return problem(http.StatusForbidden, "pages of other origins cannot use this API; call it from a server")
+		return api.NewProblem(http.StatusForbidden, "pages of other origins cannot use this API; call it from a server")
 	}
 	if sent := r.Header["Content-Encoding"]; len(sent) > 0 && !(len(sent) == 1 && strings.EqualFold(sent[0], "identity")) {
 		w.Header()["Accept-Encoding"] = []string{"identity"} // RFC 9110 §15.5.16
-		return problem(http.StatusUnsupportedMediaType, "the body must not be compressed; send it without Content-Encoding")
+		return api.NewProblem(http.StatusUnsupportedMediaType, "the body must not be compressed; send it without Content-Encoding")
 	}
 	switch sent := r.Header["Content-Type"]; {
 	case len(sent) == 0, len(sent) == 1 && (sent[0] == "" || sent[0] == "application/json"):
@@ -25,17 +27,17 @@ func (a *API) checkSender(w http.ResponseWriter, r *http.Request) *Problem {
 	case len(sent) == 1:
 		return checkMedia(sent[0])
 	}
-	return problem(http.StatusUnsupportedMediaType, "Content-Type is there more than once; send application/json alone")
+	return api.NewProblem(http.StatusUnsupportedMediaType, "Content-Type is there more than once; send application/json alone")
 }
 
 // checkMedia reports why a content type is not that of JSON in UTF-8.
-func checkMedia(sent string) *Problem {
+func checkMedia(sent string) *api.Problem {
 	media, params, err := mime.ParseMediaType(sent)
 	if err != nil || media != "application/json" {
-		return problem(http.StatusUnsupportedMediaType, "the body must be JSON; send it with Content-Type: application/json")
+		return api.NewProblem(http.StatusUnsupportedMediaType, "the body must be JSON; send it with Content-Type: application/json")
 	}
 	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return problem(http.StatusUnsupportedMediaType, fmt.Sprintf("the charset %.40q is not read; send JSON in UTF-8", charset))
+		return api.NewProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("the charset %.40q is not read; send JSON in UTF-8", charset))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/spell"
 	"github.com/metehq/mete/policy"
@@ -60,7 +61,7 @@ type topQuery struct {
 }
 
 // serveTop serves /v1/top.
-func (a *API) serveTop(w http.ResponseWriter, r *http.Request) *Problem {
+func (a *API) serveTop(w http.ResponseWriter, r *http.Request) *api.Problem {
 	q, p := a.topQuery(r)
 	if p != nil {
 		return p
@@ -72,9 +73,9 @@ func (a *API) serveTop(w http.ResponseWriter, r *http.Request) *Problem {
 	} else {
 		lists = append(lists, a.top.Tracker.Top(now, q.rule, q.kind, q.window))
 	}
-	answer := TopKeys{
+	answer := api.Top{
 		Kind: q.kind.String(), At: now.Time(), Since: a.top.Tracker.Since(now, q.window).Time(), Counters: a.top.Tracker.Counters(),
-		Masked: a.roleOf(r) < Operate, Rules: []TopRule{}, RuleCount: len(lists), Keys: []TopKey{},
+		Masked: a.roleOf(r) < Operate, Rules: []api.TopRule{}, RuleCount: len(lists), Keys: []api.TopKey{},
 	}
 	rules := a.rules()
 	var keys []foundKey
@@ -83,7 +84,7 @@ func (a *API) serveTop(w http.ResponseWriter, r *http.Request) *Problem {
 		answer.Total += l.Total
 		answer.Dropped += l.Dropped
 		if i < q.limit {
-			answer.Rules = append(answer.Rules, TopRule{Rule: l.Rule, Total: l.Total, Dropped: l.Dropped, Keys: len(l.Keys), Unlisted: l.Unlisted})
+			answer.Rules = append(answer.Rules, api.TopRule{Rule: l.Rule, Total: l.Total, Dropped: l.Dropped, Keys: len(l.Keys), Unlisted: l.Unlisted})
 		}
 		for j := range l.Keys[:min(len(l.Keys), q.limit)] {
 			keys = append(keys, foundKey{l.Rule, rules[l.Rule], &l.Keys[j]})
@@ -104,9 +105,9 @@ type foundKey struct {
 }
 
 // topKey is k as it is shown, or what can be shown of it.
-func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) TopKey {
+func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) api.TopKey {
 	limit, parts := topKey(k.Key.Key, k.rule)
-	shown := TopKey{
+	shown := api.TopKey{
 		Rule: k.name, Limit: limit, Key: k.Key.Key, Cut: k.Cut, Parts: parts, Count: k.Count, Error: k.Error,
 		First: k.First.Time(), Last: k.Last.Time(), RetryAfter: topWait(k.Key, now),
 	}
@@ -122,19 +123,19 @@ func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) TopKey {
 }
 
 // topWait is how much is left of the wait that the last denial has told.
-func topWait(k *topkeys.Key, now bucket.Instant) Seconds {
+func topWait(k *topkeys.Key, now bucket.Instant) api.Seconds {
 	const never = bucket.Instant(bucket.Never / time.Microsecond)
 	switch {
 	case k.Retry-k.Last >= never:
-		return Seconds(bucket.Never)
+		return api.Seconds(bucket.Never)
 	case k.Retry <= now:
 		return 0
 	}
-	return Seconds(time.Duration(k.Retry-now) * time.Microsecond)
+	return api.Seconds(time.Duration(k.Retry-now) * time.Microsecond)
 }
 
 // topQuery reads what is asked for.
-func (a *API) topQuery(r *http.Request) (q topQuery, p *Problem) {
+func (a *API) topQuery(r *http.Request) (q topQuery, p *api.Problem) {
 	query, p := parameters(r, "rule", "kind", "limit", "window")
 	if p != nil {
 		return q, p
@@ -142,24 +143,24 @@ func (a *API) topQuery(r *http.Request) (q topQuery, p *Problem) {
 	var err error
 	if text := query.Get("kind"); text != "" {
 		if q.kind, err = topkeys.ParseKind(text); err != nil {
-			return q, problem(http.StatusBadRequest, fmt.Sprintf("kind %.40q is none of denied, shadow and near", text))
+			return q, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("kind %.40q is none of denied, shadow and near", text))
 		}
 	}
 	q.limit = DefaultTop
 	if text := query.Get("limit"); text != "" {
 		if q.limit, err = strconv.Atoi(text); err != nil || q.limit < 1 || q.limit > MaxTop {
-			return q, problem(http.StatusBadRequest, fmt.Sprintf("limit says how many keys are wanted; send a number between 1 and %d", MaxTop))
+			return q, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("limit says how many keys are wanted; send a number between 1 and %d", MaxTop))
 		}
 	}
 	if text := query.Get("window"); text != "" {
 		most := a.top.Tracker.Window()
 		if q.window, err = bucket.ParseDuration(text); err != nil || q.window <= 0 || q.window > most {
-			return q, problem(http.StatusBadRequest, fmt.Sprintf("window says how much time the answer is about; send a duration above 0 and up to %v, such as %v", most, most))
+			return q, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("window says how much time the answer is about; send a duration above 0 and up to %v, such as %v", most, most))
 		}
 	}
 	if q.rule = query.Get("rule"); q.rule != "" {
 		if rules := a.rules(); rules[q.rule] == nil {
-			return q, problem(http.StatusNotFound, noRule(q.rule, slices.Collect(maps.Keys(rules))))
+			return q, api.NewProblem(http.StatusNotFound, noRule(q.rule, slices.Collect(maps.Keys(rules))))
 		}
 	}
 	return q, nil

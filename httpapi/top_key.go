@@ -11,13 +11,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/policy"
 )
 
 // topKey reads the key of a bucket: which limit it is of, and what it is made of. A key
 // that no rule of the policy makes has the names that stand in it.
-func topKey(key string, r *policy.Rule) (limit string, parts []TopPart) {
-	parts = []TopPart{}
+func topKey(key string, r *policy.Rule) (limit string, parts []api.KeyPart) {
+	parts = []api.KeyPart{}
 	if strings.HasPrefix(key, "{") { // the tag of slot_by
 		if _, rest, ok := strings.Cut(key, "}"); ok {
 			key = rest
@@ -35,7 +36,7 @@ func topKey(key string, r *policy.Rule) (limit string, parts []TopPart) {
 			name = r.LimitKeys[i].Spelled()
 		}
 		hashed := strings.HasPrefix(value, "~") // which stands there for nothing else
-		parts = append(parts, TopPart{Name: name, Value: unescape(value), Hashed: hashed})
+		parts = append(parts, api.KeyPart{Name: name, Value: unescape(value), Hashed: hashed})
 	}
 	return limit, parts
 }
@@ -77,7 +78,7 @@ const shown = 2
 
 // part masks a value. Of values that are so short that two letters say most of it, and of
 // hashes, nothing is left.
-func (m *masker) part(p *TopPart) {
+func (m *masker) part(p *api.KeyPart) {
 	if p.Hashed {
 		p.Value = maskedHash
 		return

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
@@ -38,17 +39,17 @@ func topAPI(t *testing.T, rules string) (*httpapi.API, *clock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(lim, httpapi.Config{Admin: true, Top: httpapi.Top{Tracker: top, Now: c.read, MaskKey: []byte("m")}, Role: roleOfToken})
+	h, err := httpapi.New(lim, httpapi.Config{Admin: true, Top: httpapi.Top{Tracker: top, Now: c.read, MaskKey: []byte("m")}, Role: roleOfToken})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return api, c
+	return h, c
 }
 
-func take(t *testing.T, api http.Handler, times int, attributes string) {
+func take(t *testing.T, h http.Handler, times int, attributes string) {
 	t.Helper()
 	for range times {
-		if w := do(api, "POST", "/v1/take", `{"attributes":`+attributes+`}`, "Authorization", "Bearer operate"); w.Code != 200 && w.Code != 429 {
+		if w := do(h, "POST", "/v1/take", `{"attributes":`+attributes+`}`, "Authorization", "Bearer operate"); w.Code != 200 && w.Code != 429 {
 			t.Fatalf("take %s: %d %s", attributes, w.Code, w.Body)
 		}
 	}
@@ -61,11 +62,11 @@ const topRules = `{"rules": [
 	{"name": "every/one", "limit_keys": [], "match": {"path": "/all"}, "algorithm_config": {"rate": "1/1h", "burst": 1}}]}`
 
 func TestTop_ShowsKeys(t *testing.T) {
-	api, c := topAPI(t, topRules)
-	take(t, api, 7, `{"ip:address":"192.0.2.1","query:user":"Zoë|x"}`)
-	take(t, api, 2, `{"path":"/all","host":"h"}`)
-	take(t, api, 2, `{"header:x-api-key":"secret"}`)
-	take(t, api, 1, `{"header:x-api-key":"secret2","header:x-cost":"5"}`)
+	h, c := topAPI(t, topRules)
+	take(t, h, 7, `{"ip:address":"192.0.2.1","query:user":"Zoë|x"}`)
+	take(t, h, 2, `{"path":"/all","host":"h"}`)
+	take(t, h, 2, `{"header:x-api-key":"secret"}`)
+	take(t, h, 1, `{"header:x-api-key":"secret2","header:x-cost":"5"}`)
 	c.advance(time.Minute)
 	const begin, now = "2023-11-14T22:13:20Z", "2023-11-14T22:14:20Z"
 	const head = `{"kind":"denied","since":"` + begin + `","at":"` + now + `","counters":100,"masked":false,"total":%d,"dropped":0,"rules":%s,"rule_count":%d,"keys":%s}`
@@ -77,7 +78,7 @@ func TestTop_ShowsKeys(t *testing.T) {
 			`[{"rule":"every/one","limit":"every/one","key":"every/one:","parts":[],"count":1,"error":0,"first":"`+begin+`","last":"`+begin+`","retry_after":3540}]`)},
 		{"?kind=near&rule=trial", strings.Replace(fmt.Sprintf(head, 0, `[{"rule":"trial","total":0,"dropped":0,"keys":0,"unlisted":0}]`, 1, `[]`), "denied", "near", 1)},
 	} {
-		if w := do(api, "GET", "/v1/top"+tt.query, "", "Authorization", "Bearer operate"); w.Code != 200 || strings.TrimSpace(w.Body.String()) != tt.want {
+		if w := do(h, "GET", "/v1/top"+tt.query, "", "Authorization", "Bearer operate"); w.Code != 200 || strings.TrimSpace(w.Body.String()) != tt.want {
 			t.Errorf("GET /v1/top%s at %s: %d %s\nwant %s", tt.query, now, w.Code, w.Body, tt.want)
 		}
 	}
@@ -90,7 +91,7 @@ func TestTop_ShowsKeys(t *testing.T) {
 		"?window=30s":          "",
 		"?window=1ms":          "",
 	} {
-		a := topOf(t, api, query, "configure")
+		a := topOf(t, h, query, "configure")
 		var got []string
 		for _, k := range a.Keys {
 			got = append(got, fmt.Sprintf("%s=%d", k.Rule, k.Count))
@@ -102,18 +103,18 @@ func TestTop_ShowsKeys(t *testing.T) {
 			t.Errorf("GET /v1/top%s: %s, want %s", query, got, want)
 		}
 	}
-	waits := map[httpapi.Seconds]int{}
-	for _, k := range topOf(t, api, "?rule=never", "operate").Keys {
+	waits := map[api.Seconds]int{}
+	for _, k := range topOf(t, h, "?rule=never", "operate").Keys {
 		waits[k.RetryAfter]++
 	}
-	if waits[httpapi.Seconds(bucket.Never)] != 1 || waits[httpapi.Seconds(59*time.Minute)] != 1 {
+	if waits[api.Seconds(bucket.Never)] != 1 || waits[api.Seconds(59*time.Minute)] != 1 {
 		t.Errorf("waits %v, want one that never ends, for a cost that never fits", waits)
 	}
 }
 
-func topOf(t *testing.T, api http.Handler, query, role string) (a httpapi.TopKeys) {
+func topOf(t *testing.T, h http.Handler, query, role string) (a api.Top) {
 	t.Helper()
-	w := do(api, "GET", "/v1/top"+query, "", "Authorization", "Bearer "+role)
+	w := do(h, "GET", "/v1/top"+query, "", "Authorization", "Bearer "+role)
 	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || w.Code != 200 {
 		t.Fatalf("GET /v1/top%s: %d %s: %v", query, w.Code, w.Body, err)
 	}
@@ -123,12 +124,12 @@ func topOf(t *testing.T, api http.Handler, query, role string) (a httpapi.TopKey
 // Who may only read sees which limits and networks it is about, and can tell keys
 // from each other.
 func TestTop_MasksKeys(t *testing.T) {
-	api, c := topAPI(t, `{"rules": [{"name": "free", "limit_keys": ["ip:address", "query:user", "header:x-api-key"], "on_missing": "empty", "algorithm_config": {"rate": "1/1h", "burst": 1}}]}`)
-	take(t, api, 4, `{"ip:address":"192.0.2.77","query:user":"alexander","header:x-api-key":"secret"}`)
-	take(t, api, 3, `{"ip:address":"2001:db8:1:2::3","query:user":"kim","header:x-api-key":"secret"}`)
-	take(t, api, 2, `{"query:user":"日本語の名前"}`)
+	h, c := topAPI(t, `{"rules": [{"name": "free", "limit_keys": ["ip:address", "query:user", "header:x-api-key"], "on_missing": "empty", "algorithm_config": {"rate": "1/1h", "burst": 1}}]}`)
+	take(t, h, 4, `{"ip:address":"192.0.2.77","query:user":"alexander","header:x-api-key":"secret"}`)
+	take(t, h, 3, `{"ip:address":"2001:db8:1:2::3","query:user":"kim","header:x-api-key":"secret"}`)
+	take(t, h, 2, `{"query:user":"日本語の名前"}`)
 	c.advance(time.Second)
-	a := topOf(t, api, "", "read")
+	a := topOf(t, h, "", "read")
 	var got []string
 	for _, k := range a.Keys {
 		if !strings.HasPrefix(k.Key, "free:~") || len(k.Key) != len("free:~")+12 {
@@ -143,13 +144,13 @@ func TestTop_MasksKeys(t *testing.T) {
 	if text := fmt.Sprint(a); strings.Contains(text, "192.0.2.77") || strings.Contains(text, "alexander") || strings.Contains(text, "kim") || strings.Contains(text, "secret") {
 		t.Errorf("there is a key in %s", text)
 	}
-	if again := topOf(t, api, "?limit=1", "read"); again.Keys[0].Key != a.Keys[0].Key || a.Keys[0].Key == a.Keys[1].Key {
+	if again := topOf(t, h, "?limit=1", "read"); again.Keys[0].Key != a.Keys[0].Key || a.Keys[0].Key == a.Keys[1].Key {
 		t.Errorf("masked keys %q and %q, again %q", a.Keys[0].Key, a.Keys[1].Key, again.Keys[0].Key)
 	}
 }
 
 func TestTop_Refuses(t *testing.T) {
-	api, _ := topAPI(t, topRules)
+	h, _ := topAPI(t, topRules)
 	for query, want := range map[string]string{
 		"?rule=fre":             `404 no rule has the name \"fre\"; did you mean \"free\"?`,
 		"?kind=all":             `400 kind \"all\" is none of`,
@@ -162,12 +163,12 @@ func TestTop_Refuses(t *testing.T) {
 		"?top=1":                `400 parameter \"top\" is unknown`,
 		"?rule=free&rule=trial": `400 parameter \"rule\" is given twice`,
 	} {
-		w := do(api, "GET", "/v1/top"+query, "", "Authorization", "Bearer configure")
+		w := do(h, "GET", "/v1/top"+query, "", "Authorization", "Bearer configure")
 		if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want[:3]) || !strings.Contains(got, want[4:]) {
 			t.Errorf("GET /v1/top%s: %s, want %s", query, got, want)
 		}
 	}
-	if w := do(api, "POST", "/v1/top", "{}", "Authorization", "Bearer configure"); w.Code != 405 {
+	if w := do(h, "POST", "/v1/top", "{}", "Authorization", "Bearer configure"); w.Code != 405 {
 		t.Errorf("POST /v1/top: %d", w.Code)
 	}
 	plain, _ := newAPI(t, perKey, httpapi.Config{Admin: true})
@@ -188,11 +189,11 @@ func TestTop_ForeignKeys(t *testing.T) {
 	for _, key := range keys {
 		top.Record(c.read(), topkeys.Denied, "old", key, 0)
 	}
-	api, err := httpapi.New(limiter(t, storetest.NewNaive(c.read), perKey), httpapi.Config{Admin: true, Top: httpapi.Top{Tracker: top, Now: c.read}})
+	h, err := httpapi.New(limiter(t, storetest.NewNaive(c.read), perKey), httpapi.Config{Admin: true, Top: httpapi.Top{Tracker: top, Now: c.read}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := topOf(t, api, "", "")
+	a := topOf(t, h, "", "")
 	if len(a.Keys) != len(keys) {
 		t.Fatalf("%d keys, want %d: %+v", len(a.Keys), len(keys), a.Keys)
 	}

@@ -64,18 +64,3 @@ func (a *API) unknown(req *mete.Request) (names []string) {
 	}
 	return names[:min(len(names), MaxUnknown)]
 }
-
-// appendUnknown adds the unknown attributes to a decision, which b ends with.
-func appendUnknown(b []byte, names []string) []byte {
-	if len(names) == 0 {
-		return b
-	}
-	b = append(b[:len(b)-1], `,"unknown_attributes":[`...)
-	for i, name := range names {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, name)
-	}
-	return append(b, "]}"...)
-}

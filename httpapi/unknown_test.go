@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
@@ -24,7 +25,7 @@ const readsMuch = `{"rules": [{"name": "free", "limit_keys": ["header:x-api-key"
 
 func unknownOf(t *testing.T, w *httptest.ResponseRecorder) []string {
 	t.Helper()
-	var d httpapi.Decision
+	var d api.Decision
 	if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil {
 		t.Fatalf("%s: %v", w.Body, err)
 	}
@@ -34,7 +35,7 @@ func unknownOf(t *testing.T, w *httptest.ResponseRecorder) []string {
 // An attribute that nothing reads is reported: its name may be mistyped, and the request
 // then falls under no limit.
 func TestUnknownAttributes(t *testing.T) {
-	api, _ := newAPI(t, readsMuch, httpapi.Config{AlsoRead: []policy.Attribute{attribute(t, "jwt:sub")}})
+	h, _ := newAPI(t, readsMuch, httpapi.Config{AlsoRead: []policy.Attribute{attribute(t, "jwt:sub")}})
 	for _, tt := range []struct {
 		attributes string
 		want       []string
@@ -47,7 +48,7 @@ func TestUnknownAttributes(t *testing.T) {
 		{``, nil},
 	} {
 		for _, path := range []string{"/v1/take", "/v1/peek"} {
-			w := post(api, path, `{"attributes":{`+tt.attributes+`}}`)
+			w := post(h, path, `{"attributes":{`+tt.attributes+`}}`)
 			if got := unknownOf(t, w); !slices.Equal(got, tt.want) {
 				t.Errorf("%s of {%s}: unknown attributes are %q, want %q", path, tt.attributes, got, tt.want)
 			}
@@ -56,7 +57,7 @@ func TestUnknownAttributes(t *testing.T) {
 			}
 		}
 	}
-	w := post(api, "/v1/take", `{"requests":[{"attributes":{"a":"1"}},{"attributes":{"header:x-api-key":"k1"}}]}`)
+	w := post(h, "/v1/take", `{"requests":[{"attributes":{"a":"1"}},{"attributes":{"header:x-api-key":"k1"}}]}`)
 	if got := w.Body.String(); strings.Count(got, "unknown_attributes") != 1 || !strings.Contains(got, `"unknown_attributes":["a"]},{`) {
 		t.Errorf("a batch: got %s, want unknown attributes in the first answer alone", got)
 	}
@@ -70,16 +71,16 @@ func TestUnknownAttributes_FollowThePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	lim := limiter(t, store, perKey)
-	api, err := httpapi.New(lim, httpapi.Config{Admin: true})
+	h, err := httpapi.New(lim, httpapi.Config{Admin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const ask = `{"attributes":{"jwt:sub":"kim"}}`
-	if got := unknownOf(t, post(api, "/v1/take", ask)); !slices.Equal(got, []string{"jwt:sub"}) {
+	if got := unknownOf(t, post(h, "/v1/take", ask)); !slices.Equal(got, []string{"jwt:sub"}) {
 		t.Errorf("before: unknown attributes are %q, want jwt:sub", got)
 	}
-	var x httpapi.Explanation
-	if w := post(api, "/v1/explain", ask); json.Unmarshal(w.Body.Bytes(), &x) != nil || !slices.Equal(x.Decision.UnknownAttributes, []string{"jwt:sub"}) {
+	var x api.Explanation
+	if w := post(h, "/v1/explain", ask); json.Unmarshal(w.Body.Bytes(), &x) != nil || !slices.Equal(x.Decision.UnknownAttributes, []string{"jwt:sub"}) {
 		t.Errorf("explained: got %s, want jwt:sub as unknown", w.Body)
 	}
 	m, err := lim.Policy().WithOverrides([]policy.Override{{ID: "o", Action: policy.Block, Match: json.RawMessage(`{"jwt:sub":"eve"}`),
@@ -90,13 +91,13 @@ func TestUnknownAttributes_FollowThePolicy(t *testing.T) {
 	if err := lim.SetPolicy(m); err != nil {
 		t.Fatal(err)
 	}
-	if got := unknownOf(t, post(api, "/v1/take", ask)); got != nil {
+	if got := unknownOf(t, post(h, "/v1/take", ask)); got != nil {
 		t.Errorf("with an override about it: unknown attributes are %q, want none", got)
 	}
 }
 
 func TestUnknownAttributes_AreBounded(t *testing.T) {
-	api, _ := newAPI(t, perKey, httpapi.Config{})
+	h, _ := newAPI(t, perKey, httpapi.Config{})
 	for _, n := range []int{3, 15, 17, 500} {
 		var list, want []string
 		for i := range n {
@@ -104,7 +105,7 @@ func TestUnknownAttributes_AreBounded(t *testing.T) {
 			list, want = append(list, `"`+name+`":"1"`), append(want, name)
 		}
 		list = append(list, `"header:x-api-key":"k1"`)
-		got := unknownOf(t, post(api, "/v1/peek", `{"attributes":{`+strings.Join(list, ",")+`}}`))
+		got := unknownOf(t, post(h, "/v1/peek", `{"attributes":{`+strings.Join(list, ",")+`}}`))
 		if want = want[:min(n, httpapi.MaxUnknown)]; !slices.Equal(got, want) {
 			t.Errorf("of %d: got %q, want %q", n, got, want)
 		}

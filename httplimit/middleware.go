@@ -203,7 +203,7 @@ func (m *Middleware) AdmitFacts(w http.ResponseWriter, facts *httpfacts.Facts) b
 	}
 	if dispute := facts.Dispute(); dispute != "" {
 		m.shareDenial(w.Header(), r)
-		ratelimitfields.Disputed(dispute).Write(w, r)
+		ratelimitfields.Write(w, r, ratelimitfields.Disputed(dispute))
 		return false
 	}
 	m.fields.Header(w.Header(), &d)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
@@ -32,9 +33,9 @@ var (
 	unreachable = problem(http.StatusBadGateway, "The upstream server could not be reached, or broke off.")
 )
 
-// problem is one whose status says what it is. It names no address.
-func problem(status int, detail string) ratelimitfields.Problem {
-	return ratelimitfields.Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
+// problem returns the problem of a status. It names no address.
+func problem(status int, detail string) *api.Problem {
+	return &api.Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
 // fail answers a request for which there is no answer of the upstream.
@@ -44,10 +45,10 @@ func (e *exchange) fail(err error) {
 	if p.Status == http.StatusServiceUnavailable {
 		e.w.Header()["Retry-After"] = []string{strconv.FormatInt(max(1, seconds(e.upstream.retryAfter())), 10)}
 	}
-	p.Write(e.w, e.in)
+	ratelimitfields.Write(e.w, e.in, p)
 }
 
-func (e *exchange) problemOf(err error) ratelimitfields.Problem {
+func (e *exchange) problemOf(err error) *api.Problem {
 	broken := e.body.failure()
 	if broken != nil {
 		err = broken

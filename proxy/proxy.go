@@ -112,7 +112,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Connection"] = []string{"close"}
 	}
 	if refusal := p.refusal(r); refusal != "" {
-		ratelimitfields.Disputed(refusal).Write(w, r)
+		ratelimitfields.Write(w, r, ratelimitfields.Disputed(refusal))
 		return
 	}
 	facts := p.source.Facts(r)
@@ -146,13 +146,13 @@ func (p *Proxy) forward(w http.ResponseWriter, facts *httpfacts.Facts) {
 	to, ok := p.routes.find(facts)
 	switch {
 	case !ok:
-		ratelimitfields.Disputed(httpfacts.DisputedPlace).Write(w, r)
+		ratelimitfields.Write(w, r, ratelimitfields.Disputed(httpfacts.DisputedPlace))
 		return
 	case to == nil:
-		noRoute.Write(w, r)
+		ratelimitfields.Write(w, r, noRoute)
 		return
 	case to.maxBody > 0 && r.ContentLength > to.maxBody:
-		tooLarge.Write(w, r)
+		ratelimitfields.Write(w, r, tooLarge)
 		return
 	}
 	e := newExchange(p, to.upstream, w, facts)

@@ -25,7 +25,7 @@ func Example_whyDenied() {
 		must(limiter.Take(context.Background(), request))
 	}
 	e := must(limiter.Explain(context.Background(), request))
-	answer := httpapi.Explain(&e) // in words; e itself has it all for programs
+	answer := httpapi.ExplanationOf(&e) // in words; e itself has it all for programs
 	fmt.Println(answer.Why)
 	fmt.Println("passes at", answer.PassesAt.Format("15:04:05.999"))
 	for _, rule := range answer.Rules {

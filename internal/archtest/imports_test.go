@@ -68,30 +68,33 @@ var layers = []layer{
 	// It keeps what administrators say of a policy, in whatever keeps documents.
 	{dir: "overrides", may: engine, tests: stores},
 
+	// It records what administrators do.
+	{dir: "audit", may: []string{"api", "bucket", "overrides"}, tests: engine},
+
 	// It counts what the hooks of a limiter are told.
 	{dir: "topkeys", may: engine, tests: stores},
 
 	// Front doors translate: they get their Limiter, and know of no store. PerAddress of
 	// httplimit brings one for itself.
-	{dir: "httplimit", may: join(engine, "internal", "memstore"), tests: join(stores, doors...)},
-	{dir: "httpapi", may: join(engine, "internal", "overrides", "topkeys"), tests: join(stores, doors...)},
-	{dir: "respapi", may: join(engine, "internal"), tests: join(stores, doors...)},
-	{dir: "grpclimit", may: join(engine, "internal"), tests: join(stores, doors...)},
-	{dir: "dashboard", may: join(engine, "internal"), tests: join(stores, doors...)},
+	{dir: "httplimit", may: join(engine, "api", "internal", "memstore"), tests: join(stores, doors...)},
+	{dir: "httpapi", may: join(engine, "api", "audit", "internal", "overrides", "topkeys"), tests: join(stores, doors...)},
+	{dir: "respapi", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
+	{dir: "grpclimit", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
+	{dir: "dashboard", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
 	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)}, // doors ask it for claims
-	{dir: "proxy", may: join(engine, "internal", "httplimit"), tests: join(stores, doors...)},
-	{dir: "client", may: join(engine, "internal", "httpapi", "overrides"), tests: join(stores, join(doors, "topkeys")...)},
+	{dir: "proxy", may: join(engine, "api", "internal", "httplimit"), tests: join(stores, doors...)},
+	{dir: "client", may: []string{"api", "store", "bucket"}, tests: join(engine, join(stores, join(doors, "audit", "overrides", "topkeys", "internal")...)...)}, // it links no engine and no policy,
 
 	// It decides simulated traffic by the engine as it is, with a store of its own.
-	{dir: "internal/playground", may: join(engine, "memstore", "internal"), tests: stores},
+	{dir: "internal/playground", may: join(engine, "api", "memstore", "internal"), tests: stores},
 
-	{dir: "internal", may: engine, tests: join(stores, doors...)},
+	{dir: "internal", may: join(engine, "api"), tests: join(stores, doors...)},
 
 	// Programs put the parts together.
-	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "guard", "keyed", "policytest", "policyyaml", "jwtclaims", "overrides", "topkeys", "internal")...)...)},
-	{dir: "bench", may: join(engine, join(stores, join(doors, "keyed", "internal")...)...)},
-	{dir: "proof", may: join(engine, join(stores, join(doors, "internal", "overrides", "topkeys")...)...)},
-	{dir: "examples", may: join(engine, join(stores, join(doors, "guard", "keyed", "policyyaml", "jwtclaims", "overrides", "topkeys", "internal/proctest")...)...)},
+	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "guard", "keyed", "policytest", "policyyaml", "jwtclaims", "api", "audit", "overrides", "topkeys", "internal")...)...)},
+	{dir: "bench", may: join(engine, join(stores, join(doors, "api", "keyed", "internal")...)...)},
+	{dir: "proof", may: join(engine, join(stores, join(doors, "api", "internal", "overrides", "topkeys")...)...)},
+	{dir: "examples", may: join(engine, join(stores, join(doors, "api", "audit", "guard", "keyed", "policyyaml", "jwtclaims", "overrides", "topkeys", "internal/proctest")...)...)},
 	{dir: "tools"},
 }
 

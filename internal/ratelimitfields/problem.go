@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/internal/seconds"
+	"github.com/metehq/mete/api"
 )
 
 // The problem types of the draft, section 5.
@@ -20,27 +20,6 @@ const (
 	typeReduced       = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 	typeAbnormal      = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
 )
-
-// A Problem is the body of a denial: RFC 9457. It never holds a bucket key or an
-// address.
-type Problem struct {
-	Type   string `json:"type"`
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail"`
-
-	// ViolatedPolicies are the names of the limits that denied, as the
-	// RateLimit-Policy field has them.
-	ViolatedPolicies []string `json:"violated-policies,omitempty"`
-
-	// RetryAfter is the exact wait in seconds, without the jitter of Retry-After; null
-	// where no wait helps. It is empty where nothing was decided.
-	RetryAfter json.RawMessage `json:"retry_after,omitempty"`
-
-	// Degraded marks a limit of which only the share of one process is left,
-	// because the store could not answer.
-	Degraded bool `json:"degraded,omitempty"`
-}
 
 // Status returns the HTTP status of d: 200 where it is allowed, 503 where the
 // store could not answer and nothing else could decide, 403 where the request lacks an attribute it must have
@@ -58,9 +37,9 @@ func Status(d *mete.Decision) int {
 	return http.StatusTooManyRequests
 }
 
-// problemOf describes the denial d, with the seconds of its Retry-After.
-func problemOf(d *mete.Decision, retry int64) Problem {
-	p := Problem{Status: Status(d), RetryAfter: seconds.AppendDuration(nil, exactWait(d))}
+// problemOf describes the denial d, without any bucket key or address, and with the seconds of its Retry-After.
+func problemOf(d *mete.Decision, retry int64) *api.Problem {
+	p := &api.Problem{Status: Status(d), RetryAfter: api.Seconds(exactWait(d))}
 	switch {
 	case p.Status == http.StatusServiceUnavailable:
 		p.Type, p.Title = typeReduced, "Temporarily reduced capacity"
@@ -96,8 +75,8 @@ func problemOf(d *mete.Decision, retry int64) Problem {
 // Disputed is the problem of a request that servers read differently: whichever rules
 // it was put under, the handler might take it for another. The detail names the part
 // that they dispute.
-func Disputed(detail string) Problem {
-	return Problem{Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest, Detail: detail}
+func Disputed(detail string) *api.Problem {
+	return &api.Problem{Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest, Detail: detail}
 }
 
 // try tells people when to come back.
@@ -125,13 +104,11 @@ var (
 	noStore     = []string{"no-store"}
 )
 
-// Write answers r with p. HEAD requests get the header fields only.
-func (p Problem) Write(rw http.ResponseWriter, r *http.Request) { WriteProblem(rw, r, p.Status, p) }
+// Write answers r with p, which no cache keeps. HEAD requests get the header fields only.
+func Write(rw http.ResponseWriter, r *http.Request, p *api.Problem) { WriteProblem(rw, r, p.Status, p) }
 
-// WriteProblem answers r with a problem of that status, which no cache keeps.
-// What it says are plain strings and numbers; front doors with members of their
-// own for it have types of their own. HEAD requests get the header fields only.
-func WriteProblem(rw http.ResponseWriter, r *http.Request, status int, problem any) {
+// WriteProblem is Write for a problem with members of its own.
+func WriteProblem(rw http.ResponseWriter, r *http.Request, status int, p any) {
 	h := rw.Header()
 	h["Content-Type"], h["Cache-Control"] = problemType, noStore
 	rw.WriteHeader(status)
@@ -141,7 +118,7 @@ func WriteProblem(rw http.ResponseWriter, r *http.Request, status int, problem a
 	body := bodies.Get().(*body)
 	defer bodies.Put(body)
 	body.Reset()
-	_ = body.encoder.Encode(problem) // strings and numbers always marshal
+	_ = body.encoder.Encode(p) // strings and numbers always marshal
 	rw.Write(body.Bytes())           // a client that has gone needs no answer
 }
 

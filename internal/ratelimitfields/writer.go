@@ -137,7 +137,7 @@ func (w *Writer) Header(h http.Header, d *mete.Decision, client ...string) {
 func (w *Writer) Deny(rw http.ResponseWriter, r *http.Request, d *mete.Decision, client ...string) {
 	retry := w.wait(d, client)
 	w.header(rw.Header(), d, retry)
-	problemOf(d, retry).Write(rw, r)
+	Write(rw, r, problemOf(d, retry))
 }
 
 // Unavailable answers a request that could not be decided, without a decision.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/proof/browser"
 )
 
@@ -49,7 +49,7 @@ func keyReset(t *testing.T, site *browser.Site) {
 	page.WaitText(".key-history", "Reset undone")
 	wantRemaining(t, site, key, "2")
 	var done []string
-	for _, a := range askJSON[httpapi.Activities](t, site, "/v1/activity").Activity {
+	for _, a := range askJSON[api.Activities](t, site, "/v1/activity").Activity {
 		if a.Key != key {
 			continue // another part's
 		}
@@ -133,8 +133,8 @@ func keyLimit(t *testing.T, site *browser.Site) {
 	dialog.WaitText("", "It takes the place of")
 	dialog.Click("button", "Set limit")
 	page.WaitText(".readout", "of 15 tokens")
-	got := askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides
-	got = slices.DeleteFunc(got, func(o httpapi.Override) bool { return o.Key != key }) // those of other parts
+	got := askJSON[api.Overrides](t, site, "/v1/overrides").Overrides
+	got = slices.DeleteFunc(got, func(o api.OverrideStatus) bool { return o.Key != key }) // those of other parts
 	if len(got) != 1 || string(got[0].Config) == "" {
 		t.Errorf("%d overrides, want the second in the place of the first", len(got))
 	}
@@ -366,8 +366,8 @@ func keyLimitKeepsItsBeginning(t *testing.T, site *browser.Site) {
 	dialog.Fill("Reason", "their launch")
 	dialog.Click("button", "Set limit")
 	page.WaitText(".readout", "of 30 tokens")
-	list := askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides
-	list = slices.DeleteFunc(list, func(o httpapi.Override) bool { return !slices.Equal(o.Rules, []string{"daily"}) }) // those of the other part
+	list := askJSON[api.Overrides](t, site, "/v1/overrides").Overrides
+	list = slices.DeleteFunc(list, func(o api.OverrideStatus) bool { return !slices.Equal(o.Rules, []string{"daily"}) }) // those of the other part
 	if len(list) != 1 || !strings.Contains(string(list[0].Config), `"start":"7h"`) || !strings.Contains(string(list[0].Config), `"capacity":30`) {
 		t.Errorf("%+v, want one that starts at 7h", list)
 	}
@@ -378,7 +378,7 @@ func keyLimitKeepsItsBeginning(t *testing.T, site *browser.Site) {
 func keyLimitKeepsTheRest(t *testing.T, site *browser.Site) {
 	want := func(match, kept string) {
 		t.Helper()
-		for _, o := range askJSON[httpapi.Overrides](t, site, "/v1/overrides").Overrides {
+		for _, o := range askJSON[api.Overrides](t, site, "/v1/overrides").Overrides {
 			if string(o.Match) != match || slices.Equal(o.Rules, []string{"daily"}) {
 				continue
 			}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/proof/browser"
 )
@@ -71,7 +71,7 @@ func askJSON[T any](t *testing.T, site *browser.Site, path string) (answer T) {
 // wantRemaining checks what a bucket holds, by the API.
 func wantRemaining(t *testing.T, site *browser.Site, key, want string) {
 	t.Helper()
-	if got := askJSON[httpapi.Bucket](t, site, "/v1/bucket?key="+url.QueryEscape(key)).Remaining.String(); got != want {
+	if got := askJSON[api.Bucket](t, site, "/v1/bucket?key="+url.QueryEscape(key)).Remaining.String(); got != want {
 		t.Errorf("the bucket %s holds %s, want %s", key, got, want)
 	}
 }
@@ -89,7 +89,7 @@ func wantTake(t *testing.T, site *browser.Site, user string, want bool) {
 func wantAudit(t *testing.T, site *browser.Site, key string, want ...string) {
 	t.Helper()
 	var got []string
-	for _, e := range askJSON[httpapi.Overrides](t, site, "/v1/overrides?audit=50").Audit {
+	for _, e := range askJSON[api.Overrides](t, site, "/v1/overrides?audit=50").Audit {
 		o := e.After
 		if o == nil {
 			o = e.Before

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/proof/meted"
 )
 
@@ -59,17 +59,17 @@ func (w *world) askWithin(ctx context.Context, method, url string, header map[st
 }
 
 // take asks a server's API for a token. That of the gateway is at its admin address.
-func (w *world) take(s *server, attributes map[string]string) (answer, httpapi.Decision) {
+func (w *world) take(s *server, attributes map[string]string) (answer, api.Decision) {
 	body, err := json.Marshal(map[string]any{"attributes": attributes})
 	if err != nil {
-		return answer{err: err}, httpapi.Decision{}
+		return answer{err: err}, api.Decision{}
 	}
 	to, header := s.URL, map[string]string{"Content-Type": "application/json"}
 	if s == w.gateway {
 		to, header["Authorization"] = s.AdminURL, "Bearer "+s.token
 	}
 	a := w.ask(http.MethodPost, to+"/v1/take", header, body)
-	var d httpapi.Decision
+	var d api.Decision
 	if a.err == nil {
 		a.err = json.Unmarshal(a.body, &d)
 	}

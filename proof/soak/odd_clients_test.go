@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/api"
 )
 
 const (
@@ -40,7 +40,7 @@ func (w *world) crowd(ctx context.Context) {
 			return
 		}
 		var answers struct {
-			Responses []httpapi.Decision `json:"responses"`
+			Responses []api.Decision `json:"responses"`
 		}
 		if err := json.Unmarshal(a.body, &answers); err != nil || len(answers.Responses) != crowdSize {
 			w.wrongs.add("crowd: %d answers, %v: %.300s", len(answers.Responses), err, a.body)

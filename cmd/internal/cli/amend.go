@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/httpapi"
 )
 
 // refund is "mete refund".
@@ -50,8 +50,8 @@ func amend(ctx context.Context, std Streams, name string, args []string, do func
 
 // noLimit reports whether the request is known to fall under no limit, not even in
 // shadow. Where an override decides, that is not said.
-func noLimit(e *httpapi.Explanation) bool {
-	return e.Override == nil && !slices.ContainsFunc(e.Rules, func(r httpapi.ExplainedRule) bool { return len(r.Limits) > 0 })
+func noLimit(e *api.Explanation) bool {
+	return e.Override == nil && !slices.ContainsFunc(e.Rules, func(r api.ExplainedRule) bool { return len(r.Limits) > 0 })
 }
 
 // reload is "mete reload".

@@ -42,7 +42,7 @@ func parseQuestion(std Streams, name string, args []string) (q question, code in
 		if err == nil && cost == 0 {
 			err = fmt.Errorf("a cost must be above 0")
 		}
-		q.Cost = mete.TokensOf(cost)
+		q.Cost = float64(mete.TokensOf(cost))
 		return plain(err)
 	})
 	if decides {
@@ -61,7 +61,7 @@ func parseQuestion(std Streams, name string, args []string) (q question, code in
 	if q.format != "text" && q.format != "json" {
 		return q, fs.usageError("--format must be text or json, not %q", q.format), false
 	}
-	if code, ok := q.check(fs, &q.server, operands, q.Cost); !ok || q.key != "" {
+	if code, ok := q.check(fs, &q.server, operands, mete.Tokens(q.Cost)); !ok || q.key != "" {
 		return q, code, ok
 	}
 	if code, ok := q.attributes(fs, operands); !ok {

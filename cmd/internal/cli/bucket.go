@@ -12,11 +12,11 @@ import (
 	"strings"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/httpapi"
 )
 
 // A byKey is how take, peek and reset are asked about one bucket.
@@ -79,20 +79,20 @@ func ofOneBucket(ctx context.Context, std Streams, name string, q question) int 
 	answer, text, code := any(nil), "", exitOK
 	switch name {
 	case "peek":
-		var b httpapi.Bucket
+		var b api.Bucket
 		b, err = c.Bucket(ctx, q.key)
 		answer, text, code = b, bucketText(&b), bucketCode(&b)
 	case "take":
-		var t httpapi.BucketTake
+		var t api.BucketTake
 		t, err = c.TakeBucket(ctx, q.key, q.Cost, q.reason)
-		if answer, text = t, fmt.Sprintf("took %s of %v\n%s", t.Taken, q.Cost, bucketText(&t.After)); t.Taken == "0" {
+		if answer, text = t, fmt.Sprintf("took %s of %v\n%s", t.Taken, mete.Tokens(q.Cost), bucketText(&t.After)); t.Taken == 0 {
 			code = exitNo
 		}
 	default:
-		var r httpapi.BucketReset
+		var r api.BucketReset
 		r, err = c.ResetBucket(ctx, q.key, q.reason)
 		answer, text = r, fmt.Sprintf("full: it missed %s of %s\n", r.Given, r.Before.Capacity)
-		if r.Given != "0" {
+		if r.Given != 0 {
 			text += fmt.Sprintf("undo it with: mete take --key %s --cost %s\n", shellWord(display.Inert(r.Before.Key)), r.Given)
 		}
 	}
@@ -114,7 +114,7 @@ func printBucket(w io.Writer, format string, answer any, text string) error {
 }
 
 // bucketCode is whether a request that says nothing would pass.
-func bucketCode(b *httpapi.Bucket) int {
+func bucketCode(b *api.Bucket) int {
 	if b.AllowedBy == nil && !b.Shadow && (b.BlockedBy != nil || b.RetryAfter != 0) {
 		return exitNo
 	}
@@ -122,7 +122,7 @@ func bucketCode(b *httpapi.Bucket) int {
 }
 
 // bucketText is a bucket for people.
-func bucketText(b *httpapi.Bucket) string {
+func bucketText(b *api.Bucket) string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "%s\n  %s of %s left", display.Inert(b.Key), b.Remaining, b.Capacity)
 	switch full := b.FullAfter.Duration(); {
@@ -131,7 +131,7 @@ func bucketText(b *httpapi.Bucket) string {
 	case full != bucket.Never:
 		t.WriteString(", full again in " + prose.Duration(full))
 	}
-	if b.Owed != "0" {
+	if b.Owed != 0 {
 		fmt.Fprintf(&t, "; %s owed", b.Owed)
 	}
 	switch wait := b.RetryAfter.Duration(); wait {

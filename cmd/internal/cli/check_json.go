@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"io"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/httpapi"
 	words "github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
@@ -39,24 +39,24 @@ type checkedRun struct {
 }
 
 type checkedRule struct {
-	Name         string          `json:"name"`
-	LimitKeys    []string        `json:"limit_keys"`
-	Mode         string          `json:"mode"`
-	OnStoreError string          `json:"on_store_error"`
-	Deadline     httpapi.Seconds `json:"deadline"`
-	Limits       []checkedLimit  `json:"limits"`
+	Name         string         `json:"name"`
+	LimitKeys    []string       `json:"limit_keys"`
+	Mode         string         `json:"mode"`
+	OnStoreError string         `json:"on_store_error"`
+	Deadline     api.Seconds    `json:"deadline"`
+	Limits       []checkedLimit `json:"limits"`
 }
 
 type checkedLimit struct {
-	Name        string          `json:"name"`
-	Algorithm   string          `json:"algorithm"`
-	Capacity    json.Number     `json:"capacity"` // what can be spent without waiting
-	Rate        string          `json:"rate"`
-	Queue       json.Number     `json:"queue,omitempty"` // what can wait, of a leaky bucket
-	Shards      int             `json:"shards,omitempty"`
-	Leased      bool            `json:"leased,omitempty"`
-	FullAfter   httpapi.Seconds `json:"full_after"` // from empty; null for never
-	Description string          `json:"description"`
+	Name        string      `json:"name"`
+	Algorithm   string      `json:"algorithm"`
+	Capacity    json.Number `json:"capacity"` // what can be spent without waiting
+	Rate        string      `json:"rate"`
+	Queue       json.Number `json:"queue,omitempty"` // what can wait, of a leaky bucket
+	Shards      int         `json:"shards,omitempty"`
+	Leased      bool        `json:"leased,omitempty"`
+	FullAfter   api.Seconds `json:"full_after"` // from empty; null for never
+	Description string      `json:"description"`
 }
 
 // writeJSON prints what there is to say of p as one line of JSON.
@@ -101,7 +101,7 @@ func (t *policyTests) asJSON() *checkedTests {
 }
 
 func checkRule(r *policy.Rule) checkedRule {
-	cr := checkedRule{Name: r.Name, Mode: prose.Mode(r), OnStoreError: storeErrorName(r), Deadline: httpapi.Seconds(r.Deadline), LimitKeys: []string{}}
+	cr := checkedRule{Name: r.Name, Mode: prose.Mode(r), OnStoreError: storeErrorName(r), Deadline: api.Seconds(r.Deadline), LimitKeys: []string{}}
 	for _, a := range r.LimitKeys {
 		cr.LimitKeys = append(cr.LimitKeys, a.Spelled())
 	}
@@ -115,7 +115,7 @@ func checkLimit(l *policy.Limit) checkedLimit {
 	b := l.Bucket
 	cl := checkedLimit{
 		Name: l.Name, Algorithm: words.Algorithm(l), Capacity: json.Number(b.Capacity().String()), Rate: words.Rate(b), Shards: l.Shards, Leased: l.Leased,
-		FullAfter: httpapi.Seconds(b.TimeFor(b.Capacity())), Description: words.Limit(l),
+		FullAfter: api.Seconds(b.TimeFor(b.Capacity())), Description: words.Limit(l),
 	}
 	if b.Queued() {
 		cl.Queue = json.Number(b.MaxReserved().String())

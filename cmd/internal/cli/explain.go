@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/storeurl"
@@ -75,7 +76,7 @@ func explainRequest(ctx context.Context, std Streams, args []string) int {
 	if !ok {
 		return code
 	}
-	var e httpapi.Explanation
+	var e api.Explanation
 	var err error
 	if c.policy == "" {
 		e, err = c.ask(ctx)
@@ -150,10 +151,10 @@ func (c *explainCommand) parse(args []string) (code int, ok bool) {
 }
 
 // ask asks the server.
-func (c *explainCommand) ask(ctx context.Context) (httpapi.Explanation, error) {
+func (c *explainCommand) ask(ctx context.Context) (api.Explanation, error) {
 	server, err := c.client()
 	if err != nil {
-		return httpapi.Explanation{}, err
+		return api.Explanation{}, err
 	}
 	return server.Explain(ctx, c.request.Request)
 }
@@ -162,7 +163,7 @@ func (c *explainCommand) ask(ctx context.Context) (httpapi.Explanation, error) {
 func (c *explainCommand) now() bucket.Instant { return c.at }
 
 // decide explains here.
-func (c *explainCommand) decide(ctx context.Context) (e httpapi.Explanation, err error) {
+func (c *explainCommand) decide(ctx context.Context) (e api.Explanation, err error) {
 	clock := c.now
 	if c.at == 0 {
 		if c.store == nil { // one instant for all there is to say
@@ -185,7 +186,7 @@ func (c *explainCommand) decide(ctx context.Context) (e httpapi.Explanation, err
 		return e, err
 	}
 	attrs := policy.Map(c.request.Attributes)
-	explained, err := lim.Explain(ctx, mete.Request{Attributes: attrs, Cost: c.request.Cost, MaxWait: c.request.MaxWait})
+	explained, err := lim.Explain(ctx, mete.Request{Attributes: attrs, Cost: mete.Tokens(c.request.Cost), MaxWait: c.request.MaxWait})
 	if err != nil {
 		return e, err
 	}
@@ -194,7 +195,7 @@ func (c *explainCommand) decide(ctx context.Context) (e httpapi.Explanation, err
 			return e, fmt.Errorf("the bucket of %s is found by a hash of it: set %s to the hash_key of the servers, or ask one of them with --server", name, hashKeyVar)
 		}
 	}
-	return httpapi.Explain(&explained), nil
+	return httpapi.ExplanationOf(&explained), nil
 }
 
 // readPolicy compiles the policy as of the instant that is explained.
@@ -257,7 +258,7 @@ func hashedIn(key string, limitKeys []string) (names []string) {
 }
 
 // printJSON writes e as /v1/explain answers it.
-func (c *explainCommand) printJSON(e *httpapi.Explanation) error {
+func (c *explainCommand) printJSON(e *api.Explanation) error {
 	out := json.NewEncoder(c.std.Out)
 	out.SetEscapeHTML(false)
 	return out.Encode(e)

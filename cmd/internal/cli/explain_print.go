@@ -10,10 +10,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
-	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
 )
 
@@ -21,7 +21,7 @@ import (
 const explainWidth = 96
 
 // print writes an explanation.
-func (c *explainCommand) print(e *httpapi.Explanation) error {
+func (c *explainCommand) print(e *api.Explanation) error {
 	if c.format == "json" {
 		return c.printJSON(e)
 	}
@@ -43,7 +43,7 @@ func (c *explainCommand) print(e *httpapi.Explanation) error {
 }
 
 // passing is the verdict, and when the request passes.
-func passing(e *httpapi.Explanation) string {
+func passing(e *api.Explanation) string {
 	d := &e.Decision
 	switch {
 	case d.Allowed && d.Wait > 0:
@@ -80,7 +80,7 @@ func instant(now, t time.Time) string {
 }
 
 // source says which rules follow.
-func (c *explainCommand) source(e *httpapi.Explanation) string {
+func (c *explainCommand) source(e *api.Explanation) string {
 	text := "Rules of " + c.server
 	switch c.policy {
 	case "":
@@ -103,10 +103,10 @@ var asides = []string{policy.Unmatched.String(), policy.Disabled.String(), polic
 
 // writeRules says of every rule what became of it. Of many, only those are shown
 // that are about the request.
-func writeRules(b *strings.Builder, e *httpapi.Explanation) {
+func writeRules(b *strings.Builder, e *api.Explanation) {
 	shown, width := e.Rules, 0
 	if len(shown) > allRules {
-		shown = slices.DeleteFunc(slices.Clone(shown), func(r httpapi.ExplainedRule) bool {
+		shown = slices.DeleteFunc(slices.Clone(shown), func(r api.ExplainedRule) bool {
 			return slices.Contains(asides, r.Outcome)
 		})
 	}
@@ -123,21 +123,21 @@ func writeRules(b *strings.Builder, e *httpapi.Explanation) {
 
 // mark is ✓ for a rule that allows the request, ✗ for one that denies it, ~ for one
 // in shadow, and - for one that has no part in it.
-func mark(r *httpapi.ExplainedRule) string {
-	denies := slices.ContainsFunc(r.Limits, func(l httpapi.ExplainedLimit) bool { return l.Asked && !l.Allowed })
+func mark(r *api.ExplainedRule) string {
+	denies := slices.ContainsFunc(r.Limits, func(l api.ExplainedLimit) bool { return l.Asked && !l.Allowed })
 	switch {
 	case r.Shadow:
 		return "~"
 	case r.Outcome == policy.Denying.String() || r.Outcome == policy.Blocked.String() || denies:
 		return "✗"
-	case r.Outcome == policy.Exempt.String(), r.Outcome == policy.Applies.String() && slices.ContainsFunc(r.Limits, func(l httpapi.ExplainedLimit) bool { return l.Asked }):
+	case r.Outcome == policy.Exempt.String(), r.Outcome == policy.Applies.String() && slices.ContainsFunc(r.Limits, func(l api.ExplainedLimit) bool { return l.Asked }):
 		return "✓"
 	}
 	return "-"
 }
 
 // writeBuckets shows the buckets that the request falls on.
-func writeBuckets(b *strings.Builder, e *httpapi.Explanation) {
+func writeBuckets(b *strings.Builder, e *api.Explanation) {
 	t := table.New("LIMIT", ">COST", ">BEFORE", ">AFTER", ">OF", "PASSES", "FULL", "BUCKET")
 	t.Indent = "  "
 	any := false
@@ -158,15 +158,15 @@ func writeBuckets(b *strings.Builder, e *httpapi.Explanation) {
 }
 
 // levelText is what remains in a bucket or, where nothing does, what is owed.
-func levelText(l *httpapi.Level) string {
-	if l.Owed != "" && l.Remaining == "0" {
+func levelText(l *api.Level) string {
+	if l.Owed != 0 && l.Remaining == 0 {
 		return "0, owes " + l.Owed.String()
 	}
 	return l.Remaining.String()
 }
 
 // passes says when a cost passes by one limit.
-func passes(l *httpapi.ExplainedLimit) string {
+func passes(l *api.ExplainedLimit) string {
 	switch d := l.RetryAfter.Duration(); {
 	case !l.Allowed && d == bucket.Never:
 		return "never"
@@ -181,7 +181,7 @@ func passes(l *httpapi.ExplainedLimit) string {
 }
 
 // full says when a bucket is full again.
-func full(l *httpapi.ExplainedLimit) string {
+func full(l *api.ExplainedLimit) string {
 	switch d := l.FullAfter.Duration(); {
 	case !l.Asked:
 		return "?"
@@ -194,7 +194,7 @@ func full(l *httpapi.ExplainedLimit) string {
 }
 
 // notes say what is easily misunderstood.
-func (c *explainCommand) notes(e *httpapi.Explanation) (notes []string) {
+func (c *explainCommand) notes(e *api.Explanation) (notes []string) {
 	var hashes []string
 	asked := false
 	for _, r := range e.Rules {

@@ -49,7 +49,7 @@ func (r *typedRequest) read(operands []string) error {
 		}
 		typed = sent
 	}
-	if r.Attributes, r.Cost, r.notes = typed.Attributes, mete.TokensOf(typed.Cost), typed.Notes; r.Attributes == nil {
+	if r.Attributes, r.Cost, r.notes = typed.Attributes, float64(mete.TokensOf(typed.Cost)), typed.Notes; r.Attributes == nil {
 		r.Attributes = map[string]string{}
 	}
 	return nil

@@ -17,10 +17,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
-	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
@@ -148,11 +148,11 @@ func TestExplain_PassesAtMidnight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(lim, httpapi.Config{Admin: true})
+	h, err := httpapi.New(lim, httpapi.Config{Admin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(api)
+	s := httptest.NewServer(h)
 	defer s.Close()
 	if _, err := lim.Take(t.Context(), mete.Request{}); err != nil {
 		t.Fatal(err)
@@ -173,11 +173,11 @@ func TestExplain_Server(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(lim, httpapi.Config{Admin: true})
+	h, err := httpapi.New(lim, httpapi.Config{Admin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(api)
+	s := httptest.NewServer(h)
 	defer s.Close()
 	if _, err := lim.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"tenant": "d", "method": "POST"}, Cost: 2}); err != nil {
 		t.Fatal(err)
@@ -204,11 +204,11 @@ func TestExplain_ShowsWhatIsOwed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(lim, httpapi.Config{Admin: true})
+	h, err := httpapi.New(lim, httpapi.Config{Admin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(api)
+	s := httptest.NewServer(h)
 	defer s.Close()
 	if _, err := lim.Take(t.Context(), mete.Request{Cost: 4.5, MaxWait: time.Minute}); err != nil {
 		t.Fatal(err)
@@ -241,8 +241,8 @@ overrides:
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		answer := httpapi.Explanation{Why: spell, Rules: []httpapi.ExplainedRule{{Name: spell, Why: spell, Limits: []httpapi.ExplainedLimit{{
-			Name: spell, Key: spell, Cost: "1", Capacity: "1"}}}}}
+		answer := api.Explanation{Why: spell, Rules: []api.ExplainedRule{{Name: spell, Why: spell, Limits: []api.ExplainedLimit{{
+			Name: spell, Key: spell, Cost: 1000, Capacity: 1000}}}}}
 		if err := json.NewEncoder(w).Encode(answer); err != nil {
 			t.Error(err)
 		}
@@ -251,19 +251,19 @@ overrides:
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(400)
-		if err := json.NewEncoder(w).Encode(httpapi.Problem{Title: spell, Status: 400, Detail: spell}); err != nil {
+		if err := json.NewEncoder(w).Encode(api.Problem{Title: spell, Status: 400, Detail: spell}); err != nil {
 			t.Error(err)
 		}
 	}))
 	defer refusing.Close()
-	o := httpapi.Override{State: overrides.State(spell), Source: overrides.Source(spell), Mistakes: []httpapi.Mistake{{Pointer: spell, Detail: spell, Hint: spell}}}
-	o.ID, o.Action, o.Rules, o.Key, o.Algorithm, o.Reason, o.Author = spell, policy.Action(spell), []string{spell}, spell, spell, spell, spell
+	o := api.OverrideStatus{State: spell, Source: spell, Mistakes: []api.Mistake{{Pointer: spell, Detail: spell, Hint: spell}}}
+	o.ID, o.Action, o.Rules, o.Key, o.Algorithm, o.Reason, o.Author = spell, spell, []string{spell}, spell, spell, spell, spell
 	o.ExpiresAt = time.Now().Add(time.Hour)
 	listing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		var answer any = o
 		if r.Method == http.MethodGet {
-			answer = httpapi.Overrides{Overrides: []httpapi.Override{o}, Audit: []overrides.Entry{{What: overrides.What(spell), Override: spell, Author: spell, Reason: spell}}}
+			answer = api.Overrides{Overrides: []api.OverrideStatus{o}, Audit: []api.AuditEntry{{What: spell, Override: spell, Author: spell, Reason: spell}}}
 		}
 		if err := json.NewEncoder(w).Encode(answer); err != nil {
 			t.Error(err)

@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/httpapi"
 )
 
 // overrideUsage is what follows "mete override".
@@ -224,7 +224,7 @@ func (c *overrideCommand) fail(err error) int {
 }
 
 // mistakeText is a mistake on one line.
-func mistakeText(m httpapi.Mistake) string {
+func mistakeText(m api.Mistake) string {
 	text := strings.TrimPrefix(m.Pointer+": "+m.Detail, ": ")
 	if m.Hint != "" {
 		text += "; " + m.Hint

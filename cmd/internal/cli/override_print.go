@@ -12,11 +12,10 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
-	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/overrides"
-	"github.com/metehq/mete/policy"
 )
 
 // list shows the overrides and, if that is asked for, what was done.
@@ -38,7 +37,7 @@ func (c *overrideCommand) list(ctx context.Context) error {
 		t := table.New("id", "does", "to", "until", "author", "reason", "made by")
 		for i := range answer.Overrides {
 			o := &answer.Overrides[i]
-			t.Add(cell(o.ID), cell(string(o.Action)), cell(target(&o.Override)), until(o, now), cell(o.Author), cell(o.Reason), madeBy(o))
+			t.Add(cell(o.ID), cell(o.Action), cell(target(&o.Override)), until(o, now), cell(o.Author), cell(o.Reason), madeBy(o))
 		}
 		_, _ = t.WriteTo(&b) // never fails
 	}
@@ -58,7 +57,7 @@ func (c *overrideCommand) list(ctx context.Context) error {
 }
 
 // writeAudit writes what was done, the latest first.
-func (c *overrideCommand) writeAudit(b *strings.Builder, entries []overrides.Entry) {
+func (c *overrideCommand) writeAudit(b *strings.Builder, entries []api.AuditEntry) {
 	b.WriteByte('\n')
 	if len(entries) == 0 {
 		b.WriteString("nothing was done\n")
@@ -66,19 +65,19 @@ func (c *overrideCommand) writeAudit(b *strings.Builder, entries []overrides.Ent
 	}
 	t := table.New("at", "what", "id", "author", "reason")
 	for _, e := range slices.Backward(entries) {
-		t.Add(e.At.UTC().Format(time.DateTime), cell(string(e.What)), cell(subject(&e)), cell(e.Author), cell(e.Reason))
+		t.Add(e.At.UTC().Format(time.DateTime), cell(e.What), cell(subject(&e)), cell(e.Author), cell(e.Reason))
 	}
 	_, _ = t.WriteTo(b)
 }
 
 // subject is what was done something to: an override by its ID, or a bucket by its key,
 // with the tokens that it was given or that were taken.
-func subject(e *overrides.Entry) string {
-	word := map[overrides.What]string{overrides.Reset: "to", overrides.Taken: "from"}[e.What]
-	switch tokens := string(e.Tokens); {
+func subject(e *api.AuditEntry) string {
+	word := map[string]string{string(overrides.Reset): "to", string(overrides.Taken): "from"}[e.What]
+	switch tokens := e.Tokens.String(); {
 	case word == "":
 		return e.Override
-	case tokens == "": // an entry that an older server has written again
+	case tokens == "0": // an entry that an older server has written again
 		return e.Key
 	case tokens == "1":
 		return "1 token " + word + " " + e.Key
@@ -88,23 +87,23 @@ func subject(e *overrides.Entry) string {
 }
 
 // printMade says what an override that was made does.
-func (c *overrideCommand) printMade(o *httpapi.Override) error {
+func (c *overrideCommand) printMade(o *api.OverrideStatus) error {
 	if c.format == "json" {
 		out := json.NewEncoder(c.std.Out)
 		out.SetEscapeHTML(false)
 		return out.Encode(o)
 	}
-	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cell(o.ID), cell(string(o.Action)), visibleText(target(&o.Override)), until(o, time.Now()))
+	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cell(o.ID), cell(o.Action), visibleText(target(&o.Override)), until(o, time.Now()))
 	return err
 }
 
 // until says whether an override holds, and for how long.
-func until(o *httpapi.Override, now time.Time) string {
+func until(o *api.OverrideStatus, now time.Time) string {
 	left := o.ExpiresAt.Sub(now)
 	switch {
-	case o.State == overrides.Ended || left <= 0:
+	case o.State == string(overrides.Ended) || left <= 0:
 		return "expired " + o.ExpiresAt.UTC().Format(time.DateTime)
-	case o.State == overrides.Unfit:
+	case o.State == string(overrides.Unfit):
 		return "not in force"
 	case left < time.Second:
 		return "expires now"
@@ -122,15 +121,15 @@ func roughly(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-func madeBy(o *httpapi.Override) string {
-	if o.Source == overrides.File {
+func madeBy(o *api.OverrideStatus) string {
+	if o.Source == string(overrides.File) {
 		return "policy file"
 	}
 	return "admin"
 }
 
 // target says what an override is about.
-func target(o *policy.Override) string {
+func target(o *api.Override) string {
 	var parts []string
 	if len(o.Rules) > 0 {
 		parts = append(parts, "rule "+strings.Join(o.Rules, ", "))
@@ -153,7 +152,7 @@ func target(o *policy.Override) string {
 }
 
 // limitText is the limit of an override.
-func limitText(o *policy.Override) string {
+func limitText(o *api.Override) string {
 	text := string(o.Config)
 	var config map[string]any
 	dec := json.NewDecoder(bytes.NewReader(o.Config))

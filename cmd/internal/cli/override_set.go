@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
@@ -61,7 +62,7 @@ func (c *overrideCommand) wanted() ([]json.RawMessage, error) {
 	if c.given["f"] {
 		return c.ofFile()
 	}
-	o := policy.Override{ID: c.id, Action: policy.Action(c.action), Rules: c.rules, Key: c.key, Reason: c.reason, Author: c.author}
+	o := api.Override{ID: c.id, Action: c.action, Rules: c.rules, Key: c.key, Reason: c.reason, Author: c.author}
 	var err error
 	if o.ExpiresAt, err = expiry(c.expires, time.Now()); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (c *overrideCommand) wanted() ([]json.RawMessage, error) {
 }
 
 // limit puts the limit that the flags describe into o.
-func (c *overrideCommand) limit(o *policy.Override) error {
+func (c *overrideCommand) limit(o *api.Override) error {
 	config := map[string]json.RawMessage{}
 	for name, value := range map[string]string{"rps": c.rps, "rate": c.rate, "burst": c.burst} {
 		if value == "" {

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/redis/rueidis"
-
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/redisstore"
+	"github.com/redis/rueidis"
 )
 
 // scanCount is how many keys one SCAN looks at.

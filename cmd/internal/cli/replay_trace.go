@@ -7,9 +7,8 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/term"
-
 	replaying "github.com/metehq/mete/cmd/internal/replay"
+	"golang.org/x/term"
 )
 
 // open opens one of the traces.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
@@ -178,10 +179,10 @@ func (c *topCommand) ask(ctx context.Context, q topQuestion) topAnswer {
 }
 
 // keys asks for the keys.
-func (c *topCommand) keys(ctx context.Context, r *reach, q topQuestion) (httpapi.TopKeys, error) {
+func (c *topCommand) keys(ctx context.Context, r *reach, q topQuestion) (api.Top, error) {
 	server, err := r.client(c.server)
 	if err != nil {
-		return httpapi.TopKeys{}, err
+		return api.Top{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, topPatience)
 	defer cancel()

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/httpapi"
 )
 
 // details are all that is known of the key that is open, and what can be done about it.
@@ -65,7 +65,7 @@ func momentText(now, t time.Time) string {
 }
 
 // commands are what can be done about a key, to be copied.
-func (f *topFrame) commands(k *httpapi.TopKey, width int) []line {
+func (f *topFrame) commands(k *api.TopKey, width int) []line {
 	switch {
 	case f.top.Masked:
 		return []line{plainLine("The key is masked. To see it, and to do something about it, takes a token of"), plainLine("the role operate: --token-file, or $METE_TOKEN.")}
@@ -101,7 +101,7 @@ func (f *topFrame) serverFlag() []string {
 }
 
 // attributesOf are the parts of a key as a request has them, where all of them are known.
-func attributesOf(k *httpapi.TopKey) []string {
+func attributesOf(k *api.TopKey) []string {
 	var all []string
 	for _, p := range k.Parts {
 		if p.Hashed || display.Inert(p.Name+p.Value) != p.Name+p.Value {

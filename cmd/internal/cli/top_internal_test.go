@@ -16,20 +16,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/dashboard"
-	"github.com/metehq/mete/httpapi"
 )
 
 // someKeys is an answer with so many keys, some of them hard to show.
-func someKeys(n int, kind string) httpapi.TopKeys {
+func someKeys(n int, kind string) api.Top {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	top := httpapi.TopKeys{Kind: kind, At: at, Since: at.Add(-time.Minute), Total: 1000, RuleCount: 1, Rules: []httpapi.TopRule{{Rule: "free", Total: 1000, Keys: n}}}
+	top := api.Top{Kind: kind, At: at, Since: at.Add(-time.Minute), Total: 1000, RuleCount: 1, Rules: []api.TopRule{{Rule: "free", Total: 1000, Keys: n}}}
 	for i := range n {
 		value := strings.Repeat([]string{"x", "日", "\u05d0", "\x1b[31m", "e\u0301"}[i%5], i*7%90)
-		top.Keys = append(top.Keys, httpapi.TopKey{
-			Rule: "free", Limit: "free", Key: "free:user=" + value, Parts: []httpapi.TopPart{{Name: "query:user", Value: value}},
+		top.Keys = append(top.Keys, api.TopKey{
+			Rule: "free", Limit: "free", Key: "free:user=" + value, Parts: []api.KeyPart{{Name: "query:user", Value: value}},
 			Count: uint64(100 - i), Error: uint64(i % 3), First: at.Add(-time.Hour), Last: at,
 		})
 	}
@@ -61,7 +61,7 @@ func TestTopScreen_FitsEverySize(t *testing.T) {
 }
 
 // someFrames are a list, one with a key chosen and with what goes on, and the details of it.
-func someFrames(top *httpapi.TopKeys, trouble string) []topFrame {
+func someFrames(top *api.Top, trouble string) []topFrame {
 	const server = "http://user:secret@127.0.0.1:8081"
 	busy := &traffic{}
 	for i := range 500 {
@@ -296,15 +296,15 @@ func TestTopView_RulesAndPause(t *testing.T) {
 func TestTopDetails_Commands(t *testing.T) {
 	for _, tt := range []struct {
 		name, key, server string
-		parts             []httpapi.TopPart
+		parts             []api.KeyPart
 		want              []string
 		not               string
 	}{
-		{"plain", "free:ip=192.0.2.1", "http://127.0.0.1:8081", []httpapi.TopPart{{Name: "ip:address", Value: "192.0.2.1"}},
+		{"plain", "free:ip=192.0.2.1", "http://127.0.0.1:8081", []api.KeyPart{{Name: "ip:address", Value: "192.0.2.1"}},
 			[]string{"mete explain ip:address=192.0.2.1", "mete override set --action block --key free:ip=192.0.2.1 --expires 1h --reason 'say why'"}, "--server"},
-		{"quotes", "free:user=it's|path=/a%20b", "http://u:secret@h:1/x", []httpapi.TopPart{{Name: "query:user", Value: "it's; rm"}},
+		{"quotes", "free:user=it's|path=/a%20b", "http://u:secret@h:1/x", []api.KeyPart{{Name: "query:user", Value: "it's; rm"}},
 			[]string{`mete explain 'query:user=it'\''s; rm' --server http://h:1/x`, `set --action allow --key 'free:user=it'\''s|path=/a%20b' --expires`}, "secret"},
-		{"hashed", "free:x-api-key=~8jDYDw", "http://127.0.0.1:8081", []httpapi.TopPart{{Name: "header:x-api-key", Value: "8jDYDw", Hashed: true}},
+		{"hashed", "free:x-api-key=~8jDYDw", "http://127.0.0.1:8081", []api.KeyPart{{Name: "header:x-api-key", Value: "8jDYDw", Hashed: true}},
 			[]string{"8jDYDw (a hash of what may be a secret)", "--key 'free:x-api-key=~8jDYDw'"}, "mete explain"},
 		{"hostile", "free:user=\x1b[2J", "http://127.0.0.1:8081", nil, []string{"cannot be typed here"}, "--key"},
 	} {

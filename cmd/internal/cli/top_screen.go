@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/httpapi"
 )
@@ -19,11 +20,11 @@ type topFrame struct {
 	kind         string // that is asked for, which may not be there yet
 	trouble      string // why top is old; empty: it is not
 	paused       bool
-	top          *httpapi.TopKeys
+	top          *api.Top
 	traffic      *traffic
 
-	selected int             // the place of the key that is chosen; -1 for none
-	open     *httpapi.TopKey // of which the details are shown; nil for none
+	selected int         // the place of the key that is chosen; -1 for none
+	open     *api.TopKey // of which the details are shown; nil for none
 }
 
 // From how many lines on there are empty ones and help, and what goes on now.

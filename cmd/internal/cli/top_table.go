@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/table"
-	"github.com/metehq/mete/httpapi"
 )
 
 // minKeyColumns is how much of a key is to be seen before columns give way to it, and
@@ -33,12 +33,12 @@ var givesWay = []string{">FIRST", ">LAST", ">SHARE", ">RETRY", ">/S"}
 // A topColumn is one column of the table of keys.
 type topColumn struct {
 	heading string
-	cell    func(*httpapi.TopKey) string
+	cell    func(*api.TopKey) string
 }
 
 // topTable are so many keys from one on, under a heading. Where width is above 0, there
 // are bars, and columns are left out for the key's sake; lines can be longer all the same.
-func topTable(top *httpapi.TopKeys, from, n, width int) []string {
+func topTable(top *api.Top, from, n, width int) []string {
 	if width > 0 {
 		bar := narrowBar
 		if width >= wideColumns {
@@ -69,35 +69,35 @@ func showsKeys(lines []string, width, enough int) bool {
 }
 
 // topColumns are all columns of the table, with bars as wide as that.
-func topColumns(top *httpapi.TopKeys, bar int) []topColumn {
+func topColumns(top *api.Top, bar int) []topColumn {
 	totals := map[string]uint64{}
 	for _, r := range top.Rules {
 		totals[r.Rule] = r.Total
 	}
-	share := topColumn{">SHARE", func(k *httpapi.TopKey) string { return shareText(k, totals[k.Rule]) }}
+	share := topColumn{">SHARE", func(k *api.TopKey) string { return shareText(k, totals[k.Rule]) }}
 	if bar > 0 {
-		share = topColumn{"SHARE", func(k *httpapi.TopKey) string {
+		share = topColumn{"SHARE", func(k *api.TopKey) string {
 			part := float64(min(k.Count, totals[k.Rule])) / float64(max(totals[k.Rule], 1))
 			return fmt.Sprintf("%s %4s", shareBar(part, bar), shareText(k, totals[k.Rule]))
 		}}
 	}
 	columns := []topColumn{
 		{topWords[top.Kind].heading, countText},
-		{">/S", func(k *httpapi.TopKey) string { return perSecond(k.Count, top.At.Sub(top.Since)) }},
+		{">/S", func(k *api.TopKey) string { return perSecond(k.Count, top.At.Sub(top.Since)) }},
 		share,
-		{">FIRST", func(k *httpapi.TopKey) string { return sinceText(top.At, k.First) }},
-		{">LAST", func(k *httpapi.TopKey) string { return sinceText(top.At, k.Last) }},
+		{">FIRST", func(k *api.TopKey) string { return sinceText(top.At, k.First) }},
+		{">LAST", func(k *api.TopKey) string { return sinceText(top.At, k.Last) }},
 	}
 	if top.Kind != "near" {
-		columns = append(columns, topColumn{">RETRY", func(k *httpapi.TopKey) string { return waitText(k.RetryAfter.Duration()) }})
+		columns = append(columns, topColumn{">RETRY", func(k *api.TopKey) string { return waitText(k.RetryAfter.Duration()) }})
 	}
 	return append(columns,
-		topColumn{"RULE", func(k *httpapi.TopKey) string { return display.Cut(display.Inert(k.Limit), maxRuleColumns) }},
-		topColumn{"KEY", func(k *httpapi.TopKey) string { return keyText(k, top.Masked) }})
+		topColumn{"RULE", func(k *api.TopKey) string { return display.Cut(display.Inert(k.Limit), maxRuleColumns) }},
+		topColumn{"KEY", func(k *api.TopKey) string { return keyText(k, top.Masked) }})
 }
 
 // topLines are the columns of so many keys from one on, laid out.
-func topLines(top *httpapi.TopKeys, columns []topColumn, from, n int) []string {
+func topLines(top *api.Top, columns []topColumn, from, n int) []string {
 	var headings []string
 	for _, c := range columns {
 		headings = append(headings, c.heading)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
@@ -102,7 +103,7 @@ there is no key
 		}
 	}
 	stdout, _, code := run(t, "top", "--server", url, "--format", "json")
-	var top httpapi.TopKeys
+	var top api.Top
 	if err := json.Unmarshal([]byte(stdout), &top); err != nil || code != 0 || strings.Count(stdout, "\n") != 1 || top.Total != 61 || len(top.Keys) != 6 {
 		t.Errorf("mete top --format json: code %d, %v: %s", code, err, stdout)
 	}
@@ -143,10 +144,10 @@ func TestTop_Refuses(t *testing.T) {
 // Whoever makes keys does not speak to the terminal, nor does a server.
 func TestTop_IsInert(t *testing.T) {
 	const hostile = "\x1b[2J\u202eevil\u05d0\r\n\x00"
-	text, err := json.Marshal(httpapi.TopKeys{
+	text, err := json.Marshal(api.Top{
 		Kind: "denied", At: time.Unix(1_790_000_000, 0), Since: time.Unix(1_789_999_990, 0), Total: 1, RuleCount: 1,
-		Rules: []httpapi.TopRule{{Rule: hostile, Total: 1}},
-		Keys:  []httpapi.TopKey{{Rule: hostile, Limit: hostile, Key: hostile, Parts: []httpapi.TopPart{{Name: hostile, Value: hostile + strings.Repeat("x", 500)}}, Count: 1}},
+		Rules: []api.TopRule{{Rule: hostile, Total: 1}},
+		Keys:  []api.TopKey{{Rule: hostile, Limit: hostile, Key: hostile, Parts: []api.KeyPart{{Name: hostile, Value: hostile + strings.Repeat("x", 500)}}, Count: 1}},
 	})
 	if err != nil {
 		t.Fatal(err)

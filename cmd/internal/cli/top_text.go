@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/httpapi"
 )
 
 // maxRuleColumns is how wide the column of rules may be, and maxValueColumns one
@@ -22,7 +22,7 @@ const (
 )
 
 // topText is a list where it is not drawn on a terminal.
-func topText(top *httpapi.TopKeys, limit int) string {
+func topText(top *api.Top, limit int) string {
 	var b strings.Builder
 	b.WriteString(topTotal(top) + "\n")
 	if len(top.Keys) > 0 {
@@ -43,7 +43,7 @@ var topWords = map[string]struct{ total, heading string }{
 }
 
 // topTotal says how many requests it is about.
-func topTotal(top *httpapi.TopKeys) string {
+func topTotal(top *api.Top) string {
 	covered := top.At.Sub(top.Since)
 	text := topWords[top.Kind].total + " " + prose.Count(top.Total, "time") + " in the last " + prose.Duration(max(covered.Round(time.Second), time.Second))
 	if top.Total > 0 {
@@ -57,7 +57,7 @@ func topTotal(top *httpapi.TopKeys) string {
 
 // topRest says what is not shown where the first n keys are, of as many as were asked
 // for.
-func topRest(top *httpapi.TopKeys, n, asked int) string {
+func topRest(top *api.Top, n, asked int) string {
 	most := uint64(0)
 	for _, r := range top.Rules {
 		most = max(most, r.Unlisted)
@@ -87,7 +87,7 @@ func topRest(top *httpapi.TopKeys, n, asked int) string {
 }
 
 // countText is a count, or between which numbers it is.
-func countText(k *httpapi.TopKey) string {
+func countText(k *api.TopKey) string {
 	if k.Error > 0 {
 		return fmt.Sprintf("%d-%d", k.Count-min(k.Error, k.Count), k.Count)
 	}
@@ -107,7 +107,7 @@ func perSecond(n uint64, d time.Duration) string {
 }
 
 // shareText is a key's share of what its rule has.
-func shareText(k *httpapi.TopKey, total uint64) string {
+func shareText(k *api.TopKey, total uint64) string {
 	if total == 0 {
 		return "-"
 	}
@@ -152,7 +152,7 @@ func roughlyUp(d time.Duration) time.Duration {
 }
 
 // keyText is what a key is made of, as --match takes it.
-func keyText(k *httpapi.TopKey, masked bool) string {
+func keyText(k *api.TopKey, masked bool) string {
 	var parts []string
 	if masked {
 		_, hash, _ := strings.Cut(k.Key, ":~")

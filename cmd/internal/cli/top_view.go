@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/dashboard"
-	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -29,14 +29,14 @@ type topView struct {
 	rules    []string    // that have been seen, by name
 	paused   bool
 
-	shown   httpapi.TopKeys // the last answer
-	of      string          // the rule that it is about; empty for all
+	shown   api.Top // the last answer
+	of      string  // the rule that it is about; empty for all
 	traffic traffic
 	silent  time.Time // since when there is none; zero for not
 	err     error     // why
 
-	selected *httpapi.TopKey // as it was last seen; nil for none
-	open     bool            // its details are shown
+	selected *api.TopKey // as it was last seen; nil for none
+	open     bool        // its details are shown
 
 	width, height int // when it was last drawn
 }
@@ -50,7 +50,7 @@ type topQuestion struct {
 // A topAnswer is what came of asking once. There is no traffic where the server tells none.
 type topAnswer struct {
 	topQuestion
-	top     httpapi.TopKeys
+	top     api.Top
 	traffic *dashboard.Traffic
 	err     error
 }
@@ -170,7 +170,7 @@ func (v *topView) place() int {
 	if v.selected == nil {
 		return -1
 	}
-	return slices.IndexFunc(v.shown.Keys, func(k httpapi.TopKey) bool {
+	return slices.IndexFunc(v.shown.Keys, func(k api.TopKey) bool {
 		return k.Key == v.selected.Key && k.Limit == v.selected.Limit
 	})
 }

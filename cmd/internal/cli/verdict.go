@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/httpapi"
 )
 
 // printDecision writes d for people, or as one line of JSON.
-func printDecision(w io.Writer, format string, d httpapi.Decision) error {
+func printDecision(w io.Writer, format string, d api.Decision) error {
 	if format == "json" {
 		return json.NewEncoder(w).Encode(d)
 	}
@@ -31,11 +31,11 @@ func printDecision(w io.Writer, format string, d httpapi.Decision) error {
 }
 
 // verdict is the answer in one line.
-func verdict(d httpapi.Decision) string {
+func verdict(d api.Decision) string {
 	degraded := ""
 	switch {
 	case d.Failure != "":
-		degraded = " (degraded: the store could not answer: " + string(d.Failure) + ")"
+		degraded = " (degraded: the store could not answer: " + d.Failure + ")"
 	case d.Degraded:
 		degraded = " (degraded: the store could not answer)"
 	}
@@ -59,14 +59,14 @@ func verdict(d httpapi.Decision) string {
 	return fmt.Sprintf("denied by %s: %s%s", d.Rule, d.Reason, degraded)
 }
 
-func owed(l httpapi.Limit) string {
-	if l.Owed == "" {
+func owed(l api.Limit) string {
+	if l.Owed == 0 {
 		return ""
 	}
 	return ", " + l.Owed.String() + " owed"
 }
 
-func fullAgain(l httpapi.Limit) string {
+func fullAgain(l api.Limit) string {
 	switch d := l.FullAfter.Duration(); {
 	case d == bucket.Never:
 		return ""

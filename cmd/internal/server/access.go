@@ -7,7 +7,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/admintoken"
 	"github.com/metehq/mete/cmd/internal/config"
@@ -204,76 +205,11 @@ func tooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) {
 }
 
 func answerProblem(w http.ResponseWriter, r *http.Request, status int, detail string) {
-	p := httpapi.Problem{Title: http.StatusText(status), Status: status, Detail: detail}
-	ratelimitfields.WriteProblem(w, r, status, &p)
+	ratelimitfields.Write(w, r, api.NewProblem(status, detail))
 }
 
-// audited logs what was asked for that changes something, by whom, and what came of
-// it, and remembers it: status 0 is a handler that broke off. Nothing of the request is
-// logged but its path without what follows /v1/NAME, and of single buckets their keys as
-// those see them who may not, and why. Those without a token do not fill the log, and are
-// not remembered.
-func (s *Server) audited(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		what, ok := changes(r)
-		if !ok {
-			next.ServeHTTP(w, r)
-			return
-		}
-		c, _ := r.Context().Value(callerKey{}).(caller)
-		seen := &statusWriter{ResponseWriter: w}
-		r, act := withAct(r)
-		defer func() {
-			if c.name == "" && !s.access.told.Take("", 1).Allowed {
-				return
-			}
-			from := network(r.RemoteAddr)
-			fields := []any{"what", what, "by", c.name, "role", c.role.String(), "from", from, "status", seen.status}
-			if act.Key != "" {
-				fields = append(fields, "key", act.Masked, "reason", act.Reason)
-			}
-			s.log.Info("admin: asked to change something", fields...)
-			if c.name != "" {
-				one := remembered{httpapi.Activity{
-					At: time.Now(), What: what, By: c.name, Role: c.role.String(), From: from, Status: seen.status, Key: act.Key, Reason: act.Reason,
-				}, act.noted.ID}
-				if one.entry != "" { // as other servers show it
-					one.At, one.Key = act.noted.At, act.noted.Key
-				}
-				s.activity.add(one)
-			}
-		}()
-		next.ServeHTTP(seen, r)
-		if seen.status == 0 {
-			seen.status = http.StatusOK
-		}
-	})
+// auditor identifies who asks for the audit. Requests without a token do not fill the log.
+func (a *access) auditor(r *http.Request) (audit.Caller, bool) {
+	c, _ := r.Context().Value(callerKey{}).(caller)
+	return audit.Caller{Name: c.name, From: network(r.RemoteAddr)}, c.name != "" || a.told.Take("", 1).Allowed
 }
-
-// changes says what a request would change, other than by taking tokens.
-func changes(r *http.Request) (what string, ok bool) {
-	path := strings.TrimPrefix(r.URL.Path, "/v1/")
-	what, _, _ = strings.Cut(path, "/")
-	switch what {
-	case "bucket":
-		return path, r.Method == http.MethodPost && (path == "bucket/reset" || path == "bucket/take")
-	case "refund", "reset", "reload":
-		return what, r.Method == http.MethodPost
-	case "overrides":
-		return fmt.Sprintf("%s %s", what, r.Method), r.Method == http.MethodPut || r.Method == http.MethodDelete
-	}
-	return "", false
-}
-
-// A statusWriter remembers the status.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -14,14 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/httpapi"
 )
 
 // activity is what a server lists.
-func (r *running) activity(token string) []httpapi.Activity {
+func (r *running) activity(token string) []api.Activity {
 	r.t.Helper()
-	var x httpapi.Activities
+	var x api.Activities
 	status, text := r.as(token, "GET", "/v1/activity", "")
 	if err := json.Unmarshal([]byte(text), &x); status != http.StatusOK || err != nil {
 		r.t.Fatalf("GET /v1/activity: %d %s", status, text)
@@ -43,13 +43,13 @@ func (r *running) doTo(client, verb, rest string) {
 func (r *running) gives(client string) {
 	for range 20 {
 		r.take(client)
-		var reset httpapi.BucketReset
+		var reset api.BucketReset
 		status, text := r.as(operatorToken, "POST", "/v1/bucket/reset", `{"key":"client:ip=`+client+`","reason":"r"}`)
 		if status != http.StatusOK && status != http.StatusServiceUnavailable {
 			r.t.Errorf("reset: %d %s", status, text)
 			return
 		}
-		if status == http.StatusOK && json.Unmarshal([]byte(text), &reset) == nil && reset.Given != "0" {
+		if status == http.StatusOK && json.Unmarshal([]byte(text), &reset) == nil && reset.Given.String() != "0" {
 			return
 		}
 	}
@@ -57,7 +57,7 @@ func (r *running) gives(client string) {
 }
 
 // told is a list in short.
-func told(list []httpapi.Activity) (lines []string) {
+func told(list []api.Activity) (lines []string) {
 	for _, a := range list {
 		lines = append(lines, strings.TrimSpace(fmt.Sprint(a.What, " ", a.By, " ", a.Role, " ", a.From, " ", a.Status, " ", a.Key, " ", a.Reason)))
 	}
@@ -122,9 +122,9 @@ func TestActivity_Shared(t *testing.T) {
 		if len(masked) != 2 || !strings.HasPrefix(masked[0].Key, "client:~") || !strings.Contains(a.log.String(), "key="+masked[0].Key+" ") {
 			t.Errorf("masked: %+v; want keys as in the log", masked)
 		}
-		var audit httpapi.Overrides
+		var audit api.Overrides
 		if _, text := b.as(readerToken, "GET", "/v1/overrides", ""); json.Unmarshal([]byte(text), &audit) != nil || len(audit.Audit) != 2 ||
-			audit.Audit[0].Key != "client:…" || audit.Audit[1].Tokens != "1" || strings.Contains(text, "192.0.2.9") {
+			audit.Audit[0].Key != "client:…" || audit.Audit[1].Tokens.String() != "1" || strings.Contains(text, "192.0.2.9") {
 			t.Errorf("the audit, masked: %s", text)
 		}
 		for _, s := range []*running{a, b} {
@@ -162,7 +162,7 @@ func TestActivity_AtOnce(t *testing.T) {
 				}
 				return len(got) == len(want)
 			})
-			var list httpapi.Overrides
+			var list api.Overrides
 			_, text := s.as(operatorToken, "GET", "/v1/overrides?audit=1000", "")
 			if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Audit) != len(want) {
 				t.Errorf("the audit has %d entries (%v), want %d", len(list.Audit), err, len(want))

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/api"
 )
 
 // What is done to a bucket by its key is logged with the key as readers see it, and
@@ -38,7 +38,7 @@ func TestActivity(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d", step.path, step.body, status, text, step.status)
 		}
 	}
-	list := func(token string) (x httpapi.Activities) {
+	list := func(token string) (x api.Activities) {
 		t.Helper()
 		status, text := s.as(token, "GET", "/v1/activity", "")
 		if err := json.Unmarshal([]byte(text), &x); status != http.StatusOK || err != nil {
@@ -91,7 +91,7 @@ func TestActivity_IsBounded(t *testing.T) {
 		s.as(operatorToken, "POST", "/v1/refund", `{}`)
 	}
 	s.as(operatorToken, "POST", "/v1/reset", `{"attributes":{}}`)
-	var x httpapi.Activities
+	var x api.Activities
 	_, text := s.as(operatorToken, "GET", "/v1/activity", "")
 	if err := json.Unmarshal([]byte(text), &x); err != nil || len(x.Activity) != 200 || x.Activity[0].What != "reset" || x.Activity[199].What != "refund" {
 		t.Errorf("%d, %v", len(x.Activity), err)
@@ -110,7 +110,7 @@ func TestBucket_IsShared(t *testing.T) {
 		for range 6 {
 			a.take("192.0.2.9")
 		}
-		look := func(s *running, key string) (x httpapi.Bucket, status int) {
+		look := func(s *running, key string) (x api.Bucket, status int) {
 			t.Helper()
 			status, text := s.as(readerToken, "GET", "/v1/bucket?key="+url.QueryEscape(key), "")
 			if err := json.Unmarshal([]byte(text), &x); err != nil {
@@ -119,31 +119,31 @@ func TestBucket_IsShared(t *testing.T) {
 			return x, status
 		}
 		seen, _ := look(b, key)
-		if seen.Remaining != "0" || seen.Capacity != "5" || seen.Masked || seen.RetryAfter == 0 {
+		if seen.Remaining.String() != "0" || seen.Capacity.String() != "5" || seen.Masked || seen.RetryAfter == 0 {
 			t.Errorf("the other server shows %+v", seen)
 		}
-		var top httpapi.TopKeys // who may not see keys is shown masked ones
+		var top api.Top // who may not see keys is shown masked ones
 		_, answer := a.as(readerToken, "GET", "/v1/top", "")
 		if err := json.Unmarshal([]byte(answer), &top); err != nil || len(top.Keys) != 1 || top.Keys[0].Key == key {
 			t.Fatalf("the top keys: %s", answer)
 		}
 		masked := top.Keys[0].Key
-		if x, status := look(a, masked); status != http.StatusOK || x.Remaining != "0" || x.Key != masked {
+		if x, status := look(a, masked); status != http.StatusOK || x.Remaining.String() != "0" || x.Key != masked {
 			t.Errorf("by its masked key: %d %+v", status, x)
 		}
 		if _, status := look(b, masked); status != http.StatusNotFound {
 			t.Errorf("by its masked key at the other server: %d, want 404", status)
 		}
-		var reset httpapi.BucketReset
+		var reset api.BucketReset
 		_, text := b.as(operatorToken, "POST", "/v1/bucket/reset", `{"key":"`+key+`","reason":"r"}`)
-		if err := json.Unmarshal([]byte(text), &reset); err != nil || !strings.HasPrefix(string(reset.Given), "4.99") && reset.Given != "5" {
+		if err := json.Unmarshal([]byte(text), &reset); err != nil || !strings.HasPrefix(reset.Given.String(), "4.99") && reset.Given.String() != "5" {
 			t.Errorf("reset: %s", text)
 		}
-		if x, _ := look(a, key); x.Remaining != "5" || x.FullAfter != 0 {
+		if x, _ := look(a, key); x.Remaining.String() != "5" || x.FullAfter != 0 {
 			t.Errorf("after the reset: %+v", x)
 		}
-		var undone httpapi.BucketTake
-		_, text = a.as(operatorToken, "POST", "/v1/bucket/take", `{"key":"`+key+`","tokens":`+string(reset.Given)+`}`)
+		var undone api.BucketTake
+		_, text = a.as(operatorToken, "POST", "/v1/bucket/take", `{"key":"`+key+`","tokens":`+reset.Given.String()+`}`)
 		if err := json.Unmarshal([]byte(text), &undone); err != nil || undone.Taken != reset.Given {
 			t.Errorf("undo: %s", text)
 		}

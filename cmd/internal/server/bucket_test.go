@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/api"
 )
 
 // keyedRules have a limit of every kind, each for a path, whose buckets refill nothing
@@ -122,18 +122,11 @@ func asked[T any](k *keyed, s *running, method, path string, body map[string]any
 
 func (k *keyed) level(s *running) float64 {
 	k.t.Helper()
-	b := asked[httpapi.Bucket](k, s, "GET", "/v1/bucket?key="+url.QueryEscape(k.key), nil)
-	return float(k.t, b.Remaining)
+	b := asked[api.Bucket](k, s, "GET", "/v1/bucket?key="+url.QueryEscape(k.key), nil)
+	return float(b.Remaining)
 }
 
-func float(t *testing.T, n json.Number) float64 {
-	t.Helper()
-	f, err := n.Float64()
-	if err != nil {
-		t.Error(err)
-	}
-	return f
-}
+func float(n api.Amount) float64 { return float64(n) / 1000 }
 
 // near is whether a level is this, but for what refills while a test runs.
 func near(level, want float64) bool { return level >= want-0.01 && level <= want+0.01 }
@@ -186,13 +179,13 @@ func (k *keyed) reset() {
 		}
 	}
 	before := k.level(k.a)
-	done := asked[httpapi.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
+	done := asked[api.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
 	exact := k.name != "leased" // of which servers keep to themselves for a while what they spend
-	if given := float(k.t, done.Given); !near(k.level(k.b), 10) || !near(given, 10-before) || exact && !near(before, 3) {
+	if given := float(done.Given); !near(k.level(k.b), 10) || !near(given, 10-before) || exact && !near(before, 3) {
 		k.t.Errorf("%s: %v left of 10, given %v, then %v", k.name, before, given, k.level(k.b))
 	}
-	undone := asked[httpapi.BucketTake](k, k.b, "POST", "/v1/bucket/take", map[string]any{"key": k.key, "tokens": done.Given, "reason": "undo"})
-	if after := k.level(k.a); !near(after, before) || !near(float(k.t, undone.After.Remaining), before) || undone.Taken != done.Given {
+	undone := asked[api.BucketTake](k, k.b, "POST", "/v1/bucket/take", map[string]any{"key": k.key, "tokens": done.Given, "reason": "undo"})
+	if after := k.level(k.a); !near(after, before) || !near(float(undone.After.Remaining), before) || undone.Taken != done.Given {
 		k.t.Errorf("%s: after the undo %v, taken %v; want %v", k.name, after, undone.Taken, before)
 	}
 	allowed := 0
@@ -213,7 +206,7 @@ func (k *keyed) put(action string, more map[string]any) (id string, end func()) 
 	for name, value := range more {
 		body[name] = value
 	}
-	id = asked[httpapi.Override](k, k.a, "PUT", "/v1/overrides", body).ID
+	id = asked[api.OverrideStatus](k, k.a, "PUT", "/v1/overrides", body).ID
 	return id, func() {
 		k.t.Helper()
 		asked[struct{}](k, k.b, "DELETE", "/v1/overrides/"+id+"?author=kim&reason=undo", nil)
@@ -233,13 +226,13 @@ func (k *keyed) sees(what string, allowed bool) {
 
 func (k *keyed) block() (during, after func()) {
 	k.t.Helper()
-	asked[httpapi.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
+	asked[api.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
 	k.sees("a full bucket admits", true)
 	before := k.level(k.a)
 	id, end := k.put("block", nil)
 	return func() {
 		k.sees("it is blocked", false)
-		if x := asked[httpapi.Bucket](k, k.b, "GET", "/v1/bucket?key="+url.QueryEscape(k.key), nil); x.BlockedBy == nil || x.BlockedBy.ID != id || !near(float(k.t, x.Remaining), before) {
+		if x := asked[api.Bucket](k, k.b, "GET", "/v1/bucket?key="+url.QueryEscape(k.key), nil); x.BlockedBy == nil || x.BlockedBy.ID != id || !near(float(x.Remaining), before) {
 			k.t.Errorf("%s: blocked: %+v", k.name, x)
 		}
 		end()
@@ -248,7 +241,7 @@ func (k *keyed) block() (during, after func()) {
 
 func (k *keyed) limit() (during, after func()) {
 	k.t.Helper()
-	asked[httpapi.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
+	asked[api.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
 	rule, limit, several := strings.Cut(k.name, "/")
 	algorithm := map[string]string{"leaky": "leaky_bucket", "fixed": "fixed_window", "sliding": "sliding_window", "log": "sliding_log"}[k.name]
 	config := map[string]any{"rate": "1/1d", "burst": 30}
@@ -286,7 +279,7 @@ func (k *keyed) limit() (during, after func()) {
 
 func (k *keyed) allow() (during, after func()) {
 	k.t.Helper()
-	asked[httpapi.BucketTake](k, k.a, "POST", "/v1/bucket/take", map[string]any{"key": k.key, "tokens": json.Number(strconv.Itoa(10))})
+	asked[api.BucketTake](k, k.a, "POST", "/v1/bucket/take", map[string]any{"key": k.key, "tokens": json.Number(strconv.Itoa(10))})
 	if k.name != "shadowed" {
 		k.sees("an empty bucket denies", false)
 	}

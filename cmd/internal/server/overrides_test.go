@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/server"
-	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/internal/proctest"
 )
 
@@ -51,10 +51,10 @@ func (r *running) unblock(id string) {
 }
 
 // overrides are those that the server lists.
-func (r *running) overrides() httpapi.Overrides {
+func (r *running) overrides() api.Overrides {
 	r.t.Helper()
 	status, answer := r.ask(http.MethodGet, "/v1/overrides", "")
-	var list httpapi.Overrides
+	var list api.Overrides
 	if err := json.Unmarshal([]byte(answer), &list); err != nil || status != 200 {
 		r.t.Fatalf("list: %d %s, %v", status, answer, err)
 	}

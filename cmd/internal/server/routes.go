@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
 )
@@ -17,9 +18,15 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 	if s.api, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead()}); err != nil {
 		return nil, nil, err
 	}
+	record, err := audit.New(audit.Config{
+		Caller: s.access.auditor, Logger: s.log, Overrides: s.overrides, NoteTimeout: s.config.Timeouts.APIRequest / 2,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
 	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{
 		Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.key),
-		Acted: acted, Done: s.noteAct, Activity: s.listActivity,
+		Audit: record,
 	}); err != nil {
 		return nil, nil, err
 	}
@@ -33,7 +40,7 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 		return nil, nil, err
 	}
 	manage := s.withBoard(s.withMetrics(s.watch.Wrap(apiDoor, false, s.manage)))
-	return s.farewell(s.watched(main)), s.farewell(sameMachine(s.access.enter(s.audited(manage)))), nil
+	return s.farewell(s.watched(main)), s.farewell(sameMachine(s.access.enter(manage))), nil
 }
 
 // alsoRead returns the attributes that the log and the record of denials read.

@@ -66,7 +66,6 @@ type Server struct {
 	main      endpoint
 	admin     endpoint
 	access    *access // to the admin address
-	activity  activity
 }
 
 // New opens the store, reads the policy and opens both addresses, so that whatever

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package audit
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/overrides"
 )
 
 // What is remembered and what is in the audit is listed once, by its time, and no more of it than there may be.
-func TestActivity_List(t *testing.T) {
+func TestLog_Merge(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	reset := func(id string, second int) overrides.Entry {
 		return overrides.Entry{ID: id, At: at(second), What: overrides.Reset, Author: "elsewhere", Key: "k"}
 	}
-	var a activity
-	if list := a.list(nil); len(list) != 0 {
+	var a Log
+	if list := a.merge(nil); len(list) != 0 {
 		t.Errorf("%+v, want nothing", list)
 	}
 	for i := range 3 {
-		a.add(remembered{httpapi.Activity{At: at(10 * i), By: "here"}, fmt.Sprint("e", i)})
+		a.add(remembered{api.Activity{At: at(10 * i), By: "here"}, fmt.Sprint("e", i)})
 	}
-	a.add(remembered{httpapi.Activity{At: at(30), What: "refund", By: "here"}, ""})
+	a.add(remembered{api.Activity{At: at(30), What: "refund", By: "here"}, ""})
 	audit := []overrides.Entry{reset("e0", 0), reset("x", 5), {ID: "m", At: at(6), What: overrides.Made}, reset("e2", 20), reset("y", 99)}
 	var got string
-	for _, x := range a.list(audit) {
+	for _, x := range a.merge(audit) {
 		got += fmt.Sprint(x.At.Unix(), x.By, " ")
 	}
 	if want := "99elsewhere 30here 20here 10here 5elsewhere 0here "; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	for i := range maxActivity {
-		a.add(remembered{httpapi.Activity{At: at(100 + i), By: "here"}, ""})
+	for i := range MaxActions {
+		a.add(remembered{api.Activity{At: at(100 + i), By: "here"}, ""})
 	}
-	list := a.list(append(audit, reset("z", 1000)))
-	if len(list) != maxActivity || list[0].By != "elsewhere" || list[1].At != at(99+maxActivity) || list[maxActivity-1].At != at(101) {
+	list := a.merge(append(audit, reset("z", 1000)))
+	if len(list) != MaxActions || list[0].By != "elsewhere" || list[1].At != at(99+MaxActions) || list[MaxActions-1].At != at(101) {
 		t.Errorf("%d are listed, from %+v to %+v", len(list), list[0], list[len(list)-1])
 	}
 }
