@@ -17,8 +17,7 @@
 //	GET  /openapi.json  all of this, as OpenAPI 3.1
 //
 // What they take and answer stands in doc/http.md, with examples, and to the member in
-// openapi.json. The types that stand for it here are those of the answers, for Go
-// programs that read them; package client asks.
+// openapi.json. Go programs ask with package client.
 //
 // # Requests
 //
@@ -30,20 +29,20 @@
 //
 // # Answers
 //
-// An allowed request is answered with 200, a denied one with 429 and Retry-After, and
-// one that is denied because the store cannot answer with 503, each with a [Decision].
-// A batch is answered with 200 and all of its answers. Whatever has no decision to give
-// is a [Problem].
+// Package api has the types of the answers. A request to /v1/take or /v1/peek is answered
+// with 200 and an [api.Decision], whether it is allowed or denied: many HTTP clients repeat
+// a 429 on their own, and each repetition takes again. With ?status=429, a denial has the
+// status 429, or 503 because the store cannot answer, and Retry-After. A batch is answered
+// with 200 and all of its answers. An answer without a decision is an [api.Problem].
 //
-// A request that lacks an attribute which a rule insists on (on_missing: deny)
-// is denied like any other: 429 with the reason missing_attribute, and null to
-// wait. Here 403 means that the caller may not ask. Package httplimit and
-// /v1/decision, which answer in place of the service, say 403 to the client.
+// A denial for an attribute that a rule requires (on_missing: deny) has the reason
+// missing_attribute and the wait null. Its status is never 403, which means here that the
+// caller may not ask. Package httplimit and /v1/decision answer in place of the service,
+// and send 403 to the client.
 //
-// Beside these there are [Explanation], [Overrides], [Override], [TopKeys] and
-// [Reloaded]. A list of overrides says what is blocked, and with that who, and an
-// explanation what the policy matches, which may be a secret: they are served to
-// administrators alone ([Config.Admin]).
+// A list of overrides shows which clients are blocked, and an explanation shows the values
+// that the policy matches, which may be secret. They are served to administrators alone
+// ([Config.Admin]).
 //
 // # Protection
 //

@@ -3,6 +3,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"log"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
@@ -29,11 +31,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	api, err := httpapi.New(limiter, httpapi.Config{})
+	h, err := httpapi.New(limiter, httpapi.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := httptest.NewServer(api) // or http.ListenAndServe
+	server := httptest.NewServer(h) // or http.ListenAndServe
 	defer server.Close()
 
 	for range 3 {
@@ -42,11 +44,15 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
+		var decision api.Decision
+		if err := json.NewDecoder(resp.Body).Decode(&decision); err != nil {
+			log.Fatal(err)
+		}
 		resp.Body.Close()
-		fmt.Println(resp.Status)
+		fmt.Println(resp.Status, decision.Allowed)
 	}
 	// Output:
-	// 200 OK
-	// 200 OK
-	// 429 Too Many Requests
+	// 200 OK true
+	// 200 OK true
+	// 200 OK false
 }

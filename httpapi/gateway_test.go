@@ -181,7 +181,7 @@ func TestDecision_FieldsOfTheRule(t *testing.T) {
 			t.Errorf("got Retry-After %q and RateLimit-Reset %q, want 3600", h.Get("Retry-After"), h.Values("RateLimit-Reset"))
 		}
 	}
-	if w := post(api, "/v1/take", `{"attributes":{}}`); w.Code != 429 || w.Header().Values("RateLimit-Reset") != nil || w.Header().Get("Retry-After") != "3600" {
+	if w := post(api, "/v1/take?status=429", `{"attributes":{}}`); w.Code != 429 || w.Header().Values("RateLimit-Reset") != nil || w.Header().Get("Retry-After") != "3600" {
 		t.Errorf("POST /v1/take: got %d with %v, want 429 without fields but Retry-After", w.Code, w.Header())
 	}
 }

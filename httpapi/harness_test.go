@@ -72,6 +72,17 @@ func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
 	return w
 }
 
+// denial is the verdict of an answer with status 200 that denies the request.
+const denial = -1
+
+// verdict returns the status of an answer, or denial.
+func verdict(w *httptest.ResponseRecorder) int {
+	if w.Code == http.StatusOK && strings.HasPrefix(w.Body.String(), `{"allowed":false,`) && w.Header().Get("Retry-After") == "" {
+		return denial
+	}
+	return w.Code
+}
+
 // wantAnswer fails t unless the answer to body is exactly that.
 func wantAnswer(t *testing.T, h http.Handler, path, body string, status int, answer string) {
 	t.Helper()

@@ -70,9 +70,9 @@ func TestOverrides(t *testing.T) {
 	if w := do(h, "PUT", "/v1/overrides", blockK1); w.Code != 200 || w.Body.String() != made+"\n" {
 		t.Errorf("PUT: %d %s, want 200 %s", w.Code, w.Body, made)
 	}
-	wantAnswer(t, h, "/v1/take", `{"attributes":{"header:x-api-key":"k1"}}`, 429,
+	wantAnswer(t, h, "/v1/take", `{"attributes":{"header:x-api-key":"k1"}}`, 200,
 		`{"allowed":false,"rule":"","reason":"blocked","retry_after":60,"degraded":false,"override":"b1","limits":[]}`)
-	if w := post(h, "/v1/take", `{"attributes":{"header:x-api-key":"k1"}}`); w.Header().Get("Retry-After") != "60" || !slices.Equal(w.Header().Values("X-RateLimit-Reason"), []string{"blocked"}) {
+	if w := post(h, "/v1/take?status=429", `{"attributes":{"header:x-api-key":"k1"}}`); w.Code != 429 || w.Header().Get("Retry-After") != "60" || !slices.Equal(w.Header().Values("X-RateLimit-Reason"), []string{"blocked"}) {
 		t.Errorf("headers of a block: %v, want Retry-After 60 and the reason", w.Header())
 	}
 	limit := `{"id":"l","action":"limit","rules":["free"],"match":{"header:x-api-key":"k2"},"algorithm":"token_bucket","algorithm_config":{"rps":10,"burst":9},` +

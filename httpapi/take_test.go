@@ -26,11 +26,11 @@ func TestTake_Answers(t *testing.T) {
 
 	denied := `{"allowed":false,"rule":"free","reason":"token_bucket_exceeded","retry_after":0.066667,"degraded":false,"limits":[` +
 		`{"rule":"free","limit":"free","remaining":0,"retry_after":0.066667,"full_after":0.166667},` + all + `999,"retry_after":0,"full_after":0.001}]}`
-	wantAnswer(t, api, "/v1/take", k1, 429, denied)
-	wantAnswer(t, api, "/v1/peek", k1, 429, denied) // denied as a take would be
+	wantAnswer(t, api, "/v1/take", k1, 200, denied)
+	wantAnswer(t, api, "/v1/peek", k1, 200, denied) // denied as a take would be
 
 	c.advance(66_666 * time.Microsecond)
-	wantAnswer(t, api, "/v1/peek", k1, 429, `{"allowed":false,"rule":"free","reason":"token_bucket_exceeded","retry_after":0.000001,"degraded":false,"limits":[`+
+	wantAnswer(t, api, "/v1/peek", k1, 200, `{"allowed":false,"rule":"free","reason":"token_bucket_exceeded","retry_after":0.000001,"degraded":false,"limits":[`+
 		`{"rule":"free","limit":"free","remaining":0,"retry_after":0.000001,"full_after":0.100001},`+all+`1000,"retry_after":0,"full_after":0}]}`)
 	c.advance(time.Microsecond)
 	if w := post(api, "/v1/take", k1); w.Code != 200 {
@@ -41,8 +41,8 @@ func TestTake_Answers(t *testing.T) {
 func TestTake_Never(t *testing.T) {
 	api, _ := newAPI(t, perKey, httpapi.Config{})
 	w := post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"},"cost":2.001}`)
-	if want := `"reason":"token_bucket_exceeded","retry_after":null,`; w.Code != 429 || !strings.Contains(w.Body.String(), want) {
-		t.Errorf("take of more than the capacity: got %d %s, want 429 with %s", w.Code, w.Body, want)
+	if want := `"reason":"token_bucket_exceeded","retry_after":null,`; verdict(w) != denial || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("take of more than the capacity: got %d %s, want a denial with %s", w.Code, w.Body, want)
 	}
 	if got, ok := w.Header()["Retry-After"]; ok {
 		t.Errorf("take of more than the capacity: got Retry-After %q, want none", got)
@@ -52,7 +52,7 @@ func TestTake_Never(t *testing.T) {
 func TestTake_RetryAfterIsRoundedUp(t *testing.T) {
 	api, _ := newAPI(t, perKey, httpapi.Config{})
 	post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"},"cost":2}`)
-	w := post(api, "/v1/take", k1)
+	w := post(api, "/v1/take?status=429", k1)
 	if got := w.Header().Get("Retry-After"); w.Code != 429 || got != "1" {
 		t.Errorf("denied for 0.1 s: got %d and Retry-After %q, want 429 and 1", w.Code, got)
 	}
@@ -76,8 +76,8 @@ func TestTake_Reserves(t *testing.T) {
 		t.Errorf("reservation: got %d %s, want 200 %s…", w.Code, w.Body, want)
 	}
 	w = post(api, "/v1/take", `{"attributes":{"header:x-api-key":"k1"},"max_wait":"100ms"}`)
-	if want := `"retry_after":0.1,"degraded"`; w.Code != 429 || !strings.Contains(w.Body.String(), want) {
-		t.Errorf("reservation beyond the longest wait: got %d %s, want 429 with %s", w.Code, w.Body, want)
+	if want := `"retry_after":0.1,"degraded"`; verdict(w) != denial || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("reservation beyond the longest wait: got %d %s, want a denial with %s", w.Code, w.Body, want)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestTake_NamesAreNormalized(t *testing.T) {
 	api, _ := newAPI(t, perKey, httpapi.Config{})
 	for i, name := range []string{"header:x-api-key", "HEADER:X-Api-Key", "Header:X-API-KEY"} {
 		w := post(api, "/v1/take", `{"attributes":{"`+name+`":"k1"}}`)
-		if want := []int{200, 200, 429}[i]; w.Code != want {
+		if want := []int{200, 200, denial}[i]; verdict(w) != want {
 			t.Errorf("take %d of 2 as %s: got %d %s, want %d", i+1, name, w.Code, w.Body, want)
 		}
 	}
@@ -97,7 +97,7 @@ func TestMissingAttribute(t *testing.T) {
 		"algorithm": "token_bucket", "algorithm_config": {"rps": 10, "burst": 2}}]}`
 	api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.Caddy, TrustedHops: 1}})
 	for _, path := range []string{"/v1/take", "/v1/peek"} {
-		wantAnswer(t, api, path, `{"attributes":{}}`, 429,
+		wantAnswer(t, api, path, `{"attributes":{}}`, 200,
 			`{"allowed":false,"rule":"keyed","reason":"missing_attribute","retry_after":null,"degraded":false,"limits":[]}`)
 	}
 	if w := ask(api, "GET", caddyCheap...); w.Code != 403 || w.Header().Get("Retry-After") != "" {
@@ -161,14 +161,14 @@ func TestStoreFails(t *testing.T) {
 	closed := apiOver(t, brokenStore{}, rules("closed"), httpapi.Config{})
 	wantAnswer(t, open, "/v1/take", `{"attributes":{}}`, 200,
 		`{"allowed":true,"rule":"","reason":"","retry_after":0,"degraded":true,"failure":"error","limits":[]}`)
-	wantAnswer(t, closed, "/v1/take", `{"attributes":{}}`, 503,
+	wantAnswer(t, closed, "/v1/take", `{"attributes":{}}`, 200,
 		`{"allowed":false,"rule":"free","reason":"store_error","retry_after":1,"degraded":true,"failure":"error","limits":[]}`)
 
 	local := apiOver(t, brokenStore{}, rules("local"), httpapi.Config{})
 	wantAnswer(t, local, "/v1/take", `{"attributes":{},"cost":2}`, 200,
 		`{"allowed":true,"rule":"free","reason":"","retry_after":0,"degraded":true,"failure":"error","limits":[`+
 			`{"rule":"free","limit":"free","remaining":0,"retry_after":0,"full_after":0.2}]}`)
-	wantAnswer(t, local, "/v1/take", `{"attributes":{}}`, 429,
+	wantAnswer(t, local, "/v1/take", `{"attributes":{}}`, 200,
 		`{"allowed":false,"rule":"free","reason":"token_bucket_exceeded","retry_after":0.1,"degraded":true,"failure":"error","limits":[`+
 			`{"rule":"free","limit":"free","remaining":0,"retry_after":0.1,"full_after":0.2}]}`)
 
@@ -187,5 +187,59 @@ func TestStoreFails(t *testing.T) {
 				t.Errorf("%s with a broken store: got %d %s, want 503 with %q and no address", path, w.Code, w.Body, tt.want)
 			}
 		}
+	}
+}
+
+// The caller chooses between a denial with status 200 and one with the status and
+// Retry-After. Both have the same body.
+func TestTake_Status(t *testing.T) {
+	const two = `{"attributes":{"header:x-api-key":"k1"},"cost":2}`
+	for path, wait := range map[string]string{"/v1/take": `"retry_after":0.1,`, "/v1/peek": `"retry_after":0.2,`} {
+		h, _ := newAPI(t, perKey, httpapi.Config{})
+		if w := post(h, path+"?status=429", k1); w.Code != 200 || w.Header().Get("Retry-After") != "" {
+			t.Errorf("%s, allowed: got %d with %v, want 200", path, w.Code, w.Header())
+		}
+		post(h, "/v1/take", two)
+		post(h, "/v1/take", two)
+		plain, asked := post(h, path, two), post(h, path+"?status=429", two)
+		if verdict(plain) != denial || plain.Header().Get("X-Ratelimit-Reason") != "" {
+			t.Errorf("%s: got %d with %v, want 200 and no field about the denial", path, plain.Code, plain.Header())
+		}
+		if asked.Code != 429 || asked.Header().Get("Retry-After") == "" || asked.Header().Get("X-Ratelimit-Reason") == "" {
+			t.Errorf("%s?status=429: got %d with %v, want 429 with Retry-After and the reason", path, asked.Code, asked.Header())
+		}
+		if plain.Body.String() != asked.Body.String() || !strings.Contains(plain.Body.String(), wait) {
+			t.Errorf("%s: got %s and %s, want the same with the exact wait", path, plain.Body, asked.Body)
+		}
+	}
+	closed := apiOver(t, brokenStore{}, `{"rules": [{"name": "free", "limit_keys": [], "on_store_error": "closed", "algorithm_config": {"rps": 10, "burst": 2}}]}`, httpapi.Config{})
+	if w := post(closed, "/v1/take?status=429", `{"attributes":{}}`); w.Code != 503 || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("without the store: got %d with %v, want 503 and Retry-After 1", w.Code, w.Header())
+	}
+}
+
+func TestTake_BadStatus(t *testing.T) {
+	h, _ := newAPI(t, perKey, httpapi.Config{Admin: true})
+	for _, tt := range []struct{ path, body, want string }{
+		{"/v1/take?status=200", k1, `status is \"200\"; write status=429`},
+		{"/v1/take?status=", k1, `status is \"\"; write status=429`},
+		{"/v1/peek?status=true", k1, `status is \"true\"`},
+		{"/v1/take?status=0429", k1, `status is \"0429\"`},
+		{"/v1/take?status=" + strings.Repeat("9", 5000), k1, "write status=429"},
+		{"/v1/take?status=429&status=429", k1, `\"status\" is given twice`},
+		{"/v1/take?Status=429", k1, `parameter \"Status\" is unknown`},
+		{"/v1/take?stauts=429", k1, `parameter \"stauts\" is unknown`},
+		{"/v1/take?status=%zz", k1, "the query of the URL is not understood"},
+		{"/v1/take?status=429", `{"requests":[` + k1 + `]}`, "the answer to a batch has no status of its own"},
+		{"/v1/refund?status=429", k1, `parameter \"status\" is unknown`},
+		{"/v1/reset?status=429", k1, `parameter \"status\" is unknown`},
+	} {
+		w := post(h, tt.path, tt.body)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), tt.want) || w.Body.Len() > 1000 {
+			t.Errorf("%.60s: got %d %.300s, want 400 with %s", tt.path, w.Code, w.Body, tt.want)
+		}
+	}
+	if w := post(h, "/v1/peek", `{"attributes":{"header:x-api-key":"k1"},"cost":2}`); verdict(w) != 200 {
+		t.Errorf("after these: got %d %s, want all tokens there", w.Code, w.Body)
 	}
 }

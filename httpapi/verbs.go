@@ -59,7 +59,7 @@ func (a *API) serveQuestions(ask question, names ...string) func(http.ResponseWr
 			return p
 		}
 		code := http.StatusOK
-		if denied != nil {
+		if denied != nil && wantStatus {
 			code = deniedStatus(denied)
 			a.denial.Header(w.Header(), denied)
 		}

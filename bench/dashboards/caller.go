@@ -43,9 +43,8 @@ func ask(ctx context.Context, addr string, caller int) (decided int64, err error
 }
 
 var (
-	allowed = []byte("HTTP/1.1 200 ")
-	denied  = []byte("HTTP/1.1 429 ")
-	length  = []byte("Content-Length: ")
+	decision = []byte("HTTP/1.1 200 ") // allowed or denied
+	length   = []byte("Content-Length: ")
 )
 
 // answered reads one answer, which must be a decision.
@@ -54,7 +53,7 @@ func answered(in *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
-	if !bytes.HasPrefix(line, allowed) && !bytes.HasPrefix(line, denied) {
+	if !bytes.HasPrefix(line, decision) {
 		return fmt.Errorf("the server answers %q", bytes.TrimSpace(line))
 	}
 	body := -1

@@ -90,7 +90,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // request sends a GET, or a POST of JSON, again until the status is the one
-// that is wanted: http 200 $MAIN/readyz; http 429 $MAIN/v1/take {...}.
+// that is wanted: http 200 $MAIN/readyz; http 429 $MAIN/v1/take?status=429 {...}.
 func request(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: http status url [json]")

@@ -119,7 +119,7 @@ func WriteProblem(rw http.ResponseWriter, r *http.Request, status int, p any) {
 	defer bodies.Put(body)
 	body.Reset()
 	_ = body.encoder.Encode(p) // strings and numbers always marshal
-	rw.Write(body.Bytes())           // a client that has gone needs no answer
+	rw.Write(body.Bytes())     // a client that has gone needs no answer
 }
 
 // A body is the memory in which problems are written.

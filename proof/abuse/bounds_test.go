@@ -94,7 +94,7 @@ func TestAbuse_NoFileDescriptors(t *testing.T) {
 		return nil
 	})
 	url := "http://" + addr
-	if got := ask(t, http.MethodPost, url+"/v1/take", takeBody("ip:address", "192.0.2.1")).status; got != http.StatusOK {
+	if got := ask(t, http.MethodPost, url+"/v1/take?status=429", takeBody("ip:address", "192.0.2.1")).status; got != http.StatusOK {
 		t.Fatalf("before: status %d, want 200", got)
 	}
 	client.CloseIdleConnections()
@@ -111,7 +111,7 @@ func TestAbuse_NoFileDescriptors(t *testing.T) {
 	for _, conn := range crowd {
 		conn.Close()
 	}
-	if got := ask(t, http.MethodPost, url+"/v1/take", takeBody("ip:address", "192.0.2.1")).status; got != http.StatusTooManyRequests {
+	if got := ask(t, http.MethodPost, url+"/v1/take?status=429", takeBody("ip:address", "192.0.2.1")).status; got != http.StatusTooManyRequests {
 		t.Errorf("afterwards: status %d, want 429: nothing was forgotten", got)
 	}
 	if n := strings.Count(process.Output(), "\n"); n > 500 {

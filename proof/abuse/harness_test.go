@@ -100,7 +100,7 @@ func readAnswer(t *testing.T, resp *http.Response) answer {
 // takeAs asks the API for one token of an address, and returns the status.
 func takeAs(t *testing.T, s *meted.Server, address string) int {
 	t.Helper()
-	return ask(t, http.MethodPost, s.URL+"/v1/take", takeBody("ip:address", address)).status
+	return ask(t, http.MethodPost, s.URL+"/v1/take?status=429", takeBody("ip:address", address)).status
 }
 
 // takeBody is a question with these attributes, name and value in turn.

@@ -98,7 +98,7 @@ func infested(t *testing.T) (site *browser.Site, keys []string) {
 	taken := 0
 	for _, value := range hostileValues {
 		for range 4 {
-			status, _ := site.Ask(http.MethodPost, site.AdminURL+"/v1/take", browser.OperateToken,
+			status, _ := site.Ask(http.MethodPost, site.AdminURL+"/v1/take?status=429", browser.OperateToken,
 				map[string]any{"attributes": map[string]string{"header:x-user": value, "header:x-kind": value, "path": "/" + strings.TrimSpace(value)}})
 			if status == http.StatusTooManyRequests {
 				taken++

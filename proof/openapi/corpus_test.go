@@ -40,16 +40,22 @@ var corpus = []row{
 	// Decisions.
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1","path":"//a/%62"},"cost":1.5,"id":"one"}`, status: 200},
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1","path":"//a/%62"},"cost":1.5,"id":"one"}`, status: 200},
-	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1"},"cost":2}`, status: 429},
-	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1"},"cost":4}`, status: 429},
-	{where: "main", method: "POST", target: "/v1/peek", body: `{"attributes":{"header:x-api-key":"k1"},"cost":2}`, status: 429},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1"},"cost":2}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/take?status=429", body: `{"attributes":{"header:x-api-key":"k1"},"cost":2}`, status: 429},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1"},"cost":4}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/take?status=429", body: `{"attributes":{"header:x-api-key":"k1"},"cost":4}`, status: 429},
+	{where: "main", method: "POST", target: "/v1/take?status=200", body: `{"attributes":{}}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/take?status=429", body: `{"requests":[{"attributes":{}}]}`, status: 400},
+	{where: "main", method: "POST", target: "/v1/peek", body: `{"attributes":{"header:x-api-key":"k1"},"cost":2}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/peek?status=429", body: `{"attributes":{"header:x-api-key":"k1"},"cost":2}`, status: 429},
 	{where: "main", method: "POST", target: "/v1/peek", body: `{"attributes":{}}`, status: 200},
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-several":"a"},"cost":null,"max_wait":null,"id":null}`, status: 200},
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-several":"a"},"max_wait":"1m30s"}`, status: 200},
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-staged":"a"},"cost":2}`, status: 200},
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-queue":"a"}}`, status: 200},
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-queue":"a"},"cost":2}`, status: 200}, // and waits
-	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/strict"}}`, status: 429},              // lacks an attribute
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/strict"}}`, status: 200},              // lacks an attribute
+	{where: "main", method: "POST", target: "/v1/take?status=429", body: `{"attributes":{"path":"/strict"}}`, status: 429},   // lacks an attribute
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/quiet"},"cost":5}`, status: 200},      // but for a shadow
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"friend"}}`, status: 200},   // allowed by an override
 	{where: "main", method: "POST", target: "/v1/take", body: `{"requests":[{"attributes":{"header:x-api-key":"k2"}},{"attributes":{"header:x-api-key":"k2"},"cost":3}]}`, status: 200},
@@ -140,7 +146,8 @@ var corpus = []row{
 	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"id":"b1","action":"block","match":{"header:x-api-key":"k1"},` + until + `}`, status: 200},
 	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"action":"limit","rules":["each"],"key":"each:x-api-key=open","algorithm_config":{"rps":9,"burst":9},` + until + `}`, status: 422}, // keys are hashed
 	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"id":"l1","action":"limit","rules":["several"],"match":{"header:x-several":"a"},"limits":[{"name":"fast","algorithm":"token_bucket","rate":"1/10h","burst":99}],` + until + `}`, status: 200},
-	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1"}}`, status: 429},
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1"}}`, status: 200},
+	{where: "main", method: "POST", target: "/v1/take?status=429", body: `{"attributes":{"header:x-api-key":"k1"}}`, status: 429},
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-several":"a"}}`, status: 200},
 	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"header:x-api-key":"k1"}}`, status: 200},
 	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{"header:x-several":"a"}}`, status: 200},

@@ -103,8 +103,10 @@ func newOutage(t *testing.T, seen map[string]bool) *outage {
 func (o *outage) askAll(t *testing.T) {
 	t.Helper()
 	for _, r := range []row{
-		{method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/shut"}}`, status: 503},
-		{method: "POST", target: "/v1/peek", body: `{"attributes":{"path":"/shut"}}`, status: 503},
+		{method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/shut"}}`, status: 200}, // denied
+		{method: "POST", target: "/v1/peek", body: `{"attributes":{"path":"/shut"}}`, status: 200},
+		{method: "POST", target: "/v1/take?status=429", body: `{"attributes":{"path":"/shut"}}`, status: 503},
+		{method: "POST", target: "/v1/peek?status=429", body: `{"attributes":{"path":"/shut"}}`, status: 503},
 		{method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/open"}}`, status: 200}, // degraded
 		{method: "POST", target: "/v1/take", body: `{"requests":[{"attributes":{"path":"/shut"}},{"attributes":{}}]}`, status: 200},
 		{method: "POST", target: "/v1/refund", body: `{"requests":[{"attributes":{"path":"/shut"}},{"attributes":{}}]}`, status: 200},

@@ -163,7 +163,7 @@ func TestBounds(t *testing.T) {
 		t.Fatalf("a cost is at most %v, and a multiple of %v", cost.Max, cost.MultipleOf)
 	}
 	for text, status := range map[string]int{"9007199254740.991": 429, "9007199254740.992": 400, "0.001": 200, "0.0005": 400, "0": 400, "-1": 400, "1e2": 429, "1E-3": 200} {
-		s.askRow(t, row{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"b` + text + `"},"cost":` + text + `}`, status: status})
+		s.askRow(t, row{where: "main", method: "POST", target: "/v1/take?status=429", body: `{"attributes":{"header:x-api-key":"b` + text + `"},"cost":` + text + `}`, status: status})
 	}
 	for n, status := range map[int]int{1: 200, 128: 200, 129: 400} {
 		s.askRow(t, row{where: "main", method: "POST", target: "/v1/peek", body: fmt.Sprintf(`{"attributes":{},"id":"%0*d"}`, n, 1), status: status})

@@ -68,7 +68,7 @@ func (w *world) take(s *server, attributes map[string]string) (answer, api.Decis
 	if s == w.gateway {
 		to, header["Authorization"] = s.AdminURL, "Bearer "+s.token
 	}
-	a := w.ask(http.MethodPost, to+"/v1/take", header, body)
+	a := w.ask(http.MethodPost, to+"/v1/take?status=429", header, body)
 	var d api.Decision
 	if a.err == nil {
 		a.err = json.Unmarshal(a.body, &d)

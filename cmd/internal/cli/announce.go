@@ -66,7 +66,7 @@ func tryAPI(w io.Writer, main string, example bool) {
 	}
 	fmt.Fprintf(w, "Ask for a token, then for more than there are:\n\n"+
 		"  curl -i --json '%s' %s/v1/take\n"+
-		"  for i in $(seq 7); do curl -si --json '%s' %s/v1/take | grep -E '^(HTTP|Retry)'; done\n"+
+		"  for i in $(seq 7); do curl -si --json '%s' '%s/v1/take?status=429' | grep -E '^(HTTP|Retry)'; done\n"+
 		"  %s take --server %s %s\n\n", body, main, body, main, self(), main, operand)
 	fmt.Fprintf(w, "Stop it with Ctrl-C, and put it in front of a service:\n\n"+
 		"  %s serve --upstream http://127.0.0.1:3000\n\n", self())

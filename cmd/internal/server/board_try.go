@@ -15,7 +15,7 @@ func (s *Server) try() []string {
 		if s.config.Policy == "" { // the example
 			body = `{"attributes":{"header:x-api-key":"k1"}}`
 		}
-		ask = "--json '" + body + "' " + to + "/v1/take"
+		ask = "--json '" + body + "' " + "'" + to + "/v1/take?status=429'"
 	}
 	return []string{
 		"curl -i " + ask,

@@ -60,7 +60,7 @@ type keyed struct {
 // takes spends so much at a server, and returns whether that was allowed.
 func (k *keyed) takes(s *running, cost int) bool {
 	k.t.Helper()
-	status, text := s.send("POST", s.main+"/v1/take", k.request(cost))
+	status, text := s.send("POST", s.main+"/v1/take?status=429", k.request(cost))
 	if status != http.StatusOK && status != http.StatusTooManyRequests {
 		k.t.Fatalf("take: %d %s", status, text)
 	}

@@ -43,7 +43,7 @@ func audited(t *testing.T, db, schema, key string, raw bool) *running {
 	for user, n := range map[string]int{"alice": 4, "bob": 2} {
 		for range n {
 			body := fmt.Sprintf(`{"attributes":{"ip:address":"192.0.2.%d","header:x-user":%q,"method":"GET","path":"/v1/users/%s"}}`, len(user), user, user)
-			if status, text := post(t, s.main+"/v1/take", strings.NewReader(body)); status != 200 && status != 429 {
+			if status, text := post(t, s.main+"/v1/take?status=429", strings.NewReader(body)); status != 200 && status != 429 {
 				t.Fatalf("take: %d %s", status, text)
 			}
 		}

@@ -72,7 +72,7 @@ func (e elsewhere) patient(t *testing.T, policy string) config.Config {
 // takePath asks for one token for a path.
 func (r *running) takePath(path string) (int, string) {
 	r.t.Helper()
-	return post(r.t, r.main+"/v1/take", strings.NewReader(`{"attributes":{"ip:address":"192.0.2.1","path":"`+path+`"}}`))
+	return post(r.t, r.main+"/v1/take?status=429", strings.NewReader(`{"attributes":{"ip:address":"192.0.2.1","path":"`+path+`"}}`))
 }
 
 // onError is a policy with a rule for each path, that says what its name says.
@@ -103,7 +103,7 @@ func TestRemote_ServersShareBuckets(t *testing.T) {
 			if i >= 4 {
 				want = 429
 			}
-			if got, text := post(t, s.main+"/v1/take", strings.NewReader(body)); got != want {
+			if got, text := post(t, s.main+"/v1/take?status=429", strings.NewReader(body)); got != want {
 				t.Errorf("take %d: %d %s, want %d", i, got, text, want)
 			}
 		}

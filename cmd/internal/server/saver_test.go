@@ -28,7 +28,7 @@ func savingConfig(t *testing.T, every string) (c config.Config, file string) {
 }
 
 func (r *running) takeKey(key string) int {
-	status, _ := post(r.t, r.main+"/v1/take", strings.NewReader(`{"attributes":{"header:x-api-key":"`+key+`"}}`))
+	status, _ := post(r.t, r.main+"/v1/take?status=429", strings.NewReader(`{"attributes":{"header:x-api-key":"`+key+`"}}`))
 	return status
 }
 

@@ -98,7 +98,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // take asks for one token of the client and returns the status.
 func (r *running) take(client string) int {
 	r.t.Helper()
-	status, _ := post(r.t, r.main+"/v1/take", strings.NewReader(`{"attributes":{"ip:address":"`+client+`"}}`))
+	status, _ := post(r.t, r.main+"/v1/take?status=429", strings.NewReader(`{"attributes":{"ip:address":"`+client+`"}}`))
 	return status
 }
 
