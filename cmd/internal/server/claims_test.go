@@ -134,7 +134,7 @@ func TestClaims_OfTheAPIAreTheCallers(t *testing.T) {
 	s := start(t, c)
 	allowed := 0
 	for range 4 {
-		if status, _ := post(t, s.main+"/v1/take", strings.NewReader(`{"attributes":{"jwt:plan":"pro","jwt:sub":"u1"}}`)); status == 200 {
+		if status, _ := post(t, s.main+"/v1/take?status=429", strings.NewReader(`{"attributes":{"jwt:plan":"pro","jwt:sub":"u1"}}`)); status == 200 {
 			allowed++
 		}
 	}
