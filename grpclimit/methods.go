@@ -68,9 +68,8 @@ func By(attributes ...string) Key { return Key{names: attributes, set: len(attri
 // Everyone is one bucket for all callers.
 func Everyone() Key { return Key{names: []string{}, set: true} }
 
-// keyPrefix begins the keys of method limits. A policy's keys begin with the name
-// of a rule, in which no bar stands.
-const keyPrefix = "|grpc:"
+// keyPrefix begins the keys of method limits.
+var keyPrefix = policy.OwnKeyPrefix("grpc")
 
 // A methodTable finds the limits of a method. It is a policy: its rules choose
 // and make keys, and the limits come from the [MethodLimit] of that name.

@@ -5,9 +5,8 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"strings"
 
-	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -15,15 +14,15 @@ import (
 // as it is in those lists. Which key that is must not be told to them. It does not wait
 // for anything.
 func (a *API) Unmask(_ context.Context, masked string) (key string, ok bool) {
-	limit, ok := maskedLimit(masked)
+	limit, _, ok := policy.Key(masked).CutMask()
 	if !ok || a.top.Tracker == nil {
 		return "", false
 	}
-	mask, now := masker{a.top.MaskKey}, a.top.Now()
+	now := a.top.Now()
 	for _, rule := range a.rulesWith(limit) {
 		for _, kind := range []topkeys.Kind{topkeys.Denied, topkeys.Near, topkeys.Shadow} {
 			for _, k := range a.top.Tracker.Top(now, rule, kind, 0).Keys {
-				if mask.key(limit, k.Key) == masked {
+				if string(policy.Key(k.Key).Mask(a.top.MaskKey)) == masked {
 					return k.Key, true
 				}
 			}
@@ -46,16 +45,6 @@ func (a *API) rulesWith(limit string) (names []string) {
 	return names
 }
 
-// maskedLimit returns the limit that stands in a masked key. A tilde behind a colon is
-// in no other.
-func maskedLimit(key string) (limit string, ok bool) {
-	at := strings.LastIndex(key, ":~")
-	if at < 0 || len(key)-at-2 != 2*maskBytes || strings.Trim(key[at+2:], "0123456789abcdef") != "" {
-		return "", false
-	}
-	return key[:at], true
-}
-
 // maskBucket leaves of x what those may see who may not see keys. The key is masked for
 // who asked by a mask. Who asked by the key knows it, and must not be told its mask: by
 // that, they could find out whose the others are.
@@ -66,10 +55,9 @@ func (a *API) maskBucket(x *api.Bucket, key bool) {
 	if !key {
 		return
 	}
-	mask := masker{a.top.MaskKey}
-	x.Key, x.Masked = mask.key(x.Limit, x.Key), true
+	x.Key, x.Masked = string(policy.Key(x.Key).Mask(a.top.MaskKey)), true
 	for i := range x.Parts {
-		mask.part(&x.Parts[i])
+		x.Parts[i].mask()
 	}
 }
 
@@ -78,7 +66,7 @@ func (a *API) trueKey(ctx context.Context, key string) (string, *api.Problem) {
 	if key == "" {
 		return "", api.NewProblem(http.StatusBadRequest, "the key is missing; send that of a bucket, as an explanation or /v1/top shows it")
 	}
-	if _, masked := maskedLimit(key); !masked {
+	if _, _, masked := policy.Key(key).CutMask(); !masked {
 		return key, nil
 	}
 	if known, ok := a.Unmask(ctx, key); ok {

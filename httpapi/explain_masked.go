@@ -3,24 +3,14 @@
 package httpapi
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/policy"
 )
 
-const (
-	// maskedHash replaces a hash. A caller who sees the hash could compare it with that
-	// of a guess.
-	maskedHash = "~…"
-
-	// maskedWants replaces the values of a secret attribute in a rule's match.
-	maskedWants = "a value that your role does not show"
-)
-
-// hashInKey is a hash in a bucket's key: a tilde stands there for nothing else.
-var hashInKey = regexp.MustCompile(`~[A-Za-z0-9_-]*`)
+// maskedWants replaces the values of a secret attribute in a rule's match.
+const maskedWants = "a value that your role does not show"
 
 // maskExplanation removes from x the parts that the role read may not see: hashes in keys,
 // the other clients that an override is about, and the secrets that a rule's match wants.
@@ -35,7 +25,7 @@ func maskExplanation(x *api.Explanation) {
 			r.Wants = maskedWants
 		}
 		for j := range r.Limits {
-			r.Limits[j].Key = hashInKey.ReplaceAllLiteralString(r.Limits[j].Key, maskedHash)
+			r.Limits[j].Key, _ = policy.Key(r.Limits[j].Key).MaskHashes()
 		}
 	}
 }

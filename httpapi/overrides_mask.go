@@ -21,27 +21,18 @@ func maskOverrides(list *api.Overrides) {
 	}
 	for i := range list.Audit {
 		e := &list.Audit[i]
-		maskOverride(e.Before)
-		maskOverride(e.After)
-		e.Key = maskedKey(e.Key)
+		e.Before, e.After = maskedOverride(e.Before), maskedOverride(e.After)
+		e.Key = string(policy.Key(e.Key).MaskParts())
 	}
 }
 
-// maskedKey leaves the limit.
-func maskedKey(key string) string {
-	if key == "" {
-		return ""
-	}
-	limit, _ := topKey(key, nil)
-	return limit + ":…"
-}
-
-// maskOverride masks the clients that o is about, if o is not nil.
-func maskOverride(o *api.Override) {
+// maskedOverride returns a copy.
+func maskedOverride(o *policy.Override) *policy.Override {
 	if o == nil {
 		return
 	}
-	o.Key = maskedKey(o.Key)
+	c := *o
+	c.Key = string(policy.Key(c.Key).MaskParts())
 	var clauses map[string]any
 	if len(o.Match) == 0 || json.Unmarshal(o.Match, &clauses) != nil {
 		return
@@ -60,7 +51,7 @@ func maskOverride(o *api.Override) {
 func maskedValues(v any) any {
 	switch v := v.(type) {
 	case string:
-		return masked(v)
+		return policy.KeyPart{Value: v}.Mask()
 	case []any:
 		for i := range v {
 			v[i] = maskedValues(v[i])

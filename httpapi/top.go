@@ -105,19 +105,18 @@ type foundKey struct {
 }
 
 // topKey is k as it is shown, or what can be shown of it.
-func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) api.TopKey {
-	limit, parts := topKey(k.Key.Key, k.rule)
-	shown := api.TopKey{
-		Rule: k.name, Limit: limit, Key: k.Key.Key, Cut: k.Cut, Parts: parts, Count: k.Count, Error: k.Error,
+func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) TopKey {
+	key := policy.Key(k.Key.Key)
+	shown := TopKey{
+		Rule: k.name, Limit: printable(key.Limit()), Key: k.Key.Key, Cut: k.Cut, Parts: topParts(key, k.rule), Count: k.Count, Error: k.Error,
 		First: k.First.Time(), Last: k.Last.Time(), RetryAfter: topWait(k.Key, now),
 	}
 	if !masked {
 		return shown
 	}
-	mask := masker{a.top.MaskKey}
-	shown.Key = mask.key(limit, k.Key.Key)
+	shown.Key = string(key.Mask(a.top.MaskKey))
 	for i := range shown.Parts {
-		mask.part(&shown.Parts[i])
+		shown.Parts[i].mask()
 	}
 	return shown
 }

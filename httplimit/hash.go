@@ -5,10 +5,10 @@ package httplimit
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/base64"
 	"slices"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/policy"
 )
 
 // A hashKey keys the hashes that stand for what clients send.
@@ -31,13 +31,8 @@ func newHashKey(key []byte, limiter *mete.Limiter, limits []Limit) (hashKey, err
 	return bytes.Clone(key), nil
 }
 
-const (
-	// hashBytes is how much of a hash stands in a key.
-	hashBytes = 16
-
-	// shortValue is the length of values that are hashed without allocating.
-	shortValue = 256
-)
+// shortValue is the length of values that are hashed without allocating.
+const shortValue = 256
 
 // append appends half of the keyed hash of value, which takes length extension
 // off the table.
@@ -46,5 +41,5 @@ func (h hashKey) append(dst []byte, value string) []byte {
 	text := append(space[:0], byte(len(h)))
 	text = append(append(text, h...), value...)
 	sum := sha256.Sum256(text)
-	return base64.RawURLEncoding.AppendEncode(append(dst, '~'), sum[:hashBytes])
+	return policy.AppendKeyHash(dst, sum[:])
 }

@@ -87,8 +87,7 @@ func (l *Limit) route() (*route, error) {
 		return nil, fmt.Errorf("limit %q: %w", l.Name, err)
 	}
 	return &route{
-		// No key of a policy begins with a bar.
-		prefix: "|" + l.Name + ":" + l.Key.name,
+		prefix: policy.OwnKeyPrefix(l.Name) + l.Key.name,
 		key:    l.Key,
 		keys:   newKeyCache(),
 		charge: mete.Charge{Limit: limit, Cost: mete.TokensOf(ownlimit.Cost(cost)), Shards: l.Shards},

@@ -38,14 +38,14 @@ func (e *KeyError) Error() string {
 // in force for values that begin in some way, and the key has a hash in the place of
 // one.
 func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error) {
-	tag, rest, err := cutTag(key)
+	parsed, err := ParseKey(key)
 	if err != nil {
 		return Match{}, Verdict{}, err
 	}
-	prefix, components, _ := strings.Cut(rest, ":")
-	r, number, at := m.limitOfKeys(prefix + ":")
+	tag, limit, components := parsed.split()
+	r, number, at := m.limitOfKeys(limit + limitEnd)
 	if r == nil {
-		return Match{}, Verdict{}, m.noLimit(prefix)
+		return Match{}, Verdict{}, m.noLimit(limit)
 	}
 	if err := r.checkComponents(components); err != nil {
 		return Match{}, Verdict{}, err
@@ -54,7 +54,7 @@ func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error)
 	if err != nil {
 		return Match{}, Verdict{}, err
 	}
-	found := Match{Rule: r, Limit: &r.Limits[at], Key: own + r.Limits[at].prefix + components, Shadow: r.Mode == Shadow}
+	found := Match{Rule: r, Limit: &r.Limits[at], Key: string(joinKey(own, r.Limits[at].prefix, components)), Shadow: r.Mode == Shadow}
 	if r.Mode.Partial() {
 		found.Shadow = r.Mode.spares(spread(r.Name, []byte(components)))
 	}
@@ -66,23 +66,6 @@ func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error)
 	v, err := k.except(&found, number, at, components)
 	found.Cost = found.Limit.cost.fallback
 	return found, v, err
-}
-
-// cutTag cuts the tag of slot_by off a key.
-func cutTag(key string) (tag, rest string, err error) {
-	switch {
-	case key == "":
-		return "", "", &KeyError{"it is empty", "write it as an explanation shows it"}
-	case len(key) > MaxKeyBytes:
-		return "", "", &KeyError{fmt.Sprintf("it has %d bytes, and no key has more than %d", len(key), MaxKeyBytes), ""}
-	case key[0] != '{':
-		return "", key, nil
-	}
-	tag, rest, ok := strings.Cut(key[1:], "}")
-	if !ok {
-		return "", "", &KeyError{"it begins with a brace that does not end", "write it as an explanation shows it"}
-	}
-	return tag, rest, nil
 }
 
 // limitOfKeys finds the limit whose keys begin like that: its rule, the number of
@@ -104,7 +87,7 @@ func (m *Matcher) noLimit(prefix string) error {
 	var names []string
 	for _, r := range m.rules {
 		for i := range r.Limits {
-			names = append(names, strings.TrimSuffix(r.Limits[i].prefix, ":"))
+			names = append(names, strings.TrimSuffix(r.Limits[i].prefix, limitEnd))
 		}
 	}
 	name, more := cut(prefix)
@@ -117,8 +100,8 @@ func (m *Matcher) noLimit(prefix string) error {
 
 // checkComponents reports why r makes no key with these components.
 func (r *Rule) checkComponents(components string) error {
-	for _, part := range split(components) {
-		if at := strings.IndexByte(part, '~'); at >= 0 && (at == 0 || part[at-1] != '=' || len(part)-at != hashChars+1) {
+	for _, c := range splitComponents(components) {
+		if isCut(c) {
 			return &KeyError{"it has been cut short: only its beginning is there, and a hash", "a decision's explanation has all of it"}
 		}
 	}
@@ -132,23 +115,12 @@ func (r *Rule) checkComponents(components string) error {
 	return nil
 }
 
-// hashChars is how long the hash in a key is, in base64.
-const hashChars = (hashBytes*8 + 5) / 6
-
-// split returns the components of a key; none where there are none.
-func split(components string) []string {
-	if components == "" {
-		return nil
-	}
-	return strings.Split(components, "|")
-}
-
 // values are those of r's keys in components, which have been checked: without their
 // labels.
 func (r *Rule) values(components string) []string {
-	values := split(components)
-	for i := range values {
-		values[i] = strings.TrimPrefix(values[i], strings.TrimPrefix(r.keys[i].label, "|"))
+	values := splitComponents(components)
+	for i, c := range values {
+		_, values[i] = splitComponent(c)
 	}
 	return values
 }
@@ -167,11 +139,8 @@ func (r *Rule) tagOf(components, given string) (string, error) {
 			}
 		}
 	}
-	switch {
-	case given != "" && given != own:
+	if given != "" && given != own {
 		return "", &KeyError{"what stands in braces before it is not the tag of such a key", "write it as an explanation shows it"}
-	case own == "":
-		return "", nil
 	}
-	return "{" + own + "}", nil
+	return own, nil
 }

@@ -5,7 +5,6 @@ package policy
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/metehq/mete/bucket"
 )
@@ -110,7 +109,7 @@ func (k *keyFacts) clause(c *clause) answer {
 			return k.empty(c, part)
 		case part.bits > 0:
 			return inNetworks(c, value)
-		case value[0] == '~':
+		case isHashed(value):
 			return k.hashed(c, value)
 		default:
 			return certainly(c.holds(&fact{present: true, value: unescape(value)}))
@@ -178,37 +177,4 @@ func inNetworks(c *clause, value string) answer {
 		}
 	}
 	return none
-}
-
-// addressOf reads an address as it stands in a key: of a prefix, its first one.
-func addressOf(value string) (netip.Addr, bool) {
-	if p, err := netip.ParsePrefix(value); err == nil {
-		return p.Addr(), true
-	}
-	a, err := netip.ParseAddr(value)
-	return a, err == nil
-}
-
-// unescape reads a value as appendEscaped writes it.
-func unescape(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) {
-			b = append(b, unhex(s[i+1])<<4|unhex(s[i+2]))
-			i += 2
-			continue
-		}
-		b = append(b, s[i])
-	}
-	return string(b)
-}
-
-func unhex(c byte) byte {
-	if c >= 'A' {
-		return c - 'A' + 10
-	}
-	return c - '0'
 }

@@ -13,7 +13,7 @@ const (
 	maxHashes = 1 << 12
 
 	// hashTextBytes is how long the mark and the text of a hash are.
-	hashTextBytes = 1 + (hashBytes*8+5)/6
+	hashTextBytes = len(hashMark) + hashChars
 )
 
 // hashes are keyed hashes that were made lately, because to make one costs as much as the

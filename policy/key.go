@@ -3,33 +3,40 @@
 package policy
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
-	"hash"
-	"net/netip"
-	"strconv"
+	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/metehq/mete/store"
 )
 
-// A bucket's key is the name of its limit and, for each attribute of its rule's
-// limit_keys, the attribute's name and value:
+// A Key is the key of a bucket: the name of its limit and, for each attribute of the
+// rule's limit_keys, a label and a value.
 //
 //	free:ip=2001:db8:1:2::/64|path=/v1/users
+//	{acme}free:tenant=acme|header:x-api-key=~k3Jd0fQ…
 //
-// It is injective: the name is unique in the file and ends at the first colon,
-// components end at a bar, and a byte of a name or value that is not plain is
-// written %XX. A value that is long or may be a secret is replaced by ~ and 128
-// bits of a keyed hash. What a request sends can make a key neither longer than
-// [MaxKeyBytes] nor carry a space, a brace (Redis' hash tags) or a control
+// This file is the only code that knows the grammar:
+//
+//	key   = [ "{" value "}" ] limit ":" [ part *( "|" part ) ]
+//	part  = label "=" value
+//	value = *( plain / escape ) / "~" hash
+//
+// An escape is %XX. Space, control characters, bytes beyond ASCII and the characters
+// "%|~{}" are escaped everywhere, the colon in a limit, and the equals sign in a label.
+// The value in braces is the hash tag of slot_by: see slot.go. A tilde begins the hash of
+// a value that may be a secret or is long, 128 bits in base64.
+//
+// A key names one bucket only: the limit's name is unique in a policy, and the text of a
+// key can be read in one way. What a request sends makes a key neither longer than
+// [MaxKeyBytes] nor lets it carry a space, a brace of Redis' hash tags or a control
 // character.
 //
-// Under slot_by the key of a rule that has that attribute begins with its value in
-// braces, as a component has it: see slot.go.
+// Stores, the package keyed and internal/shards treat keys as opaque text, because they
+// must not import this package: programs may give them keys of any grammar. They add to a
+// key only what no key of a policy ends with. Package topkeys shortens long keys by text
+// too, and marks them as cut.
+type Key string
 
 const (
 	// MaxKeyBytes bounds the length of the keys in a [Match].
@@ -43,8 +50,9 @@ const (
 	// stand in a key; longer ones are replaced by their place in limit_keys.
 	maxLabelBytes = 24
 
-	// hashBytes is how much of a hash stands in a key.
+	// hashBytes is how much of a hash stands in a key, and hashChars its length there.
 	hashBytes = 16
+	hashChars = (hashBytes*8 + 5) / 6
 )
 
 // The longest key fits: an escaped limit name and colon, the longest components
@@ -52,151 +60,152 @@ const (
 const _ = uint(MaxKeyBytes - shardKeyBytes - (3*(MaxNameBytes+maxLimitNameBytes) + 2) -
 	MaxLimitKeys*(maxLabelBytes+maxComponentBytes+2) - (maxComponentBytes + 2))
 
-// A component is one attribute's part in the keys of a rule.
-type component struct {
-	slot   int
-	label  string // "ip=", or "|ip=" from the second on
-	secret bool
-	bits   int // of an IPv6 address; 0 for other attributes
-}
+// The marks of the grammar.
+const (
+	tagOpen  = "{"
+	tagClose = "}"
+	limitEnd = ":"
+	partEnd  = "|"
+	labelEnd = "="
+	hashMark = "~"
+)
 
-// newComponent returns the component of the i'th attribute of a key.
-func newComponent(a Attribute, slot, i int) component {
-	name := a.Name
+// ParseKey returns a key that a person or a client has sent. The error is a [KeyError]:
+// the text is empty or too long, or its brace does not end. Whether a policy makes such a
+// key, [Matcher.Bucket] reports.
+func ParseKey(text string) (Key, error) {
 	switch {
-	case a.Source == IP:
-		name = "ip"
-	case name == "" || a.Source == Custom:
-		name = a.text
+	case text == "":
+		return "", &KeyError{"it is empty", "write it as an explanation shows it"}
+	case len(text) > MaxKeyBytes:
+		return "", &KeyError{fmt.Sprintf("it has %d bytes, and no key has more than %d", len(text), MaxKeyBytes), ""}
+	case strings.HasPrefix(text, tagOpen) && !strings.Contains(text, tagClose):
+		return "", &KeyError{"it begins with a brace that does not end", "write it as an explanation shows it"}
 	}
-	label := string(appendEscaped(nil, name))
-	if len(label) > maxLabelBytes {
-		label = strconv.Itoa(i + 1)
-	}
-	if label += "="; i > 0 {
-		label = "|" + label
-	}
-	return component{slot: slot, label: label, secret: secret(a), bits: a.Bits}
+	return Key(text), nil
 }
 
-// secret reports whether an attribute's value may be a credential. A value that
-// is hashed without need costs an operator a readable key; the other mistake
-// puts a credential into a store.
-func secret(a Attribute) bool {
-	switch a.Source {
-	case Cookie:
-		return true
-	case Header, Query, Custom:
-	default:
-		return false
+// A KeyPart is one attribute in a key.
+type KeyPart struct {
+	Label  string // the attribute's name, or its place in limit_keys where the name is long
+	Value  string // may be any bytes that a client sent; a hash begins with a tilde
+	Hashed bool   // the value is a hash
+}
+
+// Tag returns the value of slot_by that the key begins with, empty for none.
+func (k Key) Tag() string {
+	tag, _, _ := k.split()
+	return unescape(tag)
+}
+
+// Limit returns the name of the limit: the rule's name, or rule/limit where a rule has
+// several.
+func (k Key) Limit() string {
+	_, limit, _ := k.split()
+	return unescape(limit)
+}
+
+// Components returns the text of all parts. The keys of one client under the limits of
+// one rule have equal components.
+func (k Key) Components() string {
+	_, _, components := k.split()
+	return components
+}
+
+// Parts returns the parts in the order of the rule's limit_keys. In a key that is cut,
+// the last one may be incomplete.
+func (k Key) Parts() []KeyPart {
+	components := splitComponents(k.Components())
+	parts := make([]KeyPart, len(components))
+	for i, c := range components {
+		label, value := splitComponent(c)
+		parts[i] = KeyPart{Label: unescape(label), Value: unescape(value), Hashed: isHashed(value)}
 	}
-	name := strings.ToLower(a.text[strings.IndexByte(a.text, ':')+1:])
-	for _, word := range []string{"auth", "cookie", "key", "token", "secret", "session", "passw", "pwd", "credential", "signature", "sid", "jwt", "cert", "csrf"} {
-		if strings.Contains(name, word) {
-			return true
+	return parts
+}
+
+// split returns the key's three portions as they are written: without braces, without
+// the colon behind the limit.
+func (k Key) split() (tag, limit, components string) {
+	rest := string(k)
+	if strings.HasPrefix(rest, tagOpen) {
+		if before, after, ok := strings.Cut(rest[len(tagOpen):], tagClose); ok {
+			tag, rest = before, after
 		}
 	}
-	return false
+	limit, components, _ = strings.Cut(rest, limitEnd)
+	return tag, limit, components
 }
 
-// Secret reports whether the value of a may be a credential, by the name of a: it then
-// stands in keys as a hash, and should stand nowhere else.
-func (a Attribute) Secret() bool { return secret(a) }
-
-// keyer makes the keyed hashes.
-type keyer struct {
-	random bool      // the key is the process's own
-	pool   sync.Pool // of *hasher
-	made   func() *hashes
+// splitComponents returns the parts of components, as they are written.
+func splitComponents(components string) []string {
+	if components == "" {
+		return nil
+	}
+	return strings.Split(components, partEnd)
 }
 
-type hasher struct {
-	hash.Hash
-	buf [512]byte
+// splitComponent returns the label and the value of one part, as they are written.
+func splitComponent(c string) (label, value string) {
+	label, value, _ = strings.Cut(c, labelEnd)
+	return label, value
 }
 
-// processKey keys the hashes where nobody says with what. It is the same for
-// all policies of a process, so that a reload finds its buckets.
-var processKey = sync.OnceValue(func() []byte {
-	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // never fails
-	return key
-})
-
-func newKeyer(key []byte) *keyer {
-	random := len(key) == 0
-	if random {
-		key = processKey()
+// joinKey returns the key with these portions, as they are written.
+func joinKey(tag, limitPrefix, components string) Key {
+	if tag != "" {
+		tag = tagOpen + tag + tagClose
 	}
-	key = append([]byte(nil), key...)
-	return &keyer{
-		random: random,
-		pool:   sync.Pool{New: func() any { return &hasher{Hash: hmac.New(sha256.New, key)} }},
-		made:   sync.OnceValue(newHashes),
-	}
+	return Key(tag + limitPrefix + components)
 }
 
-// appendHash appends the mark of a hash and the hash of s.
-func (k *keyer) appendHash(dst []byte, s string) []byte {
-	made := k.made()
-	at, check := made.place(s)
-	if h := at.Load(); h != nil && h.check == check {
-		return append(dst, h.text[:]...)
+// isHashed reports whether a written value is a hash.
+func isHashed(value string) bool { return strings.HasPrefix(value, hashMark) }
+
+// isValue reports whether a value is written as appendEscaped or AppendKeyHash write it.
+func isValue(value string) bool {
+	if !isHashed(value) {
+		return string(appendEscaped(nil, unescape(value))) == value
 	}
-	start := len(dst)
-	dst = k.makeHash(dst, s)
-	at.Store(&madeHash{check, [hashTextBytes]byte(dst[start:])})
-	return dst
+	hash, err := base64.RawURLEncoding.DecodeString(value[len(hashMark):])
+	return err == nil && len(hash) == hashBytes
 }
 
-// makeHash is appendHash without a look at the hashes that were made before.
-func (k *keyer) makeHash(dst []byte, s string) []byte {
-	h := k.pool.Get().(*hasher)
-	h.Reset()
-	for rest := s; rest != ""; {
-		n := copy(h.buf[:], rest)
-		_, _ = h.Write(h.buf[:n]) // never fails
-		rest = rest[n:]
-	}
-	sum := h.Sum(h.buf[:0])
-	dst = append(dst, '~')
-	dst = base64.RawURLEncoding.AppendEncode(dst, sum[:hashBytes])
-	clear(h.buf[:])
-	k.pool.Put(h)
-	return dst
+// isCut reports whether a part holds a hash where no key has one: package topkeys ends a
+// key that it cuts with a tilde and a hash.
+func isCut(c string) bool {
+	at := strings.Index(c, hashMark)
+	return at >= 0 && (!strings.HasSuffix(c[:at], labelEnd) || len(c)-at != len(hashMark)+hashChars)
 }
 
-// appendComponent appends the label and the value of one component.
-func (k *keyer) appendComponent(dst []byte, c *component, f *fact) []byte {
-	dst = append(dst, c.label...)
-	switch {
-	case c.bits > 0 && f.present:
-		return appendAddress(dst, f.addr, c.bits)
-	case c.secret && f.value != "":
-		return k.appendHash(dst, f.value)
-	}
-	start := len(dst)
-	if len(f.value) <= maxComponentBytes {
-		dst = appendEscaped(dst, f.value)
-	}
-	if len(f.value) > maxComponentBytes || len(dst)-start > maxComponentBytes {
-		dst = k.appendHash(dst[:start], f.value)
-	}
-	return dst
+// limitPrefix returns the text that the untagged keys of a limit begin with.
+func limitPrefix(limitName string) string {
+	return strings.ReplaceAll(string(appendEscaped(nil, limitName)), limitEnd, "%3A") + limitEnd
 }
 
-// appendAddress appends an address cut to its prefix. The prefix of an IPv6
-// address is written out.
-func appendAddress(dst []byte, a netip.Addr, bits int) []byte {
-	if a.Is4() {
-		return a.AppendTo(dst)
-	}
-	p, _ := a.Prefix(bits)
-	return p.AppendTo(dst)
+// OwnKeyPrefix returns the text that keys begin with which a program makes beside its
+// policy. No key of a policy begins like it. A name of letters and digits needs no escape.
+func OwnKeyPrefix(name string) string { return partEnd + name + limitEnd }
+
+// escapeLabel returns the name of an attribute as a label has it.
+func escapeLabel(name string) string {
+	return strings.ReplaceAll(string(appendEscaped(nil, name)), labelEnd, "%3D")
 }
 
-// plain are the bytes that stand for themselves in a key, but for the colon,
-// which is plain in values only.
+// appendLabel appends an escaped label, in front of the i'th value of a key.
+func appendLabel(dst []byte, label string, i int) []byte {
+	if i > 0 {
+		dst = append(dst, partEnd...)
+	}
+	return append(append(dst, label...), labelEnd...)
+}
+
+// AppendKeyHash appends the mark of a hash and the first 128 bits of sum.
+func AppendKeyHash(dst, sum []byte) []byte {
+	return base64.RawURLEncoding.AppendEncode(append(dst, hashMark...), sum[:hashBytes])
+}
+
+// plain are the bytes that stand for themselves in a value.
 var plain = func() (t [256]bool) {
 	for c := '!'; c <= '~'; c++ {
 		t[c] = !strings.ContainsRune(`%|~{}`, c)
@@ -227,7 +236,29 @@ func appendEscapedSlow(dst []byte, s string) []byte {
 	return dst
 }
 
-// keyPrefix is how the keys of a limit begin.
-func keyPrefix(limitName string) string {
-	return strings.ReplaceAll(string(appendEscaped(nil, limitName)), ":", "%3A") + ":"
+// unescape reads a value as appendEscaped writes it. It leaves an escape that is cut off
+// as it is.
+func unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
+			b = append(b, unhex(s[i+1])<<4|unhex(s[i+2]))
+			i += 2
+			continue
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}
+
+func isHex(c byte) bool { return c >= '0' && c <= '9' || c >= 'A' && c <= 'F' }
+
+func unhex(c byte) byte {
+	if c >= 'A' {
+		return c - 'A' + 10
+	}
+	return c - '0'
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -120,12 +119,12 @@ func areNarrow(networks []netip.Prefix) bool {
 // keyNamesClients reports whether a bucket of r, with a key of these components, is of
 // clients that the key names.
 func (r *Rule) keyNamesClients(components string) bool {
-	parts := strings.Split(components, "|")
+	values := r.values(components)
 	named := func(i int) bool {
-		if i >= len(parts) || i >= len(r.keys) {
+		if i >= len(values) || i >= len(r.keys) {
 			return false
 		}
-		value := strings.TrimPrefix(parts[i], strings.TrimPrefix(r.keys[i].label, "|"))
+		value := values[i]
 		network, err := netip.ParsePrefix(value)
 		return value != "" && (err != nil || r.LimitKeys[i].Source != IP || areNarrow([]netip.Prefix{network}))
 	}

@@ -95,12 +95,17 @@ func TestOverride_BadKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const hash = "AAAAAAAAAAAAAAAAAAAAAA" // 128 bits
 	for key, want := range map[string]string{
 		"net:ip=192.0.2.1|x-user=ann":              "",
 		"net:ip=2001:db8::/48|x-user=a%20b":        "",
 		"net:ip=|x-user=":                          "",
-		"{tag}net:ip=192.0.2.1|x-user=~hash":       "",
-		"key:x-api-key=~AAAA":                      "",
+		"{tag}net:ip=192.0.2.1|x-user=~" + hash:    "",
+		"key:x-api-key=~" + hash:                   "",
+		"key:x-api-key=~AAAA":                      "not written as in a key",
+		"net:ip=192.0.2.1|x-user=~" + hash[1:]:     "not written as in a key",
+		"net:ip=192.0.2.1|x-user=%2f":              "not written as in a key",
+		"net:ip=192.0.2.1|x-user=%41":              "not written as in a key",
 		"all:":                                     "",
 		"all":                                      "",
 		"net:ip=192.0.2.1":                         "so many attributes",

@@ -11,15 +11,12 @@ import (
 // can. An override for such a key would never be in force, and nobody would know.
 func (r *Rule) notAKey(components string) (reason, hint string) {
 	const spelling = "write it as an explanation shows it"
-	var parts []string
-	if components != "" {
-		parts = strings.Split(components, "|")
-	}
+	parts := splitComponents(components)
 	labels := make([]string, len(r.keys))
 	for i := range r.keys {
-		labels[i] = strings.TrimPrefix(r.keys[i].label, "|")
+		labels[i] = r.keys[i].name()
 	}
-	form := `after the first colon it has to be "` + strings.Join(labels, "…|") + `…"`
+	form := `after the first colon it has to be "` + strings.Join(labels, labelEnd+"…"+partEnd) + labelEnd + `…"`
 	if len(labels) == 0 {
 		form = "nothing stands after its colon"
 	}
@@ -27,15 +24,15 @@ func (r *Rule) notAKey(components string) (reason, hint string) {
 		return "no key of the rule has so many attributes", form
 	}
 	for i, part := range parts {
-		value, ok := strings.CutPrefix(part, labels[i])
+		label, value := splitComponent(part)
 		switch k := &r.keys[i]; {
-		case !ok:
+		case label != labels[i]:
 			return "no key of the rule is like that", form
 		case k.bits > 0 && !isAddress(value, k.bits) && value != "":
 			return "the address in it is not one of a key", spelling
-		case k.bits == 0 && k.secret && value != "" && !strings.HasPrefix(value, "~"):
+		case k.bits == 0 && k.secret && value != "" && !isHashed(value):
 			return "what may be a secret stands in keys as a hash", "say match"
-		case k.bits == 0 && !isEscaped(value):
+		case k.bits == 0 && !isValue(value):
 			return "the value in it is not written as in a key", spelling + ", or say match"
 		}
 	}
@@ -50,20 +47,3 @@ func isAddress(s string, bits int) bool {
 	p, err := netip.ParsePrefix(s)
 	return err == nil && p.Addr().Is6() && p.Bits() == bits && p.Masked().String() == s
 }
-
-// isEscaped reports whether appendComponent may write this.
-func isEscaped(s string) bool {
-	s = strings.TrimPrefix(s, "~")
-	for i := 0; i < len(s); i++ {
-		if plain[s[i]] {
-			continue
-		}
-		if s[i] != '%' || i+2 >= len(s) || !isHex(s[i+1]) || !isHex(s[i+2]) {
-			return false
-		}
-		i += 2
-	}
-	return true
-}
-
-func isHex(c byte) bool { return c >= '0' && c <= '9' || c >= 'A' && c <= 'F' }

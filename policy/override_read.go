@@ -167,15 +167,11 @@ func (c *compiler) overrideKey(e *exception, f *node, rules []int) ([]int, strin
 	if !ok {
 		return nil, ""
 	}
-	whole := key
-	if tag, rest, tagged := strings.Cut(key, "}"); tagged && strings.HasPrefix(tag, "{") {
-		key = rest
-	}
-	if strings.HasPrefix(key, "#") { // hashed for display
+	_, name, components := Key(key).split()
+	if strings.HasPrefix(name, "#") { // hashed for display
 		c.add(f, "a hash of a key does not say whose it is", "write the key itself, or say match")
 		return nil, ""
 	}
-	name, components, _ := strings.Cut(key, ":")
 	i, ok := c.ruleOfKeys(name)
 	switch {
 	case !ok:
@@ -189,7 +185,7 @@ func (c *compiler) overrideKey(e *exception, f *node, rules []int) ([]int, strin
 			c.add(f, reason, hint)
 			break
 		}
-		e.Key = whole
+		e.Key = key
 		return []int{i}, components
 	}
 	return nil, ""
@@ -410,11 +406,11 @@ func (c *compiler) ruleOfKeys(prefix string) (number int, ok bool) {
 		c.byPrefix = map[string]int{}
 		for i, r := range c.rules() {
 			for j := range r.Limits {
-				c.byPrefix[keyPrefix(r.Limits[j].Name)] = i
+				c.byPrefix[limitPrefix(r.Limits[j].Name)] = i
 			}
 		}
 	}
-	number, ok = c.byPrefix[prefix+":"]
+	number, ok = c.byPrefix[prefix+limitEnd]
 	return number, ok
 }
 

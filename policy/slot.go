@@ -52,5 +52,5 @@ func (k *keyer) appendTag(dst []byte, by *component, f *fact) []byte {
 	if f.value == "" {
 		return dst
 	}
-	return append(k.appendComponent(append(dst, '{'), by, f), '}')
+	return append(k.appendComponent(append(dst, tagOpen...), by, f), tagClose...)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/metehq/mete"
@@ -245,12 +244,10 @@ func spelled(attributes []policy.Attribute) []string {
 	return names
 }
 
-// hashedIn returns which of a bucket's limit_keys stand in its key as hashes: a
-// tilde stands there for nothing else.
+// hashedIn returns which of a bucket's limit_keys stand in its key as hashes.
 func hashedIn(key string, limitKeys []string) (names []string) {
-	_, components, _ := strings.Cut(key, ":")
-	for i, part := range strings.Split(components, "|") {
-		if _, value, _ := strings.Cut(part, "="); strings.HasPrefix(value, "~") && i < len(limitKeys) {
+	for i, part := range policy.Key(key).Parts() {
+		if part.Hashed && i < len(limitKeys) {
 			names = append(names, limitKeys[i])
 		}
 	}

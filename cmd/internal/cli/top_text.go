@@ -12,6 +12,8 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/policy"
 )
 
 // maxRuleColumns is how wide the column of rules may be, and maxValueColumns one
@@ -155,7 +157,7 @@ func roughlyUp(d time.Duration) time.Duration {
 func keyText(k *api.TopKey, masked bool) string {
 	var parts []string
 	if masked {
-		_, hash, _ := strings.Cut(k.Key, ":~")
+		_, hash, _ := policy.Key(k.Key).CutMask()
 		parts = append(parts, "~"+hash)
 	}
 	for _, p := range k.Parts {

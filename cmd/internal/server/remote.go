@@ -51,7 +51,7 @@ func (r *remote) probe(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	charges := []store.Charge{{Key: "|probe", Limit: limit, Cost: 1}} // no policy's key begins with a bar
+	charges := []mete.Charge{{Key: policy.OwnKeyPrefix("probe"), Limit: limit, Cost: 1}}
 	for range guard.DefaultProbes {
 		if r.State() == guard.Closed {
 			return

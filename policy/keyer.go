@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"hash"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A component is one attribute's part in the keys of a rule.
+type component struct {
+	slot   int
+	label  string // as appendLabel writes it: "ip=", or "|ip=" from the second on
+	secret bool
+	bits   int // of an IPv6 address; 0 for other attributes
+}
+
+// newComponent returns the component of the i'th attribute of a key.
+func newComponent(a Attribute, slot, i int) component {
+	name := a.Name
+	switch {
+	case a.Source == IP:
+		name = "ip"
+	case name == "" || a.Source == Custom:
+		name = a.text
+	}
+	label := escapeLabel(name)
+	if len(label) > maxLabelBytes {
+		label = strconv.Itoa(i + 1)
+	}
+	return component{slot: slot, label: string(appendLabel(nil, label, i)), secret: secret(a), bits: a.Bits}
+}
+
+// name returns the label without its separators, as [splitComponent] returns it.
+func (c *component) name() string {
+	label, _ := splitComponent(strings.TrimPrefix(c.label, partEnd))
+	return label
+}
+
+// secret reports whether an attribute's value may be a credential. A value that
+// is hashed without need costs an operator a readable key; the other mistake
+// puts a credential into a store.
+func secret(a Attribute) bool {
+	switch a.Source {
+	case Cookie:
+		return true
+	case Header, Query, Custom:
+	default:
+		return false
+	}
+	name := strings.ToLower(a.text[strings.IndexByte(a.text, ':')+1:])
+	for _, word := range []string{"auth", "cookie", "key", "token", "secret", "session", "passw", "pwd", "credential", "signature", "sid", "jwt", "cert", "csrf"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// Secret reports whether the value of a may be a credential, by the name of a: it then
+// stands in keys as a hash, and should stand nowhere else.
+func (a Attribute) Secret() bool { return secret(a) }
+
+// keyer makes the keyed hashes.
+type keyer struct {
+	random bool      // the key is the process's own
+	pool   sync.Pool // of *hasher
+	made   func() *hashes
+}
+
+type hasher struct {
+	hash.Hash
+	buf [512]byte
+}
+
+// processKey keys the hashes where nobody says with what. It is the same for
+// all policies of a process, so that a reload finds its buckets.
+var processKey = sync.OnceValue(func() []byte {
+	key := make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // never fails
+	return key
+})
+
+func newKeyer(key []byte) *keyer {
+	random := len(key) == 0
+	if random {
+		key = processKey()
+	}
+	key = append([]byte(nil), key...)
+	return &keyer{
+		random: random,
+		pool:   sync.Pool{New: func() any { return &hasher{Hash: hmac.New(sha256.New, key)} }},
+		made:   sync.OnceValue(newHashes),
+	}
+}
+
+// appendHash appends the mark of a hash and the hash of s.
+func (k *keyer) appendHash(dst []byte, s string) []byte {
+	made := k.made()
+	at, check := made.place(s)
+	if h := at.Load(); h != nil && h.check == check {
+		return append(dst, h.text[:]...)
+	}
+	start := len(dst)
+	dst = k.makeHash(dst, s)
+	at.Store(&madeHash{check, [hashTextBytes]byte(dst[start:])})
+	return dst
+}
+
+// makeHash is appendHash without a look at the hashes that were made before.
+func (k *keyer) makeHash(dst []byte, s string) []byte {
+	h := k.pool.Get().(*hasher)
+	h.Reset()
+	for rest := s; rest != ""; {
+		n := copy(h.buf[:], rest)
+		_, _ = h.Write(h.buf[:n]) // never fails
+		rest = rest[n:]
+	}
+	sum := h.Sum(h.buf[:0])
+	dst = AppendKeyHash(dst, sum)
+	clear(h.buf[:])
+	k.pool.Put(h)
+	return dst
+}
+
+// appendComponent appends the label and the value of one component.
+func (k *keyer) appendComponent(dst []byte, c *component, f *fact) []byte {
+	dst = append(dst, c.label...)
+	switch {
+	case c.bits > 0 && f.present:
+		return appendAddress(dst, f.addr, c.bits)
+	case c.secret && f.value != "":
+		return k.appendHash(dst, f.value)
+	}
+	start := len(dst)
+	if len(f.value) <= maxComponentBytes {
+		dst = appendEscaped(dst, f.value)
+	}
+	if len(f.value) > maxComponentBytes || len(dst)-start > maxComponentBytes {
+		dst = k.appendHash(dst[:start], f.value)
+	}
+	return dst
+}
+
+// appendAddress appends an address cut to its prefix. The prefix of an IPv6
+// address is written out.
+func appendAddress(dst []byte, a netip.Addr, bits int) []byte {
+	if a.Is4() {
+		return a.AppendTo(dst)
+	}
+	p, _ := a.Prefix(bits)
+	return p.AppendTo(dst)
+}
