@@ -4,9 +4,9 @@ package policy
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/metehq/mete/internal/visible"
 )
 
 // An Error is one mistake in a policy file.
@@ -30,23 +30,7 @@ func (e Error) Error() string {
 	if e.Hint != "" {
 		s += "; " + e.Hint
 	}
-	return visible(s)
-}
-
-// visible escapes what a terminal would act on: names and values are foreign.
-func visible(s string) string {
-	if strings.IndexFunc(s, unicode.IsControl) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, c := range s {
-		if unicode.IsControl(c) {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
-			continue
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
+	return visible.Text(s)
 }
 
 // Errors are all mistakes found in a policy file, in the order of the file.

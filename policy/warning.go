@@ -5,6 +5,8 @@ package policy
 import (
 	"cmp"
 	"slices"
+
+	"github.com/metehq/mete/internal/visible"
 )
 
 // A Warning is something that is right in a policy and yet worth a look.
@@ -24,7 +26,7 @@ func (w Warning) String() string {
 	if w.Hint != "" {
 		s += "; " + w.Hint
 	}
-	return visible(s)
+	return visible.Text(s)
 }
 
 // A placedWarning knows its offset in the file, to sort by.

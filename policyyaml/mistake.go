@@ -5,8 +5,8 @@ package policyyaml
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
+	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/policy"
 )
 
@@ -32,7 +32,7 @@ func (m Mistake) String() string {
 	}
 	b.WriteString(": ")
 	b.WriteString(strings.TrimPrefix(m.Error.Error(), "policy: "))
-	return printable(b.String())
+	return visible.Text(b.String())
 }
 
 // Errors are all mistakes in a policy file, in the order of the file.
@@ -46,22 +46,3 @@ func (es Errors) Error() string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-// printable escapes what a terminal would act on: a policy file may come from
-// anywhere, and its mistakes quote it.
-func printable(s string) string {
-	if !strings.ContainsFunc(s, unprintable) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if unprintable(r) {
-			fmt.Fprintf(&b, "\\u%04x", r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -32,12 +32,13 @@ var (
 // has no layer yet needs a line here.
 var layers = []layer{
 	{dir: "internal/spell"},
+	{dir: "internal/visible"},
 	{dir: "internal/requestpath", tests: []string{"internal", "policy"}},
 	{dir: "internal/clientaddr"},
 	{dir: "bucket"},
 	{dir: "api", may: []string{"bucket"}},   // the JSON of the HTTP API: servers, clients and commands share it
 	{dir: "store", may: []string{"bucket"}}, // the contract between a limiter and what keeps its buckets
-	{dir: "policy", may: []string{"bucket", "store", "internal/spell", "internal/requestpath", "internal/clientaddr"}},
+	{dir: "policy", may: []string{"bucket", "store", "internal/spell", "internal/visible", "internal/requestpath", "internal/clientaddr"}},
 
 	// The engine's own parts: they know stores, and nothing of rules.
 	{dir: "internal/shards", may: []string{"bucket", "store"}, tests: join(engine, stores...)},
@@ -58,7 +59,7 @@ var layers = []layer{
 	{dir: "guard", may: []string{".", "store", "bucket", "policy", "memstore", "internal/recovery"}, tests: join(stores, "internal", "policy")}, // it has a store within
 
 	// It reads the policy files that people write.
-	{dir: "policyyaml", may: []string{"policy"}, tests: join(engine, "dashboard", "memstore", "policytest")},
+	{dir: "policyyaml", may: []string{"policy", "internal/visible"}, tests: join(engine, "dashboard", "memstore", "policytest")},
 
 	// What runs the tests of a policy brings the store along that they need.
 	{dir: "policytest", may: join(engine, "memstore")},

@@ -5,11 +5,11 @@ package cli
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
 	words "github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/internal/visible"
 )
 
 // writeText prints what there is to say of p for people.
@@ -95,18 +95,5 @@ func (f *finding) text(file string) string {
 		b.WriteString("    ")
 	}
 	fmt.Fprintf(&b, "[%s]\n", f.Code)
-	return visible(b.String())
-}
-
-// visible escapes what a terminal would act on, but for the ends of lines.
-func visible(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if r != '\n' && !unicode.IsPrint(r) {
-			fmt.Fprintf(&b, "\\u%04x", r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+	return visible.Lines(b.String())
 }

@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/metehq/mete/internal/visible"
 )
 
 // Exit codes, the same for every command.
@@ -88,6 +90,6 @@ func lookup(name string) (command, bool) {
 
 // fail prints an error of the named command and returns the code.
 func fail(std Streams, code int, name string, err error) int {
-	fmt.Fprintf(std.Err, "mete %s: %s\n", name, visible(err.Error())) // of which others may have written a part
+	fmt.Fprintf(std.Err, "mete %s: %s\n", name, visible.Lines(err.Error())) // of which others may have written a part
 	return code
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/policy"
 )
 
@@ -38,7 +40,7 @@ func (c *explainCommand) print(e *api.Explanation) error {
 			writeWrapped(&b, "note: ", note)
 		}
 	}
-	_, err := fmt.Fprint(c.std.Out, visible(b.String())) // reasons and authors are what others have written
+	_, err := fmt.Fprint(c.std.Out, visible.Lines(b.String())) // reasons and authors are what others have written
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/internal/visible"
 )
 
 const (
@@ -50,7 +51,7 @@ func health(ctx context.Context, std Streams, args []string) int {
 		fmt.Fprintln(std.Out, "ok")
 		return exitOK
 	case status == http.StatusServiceUnavailable:
-		fmt.Fprintln(std.Out, visible(reason))
+		fmt.Fprintln(std.Out, visible.Lines(reason))
 		return exitNo
 	}
 	return fail(std, exitUsage, "health", fmt.Errorf("%s%s: status %d: is it a mete server?", c.server, path, status))

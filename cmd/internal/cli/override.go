@@ -16,6 +16,8 @@ import (
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/visible"
 )
 
 // overrideUsage is what follows "mete override".
@@ -212,11 +214,11 @@ func (c *overrideCommand) fail(err error) int {
 		return fail(c.std, exitUsage, "override", err)
 	case e.Problem != nil && len(e.Problem.Mistakes) > 0:
 		for _, m := range e.Problem.Mistakes {
-			_ = fail(c.std, exitNo, "override", errors.New(visibleText(c.subject)+mistakeText(m)))
+			_ = fail(c.std, exitNo, "override", errors.New(visible.Text(c.subject)+mistakeText(m)))
 		}
 		return exitNo
 	case e.Status == http.StatusNotFound, e.Status == http.StatusConflict:
-		return fail(c.std, exitNo, "override", errors.New(visibleText(c.subject+e.Problem.Detail)))
+		return fail(c.std, exitNo, "override", errors.New(visible.Text(c.subject+e.Problem.Detail)))
 	case e.Kind == client.Unavailable:
 		return fail(c.std, exitUnreachable, "override", explain(c.server, err))
 	}
@@ -229,5 +231,5 @@ func mistakeText(m api.Mistake) string {
 	if m.Hint != "" {
 		text += "; " + m.Hint
 	}
-	return visibleText(text)
+	return visible.Text(text)
 }

@@ -10,11 +10,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/overrides"
 )
 
@@ -93,7 +94,7 @@ func (c *overrideCommand) printMade(o *api.OverrideStatus) error {
 		out.SetEscapeHTML(false)
 		return out.Encode(o)
 	}
-	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cell(o.ID), cell(o.Action), visibleText(target(&o.Override)), until(o, time.Now()))
+	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cell(o.ID), cell(string(o.Action)), visible.Text(target(&o.Override)), until(o, time.Now()))
 	return err
 }
 
@@ -189,14 +190,4 @@ func pairs(all map[string]any) string {
 	}
 	slices.Sort(list)
 	return strings.Join(list, " ")
-}
-
-// visibleText is a text that others have written: it does not speak to the terminal.
-func visibleText(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
 }

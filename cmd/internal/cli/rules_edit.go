@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
@@ -59,12 +60,12 @@ func columns(r *rules.Rule) []string {
 		if s == "" {
 			return "NULL"
 		}
-		return clean(s)
+		return visible.Text(s)
 	}
 	return []string{
-		"name " + r.Name, "key_pattern " + clean(r.KeyPattern), "scope " + clean(r.Scope), "rate_per_second " + or(r.RatePerSecond),
+		"name " + r.Name, "key_pattern " + visible.Text(r.KeyPattern), "scope " + visible.Text(r.Scope), "rate_per_second " + or(r.RatePerSecond),
 		"burst_capacity " + or(r.BurstCapacity), "plan " + or(r.Plan), fmt.Sprintf("is_active %t", r.Active),
-		"description " + or(r.Description), fmt.Sprintf("priority %d", r.Priority), "spec " + clean(string(r.Spec)),
+		"description " + or(r.Description), fmt.Sprintf("priority %d", r.Priority), "spec " + visible.Text(string(r.Spec)),
 	}
 }
 

@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
 )
@@ -90,8 +89,8 @@ func (c *rulesCommand) printTable(shown []rules.Rule, schema string) error {
 		if letters := []rune(spec); len(letters) > maxSpecShown {
 			spec = string(letters[:maxSpecShown]) + "…"
 		}
-		t.Add(strconv.FormatInt(r.ID, 10), r.Name, clean(r.KeyPattern), clean(r.Plan), r.RatePerSecond, r.BurstCapacity, active,
-			strconv.Itoa(int(r.Priority)), strconv.FormatInt(r.Version, 10), r.UpdatedAt.UTC().Format("2006-01-02 15:04:05"), clean(spec))
+		t.Add(strconv.FormatInt(r.ID, 10), r.Name, visible.Text(r.KeyPattern), visible.Text(r.Plan), r.RatePerSecond, r.BurstCapacity, active,
+			strconv.Itoa(int(r.Priority)), strconv.FormatInt(r.Version, 10), r.UpdatedAt.UTC().Format("2006-01-02 15:04:05"), visible.Text(spec))
 	}
 	_, err := t.WriteTo(c.std.Out)
 	return err
@@ -129,14 +128,4 @@ func listed(r *rules.Rule) listedRule {
 		}
 	}
 	return l
-}
-
-// clean replaces what a terminal would act on.
-func clean(s string) string {
-	return strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) {
-			return '\uFFFD'
-		}
-		return c
-	}, s)
 }

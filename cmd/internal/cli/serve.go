@@ -19,6 +19,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/store"
 )
 
@@ -37,7 +38,7 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	c, env, err := loadSettings(fs, *file, *settings)
 	if err != nil || *check {
 		for _, warning := range env.Unknown {
-			fmt.Fprintf(std.Err, "mete serve: warning: %s\n", visible(warning))
+			fmt.Fprintf(std.Err, "mete serve: warning: %s\n", visible.Lines(warning))
 		}
 	}
 	if err != nil {
@@ -167,7 +168,7 @@ func settingOf(name string, settings *[]config.Setting) func(string) error {
 // failEach prints every line of err as an error of the named command.
 func failEach(std Streams, code int, name string, err error) int {
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(std.Err, "mete %s: %s\n", name, visible(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(std.Err, "mete %s: %s\n", name, visible.Lines(strings.TrimSuffix(line, "\n")))
 	}
 	return code
 }

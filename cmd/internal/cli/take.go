@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/visible"
 )
 
 // take is "mete take".
@@ -74,7 +75,7 @@ func ask(ctx context.Context, std Streams, name string, args []string,
 		return d, fail(std, exitUsage, name, err)
 	}
 	if len(d.UnknownAttributes) > 0 && q.format == "text" {
-		fmt.Fprintf(std.Err, "mete %s: warning: no rule, override or cost reads %s; check the names\n", name, visibleText(strings.Join(d.UnknownAttributes, ", ")))
+		fmt.Fprintf(std.Err, "mete %s: warning: no rule, override or cost reads %s; check the names\n", name, visible.Text(strings.Join(d.UnknownAttributes, ", ")))
 	}
 	switch {
 	case d.Allowed:

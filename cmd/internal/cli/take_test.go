@@ -51,7 +51,7 @@ func TestTake_SaysWhatTheServerSaid(t *testing.T) {
 		{200, "application/json", `{"allowed":true,"rule":"a","wait":0.5,"limits":[{"rule":"a","limit":"a","remaining":0,"owed":12.5,"full_after":3}]}`,
 			0, "allowed in 500ms\n  a  0 left, 12.5 owed, full again in 3s\n", ""},
 		{200, "application/json", `{"allowed":true,"rule":"a","limits":[],"unknown_attributes":["header:x_api_key","jwt:\u001b[31m"]}`,
-			0, "allowed: no rule applies, other than in shadow\n", "warning: no rule, override or cost reads header:x_api_key, jwt:\uFFFD[31m; check the names\n"},
+			0, "allowed: no rule applies, other than in shadow\n", "warning: no rule, override or cost reads header:x_api_key, jwt:\\u001b[31m; check the names\n"},
 		{200, "application/json", `{"allowed":true,"rule":"","limits":[]}`, 0, "allowed: no rule applies, other than in shadow\n", ""},
 		{400, problem, `{"title":"Bad Request","status":400,"detail":"the cost is odd"}`, 2, "", "could not decide: the cost is odd"},
 		{503, problem, `{"title":"Service Unavailable","status":503}`, 2, "", "503 Service Unavailable"},

@@ -46,8 +46,8 @@ or with the key that --format json shows:
 
   mete override set --action block --match ip:address=192.0.2.1 --expires 1h \
     --reason 'floods the search'
-  mete override set --action block --key 'free:x-api-key=~8jDYDwkGJ7yQvT3mB0aLpA' --expires 1h \
-    --reason 'floods the search'
+  mete override set --action block --key 'free:x-key=~8jDYDwkGJ7yQvT3mB0aLpA' \
+    --expires 1h --reason 'floods the search'
 
 Without a token of the role operate, keys are masked. The counts are those of
 one server, since it was last started, and of what a limit denied: not of what

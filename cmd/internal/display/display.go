@@ -5,12 +5,12 @@
 package display
 
 import (
-	"fmt"
-	"strings"
 	"unicode"
 
 	"golang.org/x/text/unicode/bidi"
 	"golang.org/x/text/width"
+
+	"github.com/metehq/mete/internal/visible"
 )
 
 // Width is how many columns s takes. Letters of East Asia take two, and marks on other
@@ -61,16 +61,7 @@ func Cut(s string, columns int) string {
 // speaks to the terminal, has no form of its own, marks other letters, or is written
 // from right to left and would move what stands beside it.
 func Inert(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r > unicode.MaxASCII && moves(r), !unicode.IsPrint(r):
-			fmt.Fprintf(&b, "\\u%04x", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
+	return visible.Escape(s, func(r rune) bool { return r > unicode.MaxASCII && moves(r) || !unicode.IsPrint(r) })
 }
 
 func moves(r rune) bool {
