@@ -10,10 +10,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
-	"syscall"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/atomicfile"
 )
 
 // Save writes the buckets that are not full to the file at path, from which
@@ -42,42 +41,11 @@ func (s *Store) Save(path string) (err error) {
 			err = fmt.Errorf("memstore: save: %w", err)
 		}
 	}()
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*.tmp")
+	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
 	}
-	err = s.write(f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncDir(dir)
-}
-
-// syncDir makes a rename in dir survive a power failure, where the system has a
-// way to.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
-		return err
-	}
-	return nil
+	return atomicfile.Replace(path, next, s.write)
 }
 
 // errInstant is the error of a store whose clock shows no instant of this world.

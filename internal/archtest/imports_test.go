@@ -50,7 +50,7 @@ var layers = []layer{
 	{dir: "adaptive", may: []string{"bucket"}, tests: join(stores, ".", "policy")},
 
 	// Stores know keys, limits and costs, never rules. NewLimiter puts a limiter together.
-	{dir: "memstore", may: []string{".", "store", "bucket"}, tests: []string{"storetest", "internal", "policy"}},
+	{dir: "memstore", may: []string{".", "store", "bucket", "internal/atomicfile"}, tests: []string{"storetest", "internal", "policy"}},
 	{dir: "redisstore", may: []string{".", "store", "bucket", "internal/lane", "internal/lease", "internal/calls", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
 	{dir: "pgstore/rules", may: []string{".", "store", "bucket", "policy", "pgstore", "internal/spell"}, tests: join(stores, "internal")}, // it keeps policies, and no buckets
 	{dir: "pgstore/violations", may: []string{".", "store", "bucket", "policy", "pgstore/internal"}, tests: join(stores, "internal")},     // it keeps what was denied

@@ -8,10 +8,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/metehq/mete/internal/atomicfile"
 )
 
 // maxBytes bounds what is read of a file.
@@ -39,16 +42,15 @@ func Make(address string) (File, error) {
 		return File{}, err
 	}
 	f := File{Path: path, Token: rand.Text()}
-	w, err := os.CreateTemp(dir, ".admin-*") // only its owner can read it
+	next, err := os.CreateTemp(dir, ".admin-*") // only its owner can read it
 	if err != nil {
 		return File{}, err
 	}
-	defer os.Remove(w.Name()) // what is left where it could not be renamed
-	_, err = w.WriteString(f.Token + "\n")
-	if err := errors.Join(err, w.Close()); err != nil {
-		return File{}, err
-	}
-	if err := os.Rename(w.Name(), path); err != nil {
+	err = atomicfile.Replace(path, next, func(w io.Writer) error {
+		_, err := io.WriteString(w, f.Token+"\n")
+		return err
+	})
+	if err != nil {
 		return File{}, err
 	}
 	return f, nil

@@ -7,10 +7,12 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/internal/atomicfile"
 	"github.com/metehq/mete/policyyaml"
 )
 
@@ -74,23 +76,18 @@ func makePair(std Streams, name string) int {
 
 // signFile writes the signature of a file beside it, in one step: a server may be
 // reading it.
-func signFile(key ed25519.PrivateKey, path string) (err error) {
+func signFile(key ed25519.PrivateKey, path string) error {
 	data, err := policyyaml.Read(path)
 	if err != nil {
 		return err
 	}
-	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+policysign.Suffix+".*")
+	path += policysign.Suffix
+	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(next.Name())
-		}
-	}()
-	_, err = next.Write(policysign.Sign(key, data))
-	if err = errors.Join(err, next.Chmod(0o644), next.Close()); err != nil {
-		return err
-	}
-	return os.Rename(next.Name(), path+policysign.Suffix)
+	return atomicfile.Replace(path, next, func(w io.Writer) error {
+		_, err := w.Write(policysign.Sign(key, data))
+		return errors.Join(err, next.Chmod(0o644))
+	})
 }

@@ -11,11 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/metehq/mete/internal/atomicfile"
 	"github.com/metehq/mete/store"
 )
 
@@ -104,42 +103,14 @@ func (f *documentFile) document(name string) (fileDocument, error) {
 	return d, nil
 }
 
-// replaceFile puts a file in the place of the one at path in one step: whatever
-// fails, one of them is there whole. Only its owner can read it.
+// replaceFile replaces the file at path. Only its owner can read it.
 func replaceFile(path string, data []byte) error {
-	next := path + ".next"
-	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	next, err := os.OpenFile(path+".next", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(next, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a rename survive a power failure, where the system has a way to.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
+	return atomicfile.Replace(path, next, func(w io.Writer) error {
+		_, err := w.Write(data)
 		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
-		return err
-	}
-	return nil
+	})
 }

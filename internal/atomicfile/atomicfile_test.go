@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package atomicfile_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/metehq/mete/internal/atomicfile"
+)
+
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		text string
+		err  error
+		want string
+	}{{"one", nil, "one"}, {"half", broken, "one"}, {"two", nil, "two"}} {
+		next, err := os.CreateTemp(dir, "next")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = atomicfile.Replace(path, next, func(w io.Writer) error {
+			io.WriteString(w, tt.text)
+			return tt.err
+		})
+		if data, _ := os.ReadFile(path); !errors.Is(err, tt.err) || string(data) != tt.want {
+			t.Errorf("%s: got %q, %v; want %q, %v", tt.text, data, err, tt.want, tt.err)
+		}
+		if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+			t.Errorf("%s: %d files, want only the replaced one", tt.text, len(entries))
+		}
+	}
+	next, err := os.CreateTemp(dir, "next")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Replace(dir, next, func(io.Writer) error { return nil }); err == nil {
+		t.Error("a directory was replaced")
+	}
+}
