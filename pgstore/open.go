@@ -13,17 +13,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/metehq/mete/internal/presence"
+	"github.com/metehq/mete/pgstore/internal/nodes"
 	"github.com/metehq/mete/pgstore/internal/pools"
-	"github.com/metehq/mete/pgstore/internal/presence"
 )
 
 const (
 	// verifyTimeout is how long a server may take to say what it is, connecting
 	// included.
 	verifyTimeout = 10 * time.Second
-
-	// leaveTimeout is how long a node that ends tries to say so.
-	leaveTimeout = time.Second
 
 	// minVersion is the first version of PostgreSQL that will do, as it writes it.
 	minVersion = 14_00_00
@@ -67,7 +65,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, config Config) (*Node, error)
 	if err != nil {
 		return nil, err
 	}
-	p, err := presence.Join(ctx, pool, presence.Config{Schema: store.config.Schema, Prefix: config.Prefix, ID: rand.Text()})
+	p, err := nodes.Join(ctx, pool, nodes.Config{Schema: store.config.Schema, Prefix: config.Prefix, ID: rand.Text()})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("pgstore: %w", err), store.Close())
 	}
@@ -85,9 +83,7 @@ func (n *Node) Close() error { return n.close() }
 
 func (n *Node) end() error {
 	err := n.Store.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
-	defer cancel()
-	_ = n.presence.Leave(ctx) // if it fails, the others notice
+	n.presence.Close()
 	pools.Close(n.pool)
 	return err
 }

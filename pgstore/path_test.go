@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/internal/impostors"
-	"github.com/metehq/mete/pgstore/internal/presence"
+	"github.com/metehq/mete/pgstore/internal/nodes"
 	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/storetest"
 )
@@ -38,8 +38,8 @@ func TestSearchPath(t *testing.T) {
 		t.Error(err)
 	}
 	pool := poolTo(t, url)
-	for _, config := range []presence.Config{{Schema: "mete", ID: "a"}, {Schema: "mete", ID: "b"}} {
-		joined, err := presence.Join(t.Context(), pool, config)
+	for _, config := range []nodes.Config{{Schema: "mete", ID: "a"}, {Schema: "mete", ID: "b"}} {
+		joined, err := nodes.Join(t.Context(), pool, config)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,14 +11,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/metehq/mete/store"
 	"github.com/redis/rueidis"
 )
-
-// leaveTimeout is how long a node that ends tries to say so.
-const leaveTimeout = time.Second
 
 // A Node is a [Store] with connections of its own, which knows how many others
 // there are. [Open] makes it.
@@ -62,9 +58,7 @@ func (n *Node) Close() error { return n.close() }
 
 func (n *Node) end() error {
 	err := n.Store.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
-	defer cancel()
-	_ = n.presence.Leave(ctx) // if it fails, the others notice
+	n.presence.joined.Close()
 	n.client.Close()
 	return err
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package presence_test
+package nodes_test
 
 import (
 	"context"
@@ -14,8 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/metehq/mete/internal/presence"
 	"github.com/metehq/mete/internal/proctest"
-	"github.com/metehq/mete/pgstore/internal/presence"
+	"github.com/metehq/mete/pgstore/internal/nodes"
 	"github.com/metehq/mete/pgstore/internal/schema"
 )
 
@@ -46,7 +47,7 @@ func crowd(t *testing.T) (string, *pgxpool.Pool) {
 
 func join(t *testing.T, url, name, prefix, id string) *presence.Presence {
 	t.Helper()
-	p, err := presence.Join(t.Context(), dial(t, url), presence.Config{Schema: name, Prefix: prefix, ID: id, Every: beat})
+	p, err := nodes.Join(t.Context(), dial(t, url), nodes.Config{Schema: name, Prefix: prefix, ID: id, Every: beat})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,18 +196,18 @@ func TestJoin_WaitsForNoOther(t *testing.T) {
 }
 
 func TestJoin_Fails(t *testing.T) {
-	pool, config := dial(t, proctest.PostgresURL(t)), presence.Config{Schema: proctest.PostgresSchema(t), ID: "a"}
+	pool, config := dial(t, proctest.PostgresURL(t)), nodes.Config{Schema: proctest.PostgresSchema(t), ID: "a"}
 	wrong := config
 	wrong.Every = time.Microsecond
-	if _, err := presence.Join(t.Context(), pool, wrong); err == nil {
+	if _, err := nodes.Join(t.Context(), pool, wrong); err == nil {
 		t.Error("an interval of 1µs: no error")
 	}
-	if _, err := presence.Join(t.Context(), pool, config); err == nil {
+	if _, err := nodes.Join(t.Context(), pool, config); err == nil {
 		t.Error("without the table: no error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := presence.Join(ctx, pool, config); !errors.Is(err, context.Canceled) {
+	if _, err := nodes.Join(ctx, pool, config); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of ctx: %v, want %v", err, context.Canceled)
 	}
 }

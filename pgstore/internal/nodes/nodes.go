@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodes records the nodes that use the same buckets in PostgreSQL, for
+// [presence.Join].
+package nodes
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/metehq/mete/internal/presence"
+	"github.com/metehq/mete/pgstore/internal/schema"
+)
+
+// beatSQL says that a node is there, and returns how many others are. A node
+// locks its own row first, and waits for no lock after that: so nodes never wait
+// for each other in a circle. What is seen further ahead than it could have been
+// seen before, another clock has written. What nobody counts is removed, in the
+// end also where no node is left to do it.
+//
+// Names and operators are qualified: the session's search_path makes no difference.
+const beatSQL = `
+WITH clock AS MATERIALIZED (
+	SELECT t.now, t.now OPERATOR(pg_catalog.-) t.life AS since, t.now OPERATOR(pg_catalog.+) t.life AS until,
+		t.now OPERATOR(pg_catalog.-) pg_catalog.make_interval(days => 1) AS yesterday, t.now OPERATOR(pg_catalog.+) pg_catalog.make_interval(days => 1) AS tomorrow
+	FROM (SELECT pg_catalog.clock_timestamp() AS now, pg_catalog.make_interval(secs => $3::pg_catalog.float8) AS life) AS t
+), mine AS (
+	INSERT INTO {schema}.node AS n (prefix, id, seen) SELECT $1::pg_catalog.bytea, $2::pg_catalog.text, now FROM clock
+	ON CONFLICT (prefix, id) DO UPDATE SET seen = excluded.seen
+	RETURNING id
+), gone AS (
+	DELETE FROM {schema}.node AS old USING (
+		SELECT n.prefix, n.id FROM {schema}.node AS n, clock, mine
+		WHERE n.id OPERATOR(pg_catalog.<>) mine.id AND (
+			n.prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND (n.seen OPERATOR(pg_catalog.<) since OR n.seen OPERATOR(pg_catalog.>) until)
+			OR n.seen OPERATOR(pg_catalog.<) yesterday OR n.seen OPERATOR(pg_catalog.>) tomorrow)
+		FOR UPDATE OF n SKIP LOCKED) AS dead
+	WHERE old.prefix OPERATOR(pg_catalog.=) dead.prefix AND old.id OPERATOR(pg_catalog.=) dead.id
+)
+SELECT pg_catalog.count(*) FROM {schema}.node AS n, clock
+WHERE n.prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND n.id OPERATOR(pg_catalog.<>) $2::pg_catalog.text
+	AND n.seen OPERATOR(pg_catalog.>=) since AND n.seen OPERATOR(pg_catalog.<=) until`
+
+const leaveSQL = `DELETE FROM {schema}.node WHERE prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND id OPERATOR(pg_catalog.=) $2::pg_catalog.text`
+
+// A Config says who a node is.
+type Config struct {
+	// Schema is where the table node is, and Prefix what the nodes have in common.
+	Schema, Prefix string
+
+	// ID tells the node apart from the others.
+	ID string
+
+	// Every is the time between two beats, which must be the same for all nodes, and
+	// a millisecond at least. 0 is [presence.DefaultBeat].
+	Every time.Duration
+}
+
+// Join begins to record a node at intervals, as [presence.Join] does.
+func Join(ctx context.Context, pool *pgxpool.Pool, config Config) (*presence.Presence, error) {
+	return presence.Join(ctx, table{pool, config}, config.Every)
+}
+
+// A table implements [presence.Nodes]: the rows of the table node with one prefix.
+type table struct {
+	pool   *pgxpool.Pool
+	config Config
+}
+
+func (n table) Beat(ctx context.Context, life time.Duration) (int64, error) {
+	var others int64
+	row := n.pool.QueryRow(ctx, schema.In(beatSQL, n.config.Schema), pgx.QueryExecModeExec, []byte(n.config.Prefix), n.config.ID, life.Seconds())
+	err := row.Scan(&others)
+	return others + 1, err
+}
+
+func (n table) Leave(ctx context.Context) error {
+	_, err := n.pool.Exec(ctx, schema.In(leaveSQL, n.config.Schema), pgx.QueryExecModeExec, []byte(n.config.Prefix), n.config.ID)
+	return err
+}
