@@ -4,10 +4,10 @@ package pgstore
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lane"
 )
 
 // Defaults and bounds of a [Config].
@@ -57,28 +57,12 @@ func (c Config) checked() (Config, error) {
 	if c.Schema == "" {
 		c.Schema = DefaultSchema
 	}
-	for _, f := range []struct {
-		name  string
-		value *int
-		or    int
-	}{
-		{"MaxBatch", &c.MaxBatch, DefaultMaxBatch},
-		{"MaxQueue", &c.MaxQueue, DefaultMaxQueue},
-		{"MaxInFlight", &c.MaxInFlight, DefaultMaxInFlight},
-	} {
-		if *f.value < 0 {
-			return c, fmt.Errorf("%s: %d: must not be below 0", f.name, *f.value)
-		}
-		if *f.value == 0 {
-			*f.value = f.or
-		}
+	b, err := lane.Bounds{MaxBatch: c.MaxBatch, MaxQueue: c.MaxQueue, MaxInFlight: c.MaxInFlight, Timeout: c.Timeout}.
+		Or(lane.Bounds{MaxBatch: DefaultMaxBatch, MaxQueue: DefaultMaxQueue, MaxInFlight: DefaultMaxInFlight, Timeout: DefaultTimeout})
+	if err != nil {
+		return c, err
 	}
-	if c.Timeout < 0 {
-		return c, fmt.Errorf("timeout %v: must not be below 0", c.Timeout)
-	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
+	c.MaxBatch, c.MaxQueue, c.MaxInFlight, c.Timeout = b.MaxBatch, b.MaxQueue, b.MaxInFlight, b.Timeout
 	if c.SweepEvery == 0 {
 		c.SweepEvery = DefaultSweepEvery
 	}

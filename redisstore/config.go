@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lane"
 )
 
 // Defaults and bounds of a [Config].
@@ -58,27 +59,11 @@ func (c Config) checked() (Config, error) {
 			return c, fmt.Errorf("prefix %q: braces are for one hash tag, as in {mete}:name", c.Prefix)
 		}
 	}
-	for _, f := range []struct {
-		name  string
-		value *int
-		or    int
-	}{
-		{"MaxBatch", &c.MaxBatch, DefaultMaxBatch},
-		{"MaxQueue", &c.MaxQueue, DefaultMaxQueue},
-		{"MaxInFlight", &c.MaxInFlight, DefaultMaxInFlight},
-	} {
-		if *f.value < 0 {
-			return c, fmt.Errorf("%s: %d: must not be below 0", f.name, *f.value)
-		}
-		if *f.value == 0 {
-			*f.value = f.or
-		}
+	b, err := lane.Bounds{MaxBatch: c.MaxBatch, MaxQueue: c.MaxQueue, MaxInFlight: c.MaxInFlight, Timeout: c.Timeout}.
+		Or(lane.Bounds{MaxBatch: DefaultMaxBatch, MaxQueue: DefaultMaxQueue, MaxInFlight: DefaultMaxInFlight, Timeout: DefaultTimeout})
+	if err != nil {
+		return c, err
 	}
-	if c.Timeout < 0 {
-		return c, fmt.Errorf("timeout %v: must not be below 0", c.Timeout)
-	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
+	c.MaxBatch, c.MaxQueue, c.MaxInFlight, c.Timeout = b.MaxBatch, b.MaxQueue, b.MaxInFlight, b.Timeout
 	return c, nil
 }

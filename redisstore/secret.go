@@ -9,6 +9,8 @@ import (
 	"fmt"
 
 	"github.com/redis/rueidis"
+
+	"github.com/metehq/mete/internal/sharedkey"
 )
 
 // DeriveKey implements [store.KeyDeriver]: the key is the same in each process that uses
@@ -30,5 +32,5 @@ func (s *Store) DeriveKey(ctx context.Context, purpose string) ([sha256.Size]byt
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("redisstore: derive key: %w", err)
 	}
-	return sha256.Sum256([]byte("mete " + purpose + "\x00" + secret)), nil
+	return sharedkey.Derive(purpose, secret), nil
 }

@@ -4,13 +4,11 @@ package violations
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/metehq/mete/pgstore/internal/secret"
 )
 
 // DeriveKey returns a [Config.Key] that is the same for all who use the schema,
@@ -21,24 +19,11 @@ func DeriveKey(ctx context.Context, pool *pgxpool.Pool, schema string) ([]byte, 
 	if schema == "" {
 		schema = defaultSchema
 	}
-	table := pgx.Identifier{schema, "secret"}.Sanitize()
 	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
 	defer cancel()
-	var secret string
-	read := func() error {
-		return pool.QueryRow(ctx, "SELECT secret FROM "+table+" WHERE prefix OPERATOR(pg_catalog.=) ''", pgx.QueryExecModeExec).Scan(&secret)
-	}
-	err := read()
-	if errors.Is(err, pgx.ErrNoRows) { // of several that make one at once, all read the first
-		_, err = pool.Exec(ctx, "INSERT INTO "+table+" (prefix, secret) VALUES ('', $1::pg_catalog.text) ON CONFLICT (prefix) DO NOTHING",
-			pgx.QueryExecModeExec, rand.Text()+rand.Text())
-		if err == nil {
-			err = read()
-		}
-	}
+	key, err := secret.Derive(ctx, pool, schema, "", "hashes in violations")
 	if err != nil {
 		return nil, fmt.Errorf("violations: derive key: %w", err)
 	}
-	key := sha256.Sum256([]byte("mete hashes in violations\x00" + secret))
 	return key[:], nil
 }

@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
 	"log/slog"
 
 	"github.com/metehq/mete/cmd/internal/denials"
@@ -17,18 +16,8 @@ func (s *Server) openDenials() {
 		return
 	}
 	s.denials = denials.New(denials.Config{
-		Logger: s.log, Interval: c.Interval, PerSecond: c.MaxLines, Raw: c.Raw, Key: s.denialKey(),
+		Logger: s.log, Interval: c.Interval, PerSecond: c.MaxLines, Raw: c.Raw, Key: s.store.keyFor("denial log"),
 	})
-}
-
-// denialKey is derived from the hash key, so that servers that share one log the
-// same hash of a key. Nil is a random one.
-func (s *Server) denialKey() []byte {
-	if s.store.key == nil {
-		return nil
-	}
-	key := sha256.Sum256([]byte("mete denial log\x00" + string(s.store.key)))
-	return key[:]
 }
 
 // logDenials is the hook of the denial log; nil where there is none.

@@ -3,7 +3,6 @@
 package server
 
 import (
-	"crypto/sha256"
 	"errors"
 	"net/http"
 
@@ -23,7 +22,7 @@ func (s *Server) gateway() (http.Handler, error) {
 		Fields:           c.RateLimitFields,
 		CORSOrigins:      c.CORSOrigins,
 		DisableJitter:    !c.Jitter,
-		JitterKey:        s.jitterKey(),
+		JitterKey:        s.store.keyFor("jitter"),
 		MaxDelayed:       c.MaxDelayed,
 	})
 	if err != nil {
@@ -51,18 +50,8 @@ func (s *Server) decisions() httpapi.Gateway {
 		UnverifiedClaims: c.TrustJWT,
 		Fields:           c.RateLimitFields,
 		DisableJitter:    !c.Jitter,
-		JitterKey:        s.jitterKey(),
+		JitterKey:        s.store.keyFor("jitter"),
 		MaxDelayed:       c.MaxDelayed,
 		Misasked:         func(detail string) { misasked(errors.New(detail)) },
 	}
-}
-
-// jitterKey is derived from the hash key, so that servers that share one give a
-// client the same jitter. Nil is a random one.
-func (s *Server) jitterKey() []byte {
-	if s.store.key == nil {
-		return nil
-	}
-	key := sha256.Sum256([]byte("mete jitter\x00" + string(s.store.key)))
-	return key[:]
 }

@@ -25,8 +25,8 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 		return nil, nil, err
 	}
 	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{
-		Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.key),
-		Audit: record,
+		Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.keyFor("top keys")),
+		Acted: acted, Done: s.noteAct, Activity: s.listActivity,
 	}); err != nil {
 		return nil, nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/internal/sharedkey"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 )
@@ -25,6 +26,16 @@ type storage struct {
 	local  *memstore.Store // for rules that say local
 	saver  *saver          // nil: the buckets are not saved
 	key    []byte          // of the hashes in bucket keys
+}
+
+// keyFor returns a key for one purpose, which servers with the same hash key share: their
+// hashes and their jitter agree. It is nil, for a random key, while there is no hash key.
+func (s *storage) keyFor(purpose string) []byte {
+	if s.key == nil {
+		return nil
+	}
+	key := sharedkey.Derive(purpose, string(s.key))
+	return key[:]
 }
 
 // nodes is how many processes share the store.

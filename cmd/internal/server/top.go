@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
 	"time"
 
 	"github.com/metehq/mete"
@@ -62,15 +61,10 @@ func (t *top) keep(m *policy.Matcher) {
 	t.tracker.Retain(func(rule string) bool { return names[rule] })
 }
 
-// api is what the API answers from. Servers with one hash key mask keys alike.
-func (t *top) api(hashKey []byte) httpapi.Top {
+// api is what the API answers from.
+func (t *top) api(maskKey []byte) httpapi.Top {
 	if t == nil {
 		return httpapi.Top{}
 	}
-	from := httpapi.Top{Tracker: t.tracker, Now: t.now}
-	if hashKey != nil {
-		key := sha256.Sum256([]byte("mete top keys\x00" + string(hashKey)))
-		from.MaskKey = key[:]
-	}
-	return from
+	return httpapi.Top{Tracker: t.tracker, Now: t.now, MaskKey: maskKey}
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lane
+
+import (
+	"fmt"
+	"time"
+)
+
+// Bounds are the settings of lanes that the configurations of stores have in common.
+type Bounds struct {
+	MaxBatch, MaxQueue, MaxInFlight int
+	Timeout                         time.Duration
+}
+
+// Or returns b with the default in the place of each 0. A value below 0 is an error.
+func (b Bounds) Or(defaults Bounds) (Bounds, error) {
+	for _, f := range []struct {
+		name      string
+		value     *int
+		byDefault int
+	}{
+		{"MaxBatch", &b.MaxBatch, defaults.MaxBatch},
+		{"MaxQueue", &b.MaxQueue, defaults.MaxQueue},
+		{"MaxInFlight", &b.MaxInFlight, defaults.MaxInFlight},
+	} {
+		if *f.value < 0 {
+			return b, fmt.Errorf("%s: %d: must not be below 0", f.name, *f.value)
+		}
+		if *f.value == 0 {
+			*f.value = f.byDefault
+		}
+	}
+	if b.Timeout < 0 {
+		return b, fmt.Errorf("timeout %v: must not be below 0", b.Timeout)
+	}
+	if b.Timeout == 0 {
+		b.Timeout = defaults.Timeout
+	}
+	return b, nil
+}
