@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"time"
+
+	"github.com/metehq/mete/internal/follow"
 )
 
 const (
@@ -22,9 +24,9 @@ const (
 // A follower is what is known of the key set from one look to the next. It belongs to
 // one goroutine.
 type follower struct {
-	digest  [sha256.Size]byte // of what is in force
-	problem string            // why the last look failed; empty if it did not
-	retry   time.Duration     // after it
+	digest [sha256.Size]byte // of what is in force
+	looks  follow.Memory
+	retry  time.Duration // after a look that failed
 }
 
 // begin looks at the key set for the first time.
@@ -42,7 +44,7 @@ func (v *Verifier) begin(ctx context.Context) error {
 		return fmt.Errorf("jwtclaims: key set %s: %w", shown(v.config.KeySet), err)
 	}
 	if err != nil {
-		f.problem = err.Error()
+		f.looks.Note(false, err)
 		v.config.Logger.Error("cannot read the key set: until it can be, no token is accepted and all claims are missing",
 			"key_set", shown(v.config.KeySet), "error", err)
 	}
@@ -61,7 +63,7 @@ func (v *Verifier) follow(ctx context.Context) {
 			return
 		case <-v.wanted:
 			if early := time.Until(last.Add(patience)); early > 0 {
-				if patience < v.config.Interval && f.problem == "" {
+				if patience < v.config.Interval && !f.looks.Failing() {
 					next.Reset(early)
 				}
 				continue
@@ -76,7 +78,7 @@ func (v *Verifier) follow(ctx context.Context) {
 
 // wait is until the next look.
 func (v *Verifier) wait(f *follower) time.Duration {
-	if f.problem == "" {
+	if !f.looks.Failing() {
 		f.retry = 0
 		return v.config.Interval
 	}
@@ -95,14 +97,14 @@ func (v *Verifier) want() {
 // lookAgain looks, and says when looking begins to fail and when it works again.
 func (v *Verifier) lookAgain(ctx context.Context, f *follower) {
 	err := v.look(ctx, f)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil && err.Error() != f.problem:
+	if ctx.Err() != nil {
+		return
+	}
+	switch f.looks.Note(false, err) {
+	case follow.Failed:
 		v.config.Logger.Error("cannot read the key set; the old keys stay in force", "key_set", shown(v.config.KeySet), "keys", v.keys.Load().count, "error", err)
-		f.problem = err.Error()
-	case err == nil && f.problem != "":
+	case follow.Recovered:
 		v.config.Logger.Info("the key set can be read again", "key_set", shown(v.config.KeySet), "keys", v.keys.Load().count)
-		f.problem = ""
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/internal/follow"
 )
 
 // certificateInterval is the time between two looks at the files of an address.
@@ -29,7 +30,7 @@ type certificates struct {
 	expires  atomic.Int64 // of the certificate in use, in Unix seconds
 	log      *slog.Logger
 	contents [3][]byte // last read
-	problem  string    // why they could not be put in use the last time
+	looks    follow.Memory
 }
 
 // newCertificates reads the files for the first time. It is nil where there are none.
@@ -66,33 +67,20 @@ func (c *certificates) tlsConfig() *tls.Config {
 
 // follow puts the files in use as they change, until ctx ends.
 func (c *certificates) follow(ctx context.Context) {
-	ticker := time.NewTicker(certificateInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			c.look()
-		}
-	}
+	follow.Every(ctx, certificateInterval, c.look)
 }
 
 // look is one look at the files. What is wrong with them is logged once.
 func (c *certificates) look() {
-	switch changed, err := c.refresh(); {
-	case err != nil:
-		if c.problem != err.Error() {
-			c.log.Error("the new certificate is not used; the old one stays", "error", err)
-		}
-		c.problem = err.Error()
-	case changed:
+	changed, err := c.refresh()
+	switch c.looks.Note(changed, err) {
+	case follow.Failed:
+		c.log.Error("the new certificate is not used; the old one stays", "error", err)
+	case follow.Changed:
 		c.log.Info("certificate reloaded", "file", c.files.Cert, "expires_at", c.expiry())
 		c.warn()
-		c.problem = ""
-	case c.problem != "":
+	case follow.Recovered:
 		c.log.Info("the certificate can be read again, and is what it was", "file", c.files.Cert)
-		c.problem = ""
 	}
 }
 

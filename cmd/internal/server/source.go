@@ -17,6 +17,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/internal/follow"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
 )
@@ -86,8 +87,8 @@ type fileSource struct {
 	info     fs.FileInfo       // of the file when it was last read
 	settled  bool              // info tells this version from a later one
 	digest   [sha256.Size]byte // of the contents last read, good or bad
-	problem  string            // why it could not be read the last time
-	refused  error             // why the contents last read are not in force
+	looks    follow.Memory
+	refused  error // why the contents last read are not in force
 }
 
 func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
@@ -153,7 +154,7 @@ func (s *fileSource) read() ([]byte, error) {
 			return nil, err
 		}
 	}
-	s.info, s.digest, s.problem = info, sha256.Sum256(data), ""
+	s.info, s.digest = info, sha256.Sum256(data)
 	s.settled = time.Since(info.ModTime()) > settleTime
 	return data, nil
 }
@@ -172,18 +173,18 @@ func (s *fileSource) poll(forced bool) error {
 	if !forced && s.unchanged() {
 		return nil
 	}
-	before, failing := s.digest, s.problem != ""
+	before := s.digest
 	data, err := s.read()
+	news := s.looks.Note(s.digest != before, err)
 	switch {
 	case err != nil:
-		if forced || s.problem != err.Error() {
+		if forced || news == follow.Failed {
 			s.log.Error(unreadable(err), "error", err)
 			s.tell(err)
 		}
-		s.problem = err.Error()
 		return err
 	case s.digest == before && !forced:
-		if failing {
+		if news == follow.Recovered {
 			s.log.Info("the policy file can be read again, and is what it was", "file", s.path)
 			s.tell(s.refused)
 		}
@@ -198,7 +199,7 @@ func (s *fileSource) poll(forced bool) error {
 // are the ones last read.
 func (s *fileSource) unchanged() bool {
 	info, err := os.Stat(s.path)
-	return err == nil && s.settled && s.problem == "" && os.SameFile(info, s.info) &&
+	return err == nil && s.settled && !s.looks.Failing() && os.SameFile(info, s.info) &&
 		info.ModTime().Equal(s.info.ModTime()) && info.Size() == s.info.Size()
 }
 

@@ -5,9 +5,9 @@ package server
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/internal/follow"
 )
 
 // followTokens puts the tokens in files in force as these change, until ctx ends: one
@@ -17,35 +17,33 @@ func (s *Server) followTokens(ctx context.Context) {
 	if !slices.ContainsFunc(known, func(t config.AdminToken) bool { return t.File != "" }) {
 		return
 	}
-	ticker := time.NewTicker(certificateInterval)
-	defer ticker.Stop()
-	problems := map[string]string{} // of the file, said last
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	looks := make([]follow.Memory, len(known))
+	follow.Every(ctx, certificateInterval, func() {
 		for i := range known {
-			t := &known[i]
-			if t.File == "" {
-				continue
-			}
-			next, err := config.ReadToken(t.File)
-			switch {
-			case err != nil && problems[t.File] != err.Error():
-				problems[t.File] = err.Error()
-				s.log.Error("the new token is not used; the old one stays", "name", t.Name, "error", err)
-			case err != nil || next == t.Token:
-			default:
-				t.Token = next
-				if err := s.access.know(known); err != nil {
-					s.log.Error("the tokens cannot be replaced", "error", err)
-					continue
-				}
-				delete(problems, t.File)
-				s.log.Info("token replaced", "name", t.Name)
+			if known[i].File != "" {
+				s.lookAtToken(known, i, &looks[i])
 			}
 		}
+	})
+}
+
+// lookAtToken reads the file of the i'th token, and puts a new token in force.
+func (s *Server) lookAtToken(known []config.AdminToken, i int, looks *follow.Memory) {
+	name, before := known[i].Name, known[i].Token
+	next, err := config.ReadToken(known[i].File)
+	changed := err == nil && next != before
+	if changed {
+		known[i].Token = next
+		if err = s.access.know(known); err != nil {
+			known[i].Token = before
+		}
+	}
+	switch looks.Note(changed, err) {
+	case follow.Failed:
+		s.log.Error("the new token is not used; the old one stays", "name", name, "error", err)
+	case follow.Changed:
+		s.log.Info("token replaced", "name", name)
+	case follow.Recovered:
+		s.log.Info("the token can be read again, and is what it was", "name", name)
 	}
 }
