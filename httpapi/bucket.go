@@ -123,18 +123,18 @@ func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, action *audi
 	if d.problem != nil {
 		return q, d.problem
 	}
-	if q.key, p = a.trueKey(r.Context(), q.key); p == nil && a.acted != nil {
-		a.acted(r, Act{Key: q.key, Masked: string(policy.Key(q.key).Mask(a.top.MaskKey)), Reason: q.reason})
+	if q.key, p = a.trueKey(r.Context(), q.key); p == nil {
+		action.About(q.key, string(policy.Key(q.key).Mask(a.top.MaskKey)), q.reason)
 	}
 	return q, p
 }
 
-// bucket is b as it is shown to who may see its key.
-func (a *API) bucket(b *mete.Bucket) Bucket {
+// bucketOf returns b for callers that may see its key.
+func bucketOf(b *mete.Bucket) api.Bucket {
 	key := policy.Key(b.Key)
 	l := b.Snapshot.Limit
 	rate := l.Rate()
-	x := Bucket{
+	x := api.Bucket{
 		At: b.At.Time(), Rule: b.Rule.Name, Limit: printable(key.Limit()), Key: b.Key, Parts: topParts(key, b.Rule), Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
 		Algorithm: strings.TrimSuffix(b.Limit.Reason, "_exceeded"), Words: l.String(),
 		Capacity: api.Amount(room(&b.Status)), Remaining: api.Amount(b.Room()), Owed: api.Amount(b.Owed()),
@@ -182,27 +182,14 @@ func (d *decoder) reason() string {
 }
 
 // serveActivity serves /v1/activity.
-func (a *API) serveActivity(list func() []Activity) func(http.ResponseWriter, *http.Request) *Problem {
-	return func(w http.ResponseWriter, r *http.Request) *Problem {
-		if _, p := parameters(r); p != nil {
-			return p
-		}
-		answer := Activities{Masked: a.roleOf(r) < Operate, Activity: []Activity{}}
-		for _, x := range list() {
-			if answer.Masked && x.Key != "" {
-				x.Key = string(policy.Key(x.Key).Mask(a.top.MaskKey))
-			}
-			x.At = x.At.UTC().Truncate(time.Microsecond)
-			answer.Activity = append(answer.Activity, x)
-		}
-		return serveJSON(w, answer)
+func (a *API) serveActivity(w http.ResponseWriter, r *http.Request) *api.Problem {
+	if _, p := parameters(r); p != nil {
+		return p
 	}
 	answer := api.Activities{Masked: a.roleOf(r) < Operate, Activity: []api.Activity{}}
-	mask := masker{a.top.MaskKey}
 	for _, x := range a.audit.List() {
 		if answer.Masked && x.Key != "" {
-			limit, _ := topKey(x.Key, nil)
-			x.Key = mask.key(limit, x.Key)
+			x.Key = string(policy.Key(x.Key).Mask(a.top.MaskKey))
 		}
 		x.At = x.At.UTC().Truncate(time.Microsecond)
 		answer.Activity = append(answer.Activity, x)

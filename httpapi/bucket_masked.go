@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/topkeys"
 )
@@ -56,9 +57,7 @@ func (a *API) maskBucket(x *api.Bucket, key bool) {
 		return
 	}
 	x.Key, x.Masked = string(policy.Key(x.Key).Mask(a.top.MaskKey)), true
-	for i := range x.Parts {
-		x.Parts[i].mask()
-	}
+	maskParts(x.Parts)
 }
 
 // trueKey is the key that is meant by one that may be masked.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/policy"
 )
 
 // maskOverrides removes from the answer the parts that a caller may not see who may not
@@ -21,18 +22,18 @@ func maskOverrides(list *api.Overrides) {
 	}
 	for i := range list.Audit {
 		e := &list.Audit[i]
-		e.Before, e.After = maskedOverride(e.Before), maskedOverride(e.After)
+		maskOverride(e.Before)
+		maskOverride(e.After)
 		e.Key = string(policy.Key(e.Key).MaskParts())
 	}
 }
 
-// maskedOverride returns a copy.
-func maskedOverride(o *policy.Override) *policy.Override {
+// maskOverride masks the clients that o is about, if o is not nil.
+func maskOverride(o *api.Override) {
 	if o == nil {
 		return
 	}
-	c := *o
-	c.Key = string(policy.Key(c.Key).MaskParts())
+	o.Key = string(policy.Key(o.Key).MaskParts())
 	var clauses map[string]any
 	if len(o.Match) == 0 || json.Unmarshal(o.Match, &clauses) != nil {
 		return

@@ -105,9 +105,9 @@ type foundKey struct {
 }
 
 // topKey is k as it is shown, or what can be shown of it.
-func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) TopKey {
+func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) api.TopKey {
 	key := policy.Key(k.Key.Key)
-	shown := TopKey{
+	shown := api.TopKey{
 		Rule: k.name, Limit: printable(key.Limit()), Key: k.Key.Key, Cut: k.Cut, Parts: topParts(key, k.rule), Count: k.Count, Error: k.Error,
 		First: k.First.Time(), Last: k.Last.Time(), RetryAfter: topWait(k.Key, now),
 	}
@@ -115,9 +115,7 @@ func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) TopKey {
 		return shown
 	}
 	shown.Key = string(key.Mask(a.top.MaskKey))
-	for i := range shown.Parts {
-		shown.Parts[i].mask()
-	}
+	maskParts(shown.Parts)
 	return shown
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
-	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/policy"
 )

@@ -14,7 +14,6 @@ import (
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
-	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/overrides"
 )
@@ -94,7 +93,7 @@ func (c *overrideCommand) printMade(o *api.OverrideStatus) error {
 		out.SetEscapeHTML(false)
 		return out.Encode(o)
 	}
-	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cell(o.ID), cell(string(o.Action)), visible.Text(target(&o.Override)), until(o, time.Now()))
+	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cell(o.ID), cell(o.Action), visible.Text(target(&o.Override)), until(o, time.Now()))
 	return err
 }
 

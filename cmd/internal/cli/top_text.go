@@ -12,7 +12,6 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
 )
 

@@ -51,7 +51,7 @@ func (r *remote) probe(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	charges := []mete.Charge{{Key: policy.OwnKeyPrefix("probe"), Limit: limit, Cost: 1}}
+	charges := []store.Charge{{Key: policy.OwnKeyPrefix("probe"), Limit: limit, Cost: 1}}
 	for range guard.DefaultProbes {
 		if r.State() == guard.Closed {
 			return

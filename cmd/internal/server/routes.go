@@ -26,7 +26,7 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 	}
 	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{
 		Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.keyFor("top keys")),
-		Acted: acted, Done: s.noteAct, Activity: s.listActivity,
+		Audit: record,
 	}); err != nil {
 		return nil, nil, err
 	}
