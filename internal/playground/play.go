@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/memstore"
@@ -225,4 +226,4 @@ func (q *queue) Pop() any {
 }
 
 // micros is how long after the beginning an instant is.
-func micros(at bucket.Instant) Seconds { return Seconds(time.Duration(at) * time.Microsecond) }
+func micros(at bucket.Instant) api.Seconds { return api.Seconds(time.Duration(at) * time.Microsecond) }

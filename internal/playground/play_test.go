@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/playground"
 )
@@ -153,7 +154,7 @@ func TestPlay_Queue(t *testing.T) {
 	if got := show(t, lane.Decisions); got != want {
 		t.Errorf("decisions: got %s, want %s", got, want)
 	}
-	if lane.Totals.Delayed != 3 || lane.Owes != playground.Amount(3*bucket.Token) {
+	if lane.Totals.Delayed != 3 || lane.Owes != api.Amount(3*bucket.Token) {
 		t.Errorf("delayed %d, owes %v; want 3 and 3", lane.Totals.Delayed, lane.Owes)
 	}
 	if !strings.HasPrefix(lane.Words[1], "The first denial is request 5 at 0 s: 3 tokens are waiting, and the queue has room for no more than 3 tokens.") {
@@ -243,7 +244,7 @@ func TestPlay_AtTheBounds(t *testing.T) {
 			t.Errorf("%s: %d of %d", l.Algorithm, l.Totals.Allowed, l.Totals.Sent)
 		}
 	}
-	if r.Seconds != playground.Seconds(24*time.Hour) {
+	if r.Seconds != api.Seconds(24*time.Hour) {
 		t.Errorf("it lasts %v", time.Duration(r.Seconds))
 	}
 }

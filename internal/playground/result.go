@@ -8,29 +8,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/internal/seconds"
 )
 
 // A Result is what became of an [Input].
 type Result struct {
-	Seconds  Seconds      `json:"seconds"`  // how long the traffic lasts
+	Seconds  api.Seconds  `json:"seconds"`  // how long the traffic lasts
 	Requests int          `json:"requests"` // that came, not counting those that came back
 	Lanes    []LaneResult `json:"lanes"`
 }
 
 // A LaneResult is what one limit did.
 type LaneResult struct {
-	Name      string   `json:"name"`
-	Algorithm string   `json:"algorithm"`
-	Rule      string   `json:"rule"`
-	Limit     string   `json:"limit"`    // in words
-	Capacity  Amount   `json:"capacity"` // the highest level
-	Owes      Amount   `json:"owes"`     // how far below 0 the level can be
-	PerSecond float64  `json:"per_second"`
-	Window    Seconds  `json:"window"` // what tokens come in
-	Policy    string   `json:"policy"` // a policy file
-	Warnings  []string `json:"warnings"`
+	Name      string      `json:"name"`
+	Algorithm string      `json:"algorithm"`
+	Rule      string      `json:"rule"`
+	Limit     string      `json:"limit"`    // in words
+	Capacity  api.Amount  `json:"capacity"` // the highest level
+	Owes      api.Amount  `json:"owes"`     // how far below 0 the level can be
+	PerSecond float64     `json:"per_second"`
+	Window    api.Seconds `json:"window"` // what tokens come in
+	Policy    string      `json:"policy"` // a policy file
+	Warnings  []string    `json:"warnings"`
 
 	Totals      Totals       `json:"totals"`
 	FirstDenial *FirstDenial `json:"first_denial"` // null for none
@@ -44,31 +44,31 @@ type LaneResult struct {
 
 // Totals sum a lane up.
 type Totals struct {
-	Sent    int     `json:"sent"` // those that came back included
-	Allowed int     `json:"allowed"`
-	Denied  int     `json:"denied"`
-	Delayed int     `json:"delayed"` // allowed, to start later
-	Share   float64 `json:"share"`   // allowed of sent; 1 where none was sent
-	Rate    float64 `json:"rate"`    // allowed a second, over the whole time
-	Spent   Amount  `json:"spent"`   // tokens
+	Sent    int        `json:"sent"` // those that came back included
+	Allowed int        `json:"allowed"`
+	Denied  int        `json:"denied"`
+	Delayed int        `json:"delayed"` // allowed, to start later
+	Share   float64    `json:"share"`   // allowed of sent; 1 where none was sent
+	Rate    float64    `json:"rate"`    // allowed a second, over the whole time
+	Spent   api.Amount `json:"spent"`   // tokens
 
-	LongestWait  Seconds `json:"longest_wait"`  // of those that were delayed
-	LongestRetry Seconds `json:"longest_retry"` // of those that were denied, without those that no wait helps
-	Never        int     `json:"never"`         // denied that no wait helps
-	Unserved     int     `json:"unserved"`      // that were to come back after the end
-	Crowd        int     `json:"crowd"`         // the most that came at one instant
+	LongestWait  api.Seconds `json:"longest_wait"`  // of those that were delayed
+	LongestRetry api.Seconds `json:"longest_retry"` // of those that were denied, without those that no wait helps
+	Never        int         `json:"never"`         // denied that no wait helps
+	Unserved     int         `json:"unserved"`      // that were to come back after the end
+	Crowd        int         `json:"crowd"`         // the most that came at one instant
 
 	// Peak is the most tokens whose requests began within one Window, and when that was.
-	Peak   Amount  `json:"peak"`
-	PeakAt Seconds `json:"peak_at"`
+	Peak   api.Amount  `json:"peak"`
+	PeakAt api.Seconds `json:"peak_at"`
 }
 
 // FirstDenial is the first request that was denied.
 type FirstDenial struct {
-	Request    int     `json:"request"` // the first is 1
-	At         Seconds `json:"at"`
-	RetryAfter Seconds `json:"retry_after"` // null for never
-	Before     int     `json:"before"`      // requests that were allowed before it
+	Request    int         `json:"request"` // the first is 1
+	At         api.Seconds `json:"at"`
+	RetryAfter api.Seconds `json:"retry_after"` // null for never
+	Before     int         `json:"before"`      // requests that were allowed before it
 }
 
 // A Decision is one request and its answer. In JSON it is [at, allowed (0 or 1),
@@ -91,14 +91,14 @@ type Decision struct {
 // MarshalJSON implements [encoding/json.Marshaler].
 func (d Decision) MarshalJSON() ([]byte, error) {
 	b := append(make([]byte, 0, 64), '[')
-	b = seconds.Append(b, int64(d.At))
+	b = api.AppendMicros(b, int64(d.At))
 	b = append(b, ",0,"...)
 	if d.Allowed {
 		b[len(b)-2] = '1'
 	}
-	b = append(seconds.AppendDuration(b, d.RetryAfter), ',')
+	b = append(api.Seconds(d.RetryAfter).Append(b), ',')
 	b = append(strconv.AppendInt(b, d.Remaining, 10), ',')
-	b = append(seconds.AppendDuration(b, d.Wait), ',')
+	b = append(api.Seconds(d.Wait).Append(b), ',')
 	b = append(append(b, d.Level.String()...), ',')
 	b = append(append(b, d.Cost.String()...), ',')
 	b = append(strconv.AppendInt(b, int64(d.Client), 10), ',')
@@ -114,39 +114,24 @@ type Level struct {
 
 // MarshalJSON implements [encoding/json.Marshaler].
 func (l Level) MarshalJSON() ([]byte, error) {
-	b := seconds.Append(append(make([]byte, 0, 32), '['), int64(l.At))
+	b := api.AppendMicros(append(make([]byte, 0, 32), '['), int64(l.At))
 	return append(append(append(b, ','), l.Tokens.String()...), ']'), nil
 }
-
-// Seconds is a duration, in JSON a number of seconds that is exact to the microsecond;
-// [bucket.Never] is null.
-type Seconds time.Duration
-
-// MarshalJSON implements [encoding/json.Marshaler].
-func (s Seconds) MarshalJSON() ([]byte, error) {
-	return seconds.AppendDuration(nil, time.Duration(s)), nil
-}
-
-// An Amount of tokens is a number in JSON.
-type Amount bucket.Tokens
-
-// MarshalJSON implements [encoding/json.Marshaler].
-func (a Amount) MarshalJSON() ([]byte, error) { return []byte(bucket.Tokens(a).String()), nil }
 
 // result sums a play up.
 func (p *play) result(export bool) LaneResult {
 	l := p.limit.Bucket
 	n, per := l.Refill()
 	r := LaneResult{
-		Name: p.Name, Algorithm: p.Algorithm, Rule: p.rule, Limit: p.limitWords(), Capacity: Amount(l.Capacity()),
-		PerSecond: float64(n) / float64(per) * 1000, Window: Seconds(p.per), Policy: p.text, Warnings: []string{},
+		Name: p.Name, Algorithm: p.Algorithm, Rule: p.rule, Limit: p.limitWords(), Capacity: api.Amount(l.Capacity()),
+		PerSecond: float64(n) / float64(per) * 1000, Window: api.Seconds(p.per), Policy: p.text, Warnings: []string{},
 		Totals: p.totals(), FirstDenial: p.firstDenial(), Decisions: p.decisions, Levels: p.levels,
 	}
 	if r.Decisions == nil {
 		r.Decisions = []Decision{}
 	}
 	if l.Queued() {
-		r.Owes = Amount(l.MaxReserved())
+		r.Owes = api.Amount(l.MaxReserved())
 	}
 	for _, w := range p.matcher.Warnings() {
 		if strings.HasPrefix(w.Path, "/rules/0/algorithm_config") {
@@ -172,15 +157,15 @@ func (p *play) totals() Totals {
 		if !d.Allowed {
 			t.Denied++
 			if d.RetryAfter != bucket.Never {
-				t.LongestRetry = max(t.LongestRetry, Seconds(d.RetryAfter))
+				t.LongestRetry = max(t.LongestRetry, api.Seconds(d.RetryAfter))
 			}
 			continue
 		}
 		t.Allowed++
-		t.Spent += Amount(d.Cost)
+		t.Spent += api.Amount(d.Cost)
 		if d.Wait > 0 {
 			t.Delayed++
-			t.LongestWait = max(t.LongestWait, Seconds(d.Wait))
+			t.LongestWait = max(t.LongestWait, api.Seconds(d.Wait))
 		}
 	}
 	if t.Sent > 0 {
@@ -195,19 +180,19 @@ func (p *play) totals() Totals {
 
 // peak finds the window in which most tokens were spent: the work of a request begins
 // when its wait is over. Windows are half open.
-func (p *play) peak() (most Amount, at Seconds) {
+func (p *play) peak() (most api.Amount, at api.Seconds) {
 	type spending struct {
 		at   bucket.Instant
-		cost Amount
+		cost api.Amount
 	}
 	var all []spending
 	for i := range p.decisions {
 		if d := &p.decisions[i]; d.Allowed {
-			all = append(all, spending{d.At.Add(d.Wait), Amount(d.Cost)})
+			all = append(all, spending{d.At.Add(d.Wait), api.Amount(d.Cost)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b spending) int { return int(a.at - b.at) })
-	sum, first := Amount(0), 0
+	sum, first := api.Amount(0), 0
 	for _, s := range all {
 		for sum += s.cost; s.at-all[first].at >= bucket.Instant(p.per/time.Microsecond); first++ {
 			sum -= all[first].cost
@@ -225,7 +210,7 @@ func (p *play) firstDenial() *FirstDenial {
 		return nil
 	}
 	d := &p.decisions[i]
-	return &FirstDenial{Request: i + 1, At: micros(d.At), RetryAfter: Seconds(d.RetryAfter), Before: i}
+	return &FirstDenial{Request: i + 1, At: micros(d.At), RetryAfter: api.Seconds(d.RetryAfter), Before: i}
 }
 
 // trace writes the requests as mete replay reads them.
@@ -233,7 +218,7 @@ func (p *play) trace() string {
 	var b []byte
 	for i := range p.decisions {
 		d := &p.decisions[i]
-		b = seconds.Append(append(b, `{"at":`...), int64(d.At))
+		b = api.AppendMicros(append(b, `{"at":`...), int64(d.At))
 		b = append(b, `,"ip":"`+Client+`"`...)
 		if d.asked > 0 {
 			b = append(append(b, `,"cost":`...), d.asked.String()...)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 )
 
@@ -34,7 +35,7 @@ func (p *play) words(r *LaneResult) []string {
 		w = append(w, fmt.Sprintf("Nobody is denied: the queue has room for %s, and that is enough.", tokens(bucket.Tokens(r.Owes))))
 	case r.FirstDenial == nil:
 		w = append(w, p.noDenialWords(r))
-	case r.FirstDenial.RetryAfter != Seconds(bucket.Never):
+	case r.FirstDenial.RetryAfter != api.Seconds(bucket.Never):
 		w = append(w, p.denialWords(r.FirstDenial))
 	}
 	if t.Denied > 0 && t.Allowed > 0 {
@@ -97,7 +98,7 @@ func (p *play) denialWords(f *FirstDenial) string {
 		return first + fmt.Sprintf(": %s are waiting, and the queue has room for no more than %s.", tokens(-d.Level), tokens(l.MaxReserved())) + told
 	case l.Algorithm() == bucket.SlidingWindow || l.Algorithm() == bucket.SlidingLog:
 		return first + fmt.Sprintf(": %s spent %s, and a window of %s has no more than %s.",
-			before, tokens(spent), span(Seconds(p.per)), amount(l.Capacity())) + told
+			before, tokens(spent), span(api.Seconds(p.per)), amount(l.Capacity())) + told
 	case back <= 0:
 		return first + fmt.Sprintf(": %s spent %s, and nothing has come back yet.", before, all(spent, l.Capacity())) + told
 	case spent <= l.Capacity():
@@ -122,7 +123,7 @@ func all(spent, capacity bucket.Tokens) string {
 func (p *play) delayWords(t *Totals) string {
 	i := slices.IndexFunc(p.decisions, func(d Decision) bool { return d.Wait > 0 })
 	d := &p.decisions[i]
-	s := fmt.Sprintf("Request %s at %s is the first that has to wait: it is allowed, and starts %s later", count(i+1), span(micros(d.At)), span(Seconds(d.Wait)))
+	s := fmt.Sprintf("Request %s at %s is the first that has to wait: it is allowed, and starts %s later", count(i+1), span(micros(d.At)), span(api.Seconds(d.Wait)))
 	if t.Delayed == 1 {
 		return s + fmt.Sprintf(", when the %s that the bucket owes have come.", tokens(-d.Level))
 	}
@@ -152,7 +153,7 @@ func (p *play) rateWords() string {
 	case 24 * time.Hour:
 		return amount(n) + " a day"
 	}
-	return amount(n) + " every " + span(Seconds(p.per))
+	return amount(n) + " every " + span(api.Seconds(p.per))
 }
 
 // limitWords say the limit.
@@ -169,14 +170,14 @@ func (p *play) limitWords() string {
 	case l.Algorithm() == bucket.Continuous:
 		s += ", capacity " + amount(l.Capacity())
 	case p.Algorithm == "token_bucket":
-		s = fmt.Sprintf("%s at once every %s, capacity %s", amount(n), span(Seconds(p.per)), amount(l.Capacity()))
+		s = fmt.Sprintf("%s at once every %s, capacity %s", amount(n), span(api.Seconds(p.per)), amount(l.Capacity()))
 	case l.Algorithm() == bucket.Stepped:
-		s = fmt.Sprintf("%s in each %s", amount(n), span(Seconds(p.per)))
+		s = fmt.Sprintf("%s in each %s", amount(n), span(api.Seconds(p.per)))
 		if l.Capacity() != n {
 			s += ", capacity " + amount(l.Capacity())
 		}
 	default:
-		s = fmt.Sprintf("%s in any %s", amount(n), span(Seconds(p.per)))
+		s = fmt.Sprintf("%s in any %s", amount(n), span(api.Seconds(p.per)))
 	}
 	if p.Cost != "" && p.Cost != "1" {
 		cost, _ := bucket.ParseTokens(string(p.Cost))
@@ -265,7 +266,7 @@ func count(n int) string {
 }
 
 // span writes a time as people say it: 16.667 ms, 2.5 s, 1h 30m.
-func span(s Seconds) string {
+func span(s api.Seconds) string {
 	d := time.Duration(s)
 	switch {
 	case d == 0:

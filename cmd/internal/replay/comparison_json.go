@@ -8,8 +8,8 @@ import (
 	"io"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/trace"
-	"github.com/metehq/mete/internal/seconds"
 )
 
 // ComparisonLines writes a comparison as JSON, an object a line: one for each
@@ -41,7 +41,7 @@ func (j *ComparisonLines) Write(req *trace.Request, old, new *mete.Decision, pla
 		return nil
 	}
 	b := append(j.line[:0], `{"at":`...)
-	b = seconds.Append(b, int64(req.At))
+	b = api.AppendMicros(b, int64(req.At))
 	b = append(b, `,"place":`...)
 	quoted, err := json.Marshal(place())
 	if err != nil {
@@ -68,7 +68,7 @@ func (j *ComparisonLines) decision(b []byte, d *mete.Decision) []byte {
 	b = append(b, `,"reason":`...)
 	b = append(b, j.names.quote(d.Reason)...)
 	b = append(b, `,"retry_after":`...)
-	return append(seconds.AppendDuration(b, d.RetryAfter), '}')
+	return append(api.Seconds(d.RetryAfter).Append(b), '}')
 }
 
 // Flush writes what is buffered.
@@ -133,7 +133,7 @@ func keysJSON(list *toplist, names *keyNames) []keyJSON {
 	keys := []keyJSON{}
 	for _, entry := range list.top(maxShownKeys) {
 		keys = append(keys, keyJSON{Key: names.of(entry), Rule: entry.rule, Requests: entry.count,
-			First: seconds.Append(nil, int64(entry.first)), Last: seconds.Append(nil, int64(entry.last)), Place: entry.place})
+			First: api.AppendMicros(nil, int64(entry.first)), Last: api.AppendMicros(nil, int64(entry.last)), Place: entry.place})
 	}
 	return keys
 }

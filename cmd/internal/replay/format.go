@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/internal/seconds"
 )
 
 // dateFrom is the instant from which times are taken for dates: traces that
@@ -20,7 +20,7 @@ const dateFrom = bucket.Instant(1_000_000_000 * 1_000_000) // in 2001
 // instant formats an instant of a trace that ends at last.
 func instant(i, last bucket.Instant) string {
 	if last < dateFrom {
-		return string(seconds.Append(nil, int64(i))) + " s"
+		return string(api.AppendMicros(nil, int64(i))) + " s"
 	}
 	return i.Time().Format("2006-01-02 15:04:05.999999Z")
 }
@@ -41,7 +41,7 @@ const day = 24 * 3600 * second
 // lasting formats a length of time in microseconds for people.
 func lasting(micros bucket.Instant) string {
 	if micros > bucket.Instant(bucket.Never/time.Microsecond) {
-		return string(seconds.Append(nil, int64(micros))) + " s"
+		return string(api.AppendMicros(nil, int64(micros))) + " s"
 	}
 	return prose.Duration(time.Duration(micros) * time.Microsecond)
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/trace"
-	"github.com/metehq/mete/internal/seconds"
 )
 
 // JSONLines writes decisions, an object a line:
@@ -40,7 +40,7 @@ func NewJSONLines(w io.Writer) *JSONLines {
 // Write writes one line.
 func (j *JSONLines) Write(req *trace.Request, d *mete.Decision) error {
 	b := append(j.line[:0], `{"at":`...)
-	b = seconds.Append(b, int64(req.At))
+	b = api.AppendMicros(b, int64(req.At))
 	b = append(b, `,"allowed":`...)
 	b = strconv.AppendBool(b, d.Allowed)
 	b = append(b, `,"rule":`...)
@@ -55,16 +55,16 @@ func (j *JSONLines) Write(req *trace.Request, d *mete.Decision) error {
 		b = strconv.AppendInt(b, decider.Room().Whole(), 10)
 	}
 	b = append(b, `,"retry_after":`...)
-	b = seconds.AppendDuration(b, d.RetryAfter)
+	b = api.Seconds(d.RetryAfter).Append(b)
 	if d.Wait > 0 {
 		b = append(b, `,"wait":`...)
-		b = seconds.AppendDuration(b, d.Wait)
+		b = api.Seconds(d.Wait).Append(b)
 	}
 	b = append(b, `,"full_after":`...)
 	if decider == nil {
 		b = append(b, "null"...)
 	} else {
-		b = seconds.AppendDuration(b, decider.FullAfter())
+		b = api.Seconds(decider.FullAfter()).Append(b)
 	}
 	j.line = append(b, "}\n"...)
 	_, err := j.w.Write(j.line)
