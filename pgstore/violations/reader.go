@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 )
 
@@ -70,6 +71,29 @@ func (v *Violation) Address() string {
 
 // Place is where the row stands in a list.
 func (v *Violation) Place() Place { return Place{v.At, v.ID} }
+
+// Row returns v as JSON has it. Unknown values are null.
+func (v *Violation) Row() api.Violation {
+	row := api.Violation{
+		ID: v.ID, At: v.At.UTC(), LastAt: v.Last.UTC(), Denials: v.Denials, Rule: v.Rule, Limit: v.Limit, Reason: v.Reason, Shadow: v.Shadow,
+		Key: orNull(v.Key), User: orNull(v.User), Address: orNull(v.Address()), Endpoint: orNull(v.Endpoint), Cost: v.Cost, Node: v.Node,
+	}
+	if v.Tokens >= 0 {
+		row.Tokens = &v.Tokens
+	}
+	if v.RetryAfter != bucket.Never {
+		seconds := v.RetryAfter.Seconds()
+		row.RetryAfter = &seconds
+	}
+	return row
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
 
 // List returns the newest rows, newest first. A question that takes longer than the
 // Timeout is an [ErrSlow].

@@ -94,7 +94,7 @@ func TestViolations_List(t *testing.T) {
 	}
 	for name, want := range map[string]any{
 		"at": "2026-11-21T11:30:00Z", "last_at": "2026-11-21T11:30:00Z", "denials": 1.0, "rule": "free", "limit": "free", "shadow": false,
-		"reason": "token_bucket_exceeded", "key": "free:ip=192.0.2.7", "user": "alice", "ip": "192.0.2.7", "endpoint": "GET /%1B[2J",
+		"reason": "token_bucket_exceeded", "key": "free:ip=192.0.2.7", "user": "alice", "address": "192.0.2.7", "endpoint": "GET /%1B[2J",
 		"tokens": 0.0, "cost": 1.0, "retry_after": 1.5, "node": "n",
 	} {
 		if line[name] != want {
