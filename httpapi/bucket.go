@@ -104,24 +104,21 @@ func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, action *audi
 		return q, p
 	}
 	d := &buf.decoder
-	if p := d.text8(buf.in); p != nil {
+	if p := d.open(buf.in); p != nil {
 		return q, p
 	}
 	for name := range d.members(members) {
 		switch name {
 		case "key":
-			q.key = d.want("the key is not a string; write it as an explanation shows it")
+			q.key = d.wantString("the key is not a string; write it as an explanation shows it")
 		case "reason":
 			q.reason = d.reason()
 		case "tokens":
 			q.tokens = d.amount("tokens", "", "tokens is 0; write a number above 0 with at most 3 decimals, such as 1 or 0.25")
 		}
 	}
-	if d.problem == nil && !d.end() {
-		d.fail("there is more after the end of the request; send one JSON object")
-	}
-	if d.problem != nil {
-		return q, d.problem
+	if p := d.close(); p != nil {
+		return q, p
 	}
 	if q.key, p = a.trueKey(r.Context(), q.key); p == nil {
 		action.About(q.key, string(policy.Key(q.key).Mask(a.top.MaskKey)), q.reason)
@@ -174,7 +171,7 @@ func at(pointer, detail string) *api.Problem {
 
 // reason reads why something is done.
 func (d *decoder) reason() string {
-	text := d.want("the reason is not a string; say in a few words why")
+	text := d.wantString("the reason is not a string; say in a few words why")
 	if d.problem == nil && len(text) > maxReasonBytes {
 		d.fail(fmt.Sprintf("the reason is longer than %d bytes; say it in a few words", maxReasonBytes))
 	}

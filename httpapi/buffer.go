@@ -26,7 +26,7 @@ var buffers = sync.Pool{New: func() any { return &buffer{in: make([]byte, 0, 1<<
 const maxKept = 256 << 10
 
 func (b *buffer) release() {
-	b.decoder.forget()
+	b.decoder.release()
 	clear(b.limits)
 	if b.in, b.out = b.in[:0], b.out[:0]; cap(b.out) <= maxKept {
 		buffers.Put(b)

@@ -3,81 +3,146 @@
 package httpapi
 
 import (
+	"fmt"
+	"net/netip"
 	"strings"
 
+	"github.com/metehq/mete/internal/clientaddr"
+	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy"
 )
 
-// facts are the attributes of one request, as [policy.Attributes]. Few are looked
-// through faster than a map is made; many would make that a way to keep the server
-// busy. The zero value has none.
+// facts are the attributes of one request, as [policy.Attributes]. A search through a few
+// is faster than a map; a search through many would keep the server busy.
 type facts struct {
-	few    []fact
-	many   policy.Map          // nil while few has them all
-	absent map[string]struct{} // of which the request says null; nil for none
+	list  []fact         // in the order of the request
+	index map[string]int // into list, nil for a few
 }
 
-type fact struct{ name, value string }
+type fact struct {
+	name, value string
+	absent      bool // the request has null
+}
 
-// fewFacts is how many stay out of the map.
-const fewFacts = 16
+// maxListed is the number of facts without an index.
+const maxListed = 16
 
 // Lookup implements [policy.Attributes].
 func (f *facts) Lookup(a policy.Attribute) (value string, ok bool) {
-	if f.many != nil {
-		return f.many.Lookup(a)
+	i := f.find(a.String())
+	if i < 0 || f.list[i].absent {
+		return "", false
 	}
-	name := a.String()
-	for i := range f.few {
-		if f.few[i].name == name {
-			return f.few[i].value, true
+	return f.list[i].value, true
+}
+
+// find returns the place of an attribute in the list, -1 if there is none.
+func (f *facts) find(name string) int {
+	if f.index != nil {
+		if i, ok := f.index[name]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range f.list {
+		if f.list[i].name == name {
+			return i
 		}
 	}
-	return "", false
-}
-
-// given reports whether the request says anything about a, were it null.
-func (f *facts) given(a policy.Attribute) bool {
-	if _, ok := f.Lookup(a); ok {
-		return true
-	}
-	_, ok := f.absent[a.String()]
-	return ok
-}
-
-// addAbsent notes that the request says of a that it is not there.
-func (f *facts) addAbsent(a policy.Attribute) {
-	if f.absent == nil {
-		f.absent = map[string]struct{}{}
-	}
-	f.absent[a.String()] = struct{}{}
+	return -1
 }
 
 // add adds an attribute that is not there.
-func (f *facts) add(a policy.Attribute, value string) {
-	if f.many == nil && len(f.few) < fewFacts {
-		f.few = append(f.few, fact{a.String(), value})
-		return
-	}
-	if f.many == nil {
-		f.many = make(policy.Map, 2*fewFacts)
-		for _, old := range f.few {
-			f.many[old.name] = old.value
+func (f *facts) add(one fact) {
+	f.list = append(f.list, one)
+	switch n := len(f.list); {
+	case f.index != nil:
+		f.index[one.name] = n - 1
+	case n > maxListed:
+		f.index = make(map[string]int, 2*n)
+		for i := range f.list {
+			f.index[f.list[i].name] = i
 		}
 	}
-	f.many[a.String()] = value
 }
 
-func (f *facts) forget() {
-	clear(f.few)
-	f.few, f.many, f.absent = f.few[:0], nil, nil
+func (f *facts) clear() {
+	clear(f.list)
+	f.list, f.index = f.list[:0], nil
 }
 
-// spellings remembers what the last names of attributes stood for: clients send the
-// same few again and again.
+// attributes reads the attributes of one request.
+func (d *decoder) attributes() *facts {
+	if d.used == len(d.facts) {
+		d.facts = append(d.facts, new(facts))
+	}
+	attrs := d.facts[d.used]
+	d.used++
+	for text := range d.members(nil) {
+		attr, err := d.names.parse(text)
+		if err != nil {
+			d.fail(strings.TrimPrefix(err.Error(), policy.ErrAttribute.Error()+": "))
+			continue
+		}
+		name := attr.String()
+		if attrs.find(name) >= 0 {
+			d.fail(fmt.Sprintf("the attribute %q is given twice; say it once", name))
+		} else if d.null() {
+			attrs.add(fact{name: name, absent: true})
+		} else if value := d.wantString("the value of an attribute is a string; leave out an attribute that the request does not have"); d.problem == nil {
+			attrs.add(fact{name: name, value: d.canonical(attr, value)})
+		}
+	}
+	return attrs
+}
+
+// canonical returns value as the other HTTP front doors spell it. One resource with two
+// names would match two rules and have two buckets.
+func (d *decoder) canonical(attr policy.Attribute, value string) string {
+	switch attr.Source {
+	case policy.Header:
+		if attr.Name == "authorization" {
+			return httpfacts.Credentials(value)
+		}
+	case policy.Cookie:
+		return httpfacts.CookieText(value)
+	case policy.Path:
+		path, disputed := requestpath.Of(value)
+		if disputed {
+			d.fail("servers read this path differently; refuse the request, or resolve its dot segments")
+		}
+		return path
+	case policy.Host:
+		host, ok := requestpath.Host(value)
+		if !ok {
+			d.fail("this is no host; write its name, such as example.com, or leave it out")
+		}
+		return host
+	case policy.Method:
+		if value == "" {
+			d.fail("the method is empty; write one such as GET, or leave it out")
+		}
+		return requestpath.Method(value)
+	case policy.IP:
+		addr, err := netip.ParseAddr(value)
+		if err != nil {
+			d.fail(fmt.Sprintf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port, or leave it out", clip(value)))
+			return ""
+		}
+		var room [len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")]byte
+		if usual := clientaddr.Canonical(addr).AppendTo(room[:0]); string(usual) != value { // no copy as a rule
+			return string(usual)
+		}
+	}
+	return value
+}
+
+// spellings remembers the attributes of the last names, because clients send the same few
+// again and again.
 type spellings struct {
 	kept []spelling
-	next int // to give way
+	next int // to replace
 }
 
 type spelling struct {

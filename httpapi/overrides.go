@@ -82,8 +82,8 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if !json.Valid(buf.in) {
 		return api.NewProblem(http.StatusBadRequest, "the body is not JSON; send one override, as it stands in a policy file")
 	}
-	if loneSurrogate(string(buf.in)) {
-		return api.NewProblem(http.StatusBadRequest, halfCharacter)
+	if halfCharacter(string(buf.in)) {
+		return api.NewProblem(http.StatusBadRequest, halfDetail)
 	}
 	o, err := policy.ParseOverride(buf.in)
 	if err != nil {

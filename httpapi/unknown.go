@@ -3,8 +3,6 @@
 package httpapi
 
 import (
-	"slices"
-
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/policy"
 )
@@ -38,29 +36,20 @@ func (a *API) readers() *readers {
 }
 
 // unknown returns the attributes of a request that nothing reads: no rule, override, or
-// source of a cost, and no hook. One of them may be mistyped. They are in the order of the
-// request, or sorted where it has many, and at most [MaxUnknown].
+// source of a cost, and no hook. One of them may be misspelled. They are in the order of the
+// request, at most [MaxUnknown].
 func (a *API) unknown(req *mete.Request) (names []string) {
 	r := a.readers()
 	f, ok := req.Attributes.(*facts)
 	if r == nil || !ok {
 		return nil
 	}
-	for i := range f.few {
-		if f.many != nil {
-			break // which has them, too
-		}
-		if _, known := r.names[f.few[i].name]; !known {
-			names = append(names, f.few[i].name)
-		}
-	}
-	for name := range f.many {
-		if _, known := r.names[name]; !known {
-			names = append(names, name)
+	for i := range f.list {
+		if _, known := r.names[f.list[i].name]; !known && !f.list[i].absent {
+			if names = append(names, f.list[i].name); len(names) == MaxUnknown {
+				break
+			}
 		}
 	}
-	if f.many != nil {
-		slices.Sort(names)
-	}
-	return names[:min(len(names), MaxUnknown)]
+	return names
 }

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"encoding/json"
+	"iter"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/metehq/mete/api"
+)
+
+// A reader reads one JSON body (RFC 8259) from left to right. It exists because
+// encoding/json takes the last of two equal members, matches names in any case, and reports
+// no place. After the first error it reads nothing more. Its methods skip white space, and
+// leave a value of another type where it is.
+type reader struct {
+	text    string
+	at      int
+	half    bool     // the string at at has half of a character
+	path    []string // of the value
+	problem *api.Problem
+}
+
+// open begins to read a body. Callers may keep its strings.
+func (d *reader) open(body []byte) *api.Problem {
+	if !utf8.Valid(body) {
+		// A replacement of invalid bytes would give different clients one key.
+		return api.NewProblem(http.StatusBadRequest, "the body is not UTF-8; send JSON in UTF-8")
+	}
+	d.text = string(body)
+	return nil
+}
+
+// close returns the first error, such as text after the value.
+func (d *reader) close() *api.Problem {
+	if d.problem == nil && !d.end() {
+		d.fail("there is more after the end of the request; send one JSON object")
+	}
+	return d.problem
+}
+
+// members reads an object. It yields the names of its members to a body that reads the
+// values. Names must be among known, each at most once, and a member that is null is as one
+// that is left out, unless known is nil.
+func (d *reader) members(known []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		seen, depth := uint(0), len(d.path)
+		for first := true; d.more('{', '}', first); first = false {
+			name, ok := d.string()
+			if !ok {
+				d.failSyntax("the name of a member, in quotes,") // at the place of the member before
+				return
+			}
+			if d.path = append(d.path[:depth], name); known != nil {
+				bit := uint(1) << (slices.Index(known, name) + 1)
+				if bit == 1 {
+					d.fail("unknown member; the known ones are " + strings.Join(known, ", "))
+				} else if seen&bit != 0 {
+					d.fail("the member is given twice; say it once")
+				}
+				seen |= bit
+			}
+			if d.problem == nil && !d.skip(':') {
+				d.failSyntax("a colon")
+			}
+			if d.problem == nil && known != nil && d.null() {
+				continue
+			}
+			if d.problem != nil || !yield(name) {
+				return
+			}
+		}
+		if d.problem == nil {
+			d.path = d.path[:depth]
+		}
+	}
+}
+
+// elements reads an array. It yields the index of each element to a body that reads it.
+func (d *reader) elements() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		i, depth := 0, len(d.path)
+		for ; d.more('[', ']', i == 0); i++ {
+			d.path = append(d.path[:depth], strconv.Itoa(i))
+			if !yield(i) {
+				return
+			}
+		}
+		if d.problem == nil {
+			d.path = d.path[:depth]
+		}
+	}
+}
+
+// more reads the punctuation of an object or array, from its opening bracket to its closing
+// one, and reports whether a part follows.
+func (d *reader) more(opening, closing byte, first bool) bool {
+	switch {
+	case d.problem != nil:
+		return false
+	case first && !d.skip(opening):
+		switch {
+		case !d.startsValue():
+			d.failSyntax("a value")
+		case opening == '{':
+			d.fail("this is not an object; write one in {}")
+		default:
+			d.fail("this is not an array; write one in []")
+		}
+		return false
+	case d.skip(closing):
+		return false
+	case !first && !d.skip(','):
+		d.failSyntax("a comma or the end in " + string(closing))
+		return false
+	}
+	return true
+}
+
+// wantString reads a string. It fails with detail if there is another value.
+func (d *reader) wantString(detail string) string {
+	value, ok := d.string()
+	switch {
+	case ok:
+	case d.next() != '"' && d.startsValue():
+		d.fail(detail)
+	default:
+		d.failSyntax("a string")
+	}
+	return value
+}
+
+// string reads a string.
+func (d *reader) string() (value string, ok bool) {
+	if d.next() != '"' {
+		return "", false
+	}
+	plain := true
+	for i := d.at + 1; i < len(d.text); i++ {
+		switch c := d.text[i]; {
+		case c == '"':
+			quoted := d.text[d.at : i+1]
+			if plain {
+				value, ok = quoted[1:len(quoted)-1], true
+			} else if d.half = halfCharacter(quoted); !d.half {
+				var unquoted string // on the heap, unlike value
+				ok = json.Unmarshal([]byte(quoted), &unquoted) == nil
+				value = unquoted
+			}
+			if ok {
+				d.at = i + 1
+			}
+			return value, ok
+		case c == '\\':
+			i++
+			plain = false
+		case c < ' ':
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// halfCharacter reports whether JSON text has an escape such as \ud83d that is half of a
+// character. JSON allows it. encoding/json reads each of them as U+FFFD, which would give
+// different values one key.
+func halfCharacter(text string) bool {
+	high := rune(0) // the first half of a character that ends at i
+	for i := 0; i < len(text); i++ {
+		unit := rune(0)
+		if text[i] == '\\' {
+			if i++; i+4 < len(text) && text[i] == 'u' {
+				n, _ := strconv.ParseUint(text[i+1:i+5], 16, 16) // 0 for an invalid escape
+				unit, i = rune(n), i+4
+			}
+		}
+		switch {
+		case high != 0 && utf16.DecodeRune(high, unit) != utf8.RuneError:
+			high = 0
+		case high != 0:
+			return true
+		case utf16.IsSurrogate(unit):
+			high = unit
+		}
+	}
+	return high != 0
+}
+
+// number reads a number and returns it as it is written.
+func (d *reader) number() (text string, ok bool) {
+	if !d.startsNumber() {
+		return "", false
+	}
+	if text = d.word(); !json.Valid([]byte(text)) {
+		return "", false
+	}
+	d.at += len(text)
+	return text, true
+}
+
+// null reads null, and reports whether it was there.
+func (d *reader) null() bool {
+	if d.next() != 'n' || d.word() != "null" {
+		return false
+	}
+	d.at += len("null")
+	return true
+}
+
+// next returns the next byte that is not white space, 0 at the end and for a NUL, which
+// begins nothing.
+func (d *reader) next() byte {
+	for ; d.at < len(d.text); d.at++ {
+		switch c := d.text[d.at]; c {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+func (d *reader) end() bool {
+	d.next()
+	return d.at == len(d.text)
+}
+
+// skip reads c, and reports whether it was there.
+func (d *reader) skip(c byte) bool {
+	if d.next() != c {
+		return false
+	}
+	d.at++
+	return true
+}
+
+func (d *reader) startsValue() bool  { return strings.IndexByte(`{["-0123456789tfn`, d.next()) >= 0 }
+func (d *reader) startsNumber() bool { return strings.IndexByte(`-0123456789`, d.next()) >= 0 }
+
+// word returns the text up to the next delimiter.
+func (d *reader) word() string {
+	rest := d.text[d.at:]
+	if i := strings.IndexAny(rest, " \t\n\r,:]}"); i >= 0 {
+		return rest[:max(i, 1)]
+	}
+	return rest
+}
+
+const halfDetail = `a string has an escape for half of a character (\ud800 to \udfff), which is not part of a pair; send the whole character`
+
+// failSyntax fails because the next text is not what JSON wants there.
+func (d *reader) failSyntax(want string) {
+	switch {
+	case d.half:
+		d.fail(halfDetail)
+	case d.end() && strings.TrimSpace(d.text) == "":
+		d.fail(`the body is empty; send JSON such as {"attributes": {"header:x-api-key": "k1"}}`)
+	case d.end():
+		d.fail("the body ends early; send all of the JSON object")
+	default:
+		d.fail("this is not JSON: " + clip(strconv.Quote(d.word())) + " stands at byte " + strconv.Itoa(d.at) + " where " + want + " should be")
+	}
+}
+
+// fail sets the problem at the current place. The first one stays.
+func (d *reader) fail(detail string) {
+	if d.problem != nil {
+		return
+	}
+	d.problem = api.NewProblem(http.StatusBadRequest, detail)
+	for _, name := range d.path {
+		d.problem.Pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(clip(name)) // RFC 6901 §3
+	}
+}
+
+// clip cuts a caller's string to a length that people read.
+func clip(s string) string {
+	const longest = 80
+	if len(s) <= longest {
+		return s
+	}
+	return strings.ToValidUTF8(s[:longest], "") + "…"
+}
