@@ -11,7 +11,8 @@ import (
 	"github.com/metehq/mete/overrides"
 )
 
-// What is remembered and what is in the audit is listed once, by its time, and no more of it than there may be.
+// The list has each action of the memory and of the shared audit once, by its time, and is
+// bounded.
 func TestLog_Merge(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	reset := func(id string, second int) overrides.Entry {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -246,6 +247,33 @@ func TestNew_RefusesBadURLs(t *testing.T) {
 	for _, text := range []string{"http://127.0.0.1:8080", "https://limits.example/mete/"} {
 		if _, err := client.New(text, nil); err != nil {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// A denial with any status is a decision: 200, or the 429 and 503 of ?status=429 and of older
+// servers.
+func TestClient_ReadsEveryDenial(t *testing.T) {
+	const body = `{"allowed":false,"rule":"free","reason":"token_bucket_exceeded","retry_after":0.25,"degraded":false,"limits":[]}`
+	for _, status := range []int{200, 429, 503} {
+		d, err := newClient(t, say(status, "application/json", body)).Take(t.Context(), request(0))
+		if err != nil || d.Allowed || d.Rule != "free" || d.RetryAfter.Duration() != 250*time.Millisecond {
+			t.Errorf("status %d: got %+v and error %v, want a denial for 250ms", status, d, err)
+		}
+	}
+}
+
+// A cost that is no number of thousandths is refused before it is sent. Sums of decimal
+// fractions are near enough.
+func TestRequest_Cost(t *testing.T) {
+	for cost, want := range map[float64]string{0.1 + 0.2: `"cost":0.3`, 3: `"cost":3}`, 1e6: `"cost":1000000}`, 9007199254740.99: `"cost":9007199254740.99`} {
+		if text, err := json.Marshal(client.Request{Cost: cost}); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%v: got %s and error %v, want %s", cost, text, err, want)
+		}
+	}
+	for _, cost := range []float64{0.0001, 1.2345, -1, math.NaN(), math.Inf(1), 1e16} {
+		if text, err := json.Marshal(client.Request{Cost: cost}); err == nil {
+			t.Errorf("%v: got %s, want an error", cost, text)
 		}
 	}
 }

@@ -259,8 +259,8 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// Two hosts of one IPv6 network are one client, and so are an IPv4 address and
-// what it is mapped to, in either header and notation.
+// Two hosts of one IPv6 network are one client, in either header and notation. So are an
+// IPv4 address and the IPv6 address that it is mapped to.
 func TestDecision_Clients(t *testing.T) {
 	for _, tt := range []struct{ header, first, second string }{
 		{"X-Forwarded-For", "2001:db8:1:2::1", "2001:db8:1:2:ffff::9"},

@@ -109,7 +109,7 @@ func (s brokenStore) Refund(context.Context, []mete.Refund, string) error       
 func (s brokenStore) Reset(context.Context, []string) error                       { return s.err("reset") }
 func (s brokenStore) Ping(context.Context) error                                  { return s.err("ping") }
 
-// auditBy returns an audit of a caller with the name kim, who asks from 192.0.2.1.
+// auditBy returns an audit of a caller with the name kim and the address 192.0.2.1.
 func auditBy(t *testing.T, log io.Writer, m *overrides.Manager, now func() bucket.Instant) *audit.Log {
 	t.Helper()
 	l, err := audit.New(audit.Config{

@@ -164,7 +164,7 @@ func kindOf(t reflect.Type) string {
 	return "integer"
 }
 
-// fits reports whether the type of a schema is that of a Go type. A duration may be null, if
+// fits reports whether the type of a schema fits a Go type. A duration may be null, if
 // it can be without end. Raw JSON is of a type that only the document knows.
 func fits(got, want string) bool {
 	switch want {
@@ -206,7 +206,7 @@ func (s *schema) kind() string {
 	return text
 }
 
-// members returns the properties of a component, with those of its parts.
+// members returns the properties of a component, with the properties of its parts.
 func (s *schema) members(all map[string]*schema) map[string]*schema {
 	found := maps.Clone(s.Properties)
 	if found == nil {
@@ -282,8 +282,8 @@ func TestOpenAPI_ExamplesFitTheTypes(t *testing.T) {
 	}
 }
 
-// roundTrip reads an example into the Go type of the schema, or of the first one of several
-// that has its members, and compares the JSON of the result.
+// roundTrip reads an example into the Go type of the schema, and compares the JSON of the
+// result. A schema with several types needs one that fits.
 func (s *schema) roundTrip(example []byte) error {
 	choices := s.OneOf
 	if len(choices) == 0 {

@@ -201,8 +201,8 @@ func TestOverrides_NotServed(t *testing.T) {
 	}
 }
 
-// What it takes to make an override it takes to end it, however that is done, and
-// also where another server made it and this one has not looked since.
+// Ending an override takes the role that making it takes. That holds for every way to end it,
+// and for an override that another server has just made.
 func TestOverrides_WhoMayEndThem(t *testing.T) {
 	shared := new(oneDocument)
 	role := httpapi.Configure

@@ -50,9 +50,9 @@ type checkedRule struct {
 type checkedLimit struct {
 	Name        string      `json:"name"`
 	Algorithm   string      `json:"algorithm"`
-	Capacity    json.Number `json:"capacity"` // what can be spent without waiting
+	Capacity    api.Amount  `json:"capacity"` // what can be spent without waiting
 	Rate        string      `json:"rate"`
-	Queue       json.Number `json:"queue,omitempty"` // what can wait, of a leaky bucket
+	Queue       api.Amount  `json:"queue,omitempty"` // what can wait, of a leaky bucket
 	Shards      int         `json:"shards,omitempty"`
 	Leased      bool        `json:"leased,omitempty"`
 	FullAfter   api.Seconds `json:"full_after"` // from empty; null for never
@@ -114,11 +114,11 @@ func checkRule(r *policy.Rule) checkedRule {
 func checkLimit(l *policy.Limit) checkedLimit {
 	b := l.Bucket
 	cl := checkedLimit{
-		Name: l.Name, Algorithm: words.Algorithm(l), Capacity: json.Number(b.Capacity().String()), Rate: words.Rate(b), Shards: l.Shards, Leased: l.Leased,
+		Name: l.Name, Algorithm: words.Algorithm(l), Capacity: api.Amount(b.Capacity()), Rate: words.Rate(b), Shards: l.Shards, Leased: l.Leased,
 		FullAfter: api.Seconds(b.TimeFor(b.Capacity())), Description: words.Limit(l),
 	}
 	if b.Queued() {
-		cl.Queue = json.Number(b.MaxReserved().String())
+		cl.Queue = api.Amount(b.MaxReserved())
 	}
 	return cl
 }
