@@ -95,6 +95,11 @@ type BucketReset struct {
 	Given  Amount `json:"given"` // the amount that the bucket missed
 	Before Bucket `json:"before"`
 	After  Level  `json:"after"`
+
+	// Missing are the tokens that the bucket would still miss some time later without the
+	// reset. They change along straight lines between the points. An undo takes back no
+	// more, so that no client has less than without the reset.
+	Missing []Point `json:"missing"`
 }
 
 // A BucketTake is the answer to POST /v1/bucket/take.

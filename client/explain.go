@@ -15,7 +15,7 @@ const MaxExplanationBytes = 16 << 20
 
 // longest is how long an answer may be.
 func longest(op string) int64 {
-	if op == "explain" {
+	if op == "explain" || op == "traffic" {
 		return MaxExplanationBytes
 	}
 	return MaxAnswerBytes

@@ -16,14 +16,19 @@ import (
 	"sync"
 	"time"
 
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/internal/ui"
 )
 
 //go:embed assets
 var embedded embed.FS
 
-// secured are on every answer. The policy lets a page load what is served here and
-// nothing else, run no script that stands in markup, and be in nobody's frame.
+// indexName is the page; everything else is loaded by it.
+const indexName = "index.html"
+
+// secured are on every answer. The policy lets a page load files of its own origin only, run
+// no script that stands in markup, and be in no frame.
 var secured = http.Header{
 	"Content-Security-Policy": {"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; manifest-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
@@ -33,15 +38,6 @@ var secured = http.Header{
 	"Cross-Origin-Resource-Policy": {"same-origin"},
 	"Permissions-Policy":           {"camera=(), geolocation=(), microphone=()"},
 }
-
-// files are what the pages are made of. They are read once.
-type files struct {
-	once sync.Once
-	err  error
-	all  map[string]*asset // by path
-}
-
-var assets files
 
 // An asset is a file as it is sent.
 type asset struct {
@@ -59,65 +55,65 @@ var kinds = map[string]string{
 	".json": "application/json",
 }
 
-// load reads the files of this package, and those of package ui as ui/.
-func (f *files) load() error {
-	f.once.Do(func() {
-		f.all = map[string]*asset{}
-		own, err := fs.Sub(embedded, "assets")
-		if err == nil {
-			err = f.add("", own)
-		}
-		if err == nil {
-			err = f.add("ui/", ui.Files())
-		}
-		if err != nil {
-			f.err = fmt.Errorf("dashboard: assets: %w", err)
-		}
-	})
-	return f.err
-}
+// assets returns the files of this package by path, and those of package ui below ui/. The
+// caller must not change the map.
+var assets = sync.OnceValues(func() (map[string]*asset, error) {
+	all := map[string]*asset{}
+	own, err := fs.Sub(embedded, "assets")
+	if err == nil {
+		err = add(all, "", own)
+	}
+	if err == nil {
+		err = add(all, "ui/", ui.Files())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: assets: %w", err)
+	}
+	return all, nil
+})
 
-func (f *files) add(prefix string, from fs.FS) error {
+func add(all map[string]*asset, prefix string, from fs.FS) error {
 	return fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
 		kind, ok := kinds[path.Ext(name)]
 		if err != nil || d.IsDir() || !ok {
 			return err
 		}
-		a := &asset{kind: kind}
-		if a.plain, err = fs.ReadFile(from, name); err != nil {
-			return err
+		text, err := fs.ReadFile(from, name)
+		if err == nil {
+			all[prefix+name], err = newAsset(kind, text)
 		}
-		sum := sha256.Sum256(a.plain)
-		a.tag = hex.EncodeToString(sum[:12])
-		var zipped bytes.Buffer
-		w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
-		if err != nil {
-			return err
-		}
-		_, _ = w.Write(a.plain) // a Buffer takes all
-		if err := w.Close(); err != nil {
-			return err
-		}
-		a.zipped = zipped.Bytes()
-		f.all[prefix+name] = a
-		return nil
+		return err
 	})
+}
+
+func newAsset(kind string, text []byte) (*asset, error) {
+	var zipped bytes.Buffer
+	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	_, _ = w.Write(text) // a Buffer takes all
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	return &asset{kind, text, zipped.Bytes(), hex.EncodeToString(sum[:12])}, nil
 }
 
 // serve serves one file. A browser keeps it, and asks each time whether it still is the
 // same: a page is never made of files of two versions.
-func (f *files) serve(w http.ResponseWriter, r *http.Request, name string) {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	if name == "" {
-		name = "index.html"
+		name = indexName
 	}
-	a := f.all[name]
+	a := h.files[name]
 	switch {
 	case a == nil:
-		answerError(w, r, refuse(http.StatusNotFound, "the dashboard has no such file"))
+		refuse(w, r, http.StatusNotFound, "the dashboard has no such file")
 		return
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		answerError(w, r, refuse(http.StatusMethodNotAllowed, "this takes GET"))
+		refuse(w, r, http.StatusMethodNotAllowed, "this takes GET")
 		return
 	}
 	header := w.Header()
@@ -131,6 +127,10 @@ func (f *files) serve(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	header.Set("Etag", `"`+tag+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+}
+
+func refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	ratelimitfields.WriteProblem(w, r, status, api.NewProblem(status, detail))
 }
 
 // takesGzip reports whether who asks takes what is compressed (RFC 9110 §12.5.3): it is

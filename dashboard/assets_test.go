@@ -31,14 +31,21 @@ var (
 	elsewhere = regexp.MustCompile(`https?://[^\s'"` + "`" + `<)]+`)
 )
 
+func allAssets(t *testing.T) map[string]*asset {
+	t.Helper()
+	all, err := assets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // own are the files that were written for this, by their paths as they are served.
 func own(t *testing.T) map[string]string {
 	t.Helper()
-	if err := assets.load(); err != nil {
-		t.Fatal(err)
-	}
+	files := allAssets(t)
 	all := map[string]string{}
-	for name, a := range assets.all {
+	for name, a := range files {
 		if !strings.HasPrefix(name, "ui/uplot/") {
 			all[name] = string(a.plain)
 		}
@@ -52,7 +59,7 @@ func TestAssets_Whole(t *testing.T) {
 	used := map[string]bool{"index.html": true}
 	ask := func(from, name string) {
 		name = path.Join(path.Dir(from), name)
-		if _, ok := assets.all[name]; !ok {
+		if _, ok := allAssets(t)[name]; !ok {
 			t.Errorf("%s asks for %s, which is not there", from, name)
 		}
 		used[name] = true
@@ -112,7 +119,8 @@ func TestAssets_Licence(t *testing.T) {
 
 // What is compressed is for who takes it.
 func TestAssets_Compressed(t *testing.T) {
-	if err := assets.load(); err != nil {
+	h, err := New(Config{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	for accept, want := range map[string]bool{
@@ -122,7 +130,7 @@ func TestAssets_Compressed(t *testing.T) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Accept-Encoding", accept)
 		w := httptest.NewRecorder()
-		assets.serve(w, r, "index.html")
+		h.ServeHTTP(w, r)
 		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want || strings.HasSuffix(w.Header().Get("Etag"), `-gz"`) != want || w.Header().Get("Vary") != "Accept-Encoding" {
 			t.Errorf("%q: compressed %t, %v; want %t", accept, got, w.Header(), want)
 		}

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/playground"
 	"github.com/metehq/mete/internal/proctest"
-	"github.com/metehq/mete/internal/prose"
 )
 
 // TestScripts runs the tests in testjs with node's test runner, beside the scripts as they
@@ -22,9 +22,6 @@ import (
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	node := proctest.Find(t, "node", "nodejs")
-	if err := assets.load(); err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	write := func(name string, text []byte) {
 		t.Helper()
@@ -37,7 +34,7 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	write("package.json", []byte(`{"type": "module"}`))
-	for name, a := range assets.all {
+	for name, a := range allAssets(t) {
 		write("assets/"+name, a.plain)
 	}
 	tests, err := filepath.Glob("testjs/*.test.js")
@@ -68,23 +65,26 @@ func TestScripts(t *testing.T) {
 
 // An engineOutput is what the scripts are compared with.
 type engineOutput struct {
-	Buckets []heard             `json:"buckets"`
-	Presets []playground.Preset `json:"presets"`
-	Bounds  playBounds          `json:"bounds"`
-	Played  []play              `json:"played"`
+	Buckets []heard          `json:"buckets"`
+	Presets []api.PlayPreset `json:"presets"`
+	Bounds  api.PlayBounds   `json:"bounds"`
+	Played  []play           `json:"played"`
 }
 
 // A play is the server's answer to a preset.
 type play struct {
 	ID string `json:"id"`
-	*playground.Result
+	*api.PlayResult
 }
 
 func engineSays(t *testing.T) engineOutput {
 	t.Helper()
 	out := engineOutput{
 		Presets: playground.Presets(),
-		Bounds:  playBounds{playground.MaxLanes, playground.MaxPhases, playground.MaxRequests, playground.MaxSeconds, playground.MaxHand, MaxBodyBytes},
+		Bounds: api.PlayBounds{
+			Lanes: playground.MaxLanes, Phases: playground.MaxPhases, Requests: playground.MaxRequests,
+			Seconds: playground.MaxSeconds, Hand: playground.MaxHand, Body: 1 << 20,
+		},
 	}
 	for _, preset := range out.Presets {
 		r, err := playground.Play(t.Context(), preset.Input)
@@ -124,66 +124,60 @@ var engineSpecs = map[string]bucket.Spec{
 	"sliding log":             {Algorithm: bucket.SlidingLog, Rate: perTime(10_000, 5*time.Second)},
 }
 
-// A told is an event that the page gets: a look at the bucket, or a decision.
+// A told is an event of /v1/watch.
 type told struct {
-	Look      bool     `json:"look"`
-	T         float64  `json:"t"`
-	Level     float64  `json:"level"`
-	FullAfter *float64 `json:"fullAfter"`
+	T      float64     `json:"t"`
+	Levels []api.Point `json:"levels"`
+	Retry  api.Seconds `json:"retry"`
+	Full   api.Seconds `json:"full"`
 }
 
-// A heard is a bucket under some takes: the events that the page gets, and what the engine
-// holds at instants between them.
+// A heard is a bucket under some takes: the events that the page gets, and the levels of
+// the engine at instants between them.
 type heard struct {
-	Name  string         `json:"name"`
-	Limit map[string]any `json:"limit"`
-	Told  []told         `json:"told"`
-	At    []float64      `json:"at"`
-	Want  []float64      `json:"want"`
+	Name string    `json:"name"`
+	Told []told    `json:"told"`
+	At   []float64 `json:"at"`
+	Want []float64 `json:"want"`
+	Full []float64 `json:"full"` // in how many seconds
 }
 
 func inSeconds(i bucket.Instant) float64 { return float64(i) / 1e6 }
 
-func inTokens(t bucket.Tokens) float64 { return float64(t) / 1000 }
-
-// levelOf returns what a bucket holds: below 0 where it owes.
-func levelOf(s bucket.Snapshot) float64 {
-	if owed := s.Missing() - s.Limit.Capacity(); owed > 0 && !s.Limit.Queued() {
-		return -inTokens(owed)
-	}
-	return inTokens(s.Room())
-}
-
-// hear plays takes at random instants.
-func hear(l bucket.Limit, random *rand.Rand) heard {
-	rate, capacity := l.Rate(), l.Capacity()
-	if l.Queued() {
-		capacity += l.MaxReserved()
-	}
-	h := heard{Limit: map[string]any{
-		"refill": prose.Refill(l), "anchor": prose.Anchor(l), "capacity": inTokens(capacity), "rate": map[string]float64{"tokens": inTokens(rate.Tokens), "per": rate.Per.Seconds()},
-	}}
+// hear plays takes at random instants, and tells of them from time to time.
+func hear(l bucket.Limit, random *rand.Rand) (h heard) {
 	var s bucket.State
 	now := bucket.Instant(1_800_000_000_123_456)
-	known := false
+	shown, shownAt := l.Peek(s, now, bucket.Token, 0), now
+	points := []bucket.Point{{After: 0, Level: shown.Level()}} // of which After counts from 0
+	begin := now
+	after := func(at bucket.Instant) time.Duration { return time.Duration(at-begin) * time.Microsecond }
+	see := func(next bucket.Snapshot) {
+		for _, p := range shown.Course(after(now)-after(shownAt), 50)[1:] {
+			points = append(points, bucket.Point{After: after(shownAt) + p.After, Level: p.Level})
+		}
+		points = append(points, bucket.Point{After: after(now), Level: next.Level()})
+		shown, shownAt = next, now
+	}
 	for range 60 {
 		now += bucket.Instant(random.Int64N(2_000_000) + 1)
-		after, shown := l.Reserve(s, now, bucket.Tokens(random.Int64N(6000)+1), time.Duration(random.Int64N(3))*time.Second)
-		s = after
-		h.Told = append(h.Told, told{T: inSeconds(now), Level: levelOf(shown)})
-		if random.IntN(2) == 0 || len(h.Told) == 1 {
-			now += bucket.Instant(random.Int64N(500_000) + 1)
-			shown = l.Peek(s, now, bucket.Token, 0)
-			full := shown.FullAfter().Seconds()
-			known = known || full > 0
-			h.Told = append(h.Told, told{true, inSeconds(now), levelOf(shown), &full})
+		next, taken := l.Reserve(s, now, bucket.Tokens(random.Int64N(6000)+1), time.Duration(random.Int64N(3))*time.Second)
+		s = next
+		if see(taken); random.IntN(2) == 0 {
+			continue
 		}
+		e := told{T: inSeconds(now), Retry: api.Seconds(shown.RoomAfter(bucket.Token)), Full: api.Seconds(shown.FullAfter())}
+		for _, p := range points {
+			e.Levels = append(e.Levels, api.Point{After: p.After - after(now), Level: api.Amount(p.Level)})
+		}
+		for _, p := range shown.Course(30*time.Second, 50)[1:] {
+			e.Levels = append(e.Levels, api.Point{After: p.After, Level: api.Amount(p.Level)})
+		}
+		h.Told, points = append(h.Told, e), nil
 		for range 4 {
 			now += bucket.Instant(random.Int64N(400_000) + 1)
-			if !known { // a bucket that was full at every look: when it gets tokens
-				continue
-			}
-			h.At, h.Want = append(h.At, inSeconds(now)), append(h.Want, levelOf(l.Peek(s, now, bucket.Token, 0)))
+			then := l.Peek(s, now, bucket.Token, 0)
+			h.At, h.Want, h.Full = append(h.At, inSeconds(now)), append(h.Want, float64(then.Level())/1000), append(h.Full, then.FullAfter().Seconds())
 		}
 	}
 	return h

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/internal/sse"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
 )
@@ -71,14 +73,18 @@ type Config struct {
 	// which answers 404 otherwise. It needs Admin.
 	Audit *audit.Log
 
+	// Live has the sources of /v1/traffic, /v1/watch and the other endpoints that show the
+	// limiter at work. They need Admin.
+	Live Live
+
 	// Gateway configures /v1/decision, which answers 404 where it is the zero
 	// value.
 	Gateway Gateway
 }
 
 // An API serves the endpoints of this package's documentation. It is a
-// [http.Handler], safe for concurrent use, and starts no goroutine. It goes by
-// the whole path, so that parts of it can be served elsewhere, too:
+// [http.Handler], safe for concurrent use, and starts no goroutine of its own. [API.Close]
+// ends the streams that are open. It goes by the whole path, so that parts of it can be served elsewhere, too:
 //
 //	admin.Handle("/livez", api)
 //	admin.Handle("/readyz", api)
@@ -95,6 +101,10 @@ type API struct {
 	read      atomic.Pointer[readers]
 	alsoRead  []policy.Attribute
 	draining  atomic.Bool
+	live      Live
+	streams   *sse.Streams
+	plays     chan struct{} // a slot for each play
+	files     chan struct{} // a slot for each file of violations
 }
 
 // An endpoint is what one path serves. An empty method accepts every one. Who asks
@@ -131,7 +141,7 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, audit: config.Audit, top: config.Top, longest: config.MaxWait, alsoRead: config.AlsoRead}
+	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, audit: config.Audit, top: config.Top, longest: config.MaxWait, alsoRead: config.AlsoRead, live: config.Live}
 	a.top.complete()
 	a.endpoints = map[string]endpoint{
 		"/v1/take": {method: http.MethodPost, role: Operate, serve: a.serveQuestions(a.take, "status")},
@@ -148,6 +158,7 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 		a.endpoints[bucketPath] = endpoint{method: http.MethodGet, role: Read, serve: a.serveBucket}
 		a.endpoints[bucketPath+"/reset"] = endpoint{method: http.MethodPost, role: Operate, change: a.resetBucket}
 		a.endpoints[bucketPath+"/take"] = endpoint{method: http.MethodPost, role: Operate, change: a.takeBucket}
+		maps.Copy(a.endpoints, a.liveEndpoints())
 	}
 	if a.audit != nil {
 		a.endpoints[activityPath] = endpoint{method: http.MethodGet, role: Read, serve: a.serveActivity}
@@ -239,6 +250,8 @@ func absence(path string) string {
 		return "what administrators do is not shown here; ask at the address that is for them, of a server that keeps it"
 	case topPath:
 		return "top keys are not served here; ask at the address that is for administrators, of a server that counts them"
+	case trafficPath, streamPath:
+		return "traffic is not shown here; ask at the address that is for administrators, of a server that monitors it"
 	case overridesPath:
 		return "overrides are not served here; ask at the address that is for administrators"
 	}

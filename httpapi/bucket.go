@@ -64,6 +64,7 @@ func (a *API) resetBucket(w http.ResponseWriter, r *http.Request, action *audit.
 	action.Changed(overrides.Reset, before.Missing())
 	return serveJSON(w, api.BucketReset{
 		Given: api.Amount(before.Missing()), Before: bucketOf(&before), After: api.Level{Remaining: api.Amount(room(&before.Status))},
+		Missing: missingAfter(before.Snapshot),
 	})
 }
 

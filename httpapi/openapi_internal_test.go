@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/storetest"
@@ -83,8 +84,13 @@ func everything(t *testing.T, role Role) *API {
 	if err != nil {
 		t.Fatal(err)
 	}
+	mon, err := monitor.New(monitor.NewCounts("memory"), lim.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(mon.Close)
 	api, err := New(lim, Config{
-		Admin: true, Top: Top{Tracker: top}, Overrides: m, Reload: func(context.Context) error { return nil },
+		Admin: true, Live: Live{Monitor: mon}, Top: Top{Tracker: top}, Overrides: m, Reload: func(context.Context) error { return nil },
 		Audit:   record,
 		Role:    func(*http.Request) Role { return role },
 		Gateway: Gateway{Profile: NGINX, TrustedHops: 1},
@@ -92,6 +98,7 @@ func everything(t *testing.T, role Role) *API {
 	if err != nil {
 		t.Fatal(err)
 	}
+	api.Close() // a stream would not end
 	return api
 }
 

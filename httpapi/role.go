@@ -58,8 +58,11 @@ func (a *API) permit(w http.ResponseWriter, r *http.Request, need Role) *api.Pro
 		return nil
 	case have == NoRole || r.Header["Authorization"] == nil:
 		w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`} // RFC 6750 §3
-		return api.NewProblem(http.StatusUnauthorized, fmt.Sprintf(
-			"this takes a token of the role %s; send it as Authorization: Bearer TOKEN", need))
+		detail := fmt.Sprintf("this takes a token of the role %s; send it as Authorization: Bearer TOKEN", need)
+		if a.live.SignIn != "" {
+			detail += ". " + a.live.SignIn
+		}
+		return api.NewProblem(http.StatusUnauthorized, detail)
 	default:
 		return api.NewProblem(http.StatusForbidden, fmt.Sprintf("this takes the role %s, and the token has the role %s", need, have))
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/dashboard"
+	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 )
@@ -63,7 +63,7 @@ type shownRule struct {
 	Limits  []any      `json:"limits"`
 }
 
-// shownRules are what the dashboard answers, by name.
+// shownRules are what the API answers, by name.
 func shownRules(t *testing.T, m *policy.Matcher) map[string]shownRule {
 	t.Helper()
 	store, err := memstore.New(memstore.Config{})
@@ -74,15 +74,12 @@ func shownRules(t *testing.T, m *policy.Matcher) map[string]shownRule {
 	if err != nil {
 		t.Fatal(err)
 	}
-	board, err := dashboard.New(dashboard.Config{Limiter: lim, Source: nothing{}, Viewer: func(*http.Request) dashboard.Viewer {
-		return dashboard.Viewer{Look: true, SeeKeys: true}
-	}})
+	admin, err := httpapi.New(lim, httpapi.Config{Admin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(board.Close)
 	w := httptest.NewRecorder()
-	board.ServeHTTP(w, httptest.NewRequest("GET", "/data/rules", nil))
+	admin.ServeHTTP(w, httptest.NewRequest("GET", "/v1/rules", nil))
 	var tree struct {
 		Policies []struct {
 			Groups []struct {
@@ -91,7 +88,7 @@ func shownRules(t *testing.T, m *policy.Matcher) map[string]shownRule {
 		} `json:"policies"`
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &tree); err != nil || w.Code != http.StatusOK {
-		t.Fatalf("data/rules: %d %s: %v", w.Code, w.Body, err)
+		t.Fatalf("/v1/rules: %d %s: %v", w.Code, w.Body, err)
 	}
 	rules := map[string]shownRule{}
 	for _, p := range tree.Policies {
@@ -103,9 +100,3 @@ func shownRules(t *testing.T, m *policy.Matcher) map[string]shownRule {
 	}
 	return rules
 }
-
-// nothing is a source of a limiter that has done nothing.
-type nothing struct{}
-
-func (nothing) Totals() dashboard.Totals { return dashboard.Totals{} }
-func (nothing) State() dashboard.State   { return dashboard.State{} }

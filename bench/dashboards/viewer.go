@@ -110,7 +110,7 @@ func watch(ctx context.Context, addr string, begun func()) (events int, err erro
 	leave := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer conn.Close()
 	defer leave()
-	if _, err := fmt.Fprintf(conn, "GET /dashboard/data/stream HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nAccept-Encoding: gzip, deflate, br\r\nSec-Fetch-Site: same-origin\r\n\r\n", addr); err != nil {
+	if _, err := fmt.Fprintf(conn, "GET /v1/traffic/stream HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nAccept-Encoding: gzip, deflate, br\r\nSec-Fetch-Site: same-origin\r\n\r\n", addr); err != nil {
 		return 0, err
 	}
 	in := bufio.NewReaderSize(conn, 64<<10)

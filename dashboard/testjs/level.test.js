@@ -3,87 +3,82 @@
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {test} from 'node:test';
-import {Level, limitOf, stillMissing} from '../assets/key/level.js';
+import {Level, pointAt} from '../assets/key/level.js';
 
-const continuous = {refill: 'continuous', capacity: 5, rate: {tokens: 1, per: 1}};
-const interval = {refill: 'interval', capacity: 10, rate: {tokens: 3, per: 10}};
-const window = {refill: 'interval', capacity: 10, rate: {tokens: 10, per: 60}};
-const sliding = {refill: 'sliding', capacity: 10, rate: {tokens: 10, per: 60}};
-const ten = {...continuous, capacity: 10};
+const rounded = (v) => v === null || !Number.isFinite(v) ? v : Math.round(v * 1000) / 1000;
+const event = (t, levels, retry = 0, full = 0) => ({t, levels, retry, full});
 
-for (const {name, bucket, told, at, want} of [
-	{name: 'refills all the time', bucket: continuous, at: [100, 101.5, 102.999, 103, 200], want: [2, 3.5, 4.999, 5, 5],
-		told: (l, limit) => l.look({t: 100, level: 2, limit, fullAfter: 3})},
-	{name: 'owes', bucket: {...continuous, rate: {tokens: 2, per: 1}}, at: [100, 101, 102, 110], want: [-4, -2, 0, 5],
-		told: (l, limit) => l.look({t: 100, level: -4, limit, fullAfter: 4.5})},
-	{name: 'refills by the interval', bucket: interval, at: [103.9, 104, 113.9, 114, 124, 134], want: [3, 6, 6, 9, 10, 10],
-		told: (l, limit) => l.look({t: 100, level: 3, limit, fullAfter: 24})},
-	{name: 'has windows', bucket: window, at: [109, 110, 119, 120], want: [7, 6, 6, 10],
-		told: (l, limit) => {
-			l.look({t: 100, level: 7, limit, fullAfter: 20});
-			l.decide({t: 110, level: 6, limit, kind: 'allowed', cost: 1});
-		}},
-	{name: 'slides', bucket: sliding, at: [100, 130], want: [7, 7],
-		told: (l, limit) => l.look({t: 100, level: 7, limit, fullAfter: 20})},
-	{name: 'is told out of order', bucket: ten, at: [100, 100.5, 100.9, 101], want: [null, 7.5, 7.9, 8],
-		told: (l, limit) => {
-			l.look({t: 101, level: 8, limit});
-			l.decide({t: 100.5, level: 7.5, limit, kind: 'allowed', cost: 1});
-		}},
-	{name: 'was not looked at', bucket: ten, at: [101, 105, 110, 111], want: [2, null, 3, 4],
-		told: (l, limit) => {
-			l.look({t: 100, level: 1, limit});
-			l.lose(102);
-			l.look({t: 110, level: 3, limit});
-		}},
+for (const {name, events, at, want} of [
+	{name: 'refills all the time', events: [event(100, [[0, 2], [3, 5], [30, 5]])], at: [99, 100, 101.5, 102.999, 103, 200], want: [null, 2, 3.5, 4.999, 5, 5]},
+	{name: 'owes', events: [event(100, [[0, -4], [4.5, 5]])], at: [100, 101, 102, 110], want: [-4, -2, 0, 5]},
+	{name: 'refills by the interval', events: [event(100, [[0, 3], [3.999999, 3], [4, 6], [13.999999, 6], [14, 9]])],
+		at: [103.9, 104, 113.9, 114, 124], want: [3, 6, 6, 9, 9]},
+	{name: 'is told of what was before', events: [event(100, [[0, 7], [30, 7]]), event(110.5, [[-10.5, 7], [-0.5, 7], [-0.5, 6], [0, 6.5], [3.5, 10]])],
+		at: [109, 110, 110.25, 111, 114], want: [7, 6, 6.25, 7, 10]},
+	{name: 'was not looked at', events: [event(100, [[0, 1], [9, 10]]), {lose: 102}, event(110, [[0, 3], [7, 10]])], at: [101, 102, 105, 110, 111], want: [2, 3, null, 3, 4]},
+	{name: 'is unknown in between', events: [event(100, [[0, 1], [9, 10]]), event(100.2, [])], at: [101], want: [2]},
 ]) {
-	test(`a level is drawn between two looks: of a bucket that ${name}`, () => {
+	test(`a level is drawn along the server's points: of a bucket that ${name}`, () => {
 		const level = new Level(60);
-		told(level, limitOf(bucket));
-		assert.deepEqual(at.map((t) => level.at(t)).map((v) => v === null ? v : Math.round(v * 1000) / 1000), want);
+		events.forEach((e) => (e.lose ? level.lose(e.lose) : level.tell(e)));
+		assert.deepEqual(at.map((t) => rounded(level.at(t))), want);
 	});
 }
+
+test('what is drawn, comes and was lost', () => {
+	const level = new Level(60);
+	assert.equal(level.last, null);
+	assert.deepEqual([level.ahead(0, 9), level.curve(0), level.gaps], [[], [], []]);
+	level.tell(event(100, [[0, 1], [9, 10], [30, 10]], 4, 9));
+	assert.deepEqual(level.curve(103), [[[100, 1], [103, 4]]]);
+	assert.deepEqual(level.ahead(103, 120), [[103, 4], [109, 10], [120, 10]]);
+	assert.deepEqual([level.rising(103), level.rising(110)], [1, 0]);
+	assert.deepEqual(level.waits(103), {retry: 1, full: 6});
+	assert.deepEqual(level.waits(120), {retry: 0, full: 0});
+	level.lose(104);
+	assert.deepEqual([level.lost, level.gaps, level.ahead(105, 120)], [104, [[104, null]], []]);
+	assert.deepEqual(level.waits(105), {retry: null, full: null});
+	level.tell(event(103, [[0, 9]])); // older than what was lost
+	assert.equal(level.lost, 104);
+	level.tell(event(106, [[0, 2], [30, 2]], null, null));
+	assert.deepEqual([level.lost, level.gaps], [null, [[104, 106]]]);
+	assert.deepEqual(level.curve(107), [[[100, 1], [104, 5]], [[106, 2], [107, 2]]]);
+	assert.deepEqual(level.waits(107), {retry: Infinity, full: Infinity});
+	level.tell(event(200, [[-94, 2], [0, 2]]));
+	assert.deepEqual([level.gaps, level.first], [[], [106, 2]]);
+});
 
 // The Go test writes these files: takes of random costs at random instants, what the server
 // sends of them, and what the engine holds between them.
 const {buckets} = JSON.parse(readFileSync(new URL('engine.json', import.meta.url)));
 
-for (const {name, limit, told, at, want} of buckets) {
+for (const {name, told, at, want, full} of buckets) {
 	test(`the level between two events is the engine's: ${name}`, () => {
 		const level = new Level(1e6);
-		const bucket = limitOf(limit);
-		const got = [];
 		let next = 0;
 		const drawUntil = (t) => {
-			for (; next < at.length && at[next] <= t; next++) got.push(level.at(at[next]));
+			for (; next < at.length && at[next] < t; next++) {
+				const drawn = level.at(at[next]);
+				if (name === 'sliding log') { // it draws no more than what the engine holds
+					assert.ok(drawn <= want[next] + 0.002, `at ${at[next]} it draws ${drawn}, and the engine holds ${want[next]}`);
+				} else { // amounts are sent rounded down to a thousandth, and a window counts in 4096ths
+					assert.ok(Math.abs(drawn - want[next]) <= 0.006, `at ${at[next]} it draws ${drawn}, and the engine holds ${want[next]}`);
+				}
+				assert.ok(Math.abs(level.waits(at[next]).full - full[next]) < 0.001, `at ${at[next]} it is full in ${level.waits(at[next]).full} s, and the engine says ${full[next]}`);
+			}
 		};
-		for (const event of told) {
-			drawUntil(event.t);
-			if (event.look) level.look({...event, limit: bucket});
-			else level.decide({...event, limit: bucket, kind: 'allowed', cost: 1});
+		for (const e of told) {
+			drawUntil(e.t);
+			level.tell(e);
 		}
 		drawUntil(Infinity);
-		assert.equal(got.length, want.length);
-		assert.ok(got.length > 100, `only ${got.length} levels are compared`);
-		got.forEach((drawn, i) => {
-			assert.ok(Number.isFinite(drawn), `at ${at[i]} it draws ${drawn}`);
-			if (limit.refill === 'sliding') { // it draws no more than what the engine holds
-				assert.ok(drawn <= want[i] + 0.002, `at ${at[i]} it draws ${drawn}, and the engine holds ${want[i]}`);
-			} else { // amounts are sent rounded down to a thousandth
-				assert.ok(Math.abs(drawn - want[i]) <= 0.002, `at ${at[i]} it draws ${drawn}, and the engine holds ${want[i]}`);
-			}
-		});
+		assert.ok(at.length > 80, `only ${at.length} levels are compared`);
+		const [drawn] = level.curve(at.at(-1));
+		assert.ok(drawn.every(([t], i) => i === 0 || t >= drawn[i - 1][0]), 'the points are in order');
 	});
 }
 
-for (const {name, bucket, missing, want} of [
-	{name: 'refills all the time', bucket: {refill: 'continuous', capacity: 20, rate: {tokens: 10, per: 1}, full_after: 2}, missing: 20, want: [20, 15, 0, 0]},
-	{name: 'owes', bucket: {refill: 'continuous', capacity: 20, rate: {tokens: 10, per: 1}, full_after: 2.5}, missing: 25, want: [25, 20, 0, 0]},
-	{name: 'refills by the interval', bucket: {refill: 'interval', capacity: 10, rate: {tokens: 3, per: 1}, full_after: 2.4}, missing: 7, want: [7, 4, 0, 0]},
-	{name: 'slides', bucket: {refill: 'sliding', capacity: 10, rate: {tokens: 10, per: 60}, full_after: 1}, missing: 6, want: [6, 3, 0, 0]},
-	{name: 'never refills', bucket: {refill: 'continuous', capacity: 10, rate: {tokens: 0, per: 1}, full_after: null}, missing: 6, want: [6, 6, 6, 6]},
-]) {
-	test(`undo takes back only what would still be missing: of a bucket that ${name}`, () => {
-		assert.deepEqual([0, 0.5, 2.5, 100].map((s) => stillMissing(bucket, missing, s)), want);
-	});
-}
+test('undo takes back only what would still be missing', () => {
+	assert.deepEqual([0, 0.5, 2.5, 100].map((s) => pointAt([[0, 20], [2, 0], [30, 0]], s)), [20, 15, 0, 0]);
+	assert.deepEqual([0, 0.5, 2.5, 100].map((s) => pointAt([[0, 6], [30, 6]], s)), [6, 6, 6, 6]);
+});

@@ -45,7 +45,7 @@ test('a link that cannot be played is left to the server, unless JSON cannot say
 	}
 	const {state, problem} = await read('lane=token_bucket,NaN/1s,capacity=NaN&phase=steady,rate=1e9,seconds=-1');
 	assert.equal(problem, '');
-	assert.deepEqual(mistakesOf(state).map((m) => `${m.field}: ${m.reason}`), [
+	assert.deepEqual(mistakesOf(state).map((m) => `${m.pointer}: ${m.detail}`), [
 		'/lanes/0/tokens: this is not a number', '/lanes/0/capacity: this is not a number',
 		'/traffic/phases/0/rate: this is not a number', '/traffic/phases/0/seconds: this is not a number',
 	]);

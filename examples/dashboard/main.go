@@ -25,6 +25,7 @@ import (
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/topkeys"
@@ -35,7 +36,8 @@ const rules = `{"name": "visitors", "limit_keys": ["ip:address"], "algorithm_con
 // A limits is a limiter, and all that shows what it does.
 type limits struct {
 	limiter *mete.Limiter
-	board   *dashboard.Handler
+	monitor *monitor.Monitor
+	pages   *dashboard.Handler
 	api     *httpapi.API
 }
 
@@ -49,7 +51,7 @@ func newLimits() (*limits, error) {
 		return nil, err
 	}
 	now := func() bucket.Instant { return bucket.At(time.Now()) }
-	counts, watches := dashboard.NewCounts("memory"), new(dashboard.Watches)
+	counts, watches := monitor.NewCounts("memory"), new(monitor.Watches)
 	top, err := topkeys.New(topkeys.Config{}, now())
 	if err != nil {
 		return nil, err
@@ -70,18 +72,25 @@ func newLimits() (*limits, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.api, err = httpapi.New(l.limiter, httpapi.Config{Admin: true, Overrides: exceptions, Top: httpapi.Top{Tracker: top, Now: now}})
+	if l.monitor, err = monitor.New(counts, l.limiter.Policy); err != nil {
+		return nil, err
+	}
+	// Without roles, every caller may do everything: the mux below admits this machine only.
+	l.api, err = httpapi.New(l.limiter, httpapi.Config{
+		Admin: true, Overrides: exceptions, Top: httpapi.Top{Tracker: top, Now: now},
+		Live: httpapi.Live{Monitor: l.monitor, Watches: watches, Name: func(*http.Request) string { return "this machine" }},
+	})
 	if err != nil {
 		return nil, err
 	}
-	// Who may look may do everything here: the mux below lets this machine in alone.
-	l.board, err = dashboard.New(dashboard.Config{
-		Limiter: l.limiter, Source: counts, Watches: watches, Top: true, Overrides: true,
-		Viewer: func(*http.Request) dashboard.Viewer {
-			return dashboard.Viewer{Name: "this machine", Role: "configure", Look: true, SeeKeys: true}
-		},
-	})
+	l.pages, err = dashboard.New(dashboard.Config{})
 	return l, err
+}
+
+// close ends the streams of open pages, and the monitor.
+func (l *limits) close() {
+	l.api.Close()
+	l.monitor.Close()
 }
 
 // handler is the site, limited, and the page about it, which is not.
@@ -91,7 +100,7 @@ func (l *limits) handler() (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/limits/dashboard/", thisMachine(http.StripPrefix("/limits/dashboard", l.board)))
+	mux.Handle("/limits/dashboard/", thisMachine(http.StripPrefix("/limits/dashboard", l.pages)))
 	mux.Handle("/limits/v1/", thisMachine(http.StripPrefix("/limits", l.api)))
 	mux.Handle("/", limited.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })))
 	return mux, nil
@@ -117,7 +126,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer l.board.Close()
+	defer l.close()
 	handler, err := l.handler()
 	if err != nil {
 		log.Fatal(err)

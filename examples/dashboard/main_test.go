@@ -15,7 +15,7 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.board.Close()
+	defer l.close()
 	handler, err := l.handler()
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestLimits(t *testing.T) {
 	for path, want := range map[string]string{
 		"/limits/dashboard/":            "<title>",
 		"/limits/dashboard/ui/base.css": "{",
-		"/limits/dashboard/data/me":     `"name":"this machine"`,
+		"/limits/v1/me":     `"name":"this machine"`,
 		"/limits/v1/top?kind=denied":    `"total":1`,
 		"/limits/v1/overrides":          `"overrides":[]`,
 	} {
@@ -50,7 +50,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %d %.200s, want %s", path, status, body, want)
 		}
 	}
-	r := httptest.NewRequest("GET", "http://evil.example:8000/limits/dashboard/data/me", nil)
+	r := httptest.NewRequest("GET", "http://evil.example:8000/limits/v1/me", nil)
 	r.RemoteAddr = "127.0.0.1:999"
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)

@@ -50,16 +50,16 @@ var layers = []layer{
 	{dir: "adaptive", may: []string{"bucket"}, tests: join(stores, ".", "policy")},
 
 	// Stores know keys, limits and costs, never rules. NewLimiter puts a limiter together.
-	{dir: "memstore", may: []string{".", "store", "bucket", "internal/atomicfile"}, tests: []string{"storetest", "internal", "policy"}},
-	{dir: "redisstore", may: []string{".", "store", "bucket", "internal/lane", "internal/lease", "internal/calls", "internal/presence", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
-	{dir: "pgstore/rules", may: []string{".", "store", "bucket", "policy", "pgstore", "internal/spell"}, tests: join(stores, "internal")}, // it keeps policies, and no buckets
-	{dir: "pgstore/violations", may: []string{".", "api", "store", "bucket", "policy", "pgstore/internal"}, tests: join(stores, "internal")},     // it keeps what was denied
-	{dir: "pgstore", may: []string{".", "store", "bucket", "internal/lane", "internal/calls", "internal/presence", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
+	{dir: "memstore", may: []string{".", "store", "bucket"}, tests: []string{"storetest", "internal", "policy"}},
+	{dir: "redisstore", may: []string{".", "store", "bucket", "internal/lane", "internal/lease", "internal/calls", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
+	{dir: "pgstore/rules", may: []string{".", "store", "bucket", "policy", "pgstore", "internal/spell"}, tests: join(stores, "internal")},    // it keeps policies, and no buckets
+	{dir: "pgstore/violations", may: []string{".", "api", "store", "bucket", "policy", "pgstore/internal"}, tests: join(stores, "internal")}, // it keeps what was denied
+	{dir: "pgstore", may: []string{".", "store", "bucket", "internal/lane", "internal/calls", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
 	{dir: "storetest", may: []string{".", "store", "bucket", "internal/testseed"}, tests: join(stores, "internal", "policy")},
 	{dir: "guard", may: []string{".", "store", "bucket", "policy", "memstore", "internal/recovery"}, tests: join(stores, "internal", "policy")}, // it has a store within
 
 	// It reads the policy files that people write.
-	{dir: "policyyaml", may: []string{"policy", "internal/visible"}, tests: join(engine, "dashboard", "memstore", "policytest")},
+	{dir: "policyyaml", may: []string{"policy"}, tests: join(engine, "httpapi", "memstore", "policytest")},
 
 	// What runs the tests of a policy brings the store along that they need.
 	{dir: "policytest", may: join(engine, "memstore")},
@@ -72,17 +72,18 @@ var layers = []layer{
 	// It records what administrators do.
 	{dir: "audit", may: []string{"api", "bucket", "overrides"}, tests: engine},
 
-	// It counts what the hooks of a limiter are told.
+	// They count what the hooks of a limiter are told.
 	{dir: "topkeys", may: engine, tests: stores},
+	{dir: "monitor", may: join(engine, "api", "internal/sse"), tests: stores},
 
 	// Front doors translate: they get their Limiter, and know of no store. PerAddress of
 	// httplimit brings one for itself.
 	{dir: "httplimit", may: join(engine, "api", "internal", "memstore"), tests: join(stores, doors...)},
-	{dir: "httpapi", may: join(engine, "api", "audit", "internal", "overrides", "topkeys"), tests: join(stores, doors...)},
+	{dir: "httpapi", may: join(engine, "api", "audit", "internal", "monitor", "overrides", "topkeys"), tests: join(stores, doors...)},
 	{dir: "respapi", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
 	{dir: "grpclimit", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
-	{dir: "dashboard", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
-	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)}, // doors ask it for claims
+	{dir: "dashboard", may: []string{"api", "internal"}, tests: join(engine, join(stores, doors...)...)}, // pages, and no data
+	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)},                     // doors ask it for claims
 	{dir: "proxy", may: join(engine, "api", "internal", "httplimit"), tests: join(stores, doors...)},
 	{dir: "client", may: []string{"api", "store", "bucket"}, tests: join(engine, join(stores, join(doors, "audit", "overrides", "topkeys", "internal")...)...)}, // it links no engine and no policy,
 
@@ -92,10 +93,10 @@ var layers = []layer{
 	{dir: "internal", may: join(engine, "api"), tests: join(stores, doors...)},
 
 	// Programs put the parts together.
-	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "guard", "keyed", "policytest", "policyyaml", "jwtclaims", "api", "audit", "overrides", "topkeys", "internal")...)...)},
+	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "guard", "keyed", "policytest", "policyyaml", "jwtclaims", "api", "audit", "monitor", "overrides", "topkeys", "internal")...)...)},
 	{dir: "bench", may: join(engine, join(stores, join(doors, "api", "keyed", "internal")...)...)},
 	{dir: "proof", may: join(engine, join(stores, join(doors, "api", "internal", "overrides", "topkeys")...)...)},
-	{dir: "examples", may: join(engine, join(stores, join(doors, "api", "audit", "guard", "keyed", "policyyaml", "jwtclaims", "overrides", "topkeys", "internal/proctest")...)...)},
+	{dir: "examples", may: join(engine, join(stores, join(doors, "api", "audit", "guard", "keyed", "policyyaml", "jwtclaims", "monitor", "overrides", "topkeys", "internal/proctest")...)...)},
 	{dir: "tools"},
 }
 

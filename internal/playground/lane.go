@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
 )
@@ -50,7 +51,7 @@ type config struct {
 
 // A lane that has been compiled.
 type lane struct {
-	Lane
+	api.PlayLane
 	rule    string // its name
 	text    string // the policy file
 	matcher *policy.Matcher
@@ -58,8 +59,11 @@ type lane struct {
 	per     time.Duration
 }
 
+// wanted is a lane of a caller.
+type wanted api.PlayLane
+
 // compile makes a policy of a lane. What is wrong with it is noted under field.
-func (l Lane) compile(field string, ms *Mistakes) *lane {
+func (l wanted) compile(field string, ms *Mistakes) *lane {
 	before := len(*ms)
 	switch {
 	case l.Algorithm == "":
@@ -89,8 +93,8 @@ func (l Lane) compile(field string, ms *Mistakes) *lane {
 }
 
 // load writes the policy file and reads it, as a server would.
-func (l Lane) load(field string, ms *Mistakes) *lane {
-	c := &lane{Lane: l, rule: slug(l.Name)}
+func (l wanted) load(field string, ms *Mistakes) *lane {
+	c := &lane{PlayLane: api.PlayLane(l), rule: slug(l.Name)}
 	if c.rule == "" {
 		c.rule = strings.ReplaceAll(l.Algorithm, "_", "-")
 	}
@@ -123,7 +127,7 @@ func (l Lane) load(field string, ms *Mistakes) *lane {
 }
 
 // config says the lane in the words of its algorithm.
-func (l Lane) config() config {
+func (l wanted) config() config {
 	c := config{Refill: l.Refill, Anchor: l.Anchor, Queue: l.Queue, Cost: l.Cost}
 	if l.Refill == "continuous" {
 		c.Refill = "" // as it is without
@@ -140,7 +144,7 @@ func (l Lane) config() config {
 }
 
 // fieldOf is where in a lane stands what a place in its policy file was made of.
-func (l Lane) fieldOf(path string) string {
+func (l wanted) fieldOf(path string) string {
 	switch path[strings.LastIndexByte(path, '/')+1:] {
 	case "rate":
 		return "/tokens"

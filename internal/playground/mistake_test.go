@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/playground"
 )
 
@@ -77,14 +78,14 @@ func TestPlay_Mistakes(t *testing.T) {
 			{"algorithm": "token_bucket", "tokens": 1, "per": "1s", "capacity": 1, "jitter": "0"}],
 			"traffic": {"retry": true, "phases": [{"shape": "burst", "count": 19000, "seconds": 60}]}}`, "/lanes/1", "those that come back"},
 	} {
-		var in playground.Input
+		var in api.Play
 		if err := json.Unmarshal([]byte(tt.input), &in); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		_, err := playground.Play(t.Context(), in)
 		found, ok := errors.AsType[playground.Mistakes](err)
-		if !ok || found[0].Field != tt.field || !strings.Contains(found[0].Reason, tt.reason) {
+		if !ok || found[0].Pointer != tt.field || !strings.Contains(found[0].Detail, tt.reason) {
 			t.Errorf("%s: got %v, want %s: %s", name, err, tt.field, tt.reason)
 		}
 	}
@@ -92,7 +93,7 @@ func TestPlay_Mistakes(t *testing.T) {
 
 // All mistakes are said at once.
 func TestPlay_AllMistakes(t *testing.T) {
-	var in playground.Input
+	var in api.Play
 	input := `{"lanes": [{"algorithm": "token_bucket"}, {"algorithm": "x"}], "traffic": {"phases": [{"shape": "burst"}]}}`
 	if err := json.Unmarshal([]byte(input), &in); err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func TestPlay_AllMistakes(t *testing.T) {
 	found, _ := errors.AsType[playground.Mistakes](err)
 	var fields []string
 	for _, m := range found {
-		fields = append(fields, m.Field)
+		fields = append(fields, m.Pointer)
 	}
 	want := "/lanes/0/tokens /lanes/0/per /lanes/0/capacity /lanes/1/algorithm /lanes/1/tokens /lanes/1/per /traffic/phases/0/seconds"
 	if got := strings.Join(fields, " "); got != want {
@@ -124,7 +125,7 @@ func TestPlay_Traces(t *testing.T) {
 		"both":          {"{\"at\":1795258800}\n" + logged, "[0,0,2,2] until 3"},
 		"one":           {`{"at":1e3}`, "[0] until 1"},
 	} {
-		var in playground.Input
+		var in api.Play
 		if err := json.Unmarshal([]byte(withTrace(tt.trace)), &in); err != nil {
 			t.Fatal(err)
 		}
@@ -149,8 +150,8 @@ func FuzzTrace(f *testing.F) {
 	f.Add(`1 - - [21/Nov/2026:12:00:02 +0100] "GET / HTTP/1.1" 200 1`)
 	f.Add("{\"at\":1e-9,\"cost\":1.5}\n[[]{")
 	f.Fuzz(func(t *testing.T, trace string) {
-		in := playground.Input{Export: true, Lanes: []playground.Lane{{Algorithm: "token_bucket", Tokens: "1", Per: "1s", Capacity: "2"}}}
-		in.Traffic.Phases = []playground.Phase{{Shape: "trace", Trace: trace}}
+		in := api.Play{Export: true, Lanes: []api.PlayLane{{Algorithm: "token_bucket", Tokens: "1", Per: "1s", Capacity: "2"}}}
+		in.Traffic.Phases = []api.PlayPhase{{Shape: "trace", Trace: trace}}
 		r, err := playground.Play(t.Context(), in)
 		if err != nil {
 			if _, ok := errors.AsType[playground.Mistakes](err); !ok {

@@ -20,7 +20,7 @@ import (
 
 // Play plays in. The error is [Mistakes] where something about it cannot be played,
 // and else that of ctx, which it looks at often.
-func Play(ctx context.Context, in Input) (*Result, error) {
+func Play(ctx context.Context, in api.Play) (*api.PlayResult, error) {
 	var ms Mistakes
 	switch n := len(in.Lanes); {
 	case n == 0:
@@ -31,13 +31,13 @@ func Play(ctx context.Context, in Input) (*Result, error) {
 	}
 	lanes := make([]*lane, len(in.Lanes))
 	for i, l := range in.Lanes {
-		lanes[i] = l.compile(fmt.Sprintf("/lanes/%d", i), &ms)
+		lanes[i] = wanted(l).compile(fmt.Sprintf("/lanes/%d", i), &ms)
 	}
-	tl := in.Traffic.timeline(&ms)
+	tl := timelineOf(&in.Traffic, &ms)
 	if err := ms.err(); err != nil {
 		return nil, err
 	}
-	r := &Result{Seconds: micros(tl.end), Requests: len(tl.arrivals)}
+	r := &api.PlayResult{Seconds: micros(tl.end), Requests: len(tl.arrivals)}
 	for i, l := range lanes {
 		p, err := newPlay(l, &tl, in.Traffic.Retry)
 		if err != nil {
@@ -63,11 +63,17 @@ type play struct {
 
 	writer *ratelimitfields.Writer // nil: who is denied does not come back
 
-	decisions []Decision
-	levels    []Level
+	decisions []decided
+	levels    []api.Point
 	late      int            // denied requests that would come back after the end
 	never     int            // denied requests that no wait helps
 	full      bucket.Instant // when the bucket is, if nothing comes after the last request
+}
+
+// A decided is a decision, with the cost that the request brought: 0 for none.
+type decided struct {
+	api.PlayDecision
+	asked bucket.Tokens
 }
 
 // jitterKey makes the same client wait the same in all plays.
@@ -127,7 +133,7 @@ func (p *play) look(ctx context.Context, at bucket.Instant) (next bucket.Instant
 	if err != nil {
 		return 0, fmt.Errorf("playground: %w", err)
 	}
-	p.levels = append(p.levels, Level{at, levelOf(&d)})
+	p.levels = append(p.levels, api.Point{After: time.Duration(at) * time.Microsecond, Level: api.Amount(levelOf(d.Limits()[0].Snapshot))})
 	s := &d.Limits()[0]
 	if s.Snapshot.Limit.Algorithm() != bucket.Stepped || s.Missing() == 0 {
 		return 0, nil
@@ -157,10 +163,10 @@ func (p *play) take(ctx context.Context, field string) error {
 		return fmt.Errorf("playground: %w", err)
 	}
 	status := &d.Limits()[0]
-	p.decisions = append(p.decisions, Decision{
+	p.decisions = append(p.decisions, decided{api.PlayDecision{
 		At: v.at, Allowed: d.Allowed, RetryAfter: d.RetryAfter, Remaining: status.Room().Whole(), Wait: d.Wait,
-		Level: levelOf(&d), Cost: status.Cost, Client: v.client, Try: v.try, asked: v.cost,
-	})
+		Before: levelOf(status.Without()), Level: levelOf(status.Snapshot), Cost: status.Cost, Client: v.client, Try: v.try,
+	}, v.cost})
 	p.full = v.at.Add(status.FullAfter())
 	switch {
 	case d.Allowed:
@@ -187,8 +193,8 @@ func (p *play) comeBack(v visit, d *mete.Decision, field string) error {
 		return nil
 	}
 	if len(p.decisions)+len(p.queue) >= MaxRequests {
-		return Mistakes{{field, fmt.Sprintf("with those that come back there are more than %d requests", MaxRequests),
-			"let fewer come, raise the limit, or let nobody come back"}}
+		return Mistakes{api.Mistake{Pointer: field, Detail: fmt.Sprintf("with those that come back there are more than %d requests", MaxRequests),
+			Hint: "let fewer come, raise the limit, or let nobody come back"}}
 	}
 	v.at += bucket.Instant(wait) * second
 	v.order, v.try = len(p.decisions)+MaxRequests, v.try+1
@@ -196,11 +202,8 @@ func (p *play) comeBack(v visit, d *mete.Decision, field string) error {
 	return nil
 }
 
-// levelOf is what a bucket holds: below 0 where it owes.
-func levelOf(d *mete.Decision) bucket.Tokens {
-	s := &d.Limits()[0]
-	return s.Snapshot.Limit.Capacity() - s.Missing()
-}
+// levelOf returns the level of a bucket without its queue: below 0 if it owes.
+func levelOf(s bucket.Snapshot) bucket.Tokens { return s.Limit.Capacity() - s.Missing() }
 
 // A visit is a request that will come, for the first time or again.
 type visit struct {

@@ -18,9 +18,9 @@ import (
 )
 
 // play plays what JSON says, as the page sends it.
-func play(t *testing.T, text string) *playground.Result {
+func play(t *testing.T, text string) *api.PlayResult {
 	t.Helper()
-	var in playground.Input
+	var in api.Play
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
 		t.Fatal(err)
 	}
@@ -47,13 +47,13 @@ func TestPlay_WorkedExample(t *testing.T) {
 		"traffic": {"phases": [{"shape": "steady", "rate": 60, "seconds": 1.1}]}}`)
 	lane := r.Lanes[0]
 	for i, want := range map[int]string{
-		1:  "[0,1,0,49,0,49,1,0,1]",
-		2:  "[0.016666,1,0,48,0,48.166,1,1,1]",
-		51: "[0.833333,1,0,7,0,7.333,1,50,1]",
-		59: "[0.966666,1,0,0,0,0.666,1,58,1]",
-		60: "[0.983333,0,0.016667,0,0,0.833,1,59,1]",
-		61: "[1,1,0,0,0,0,1,60,1]",
-		62: "[1.016666,0,0.083334,0,0,0.166,1,61,1]",
+		1:  "[0,1,0,49,0,50,49,1,0,1]",
+		2:  "[0.016666,1,0,48,0,49.166,48.166,1,1,1]",
+		51: "[0.833333,1,0,7,0,8.333,7.333,1,50,1]",
+		59: "[0.966666,1,0,0,0,1.666,0.666,1,58,1]",
+		60: "[0.983333,0,0.016667,0,0,0.833,0.833,1,59,1]",
+		61: "[1,1,0,0,0,1,0,1,60,1]",
+		62: "[1.016666,0,0.083334,0,0,0.166,0.166,1,61,1]",
 	} {
 		if got := show(t, lane.Decisions[i-1]); got != want {
 			t.Errorf("request %d: got %s, want %s", i, got, want)
@@ -89,7 +89,7 @@ func TestPlay_Levels(t *testing.T) {
 		t.Fatalf("%d levels and %d decisions", len(lane.Levels), len(lane.Decisions))
 	}
 	for _, l := range lane.Levels {
-		for ; next < len(lane.Decisions) && lane.Decisions[next].At < l.At; next++ {
+		for ; next < len(lane.Decisions) && lane.Decisions[next].At < at(l); next++ {
 			d := lane.Decisions[next]
 			refill(d.At)
 			if allowed := level.Cmp(cost) >= 0; allowed != d.Allowed {
@@ -102,9 +102,9 @@ func TestPlay_Levels(t *testing.T) {
 				t.Fatalf("after the request at %d: level %v, want %v", d.At, d.Level, floor())
 			}
 		}
-		refill(l.At)
-		if l.Tokens != floor() {
-			t.Fatalf("at %d: level %v, want %v", l.At, l.Tokens, floor())
+		refill(at(l))
+		if l.Level.Tokens() != floor() {
+			t.Fatalf("at %d: level %v, want %v", at(l), l.Level.Tokens(), floor())
 		}
 	}
 	if next != len(lane.Decisions) {
@@ -150,7 +150,7 @@ func TestPlay_Queue(t *testing.T) {
 	r := play(t, `{"lanes": [{"algorithm": "leaky_bucket", "tokens": 2, "per": "1s", "queue": 3}],
 		"traffic": {"phases": [{"shape": "burst", "count": 6, "seconds": 4}]}}`)
 	lane := r.Lanes[0]
-	want := `[[0,1,0,3,0,0,1,0,1],[0,1,0,2,0.5,-1,1,1,1],[0,1,0,1,1,-2,1,2,1],[0,1,0,0,1.5,-3,1,3,1],[0,0,0.5,0,0,-3,1,4,1],[0,0,0.5,0,0,-3,1,5,1]]`
+	want := `[[0,1,0,3,0,1,0,1,0,1],[0,1,0,2,0.5,0,-1,1,1,1],[0,1,0,1,1,-1,-2,1,2,1],[0,1,0,0,1.5,-2,-3,1,3,1],[0,0,0.5,0,0,-3,-3,1,4,1],[0,0,0.5,0,0,-3,-3,1,5,1]]`
 	if got := show(t, lane.Decisions); got != want {
 		t.Errorf("decisions: got %s, want %s", got, want)
 	}
@@ -166,7 +166,7 @@ func TestPlay_Never(t *testing.T) {
 	r := play(t, `{"lanes": [{"algorithm": "token_bucket", "tokens": 1, "per": "1s", "capacity": 5}],
 		"traffic": {"retry": true, "phases": [{"shape": "trace", "trace": "{\"at\":0,\"cost\":6}\n{\"at\":1,\"cost\":2.5}"}]}}`)
 	lane := r.Lanes[0]
-	if got, want := show(t, lane.Decisions), `[[0,0,null,5,0,5,6,0,1],[1,1,0,2,0,2.5,2.5,1,1]]`; got != want {
+	if got, want := show(t, lane.Decisions), `[[0,0,null,5,0,5,5,6,0,1],[1,1,0,2,0,5,2.5,2.5,1,1]]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if lane.Totals.Never != 1 || show(t, lane.FirstDenial) != `{"request":1,"at":0,"retry_after":null,"before":0}` {
@@ -181,8 +181,8 @@ func TestPlay_Never(t *testing.T) {
 func TestPlay_Retry(t *testing.T) {
 	const traffic = `"traffic": {"retry": true, "phases": [{"shape": "burst", "count": 4, "seconds": 30}]}}`
 	r := play(t, `{"lanes": [{"algorithm": "fixed_window", "tokens": 1, "per": "10s", "jitter": "0"}], `+traffic)
-	want := `[[0,1,0,0,0,0,1,0,1],[0,0,10,0,0,0,1,1,1],[0,0,10,0,0,0,1,2,1],[0,0,10,0,0,0,1,3,1],
-		[10,1,0,0,0,0,1,1,2],[10,0,10,0,0,0,1,2,2],[10,0,10,0,0,0,1,3,2],[20,1,0,0,0,0,1,2,3],[20,0,10,0,0,0,1,3,3]]`
+	want := `[[0,1,0,0,0,1,0,1,0,1],[0,0,10,0,0,0,0,1,1,1],[0,0,10,0,0,0,0,1,2,1],[0,0,10,0,0,0,0,1,3,1],
+		[10,1,0,0,0,1,0,1,1,2],[10,0,10,0,0,0,0,1,2,2],[10,0,10,0,0,0,0,1,3,2],[20,1,0,0,0,1,0,1,2,3],[20,0,10,0,0,0,0,1,3,3]]`
 	if got := show(t, r.Lanes[0].Decisions); got != strings.Join(strings.Fields(want), "") {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -206,7 +206,7 @@ func TestPlay_Hand(t *testing.T) {
 	r := play(t, `{"lanes": [{"name": "By Hand!", "algorithm": "sliding_log", "tokens": 1, "per": "1s"}],
 		"traffic": {"phases": [{"shape": "burst", "count": 1, "seconds": 3}], "hand": [2.25, 0.5]}, "export": true}`)
 	lane := r.Lanes[0]
-	if got, want := show(t, lane.Decisions), `[[0,1,0,0,0,0,1,0,1],[0.5,0,0.5,0,0,0,1,1,1],[2.25,1,0,0,0,0,1,2,1]]`; got != want {
+	if got, want := show(t, lane.Decisions), `[[0,1,0,0,0,1,0,1,0,1],[0.5,0,0.5,0,0,0,0,1,1,1],[2.25,1,0,0,0,1,0,1,2,1]]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if want := "{\"at\":0,\"ip\":\"192.0.2.1\"}\n{\"at\":0.5,\"ip\":\"192.0.2.1\"}\n{\"at\":2.25,\"ip\":\"192.0.2.1\"}\n"; lane.Trace != want {
@@ -227,9 +227,9 @@ func TestPlay_Ends(t *testing.T) {
 
 // The most that can be asked for is played.
 func TestPlay_AtTheBounds(t *testing.T) {
-	in := playground.Input{Traffic: playground.Traffic{Phases: []playground.Phase{{Shape: "burst", Count: playground.MaxRequests, Seconds: "86400"}}}}
+	in := api.Play{Traffic: api.PlayTraffic{Phases: []api.PlayPhase{{Shape: "burst", Count: playground.MaxRequests, Seconds: "86400"}}}}
 	for _, a := range []string{"sliding_log", "sliding_window", "fixed_window", "token_bucket"} {
-		l := playground.Lane{Algorithm: a, Tokens: "10000", Per: "24h"}
+		l := api.PlayLane{Algorithm: a, Tokens: "10000", Per: "24h"}
 		if a == "token_bucket" {
 			l.Capacity = "10000"
 		}
@@ -248,3 +248,6 @@ func TestPlay_AtTheBounds(t *testing.T) {
 		t.Errorf("it lasts %v", time.Duration(r.Seconds))
 	}
 }
+
+// at is the instant of a point.
+func at(p api.Point) bucket.Instant { return bucket.Instant(p.After / time.Microsecond) }

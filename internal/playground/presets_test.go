@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/playground"
 )
 
 // played returns the result of a preset.
-func played(t *testing.T, id string) *playground.Result {
+func played(t *testing.T, id string) *api.PlayResult {
 	t.Helper()
-	i := slices.IndexFunc(playground.Presets(), func(p playground.Preset) bool { return p.ID == id })
+	i := slices.IndexFunc(playground.Presets(), func(p api.PlayPreset) bool { return p.ID == id })
 	if i < 0 {
 		t.Fatalf("there is no preset %s", id)
 	}
@@ -117,12 +118,14 @@ func TestPresets_BurstAndRecover(t *testing.T) {
 	}
 }
 
+func micros(at bucket.Instant) time.Duration { return time.Duration(at) * time.Microsecond }
+
 // levelAt is what a lane holds at an instant, before the requests of that.
-func levelAt(lane playground.LaneResult, at bucket.Instant) bucket.Tokens {
+func levelAt(lane api.PlayLaneResult, at bucket.Instant) bucket.Tokens {
 	level := bucket.Tokens(-1)
 	for _, l := range lane.Levels {
-		if l.At <= at {
-			level = l.Tokens
+		if l.After <= micros(at) {
+			level = l.Level.Tokens()
 		}
 	}
 	return level
@@ -156,11 +159,11 @@ func TestPresets_Steps(t *testing.T) {
 		{"intervals", 0, 20_000_000, 2, 7},
 	} {
 		levels := played(t, tt.preset).Lanes[tt.lane].Levels
-		i := slices.IndexFunc(levels, func(l playground.Level) bool { return l.At == tt.at })
-		if i < 1 || levels[i-1] != (playground.Level{At: tt.at - 1, Tokens: tt.before * bucket.Token}) || levels[i].Tokens != tt.after*bucket.Token {
+		i := slices.IndexFunc(levels, func(l api.Point) bool { return l.After == micros(tt.at) })
+		if i < 1 || levels[i-1] != (api.Point{After: micros(tt.at - 1), Level: api.Amount(tt.before * bucket.Token)}) || levels[i].Level.Tokens() != tt.after*bucket.Token {
 			t.Errorf("%s at %d: level %d of %d; want %v, and a microsecond later %v", tt.preset, tt.at, i, len(levels), tt.before, tt.after)
 		}
-		if !slices.IsSortedFunc(levels, func(a, b playground.Level) int { return int(a.At - b.At) }) {
+		if !slices.IsSortedFunc(levels, func(a, b api.Point) int { return int(a.After - b.After) }) {
 			t.Errorf("%s: the levels are not in order of time", tt.preset)
 		}
 	}
@@ -183,7 +186,7 @@ func TestPresets_Peaks(t *testing.T) {
 
 func TestPresets_Reserve(t *testing.T) {
 	lane := played(t, "reserve").Lanes[0]
-	want := `[[0,1,0,3,2,-2,5,0,1],[4,1,0,2,3,-3,5,1,1],[8,1,0,1,4,-4,5,2,1],[12,1,0,0,5,-5,5,3,1]]`
+	want := `[[0,1,0,3,2,3,-2,5,0,1],[4,1,0,2,3,2,-3,5,1,1],[8,1,0,1,4,1,-4,5,2,1],[12,1,0,0,5,0,-5,5,3,1]]`
 	if got := show(t, lane.Decisions); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -4,7 +4,6 @@ package playground
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,123 +11,17 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A Result is what became of an [Input].
-type Result struct {
-	Seconds  api.Seconds  `json:"seconds"`  // how long the traffic lasts
-	Requests int          `json:"requests"` // that came, not counting those that came back
-	Lanes    []LaneResult `json:"lanes"`
-}
-
-// A LaneResult is what one limit did.
-type LaneResult struct {
-	Name      string      `json:"name"`
-	Algorithm string      `json:"algorithm"`
-	Rule      string      `json:"rule"`
-	Limit     string      `json:"limit"`    // in words
-	Capacity  api.Amount  `json:"capacity"` // the highest level
-	Owes      api.Amount  `json:"owes"`     // how far below 0 the level can be
-	PerSecond float64     `json:"per_second"`
-	Window    api.Seconds `json:"window"` // what tokens come in
-	Policy    string      `json:"policy"` // a policy file
-	Warnings  []string    `json:"warnings"`
-
-	Totals      Totals       `json:"totals"`
-	FirstDenial *FirstDenial `json:"first_denial"` // null for none
-	Words       []string     `json:"words"`
-
-	Decisions []Decision `json:"decisions"` // in order of time
-	Levels    []Level    `json:"levels"`
-
-	Trace string `json:"trace,omitempty"` // JSON lines, where they were asked for
-}
-
-// Totals sum a lane up.
-type Totals struct {
-	Sent    int        `json:"sent"` // those that came back included
-	Allowed int        `json:"allowed"`
-	Denied  int        `json:"denied"`
-	Delayed int        `json:"delayed"` // allowed, to start later
-	Share   float64    `json:"share"`   // allowed of sent; 1 where none was sent
-	Rate    float64    `json:"rate"`    // allowed a second, over the whole time
-	Spent   api.Amount `json:"spent"`   // tokens
-
-	LongestWait  api.Seconds `json:"longest_wait"`  // of those that were delayed
-	LongestRetry api.Seconds `json:"longest_retry"` // of those that were denied, without those that no wait helps
-	Never        int         `json:"never"`         // denied that no wait helps
-	Unserved     int         `json:"unserved"`      // that were to come back after the end
-	Crowd        int         `json:"crowd"`         // the most that came at one instant
-
-	// Peak is the most tokens whose requests began within one Window, and when that was.
-	Peak   api.Amount  `json:"peak"`
-	PeakAt api.Seconds `json:"peak_at"`
-}
-
-// FirstDenial is the first request that was denied.
-type FirstDenial struct {
-	Request    int         `json:"request"` // the first is 1
-	At         api.Seconds `json:"at"`
-	RetryAfter api.Seconds `json:"retry_after"` // null for never
-	Before     int         `json:"before"`      // requests that were allowed before it
-}
-
-// A Decision is one request and its answer. In JSON it is [at, allowed (0 or 1),
-// retry_after (null for never), remaining (whole tokens), wait, level, cost, client,
-// try].
-type Decision struct {
-	At         bucket.Instant // from the beginning
-	Allowed    bool
-	RetryAfter time.Duration
-	Remaining  int64 // whole tokens that would still be admitted
-	Wait       time.Duration
-	Level      bucket.Tokens // afterwards; below 0 where tokens are owed
-	Cost       bucket.Tokens
-	Client     int // the number of who came, from 0 on
-	Try        int // 1 for who came first
-
-	asked bucket.Tokens // the cost that the request brought, 0 for none
-}
-
-// MarshalJSON implements [encoding/json.Marshaler].
-func (d Decision) MarshalJSON() ([]byte, error) {
-	b := append(make([]byte, 0, 64), '[')
-	b = api.AppendMicros(b, int64(d.At))
-	b = append(b, ",0,"...)
-	if d.Allowed {
-		b[len(b)-2] = '1'
-	}
-	b = append(api.Seconds(d.RetryAfter).Append(b), ',')
-	b = append(strconv.AppendInt(b, d.Remaining, 10), ',')
-	b = append(api.Seconds(d.Wait).Append(b), ',')
-	b = append(append(b, d.Level.String()...), ',')
-	b = append(append(b, d.Cost.String()...), ',')
-	b = append(strconv.AppendInt(b, int64(d.Client), 10), ',')
-	return append(strconv.AppendInt(b, int64(d.Try), 10), ']'), nil
-}
-
-// A Level is what a bucket held at an instant, before the requests of that. In JSON it
-// is [at, tokens].
-type Level struct {
-	At     bucket.Instant
-	Tokens bucket.Tokens
-}
-
-// MarshalJSON implements [encoding/json.Marshaler].
-func (l Level) MarshalJSON() ([]byte, error) {
-	b := api.AppendMicros(append(make([]byte, 0, 32), '['), int64(l.At))
-	return append(append(append(b, ','), l.Tokens.String()...), ']'), nil
-}
-
 // result sums a play up.
-func (p *play) result(export bool) LaneResult {
+func (p *play) result(export bool) api.PlayLaneResult {
 	l := p.limit.Bucket
 	n, per := l.Refill()
-	r := LaneResult{
+	r := api.PlayLaneResult{
 		Name: p.Name, Algorithm: p.Algorithm, Rule: p.rule, Limit: p.limitWords(), Capacity: api.Amount(l.Capacity()),
 		PerSecond: float64(n) / float64(per) * 1000, Window: api.Seconds(p.per), Policy: p.text, Warnings: []string{},
-		Totals: p.totals(), FirstDenial: p.firstDenial(), Decisions: p.decisions, Levels: p.levels,
+		Totals: p.totals(), FirstDenial: p.firstDenial(), Decisions: make([]api.PlayDecision, len(p.decisions)), Levels: p.levels,
 	}
-	if r.Decisions == nil {
-		r.Decisions = []Decision{}
+	for i := range p.decisions {
+		r.Decisions[i] = p.decisions[i].PlayDecision
 	}
 	if l.Queued() {
 		r.Owes = api.Amount(l.MaxReserved())
@@ -145,8 +38,8 @@ func (p *play) result(export bool) LaneResult {
 	return r
 }
 
-func (p *play) totals() Totals {
-	t := Totals{Sent: len(p.decisions), Share: 1, Never: p.never, Unserved: p.late}
+func (p *play) totals() api.PlayTotals {
+	t := api.PlayTotals{Sent: len(p.decisions), Share: 1, Never: p.never, Unserved: p.late}
 	crowd := 0
 	for i := range p.decisions {
 		d := &p.decisions[i]
@@ -204,13 +97,13 @@ func (p *play) peak() (most api.Amount, at api.Seconds) {
 	return most, at
 }
 
-func (p *play) firstDenial() *FirstDenial {
-	i := slices.IndexFunc(p.decisions, func(d Decision) bool { return !d.Allowed })
+func (p *play) firstDenial() *api.PlayFirstDenial {
+	i := slices.IndexFunc(p.decisions, func(d decided) bool { return !d.Allowed })
 	if i < 0 {
 		return nil
 	}
 	d := &p.decisions[i]
-	return &FirstDenial{Request: i + 1, At: micros(d.At), RetryAfter: api.Seconds(d.RetryAfter), Before: i}
+	return &api.PlayFirstDenial{Request: i + 1, At: micros(d.At), RetryAfter: api.Seconds(d.RetryAfter), Before: i}
 }
 
 // trace writes the requests as mete replay reads them.

@@ -20,7 +20,7 @@ const maxShownLines = 5
 // trace adds the requests of a pasted trace, of which only the times matter, and what
 // each costs. The first comes at the beginning of the phase, which lasts until the
 // first whole second behind the last.
-func (p *Phase) trace(field string, tl *timeline, ms *Mistakes) {
+func (p *phase) trace(field string, tl *timeline, ms *Mistakes) {
 	var read []arrival
 	bad, number := 0, 0
 	for line := range strings.Lines(p.Trace) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 )
 
@@ -46,8 +47,8 @@ var shapes = map[string][]string{
 // Shapes are the names of what a phase can be, in the order in which they are offered.
 var Shapes = []string{"steady", "burst", "poisson", "pause", "trace"}
 
-// timeline works out when requests come. What is wrong is noted.
-func (t *Traffic) timeline(ms *Mistakes) timeline {
+// timelineOf works out when requests come. What is wrong is noted.
+func timelineOf(t *api.PlayTraffic, ms *Mistakes) timeline {
 	var tl timeline
 	switch n := len(t.Phases); {
 	case n == 0:
@@ -58,7 +59,7 @@ func (t *Traffic) timeline(ms *Mistakes) timeline {
 	}
 	for i := range t.Phases {
 		before := len(*ms)
-		t.Phases[i].play(fmt.Sprintf("/traffic/phases/%d", i), &tl, ms)
+		(*phase)(&t.Phases[i]).play(fmt.Sprintf("/traffic/phases/%d", i), &tl, ms)
 		if len(*ms) > before {
 			return tl // what follows would begin at a wrong time
 		}
@@ -66,13 +67,13 @@ func (t *Traffic) timeline(ms *Mistakes) timeline {
 	if tl.end > MaxSeconds*second {
 		ms.add(fmt.Sprintf("/traffic/phases/%d", len(t.Phases)-1), "shorten a phase", "the traffic lasts longer than %d s, a day", MaxSeconds)
 	}
-	t.hand(&tl, ms)
+	sendByHand(t, &tl, ms)
 	slices.SortStableFunc(tl.arrivals, func(a, b arrival) int { return int(a.at - b.at) })
 	return tl
 }
 
-// hand adds what is sent by hand.
-func (t *Traffic) hand(tl *timeline, ms *Mistakes) {
+// sendByHand adds single requests.
+func sendByHand(t *api.PlayTraffic, tl *timeline, ms *Mistakes) {
 	if len(t.Hand) > MaxHand {
 		ms.add("/traffic/hand", "remove some", "%d requests by hand are more than %d", len(t.Hand), MaxHand)
 		return
@@ -104,8 +105,11 @@ func (tl *timeline) add(field string, at bucket.Instant, cost bucket.Tokens, ms 
 	return true
 }
 
+// A phase is one part of the traffic.
+type phase api.PlayPhase
+
 // play adds the arrivals of one phase, and its time.
-func (p *Phase) play(field string, tl *timeline, ms *Mistakes) {
+func (p *phase) play(field string, tl *timeline, ms *Mistakes) {
 	fields, ok := shapes[p.Shape]
 	if !ok {
 		ms.add(field+"/shape", "say one of "+strings.Join(Shapes, ", "), "there is no shape %.40q", p.Shape)
@@ -139,7 +143,7 @@ func (p *Phase) play(field string, tl *timeline, ms *Mistakes) {
 }
 
 // hasOnly reports whether p says nothing that its shape has not.
-func (p *Phase) hasOnly(field string, fields []string, ms *Mistakes) bool {
+func (p *phase) hasOnly(field string, fields []string, ms *Mistakes) bool {
 	said := []struct {
 		name string
 		is   bool
@@ -172,7 +176,7 @@ func positive(n json.Number, field, what string, ms *Mistakes) (bucket.Tokens, b
 
 // steady spaces requests evenly: the first comes at the beginning, and each at its
 // own microsecond, rounded down.
-func (p *Phase) steady(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
+func (p *phase) steady(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
 	rate, ok := positive(p.Rate, field+"/rate", "how many requests come a second", ms)
 	if !ok || !plausible(rate, field+"/rate", ms) {
 		return
@@ -196,7 +200,7 @@ func plausible(rate bucket.Tokens, field string, ms *Mistakes) bool {
 
 // burst sends Count requests at once, at the beginning and, where it says Every, that
 // long after each other.
-func (p *Phase) burst(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
+func (p *phase) burst(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
 	if p.Count < 1 || p.Count > MaxRequests {
 		ms.add(field+"/count", "say how many requests come at once", "a burst has 1 to %d requests", MaxRequests)
 		return
@@ -223,7 +227,7 @@ func (p *Phase) burst(field string, tl *timeline, end bucket.Instant, ms *Mistak
 // distribution with the mean 1/rate: −ln(1 − u)/rate, in microseconds rounded down. u
 // are the upper 53 bits of what PCG-DXSM, seeded with Seed and 0, draws next, as a
 // fraction.
-func (p *Phase) poisson(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
+func (p *phase) poisson(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
 	rate, ok := positive(p.Rate, field+"/rate", "how many requests come a second on average", ms)
 	if !ok || !plausible(rate, field+"/rate", ms) {
 		return

@@ -16,14 +16,14 @@ import (
 
 // words explain what happened, a sentence or two each: what was let through and why it
 // came to an end, what the rest was told, and what that comes to.
-func (p *play) words(r *LaneResult) []string {
+func (p *play) words(r *api.PlayLaneResult) []string {
 	t := &r.Totals
 	if t.Sent == 0 {
 		return []string{"No request comes: the bucket stays full."}
 	}
 	var w []string
 	if t.Never > 0 {
-		d := p.decisions[slices.IndexFunc(p.decisions, func(d Decision) bool { return d.RetryAfter == bucket.Never })]
+		d := p.decisions[slices.IndexFunc(p.decisions, func(d decided) bool { return d.RetryAfter == bucket.Never })]
 		w = append(w, fmt.Sprintf("A request that costs %s can never be allowed: the limit has room for %s. So it is not told to come back.",
 			amount(d.Cost), amount(p.limit.Bucket.Capacity()+bucket.Tokens(r.Owes))))
 	}
@@ -51,7 +51,7 @@ func (p *play) words(r *LaneResult) []string {
 }
 
 // noDenialWords explain why there was enough.
-func (p *play) noDenialWords(r *LaneResult) string {
+func (p *play) noDenialWords(r *api.PlayLaneResult) string {
 	least := bucket.Tokens(r.Capacity)
 	at := bucket.Instant(0)
 	for _, d := range p.decisions {
@@ -76,7 +76,7 @@ func (p *play) noDenialWords(r *LaneResult) string {
 
 // denialWords explain the first denial: what has been spent by then, and where it came
 // from.
-func (p *play) denialWords(f *FirstDenial) string {
+func (p *play) denialWords(f *api.PlayFirstDenial) string {
 	d := &p.decisions[f.Request-1]
 	l := p.limit.Bucket
 	spent := bucket.Tokens(0)
@@ -120,8 +120,8 @@ func all(spent, capacity bucket.Tokens) string {
 }
 
 // delayWords explain what a queue does.
-func (p *play) delayWords(t *Totals) string {
-	i := slices.IndexFunc(p.decisions, func(d Decision) bool { return d.Wait > 0 })
+func (p *play) delayWords(t *api.PlayTotals) string {
+	i := slices.IndexFunc(p.decisions, func(d decided) bool { return d.Wait > 0 })
 	d := &p.decisions[i]
 	s := fmt.Sprintf("Request %s at %s is the first that has to wait: it is allowed, and starts %s later", count(i+1), span(micros(d.At)), span(api.Seconds(d.Wait)))
 	if t.Delayed == 1 {
@@ -131,7 +131,7 @@ func (p *play) delayWords(t *Totals) string {
 }
 
 // shareWords sum up.
-func (p *play) shareWords(r *LaneResult) string {
+func (p *play) shareWords(r *api.PlayLaneResult) string {
 	t := &r.Totals
 	s := fmt.Sprintf("In all, %s of %s got in (%s)", count(t.Allowed), requests(t.Sent), percent(t.Share))
 	if l := p.limit.Bucket; l.Algorithm() == bucket.Continuous || l.Algorithm() == bucket.Stepped {
@@ -187,7 +187,7 @@ func (p *play) limitWords() string {
 }
 
 // peakWords point at windows in which more begins than the rate says.
-func (p *play) peakWords(r *LaneResult) string {
+func (p *play) peakWords(r *api.PlayLaneResult) string {
 	n, err := bucket.ParseTokens(string(p.Tokens))
 	if peak := bucket.Tokens(r.Totals.Peak); err == nil && peak > n {
 		return fmt.Sprintf("In the busiest %s, from %s on, %s are spent: %s the %s that come in that time.",
@@ -197,7 +197,7 @@ func (p *play) peakWords(r *LaneResult) string {
 }
 
 // retryWords say how those fared who came back.
-func (p *play) retryWords(t *Totals) string {
+func (p *play) retryWords(t *api.PlayTotals) string {
 	most, served := 1, 0
 	for _, d := range p.decisions {
 		if d.Allowed && d.Try > 1 {

@@ -164,7 +164,7 @@ func explainOverrides(t *testing.T, site *browser.Site) {
 
 // What comes back late, and an API that cannot be asked, are told.
 func explainRefused(t *testing.T, site *browser.Site) {
-	if status, answer := site.Ask(http.MethodPost, site.AdminURL+"/dashboard/data/request", browser.ReadToken, map[string]string{"text": ""}); status != http.StatusBadRequest {
+	if status, answer := site.Ask(http.MethodPost, site.AdminURL+"/v1/request", browser.ReadToken, map[string]string{"text": ""}); status != http.StatusBadRequest {
 		t.Errorf("an empty text: %d %s", status, answer)
 	}
 	page := browser.Open(t, browser.Desktop, browser.Light)

@@ -53,7 +53,7 @@ func lateAnswers(t *testing.T, site *browser.Site) {
 	}
 	t.Run("parameters change while a page is made", func(t *testing.T) {
 		page := open(t, "overview", "Overview")
-		hold(page, "data/rules")
+		hold(page, "v1/rules")
 		goTo(page, "rules")
 		page.Poll("the rules are asked for", "asked === 1")
 		goTo(page, "rules?filter=strict")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/playground"
 	"github.com/metehq/mete/proof/browser"
 )
@@ -143,9 +144,9 @@ func playChanges(t *testing.T, site *browser.Site) {
 // What is exported is what the server says, to the byte.
 func playExports(t *testing.T, site *browser.Site) {
 	page := playing(t, site, browser.Desktop, browser.Light, "?preset=reserve")
-	input := playground.Presets()[slices.IndexFunc(playground.Presets(), func(p playground.Preset) bool { return p.ID == "reserve" })].Input
+	input := playground.Presets()[slices.IndexFunc(playground.Presets(), func(p api.PlayPreset) bool { return p.ID == "reserve" })].Input
 	input.Export = true
-	status, answer := site.Ask(http.MethodPost, site.AdminURL+"/dashboard/data/play", browser.ReadToken, input)
+	status, answer := site.Ask(http.MethodPost, site.AdminURL+"/v1/play", browser.ReadToken, input)
 	var said struct {
 		Lanes []struct{ Policy, Trace string }
 	}

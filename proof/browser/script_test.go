@@ -158,7 +158,7 @@ func scriptClocks(t *testing.T, page *browser.Page) {
 	off := browser.Eval[float64](page, `(() => {
 		const now = Date.now;
 		Date.now = () => now() + 7200e3;
-		return import('./shell/api.js').then(({get, serverNow}) => get('data/me').then(() => serverNow() - now())).finally(() => { Date.now = now; });
+		return import('./shell/api.js').then(({get, serverNow}) => get('v1/me').then(() => serverNow() - now())).finally(() => { Date.now = now; });
 	})()`)
 	if off < -3000 || off > 3000 {
 		t.Errorf("with a clock that is two hours fast the server's time is off by %v ms", off)

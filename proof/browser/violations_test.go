@@ -63,7 +63,7 @@ func awaitRows(t *testing.T, site *browser.Site, rows int64) {
 	ctx, cancel := context.WithTimeout(t.Context(), meted.Patience)
 	defer cancel()
 	err := proctest.Poll(ctx, func(context.Context) error {
-		_, text := site.Ask(http.MethodGet, site.AdminURL+"/dashboard/data/violations/histogram", browser.ReadToken, nil)
+		_, text := site.Ask(http.MethodGet, site.AdminURL+"/v1/violations/histogram", browser.ReadToken, nil)
 		var answer struct{ Rows int64 }
 		if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Rows != rows {
 			return fmt.Errorf("there are not %d rows: %s", rows, text)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/playground"
 )
 
@@ -48,20 +49,20 @@ func TestPlayground_IsWhatReplaySays(t *testing.T) {
 }
 
 // otherPlays have what presets have not: costs of requests, other anchors, and room that rolls over.
-var otherPlays = []playground.Preset{{ID: "costs", Input: playground.Input{
-	Lanes: []playground.Lane{
+var otherPlays = []api.PlayPreset{{ID: "costs", Input: api.Play{
+	Lanes: []api.PlayLane{
 		{Algorithm: "token_bucket", Tokens: "0.7", Per: "3s", Capacity: "4.5", Cost: "0.5"},
 		{Algorithm: "token_bucket", Tokens: "3", Per: "2s", Capacity: "5", Refill: "interval", Anchor: "key"},
 		{Algorithm: "fixed_window", Tokens: "3", Per: "2s", Capacity: "6", Anchor: "first"},
 		{Algorithm: "leaky_bucket", Tokens: "1", Per: "1s", Capacity: "2.5", Queue: "2"},
 	},
-	Traffic: playground.Traffic{Hand: []json.Number{"0.000001", "5.999999"}, Phases: []playground.Phase{
+	Traffic: api.PlayTraffic{Hand: []json.Number{"0.000001", "5.999999"}, Phases: []api.PlayPhase{
 		{Shape: "trace", Trace: "{\"at\":100.25,\"cost\":9}\n{\"at\":100.5,\"cost\":0.001}\n{\"at\":103.75}"},
 		{Shape: "poisson", Rate: "2.5", Seconds: "30", Seed: 9},
 	}},
 }}}
 
-func compareLane(t *testing.T, name string, lane *playground.LaneResult, lines string) {
+func compareLane(t *testing.T, name string, lane *api.PlayLaneResult, lines string) {
 	t.Helper()
 	from := bufio.NewScanner(strings.NewReader(lines))
 	for i, d := range lane.Decisions {

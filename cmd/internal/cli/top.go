@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -138,11 +139,11 @@ func (c *topCommand) parse(args []string) (code int, ok bool) {
 
 // snapshot shows one list.
 func (c *topCommand) snapshot(ctx context.Context) int {
-	r, err := c.reach()
+	server, err := c.client()
 	if err != nil {
 		return c.fail(err)
 	}
-	answer, err := c.keys(ctx, r, topQuestion{c.query.Kind, c.query.Rule, c.query.Limit})
+	answer, err := c.keys(ctx, server, topQuestion{c.query.Kind, c.query.Rule, c.query.Limit})
 	if err != nil {
 		return c.fail(err)
 	}
@@ -169,21 +170,25 @@ func (c *topCommand) ask(ctx context.Context, q topQuestion) topAnswer {
 		return a
 	}
 	defer r.http.CloseIdleConnections()
-	if a.top, a.err = c.keys(ctx, r, q); a.err != nil {
+	server, err := r.client(c.server)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	if a.top, a.err = c.keys(ctx, server, q); a.err != nil {
 		return a
 	}
 	ctx, cancel := context.WithTimeout(ctx, topPatience)
 	defer cancel()
-	a.traffic, _ = r.askTraffic(ctx, c.server, c.interval) // not every server tells it
+	window := min(max(c.interval.Round(monitor.Interval), monitor.Interval), monitor.TrafficWindow)
+	if t, err := server.Traffic(ctx, window); err == nil { // not every server tells it
+		a.traffic = &t
+	}
 	return a
 }
 
 // keys asks for the keys.
-func (c *topCommand) keys(ctx context.Context, r *reach, q topQuestion) (api.Top, error) {
-	server, err := r.client(c.server)
-	if err != nil {
-		return api.Top{}, err
-	}
+func (c *topCommand) keys(ctx context.Context, server *client.Client, q topQuestion) (api.Top, error) {
 	ctx, cancel := context.WithTimeout(ctx, topPatience)
 	defer cancel()
 	query := c.query

@@ -19,7 +19,6 @@ import (
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/display"
-	"github.com/metehq/mete/dashboard"
 )
 
 // someKeys is an answer with so many keys, some of them hard to show.
@@ -65,7 +64,7 @@ func someFrames(top *api.Top, trouble string) []topFrame {
 	const server = "http://user:secret@127.0.0.1:8081"
 	busy := &traffic{}
 	for i := range 500 {
-		busy.add(&dashboard.Traffic{Window: 2, Rules: map[string][5]uint64{"free": {uint64(i * i), uint64(i), 0, 1, 1 << 60}}}, "")
+		busy.add(&api.Traffic{Window: 2, Rules: map[string]api.RuleCounts{"free": {uint64(i * i), uint64(i), 0, 1, 1 << 60}}}, "")
 	}
 	frames := []topFrame{{server: server, trouble: trouble, top: top, traffic: &traffic{}, selected: -1, kind: "denied"}}
 	if n := len(top.Keys); n > 0 {
@@ -142,7 +141,7 @@ type session struct {
 	down  bool
 	asked []string
 
-	traffic *dashboard.Traffic
+	traffic *api.Traffic
 	ended   chan struct{}
 }
 
@@ -269,7 +268,7 @@ func TestTopView_RulesAndPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startView(t, t.Context())
 		s.mu.Lock()
-		s.traffic = &dashboard.Traffic{Window: 2, Rules: map[string][5]uint64{"free": {30, 4, 0, 0, 2}, "pro": {2000, 0, 10, 0, 0}}}
+		s.traffic = &api.Traffic{Window: 2, Rules: map[string]api.RuleCounts{"free": {30, 4, 0, 0, 2}, "pro": {2000, 0, 10, 0, 0}}}
 		s.mu.Unlock()
 		s.want(t, "!allowed")
 		time.Sleep(2*time.Second + time.Millisecond)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
-	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -51,7 +50,7 @@ type topQuestion struct {
 type topAnswer struct {
 	topQuestion
 	top     api.Top
-	traffic *dashboard.Traffic
+	traffic *api.Traffic
 	err     error
 }
 

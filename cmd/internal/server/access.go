@@ -150,6 +150,12 @@ func roleOf(r *http.Request) httpapi.Role {
 	return c.role
 }
 
+// callerName returns the name of the caller's token.
+func callerName(r *http.Request) string {
+	c, _ := r.Context().Value(callerKey{}).(caller)
+	return c.name
+}
+
 // enter finds out who asks, and limits them. What asks whether the server is there
 // passes as it is, and so do gateways, who have a check of their own.
 func (a *access) enter(next http.Handler) http.Handler {

@@ -5,42 +5,34 @@ package server
 import (
 	"crypto/rand"
 	"errors"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/storeurl"
-	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/policyyaml"
 )
 
 // boardPath is where the dashboard is at the admin address.
 const boardPath = "/dashboard/"
 
-// A board is what the dashboard knows of the server.
+// A board is the source of the monitor.
 type board struct {
 	*Server
 	instance string
 }
 
-// openBoard makes the dashboard. The admin API must be there.
-func (s *Server) openBoard() (err error) {
-	b := board{s, rand.Text()}
-	s.board, err = dashboard.New(dashboard.Config{
-		Limiter: s.limiter, Watches: &s.watches, Source: b, Viewer: viewerOf, SignIn: s.signIn(), Try: s.try(), Key: s.manage.Unmask,
-		Top: s.top != nil, Overrides: true, Violations: s.trail.board(),
-	})
-	return err
-}
-
-// viewerOf says who looks at the dashboard.
-func viewerOf(r *http.Request) dashboard.Viewer {
-	c, _ := r.Context().Value(callerKey{}).(caller)
-	return dashboard.Viewer{Name: c.name, Role: c.role.String(), Look: c.role >= httpapi.Read, SeeKeys: c.role >= httpapi.Operate}
+// live returns what the API shows of the server at work. It starts the monitor.
+func (s *Server) live() (l httpapi.Live, err error) {
+	s.monitor, err = monitor.New(board{s, rand.Text()}, s.limiter.Policy)
+	return httpapi.Live{
+		Monitor: s.monitor, Watches: &s.watches, Violations: s.trail.found(), Name: callerName, SignIn: s.signIn(), Try: s.try(),
+	}, err
 }
 
 // signIn says where a token comes from.
@@ -51,23 +43,12 @@ func (s *Server) signIn() string {
 	return "Tokens are in the server's settings: admin_tokens."
 }
 
-// Totals implements [dashboard.Source].
-func (b board) Totals() dashboard.Totals {
-	from := b.metrics.Snapshot()
-	t := dashboard.Totals{
-		Allowed: from.Allowed, Denied: from.Denied, Degraded: from.Degraded,
-		Decisions: dashboard.Histogram(from.Decisions), Store: dashboard.Histogram(from.Store),
-	}
-	for _, r := range from.Rules {
-		t.Shadow += r.Shadow
-		t.Rules = append(t.Rules, dashboard.RuleTotals(r))
-	}
-	return t
-}
+// Totals implements [monitor.Source].
+func (b board) Totals() monitor.Totals { return b.metrics.Totals() }
 
-// State implements [dashboard.Source].
-func (b board) State() dashboard.State {
-	s := dashboard.State{
+// State implements [monitor.Source].
+func (b board) State() api.ServerState {
+	s := api.ServerState{
 		Instance: b.instance, Version: buildinfo.Read().Version, Started: b.started, Ready: !b.ending.Load(), Ending: b.ending.Load(),
 		Policy: b.policyState(), Store: b.storeState(), Overrides: map[string]int{},
 	}
@@ -77,9 +58,9 @@ func (b board) State() dashboard.State {
 	return s
 }
 
-func (b board) policyState() dashboard.PolicyState {
+func (b board) policyState() api.PolicyState {
 	r := b.reloads.stats(b.started)()
-	p := dashboard.PolicyState{
+	p := api.PolicyState{
 		Source: exampleName + ", built in", Loaded: &r.At,
 		Reloads: r.Applied, Refused: r.Failed, Failing: r.Failing,
 	}
@@ -102,8 +83,8 @@ const (
 	fullWords = "The store is full: buckets that are not full share one. Raise max_keys."
 )
 
-func (b board) storeState() dashboard.StoreState {
-	s := dashboard.StoreState{Kind: "memory", Address: storeurl.Shown(b.config.Store), State: "ok", Breaker: "none"}
+func (b board) storeState() api.StoreState {
+	s := api.StoreState{Kind: "memory", Address: storeurl.Shown(b.config.Store), State: "ok", Breaker: "none"}
 	if m := b.store.memory; m != nil {
 		stats := m.Stats()
 		keys, nodes := int64(stats.Keys), 1

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete/dashboard"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/proctest"
 )
 
@@ -29,9 +29,9 @@ func TestBoard_Roles(t *testing.T) {
 		{"GET", "/dashboard/", [4]int{200, 200, 200, 200}},
 		{"GET", "/dashboard/ui/base.css", [4]int{200, 200, 200, 200}},
 		{"GET", "/dashboard/none.js", [4]int{404, 404, 404, 404}},
-		{"GET", "/dashboard/data/me", [4]int{401, 200, 200, 200}},
-		{"GET", "/dashboard/data/traffic", [4]int{401, 200, 200, 200}},
-		{"HEAD", "/dashboard/data/stream", [4]int{401, 200, 200, 200}},
+		{"GET", "/v1/me", [4]int{401, 200, 200, 200}},
+		{"GET", "/v1/traffic", [4]int{401, 200, 200, 200}},
+		{"HEAD", "/v1/traffic/stream", [4]int{401, 200, 200, 200}},
 		{"GET", "/", [4]int{404, 404, 404, 404}}, // a program's; of browsers see below
 	} {
 		for i, token := range []string{"", readerToken, operatorToken, ownerToken} {
@@ -40,12 +40,12 @@ func TestBoard_Roles(t *testing.T) {
 			}
 		}
 	}
-	var me dashboard.Me
-	_, answer := s.as(operatorToken, "GET", "/dashboard/data/me", "")
-	if err := json.Unmarshal([]byte(answer), &me); err != nil || me.Name != "on-call" || me.Role != "operate" || !me.SeeKeys || me.API != "../" || !me.Features.Top {
+	var me api.Me
+	_, answer := s.as(operatorToken, "GET", "/v1/me", "")
+	if err := json.Unmarshal([]byte(answer), &me); err != nil || me.Name != "on-call" || me.Role != "operate" || !me.SeeKeys || !me.Features.Top {
 		t.Errorf("got %s, %v", answer, err)
 	}
-	if _, answer = s.as(readerToken, "GET", "/dashboard/data/me", ""); !strings.Contains(answer, `"see_keys":false`) {
+	if _, answer = s.as(readerToken, "GET", "/v1/me", ""); !strings.Contains(answer, `"see_keys":false`) {
 		t.Errorf("who may only read gets %s", answer)
 	}
 }
@@ -80,7 +80,7 @@ func TestBoard_Stream(t *testing.T) {
 	s := start(t, c)
 	ctx, cancel := context.WithTimeout(t.Context(), patience) // for what never comes
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "GET", s.admin+"/dashboard/data/stream", nil)
+	req, err := http.NewRequestWithContext(ctx, "GET", s.admin+"/v1/traffic/stream", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestBoard_Stream(t *testing.T) {
 		s.take("192.0.2.1")
 	}
 	write(t, c.Policy, "rules: [")
-	var state dashboard.State
+	var state api.ServerState
 	var counts [4]float64
 	bye := false
 	lines := bufio.NewScanner(resp.Body)
@@ -108,7 +108,7 @@ func TestBoard_Stream(t *testing.T) {
 			event = data
 			bye = bye || event == "bye"
 		case name == "data" && event == "state":
-			state = dashboard.State{}
+			state = api.ServerState{}
 			if err := json.Unmarshal([]byte(data), &state); err != nil {
 				t.Fatal(err)
 			}
@@ -148,8 +148,8 @@ func TestBoard_StoreGone(t *testing.T) {
 	c := testConfig()
 	c.Policy, c.Store = policyFile(t, burst("2")), "redis://"+redis.Addr
 	s := start(t, c)
-	state := func() (st dashboard.StoreState) {
-		resp, err := http.Get(s.admin + "/dashboard/data/stream")
+	state := func() (st api.StoreState) {
+		resp, err := http.Get(s.admin + "/v1/traffic/stream")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestBoard_StoreGone(t *testing.T) {
 		lines := bufio.NewScanner(resp.Body)
 		for lines.Scan() {
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				var s dashboard.State
+				var s api.ServerState
 				if err := json.Unmarshal([]byte(data), &s); err != nil {
 					t.Fatal(err)
 				}
@@ -183,7 +183,7 @@ func TestBoard_ManyStreams(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig())
 	for i := range 100 { // more than requests may be in flight
-		resp, err := http.Get(s.admin + "/dashboard/data/stream")
+		resp, err := http.Get(s.admin + "/v1/traffic/stream")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func TestBoard_HTTP2(t *testing.T) {
 	var streams sync.WaitGroup
 	var told, ended atomic.Int64
 	for i := range 100 {
-		resp := ask("/dashboard/data/stream")
+		resp := ask("/v1/traffic/stream")
 		if resp.StatusCode != 200 || resp.ProtoMajor != 2 {
 			t.Fatalf("stream %d: status %d of %s", i, resp.StatusCode, resp.Proto)
 		}

@@ -99,10 +99,10 @@ type crowd struct {
 	refused atomic.Uint64
 }
 
-// isStream reports whether r, to the admin address, is for what goes on as long as
-// somebody looks. The dashboard bounds how many of these there are.
+// isStream reports whether r, to the admin address, asks for a stream. The API bounds the
+// number of streams.
 func isStream(r *http.Request) bool {
-	return r.URL.Path == boardPath+"data/stream" || r.URL.Path == boardPath+"data/watch"
+	return r.URL.Path == "/v1/traffic/stream" || r.URL.Path == "/v1/watch"
 }
 
 // enter answers with 503 what is too much. What asks whether the server is there is

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/audit"
+	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
 )
@@ -24,9 +25,13 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	live, err := s.live()
+	if err != nil {
+		return nil, nil, err
+	}
 	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{
-		Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.keyFor("top keys")),
-		Audit: record,
+		Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.key),
+		Audit: record, Live: live,
 	}); err != nil {
 		return nil, nil, err
 	}
@@ -36,10 +41,11 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 			return nil, nil, err
 		}
 	}
-	if err := s.openBoard(); err != nil {
+	pages, err := dashboard.New(dashboard.Config{})
+	if err != nil {
 		return nil, nil, err
 	}
-	manage := s.withBoard(s.withMetrics(s.watch.Wrap(apiDoor, false, s.manage)))
+	manage := withBoard(pages, s.withMetrics(s.watch.Wrap(apiDoor, false, s.manage)))
 	return s.farewell(s.watched(main)), s.farewell(sameMachine(s.access.enter(manage))), nil
 }
 
@@ -62,8 +68,8 @@ func (s *Server) alsoRead() (list []policy.Attribute) {
 
 // withBoard serves the dashboard, and everything else by next. Who comes with a browser
 // is led to it: by a relative URL, as there may be a prefix that only a proxy knows.
-func (s *Server) withBoard(next http.Handler) http.Handler {
-	pages := http.StripPrefix(strings.TrimSuffix(boardPath, "/"), s.board)
+func withBoard(board, next http.Handler) http.Handler {
+	pages := http.StripPrefix(strings.TrimSuffix(boardPath, "/"), board)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasPrefix(r.URL.Path, boardPath):

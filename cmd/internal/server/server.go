@@ -21,9 +21,9 @@ import (
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/telemetry"
-	"github.com/metehq/mete/dashboard"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/jwtclaims"
+	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
 )
@@ -41,7 +41,7 @@ type Server struct {
 	api       *httpapi.API // of the main address
 	manage    *httpapi.API // of the admin address
 	source    source
-	watches   dashboard.Watches
+	watches   monitor.Watches
 	store     storage
 	claims    *jwtclaims.Verifier // nil: tokens are not verified
 	expiry    *time.Timer         // nil: the policy has no expires_at
@@ -60,9 +60,9 @@ type Server struct {
 	reloads   reloads
 	lately    lately
 	skips     skipLog
-	board     *dashboard.Handler // nil until all else is there
-	opened    atomic.Bool        // all of it is there
-	ending    atomic.Bool        // told to end: not ready any more
+	monitor   *monitor.Monitor // nil until all else is there
+	opened    atomic.Bool      // all of it is there
+	ending    atomic.Bool      // told to end: not ready any more
 	main      endpoint
 	admin     endpoint
 	access    *access // to the admin address
@@ -165,8 +165,8 @@ func (s *Server) inFront() bool { return s.config.InFront() }
 
 // Close releases what New opened, for a server that is not run.
 func (s *Server) Close() {
-	if s.board != nil {
-		s.board.Close()
+	if s.monitor != nil {
+		s.monitor.Close()
 	}
 	s.trail.close() // first: it has something to save
 	s.closeTelemetry()
@@ -300,7 +300,8 @@ func (s *Server) drain() {
 	if n := s.gate.drain(ctx); n > 0 {
 		s.log.Warn("upgraded connections were cut off: they had not ended in time", "connections", n, "after", t.Drain)
 	}
-	s.board.Close() // its streams would never finish
+	s.manage.Close() // its streams would never finish
+	s.monitor.Close()
 	ctx, cancel = context.WithTimeout(context.Background(), adminGrace)
 	defer cancel()
 	s.shutdown(ctx, &s.admin, adminGrace)

@@ -13,7 +13,7 @@ import {traceOf} from './trace.js';
 // Of many rules an example is looked for only when somebody asks.
 export async function exampleOf(rule) {
 	if (rule.example) return rule.example;
-	const one = await get(`data/rules?${new URLSearchParams({rule: rule.name})}`);
+	const one = await get(`v1/rules?${new URLSearchParams({rule: rule.name})}`);
 	return rulesOf(one)[0]?.example ?? null;
 }
 

@@ -84,7 +84,7 @@ export function requestForm({tree, onExplain, onMistake, compact = false}) {
 				return;
 			}
 			try {
-				const r = await post('data/request', {text: written});
+				const r = await post('v1/request', {text: written});
 				this.set(r.attributes, r.cost);
 				say([...r.notes.map((n) => sentence(show(n, 400))), r.unread.length > 0 && `No rule looks at ${r.unread.map((n) => show(n, 60)).join(', ')}.`].filter(Boolean), false);
 				onExplain(this.request());

@@ -18,23 +18,23 @@ export function backAt(state, x) {
 // drawLevel draws everything: the axes, the curve, what comes, and the decisions.
 export function drawLevel(c, level, state) {
 	c.clearRect(0, 0, state.width, state.height);
-	const limit = level.last?.limit;
-	if (!limit) {
+	if (level.last === null) {
 		return;
 	}
+	const {capacity} = level;
 	const plot = {
 		left: MARGIN.left, top: MARGIN.top, right: state.width - MARGIN.right, bottom: state.height - MARGIN.bottom,
 	};
 	plot.now = plot.left + (plot.right - plot.left) * (1 - AHEAD);
 	plot.second = (plot.now - plot.left) / state.span;
 	plot.x = (t) => plot.now + (t - state.now) * plot.second;
-	const top = limit.capacity * 1.06;
+	const top = capacity * 1.06;
 	plot.y = (v) => plot.bottom - (Math.max(v, 0) / top) * (plot.bottom - plot.top);
-	drawAxes(c, plot, state, limit);
+	drawAxes(c, plot, state, capacity);
 	drawGaps(c, plot, state, level);
 	drawUnknown(c, plot, level);
-	drawCurve(c, plot, state, level, limit);
-	drawMarks(c, plot, state, level, limit);
+	drawCurve(c, plot, state, level, capacity);
+	drawMarks(c, plot, state, level, capacity);
 	drawCursor(c, plot, state, level);
 }
 
@@ -44,18 +44,18 @@ function font() {
 	return (family ||= getComputedStyle(document.body).fontFamily);
 }
 
-function drawAxes(c, plot, {span}, limit) {
+function drawAxes(c, plot, {span}, capacity) {
 	c.font = `11px ${font()}`;
 	c.lineWidth = 1;
 	c.textBaseline = 'middle';
 	c.textAlign = 'right';
 	for (const part of [0, 0.5, 1]) {
-		const y = Math.round(plot.y(limit.capacity * part)) + 0.5;
+		const y = Math.round(plot.y(capacity * part)) + 0.5;
 		c.strokeStyle = part === 1 ? paint('text') : paint('grid');
 		c.setLineDash(part === 1 ? [5, 4] : []);
 		line(c, plot.left, y, plot.right, y);
 		c.fillStyle = paint('axis');
-		c.fillText(tokens(limit.capacity * part), plot.left - 8, y);
+		c.fillText(tokens(capacity * part), plot.left - 8, y);
 	}
 	c.setLineDash([]);
 	c.textAlign = 'center';
@@ -108,10 +108,10 @@ function label(c, text, left, right, y) {
 
 // drawUnknown says why nothing stands at the left: what was before is kept nowhere.
 function drawUnknown(c, plot, level) {
-	label(c, 'drawn since you look', plot.left, plot.x(level.first.t), plot.y(0) - 14);
+	label(c, 'drawn since you look', plot.left, plot.x(level.first[0]), plot.y(0) - 14);
 }
 
-function drawCurve(c, plot, state, level, limit) {
+function drawCurve(c, plot, state, level, capacity) {
 	c.save();
 	c.beginPath();
 	c.rect(plot.left, plot.top - 4, plot.right - plot.left, plot.bottom - plot.top + 6);
@@ -142,7 +142,7 @@ function drawCurve(c, plot, state, level, limit) {
 	const here = level.lost === null ? level.at(state.now) : null;
 	if (here !== null) {
 		c.beginPath();
-		c.arc(plot.now, plot.y(Math.min(here, limit.capacity)), 4, 0, 2 * Math.PI);
+		c.arc(plot.now, plot.y(Math.min(here, capacity)), 4, 0, 2 * Math.PI);
 		c.fillStyle = paint('level');
 		c.fill();
 		c.lineWidth = 2;
@@ -168,7 +168,7 @@ function trace(c, plot, way) {
 	}
 }
 
-function drawMarks(c, plot, state, level, limit) {
+function drawMarks(c, plot, state, level, capacity) {
 	const bins = new Map();
 	for (const mark of level.marks(state.now - state.span)) {
 		// The bins stand still in time, so that marks do not flicker as they move.
@@ -184,7 +184,7 @@ function drawMarks(c, plot, state, level, limit) {
 			continue;
 		}
 		if (b.allowed > 0) {
-			const size = 4 + 12 * Math.min(Math.log1p(b.allowed) / Math.log1p(Math.max(limit.capacity, 1)), 1);
+			const size = 4 + 12 * Math.min(Math.log1p(b.allowed) / Math.log1p(Math.max(capacity, 1)), 1);
 			c.strokeStyle = paint('allowed');
 			c.lineWidth = 2.5;
 			line(c, x, plot.bottom + 5, x, plot.bottom + 5 + size);

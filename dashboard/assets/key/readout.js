@@ -2,7 +2,7 @@
 
 import {h} from '../ui/dom.js';
 import {dur, tokens} from '../ui/format.js';
-import {fullIn, passes, refillWords} from './words.js';
+import {refillWords} from './words.js';
 
 const EVERY = 200; // ms between changes of the numbers: faster cannot be read
 
@@ -20,23 +20,23 @@ export function bucketReadout(level) {
 	let drawn = 0;
 	let sentence = '';
 
-	const write = (bucket, limit, held, t) => {
-		const cost = bucket.cost ?? 1;
+	const write = (bucket, held, t) => {
+		const {cost} = bucket;
 		const live = held !== null;
-		const shown = tokens(Math.floor((held ?? level.last.level) * 10) / 10);
-		const wait = passes(level, t, cost);
-		const [look, words] = live ? verdictOf(bucket, wait, held >= cost) : ['', 'unknown'];
-		const flow = refillWords({...limit, algorithm: bucket.algorithm});
+		const shown = tokens(Math.floor((held ?? level.last[1]) * 10) / 10);
+		const waits = level.waits(t);
+		const [look, words] = live ? verdictOf(bucket, waits.retry) : ['', 'unknown'];
+		const flow = refillWords(bucket);
 		set(now, shown);
-		set(capacity, ` of ${tokens(limit.capacity)} tokens`);
+		set(capacity, ` of ${tokens(level.capacity)} tokens`);
 		set(refill, flow);
-		set(full, inWords(fullIn(level, t)));
+		set(full, inWords(waits.full));
 		set(request, `A request of cost ${tokens(cost)}`);
 		verdict.className = `badge ${look}`;
 		set(verdict, words);
-		set(retry, live ? retryWords(bucket, wait, held >= cost) : 'unknown');
+		set(retry, live ? retryWords(bucket, waits.retry) : 'unknown');
 		set(stale, live ? '' : 'As it was last seen.');
-		sentence = `The bucket ${live ? 'holds' : 'was last seen with'} ${shown} of ${tokens(limit.capacity)} tokens and gets ${flow}.${live ? ` A request of cost ${tokens(cost)} ${words} now.` : ''}`;
+		sentence = `The bucket ${live ? 'holds' : 'was last seen with'} ${shown} of ${tokens(level.capacity)} tokens and gets ${flow}.${live ? ` A request of cost ${tokens(cost)} ${words} now.` : ''}`;
 	};
 	return {
 		node: h('div', {class: 'readout'}, h('p', {class: 'readout-big'}, now, capacity),
@@ -47,39 +47,37 @@ export function bucketReadout(level) {
 			if (!level.last) {
 				return null;
 			}
-			const {limit} = level.last;
 			const held = level.at(t);
 			if (performance.now() - drawn >= EVERY) {
 				drawn = performance.now();
-				write(bucket, limit, held, t);
+				write(bucket, held, t);
 			}
-			const inflow = held !== null && limit.kind === 'continuous' ? limit.tokens / limit.per : 0;
-			return {live: held !== null, level: held ?? level.last.level, capacity: limit.capacity, inflow, sentence};
+			return {live: held !== null, level: held ?? level.last[1], capacity: level.capacity, inflow: held === null ? 0 : level.rising(t), sentence};
 		},
 	};
 }
 
-function verdictOf(bucket, wait, fits) {
+function verdictOf(bucket, wait) {
 	if (bucket.blocked_by) {
 		return ['badge-denied', 'is blocked'];
 	}
 	if (bucket.allowed_by) {
 		return ['badge-allowed', 'passes, uncharged'];
 	}
-	if (wait === 0 || (wait === null && fits)) {
+	if (wait === 0) {
 		return ['badge-allowed', 'passes'];
 	}
 	return bucket.shadow ? ['badge-shadow', 'would be denied'] : ['badge-denied', 'is denied'];
 }
 
-function retryWords(bucket, wait, fits) {
+function retryWords(bucket, wait) {
 	if (bucket.blocked_by) {
 		return 'when the block ends';
 	}
-	if (bucket.allowed_by || wait === 0 || (wait === null && fits)) {
+	if (bucket.allowed_by || wait === 0) {
 		return 'none';
 	}
-	return wait === null ? 'the next decision tells' : inWords(wait).replace('in ', '');
+	return inWords(wait).replace('in ', '');
 }
 
 // inWords is when something is so.

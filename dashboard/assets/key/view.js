@@ -2,7 +2,7 @@
 
 import {h, keyText, replace, show} from '../ui/dom.js';
 import {keyActions} from '../overrides/actions.js';
-import {followBucket, lookOf} from './feed.js';
+import {followBucket} from './feed.js';
 import {bucketReadout} from './readout.js';
 import {decisionTable} from './decisions.js';
 import {keyHistory} from './history.js';
@@ -38,7 +38,8 @@ export class KeyView {
 		this.node = this.layout();
 		this.head();
 		const since = Date.parse(bucket.at) / 1000;
-		this.level.look(lookOf(bucket, since));
+		this.level.capacity = bucket.capacity;
+		this.level.tell({t: since, levels: bucket.levels, retry: bucket.retry_after, full: bucket.full_after});
 		this.feed = this.follow(key, since);
 		this.draw(performance.now()); // what is known already takes its room at once
 		this.stop = animate((time) => this.draw(time));
@@ -74,7 +75,7 @@ export class KeyView {
 	// head says what the bucket is of and under, when that has changed.
 	head() {
 		const {rule, limit, mode, algorithm, words, shadow, shards, masked} = this.bucket;
-		const [other, block, allow] = ['override', 'blocked_by', 'allowed_by'].map((name) => this.bucket[name]?.id ?? this.bucket[name] ?? '');
+		const [other, block, allow] = ['override', 'blocked_by', 'allowed_by'].map((name) => this.bucket[name]?.id ?? '');
 		const now = JSON.stringify([rule, limit, mode, words, shadow, other, block, allow]);
 		if (now === this.shown) {
 			return;
@@ -102,11 +103,12 @@ export class KeyView {
 
 	follow(key, since) {
 		return followBucket(key, since, {
-			onBucket: (shown, look) => {
-				this.bucket = {...this.bucket, ...shown};
-				this.level.look(look);
+			onBucket: (shown) => {
+				this.bucket = shown;
+				this.level.capacity = shown.capacity;
 				this.head();
 			},
+			onLevel: (event) => this.level.tell(event),
 			onDecision: (d) => {
 				this.level.decide(d);
 				this.decisions.add(d);

@@ -10,7 +10,7 @@ import {dateTime, tokens} from '../ui/format.js';
 import {del, get, post, put, serverNow} from '../shell/api.js';
 import {confirmAction, toast} from '../shell/dialog.js';
 import {may, me} from '../shell/session.js';
-import {stillMissing} from '../key/level.js';
+import {pointAt} from '../key/level.js';
 import {ruleList} from '../rules/list.js';
 import {expiryOf, keptOf, keptWords, limitOverride, limitShape, limitWords} from './form.js';
 import {expiryInput, limitInputs} from './inputs.js';
@@ -56,7 +56,7 @@ export async function resetKey(target, done) {
 				// What would have come back meanwhile stays: nobody is left with less than
 				// without the reset.
 				undo: given > 0 ? async () => {
-					const left = stillMissing(answer.before, given, (performance.now() - at) / 1000);
+					const left = Math.ceil(pointAt(answer.missing, (performance.now() - at) / 1000) * 1000 - 1e-6) / 1000; // as the server rounds
 					if (left > 0) {
 						await post('v1/bucket/take', {key: target.key, tokens: left, reason: 'undo'});
 					}

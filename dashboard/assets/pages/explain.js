@@ -15,7 +15,7 @@ export default {
 	title: 'Explain',
 	nav: 'explain',
 	async mount(root, params) {
-		const tree = await get('data/rules');
+		const tree = await get('v1/rules');
 		if (!root.isConnected) return; // there is another page by now
 		const result = h('section', {class: 'explain-result', 'aria-label': 'Explanation'});
 		const ask = (request) => explainInto(result, request, tree, {share, reveal: true});

@@ -125,19 +125,19 @@ class Playground {
 		const asked = new AbortController();
 		this.asking = asked;
 		try {
-			const result = await post('data/play', inputOf(this.state), {signal: asked.signal});
+			const result = await post('v1/play', inputOf(this.state), {signal: asked.signal});
 			if (asked.signal.aborted) return;
 			this.note([]);
 			this.draw(result);
 			await this.write();
 		} catch (e) {
 			if (e.name === 'AbortError' || asked.signal.aborted) return;
-			this.note(e.mistakes?.length > 0 ? e.mistakes : [{field: '', reason: e.message}]);
+			this.note(e.mistakes?.length > 0 ? e.mistakes : [{pointer: '', detail: e.message}]);
 		}
 	}
 
 	async exported(number) {
-		return (await post('data/play', {...inputOf(this.state), export: true})).lanes[number];
+		return (await post('v1/play', {...inputOf(this.state), export: true})).lanes[number];
 	}
 
 	draw(result) {
@@ -160,13 +160,13 @@ class Playground {
 	note(mistakes) {
 		const left = [];
 		this.cards.forEach((card, i) => {
-			const mine = mistakes.filter((m) => `${m.field}/`.startsWith(`/lanes/${i}/`));
+			const mine = mistakes.filter((m) => `${m.pointer}/`.startsWith(`/lanes/${i}/`));
 			card.note(showMistakes(card.form, mine));
 		});
-		left.push(...showMistakes(this.traffic, mistakes.filter((m) => m.field.startsWith('/traffic'))), ...mistakes.filter((m) => !/^\/(lanes\/\d|traffic)/.test(m.field)));
+		left.push(...showMistakes(this.traffic, mistakes.filter((m) => m.pointer.startsWith('/traffic'))), ...mistakes.filter((m) => !/^\/(lanes\/\d|traffic)/.test(m.pointer)));
 		if (this.traffic.querySelector('.mistake:not([hidden])')) this.edit.open = true;
 		this.trouble.hidden = left.length === 0;
-		replace(this.trouble, left.map((m) => h('p', null, show(m.hint ? `${m.reason}; ${m.hint}` : m.reason, 300))));
+		replace(this.trouble, left.map((m) => h('p', null, show(m.hint ? `${m.detail}; ${m.hint}` : m.detail, 300))));
 		this.lanes.classList.toggle('play-stale', mistakes.length > 0);
 	}
 
@@ -203,7 +203,7 @@ export default {
 	title: 'Playground',
 	nav: 'playground',
 	async mount(root, params) {
-		shown = new Playground(root, await get('data/presets'));
+		shown = new Playground(root, await get('v1/play/presets'));
 		await shown.read(params);
 		const mine = shown;
 		return () => {

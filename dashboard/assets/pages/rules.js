@@ -20,7 +20,7 @@ export default {
 		let leave = null;
 		let renew = null; // shows another policy in what is drawn, where it can
 		let ended = false;
-		let tree = await get('data/rules');
+		let tree = await get('v1/rules');
 		if (!root.isConnected) return undefined; // another page has the address by now
 		let version = policyOf(ctx.live.state);
 		const draw = (p) => {
@@ -38,7 +38,7 @@ export default {
 			const before = version;
 			version = now;
 			if (!before || now === before) return;
-			const next = await get('data/rules').catch(() => null);
+			const next = await get('v1/rules').catch(() => null);
 			if (ended || version !== now) return; // there is another page, or a newer policy
 			if (!next) {
 				version = before; // the next state asks again

@@ -50,7 +50,7 @@ function violations(root, params, ctx) {
 		more.disabled = true;
 		more.textContent = 'Looking…';
 		try {
-			const page = await get(`data/violations?${queryOf(filter, range, {limit: PAGE, cursor: next ?? ''})}`, {signal: asked.signal});
+			const page = await get(`v1/violations?${queryOf(filter, range, {limit: PAGE, cursor: next ?? ''})}`, {signal: asked.signal});
 			next = page.next;
 			draw(page);
 		} catch (err) {

@@ -90,8 +90,8 @@ export function showMistakes(root, mistakes) {
 	for (const field of root.querySelectorAll('[data-place]')) mark(field, '');
 	const texts = new Map();
 	for (const m of mistakes) {
-		const field = [...root.querySelectorAll('[data-place]')].find((f) => f.dataset.place === m.field || `${m.field}`.startsWith(`${f.dataset.place}/`));
-		if (field) texts.set(field, [...(texts.get(field) ?? []), m.hint ? `${m.reason}: ${m.hint}` : m.reason]);
+		const field = [...root.querySelectorAll('[data-place]')].find((f) => f.dataset.place === m.pointer || `${m.pointer}`.startsWith(`${f.dataset.place}/`));
+		if (field) texts.set(field, [...(texts.get(field) ?? []), m.hint ? `${m.detail}: ${m.hint}` : m.detail]);
 		else left.push(m);
 	}
 	for (const [field, said] of texts) mark(field, said.length > 1 ? `${said[0]} (and ${said.length - 1} more)` : said[0]);

@@ -90,7 +90,7 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 		note(mistakes) {
 			if (form.querySelector('.mistake:not([hidden])')) edit.open = true;
 			wrong.hidden = mistakes.length === 0;
-			replace(wrong, mistakes.map((m) => h('p', null, show(m.hint ? `${m.reason}; ${m.hint}` : m.reason, 300))));
+			replace(wrong, mistakes.map((m) => h('p', null, show(m.hint ? `${m.detail}; ${m.hint}` : m.detail, 300))));
 		},
 	};
 }

@@ -3,21 +3,21 @@
 // What the server says of a lane, made ready to be drawn and to be asked about an instant.
 //
 //   runOf(lane, seconds) → {lane, seconds, capacity, high, low, decisions, arrivals, knots, levelAt(t), until(t), near(t, within)}
-//     decisions: [{at, kind: allowed|waits|denied, retry, remaining, wait, level, cost, client, attempt, lack}]
+//     decisions: [{at, kind: allowed|waits|denied, retry, remaining, wait, before, level, cost, client, attempt, lack}]
 //     knots: [[t, level], …], also before and after each request
 //   exact(seconds)  a time with the digits that dur would round away
 
 import {dur} from '../ui/format.js';
 
 export function runOf(lane, seconds) {
-	const decisions = lane.decisions.map(([at, allowed, retry, remaining, wait, level, cost, client, attempt]) => ({
-		at, kind: !allowed ? 'denied' : wait > 0 ? 'waits' : 'allowed', retry: retry === null ? Infinity : retry, remaining, wait, level, cost, client, attempt,
+	const decisions = lane.decisions.map(([at, allowed, retry, remaining, wait, before, level, cost, client, attempt]) => ({
+		at, kind: !allowed ? 'denied' : wait > 0 ? 'waits' : 'allowed', retry: retry === null ? Infinity : retry, remaining, wait, before, level, cost, client, attempt,
 		lack: Math.max(0, cost - Math.max(level, 0)),
 	}));
 	const knots = [];
 	let next = 0;
 	for (const [t, level] of lane.levels) {
-		for (; next < decisions.length && decisions[next].at < t; next++) knots.push(...around(decisions[next], lane.capacity));
+		for (; next < decisions.length && decisions[next].at < t; next++) knots.push(...around(decisions[next]));
 		knots.push([t, level]);
 	}
 	const counts = {allowed: [0], waits: [0], denied: [0]};
@@ -46,8 +46,8 @@ export function runOf(lane, seconds) {
 	return run;
 }
 
-function around(d, capacity) {
-	return d.kind === 'denied' ? [[d.at, d.level]] : [[d.at, Math.min(capacity, d.level + d.cost)], [d.at, d.level]];
+function around(d) {
+	return d.before === d.level ? [[d.at, d.level]] : [[d.at, d.before], [d.at, d.level]];
 }
 
 // after is how many come at t or earlier.

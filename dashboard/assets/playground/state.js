@@ -46,7 +46,7 @@ export function mistakesOf(state) {
 	const mistakes = [];
 	const check = (from, at, names, form, hint) => {
 		for (const name of names) {
-			if (name in from && !form.test(from[name])) mistakes.push({field: `${at}/${name}`, reason: from[name] === '' ? 'a number is missing' : 'this is not a number', hint});
+			if (name in from && !form.test(from[name])) mistakes.push({pointer: `${at}/${name}`, detail: from[name] === '' ? 'a number is missing' : 'this is not a number', hint});
 		}
 	};
 	state.lanes.forEach((l, i) => check(l, `/lanes/${i}`, ['tokens', 'capacity', 'queue', 'cost'], aNumber, 'write it as in 10 or 0.5'));

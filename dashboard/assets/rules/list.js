@@ -8,7 +8,7 @@ import {wordOf} from '../overrides/form.js';
 // as policies write it. It is empty where the server does not say.
 export async function ruleList(only = '') {
 	try {
-		const tree = await get(only ? `data/rules?${new URLSearchParams({rule: only})}` : 'data/rules');
+		const tree = await get(only ? `v1/rules?${new URLSearchParams({rule: only})}` : 'v1/rules');
 		return tree.policies.flatMap((p) => p.groups).flatMap((g) => g.rules).map((r) => ({
 			name: r.name, keys: r.limit_keys,
 			limits: r.limits.map((l) => ({name: l.name, algorithm: l.algorithm, refill: l.refill, anchor: l.anchor, start: l.start, capacity: l.capacity, kept: keptOf(l), ...rateOf(l)})),

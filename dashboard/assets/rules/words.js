@@ -2,7 +2,7 @@
 //
 // Rules in words. The text of a policy is what somebody wrote: it goes through show().
 //
-//   rulesOf(tree)       all rules of data/rules in their order, each with its policy and its group
+//   rulesOf(tree)       all rules of v1/rules in their order, each with its policy and its group
 //   ruleHref(name)      the address of a rule's page
 //   ruleText(rule)      all that a filter looks at, in lower case
 //   modeBadge(rule)     its mode, if that is not enforce; null otherwise

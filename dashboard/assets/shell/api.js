@@ -3,12 +3,12 @@
 // Asking the server.
 //
 //   get(path, {signal}), post(path, body, {signal}), put(path, body), del(path, body)
-//              resolve to the JSON of the answer (null where there is none) or throw a Problem. A path is data/…, the
-//              dashboard's own, or v1/…, the API's. A body that is a string goes as text, any other as JSON.
+//              resolve to the JSON of the answer (null where there is none) or throw a Problem. A path is v1/…, the
+//              API's. A body that is a string goes as text, any other as JSON.
 //   Problem    an Error with status, title, detail, pointer, mistakes. status 0: the server could not be reached.
 //   stream(path, {onEvent(name, data, id), onState('live' | 'reconnecting' | 'ended', problem)}) → {close()}
 //              events of the server, also after it was gone for a while; nothing while the page is hidden.
-//   urlOf(path), headers()  for who asks otherwise
+//   headers()  for who asks otherwise
 //   serverNow()             the time by the server's clock, in ms, to a second: that of this machine may be wrong
 //
 // What comes while something is pressed is told when it is let go (press.js): pages hold still meanwhile.
@@ -16,7 +16,7 @@
 // Where a token is wanted the sign-in dialog asks for one, and what was asked is asked again. For what pages ask by
 // themselves (get, stream) it does so once only: who does not want to sign in is not asked each second.
 
-import {me, onChange, signIn, token} from './session.js';
+import {onChange, signIn, token, urlOf} from './session.js';
 import {openStream} from './stream.js';
 import {released} from './press.js';
 
@@ -31,11 +31,6 @@ export class Problem extends Error {
 		super(detail || title || `the server answered ${status}`);
 		Object.assign(this, {name: 'Problem', status, title: title || 'Error', detail: detail || title, pointer, mistakes});
 	}
-}
-
-export function urlOf(path) {
-	const at = /^v1\//.test(path) ? (me().api || '../') + path : path;
-	return new URL(at, document.baseURI).href;
 }
 
 export function serverNow() {

@@ -38,7 +38,7 @@ class Live {
 	}
 
 	start() {
-		this.open ??= stream('data/stream', {onEvent: (name, data) => this.event(name, data), onState: (s, p) => this.connected(s, p)});
+		this.open ??= stream('v1/traffic/stream', {onEvent: (name, data) => this.event(name, data), onState: (s, p) => this.connected(s, p)});
 	}
 
 	stop() {
@@ -108,7 +108,7 @@ class Live {
 			}
 			if (document.hidden) return;
 			try {
-				const {rules} = await get(`data/traffic?window=${ruleMemory}s`);
+				const {rules} = await get(`v1/traffic?window=${ruleMemory}s`);
 				this.traffic = {rules, at: this.since ? this.samples.at(-1)[0] : Infinity};
 				this.summed.clear();
 				this.tell('samples', this.samples);

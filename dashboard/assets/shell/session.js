@@ -2,14 +2,15 @@
 //
 // Who looks.
 //
-//   me()              what data/me said: {name, role, see_keys, sign_in, version, started, instance, api, features};
+//   me()              what v1/me said: {name, role, see_keys, sign_in, version, started, instance, features};
 //                     {} before it was asked
-//   load()            asks data/me again, and resolves to it
+//   load()            asks v1/me again, and resolves to it
 //   may(role)         whether the viewer has that role (read, operate, configure) or a higher one
 //   onChange(f)       calls f when that changed; returns a function that stops it
 //   signIn(reason)    asks for a token in a dialog; resolves to whether there is another one now
 //   signOut()         forgets the token; the page then asks for one, as it does at the start
 //   token()           the token, or ''
+//   urlOf(path)       the URL of a path of the API
 //
 // The token is kept for this tab only, and sent as Authorization: Bearer.
 
@@ -46,7 +47,13 @@ export function onChange(f) {
 	return () => listeners.delete(f);
 }
 
-// say tells what data/me answered.
+// urlOf is the URL of a path of the API, such as v1/me: the page says where that is.
+export function urlOf(path) {
+	const api = document.querySelector('meta[name="mete-api"]').content;
+	return new URL(api + path, document.baseURI).href;
+}
+
+// say tells what v1/me answered.
 export function say(answer) {
 	current = {...answer, features: answer.features ?? {}};
 	for (const f of [...listeners]) f(current);
@@ -54,11 +61,11 @@ export function say(answer) {
 }
 
 export async function load() {
-	const answer = await fetch('data/me', {headers: kept ? {Authorization: `Bearer ${kept}`} : {}, cache: 'no-store'});
+	const answer = await fetch(urlOf('v1/me'), {headers: kept ? {Authorization: `Bearer ${kept}`} : {}, cache: 'no-store'});
 	if (answer.ok) return say(await answer.json());
 	const problem = await answer.json().catch(() => ({}));
 	if (answer.status === 401 || answer.status === 403) return say({name: '', role: '', sign_in: problem.detail});
-	throw new Error(problem.detail ?? `data/me answered ${answer.status}`);
+	throw new Error(problem.detail ?? `v1/me answered ${answer.status}`);
 }
 
 function keep(value) {

@@ -21,7 +21,7 @@ export function violationChart({filter, range}) {
 		node,
 		async load(signal) {
 			try {
-				const answer = await get(`data/violations/histogram?${queryOf(filter, range)}`, {signal});
+				const answer = await get(`v1/violations/histogram?${queryOf(filter, range)}`, {signal});
 				replace(total, ...summary(answer));
 				drawn = chart(place, specOf(answer, range));
 				return answer.series.map((s) => s.rule).filter(Boolean);

@@ -6,7 +6,8 @@
 
 import {h} from '../ui/dom.js';
 import {num} from '../ui/format.js';
-import {headers, urlOf} from '../shell/api.js';
+import {headers} from '../shell/api.js';
+import {urlOf} from '../shell/session.js';
 import {toast} from '../shell/dialog.js';
 
 export function violationFile(query) {
@@ -25,7 +26,7 @@ export function violationFile(query) {
 }
 
 async function save(query) {
-	const answer = await fetch(urlOf(`data/violations.csv?${query}`), {headers: headers(), cache: 'no-store'});
+	const answer = await fetch(urlOf(`v1/violations.csv?${query}`), {headers: headers(), cache: 'no-store'});
 	if (!answer.ok) {
 		const said = await answer.json().catch(() => ({}));
 		throw new Error(said.detail ?? `the server answered ${answer.status}`);

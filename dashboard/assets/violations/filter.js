@@ -58,7 +58,7 @@ export function filterForm({filter, range, change, refresh, file}) {
 				more.open ||= wide.matches;
 			}, {signal});
 			try {
-				offer(namesIn(await get('data/rules', {signal})));
+				offer(namesIn(await get('v1/rules', {signal})));
 			} catch {
 				// those of the chart are offered all the same
 			}

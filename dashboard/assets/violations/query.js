@@ -4,7 +4,7 @@
 //
 //   ranges                       the times that can be chosen by a button: [name, words, seconds]
 //   rangeOf(filter, now)         {name, from, to} in ms: of a time that is chosen, or of from and to
-//   queryOf(filter, range, more) the query of data/violations
+//   queryOf(filter, range, more) the query of v1/violations
 
 export const ranges = [['15m', '15 min', 900], ['1h', '1 h', 3600], ['24h', '24 h', 86400], ['7d', '7 days', 604800]];
 export const firstRange = '24h';

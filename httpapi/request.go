@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/internal/curl"
+	"github.com/metehq/mete/policy"
+)
+
+// maxTextBytes bounds the body of POST /v1/request and of POST /v1/play: people paste long
+// texts there.
+const maxTextBytes = 1 << 20
+
+// serveRequest serves /v1/request: it reads the text of a request for /v1/explain.
+func (a *API) serveRequest(w http.ResponseWriter, r *http.Request) *api.Problem {
+	var in api.RequestText
+	if p := a.readText(w, r, &in); p != nil {
+		return p
+	}
+	request, err := curl.Read(in.Text)
+	if err != nil {
+		return at("/text", strings.TrimPrefix(err.Error(), "curl: "))
+	}
+	return serveJSON(w, readFor(a.lim.Policy(), &request))
+}
+
+// readText reads a body of at most maxTextBytes into v, which must have all of its members.
+func (a *API) readText(w http.ResponseWriter, r *http.Request, v any) *api.Problem {
+	if p := a.checkSender(w, r); p != nil {
+		return p
+	}
+	if _, p := parameters(r); p != nil {
+		return p
+	}
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTextBytes))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			return api.NewProblem(http.StatusBadRequest, "there is more after the JSON object; send one object")
+		}
+		return nil
+	}
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return api.NewProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d bytes; send less", maxTextBytes))
+	}
+	return api.NewProblem(http.StatusBadRequest, fmt.Sprintf("the body cannot be read: %v", err))
+}
+
+// readFor returns the attributes of a request that m reads. It always keeps the method, the
+// path and the host, because people recognize a request by them.
+func readFor(m *policy.Matcher, request *curl.Request) api.ParsedRequest {
+	out := api.ParsedRequest{Attributes: map[string]string{}, Secrets: []string{}, Unread: []string{}, Notes: append([]string{}, request.Notes...)}
+	looked := map[string]bool{"method": true, "path": true, "host": true}
+	uses := map[policy.Source]bool{}
+	if m != nil {
+		for _, a := range m.Attributes() {
+			looked[a.String()], uses[a.Source] = true, true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(request.Attributes)) {
+		if !looked[name] {
+			if name != "header:host" && !strings.HasPrefix(name, "jwt:") { // which the text does not have as they stand
+				out.Unread = append(out.Unread, name)
+			}
+			continue
+		}
+		out.Attributes[name] = request.Attributes[name]
+		if a, err := policy.ParseAttribute(name); err == nil && a.Secret() {
+			out.Secrets = append(out.Secrets, name)
+		}
+	}
+	out.Cost = api.Amount(request.Cost)
+	out.Notes = append(out.Notes, notesOf(request, uses, looked)...)
+	return out
+}
+
+// notesOf returns notes on the parts of a request that its text does not have.
+func notesOf(request *curl.Request, uses map[policy.Source]bool, looked map[string]bool) (notes []string) {
+	for _, name := range request.Assumed {
+		if looked[name] {
+			notes = append(notes, fmt.Sprintf("the command does not say %s: curl sends %q or the like by itself", name, request.Attributes[name]))
+		}
+	}
+	if uses[policy.JWT] && len(request.Claims) > 0 {
+		notes = append(notes, curl.ClaimsNote)
+	}
+	if _, there := request.Attributes["ip:address"]; uses[policy.IP] && !there {
+		notes = append(notes, "rules look at the client's address, which is not in a request's text: say ip:address")
+	}
+	return notes
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/policy"
+)
+
+// maxSampledRules bounds the rules that get an example of a request in an answer about all
+// rules: the search for one takes time.
+const maxSampledRules = 256
+
+// serveRules serves /v1/rules: the active policy, or with ?rule=NAME one rule of it.
+func (a *API) serveRules(w http.ResponseWriter, r *http.Request) *api.Problem {
+	query, p := parameters(r, "rule")
+	if p != nil {
+		return p
+	}
+	m, only := a.lim.Policy(), query.Get("rule")
+	if m == nil {
+		return serveJSON(w, emptyRules())
+	}
+	if only != "" && !slices.ContainsFunc(m.Rules(), func(r *policy.Rule) bool { return r.Name == only }) {
+		return api.NewProblem(http.StatusNotFound, "the active policy has no such rule")
+	}
+	return serveJSON(w, rulesOf(m, a.seesKeys(r), only))
+}
+
+// emptyRules returns lists that JSON has as [].
+func emptyRules() api.Rules {
+	return api.Rules{Scopes: []api.RuleScope{}, General: []api.RuleOverride{}, Warned: []api.RuleWarning{}, Attributes: []api.RuleAttribute{}}
+}
+
+// rulesOf describes m, or only one rule of it.
+func rulesOf(m *policy.Matcher, seesKeys bool, only string) api.Rules {
+	t := emptyRules()
+	t.Version, t.Rules = m.Version(), len(m.Rules())
+	if at := m.Expires(); !at.IsZero() {
+		t.Expires = &at
+	}
+	for _, a := range m.Attributes() {
+		t.Attributes = append(t.Attributes, api.RuleAttribute{Name: a.String(), Secret: a.Secret()})
+	}
+	scopes, groups := map[int]int{}, map[int][2]int{} // where they stand in the tree
+	descriptions := m.Describe()
+	t.General = generalExceptions(m, descriptions, seesKeys)
+	for i, r := range m.Rules() {
+		d := &descriptions[i]
+		if only != "" && r.Name != only {
+			continue
+		}
+		at, ok := scopes[d.Scope]
+		if !ok {
+			at = len(t.Scopes)
+			scopes[d.Scope] = at
+			t.Scopes = append(t.Scopes, api.RuleScope{ID: d.Policy, Selector: clausesOf(d, true, seesKeys), Groups: []api.RuleGroup{}})
+		}
+		scope := &t.Scopes[at]
+		place, ok := groups[d.Group]
+		if !ok {
+			place = [2]int{at, len(scope.Groups)}
+			groups[d.Group] = place
+			scope.Groups = append(scope.Groups, api.RuleGroup{Name: d.GroupName})
+		}
+		n := ruleOf(r, d, seesKeys)
+		n.Place = i + 1
+		if only != "" || i < maxSampledRules {
+			n.Example = exampleOf(m, i, d, seesKeys)
+		}
+		group := &scope.Groups[place[1]]
+		group.Rules = append(group.Rules, n)
+	}
+	t.Warned = append(t.Warned, warningsOf(m, descriptions)...)
+	return t
+}
+
+// ruleOf describes a rule.
+func ruleOf(r *policy.Rule, d *policy.Description, seesKeys bool) api.Rule {
+	n := api.Rule{
+		Name: r.Name, Description: r.Description, Mode: r.Mode.String(), Fallback: d.Fallback, LimitKeys: []string{}, Match: clausesOf(d, false, seesKeys),
+		OnMissing: d.OnMissing, OnStoreError: storeErrors[r.OnStoreError], Deadline: api.Seconds(r.Deadline),
+		Headers: r.Headers.String(), Jitter: r.Jitter.String(), SlotBy: d.SlotBy, Overrides: []api.RuleOverride{},
+	}
+	for _, a := range r.LimitKeys {
+		n.LimitKeys = append(n.LimitKeys, a.Spelled())
+	}
+	for i := range r.Limits {
+		n.Limits = append(n.Limits, limitOf(&r.Limits[i]))
+	}
+	for i := range d.Overrides {
+		n.Overrides = append(n.Overrides, exceptOf(&d.Overrides[i], seesKeys))
+	}
+	return n
+}
+
+// storeErrors are the words of policy files.
+var storeErrors = map[policy.OnStoreError]string{policy.Open: "open", policy.Closed: "closed", policy.Local: "local"}
+
+func limitOf(l *policy.Limit) api.RuleLimit {
+	b, costs := l.Bucket, l.Costs()
+	x := api.RuleLimit{
+		Name: l.Name, Algorithm: prose.Algorithm(l), Words: prose.Limit(l), Capacity: api.Amount(b.Capacity()), Rate: prose.Rate(b),
+		Refill: prose.Refill(b), Anchor: prose.Anchor(b), Start: api.Seconds(b.Start()),
+		FullAfter: api.Seconds(b.TimeFor(b.Capacity())), Stages: []api.RuleStage{}, Shards: l.Shards, Leased: l.Leased,
+		Cost: api.RuleCost{Source: costs.Source.String(), Default: api.Amount(costs.Default)},
+	}
+	switch a := b.Algorithm(); {
+	case b.Queued():
+		x.Queue = api.Amount(b.MaxReserved())
+	case (a == bucket.Continuous || a == bucket.Stepped) && b.Capacity()+b.MaxReserved() < bucket.Tokens((1<<53-1)/b.Unit()):
+		most := api.Amount(b.MaxReserved())
+		x.MaxReserved = &most
+	}
+	if costs.Min > 0 {
+		least := api.Amount(costs.Min)
+		x.Cost.Min = &least
+	}
+	if costs.Max < bucket.MaxTokens {
+		most := api.Amount(costs.Max)
+		x.Cost.Max = &most
+	}
+	for _, s := range l.Stages {
+		x.Stages = append(x.Stages, api.RuleStage{At: s.Share, Delay: api.Seconds(s.Delay)})
+	}
+	return x
+}

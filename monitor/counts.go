@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package monitor
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
+)
+
+// MaxCountedRules bounds the rules that [Counts] keep apart. Those beyond count in the
+// totals only.
+const MaxCountedRules = 1000
+
+// Counts are a [Source] for a program that counts nothing itself. The limiter's hook calls
+// Decided.
+//
+//	counts := monitor.NewCounts("memory")
+//	lim, err := mete.New(store, m, mete.Config{OnDecision: counts.Decided})
+//	mon, err := monitor.New(counts, lim.Policy)
+//
+// They are safe for concurrent use, count without a lock, and have no latencies.
+type Counts struct {
+	instance, store string
+	started         time.Time
+
+	allowed, denied, shadow, degraded atomic.Uint64
+
+	rules sync.Map // of *ruleCount, by name
+	known atomic.Int64
+}
+
+// A ruleCount counts what one rule did.
+type ruleCount struct{ allowed, denied, shadow, near, degraded atomic.Uint64 }
+
+// NewCounts returns counts of nothing. The store is what the page calls it: memory,
+// redis or postgres.
+func NewCounts(store string) *Counts {
+	return &Counts{instance: rand.Text(), store: store, started: time.Now()}
+}
+
+// Decided counts a decision. It is for [mete.Config.OnDecision].
+func (c *Counts) Decided(_ context.Context, d *mete.Decision) {
+	if d.Allowed {
+		c.allowed.Add(1)
+	} else {
+		c.denied.Add(1)
+	}
+	if d.Degraded {
+		c.degraded.Add(1)
+	}
+	if rule := c.of(d.Rule); rule != nil {
+		if d.Allowed {
+			rule.allowed.Add(1)
+		} else {
+			rule.denied.Add(1)
+		}
+		if d.Degraded {
+			rule.degraded.Add(1)
+		}
+	}
+	for i := range d.Limits() {
+		if s := &d.Limits()[i]; d.Allowed && s.Rule != nil && s.Near() && !sameRule(d.Limits(), i) {
+			if rule := c.of(s.Rule.Name); rule != nil {
+				rule.near.Add(1)
+			}
+		}
+	}
+	denied := ""
+	for i := range d.Shadow {
+		if s := &d.Shadow[i]; !s.Allowed && s.Rule.Name != denied {
+			denied = s.Rule.Name
+			c.shadow.Add(1)
+			if rule := c.of(denied); rule != nil {
+				rule.shadow.Add(1)
+			}
+		}
+	}
+}
+
+// sameRule reports whether a near limit of the same rule stands before the i'th one: a
+// rule counts once.
+func sameRule(limits []mete.Status, i int) bool {
+	for j := range i {
+		if limits[j].Rule == limits[i].Rule && limits[j].Near() {
+			return true
+		}
+	}
+	return false
+}
+
+// of returns the counts of a rule; nil for none, or for one too many.
+func (c *Counts) of(name string) *ruleCount {
+	if name == "" {
+		return nil
+	}
+	if rule, ok := c.rules.Load(name); ok {
+		return rule.(*ruleCount)
+	}
+	if c.known.Load() >= MaxCountedRules {
+		return nil
+	}
+	rule, was := c.rules.LoadOrStore(name, new(ruleCount))
+	if !was {
+		c.known.Add(1)
+	}
+	return rule.(*ruleCount)
+}
+
+// Totals implements [Source].
+func (c *Counts) Totals() Totals {
+	t := Totals{Allowed: c.allowed.Load(), Denied: c.denied.Load(), Shadow: c.shadow.Load(), Degraded: c.degraded.Load()}
+	c.rules.Range(func(name, rule any) bool {
+		r := rule.(*ruleCount)
+		t.Rules = append(t.Rules, RuleTotals{
+			Rule: name.(string), Allowed: r.allowed.Load(), Denied: r.denied.Load(), Shadow: r.shadow.Load(), Near: r.near.Load(), Degraded: r.degraded.Load(),
+		})
+		return true
+	})
+	return t
+}
+
+// State implements [Source]: the server is ready, and so is its store.
+func (c *Counts) State() api.ServerState {
+	return api.ServerState{
+		Instance: c.instance, Started: c.started, Ready: true,
+		Policy: api.PolicyState{Source: "this program", Loaded: &c.started},
+		Store:  api.StoreState{Kind: c.store, Address: c.store, State: "ok", Breaker: "none"},
+	}
+}
