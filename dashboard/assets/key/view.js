@@ -39,7 +39,7 @@ export class KeyView {
 		this.head();
 		const since = Date.parse(bucket.at) / 1000;
 		this.level.capacity = bucket.capacity;
-		this.level.tell({t: since, levels: bucket.levels, retry: bucket.retry_after, full: bucket.full_after});
+		this.level.tell({t: since, levels: [[0, bucket.remaining]], retry: bucket.retry_after, full: bucket.full_after});
 		this.feed = this.follow(key, since);
 		this.draw(performance.now()); // what is known already takes its room at once
 		this.stop = animate((time) => this.draw(time));
