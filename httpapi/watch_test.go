@@ -21,6 +21,7 @@ import (
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 	"github.com/metehq/mete/topkeys"
 )
 

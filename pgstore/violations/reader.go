@@ -69,22 +69,6 @@ func (v *Violation) Address() string {
 	return v.Network.String()
 }
 
-// Wire returns v as JSON has it. Times in seconds are exact to a microsecond.
-func (v *Violation) Wire() api.Violation {
-	row := api.Violation{
-		ID: v.ID, At: v.At.UTC(), LastAt: v.Last.UTC(), Denials: v.Denials, Rule: v.Rule, Limit: v.Limit, Reason: v.Reason, Shadow: v.Shadow,
-		Key: known(v.Key), User: known(v.User), Address: known(v.Address()), Endpoint: known(v.Endpoint), Cost: v.Cost, Node: v.Node,
-	}
-	if v.Tokens >= 0 {
-		row.Tokens = &v.Tokens
-	}
-	if v.RetryAfter != bucket.Never {
-		seconds := v.RetryAfter.Seconds()
-		row.RetryAfter = &seconds
-	}
-	return row
-}
-
 // known returns a text that is not empty, else nil.
 func known(s string) *string {
 	if s == "" {

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
@@ -19,7 +17,7 @@ func (c *violationsCommand) printList(list []violations.Violation) error {
 	if c.format == "json" {
 		out := c.encoder()
 		for i := range list {
-			if err := out.Encode(list[i].Wire()); err != nil {
+			if err := out.Encode(list[i].Row()); err != nil {
 				return err
 			}
 		}

@@ -30,7 +30,7 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 		return nil, nil, err
 	}
 	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{
-		Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.key),
+		Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.keyFor("top keys")),
 		Audit: record, Live: live,
 	}); err != nil {
 		return nil, nil, err

@@ -124,7 +124,7 @@ func (f *finders) List(ctx context.Context, filter httpapi.ViolationFilter) (row
 			if !filter.SeeKeys {
 				found[i] = from.Masked(found[i])
 			}
-			rows = append(rows, found[i].Wire())
+			rows = append(rows, found[i].Row())
 		}
 		return err
 	})
