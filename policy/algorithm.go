@@ -3,70 +3,59 @@
 package policy
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/spell"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // An algorithm is a way to limit that policy files have a word for.
 type algorithm struct {
-	name   string
-	fields []string // of its own; all have costFields as well
-
+	name    string
+	in      place  // its own fields
 	example string // of its numbers
 
-	// instead says which of its own fields stand for those of other algorithms,
+	// instead lists which of its own fields stand for those of other algorithms,
 	// which would else be missing as well.
 	instead map[string][]string
 
-	// read reads what a limit's own fields say.
-	read func(*compiler, *object) numbers
+	// read reads the numbers of a limit.
+	read func(*compiler, *parse.Object) numbers
 
-	config, limit schema // of algorithm_config, and of an entry of limits
+	config, limit *parse.Table // of algorithm_config, and of an entry of limits
 }
 
-var costFields = []string{"cost_source", "fixed_cost", "default_cost", "min_cost", "max_cost"}
-
-// algorithms are those that exist. The first is that of limits which name none.
-var algorithms = complete([]*algorithm{
+// algorithms are all that exist. The first is that of limits which name none.
+var algorithms = []*algorithm{
 	{
-		name: "token_bucket", example: `{"rps": 10, "burst": 20}`,
-		fields: []string{"tokens_per_second", "rps", "rate", "burst", "refill", "anchor", "start",
-			"max_reserved", "shards", "leased", "staged_actions"},
+		name: "token_bucket", in: inTokenBucket, example: `{"rps": 10, "burst": 20}`, read: (*compiler).tokenBucket,
 		instead: map[string][]string{"capacity": {"burst"}, "tokens": {"burst"}, "window": {"rate"}},
-		read:    (*compiler).tokenBucket,
 	},
 	{
-		name: "fixed_window", example: `{"tokens": 100, "window": "1m"}`,
-		fields: []string{"tokens", "window", "anchor", "start", "capacity", "max_reserved", "leased", "staged_actions"},
+		name: "fixed_window", in: inFixedWindow, example: `{"tokens": 100, "window": "1m"}`, read: (*compiler).fixedWindow,
 		instead: map[string][]string{"burst": {"capacity"}, "rate": {"tokens", "window"}, "rps": {"tokens", "window"},
 			"tokens_per_second": {"tokens", "window"}},
-		read: (*compiler).fixedWindow,
 	},
 	{
-		name: "sliding_window", example: `{"tokens": 100, "window": "1m"}`, fields: []string{"tokens", "window", "staged_actions"}, instead: ofWindows,
-		read: func(c *compiler, o *object) numbers { return c.sliding(o, bucket.SlidingWindow) },
+		name: "sliding_window", in: inSlidingWindow, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
+		read: func(c *compiler, o *parse.Object) numbers { return c.sliding(o, bucket.SlidingWindow) },
 	},
 	{
-		name: "sliding_log", example: `{"tokens": 100, "window": "1m"}`, fields: []string{"tokens", "window", "staged_actions"}, instead: ofWindows,
-		read: func(c *compiler, o *object) numbers { return c.sliding(o, bucket.SlidingLog) },
+		name: "sliding_log", in: inSlidingLog, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
+		read: func(c *compiler, o *parse.Object) numbers { return c.sliding(o, bucket.SlidingLog) },
 	},
 	{
-		name: "leaky_bucket", example: `{"rps": 10, "queue": 5}`,
-		fields:  []string{"tokens_per_second", "rps", "rate", "queue", "capacity"},
+		name: "leaky_bucket", in: inLeakyBucket, example: `{"rps": 10, "queue": 5}`, read: (*compiler).leakyBucket,
 		instead: map[string][]string{"burst": {"queue"}, "tokens": {"rate"}, "window": {"rate"}, "max_reserved": {"queue"}},
-		read:    (*compiler).leakyBucket,
 	},
 	{
-		name: "cost_based", example: `{"budget": 1000, "period": "1d"}`,
-		fields: []string{"budget", "period", "start", "cost_key", "leased", "staged_actions"},
+		name: "cost_based", in: inCostBased, example: `{"budget": 1000, "period": "1d"}`, read: (*compiler).budget,
 		instead: map[string][]string{"tokens": {"budget"}, "window": {"period"}, "burst": {"budget"}, "capacity": {"budget"},
 			"rate": {"budget", "period"}, "rps": {"budget", "period"}, "tokens_per_second": {"budget", "period"}},
-		read: (*compiler).budget,
 	},
-})
+}
 
 // reason is that of a denial.
 func (a *algorithm) reason() string {
@@ -82,30 +71,34 @@ var ofWindows = map[string][]string{"rate": {"tokens", "window"}, "rps": {"token
 // laterAlgorithms are words that are known, and have nothing behind them.
 var laterAlgorithms = map[string]string{"token_bucket_llm": ": say token_bucket with cost_source, and settle what was used"}
 
-// complete fills in the schemas, for which each algorithm must know the others.
-func complete(list []*algorithm) []*algorithm {
-	owners := map[string][]string{}
-	for _, a := range list {
-		for _, f := range a.fields {
-			owners[f] = append(owners[f], a.name)
-		}
+func algorithmNames() (names []string) {
+	for _, a := range algorithms {
+		names = append(names, a.name)
 	}
-	for _, a := range list {
-		fields := slices.Concat(a.fields, costFields)
-		others := others{than: a.name, owners: owners, instead: a.instead}
-		a.config = schema{what: "algorithm_config", fields: fields, others: &others, foreign: foreignLimit, example: a.example}
-		a.limit = schema{what: "a limit", fields: slices.Concat(limitFields, fields), others: &others, foreign: foreignLimit, example: a.example}
-	}
-	return list
+	return names
 }
 
-var limitFields = []string{"name", "algorithm", "algorithm_config"}
-
-// anyFields are the fields of all algorithms.
-func anyFields() []string {
-	all := slices.Clone(costFields)
-	for _, a := range algorithms {
-		all = append(all, a.fields...)
+// others are the fields that only other algorithms have.
+func (a *algorithm) others() strangers {
+	owners := map[string][]string{}
+	for _, other := range algorithms {
+		for _, name := range namesIn(other.in) {
+			owners[name] = append(owners[name], other.name)
+		}
+	}
+	for _, name := range namesIn(a.in) {
+		delete(owners, name)
+	}
+	all := strangers{}
+	for name, of := range owners {
+		s := parse.Stranger{Means: a.instead[name], Reason: fmt.Sprintf("field %q is of %s, not of %s", name, parse.Enumerate(of, "and"), a.name)}
+		switch {
+		case s.Means != nil:
+			s.Hint = "say " + strings.Join(s.Means, " and ")
+		case name == "leased":
+			s.Hint = "remove it: nothing can be taken from it in advance"
+		}
+		all[name] = s
 	}
 	return all
 }
@@ -113,41 +106,38 @@ func anyFields() []string {
 // algorithm reads how a limit works in any object that may say it; fallback is
 // what the object means that does not. It is nil where the rest of the object
 // speaks of something that is not known. A misspelt name does not excuse it.
-func (c *compiler) algorithm(n *node, fallback *algorithm) *algorithm {
-	f := n.field("algorithm")
+func (c *compiler) algorithm(n *parse.Node, fallback *algorithm) *algorithm {
+	f := n.Field("algorithm")
 	if f == nil {
 		return fallback
 	}
-	names := make([]string, len(algorithms))
-	for i, a := range algorithms {
-		names[i] = a.name
+	names := algorithmNames()
+	i := c.Choice(f, "algorithm", names, laterAlgorithms)
+	if i >= 0 {
+		return algorithms[i]
 	}
-	name, ok := c.choice(f, "algorithm", names, laterAlgorithms)
-	if _, later := laterAlgorithms[f.text]; later {
+	if _, later := laterAlgorithms[f.Text]; later {
 		return nil
 	}
-	if !ok {
-		name = spell.Nearest(strings.ToLower(f.text), names)
-	}
+	near := spell.Nearest(strings.ToLower(f.Text), names)
 	for _, a := range algorithms {
-		if a.name == name {
+		if a.name == near {
 			return a
 		}
 	}
 	return likely(n)
 }
 
-// likely is the algorithm that n, or the algorithm_config of n, has most fields
-// of.
-func likely(n *node) *algorithm {
-	if config := n.field("algorithm_config"); config != nil {
+// likely is the algorithm that n, or the algorithm_config of n, has most fields of.
+func likely(n *parse.Node) *algorithm {
+	if config := n.Field("algorithm_config"); config != nil {
 		n = config
 	}
 	best, most := algorithms[0], 0
 	for _, a := range algorithms {
 		has := 0
-		for _, f := range n.fields {
-			if slices.Contains(a.fields, f.name) {
+		for i := range n.Fields {
+			if a.config.Has(n.Fields[i].Name) {
 				has++
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/metehq/mete/internal/spell"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // A Source says where an attribute comes from.
@@ -84,7 +85,7 @@ var ErrAttribute = errors.New("policy: not an attribute")
 type attributeError struct{ name, reason, hint string }
 
 func (e *attributeError) Error() string {
-	name, rest := cut(e.name)
+	name, rest := parse.Cut(e.name)
 	s := fmt.Sprintf("%v: %q%s: %s", ErrAttribute, name, rest, e.reason)
 	if e.hint != "" {
 		s += "; " + e.hint

@@ -8,6 +8,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/spell"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // A KeyError says why a key is not that of a bucket that the policy has. It does not
@@ -90,7 +91,7 @@ func (m *Matcher) noLimit(prefix string) error {
 			names = append(names, strings.TrimSuffix(r.Limits[i].prefix, limitEnd))
 		}
 	}
-	name, more := cut(prefix)
+	name, more := parse.Cut(prefix)
 	e := &KeyError{Reason: fmt.Sprintf("no limit of the policy has the name %q%s, with which it begins", name, more)}
 	if near := spell.Nearest(prefix, names); near != "" {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)

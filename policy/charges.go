@@ -45,7 +45,7 @@ func (c *compiler) charges() {
 	if first != nil {
 		c.matcher.index = newIndex(c.matcher.attributes, c.items())
 		if total = c.worst(c.matcher.index, nil); total > bound {
-			c.absent(first.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
+			c.Absent(first.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
 		}
 	}
 }

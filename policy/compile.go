@@ -5,15 +5,14 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // A compiler turns a tree into a matcher, and collects mistakes on the way.
 type compiler struct {
-	*report
+	*parse.Report
 	matcher *Matcher
 	now     time.Time
 
@@ -27,18 +26,14 @@ type compiler struct {
 
 	looks, cuts int // of the check for rules that can never match
 
-	scope      int         // counts policies: tiers do not reach beyond one
-	id         string      // of the policy, "" for none
-	policyMode Mode        // its rules are no more in force than that
-	selector   []selection // which requests it is about
-	slotBy     *Attribute  // of the policy, or its bundle
-	answers    answers     // how its denials are told
+	scope    int         // counts policies: tiers do not reach beyond one
+	id       string      // of the policy, "" for none
+	bundled  draft       // what policies inherit from their bundle
+	shared   draft       // what rules inherit from their policy
+	selector []selection // which requests the policy is about
 
-	bundleSlotBy  *Attribute // nil where the bundle names none
-	bundleAnswers answers
-
-	top         *object // of the file, for what is said of it as a whole
-	known       []*Rule // whose overrides are read
+	top         *parse.Object // of the file, for what is said of it as a whole
+	known       []*Rule       // whose overrides are read
 	exceptions  exceptions
 	byName      map[string]int  // numbers of rules, once somebody asks
 	byPrefix    map[string]int  // of those whose limits have keys that begin so
@@ -48,7 +43,7 @@ type compiler struct {
 
 func newCompiler(m *Matcher, now time.Time) *compiler {
 	return &compiler{
-		report: &report{}, matcher: m, now: now, scope: -1,
+		Report: &parse.Report{}, bundled: newDraft(), shared: newDraft(), matcher: m, now: now, scope: -1,
 		slots: map[string]int{}, ruleNames: map[string]bool{}, limitNames: map[string]bool{}, overrideIDs: map[string]bool{},
 		exceptions: exceptions{rules: map[int]*ruleException{}},
 	}
@@ -68,14 +63,14 @@ func (c *compiler) slot(a Attribute) int {
 
 // reader is the first rule that matches by an attribute or has it in its key; where
 // there is none, the file.
-func (c *compiler) reader(slot int) *node {
+func (c *compiler) reader(slot int) *parse.Node {
 	for _, d := range c.drafts {
 		if slices.Contains(d.LimitKeys, c.matcher.attributes[slot]) ||
 			slices.ContainsFunc(d.clauses, func(cl clause) bool { return cl.slot == slot }) {
 			return d.at
 		}
 	}
-	return &node{}
+	return &parse.Node{}
 }
 
 // rules are those that overrides can name.
@@ -141,14 +136,4 @@ func (c *compiler) except(m *Matcher) {
 	m.delays = m.anyLimit(func(l *Limit) bool {
 		return l.Bucket.Queued() || slices.ContainsFunc(l.Stages, func(s Stage) bool { return s.Delay > 0 })
 	})
-}
-
-// reasonOf is the text of an error without the names of packages and of the
-// sentinels it wraps.
-func reasonOf(err error) string {
-	s := err.Error()
-	for _, sentinel := range []error{bucket.ErrLimit, bucket.ErrRate, bucket.ErrTokens, bucket.ErrDuration} {
-		s = strings.TrimPrefix(s, sentinel.Error()+": ")
-	}
-	return s
 }

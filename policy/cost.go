@@ -7,7 +7,11 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 )
+
+// costFields are the fields of a limit that change the cost of requests.
+var costFields = []string{"cost_source", "fixed_cost", "default_cost", "min_cost", "max_cost"}
 
 // A cost says what a request costs under one limit.
 type cost struct {
@@ -116,24 +120,24 @@ func scaleCost(v int64, exponent int, rest bool) (bucket.Tokens, bool) {
 
 // cost reads what requests cost under a limit where the most they can cost is
 // most, which is called mostIs; 0 where that is not known.
-func (c *compiler) cost(o *object, most bucket.Tokens, mostIs string) cost {
+func (c *compiler) cost(o *parse.Object, most bucket.Tokens, mostIs string) cost {
 	k := cost{max: bucket.MaxTokens}
 	amounts := map[string]bucket.Tokens{}
 	for _, name := range []string{"fixed_cost", "default_cost", "min_cost", "max_cost"} {
-		n := o.field(name)
+		n := o.Field(name)
 		if n == nil {
 			continue
 		}
-		if t, ok := c.tokens(n, name); ok {
+		if t, ok := c.Tokens(n, name); ok {
 			amounts[name] = t
 			if most > 0 && t > most && name != "max_cost" {
-				c.add(n, fmt.Sprintf("%s is above the %s: such a request can never be admitted", name, mostIs), "")
+				c.Add(n, fmt.Sprintf("%s is above the %s: such a request can never be admitted", name, mostIs), "")
 			}
 		}
 	}
-	if n := o.field("cost_source"); n != nil {
+	if n := o.Field("cost_source"); n != nil {
 		k.slot, k.variable = c.costSource(n)
-	} else if n := o.field("cost_key"); n != nil { // of cost_based
+	} else if n := o.Field("cost_key"); n != nil { // of cost_based
 		k.slot, k.variable = c.costSource(n)
 	}
 	k.fallback = amounts["fixed_cost"]
@@ -152,65 +156,65 @@ func (c *compiler) cost(o *object, most bucket.Tokens, mostIs string) cost {
 		k.max = amounts["max_cost"]
 	}
 	if k.min > k.max {
-		c.add(o.field("min_cost"), fmt.Sprintf("min_cost is above the max_cost of %v", k.max), "")
+		c.Add(o.Field("min_cost"), fmt.Sprintf("min_cost is above the max_cost of %v", k.max), "")
 	}
-	if o.field("default_cost") == nil && most > 0 && k.fallback > most {
-		c.absent(o.node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "say a default_cost")
+	if o.Field("default_cost") == nil && most > 0 && k.fallback > most {
+		c.Absent(o.Node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "say a default_cost")
 	}
 	c.variableCost(o, k)
 	return k
 }
 
 // fixedCost checks a cost that is the same for all requests.
-func (c *compiler) fixedCost(o *object, t, most bucket.Tokens, mostIs string) {
-	if o.field("fixed_cost") == nil && most > 0 && t > most {
-		c.absent(o.node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "say a fixed_cost")
+func (c *compiler) fixedCost(o *parse.Object, t, most bucket.Tokens, mostIs string) {
+	if o.Field("fixed_cost") == nil && most > 0 && t > most {
+		c.Absent(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "say a fixed_cost")
 	}
-	if o.count("min_cost", "max_cost") > 0 {
-		c.warn(o.node, "idle-field", "min_cost and max_cost do nothing where the cost is fixed", "")
+	if o.Count("min_cost", "max_cost") > 0 {
+		c.warn(o.Node, "idle-field", "min_cost and max_cost do nothing where the cost is fixed", "")
 	}
 }
 
 // variableCost warns where a client can name whatever cost it likes.
-func (c *compiler) variableCost(o *object, k cost) {
-	if o.field("fixed_cost") != nil {
-		c.warn(o.node, "idle-field", "fixed_cost does nothing where cost_source is not fixed", "say default_cost")
+func (c *compiler) variableCost(o *parse.Object, k cost) {
+	if o.Field("fixed_cost") != nil {
+		c.warn(o.Node, "idle-field", "fixed_cost does nothing where cost_source is not fixed", "say default_cost")
 	}
 	a := c.matcher.attributes[k.slot]
 	if a.Source != Header && a.Source != Query && a.Source != Cookie {
 		return
 	}
 	if k.max == bucket.MaxTokens {
-		c.warn(o.node, "unbounded-cost", fmt.Sprintf("whoever sends %v can empty a bucket at once", a), "say max_cost")
+		c.warn(o.Node, "unbounded-cost", fmt.Sprintf("whoever sends %v can empty a bucket at once", a), "say max_cost")
 	}
 	if k.min == 0 {
-		c.warn(o.node, "unbounded-cost", fmt.Sprintf("whoever sends %v can pay as little as 0.001", a), "say min_cost")
+		c.warn(o.Node, "unbounded-cost", fmt.Sprintf("whoever sends %v can pay as little as 0.001", a), "say min_cost")
 	}
 }
 
 // costSource reads where the cost of a request stands. It is false for fixed,
 // and for a mistake.
-func (c *compiler) costSource(n *node) (slot int, variable bool) {
+func (c *compiler) costSource(n *parse.Node) (slot int, variable bool) {
 	const known = "cost_source must be fixed, header:NAME, query:NAME or attribute:NAME"
-	if n.kind != isText {
-		c.add(n, known, "")
+	if n.Kind != parse.KindText {
+		c.Add(n, known, "")
 		return 0, false
 	}
-	if n.text == "fixed" {
+	if n.Text == "fixed" {
 		return 0, false
 	}
-	word, name, _ := strings.Cut(n.text, ":")
+	word, name, _ := strings.Cut(n.Text, ":")
 	switch strings.ToLower(word) {
 	case "header", "query":
-		name = n.text
+		name = n.Text
 	case "attribute":
 	default:
-		c.add(n, known, "")
+		c.Add(n, known, "")
 		return 0, false
 	}
 	a, err := parseAttribute(name)
 	if err != nil {
-		c.add(n, err.reason, err.hint)
+		c.Add(n, err.reason, err.hint)
 		return 0, false
 	}
 	return c.slot(a), true

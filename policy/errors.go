@@ -33,6 +33,18 @@ func (e Error) Error() string {
 	return visible.Text(s)
 }
 
+// errors returns the mistakes that c found in a file, nil for none.
+func (c *compiler) errors() error {
+	if c.Found() == 0 {
+		return nil
+	}
+	var es Errors
+	for _, m := range c.Mistakes() {
+		es = append(es, Error(m))
+	}
+	return es
+}
+
 // Errors are all mistakes found in a policy file, in the order of the file.
 type Errors []Error
 

@@ -2,9 +2,7 @@
 
 package policy
 
-import (
-	"github.com/metehq/mete/bucket"
-)
+import "github.com/metehq/mete/bucket"
 
 // An exception is a compiled override.
 type exception struct {

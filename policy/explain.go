@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // An Explanation says how a policy comes to what [Matcher.Match] answers.
@@ -162,7 +163,7 @@ func (p *pattern) String() string {
 		words = append(words[:maxWords], "one of "+strconv.Itoa(more)+" more")
 	}
 	if p.negate {
-		return "not " + enumerate(words, "or")
+		return "not " + parse.Enumerate(words, "or")
 	}
-	return enumerate(words, "or")
+	return parse.Enumerate(words, "or")
 }

@@ -2,19 +2,15 @@
 
 package policy
 
-// leased reads whether tokens of the limit l, which is complete but for that, may
-// be taken in advance.
-func (c *compiler) leased(l *Limit, n *node) bool {
-	switch {
-	case n.kind != isBool:
-		c.add(n, "leased must be true or false", "")
-		return false
-	case n.text == "false":
-		return true
+import "github.com/metehq/mete/policy/internal/parse"
+
+// leased reads whether a store may take tokens of the limit l in advance.
+func (c *compiler) leased(l *Limit, n *parse.Node) {
+	switch leased, ok := c.Bool(n, "leased"); {
+	case !ok || !leased:
 	case l.Shards > 1:
-		c.add(n, "a limit is either leased or split over shards", "remove shards: what is leased takes the load off a hot key, too")
-		return false
+		c.Add(n, "a limit is either leased or split over shards", "remove shards: what is leased takes the load off a hot key, too")
+	default:
+		l.Leased = true
 	}
-	l.Leased = true
-	return true
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // maxLimitNameBytes bounds the names of limits within a rule.
@@ -46,22 +47,19 @@ type Limit struct {
 // brings a cost of its own.
 func (l *Limit) FixedCost() bool { return !l.cost.variable }
 
-// nestedLimitSchema is that of a limit that has an algorithm_config.
-var nestedLimitSchema = schema{what: "a limit that has an algorithm_config", fields: limitFields}
-
 // limits reads the limits of a rule in either form: algorithm_config or limits.
-func (c *compiler) limits(r *Rule, o *object) {
-	a := c.algorithm(o.node, algorithms[0])
-	config, list := o.field("algorithm_config"), o.field("limits")
+func (c *compiler) limits(r *Rule, o *parse.Object) {
+	a := c.algorithm(o.Node, algorithms[0])
+	config, list := o.Field("algorithm_config"), o.Field("limits")
 	switch {
 	case config != nil && list != nil:
-		c.absent(list, "a rule has either algorithm_config or limits, not both", "move algorithm_config into limits")
+		c.Absent(list, "a rule has either algorithm_config or limits, not both", "move algorithm_config into limits")
 	case list != nil:
 		c.limitList(r, list, a)
-	case config == nil && !o.meantAny("limits"):
-		o.need("algorithm_config", `write {"rps": 10, "burst": 20}, or several of them in limits`)
+	case config == nil && !o.Meant("limits"):
+		o.Need("algorithm_config", `write {"rps": 10, "burst": 20}, or several of them in limits`)
 	case config != nil && a != nil:
-		if o := c.object(config, a.config); o != nil {
+		if o := c.Object(config, a.config); o != nil {
 			c.limit(r, a, o, r.Name)
 		}
 	}
@@ -69,8 +67,8 @@ func (c *compiler) limits(r *Rule, o *object) {
 
 // limitList reads several limits on one key. Those that name no algorithm have
 // the rule's.
-func (c *compiler) limitList(r *Rule, n *node, fallback *algorithm) {
-	list, _ := c.list(n, "limits", true, MaxLimits)
+func (c *compiler) limitList(r *Rule, n *parse.Node, fallback *algorithm) {
+	list, _ := c.Items(n, "limits", true, MaxLimits)
 	several := c.several || len(list) > 1
 	for i, item := range list {
 		a := c.algorithm(item, fallback)
@@ -81,52 +79,48 @@ func (c *compiler) limitList(r *Rule, n *node, fallback *algorithm) {
 		if several {
 			name += "/" + strconv.Itoa(i+1)
 		}
-		if f := item.field("name"); f != nil {
-			given, ok := c.name(f, "limit name", maxLimitNameBytes)
+		if f := item.Field("name"); f != nil {
+			given, ok := c.Name(f, "limit name", maxLimitNameBytes)
 			if !ok {
 				continue
 			}
 			name = r.Name + "/" + given
 		}
-		inside, schema := item, a.limit
-		if config := item.field("algorithm_config"); config != nil {
-			if c.object(item, nestedLimitSchema) == nil {
+		inside, table := item, a.limit
+		if config := item.Field("algorithm_config"); config != nil {
+			if c.Object(item, nestedLimitTable) == nil {
 				continue
 			}
-			inside, schema = config, a.config
+			inside, table = config, a.config
 		}
-		if o := c.object(inside, schema); o != nil {
+		if o := c.Object(inside, table); o != nil {
 			c.limit(r, a, o, name)
 		}
 	}
 }
 
 // limit reads one limit and appends it to the rule.
-func (c *compiler) limit(r *Rule, a *algorithm, o *object, name string) {
+func (c *compiler) limit(r *Rule, a *algorithm, o *parse.Object, name string) {
 	if r.Name != "" {
 		if c.limitNames[name] {
-			c.absent(o.node, fmt.Sprintf("limit name %q is taken by an earlier limit", name), "names tell the buckets and headers of limits apart")
+			c.Absent(o.Node, fmt.Sprintf("limit name %q is taken by an earlier limit", name), "names tell the buckets and headers of limits apart")
 		}
 		c.limitNames[name] = true
 	}
 	n := a.read(c, o)
-	l := Limit{Name: name, prefix: limitPrefix(name), Reason: a.reason(), cost: c.cost(o, n.most, n.mostIs), costGiven: o.count(costFields...) > 0}
+	l := Limit{Name: name, prefix: keyPrefix(name), Reason: a.reason(), cost: c.cost(o, n.most, n.mostIs), costGiven: o.Count(costFields...) > 0}
 	if !n.ok {
 		return
 	}
 	var err error
 	if l.Bucket, l.Approximation, err = n.Compile(); err != nil {
-		c.absent(o.node, reasonOf(err), "")
+		c.Absent(o.Node, parse.Reason(err), "")
 		return
 	}
-	if n.shards != nil && !c.shards(&l, n.shards) {
-		return
-	}
-	if n.leased != nil && !c.leased(&l, n.leased) {
-		return
-	}
-	if f := o.field("staged_actions"); f != nil {
-		c.stages(&l, f)
+	for _, f := range limitFields {
+		if n := o.Field(f.name); n != nil && f.in&a.in != 0 {
+			f.limit(c, &l, n)
+		}
 	}
 	r.Limits = append(r.Limits, l)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 const (
@@ -38,7 +39,7 @@ type linter struct {
 
 // lint looks for what is probably not meant.
 func (c *compiler) lint() {
-	if len(c.found) > 0 {
+	if c.Found() > 0 {
 		return
 	}
 	l := linter{compiler: c, groups: map[string][]*draft{}, scopes: map[int][]*draft{}, counts: map[string]int{}}
@@ -64,24 +65,24 @@ func (l *linter) look() bool {
 }
 
 // warn notes a finding, unless there are enough of its kind.
-func (l *linter) warn(n *node, code, reason, hint string) {
+func (l *linter) warn(n *parse.Node, code, reason, hint string) {
 	if l.counts[code]++; l.counts[code] <= maxFindings {
 		l.compiler.warn(n, code, reason, hint)
 	}
 }
 
 // limitNode is where the i'th limit of d stands.
-func (d *draft) limitNode(i int) *node {
-	if list := d.at.field("limits"); list != nil {
-		return list.list[i]
+func (d *draft) limitNode(i int) *parse.Node {
+	if list := d.at.Field("limits"); list != nil {
+		return list.List[i]
 	}
-	return d.at.field("algorithm_config")
+	return d.at.Field("algorithm_config")
 }
 
 // ofLimit is where the fields of the i'th limit of d stand.
-func (d *draft) ofLimit(i int) *node {
+func (d *draft) ofLimit(i int) *parse.Node {
 	n := d.limitNode(i)
-	if config := n.field("algorithm_config"); config != nil {
+	if config := n.Field("algorithm_config"); config != nil {
 		return config
 	}
 	return n
@@ -106,10 +107,10 @@ func (l *linter) costs() {
 				continue
 			}
 			if k.max != bucket.MaxTokens && k.max > most {
-				l.warn(n.field("max_cost"), "impossible-cost", fmt.Sprintf("limit %q admits a cost of %v at most: requests that cost more, up to the max_cost of %v, are never admitted",
+				l.warn(n.Field("max_cost"), "impossible-cost", fmt.Sprintf("limit %q admits a cost of %v at most: requests that cost more, up to the max_cost of %v, are never admitted",
 					limit.Name, most, k.max), fmt.Sprintf("say max_cost: %v", most))
 			}
-			if f := n.field("default_cost"); f != nil && min(max(k.fallback, k.min), k.max) != k.fallback {
+			if f := n.Field("default_cost"); f != nil && min(max(k.fallback, k.min), k.max) != k.fallback {
 				l.warn(f, "clamped-cost", fmt.Sprintf("a default_cost of %v is not between min_cost and max_cost: it is %v", k.fallback, min(max(k.fallback, k.min), k.max)),
 					fmt.Sprintf("say default_cost: %v", min(max(k.fallback, k.min), k.max)))
 			}
@@ -131,7 +132,7 @@ func (l *linter) weeks() {
 	for _, d := range l.drafts {
 		for i := range d.Limits {
 			b, n := d.Limits[i].Bucket, d.ofLimit(i)
-			if b.Algorithm() != bucket.Stepped || b.Anchor() != bucket.AnchorEpoch || n.field("start") != nil || n.field("budget") != nil {
+			if b.Algorithm() != bucket.Stepped || b.Anchor() != bucket.AnchorEpoch || n.Field("start") != nil || n.Field("budget") != nil {
 				continue
 			}
 			if _, p := b.Refill(); p%(7*24*3600*1e6) == 0 {
@@ -144,23 +145,23 @@ func (l *linter) weeks() {
 // longOverrides finds exceptions that are as good as for ever.
 func (l *linter) longOverrides() {
 	const long = 90 * 24 // hours
-	var list []*node
+	var list []*parse.Node
 	for _, name := range []string{"overrides", "kill_switches"} {
-		if l.top != nil && l.top.field(name) != nil {
-			list = append(list, l.top.field(name).list...)
+		if l.top != nil && l.top.Field(name) != nil {
+			list = append(list, l.top.Field(name).List...)
 		}
 	}
 	for _, name := range []string{"global_shadow", "break_glass"} {
-		if l.top != nil && l.top.field(name) != nil {
-			list = append(list, l.top.field(name))
+		if l.top != nil && l.top.Field(name) != nil {
+			list = append(list, l.top.Field(name))
 		}
 	}
 	for _, n := range list {
-		f := n.field("expires_at")
-		if e := n.field("enabled"); f == nil || e != nil && e.text == "false" {
+		f := n.Field("expires_at")
+		if e := n.Field("enabled"); f == nil || e != nil && e.Text == "false" {
 			continue
 		}
-		if at := l.instant(f, "expires_at"); at.Sub(l.now).Hours() > long {
+		if at := l.Instant(f, "expires_at"); at.Sub(l.now).Hours() > long {
 			l.warn(f, "long-override", fmt.Sprintf("the override is in force for another %d days", int(at.Sub(l.now).Hours()/24)), "an exception that stays is a rule: write it as one, or let it end sooner")
 		}
 	}

@@ -19,14 +19,14 @@ func (l *linter) queues() {
 		for i := range d.Limits {
 			limit := &d.Limits[i]
 			if limit.Bucket.Capacity() == 0 && !limit.Bucket.Queued() {
-				l.warn(d.ofLimit(i).field("burst"), "reservations-only", fmt.Sprintf("limit %q holds no token: it admits only requests with max_wait, and front doors send none", limit.Name),
+				l.warn(d.ofLimit(i).Field("burst"), "reservations-only", fmt.Sprintf("limit %q holds no token: it admits only requests with max_wait, and front doors send none", limit.Name),
 					"use leaky_bucket where front doors should delay requests")
 			}
 			if !limit.Bucket.Queued() {
 				continue
 			}
 			if wait := limit.Bucket.TimeFor(limit.Bucket.MaxReserved()); wait > longQueue {
-				l.warn(d.ofLimit(i).field("queue"), "long-queue", fmt.Sprintf("the last request in the queue of limit %q waits for %s", limit.Name, short(wait.Round(time.Second))),
+				l.warn(d.ofLimit(i).Field("queue"), "long-queue", fmt.Sprintf("the last request in the queue of limit %q waits for %s", limit.Name, short(wait.Round(time.Second))),
 					`say how long clients wait, as in queue: "10s"`)
 			}
 		}
@@ -47,7 +47,7 @@ func (l *linter) madeUp() {
 			continue // the token is verified
 		}
 		i := slices.IndexFunc(d.LimitKeys, func(a Attribute) bool { return secret(a) && l.endless(d, a) })
-		n := d.at.field("limit_keys")
+		n := d.at.Field("limit_keys")
 		if i < 0 || n == nil {
 			continue
 		}
@@ -55,7 +55,7 @@ func (l *linter) madeUp() {
 			return l.look() && e.Mode == Enforce && e.group != d.group && !slices.ContainsFunc(e.LimitKeys, clientWritten) && l.catches(e, d.takes)
 		})
 		if l.looks <= maxLintLooks && !bounded {
-			l.warn(n.list[i], "unverified-key", fmt.Sprintf("mete does not verify %v: with a new value comes a new, full bucket, and no other rule counts these requests", d.LimitKeys[i]),
+			l.warn(n.List[i], "unverified-key", fmt.Sprintf("mete does not verify %v: with a new value comes a new, full bucket, and no other rule counts these requests", d.LimitKeys[i]),
 				"add a rule by ip:address for all requests, in a group of its own, or use a claim of a verified token (jwt:sub)")
 		}
 	}
@@ -141,12 +141,12 @@ func (l *linter) proves(c *clause) bool {
 
 // clientAllows finds overrides that lift limits for whoever writes something.
 func (l *linter) clientAllows() {
-	if l.top == nil || l.top.field("overrides") == nil {
+	if l.top == nil || l.top.Field("overrides") == nil {
 		return
 	}
-	for _, n := range l.top.field("overrides").list {
-		action, match := n.field("action"), n.field("match")
-		if action == nil || action.text != string(Allow) || match == nil {
+	for _, n := range l.top.Field("overrides").List {
+		action, match := n.Field("action"), n.Field("match")
+		if action == nil || action.Text != string(Allow) || match == nil {
 			continue
 		}
 		d := &draft{Rule: &Rule{}, at: match}

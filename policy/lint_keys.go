@@ -15,12 +15,12 @@ var forwarded = []string{"x-forwarded-for", "forwarded", "x-real-ip", "x-client-
 // keys finds limit_keys that are easy to change.
 func (l *linter) keys() {
 	for _, d := range l.drafts {
-		n := d.at.field("limit_keys")
+		n := d.at.Field("limit_keys")
 		if n == nil || d.Mode == Off {
 			continue
 		}
 		for i, a := range d.LimitKeys {
-			at := n.list[i]
+			at := n.List[i]
 			switch {
 			case a.Source == Header && slices.Contains(forwarded, a.Name):
 				l.warn(at, "spoofable-key", fmt.Sprintf("whoever writes %v can have a new bucket with every request", a),

@@ -120,8 +120,8 @@ func (l *linter) preempted(x, y *draft) bool {
 
 // forAll reports whether d has no match of its own.
 func (d *draft) forAll() bool {
-	own := d.at.field("match")
-	return own == nil || len(own.fields) == 0
+	own := d.at.Field("match")
+	return own == nil || len(own.Fields) == 0
 }
 
 // catchAlls finds rules for the others that are for all: beside rules of the same

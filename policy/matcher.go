@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// MaxFileBytes bounds a policy file. Longer ones are refused.
+const MaxFileBytes = 8 << 20
+
 // Options are what a policy file does not say.
 type Options struct {
 	// HashKey keys the hash that replaces long and secret components of bucket
@@ -48,13 +51,13 @@ func Load(data []byte, opts Options) (*Matcher, error) {
 		opts.Now = time.Now()
 	}
 	c := newCompiler(&Matcher{keyer: newKeyer(opts.HashKey)}, opts.Now)
-	if root := c.parse(data); root != nil {
+	if root := c.Parse(data, MaxFileBytes); root != nil {
 		c.file(root)
 		c.unreachable()
 		c.charges()
 		c.overrides(c.top)
 		if c.top != nil {
-			c.readTests(c.top.field("tests"))
+			c.readTests(c.top.Field("tests"))
 		}
 		c.lint()
 	}

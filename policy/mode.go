@@ -7,6 +7,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // A Mode says how far a rule is in force. It counts the keys that the rule spares,
@@ -48,37 +50,37 @@ func (m Mode) spares(hash uint64) bool {
 }
 
 // mode reads how far the rules of an object are in force.
-func (c *compiler) mode(n *node) (m Mode, ok bool) {
-	if text, percent := strings.CutSuffix(n.text, "%"); percent && n.kind == isText {
+func (c *compiler) mode(n *parse.Node) (m Mode, ok bool) {
+	if text, percent := strings.CutSuffix(n.Text, "%"); percent && n.Kind == parse.KindText {
 		share, ok := new(big.Rat).SetString(text)
-		if !ok || !numeric(text) || share.Sign() < 0 || share.Cmp(big.NewRat(100, 1)) > 0 {
-			c.add(n, "mode must be a share of the keys between 0% and 100%", `as in "25%"`)
+		if !ok || !parse.Numeric(text) || share.Sign() < 0 || share.Cmp(big.NewRat(100, 1)) > 0 {
+			c.Add(n, "mode must be a share of the keys between 0% and 100%", `as in "25%"`)
 			return Shadow, false
 		}
 		if share.Mul(share, big.NewRat(100, 1)); !share.IsInt() {
-			c.add(n, "mode is counted in hundredths of a percent", `as in "0.25%"`)
+			c.Add(n, "mode is counted in hundredths of a percent", `as in "0.25%"`)
 			return Shadow, false
 		}
 		return Shadow - Mode(share.Num().Int64()), true
 	}
 	switch {
-	case n.kind != isText:
-	case n.text == "enforce":
+	case n.Kind != parse.KindText:
+	case n.Text == "enforce":
 		return Enforce, true
-	case n.text == "shadow":
+	case n.Text == "shadow":
 		return Shadow, true
-	case n.text == "off":
+	case n.Text == "off":
 		return Off, true
 	}
-	hint := nearest(n.text, []string{"enforce", "shadow", "off"})
+	hint := parse.Nearest(n.Text, []string{"enforce", "shadow", "off"})
 	switch {
-	case n.kind == isNumber:
-		hint = fmt.Sprintf("write %q", n.text+"%")
-	case n.text == "true" || n.text == "on":
+	case n.Kind == parse.KindNumber:
+		hint = fmt.Sprintf("write %q", n.Text+"%")
+	case n.Text == "true" || n.Text == "on":
 		hint = "say enforce"
-	case n.text == "false":
+	case n.Text == "false":
 		hint = "say off"
 	}
-	c.add(n, "mode must be enforce, shadow, off, or a share of the keys such as 25%", hint)
+	c.Add(n, "mode must be enforce, shadow, off, or a share of the keys such as 25%", hint)
 	return Shadow, false // a misspelt mode must not make the rules behind this one unreachable, too
 }

@@ -39,7 +39,7 @@ func (m *Matcher) NamesClients(o Override) (bool, error) {
 	for i, a := range m.attributes {
 		c.slots[a.text] = i
 	}
-	if root := c.parse(text); root != nil {
+	if root := c.Parse(text, MaxFileBytes); root != nil {
 		c.override(root)
 	}
 	if err := c.errors(); err != nil {

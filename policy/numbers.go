@@ -4,9 +4,11 @@ package policy
 
 import (
 	"fmt"
+	"math/big"
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // numbers are what the fields of a limit say, as far as they could be read.
@@ -18,19 +20,23 @@ type numbers struct {
 	// what it is called: "burst of 20".
 	most   bucket.Tokens
 	mostIs string
-
-	shards *node // how many there are to be, where that is given
-	leased *node // whether it is to be, where that is given
 }
+
+// The words of policy files for how and when a bucket refills.
+var (
+	refillWords = []string{"continuous", "interval"}
+	anchorWords = []string{"epoch", "key", "first"} // in the order of [bucket.Anchor]
+)
 
 // tokenBucket reads a limit that refills continuously, or in steps where it says
 // refill: interval.
-func (c *compiler) tokenBucket(o *object) numbers {
-	refill, refillOK := "continuous", true
-	if f := o.field("refill"); f != nil {
-		refill, refillOK = c.choice(f, "refill", []string{"continuous", "interval"}, nil)
+func (c *compiler) tokenBucket(o *parse.Object) numbers {
+	refill, refillOK := 0, true
+	if f := o.Field("refill"); f != nil {
+		refill = c.Choice(f, "refill", refillWords, nil)
+		refillOK = refill >= 0
 	}
-	if refill == "interval" {
+	if refill == 1 {
 		return c.intervals(o)
 	}
 	rate, rateOK := c.rate(o)
@@ -41,8 +47,8 @@ func (c *compiler) tokenBucket(o *object) numbers {
 		most, mostIs = *reserved, fmt.Sprintf("max_reserved of %v", *reserved)
 	}
 	for _, name := range []string{"anchor", "start"} {
-		if f := o.field(name); f != nil && refillOK {
-			c.absent(f, fmt.Sprintf("%s is of a bucket that refills in intervals, not all the time", name), "say refill: interval")
+		if f := o.Field(name); f != nil && refillOK {
+			c.Absent(f, fmt.Sprintf("%s is of a bucket that refills in intervals, not all the time", name), "say refill: interval")
 			rateOK = false
 		}
 	}
@@ -50,25 +56,24 @@ func (c *compiler) tokenBucket(o *object) numbers {
 		Spec: bucket.Spec{Capacity: capacity, Rate: rate, MaxReserved: reserved},
 		ok:   refillOK && rateOK && capacityOK && reservedOK,
 		most: most, mostIs: mostIs,
-		shards: o.field("shards"), leased: o.field("leased"),
 	}
 }
 
 // burst reads how much a bucket holds that refills all the time. Of a bucket that holds
 // nothing every request is a reservation, so that the limit must allow these.
-func (c *compiler) burst(o *object, rate bucket.Rate, rateOK bool, reserved *bucket.Tokens) (bucket.Tokens, bool) {
-	n := o.field("burst")
+func (c *compiler) burst(o *parse.Object, rate bucket.Rate, rateOK bool, reserved *bucket.Tokens) (bucket.Tokens, bool) {
+	n := o.Field("burst")
 	if n == nil || !isZero(n) {
 		return c.extent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
 	}
 	if reserved == nil || *reserved == 0 {
-		c.add(n, "burst must be above 0 where nothing can be reserved",
+		c.Add(n, "burst must be above 0 where nothing can be reserved",
 			"to pace requests say algorithm: leaky_bucket with a queue; a burst of 0 with max_reserved above 0 admits only requests that can wait (max_wait)")
 		return 0, false
 	}
 	for _, name := range []string{"shards", "leased", "staged_actions"} {
-		if f := o.field(name); f != nil {
-			c.add(f, fmt.Sprintf("a burst of 0 leaves nothing for %s", name), "remove one of them")
+		if f := o.Field(name); f != nil {
+			c.Add(f, fmt.Sprintf("a burst of 0 leaves nothing for %s", name), "remove one of them")
 			return 0, false
 		}
 	}
@@ -76,28 +81,28 @@ func (c *compiler) burst(o *object, rate bucket.Rate, rateOK bool, reserved *buc
 }
 
 // isZero reports whether n is a way to write 0.
-func isZero(n *node) bool {
-	if n.kind != isNumber && n.kind != isText || !numeric(n.text) {
+func isZero(n *parse.Node) bool {
+	if n.Kind != parse.KindNumber && n.Kind != parse.KindText || !parse.Numeric(n.Text) {
 		return false
 	}
-	t, err := bucket.ParseTokens(n.text)
+	t, err := bucket.ParseTokens(n.Text)
 	return err == nil && t == 0
 }
 
 // intervals reads a token bucket of which a whole interval's tokens come at once.
-func (c *compiler) intervals(o *object) numbers {
+func (c *compiler) intervals(o *parse.Object) numbers {
 	rate, rateOK := c.rate(o, "rate")
 	capacity, capacityOK := c.extent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
 	if rateOK && capacityOK && capacity < rate.Tokens {
-		c.add(o.field("burst"), fmt.Sprintf("a burst below the %v tokens of an interval: the bucket has no room for the others", rate.Tokens),
+		c.Add(o.Field("burst"), fmt.Sprintf("a burst below the %v tokens of an interval: the bucket has no room for the others", rate.Tokens),
 			fmt.Sprintf("rate %v/%v says the same", capacity, rate.Per))
 		capacityOK = false
 	}
 	n := c.steps(o, rate, rateOK)
 	n.Capacity, n.most, n.mostIs = capacity, capacity, fmt.Sprintf("burst of %v", capacity)
 	n.ok = n.ok && capacityOK
-	if f := o.field("shards"); f != nil {
-		c.add(f, "only a bucket that refills all the time can be split over shards", "remove it")
+	if f := o.Field("shards"); f != nil {
+		c.Add(f, "only a bucket that refills all the time can be split over shards", "remove it")
 		n.ok = false
 	}
 	return n
@@ -105,14 +110,14 @@ func (c *compiler) intervals(o *object) numbers {
 
 // fixedWindow reads a limit whose tokens come all at once, a window's at the
 // beginning of each.
-func (c *compiler) fixedWindow(o *object) numbers {
+func (c *compiler) fixedWindow(o *parse.Object) numbers {
 	rate, rateOK := c.window(o)
 	capacity, capacityOK, is := rate.Tokens, true, fmt.Sprintf("%v tokens of a window", rate.Tokens)
-	if f := o.field("capacity"); f != nil {
-		capacity, capacityOK = c.tokens(f, "capacity")
+	if f := o.Field("capacity"); f != nil {
+		capacity, capacityOK = c.Tokens(f, "capacity")
 		is = fmt.Sprintf("capacity of %v", capacity)
 		if rateOK && capacityOK && capacity < rate.Tokens {
-			c.add(f, fmt.Sprintf("the capacity is below the %v tokens of a window: a bucket has no room for the others", rate.Tokens),
+			c.Add(f, fmt.Sprintf("the capacity is below the %v tokens of a window: a bucket has no room for the others", rate.Tokens),
 				"it is for what earlier windows left over; lower tokens instead")
 			capacityOK = false
 		}
@@ -125,10 +130,10 @@ func (c *compiler) fixedWindow(o *object) numbers {
 
 // budget reads a fixed window in the words of another dialect. Budgets of whole
 // weeks begin on Mondays unless they say otherwise.
-func (c *compiler) budget(o *object) numbers {
+func (c *compiler) budget(o *parse.Object) numbers {
 	rate, ok := c.amountPer(o, "budget", "period")
 	n := c.steps(o, rate, ok)
-	if week := 7 * 24 * time.Hour; ok && o.field("start") == nil && rate.Per%week == 0 {
+	if week := 7 * 24 * time.Hour; ok && o.Field("start") == nil && rate.Per%week == 0 {
 		n.Start = 4 * 24 * time.Hour // 1970 began on a Thursday
 	}
 	n.Capacity, n.most, n.mostIs = rate.Tokens, rate.Tokens, fmt.Sprintf("budget of %v", rate.Tokens)
@@ -136,48 +141,48 @@ func (c *compiler) budget(o *object) numbers {
 }
 
 // steps reads what all stepped limits have in common.
-func (c *compiler) steps(o *object, rate bucket.Rate, rateOK bool) numbers {
+func (c *compiler) steps(o *parse.Object, rate bucket.Rate, rateOK bool) numbers {
 	anchor, start, anchorOK := c.anchor(o, rate.Per)
 	reserved, reservedOK := c.maxReserved(o)
 	return numbers{
-		Spec:   bucket.Spec{Algorithm: bucket.Stepped, Rate: rate, MaxReserved: reserved, Anchor: anchor, Start: start},
-		ok:     rateOK && anchorOK && reservedOK,
-		leased: o.field("leased"),
+		Spec: bucket.Spec{Algorithm: bucket.Stepped, Rate: rate, MaxReserved: reserved, Anchor: anchor, Start: start},
+		ok:   rateOK && anchorOK && reservedOK,
 	}
 }
 
 // anchor reads where the intervals of length per, 0 where that is not known,
 // begin.
-func (c *compiler) anchor(o *object, per time.Duration) (anchor bucket.Anchor, start time.Duration, ok bool) {
+func (c *compiler) anchor(o *parse.Object, per time.Duration) (anchor bucket.Anchor, start time.Duration, ok bool) {
 	ok = true
-	if f := o.field("anchor"); f != nil {
-		var word string
-		word, ok = c.choice(f, "anchor", []string{"epoch", "key", "first"}, nil)
-		anchor = map[string]bucket.Anchor{"key": bucket.AnchorKey, "first": bucket.AnchorFirst}[word]
+	if f := o.Field("anchor"); f != nil {
+		i := c.Choice(f, "anchor", anchorWords, nil)
+		if ok = i >= 0; ok {
+			anchor = [...]bucket.Anchor{bucket.AnchorEpoch, bucket.AnchorKey, bucket.AnchorFirst}[i]
+		}
 	}
-	f := o.field("start")
+	f := o.Field("start")
 	if f == nil {
 		return anchor, 0, ok
 	}
-	start, startOK := c.duration(f, "start", "7h")
+	start, startOK := c.Duration(f, "start", "7h")
 	switch {
 	case anchor != bucket.AnchorEpoch:
-		c.add(f, "start moves the beginnings of anchor: epoch, and of no other", "remove one of them")
+		c.Add(f, "start moves the beginnings of anchor: epoch, and of no other", "remove one of them")
 		startOK = false
 	case startOK && per > 0 && start >= per:
-		c.add(f, fmt.Sprintf("start must be below the %s from one beginning to the next", short(per)), "they are counted from the beginning of 1970, UTC")
+		c.Add(f, fmt.Sprintf("start must be below the %s from one beginning to the next", short(per)), "they are counted from the beginning of 1970, UTC")
 		startOK = false
 	}
 	return anchor, start, ok && startOK
 }
 
 // sliding reads a limit on what may be spent in any window.
-func (c *compiler) sliding(o *object, algorithm bucket.Algorithm) numbers {
+func (c *compiler) sliding(o *parse.Object, algorithm bucket.Algorithm) numbers {
 	rate, ok := c.window(o)
 	n := numbers{Spec: bucket.Spec{Algorithm: algorithm, Rate: rate}, ok: ok, most: rate.Tokens,
 		mostIs: fmt.Sprintf("%v tokens of a window", rate.Tokens)}
 	if algorithm == bucket.SlidingLog && rate.Tokens > bucket.MaxLogTokens {
-		c.add(o.field("tokens"), fmt.Sprintf("a sliding_log has at most %v tokens: it remembers each cost in the window", bucket.MaxLogTokens),
+		c.Add(o.Field("tokens"), fmt.Sprintf("a sliding_log has at most %v tokens: it remembers each cost in the window", bucket.MaxLogTokens),
 			"a sliding_window counts instead")
 		n.ok = false
 	}
@@ -186,12 +191,12 @@ func (c *compiler) sliding(o *object, algorithm bucket.Algorithm) numbers {
 
 // leakyBucket reads a limit that lets requests start evenly spaced, and the
 // others wait.
-func (c *compiler) leakyBucket(o *object) numbers {
+func (c *compiler) leakyBucket(o *parse.Object) numbers {
 	rate, rateOK := c.rate(o)
 	queue, queueOK := c.extent(o, "queue", `how many tokens may wait, as in 5 or, for that long, "2s"; 0 lets none`, rate, rateOK)
 	capacity, capacityOK := bucket.Token, true
-	if f := o.field("capacity"); f != nil {
-		capacity, capacityOK = c.tokens(f, "capacity")
+	if f := o.Field("capacity"); f != nil {
+		capacity, capacityOK = c.Tokens(f, "capacity")
 	}
 	n := numbers{Spec: bucket.Spec{Capacity: capacity, Rate: rate, Queue: queue}, ok: rateOK && queueOK && capacityOK}
 	if queue == 0 {
@@ -201,4 +206,44 @@ func (c *compiler) leakyBucket(o *object) numbers {
 		n.most, n.mostIs = capacity+queue, fmt.Sprintf("capacity and queue of %v together", capacity+queue)
 	}
 	return n
+}
+
+// extent reads a field that must be there: a number of tokens, or how long the
+// rate takes to refill them. Only a queue may be 0.
+func (c *compiler) extent(o *parse.Object, name, hint string, rate bucket.Rate, rateOK bool) (bucket.Tokens, bool) {
+	n := o.Need(name, hint)
+	if n == nil {
+		return 0, false
+	}
+	if n.Kind != parse.KindText || len(n.Text) > parse.MaxShownBytes || n.Numeric() {
+		if name == "queue" {
+			return c.Amount(n, name)
+		}
+		return c.Tokens(n, name)
+	}
+	d, err := bucket.ParseDuration(n.Text)
+	if err != nil {
+		c.Add(n, name+" must be a number of tokens or a duration", `as in 20 or "300s"`)
+		return 0, false
+	}
+	if !rateOK {
+		return 0, false
+	}
+	tokens := new(big.Rat).Mul(perNano(rate), new(big.Rat).SetInt64(int64(d)))
+	whole := new(big.Int).Quo(tokens.Num(), tokens.Denom())
+	if whole.Sign() <= 0 || whole.Cmp(big.NewInt(int64(bucket.MaxTokens))) > 0 {
+		c.Add(n, fmt.Sprintf("a %s of %v at %v tokens is not between 0.001 and %v", name, d, rate, bucket.MaxTokens), "")
+		return 0, false
+	}
+	return bucket.Tokens(whole.Int64()), true
+}
+
+// maxReserved reads the bound of what reservations may owe; nil for none.
+func (c *compiler) maxReserved(o *parse.Object) (*bucket.Tokens, bool) {
+	n := o.Field("max_reserved")
+	if n == nil {
+		return nil, true
+	}
+	most, ok := c.Amount(n, "max_reserved")
+	return &most, ok
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // ParseOverride reads an [Override] in JSON, as it stands in a policy file. Every
@@ -13,31 +15,31 @@ import (
 // is an [Errors]. Whether it makes sense is for [Matcher.WithOverrides] to say.
 func ParseOverride(data []byte) (o Override, err error) {
 	c := newCompiler(&Matcher{}, time.Time{})
-	root := c.parse(data)
+	root := c.Parse(data, MaxFileBytes)
 	if root == nil {
 		return o, c.errors()
 	}
-	if obj := c.object(root, overrideSchema); obj != nil {
+	if obj := c.Object(root, overrideTable); obj != nil {
 		for _, name := range []string{"id", "action", "key", "algorithm", "reason", "author"} {
-			if f := obj.field(name); f != nil && f.kind != isText {
-				c.add(f, name+" must be text", "")
+			if f := obj.Field(name); f != nil && f.Kind != parse.KindText {
+				c.Add(f, name+" must be text", "")
 			}
 		}
-		if f := obj.field("rules"); f != nil {
-			list, _ := c.list(f, "rules", false, MaxRules)
+		if f := obj.Field("rules"); f != nil {
+			list, _ := c.Items(f, "rules", false, MaxRules)
 			for _, n := range list {
-				if n.kind != isText {
-					c.add(n, "rules must be names", "")
+				if n.Kind != parse.KindText {
+					c.Add(n, "rules must be names", "")
 				}
 			}
 		}
-		c.instant(obj.field("created_at"), "created_at")
-		c.instant(obj.field("expires_at"), "expires_at")
+		c.Instant(obj.Field("created_at"), "created_at")
+		c.Instant(obj.Field("expires_at"), "expires_at")
 	}
 	if err := c.errors(); err != nil {
 		return o, err
 	}
-	if err := json.Unmarshal(root.appendJSON(nil), &o); err != nil {
+	if err := json.Unmarshal(root.AppendJSON(nil), &o); err != nil {
 		return Override{}, Errors{{Reason: fmt.Sprintf("not an override: %v", err)}}
 	}
 	return o, nil

@@ -11,40 +11,32 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
-var (
-	overrideSchema = schema{
-		what: "an override", foreign: foreignOverride,
-		fields: []string{"id", "action", "rules", "match", "key", "algorithm", "algorithm_config", "limits",
-			"reason", "author", "created_at", "expires_at"},
-	}
-	stateSchema  = schema{fields: []string{"enabled", "reason", "author", "expires_at"}, example: `{"reason": "incident 7", "expires_at": "2026-01-02T15:04:05Z"}`}
-	switchSchema = schema{what: "a kill switch", fields: []string{"scope_key", "scope_value", "route", "reason", "author", "expires_at"},
-		example: `{"scope_key": "header:x-api-key", "scope_value": "k1", "reason": "incident 7", "expires_at": "2026-01-02T15:04:05Z"}`}
-)
+var actionWords = []string{"block", "allow", "limit", "shadow", "break_glass"}
 
 // overrides reads what a file says of exceptions from its rules, once these are
 // known.
-func (c *compiler) overrides(o *object) {
+func (c *compiler) overrides(o *parse.Object) {
 	if o == nil {
 		return
 	}
 	c.selector = nil // exceptions are about all requests, and not those of the last policy
-	if f := o.field("overrides"); f != nil {
-		list, _ := c.list(f, "overrides", false, MaxOverrides)
+	if f := o.Field("overrides"); f != nil {
+		list, _ := c.Items(f, "overrides", false, MaxOverrides)
 		for _, n := range list {
 			c.override(n)
 		}
 	}
-	if f := o.field("kill_switches"); f != nil {
-		list, _ := c.list(f, "kill_switches", false, MaxOverrides)
+	if f := o.Field("kill_switches"); f != nil {
+		list, _ := c.Items(f, "kill_switches", false, MaxOverrides)
 		for i, n := range list {
 			c.killSwitch(n, i)
 		}
 	}
-	c.state(o.field("global_shadow"), ShadowOnly, "global_shadow")
-	c.state(o.field("break_glass"), BreakGlass, "break_glass")
+	c.state(o.Field("global_shadow"), ShadowOnly, "global_shadow")
+	c.state(o.Field("break_glass"), BreakGlass, "break_glass")
 }
 
 // add notes an exception from the numbered rules, or from all of them.
@@ -69,62 +61,63 @@ func (x *exceptions) add(e exception, rules []int, components string) {
 }
 
 // override reads one entry of overrides.
-func (c *compiler) override(n *node) {
-	o := c.object(n, overrideSchema)
+func (c *compiler) override(n *parse.Node) {
+	o := c.Object(n, overrideTable)
 	if o == nil {
 		return
 	}
-	before := len(c.found)
+	before := c.Found()
 	e := exception{Override: &Override{}}
-	if f := o.need("id", "a name by which it can be removed"); f != nil {
-		e.ID, _ = c.name(f, "override id", MaxNameBytes)
+	if f := o.Need("id", "a name by which it can be removed"); f != nil {
+		e.ID, _ = c.Name(f, "override id", MaxNameBytes)
 		if e.ID != "" && c.overrideIDs[e.ID] {
-			c.add(f, "override id is taken by an earlier override", "")
+			c.Add(f, "override id is taken by an earlier override", "")
 		}
 		c.overrideIDs[e.ID] = true
 	}
-	if f := o.need("action", "block, allow, limit, shadow or break_glass"); f != nil {
-		word, _ := c.choice(f, "action", []string{"block", "allow", "limit", "shadow", "break_glass"}, nil)
-		e.Action = Action(word)
+	if f := o.Need("action", "block, allow, limit, shadow or break_glass"); f != nil {
+		if i := c.Choice(f, "action", actionWords, nil); i >= 0 {
+			e.Action = Action(actionWords[i])
+		}
 	}
 	c.circumstances(&e, o, true)
 	rules := c.overrideRules(&e, o)
 	components := ""
-	if f := o.field("key"); f != nil {
+	if f := o.Field("key"); f != nil {
 		rules, components = c.overrideKey(&e, f, rules)
 	}
 	c.scopeOf(&e, o, rules)
 	if e.Action == Another && len(rules) == 1 {
 		c.overrideLimits(&e, o, rules[0])
-	} else if e.Action != "" && e.Action != Another && o.count("algorithm", "algorithm_config", "limits") > 0 {
-		c.absent(n, fmt.Sprintf("an override that says %s has no limit", e.Action), "remove it, or say action: limit")
+	} else if e.Action != "" && e.Action != Another && o.Count("algorithm", "algorithm_config", "limits") > 0 {
+		c.Absent(n, fmt.Sprintf("an override that says %s has no limit", e.Action), "remove it, or say action: limit")
 	}
-	if len(c.found) == before {
+	if c.Found() == before {
 		c.exceptions.add(e, rules, components)
 	}
 }
 
 // circumstances reads who said so, why and until when.
-func (c *compiler) circumstances(e *exception, o *object, author bool) {
-	if f := o.need("reason", "people will ask later"); f != nil {
-		if e.Reason, _ = c.text(f, "reason", maxReasonBytes); f.kind == isText && f.text == "" {
-			c.add(f, "reason must not be empty", "people will ask later")
+func (c *compiler) circumstances(e *exception, o *parse.Object, author bool) {
+	if f := o.Need("reason", "people will ask later"); f != nil {
+		if e.Reason, _ = c.String(f, "reason", maxReasonBytes); f.Kind == parse.KindText && f.Text == "" {
+			c.Add(f, "reason must not be empty", "people will ask later")
 		}
 	}
-	f := o.field("author")
+	f := o.Field("author")
 	if author {
-		f = o.need("author", "who is to be asked about it")
+		f = o.Need("author", "who is to be asked about it")
 	}
 	if f != nil {
-		if e.Author, _ = c.text(f, "author", maxAuthorBytes); f.kind == isText && f.text == "" {
-			c.add(f, "author must not be empty", "who is to be asked about it")
+		if e.Author, _ = c.String(f, "author", maxAuthorBytes); f.Kind == parse.KindText && f.Text == "" {
+			c.Add(f, "author must not be empty", "who is to be asked about it")
 		}
 	}
-	if f := o.field("created_at"); f != nil {
-		e.CreatedAt = c.instant(f, "created_at")
+	if f := o.Field("created_at"); f != nil {
+		e.CreatedAt = c.Instant(f, "created_at")
 	}
-	if f := o.need("expires_at", "an exception without an end is a rule"); f != nil {
-		e.ExpiresAt = c.instant(f, "expires_at")
+	if f := o.Need("expires_at", "an exception without an end is a rule"); f != nil {
+		e.ExpiresAt = c.Instant(f, "expires_at")
 		e.expires = bucket.At(e.ExpiresAt)
 		if !e.ExpiresAt.IsZero() && !e.ExpiresAt.After(c.now) {
 			c.warn(f, "expired-override", fmt.Sprintf("the override has expired, %s ago", age(c.now.Sub(e.ExpiresAt))), "remove it")
@@ -133,56 +126,59 @@ func (c *compiler) circumstances(e *exception, o *object, author bool) {
 }
 
 // overrideRules reads which rules an override is about.
-func (c *compiler) overrideRules(e *exception, o *object) (numbers []int) {
-	f := o.field("rules")
+func (c *compiler) overrideRules(e *exception, o *parse.Object) (numbers []int) {
+	f := o.Field("rules")
 	if f == nil {
-		if e.Action == Another && o.field("key") == nil {
-			o.need("rules", `the one whose limit is replaced, as in ["free"]`)
+		if e.Action == Another && o.Field("key") == nil {
+			o.Need("rules", `the one whose limit is replaced, as in ["free"]`)
 		}
 		return nil
 	}
 	if e.Action != Allow && e.Action != Another && e.Action != "" {
-		c.add(f, fmt.Sprintf("an override that says %s is about all rules", e.Action), "remove rules")
+		c.Add(f, fmt.Sprintf("an override that says %s is about all rules", e.Action), "remove rules")
 		return nil
 	}
-	list, _ := c.list(f, "rules", true, MaxRules)
+	list, _ := c.Items(f, "rules", true, MaxRules)
 	for _, n := range list {
-		i, ok := c.ruleNamed(n.text)
-		if n.kind != isText || !ok {
-			c.add(n, "no rule has that name", c.nearRule(n.text))
+		i, ok := c.ruleNamed(n.Text)
+		if n.Kind != parse.KindText || !ok {
+			c.Add(n, "no rule has that name", c.nearRule(n.Text))
 			continue
 		}
-		e.Rules, numbers = append(e.Rules, n.text), append(numbers, i)
+		e.Rules, numbers = append(e.Rules, n.Text), append(numbers, i)
 	}
 	if e.Action == Another && len(list) > 1 {
-		c.add(f, "another limit is for one rule", "write an override for each")
+		c.Add(f, "another limit is for one rule", "write an override for each")
 		return nil
 	}
 	return numbers
 }
 
 // overrideKey reads the bucket that an override is about.
-func (c *compiler) overrideKey(e *exception, f *node, rules []int) ([]int, string) {
-	key, ok := c.text(f, "key", MaxKeyBytes)
+func (c *compiler) overrideKey(e *exception, f *parse.Node, rules []int) ([]int, string) {
+	key, ok := c.String(f, "key", MaxKeyBytes)
 	if !ok {
 		return nil, ""
 	}
-	_, name, components := Key(key).split()
-	if strings.HasPrefix(name, "#") { // hashed for display
-		c.add(f, "a hash of a key does not say whose it is", "write the key itself, or say match")
+	whole := key
+	if tag, rest, tagged := strings.Cut(key, "}"); tagged && strings.HasPrefix(tag, "{") {
+		key = rest
+	}
+	if strings.HasPrefix(key, "#") { // hashed for display
+		c.Add(f, "a hash of a key does not say whose it is", "write the key itself, or say match")
 		return nil, ""
 	}
 	i, ok := c.ruleOfKeys(name)
 	switch {
 	case !ok:
-		c.add(f, "no limit's keys begin like that", "write it as an explanation shows it: LIMIT:ATTRIBUTE=VALUE")
+		c.Add(f, "no limit's keys begin like that", "write it as an explanation shows it: LIMIT:ATTRIBUTE=VALUE")
 	case components == "" && len(c.rules()[i].LimitKeys) > 0:
-		c.add(f, "the key has no attribute in it", "write it as an explanation shows it: LIMIT:ATTRIBUTE=VALUE")
+		c.Add(f, "the key has no attribute in it", "write it as an explanation shows it: LIMIT:ATTRIBUTE=VALUE")
 	case len(rules) > 0 && !slices.Equal(rules, []int{i}):
-		c.add(f, fmt.Sprintf("the key is of rule %q, and not of those in rules", c.rules()[i].Name), "remove rules")
+		c.Add(f, fmt.Sprintf("the key is of rule %q, and not of those in rules", c.rules()[i].Name), "remove rules")
 	default:
 		if reason, hint := c.rules()[i].notAKey(components); reason != "" {
-			c.add(f, reason, hint)
+			c.Add(f, reason, hint)
 			break
 		}
 		e.Key = key
@@ -193,8 +189,8 @@ func (c *compiler) overrideKey(e *exception, f *node, rules []int) ([]int, strin
 
 // scopeOf reads which requests an override is about, and whether that makes sense
 // for what it does.
-func (c *compiler) scopeOf(e *exception, o *object, rules []int) {
-	match := o.field("match")
+func (c *compiler) scopeOf(e *exception, o *parse.Object, rules []int) {
+	match := o.Field("match")
 	if match != nil && e.Key == "" {
 		d := &draft{Rule: &Rule{}, at: match}
 		if !c.match(d, match) {
@@ -203,44 +199,44 @@ func (c *compiler) scopeOf(e *exception, o *object, rules []int) {
 		e.clauses, e.Match = d.clauses, raw(match)
 	}
 	switch {
-	case match != nil && o.field("key") != nil:
-		c.add(match, "an override has either match or key, not both", "")
-	case o.field("key") != nil && (e.Action == ShadowOnly || e.Action == BreakGlass):
-		c.add(o.field("key"), fmt.Sprintf("an override that says %s is not about a key", e.Action), "say match, or nothing for all requests")
+	case match != nil && o.Field("key") != nil:
+		c.Add(match, "an override has either match or key, not both", "")
+	case o.Field("key") != nil && (e.Action == ShadowOnly || e.Action == BreakGlass):
+		c.Add(o.Field("key"), fmt.Sprintf("an override that says %s is not about a key", e.Action), "say match, or nothing for all requests")
 	case e.Action == BreakGlass && match != nil:
-		c.add(match, "break_glass is about all requests", "say action: allow for some of them")
-	case (e.Action == Block || e.Action == Allow) && len(e.clauses) == 0 && o.field("key") == nil:
-		c.absent(o.node, fmt.Sprintf("an override that says %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
-	case e.Action == Another && len(rules) == 1 && o.field("key") == nil:
+		c.Add(match, "break_glass is about all requests", "say action: allow for some of them")
+	case (e.Action == Block || e.Action == Allow) && len(e.clauses) == 0 && o.Field("key") == nil:
+		c.Absent(o.Node, fmt.Sprintf("an override that says %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
+	case e.Action == Another && len(rules) == 1 && o.Field("key") == nil:
 		c.ofOneBucket(e, o, c.rules()[rules[0]])
 	}
 }
 
 // ofOneBucket checks that an override that changes a limit does so for whole
 // buckets: one that had two limits would admit what neither does.
-func (c *compiler) ofOneBucket(e *exception, o *object, r *Rule) {
+func (c *compiler) ofOneBucket(e *exception, o *parse.Object, r *Rule) {
 	for _, cl := range e.clauses {
 		a := c.matcher.attributes[cl.slot]
 		i := slices.IndexFunc(r.LimitKeys, func(k Attribute) bool { return k.text == a.text })
 		if i < 0 {
-			c.absent(o.node, fmt.Sprintf("rule %q has no %v in limit_keys: requests that the override is not about would share the bucket", r.Name, a),
+			c.Absent(o.Node, fmt.Sprintf("rule %q has no %v in limit_keys: requests that the override is not about would share the bucket", r.Name, a),
 				"match by limit_keys of the rule only, or add a rule with a match of its own")
 			return
 		}
 		if cl.parts(r, a) {
-			c.absent(o.node, fmt.Sprintf("rule %q has one bucket for requests without %v and with an empty one (on_missing: empty), and the override is about a part of them", r.Name, a),
+			c.Absent(o.Node, fmt.Sprintf("rule %q has one bucket for requests without %v and with an empty one (on_missing: empty), and the override is about a part of them", r.Name, a),
 				"name its values, or say match: {} for all buckets, or key for the bucket of the empty value")
 			return
 		}
 		for _, n := range cl.networks {
 			if n.Addr().Is6() && n.Bits() > r.LimitKeys[i].Bits {
-				c.absent(o.node, fmt.Sprintf("rule %q has one bucket for a /%d, and the network in match is a part of one", r.Name, r.LimitKeys[i].Bits), "name the whole network")
+				c.Absent(o.Node, fmt.Sprintf("rule %q has one bucket for a /%d, and the network in match is a part of one", r.Name, r.LimitKeys[i].Bits), "name the whole network")
 				return
 			}
 		}
 	}
-	if len(e.clauses) == 0 && len(r.LimitKeys) > 0 && o.field("match") == nil {
-		c.absent(o.node, "an override of a rule that has limit_keys needs a match or a key", "say match: {} for all of its buckets")
+	if len(e.clauses) == 0 && len(r.LimitKeys) > 0 && o.Field("match") == nil {
+		c.Absent(o.Node, "an override of a rule that has limit_keys needs a match or a key", "say match: {} for all of its buckets")
 	}
 }
 
@@ -253,12 +249,12 @@ func (c *clause) parts(r *Rule, a Attribute) bool {
 // overrideLimits reads the limits that take the place of a rule's. They are of the
 // same buckets: by another name, or over other shards, they would be full ones. What
 // is not said is as in the rule: limits that are not named, costs, shards and leases.
-func (c *compiler) overrideLimits(e *exception, o *object, number int) {
+func (c *compiler) overrideLimits(e *exception, o *parse.Object, number int) {
 	of := c.rules()[number]
-	if f := o.field("algorithm"); f != nil {
-		e.Algorithm = f.text
+	if f := o.Field("algorithm"); f != nil {
+		e.Algorithm = f.Text
 	}
-	e.Config, e.Limits = raw(o.field("algorithm_config")), raw(o.field("limits"))
+	e.Config, e.Limits = raw(o.Field("algorithm_config")), raw(o.Field("limits"))
 	names := c.limitNames
 	c.limitNames, c.several = map[string]bool{}, len(of.Limits) > 1 // it has the names of the rule
 	r := &Rule{Name: of.Name, LimitKeys: of.LimitKeys}
@@ -272,7 +268,7 @@ func (c *compiler) overrideLimits(e *exception, o *object, number int) {
 		}
 		j := slices.IndexFunc(of.Limits, func(k Limit) bool { return k.Name == l.Name })
 		if j < 0 {
-			c.absent(o.node, fmt.Sprintf("rule %q has no limit %q", of.Name, l.Name), otherLimits(of))
+			c.Absent(o.Node, fmt.Sprintf("rule %q has no limit %q", of.Name, l.Name), otherLimits(of))
 			continue
 		}
 		l.prefix, l.Override = of.Limits[j].prefix, e.Override
@@ -293,14 +289,14 @@ func otherLimits(r *Rule) string {
 	for i := range r.Limits {
 		names = append(names, strconv.Quote(strings.TrimPrefix(r.Limits[i].Name, r.Name+"/")))
 	}
-	return "name one of them in limits: " + enumerate(names, "or")
+	return "name one of them in limits: " + parse.Enumerate(names, "or")
 }
 
 // sameBuckets sees to it that the limit l is kept in the buckets of that whose place
 // it takes.
-func (c *compiler) sameBuckets(l, of *Limit, o *object) {
+func (c *compiler) sameBuckets(l, of *Limit, o *parse.Object) {
 	if l.Shards != 0 && l.Shards != of.Shards || l.Leased && !of.Leased {
-		c.absent(o.node, "an override has the shards and leases of its rule: others would be other buckets, and full", "remove shards and leased")
+		c.Absent(o.Node, "an override has the shards and leases of its rule: others would be other buckets, and full", "remove shards and leased")
 		return
 	}
 	l.Shards, l.Leased = of.Shards, of.Leased
@@ -308,13 +304,13 @@ func (c *compiler) sameBuckets(l, of *Limit, o *object) {
 	steady := !b.Queued() && b.Anchor() != bucket.AnchorFirst && (b.Algorithm() == bucket.Continuous || b.Algorithm() == bucket.Stepped)
 	switch {
 	case of.Shards > 1 && b.Algorithm() != bucket.Continuous:
-		c.absent(o.node, fmt.Sprintf("the limit %q is split over shards, which only a token_bucket that refills all the time can be", of.Name), "say such a one")
+		c.Absent(o.Node, fmt.Sprintf("the limit %q is split over shards, which only a token_bucket that refills all the time can be", of.Name), "say such a one")
 	case of.Shards > 1:
 		if _, err := b.Shard(0, of.Shards); err != nil {
-			c.absent(o.node, fmt.Sprintf("the limit %q is split over %d shards: %s", of.Name, of.Shards, reasonOf(err)), "")
+			c.Absent(o.Node, fmt.Sprintf("the limit %q is split over %d shards: %s", of.Name, of.Shards, parse.Reason(err)), "")
 		}
 	case of.Leased && !steady:
-		c.absent(o.node, fmt.Sprintf("the limit %q is leased, which only a token_bucket or a fixed_window can be", of.Name), "say such a one")
+		c.Absent(o.Node, fmt.Sprintf("the limit %q is leased, which only a token_bucket or a fixed_window can be", of.Name), "say such a one")
 	}
 }
 
@@ -327,63 +323,61 @@ func age(d time.Duration) string {
 }
 
 // killSwitch reads an entry of kill_switches, the blocks of another dialect.
-func (c *compiler) killSwitch(n *node, i int) {
-	o := c.object(n, switchSchema)
+func (c *compiler) killSwitch(n *parse.Node, i int) {
+	o := c.Object(n, switchTable)
 	if o == nil {
 		return
 	}
-	before := len(c.found)
+	before := c.Found()
 	e := exception{Override: &Override{ID: fmt.Sprintf("kill_switches/%d", i+1), Action: Block}}
 	c.circumstances(&e, o, false)
-	match := &node{kind: isObject, path: n.path, at: n.at}
-	if key, value := o.need("scope_key", "as in header:x-api-key"), o.need("scope_value", ""); key != nil && value != nil {
+	match := &parse.Node{Kind: parse.KindObject, Path: n.Path, At: n.At}
+	if key, value := o.Need("scope_key", "as in header:x-api-key"), o.Need("scope_value", ""); key != nil && value != nil {
 		if _, ok := c.attribute(key); !ok {
 			return
 		}
-		match.fields = append(match.fields, field{key.text, value})
+		match.Fields = append(match.Fields, parse.Member{Name: key.Text, Value: value})
 	}
-	if route := o.field("route"); route != nil {
-		match.fields = append(match.fields, field{"path", route})
+	if route := o.Field("route"); route != nil {
+		match.Fields = append(match.Fields, parse.Member{Name: "path", Value: route})
 	}
-	for _, f := range match.fields {
+	for _, f := range match.Fields {
 		switch {
-		case strings.HasSuffix(f.value.text, "*"):
-			c.add(f.value, "a kill switch is about one value", "write an override, whose match can end in a star")
-		case f.value.kind == isList || f.value.kind == isObject:
-			c.add(f.value, "a kill switch is about one value", "write one for each, or an override, whose match can be a list")
+		case strings.HasSuffix(f.Value.Text, "*"):
+			c.Add(f.Value, "a kill switch is about one value", "write an override, whose match can end in a star")
+		case f.Value.Kind == parse.KindList || f.Value.Kind == parse.KindObject:
+			c.Add(f.Value, "a kill switch is about one value", "write one for each, or an override, whose match can be a list")
 		}
 	}
 	d := &draft{Rule: &Rule{}, at: n}
-	if c.match(d, match) && len(c.found) == before {
+	if c.match(d, match) && c.Found() == before {
 		e.clauses, e.Match = d.clauses, raw(match)
 		c.exceptions.add(e, nil, "")
 	}
 }
 
 // state reads global_shadow or break_glass.
-func (c *compiler) state(n *node, action Action, name string) {
+func (c *compiler) state(n *parse.Node, action Action, name string) {
 	if n == nil {
 		return
 	}
-	schema := stateSchema
-	schema.what = name
-	o := c.object(n, schema)
+	o := c.Object(n, stateTables[name])
 	if o == nil {
 		return
 	}
-	if f := o.field("enabled"); f != nil {
+	if f := o.Field("enabled"); f != nil {
 		switch {
-		case f.kind != isBool:
-			c.add(f, "enabled must be true or false", "")
+		case f.Kind != parse.KindBool:
+			c.Add(f, "enabled must be true or false", "")
 			return
-		case f.text == "false":
+		case f.Text == "false":
 			return
 		}
 	}
-	before := len(c.found)
+	before := c.Found()
 	e := exception{Override: &Override{ID: name, Action: action}}
 	c.circumstances(&e, o, false)
-	if len(c.found) == before {
+	if c.Found() == before {
 		c.exceptions.add(e, nil, "")
 	}
 }
@@ -418,20 +412,20 @@ func (c *compiler) ruleOfKeys(prefix string) (number int, ok bool) {
 // mistakes already there is none: it looks at every rule.
 func (c *compiler) nearRule(name string) string {
 	const enough = 20
-	if len(c.found) > enough {
+	if c.Found() > enough {
 		return ""
 	}
 	var names []string
 	for _, r := range c.rules() {
 		names = append(names, r.Name)
 	}
-	return nearest(name, names)
+	return parse.Nearest(name, names)
 }
 
 // raw is n as JSON, nil where it is nil.
-func raw(n *node) json.RawMessage {
+func raw(n *parse.Node) json.RawMessage {
 	if n == nil {
 		return nil
 	}
-	return n.appendJSON(nil)
+	return n.AppendJSON(nil)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete/internal/clientaddr"
 	"github.com/metehq/mete/internal/requestpath"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 const (
@@ -68,20 +69,20 @@ func (p *pattern) includes(f *fact) bool {
 
 // match reads a rule's match and narrows the rule's box by it and by the key.
 // It is false where a mistake leaves open what the rule takes.
-func (c *compiler) match(d *draft, n *node) bool {
+func (c *compiler) match(d *draft, n *parse.Node) bool {
 	ok := c.selected(d)
 	d.Rule.selected = len(d.clauses)
 	if n != nil {
 		switch {
-		case n.kind != isObject:
-			c.add(n, "match must be an object", `as in {"jwt:plan": "enterprise"}`)
+		case n.Kind != parse.KindObject:
+			c.Add(n, "match must be an object", `as in {"jwt:plan": "enterprise"}`)
 			return false
-		case len(n.fields) > MaxMatchClauses:
-			c.add(n, fmt.Sprintf("match must have at most %d clauses", MaxMatchClauses), "")
+		case len(n.Fields) > MaxMatchClauses:
+			c.Add(n, fmt.Sprintf("match must have at most %d clauses", MaxMatchClauses), "")
 			return false
 		}
 		seen := map[int]bool{}
-		for _, f := range n.fields {
+		for _, f := range n.Fields {
 			ok = c.clause(d, f, seen) && ok
 		}
 	}
@@ -106,28 +107,28 @@ func (c *compiler) match(d *draft, n *node) bool {
 }
 
 // clause reads one clause of a match.
-func (c *compiler) clause(d *draft, f field, seen map[int]bool) bool {
-	a, err := parseAttribute(f.name)
+func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
+	a, err := parseAttribute(f.Name)
 	if err != nil {
-		name, rest := cut(f.name)
-		c.absent(f.value, fmt.Sprintf("%q%s: %s", name, rest, err.reason), err.hint)
+		name, rest := parse.Cut(f.Name)
+		c.Absent(f.Value, fmt.Sprintf("%q%s: %s", name, rest, err.reason), err.hint)
 		return false
 	}
 	if a.Source == IP && a.Bits != defaultBits {
-		c.absent(f.value, "match takes ip:address whole: the networks it names have their own prefixes", "write ip:address")
+		c.Absent(f.Value, "match takes ip:address whole: the networks it names have their own prefixes", "write ip:address")
 		return false
 	}
 	slot := c.slot(a)
 	if seen[slot] {
-		c.absent(f.value, fmt.Sprintf("match has two clauses about %v", a), "write one, with a list")
+		c.Absent(f.Value, fmt.Sprintf("match has two clauses about %v", a), "write one, with a list")
 		return false
 	}
 	seen[slot] = true
 	cl, s, ok := clause{slot: slot}, set{}, false
-	n := f.value
-	if n.kind == isObject {
-		o := c.object(n, schema{what: "a match value", fields: []string{"not"}})
-		if n = o.need("not", `write {"not": value}`); n == nil || len(o.fields) > 1 {
+	n := f.Value
+	if n.Kind == parse.KindObject {
+		o := c.Object(n, notTable)
+		if n = o.Need("not", `write {"not": value}`); n == nil || len(o.Fields) > 1 {
 			return false
 		}
 		cl.negate = true
@@ -139,14 +140,14 @@ func (c *compiler) clause(d *draft, f field, seen map[int]bool) bool {
 		s = everything(a).not(s)
 	}
 	d.clauses = append(d.clauses, cl)
-	return c.narrow(d, f.value, slot, s)
+	return c.narrow(d, f.Value, slot, s)
 }
 
 // values reads one value of a match, or a list of them.
-func (c *compiler) values(p *pattern, a Attribute, n *node) (all set, ok bool) {
-	list := []*node{n}
-	if n.kind == isList {
-		if list, ok = c.list(n, "a list of values", true, MaxMatchValues); !ok {
+func (c *compiler) values(p *pattern, a Attribute, n *parse.Node) (all set, ok bool) {
+	list := []*parse.Node{n}
+	if n.Kind == parse.KindList {
+		if list, ok = c.Items(n, "a list of values", true, MaxMatchValues); !ok {
 			return all, false
 		}
 	}
@@ -183,18 +184,18 @@ func (p *pattern) finish() {
 }
 
 // value reads one value of a match: text, "prefix*", or a network.
-func (c *compiler) value(p *pattern, a Attribute, n *node) (set, bool) {
+func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (set, bool) {
 	switch {
-	case n.kind != isText && n.kind != isNumber && n.kind != isBool:
-		c.add(n, "a match value must be a string, a number, a boolean, a list of them, or {\"not\": …}", "")
+	case n.Kind != parse.KindText && n.Kind != parse.KindNumber && n.Kind != parse.KindBool:
+		c.Add(n, "a match value must be a string, a number, a boolean, a list of them, or {\"not\": …}", "")
 		return set{}, false
-	case len(n.text) > maxMatchValueBytes:
-		c.add(n, fmt.Sprintf("a match value must have at most %d bytes", maxMatchValueBytes), "")
+	case len(n.Text) > maxMatchValueBytes:
+		c.Add(n, fmt.Sprintf("a match value must have at most %d bytes", maxMatchValueBytes), "")
 		return set{}, false
 	}
-	text, star := n.text, false
-	if n.kind == isText {
-		text, star = strings.CutSuffix(n.text, "*")
+	text, star := n.Text, false
+	if n.Kind == parse.KindText {
+		text, star = strings.CutSuffix(n.Text, "*")
 	}
 	switch a.Source {
 	case IP:
@@ -218,7 +219,7 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (set, bool) {
 		case a.Source == Path && strings.HasPrefix(text, "/"):
 			hint = fmt.Sprintf("write %q, or list the paths", text[:strings.IndexByte(text, '*')+1])
 		}
-		c.add(n, "a * stands for the rest of a value, at its end only", hint)
+		c.Add(n, "a * stands for the rest of a value, at its end only", hint)
 		return set{}, false
 	}
 	var m requestpath.Mistake
@@ -230,7 +231,7 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (set, bool) {
 	}
 	switch {
 	case m != requestpath.Mistake{}:
-		c.add(n, m.Reason, m.Hint)
+		c.Add(n, m.Reason, m.Hint)
 		return set{}, false
 	case star:
 		p.prefixes = append(p.prefixes, text)
@@ -241,21 +242,21 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (set, bool) {
 }
 
 // network reads an address or a network in CIDR notation.
-func (c *compiler) network(p *pattern, n *node) (set, bool) {
-	prefix, err := netip.ParsePrefix(n.text)
-	if addr, aerr := netip.ParseAddr(n.text); aerr == nil && addr.Zone() == "" {
+func (c *compiler) network(p *pattern, n *parse.Node) (set, bool) {
+	prefix, err := netip.ParsePrefix(n.Text)
+	if addr, aerr := netip.ParseAddr(n.Text); aerr == nil && addr.Zone() == "" {
 		addr = clientaddr.Canonical(addr)
 		prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 	}
 	switch {
 	case err != nil:
-		c.add(n, "not an address or network", `as in "192.0.2.0/24" or "2001:db8::/32"`)
+		c.Add(n, "not an address or network", `as in "192.0.2.0/24" or "2001:db8::/32"`)
 	case clientaddr.Unreachable(prefix):
-		c.add(n, "clients of NAT64 and 6to4 are known by their IPv4 addresses", `as in "192.0.2.0/24"`)
+		c.Add(n, "clients of NAT64 and 6to4 are known by their IPv4 addresses", `as in "192.0.2.0/24"`)
 	case prefix.Addr().Is4In6():
-		c.add(n, "an IPv4 network is written as one", `as in "192.0.2.0/24"`)
+		c.Add(n, "an IPv4 network is written as one", `as in "192.0.2.0/24"`)
 	case prefix != prefix.Masked():
-		c.add(n, "the network has bits set beyond its prefix", fmt.Sprintf("write %q", prefix.Masked()))
+		c.Add(n, "the network has bits set beyond its prefix", fmt.Sprintf("write %q", prefix.Masked()))
 	default:
 		p.networks = append(p.networks, prefix)
 		return network(prefix), true

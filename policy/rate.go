@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // rateNames are the fields that can say a rate, of which one is enough.
@@ -17,16 +18,16 @@ var rateNames = []string{"tokens_per_second", "rps", "rate"}
 
 // rate reads the rate of a limit from the fields with names, all of them if none
 // are given. The others are then no rates.
-func (c *compiler) rate(o *object, names ...string) (rate bucket.Rate, ok bool) {
-	var first *node
+func (c *compiler) rate(o *parse.Object, names ...string) (rate bucket.Rate, ok bool) {
+	var first *parse.Node
 	ok = true
 	for _, name := range rateNames {
-		n := o.field(name)
+		n := o.Field(name)
 		if n == nil {
 			continue
 		}
 		if len(names) > 0 && !slices.Contains(names, name) {
-			c.add(n, name+" does not say how long an interval is", `say rate, as in "5/10s"`)
+			c.Add(n, name+" does not say how long an interval is", `say rate, as in "5/10s"`)
 			ok = false
 			continue
 		}
@@ -37,13 +38,13 @@ func (c *compiler) rate(o *object, names ...string) (rate bucket.Rate, ok bool) 
 		case first == nil:
 			first, rate = n, got
 		case !sameRate(rate, got):
-			c.add(n, fmt.Sprintf("%s contradicts %s", name, first.path[strings.LastIndexByte(first.path, '/')+1:]), "keep one of them")
+			c.Add(n, fmt.Sprintf("%s contradicts %s", name, first.Path[strings.LastIndexByte(first.Path, '/')+1:]), "keep one of them")
 			ok = false
 		}
 	}
 	if first == nil && ok {
 		ok = false
-		if !o.meantAny(rateNames...) {
+		if !o.Meant(rateNames...) {
 			c.noRate(o, names)
 		}
 	}
@@ -51,40 +52,40 @@ func (c *compiler) rate(o *object, names ...string) (rate bucket.Rate, ok bool) 
 }
 
 // noRate reports that o has none of the fields with names.
-func (c *compiler) noRate(o *object, names []string) {
+func (c *compiler) noRate(o *parse.Object, names []string) {
 	if len(names) > 0 {
-		c.absent(o.node, `field "rate" is missing`, `what comes at once and how often, as in "5/10s"`)
+		c.Absent(o.Node, `field "rate" is missing`, `what comes at once and how often, as in "5/10s"`)
 		return
 	}
-	c.absent(o.node, `field "tokens_per_second" is missing`, `or rps, or rate as in "7/1m"`)
+	c.Absent(o.Node, `field "tokens_per_second" is missing`, `or rps, or rate as in "7/1m"`)
 }
 
 // oneRate reads one field that says a rate.
-func (c *compiler) oneRate(n *node, name string) (bucket.Rate, bool) {
+func (c *compiler) oneRate(n *parse.Node, name string) (bucket.Rate, bool) {
 	read := bucket.ParsePerSecond
 	switch {
-	case name == "rate" && n.kind != isText:
+	case name == "rate" && n.Kind != parse.KindText:
 		hint := ""
-		if n.kind == isNumber {
-			hint = fmt.Sprintf("write rps: %[1]s, or rate: %[1]s/1s", n.text)
+		if n.Kind == parse.KindNumber {
+			hint = fmt.Sprintf("write rps: %[1]s, or rate: %[1]s/1s", n.Text)
 		}
-		c.add(n, `rate must be a string such as "7/1m"`, hint)
+		c.Add(n, `rate must be a string such as "7/1m"`, hint)
 		return bucket.Rate{}, false
 	case name == "rate":
 		read = bucket.ParseRate
-	case !c.number(n, name):
+	case !c.Number(n, name):
 		return bucket.Rate{}, false
 	}
-	rate, err := read(n.text)
+	rate, err := read(n.Text)
 	switch {
 	case err != nil && rate.Per > 0 && rate.Tokens == 0:
-		c.add(n, name+" must be above 0", "")
-	case err != nil && name == "rate" && strings.Contains(n.text, "/") && !errors.Is(err, bucket.ErrDuration):
-		c.add(n, name+": "+reasonOf(err), `tokens/duration, as in "10/1s" or "7/1m"`)
+		c.Add(n, name+" must be above 0", "")
+	case err != nil && name == "rate" && strings.Contains(n.Text, "/") && !errors.Is(err, bucket.ErrDuration):
+		c.Add(n, name+": "+parse.Reason(err), `tokens/duration, as in "10/1s" or "7/1m"`)
 	case err != nil:
-		c.add(n, name+": "+reasonOf(err), "")
+		c.Add(n, name+": "+parse.Reason(err), "")
 	default:
-		if asked, ok := new(big.Rat).SetString(n.text); ok && name != "rate" && asked.Mul(asked, perSecond).Cmp(perNano(rate)) != 0 {
+		if asked, ok := new(big.Rat).SetString(n.Text); ok && name != "rate" && asked.Mul(asked, perSecond).Cmp(perNano(rate)) != 0 {
 			c.warn(n, "rounded-rate", "the rate has more digits than are kept; the closest one below it is used", "")
 		}
 		return rate, true
@@ -93,20 +94,22 @@ func (c *compiler) oneRate(n *node, name string) (bucket.Rate, bool) {
 }
 
 // window reads tokens and window as a rate.
-func (c *compiler) window(o *object) (bucket.Rate, bool) { return c.amountPer(o, "tokens", "window") }
+func (c *compiler) window(o *parse.Object) (bucket.Rate, bool) {
+	return c.amountPer(o, "tokens", "window")
+}
 
 // amountPer reads a rate as an amount, and the length of what has that.
-func (c *compiler) amountPer(o *object, amount, length string) (rate bucket.Rate, ok bool) {
-	if n := o.need(amount, fmt.Sprintf("how many a %s has, as in 100", length)); n != nil {
-		rate.Tokens, ok = c.tokens(n, amount)
+func (c *compiler) amountPer(o *parse.Object, amount, length string) (rate bucket.Rate, ok bool) {
+	if n := o.Need(amount, fmt.Sprintf("how many a %s has, as in 100", length)); n != nil {
+		rate.Tokens, ok = c.Tokens(n, amount)
 	}
-	n := o.need(length, `how long it is, as in "1m" or "1d"`)
+	n := o.Need(length, `how long it is, as in "1m" or "1d"`)
 	if n == nil {
 		return rate, false
 	}
-	per, perOK := c.duration(n, length, "1m")
+	per, perOK := c.Duration(n, length, "1m")
 	if perOK && per == 0 {
-		c.add(n, length+" must be above 0", "")
+		c.Add(n, length+" must be above 0", "")
 		perOK = false
 	}
 	rate.Per = per

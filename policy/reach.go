@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // Reachability: a rule takes the requests whose attributes each lie in a set,
@@ -98,7 +100,7 @@ func (c *compiler) cut(left []box, b, e box) []box {
 
 // narrow cuts d's box to what a clause or a key lets in. It reports a rule that
 // contradicts itself, once.
-func (c *compiler) narrow(d *draft, at *node, slot int, s set) bool {
+func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s set) bool {
 	both := c.side(d.takes, slot).and(s)
 	if both.empty() {
 		a := c.matcher.attributes[slot]
@@ -106,7 +108,7 @@ func (c *compiler) narrow(d *draft, at *node, slot int, s set) bool {
 		if slices.ContainsFunc(c.selector, func(s selection) bool { return s.slot == slot }) {
 			reason, hint = "no value of %v satisfies both its match and the selector of its policy", "widen the selector, or move the rule into a policy without it"
 		}
-		c.absent(at, fmt.Sprintf("the rule can never match: "+reason, a), hint)
+		c.Absent(at, fmt.Sprintf("the rule can never match: "+reason, a), hint)
 		return false
 	}
 	d.takes = d.takes.with(slot, both)
@@ -154,7 +156,7 @@ func (c *compiler) unreachableIn(group []*draft) {
 			by = c.cover(d, earlier(near.beside(i), i))
 		}
 		if never[i] = by != nil; by != nil {
-			c.absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
+			c.Absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
 		}
 	}
 }
@@ -258,7 +260,7 @@ func (c *compiler) facts(b box) string {
 	for _, s := range b {
 		a := c.matcher.attributes[s.slot]
 		value, ok := s.set.sample(a)
-		head, rest := cut(value)
+		head, rest := parse.Cut(value)
 		if !printable(head) {
 			head = strconv.QuoteToASCII(head)
 		}
@@ -280,7 +282,7 @@ func (c *compiler) facts(b box) string {
 // quoted is the name of d in a message: its place where the name is missing or taken.
 func (d *draft) quoted() string {
 	if d.Name == "" {
-		return d.at.path
+		return d.at.Path
 	}
 	return fmt.Sprintf("%q", d.Name)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // The index leaves out no earlier rule that matters: what is reported is what
@@ -26,12 +27,12 @@ func TestUnreachable_AsEachWithEach(t *testing.T) {
 			rules = append(rules, randomTier(rnd, i))
 		}
 		text := `{"rules": [` + strings.Join(rules, ",\n") + `]}`
-		read := func(check func(*compiler)) []placed {
+		read := func(check func(*compiler)) []parse.Mistake {
 			c := newCompiler(&Matcher{}, time.Now())
-			c.file(c.parse([]byte(text)))
-			c.report.found = nil // of rules that contradict themselves
+			c.file(c.Parse([]byte(text), MaxFileBytes))
+			c.Report = &parse.Report{} // without the rules that contradict themselves
 			check(c)
-			return c.report.found
+			return c.Mistakes()
 		}
 		got, want := read((*compiler).unreachable), read(eachWithEach)
 		found += len(want)
@@ -66,7 +67,7 @@ func eachWithEach(c *compiler) {
 			tiers = append(tiers, d)
 			continue
 		}
-		c.absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
+		c.Absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 const (
@@ -44,6 +46,7 @@ type Rule struct {
 	clauses   []clause    // all must hold
 	keys      []component // of the key, one for each of LimitKeys
 	slotBy    *component  // whose value the keys are tagged with; nil for none
+	slotted   string      // slot_by as the file writes it, "" where the rule has no tag
 	client    *component  // tells requests without the key apart; nil where no share of them is denied
 }
 
@@ -73,197 +76,168 @@ const (
 	missingEmpty                  // the attribute is taken as empty
 )
 
-var ruleSchema = schema{
-	what: "a rule", foreign: foreignRule, example: `{"name": "free", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 10, "burst": 20}}`,
-	fields: []string{"name", "limit_keys", "match", "group", "algorithm", "algorithm_config", "limits", "mode", "on_missing",
-		"on_store_error", "deadline", "slot_by", "headers", "jitter", "description"},
-	inside:       "algorithm_config",
-	insideFields: anyFields(),
-}
+// The words of policy files, in the order of the constants.
+var (
+	missingWords    = []string{"skip", "deny", "empty"}
+	storeErrorWords = []string{"open", "closed", "local"}
+)
 
-var fallbackSchema = schema{
-	what: "fallback_limit", foreign: foreignFallback, example: `{"algorithm_config": {"rps": 10, "burst": 20}}`,
-	fields: slices.DeleteFunc(slices.Clone(ruleSchema.fields), func(f string) bool { return f == "match" || f == "group" }),
-	inside: "algorithm_config", insideFields: ruleSchema.insideFields,
-}
-
-// A draft is a rule while its file is being read.
+// A draft is a rule while its file is being read. A policy and a bundle have drafts, too, of
+// the fields that their rules inherit.
 type draft struct {
 	*Rule
-	at    *node
-	group string // of its tiers, "" where that is not known for a mistake
-	takes box    // the requests its clauses and its key let in
+	at     *parse.Node
+	group  string // of its tiers, "" where that is not known for a mistake
+	takes  box    // the requests its clauses and its key let in
+	bare   bool   // it is a limit without name and limit_keys
+	keysOK bool   // limit_keys have no mistake
 
 	slotBy *Attribute // its own, or that of its policy; nil for none
 }
 
-// rule reads one rule. One that is not inside a list may be a bare limit, as
-// the explanations of algorithms write it: one bucket for all, named default.
-func (c *compiler) rule(n *node, listed bool) {
-	o := c.object(n, ruleSchema)
+// newDraft returns the draft of fields that nothing was inherited for.
+func newDraft() draft { return draft{Rule: &Rule{Deadline: DefaultDeadline}} }
+
+// heir returns a draft that inherits the fields of d.
+func (d *draft) heir() draft {
+	r := *d.Rule
+	return draft{Rule: &r, slotBy: d.slotBy}
+}
+
+// draft begins a rule, which inherits fields of its policy.
+func (c *compiler) draft(n *parse.Node) *draft {
+	d := c.shared.heir()
+	d.at, d.scope, d.policy = n, max(c.scope, 0), c.id
+	c.drafts = append(c.drafts, &d)
+	return &d
+}
+
+// rule reads one rule. A rule outside of a list may be a bare limit, as the explanations of
+// algorithms write it: one bucket for all, named default.
+func (c *compiler) rule(n *parse.Node, listed bool) {
+	o := c.Object(n, ruleTable)
 	if o == nil {
 		return
 	}
 	d := c.draft(n)
-	bare := !listed && o.field("name") == nil && o.field("limit_keys") == nil && len(o.meant) == 0
-	keysOK := true
-	if bare {
-		d.Name = "default"
-	} else {
-		if f := o.need("name", "every rule has a name of its own"); f != nil {
-			c.ruleName(d.Rule, f)
-		}
-		f := o.need("limit_keys", `say who shares a bucket: ["ip:address"], or [] for all`)
-		keysOK = f != nil && c.limitKeys(d.Rule, f)
+	if d.bare = !listed && o.Count("name", "limit_keys") == 0 && !o.Meant(); d.bare {
+		d.Name, d.keysOK = "default", true
 	}
-	c.behavior(d, o)
-	if c.match(d, o.field("match")) && keysOK {
-		d.group = c.group(d.Rule, o.field("group"))
+	c.readRule(d, o, inRule)
+	if c.match(d, o.Field("match")) && d.keysOK {
+		d.group = c.group(d.Rule, o.Field("group"))
 	}
 	c.limits(d.Rule, o)
 }
 
-// draft begins a rule, which has what its policy says of all.
-func (c *compiler) draft(n *node) *draft {
-	d := &draft{Rule: &Rule{Mode: c.policyMode, Deadline: DefaultDeadline, scope: max(c.scope, 0), policy: c.id}, at: n, slotBy: c.slotBy}
-	c.drafts = append(c.drafts, d)
-	return d
-}
-
-// fallback reads a policy's fallback_limit: the rule for what falls under none of
-// its rules. Where it names no attributes it is one bucket for all of that.
-func (c *compiler) fallback(n *node) {
-	o := c.object(n, fallbackSchema)
+// fallback reads a policy's fallback_limit: the rule for requests that fall under none of
+// its rules. Without limit_keys it is one bucket for all of them.
+func (c *compiler) fallback(n *parse.Node) {
+	o := c.Object(n, fallbackTable)
 	if o == nil {
 		return
 	}
 	d := c.draft(n)
-	d.Rule.fallback = true
-	if f := o.field("name"); f != nil {
-		c.ruleName(d.Rule, f)
-	} else if d.Name = "fallback"; c.id != "" {
-		d.Name = c.id + "/fallback"
-	}
-	if d.Name != "" && o.field("name") == nil {
+	d.Rule.fallback, d.keysOK = true, o.Field("limit_keys") == nil
+	if o.Field("name") == nil {
+		if d.Name = "fallback"; c.id != "" {
+			d.Name = c.id + "/fallback"
+		}
 		if c.ruleNames[d.Name] || len(d.Name) > MaxNameBytes {
-			c.absent(n, fmt.Sprintf("the name %q is taken or too long", d.Name), "say name")
+			c.Absent(n, fmt.Sprintf("the name %q is taken or too long", d.Name), "say name")
 		}
 		c.ruleNames[d.Name] = true
 	}
-	keysOK := true
-	if f := o.field("limit_keys"); f != nil {
-		keysOK = c.limitKeys(d.Rule, f)
-	}
-	c.behavior(d, o)
-	if c.match(d, nil) && keysOK {
+	c.readRule(d, o, inFallback)
+	if c.match(d, nil) && d.keysOK {
 		d.group = fmt.Sprintf("%d:fallback", c.scope)
 	}
 	c.limits(d.Rule, o)
 }
 
-// ruleName reads a rule's name.
-func (c *compiler) ruleName(r *Rule, n *node) {
-	name, ok := c.name(n, "rule name", MaxNameBytes)
-	if !ok {
-		return
-	}
-	if c.ruleNames[name] {
-		c.add(n, "rule name is taken by an earlier rule", "names tell the buckets and headers of rules apart")
-		return
-	}
-	c.ruleNames[name] = true
-	r.Name = name
-}
-
-// behavior reads what a rule does where it applies.
-func (c *compiler) behavior(d *draft, o *object) {
-	r := d.Rule
-	if f := o.field("slot_by"); f != nil {
-		d.slotBy = c.readSlotBy(f)
-	}
-	told := c.readAnswers(o, c.answers)
-	r.Headers, r.Jitter = told.headers, told.jitter
-	if f := o.field("description"); f != nil {
-		r.Description, _ = c.text(f, "description", maxDescriptionBytes)
-	}
-	if f := o.field("mode"); f != nil {
-		mode, _ := c.mode(f)
-		r.Mode = max(r.Mode, mode)
-		if r.Mode.Partial() && len(r.LimitKeys) == 0 && o.field("limit_keys") != nil {
-			c.add(f, "a rule without limit_keys has one key, and no share of that", "say shadow or enforce")
-		}
-	}
-	c.onStoreError(r, o)
-	if f := o.field("on_missing"); f != nil {
-		switch then, _ := c.choice(f, "on_missing", []string{"skip", "deny", "empty"}, nil); then {
-		case "deny":
-			r.onMissing = missingDeny
-		case "empty":
-			r.onMissing = missingEmpty
-		}
-	}
-}
-
-// onStoreError reads what a rule does where the store does not answer, and when
-// that is.
-func (c *compiler) onStoreError(r *Rule, o *object) {
-	if f := o.field("on_store_error"); f != nil {
-		switch then, _ := c.choice(f, "on_store_error", []string{"open", "closed", "local"}, nil); then {
-		case "closed":
-			r.OnStoreError = Closed
-		case "local":
-			r.OnStoreError = Local
-		}
-	}
-	f := o.field("deadline")
-	if f == nil {
-		return
-	}
-	switch d, ok := c.duration(f, "deadline", "20ms"); {
+func (c *compiler) ruleName(d *draft, n *parse.Node) {
+	name, ok := c.Name(n, "rule name", MaxNameBytes)
+	switch {
 	case !ok:
-	case d < MinDeadline || d > MaxDeadline:
-		c.add(f, fmt.Sprintf("deadline must be between %v and %v", MinDeadline, MaxDeadline),
+	case c.ruleNames[name]:
+		c.Add(n, "rule name is taken by an earlier rule", "names tell the buckets and headers of rules apart")
+	default:
+		c.ruleNames[name] = true
+		d.Name = name
+	}
+}
+
+func (c *compiler) description(d *draft, n *parse.Node) {
+	d.Description, _ = c.String(n, "description", maxDescriptionBytes)
+}
+
+// ruleMode reads a mode. A rule is in force no further than its policy.
+func (c *compiler) ruleMode(d *draft, n *parse.Node) {
+	mode, _ := c.mode(n)
+	d.Mode = max(d.Mode, mode)
+	if d.Mode.Partial() && d.at != nil && len(d.LimitKeys) == 0 && d.at.Field("limit_keys") != nil {
+		c.Add(n, "a rule without limit_keys has one key, and no share of that", "say shadow or enforce")
+	}
+}
+
+func (c *compiler) onMissing(d *draft, n *parse.Node) {
+	if i := c.Choice(n, "on_missing", missingWords, nil); i >= 0 {
+		d.onMissing = onMissing(i)
+	}
+}
+
+func (c *compiler) onStoreError(d *draft, n *parse.Node) {
+	if i := c.Choice(n, "on_store_error", storeErrorWords, nil); i >= 0 {
+		d.OnStoreError = OnStoreError(i)
+	}
+}
+
+func (c *compiler) deadline(d *draft, n *parse.Node) {
+	switch t, ok := c.Duration(n, "deadline", "20ms"); {
+	case !ok:
+	case t < MinDeadline || t > MaxDeadline:
+		c.Add(n, fmt.Sprintf("deadline must be between %v and %v", MinDeadline, MaxDeadline),
 			"it is how long the store may take before on_store_error applies")
 	default:
-		r.Deadline = d
+		d.Deadline = t
 	}
 }
 
-// limitKeys reads who shares a bucket.
-func (c *compiler) limitKeys(r *Rule, n *node) bool {
-	list, ok := c.list(n, "limit_keys", false, MaxLimitKeys)
+// limitKeys reads the attributes whose values share a bucket.
+func (c *compiler) limitKeys(d *draft, n *parse.Node) {
+	list, ok := c.Items(n, "limit_keys", false, MaxLimitKeys)
 	for _, item := range list {
 		a, aok := c.attribute(item)
-		if aok && slices.ContainsFunc(r.LimitKeys, func(b Attribute) bool { return a.text == b.text }) {
-			c.add(item, "the attribute is in limit_keys already", "")
+		if aok && slices.ContainsFunc(d.LimitKeys, func(b Attribute) bool { return a.text == b.text }) {
+			c.Add(item, "the attribute is in limit_keys already", "")
 			aok = false
 		}
 		if ok = ok && aok; aok {
-			r.LimitKeys = append(r.LimitKeys, a)
+			d.LimitKeys = append(d.LimitKeys, a)
 		}
 	}
-	return ok
+	d.keysOK = ok
 }
 
 // attribute reads the name of an attribute.
-func (c *compiler) attribute(n *node) (Attribute, bool) {
-	if n.kind != isText {
-		c.add(n, "an attribute must be a string", `as in "header:x-api-key"`)
+func (c *compiler) attribute(n *parse.Node) (Attribute, bool) {
+	if n.Kind != parse.KindText {
+		c.Add(n, "an attribute must be a string", `as in "header:x-api-key"`)
 		return Attribute{}, false
 	}
-	a, err := parseAttribute(n.text)
+	a, err := parseAttribute(n.Text)
 	if err != nil {
-		c.add(n, err.reason, err.hint)
+		c.Add(n, err.reason, err.hint)
 		return Attribute{}, false
 	}
 	return a, true
 }
 
-// group names the tiers a rule belongs to: those of its own group, or those
-// with the same limit_keys in any order.
-func (c *compiler) group(r *Rule, n *node) string {
+// group returns the tiers that a rule belongs to: the rules of its group, or those with the
+// same limit_keys in any order.
+func (c *compiler) group(r *Rule, n *parse.Node) string {
 	if n != nil {
-		name, ok := c.name(n, "group", MaxNameBytes)
+		name, ok := c.Name(n, "group", MaxNameBytes)
 		if !ok {
 			return ""
 		}

@@ -5,36 +5,36 @@ package policy
 import (
 	"fmt"
 	"strings"
+
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // A selector says which requests a policy is about. It is no more than clauses
 // that all of its rules have beside their own.
 
-var selectorSchema = schema{what: "a selector", foreign: foreignSelector, example: `{"pathPrefix": "/v1"}`, fields: []string{"pathExact", "pathPrefix", "methods", "hosts"}}
-
 // A selection is one clause of a selector.
 type selection struct {
 	clause
 	set set
-	at  *node
+	at  *parse.Node
 }
 
 // readSelector reads a policy's selector.
-func (c *compiler) readSelector(n *node) {
+func (c *compiler) readSelector(n *parse.Node) {
 	c.selector = nil
 	if n == nil {
 		return
 	}
-	o := c.object(n, selectorSchema)
+	o := c.Object(n, selectorTable)
 	if o == nil {
 		return
 	}
-	if len(n.fields) == 0 {
-		c.add(n, "the selector is empty", "leave it out: the policy is then about all requests")
+	if len(n.Fields) == 0 {
+		c.Add(n, "the selector is empty", "leave it out: the policy is then about all requests")
 	}
 	c.selectPaths(o)
 	for _, part := range []struct{ field, attribute string }{{"methods", "method"}, {"hosts", "host"}} {
-		f := o.field(part.field)
+		f := o.Field(part.field)
 		if f == nil {
 			continue
 		}
@@ -49,29 +49,26 @@ func (c *compiler) readSelector(n *node) {
 // selectPaths reads pathExact and pathPrefix, either of which is enough. A prefix
 // ends where a segment of the path does: that of /v1 is /v1 itself and what begins
 // with /v1/, and no /v1x.
-func (c *compiler) selectPaths(o *object) {
+func (c *compiler) selectPaths(o *parse.Object) {
 	a, _ := parseAttribute("path")
 	cl, all, ok := clause{}, set{}, true
-	var at *node
+	var at *parse.Node
 	for _, name := range []string{"pathExact", "pathPrefix"} {
-		f := o.field(name)
+		f := o.Field(name)
 		if f == nil {
 			continue
 		}
 		at = f
-		list := []*node{f}
-		if f.kind == isList {
-			list, _ = c.list(f, name, true, MaxMatchValues)
-			ok = ok && len(list) > 0
-		}
+		list, some := c.OneOrMore(f, name, MaxMatchValues)
+		ok = ok && some
 		for _, n := range list {
-			text, textOK := c.text(n, name, maxMatchValueBytes)
+			text, textOK := c.String(n, name, maxMatchValueBytes)
 			switch {
 			case !textOK:
 				ok = false
 				continue
 			case strings.HasSuffix(text, "*"):
-				c.add(n, fmt.Sprintf("%s takes no *", name), "pathPrefix is for what begins like that")
+				c.Add(n, fmt.Sprintf("%s takes no *", name), "pathPrefix is for what begins like that")
 				ok = false
 				continue
 			}

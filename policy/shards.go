@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // MaxShards bounds the buckets that one limit can be split over. More are
@@ -26,21 +27,20 @@ const (
 // often requests find the shards they look at empty, and others not.
 const soundShardTokens = 5 * bucket.Token
 
-// shards reads how many buckets the limit l, which is complete but for that, is
-// split over, and checks that there is a part for each.
-func (c *compiler) shards(l *Limit, n *node) bool {
-	count, err := strconv.Atoi(n.text)
-	if n.kind != isNumber || err != nil || count < 2 || count > MaxShards {
-		c.add(n, fmt.Sprintf("shards must be a whole number between 2 and %d", MaxShards), "")
-		return false
+// shards reads the number of buckets that the limit l is split over. There must be a part
+// for each.
+func (c *compiler) shards(l *Limit, n *parse.Node) {
+	count, err := strconv.Atoi(n.Text)
+	if n.Kind != parse.KindNumber || err != nil || count < 2 || count > MaxShards {
+		c.Add(n, fmt.Sprintf("shards must be a whole number between 2 and %d", MaxShards), "")
+		return
 	}
 	if _, err := l.Bucket.Shard(0, count); err != nil { // the largest
-		c.add(n, reasonOf(err), "")
-		return false
+		c.Add(n, parse.Reason(err), "")
+		return
 	}
 	if smallest := l.Bucket.Capacity() / bucket.Tokens(count); smallest < soundShardTokens {
 		c.warn(n, "small-shards", fmt.Sprintf("a shard holds only %v tokens, and %v or more are sound", smallest, soundShardTokens), "use fewer shards or a higher burst")
 	}
 	l.Shards = count
-	return true
 }

@@ -5,6 +5,8 @@ package policy
 import (
 	"fmt"
 	"slices"
+
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // A policy that says slot_by puts the buckets of one tenant into one slot of a
@@ -19,13 +21,12 @@ import (
 // is what it would be without. No value has a brace, and no other key begins with
 // one.
 
-// readSlotBy reads the attribute that keys are tagged with; nil where it is none.
-func (c *compiler) readSlotBy(n *node) *Attribute {
-	a, ok := c.attribute(n)
-	if !ok {
-		return nil
+// slotBy reads the attribute whose value tags the keys of a rule.
+func (c *compiler) slotBy(d *draft, n *parse.Node) {
+	d.slotBy = nil
+	if a, ok := c.attribute(n); ok {
+		d.slotBy = &a
 	}
-	return &a
 }
 
 // tag finds what the keys of a rule are tagged with.
@@ -42,7 +43,7 @@ func (c *compiler) tag(d *draft) {
 	default:
 		by := d.keys[i]
 		by.label, by.bits = "", d.slotBy.Bits
-		d.Rule.slotBy = &by
+		d.Rule.slotBy, d.slotted = &by, d.slotBy.Spelled()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // A Stage is what becomes of requests that a limit admits when so much of it is
@@ -38,21 +39,22 @@ const (
 	MaxStageDelay = 30 * time.Second
 )
 
-var stageSchema = schema{what: "a stage", fields: []string{"threshold", "threshold_percent", "action", "delay", "delay_ms"}}
+// stageWords are the actions of stages.
+var stageWords = []string{"warn", "throttle", "reject"}
 
 // stages reads staged_actions. A stage with a mistake does not hide those behind it.
-func (c *compiler) stages(l *Limit, n *node) {
-	list, _ := c.list(n, "staged_actions", true, MaxStages)
+func (c *compiler) stages(l *Limit, n *parse.Node) {
+	list, _ := c.Items(n, "staged_actions", true, MaxStages)
 	last := new(big.Rat)
 	for _, item := range list {
-		o := c.object(item, stageSchema)
+		o := c.Object(item, stageTable)
 		if o == nil {
 			continue
 		}
 		share, at := c.threshold(o)
 		if share != nil {
 			if share.Cmp(last) <= 0 && last.Sign() > 0 {
-				c.add(at, "the thresholds of stages must rise", "")
+				c.Add(at, "the thresholds of stages must rise", "")
 			}
 			last = share
 		}
@@ -67,23 +69,25 @@ func (c *compiler) stages(l *Limit, n *node) {
 }
 
 // stageAction reads what a stage does that begins at share, nil if that is unknown.
-func (c *compiler) stageAction(o *object, share *big.Rat) (action string, delay time.Duration, ok bool) {
-	f := o.need("action", "warn, throttle or reject")
+func (c *compiler) stageAction(o *parse.Object, share *big.Rat) (action string, delay time.Duration, ok bool) {
+	f := o.Need("action", "warn, throttle or reject")
 	if f == nil {
 		return "", 0, false
 	}
-	if action, ok = c.choice(f, "action", []string{"warn", "throttle", "reject"}, nil); !ok {
+	i := c.Choice(f, "action", stageWords, nil)
+	if i < 0 {
 		return "", 0, false
 	}
+	action = stageWords[i]
 	delay = c.stageDelay(o, action)
 	whole := share != nil && share.Cmp(big.NewRat(100, 1)) == 0
 	switch {
 	case share == nil:
 	case action == "reject" && !whole:
-		c.add(f, "a stage that rejects has a threshold of 100", "a smaller limit rejects earlier")
+		c.Add(f, "a stage that rejects has a threshold of 100", "a smaller limit rejects earlier")
 		return "", 0, false
 	case action != "reject" && whole:
-		c.add(f, "at a threshold of 100 nothing is left to admit", "say action: reject, or a lower threshold")
+		c.Add(f, "at a threshold of 100 nothing is left to admit", "say action: reject, or a lower threshold")
 		return "", 0, false
 	}
 	return action, delay, true
@@ -91,60 +95,60 @@ func (c *compiler) stageAction(o *object, share *big.Rat) (action string, delay 
 
 // threshold reads how much is used where a stage begins, in percent: nil if that is
 // unknown. It also returns where that stands.
-func (c *compiler) threshold(o *object) (share *big.Rat, at *node) {
-	f := o.field("threshold_percent")
+func (c *compiler) threshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
+	f := o.Field("threshold_percent")
 	if f == nil {
-		f = o.need("threshold", "how much of the capacity is used, in percent, as in 80")
+		f = o.Need("threshold", "how much of the capacity is used, in percent, as in 80")
 	}
 	if f == nil {
 		return nil, f
 	}
-	if digits, percent := strings.CutSuffix(f.text, "%"); percent && numeric(digits) {
-		c.add(f, "threshold must be a number", "write "+digits)
+	if digits, percent := strings.CutSuffix(f.Text, "%"); percent && parse.Numeric(digits) {
+		c.Add(f, "threshold must be a number", "write "+digits)
 		return nil, f
 	}
-	if !c.number(f, "threshold") {
+	if !c.Number(f, "threshold") {
 		return nil, f
 	}
-	share, ok := new(big.Rat).SetString(f.text)
+	share, ok := new(big.Rat).SetString(f.Text)
 	if !ok || share.Cmp(big.NewRat(100, 1)) > 0 {
-		c.add(f, "threshold must be between 0 and 100", "it is how much of the capacity is used, in percent")
+		c.Add(f, "threshold must be between 0 and 100", "it is how much of the capacity is used, in percent")
 		return nil, f
 	}
 	return share, f
 }
 
 // stageDelay reads how long a stage delays requests.
-func (c *compiler) stageDelay(o *object, action string) (delay time.Duration) {
-	f, ms := o.field("delay"), o.field("delay_ms")
+func (c *compiler) stageDelay(o *parse.Object, action string) (delay time.Duration) {
+	f, ms := o.Field("delay"), o.Field("delay_ms")
 	switch {
 	case f != nil && ms != nil:
-		c.add(ms, "delay_ms contradicts delay", "keep one of them")
+		c.Add(ms, "delay_ms contradicts delay", "keep one of them")
 		return 0
 	case f == nil && ms == nil:
 		if action == "throttle" {
-			o.need("delay", `how long each request waits, as in "200ms"`)
+			o.Need("delay", `how long each request waits, as in "200ms"`)
 		}
 		return 0
 	case action != "throttle":
-		c.absent(o.node, "only action: throttle has a delay", "")
+		c.Absent(o.Node, "only action: throttle has a delay", "")
 		return 0
 	case f != nil:
-		d, ok := c.duration(f, "delay", "200ms")
+		d, ok := c.Duration(f, "delay", "200ms")
 		if !ok {
 			return 0
 		}
 		delay = d
 	default:
 		f = ms
-		t, ok := c.tokens(ms, "delay_ms")
+		t, ok := c.Tokens(ms, "delay_ms")
 		if !ok {
 			return 0
 		}
 		delay = time.Duration(t) * time.Microsecond // an amount is counted in thousandths
 	}
 	if delay <= 0 || delay > MaxStageDelay {
-		c.add(f, fmt.Sprintf("delay must be above 0 and at most %v", MaxStageDelay), "")
+		c.Add(f, fmt.Sprintf("delay must be above 0 and at most %v", MaxStageDelay), "")
 	}
 	return delay
 }

@@ -9,65 +9,63 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
-var expectSchema = schema{what: "an expectation", fields: []string{
-	"allowed", "denied", "rule", "reason", "retry_after", "remaining", "cost", "wait", "stage", "override", "applies", "would_deny"}}
-
 // expect reads what a step expects.
-func (r *testReader) expect(s *Step, n *node) {
+func (r *testReader) expect(s *Step, n *parse.Node) {
 	e := &s.Expect
-	e.Path = n.path
-	if n.kind != isObject {
+	e.Path = n.Path
+	if n.Kind != parse.KindObject {
 		r.expectWord(s, n)
 		return
 	}
-	o := r.object(n, expectSchema)
-	if len(n.fields) == 0 {
-		r.add(n, "the expectation is empty", "leave it out: the step then only makes requests")
+	o := r.Object(n, expectTable)
+	if len(n.Fields) == 0 {
+		r.Add(n, "the expectation is empty", "leave it out: the step then only makes requests")
 	}
-	for _, f := range n.fields {
-		e.said = append(e.said, f.name)
+	for _, f := range n.Fields {
+		e.said = append(e.said, f.Name)
 	}
 	r.allowedAndDenied(s, o)
-	if f := o.field("rule"); f != nil {
+	if f := o.Field("rule"); f != nil {
 		e.Rule, _ = r.rule(f, true, saidToApply)
 	}
-	if f := o.field("applies"); f != nil {
+	if f := o.Field("applies"); f != nil {
 		e.Applies = r.applies(f)
 	}
-	if f := o.field("would_deny"); f != nil {
+	if f := o.Field("would_deny"); f != nil {
 		e.WouldDeny = r.counts(f, s.Times, saidToShadow)
 	}
-	if f := o.field("reason"); f != nil {
+	if f := o.Field("reason"); f != nil {
 		r.reason(s, f)
 	}
-	if f := o.field("override"); f != nil {
+	if f := o.Field("override"); f != nil {
 		e.Override = r.word(f, "override", r.known.overrides)
 	}
 	r.last(s, o)
 }
 
 // expectWord reads an expectation that is one word.
-func (r *testReader) expectWord(s *Step, n *node) {
+func (r *testReader) expectWord(s *Step, n *parse.Node) {
 	switch {
-	case n.kind == isText && n.text == "allowed":
+	case n.Kind == parse.KindText && n.Text == "allowed":
 		all := s.Times
 		s.Expect.Allowed = &all
-	case n.kind == isText && n.text == "denied":
+	case n.Kind == parse.KindText && n.Text == "denied":
 		s.Expect.Allowed = new(int)
-	case n.kind == isText && (r.known.rules[n.text] != nil || r.known.limits[n.text] != nil):
-		r.add(n, "expect must be allowed, denied, or an object", fmt.Sprintf(`write { denied: %s }, or { rule: %s }`, n.text, n.text))
+	case n.Kind == parse.KindText && (r.known.rules[n.Text] != nil || r.known.limits[n.Text] != nil):
+		r.Add(n, "expect must be allowed, denied, or an object", fmt.Sprintf(`write { denied: %s }, or { rule: %s }`, n.Text, n.Text))
 	default:
-		r.add(n, "expect must be allowed, denied, or an object", `as in { denied: true, retry_after: "100ms" }`)
+		r.Add(n, "expect must be allowed, denied, or an object", `as in { denied: true, retry_after: "100ms" }`)
 	}
 }
 
 // allowedAndDenied reads how many requests are allowed, and how many are denied by
 // which rule.
-func (r *testReader) allowedAndDenied(s *Step, o *object) {
+func (r *testReader) allowedAndDenied(s *Step, o *parse.Object) {
 	e := &s.Expect
-	allowed, denied := o.field("allowed"), o.field("denied")
+	allowed, denied := o.Field("allowed"), o.Field("denied")
 	if allowed != nil {
 		if n, ok := r.number(allowed, "allowed", s.Times); ok {
 			e.Allowed = &n
@@ -76,13 +74,13 @@ func (r *testReader) allowedAndDenied(s *Step, o *object) {
 	switch {
 	case denied == nil:
 		r.implied(s, o)
-	case denied.kind == isText || denied.kind == isObject:
+	case denied.Kind == parse.KindText || denied.Kind == parse.KindObject:
 		rest := s.Times
 		if e.Allowed != nil {
 			rest -= *e.Allowed
 		}
 		e.Denied = r.counts(denied, rest, saidToDeny)
-		if denied.kind == isObject {
+		if denied.Kind == parse.KindObject {
 			rest = 0
 			for _, c := range e.Denied {
 				rest += c.Times
@@ -97,28 +95,28 @@ func (r *testReader) allowedAndDenied(s *Step, o *object) {
 }
 
 // isDenied notes that so many requests are denied.
-func (r *testReader) isDenied(s *Step, f *node, n int) {
+func (r *testReader) isDenied(s *Step, f *parse.Node, n int) {
 	allowed := s.Times - n
 	switch e := &s.Expect; {
 	case e.Allowed == nil && allowed >= 0:
 		e.Allowed = &allowed
 	case allowed < 0 || *e.Allowed != allowed:
-		r.absent(f, fmt.Sprintf("allowed and denied do not add up to the %d of times", s.Times), "one of them is enough")
-	case n == 0 && f.kind == isText:
-		r.absent(f, "no request is denied, as all are allowed", "remove one of them")
+		r.Absent(f, fmt.Sprintf("allowed and denied do not add up to the %d of times", s.Times), "one of them is enough")
+	case n == 0 && f.Kind == parse.KindText:
+		r.Absent(f, "no request is denied, as all are allowed", "remove one of them")
 	}
 }
 
 // implied notes what other expectations say of whether requests are denied.
-func (r *testReader) implied(s *Step, o *object) {
+func (r *testReader) implied(s *Step, o *parse.Object) {
 	e := &s.Expect
 	if e.Allowed != nil {
 		return
 	}
-	denial, admission := o.count("reason", "retry_after"), o.count("wait")
+	denial, admission := o.Count("reason", "retry_after"), o.Count("wait")
 	switch {
 	case denial > 0 && admission > 0:
-		r.absent(o.field("wait"), "who is denied does not wait", "retry_after says when to come back")
+		r.Absent(o.Field("wait"), "who is denied does not wait", "retry_after says when to come back")
 	case denial > 0:
 		e.Allowed = new(int)
 	case admission > 0:
@@ -128,17 +126,17 @@ func (r *testReader) implied(s *Step, o *object) {
 }
 
 // number reads how many requests of most there are: a number, or true for all.
-func (r *testReader) number(f *node, what string, most int) (int, bool) {
-	n, err := strconv.Atoi(f.text)
+func (r *testReader) number(f *parse.Node, what string, most int) (int, bool) {
+	n, err := strconv.Atoi(f.Text)
 	switch {
-	case f.kind == isBool && f.text == "true":
+	case f.Kind == parse.KindBool && f.Text == "true":
 		return most, true
-	case f.kind == isBool:
+	case f.Kind == parse.KindBool:
 		return 0, true
-	case f.kind != isNumber || err != nil || n < 0:
-		r.add(f, what+" must be true, or how many of the requests are", "")
+	case f.Kind != parse.KindNumber || err != nil || n < 0:
+		r.Add(f, what+" must be true, or how many of the requests are", "")
 	case n > most:
-		r.add(f, fmt.Sprintf("%s must be at most the %d of times", what, most), "")
+		r.Add(f, fmt.Sprintf("%s must be at most the %d of times", what, most), "")
 	default:
 		return n, true
 	}
@@ -147,20 +145,20 @@ func (r *testReader) number(f *node, what string, most int) (int, bool) {
 
 // counts reads which rules deny how many requests: one that denies all of them, a
 // list of those that each do, or an object with a number for each.
-func (r *testReader) counts(f *node, all int, of said) []Count {
+func (r *testReader) counts(f *parse.Node, all int, of said) []Count {
 	counts := []Count{}
 	switch {
-	case f.kind == isObject && len(f.fields) == 0:
-		r.add(f, "this must name a rule", "")
-	case f.kind == isObject:
-		for _, inner := range f.fields {
-			n, ok := r.number(inner.value, "how many requests", all)
-			if r.isRule(inner.value, inner.name, of == saidToDeny, of) && ok {
-				counts = append(counts, Count{inner.name, n})
+	case f.Kind == parse.KindObject && len(f.Fields) == 0:
+		r.Add(f, "this must name a rule", "")
+	case f.Kind == parse.KindObject:
+		for _, inner := range f.Fields {
+			n, ok := r.number(inner.Value, "how many requests", all)
+			if r.isRule(inner.Value, inner.Name, of == saidToDeny, of) && ok {
+				counts = append(counts, Count{inner.Name, n})
 			}
 		}
-	case f.kind == isList && of == saidToShadow:
-		list, _ := r.list(f, "would_deny", false, MaxMatches)
+	case f.Kind == parse.KindList && of == saidToShadow:
+		list, _ := r.Items(f, "would_deny", false, MaxMatches)
 		for _, item := range list {
 			if name, ok := r.rule(item, false, of); ok {
 				counts = append(counts, Count{name, all})
@@ -175,17 +173,17 @@ func (r *testReader) counts(f *node, all int, of said) []Count {
 }
 
 // applies reads which rules a request falls under.
-func (r *testReader) applies(f *node) []string {
+func (r *testReader) applies(f *parse.Node) []string {
 	names := []string{}
-	list := []*node{f}
-	if f.kind == isList {
-		list, _ = r.list(f, "applies", false, MaxMatches)
+	list := []*parse.Node{f}
+	if f.Kind == parse.KindList {
+		list, _ = r.Items(f, "applies", false, MaxMatches)
 	}
 	for _, n := range list {
 		name, ok := r.rule(n, false, saidToApply)
 		switch {
 		case ok && slices.Contains(names, name):
-			r.add(n, "the rule is in the list already", "")
+			r.Add(n, "the rule is in the list already", "")
 		case ok:
 			names = append(names, name)
 		}
@@ -194,66 +192,66 @@ func (r *testReader) applies(f *node) []string {
 }
 
 // reason reads why requests are denied.
-func (r *testReader) reason(s *Step, f *node) {
-	text, ok := r.text(f, "reason", maxTestValueBytes)
+func (r *testReader) reason(s *Step, f *parse.Node) {
+	text, ok := r.String(f, "reason", maxTestValueBytes)
 	switch {
 	case !ok:
 	case text == "store_error":
-		r.add(f, "in a test the store always answers", "")
+		r.Add(f, "in a test the store always answers", "")
 	case !slices.Contains(r.known.reasons, text) && !r.known.broken:
-		hint := nearest(text, r.known.reasons)
+		hint := parse.Nearest(text, r.known.reasons)
 		if hint == "" {
-			hint = "known are " + enumerate(r.known.reasons, "and")
+			hint = "known are " + parse.Enumerate(r.known.reasons, "and")
 		}
-		r.add(f, "no request is denied for that reason", hint)
+		r.Add(f, "no request is denied for that reason", hint)
 	case s.Expect.Allowed != nil && *s.Expect.Allowed == s.Times:
-		r.absent(f, "only a denial has a reason, and all requests are to be allowed", "")
+		r.Absent(f, "only a denial has a reason, and all requests are to be allowed", "")
 	default:
 		s.Expect.Reason = text
 	}
 }
 
 // last reads what is expected of the last request.
-func (r *testReader) last(s *Step, o *object) {
+func (r *testReader) last(s *Step, o *parse.Object) {
 	e := &s.Expect
-	if f := o.field("retry_after"); f != nil {
-		if f.kind == isText && f.text == "never" {
+	if f := o.Field("retry_after"); f != nil {
+		if f.Kind == parse.KindText && f.Text == "never" {
 			never := bucket.Never
 			e.RetryAfter = &never
 		} else {
 			e.RetryAfter = r.wait(f, "retry_after", " or never")
 		}
 		if e.Allowed != nil && *e.Allowed == s.Times {
-			r.absent(f, "only who is denied is told when to come back, and all requests are to be allowed", "")
+			r.Absent(f, "only who is denied is told when to come back, and all requests are to be allowed", "")
 		}
 	}
-	if f := o.field("wait"); f != nil {
+	if f := o.Field("wait"); f != nil {
 		e.Wait = r.wait(f, "wait", "")
 		if e.Allowed != nil && *e.Allowed == 0 {
-			r.absent(f, "who is denied does not wait", "retry_after says when to come back")
+			r.Absent(f, "who is denied does not wait", "retry_after says when to come back")
 		}
 	}
-	if f := o.field("remaining"); f != nil {
+	if f := o.Field("remaining"); f != nil {
 		e.Remaining = r.amounts(f, "remaining")
 	}
-	if f := o.field("cost"); f != nil {
+	if f := o.Field("cost"); f != nil {
 		e.Cost = r.amounts(f, "cost")
 	}
-	if f := o.field("stage"); f != nil && f.kind == isNumber {
-		r.add(f, "stage must be a string", fmt.Sprintf("write \"%s%%\"", f.text))
+	if f := o.Field("stage"); f != nil && f.Kind == parse.KindNumber {
+		r.Add(f, "stage must be a string", fmt.Sprintf("write \"%s%%\"", f.Text))
 	} else if f != nil {
 		e.Stage = r.word(f, "stage", r.known.stages)
 	}
 }
 
 // wait reads a length of time.
-func (r *testReader) wait(f *node, what, or string) *time.Duration {
-	d, err := bucket.ParseDuration(f.text)
+func (r *testReader) wait(f *parse.Node, what, or string) *time.Duration {
+	d, err := bucket.ParseDuration(f.Text)
 	switch {
-	case f.kind != isText || err != nil:
-		r.add(f, what+" must be a duration"+or, `as in "100ms"`)
+	case f.Kind != parse.KindText || err != nil:
+		r.Add(f, what+" must be a duration"+or, `as in "100ms"`)
 	case d%time.Microsecond != 0:
-		r.add(f, what+" must be whole microseconds", "")
+		r.Add(f, what+" must be whole microseconds", "")
 	default:
 		return &d
 	}
@@ -261,18 +259,18 @@ func (r *testReader) wait(f *node, what, or string) *time.Duration {
 }
 
 // amounts reads an amount of the limit that decides, or one for each limit.
-func (r *testReader) amounts(f *node, what string) []Amount {
-	if f.kind != isObject {
-		if t, ok := r.amount(f, what); ok {
+func (r *testReader) amounts(f *parse.Node, what string) []Amount {
+	if f.Kind != parse.KindObject {
+		if t, ok := r.Amount(f, what); ok {
 			return []Amount{{"", t}}
 		}
 		return nil
 	}
 	var amounts []Amount
-	for _, inner := range f.fields {
-		t, ok := r.amount(inner.value, what)
-		if r.isRule(inner.value, inner.name, true, saidToApply) && ok {
-			amounts = append(amounts, Amount{inner.name, t})
+	for _, inner := range f.Fields {
+		t, ok := r.Amount(inner.Value, what)
+		if r.isRule(inner.Value, inner.Name, true, saidToApply) && ok {
+			amounts = append(amounts, Amount{inner.Name, t})
 		}
 	}
 	return amounts

@@ -5,6 +5,8 @@ package policy
 import (
 	"fmt"
 	"slices"
+
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // Reasons of denials that do not come from a limit, as the root package has them.
@@ -25,7 +27,7 @@ type references struct {
 
 // references are those of the rules and overrides that were read.
 func (c *compiler) references() references {
-	f := references{rules: map[string]*Rule{}, limits: map[string]*Rule{}, broken: len(c.found) > 0, reasons: slices.Clone(otherReasons)}
+	f := references{rules: map[string]*Rule{}, limits: map[string]*Rule{}, broken: c.Found() > 0, reasons: slices.Clone(otherReasons)}
 	for _, r := range c.rules() {
 		f.rules[r.Name] = r
 		f.names = append(f.names, r.Name)
@@ -79,16 +81,16 @@ const (
 )
 
 // rule reads the name of a rule or, where limits is set, of one of its limits.
-func (r *testReader) rule(n *node, limits bool, of said) (string, bool) {
-	if n.kind != isText {
-		r.add(n, "this must be the name of a rule", "")
+func (r *testReader) rule(n *parse.Node, limits bool, of said) (string, bool) {
+	if n.Kind != parse.KindText {
+		r.Add(n, "this must be the name of a rule", "")
 		return "", false
 	}
-	return n.text, r.isRule(n, n.text, limits, of)
+	return n.Text, r.isRule(n, n.Text, limits, of)
 }
 
 // isRule checks a name that stands at n.
-func (r *testReader) isRule(n *node, name string, limits bool, of said) bool {
+func (r *testReader) isRule(n *parse.Node, name string, limits bool, of said) bool {
 	rule, names := r.known.rules[name], r.known.names
 	if rule == nil && limits {
 		rule = r.known.limits[name]
@@ -100,18 +102,18 @@ func (r *testReader) isRule(n *node, name string, limits bool, of said) bool {
 	case r.known.broken:
 		return true
 	case rule == nil && slices.Contains(r.known.overrides, name):
-		r.absent(n, fmt.Sprintf("%q is an override, and no rule", name), "say override")
+		r.Absent(n, fmt.Sprintf("%q is an override, and no rule", name), "say override")
 	case rule == nil && !limits && r.known.limits[name] != nil:
-		r.absent(n, fmt.Sprintf("%q is a limit, and no rule", name), fmt.Sprintf("write %q", r.known.limits[name].Name))
+		r.Absent(n, fmt.Sprintf("%q is a limit, and no rule", name), fmt.Sprintf("write %q", r.known.limits[name].Name))
 	case rule == nil:
-		shown, rest := cut(name)
-		r.absent(n, fmt.Sprintf("no rule is called %q%s", shown, rest), nearest(name, names))
+		shown, rest := parse.Cut(name)
+		r.Absent(n, fmt.Sprintf("no rule is called %q%s", shown, rest), parse.Nearest(name, names))
 	case rule.Mode == Off:
-		r.absent(n, fmt.Sprintf("the mode of rule %q is off: it has no part in anything", rule.Name), "")
+		r.Absent(n, fmt.Sprintf("the mode of rule %q is off: it has no part in anything", rule.Name), "")
 	case of != saidToShadow && rule.Mode == Shadow:
-		r.absent(n, fmt.Sprintf("rule %q is in shadow: it decides nothing", rule.Name), "say would_deny")
+		r.Absent(n, fmt.Sprintf("rule %q is in shadow: it decides nothing", rule.Name), "say would_deny")
 	case of == saidToShadow && rule.Mode == Enforce && !r.known.shadow:
-		r.absent(n, fmt.Sprintf("rule %q is not in shadow", rule.Name), "say denied")
+		r.Absent(n, fmt.Sprintf("rule %q is not in shadow", rule.Name), "say denied")
 	default:
 		return true
 	}
@@ -119,18 +121,18 @@ func (r *testReader) isRule(n *node, name string, limits bool, of said) bool {
 }
 
 // word reads a text that must be one of words, or "none", for which it returns "".
-func (r *testReader) word(n *node, what string, words []string) *string {
-	switch text, ok := r.text(n, what, maxTestValueBytes); {
+func (r *testReader) word(n *parse.Node, what string, words []string) *string {
+	switch text, ok := r.String(n, what, maxTestValueBytes); {
 	case !ok:
 		return nil
 	case text == "none" && !slices.Contains(words, text):
 		return new(string)
 	case !slices.Contains(words, text) && !r.known.broken:
-		hint := nearest(text, words)
+		hint := parse.Nearest(text, words)
 		if hint == "" && len(words) > 0 && len(words) < 10 {
-			hint = "known are " + enumerate(words, "and")
+			hint = "known are " + parse.Enumerate(words, "and")
 		}
-		r.add(n, fmt.Sprintf("the policy has no such %s", what), hint)
+		r.Add(n, fmt.Sprintf("the policy has no such %s", what), hint)
 		return nil
 	default:
 		return &text

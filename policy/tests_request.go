@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/internal/spell"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // attributesOf are those of a test's requests. Where a number is to be put into
@@ -19,27 +20,27 @@ import (
 type attributesOf struct {
 	Map
 	numbered bool
-	address  *node
+	address  *parse.Node
 }
 
 // change returns the attributes of a step: those of its test, with and without
 // some.
-func (r *testReader) change(o *object, base attributesOf) attributesOf {
-	with, without := o.field("with"), o.field("without")
+func (r *testReader) change(o *parse.Object, base attributesOf) attributesOf {
+	with, without := o.Field("with"), o.Field("without")
 	if with == nil && without == nil {
 		return base
 	}
 	attrs := base
 	attrs.Map = maps.Clone(base.Map)
 	if without != nil {
-		list := []*node{without}
-		if without.kind == isList {
-			list, _ = r.list(without, "without", true, len(base.Map)+1)
+		list := []*parse.Node{without}
+		if without.Kind == parse.KindList {
+			list, _ = r.Items(without, "without", true, len(base.Map)+1)
 		}
 		for _, n := range list {
 			if a, ok := r.attribute(n); ok {
 				if _, there := base.Map[a.text]; !there {
-					r.add(n, "the request of the test does not have it", nearest(a.text, slices.Sorted(maps.Keys(base.Map))))
+					r.Add(n, "the request of the test does not have it", parse.Nearest(a.text, slices.Sorted(maps.Keys(base.Map))))
 				}
 				delete(attrs.Map, a.text)
 			}
@@ -57,79 +58,79 @@ func (r *testReader) change(o *object, base attributesOf) attributesOf {
 
 // attributes reads the attributes of a request into attrs, in the spelling that
 // front doors give them.
-func (r *testReader) attributes(attrs *attributesOf, n *node, what string) {
-	if n.kind != isObject {
-		r.add(n, what+" must be an object", `as in {"header:x-api-key": "k1"}`)
+func (r *testReader) attributes(attrs *attributesOf, n *parse.Node, what string) {
+	if n.Kind != parse.KindObject {
+		r.Add(n, what+" must be an object", `as in {"header:x-api-key": "k1"}`)
 		return
 	}
 	seen := map[string]bool{}
-	for _, f := range n.fields {
-		a, err := parseAttribute(f.name)
+	for _, f := range n.Fields {
+		a, err := parseAttribute(f.Name)
 		switch {
 		case err != nil:
-			name, rest := cut(f.name)
-			r.absent(f.value, fmt.Sprintf("%q%s: %s", name, rest, err.reason), err.hint)
+			name, rest := parse.Cut(f.Name)
+			r.Absent(f.Value, fmt.Sprintf("%q%s: %s", name, rest, err.reason), err.hint)
 			continue
 		case a.Source == IP && a.Bits != defaultBits:
-			r.absent(f.value, "a request has a whole address", "write ip:address")
+			r.Absent(f.Value, "a request has a whole address", "write ip:address")
 			continue
 		case seen[a.text]:
-			r.absent(f.value, fmt.Sprintf("%v is given twice", a), "remove one of them")
+			r.Absent(f.Value, fmt.Sprintf("%v is given twice", a), "remove one of them")
 			continue
 		}
 		seen[a.text] = true
-		value, ok := r.value(a, f.value)
+		value, ok := r.value(a, f.Value)
 		if ok || a.Source != IP { // a mistake is no reason for others
 			attrs.Map[a.text] = value
 		}
 		if ok {
 			attrs.numbered = attrs.numbered || strings.Contains(value, Number)
 			if a.Source == IP {
-				attrs.address = f.value
+				attrs.address = f.Value
 			}
-			r.unread(a, f.value)
+			r.unread(a, f.Value)
 		}
 	}
 }
 
 // value reads the value of an attribute. Numbers and booleans are what they are
 // written as, as in a match.
-func (r *testReader) value(a Attribute, n *node) (string, bool) {
+func (r *testReader) value(a Attribute, n *parse.Node) (string, bool) {
 	switch {
-	case n.kind == isNull:
-		r.add(n, fmt.Sprintf("%v must have a value", a), "leave it out, or name it in a step's without, where the request lacks it")
+	case n.Kind == parse.KindNull:
+		r.Add(n, fmt.Sprintf("%v must have a value", a), "leave it out, or name it in a step's without, where the request lacks it")
 		return "", false
-	case n.kind == isList || n.kind == isObject:
-		r.add(n, fmt.Sprintf("%v must be one string", a), "")
+	case n.Kind == parse.KindList || n.Kind == parse.KindObject:
+		r.Add(n, fmt.Sprintf("%v must be one string", a), "")
 		return "", false
-	case len(n.text) > maxTestValueBytes:
-		r.add(n, fmt.Sprintf("%v must have at most %d bytes, not %d", a, maxTestValueBytes, len(n.text)), "")
+	case len(n.Text) > maxTestValueBytes:
+		r.Add(n, fmt.Sprintf("%v must have at most %d bytes, not %d", a, maxTestValueBytes, len(n.Text)), "")
 		return "", false
 	}
 	switch a.Source {
 	case Path:
-		if strings.ContainsAny(n.text, "?#") {
-			r.add(n, "the query is not part of the path", "say query:NAME")
+		if strings.ContainsAny(n.Text, "?#") {
+			r.Add(n, "the query is not part of the path", "say query:NAME")
 			return "", false
 		}
-		path, disputed := requestpath.Of(n.text)
+		path, disputed := requestpath.Of(n.Text)
 		if disputed {
-			r.add(n, "servers read this path differently, and front doors refuse it", "resolve its dot segments")
+			r.Add(n, "servers read this path differently, and front doors refuse it", "resolve its dot segments")
 		}
 		return path, !disputed
 	case Host:
-		host, ok := requestpath.Host(n.text)
+		host, ok := requestpath.Host(n.Text)
 		if !ok {
-			r.add(n, "this is no host", "write its name, such as example.com, or leave it out")
+			r.Add(n, "this is no host", "write its name, such as example.com, or leave it out")
 		}
 		return host, ok
 	case Method:
-		if n.text == "" {
-			r.add(n, "the method is empty", "write one such as GET, or leave it out")
+		if n.Text == "" {
+			r.Add(n, "the method is empty", "write one such as GET, or leave it out")
 		}
-		return requestpath.Method(n.text), true
+		return requestpath.Method(n.Text), true
 	}
-	return n.text, true
+	return n.Text, true
 }
 
 // addresses checks the address of a step's requests, once it is known how many
@@ -146,7 +147,7 @@ func (r *testReader) addresses(s *Step, attrs attributesOf) {
 			if text != value {
 				hint = fmt.Sprintf("for request %d it is %q", n, text)
 			}
-			r.add(attrs.address, "this is no address", hint)
+			r.Add(attrs.address, "this is no address", hint)
 			r.badAddresses[attrs.address] = true
 			return
 		}
@@ -155,7 +156,7 @@ func (r *testReader) addresses(s *Step, attrs attributesOf) {
 
 // unread warns of an attribute that no rule reads, and whose name is nearly that
 // of one that some rule does.
-func (r *testReader) unread(a Attribute, n *node) {
+func (r *testReader) unread(a Attribute, n *parse.Node) {
 	if _, read := r.slots[a.text]; read {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/metehq/mete/internal/visible"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // A Warning is something that is right in a policy and yet worth a look.
@@ -36,8 +36,8 @@ type placedWarning struct {
 }
 
 // warn notes something about the place n that is no mistake.
-func (c *compiler) warn(n *node, code, reason, hint string) {
-	c.warned = append(c.warned, placedWarning{Warning{n.path, code, reason, hint}, n.at})
+func (c *compiler) warn(n *parse.Node, code, reason, hint string) {
+	c.warned = append(c.warned, placedWarning{Warning{n.Path, code, reason, hint}, n.At})
 }
 
 // warnings are those that were noted, in the order of the file.

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // WithOverrides returns m with exceptions from its rules beside those of its file,
@@ -33,9 +35,9 @@ func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error
 		c.overrideIDs[c.exceptions.all[i].ID] = true
 	}
 	if len(c.exceptions.all)+len(list) > MaxOverrides {
-		c.absent(&node{}, fmt.Sprintf("more than %d overrides, those of the policy file included", MaxOverrides), "remove those that are not needed any more")
-	} else if root := c.parse(text); root != nil {
-		for _, n := range root.list {
+		c.Absent(&parse.Node{}, fmt.Sprintf("more than %d overrides, those of the policy file included", MaxOverrides), "remove those that are not needed any more")
+	} else if root := c.Parse(text, MaxFileBytes); root != nil {
+		for _, n := range root.List {
 			c.override(n)
 		}
 	}

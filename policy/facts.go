@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/metehq/mete/bucket"
+)
+
+// A Fact is what a field of a rule or a limit comes to, in words for people.
+type Fact struct {
+	Label string
+	Value string // plain text, partly from the policy file
+
+	// Notable says that the fact is no default, and that no other words about the rule or
+	// the limit contain it.
+	Notable bool
+}
+
+// Facts returns what r does where it applies, in the order of the fields of policy files.
+func (r *Rule) Facts() (all []Fact) {
+	for i := range fields {
+		if f := &fields[i]; f.showRule != nil {
+			if value, notable := f.showRule(r); value != "" {
+				all = append(all, Fact{f.label, value, notable})
+			}
+		}
+	}
+	return all
+}
+
+// Facts returns what l does besides its bucket, in the order of the fields of policy files.
+func (l *Limit) Facts() (all []Fact) {
+	for i := range fields {
+		if f := &fields[i]; f.showLimit != nil {
+			if value, notable := f.showLimit(l); value != "" {
+				all = append(all, Fact{f.label, value, notable})
+			}
+		}
+	}
+	return all
+}
+
+func (r *Rule) showMissing() (string, bool) {
+	if len(r.LimitKeys) == 0 {
+		return "", false
+	}
+	words := [...]string{missingSkip: "the rule does not apply", missingDeny: "the request is denied", missingEmpty: "it counts as empty"}
+	return words[r.onMissing], r.onMissing != missingSkip
+}
+
+func (r *Rule) showStoreError() (string, bool) {
+	words := [...]string{Open: "let through", Closed: "denied", Local: "decided by a bucket in the process"}
+	return fmt.Sprintf("%s, after %v", words[r.OnStoreError], r.Deadline), r.OnStoreError != Open || r.Deadline != DefaultDeadline
+}
+
+func (r *Rule) showSlotBy() (string, bool)  { return r.slotted, true }
+func (r *Rule) showHeaders() (string, bool) { return r.Headers.String(), true }
+func (r *Rule) showJitter() (string, bool)  { return r.Jitter.String(), true }
+
+func (l *Limit) showShards() (string, bool) {
+	if l.Shards < 2 {
+		return "", false
+	}
+	return strconv.Itoa(l.Shards), false
+}
+
+func (l *Limit) showLeased() (string, bool) {
+	if !l.Leased {
+		return "", false
+	}
+	return "yes", false
+}
+
+func (l *Limit) showStages() (string, bool) {
+	var parts []string
+	for _, s := range l.Stages {
+		part := "warned"
+		if s.Delay > 0 {
+			part = fmt.Sprintf("each request waits %v", s.Delay)
+		}
+		parts = append(parts, fmt.Sprintf("from %s used: %s", s.Share, part))
+	}
+	return strings.Join(parts, "; "), true
+}
+
+func (l *Limit) showNamedCost() (string, bool) {
+	c := &l.cost
+	if !c.variable {
+		return "", false
+	}
+	var bounds []string
+	if c.min > 0 {
+		bounds = append(bounds, fmt.Sprintf("at least %v", c.min))
+	}
+	if c.max < bucket.MaxTokens {
+		bounds = append(bounds, fmt.Sprintf("at most %v", c.max))
+	}
+	between := ""
+	if len(bounds) > 0 {
+		between = ": " + strings.Join(bounds, ", ")
+	}
+	return fmt.Sprintf("%v says it%s; %v if it does not", c.source, between, c.fallback), true
+}
+
+func (l *Limit) showFixedCost() (string, bool) {
+	if l.cost.variable {
+		return "", false
+	}
+	return fmt.Sprintf("%v a request", l.cost.fallback), l.cost.fallback != bucket.Token
+}

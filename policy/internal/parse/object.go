@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parse
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/internal/spell"
+)
+
+// A Field is one row of a [Table]: a field that an object can have.
+type Field struct {
+	Name string
+	Doc  string // its description in the JSON Schema
+	Form Schema // of its value
+}
+
+// A Stranger is a name that is no field of an object, and the advice that a mistake gives.
+type Stranger struct {
+	Reason string   // empty for an unknown field
+	Hint   string   // what to write instead
+	Means  []string // the fields that it replaces: they are then not missing
+}
+
+// A Table lists the fields of an object.
+type Table struct {
+	What      string  // for messages: "a rule"
+	Example   string  // of the object, if its form is not plain
+	Fields    []Field // in the order of messages
+	Needed    []string
+	Strangers map[string]Stranger
+}
+
+// Names returns the names of the fields.
+func (t *Table) Names() []string {
+	names := make([]string, len(t.Fields))
+	for i := range t.Fields {
+		names[i] = t.Fields[i].Name
+	}
+	return names
+}
+
+// Has reports whether the object can have the field.
+func (t *Table) Has(name string) bool {
+	for i := range t.Fields {
+		if t.Fields[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// An Object reads the fields of a node.
+type Object struct {
+	*Node
+	report *Report
+	meant  []string // fields that a misspelt one probably stands for
+}
+
+// Object checks that n is an object and has only fields of t. It returns nil if n is no
+// object.
+func (r *Report) Object(n *Node, t *Table) *Object {
+	if n.Kind != KindObject {
+		hint := ""
+		if t.Example != "" {
+			hint = "as in " + t.Example
+		}
+		r.Add(n, t.What+" must be an object", hint)
+		return nil
+	}
+	o := &Object{Node: n, report: r}
+	for i := range n.Fields {
+		if f := &n.Fields[i]; !t.Has(f.Name) {
+			o.refuse(f, t)
+		}
+	}
+	return o
+}
+
+// refuse reports the field f, which t does not have.
+func (o *Object) refuse(f *Member, t *Table) {
+	name, _ := Cut(f.Name)
+	reason := fmt.Sprintf("unknown field %q in %s", name, t.What)
+	if s, ok := t.Strangers[f.Name]; ok {
+		if s.Reason != "" {
+			reason = s.Reason
+		}
+		o.meant = append(o.meant, s.Means...)
+		o.report.Absent(f.Value, reason, s.Hint)
+		return
+	}
+	names := t.Names()
+	hint := "known are " + strings.Join(names, ", ")
+	if near := spell.Nearest(f.Name, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+		o.meant = append(o.meant, near)
+	} else if len(names) == 1 {
+		hint = fmt.Sprintf("the only one is %q", names[0])
+	}
+	o.report.Absent(f.Value, reason, hint)
+}
+
+// Need returns a field that the object must have. It reports a missing field, unless a
+// misspelt field explains it.
+func (o *Object) Need(name, hint string) *Node {
+	n := o.Field(name)
+	if n == nil && !o.Meant(name) {
+		o.report.Absent(o.Node, fmt.Sprintf("field %q is missing", name), hint)
+	}
+	return n
+}
+
+// Count returns how many of the fields the object has.
+func (o *Object) Count(names ...string) (n int) {
+	for _, name := range names {
+		if o.Field(name) != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Meant reports whether a misspelt field probably stands for one of names. Without names it
+// reports whether there is any such field.
+func (o *Object) Meant(names ...string) bool {
+	return len(names) == 0 && len(o.meant) > 0 ||
+		slices.ContainsFunc(names, func(name string) bool { return slices.Contains(o.meant, name) })
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parse
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// maxMistakes bounds the reported mistakes. A last one tells how many more there are.
+	maxMistakes = 1000
+
+	// MaxShownBytes bounds the part of a wrong value that a mistake shows.
+	MaxShownBytes = 60
+)
+
+// A Mistake is one mistake in a document.
+type Mistake struct {
+	Path   string // JSON Pointer (RFC 6901) to the place
+	Value  string // the wrong value as JSON, shortened; empty if no value is wrong
+	Reason string // what is wrong
+	Hint   string // what to write instead; may be empty
+}
+
+// A Report collects the mistakes of one document.
+type Report struct {
+	found []placed
+	more  int
+}
+
+// A placed mistake knows its offset in the document, by which mistakes are sorted.
+type placed struct {
+	Mistake
+	at int64
+}
+
+// Add reports that the value n is wrong.
+func (r *Report) Add(n *Node, reason, hint string) {
+	r.put(n, Mistake{Path: n.Path, Value: Shown(n), Reason: reason, Hint: hint})
+}
+
+// Absent reports a mistake at the place n that is not in the value of n.
+func (r *Report) Absent(n *Node, reason, hint string) {
+	r.put(n, Mistake{Path: n.Path, Reason: reason, Hint: hint})
+}
+
+func (r *Report) put(n *Node, m Mistake) {
+	if len(r.found) >= maxMistakes {
+		r.more++
+		return
+	}
+	r.found = append(r.found, placed{m, n.At})
+}
+
+// Found returns the number of mistakes so far.
+func (r *Report) Found() int { return len(r.found) }
+
+// Mistakes returns all mistakes in the order of the document.
+func (r *Report) Mistakes() []Mistake {
+	slices.SortStableFunc(r.found, func(a, b placed) int { return int(a.at - b.at) })
+	var all []Mistake
+	for _, p := range r.found {
+		all = append(all, p.Mistake)
+	}
+	if r.more > 0 {
+		all = append(all, Mistake{Reason: fmt.Sprintf("too many mistakes: %d more are not shown", r.more)})
+	}
+	return all
+}
+
+// Shown returns n as JSON, shortened to a readable length.
+func Shown(n *Node) string {
+	switch n.Kind {
+	case KindNull:
+		return "null"
+	case KindList:
+		return fmt.Sprintf("a list of %d", len(n.List))
+	case KindObject:
+		return fmt.Sprintf("an object of %d", len(n.Fields))
+	case KindText:
+		text, rest := Cut(n.Text)
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(text); err != nil {
+			return ""
+		}
+		return strings.TrimSuffix(strings.TrimSpace(b.String()), `"`) + rest + `"`
+	}
+	text, rest := Cut(n.Text)
+	return text + rest
+}
+
+// Cut shortens s to a readable length. rest is "…" if it cut something off.
+func Cut(s string) (head, rest string) {
+	if len(s) <= MaxShownBytes {
+		return s, ""
+	}
+	end := MaxShownBytes
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end], "…"
+}

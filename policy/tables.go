@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/metehq/mete/policy/internal/parse"
+)
+
+// The tables of the objects, which init makes of fields.
+var (
+	bundleTable, entryTable, policyTable, fileTable *parse.Table
+	ruleTable, fallbackTable, nestedLimitTable      *parse.Table
+	selectorTable, stageTable                       *parse.Table
+	overrideTable, switchTable                      *parse.Table
+	stateTables                                     = map[string]*parse.Table{}
+	testTable, stepTable, expectTable               *parse.Table
+
+	ruleFields, limitFields []*field // those with a reader for rules, or for limits
+
+	notTable = &parse.Table{What: "a match value", Fields: []parse.Field{{Name: "not"}}}
+)
+
+// init is no initializer of the variables, because functions in fields read the tables.
+func init() {
+	const rule = `{"name": "free", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 10, "burst": 20}}`
+	const state = `{"reason": "incident 7", "expires_at": "2026-01-02T15:04:05Z"}`
+	later := notYet(map[string]string{
+		"loop_detection": "", "circuit_breaker": "", "defaults": "",
+		"kill_switch_override": ": break_glass lets everything pass, and a switch can be removed",
+		"signature":            ": a signature stands in a file of its own, beside this one",
+	})
+	limit := within("algorithm_config", inLimits)
+
+	bundleTable = table("a bundle", "", inBundle|inFile, later)
+	entryTable = table("a policy of a bundle", `{"id": "api", "spec": {"rules": […]}}`, inEntry, foreignEntry, within("spec", inPolicy))
+	policyTable = table("a policy", "", inPolicy, later, within("the top of the file", inFile))
+	fileTable = table("a policy", "", inPolicy|inFile, later)
+	ruleTable = table("a rule", rule, inRule, foreignRule, limit)
+	fallbackTable = table("fallback_limit", `{"algorithm_config": {"rps": 10, "burst": 20}}`, inFallback, foreignFallback, limit)
+	nestedLimitTable = table("a limit that has an algorithm_config", "", inLimit)
+	selectorTable = table("a selector", `{"pathPrefix": "/v1"}`, inSelector, foreignSelector)
+	stageTable = table("a stage", "", inStage)
+	overrideTable = table("an override", "", inOverride, foreignOverride)
+	switchTable = table("a kill switch", `{"scope_key": "header:x-api-key", "scope_value": "k1", `+state[1:], inSwitch)
+	for _, name := range []string{"global_shadow", "break_glass"} {
+		stateTables[name] = table(name, state, inState)
+	}
+	testTable = table("a test", "", inTest)
+	stepTable = table("a step", "", inStep, strangers{"request": {Hint: "it belongs into the test; a step says what is different, in with and without"}})
+	expectTable = table("an expectation", "", inExpect)
+	for i := range fields {
+		f := &fields[i]
+		if f.rule != nil {
+			ruleFields = append(ruleFields, f)
+		}
+		if f.limit != nil {
+			limitFields = append(limitFields, f)
+		}
+	}
+	for _, a := range algorithms {
+		others := a.others()
+		a.config = table("algorithm_config", a.example, a.in, others, foreignLimit)
+		a.limit = table("a limit", a.example, inLimit|a.in, others, foreignLimit)
+	}
+}
+
+type strangers = map[string]parse.Stranger
+
+// table lists the fields of an object in some places. Earlier strangers take precedence.
+func table(what, example string, in place, more ...strangers) *parse.Table {
+	t := &parse.Table{What: what, Example: example, Strangers: strangers{}}
+	for i := range fields {
+		f := &fields[i]
+		if f.in&in == 0 {
+			continue
+		}
+		t.Fields = append(t.Fields, parse.Field{Name: f.name, Doc: f.doc, Form: f.form})
+		if f.needed&in&^inLimits != 0 {
+			t.Needed = append(t.Needed, f.name)
+		}
+	}
+	for _, known := range slices.Backward(more) {
+		for name, s := range known {
+			t.Strangers[name] = s
+		}
+	}
+	return t
+}
+
+// namesIn returns the names of the fields in some places.
+func namesIn(in place) (names []string) {
+	for i := range fields {
+		if fields[i].in&in != 0 {
+			names = append(names, fields[i].name)
+		}
+	}
+	return names
+}
+
+// within refers the fields of an object to the field that holds the object.
+func within(holder string, in place) strangers {
+	all := strangers{}
+	for _, name := range namesIn(in) {
+		all[name] = parse.Stranger{Hint: "it belongs into " + holder, Means: []string{holder}}
+	}
+	return all
+}
+
+// notYet refuses fields that are not supported, with the rest of the message.
+func notYet(names map[string]string) strangers {
+	all := strangers{}
+	for name, why := range names {
+		all[name] = parse.Stranger{Reason: fmt.Sprintf("field %q is not supported yet%s", name, why), Hint: "remove it"}
+	}
+	return all
+}
+
+// readRule reads the fields of a rule, or those of a policy or a bundle that rules inherit.
+func (c *compiler) readRule(d *draft, o *parse.Object, in place) {
+	for _, f := range ruleFields {
+		if f.in&in == 0 {
+			continue
+		}
+		n := o.Field(f.name)
+		switch {
+		case n == nil && f.needed&in != 0 && !d.bare:
+			o.Need(f.name, f.hint)
+		case n == nil:
+		case in&inRules != 0 || f.inherited:
+			f.rule(c, d, n)
+		default:
+			f.rule(c, &draft{Rule: &Rule{}}, n) // only to check it
+		}
+	}
+}
