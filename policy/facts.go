@@ -12,7 +12,8 @@ import (
 
 // A Fact is what a field of a rule or a limit comes to, in words for people.
 type Fact struct {
-	Label string
+	Field string // its name in policy files
+	Label string // for people
 	Value string // plain text, partly from the policy file
 
 	// Notable says that the fact is no default, and that no other words about the rule or
@@ -25,7 +26,7 @@ func (r *Rule) Facts() (all []Fact) {
 	for i := range fields {
 		if f := &fields[i]; f.showRule != nil {
 			if value, notable := f.showRule(r); value != "" {
-				all = append(all, Fact{f.label, value, notable})
+				all = append(all, Fact{f.name, f.label, value, notable})
 			}
 		}
 	}
@@ -37,7 +38,7 @@ func (l *Limit) Facts() (all []Fact) {
 	for i := range fields {
 		if f := &fields[i]; f.showLimit != nil {
 			if value, notable := f.showLimit(l); value != "" {
-				all = append(all, Fact{f.label, value, notable})
+				all = append(all, Fact{f.name, f.label, value, notable})
 			}
 		}
 	}

@@ -126,7 +126,7 @@ func rulesLook(t *testing.T, site *browser.Site) {
 		page.Click("link", "exports")
 		page.Wait("heading", "exports")
 		page.WaitText("#main", "An export reads whole tables.")
-		page.WaitText("#main", "let through, after 50 ms")
+		page.WaitText("#main", "let through, after 50ms")
 		page.In(".tight-kind").Wait("link", "x-customer "+customer)
 		page.NoSideways()
 		page.Axe()
