@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
 )
 
 // explain serves /v1/explain. The answer to a denied request is 200, too: the
@@ -83,15 +84,33 @@ func explainRule(e *mete.Explanation, r *mete.Considered) api.ExplainedRule {
 	if r.By != nil {
 		x.By = r.By.Name
 	}
+	x.Facts = notable(nil, "", r.Rule.Facts())
+	for i := range r.Rule.Limits {
+		l, of := &r.Rule.Limits[i], ""
+		if len(r.Rule.Limits) > 1 {
+			of = " of " + l.Name
+		}
+		x.Facts = notable(x.Facts, of, l.Facts())
+	}
 	for i := range r.Accounts {
 		x.Limits = append(x.Limits, explainLimit(e, &r.Accounts[i]))
 	}
 	return x
 }
 
-func explainLimit(e *mete.Explanation, a *mete.Account) api.ExplainedLimit {
-	x := api.ExplainedLimit{
-		Name: a.Limit.Name, Key: a.Key, Algorithm: strings.TrimSuffix(a.Limit.Reason, "_exceeded"), Cost: api.Amount(a.Cost), Capacity: api.Amount(room(&a.Status)), Asked: a.Asked,
+// notable appends the notable facts of a limit or a rule to list.
+func notable(list []Fact, of string, facts []policy.Fact) []Fact {
+	for _, f := range facts {
+		if f.Notable {
+			list = append(list, Fact{f.Field, f.Label + of, f.Value})
+		}
+	}
+	return list
+}
+
+func explainLimit(e *mete.Explanation, a *mete.Account) ExplainedLimit {
+	x := ExplainedLimit{
+		Name: a.Limit.Name, Key: a.Key, Algorithm: strings.TrimSuffix(a.Limit.Reason, "_exceeded"), Cost: amount(a.Cost), Capacity: amount(room(&a.Status)), Asked: a.Asked,
 	}
 	if !a.Asked {
 		return x

@@ -136,3 +136,31 @@ func (c *compiler) readRule(d *draft, o *parse.Object, in place) {
 		}
 	}
 }
+
+// FieldOrder returns the names of all fields of policy files in the order in which people
+// write them.
+func FieldOrder() []string {
+	var first, then []string
+	for i := range fields {
+		switch f := &fields[i]; {
+		case slices.Contains(first, f.name) || slices.Contains(then, f.name):
+		case f.leads:
+			first = append(first, f.name)
+		default:
+			then = append(then, f.name)
+		}
+	}
+	return append(first, then...)
+}
+
+// InheritedFields returns the names of the fields that a rule takes over from its policy, and
+// a policy from its bundle, if it does not have them itself. A mode that a rule inherits bounds
+// the mode of the rule.
+func InheritedFields() (names []string) {
+	for i := range fields {
+		if fields[i].inherited {
+			names = append(names, fields[i].name)
+		}
+	}
+	return names
+}

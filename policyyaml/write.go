@@ -14,12 +14,18 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/metehq/mete/policy"
 )
 
-// fieldOrder is how people write the fields of a rule. Others follow, by name.
-var fieldOrder = []string{"id", "name", "description", "selector", "limit_keys", "match", "group", "mode", "algorithm", "algorithm_config", "limits",
-	"on_missing", "on_store_error", "deadline", "slot_by", "headers", "jitter", "rate", "rps", "tokens_per_second", "tokens", "window", "burst", "rules",
-	"fallback_limit"}
+// ranks are the places of fields among those of an object, as people write them.
+var ranks = func() map[string]int {
+	ranks := map[string]int{}
+	for i, name := range policy.FieldOrder() {
+		ranks[name] = i
+	}
+	return ranks
+}()
 
 // WriteYAML writes a policy file that is given in JSON as YAML, a rule on a few lines.
 func WriteYAML(w io.Writer, file []byte) error {
@@ -85,12 +91,12 @@ func node(v any, depth, rules int) *yaml.Node {
 	return n
 }
 
-// rank is where a field stands.
+// rank returns the place of a field. Names that policies do not have follow all fields.
 func rank(name string) int {
-	if i := slices.Index(fieldOrder, name); i >= 0 {
+	if i, ok := ranks[name]; ok {
 		return i
 	}
-	return len(fieldOrder)
+	return len(ranks)
 }
 
 // word are texts that nobody takes for anything else.

@@ -102,9 +102,9 @@ const allRules = 40
 // asides are outcomes of rules that have nothing to do with the request.
 var asides = []string{policy.Unmatched.String(), policy.Disabled.String(), policy.Taken.String(), policy.Unneeded.String()}
 
-// writeRules says of every rule what became of it. Of many, only those are shown
-// that are about the request.
-func writeRules(b *strings.Builder, e *api.Explanation) {
+// writeRules writes the outcome of every rule, and the facts of those that have a part in the
+// decision. Of many rules, it shows only those.
+func writeRules(b *strings.Builder, e *httpapi.Explanation) {
 	shown, width := e.Rules, 0
 	if len(shown) > allRules {
 		shown = slices.DeleteFunc(slices.Clone(shown), func(r api.ExplainedRule) bool {
@@ -116,6 +116,12 @@ func writeRules(b *strings.Builder, e *api.Explanation) {
 	}
 	for _, r := range shown {
 		writeWrapped(b, fmt.Sprintf("  %s %-*s  ", mark(&r), width, r.Name), r.Why)
+		if slices.Contains(asides, r.Outcome) {
+			continue
+		}
+		for _, f := range r.Facts {
+			writeWrapped(b, strings.Repeat(" ", width+6), f.Label+": "+f.Value)
+		}
 	}
 	if rest := len(e.Rules) - len(shown); rest > 0 {
 		fmt.Fprintf(b, "  - %s more, which do not match, are skipped or off; --format json shows them\n", prose.Count(rest, "rule"))

@@ -74,6 +74,7 @@ function ruleStep(r, e, tree) {
 				r.mode !== 'enforce' && r.mode !== 'off' && h('span', {class: 'badge'}, show(r.mode, 20))),
 			r.attribute ? compared(r, tree) : r.outcome !== 'off' && h('p', {class: 'step-why'}, show(r.override ? withoutOverride(r.why) : r.why, 500)),
 			r.override && h('p', {class: 'step-override'}, 'Override ', overrideWords(r.override)),
+			!aside && r.facts && h('ul', {class: 'plain small muted'}, r.facts.map((f) => h('li', null, `${show(f.label, 100)}: ${show(f.value, 400)}`))),
 			r.limits.map((l) => limitStep(l, e, r))));
 }
 
