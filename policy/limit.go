@@ -117,10 +117,11 @@ func (c *compiler) limit(r *Rule, a *algorithm, o *parse.Object, name string) {
 		c.Absent(o.Node, parse.Reason(err), "")
 		return
 	}
+	r.Limits = append(r.Limits, l)
+	last := &r.Limits[len(r.Limits)-1]
 	for _, f := range limitFields {
 		if n := o.Field(f.name); n != nil && f.in&a.in != 0 {
-			f.limit(c, &l, n)
+			f.limit(c, last, n)
 		}
 	}
-	r.Limits = append(r.Limits, l)
 }
