@@ -43,8 +43,8 @@ var sources = []struct {
 }
 
 const (
-	// MaxAttributeBytes bounds the name of an attribute. Longer ones are refused.
-	MaxAttributeBytes = 128
+	// maxAttributeBytes bounds the name of an attribute. Longer ones are refused.
+	maxAttributeBytes = 128
 
 	// defaultBits is how much of an IPv6 address counts: a site gets a /64, and
 	// whoever has one address of it has them all.
@@ -152,7 +152,7 @@ func Normalize(s string) (string, error) {
 // cookie:NAME, jwt:CLAIM, ip:address, ip:address/BITS, method, path, host, or a
 // custom name: a lower-case word of letters, digits, dots, dashes and
 // underscores, and perhaps a colon and what follows. The word before the colon
-// may be in any case, and so may a header's name. At most [MaxAttributeBytes].
+// may be in any case, and so may a header's name. At most 128 bytes.
 func ParseAttribute(s string) (Attribute, error) {
 	a, err := parseAttribute(s)
 	if err != nil {
@@ -162,8 +162,8 @@ func ParseAttribute(s string) (Attribute, error) {
 }
 
 func parseAttribute(s string) (Attribute, *attributeError) {
-	if len(s) > MaxAttributeBytes {
-		return Attribute{}, &attributeError{s, fmt.Sprintf("an attribute has at most %d bytes", MaxAttributeBytes), ""}
+	if len(s) > maxAttributeBytes {
+		return Attribute{}, &attributeError{s, fmt.Sprintf("an attribute has at most %d bytes", maxAttributeBytes), ""}
 	}
 	word, name, hasName := strings.Cut(s, ":")
 	word = strings.ToLower(word)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/policy"
 )
 
@@ -247,7 +248,7 @@ func boundTable(t *testing.T) string {
 		{"MinDeadline", policy.MinDeadline, "shortest deadline"},
 		{"MaxDeadline", policy.MaxDeadline, "longest deadline"},
 		{"DefaultDeadline", policy.DefaultDeadline, "deadline where nothing is said"},
-		{"MaxJitterPercent", policy.MaxJitterPercent, "percent of a wait that `jitter` adds"},
+		{"MaxJitterPercent", dialect.MaxJitterPercent, "percent of a wait that `jitter` adds"},
 		{"MaxNameBytes", policy.MaxNameBytes, "bytes of a name of a rule, group, policy or override"},
 		{"MaxAttributeBytes", policy.MaxAttributeBytes, "bytes of an attribute's name"},
 		{"MaxKeyBytes", policy.MaxKeyBytes, "bytes of a bucket's key; values above 64 bytes are hashed, so none is longer"},

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// MaxRules bounds the rules of one file, and MaxPolicies the policies of one
+	// MaxRules bounds the rules of one file, and maxPolicies the policies of one
 	// bundle. More are refused.
 	MaxRules    = 10_000
-	MaxPolicies = 10_000
+	maxPolicies = 10_000
 )
 
 // file reads a whole file, in whichever of its three shapes it has.
@@ -69,7 +69,7 @@ func (c *compiler) bundle(root *parse.Node) {
 	}
 	c.matcher.expires = expires
 	c.readRule(&c.bundled, o, inBundle)
-	entries, _ := c.Items(o.Field("policies"), "policies", true, MaxPolicies)
+	entries, _ := c.Items(o.Field("policies"), "policies", true, maxPolicies)
 	ids := map[string]bool{}
 	for _, n := range entries {
 		id := c.entry(n)

@@ -107,6 +107,6 @@ func byAlgorithm(fallback *algorithm, then func(*algorithm) parse.Schema) schema
 // limited describes objects that have limits in either form.
 func limited() schemas {
 	return append(byAlgorithm(algorithms[0], func(a *algorithm) parse.Schema {
-		return parse.Schema{"properties": parse.Schema{"algorithm_config": parse.Ref(a.name), "limits": parse.ListOf(parse.Ref(a.name+"_limits"), 1, MaxLimits)}}
+		return parse.Schema{"properties": parse.Schema{"algorithm_config": parse.Ref(a.name), "limits": parse.ListOf(parse.Ref(a.name+"_limits"), 1, maxLimits)}}
 	}), parse.Schema{"oneOf": schemas{parse.Having("algorithm_config"), parse.Having("limits")}})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/policy/internal/parse"
 )
 
@@ -34,7 +35,7 @@ var forms = parse.Schema{
 	"attribute": parse.Schema{
 		"description": "A fact about a request: ip:address (or ip:address/56), header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, method, path, host, " +
 			"or a lower-case name that an embedding program supplies.",
-		"type": "string", "maxLength": MaxAttributeBytes, "pattern": `^[A-Za-z][A-Za-z0-9._-]*(:.+)?$`, "not": parse.Schema{"pattern": reservedPattern()},
+		"type": "string", "maxLength": maxAttributeBytes, "pattern": `^[A-Za-z][A-Za-z0-9._-]*(:.+)?$`, "not": parse.Schema{"pattern": reservedPattern()},
 		"examples": []string{"ip:address", "header:x-api-key", "jwt:sub", "path", "method", "host"},
 	},
 	"amount": parse.Schema{
@@ -59,7 +60,7 @@ var forms = parse.Schema{
 		"anyOf":    schemas{parse.Word("enforce", "shadow", "off"), {"type": "string", "pattern": `^\+?[0-9.]+([eE][+-]?[0-9]+)?%$`}},
 		"examples": []string{"shadow", "25%"},
 	},
-	"dialects": parse.Either(parse.Word(dialectNames[:]...), parse.ListOf(parse.Word(dialectNames[:]...), 1, len(dialectNames))),
+	"dialects": parse.Either(parse.Word(dialect.Names[:]...), parse.ListOf(parse.Word(dialect.Names[:]...), 1, len(dialect.Names))),
 	"jitter": parse.Schema{
 		"anyOf":    schemas{{"const": 0}, {"type": "string", "pattern": `^([0-9]+%|0)$`}},
 		"examples": []any{"50%", 0},

@@ -58,7 +58,7 @@ const (
 // The longest key fits: an escaped limit name and colon, the longest components
 // with their labels, equals signs and bars, a tag, and what is added for a shard.
 const _ = uint(MaxKeyBytes - shardKeyBytes - (3*(MaxNameBytes+maxLimitNameBytes) + 2) -
-	MaxLimitKeys*(maxLabelBytes+maxComponentBytes+2) - (maxComponentBytes + 2))
+	maxLimitKeys*(maxLabelBytes+maxComponentBytes+2) - (maxComponentBytes + 2))
 
 // The marks of the grammar.
 const (

@@ -68,7 +68,7 @@ func (c *compiler) limits(r *Rule, o *parse.Object) {
 // limitList reads several limits on one key. Those that name no algorithm have
 // the rule's.
 func (c *compiler) limitList(r *Rule, n *parse.Node, fallback *algorithm) {
-	list, _ := c.Items(n, "limits", true, MaxLimits)
+	list, _ := c.Items(n, "limits", true, maxLimits)
 	several := c.several || len(list) > 1
 	for i, item := range list {
 		a := c.algorithm(item, fallback)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/policy/internal/parse"
 )
 
@@ -16,10 +17,10 @@ const (
 	// are refused.
 	MaxNameBytes = 64
 
-	// MaxLimitKeys bounds the attributes of one composite key, MaxLimits the
+	// maxLimitKeys bounds the attributes of one composite key, maxLimits the
 	// limits of one rule. More are refused.
-	MaxLimitKeys = 8
-	MaxLimits    = 16
+	maxLimitKeys = 8
+	maxLimits    = 16
 
 	maxDescriptionBytes = 1024
 )
@@ -28,13 +29,13 @@ const (
 type Rule struct {
 	Name         string // unique in the file, printable ASCII, at most [MaxNameBytes]
 	Description  string
-	LimitKeys    []Attribute   // who shares a bucket; none is one bucket for all
-	Mode         Mode          // how far it is in force
-	OnStoreError OnStoreError  // what to do when the store cannot answer
-	Deadline     time.Duration // how long that may take; [DefaultDeadline] unless the file says
-	Headers      Dialects      // the fields that show it; zero is as the front door is configured
-	Jitter       Jitter        // of a denied client's wait; zero is as the front door is configured
-	Limits       []Limit       // at least one
+	LimitKeys    []Attribute    // who shares a bucket; none is one bucket for all
+	Mode         Mode           // how far it is in force
+	OnStoreError OnStoreError   // what to do when the store cannot answer
+	Deadline     time.Duration  // how long that may take; [DefaultDeadline] unless the file says
+	Headers      dialect.Set    // the fields that show it; zero is as the front door is configured
+	Jitter       dialect.Jitter // of a denied client's wait; zero is as the front door is configured
+	Limits       []Limit        // at least one
 
 	group     int    // rules of one group are tiers
 	grouped   string // what the file calls that, "" where it does not
@@ -205,7 +206,7 @@ func (c *compiler) deadline(d *draft, n *parse.Node) {
 
 // limitKeys reads the attributes whose values share a bucket.
 func (c *compiler) limitKeys(d *draft, n *parse.Node) {
-	list, ok := c.Items(n, "limit_keys", false, MaxLimitKeys)
+	list, ok := c.Items(n, "limit_keys", false, maxLimitKeys)
 	for _, item := range list {
 		a, aok := c.attribute(item)
 		if aok && slices.ContainsFunc(d.LimitKeys, func(b Attribute) bool { return a.text == b.text }) {

@@ -32,11 +32,11 @@ func (l *Limit) Stage(used bucket.Tokens) *Stage {
 }
 
 const (
-	// MaxStages bounds the stages of one limit. More are refused.
-	MaxStages = 10
+	// maxStages bounds the stages of one limit. More are refused.
+	maxStages = 10
 
-	// MaxStageDelay bounds how long a stage can delay requests.
-	MaxStageDelay = 30 * time.Second
+	// maxStageDelay bounds how long a stage can delay requests.
+	maxStageDelay = 30 * time.Second
 )
 
 // stageWords are the actions of stages.
@@ -44,7 +44,7 @@ var stageWords = []string{"warn", "throttle", "reject"}
 
 // stages reads staged_actions. A stage with a mistake does not hide those behind it.
 func (c *compiler) stages(l *Limit, n *parse.Node) {
-	list, _ := c.Items(n, "staged_actions", true, MaxStages)
+	list, _ := c.Items(n, "staged_actions", true, maxStages)
 	last := new(big.Rat)
 	for _, item := range list {
 		o := c.Object(item, stageTable)
@@ -147,8 +147,8 @@ func (c *compiler) stageDelay(o *parse.Object, action string) (delay time.Durati
 		}
 		delay = time.Duration(t) * time.Microsecond // an amount is counted in thousandths
 	}
-	if delay <= 0 || delay > MaxStageDelay {
-		c.Add(f, fmt.Sprintf("delay must be above 0 and at most %v", MaxStageDelay), "")
+	if delay <= 0 || delay > maxStageDelay {
+		c.Add(f, fmt.Sprintf("delay must be above 0 and at most %v", maxStageDelay), "")
 	}
 	return delay
 }

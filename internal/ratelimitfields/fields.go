@@ -8,6 +8,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/policy"
 )
 
@@ -56,7 +57,7 @@ var quoteEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 func (w *Writer) writeDraft(s *sheet, d *mete.Decision, first *mete.Status, retry int64) {
 	s.begin(draftPolicy)
 	for i := range d.Limits() {
-		if w.shows(&d.Limits()[i], policy.DialectDraft11) {
+		if w.shows(&d.Limits()[i], dialect.Draft11) {
 			made := w.item(d.Limits()[i].Limit)
 			s.items = append(s.items, made)
 			s.item()
@@ -64,13 +65,13 @@ func (w *Writer) writeDraft(s *sheet, d *mete.Decision, first *mete.Status, retr
 		}
 	}
 	longest := bucket.Never
-	if decider := w.decider(d, first, policy.DialectDraft11); !d.Allowed && decider != nil && retry != never {
+	if decider := w.decider(d, first, dialect.Draft11); !d.Allowed && decider != nil && retry != never {
 		longest = decider.RetryAfter
 	}
 	s.begin(draftLimit)
 	shown := s.items
 	for i := range d.Limits() {
-		if !w.shows(&d.Limits()[i], policy.DialectDraft11) {
+		if !w.shows(&d.Limits()[i], dialect.Draft11) {
 			continue
 		}
 		available, effective := s.quota(&d.Limits()[i], first)
@@ -99,7 +100,7 @@ func (w *Writer) writeWarning(s *sheet, d *mete.Decision) {
 			continue
 		}
 		stage := status.Stage()
-		if stage == nil || !w.shows(status, policy.DialectDraft11|policy.DialectLegacy|policy.DialectX) {
+		if stage == nil || !w.shows(status, dialect.Draft11|dialect.Legacy|dialect.X) {
 			continue
 		}
 		if !begun {
@@ -119,7 +120,7 @@ const sinceDecided = 10 * time.Millisecond
 // writeTrios writes the fields of the dialects that show one limit: the one
 // that decided. retry is the value of Retry-After.
 func (w *Writer) writeTrios(s *sheet, d *mete.Decision, first *mete.Status, retry int64) {
-	if decider := w.decider(d, first, policy.DialectLegacy); decider != nil {
+	if decider := w.decider(d, first, dialect.Legacy); decider != nil {
 		available, effective := s.quota(decider, first)
 		reset := retry
 		if d.Allowed {
@@ -129,7 +130,7 @@ func (w *Writer) writeTrios(s *sheet, d *mete.Decision, first *mete.Status, retr
 		}
 		writeTrio(s, legacyLimit, decider, available, reset)
 	}
-	if decider := w.decider(d, first, policy.DialectX); decider != nil {
+	if decider := w.decider(d, first, dialect.X); decider != nil {
 		available, effective := s.quota(decider, first)
 		writeTrio(s, xLimit, decider, available, w.resetAt(d, decider, effective, retry))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/policy"
 )
@@ -20,12 +21,12 @@ func ruleOf(t testing.TB, headers, jitter string) *policy.Rule {
 	t.Helper()
 	r, err := &policy.Rule{Name: "rule"}, error(nil)
 	if headers != "" {
-		if r.Headers, err = policy.ParseDialects(strings.Fields(headers)...); err != nil {
+		if r.Headers, err = dialect.Parse(strings.Fields(headers)...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if jitter != "" {
-		if r.Jitter, err = policy.ParseJitter(jitter); err != nil {
+		if r.Jitter, err = dialect.ParseJitter(jitter); err != nil {
 			t.Fatal(err)
 		}
 	}

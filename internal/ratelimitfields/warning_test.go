@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/policy"
 )
@@ -38,7 +39,7 @@ func TestHeader_Warning(t *testing.T) {
 		}
 	}
 	silent := decision(staged("day", bucket.Token, "80%"))
-	silent.Limits()[0].Rule = &policy.Rule{Headers: policy.DialectNone}
+	silent.Limits()[0].Rule = &policy.Rule{Headers: dialect.None}
 	h := http.Header{}
 	if w.Header(h, silent); len(h) > 0 {
 		t.Errorf("fields %v of a rule that shows none", h)

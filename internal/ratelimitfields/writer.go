@@ -51,14 +51,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/internal/dialect"
 )
 
 // Config are the settings of a [Writer]. The zero Config is the default one.
@@ -89,8 +88,8 @@ type Config struct {
 
 // A Writer says decisions in HTTP. It is safe for concurrent use.
 type Writer struct {
-	dialects    policy.Dialects // of limits whose rule names none
-	percent     int             // of jitter, where the rule says nothing
+	dialects    dialect.Set // of limits whose rule names none
+	percent     int         // of jitter, where the rule says nothing
 	ignoreRules bool
 	exact       bool // waits, also where the rule sets jitter
 	jitter      jitter
@@ -109,11 +108,11 @@ func New(config Config) (*Writer, error) {
 	if config.DisableJitter || config.ExactWaits {
 		w.percent = 0
 	}
-	w.dialects = policy.DialectDraft11 | policy.DialectLegacy
+	w.dialects = dialect.Draft11 | dialect.Legacy
 	if len(config.Dialects) > 0 {
 		var err error
-		if w.dialects, err = policy.ParseDialects(config.Dialects...); err != nil {
-			return nil, fmt.Errorf("ratelimitfields: %s", strings.TrimPrefix(err.Error(), "policy: "))
+		if w.dialects, err = dialect.Parse(config.Dialects...); err != nil {
+			return nil, fmt.Errorf("ratelimitfields: %w", err)
 		}
 	}
 	w.jitter = jitter{key: slices.Clone(config.JitterKey)}
@@ -213,7 +212,7 @@ func (w *Writer) jitterOf(decider *mete.Status) int {
 }
 
 // shows reports whether a limit is in the fields of a dialect.
-func (w *Writer) shows(s *mete.Status, dialect policy.Dialects) bool {
+func (w *Writer) shows(s *mete.Status, dialect dialect.Set) bool {
 	if s.Rule != nil && s.Rule.Headers != 0 && !w.ignoreRules {
 		return s.Rule.Headers.Has(dialect)
 	}
@@ -222,7 +221,7 @@ func (w *Writer) shows(s *mete.Status, dialect policy.Dialects) bool {
 
 // decider returns the limit that decided d among those that are in the fields of a
 // dialect; first is that among all. It is nil where there is none.
-func (w *Writer) decider(d *mete.Decision, first *mete.Status, dialect policy.Dialects) *mete.Status {
+func (w *Writer) decider(d *mete.Decision, first *mete.Status, dialect dialect.Set) *mete.Status {
 	if first == nil || w.shows(first, dialect) {
 		return first
 	}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+// Package dialect has the header fields in which front doors show the limits of a rule: which
+// ones, and how far they spread the waits of denied clients. A policy file names both.
+package dialect
 
 import (
 	"errors"
@@ -9,37 +11,37 @@ import (
 	"strings"
 )
 
-// Dialects are the header fields in which HTTP front doors show a limit, as a set.
-// Zero says nothing: then it is what the front door is configured to send.
-type Dialects uint8
+// A Set is the header fields in which HTTP front doors show a limit. The zero
+// Set leaves it to the configuration of the front door.
+type Set uint8
 
-// The dialects. DialectNone goes with no other.
+// The dialects. None goes with no other.
 const (
-	DialectDraft11 Dialects = 1 << iota // RateLimit-Policy and RateLimit
-	DialectLegacy                       // RateLimit-Limit, -Remaining and -Reset
-	DialectX                            // X-RateLimit-Limit, -Remaining and -Reset
-	DialectNone                         // no field at all
+	Draft11 Set = 1 << iota // RateLimit-Policy and RateLimit
+	Legacy                  // RateLimit-Limit, -Remaining and -Reset
+	X                       // X-RateLimit-Limit, -Remaining and -Reset
+	None                    // no field at all
 )
 
-// dialectNames are in the order of the bits.
-var dialectNames = [...]string{"draft-11", "legacy", "x", "none"}
+// Names are in the order of the bits.
+var Names = [...]string{"draft-11", "legacy", "x", "none"}
 
-// ParseDialect reads the name of one dialect: draft-11, legacy, x or none.
-func ParseDialect(name string) (Dialects, error) {
-	for i, known := range dialectNames {
+// parseOne reads the name of one dialect: draft-11, legacy, x or none.
+func parseOne(name string) (Set, error) {
+	for i, known := range Names {
 		if name == known {
 			return 1 << i, nil
 		}
 	}
-	return 0, fmt.Errorf("policy: unknown dialect %q: known are draft-11, legacy, x and none", name)
+	return 0, fmt.Errorf("unknown dialect %q: known are draft-11, legacy, x and none", name)
 }
 
-// ParseDialects reads names, which must not be empty, as a set. A name may be
+// Parse reads names, which must not be empty, as a set. A name may be
 // there twice.
-func ParseDialects(names ...string) (Dialects, error) {
-	var all Dialects
+func Parse(names ...string) (Set, error) {
+	var all Set
 	for _, name := range names {
-		d, err := ParseDialect(name)
+		d, err := parseOne(name)
 		if err != nil {
 			return 0, err
 		}
@@ -47,20 +49,20 @@ func ParseDialects(names ...string) (Dialects, error) {
 	}
 	switch {
 	case all == 0:
-		return 0, errors.New("policy: there is no dialect; write none to send no fields")
-	case all.Has(DialectNone) && all != DialectNone:
-		return 0, errors.New("policy: dialect none goes with no other")
+		return 0, errors.New("there is no dialect; write none to send no fields")
+	case all.Has(None) && all != None:
+		return 0, errors.New("dialect none goes with no other")
 	}
 	return all, nil
 }
 
 // Has reports whether d and other have a dialect in common.
-func (d Dialects) Has(other Dialects) bool { return d&other != 0 }
+func (d Set) Has(other Set) bool { return d&other != 0 }
 
 // String lists the dialects, as in "draft-11, x". Of zero it is empty.
-func (d Dialects) String() string {
+func (d Set) String() string {
 	var names []string
-	for i, name := range dialectNames {
+	for i, name := range Names {
 		if d.Has(1 << i) {
 			names = append(names, name)
 		}
@@ -80,7 +82,7 @@ type Jitter struct{ percentAndOne uint8 }
 // [MaxJitterPercent].
 func JitterOf(percent int) (Jitter, error) {
 	if percent < 0 || percent > MaxJitterPercent {
-		return Jitter{}, fmt.Errorf("policy: jitter %d%%: must be from 0%% to %d%% of the wait", percent, MaxJitterPercent)
+		return Jitter{}, fmt.Errorf("jitter %d%%: must be from 0%% to %d%% of the wait", percent, MaxJitterPercent)
 	}
 	return Jitter{uint8(percent) + 1}, nil
 }
@@ -90,7 +92,7 @@ func ParseJitter(text string) (Jitter, error) {
 	digits, isPercentage := strings.CutSuffix(text, "%")
 	percent, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil || !isPercentage && text != "0" {
-		return Jitter{}, fmt.Errorf("policy: jitter %q: write a share of the wait in whole percent, such as \"50%%\", or 0 for none", text)
+		return Jitter{}, fmt.Errorf("jitter %q: write a share of the wait in whole percent, such as \"50%%\", or 0 for none", text)
 	}
 	return JitterOf(int(percent))
 }
