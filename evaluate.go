@@ -222,27 +222,21 @@ func (e *evaluation) bring(req *Request, config *Config) error {
 // of a policy.
 var (
 	noRule   = &policy.Rule{}
-	noLimits = [...]policy.Limit{
-		{Reason: "token_bucket_exceeded"},
-		{Reason: "fixed_window_exceeded"},
-		{Reason: "sliding_window_exceeded"},
-		{Reason: "sliding_log_exceeded"},
-		{Reason: "leaky_bucket_exceeded"},
-	}
+	noLimits = func() (all []policy.Limit) {
+		for _, reason := range bucket.Reasons() {
+			all = append(all, policy.Limit{Reason: reason})
+		}
+		return all
+	}()
 )
 
 func noLimit(l *bucket.Limit) *policy.Limit {
-	switch n, _ := l.Refill(); {
-	case l.Queued():
-		return &noLimits[4]
-	case l.Algorithm() == bucket.SlidingLog:
-		return &noLimits[3]
-	case l.Algorithm() == bucket.SlidingWindow:
-		return &noLimits[2]
-	case l.Algorithm() == bucket.Stepped && n == l.Capacity():
-		return &noLimits[1]
+	reason := l.Reason()
+	at := 0
+	for noLimits[at].Reason != reason {
+		at++
 	}
-	return &noLimits[0]
+	return &noLimits[at]
 }
 
 // sort puts claims in the order of their keys, which are distinct: rules never share a

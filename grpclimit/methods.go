@@ -167,8 +167,8 @@ func (l *MethodLimit) rule() methodRule {
 }
 
 func (l *MethodLimit) entry(r *policy.Rule, limit bucket.Limit) *methodEntry {
-	return &methodEntry{rule: r, cost: mete.TokensOf(ownlimit.Cost(ownlimit.Whole(l.Cost))), shards: l.Shards,
-		limit: policy.Limit{Name: l.Name, Reason: ownlimit.Reason(limit), Bucket: limit}}
+	return &methodEntry{rule: r, cost: ownlimit.Cost(ownlimit.Whole(l.Cost)), shards: l.Shards,
+		limit: policy.Limit{Name: l.Name, Reason: limit.Reason(), Bucket: limit}}
 }
 
 // charges returns what a call costs under t. missing is the rule whose key lacks

@@ -4,13 +4,12 @@ package httpapi
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/internal/prose"
 )
 
 // explain serves /v1/explain. The answer to a denied request is 200, too: the
@@ -110,7 +109,7 @@ func notable(list []Fact, of string, facts []policy.Fact) []Fact {
 
 func explainLimit(e *mete.Explanation, a *mete.Account) ExplainedLimit {
 	x := ExplainedLimit{
-		Name: a.Limit.Name, Key: a.Key, Algorithm: strings.TrimSuffix(a.Limit.Reason, "_exceeded"), Cost: amount(a.Cost), Capacity: amount(room(&a.Status)), Asked: a.Asked,
+		Name: a.Limit.Name, Key: a.Key, Algorithm: prose.Algorithm(a.Limit), Cost: amount(a.Cost), Capacity: amount(room(&a.Status)), Asked: a.Asked,
 	}
 	if !a.Asked {
 		return x

@@ -92,7 +92,7 @@ func (l *Limit) route() (*route, error) {
 		keys:   newKeyCache(),
 		charge: mete.Charge{Limit: limit, Cost: mete.TokensOf(ownlimit.Cost(cost)), Shards: l.Shards},
 		rule:   policy.Rule{Name: l.Name},
-		limit:  policy.Limit{Name: l.Name, Reason: ownlimit.Reason(limit), Bucket: limit},
+		limit:  policy.Limit{Name: l.Name, Reason: limit.Reason(), Bucket: limit},
 	}, nil
 }
 

@@ -3,7 +3,8 @@
 package policy
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/metehq/mete/bucket"
@@ -16,6 +17,7 @@ type algorithm struct {
 	name    string
 	in      place  // its own fields
 	example string // of its numbers
+	reason  string // of a denial; complete sets the name and "_exceeded" where it is empty
 
 	// instead lists which of its own fields stand for those of other algorithms,
 	// which would else be missing as well.
@@ -51,18 +53,11 @@ var algorithms = []*algorithm{
 		instead: map[string][]string{"burst": {"queue"}, "tokens": {"rate"}, "window": {"rate"}, "max_reserved": {"queue"}},
 	},
 	{
-		name: "cost_based", in: inCostBased, example: `{"budget": 1000, "period": "1d"}`, read: (*compiler).budget,
+		name: "cost_based", example: `{"budget": 1000, "period": "1d"}`, reason: "budget_exceeded",
+		fields: []string{"budget", "period", "start", "cost_key", "leased", "staged_actions"},
 		instead: map[string][]string{"tokens": {"budget"}, "window": {"period"}, "burst": {"budget"}, "capacity": {"budget"},
 			"rate": {"budget", "period"}, "rps": {"budget", "period"}, "tokens_per_second": {"budget", "period"}},
 	},
-}
-
-// reason is that of a denial.
-func (a *algorithm) reason() string {
-	if a.name == "cost_based" {
-		return "budget_exceeded"
-	}
-	return a.name + "_exceeded"
 }
 
 var ofWindows = map[string][]string{"rate": {"tokens", "window"}, "rps": {"tokens", "window"},
@@ -71,9 +66,14 @@ var ofWindows = map[string][]string{"rate": {"tokens", "window"}, "rps": {"token
 // laterAlgorithms are words that are known, and have nothing behind them.
 var laterAlgorithms = map[string]string{"token_bucket_llm": ": say token_bucket with cost_source, and settle what was used"}
 
-func algorithmNames() (names []string) {
-	for _, a := range algorithms {
-		names = append(names, a.name)
+// complete fills in the schemas, for which each algorithm must know the others.
+func complete(list []*algorithm) []*algorithm {
+	owners := map[string][]string{}
+	for _, a := range list {
+		a.reason = cmp.Or(a.reason, a.name+"_exceeded")
+		for _, f := range a.fields {
+			owners[f] = append(owners[f], a.name)
+		}
 	}
 	return names
 }

@@ -159,3 +159,23 @@ func TestShards(t *testing.T) {
 		}
 	}
 }
+
+// A limit of a policy and a limit that a program brings have the same reason.
+func TestLimit_ReasonAgreesWithBucket(t *testing.T) {
+	for _, config := range []string{
+		`"algorithm": "token_bucket", "algorithm_config": {"rps": 10, "burst": 20}`,
+		`"algorithm": "fixed_window", "algorithm_config": {"tokens": 100, "window": "1m"}`,
+		`"algorithm": "sliding_window", "algorithm_config": {"tokens": 100, "window": "1m"}`,
+		`"algorithm": "sliding_log", "algorithm_config": {"tokens": 100, "window": "1m"}`,
+		`"algorithm": "leaky_bucket", "algorithm_config": {"rps": 10, "queue": 5}`,
+	} {
+		m, err := policy.Load([]byte("{"+config+"}"), policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := m.Rules()[0].Limits[0]
+		if got := l.Bucket.Reason(); got != l.Reason {
+			t.Errorf("%s: the bucket's reason is %q, want %q of the policy", config, got, l.Reason)
+		}
+	}
+}

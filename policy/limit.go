@@ -108,7 +108,7 @@ func (c *compiler) limit(r *Rule, a *algorithm, o *parse.Object, name string) {
 		c.limitNames[name] = true
 	}
 	n := a.read(c, o)
-	l := Limit{Name: name, prefix: keyPrefix(name), Reason: a.reason(), cost: c.cost(o, n.most, n.mostIs), costGiven: o.Count(costFields...) > 0}
+	l := Limit{Name: name, prefix: keyPrefix(name), Reason: a.reason, cost: c.cost(o, n.most, n.mostIs), costGiven: o.count(costFields...) > 0}
 	if !n.ok {
 		return
 	}

@@ -84,18 +84,3 @@ func Cost(cost bucket.Tokens) bucket.Tokens {
 	}
 	return cost
 }
-
-// Reason is what denials of l give as their reason.
-func Reason(l bucket.Limit) string {
-	switch n, _ := l.Refill(); {
-	case l.Queued():
-		return "leaky_bucket_exceeded"
-	case l.Algorithm() == bucket.SlidingWindow:
-		return "sliding_window_exceeded"
-	case l.Algorithm() == bucket.SlidingLog:
-		return "sliding_log_exceeded"
-	case l.Algorithm() == bucket.Stepped && n == l.Capacity():
-		return "fixed_window_exceeded"
-	}
-	return "token_bucket_exceeded"
-}

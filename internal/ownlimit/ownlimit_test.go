@@ -53,18 +53,3 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
-
-func TestReason(t *testing.T) {
-	ten := bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Second}
-	for want, spec := range map[string]bucket.Spec{
-		"token_bucket_exceeded":   {Capacity: 10 * bucket.Token, Rate: ten},
-		"fixed_window_exceeded":   {Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Rate: ten},
-		"sliding_window_exceeded": {Algorithm: bucket.SlidingWindow, Rate: ten},
-		"sliding_log_exceeded":    {Algorithm: bucket.SlidingLog, Rate: ten},
-		"leaky_bucket_exceeded":   {Capacity: bucket.Token, Queue: bucket.Token, Rate: ten},
-	} {
-		if got := ownlimit.Reason(compile(t, spec)); got != want {
-			t.Errorf("%+v: got %q, want %q", spec, got, want)
-		}
-	}
-}
