@@ -3,20 +3,31 @@
 package httpapi
 
 import (
+	"bytes"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
 	"net/http"
+	"strconv"
 	"strings"
 
-	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/policy"
 )
 
 // openAPI describes every endpoint of a server, those of the other address
 // included: OpenAPI 3.1. Tests hold it against what is served.
 //
 //go:embed openapi.json
-var openAPI []byte
+var openAPIText []byte
+
+// openAPI has the actions of overrides in the place of their mark: package policy owns them.
+var openAPI = func() []byte {
+	var words []string
+	for _, kind := range policy.Actions() {
+		words = append(words, strconv.Quote(string(kind.Action)))
+	}
+	return bytes.Replace(openAPIText, []byte(`"$override-actions"`), []byte(strings.Join(words, ", ")), 1)
+}()
 
 // openAPITag changes when the document does.
 var openAPITag = func() string {

@@ -89,8 +89,7 @@ func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before 
 // newID is an ID for an override that has none.
 func newID(a policy.Action) string {
 	word := "override"
-	switch a {
-	case policy.Block, policy.Allow, policy.Another, policy.ShadowOnly, policy.BreakGlass:
+	if a.Kind().Label != "" {
 		word = string(a)
 	}
 	return word + "-" + strings.ToLower(rand.Text()[:8])

@@ -40,7 +40,7 @@ func (m *Manager) logEntry(e *Entry) {
 		o = e.Before
 	}
 	level := slog.LevelInfo
-	if e.What == Made && (o.Action == policy.ShadowOnly || o.Action == policy.BreakGlass) {
+	if e.What == Made && o.Action.Kind().Suspends {
 		level = slog.LevelWarn // nothing is limited any more
 	}
 	a := append(attrs(o), slog.String("author", e.Author), slog.String("reason", e.Reason))

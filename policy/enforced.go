@@ -46,7 +46,7 @@ func newEnforced(m *Matcher) (e enforced) {
 	}
 	for i := range m.exceptions.whole.list {
 		switch x := &m.exceptions.whole.list[i]; {
-		case len(x.clauses) == 0 && (x.Action == ShadowOnly || x.Action == BreakGlass):
+		case len(x.clauses) == 0 && x.Action.Kind().Suspends:
 			e.calm = max(e.calm, x.expires)
 		default:
 			e.clauses(x.clauses, x.expires)

@@ -7,9 +7,10 @@ import "github.com/metehq/mete/bucket"
 // An exception is a compiled override.
 type exception struct {
 	*Override
+	rank    int // of its action
 	expires bucket.Instant
 	clauses []clause
-	limits  []Limit // of Another
+	limits  []Limit // of an action that has a limit
 }
 
 func (e *exception) inForce(s *scratch) bool { return s.now < e.expires }
@@ -76,7 +77,7 @@ func (x *exceptions) of(m *Matcher, s *scratch, i int, key []byte) *exception {
 	}
 	var first *exception
 	better := func(e *exception) {
-		if e.inForce(s) && !(s.shadow && e.Action == Block) && (first == nil || e.Action.rank() < first.Action.rank()) && m.hold(s, e.clauses) {
+		if e.inForce(s) && !(s.shadow && e.Action == Block) && (first == nil || e.rank < first.rank) && m.hold(s, e.clauses) {
 			first = e
 		}
 	}
@@ -88,17 +89,6 @@ func (x *exceptions) of(m *Matcher, s *scratch, i int, key []byte) *exception {
 		better(&r.list[at])
 	}
 	return first
-}
-
-// rank orders what is said of one rule.
-func (a Action) rank() int {
-	switch a {
-	case Block:
-		return 0
-	case Allow:
-		return 1
-	}
-	return 2
 }
 
 // finish makes the indexes.

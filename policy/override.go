@@ -7,17 +7,6 @@ import (
 	"time"
 )
 
-// An Action says what an [Override] does with the requests that it is about.
-type Action string
-
-const (
-	Block      Action = "block"       // deny them, whatever the rules say
-	Allow      Action = "allow"       // let them through, uncharged: by all rules, or by those that are named
-	Another    Action = "limit"       // hold them to another limit than that of the rule that is named
-	ShadowOnly Action = "shadow"      // rules deny none of them, but say what they would have done
-	BreakGlass Action = "break_glass" // nothing is decided, nothing is blocked: all pass
-)
-
 const (
 	// MaxOverrides bounds the overrides in force beside a policy, those of its file
 	// included. More are refused.

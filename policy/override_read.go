@@ -75,11 +75,12 @@ func (c *compiler) override(n *parse.Node) {
 		}
 		c.overrideIDs[e.ID] = true
 	}
-	if f := o.Need("action", "block, allow, limit, shadow or break_glass"); f != nil {
-		if i := c.Choice(f, "action", actionWords, nil); i >= 0 {
-			e.Action = Action(actionWords[i])
-		}
+	if f := o.need("action", enumerate(actionWords(), "or")); f != nil {
+		word, _ := c.choice(f, "action", actionWords(), nil)
+		e.Action = Action(word)
 	}
+	kind := e.Action.Kind()
+	e.rank = e.Action.rank()
 	c.circumstances(&e, o, true)
 	rules := c.overrideRules(&e, o)
 	components := ""
@@ -87,10 +88,10 @@ func (c *compiler) override(n *parse.Node) {
 		rules, components = c.overrideKey(&e, f, rules)
 	}
 	c.scopeOf(&e, o, rules)
-	if e.Action == Another && len(rules) == 1 {
+	if kind.Limit && len(rules) == 1 {
 		c.overrideLimits(&e, o, rules[0])
-	} else if e.Action != "" && e.Action != Another && o.Count("algorithm", "algorithm_config", "limits") > 0 {
-		c.Absent(n, fmt.Sprintf("an override that says %s has no limit", e.Action), "remove it, or say action: limit")
+	} else if e.Action != "" && !kind.Limit && o.count("algorithm", "algorithm_config", "limits") > 0 {
+		c.absent(n, fmt.Sprintf("an override that says %s has no limit", e.Action), "remove it, or say action: limit")
 	}
 	if c.Found() == before {
 		c.exceptions.add(e, rules, components)
@@ -126,16 +127,16 @@ func (c *compiler) circumstances(e *exception, o *parse.Object, author bool) {
 }
 
 // overrideRules reads which rules an override is about.
-func (c *compiler) overrideRules(e *exception, o *parse.Object) (numbers []int) {
-	f := o.Field("rules")
+func (c *compiler) overrideRules(e *exception, o *object) (numbers []int) {
+	f, kind := o.field("rules"), e.Action.Kind()
 	if f == nil {
-		if e.Action == Another && o.Field("key") == nil {
-			o.Need("rules", `the one whose limit is replaced, as in ["free"]`)
+		if kind.Limit && o.field("key") == nil {
+			o.need("rules", `the one whose limit is replaced, as in ["free"]`)
 		}
 		return nil
 	}
-	if e.Action != Allow && e.Action != Another && e.Action != "" {
-		c.Add(f, fmt.Sprintf("an override that says %s is about all rules", e.Action), "remove rules")
+	if !kind.Rules && e.Action != "" {
+		c.add(f, fmt.Sprintf("an override that says %s is about all rules", e.Action), "remove rules")
 		return nil
 	}
 	list, _ := c.Items(f, "rules", true, MaxRules)
@@ -147,8 +148,8 @@ func (c *compiler) overrideRules(e *exception, o *parse.Object) (numbers []int) 
 		}
 		e.Rules, numbers = append(e.Rules, n.Text), append(numbers, i)
 	}
-	if e.Action == Another && len(list) > 1 {
-		c.Add(f, "another limit is for one rule", "write an override for each")
+	if kind.Limit && len(list) > 1 {
+		c.add(f, "another limit is for one rule", "write an override for each")
 		return nil
 	}
 	return numbers
@@ -198,16 +199,17 @@ func (c *compiler) scopeOf(e *exception, o *parse.Object, rules []int) {
 		}
 		e.clauses, e.Match = d.clauses, raw(match)
 	}
-	switch {
-	case match != nil && o.Field("key") != nil:
-		c.Add(match, "an override has either match or key, not both", "")
-	case o.Field("key") != nil && (e.Action == ShadowOnly || e.Action == BreakGlass):
-		c.Add(o.Field("key"), fmt.Sprintf("an override that says %s is not about a key", e.Action), "say match, or nothing for all requests")
-	case e.Action == BreakGlass && match != nil:
-		c.Add(match, "break_glass is about all requests", "say action: allow for some of them")
-	case (e.Action == Block || e.Action == Allow) && len(e.clauses) == 0 && o.Field("key") == nil:
-		c.Absent(o.Node, fmt.Sprintf("an override that says %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
-	case e.Action == Another && len(rules) == 1 && o.Field("key") == nil:
+	switch kind := e.Action.Kind(); {
+	case match != nil && o.field("key") != nil:
+		c.add(match, "an override has either match or key, not both", "")
+	case e.Action == "":
+	case o.field("key") != nil && !kind.Key:
+		c.add(o.field("key"), fmt.Sprintf("an override that says %s is not about a key", e.Action), "say match, or nothing for all requests")
+	case !kind.Some && match != nil:
+		c.add(match, fmt.Sprintf("%s is about all requests", e.Action), "say action: allow for some of them")
+	case !kind.All && !kind.Limit && len(e.clauses) == 0 && o.field("key") == nil:
+		c.absent(o.node, fmt.Sprintf("an override that says %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
+	case kind.Limit && len(rules) == 1 && o.field("key") == nil:
 		c.ofOneBucket(e, o, c.rules()[rules[0]])
 	}
 }
@@ -328,8 +330,8 @@ func (c *compiler) killSwitch(n *parse.Node, i int) {
 	if o == nil {
 		return
 	}
-	before := c.Found()
-	e := exception{Override: &Override{ID: fmt.Sprintf("kill_switches/%d", i+1), Action: Block}}
+	before := len(c.found)
+	e := exception{Override: &Override{ID: fmt.Sprintf("kill_switches/%d", i+1), Action: Block}, rank: Block.rank()}
 	c.circumstances(&e, o, false)
 	match := &parse.Node{Kind: parse.KindObject, Path: n.Path, At: n.At}
 	if key, value := o.Need("scope_key", "as in header:x-api-key"), o.Need("scope_value", ""); key != nil && value != nil {
@@ -374,8 +376,8 @@ func (c *compiler) state(n *parse.Node, action Action, name string) {
 			return
 		}
 	}
-	before := c.Found()
-	e := exception{Override: &Override{ID: name, Action: action}}
+	before := len(c.found)
+	e := exception{Override: &Override{ID: name, Action: action}, rank: action.rank()}
 	c.circumstances(&e, o, false)
 	if c.Found() == before {
 		c.exceptions.add(e, nil, "")

@@ -16,7 +16,8 @@ import (
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/internal/visible"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/policy"
 )
 
 // overrideUsage is what follows "mete override".
@@ -120,7 +121,7 @@ func (c *overrideCommand) parse(args []string) (code int, ok bool) {
 	c.flags(fs, "`URL` of a server's admin address", "http://"+config.Default().AdminListen)
 	fs.StringVar(&c.format, "format", "text", "`FORMAT` of the answer: text or json")
 	fs.IntVar(&c.audit, "audit", 0, "list: also show the last `N` things that were done")
-	fs.StringVar(&c.action, "action", "", "set: a `WORD` for what it does: block, allow, limit, shadow or break_glass")
+	fs.StringVar(&c.action, "action", "", "set: a `WORD` for what it does: "+actionWords())
 	fs.Func("match", "set: which requests it is about, as `NAME=VALUE`; may be repeated", several(&c.match))
 	fs.BoolVar(&c.all, "all", false, "set --action limit: every bucket of the rule, in place of --match")
 	fs.StringVar(&c.key, "key", "", "set: the requests that would spend from the bucket with this `KEY`, in place of --match")
@@ -145,6 +146,16 @@ func (c *overrideCommand) parse(args []string) (code int, ok bool) {
 		return fs.usageError("%s", problem), false
 	}
 	return exitOK, true
+}
+
+// actionWords lists the actions of overrides.
+func actionWords() string {
+	var words []string
+	for _, kind := range policy.Actions() {
+		words = append(words, string(kind.Action))
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // runner is who runs the command, as far as that is known: where no shell has set
@@ -196,7 +207,7 @@ func (c *overrideCommand) check(operands []string) string {
 	case c.all && (c.action != "limit" || len(c.match) > 0 || c.key != ""):
 		return "--all is for --action limit, and in place of --match and --key"
 	case c.verb == "set" && c.action == "":
-		return "say what it does: --action block, allow, limit, shadow or break_glass"
+		return "say what it does: --action " + actionWords()
 	case c.verb == "set" && c.action == "limit" && c.rps == "" && c.rate == "":
 		return "say the limit: --rps NUMBER or --rate RATE, and perhaps --burst"
 	case c.verb == "set" && c.expires == "":

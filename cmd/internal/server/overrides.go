@@ -70,7 +70,7 @@ func (s *Server) logOverrides() {
 		if o.Source == overrides.File {
 			filed = append(filed, o.ID)
 		}
-		if o.Action == policy.ShadowOnly || o.Action == policy.BreakGlass {
+		if o.Action.Kind().Suspends {
 			s.log.Warn("NOTHING may be limited: an override of all rules is in force", "id", o.ID, "action", string(o.Action),
 				"author", o.Author, "reason", o.Reason, "expires_at", o.ExpiresAt)
 		}

@@ -4,10 +4,10 @@ import {h, replace, show} from '../ui/dom.js';
 import {dateTime} from '../ui/format.js';
 import {keyed} from '../ui/keyed.js';
 import {get, serverNow} from '../shell/api.js';
-import {me} from '../shell/session.js';
+import {actionOf, me} from '../shell/session.js';
 import {endOverride, mayEnd} from '../overrides/actions.js';
 import {auditList} from '../overrides/audit.js';
-import {aboutKey, actionWords, inForce, limitText, untagged, whomText} from '../overrides/words.js';
+import {aboutKey, inForce, limitText, untagged, whomText} from '../overrides/words.js';
 
 const EVERY = 10000; // ms between looks: others change overrides, too
 const AUDIT = 50; // entries
@@ -101,7 +101,7 @@ function overrideItem(o, how, done) {
 	const why = o.source === 'file' ? 'it is in the policy file' : mayEnd(o);
 	const limit = limitText(o);
 	return h('li', {class: 'override-item'},
-		h('div', null, h('p', null, h('strong', null, actionWords[o.action] ?? show(o.action)), limit ? ` · ${show(limit)}` : '', h('span', {class: 'muted'}, ` · ${scope[how]}`)),
+		h('div', null, h('p', null, h('strong', null, show(actionOf(o.action).label)), limit ? ` · ${show(limit)}` : '', h('span', {class: 'muted'}, ` · ${scope[how]}`)),
 			how === 'key' ? null : h('p', {class: 'mono small'}, show(whomText(o), 200)),
 			h('p', {class: 'small muted'}, `${show(o.author, 60)}: `, h('q', null, show(o.reason)), ` · until ${dateTime(o.expires_at)}`)),
 		h('button', {type: 'button', class: 'btn btn-small', 'aria-disabled': why ? 'true' : null, title: why || null,

@@ -9,15 +9,14 @@ import {h, keyNode, keyText, show} from '../ui/dom.js';
 import {dateTime, tokens} from '../ui/format.js';
 import {del, get, post, put, serverNow} from '../shell/api.js';
 import {confirmAction, toast} from '../shell/dialog.js';
-import {may, me} from '../shell/session.js';
-import {pointAt} from '../key/level.js';
+import {actionOf, may, me} from '../shell/session.js';
+import {stillMissing} from '../key/level.js';
 import {ruleList} from '../rules/list.js';
 import {expiryOf, keptOf, keptWords, limitOverride, limitShape, limitWords} from './form.js';
 import {expiryInput, limitInputs} from './inputs.js';
-import {aboutKey, actionWords, bodyOf, inForce, limitText, whomText} from './words.js';
+import {aboutKey, bodyOf, inForce, limitText, whomText} from './words.js';
 
 const NEEDS = 'needs role operate; sign in';
-const WHOLE = ['shadow', 'break_glass']; // about whole requests, whatever their keys
 const AUTHOR = 'mete-author'; // where a browser remembers who somebody said they are
 
 // mayOperate says why the viewer may not act, "" where they may.
@@ -27,7 +26,7 @@ export function mayOperate() {
 
 // mayEnd says why the viewer may not end an override: it takes what it took to make it.
 export function mayEnd(o) {
-	return WHOLE.includes(o.action) && !may('configure') ? 'needs role configure; sign in' : mayOperate();
+	return actionOf(o.action).suspends && !may('configure') ? 'needs role configure; sign in' : mayOperate();
 }
 
 // whyNot says why nothing can be done to a key, "" where something can.
@@ -164,7 +163,7 @@ export async function endOverride(o, done) {
 	await confirmed({
 		title: 'End this override?',
 		body: [h('dl', {class: 'facts'},
-			h('dt', null, 'Does'), h('dd', null, actionWords[o.action] ?? o.action, limitText(o) ? `: ${show(limitText(o))}` : ''),
+			h('dt', null, 'Does'), h('dd', null, show(actionOf(o.action).label), limitText(o) ? `: ${show(limitText(o))}` : ''),
 			h('dt', null, 'To'), h('dd', {class: 'mono'}, show(whomText(o), 300)),
 			h('dt', null, 'Because'), h('dd', null, `${show(o.reason)} (${show(o.author, 60)})`)),
 		h('p', null, 'The policy holds for them again, at once.')],

@@ -3,7 +3,8 @@
 import {h, show} from '../ui/dom.js';
 import {ago, dateTime} from '../ui/format.js';
 import {keyed} from '../ui/keyed.js';
-import {actionWords, limitText, whomText} from './words.js';
+import {actionOf} from '../shell/session.js';
+import {limitText, whomText} from './words.js';
 
 const what = {made: 'made', removed: 'ended', expired: 'expired'};
 const acts = {'bucket/reset': 'Reset', 'bucket/take': 'Reset undone'};
@@ -56,7 +57,7 @@ function auditEntry(entry) {
 	return h('li', {class: `audit-entry audit-${entry.what}`},
 		h('span', {class: 'audit-mark', 'aria-hidden': 'true'}),
 		h('p', {class: 'audit-what'},
-			h('strong', null, `${actionWords[o.action] ?? 'Override'} ${replaced ? 'replaced' : what[entry.what] ?? entry.what}`),
+			h('strong', null, `${o.action ? actionOf(o.action).label : 'Override'} ${replaced ? 'replaced' : what[entry.what] ?? entry.what}`),
 			limit ? ` · ${show(limit)}` : '', entry.what === 'made' && o.expires_at ? ` · until ${dateTime(o.expires_at)}` : ''),
 		h('p', {class: 'audit-whom mono'}, show(whomText(o), 200)),
 		whoNode(entry.author, entry.reason, entry.at));

@@ -4,18 +4,17 @@ import {h, replace, show} from '../ui/dom.js';
 import {dateTime} from '../ui/format.js';
 import {keyed} from '../ui/keyed.js';
 import {get, serverNow} from '../shell/api.js';
-import {may, me} from '../shell/session.js';
+import {actionOf, may, me} from '../shell/session.js';
 import {endOverride, mayEnd, mayOperate, once} from './actions.js';
 import {addOverride} from './add.js';
 import {auditList} from './audit.js';
 import {ruleList} from '../rules/list.js';
 import {keyHref, waitText} from '../keys/table.js';
-import {actionWords, limitText, whomText} from './words.js';
+import {limitText, whomText} from './words.js';
 
 const EVERY = 5000; // ms between looks
 const AUDIT = 50; // entries
 
-const looks = {block: 'badge-denied', allow: 'badge-allowed', limit: 'badge-level', shadow: 'badge-shadow', break_glass: 'badge-degraded'};
 const states = {in_force: 'in force', unfit: 'does not fit the policy', expired: 'expired'};
 
 // overridesTab lists the exceptions from the policy, and what was done to them.
@@ -123,7 +122,7 @@ function row(o, done) {
 	const limit = limitText(o);
 	const cell = (label, ...children) => h('td', {role: 'cell', dataset: {label}}, ...children);
 	return h('tr', {role: 'row', class: o.state === 'in_force' ? null : 'over'},
-		cell('Does', h('span', {class: `badge ${looks[o.action] ?? ''}`}, actionWords[o.action] ?? show(o.action)), limit && h('p', {class: 'small'}, show(limit))),
+		cell('Does', h('span', {class: `badge badge-${actionOf(o.action).color}`}, show(actionOf(o.action).label)), limit && h('p', {class: 'small'}, show(limit))),
 		cell('To', h('p', {class: 'mono overrides-whom'}, o.key && may('operate') ? h('a', {href: keyHref(o)}, show(whomText(o), 300)) : show(whomText(o), 300)), h('p', {class: 'small muted'}, show(o.id, 60), o.source === 'file' ? ' · policy file' : ''),
 			(o.mistakes ?? []).map((m) => h('p', {class: 'mistake'}, show(m.detail, 300)))),
 		cell('Why', h('p', null, show(o.reason, 300)), h('p', {class: 'small muted'}, show(o.author, 60))),

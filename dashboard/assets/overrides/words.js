@@ -15,11 +15,6 @@ export function inForce(override, now) {
 	return (override.state ?? 'in_force') === 'in_force' && Date.parse(override.expires_at) > now;
 }
 
-// actionWords are what an override does, in a word or two.
-export const actionWords = {
-	block: 'Block', allow: 'Let through', limit: 'Other limit', shadow: 'Shadow', break_glass: 'Break glass',
-};
-
 // whomText says who an override is about.
 export function whomText(override) {
 	const parts = [];

@@ -12,6 +12,7 @@ import {keyed} from '../ui/keyed.js';
 import {health} from './health.js';
 import {copyLine} from '../shell/copy.js';
 import {icon} from '../shell/icons.js';
+import {actionOf, me} from '../shell/session.js';
 
 const minute = 60;
 const marks = {ok: 'ok', note: 'note', warn: 'violations', bad: 'bad', unknown: 'activity'};
@@ -27,7 +28,7 @@ export function healthLine(live) {
 	const items = keyed(list, {id: (i) => `${i.id}${i.href ?? ''}`, make: healthItem});
 	let level = '';
 	const update = () => {
-		const now = health({state: live.state, connection: live.connection, heard: live.heard, sums: live.sums(minute), rules: live.rules(minute)});
+		const now = health({state: live.state, connection: live.connection, heard: live.heard, sums: live.sums(minute), rules: live.rules(minute), actions: me().actions});
 		if (level !== now.level) {
 			node.dataset.level = now.level;
 			replace(face, icon(marks[now.level]));
@@ -161,9 +162,6 @@ function refusal(p) {
 		p.errors?.length > 0 && h('ul', {class: 'plain mistakes mono', tabindex: '0', 'aria-label': 'Mistakes'}, p.errors.map((e) => h('li', null, show(e, 1000))))));
 }
 
-const actionWords = {block: ['blocked', 'denied'], allow: ['let through', 'allowed'], limit: ['with another limit', 'level'],
-	shadow: ['only in shadow', 'shadow'], shadow_only: ['only in shadow', 'shadow'], break_glass: ['break glass', 'degraded']};
-
 export function overridesCard(live) {
 	const made = card('overrides-card', 'Overrides', 'Show', '#/keys?kind=overrides');
 	const update = () => {
@@ -177,8 +175,8 @@ export function overridesCard(live) {
 		made.redraw({word: all === 0 ? 'none' : `${num(all)} in force`, dot: false, about: o, restOf: () => (all === 0 ?
 			h('p', {class: 'muted'}, 'Everybody is treated as the policy says. Block a key, or give it another limit, on its page.') :
 			h('ul', {class: 'plain over-actions'}, some.map(([action, n]) => {
-				const [words, color] = actionWords[action] ?? [action, 'level'];
-				return h('li', null, h('span', {class: `badge badge-${color}`}, num(n)), ' ', words);
+				const {count, color} = actionOf(action);
+				return h('li', null, h('span', {class: `badge badge-${color}`}, num(n)), ' ', count);
 			})))});
 	};
 	return {node: made.node, update};

@@ -2,7 +2,7 @@
 //
 // How the limiter is, in plain words.
 //
-//   health({state, connection, heard, sums, rules}) → {level: ok|note|warn|bad|unknown, headline, detail, items}
+//   health({state, connection, heard, sums, rules, actions}) → {level: ok|note|warn|bad|unknown, headline, detail, items}
 //     sums and rules are of the last minute. items: [{id, level, text, todo, href}], the worst first.
 //     id is what it is about, as long as that lasts.
 //
@@ -18,13 +18,13 @@ const much = 0.5; // of all requests, denied
 const rankOf = {ok: 0, note: 1, warn: 2, bad: 3};
 const wordsOf = {ok: 'Healthy.', note: 'Healthy, but look at this.', warn: 'Works, with a problem.', bad: 'Not healthy.'};
 
-export function health({state, connection, heard, sums, rules, now = Date.now()}) {
+export function health({state, connection, heard, sums, rules, now = Date.now(), actions}) {
 	if (!state) {
 		const ended = connection === 'ended';
 		return {level: 'unknown', items: [], headline: ended ? 'Not signed in.' : 'Asking the server…',
 			detail: ended ? 'Sign in to see how the limiter is.' : connection === 'reconnecting' ? 'It does not answer yet; this page tries again by itself.' : ''};
 	}
-	const items = [...ofServer(state), ...ofStore(state, sums, now), ...ofPolicy(state, now), ...ofOverrides(state), ...ofTraffic(sums)]
+	const items = [...ofServer(state), ...ofStore(state, sums, now), ...ofPolicy(state, now), ...ofOverrides(state, actions), ...ofTraffic(sums)]
 		.sort((a, b) => rankOf[b.level] - rankOf[a.level]);
 	const level = items[0]?.level ?? 'ok';
 	if (connection !== 'live' && heard && now - heard.getTime() > patience) {
@@ -95,11 +95,14 @@ function ofPolicy({policy}, now) {
 	return items;
 }
 
-function ofOverrides({overrides}) {
+function ofOverrides({overrides}, actions) {
 	const items = [];
 	const link = '#/keys?kind=overrides';
-	if (overrides?.break_glass) items.push({id: 'glass', level: 'bad', text: 'Break glass: the limits it is about are not enforced.', todo: 'End it when the emergency is over.', href: link});
-	if (overrides?.shadow_only || overrides?.shadow) items.push({id: 'shadow', level: 'note', text: 'An override has rules in shadow: they decide, and deny nothing.', todo: 'End it to enforce them again.', href: link});
+	for (const a of actions ?? []) {
+		if (!a.suspends || !overrides?.[a.action]) continue;
+		const rest = a.some ? {level: 'note', todo: 'End it to enforce them again.'} : {level: 'bad', todo: 'End it when the emergency is over.'};
+		items.push({id: a.action, ...rest, text: a.notice, href: link});
+	}
 	return items;
 }
 

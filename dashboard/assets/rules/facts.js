@@ -5,7 +5,8 @@
 //   overrideList(list)   exceptions from the rules
 
 import {h, show} from '../ui/dom.js';
-import {ago, dateTime} from '../ui/format.js';
+import {ago, dateTime, dur, tokens} from '../ui/format.js';
+import {actionOf} from '../shell/session.js';
 import {whose} from './words.js';
 
 // The server words the facts: this file knows no field of policies.
@@ -30,15 +31,10 @@ export function limitCard(l, _, all) {
 		h('p', {class: 'limit-says'}, words.join(': ')), factList(rows(l.facts)));
 }
 
-const actions = {
-	block: ['badge-denied', 'blocks'], allow: ['badge-allowed', 'lets pass'], limit: ['badge-info', 'other limit'], shadow: ['badge-shadow', 'shadow'],
-	break_glass: ['badge-degraded', 'break glass'],
-};
-
 export function overrideList(list) {
 	return h('ul', {class: 'override-list plain'}, list.map((o) => {
-		const [color, word] = actions[o.action] ?? ['', o.action];
-		return h('li', null, h('span', {class: `badge ${color}`}, word), ' ', h('strong', null, show(o.id, 64)), ' ',
+		const {color, verb} = actionOf(o.action);
+		return h('li', null, h('span', {class: `badge badge-${color}`}, show(verb, 40)), ' ', h('strong', null, show(o.id, 64)), ' ',
 			h('span', {class: 'mono', dir: 'ltr'}, show(o.about, 160)),
 			h('span', {class: 'muted'}, ` · ${show(o.reason, 256)}${o.author ? ` · ${show(o.author, 128)}` : ''} · ends `, h('time', {datetime: o.expires, title: dateTime(o.expires)}, ago(o.expires))));
 	}));

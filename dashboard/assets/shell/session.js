@@ -2,9 +2,11 @@
 //
 // Who looks.
 //
-//   me()              what v1/me said: {name, role, see_keys, sign_in, version, started, instance, features};
+//   me()              what data/me said: {name, role, see_keys, sign_in, version, started, instance, api, features, actions};
 //                     {} before it was asked
-//   load()            asks v1/me again, and resolves to it
+//   actionOf(name)    what data/me said of an action of overrides: its words and what it is about. An action that
+//                     the server does not know has its name for all words
+//   load()            asks data/me again, and resolves to it
 //   may(role)         whether the viewer has that role (read, operate, configure) or a higher one
 //   onChange(f)       calls f when that changed; returns a function that stops it
 //   signIn(reason)    asks for a token in a dialog; resolves to whether there is another one now
@@ -20,7 +22,7 @@ import {ask} from './dialog.js';
 const place = 'mete-token';
 const ranks = {read: 1, operate: 2, configure: 3};
 const listeners = new Set();
-let current = {features: {}};
+let current = {features: {}, actions: []};
 let kept = '';
 let asking = null;
 
@@ -32,6 +34,10 @@ try {
 
 export function me() {
 	return current;
+}
+
+export function actionOf(name) {
+	return current.actions.find((a) => a.action === name) ?? {action: name, label: name, verb: name, count: name, made: `${name}:`, color: 'level'};
 }
 
 export function token() {
@@ -55,7 +61,7 @@ export function urlOf(path) {
 
 // say tells what v1/me answered.
 export function say(answer) {
-	current = {...answer, features: answer.features ?? {}};
+	current = {...answer, features: answer.features ?? {}, actions: answer.actions ?? []};
 	for (const f of [...listeners]) f(current);
 	return current;
 }
