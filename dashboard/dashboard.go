@@ -21,7 +21,13 @@ type Config struct {
 // A Handler serves the pages. It goes by the path from its own root on: mount it with
 // [http.StripPrefix].
 type Handler struct {
-	files map[string]*asset // by path
+	config   Config
+	browsers http.CrossOriginProtection
+	hub      *hub
+	streams  streams
+	plays    chan struct{} // a place for each that is played
+	files    chan struct{} // a place for each that is written
+	lint     lintCache
 }
 
 // apiMark is the place in index.html that tells the scripts where the API is.

@@ -155,11 +155,11 @@ func (h *Handler) serveRules(w http.ResponseWriter, r *http.Request, v Viewer) e
 	if only != "" && !slices.ContainsFunc(m.Rules(), func(r *policy.Rule) bool { return r.Name == only }) {
 		return refuse(http.StatusNotFound, "the policy in force has no such rule")
 	}
-	return answerJSON(w, treeOf(m, v, only))
+	return answerJSON(w, treeOf(m, v, only, h.lint.warnings(m)))
 }
 
 // treeOf describes m, or only one rule of it.
-func treeOf(m *policy.Matcher, v Viewer, only string) ruleTree {
+func treeOf(m *policy.Matcher, v Viewer, only string, warnings []policy.Warning) ruleTree {
 	t := ruleTree{
 		Version: m.Version(), Rules: len(m.Rules()), Scopes: []ruleScope{}, General: []ruleExcept{}, Warned: []ruleWarning{}, Attributes: []ruleAttribute{},
 	}
@@ -198,7 +198,7 @@ func treeOf(m *policy.Matcher, v Viewer, only string) ruleTree {
 		group := &scope.Groups[place[1]]
 		group.Rules = append(group.Rules, n)
 	}
-	t.warn(m, descriptions)
+	t.warn(m, descriptions, warnings)
 	return t
 }
 

@@ -8,9 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 )
 
 // hidden stands for what a viewer may not see.
@@ -91,8 +94,26 @@ func about(o *policy.Override, seesKeys bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// warningsOf returns the warnings of m, each with its rule.
-func warningsOf(m *policy.Matcher, descriptions []policy.Description) (list []api.RuleWarning) {
+// A lintCache has the warnings about the latest policy. Many requests ask for them, and
+// [lint.Check] takes long where a policy has thousands of rules. The zero lintCache is empty.
+type lintCache struct {
+	mu    sync.Mutex
+	of    *policy.Rule // the first rule: overrides make a new matcher of the same rules
+	found []policy.Warning
+}
+
+// warnings returns the warnings about m.
+func (c *lintCache) warnings(m *policy.Matcher) []policy.Warning {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first := m.Rules()[0]; c.of != first {
+		c.of, c.found = first, lint.Check(m, time.Now())
+	}
+	return c.found
+}
+
+// warn adds the warnings about m, and says which rules they are about.
+func (t *ruleTree) warn(m *policy.Matcher, descriptions []policy.Description, warnings []policy.Warning) {
 	places := map[string]string{} // of rules in the file, and their names
 	within := map[int]int{}       // how many rules a policy has had
 	for i, r := range m.Rules() {
@@ -107,12 +128,12 @@ func warningsOf(m *policy.Matcher, descriptions []policy.Description) (list []ap
 		}
 		places[place] = r.Name
 	}
-	for _, w := range m.Warnings() {
+	for _, w := range warnings {
 		rule := ""
 		for place := w.Path; rule == "" && place != ""; place = place[:strings.LastIndexByte(place, '/')] {
 			rule = places[place]
 		}
-		list = append(list, api.RuleWarning{Code: w.Code, Rule: rule, Path: w.Path, Reason: w.Reason, Hint: w.Hint, Note: w.Kind().Note})
+		t.Warned = append(t.Warned, ruleWarning{w.Code, rule, w.Path, w.Reason, w.Hint, lint.KindOf(w).Note})
 	}
 	return list
 }

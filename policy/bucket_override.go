@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/inspect"
 )
 
 // keyFacts are what a key says of the requests that spend from its bucket.
@@ -132,7 +133,7 @@ func (k *keyFacts) empty(c *clause, part *component) answer {
 	switch {
 	case part.bits > 0 || missing == there:
 		return missing
-	case k.r.onMissing != missingEmpty:
+	case k.r.onMissing != inspect.MissingEmpty:
 		return there
 	}
 	return unsure

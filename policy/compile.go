@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/space"
 )
 
 // A compiler turns a tree into a matcher, and collects mistakes on the way.
@@ -22,7 +23,7 @@ type compiler struct {
 	limitNames map[string]bool
 	warned     []placedWarning
 
-	universe []set // what attributes can be, by slot
+	space *space.Space // of the attributes of the matcher
 
 	looks, cuts int // of the check for rules that can never match
 
@@ -43,7 +44,7 @@ type compiler struct {
 
 func newCompiler(m *Matcher, now time.Time) *compiler {
 	return &compiler{
-		Report: &parse.Report{}, bundled: newDraft(), shared: newDraft(), matcher: m, now: now, scope: -1,
+		report: &report{}, matcher: m, space: newSpace(m), now: now, scope: -1,
 		slots: map[string]int{}, ruleNames: map[string]bool{}, limitNames: map[string]bool{}, overrideIDs: map[string]bool{},
 		exceptions: exceptions{rules: map[int]*ruleException{}},
 	}

@@ -2,7 +2,10 @@
 
 package policy
 
-import "github.com/metehq/mete/bucket"
+import (
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/inspect"
+)
 
 // A Description says of a rule what is to be known of it beside its fields: where it
 // stands, and which requests it is about. It is a value; what it refers to must not be
@@ -41,7 +44,7 @@ func (m *Matcher) Describe() []Description {
 	for i, r := range m.rules {
 		d := Description{
 			Policy: r.policy, Scope: r.scope, Group: r.group, GroupName: r.grouped, Fallback: r.fallback,
-			OnMissing: [...]string{missingSkip: "skip", missingDeny: "deny", missingEmpty: "empty"}[r.onMissing],
+			OnMissing: [...]string{inspect.MissingSkip: "skip", inspect.MissingDeny: "deny", inspect.MissingEmpty: "empty"}[r.onMissing],
 		}
 		for j := range r.clauses {
 			cl := &r.clauses[j]

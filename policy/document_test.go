@@ -15,6 +15,7 @@ import (
 
 	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 )
 
 // Parts of doc/policy.md are made of what the code knows: fields, algorithms,
@@ -216,7 +217,7 @@ func quoted(names []string) (all []string) {
 func warningTable() string {
 	var b strings.Builder
 	b.WriteString("| code | what is seen |\n|---|---|\n")
-	for _, k := range policy.WarningKinds() {
+	for _, k := range lint.Kinds() {
 		star := ""
 		if k.Note {
 			star = " *"

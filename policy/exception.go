@@ -7,7 +7,8 @@ import "github.com/metehq/mete/bucket"
 // An exception is a compiled override.
 type exception struct {
 	*Override
-	rank    int // of its action
+	rank    int    // of its action
+	path    string // JSON Pointer to it, in its file
 	expires bucket.Instant
 	clauses []clause
 	limits  []Limit // of an action that has a limit
@@ -18,6 +19,7 @@ func (e *exception) inForce(s *scratch) bool { return s.now < e.expires }
 // exceptions are all overrides of a matcher.
 type exceptions struct {
 	all   []Override
+	read  []exception            // of the file, in its order
 	whole exceptionList          // that are about a request, whatever the rules
 	rules map[int]*ruleException // by the rule's number
 }

@@ -40,6 +40,9 @@ type Limit struct {
 
 	cost      cost
 	costGiven bool   // by its own fields
+	path      string // JSON Pointer to the object that has its fields
+	starts    bool   // the file says when the windows begin
+	defaults  bool   // the file says default_cost
 	prefix    string // of its keys; the whole key where the rule has no limit_keys
 }
 
@@ -108,7 +111,7 @@ func (c *compiler) limit(r *Rule, a *algorithm, o *parse.Object, name string) {
 		c.limitNames[name] = true
 	}
 	n := a.read(c, o)
-	l := Limit{Name: name, prefix: keyPrefix(name), Reason: a.reason, cost: c.cost(o, n.most, n.mostIs), costGiven: o.count(costFields...) > 0}
+	l := Limit{Name: name, prefix: keyPrefix(name), Reason: a.reason, cost: c.cost(o, n.most, n.mostIs), costGiven: o.count(costFields...) > 0, path: o.path, starts: o.field("start") != nil, defaults: o.field("default_cost") != nil}
 	if !n.ok {
 		return
 	}

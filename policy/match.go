@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/clientaddr"
+	"github.com/metehq/mete/policy/internal/inspect"
 	"github.com/metehq/mete/store"
 )
 
@@ -196,7 +197,7 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 		return dst, Unmatched
 	}
 	complete := m.complete(s, r)
-	if !complete && r.onMissing == missingSkip {
+	if !complete && r.onMissing == inspect.MissingSkip {
 		return dst, Lacking
 	}
 	shadow := r.Mode == Shadow
@@ -213,7 +214,7 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 	if !shadow {
 		*tier, *scope = taken, taken
 	}
-	if !complete && r.onMissing == missingDeny {
+	if !complete && r.onMissing == inspect.MissingDeny {
 		if v.Missing == nil && !shadow && !s.shadow {
 			v.Missing = r
 		}
@@ -227,7 +228,7 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 // address takes the place of the key, with the attributes of the key that it has.
 func (m *Matcher) spared(s *scratch, r *Rule, complete bool) bool {
 	s.key = m.components(s.key[:0], s, r)
-	if !complete && r.onMissing == missingDeny {
+	if !complete && r.onMissing == inspect.MissingDeny {
 		client := m.fact(s, r.client.slot)
 		if !client.present && !m.anyKey(s, r) {
 			return true // nothing tells the request from others: a share of one is none

@@ -59,7 +59,6 @@ func Load(data []byte, opts Options) (*Matcher, error) {
 		if c.top != nil {
 			c.readTests(c.top.Field("tests"))
 		}
-		c.lint()
 	}
 	if err := c.errors(); err != nil {
 		return nil, err
@@ -77,8 +76,8 @@ func (m *Matcher) Uses(s Source) bool { return int(s) < len(m.uses) && m.uses[s]
 // in the order of the file.
 func (m *Matcher) Attributes() []Attribute { return slices.Clone(m.attributes) }
 
-// Warnings returns what is right in the policy and yet worth a look, in the order
-// of the file.
+// Warnings returns what the reader found right and yet worth a look, in the order of the
+// file. Package lint finds more, and returns these as well.
 func (m *Matcher) Warnings() []Warning { return slices.Clone(m.warnings) }
 
 // Timed reports whether what [Matcher.Match] finds depends on the time.

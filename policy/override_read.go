@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/policy/internal/inspect"
 )
 
 var actionWords = []string{"block", "allow", "limit", "shadow", "break_glass"}
@@ -41,7 +41,7 @@ func (c *compiler) overrides(o *parse.Object) {
 
 // add notes an exception from the numbered rules, or from all of them.
 func (x *exceptions) add(e exception, rules []int, components string) {
-	x.all = append(x.all, *e.Override)
+	x.all, x.read = append(x.all, *e.Override), append(x.read, e)
 	if len(rules) == 0 {
 		x.whole.list = append(x.whole.list, e)
 		return
@@ -66,10 +66,10 @@ func (c *compiler) override(n *parse.Node) {
 	if o == nil {
 		return
 	}
-	before := c.Found()
-	e := exception{Override: &Override{}}
-	if f := o.Need("id", "a name by which it can be removed"); f != nil {
-		e.ID, _ = c.Name(f, "override id", MaxNameBytes)
+	before := len(c.found)
+	e := exception{Override: &Override{}, path: n.path}
+	if f := o.need("id", "a name by which it can be removed"); f != nil {
+		e.ID, _ = c.name(f, "override id", MaxNameBytes)
 		if e.ID != "" && c.overrideIDs[e.ID] {
 			c.Add(f, "override id is taken by an earlier override", "")
 		}
@@ -245,7 +245,7 @@ func (c *compiler) ofOneBucket(e *exception, o *parse.Object, r *Rule) {
 // parts reports whether c tells requests without the attribute a from those with an
 // empty one, where both spend from one bucket of r. An address is never empty.
 func (c *clause) parts(r *Rule, a Attribute) bool {
-	return r.onMissing == missingEmpty && a.Source != IP && c.holds(&fact{}) != c.holds(&fact{present: true})
+	return r.onMissing == inspect.MissingEmpty && a.Source != IP && c.holds(&fact{}) != c.holds(&fact{present: true})
 }
 
 // overrideLimits reads the limits that take the place of a rule's. They are of the
@@ -331,7 +331,7 @@ func (c *compiler) killSwitch(n *parse.Node, i int) {
 		return
 	}
 	before := len(c.found)
-	e := exception{Override: &Override{ID: fmt.Sprintf("kill_switches/%d", i+1), Action: Block}, rank: Block.rank()}
+	e := exception{Override: &Override{ID: fmt.Sprintf("kill_switches/%d", i+1), Action: Block}, rank: Block.rank(), path: n.path}
 	c.circumstances(&e, o, false)
 	match := &parse.Node{Kind: parse.KindObject, Path: n.Path, At: n.At}
 	if key, value := o.Need("scope_key", "as in header:x-api-key"), o.Need("scope_value", ""); key != nil && value != nil {
@@ -377,7 +377,7 @@ func (c *compiler) state(n *parse.Node, action Action, name string) {
 		}
 	}
 	before := len(c.found)
-	e := exception{Override: &Override{ID: name, Action: action}, rank: action.rank()}
+	e := exception{Override: &Override{ID: name, Action: action}, rank: action.rank(), path: n.path}
 	c.circumstances(&e, o, false)
 	if c.Found() == before {
 		c.exceptions.add(e, nil, "")

@@ -10,7 +10,8 @@ import (
 
 	"github.com/metehq/mete/internal/clientaddr"
 	"github.com/metehq/mete/internal/requestpath"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/policy/internal/space"
 )
 
 const (
@@ -92,13 +93,11 @@ func (c *compiler) match(d *draft, n *parse.Node) bool {
 		}
 		slot := c.slot(a)
 		d.keys = append(d.keys, newComponent(a, slot, i))
-		if d.onMissing == missingSkip {
-			here := everything(a)
-			here.missing = false
-			ok = c.narrow(d, d.at, slot, here)
+		if d.onMissing == inspect.MissingSkip {
+			ok = c.narrow(d, d.at, slot, everything(a).Present())
 		}
 	}
-	if d.Mode.Partial() && d.onMissing == missingDeny {
+	if d.Mode.Partial() && d.onMissing == inspect.MissingDeny {
 		a, _ := parseAttribute("ip:address")
 		client := newComponent(a, c.slot(a), len(d.LimitKeys))
 		d.Rule.client = &client
@@ -124,11 +123,11 @@ func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
 		return false
 	}
 	seen[slot] = true
-	cl, s, ok := clause{slot: slot}, set{}, false
-	n := f.Value
-	if n.Kind == parse.KindObject {
-		o := c.Object(n, notTable)
-		if n = o.Need("not", `write {"not": value}`); n == nil || len(o.Fields) > 1 {
+	cl, s, ok := clause{slot: slot}, space.Set{}, false
+	n := f.value
+	if n.kind == isObject {
+		o := c.object(n, schema{what: "a match value", fields: []string{"not"}})
+		if n = o.need("not", `write {"not": value}`); n == nil || len(o.fields) > 1 {
 			return false
 		}
 		cl.negate = true
@@ -137,39 +136,28 @@ func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
 		return false
 	}
 	if cl.negate {
-		s = everything(a).not(s)
+		s = everything(a).Not(s)
 	}
 	d.clauses = append(d.clauses, cl)
 	return c.narrow(d, f.Value, slot, s)
 }
 
 // values reads one value of a match, or a list of them.
-func (c *compiler) values(p *pattern, a Attribute, n *parse.Node) (all set, ok bool) {
-	list := []*parse.Node{n}
-	if n.Kind == parse.KindList {
-		if list, ok = c.Items(n, "a list of values", true, MaxMatchValues); !ok {
+func (c *compiler) values(p *pattern, a Attribute, n *node) (all space.Set, ok bool) {
+	list := []*node{n}
+	if n.kind == isList {
+		if list, ok = c.list(n, "a list of values", true, MaxMatchValues); !ok {
 			return all, false
 		}
 	}
 	ok = true
-	var sets []set
+	var sets []space.Set
 	for _, item := range list {
 		s, one := c.value(p, a, item)
 		sets, ok = append(sets, s), ok && one
 	}
-	for len(sets) > 1 { // in pairs, so that long lists stay cheap
-		half := sets[:0]
-		for pair := range slices.Chunk(sets, 2) {
-			s := pair[0]
-			if len(pair) == 2 {
-				s = s.or(pair[1])
-			}
-			half = append(half, s)
-		}
-		sets = half
-	}
 	p.finish()
-	return sets[0], ok
+	return space.Union(sets), ok
 }
 
 // finish makes what lets p be asked fast.
@@ -184,14 +172,14 @@ func (p *pattern) finish() {
 }
 
 // value reads one value of a match: text, "prefix*", or a network.
-func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (set, bool) {
+func (c *compiler) value(p *pattern, a Attribute, n *node) (space.Set, bool) {
 	switch {
-	case n.Kind != parse.KindText && n.Kind != parse.KindNumber && n.Kind != parse.KindBool:
-		c.Add(n, "a match value must be a string, a number, a boolean, a list of them, or {\"not\": …}", "")
-		return set{}, false
-	case len(n.Text) > maxMatchValueBytes:
-		c.Add(n, fmt.Sprintf("a match value must have at most %d bytes", maxMatchValueBytes), "")
-		return set{}, false
+	case n.kind != isText && n.kind != isNumber && n.kind != isBool:
+		c.add(n, "a match value must be a string, a number, a boolean, a list of them, or {\"not\": …}", "")
+		return space.Set{}, false
+	case len(n.text) > maxMatchValueBytes:
+		c.add(n, fmt.Sprintf("a match value must have at most %d bytes", maxMatchValueBytes), "")
+		return space.Set{}, false
 	}
 	text, star := n.Text, false
 	if n.Kind == parse.KindText {
@@ -201,9 +189,7 @@ func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (set, bool) {
 	case IP:
 		if star && text == "" {
 			p.prefixes = append(p.prefixes, "")
-			s := everything(a)
-			s.missing = false
-			return s, true
+			return everything(a).Present(), true
 		}
 		return c.network(p, n)
 	case Method:
@@ -219,8 +205,8 @@ func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (set, bool) {
 		case a.Source == Path && strings.HasPrefix(text, "/"):
 			hint = fmt.Sprintf("write %q, or list the paths", text[:strings.IndexByte(text, '*')+1])
 		}
-		c.Add(n, "a * stands for the rest of a value, at its end only", hint)
-		return set{}, false
+		c.add(n, "a * stands for the rest of a value, at its end only", hint)
+		return space.Set{}, false
 	}
 	var m requestpath.Mistake
 	switch a.Source {
@@ -231,20 +217,20 @@ func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (set, bool) {
 	}
 	switch {
 	case m != requestpath.Mistake{}:
-		c.Add(n, m.Reason, m.Hint)
-		return set{}, false
+		c.add(n, m.Reason, m.Hint)
+		return space.Set{}, false
 	case star:
 		p.prefixes = append(p.prefixes, text)
-		return allWithPrefix(text), true
+		return space.WithPrefix(text), true
 	}
 	p.exact = append(p.exact, text)
-	return oneString(text), true
+	return space.One(text), true
 }
 
 // network reads an address or a network in CIDR notation.
-func (c *compiler) network(p *pattern, n *parse.Node) (set, bool) {
-	prefix, err := netip.ParsePrefix(n.Text)
-	if addr, aerr := netip.ParseAddr(n.Text); aerr == nil && addr.Zone() == "" {
+func (c *compiler) network(p *pattern, n *node) (space.Set, bool) {
+	prefix, err := netip.ParsePrefix(n.text)
+	if addr, aerr := netip.ParseAddr(n.text); aerr == nil && addr.Zone() == "" {
 		addr = clientaddr.Canonical(addr)
 		prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 	}
@@ -259,7 +245,7 @@ func (c *compiler) network(p *pattern, n *parse.Node) (set, bool) {
 		c.Add(n, "the network has bits set beyond its prefix", fmt.Sprintf("write %q", prefix.Masked()))
 	default:
 		p.networks = append(p.networks, prefix)
-		return network(prefix), true
+		return space.Network(prefix), true
 	}
-	return set{}, false
+	return space.Set{}, false
 }

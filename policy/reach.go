@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/policy/internal/space"
 )
 
 // Reachability: a rule takes the requests whose attributes each lie in a set,
@@ -19,14 +18,6 @@ import (
 // never match; one that only the meaning of its attributes rules out is not
 // reported.
 
-// A box is the sides that are not [everything], by slot in ascending order.
-type box []side
-
-type side struct {
-	slot int
-	set  set
-}
-
 // What the check may cost. Beyond it gives up and takes rules for reachable.
 const (
 	// maxPieces bounds the pieces a rule's box is cut into by earlier rules.
@@ -34,75 +25,28 @@ const (
 
 	// maxLooks and maxCuts bound, for a whole file, how much earlier rules are
 	// compared with later ones: to find one that takes all of it, and to find
-	// several that do. A comparison counts as [box.weight] says. Policies of
+	// several that do. A comparison counts as [space.Box.Weight] says. Policies of
 	// thousands of rules that overlap in ways that no attribute tells apart come
 	// there, and no others.
 	maxLooks, maxCuts = 1 << 23, 1 << 21
 )
 
-// side returns what b allows in slot.
-func (c *compiler) side(b box, slot int) set {
-	if i, ok := b.find(slot); ok {
-		return b[i].set
-	}
-	for len(c.universe) <= slot {
-		c.universe = append(c.universe, everything(c.matcher.attributes[len(c.universe)]))
-	}
-	return c.universe[slot]
+// newSpace is the space of the attributes of m.
+func newSpace(m *Matcher) *space.Space {
+	return space.New(func(slot int) space.Attribute {
+		a := m.attributes[slot]
+		return space.Attribute{Name: a.text, Addresses: a.Source == IP, Secret: secret(a)}
+	})
 }
 
-func (b box) find(slot int) (int, bool) {
-	return slices.BinarySearchFunc(b, slot, func(s side, slot int) int { return s.slot - slot })
-}
-
-// weight is what it costs to compare b with another box: 1 if it is small.
-func (b box) weight() int {
-	cuts := 0
-	for _, s := range b {
-		cuts += len(s.set.cuts)
-	}
-	return 1 + cuts/16
-}
-
-// with returns b with another side.
-func (b box) with(slot int, s set) box {
-	i, ok := b.find(slot)
-	b = slices.Clone(b)
-	if !ok {
-		b = slices.Insert(b, i, side{})
-	}
-	b[i] = side{slot, s}
-	return b
-}
-
-// apart reports whether no request is in both b and e.
-func (c *compiler) apart(b, e box) bool {
-	return slices.ContainsFunc(e, func(s side) bool { return !c.side(b, s.slot).meets(s.set) })
-}
-
-// within reports whether all of b is in e.
-func (c *compiler) within(b, e box) bool {
-	return !slices.ContainsFunc(e, func(s side) bool { return !c.side(b, s.slot).within(s.set) })
-}
-
-// cut appends to left what is left of b without e, which it meets, as boxes
-// that are apart.
-func (c *compiler) cut(left []box, b, e box) []box {
-	for _, s := range e {
-		have := c.side(b, s.slot)
-		if outside := have.not(s.set); !outside.empty() {
-			left = append(left, b.with(s.slot, outside))
-		}
-		b = b.with(s.slot, have.and(s.set))
-	}
-	return left
-}
+// everything is what a can be.
+func everything(a Attribute) space.Set { return space.Everything(a.Source == IP) }
 
 // narrow cuts d's box to what a clause or a key lets in. It reports a rule that
 // contradicts itself, once.
-func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s set) bool {
-	both := c.side(d.takes, slot).and(s)
-	if both.empty() {
+func (c *compiler) narrow(d *draft, at *node, slot int, s space.Set) bool {
+	both := c.space.Side(d.takes, slot).And(s)
+	if both.Empty() {
 		a := c.matcher.attributes[slot]
 		reason, hint := "no value of %v satisfies its match and limit_keys", "on_missing: empty lets requests in that lack it"
 		if slices.ContainsFunc(c.selector, func(s selection) bool { return s.slot == slot }) {
@@ -111,7 +55,7 @@ func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s set) bool {
 		c.Absent(at, fmt.Sprintf("the rule can never match: "+reason, a), hint)
 		return false
 	}
-	d.takes = d.takes.with(slot, both)
+	d.takes = d.takes.With(slot, both)
 	return true
 }
 
@@ -135,11 +79,11 @@ func (c *compiler) unreachable() {
 
 // unreachableIn reports those of one group.
 func (c *compiler) unreachableIn(group []*draft) {
-	boxes := make([]box, len(group))
+	boxes := make([]space.Box, len(group))
 	for i, d := range group {
 		boxes[i] = d.takes
 	}
-	near, never := newOverlap(boxes), make([]bool, len(group))
+	near, never := space.NewIndex(boxes), make([]bool, len(group))
 	earlier := func(numbers []int32, before int) iter.Seq[*draft] {
 		return func(yield func(*draft) bool) {
 			for _, i := range numbers {
@@ -151,9 +95,9 @@ func (c *compiler) unreachableIn(group []*draft) {
 		}
 	}
 	for i, d := range group {
-		by := c.coverAlone(d, earlier(near.around(i), i))
+		by := c.coverAlone(d, earlier(near.Around(i), i))
 		if by == nil {
-			by = c.cover(d, earlier(near.beside(i), i))
+			by = c.cover(d, earlier(near.Beside(i), i))
 		}
 		if never[i] = by != nil; by != nil {
 			c.Absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
@@ -190,10 +134,10 @@ func (d *draft) modeOfKeys() Mode {
 // none does.
 func (c *compiler) coverAlone(d *draft, earlier iter.Seq[*draft]) []*draft {
 	for e := range earlier {
-		if c.looks += e.takes.weight(); c.looks > maxLooks {
+		if c.looks += e.takes.Weight(); c.looks > maxLooks {
 			return nil
 		}
-		if c.within(d.takes, e.takes) {
+		if c.space.Within(d.takes, e.takes) {
 			return []*draft{e}
 		}
 	}
@@ -203,23 +147,23 @@ func (c *compiler) coverAlone(d *draft, earlier iter.Seq[*draft]) []*draft {
 // cover returns earlier rules that together take all that d would, nil if they
 // do not.
 func (c *compiler) cover(d *draft, earlier iter.Seq[*draft]) []*draft {
-	pieces := []box{d.takes}
+	pieces := []space.Box{d.takes}
 	var by []*draft
 	for e := range earlier {
-		if c.cuts += e.takes.weight() * len(pieces); c.cuts > maxCuts {
+		if c.cuts += e.takes.Weight() * len(pieces); c.cuts > maxCuts {
 			return nil
 		}
-		if c.apart(d.takes, e.takes) {
+		if c.space.Apart(d.takes, e.takes) {
 			continue
 		}
-		var left []box
+		var left []space.Box
 		took := false
 		for _, p := range pieces {
-			if c.apart(p, e.takes) {
+			if c.space.Apart(p, e.takes) {
 				left = append(left, p)
 				continue
 			}
-			left, took = c.cut(left, p, e.takes), true
+			left, took = c.space.Cut(left, p, e.takes), true
 		}
 		if pieces = left; took {
 			by = append(by, e)
@@ -241,42 +185,17 @@ func (c *compiler) witness(d *draft, by []*draft) string {
 	for _, e := range by {
 		names = append(names, e.quoted())
 		for _, s := range e.takes {
-			if _, ok := sides.find(s.slot); !ok {
-				sides = sides.with(s.slot, everything(c.matcher.attributes[s.slot]))
+			if !sides.Restricts(s.Slot) {
+				sides = sides.With(s.Slot, c.space.Everything(s.Slot))
 			}
 		}
 	}
-	example := c.facts(sides)
+	example := c.space.Facts(sides)
 	if len(names) == 1 {
 		return fmt.Sprintf("rule %s can never match: rule %s takes every request it would, for example %s", d.quoted(), names[0], example)
 	}
 	return fmt.Sprintf("rule %s can never match: rules %s together take every request it would, for example %s",
 		d.quoted(), strings.Join(names, " and "), example)
-}
-
-// facts are those of one request in b, for messages.
-func (c *compiler) facts(b box) string {
-	var facts []string
-	for _, s := range b {
-		a := c.matcher.attributes[s.slot]
-		value, ok := s.set.sample(a)
-		head, rest := parse.Cut(value)
-		if !printable(head) {
-			head = strconv.QuoteToASCII(head)
-		}
-		if any, _ := everything(a).sample(a); secret(a) && value != any {
-			head, rest = "…", "" // mistakes are logged, and secrets are not
-		}
-		if fact := a.String() + "=" + head + rest; ok {
-			facts = append(facts, fact)
-		} else {
-			facts = append(facts, "no "+a.String())
-		}
-	}
-	if len(facts) == 0 {
-		return "any"
-	}
-	return strings.Join(facts, " ")
 }
 
 // quoted is the name of d in a message: its place where the name is missing or taken.

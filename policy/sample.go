@@ -2,7 +2,12 @@
 
 package policy
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/policy/internal/space"
+)
 
 // What a sample may cost to find: how many rules are looked at that go before, and how
 // many pieces what is left of the rule may have.
@@ -17,30 +22,30 @@ const (
 // many rules not all are looked at.
 func (m *Matcher) Sample(i int) (Map, bool) {
 	r := m.rules[i]
-	c := &compiler{matcher: m}
-	b, ok := c.boxOf(r)
+	in := newSpace(m)
+	b, ok := m.boxOf(in, r)
 	if !ok {
 		return nil, false
 	}
-	pieces, seen := []box{b}, 0
+	pieces, seen := []space.Box{b}, 0
 	for j, e := range m.rules {
 		before := e.group == r.group && j < i || r.fallback && e.scope == r.scope && e != r
 		if !before || e.Mode > r.Mode && r.Mode != Off || e.Mode == Off {
 			continue
 		}
-		taken, ok := c.boxOf(e)
+		taken, ok := m.boxOf(in, e)
 		if !ok {
 			continue
 		}
 		if seen++; seen > maxSampleRules || len(pieces) > maxSamplePieces {
 			return nil, false
 		}
-		var left []box
+		var left []space.Box
 		for _, p := range pieces {
-			if c.apart(p, taken) {
+			if in.Apart(p, taken) {
 				left = append(left, p)
 			} else {
-				left = c.cut(left, p, taken)
+				left = in.Cut(left, p, taken)
 			}
 		}
 		// One that is in force for some of the keys leaves the others.
@@ -51,61 +56,58 @@ func (m *Matcher) Sample(i int) (Map, bool) {
 	if len(pieces) == 0 {
 		return nil, false
 	}
-	return m.sample(r, pieces[0]), true
+	return m.sample(in, r, pieces[0]), true
 }
 
 // boxOf is what r lets in, and whether that is anything.
-func (c *compiler) boxOf(r *Rule) (b box, ok bool) {
-	narrow := func(slot int, s set) {
-		s = c.side(b, slot).and(s)
-		ok = ok && !s.empty()
-		b = b.with(slot, s)
+func (m *Matcher) boxOf(in *space.Space, r *Rule) (b space.Box, ok bool) {
+	narrow := func(slot int, s space.Set) {
+		s = in.Side(b, slot).And(s)
+		ok = ok && !s.Empty()
+		b = b.With(slot, s)
 	}
 	ok = true
 	for i := range r.clauses {
 		cl := &r.clauses[i]
-		narrow(cl.slot, cl.pattern.set(c.matcher.attributes[cl.slot]))
+		narrow(cl.slot, cl.pattern.set(m.attributes[cl.slot]))
 	}
-	if r.onMissing == missingSkip {
+	if r.onMissing == inspect.MissingSkip {
 		for i := range r.keys {
-			here := everything(c.matcher.attributes[r.keys[i].slot])
-			here.missing = false
-			narrow(r.keys[i].slot, here)
+			narrow(r.keys[i].slot, in.Everything(r.keys[i].slot).Present())
 		}
 	}
 	return b, ok
 }
 
 // set is what p matches.
-func (p *pattern) set(a Attribute) (s set) {
+func (p *pattern) set(a Attribute) space.Set {
+	sets := []space.Set{{}}
 	for _, v := range p.exact {
-		s = s.or(oneString(v))
+		sets = append(sets, space.One(v))
 	}
 	for _, v := range p.prefixes {
 		if v == "" {
-			here := everything(a)
-			here.missing = false
-			s = s.or(here)
+			sets = append(sets, everything(a).Present())
 		} else {
-			s = s.or(allWithPrefix(v))
+			sets = append(sets, space.WithPrefix(v))
 		}
 	}
 	for _, n := range p.networks {
-		s = s.or(network(n))
+		sets = append(sets, space.Network(n))
 	}
+	s := space.Union(sets)
 	if p.negate {
-		s = everything(a).not(s)
+		s = everything(a).Not(s)
 	}
 	return s
 }
 
 // sample is a request in b, with all that the key of r is made of.
-func (m *Matcher) sample(r *Rule, b box) Map {
+func (m *Matcher) sample(in *space.Space, r *Rule, b space.Box) Map {
 	request := Map{}
-	c := &compiler{matcher: m}
 	slots := make([]int, 0, len(b)+len(r.keys))
 	for _, s := range b {
-		slots = append(slots, s.slot)
+		slots = append(slots, s.Slot)
 	}
 	for i := range r.keys {
 		if !slices.Contains(slots, r.keys[i].slot) {
@@ -113,8 +115,8 @@ func (m *Matcher) sample(r *Rule, b box) Map {
 		}
 	}
 	for _, slot := range slots {
-		a, s := m.attributes[slot], c.side(b, slot)
-		if s.missing && a.Source < IP && !r.reads(slot) {
+		a, s := m.attributes[slot], in.Side(b, slot)
+		if s.HasAbsence() && a.Source < IP && !r.reads(slot) {
 			continue // what need not be there is left out, unless all requests have it
 		}
 		value, ok := plainSample(a, s)
@@ -131,13 +133,13 @@ func (r *Rule) reads(slot int) bool {
 }
 
 // plainSample is a value in s that looks like one of a.
-func plainSample(a Attribute, s set) (string, bool) {
+func plainSample(a Attribute, s space.Set) (string, bool) {
 	for _, plain := range plainValues[a.Source] {
-		if s.has(plain) {
+		if s.Has(plain) {
 			return plain, true
 		}
 	}
-	return s.sample(a)
+	return s.Sample(a.Source == IP)
 }
 
 // plainValues are what is likely to be seen of attributes.

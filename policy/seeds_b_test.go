@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 )
 
 // What the documents that the language comes from get wrong, in words or in their
@@ -84,7 +85,7 @@ func wants(t *testing.T, m *policy.Matcher, want string, attrs policy.Map) {
 
 func codes(m *policy.Matcher) string {
 	var list []string
-	for _, w := range m.Warnings() {
+	for _, w := range lint.Check(m, time.Now()) {
 		list = append(list, w.Code)
 	}
 	return strings.Join(list, " ")
@@ -193,8 +194,8 @@ func queryInPath(t *testing.T) {
 
 func paceIsALimit(t *testing.T) {
 	m := load(t, `{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 100, "burst": 1}}`)
-	if got := m.Rules()[0].Limits[0].Bucket.Capacity(); got != bucket.Token || len(m.Warnings()) > 0 {
-		t.Errorf("capacity %v, warnings %v, want 1 and none", got, m.Warnings())
+	if got := m.Rules()[0].Limits[0].Bucket.Capacity(); got != bucket.Token || len(lint.Check(m, time.Now())) > 0 {
+		t.Errorf("capacity %v, warnings %v, want 1 and none", got, lint.Check(m, time.Now()))
 	}
 }
 
@@ -279,8 +280,8 @@ func pathKeys(t *testing.T) {
 	m = load(t, `{"name": "users", "limit_keys": [], "match": {"path": "/users/*"}, "algorithm_config": {"rps": 1, "burst": 1}}`)
 	a, _ := m.Match(nil, policy.Map{"path": "/users/1"}, 0, 0)
 	b, _ := m.Match(nil, policy.Map{"path": "/users/2"}, 0, 0)
-	if a[0].Key != b[0].Key || len(m.Warnings()) > 0 {
-		t.Errorf("keys %q and %q, warnings %v, want one bucket and none", a[0].Key, b[0].Key, m.Warnings())
+	if a[0].Key != b[0].Key || len(lint.Check(m, time.Now())) > 0 {
+		t.Errorf("keys %q and %q, warnings %v, want one bucket and none", a[0].Key, b[0].Key, lint.Check(m, time.Now()))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/policy/internal/space"
 )
 
 // A selector says which requests a policy is about. It is no more than clauses
@@ -15,8 +15,8 @@ import (
 // A selection is one clause of a selector.
 type selection struct {
 	clause
-	set set
-	at  *parse.Node
+	set space.Set
+	at  *node
 }
 
 // readSelector reads a policy's selector.
@@ -51,8 +51,8 @@ func (c *compiler) readSelector(n *parse.Node) {
 // with /v1/, and no /v1x.
 func (c *compiler) selectPaths(o *parse.Object) {
 	a, _ := parseAttribute("path")
-	cl, all, ok := clause{}, set{}, true
-	var at *parse.Node
+	cl, all, ok := clause{}, space.Set{}, true
+	var at *node
 	for _, name := range []string{"pathExact", "pathPrefix"} {
 		f := o.Field(name)
 		if f == nil {
@@ -74,9 +74,9 @@ func (c *compiler) selectPaths(o *parse.Object) {
 			}
 			s, one := c.value(&cl.pattern, a, n)
 			if one && name == "pathPrefix" {
-				s = s.or(cl.pattern.widen())
+				s = s.Or(cl.pattern.widen())
 			}
-			all, ok = all.or(s), ok && one
+			all, ok = all.Or(s), ok && one
 		}
 	}
 	if at == nil || !ok {
@@ -89,7 +89,7 @@ func (c *compiler) selectPaths(o *parse.Object) {
 
 // widen makes the path that was last added to p, and is there alone, one that goes
 // on at the end of its last segment. It returns what that adds.
-func (p *pattern) widen() set {
+func (p *pattern) widen() space.Set {
 	path := p.exact[len(p.exact)-1]
 	if strings.HasSuffix(path, "/") { // which is itself one of those that begin so
 		p.exact = p.exact[:len(p.exact)-1]
@@ -97,7 +97,7 @@ func (p *pattern) widen() set {
 		path += "/"
 	}
 	p.prefixes = append(p.prefixes, path)
-	return allWithPrefix(path)
+	return space.WithPrefix(path)
 }
 
 // selected puts the clauses of the policy's selector before those of a rule.

@@ -7,8 +7,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 	"github.com/metehq/mete/policytest"
 	"github.com/metehq/mete/policyyaml"
 )
@@ -31,7 +33,7 @@ func TestDocument_Policies(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v, of\n%s", err, block)
 			}
-			for _, w := range m.Warnings() {
+			for _, w := range lint.Check(m, time.Now()) {
 				t.Errorf("mete check warns: %v, of\n%s", w, block)
 			}
 			if len(m.Tests()) > 0 {

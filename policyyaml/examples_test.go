@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 	"github.com/metehq/mete/policytest"
 )
 
@@ -61,7 +62,7 @@ func TestExamples_DoWhatTheySay(t *testing.T) {
 // There is nothing to say against what people copy.
 func TestExamples_WarnOfNothing(t *testing.T) {
 	for _, file := range exampleFiles(t, cookbookDir, 20) {
-		for _, w := range loadExample(t, file).Warnings() {
+		for _, w := range lint.Check(loadExample(t, file), time.Now()) {
 			t.Errorf("%s: mete check warns: %v", file, w)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 )
 
 // Nothing in what people copy is probably not meant, on whatever day they read it.
@@ -26,8 +27,8 @@ func TestExamples_HaveNoWarnings(t *testing.T) {
 					continue // it is of another program
 				}
 				policies++
-				for _, w := range m.Warnings() {
-					if !w.Kind().Note {
+				for _, w := range lint.Check(m, now) {
+					if !lint.KindOf(w).Note {
 						t.Errorf("%s on %s: %s: %v", file, now.Format(time.DateOnly), w.Code, w)
 					}
 				}

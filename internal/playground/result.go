@@ -9,6 +9,8 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/seconds"
+	"github.com/metehq/mete/policy/lint"
 )
 
 // result sums a play up.
@@ -26,7 +28,7 @@ func (p *play) result(export bool) api.PlayLaneResult {
 	if l.Queued() {
 		r.Owes = api.Amount(l.MaxReserved())
 	}
-	for _, w := range p.matcher.Warnings() {
+	for _, w := range lint.Check(p.matcher, time.Now()) {
 		if strings.HasPrefix(w.Path, "/rules/0/algorithm_config") {
 			r.Warnings = append(r.Warnings, w.Reason)
 		}

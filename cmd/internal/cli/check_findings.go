@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 	"github.com/metehq/mete/policyyaml"
 )
 
@@ -21,7 +23,7 @@ const (
 	severityNote    = "note"    // good to know
 )
 
-// The codes of errors. Those of warnings and notes are [policy.WarningKinds].
+// The codes of errors. Those of warnings and notes are [lint.Kinds].
 const (
 	codeInvalid = "invalid-policy"
 	codeFailed  = "failed-test"
@@ -69,7 +71,7 @@ func (c *checkCommand) read(ctx context.Context, name string) checkedPolicy {
 	if m == nil {
 		return p
 	}
-	for _, w := range m.Warnings() {
+	for _, w := range lint.Check(m, time.Now()) {
 		p.warnings = append(p.warnings, ofWarning(w))
 	}
 	if p.tests, p.testsErr = runPolicyTests(ctx, m, c.tests); p.testsErr == nil {
@@ -116,7 +118,7 @@ func (p *checkedPolicy) failures() {
 
 func ofWarning(w policy.Warning) finding {
 	severity := severityWarning
-	if w.Kind().Note {
+	if lint.KindOf(w).Note {
 		severity = severityNote
 	}
 	return finding{Severity: severity, Code: w.Code, Path: w.Path, Reason: w.Reason, Hint: w.Hint}

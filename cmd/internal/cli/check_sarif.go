@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/metehq/mete/cmd/internal/buildinfo"
-	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 )
 
 // SARIF 2.1.0, the format in which code hosts take findings, as far as we write it.
@@ -133,7 +133,7 @@ func sarifRules() []sarifRule {
 		{codeInvalid, sarifText{"the policy has a mistake"}, sarifText{"mete refuses a policy with a mistake, and keeps the one before."}, sarifDefault{severityError}},
 		{codeFailed, sarifText{"a test in the policy failed"}, sarifText{"The policy decides otherwise than one of its tests expects."}, sarifDefault{severityError}},
 	}
-	for _, k := range policy.WarningKinds() {
+	for _, k := range lint.Kinds() {
 		level := severityWarning
 		if k.Note {
 			level = severityNote

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 )
 
 func TestDocs_AreTheSchema(t *testing.T) {
@@ -22,7 +23,7 @@ func TestDocs_AreTheWarnings(t *testing.T) {
 		"stays the same over versions. With `--strict` warnings make the exit code 1; notes\n" +
 		"do not. `--format json` and `--format sarif` have the words as `code` and `ruleId`,\n" +
 		"beside `invalid-policy` for mistakes and `failed-test` for tests in the policy.\n\n")
-	for _, k := range policy.WarningKinds() {
+	for _, k := range lint.Kinds() {
 		level := "warning"
 		if k.Note {
 			level = "note"

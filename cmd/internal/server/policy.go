@@ -2,7 +2,12 @@
 
 package server
 
-import "github.com/metehq/mete/policy"
+import (
+	"time"
+
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
+)
 
 // apply puts a policy in force, and with it all overrides that fit it.
 func (s *Server) apply(m *policy.Matcher) error {
@@ -20,8 +25,8 @@ func (s *Server) apply(m *policy.Matcher) error {
 // warn says what is right in a policy and yet worth a look, and loudly what
 // claims are worth.
 func (s *Server) warn(m *policy.Matcher) {
-	for _, w := range m.Warnings() {
-		if w.Kind().Note {
+	for _, w := range lint.Check(m, time.Now()) {
+		if lint.KindOf(w).Note {
 			s.log.Info("policy: "+w.String(), "code", w.Code)
 			continue
 		}

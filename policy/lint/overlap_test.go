@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package lint_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 )
 
 var ruleInQuotes = regexp.MustCompile(`rule "(r\d)"`)
@@ -19,7 +20,7 @@ var ruleInQuotes = regexp.MustCompile(`rule "(r\d)"`)
 // idleRules are the rules that warnings say are never reached.
 func idleRules(m *policy.Matcher) map[string]string {
 	idle := map[string]string{}
-	for _, w := range m.Warnings() {
+	for _, w := range lint.Check(m, lintNow) {
 		said := ruleInQuotes.FindAllStringSubmatch(w.Reason, -1)
 		switch w.Code {
 		case "overlapping-rules":

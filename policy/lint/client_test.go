@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package lint_test
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 )
 
 // What clients can choose, spell in another way, or wait for too long.
@@ -83,7 +84,7 @@ func TestLint_Clients(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		got := slices.DeleteFunc(m.Warnings(), func(w policy.Warning) bool { return w.Code == "missing-bypass" })
+		got := slices.DeleteFunc(lint.Check(m, lintNow), func(w policy.Warning) bool { return w.Code == "missing-bypass" })
 		if tc.want == "" && len(got) > 0 || tc.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0].Code+": "+got[0].Reason, tc.want)) {
 			t.Errorf("%s: warnings\n%v\nwant\n%v", name, got, tc.want)
 		}
@@ -99,7 +100,7 @@ func TestLint_HintAtACap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := m.Warnings(); len(got) != 1 || got[0].Code != "catch-all-tier" || strings.Contains(got[0].Hint, "group") || !strings.Contains(got[0].Hint, "raise it") {
+	if got := lint.Check(m, lintNow); len(got) != 1 || got[0].Code != "catch-all-tier" || strings.Contains(got[0].Hint, "group") || !strings.Contains(got[0].Hint, "raise it") {
 		t.Errorf("warnings %v, want a catch-all-tier with a hint that keeps the cap", got)
 	}
 }

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package lint
 
-import "slices"
+import (
+	"slices"
 
-// A WarningKind is what all warnings with one code have in common.
-type WarningKind struct {
-	Code    string // of [Warning]
+	"github.com/metehq/mete/policy"
+)
+
+// A Kind is what all warnings with one code have in common.
+type Kind struct {
+	Code    string // of [policy.Warning]
 	Summary string // what is to be seen, whatever the policy
 	Why     string // what comes of it, in a sentence or two
 	Note    bool   // it says what is so, and is no reason to change the policy
 }
 
-// warningKinds are in alphabetical order.
-var warningKinds = []WarningKind{
+// kinds are in alphabetical order.
+var kinds = []Kind{
 	{"approximated-rate", "a rate is lowered by less than a billionth of itself",
 		"The exact rate has more digits than the arithmetic of buckets keeps. The bound of what is admitted holds.", true},
 	{"catch-all-tier", "a rule without match allows less than the rules beside it that have one",
@@ -74,16 +78,15 @@ var warningKinds = []WarningKind{
 		"They are counted from 1970, which began on one.", true},
 }
 
-// WarningKinds returns the kinds of warnings there are, in the order of their codes.
-func WarningKinds() []WarningKind { return slices.Clone(warningKinds) }
+// Kinds returns the kinds of warnings, in the order of their codes.
+func Kinds() []Kind { return slices.Clone(kinds) }
 
-// Kind returns the kind of w. Of a code that is none of [WarningKinds] it has
-// nothing but that.
-func (w Warning) Kind() WarningKind {
-	for _, k := range warningKinds {
+// KindOf returns the kind of w. Of an unknown code the kind has the code alone.
+func KindOf(w policy.Warning) Kind {
+	for _, k := range kinds {
 		if k.Code == w.Code {
 			return k
 		}
 	}
-	return WarningKind{Code: w.Code}
+	return Kind{Code: w.Code}
 }

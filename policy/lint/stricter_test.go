@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package lint_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 )
 
 // A limit that is said never to be reached denies nothing that the others admit,
@@ -26,7 +27,7 @@ func TestLint_NeverReached(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		for _, w := range m.Warnings() {
+		for _, w := range lint.Check(m, lintNow) {
 			if w.Code != "contradictory-rates" {
 				continue
 			}
@@ -54,8 +55,8 @@ func TestLint_SlidingWindowCountsTwoWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := len(m.Warnings()); got != want {
-			t.Errorf("a log of %s: warnings %v, want %d", window, m.Warnings(), want)
+		if got := len(lint.Check(m, lintNow)); got != want {
+			t.Errorf("a log of %s: warnings %v, want %d", window, lint.Check(m, lintNow), want)
 		}
 	}
 }

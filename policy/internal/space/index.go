@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package space
 
 import (
 	"cmp"
@@ -8,16 +8,16 @@ import (
 	"sort"
 )
 
-// An overlap finds, among boxes, those that a box meets in one of its sides,
+// An Index finds, among boxes, those that a box meets in one of its sides,
 // without looking at the others: in a group of thousands of tiers a rule meets
 // few. It leaves out no box that is not apart from the one that is asked about.
-type overlap struct {
-	boxes []box
+type Index struct {
+	boxes []Box
 	lines []line
 	all   []int32 // the numbers of boxes
 }
 
-// maxLines bounds the attributes by which an overlap can tell boxes apart.
+// maxLines bounds the attributes by which an Index can tell boxes apart.
 const maxLines = 4
 
 // A line is one attribute, its values in order as numbers: absence is 0, and the
@@ -37,12 +37,12 @@ type line struct {
 // A span is what lies between two values of a line, hi not included.
 type span struct{ lo, hi, of int32 }
 
-// newOverlap indexes boxes.
-func newOverlap(boxes []box) *overlap {
+// NewIndex indexes boxes.
+func NewIndex(boxes []Box) *Index {
 	sides := map[int]int{}
 	for _, b := range boxes {
 		for _, s := range b {
-			sides[s.slot]++
+			sides[s.Slot]++
 		}
 	}
 	var slots []int
@@ -50,7 +50,7 @@ func newOverlap(boxes []box) *overlap {
 		slots = append(slots, slot)
 	}
 	slices.SortFunc(slots, func(a, b int) int { return cmp.Or(cmp.Compare(sides[b], sides[a]), cmp.Compare(a, b)) })
-	o := &overlap{boxes: boxes, all: make([]int32, len(boxes))}
+	o := &Index{boxes: boxes, all: make([]int32, len(boxes))}
 	for i := range boxes {
 		o.all[i] = int32(i)
 	}
@@ -60,11 +60,11 @@ func newOverlap(boxes []box) *overlap {
 	return o
 }
 
-func newLine(slot int, boxes []box) line {
+func newLine(slot int, boxes []Box) line {
 	l := line{slot: slot}
 	for _, b := range boxes {
 		if i, ok := b.find(slot); ok {
-			l.cuts = append(l.cuts, b[i].set.cuts...)
+			l.cuts = append(l.cuts, b[i].Set.cuts...)
 		}
 	}
 	slices.Sort(l.cuts)
@@ -72,7 +72,7 @@ func newLine(slot int, boxes []box) line {
 	for i, b := range boxes {
 		l.from = append(l.from, int32(len(l.boxes)))
 		if at, ok := b.find(slot); ok {
-			l.boxes = l.append(l.boxes, b[at].set, int32(i))
+			l.boxes = l.append(l.boxes, b[at].Set, int32(i))
 		} else {
 			l.free = append(l.free, int32(i))
 		}
@@ -90,7 +90,7 @@ func newLine(slot int, boxes []box) line {
 }
 
 // append appends the spans of a set whose cuts are l's.
-func (l *line) append(spans []span, s set, of int32) []span {
+func (l *line) append(spans []span, s Set, of int32) []span {
 	if s.missing {
 		spans = append(spans, span{0, 1, of})
 	}
@@ -143,23 +143,23 @@ func (l *line) meet(found []int32, q span, from, to int) []int32 {
 	return l.meet(found, q, middle+1, to)
 }
 
-// around returns the boxes, ascending and each once, that may hold all of the
+// Around returns the boxes, ascending and each once, that may hold all of the
 // i'th box.
-func (o *overlap) around(i int) []int32 {
+func (o *Index) Around(i int) []int32 {
 	return o.fewest(i, func(spans []span) []span { // what holds the box holds each value in it
 		lo := spans[0].lo
 		return []span{{lo, lo + 1, 0}}
 	})
 }
 
-// beside returns the boxes, ascending and each once, that may meet the i'th.
-func (o *overlap) beside(i int) []int32 {
+// Beside returns the boxes, ascending and each once, that may meet the i'th.
+func (o *Index) Beside(i int) []int32 {
 	return o.fewest(i, func(spans []span) []span { return spans })
 }
 
 // fewest asks the line that has the fewest boxes for what is made of the i'th
 // box's spans. What it returns must not be changed.
-func (o *overlap) fewest(i int, asked func([]span) []span) []int32 {
+func (o *Index) fewest(i int, asked func([]span) []span) []int32 {
 	var best *line
 	var by []span
 	least := len(o.boxes) / 4 // else looking at all, in order, is no slower
@@ -185,5 +185,6 @@ func (o *overlap) fewest(i int, asked func([]span) []span) []int32 {
 	for _, q := range by {
 		found = best.meet(found, q, 0, len(best.spans))
 	}
-	return sorted(found)
+	slices.Sort(found)
+	return slices.Compact(found)
 }

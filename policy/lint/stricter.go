@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package lint
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/internal/inspect"
 )
 
 // Which of two limits on the same requests is never reached: one that admits
@@ -52,8 +54,8 @@ func rate(l bucket.Limit) float64 {
 
 // stricter reports whether what x admits y always admits, too, where both are
 // charged the same requests.
-func stricter(x, y *Limit) bool {
-	if x.cost != y.cost || y.Shards > 1 || len(y.Stages) > 0 {
+func stricter(x, y *policy.Limit) bool {
+	if x.Costs() != y.Costs() || y.Shards > 1 || len(y.Stages) > 0 {
 		return false
 	}
 	a, b := x.Bucket, y.Bucket
@@ -100,18 +102,18 @@ func inOne(a, b bucket.Limit) float64 {
 }
 
 // allowance says, for people, what x admits where y is never reached.
-func allowance(x, y *Limit) string {
+func allowance(x, y *policy.Limit) string {
 	a, b := x.Bucket, y.Bucket
 	n, p := a.Refill()
 	_, q := b.Refill()
 	window := time.Duration(q) * time.Microsecond
 	switch {
 	case b.Algorithm() == bucket.Stepped && sameSteps(a, b):
-		return fmt.Sprintf("%v in %s", bucket.Tokens(inOne(a, b)), short(window))
+		return fmt.Sprintf("%v in %s", bucket.Tokens(inOne(a, b)), inspect.Duration(window))
 	case b.Algorithm() != bucket.Continuous:
-		return fmt.Sprintf("%v in %s", bucket.Tokens(most(a, window.Seconds())), short(window))
+		return fmt.Sprintf("%v in %s", bucket.Tokens(most(a, window.Seconds())), inspect.Duration(window))
 	case a.Algorithm() != bucket.Continuous:
-		return fmt.Sprintf("%v in %s", n, short(time.Duration(p)*time.Microsecond))
+		return fmt.Sprintf("%v in %s", n, inspect.Duration(time.Duration(p)*time.Microsecond))
 	}
 	return fmt.Sprintf("%v at once and %s after that", bucket.Tokens(most(a, 0)), pace(n, p))
 }
@@ -127,17 +129,4 @@ func pace(n bucket.Tokens, p int64) string {
 		}
 	}
 	return bucket.Rate{Tokens: n, Per: time.Duration(p) * time.Microsecond}.String()
-}
-
-// short is d without the zeros behind it: 1m, not 1m0s.
-func short(d time.Duration) string {
-	for _, unit := range []struct {
-		name string
-		is   time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}} {
-		if d > 0 && d%unit.is == 0 {
-			return fmt.Sprintf("%d%s", d/unit.is, unit.name)
-		}
-	}
-	return d.String()
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package lint_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 )
 
 var lintNow = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
@@ -110,7 +112,7 @@ func TestLint(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		got := m.Warnings()
+		got := lint.Check(m, lintNow)
 		same := len(got) == len(tc.want)
 		for i := 0; same && i < len(got); i++ {
 			same = strings.HasPrefix(got[i].Code+" "+got[i].Path+": "+got[i].Reason, tc.want[i])
@@ -122,14 +124,18 @@ func TestLint(t *testing.T) {
 }
 
 // Every code that the sources give has its kind, and every kind is given.
-func TestWarningKinds(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+func TestKinds(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"*.go", "../*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	given := map[string]bool{}
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") || file == "warning_kinds.go" {
+		if strings.HasSuffix(file, "_test.go") || file == "kinds.go" {
 			continue
 		}
 		source, err := os.ReadFile(file)
@@ -141,9 +147,9 @@ func TestWarningKinds(t *testing.T) {
 		}
 	}
 	var codes []string
-	for _, k := range policy.WarningKinds() {
+	for _, k := range lint.Kinds() {
 		codes = append(codes, k.Code)
-		if k.Summary == "" || !strings.HasSuffix(k.Why, ".") || (policy.Warning{Code: k.Code}).Kind() != k {
+		if k.Summary == "" || !strings.HasSuffix(k.Why, ".") || lint.KindOf(policy.Warning{Code: k.Code}) != k {
 			t.Errorf("%+v: says too little, or is not the kind of its code", k)
 		}
 		if !given[k.Code] {
@@ -161,11 +167,15 @@ func TestWarningKinds(t *testing.T) {
 
 // Thousands of findings of one kind are told a hundred times.
 func TestLint_Bounded(t *testing.T) {
-	m, err := policy.Load([]byte(`{"rules": [`+repeat(1000, `{"name": "r%d", "limit_keys": [], "mode": "off", "algorithm_config": {"rps": 1, "burst": 1}, "match": {"path": "/%[1]d"}}`)+`]}`), policy.Options{})
+	var rules []string
+	for i := range 1000 {
+		rules = append(rules, fmt.Sprintf(`{"name": "r%d", "limit_keys": [], "mode": "off", "algorithm_config": {"rps": 1, "burst": 1}, "match": {"path": "/%[1]d"}}`, i))
+	}
+	m, err := policy.Load([]byte(`{"rules": [`+strings.Join(rules, ",")+`]}`), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(m.Warnings()); got != 100 {
+	if got := len(lint.Check(m, lintNow)); got != 100 {
 		t.Errorf("%d warnings, want 100", got)
 	}
 }

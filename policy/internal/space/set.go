@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package space computes with the requests that a rule takes. A [Set] has the values of one
+// attribute, and a [Box] has one set for every attribute that a rule restricts. Attributes
+// are numbered by slots, as in the matcher.
+package space
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// A Set is a set of values of one attribute, absence among them.
+//
+// Present values are strings in byte order, and the set is a union of
+// intervals: a value v is in it if the number of cuts ≤ v is odd. One string s
+// is [s, s+"\x00"); a prefix p is [p, the first string after all those that
+// begin with p). Addresses are strings of one length per family, so that a
+// network is an interval, too.
+type Set struct {
+	missing bool
+	cuts    []string // strictly ascending
+}
+
+// Absent is the set of absence alone.
+func Absent() Set { return Set{missing: true} }
+
+// Everything is all values of an attribute, absence included. The values of some
+// attributes are addresses.
+func Everything(addresses bool) Set {
+	if !addresses {
+		return Set{missing: true, cuts: []string{""}}
+	}
+	first4, first6 := netip.AddrFrom4([4]byte{}), netip.IPv6Unspecified()
+	return Set{missing: true, cuts: []string{addressText(first4), "5", addressText(first6), "7"}}
+}
+
+// addressText orders addresses: IPv4 before IPv6, each by number.
+func addressText(a netip.Addr) string {
+	if a.Is4() {
+		return "4" + string(a.AsSlice())
+	}
+	return "6" + string(a.AsSlice())
+}
+
+// One is the set of one value.
+func One(s string) Set { return Set{cuts: []string{s, s + "\x00"}} }
+
+// WithPrefix takes UTF-8 text: no byte of it is the greatest there is.
+func WithPrefix(p string) Set {
+	if p == "" {
+		return Set{cuts: []string{""}}
+	}
+	last := len(p) - 1
+	return Set{cuts: []string{p, p[:last] + string([]byte{p[last] + 1})}}
+}
+
+// Network is the set of the addresses of p.
+func Network(p netip.Prefix) Set {
+	first := p.Masked().Addr()
+	last := first.AsSlice()
+	for i := p.Bits(); i < first.BitLen(); i++ {
+		last[i/8] |= 0x80 >> (i % 8)
+	}
+	addr, _ := netip.AddrFromSlice(last)
+	after := addr.Next()
+	switch {
+	case after.IsValid():
+		return Set{cuts: []string{addressText(first), addressText(after)}}
+	case first.Is4():
+		return Set{cuts: []string{addressText(first), "5"}}
+	}
+	return Set{cuts: []string{addressText(first), "7"}}
+}
+
+// HasAbsence reports whether absence is in s.
+func (s Set) HasAbsence() bool { return s.missing }
+
+// Present is s without absence.
+func (s Set) Present() Set { return Set{cuts: s.cuts} }
+
+// Union is the union of all sets, of which there is at least one. It joins them in pairs, so
+// that long lists stay cheap.
+func Union(sets []Set) Set {
+	for len(sets) > 1 {
+		half := sets[:0]
+		for pair := range slices.Chunk(sets, 2) {
+			s := pair[0]
+			if len(pair) == 2 {
+				s = s.Or(pair[1])
+			}
+			half = append(half, s)
+		}
+		sets = half
+	}
+	return sets[0]
+}
+
+// combine returns the values for which op of membership in s and t holds. op
+// of two falsehoods must be false.
+func (s Set) combine(t Set, op func(inS, inT bool) bool) Set {
+	out := Set{missing: op(s.missing, t.missing)}
+	i, j, in := 0, 0, false
+	for i < len(s.cuts) || j < len(t.cuts) {
+		at := ""
+		if j == len(t.cuts) || i < len(s.cuts) && s.cuts[i] < t.cuts[j] {
+			at = s.cuts[i]
+		} else {
+			at = t.cuts[j]
+		}
+		if i < len(s.cuts) && s.cuts[i] == at {
+			i++
+		}
+		if j < len(t.cuts) && t.cuts[j] == at {
+			j++
+		}
+		if now := op(i%2 == 1, j%2 == 1); now != in {
+			out.cuts, in = append(out.cuts, at), now
+		}
+	}
+	return out
+}
+
+// Or is the union of s and t.
+func (s Set) Or(t Set) Set { return s.combine(t, func(a, b bool) bool { return a || b }) }
+
+// And is the intersection of s and t.
+func (s Set) And(t Set) Set { return s.combine(t, func(a, b bool) bool { return a && b }) }
+
+// Not is s without t.
+func (s Set) Not(t Set) Set { return s.combine(t, func(a, b bool) bool { return a && !b }) }
+
+// any reports whether op of membership in s and t holds for any value.
+func (s Set) any(t Set, op func(inS, inT bool) bool) bool {
+	if op(s.missing, t.missing) {
+		return true
+	}
+	i, j := 0, 0
+	for i < len(s.cuts) || j < len(t.cuts) {
+		order := -1
+		if i == len(s.cuts) {
+			order = 1
+		} else if j < len(t.cuts) {
+			order = strings.Compare(s.cuts[i], t.cuts[j])
+		}
+		if order <= 0 {
+			i++
+		}
+		if order >= 0 {
+			j++
+		}
+		if op(i%2 == 1, j%2 == 1) {
+			return true
+		}
+	}
+	return false
+}
+
+// Meets reports whether s and t have a value in common.
+func (s Set) Meets(t Set) bool { return s.any(t, func(a, b bool) bool { return a && b }) }
+
+// Within reports whether t has all values of s.
+func (s Set) Within(t Set) bool { return !s.any(t, func(a, b bool) bool { return a && !b }) }
+
+// Empty reports whether s has nothing, and not absence either.
+func (s Set) Empty() bool { return !s.missing && len(s.cuts) == 0 }
+
+// Has reports whether the value v is in s.
+func (s Set) Has(v string) bool {
+	n := 0
+	for n < len(s.cuts) && s.cuts[n] <= v {
+		n++
+	}
+	return n%2 == 1
+}
+
+// Sample returns a value in s for people to read. s must not be empty; ok is false where
+// absence is all it has.
+func (s Set) Sample(addresses bool) (value string, ok bool) {
+	if len(s.cuts) == 0 {
+		return "", false
+	}
+	if !addresses {
+		for _, nice := range []string{s.cuts[0], s.cuts[0] + "x", "x", "/", "GET"} {
+			if nice != "" && s.Has(nice) && !strings.ContainsRune(nice, 0) {
+				return nice, true
+			}
+		}
+		return s.cuts[0], true
+	}
+	for _, nice := range []string{"192.0.2.1", "2001:db8::1"} {
+		if s.Has(addressText(netip.MustParseAddr(nice))) {
+			return nice, true
+		}
+	}
+	addr, _ := netip.AddrFromSlice([]byte(s.cuts[0][1:]))
+	return addr.String(), true
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/policy/internal/space"
+)
+
+// longQueue is how long a client of a leaky bucket hardly waits: most time out before.
+const longQueue = time.Minute
+
+// queues finds leaky buckets in which the last request waits for minutes, and limits
+// that hold nothing.
+func (l *linter) queues() {
+	for _, d := range l.all {
+		for i := range d.view.Limits {
+			limit, at := d.limit(i)
+			if limit.Bucket.Capacity() == 0 && !limit.Bucket.Queued() {
+				l.warn(at.Fields+"/burst", "reservations-only", fmt.Sprintf("limit %q holds no token: it admits only requests with max_wait, and front doors send none", limit.Name),
+					"use leaky_bucket where front doors should delay requests")
+			}
+			if !limit.Bucket.Queued() {
+				continue
+			}
+			if wait := limit.Bucket.TimeFor(limit.Bucket.MaxReserved()); wait > longQueue {
+				l.warn(at.Fields+"/queue", "long-queue", fmt.Sprintf("the last request in the queue of limit %q waits for %s", limit.Name, inspect.Duration(wait.Round(time.Second))),
+					`say how long clients wait, as in queue: "10s"`)
+			}
+		}
+	}
+}
+
+// madeUp finds rules whose only keys are credentials of clients, where no other rule
+// counts the same requests by something that clients cannot make up.
+func (l *linter) madeUp() {
+	for _, d := range l.rules {
+		if l.looks > maxLintLooks {
+			return
+		}
+		if len(d.LimitKeys) == 0 || d.Fallback || slices.ContainsFunc(d.LimitKeys, func(a policy.Attribute) bool { return !clientWritten(a) }) {
+			continue
+		}
+		if slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool { return !c.Negate && l.attributes[c.Slot].Source == policy.JWT }) {
+			continue // the token is verified
+		}
+		i := slices.IndexFunc(d.LimitKeys, func(a policy.Attribute) bool { return a.Secret() && l.endless(d, a) })
+		if i < 0 {
+			continue
+		}
+		bounded := slices.ContainsFunc(l.rules, func(e *rule) bool {
+			return l.look() && e.Mode == policy.Enforce && e.Group != d.Group && !slices.ContainsFunc(e.LimitKeys, clientWritten) && l.catches(e, d.Takes)
+		})
+		if l.looks <= maxLintLooks && !bounded {
+			l.warn(d.key(i), "unverified-key", fmt.Sprintf("mete does not verify %v: with a new value comes a new, full bucket, and no other rule counts these requests", d.LimitKeys[i]),
+				"add a rule by ip:address for all requests, in a group of its own, or use a claim of a verified token (jwt:sub)")
+		}
+	}
+}
+
+// hiddenTiers finds rules on what requests ask for that stand behind a broader tier: it
+// takes some of their requests, and allows more.
+func (l *linter) hiddenTiers() {
+	for _, d := range l.rules {
+		if !l.aboutTargets(d) {
+			continue
+		}
+		for _, e := range l.groups[d.Group] {
+			if e == d || !l.look() {
+				break
+			}
+			if e.Mode != policy.Enforce || strictest(d, e) == nil || strictest(e, d) != nil {
+				continue
+			}
+			if l.looks += e.Takes.Weight() + d.Takes.Weight(); l.space.Apart(d.Takes, e.Takes) || l.space.Within(e.Takes, d.Takes) || !l.narrows(d, e) {
+				continue
+			}
+			both := slices.Clone(d.Takes)
+			for _, s := range e.Takes {
+				both = both.With(s.Slot, l.space.Side(both, s.Slot).And(s.Set))
+			}
+			l.warn(d.Path, "hidden-tier", fmt.Sprintf("rule %q takes some requests of the stricter rule %q, for example %s: the first tier that matches counts", e.Name, d.Name, l.space.Facts(both)),
+				fmt.Sprintf("put %q first, or give it a group of its own so that both apply", d.Name))
+			break
+		}
+	}
+}
+
+// aboutTargets reports whether d has a clause of its own on what a request asks for.
+func (l *linter) aboutTargets(d *rule) bool {
+	return slices.ContainsFunc(d.Clauses[d.Selected:], func(c inspect.Clause) bool { return l.target(c.Slot) })
+}
+
+func (l *linter) target(slot int) bool {
+	s := l.attributes[slot].Source
+	return s == policy.Path || s == policy.Method || s == policy.Host
+}
+
+// narrows reports whether d lets in less than e of what requests ask for.
+func (l *linter) narrows(d, e *rule) bool {
+	return slices.ContainsFunc(d.Takes, func(s space.Side) bool { return l.target(s.Slot) && !l.space.Side(e.Takes, s.Slot).Within(s.Set) })
+}
+
+// clientTiers finds tiers that a client reaches by what it writes, where it would else
+// fall under a stricter one.
+func (l *linter) clientTiers() {
+	for _, e := range l.rules {
+		i := slices.IndexFunc(e.Clauses, func(c inspect.Clause) bool {
+			a := l.attributes[c.Slot]
+			return !c.Negate && clientWritten(a) && !a.Secret() && !slices.Contains(e.LimitKeys, a)
+		})
+		if i < 0 || slices.ContainsFunc(e.Clauses, func(c inspect.Clause) bool { return l.proves(&c) }) {
+			continue
+		}
+		group := l.groups[e.Group]
+		for _, d := range group[slices.Index(group, e)+1:] {
+			if !l.look() {
+				return
+			}
+			if strictest(d, e) == nil || strictest(e, d) != nil {
+				continue
+			}
+			if without := e.Takes.With(e.Clauses[i].Slot, l.space.Everything(e.Clauses[i].Slot)); !l.space.Apart(d.Takes, without) {
+				l.warn(e.Path, "client-tier", fmt.Sprintf("clients can write %v, and with it choose rule %q, which allows more than %q", l.attributes[e.Clauses[i].Slot], e.Name, d.Name),
+					"use a claim of a verified token, or let the proxy in front set or remove it")
+				break
+			}
+		}
+	}
+}
+
+// proves reports whether a clause holds only for what clients cannot make up: a claim, an
+// address or a secret.
+func (l *linter) proves(c *inspect.Clause) bool {
+	a := l.attributes[c.Slot]
+	return !c.Negate && !slices.Contains(c.Prefixes, "") && (!clientWritten(a) && !l.target(c.Slot) || a.Secret())
+}
+
+// clientAllows finds overrides that lift limits for a client that writes something.
+func (l *linter) clientAllows() {
+	for _, o := range l.overrides {
+		if o.Action != string(policy.Allow) || slices.ContainsFunc(o.Match, func(c inspect.Clause) bool { return l.proves(&c) }) {
+			continue
+		}
+		i := slices.IndexFunc(o.Match, func(c inspect.Clause) bool { return !c.Negate && clientWritten(l.attributes[c.Slot]) })
+		if i >= 0 {
+			l.warn(o.Path+"/match", "client-allow", fmt.Sprintf("whoever writes %v has no limit", l.attributes[o.Match[i].Slot]),
+				"match a claim, an address or a secret, too")
+		}
+	}
+}
+
+// twins finds rules that clients leave by another spelling of the same request: HEAD for
+// GET, and a path with or without a slash at its end.
+func (l *linter) twins() {
+	type selector struct{ scope, slot int }
+	told := map[selector]bool{} // once for all rules of a policy
+	for _, d := range l.rules {
+		for i := range d.Clauses {
+			c := &d.Clauses[i]
+			key := selector{d.Scope, c.Slot}
+			if l.looks > maxLintLooks {
+				return
+			}
+			if c.Negate || i < d.Selected && told[key] {
+				continue
+			}
+			value, twin := l.twin(d, c)
+			switch a := l.attributes[c.Slot]; {
+			case twin == "" || l.looks > maxLintLooks:
+				continue
+			case a.Source == policy.Method:
+				l.warn(d.Path, "head-bypass", fmt.Sprintf("rule %q is about GET and not about HEAD, which most servers answer alike", d.Name), "name both: [GET, HEAD]")
+			default:
+				l.warn(d.Path, "slash-bypass", fmt.Sprintf("rule %q is about %s and not about %s, which many frameworks answer alike", d.Name, value, twin),
+					fmt.Sprintf("name both: [%s, %s]", value, twin))
+			}
+			told[key] = told[key] || i < d.Selected
+		}
+	}
+}
+
+// twin returns a value that c lets in, and one that c does not though servers treat it
+// alike, where no other rule is as strict with it. The latter is "" for none.
+func (l *linter) twin(d *rule, c *inspect.Clause) (value, twin string) {
+	switch l.attributes[c.Slot].Source {
+	case policy.Method:
+		if slices.Contains(c.Exact, "GET") && l.missed(d, c, "HEAD") {
+			return "GET", "HEAD"
+		}
+	case policy.Path:
+		for _, path := range c.Exact {
+			twin, cut := strings.CutSuffix(path, "/")
+			if !cut {
+				twin += "/"
+			}
+			if path == "/" || strings.Contains(path[strings.LastIndexByte(strings.TrimSuffix(path, "/"), '/'):], ".") {
+				continue // a file
+			}
+			if l.missed(d, c, twin) || l.looks > maxLintLooks {
+				return path, twin
+			}
+		}
+	}
+	return "", ""
+}
+
+// missed reports whether the clause c of d leaves a value out, and no rule is as strict
+// with such requests as d.
+func (l *linter) missed(d *rule, c *inspect.Clause, value string) bool {
+	if c.Set.Has(value) {
+		return false
+	}
+	outside := d.Takes.With(c.Slot, space.One(value))
+	return !slices.ContainsFunc(l.rules, func(e *rule) bool {
+		return l.look() && e != d && e.Mode <= d.Mode && strictest(e, d) != nil && l.catches(e, outside)
+	})
+}

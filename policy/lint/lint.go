@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lint finds what is allowed in a policy and probably not meant: rules that a client
+// leaves by leaving out a header, limits that are never reached, and costs that no bucket
+// holds. Each kind of warning has a code that stays the same: see [Kinds].
+package lint
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/policy/internal/space"
+)
+
+const (
+	// maxFindings bounds the warnings of one kind that lint gives.
+	maxFindings = 100
+
+	// maxLintLooks bounds how many pairs of rules each kind of lint compares. Beyond
+	// it finds no more.
+	maxLintLooks = 1 << 20
+
+	// maxClientLooks takes the place of maxLintLooks for what lint says of clients and
+	// tiers: each of these comparisons costs more.
+	maxClientLooks = 1 << 16
+
+	// maxLintWeight bounds the values in the matches of a file, counted by
+	// [box.weight], whose rules are compared with those of other groups.
+	maxLintWeight = 1 << 15
+)
+
+// Check returns the warnings about a policy: those of the reader, and the findings in the
+// rules. They are in the order of the rules, the overrides and the tests. The time is for
+// overrides that last too long.
+func Check(m *policy.Matcher, now time.Time) []policy.Warning {
+	in := m.Inspect()
+	l := linter{
+		now: now, space: in.Space, attributes: m.Attributes(), slots: map[string]int{}, overrides: in.Overrides,
+		groups: map[int][]*rule{}, scopes: map[int][]*rule{}, counts: map[string]int{}, found: m.Warnings(),
+	}
+	for slot, a := range l.attributes {
+		l.slots[a.String()] = slot
+	}
+	for i, r := range m.Rules() {
+		d := &rule{Rule: r, view: &in.Rules[i]}
+		l.all = append(l.all, d)
+		if d.Mode < policy.Shadow {
+			l.rules, l.groups[d.Group], l.scopes[d.Scope] = append(l.rules, d), append(l.groups[d.Group], d), append(l.scopes[d.Scope], d)
+		}
+	}
+	for _, kind := range []func(){l.modes, l.keys, l.bypasses, l.costs, l.weeks, l.contradictions, l.overlaps, l.catchAlls, l.longOverrides} {
+		l.looks = 0
+		kind()
+	}
+	for _, kind := range []func(){l.queues, l.madeUp, l.hiddenTiers, l.clientTiers, l.clientAllows, l.twins} {
+		l.looks = maxLintLooks - maxClientLooks
+		kind()
+	}
+	sortByPlace(l.found)
+	return l.found
+}
+
+// A linter looks for what is allowed in a policy and probably not meant.
+type linter struct {
+	now        time.Time
+	space      *space.Space
+	attributes []policy.Attribute // by slot
+	slots      map[string]int     // by attribute
+	overrides  []inspect.Override
+
+	all    []*rule
+	rules  []*rule         // that deny somebody
+	groups map[int][]*rule // of rules
+	scopes map[int][]*rule // of rules, by policy of the bundle
+	looks  int             // of the kind that is at work
+	counts map[string]int  // of findings, by kind
+	found  []policy.Warning
+}
+
+type view = inspect.Rule
+
+// A rule is a rule of the policy with its parts.
+type rule struct {
+	*policy.Rule
+	*view
+}
+
+// look reports whether one more pair of rules may be compared.
+func (l *linter) look() bool {
+	l.looks++
+	return l.looks <= maxLintLooks
+}
+
+// warn notes a finding about the place at path, unless there are enough of its kind.
+func (l *linter) warn(path, code, reason, hint string) {
+	if l.counts[code]++; l.counts[code] <= maxFindings {
+		l.found = append(l.found, policy.Warning{Path: path, Code: code, Reason: reason, Hint: hint})
+	}
+}
+
+// limit returns the i'th limit of d and its place.
+func (d *rule) limit(i int) (*policy.Limit, *inspect.Limit) {
+	return &d.Rule.Limits[i], &d.view.Limits[i]
+}
+
+// key is the place of the i'th of limit_keys.
+func (d *rule) key(i int) string { return d.Path + "/limit_keys/" + strconv.Itoa(i) }
+
+// modes finds rules that are off.
+func (l *linter) modes() {
+	for _, d := range l.all {
+		if d.Mode == policy.Off {
+			l.warn(d.Path, "rule-off", fmt.Sprintf("rule %q is off, and does nothing", d.Name), "remove it, or say mode: shadow to see what it would do")
+		}
+	}
+}
+
+// costs finds limits that some of the costs that they allow can never pass.
+func (l *linter) costs() {
+	for _, d := range l.all {
+		for i := range d.view.Limits {
+			limit, at := d.limit(i)
+			k, most := limit.Costs(), atOnce(limit)
+			if limit.FixedCost() {
+				continue
+			}
+			if k.Max != bucket.MaxTokens && k.Max > most {
+				l.warn(at.Fields+"/max_cost", "impossible-cost", fmt.Sprintf("limit %q admits a cost of %v at most: requests that cost more, up to the max_cost of %v, are never admitted",
+					limit.Name, most, k.Max), fmt.Sprintf("say max_cost: %v", most))
+			}
+			if in := min(max(k.Default, k.Min), k.Max); at.Defaults && in != k.Default {
+				l.warn(at.Fields+"/default_cost", "clamped-cost", fmt.Sprintf("a default_cost of %v is not between min_cost and max_cost: it is %v", k.Default, in),
+					fmt.Sprintf("say default_cost: %v", in))
+			}
+		}
+	}
+}
+
+// atOnce is what one request can cost.
+func atOnce(l *policy.Limit) bucket.Tokens {
+	most := l.Bucket.Capacity()
+	if l.Bucket.Queued() || most == 0 {
+		most += l.Bucket.MaxReserved()
+	}
+	return most
+}
+
+// weeks finds windows of weeks that begin on Thursdays because the file does not say when.
+func (l *linter) weeks() {
+	for _, d := range l.all {
+		for i := range d.view.Limits {
+			limit, at := d.limit(i)
+			b := limit.Bucket
+			if b.Algorithm() != bucket.Stepped || b.Anchor() != bucket.AnchorEpoch || b.Start() != 0 || at.Starts {
+				continue
+			}
+			if _, p := b.Refill(); p%(7*24*3600*1e6) == 0 {
+				l.warn(at.Fields, "week-start", fmt.Sprintf("the weeks of limit %q begin on Thursdays at 0:00 UTC, as 1970 did", limit.Name), `say start: "4d" for Mondays`)
+			}
+		}
+	}
+}
+
+// longOverrides finds exceptions that are as good as for ever.
+func (l *linter) longOverrides() {
+	const long = 90 * 24 // hours
+	for _, o := range l.overrides {
+		if hours := o.ExpiresAt.Sub(l.now).Hours(); hours > long {
+			l.warn(o.Path+"/expires_at", "long-override", fmt.Sprintf("the override is in force for another %d days", int(hours/24)), "an exception that stays is a rule: write it as one, or let it end sooner")
+		}
+	}
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/policy/internal/space"
+)
+
+// contradictions finds limits of one rule of which another leaves nothing to do.
+func (l *linter) contradictions() {
+	for _, d := range l.all {
+		for i := range d.view.Limits {
+			y, at := d.limit(i)
+			for j := range d.view.Limits {
+				x, _ := d.limit(j)
+				if i == j || !stricter(x, y) || j > i && stricter(y, x) {
+					continue
+				}
+				l.warn(at.Path, "contradictory-rates", fmt.Sprintf("limit %q is never reached: %q allows no more than %s", y.Name, x.Name, allowance(x, y)),
+					"lower it below the other, or remove it")
+				break
+			}
+		}
+	}
+}
+
+// overlaps finds rules whose limits are never reached because a rule of another
+// group, which counts the same requests and perhaps others, allows less.
+func (l *linter) overlaps() {
+	if len(l.groups) < 2 {
+		return
+	}
+	boxes, weight := make([]space.Box, len(l.rules)), 0
+	for i, d := range l.rules {
+		boxes[i] = d.Takes
+		weight += d.Takes.Weight()
+	}
+	if weight > maxLintWeight {
+		return
+	}
+	near := space.NewIndex(boxes)
+	for i, y := range l.rules {
+		for _, j := range near.Around(i) {
+			x := l.rules[j]
+			if x.Group == y.Group || x.Mode != policy.Enforce || x.Fallback || y.Fallback || x.Missing == inspect.MissingDeny && y.Missing != inspect.MissingDeny {
+				continue
+			}
+			if !l.look() {
+				return
+			}
+			by := strictest(x, y)
+			if by == nil || !coarser(x, y) {
+				continue
+			}
+			if l.looks += x.Takes.Weight(); !l.space.Within(y.Takes, x.Takes) || l.preempted(x, y) || j > int32(i) && l.mutual(x, y) {
+				continue
+			}
+			l.overlapping(x, y, by)
+			break
+		}
+	}
+}
+
+// mutual reports whether each of two rules leaves the other nothing to do.
+func (l *linter) mutual(x, y *rule) bool {
+	return strictest(y, x) != nil && coarser(y, x) && l.space.Within(x.Takes, y.Takes)
+}
+
+// overlapping reports that y's limits are never reached because of x's.
+func (l *linter) overlapping(x, y *rule, by *policy.Limit) {
+	hint := "lower it below the other, or remove it"
+	if x.forAll() && !y.forAll() {
+		hint = fmt.Sprintf("if %q is for the others, put both in one group, %[1]q last: the first that matches counts", x.Name)
+		switch {
+		case len(x.LimitKeys) == 0: // in one group with the others it would be no cap
+			hint = fmt.Sprintf("if %q is a cap for all requests together, raise it above %q, or lower the other", x.Name, y.Name)
+		case x.Scope != y.Scope:
+			hint = "the rules of all policies apply together: narrow one's selector, or put the rules into one policy and one group"
+		}
+		l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it counts the requests of rule %q, too, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])), hint)
+		return
+	}
+	l.warn(y.Path, "overlapping-rules", fmt.Sprintf("rule %q is never reached: rule %q counts the same requests and allows no more than %s", y.Name, x.Name, allowance(by, &y.Rule.Limits[0])), hint)
+}
+
+// strictest returns the limit of x that leaves all of y's nothing to do, nil for
+// none.
+func strictest(x, y *rule) *policy.Limit {
+	for i := range x.view.Limits {
+		by, _ := x.limit(i)
+		if !slices.ContainsFunc(y.Rule.Limits, func(l policy.Limit) bool { return !stricter(by, &l) }) {
+			return by
+		}
+	}
+	return nil
+}
+
+// coarser reports whether requests that share a bucket under y do so under x.
+func coarser(x, y *rule) bool {
+	for _, a := range x.LimitKeys {
+		if !slices.ContainsFunc(y.LimitKeys, func(b policy.Attribute) bool { return a.String() == b.String() && a.Bits <= b.Bits }) {
+			return false
+		}
+	}
+	return true
+}
+
+// preempted reports whether an earlier rule of x's group may take some of y's
+// requests.
+func (l *linter) preempted(x, y *rule) bool {
+	for _, e := range l.groups[x.Group] {
+		if e == x {
+			return false
+		}
+		if !l.look() || !l.space.Apart(e.Takes, y.Takes) {
+			return true
+		}
+	}
+	return false
+}
+
+// forAll reports whether d has no match of its own.
+func (d *rule) forAll() bool { return len(d.Clauses) == d.Selected }
+
+// catchAlls finds rules for the others that are for all: beside rules of the same
+// policy that are about some clients, with other limit_keys and allowing less.
+func (l *linter) catchAlls() {
+	for _, x := range l.rules {
+		if !x.forAll() || x.Fallback || len(x.LimitKeys) == 0 || x.Mode != policy.Enforce {
+			continue
+		}
+		for _, y := range l.scopes[x.Scope] {
+			if !l.look() {
+				return
+			}
+			if y.Group == x.Group || coarser(x, y) || coarser(y, x) || !l.aboutClients(y) {
+				continue
+			}
+			if by := strictest(x, y); by != nil && !l.space.Apart(x.Takes, y.Takes) && !l.preempted(x, y) {
+				l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it counts the requests of rule %q, too, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])),
+					"if it is for the others, say so in a match, or put both in one group: the first that matches counts")
+				break
+			}
+		}
+	}
+}
+
+// aboutClients reports whether d has a clause that tells clients apart, such as
+// their plan: not what they ask for.
+func (l *linter) aboutClients(d *rule) bool {
+	return slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool {
+		a := l.attributes[c.Slot]
+		return !c.Negate && (a.Source == policy.JWT || a.Source == policy.Header || a.Source == policy.Custom)
+	})
+}
