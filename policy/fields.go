@@ -108,7 +108,8 @@ var fields = []field{
 		doc: "The header fields in which limits are shown: draft-11, legacy, x, several of these, or none."},
 	{name: "jitter", in: inBundle | inPolicy | inRules, inherited: true, rule: (*compiler).jitter, form: parse.Ref("jitter"), label: "Jitter", showRule: (*Rule).showJitter,
 		doc: "How far the waits that denied clients are told are spread: 0, or a share of the wait such as 50%."},
-	{name: "description", in: inBundle | inPolicy | inRules, leads: true, doc: "For people.", form: parse.Text(maxDescriptionBytes), rule: (*compiler).description},
+	{name: "description", in: inBundle | inPolicy | inRules, leads: true, doc: "For people.", form: parse.Text(maxDescriptionBytes),
+		rule: readText("description", maxDescriptionBytes, func(d *draft) *string { return &d.Description })},
 	{name: "policies", in: inBundle, needed: inBundle, doc: "The policies of the bundle. All of them apply, each to the requests of its selector.",
 		form: parse.ListOf(parse.Ref("entry"), 1, maxPolicies)},
 

@@ -223,8 +223,9 @@ func (c *compiler) onStoreError(r *Rule, o *object) {
 	}
 }
 
-func (c *compiler) description(d *draft, n *parse.Node) {
-	d.Description, _ = c.String(n, "description", maxDescriptionBytes)
+// readText makes the reader of a field that is text of at most most bytes.
+func readText(name string, most int, to func(*draft) *string) func(*compiler, *draft, *parse.Node) {
+	return func(c *compiler, d *draft, n *parse.Node) { *to(d), _ = c.String(n, name, most) }
 }
 
 // ruleMode reads a mode. A rule is in force no further than its policy.
