@@ -152,15 +152,3 @@ func FieldOrder() []string {
 	}
 	return append(first, then...)
 }
-
-// InheritedFields returns the names of the fields that a rule takes over from its policy, and
-// a policy from its bundle, if it does not have them itself. A mode that a rule inherits bounds
-// the mode of the rule.
-func InheritedFields() (names []string) {
-	for i := range fields {
-		if fields[i].inherited {
-			names = append(names, fields[i].name)
-		}
-	}
-	return names
-}
