@@ -3,129 +3,155 @@
 package rules
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/metehq/mete/policy"
 )
 
-// A Set are rows at one revision. It is not safe for concurrent use.
-type Set struct {
-	// Revision grows with each change of the tables. It is the version of the policy
-	// that [Set.Compile] returns.
-	Revision int64
-
-	// Rules are the rows by priority and ID, as they are in the policy.
-	Rules []Rule
-
-	// Attributes are the names of rate_limit_attribute and what they stand for.
-	Attributes map[string]string
-
-	schema string // where they were read; empty if nowhere
+// A chapter is one policy of a set: its active rows.
+type chapter struct {
+	id       string
+	rows     []*Rule // but for the fallback
+	docs     []object
+	fallback *Rule // nil for none
 }
 
-// translations returns the active rows in the policy language.
-func (s *Set) translations() (active []*translation, found Errors) {
-	for _, name := range slices.Sorted(maps.Keys(s.Attributes)) {
-		if _, err := policy.ParseAttribute(s.Attributes[name]); err != nil {
-			reason := strings.TrimPrefix(err.Error(), policy.ErrAttribute.Error()+": ")
-			found = append(found, Mistake{Name: name, Column: attributeTable, Reason: reason})
-		}
-	}
+// chapters returns the policies of the active rows, in the order of their first rows.
+func (s *Set) chapters() (list []*chapter, found Errors) {
+	byID := map[string]*chapter{}
 	for i := range s.Rules {
-		if s.Rules[i].Active {
-			t := vocabulary(s.Attributes).translate(&s.Rules[i])
-			active, found = append(active, t), append(found, t.found...)
+		r := &s.Rules[i]
+		if !r.Active {
+			continue
+		}
+		id := r.Policy
+		if id == "" {
+			id = DefaultPolicy
+		}
+		c := byID[id]
+		if c == nil {
+			c = &chapter{id: id}
+			list, byID[id] = append(list, c), c
+		}
+		doc, err := parseObject(r.Spec)
+		switch {
+		case err != nil:
+			found = append(found, Mistake{RuleID: r.ID, Name: r.Name, Path: "spec", Reason: err.Error()})
+		case !r.Fallback:
+			c.rows, c.docs = append(c.rows, r), append(c.docs, doc)
+		case c.fallback == nil:
+			c.fallback = r
+		default:
+			found = append(found, Mistake{RuleID: r.ID, Name: r.Name, Path: "is_fallback",
+				Reason: fmt.Sprintf("the fallback of the policy %s is %q already", id, c.fallback.Name)})
 		}
 	}
-	return active, found
+	return list, found
 }
 
-// Compile turns the active rules into a policy. Every mistake is reported at once:
-// the error is an [Errors]. That no rule is active is one, as an empty file is: who
-// wants no limits says so by a rule in shadow.
+// setApart gives each rule without a group one of its own, which has its name. A
+// policy file has tiers by limit_keys where rules name no group; rows have not.
+func (c *chapter) setApart(needed func(doc object) bool) {
+	taken := map[string]bool{}
+	for _, doc := range c.docs {
+		taken[doc.text("group")] = true
+	}
+	for i, doc := range c.docs {
+		if _, named := doc["group"]; !named && needed(doc) {
+			doc.put("group", freeName(c.rows[i].Name, taken))
+		}
+	}
+}
+
+// freeName returns a name that begins like the wanted one, and takes it.
+func freeName(wanted string, taken map[string]bool) string {
+	name := wanted
+	for suffix := "'"; taken[name]; suffix += "'" {
+		name = wanted[:min(len(wanted), policy.MaxNameBytes-len(suffix))] + suffix
+	}
+	taken[name] = true
+	return name
+}
+
+// spec returns the policy in the policy language. What the policy itself says stands
+// in its document.
+func (c *chapter) spec(document json.RawMessage) object {
+	spec, _ := parseObject(document) // a constraint sees that it is an object
+	if len(c.rows) > 0 || c.fallback == nil {
+		spec.put("rules", c.docs)
+	}
+	if c.fallback != nil {
+		spec["fallback_limit"] = c.fallback.Spec
+	}
+	return spec
+}
+
+// Compile turns the active rules into a policy. It reports every mistake at once: the
+// error is an [Errors]. A set without an active rule is a mistake, as an empty file
+// is. A rule in shadow limits nothing.
 func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
-	active, found := s.translations()
-	if len(active) == 0 {
+	chapters, found := s.chapters()
+	if len(chapters) == 0 {
 		reason := "no rule is active"
 		if s.schema != "" {
 			reason += fmt.Sprintf(" in the schema %q", s.schema)
 		}
-		return nil, append(found, Mistake{Reason: reason,
-			Hint: "insert one with mete rules set or import; to limit nothing, one with the spec {\"mode\": \"shadow\"}"})
+		return nil, Errors{{Reason: reason, Hint: "insert one with mete rules set or import; to limit nothing, one with the mode shadow"}}
 	}
-	chapters, wrong := chaptersOf(active)
-	found = append(found, wrong...)
-	for _, c := range chapters {
-		groups := groupsOf(c.rules)
-		groups.explicit()
+	if len(found) > 0 {
+		return nil, found
 	}
-	m, err := policy.Load(document(chapters, s.Revision), opts)
-	if err == nil && len(found) == 0 {
-		return m, nil
+	file, _ := parseObject(s.Policies[""]) // a constraint sees that it is an object
+	list := make([]object, len(chapters))
+	for i, c := range chapters {
+		c.setApart(func(object) bool { return true })
+		list[i] = object{"id": marshal(c.id), "spec": marshal(c.spec(s.Policies[c.id]))}
 	}
+	file.put("policies", list)
+	file.put("bundle_version", max(s.Revision, 1))
+	m, err := policy.Load(marshal(file), opts)
 	var mistakes policy.Errors
-	if err != nil && !errors.As(err, &mistakes) {
+	switch {
+	case err == nil:
+		return m, nil
+	case !errors.As(err, &mistakes):
 		return nil, fmt.Errorf("rules: compile: %w", err)
 	}
-	before := found
 	for _, e := range mistakes {
-		if m := placed(chapters, e); !slices.ContainsFunc(before, m.follows) {
-			found = append(found, m)
-		}
+		found = append(found, placed(chapters, e))
 	}
-	order := map[int64]int{}
-	for i, t := range active {
-		order[t.row.ID] = i + 1
-	}
-	slices.SortStableFunc(found, func(a, b Mistake) int { return order[a.RuleID] - order[b.RuleID] })
 	return nil, found
 }
 
-// document is the policy of the rules, in JSON.
-func document(chapters []*chapter, revision int64) []byte {
-	list := make([]object, len(chapters))
-	for i, c := range chapters {
-		list[i] = object{"id": marshal(c.id()), "spec": marshal(c.spec())}
-	}
-	return marshal(map[string]any{"bundle_version": max(revision, 1), "policies": list})
-}
-
-// placed finds the row and column of a mistake in a document.
+// placed finds the row of a mistake in a policy that Compile has put together: its
+// path is /policies/0/spec/rules/0 or /policies/0/spec/fallback_limit, and then the
+// path in the rule.
 func placed(chapters []*chapter, e policy.Error) Mistake {
 	m := Mistake{Value: e.Value, Reason: e.Reason, Hint: e.Hint}
-	elements := strings.SplitN(e.Path, "/", 7) // "", policies, 0, spec, rules, 0, and what is in the rule
-	if len(elements) < 4 || elements[1] != "policies" {
-		return m
-	}
-	i, err := strconv.Atoi(elements[2])
-	if err != nil || i < 0 || i >= len(chapters) {
-		return m
-	}
-	t, path := chapters[i].place(elements[3:])
-	if t == nil {
-		return m
-	}
-	m.RuleID, m.Name = t.row.ID, t.row.Name
-	if path == "" {
-		return m
-	}
-	for field, column := range t.fields {
-		if path == field || strings.HasPrefix(path, field+"/") {
-			m.Column = column
-			return m
+	rest := strings.Split(e.Path, "/")[1:]
+	if len(rest) > 2 && rest[0] == "policies" {
+		i, _ := strconv.Atoi(rest[1]) // the policy package counts them
+		c := chapters[i]
+		var row *Rule
+		m.Policy, rest = c.id, rest[3:]
+		if len(rest) == 0 {
+			m.Path = "policy" // the name of it
+		} else if rest[0] == "fallback_limit" {
+			row, rest = c.fallback, rest[1:]
+		} else if rest[0] == "rules" && len(rest) > 1 {
+			k, _ := strconv.Atoi(rest[1])
+			row, rest = c.rows[k], rest[2:]
+		}
+		if row != nil {
+			m.RuleID, m.Name, m.Policy = row.ID, row.Name, ""
 		}
 	}
-	m.Column, m.Path = "spec", "/"+path
+	if len(rest) > 0 {
+		m.Path = strings.Join(append([]string{"spec"}, rest...), "/")
+	}
 	return m
-}
-
-// follows reports whether m is a consequence of what was found in a row before: the
-// compiler then judges what is left of the row.
-func (m Mistake) follows(earlier Mistake) bool {
-	return earlier.RuleID == m.RuleID && earlier.Name == m.Name && earlier.Column == m.Column
 }

@@ -6,103 +6,70 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"strconv"
+	"reflect"
 )
 
 // An object is a JSON object whose values are still text.
 type object map[string]json.RawMessage
 
-// parseObject reads a JSON object, and nothing else.
+// parseObject reads a JSON object. No text is {}.
 func parseObject(text json.RawMessage) (object, error) {
-	if len(bytes.TrimSpace(text)) == 0 {
-		return object{}, nil
+	o := object{}
+	if len(text) == 0 {
+		return o, nil
 	}
-	var o object
-	dec := json.NewDecoder(bytes.NewReader(text))
-	if err := dec.Decode(&o); err != nil {
-		return nil, fmt.Errorf("must be a JSON object: %w", err)
-	}
-	if _, err := dec.Token(); err != io.EOF || o == nil {
-		return nil, fmt.Errorf("must be one JSON object")
+	if err := json.Unmarshal(text, &o); err != nil || o == nil {
+		return object{}, fmt.Errorf("must be a JSON object")
 	}
 	return o, nil
 }
 
-// has reports whether o has any of the fields.
-func (o object) has(fields ...string) bool {
-	for _, f := range fields {
-		if _, ok := o[f]; ok {
-			return true
-		}
-	}
-	return false
-}
-
 // text returns the string in a field, "" where there is none.
-func (o object) text(field string) string {
-	var s string
-	_ = json.Unmarshal(o[field], &s) // whatever else it is, the compiler refuses
+func (o object) text(field string) (s string) {
+	_ = json.Unmarshal(o[field], &s) // the compiler refuses a value of another type
 	return s
 }
 
 // put sets a field to the JSON of a value.
 func (o object) put(field string, value any) { o[field] = marshal(value) }
 
-// marshal writes what always can be written.
+// marshal writes a value that has a JSON form.
 func marshal(value any) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		return json.RawMessage("null")
-	}
+	_ = enc.Encode(value) // a Buffer takes all, and the values are maps, lists and texts
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// sameJSON compares two JSON texts by their values. Nothing is {}.
-func sameJSON(a, b json.RawMessage) bool { return bytes.Equal(canonical(a), canonical(b)) }
+// sameJSON compares two JSON texts by their values. Numbers are the same if their
+// digits are.
+func sameJSON(a, b json.RawMessage) bool { return reflect.DeepEqual(decode(a), decode(b)) }
 
-// canonical is a JSON text with sorted fields, no spaces and no needless digits.
-func canonical(text json.RawMessage) []byte {
-	if len(bytes.TrimSpace(text)) == 0 {
-		return []byte("{}")
-	}
+// decode reads a JSON text and keeps the digits of its numbers.
+func decode(text json.RawMessage) (v any) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return text
-	}
-	return marshal(plainNumbers(v))
-}
-
-// plainNumbers writes all numbers in v in one way, as far as they are short.
-func plainNumbers(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		return plainNumber(v)
-	case []any:
-		for i := range v {
-			v[i] = plainNumbers(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = plainNumbers(v[k])
-		}
-	}
+	_ = dec.Decode(&v) // callers have read the text before
 	return v
 }
 
-// pointer appends fields to a JSON Pointer.
-func pointer(path string, elements ...any) string {
-	for _, e := range elements {
-		switch e := e.(type) {
-		case int:
-			path += "/" + strconv.Itoa(e)
-		case string:
-			path += "/" + escaper.Replace(e)
+// textValues writes the numbers in the match of a rule, and in other maps of
+// attributes, as text, which means the same. PostgreSQL would write 1e1 as 10.
+func textValues(v any, inside bool) any {
+	switch v := v.(type) {
+	case json.Number:
+		if inside {
+			return v.String()
+		}
+	case []any:
+		for i := range v {
+			v[i] = textValues(v[i], inside)
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = textValues(v[name], inside || name == "match" || name == "request" || name == "with" || name == "scope_value")
 		}
 	}
-	return path
+	return v
 }

@@ -3,10 +3,13 @@
 package rules
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -14,36 +17,38 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Change is what became of one rule in an edit.
+// A Change is what an edit did to one row. Before is nil for a new row, After for a
+// removed one. Policy is the name of a row of rate_limit_policy, whose Before and After
+// have nothing but a Spec; for a rule it is nil.
 type Change struct {
-	Before *Rule // nil: it was not there
-	After  *Rule // nil: it is gone
+	Policy        *string
+	Before, After *Rule
 }
 
-// errDryRun ends a transaction that was only to be tried.
-var errDryRun = errors.New("dry run")
+// errUnwanted ends a transaction that must write nothing: a dry run, or no change.
+var errUnwanted = errors.New("nothing to write")
 
-// An editError is what the caller's function returned.
+// An editError is the error of the caller's function.
 type editError struct{ error }
 
-func (e editError) Unwrap() error { return e.error }
-
-// Edit lets a function change the rules, and writes what it did in one transaction. In
-// it no one else writes rules. The function adds rules with ID 0, changes or removes
-// others; its own error ends all, and is returned. Then the whole set must compile:
-// servers that follow it would else keep their old one. Where it does not, or where
-// the database refuses a row, nothing is written and the error is an [Errors].
+// Edit lets a function change the rules, and writes its changes in one transaction, in
+// which no other writes rules. The function adds rules with ID 0, changes or removes
+// others; its own error ends all, and is returned. A column that it changes goes into
+// the Spec of the row, and the columns follow Spec. Then the whole set must compile:
+// servers that follow the set would keep their old policy otherwise. Where it does not,
+// or where the database refuses a row, Edit writes nothing and the error is an
+// [Errors].
 //
-// It returns what has changed, in the order of the rules, what is gone first. With
-// dryRun it does all the same and writes nothing.
+// Edit returns the changes in the order of the rules, removed rows first. With dryRun
+// it does the same and writes nothing.
 func (s *Source) Edit(ctx context.Context, dryRun bool, edit func(*Set) error) ([]Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, editTimeout)
 	defer cancel()
 	var changes []Change
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err := pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) (err error) {
-		if changes, err = s.editIn(ctx, tx, edit); err == nil && dryRun {
-			return errDryRun
+		if changes, err = s.editIn(ctx, tx, edit); err == nil && (dryRun || len(changes) == 0) {
+			return errUnwanted
 		}
 		return err
 	})
@@ -54,7 +59,7 @@ func (s *Source) Edit(ctx context.Context, dryRun bool, edit func(*Set) error) (
 		return nil, own.error
 	case broken:
 		return nil, mistakes
-	case errors.Is(err, errDryRun), err == nil:
+	case errors.Is(err, errUnwanted), err == nil:
 		return changes, nil
 	}
 	return nil, fmt.Errorf("rules: edit: %w", s.missing(unanswered(err)))
@@ -75,35 +80,26 @@ func (s *Source) editIn(ctx context.Context, tx pgx.Tx, edit func(*Set) error) (
 	if err != nil {
 		return nil, err
 	}
-	wanted := before.clone()
-	if err := edit(wanted); err != nil {
+	wanted := *before
+	wanted.Rules, wanted.Policies = slices.Clone(before.Rules), maps.Clone(before.Policies)
+	if err := edit(&wanted); err != nil {
 		return nil, editError{err}
 	}
 	if err := s.write(ctx, tx, before.Rules, wanted.Rules); err != nil {
+		return nil, err
+	}
+	if err := s.writePolicies(ctx, tx, before.Policies, wanted.Policies); err != nil {
 		return nil, err
 	}
 	after, err := s.readIn(ctx, tx, all)
 	if err != nil {
 		return nil, err
 	}
-	changes := compare(before.Rules, after.Rules)
-	if len(changes) == 0 {
-		return nil, nil
+	changes := compare(before, after)
+	if len(changes) > 0 {
+		_, err = after.Compile(policy.Options{})
 	}
-	if _, err := after.Compile(policy.Options{}); err != nil {
-		return nil, err
-	}
-	return changes, nil
-}
-
-// clone returns a copy of s that can be changed.
-func (s *Set) clone() *Set {
-	c := *s
-	c.Rules = slices.Clone(s.Rules)
-	for i := range c.Rules {
-		c.Rules[i].Spec = slices.Clone(c.Rules[i].Spec)
-	}
-	return &c
+	return changes, err
 }
 
 // byID returns the rules that are in the database.
@@ -117,18 +113,32 @@ func byID(list []Rule) map[int64]*Rule {
 	return m
 }
 
-// compare returns what is different.
-func compare(before, after []Rule) (changes []Change) {
-	old, now := byID(before), byID(after)
-	for i := range before {
-		if now[before[i].ID] == nil {
-			changes = append(changes, Change{Before: &before[i]})
+// compare returns the changes between two reads of the tables. The database counts the
+// version of a rule.
+func compare(before, after *Set) (changes []Change) {
+	old, now := byID(before.Rules), byID(after.Rules)
+	for i := range before.Rules {
+		if now[before.Rules[i].ID] == nil {
+			changes = append(changes, Change{Before: &before.Rules[i]})
 		}
 	}
-	for i := range after {
-		r := &after[i]
-		if b := old[r.ID]; b == nil || !b.sameRow(r) {
+	for i := range after.Rules {
+		r := &after.Rules[i]
+		if b := old[r.ID]; b == nil || b.Version != r.Version {
 			changes = append(changes, Change{Before: b, After: r})
+		}
+	}
+	document := func(specs map[string]json.RawMessage, id string) *Rule {
+		if spec, ok := specs[id]; ok {
+			return &Rule{Spec: spec}
+		}
+		return nil
+	}
+	every := maps.Clone(before.Policies)
+	maps.Copy(every, after.Policies)
+	for _, id := range slices.Sorted(maps.Keys(every)) {
+		if !bytes.Equal(before.Policies[id], after.Policies[id]) {
+			changes = append(changes, Change{Policy: &id, Before: document(before.Policies, id), After: document(after.Policies, id)})
 		}
 	}
 	return changes
@@ -139,18 +149,24 @@ const (
 
 	updateRule = `UPDATE {schema}.rate_limit_rule SET name = $2::pg_catalog.text, key_pattern = $3::pg_catalog.text, scope = $4::pg_catalog.text,
 	rate_per_second = $5::pg_catalog.text::numeric, burst_capacity = $6::pg_catalog.text::numeric, plan = $7::pg_catalog.text,
-	is_active = $8::boolean, description = $9::pg_catalog.text, priority = $10::integer, spec = $11::pg_catalog.text::pg_catalog.jsonb
+	description = $8::pg_catalog.text, is_active = $9::boolean, priority = $10::integer, policy = $11::pg_catalog.text, is_fallback = $12::boolean,
+	spec = $13::pg_catalog.text::pg_catalog.jsonb
 	WHERE rule_id OPERATOR(pg_catalog.=) $1::bigint`
 
 	insertRule = `INSERT INTO {schema}.rate_limit_rule
-	(name, key_pattern, scope, rate_per_second, burst_capacity, plan, is_active, description, priority, spec)
+	(name, key_pattern, scope, rate_per_second, burst_capacity, plan, description, is_active, priority, policy, is_fallback, spec)
 	VALUES ($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text,
-	$4::pg_catalog.text::numeric, $5::pg_catalog.text::numeric, $6::pg_catalog.text,
-	$7::boolean, $8::pg_catalog.text, $9::integer, $10::pg_catalog.text::pg_catalog.jsonb)`
+	$4::pg_catalog.text::numeric, $5::pg_catalog.text::numeric, $6::pg_catalog.text, $7::pg_catalog.text,
+	$8::boolean, $9::integer, $10::pg_catalog.text, $11::boolean, $12::pg_catalog.text::pg_catalog.jsonb)`
+
+	deletePolicy = `DELETE FROM {schema}.rate_limit_policy WHERE policy OPERATOR(pg_catalog.=) $1::pg_catalog.text`
+
+	setPolicy = `INSERT INTO {schema}.rate_limit_policy (policy, spec) VALUES ($1::pg_catalog.text, $2::pg_catalog.text::pg_catalog.jsonb)
+	ON CONFLICT (policy) DO UPDATE SET spec = excluded.spec`
 )
 
-// write makes the rows those that are wanted. What makes room goes first: names, and
-// patterns of which one rule can be active.
+// write changes the rows to the wanted ones. Removed and inactive rows come first: they
+// make room for names, and for the one active rule of a pattern.
 func (s *Source) write(ctx context.Context, tx pgx.Tx, before, wanted []Rule) error {
 	kept := byID(wanted)
 	for i := range before {
@@ -164,18 +180,17 @@ func (s *Source) write(ctx context.Context, tx pgx.Tx, before, wanted []Rule) er
 	for _, active := range []bool{false, true} {
 		for i := range wanted {
 			r := &wanted[i]
-			b := old[r.ID]
-			if r.ID == 0 || r.Active != active || b != nil && b.sameRow(r) {
+			if b := old[r.ID]; b == nil || r.Active != active || b.sameRow(r) {
 				continue
 			}
-			if err := s.writeRow(ctx, tx, s.sql(updateRule), r, r.ID, r.Name); err != nil {
+			if err := s.writeRow(ctx, tx, updateRule, r, r.ID); err != nil {
 				return err
 			}
 		}
 	}
 	for i := range wanted {
 		if r := &wanted[i]; r.ID == 0 {
-			if err := s.writeRow(ctx, tx, s.sql(insertRule), r, orNull(r.Name)); err != nil {
+			if err := s.writeRow(ctx, tx, insertRule, r); err != nil {
 				return err
 			}
 		}
@@ -183,7 +198,7 @@ func (s *Source) write(ctx context.Context, tx pgx.Tx, before, wanted []Rule) er
 	return nil
 }
 
-// orNull is null for an empty text.
+// orNull returns NULL for an empty text.
 func orNull(text string) *string {
 	if text == "" {
 		return nil
@@ -193,16 +208,33 @@ func orNull(text string) *string {
 
 // writeRow writes one row. The statement has the values of first before the others.
 func (s *Source) writeRow(ctx context.Context, tx pgx.Tx, sql string, r *Rule, first ...any) error {
-	scope, spec := r.Scope, r.Spec
-	if scope == "" {
-		scope = ScopeFor(r.KeyPattern)
-	}
-	if len(spec) == 0 {
-		spec = json.RawMessage("{}")
+	spec := string(r.Spec)
+	if spec == "" {
+		spec = "{}"
 	}
 	args := append([]any{pgx.QueryExecModeExec}, first...)
-	args = append(args, r.KeyPattern, scope, orNull(r.RatePerSecond), orNull(r.BurstCapacity), orNull(r.Plan),
-		r.Active, orNull(r.Description), r.Priority, string(spec))
-	_, err := tx.Exec(ctx, sql, args...)
+	args = append(args, orNull(r.Name), orNull(r.KeyPattern), orNull(r.Scope), orNull(r.RatePerSecond), orNull(r.BurstCapacity), orNull(r.Plan),
+		orNull(r.Description), r.Active, r.Priority, cmp.Or(r.Policy, DefaultPolicy), r.Fallback, spec)
+	_, err := tx.Exec(ctx, s.sql(sql), args...)
 	return refused(err, r)
+}
+
+// writePolicies changes the documents of the policies to the wanted ones.
+func (s *Source) writePolicies(ctx context.Context, tx pgx.Tx, before, wanted map[string]json.RawMessage) error {
+	for id := range before {
+		if _, kept := wanted[id]; !kept {
+			if _, err := tx.Exec(ctx, s.sql(deletePolicy), pgx.QueryExecModeExec, id); err != nil {
+				return err
+			}
+		}
+	}
+	for id, spec := range wanted {
+		if old, there := before[id]; there && sameJSON(old, spec) {
+			continue
+		}
+		if _, err := tx.Exec(ctx, s.sql(setPolicy), pgx.QueryExecModeExec, id, string(spec)); err != nil {
+			return refusedPolicy(err, id)
+		}
+	}
+	return nil
 }

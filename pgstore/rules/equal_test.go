@@ -4,6 +4,7 @@ package rules_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,12 +14,6 @@ import (
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
 )
-
-// words is the vocabulary of a new database.
-func words() map[string]string {
-	return map[string]string{"ip": "ip:address", "endpoint": "path", "user": "jwt:sub", "user_id": "jwt:sub", "plan": "jwt:plan",
-		"tenant": "jwt:tenant", "api_key": "header:x-api-key"}
-}
 
 var options = policy.Options{HashKey: []byte("test")}
 
@@ -45,24 +40,22 @@ func compile(t testing.TB, s *rules.Set) *policy.Matcher {
 func rowsText(s *rules.Set) string {
 	var b strings.Builder
 	for _, r := range s.Rules {
-		fmt.Fprintf(&b, "\n%d %q %s (%s) %s/%s plan %q %t %q priority %d %s", r.ID, r.Name, r.KeyPattern, r.Scope, r.RatePerSecond, r.BurstCapacity,
-			r.Plan, r.Active, r.Description, r.Priority, strings.Join(strings.Fields(string(r.Spec)), " "))
+		fmt.Fprintf(&b, "\n%d %q %s (%s) %s/%s plan %q %t %q priority %d policy %s fallback %t %s", r.ID, r.Name, r.KeyPattern, r.Scope, r.RatePerSecond,
+			r.BurstCapacity, r.Plan, r.Active, r.Description, r.Priority, r.Policy, r.Fallback, strings.Join(strings.Fields(string(r.Spec)), " "))
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Policies)) {
+		fmt.Fprintf(&b, "\npolicy %q %s", id, s.Policies[id])
 	}
 	return b.String()
 }
 
-// shape is what a policy says of its rules, but for which of them apply together. A
-// share of the one key of a rule without limit_keys is all or nothing, which
-// [policy.Match] says.
+// shape is the rules of a policy as text, without the groups of rules that apply
+// together.
 func shape(m *policy.Matcher) string {
 	var b strings.Builder
 	for _, r := range m.Rules() {
-		mode := r.Mode.String()
-		if len(r.LimitKeys) == 0 && r.Mode != policy.Off {
-			mode = "as matches say"
-		}
 		fmt.Fprintf(&b, "%q %q %v mode=%s on_store_error=%d deadline=%v headers=%v jitter=%v\n",
-			r.Name, r.Description, r.LimitKeys, mode, r.OnStoreError, r.Deadline, r.Headers, r.Jitter)
+			r.Name, r.Description, r.LimitKeys, r.Mode, r.OnStoreError, r.Deadline, r.Headers, r.Jitter)
 		for _, l := range r.Limits {
 			fmt.Fprintf(&b, "\t%q %s %+v shards=%d leased=%t stages=%v\n", l.Name, l.Reason, l.Bucket, l.Shards, l.Leased, l.Stages)
 		}

@@ -2,28 +2,34 @@
 
 package rules
 
-// Export returns the active rules as a policy file, in JSON. It says the same as they
-// do, and [Set.Import] of it changes none of them. What it says may yet have mistakes,
-// and is nothing but the rules that it can say: see [Set.Compile].
+// Export returns the active rules and the documents of their policies as a policy
+// file, in JSON. A file decides as the rows do, and [Set.Import] of it changes no row.
+// [Set.Compile] finds the mistakes in it.
 func (s *Set) Export() []byte {
-	active, _ := s.translations()
-	for _, t := range active {
-		if !t.rule.has("algorithm", "limits") {
-			t.rule.put("algorithm", "token_bucket")
-		}
+	chapters, _ := s.chapters()
+	file, _ := parseObject(s.Policies[""]) // a constraint sees that it is an object
+	if len(chapters) == 0 {
+		file.put("rules", []object{})
+		return marshal(file)
 	}
-	chapters, _ := chaptersOf(active)
 	list := make([]object, len(chapters))
 	for i, c := range chapters {
-		groups := groupsOf(c.rules)
-		groups.tidy()
-		list[i] = object{"id": marshal(c.id()), "spec": marshal(c.spec())}
+		same := map[string]int{} // rules with the same limit_keys
+		for _, doc := range c.docs {
+			same[keysOf(doc)]++
+		}
+		c.setApart(func(doc object) bool { return same[keysOf(doc)] > 1 })
+		list[i] = object{"id": marshal(c.id), "spec": marshal(c.spec(s.Policies[c.id]))}
 	}
-	switch {
-	case len(chapters) == 0:
-		return marshal(map[string]any{"rules": []object{}})
-	case len(chapters) == 1 && chapters[0].name == "":
-		return list[0]["spec"]
+	if len(list) > 1 || chapters[0].id != DefaultPolicy {
+		file.put("policies", list)
+		return marshal(file)
 	}
-	return marshal(map[string]any{"policies": list})
+	spec := chapters[0].spec(s.Policies[DefaultPolicy])
+	for field, value := range file {
+		if spec[field] == nil { // a policy comes before its bundle
+			spec[field] = value
+		}
+	}
+	return marshal(spec)
 }

@@ -3,110 +3,236 @@
 package rules
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/metehq/mete/policy"
 )
 
-// Import makes the rules of a policy file, in JSON, rows of s: those that have the
-// name of a row change it, the others are added, all are active. A row that means the
-// same already stays as it is. With replace, rows that are not in the file are made
-// inactive. The file must be without mistakes, and have nothing in it that rows cannot
-// say and that makes a difference to a decision, such as overrides: the error is a
-// [policy.Errors]. What it has else is left out: see [LeftOut].
+// A filePolicy is a policy of a file.
+type filePolicy struct {
+	ID   string `json:"id"`
+	Spec object `json:"spec"`
+}
+
+// A fileRule is a rule of a policy file.
+type fileRule struct {
+	policy   string
+	fallback bool
+	doc      object
+}
+
+// fileFields are the fields of a file with one policy that are no part of the policy.
+var fileFields = []string{"overrides", "kill_switches", "global_shadow", "break_glass", "tests"}
+
+// versionFields are the fields of a bundle that rows have a revision for.
+var versionFields = []string{"bundle_version", "issued_at", "expires_at"}
+
+// Import makes rows of a policy file, in JSON. A rule with the name of a row changes
+// the row, other rules are added, and all of them are active. The rest of the file
+// becomes documents of Policies. With replace, rows that are not in the file become
+// inactive, and so does the rest of the set. The file must be a policy without
+// mistakes: the error is a [policy.Errors]. [LeftOut] says what Import leaves out.
 //
-// A row keeps its priority, unless the order of the file is another: then the rules
-// of the file are numbered anew.
+// Rows keep their priorities where they are in the order of the file. Else Import
+// numbers the rules of the file anew.
 func (s *Set) Import(data []byte, replace bool) error {
 	m, err := policy.Load(data, policy.Options{})
 	if err != nil {
 		return err
 	}
-	if strings.Contains(strings.ReplaceAll(string(canonical(data)), `\\`, ""), `\u0000`) {
+	data = marshal(textValues(decode(data), false))
+	if bytes.Contains(bytes.ReplaceAll(data, []byte(`\\`), nil), []byte(`\u0000`)) {
 		return errors.New("rules: import: PostgreSQL has no text with a zero character, and so the rules must have none")
 	}
-	file, err := readFile(data, m)
+	file, policies, err := policiesIn(data)
 	if err != nil {
-		return err
+		return fmt.Errorf("rules: import: %w", err)
 	}
-	rows := vocabulary(s.Attributes).rows(file)
+	list := takeRules(policies, m.Rules())
+	s.nameTiers(list)
+	s.importPolicies(append(policies, filePolicy{"", file}), replace)
 	index := map[string]int{}
 	for i := range s.Rules {
 		index[s.Rules[i].Name] = i
 	}
-	places, named := make([]int, 0, len(rows)), map[int]bool{}
-	for _, row := range rows {
-		i, there := index[row.Name]
+	places, inFile := make([]int, len(list)), map[int]bool{}
+	for k, f := range list {
+		name := f.doc.text("name")
+		i, there := index[name]
 		if !there {
 			i = len(s.Rules)
-			s.Rules = append(s.Rules, row)
-		} else {
-			s.merge(&s.Rules[i], row)
+			s.Rules = append(s.Rules, Rule{Name: name})
 		}
-		places, named[i] = append(places, i), true
+		r := &s.Rules[i]
+		r.Active, r.Policy, r.Fallback = true, f.policy, f.fallback
+		if !sameRule(f.doc, r.Spec) {
+			r.Spec = marshal(f.doc)
+		}
+		places[k], inFile[i] = i, true
 	}
 	s.order(places)
-	if replace {
-		for i := range s.Rules {
-			s.Rules[i].Active = s.Rules[i].Active && named[i]
-		}
+	for i := range s.Rules {
+		s.Rules[i].Active = s.Rules[i].Active && (inFile[i] || !replace)
 	}
 	return nil
 }
 
-// merge makes a row say what another does, in its own words where it does so already.
-func (s *Set) merge(row *Rule, wanted Rule) {
-	wanted.ID, wanted.Priority, wanted.Version = row.ID, row.Priority, row.Version
-	wanted.CreatedAt, wanted.UpdatedAt = row.CreatedAt, row.UpdatedAt
-	v := vocabulary(s.Attributes)
-	if t := v.translate(row); len(t.found) == 0 {
-		same := Rule{Name: row.Name, Description: row.Description, Priority: row.Priority, Active: true}
-		if v.row(&same, t); same.sameRow(&wanted) {
-			row.Active = true
-			return
+// policiesIn returns the policies of a file without mistakes, in whichever of its
+// shapes, and the fields beside them.
+func policiesIn(data []byte) (file object, policies []filePolicy, err error) {
+	root, err := parseObject(data)
+	file = object{}
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case root["policies"] != nil:
+		err = json.Unmarshal(root["policies"], &policies)
+		file = root
+		for _, field := range append(versionFields, "policies") {
+			delete(file, field)
 		}
+	case root["spec"] != nil:
+		policies = make([]filePolicy, 1)
+		err = json.Unmarshal(data, &policies[0])
+	default:
+		for _, field := range fileFields {
+			if value, ok := root[field]; ok {
+				file[field] = value
+				delete(root, field)
+			}
+		}
+		if root["rules"] == nil && root["fallback_limit"] == nil { // the file is one rule
+			root = object{"rules": marshal([]object{root})}
+		}
+		policies = []filePolicy{{DefaultPolicy, root}}
 	}
-	*row = wanted
+	return file, policies, err
 }
 
-// order gives the rules at these places priorities, unless they are in order: that of
-// the policy which they are compiled to.
+// takeRules takes the rules out of policies. Their names are those of the compiled
+// ones, since a file may leave some out.
+func takeRules(policies []filePolicy, compiled []*policy.Rule) (list []fileRule) {
+	for _, p := range policies {
+		var docs []object
+		_ = json.Unmarshal(p.Spec["rules"], &docs) // the compiler has read them
+		for _, doc := range docs {
+			list = append(list, fileRule{p.ID, false, doc})
+		}
+		if doc, err := parseObject(p.Spec["fallback_limit"]); err == nil && len(doc) > 0 {
+			list = append(list, fileRule{p.ID, true, doc})
+		}
+		delete(p.Spec, "rules")
+		delete(p.Spec, "fallback_limit")
+	}
+	for i, f := range list {
+		f.doc.put("name", compiled[i].Name)
+		if f.doc["limit_keys"] == nil && !f.fallback {
+			f.doc.put("limit_keys", []string{})
+		}
+	}
+	return list
+}
+
+// nameTiers gives a group to rules that are tiers because they have the same
+// limit_keys: rows are tiers where they name a group, and only there.
+func (s *Set) nameTiers(list []fileRule) {
+	taken := map[string]bool{} // groups that are not to be made up
+	tiers := map[string][]object{}
+	inFile := map[string]bool{}
+	for _, f := range list {
+		inFile[f.doc.text("name")], taken[f.doc.text("group")] = true, true
+		if f.doc["group"] == nil && !f.fallback {
+			kind := f.policy + "\n" + keysOf(f.doc)
+			tiers[kind] = append(tiers[kind], f.doc)
+		}
+	}
+	for i := range s.Rules {
+		if doc, err := parseObject(s.Rules[i].Spec); err == nil && !inFile[s.Rules[i].Name] {
+			taken[doc.text("group")] = true
+		}
+	}
+	for _, f := range list { // in the order of the file, for names that do not change
+		docs := tiers[f.policy+"\n"+keysOf(f.doc)]
+		if f.doc["group"] == nil && !f.fallback && len(docs) > 1 {
+			group := freeName(f.doc.text("name"), taken)
+			for _, doc := range docs {
+				doc.put("group", group)
+			}
+		}
+	}
+}
+
+// keysOf returns the limit_keys of a rule, in an order that does not depend on theirs.
+func keysOf(doc object) string {
+	var names []string
+	_ = json.Unmarshal(doc["limit_keys"], &names) // the compiler refuses another type
+	for i, name := range names {
+		if a, err := policy.ParseAttribute(name); err == nil {
+			names[i] = a.Spelled()
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// sameRule reports whether a row says what a rule of a file does. A group that has the
+// name of its rule says no more than none.
+func sameRule(doc object, row json.RawMessage) bool {
+	if sameJSON(marshal(doc), row) {
+		return true
+	}
+	old, err := parseObject(row)
+	if _, grouped := old["group"]; err != nil || grouped || strings.TrimRight(doc.text("group"), "'") != doc.text("name") {
+		return false
+	}
+	old["group"] = doc["group"]
+	return sameJSON(marshal(doc), marshal(old))
+}
+
+// importPolicies sets the fields of a file that are in no rule. Without replace, those
+// that the file does not have stay.
+func (s *Set) importPolicies(list []filePolicy, replace bool) {
+	if replace || s.Policies == nil {
+		s.Policies = map[string]json.RawMessage{}
+	}
+	for _, p := range list {
+		if len(p.Spec) > 0 {
+			spec, _ := parseObject(s.Policies[p.ID]) // a constraint sees that it is an object
+			maps.Copy(spec, p.Spec)
+			s.Policies[p.ID] = marshal(spec)
+		}
+	}
+}
+
+// order gives the rules at these places priorities, unless the policy of their rows has
+// them in the order of the file.
 func (s *Set) order(places []int) {
-	before := func(i, j int) int {
-		a, b := &s.Rules[i], &s.Rules[j]
-		switch {
-		case a.Priority != b.Priority || a.ID != 0 && b.ID != 0:
-			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.ID, b.ID))
-		case a.ID == 0 && b.ID == 0: // IDs grow in the order of the insertions
-			return i - j
-		case a.ID == 0:
-			return 1
-		}
-		return -1
+	rows := make([]Rule, len(places))
+	for k, i := range places {
+		rows[k] = s.Rules[i]
 	}
-	rows := slices.SortedStableFunc(slices.Values(places), before)
-	order := make([]int, 0, len(places)) // of places, by policy
-	var policies []string
-	byPolicy, fallbacks := map[string][]int{}, map[string][]int{}
-	for _, i := range rows {
-		spec, _ := parseObject(s.Rules[i].Spec) // without one it is of the default policy
-		name, last := membershipOf(spec)
-		if byPolicy[name] == nil && fallbacks[name] == nil {
-			policies = append(policies, name)
+	slices.SortStableFunc(rows, func(a, b Rule) int {
+		id := func(r Rule) uint64 { return uint64(r.ID) - 1 } // new rows have 0 and come last
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(id(a), id(b)))
+	})
+	var names []string
+	chapters, _ := (&Set{Rules: rows}).chapters()
+	for _, c := range chapters {
+		for _, r := range c.rows {
+			names = append(names, r.Name)
 		}
-		if last {
-			fallbacks[name] = append(fallbacks[name], i)
-		} else {
-			byPolicy[name] = append(byPolicy[name], i)
+		if c.fallback != nil {
+			names = append(names, c.fallback.Name)
 		}
 	}
-	for _, name := range policies {
-		order = append(append(order, byPolicy[name]...), fallbacks[name]...)
-	}
-	if slices.Equal(order, places) {
+	if slices.EqualFunc(names, places, func(name string, i int) bool { return name == s.Rules[i].Name }) {
 		return
 	}
 	for n, i := range places {
@@ -114,25 +240,14 @@ func (s *Set) order(places []int) {
 	}
 }
 
-// rows turns the rules of a file into rows.
-func (v vocabulary) rows(file []fileRule) []Rule {
-	rows := make([]Rule, len(file))
-	translations := make([]*translation, len(file))
-	for i, f := range file {
-		t := &translation{row: &rows[i], rule: f.rule, group: f.rule.text("group"), policy: f.policy, last: f.fallback}
-		rows[i] = Rule{Name: f.rule.text("name"), Description: f.rule.text("description"), Active: true}
-		t.readKeys()
-		t.readMatch()
-		translations[i] = t
-	}
-	groups := tiersByPolicy(file, translations)
-	for i, t := range translations {
-		delete(t.rule, "group")
-		if groups[i] != "" {
-			t.rule.put("group", groups[i])
+// LeftOut returns the fields of a policy file, in JSON, that [Set.Import] does not
+// keep: the version and the times of a bundle, which rows have a revision for.
+func LeftOut(data []byte) (fields []string) {
+	root, err := parseObject(data)
+	for _, field := range versionFields {
+		if err == nil && root[field] != nil {
+			fields = append(fields, "/"+field)
 		}
-		v.row(&rows[i], t)
 	}
-	setApart(rows, groups)
-	return rows
+	return fields
 }

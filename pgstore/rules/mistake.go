@@ -6,46 +6,35 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/metehq/mete/policy"
 )
 
-// A Mistake is what is wrong with one row, or with all of them together.
+// A Mistake is one thing that is wrong with a row, or with all rows together.
 type Mistake struct {
-	RuleID int64  // of the row in rate_limit_rule; 0 where it is no row of that, or not there yet
-	Name   string // of the rule, or of the row in rate_limit_attribute; may be empty
+	RuleID int64  // the row in rate_limit_rule; 0 for a new row, and for no row of it
+	Name   string // the name of the rule; may be empty
+	Policy string // the row in rate_limit_policy, where the mistake is in no rule
 
-	// Column is where it is: one of rate_limit_rule, or rate_limit_attribute as a
-	// whole. Empty is the row, or the set of rows.
-	Column string
-
-	Path   string // JSON Pointer (RFC 6901) inside of the column spec; else empty
+	Path   string // the column and the place in it: spec/algorithm_config/burst; empty is the whole row
 	Value  string // the offending value, cut to a readable length; empty if it is the absence of one
-	Reason string // what is wrong with it
+	Reason string // what is wrong
 	Hint   string // what to write instead; may be empty
 }
 
 // Error formats m on one line: `rule 17 "user-free": spec/algorithm_config/shards: …`.
 func (m Mistake) Error() string {
-	var b strings.Builder
+	e := policy.Error{Path: m.Path, Value: m.Value, Reason: m.Reason, Hint: m.Hint}
+	text := strings.TrimPrefix(e.Error(), "policy: ")
 	switch {
-	case m.Column == attributeTable:
-		b.WriteString(attributeTable + " " + strconv.Quote(m.Name) + ": ")
 	case m.RuleID != 0:
-		fmt.Fprintf(&b, "rule %d %q: ", m.RuleID, m.Name)
+		return fmt.Sprintf("rule %d %q: %s", m.RuleID, m.Name, text)
 	case m.Name != "":
-		fmt.Fprintf(&b, "rule %q: ", m.Name)
+		return fmt.Sprintf("rule %q: %s", m.Name, text)
+	case m.Policy != "":
+		return fmt.Sprintf("policy %q: %s", m.Policy, text)
 	}
-	if m.Column != "" && m.Column != attributeTable {
-		b.WriteString(m.Column + m.Path + ": ")
-	}
-	b.WriteString(m.Reason)
-	if m.Value != "" {
-		b.WriteString(" (got " + m.Value + ")")
-	}
-	if m.Hint != "" {
-		b.WriteString("; " + m.Hint)
-	}
-	return visible(b.String())
+	return text
 }
 
 // Errors are all mistakes in a set of rules, in the order of the rules.
@@ -58,22 +47,6 @@ func (es Errors) Error() string {
 		lines[i] = e.Error()
 	}
 	return strings.Join(lines, "\n")
-}
-
-// visible escapes what a terminal would act on: rows are foreign.
-func visible(s string) string {
-	if strings.IndexFunc(s, unicode.IsControl) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, c := range s {
-		if unicode.IsControl(c) {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
-			continue
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
 }
 
 // maxShownBytes is how much of an offending value is shown.

@@ -48,13 +48,16 @@ func TestSearchPath(t *testing.T) {
 	if m, revision, err := f.Load(t.Context(), options); err != nil || m == nil || revision != 6 { // one for each row
 		t.Errorf("load: revision %d, %v; want 6", revision, err)
 	}
-	if set, err := f.Read(t.Context()); err != nil || len(set.Rules) != 1 || len(set.Attributes) == 0 {
-		t.Errorf("read: %+v, %v; want one rule, and attributes", set, err)
+	if set, err := f.Read(t.Context()); err != nil || len(set.Rules) != 1 || set.Policies == nil {
+		t.Errorf("read: %+v, %v; want one rule", set, err)
 	}
 	for _, sql := range []string{ // the triggers and constraints
 		"INSERT INTO mete.rate_limit_rule (key_pattern, scope, rate_per_second, burst_capacity, plan) VALUES ('endpoint:/a', 'endpoint', 1, 1, 'free')",
 		"INSERT INTO mete.rate_limit_attribute (name, attribute) VALUES ('team', 'jwt:team')",
 		"UPDATE mete.rate_limit_rule SET description = 'x'",
+		"INSERT INTO mete.rate_limit_attribute VALUES ('plan', 'jwt:p') ON CONFLICT (name) DO UPDATE SET attribute = excluded.attribute",
+		"INSERT INTO mete.rate_limit_rule (spec) VALUES ('{\"name\": \"doc\", \"limit_keys\": [\"shelf\"], \"match\": {\"path\": \"/b\"}, \"algorithm_config\": {\"rps\": 2, \"burst\": 5}}')",
+		"INSERT INTO mete.rate_limit_policy VALUES ('rules', '{\"mode\": \"shadow\"}')",
 		"DELETE FROM mete.rate_limit_rule",
 	} {
 		if text, err := p.Psql(sql); err != nil {

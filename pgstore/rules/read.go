@@ -4,6 +4,7 @@ package rules
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -26,30 +27,32 @@ const (
 	onlyActive selection = true
 )
 
-// Here, and in all statements of this package, each function, operator and type names
-// its schema, unless the grammar knows it as PostgreSQL's own: the search_path of the
-// session makes no difference.
+// All statements of this package name the schema of each function, operator and type,
+// unless the grammar knows it as PostgreSQL's own: the search_path of the session makes
+// no difference.
 const (
-	selectRevision   = `SELECT coalesce((SELECT revision FROM {schema}.rate_limit_revision), 0)`
-	selectAttributes = `SELECT name, attribute FROM {schema}.rate_limit_attribute ORDER BY name LIMIT 1000`
+	selectRevision = `SELECT coalesce((SELECT revision FROM {schema}.rate_limit_revision), 0)`
+
+	selectPolicies = `SELECT policy, spec::pg_catalog.text FROM {schema}.rate_limit_policy`
 
 	// The size is looked at before the rows are, so that no table can fill the memory.
-	selectSize = `SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(pg_catalog.octet_length(spec::pg_catalog.text)
-	OPERATOR(pg_catalog.+) pg_catalog.octet_length(coalesce(description, ''))), 0)
-	FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean`
+	selectSize = `SELECT (SELECT pg_catalog.count(*) FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean),
+	(SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(spec::pg_catalog.text)), 0) FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean)
+	OPERATOR(pg_catalog.+) (SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(spec::pg_catalog.text)), 0) FROM {schema}.rate_limit_policy)`
 
 	// Times are read as numbers: how they are written is a setting of the user, and pgx
 	// reads one way only.
 	selectRules = `SELECT rule_id, name, key_pattern, scope,
 	coalesce(rate_per_second::pg_catalog.text, ''), coalesce(burst_capacity::pg_catalog.text, ''),
-	coalesce(plan, ''), is_active, coalesce(description, ''), priority, spec::pg_catalog.text, version,
+	coalesce(plan, ''), is_active, coalesce(description, ''), priority, policy, is_fallback, spec::pg_catalog.text,
+	coalesce(window_tokens::pg_catalog.text, ''), coalesce(window_length, ''), version,
 	CASE WHEN pg_catalog.isfinite(created_at) THEN (extract(epoch FROM created_at) OPERATOR(pg_catalog.*) 1000000)::bigint ELSE 0 END,
 	CASE WHEN pg_catalog.isfinite(updated_at) THEN (extract(epoch FROM updated_at) OPERATOR(pg_catalog.*) 1000000)::bigint ELSE 0 END
 	FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean ORDER BY priority, rule_id`
 )
 
-// maxReadBytes bounds the specs and descriptions that are read. What is active must fit
-// in a policy file anyway.
+// maxReadBytes bounds the specs that are read. Those of active rules must fit in a
+// policy file anyway.
 const maxReadBytes = 4 * policy.MaxFileBytes
 
 // readPooled reads the tables. A connection of the pool may have ended unnoticed: then
@@ -83,19 +86,8 @@ func (s *Source) read(ctx context.Context, db beginner, which selection) (*Set, 
 
 // readIn reads the tables within a transaction.
 func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, error) {
-	set := &Set{Attributes: map[string]string{}, schema: s.config.Schema}
+	set := &Set{Policies: map[string]json.RawMessage{}, schema: s.config.Schema}
 	if err := tx.QueryRow(ctx, s.sql(selectRevision), pgx.QueryExecModeExec).Scan(&set.Revision); err != nil {
-		return nil, err
-	}
-	rows, err := tx.Query(ctx, s.sql(selectAttributes), pgx.QueryExecModeExec)
-	if err != nil {
-		return nil, err
-	}
-	var name, attribute string
-	if _, err := pgx.ForEachRow(rows, []any{&name, &attribute}, func() error {
-		set.Attributes[name] = attribute
-		return nil
-	}); err != nil {
 		return nil, err
 	}
 	var count, size int64
@@ -106,8 +98,19 @@ func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, 
 	case which == onlyActive && count > policy.MaxRules:
 		return nil, Errors{{Reason: fmt.Sprintf("%d rules are active, the most is %d", count, policy.MaxRules)}}
 	case count > most || size > maxReadBytes:
-		return nil, Errors{{Reason: fmt.Sprintf("there are %d rules with %d bytes of spec and description, the most is %d with %d", count, size, most, int64(maxReadBytes)),
+		return nil, Errors{{Reason: fmt.Sprintf("there are %d rules with %d bytes of spec, the most is %d with %d", count, size, most, int64(maxReadBytes)),
 			Hint: "delete those that are not active"}}
+	}
+	rows, err := tx.Query(ctx, s.sql(selectPolicies), pgx.QueryExecModeExec)
+	if err != nil {
+		return nil, err
+	}
+	var id, spec string
+	if _, err := pgx.ForEachRow(rows, []any{&id, &spec}, func() error {
+		set.Policies[id] = json.RawMessage(spec)
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	if rows, err = tx.Query(ctx, s.sql(selectRules), pgx.QueryExecModeExec, bool(which)); err != nil {
 		return nil, err
@@ -120,19 +123,19 @@ func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, 
 func scanRule(row pgx.CollectableRow) (r Rule, err error) {
 	var spec string
 	var created, updated int64
-	err = row.Scan(&r.ID, &r.Name, &r.KeyPattern, &r.Scope, &r.RatePerSecond, &r.BurstCapacity,
-		&r.Plan, &r.Active, &r.Description, &r.Priority, &spec, &r.Version, &created, &updated)
-	r.Spec, r.CreatedAt, r.UpdatedAt = []byte(spec), time.UnixMicro(created), time.UnixMicro(updated)
+	err = row.Scan(&r.ID, &r.Name, &r.KeyPattern, &r.Scope, &r.RatePerSecond, &r.BurstCapacity, &r.Plan, &r.Active, &r.Description, &r.Priority,
+		&r.Policy, &r.Fallback, &spec, &r.WindowTokens, &r.WindowLength, &r.Version, &created, &updated)
+	r.Spec, r.CreatedAt, r.UpdatedAt = json.RawMessage(spec), time.UnixMicro(created), time.UnixMicro(updated)
 	return r, err
 }
 
-// What PostgreSQL says of tables that are not there.
+// Codes of PostgreSQL for tables that do not exist.
 const (
 	undefinedTable    = "42P01"
 	invalidSchemaName = "3F000"
 )
 
-// missing says what to do where the tables are not there.
+// missing adds to an error what to do where the tables do not exist.
 func (s *Source) missing(err error) error {
 	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && (refusal.Code == undefinedTable || refusal.Code == invalidSchemaName) {
 		return fmt.Errorf("schema %q has no rules: mete rules list, or mete serve, makes the tables; another schema is named by ?schema=NAME", s.config.Schema)

@@ -3,65 +3,59 @@
 package rules
 
 import (
+	"bytes"
 	"encoding/json"
-	"math/big"
 	"time"
 )
 
-// The scopes: what a rule is about, for people. The pattern has to have the word
-// among its labels, unless it is custom.
-const (
-	ScopeUser     = "user"
-	ScopeEndpoint = "endpoint"
-	ScopeIP       = "ip"
-	ScopeGlobal   = "global"
-	ScopeCustom   = "custom"
-)
+// DefaultPolicy is the policy of a row for which no statement names another.
+const DefaultPolicy = "rules"
 
-// The patterns that are words: one bucket for all, and that limit_keys in the spec
-// say it.
-const (
-	patternGlobal = "global"
-	patternCustom = "custom"
-)
-
-// A Rule is a row of rate_limit_rule: see the package documentation for what its
-// columns mean. Numbers are decimals as text, so that none is rounded.
+// A Rule is a row of rate_limit_rule. Spec is the rule. The database writes a column
+// that an [Source.Edit] changes into Spec, and sets all columns by Spec. Numbers are
+// decimals as text, so that none is rounded.
 type Rule struct {
-	ID            int64           // 0: not there yet
-	Name          string          // empty: to be given when it is inserted
-	KeyPattern    string          //
-	Scope         string          // empty: to be found by the pattern when it is inserted
-	RatePerSecond string          // empty: NULL
-	BurstCapacity string          // empty: NULL
-	Plan          string          // empty: NULL
-	Active        bool            //
-	Description   string          // empty: NULL
-	Priority      int32           //
-	Spec          json.RawMessage // an object; nil is {}
-	Version       int64           // kept by the database, and so are the others below
-	CreatedAt     time.Time
-	UpdatedAt     time.Time
+	ID            int64  // 0: the row is new
+	Name          string // the fields up to Description say what Spec says; empty is NULL
+	KeyPattern    string
+	Scope         string
+	RatePerSecond string
+	BurstCapacity string
+	Plan          string
+	Description   string
+	Active        bool
+	Priority      int32
+	Policy        string          // empty: [DefaultPolicy]
+	Fallback      bool            // the rule is the fallback_limit of its policy
+	Spec          json.RawMessage // the rule as in a policy file; nil is {}
+
+	// The database keeps the fields below.
+	WindowTokens string // the tokens or the budget of a window, empty for none
+	WindowLength string // the window or the period of it
+	Version      int64
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
 }
 
-// sameRow reports whether a and b have the same columns, but for those that the
-// database keeps.
-func (r *Rule) sameRow(b *Rule) bool {
-	return r.Name == b.Name && r.KeyPattern == b.KeyPattern && r.Scope == b.Scope && r.Plan == b.Plan && r.Active == b.Active &&
-		r.Description == b.Description && r.Priority == b.Priority && sameNumber(r.RatePerSecond, b.RatePerSecond) &&
-		sameNumber(r.BurstCapacity, b.BurstCapacity) && sameJSON(r.Spec, b.Spec)
+// sameRow reports whether r and o have the same values.
+func (r *Rule) sameRow(o *Rule) bool {
+	return r.Name == o.Name && r.KeyPattern == o.KeyPattern && r.Scope == o.Scope && r.Plan == o.Plan &&
+		r.RatePerSecond == o.RatePerSecond && r.BurstCapacity == o.BurstCapacity && r.Description == o.Description &&
+		r.Active == o.Active && r.Priority == o.Priority && r.Policy == o.Policy && r.Fallback == o.Fallback && bytes.Equal(r.Spec, o.Spec)
 }
 
-// sameNumber compares decimals by their value.
-func sameNumber(a, b string) bool {
-	if a == b {
-		return true
-	}
-	x, okX := new(big.Rat).SetString(a)
-	y, okY := new(big.Rat).SetString(b)
-	return okX && okY && x.Cmp(y) == 0
-}
+// A Set holds the rows at one revision. It is not safe for concurrent use.
+type Set struct {
+	// Revision grows with each change of the tables. It is the version of the policy
+	// that [Set.Compile] returns.
+	Revision int64
 
-// setsApart are the fields of a spec that let several active rules have one
-// key_pattern and plan. A unique index knows them, too.
-var setsApart = []string{"match", "group", "mode", "on_missing", "limit_keys"}
+	// Rules are the rows by priority and ID.
+	Rules []Rule
+
+	// Policies are the documents of rate_limit_policy by the name of the policy. The
+	// empty name has the fields that a file has beside its policies.
+	Policies map[string]json.RawMessage
+
+	schema string // the schema of the tables; empty for a Set that no database holds
+}

@@ -148,12 +148,21 @@ func TestTable_Checks(t *testing.T) {
 		{"limit_check", "key_pattern, scope, rate_per_second", "'ip:{ip}', 'ip', 1"},
 		{"limit_check", "key_pattern, scope, burst_capacity, spec", `'ip:{ip}', 'ip', 1, '{"limits": []}'`},
 		{"limit_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"limits": []}'`},
-		{"limit_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"algorithm": "token_bucket"}'`},
-		{"limit_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"algorithm_config": {"rps": 1}}'`},
-		{"custom_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"limit_keys": []}'`},
-		{"custom_check", most + "spec", `'custom', 'custom', 1, 1, '{}'`},
-		{"columns_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"name": "x"}'`},
-		{"columns_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"plan": "x"}'`},
+		{"limit_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"algorithm": "sliding_log"}'`},
+		{"limit_check", "spec", `'{"name": "x", "limit_keys": []}'`},
+		{"twice_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"algorithm_config": {"rps": 2}}'`},
+		{"twice_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"algorithm_config": {"rate": "1/1s"}}'`},
+		{"twice_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"limit_keys": []}'`},
+		{"twice_check", most + "spec, plan", `'ip:{ip}', 'ip', 1, 1, '{"match": {"jwt:plan": "free"}}', 'pro'`},
+		{"twice_check", most + "plan", `'ip:{ip}:plan:free', 'ip', 1, 1, 'pro'`},
+		{"twice_check", most + "spec, name", `'ip:{ip}', 'ip', 1, 1, '{"name": "x"}', 'y'`},
+		{"keys_check", most + "spec", `'custom', 'custom', 1, 1, '{}'`},
+		{"keys_check", "spec", `'{"name": "x", "algorithm_config": {"rps": 1, "burst": 1}}'`},
+		{"spec_check", "spec", `'{"name": "x", "limit_keys": [], "algorithm_config": []}'`},
+		{"spec_check", "spec", `'{"name": "x", "limit_keys": "ip:address", "algorithm_config": {"rps": 1, "burst": 1}}'`},
+		{"policy_check", most + "policy", `'ip:{ip}', 'ip', 1, 1, ''`},
+		{"key_pattern_plan_key", "spec", `'{"name": "x", "limit_keys": ["jwt:sub"], "match": {"jwt:plan": "pro"}, "algorithm_config": {"rps": 1, "burst": 1}}'`},
+		{"fallback_key", most + "name, is_fallback", `'ip:{ip}', 'ip', 1, 1, 'x', true), ('global', 'global', 1, 1, 'y', true`},
 	} {
 		err := d.insert(tt.columns, tt.values)
 		if got := refusedBy(err); got != "rate_limit_rule_"+tt.constraint {
@@ -186,6 +195,9 @@ func TestTable_CopiesThatAreNone(t *testing.T) {
 		if err := d.insert(columns, "'n"+string(rune('0'+i))+"', 'global', 'global', 1, 1, '{"+field+"}'"); err != nil {
 			t.Errorf("another global rule with %s: %v", field, err)
 		}
+	}
+	if err := d.insert("name, key_pattern, scope, rate_per_second, burst_capacity, policy", "'other', 'global', 'global', 1, 1, 'other'"); err != nil {
+		t.Errorf("another global rule, of another policy: %v", err)
 	}
 	if err := d.insert("name, key_pattern, scope, rate_per_second, burst_capacity, is_active", "'off', 'global', 'global', 1, 1, false"); err != nil {
 		t.Errorf("another global rule, not active: %v", err)

@@ -98,8 +98,8 @@ func TestWatch_TellsEveryNodeWithinASecond(t *testing.T) {
 		changed := time.Now()
 		for _, f := range []*follower{a, b} {
 			u := f.next()
-			if u.err != nil || u.revision != int64(i+2) || u.policy.Version() != u.revision {
-				t.Fatalf("after %s: revision %d, %v; want a policy of revision %d", sql, u.revision, u.err, i+2)
+			if want := a.rows().Revision; u.err != nil || u.revision != want || want < int64(i+2) || u.policy.Version() != want {
+				t.Fatalf("after %s: revision %d, %v; want a policy of revision %d", sql, u.revision, u.err, want)
 			}
 			least[f] = min(least[f], u.at.Sub(changed))
 		}
@@ -176,11 +176,11 @@ func TestWatch_BrokenRowIsTold(t *testing.T) {
 	f := follow(t, proctest.PostgresURL(t), proctest.PostgresSchema(t), rules.Config{Poll: 10 * time.Millisecond})
 	f.source()
 	f.next()
-	f.must(`UPDATE {schema}.rate_limit_rule SET spec = '{"mode": "shadwo"}' WHERE name = 'user-pro'`)
+	f.must(`UPDATE {schema}.rate_limit_rule SET spec = jsonb_set(spec, '{mode}', '"shadwo"') WHERE name = 'user-pro'`)
 	if u := f.next(); u.policy != nil || u.err == nil || !strings.Contains(u.err.Error(), `rule 2 "user-pro": spec/mode: mode must be`) {
 		t.Errorf("update %+v, want the mistake with its row", u)
 	}
-	f.must(`UPDATE {schema}.rate_limit_rule SET spec = '{}' WHERE name = 'user-pro'`)
+	f.must(`UPDATE {schema}.rate_limit_rule SET spec = spec - 'mode' WHERE name = 'user-pro'`)
 	if u := f.next(); u.err != nil || u.policy == nil {
 		t.Errorf("update %+v, want a policy: a mistake is told once", u)
 	}

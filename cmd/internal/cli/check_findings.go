@@ -99,7 +99,7 @@ func (p *checkedPolicy) mistakes() {
 	if rows, ok := errors.AsType[rules.Errors](p.err); ok {
 		for _, e := range rows {
 			p.errors = append(p.errors, finding{Severity: severityError, Code: codeInvalid, RuleID: e.RuleID, Rule: e.Name,
-				Path: e.Column + e.Path, Reason: e.Reason, Hint: e.Hint})
+				Path: e.Path, Reason: e.Reason, Hint: e.Hint})
 		}
 	}
 }

@@ -27,13 +27,12 @@ be a policy without mistakes as a whole, or nothing is written.
   enable NAME ...      make rules active
   disable NAME ...     make them inactive: they stay, and are in force nowhere
   delete NAME ...      remove them
-  import FILE          make the rules of a policy file, JSON or YAML, rows, by
-                       their names; - is standard input. A file with overrides
-                       or kill switches is refused: these are no rules
-  export               write the active rules as a policy file
+  import FILE          make rows of a policy file, JSON or YAML: its rules by their
+                       names, and the rest by policy; - is standard input
+  export               write the active rows as a policy file
 
 A rule's name is part of its buckets' keys: by another name it begins with full
-buckets. doc/rules.md says how rows and policy files correspond.
+buckets. doc/rules.md says what rows have.
 
 The exit code is 0 also where nothing has to be changed, 1 if the rules have
 mistakes, or there is no rule of that name or version, 2 on wrong usage, and 3
@@ -53,6 +52,7 @@ type rulesCommand struct {
 
 	db, format               string
 	pattern, scope, plan     string
+	policy                   string
 	rate, burst, description string
 	mode, spec               string
 	priority                 int
@@ -72,7 +72,7 @@ const manyNames = 1 << 20
 
 var rulesVerbs = map[string]rulesVerb{
 	"list":    {"format", 0, manyNames, "", (*rulesCommand).list},
-	"set":     {"pattern scope plan rate burst mode description spec priority if-version dry-run", 0, 1, "one name", (*rulesCommand).set},
+	"set":     {"pattern scope plan rate burst mode description spec policy priority if-version dry-run", 0, 1, "one name", (*rulesCommand).set},
 	"enable":  {"if-version dry-run", 1, manyNames, "the name of a rule", (*rulesCommand).enable},
 	"disable": {"if-version dry-run", 1, manyNames, "the name of a rule", (*rulesCommand).disable},
 	"delete":  {"if-version dry-run", 1, manyNames, "the name of a rule", (*rulesCommand).remove},
@@ -123,7 +123,8 @@ func (c *rulesCommand) parse(args []string) (code int, ok bool) {
 	fs.StringVar(&c.burst, "burst", "", "set: the most tokens that a bucket holds, a `NUMBER`")
 	fs.StringVar(&c.mode, "mode", "", "set: how far the rule is in force, a `WORD`: off, shadow, a share of the keys such as 25%, or enforce")
 	fs.StringVar(&c.description, "description", "", "set: a `TEXT` for people")
-	fs.StringVar(&c.spec, "spec", "", "set: what else the policy language has for the rule, as a `JSON` object. It replaces all of the old one, group and mode as well")
+	fs.StringVar(&c.spec, "spec", "", "set: fields of the rule, as a `JSON` object. A null removes its field; all other fields stay")
+	fs.StringVar(&c.policy, "policy", "", "set: the `NAME` of the policy that the rule is of")
 	fs.IntVar(&c.priority, "priority", 0, "set: the `NUMBER` by which rules of one group are in order, lowest first")
 	fs.Int64Var(&c.version, "if-version", 0, "change a rule only if it has the version `N`, as list shows it")
 	fs.BoolVar(&c.replace, "replace", false, "import: make inactive what is not in the file")

@@ -49,16 +49,16 @@ func TestRules_Document(t *testing.T) {
 }
 
 // A rate over any time can be set as for an override: where it is no number of tokens a
-// second, it is in spec, beside what else is there.
+// second, it goes into spec beside the other fields.
 func TestRules_RateOverATime(t *testing.T) {
 	d := newRulesDB(t)
-	d.says(0, "rate_per_second 10, burst_capacity 20,", "set", "a", "--pattern", "ip:{ip}", "--rate", "10/1s", "--burst", "20", "--spec", `{"group":"g"}`)
-	d.says(0, "~ a: rate_per_second 0.5 (was 10)\n", "set", "a", "--rate", "30/1m")
-	d.says(0, `~ a: rate_per_second NULL (was 0.5), burst_capacity NULL (was 20), spec {"group": "g", "algorithm_config": {"rate": "5/1m", "burst": 20}} (was {"group": "g"})`,
+	d.says(0, "+ a: algorithm_config/burst 20, algorithm_config/rps 10, group g, is_active true,", "set", "a", "--pattern", "ip:{ip}", "--rate", "10/1s", "--burst", "20", "--spec", `{"group":"g"}`)
+	d.says(0, "~ a: algorithm_config/rps 0.5 (was 10)\n", "set", "a", "--rate", "30/1m")
+	d.says(0, "~ a: algorithm_config/rate 5/1m (was NULL), algorithm_config/rps NULL (was 0.5)\n",
 		"set", "a", "--rate", "5/1m")
-	d.says(0, `"burst": 3`, "set", "a", "--burst", "3")
-	d.says(0, `"rate": "7/1h"`, "set", "a", "--rate", "7/1h", "--mode", "shadow")
-	d.says(0, `~ a: rate_per_second 2 (was NULL), burst_capacity 3 (was NULL), spec {"mode": "shadow", "group": "g"} (was`, "set", "a", "--rate", "2")
+	d.says(0, "~ a: algorithm_config/burst 3 (was 20)\n", "set", "a", "--burst", "3")
+	d.says(0, "~ a: algorithm_config/rate 7/1h (was 5/1m), mode shadow (was NULL)\n", "set", "a", "--rate", "7/1h", "--mode", "shadow")
+	d.says(0, "~ a: algorithm_config/rate NULL (was 7/1h), algorithm_config/rps 2 (was NULL)\n", "set", "a", "--rate", "2")
 	d.says(1, "--rate 5/1m needs a burst: set --burst, too", "set", "b", "--pattern", "global", "--rate", "5/1m")
 	d.says(0, "+ b: ", "set", "b", "--pattern", "global", "--rate", "5/1m", "--burst", "3")
 	d.says(2, `--rate: "5/x" is neither a number of tokens a second nor a rate such as 5/1m`, "set", "new", "--rate", "5/x")

@@ -3,9 +3,13 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/metehq/mete/cmd/internal/prose"
@@ -15,16 +19,20 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// edit writes a change, and says what it came to.
+// edit writes a change, and prints the rows that it changes.
 func (c *rulesCommand) edit(ctx context.Context, source *rules.Source, change func(*rules.Set) error) error {
 	changes, err := source.Edit(ctx, c.dryRun, change)
 	if err != nil {
 		return err
 	}
+	noun := "rule"
 	for _, ch := range changes {
 		fmt.Fprintln(c.std.Out, changeText(ch))
+		if ch.Policy != nil {
+			noun = "row"
+		}
 	}
-	switch n := prose.Count(len(changes), "rule"); {
+	switch n := prose.Count(len(changes), noun); {
 	case len(changes) == 0:
 		fmt.Fprintln(c.std.Out, "nothing changes")
 	case c.dryRun:
@@ -35,38 +43,72 @@ func (c *rulesCommand) edit(ctx context.Context, source *rules.Source, change fu
 	return nil
 }
 
-// changeText says what became of one rule, in one line.
+// changeText says what an edit did to one row, in one line.
 func changeText(c rules.Change) string {
+	var name string
 	switch {
-	case c.Before == nil:
-		return "+ " + c.After.Name + ": " + strings.Join(columns(c.After), ", ")
+	case c.Policy != nil && *c.Policy == "":
+		name = "all policies"
+	case c.Policy != nil:
+		name = "policy " + *c.Policy
 	case c.After == nil:
-		return "- " + c.Before.Name
+		name = c.Before.Name
+	default:
+		name = c.After.Name
+	}
+	before, after := leaves(c.Before), leaves(c.After)
+	switch {
+	case c.After == nil:
+		return "- " + name
+	case c.Before == nil:
+		var words []string
+		for _, path := range slices.Sorted(maps.Keys(after)) {
+			words = append(words, path+" "+after[path])
+		}
+		return "+ " + name + ": " + strings.Join(words, ", ")
 	}
 	var words []string
-	before, after := columns(c.Before), columns(c.After)
-	for i := range after {
-		if before[i] != after[i] {
-			_, was, _ := strings.Cut(before[i], " ")
-			words = append(words, fmt.Sprintf("%s (was %s)", after[i], was))
+	paths := slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after)))
+	slices.Sort(paths)
+	for _, path := range slices.Compact(paths) {
+		if before[path] != after[path] {
+			words = append(words, fmt.Sprintf("%s %s (was %s)", path, cmp.Or(after[path], "NULL"), cmp.Or(before[path], "NULL")))
 		}
 	}
-	return "~ " + c.After.Name + ": " + strings.Join(words, ", ")
+	return "~ " + name + ": " + strings.Join(words, ", ")
 }
 
-// columns are the columns of a row that can be edited, each with its name.
-func columns(r *rules.Rule) []string {
-	or := func(s string) string {
-		if s == "" {
-			return "NULL"
+// leaves returns the values of a row, by their paths in spec and by the names of the
+// columns that are not in spec.
+func leaves(r *rules.Rule) map[string]string {
+	found := map[string]string{}
+	if r == nil {
+		return found
+	}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, inside := range v {
+				walk(path+"/"+name, inside)
+			}
+		case []any:
+			text, _ := json.Marshal(v) // what has been read can be written
+			found[clean(path[1:])] = clean(string(text))
+		default:
+			found[clean(path[1:])] = clean(fmt.Sprint(v))
 		}
-		return visible.Text(s)
 	}
-	return []string{
-		"name " + r.Name, "key_pattern " + visible.Text(r.KeyPattern), "scope " + visible.Text(r.Scope), "rate_per_second " + or(r.RatePerSecond),
-		"burst_capacity " + or(r.BurstCapacity), "plan " + or(r.Plan), fmt.Sprintf("is_active %t", r.Active),
-		"description " + or(r.Description), fmt.Sprintf("priority %d", r.Priority), "spec " + visible.Text(string(r.Spec)),
+	dec := json.NewDecoder(bytes.NewReader(r.Spec))
+	dec.UseNumber()
+	var spec map[string]any
+	_ = dec.Decode(&spec) // the database has nothing else
+	walk("", spec)
+	if r.ID != 0 {
+		found["key_pattern"], found["scope"], found["policy"] = clean(r.KeyPattern), r.Scope, clean(r.Policy)
+		found["is_active"], found["priority"], found["is_fallback"] = fmt.Sprint(r.Active), fmt.Sprint(r.Priority), fmt.Sprint(r.Fallback)
 	}
+	return found
 }
 
 // importFile makes the rules of a policy file rows.
@@ -88,28 +130,10 @@ func (c *rulesCommand) importFile(ctx context.Context, source *rules.Source) err
 		return err
 	}
 	err = c.edit(ctx, source, func(set *rules.Set) error { return set.Import(asJSON, c.replace) })
-	if mistakes, ok := errors.AsType[policy.Errors](err); ok {
-		return placed(name, data, mistakes)
-	}
 	if left := rules.LeftOut(asJSON); err == nil && len(left) > 0 {
-		fmt.Fprintf(c.std.Err, "mete rules: left out, as rows have no place for it: %s\n", strings.Join(left, ", "))
+		fmt.Fprintf(c.std.Err, "mete rules: left out, as rows have a revision for it: %s\n", strings.Join(left, ", "))
 	}
 	return err
-}
-
-// placed says where in a file mistakes are.
-func placed(name string, data []byte, mistakes policy.Errors) policyyaml.Errors {
-	paths := make([]string, len(mistakes))
-	for i, e := range mistakes {
-		paths[i] = e.Path
-	}
-	places := policyyaml.Places(name, data, paths)
-	all := make(policyyaml.Errors, len(mistakes))
-	for i, e := range mistakes {
-		at := places[e.Path]
-		all[i] = policyyaml.Mistake{File: name, Line: at.Line, Column: at.Column, Error: e}
-	}
-	return all
 }
 
 // export writes the active rules as a policy file.

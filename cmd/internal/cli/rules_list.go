@@ -16,9 +16,6 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// maxSpecShown is how much of a spec the table shows.
-const maxSpecShown = 48
-
 // A listedRule is the JSON form of a row, a stable contract. Its fields are columns.
 type listedRule struct {
 	ID            int64           `json:"rule_id"`
@@ -31,7 +28,11 @@ type listedRule struct {
 	Active        bool            `json:"is_active"`
 	Description   *string         `json:"description"`
 	Priority      int32           `json:"priority"`
+	Policy        string          `json:"policy"`
+	Fallback      bool            `json:"is_fallback"`
 	Spec          json.RawMessage `json:"spec"`
+	WindowTokens  *json.Number    `json:"window_tokens"`
+	WindowLength  *string         `json:"window_length"`
 	Version       int64           `json:"version"`
 	CreatedAt     time.Time       `json:"created_at"`
 	UpdatedAt     time.Time       `json:"updated_at"`
@@ -76,21 +77,20 @@ func (c *rulesCommand) printTable(shown []rules.Rule, schema string) error {
 		_, err := fmt.Fprintf(c.std.Out, "there are no rules in the schema %s\n", schema)
 		return err
 	}
-	t := table.New(">ID", "NAME", "PATTERN", "PLAN", ">RATE", ">BURST", "ACTIVE", ">PRIORITY", ">VERSION", "UPDATED", "SPEC")
+	t := table.New(">ID", "NAME", "PATTERN", "PLAN", ">RATE", ">BURST", ">TOKENS", "WINDOW", "MODE", "POLICY", "ACTIVE", ">PRIORITY", ">VERSION", "UPDATED")
 	for i := range shown {
 		r := &shown[i]
-		active, spec := "yes", string(r.Spec)
+		active, of := "yes", r.Policy
 		if !r.Active {
 			active = "no"
 		}
-		if spec == "{}" {
-			spec = ""
+		if r.Fallback {
+			of += ", fallback"
 		}
-		if letters := []rune(spec); len(letters) > maxSpecShown {
-			spec = string(letters[:maxSpecShown]) + "…"
-		}
-		t.Add(strconv.FormatInt(r.ID, 10), r.Name, visible.Text(r.KeyPattern), visible.Text(r.Plan), r.RatePerSecond, r.BurstCapacity, active,
-			strconv.Itoa(int(r.Priority)), strconv.FormatInt(r.Version, 10), r.UpdatedAt.UTC().Format("2006-01-02 15:04:05"), visible.Text(spec))
+		var spec struct{ Mode string }
+		_ = json.Unmarshal(r.Spec, &spec) // Compile reports a mode of another type
+		t.Add(strconv.FormatInt(r.ID, 10), r.Name, clean(r.KeyPattern), clean(r.Plan), r.RatePerSecond, r.BurstCapacity, r.WindowTokens, clean(r.WindowLength),
+			clean(spec.Mode), clean(of), active, strconv.Itoa(int(r.Priority)), strconv.FormatInt(r.Version, 10), r.UpdatedAt.UTC().Format("2006-01-02 15:04:05"))
 	}
 	_, err := t.WriteTo(c.std.Out)
 	return err
@@ -109,12 +109,12 @@ func named(list []rules.Rule, names []string) (found []rules.Rule, err error) {
 }
 
 func listed(r *rules.Rule) listedRule {
-	l := listedRule{ID: r.ID, Name: r.Name, KeyPattern: r.KeyPattern, Scope: r.Scope, Active: r.Active, Priority: r.Priority, Spec: r.Spec,
-		Version: r.Version, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
+	l := listedRule{ID: r.ID, Name: r.Name, KeyPattern: r.KeyPattern, Scope: r.Scope, Active: r.Active, Priority: r.Priority,
+		Policy: r.Policy, Fallback: r.Fallback, Spec: r.Spec, Version: r.Version, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
 	for _, text := range []struct {
 		to   **string
 		from string
-	}{{&l.Plan, r.Plan}, {&l.Description, r.Description}} {
+	}{{&l.Plan, r.Plan}, {&l.Description, r.Description}, {&l.WindowLength, r.WindowLength}} {
 		if text.from != "" {
 			*text.to = &text.from
 		}
@@ -122,7 +122,7 @@ func listed(r *rules.Rule) listedRule {
 	for _, number := range []struct {
 		to   **json.Number
 		from string
-	}{{&l.RatePerSecond, r.RatePerSecond}, {&l.BurstCapacity, r.BurstCapacity}} {
+	}{{&l.RatePerSecond, r.RatePerSecond}, {&l.BurstCapacity, r.BurstCapacity}, {&l.WindowTokens, r.WindowTokens}} {
 		if number.from != "" {
 			*number.to = (*json.Number)(&number.from)
 		}

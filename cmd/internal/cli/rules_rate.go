@@ -12,26 +12,17 @@ import (
 	"github.com/metehq/mete/pgstore/rules"
 )
 
-// changeLimit sets the rate and the burst that the flags name: in their columns or, where
-// no number of tokens a second is the rate, as of 5/1m, in spec. The rest of spec stays.
-func (c *rulesCommand) changeLimit(r *rules.Rule) error {
-	if !c.given["rate"] && !c.given["burst"] {
-		return nil
-	}
-	spec, config, err := limitInSpec(r)
-	if err != nil {
-		return err
-	}
+// changeLimit sets the rate and the burst that the flags name: in their columns, which
+// the database writes into spec or, where no number of tokens a second is the rate, as
+// of 5/1m, in spec itself.
+func (c *rulesCommand) changeLimit(r *rules.Rule, spec map[string]json.RawMessage) error {
 	rate := c.rate
 	if strings.Contains(rate, "/") {
 		number, exact := ratePerSecond(rate)
 		if !exact {
-			return c.limitToSpec(r, spec, config)
+			return c.changeConfig(spec)
 		}
 		rate = number
-	}
-	if !c.given["rate"] && config["rate"] != nil {
-		return c.limitToSpec(r, spec, config)
 	}
 	if c.given["rate"] {
 		r.RatePerSecond = rate
@@ -39,50 +30,30 @@ func (c *rulesCommand) changeLimit(r *rules.Rule) error {
 	if c.given["burst"] {
 		r.BurstCapacity = c.burst
 	}
-	if rate == "" || config["rate"] == nil && config["rps"] == nil {
-		return nil
-	}
-	if r.BurstCapacity == "" {
-		r.BurstCapacity = strings.Trim(string(config["burst"]), `"`)
-	}
-	for _, name := range []string{"rate", "rps", "burst"} {
-		delete(config, name)
-	}
-	return setConfig(r, spec, config)
+	return nil
 }
 
-// limitToSpec moves the limit to spec, which no column may then have.
-func (c *rulesCommand) limitToSpec(r *rules.Rule, spec, config map[string]json.RawMessage) error {
-	burst := c.burst
-	if burst == "" {
-		burst = r.BurstCapacity
+// changeConfig sets the rate and the burst in the algorithm_config of a spec.
+func (c *rulesCommand) changeConfig(spec map[string]json.RawMessage) error {
+	config, err := jsonObject(spec["algorithm_config"])
+	if err != nil {
+		return fmt.Errorf("algorithm_config is no JSON object: %w", err)
 	}
-	if c.given["rate"] {
-		config["rate"], _ = json.Marshal(c.rate) // a string always marshals
-		delete(config, "rps")
-	}
+	delete(config, "rps")
+	delete(config, "tokens_per_second")
+	config["rate"] = textJSON(c.rate)
 	switch {
-	case burst == "" && config["burst"] == nil:
-		return unmet(fmt.Sprintf("--rate %s needs a burst: set --burst, too", c.rate))
-	case burst == "":
-	case json.Valid([]byte(burst)):
-		config["burst"] = json.RawMessage(burst)
+	case !c.given["burst"]:
+	case json.Valid([]byte(c.burst)):
+		config["burst"] = json.RawMessage(c.burst)
 	default:
-		config["burst"], _ = json.Marshal(burst) // such as 10s
+		config["burst"] = textJSON(c.burst) // such as 10s
 	}
-	r.RatePerSecond, r.BurstCapacity = "", ""
-	return setConfig(r, spec, config)
-}
-
-// limitInSpec returns the spec of a rule, and the algorithm_config in it.
-func limitInSpec(r *rules.Rule) (spec, config map[string]json.RawMessage, err error) {
-	if spec, err = jsonObject(r.Spec); err != nil {
-		return nil, nil, fmt.Errorf("rule %q: its spec is no JSON object: %w", r.Name, err)
+	if config["burst"] == nil {
+		return unmet(fmt.Sprintf("--rate %s needs a burst: set --burst, too", c.rate))
 	}
-	if config, err = jsonObject(spec["algorithm_config"]); err != nil {
-		return nil, nil, fmt.Errorf("rule %q: algorithm_config in its spec is no JSON object: %w", r.Name, err)
-	}
-	return spec, config, nil
+	spec["algorithm_config"], err = json.Marshal(config)
+	return err
 }
 
 // jsonObject reads an object, which is empty where the text is, or null.
@@ -96,16 +67,10 @@ func jsonObject(text json.RawMessage) (object map[string]json.RawMessage, err er
 	return object, err
 }
 
-// setConfig makes config the algorithm_config in the spec of a rule.
-func setConfig(r *rules.Rule, spec, config map[string]json.RawMessage) (err error) {
-	delete(spec, "algorithm_config")
-	if len(config) > 0 {
-		if spec["algorithm_config"], err = json.Marshal(config); err != nil {
-			return err
-		}
-	}
-	r.Spec, err = json.Marshal(spec)
-	return err
+// textJSON is a text as JSON.
+func textJSON(text string) json.RawMessage {
+	data, _ := json.Marshal(text) // a string always marshals
+	return data
 }
 
 // ratePerSecond returns a rate such as 60/1m as a number of tokens a second. Not exact is one

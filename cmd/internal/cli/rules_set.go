@@ -15,7 +15,7 @@ import (
 
 // set changes a rule, or adds it.
 func (c *rulesCommand) set(ctx context.Context, source *rules.Source) error {
-	if c.given["spec"] && c.spec != "" {
+	if c.given["spec"] {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(c.spec), &object); err != nil || object == nil {
 			return fmt.Errorf("--spec: must be a JSON object, not %.60q", c.spec)
@@ -27,7 +27,7 @@ func (c *rulesCommand) set(ctx context.Context, source *rules.Source) error {
 			return err
 		}
 		if i < 0 {
-			if c.pattern == "" {
+			if c.pattern == "" && !c.given["spec"] {
 				return unmet(fmt.Sprintf("there is no rule %q; to add it, say --pattern", c.operands[0]))
 			}
 			if err := c.versionIs(0); err != nil {
@@ -82,35 +82,40 @@ func (c *rulesCommand) change(r *rules.Rule) error {
 		}
 	}
 	if c.given["pattern"] && !c.given["scope"] {
-		r.Scope = rules.ScopeFor(c.pattern)
-	}
-	if c.given["spec"] {
-		r.Spec = json.RawMessage(c.spec)
-	}
-	if err := c.changeLimit(r); err != nil {
-		return err
+		r.Scope = "" // the database finds the scope of the pattern
 	}
 	if c.given["priority"] {
 		r.Priority = int32(c.priority)
 	}
-	if c.given["mode"] {
-		return c.changeMode(r)
+	if c.given["policy"] {
+		r.Policy = c.policy
 	}
-	return nil
+	return c.changeSpec(r)
 }
 
-// changeMode sets the mode, which is a field of spec.
-func (c *rulesCommand) changeMode(r *rules.Rule) error {
-	spec, _, err := limitInSpec(r)
+// changeSpec sets the fields of spec that the flags name, and removes those that are null.
+func (c *rulesCommand) changeSpec(r *rules.Rule) error {
+	spec, err := jsonObject(r.Spec)
+	if err != nil {
+		return fmt.Errorf("rule %q: its spec is no JSON object: %w", r.Name, err)
+	}
+	fields, err := jsonObject(json.RawMessage(c.spec))
 	if err != nil {
 		return err
 	}
-	mode, err := json.Marshal(c.mode)
-	if err != nil {
-		return err
+	if c.given["mode"] {
+		fields["mode"] = textJSON(c.mode)
+		if c.mode == "" || c.mode == policy.Enforce.String() {
+			fields["mode"] = json.RawMessage("null")
+		}
 	}
-	if spec["mode"] = mode; c.mode == "" || c.mode == policy.Enforce.String() {
-		delete(spec, "mode")
+	for name, value := range fields {
+		if spec[name] = value; string(value) == "null" {
+			delete(spec, name)
+		}
+	}
+	if err := c.changeLimit(r, spec); err != nil {
+		return err
 	}
 	r.Spec, err = json.Marshal(spec)
 	return err

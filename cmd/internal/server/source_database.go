@@ -137,7 +137,7 @@ func (s *databaseSource) put(m *policy.Matcher, revision int64, err error) error
 	case broken:
 		s.log.Error("policy is broken; the old one stays in force", "database", storeurl.Shown(s.url), "revision", revision, "mistakes", len(mistakes))
 		for _, m := range mistakes[:min(len(mistakes), maxLoggedMistakes)] {
-			m.Value = loggable(m.Column+m.Path, m.Value)
+			m.Value = loggable(m.Path, m.Value)
 			s.log.Error("policy mistake", "error", m.Error())
 		}
 	case err != nil:
