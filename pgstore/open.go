@@ -51,7 +51,7 @@ func Open(ctx context.Context, rawURL string) (*Node, error) {
 	n, err := open(ctx, pool, config)
 	if err != nil {
 		pool.Close()
-		return nil, unanswered(err)
+		return nil, pools.Unanswered(err)
 	}
 	n.close = sync.OnceValue(n.end)
 	return n, nil
@@ -98,7 +98,7 @@ func Dial(ctx context.Context, options *pgxpool.Config) (*pgxpool.Pool, error) {
 	}
 	if err := verify(ctx, pool); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("pgstore: connect: %w", unanswered(err))
+		return nil, fmt.Errorf("pgstore: connect: %w", pools.Unanswered(err))
 	}
 	return pool, nil
 }
@@ -117,7 +117,7 @@ func verify(ctx context.Context, pool *pgxpool.Pool) error {
 	case err != nil:
 		return err
 	case standby:
-		return errStandby
+		return pools.ErrStandby
 	case version < minVersion:
 		return fmt.Errorf("there is PostgreSQL %s: it must be 14 or later", text)
 	}

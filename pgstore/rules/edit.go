@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/metehq/mete/pgstore/internal/pools"
 	"github.com/metehq/mete/policy"
 )
 
@@ -62,7 +63,7 @@ func (s *Source) Edit(ctx context.Context, dryRun bool, edit func(*Set) error) (
 	case errors.Is(err, errUnwanted), err == nil:
 		return changes, nil
 	}
-	return nil, fmt.Errorf("rules: edit: %w", s.missing(unanswered(err)))
+	return nil, fmt.Errorf("rules: edit: %w", s.missing(pools.Unanswered(err)))
 }
 
 // editIn does what Edit does within a transaction.

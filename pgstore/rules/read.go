@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/metehq/mete/pgstore/internal/pools"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
 )
@@ -79,7 +80,7 @@ func (s *Source) read(ctx context.Context, db beginner, which selection) (*Set, 
 		return err
 	})
 	if err != nil {
-		return nil, s.missing(unanswered(err))
+		return nil, s.missing(pools.Unanswered(err))
 	}
 	return set, nil
 }

@@ -5,25 +5,19 @@ package rules
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/internal/pools"
 	"github.com/metehq/mete/pgstore/internal/schema"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/store"
 )
 
 const (
@@ -116,7 +110,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, config Config) (*Source, error
 		return s, nil
 	}
 	if err := schema.Migrate(ctx, pool, config.Schema); err != nil {
-		return nil, fmt.Errorf("rules: %w", unanswered(err))
+		return nil, fmt.Errorf("rules: %w", pools.Unanswered(err))
 	}
 	return s, nil
 }
@@ -154,29 +148,6 @@ func (s *Source) Read(ctx context.Context) (*Set, error) {
 
 // sql returns a statement with the schema in the place of {schema}.
 func (s *Source) sql(text string) string { return strings.ReplaceAll(text, "{schema}", s.schema) }
-
-// unanswered marks the errors that may be others in a moment: that nothing answers,
-// or a server that is starting, ending or full. What a server refuses stays refused.
-func unanswered(err error) error {
-	if refusal, refused := errors.AsType[*pgconn.PgError](err); refused {
-		if slices.Contains(passing, refusal.Code[:min(3, len(refusal.Code))]) {
-			return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
-		}
-		return err
-	}
-	_, network := errors.AsType[net.Error](err) // a deadline is one, too
-	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
-	if (network || cut || pgconn.SafeToRetry(err)) && !untrusted {
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
-	}
-	return err
-}
-
-// passing are the first letters of codes that a server has for what passes: a lock
-// that is held, a query that took too long, its end and its beginning, connections
-// that it has none of, and what PgBouncer says.
-var passing = []string{"55P", "570", "57P", "080", "08P", "533"}
 
 // beginner is a pool or a connection.
 type beginner interface {

@@ -27,7 +27,7 @@ be a policy without mistakes as a whole, or nothing is written.
   enable NAME ...      make rules active
   disable NAME ...     make them inactive: they stay, and are in force nowhere
   delete NAME ...      remove them
-  import FILE          make rows of a policy file, JSON or YAML: its rules by their
+  import FILE          make rows of a policy file, JSON or YAML: rules by their
                        names, and the rest by policy; - is standard input
   export               write the active rows as a policy file
 

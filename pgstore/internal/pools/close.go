@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pools ends pools of connections.
+// Package pools closes pools of connections, and tells the errors of servers that do
+// not answer from refusals.
 package pools
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pgstore
+package pools
 
 import (
 	"crypto/tls"
@@ -16,11 +16,13 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-var errStandby = errors.New("there is a standby, or a server that is read-only, which takes no writes: name its primary, or all hosts")
+// ErrStandby is the error of a server that takes no writes.
+var ErrStandby = errors.New("there is a standby, or a server that is read-only, which takes no writes: name its primary, or all hosts")
 
-// unanswered marks the errors that may be others in a moment: that nothing
-// answers, or a server that is not ready. What a server refuses stays refused.
-func unanswered(err error) error {
+// Unanswered wraps [store.ErrUnavailable] around the errors of a server that does not
+// answer or is not ready. An attempt in a moment may succeed. Other errors of a server
+// stay as they are.
+func Unanswered(err error) error {
 	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = &connectError{connect}
 	}
@@ -28,7 +30,7 @@ func unanswered(err error) error {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	if errors.Is(err, pgconn.ErrReadOnlyConnection) || errors.Is(err, pgconn.ErrStandbyConnection) {
-		return errStandby
+		return ErrStandby
 	}
 	return err
 }
@@ -42,6 +44,9 @@ func passing(err error) bool {
 		return false
 	}
 	_, ok := errors.AsType[net.Error](err)
+	if _, connecting := errors.AsType[*pgconn.ConnectError](err); !connecting {
+		ok = ok || pgconn.SafeToRetry(err) // the connection had ended before
+	}
 	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
