@@ -19,8 +19,8 @@ type algorithm struct {
 	example string // of its numbers
 	reason  string // of a denial; complete sets the name and "_exceeded" where it is empty
 
-	// instead lists which of its own fields stand for those of other algorithms,
-	// which would else be missing as well.
+	// instead maps fields of other algorithms to fields of its own. These are not missing
+	// then.
 	instead map[string][]string
 
 	// read reads the numbers of a limit.
@@ -103,9 +103,9 @@ func (a *algorithm) others() strangers {
 	return all
 }
 
-// algorithm reads how a limit works in any object that may say it; fallback is
-// what the object means that does not. It is nil where the rest of the object
-// speaks of something that is not known. A misspelt name does not excuse it.
+// algorithm reads the algorithm of a limit. An object without one means fallback. It returns
+// nil if nothing is known about the fields of the algorithm. For a misspelled name it returns
+// the algorithm that is likely meant.
 func (c *compiler) algorithm(n *parse.Node, fallback *algorithm) *algorithm {
 	f := n.Field("algorithm")
 	if f == nil {

@@ -39,7 +39,7 @@ func (c *compiler) errors() error {
 		return nil
 	}
 	var es Errors
-	for _, m := range c.Mistakes() {
+	for _, m := range c.Errors() {
 		es = append(es, Error(m))
 	}
 	return es

@@ -10,14 +10,14 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A Fact is what a field of a rule or a limit comes to, in words for people.
+// A Fact is one field of a rule or a limit in words for people.
 type Fact struct {
 	Field string // its name in policy files
 	Label string // for people
 	Value string // plain text, partly from the policy file
 
-	// Notable says that the fact is no default, and that no other words about the rule or
-	// the limit contain it.
+	// Notable reports whether the fact differs from the default. Facts that the words of a
+	// limit contain are not notable.
 	Notable bool
 }
 

@@ -7,7 +7,7 @@ import "github.com/metehq/mete/policy/internal/parse"
 // A place is a set of the objects of the language.
 type place uint32
 
-// The objects. Those from inTokenBucket to inCostBased are the limits of the algorithms.
+// The objects. From inTokenBucket to inCostBased they are the limits of the algorithms.
 const (
 	inBundle place = 1 << iota
 	inEntry        // of a bundle's policies
@@ -38,8 +38,8 @@ const (
 	inLimits  = inStaged | inLeakyBucket
 )
 
-// A field is one row of the table of fields. The row is all that the parser, the JSON Schema,
-// the YAML writer, the rules in SQL, the dashboard and mete explain know of the field.
+// A field is one row of the table of fields. The parser, the JSON Schema, the YAML writer, the
+// dashboard and mete explain know of the field only what the row has.
 type field struct {
 	name string
 	in   place  // the objects that can have it
@@ -47,7 +47,7 @@ type field struct {
 	form parse.Schema
 
 	needed place  // the objects that must have it
-	hint   string // for those that lack it
+	hint   string // if the field is missing
 
 	leads     bool // people write it first, whatever its place in the table
 	inherited bool // policies take it over from their bundle, and rules from their policy

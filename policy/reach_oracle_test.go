@@ -27,12 +27,12 @@ func TestUnreachable_AsEachWithEach(t *testing.T) {
 			rules = append(rules, randomTier(rnd, i))
 		}
 		text := `{"rules": [` + strings.Join(rules, ",\n") + `]}`
-		read := func(check func(*compiler)) []parse.Mistake {
+		read := func(check func(*compiler)) []parse.Error {
 			c := newCompiler(&Matcher{}, time.Now())
 			c.file(c.Parse([]byte(text), MaxFileBytes))
 			c.Report = &parse.Report{} // without the rules that contradict themselves
 			check(c)
-			return c.Mistakes()
+			return c.Errors()
 		}
 		got, want := read((*compiler).unreachable), read(eachWithEach)
 		found += len(want)

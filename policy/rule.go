@@ -48,7 +48,7 @@ type Rule struct {
 	clauses   []clause    // all must hold
 	keys      []component // of the key, one for each of LimitKeys
 	slotBy    *component  // whose value the keys are tagged with; nil for none
-	slotted   string      // slot_by as the file writes it, "" where the rule has no tag
+	slotted   string      // slot_by in the spelling of the file, "" for no tag
 	client    *component  // tells requests without the key apart; nil where no share of them is denied
 }
 

@@ -118,7 +118,7 @@ func notYet(names map[string]string) strangers {
 	return all
 }
 
-// readRule reads the fields of a rule, or those of a policy or a bundle that rules inherit.
+// readRule reads the fields of a rule, or the fields of a policy or a bundle that rules inherit.
 func (c *compiler) readRule(d *draft, o *parse.Object, in place) {
 	for _, f := range ruleFields {
 		if f.in&in == 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// ranks are the places of fields among those of an object, as people write them.
+// ranks are the places of fields in an object, as people write them.
 var ranks = func() map[string]int {
 	ranks := map[string]int{}
 	for i, name := range policy.FieldOrder() {

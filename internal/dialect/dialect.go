@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dialect has the header fields in which front doors show the limits of a rule: which
-// ones, and how far they spread the waits of denied clients. A policy file names both.
+// Package dialect has two settings of a rule for its answers: the header fields that show its
+// limits, and the jitter of the waits of denied clients.
 package dialect
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// A Set is the header fields in which HTTP front doors show a limit. The zero
-// Set leaves it to the configuration of the front door.
+// A Set is a set of header fields that show a limit. The zero Set leaves the fields to the
+// configuration.
 type Set uint8
 
 // The dialects. None goes with no other.
@@ -74,8 +74,8 @@ func (d Set) String() string {
 const MaxJitterPercent = 100
 
 // Jitter is how far the Retry-After of denied clients is spread: by 0 to
-// max(1 s, N %) of the wait, in whole seconds. The zero Jitter says nothing: then
-// it is what the front door is configured to do.
+// max(1 s, N %) of the wait, in whole seconds. The zero Jitter leaves the spread to the
+// configuration.
 type Jitter struct{ percentAndOne uint8 }
 
 // JitterOf returns the Jitter of a percentage from 0, which turns it off, to

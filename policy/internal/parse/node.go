@@ -29,7 +29,7 @@ const (
 )
 
 // A Node is one value of a document, with its place. encoding/json alone would lose
-// duplicate fields, the spelling of numbers and the places of mistakes.
+// duplicate fields, the spelling of numbers and the places of errors.
 type Node struct {
 	Kind   Kind
 	Text   string   // of a string, or a number or boolean as the document spells it
@@ -59,7 +59,7 @@ func (n *Node) Field(name string) *Node {
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 // Parse reads a JSON text of at most most bytes. It returns nil if the text has no tree;
-// the mistakes are in r.
+// the errors are in r.
 func (r *Report) Parse(data []byte, most int) *Node {
 	root := &Node{}
 	if len(data) > most {

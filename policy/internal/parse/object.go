@@ -17,7 +17,7 @@ type Field struct {
 	Form Schema // of its value
 }
 
-// A Stranger is a name that is no field of an object, and the advice that a mistake gives.
+// A Stranger is a name that is no field of an object, and the advice that an error gives.
 type Stranger struct {
 	Reason string   // empty for an unknown field
 	Hint   string   // what to write instead
@@ -56,7 +56,7 @@ func (t *Table) Has(name string) bool {
 type Object struct {
 	*Node
 	report *Report
-	meant  []string // fields that a misspelt one probably stands for
+	meant  []string // fields that a misspelled one probably stands for
 }
 
 // Object checks that n is an object and has only fields of t. It returns nil if n is no
@@ -103,7 +103,7 @@ func (o *Object) refuse(f *Member, t *Table) {
 }
 
 // Need returns a field that the object must have. It reports a missing field, unless a
-// misspelt field explains it.
+// misspelled field explains it.
 func (o *Object) Need(name, hint string) *Node {
 	n := o.Field(name)
 	if n == nil && !o.Meant(name) {
@@ -122,7 +122,7 @@ func (o *Object) Count(names ...string) (n int) {
 	return n
 }
 
-// Meant reports whether a misspelt field probably stands for one of names. Without names it
+// Meant reports whether a misspelled field probably stands for one of names. Without names it
 // reports whether there is any such field.
 func (o *Object) Meant(names ...string) bool {
 	return len(names) == 0 && len(o.meant) > 0 ||

@@ -26,7 +26,7 @@ var cup = &parse.Table{
 	},
 }
 
-// readCup reads a document by the table and returns its mistakes, one a line.
+// readCup reads a document by the table and returns its errors as lines.
 func readCup(text string) string {
 	var r parse.Report
 	if root := r.Parse([]byte(text), 100_000); root != nil {
@@ -46,7 +46,7 @@ func readCup(text string) string {
 		}
 	}
 	var lines []string
-	for _, m := range r.Mistakes() {
+	for _, m := range r.Errors() {
 		lines = append(lines, fmt.Sprintf("%s: %s (%s); %s", m.Path, m.Reason, m.Value, m.Hint))
 	}
 	return strings.Join(lines, "\n")
@@ -102,7 +102,7 @@ func TestNode_AppendJSON(t *testing.T) {
 		t.Errorf("got %s, want %s", got, text)
 	}
 	if r.Parse([]byte(text), len(text)-1) != nil || r.Found() != 1 {
-		t.Errorf("a text that is too long: %v", r.Mistakes())
+		t.Errorf("a text that is too long: %v", r.Errors())
 	}
 }
 

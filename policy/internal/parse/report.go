@@ -11,63 +11,63 @@ import (
 )
 
 const (
-	// maxMistakes bounds the reported mistakes. A last one tells how many more there are.
-	maxMistakes = 1000
+	// maxErrors bounds the reported errors. A last one tells how many more there are.
+	maxErrors = 1000
 
-	// MaxShownBytes bounds the part of a wrong value that a mistake shows.
+	// MaxShownBytes bounds the part of a wrong value that an error shows.
 	MaxShownBytes = 60
 )
 
-// A Mistake is one mistake in a document.
-type Mistake struct {
+// An Error is one error in a document.
+type Error struct {
 	Path   string // JSON Pointer (RFC 6901) to the place
 	Value  string // the wrong value as JSON, shortened; empty if no value is wrong
 	Reason string // what is wrong
 	Hint   string // what to write instead; may be empty
 }
 
-// A Report collects the mistakes of one document.
+// A Report collects the errors of one document.
 type Report struct {
 	found []placed
 	more  int
 }
 
-// A placed mistake knows its offset in the document, by which mistakes are sorted.
+// A placed error knows its offset in the document, by which errors are sorted.
 type placed struct {
-	Mistake
+	Error
 	at int64
 }
 
 // Add reports that the value n is wrong.
 func (r *Report) Add(n *Node, reason, hint string) {
-	r.put(n, Mistake{Path: n.Path, Value: Shown(n), Reason: reason, Hint: hint})
+	r.put(n, Error{Path: n.Path, Value: Shown(n), Reason: reason, Hint: hint})
 }
 
-// Absent reports a mistake at the place n that is not in the value of n.
+// Absent reports an error at the place n that is not in the value of n.
 func (r *Report) Absent(n *Node, reason, hint string) {
-	r.put(n, Mistake{Path: n.Path, Reason: reason, Hint: hint})
+	r.put(n, Error{Path: n.Path, Reason: reason, Hint: hint})
 }
 
-func (r *Report) put(n *Node, m Mistake) {
-	if len(r.found) >= maxMistakes {
+func (r *Report) put(n *Node, m Error) {
+	if len(r.found) >= maxErrors {
 		r.more++
 		return
 	}
 	r.found = append(r.found, placed{m, n.At})
 }
 
-// Found returns the number of mistakes so far.
+// Found returns the number of errors so far.
 func (r *Report) Found() int { return len(r.found) }
 
-// Mistakes returns all mistakes in the order of the document.
-func (r *Report) Mistakes() []Mistake {
+// Errors returns all errors in the order of the document.
+func (r *Report) Errors() []Error {
 	slices.SortStableFunc(r.found, func(a, b placed) int { return int(a.at - b.at) })
-	var all []Mistake
+	var all []Error
 	for _, p := range r.found {
-		all = append(all, p.Mistake)
+		all = append(all, p.Error)
 	}
 	if r.more > 0 {
-		all = append(all, Mistake{Reason: fmt.Sprintf("too many mistakes: %d more are not shown", r.more)})
+		all = append(all, Error{Reason: fmt.Sprintf("too many mistakes: %d more are not shown", r.more)})
 	}
 	return all
 }

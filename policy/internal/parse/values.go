@@ -77,7 +77,7 @@ func (r *Report) Name(n *Node, what string, most int) (string, bool) {
 	return "", false
 }
 
-// Choice returns the index of the string n in words, -1 for a mistake. Words in later are
+// Choice returns the index of the string n in words, -1 for an error. Words in later are
 // known but not supported: each has the rest of the message.
 func (r *Report) Choice(n *Node, what string, words []string, later map[string]string) int {
 	known := what + " must be " + Enumerate(words, "or")
@@ -129,7 +129,7 @@ func (r *Report) Whole(n *Node, what string, least, most int) (int, bool) {
 	return i, true
 }
 
-// Instant returns the instant n, the zero time for a mistake or without a node.
+// Instant returns the instant n, the zero time for an error or without a node.
 func (r *Report) Instant(n *Node, what string) time.Time {
 	if n == nil {
 		return time.Time{}
