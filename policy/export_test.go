@@ -7,6 +7,8 @@ const (
 	MaxAttributeBytes = maxAttributeBytes
 	MaxLimitKeys      = maxLimitKeys
 	MaxLimits         = maxLimits
+	MaxMatchClauses   = maxMatchClauses
+	MaxMatchValues    = maxMatchValues
 	MaxPolicies       = maxPolicies
 	MaxStageDelay     = maxStageDelay
 	MaxStages         = maxStages

@@ -21,25 +21,31 @@ type Fact struct {
 	Notable bool
 }
 
-// Facts returns what r does where it applies, in the order of the fields of policy files.
-func (r *Rule) Facts() (all []Fact) {
-	for i := range fields {
-		if f := &fields[i]; f.showRule != nil {
-			if value, notable := f.showRule(r); value != "" {
-				all = append(all, Fact{f.name, f.label, value, notable})
-			}
+// Facts returns the facts of r in the order of the fields of policy files.
+func (r *Rule) Facts() []Fact {
+	return factsBy(func(f *field) (string, bool) {
+		if f.showRule == nil {
+			return "", false
 		}
-	}
-	return all
+		return f.showRule(r)
+	})
 }
 
-// Facts returns what l does besides its bucket, in the order of the fields of policy files.
-func (l *Limit) Facts() (all []Fact) {
+// Facts returns the facts of l beside its bucket, in the order of the fields of policy files.
+func (l *Limit) Facts() []Fact {
+	return factsBy(func(f *field) (string, bool) {
+		if f.showLimit == nil {
+			return "", false
+		}
+		return f.showLimit(l)
+	})
+}
+
+// factsBy returns the facts of all fields with a value.
+func factsBy(show func(*field) (value string, notable bool)) (all []Fact) {
 	for i := range fields {
-		if f := &fields[i]; f.showLimit != nil {
-			if value, notable := f.showLimit(l); value != "" {
-				all = append(all, Fact{f.name, f.label, value, notable})
-			}
+		if value, notable := show(&fields[i]); value != "" {
+			all = append(all, Fact{fields[i].name, fields[i].label, value, notable})
 		}
 	}
 	return all

@@ -72,17 +72,17 @@ var forms = parse.Schema{
 		"description": "A path, or how it begins and a *. Templates such as {id} and :id are not supported.",
 		"type":        "string", "maxLength": maxMatchValueBytes, "not": parse.Schema{"pattern": templatePattern},
 	},
-	"paths": parse.Either(parse.Ref("path"), parse.ListOf(parse.Ref("path"), 1, MaxMatchValues)),
+	"paths": parse.Either(parse.Ref("path"), parse.ListOf(parse.Ref("path"), 1, maxMatchValues)),
 	"pathValue": parse.Either(parse.Ref("paths"), parse.Schema{
 		"type": "object", "properties": parse.Schema{"not": parse.Ref("paths")}, "required": []string{"not"}, "additionalProperties": false,
 	}),
 	"scalar": parse.Schema{"type": []string{"string", "number", "boolean"}, "maxLength": maxMatchValueBytes},
-	"values": parse.Either(parse.Ref("scalar"), parse.ListOf(parse.Ref("scalar"), 1, MaxMatchValues)),
+	"values": parse.Either(parse.Ref("scalar"), parse.ListOf(parse.Ref("scalar"), 1, maxMatchValues)),
 	"value": parse.Either(parse.Ref("values"), parse.Schema{
 		"type": "object", "properties": parse.Schema{"not": parse.Ref("values")}, "required": []string{"not"}, "additionalProperties": false,
 	}),
 	"match": parse.Schema{
-		"type": "object", "maxProperties": MaxMatchClauses, "propertyNames": parse.Ref("attribute"), "additionalProperties": parse.Ref("value"),
+		"type": "object", "maxProperties": maxMatchClauses, "propertyNames": parse.Ref("attribute"), "additionalProperties": parse.Ref("value"),
 		"patternProperties": parse.Schema{"^[Pp][Aa][Tt][Hh]$": parse.Ref("pathValue")},
 		"examples":          []any{parse.Schema{"jwt:plan": "enterprise"}, parse.Schema{"path": "/v1/*", "method": []string{"GET", "HEAD"}}, parse.Schema{"ip:address": parse.Schema{"not": "10.0.0.0/8"}}},
 	},

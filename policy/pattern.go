@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// MaxMatchValues bounds the values of one match clause, and MaxMatchClauses
+	// maxMatchValues bounds the values of one match clause, and maxMatchClauses
 	// the clauses of one rule. More are refused.
-	MaxMatchValues  = 1024
-	MaxMatchClauses = 16
+	maxMatchValues  = 1024
+	maxMatchClauses = 16
 
 	// maxMatchValueBytes bounds one value of a match clause.
 	maxMatchValueBytes = 1024
@@ -78,8 +78,8 @@ func (c *compiler) match(d *draft, n *parse.Node) bool {
 		case n.Kind != parse.KindObject:
 			c.Add(n, "match must be an object", `as in {"jwt:plan": "enterprise"}`)
 			return false
-		case len(n.Fields) > MaxMatchClauses:
-			c.Add(n, fmt.Sprintf("match must have at most %d clauses", MaxMatchClauses), "")
+		case len(n.Fields) > maxMatchClauses:
+			c.Add(n, fmt.Sprintf("match must have at most %d clauses", maxMatchClauses), "")
 			return false
 		}
 		seen := map[int]bool{}
@@ -143,10 +143,10 @@ func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
 }
 
 // values reads one value of a match, or a list of them.
-func (c *compiler) values(p *pattern, a Attribute, n *node) (all space.Set, ok bool) {
-	list := []*node{n}
-	if n.kind == isList {
-		if list, ok = c.list(n, "a list of values", true, MaxMatchValues); !ok {
+func (c *compiler) values(p *pattern, a Attribute, n *parse.Node) (all space.Set, ok bool) {
+	list := []*parse.Node{n}
+	if n.Kind == parse.KindList {
+		if list, ok = c.Items(n, "a list of values", true, maxMatchValues); !ok {
 			return all, false
 		}
 	}

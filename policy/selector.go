@@ -59,7 +59,7 @@ func (c *compiler) selectPaths(o *parse.Object) {
 			continue
 		}
 		at = f
-		list, some := c.OneOrMore(f, name, MaxMatchValues)
+		list, some := c.OneOrMore(f, name, maxMatchValues)
 		ok = ok && some
 		for _, n := range list {
 			text, textOK := c.String(n, name, maxMatchValueBytes)
