@@ -113,8 +113,11 @@ func TestHandler_Data(t *testing.T) {
 	}
 	w = ask(h, "r", "GET", "/data/me", "")
 	actions, _ := json.Marshal(policy.Actions())
+	algorithms, _ := json.Marshal(policy.Algorithms())
 	want := `{"name":"reader","role":"read","see_keys":false,"sign_in":"ask Kim","version":"","started":"0001-01-01T00:00:00Z","instance":"one","api":"/api/",` +
-		`"features":{"top":true,"overrides":false,"violations":false},"actions":` + string(actions) + `}`
+		`"features":{"top":true,"overrides":false,"violations":false},"actions":` + string(actions) +
+		`,"algorithms":` + string(algorithms) + `,"reasons":["token_bucket_exceeded","fixed_window_exceeded","sliding_window_exceeded",` +
+		`"sliding_log_exceeded","leaky_bucket_exceeded","budget_exceeded","missing_attribute","blocked"]}`
 	if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != 200 || w.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/policy"
 )
 
@@ -48,6 +49,10 @@ type Me struct {
 
 	// Actions are those of overrides, with the words for them.
 	Actions []policy.ActionKind `json:"actions"`
+
+	// Algorithms are those of policy files, and Reasons those of denials.
+	Algorithms []policy.AlgorithmKind `json:"algorithms"`
+	Reasons    []string               `json:"reasons"`
 }
 
 // Features are the parts of the page that not every server has.
@@ -63,5 +68,14 @@ func (h *Handler) serveMe(w http.ResponseWriter, _ *http.Request, v Viewer) erro
 		Name: v.Name, Role: v.Role, SeeKeys: v.SeeKeys, SignIn: h.config.SignIn, Try: h.config.Try,
 		Version: state.Version, Started: state.Started, Instance: state.Instance, API: h.config.API,
 		Features: Features{h.config.Top, h.config.Overrides, h.config.Violations != nil}, Actions: policy.Actions(),
+		Algorithms: policy.Algorithms(), Reasons: reasons(),
 	})
+}
+
+// reasons are the reasons of denials, those of limits first.
+func reasons() (all []string) {
+	for _, a := range policy.Algorithms() {
+		all = append(all, a.Reason)
+	}
+	return append(all, mete.ReasonMissingAttribute, mete.ReasonBlocked)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/playground"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/policy"
 )
 
 // TestScripts runs the tests in testjs with node's test runner, beside the scripts as they
@@ -65,10 +67,11 @@ func TestScripts(t *testing.T) {
 
 // An engineOutput is what the scripts are compared with.
 type engineOutput struct {
-	Buckets []heard          `json:"buckets"`
-	Presets []api.PlayPreset `json:"presets"`
-	Bounds  api.PlayBounds   `json:"bounds"`
-	Played  []play           `json:"played"`
+	Algorithms []policy.AlgorithmKind `json:"algorithms"`
+	Buckets    []heard                `json:"buckets"`
+	Presets    []playground.Preset    `json:"presets"`
+	Bounds     playBounds             `json:"bounds"`
+	Played     []play                 `json:"played"`
 }
 
 // A play is the server's answer to a preset.
@@ -80,11 +83,8 @@ type play struct {
 func engineSays(t *testing.T) engineOutput {
 	t.Helper()
 	out := engineOutput{
-		Presets: playground.Presets(),
-		Bounds: api.PlayBounds{
-			Lanes: playground.MaxLanes, Phases: playground.MaxPhases, Requests: playground.MaxRequests,
-			Seconds: playground.MaxSeconds, Hand: playground.MaxHand, Body: 1 << 20,
-		},
+		Presets: playground.Presets(), Algorithms: policy.Algorithms(),
+		Bounds: playBounds{playground.MaxLanes, playground.MaxPhases, playground.MaxRequests, playground.MaxSeconds, playground.MaxHand, MaxBodyBytes},
 	}
 	for _, preset := range out.Presets {
 		r, err := playground.Play(t.Context(), preset.Input)

@@ -122,7 +122,7 @@ func TestRules(t *testing.T) {
 		{"a queue", in(1, "rules", 0, "limits", 0, "queue"), `5`},
 		{"a variable cost", in(1, "rules", 0, "limits", 1, "cost"), `{"default":2,"max":10,"min":1,"source":"header:x-cost"}`},
 		{"stages", in(1, "rules", 0, "limits", 1, "stages"), `[{"at":"80%","delay":0},{"at":"95%","delay":0.5}]`},
-		{"algorithm", in(1, "rules", 0, "limits", 1, "algorithm"), `"budget"`},
+		{"algorithm", in(1, "rules", 0, "limits", 1, "algorithm"), `"cost_based"`},
 		{"shards", []any{"policies", 1, "groups", 0, "rules", 0, "limits", 0, "shards"}, `2`},
 		{"the fallback", []any{"policies", 1, "groups", 1, "rules", 0, "name"}, `"api/fallback"`},
 		{"that it is one", []any{"policies", 1, "groups", 1, "rules", 0, "fallback"}, `true`},

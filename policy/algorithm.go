@@ -15,6 +15,8 @@ import (
 // An algorithm is a way to limit that policy files have a word for.
 type algorithm struct {
 	name    string
+	label   string // for people
+	shape   string // see [AlgorithmKind]
 	in      place  // its own fields
 	example string // of its numbers
 	reason  string // of a denial; complete sets the name and "_exceeded" where it is empty
@@ -32,29 +34,28 @@ type algorithm struct {
 // algorithms are all that exist. The first is that of limits which name none.
 var algorithms = []*algorithm{
 	{
-		name: "token_bucket", in: inTokenBucket, example: `{"rps": 10, "burst": 20}`, read: (*compiler).tokenBucket,
+		name: "token_bucket", label: "Token bucket", shape: "rate", in: inTokenBucket, example: `{"rps": 10, "burst": 20}`, read: (*compiler).tokenBucket,
 		instead: map[string][]string{"capacity": {"burst"}, "tokens": {"burst"}, "window": {"rate"}},
 	},
 	{
-		name: "fixed_window", in: inFixedWindow, example: `{"tokens": 100, "window": "1m"}`, read: (*compiler).fixedWindow,
+		name: "fixed_window", label: "Fixed window", shape: "window", in: inFixedWindow, example: `{"tokens": 100, "window": "1m"}`, read: (*compiler).fixedWindow,
 		instead: map[string][]string{"burst": {"capacity"}, "rate": {"tokens", "window"}, "rps": {"tokens", "window"},
 			"tokens_per_second": {"tokens", "window"}},
 	},
 	{
-		name: "sliding_window", in: inSlidingWindow, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
+		name: "sliding_window", label: "Sliding window", shape: "sliding", in: inSlidingWindow, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
 		read: func(c *compiler, o *parse.Object) numbers { return c.sliding(o, bucket.SlidingWindow) },
 	},
 	{
-		name: "sliding_log", in: inSlidingLog, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
+		name: "sliding_log", label: "Sliding log", shape: "sliding", in: inSlidingLog, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
 		read: func(c *compiler, o *parse.Object) numbers { return c.sliding(o, bucket.SlidingLog) },
 	},
 	{
-		name: "leaky_bucket", in: inLeakyBucket, example: `{"rps": 10, "queue": 5}`, read: (*compiler).leakyBucket,
+		name: "leaky_bucket", label: "Leaky bucket", shape: "queue", in: inLeakyBucket, example: `{"rps": 10, "queue": 5}`, read: (*compiler).leakyBucket,
 		instead: map[string][]string{"burst": {"queue"}, "tokens": {"rate"}, "window": {"rate"}, "max_reserved": {"queue"}},
 	},
 	{
-		name: "cost_based", example: `{"budget": 1000, "period": "1d"}`, reason: "budget_exceeded",
-		fields: []string{"budget", "period", "start", "cost_key", "leased", "staged_actions"},
+		name: "cost_based", label: "Budget", shape: "budget", in: inCostBased, example: `{"budget": 1000, "period": "1d"}`, reason: "budget_exceeded", read: (*compiler).budget,
 		instead: map[string][]string{"tokens": {"budget"}, "window": {"period"}, "burst": {"budget"}, "capacity": {"budget"},
 			"rate": {"budget", "period"}, "rps": {"budget", "period"}, "tokens_per_second": {"budget", "period"}},
 	},

@@ -5,9 +5,11 @@ import {readFileSync} from 'node:fs';
 import {test} from 'node:test';
 import {exact, runOf} from '../assets/playground/run.js';
 import {copyOf, inputOf, laneDefaults, mistakesOf, phaseDefaults, queryOf, readQuery, sameInput, stateOf} from '../assets/playground/state.js';
+import {learn} from '../assets/shell/vocabulary.js';
 
 // The Go test writes this file: the server's examples, its bounds, and what it answers to them.
-const {presets, bounds, played} = JSON.parse(readFileSync(new URL('engine.json', import.meta.url)));
+const {presets, bounds, played, algorithms} = JSON.parse(readFileSync(new URL('engine.json', import.meta.url)));
+learn({algorithms});
 const read = (query) => readQuery(new URLSearchParams(query), {presets, bounds});
 
 const lane = 'lane=token_bucket,1/1s,capacity=5';

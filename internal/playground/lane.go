@@ -17,7 +17,15 @@ import (
 
 // Algorithms are those that a lane can have, by their names in policy files.
 // (cost_based, which those have as well, is a fixed_window in other words.)
-var Algorithms = []string{"token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket"}
+// A budget is a fixed window by another name.
+var Algorithms = func() (names []string) {
+	for _, a := range policy.Algorithms() {
+		if a.Shape != "budget" {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}()
 
 // Client is the address that all requests of the playground come from, and so the key
 // of its one bucket.

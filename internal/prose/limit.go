@@ -30,7 +30,14 @@ func Rate(l bucket.Limit) string {
 }
 
 // Algorithm is the word of policy files for how l limits.
-func Algorithm(l *policy.Limit) string { return strings.TrimSuffix(l.Reason, "_exceeded") }
+func Algorithm(l *policy.Limit) string {
+	for _, a := range policy.Algorithms() {
+		if a.Reason == l.Reason {
+			return a.Name
+		}
+	}
+	return ""
+}
 
 // Limit says what l comes to, for those who do not know its algorithm.
 func Limit(l *policy.Limit) string {
@@ -38,7 +45,7 @@ func Limit(l *policy.Limit) string {
 	n, p := b.Refill()
 	every := Duration(time.Duration(p) * time.Microsecond)
 	full := Duration(b.TimeFor(b.Capacity()))
-	text := strings.ReplaceAll(Algorithm(l), "_", " ") + ": "
+	text := strings.ReplaceAll(strings.TrimSuffix(l.Reason, "_exceeded"), "_", " ") + ": "
 	switch Algorithm(l) {
 	case "sliding_window":
 		text += fmt.Sprintf("%v in any %s, about", n, every)

@@ -51,3 +51,11 @@ func TestDuration(t *testing.T) {
 		}
 	}
 }
+
+func TestAlgorithm(t *testing.T) {
+	for _, a := range policy.Algorithms() {
+		if got := prose.Algorithm(&policy.Limit{Reason: a.Reason}); got != a.Name {
+			t.Errorf("limit with reason %s: got algorithm %q, want %q", a.Reason, got, a.Name)
+		}
+	}
+}

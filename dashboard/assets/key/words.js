@@ -3,6 +3,7 @@
 // What a bucket is and holds, in words. Pure.
 
 import {tokens} from '../ui/format.js';
+import {algorithmOf} from '../shell/vocabulary.js';
 
 const units = {0.001: 'millisecond', 1: 'second', 60: 'minute', 3600: 'hour', 86400: 'day', 604800: 'week'};
 
@@ -26,14 +27,13 @@ export function span(seconds) {
 // bucket is as v1/bucket has it.
 export function refillWords({algorithm, refill, rate: {tokens: n, per}}) {
 	const amount = `${tokens(n)} ${n === 1 ? 'token' : 'tokens'}`;
-	switch (algorithm) {
-		case 'sliding_window':
-		case 'sliding_log':
+	switch (algorithmOf(algorithm).shape) {
+		case 'sliding':
 			return `${amount} in any ${every(per)}`;
-		case 'fixed_window':
-		case 'cost_based':
+		case 'window':
+		case 'budget':
 			return `${amount} at the start of every ${every(per)}`;
-		case 'leaky_bucket':
+		case 'queue':
 			return `leaks ${amount} per ${every(per)}, evenly`;
 		default:
 			return refill === 'interval' ? `${amount} at once, every ${every(per)}` : `${perWords(n, per)}, all the time`;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {h, replace, show} from '../ui/dom.js';
-import {actionOf, may, me} from '../shell/session.js';
+import {may} from '../shell/session.js';
+import {actionOf, actions} from '../shell/vocabulary.js';
 import {askOverride} from './actions.js';
 import {keptWords, limitShape, limitOverride, limitWords} from './form.js';
 import {choice, labelled, limitInputs, textInput} from './inputs.js';
@@ -38,14 +39,14 @@ export function addOverride(rules, done) {
 	});
 	return askOverride({
 		title: 'Add an override', confirm: 'Add it', done, make,
-		body: [labelled('What it does', action, may('configure') ? '' : `To hold for all requests (${me().actions.filter((a) => a.suspends).map((a) => a.label.toLowerCase()).join(', ')}) takes the role configure.`), about, whom.node, ruleField, inputs.node],
+		body: [labelled('What it does', action, may('configure') ? '' : `To hold for all requests (${actions().filter((a) => a.suspends).map((a) => a.label.toLowerCase()).join(', ')}) takes the role configure.`), about, whom.node, ruleField, inputs.node],
 		toldOf: (made) => `${actionOf(made.action).made} ${show(whomText(made), 120)}${actionOf(made.action).limit ? `: ${limitWords(target(), inputs.values())}` : ''}`,
 	});
 }
 
 // actionsFor are those that the viewer may take.
 function actionsFor(limits) {
-	return me().actions.filter((a) => (!a.limit || limits.length > 0) && (!a.suspends || may('configure'))).map((a) => [a.action, a.choice ?? a.label]);
+	return actions().filter((a) => (!a.limit || limits.length > 0) && (!a.suspends || may('configure'))).map((a) => [a.action, a.choice ?? a.label]);
 }
 
 // whomInputs ask which requests it is about: those that have an attribute, or all of

@@ -3,7 +3,7 @@
 import {h, show} from '../ui/dom.js';
 import {ago, dateTime} from '../ui/format.js';
 import {keyed} from '../ui/keyed.js';
-import {actionOf} from '../shell/session.js';
+import {actionOf} from '../shell/vocabulary.js';
 import {limitText, whomText} from './words.js';
 
 const what = {made: 'made', removed: 'ended', expired: 'expired'};

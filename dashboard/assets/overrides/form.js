@@ -3,6 +3,7 @@
 // What people type to make an override, as the server takes it. Pure.
 
 import {tokens} from '../ui/format.js';
+import {algorithmOf} from '../shell/vocabulary.js';
 
 const seconds = {s: 1, min: 60, m: 60, h: 3600, d: 86400, w: 604800};
 
@@ -28,12 +29,12 @@ export function expiryOf(text, now) {
 	return new Date(Math.ceil((now + length * 1000) / 1000) * 1000).toISOString().replace('.000Z', 'Z');
 }
 
-const shapes = {token_bucket: 'rate', leaky_bucket: 'queue', fixed_window: 'window', sliding_window: 'window', sliding_log: 'window'};
+const shapes = {rate: 'rate', queue: 'queue', window: 'window', sliding: 'window'};
 
 // limitShape says what the limit of an algorithm is made of: a rate, a rate and a queue,
 // or a window. null is one that is not changed here.
 export function limitShape(algorithm) {
-	return shapes[algorithm] ?? null;
+	return shapes[algorithmOf(algorithm).shape] ?? null;
 }
 
 const units = {1: '1s', 60: '1m', 3600: '1h', 86400: '1d'};
@@ -78,7 +79,7 @@ export function limitFields(target) {
 
 // rollsOver reports whether a window leaves to the next ones what it has not used.
 function rollsOver({algorithm, capacity, tokens}) {
-	return algorithm === 'fixed_window' && Number(tokens) > 0 && capacity > Number(tokens);
+	return algorithmOf(algorithm).shape === 'window' && Number(tokens) > 0 && capacity > Number(tokens);
 }
 
 // withoutQueue is the capacity, in which a bucket shows its queue.

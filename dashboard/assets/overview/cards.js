@@ -12,7 +12,7 @@ import {keyed} from '../ui/keyed.js';
 import {health} from './health.js';
 import {copyLine} from '../shell/copy.js';
 import {icon} from '../shell/icons.js';
-import {actionOf, me} from '../shell/session.js';
+import {actionOf, actions} from '../shell/vocabulary.js';
 
 const minute = 60;
 const marks = {ok: 'ok', note: 'note', warn: 'violations', bad: 'bad', unknown: 'activity'};
@@ -28,7 +28,7 @@ export function healthLine(live) {
 	const items = keyed(list, {id: (i) => `${i.id}${i.href ?? ''}`, make: healthItem});
 	let level = '';
 	const update = () => {
-		const now = health({state: live.state, connection: live.connection, heard: live.heard, sums: live.sums(minute), rules: live.rules(minute), actions: me().actions});
+		const now = health({state: live.state, connection: live.connection, heard: live.heard, sums: live.sums(minute), rules: live.rules(minute), actions: actions()});
 		if (level !== now.level) {
 			node.dataset.level = now.level;
 			replace(face, icon(marks[now.level]));

@@ -8,6 +8,7 @@
 
 import {h} from '../ui/dom.js';
 import {choiceField, numberField, partsField, textField} from './controls.js';
+import {algorithmOf} from '../shell/vocabulary.js';
 import {algorithmNames, laneDefaults, phaseDefaults, shapeNames} from './state.js';
 
 const durations = [['1s', 'second'], ['2s', '2 seconds'], ['5s', '5 seconds'], ['10s', '10 seconds'], ['30s', '30 seconds'], ['1m', 'minute'], ['5m', '5 minutes'],
@@ -32,16 +33,17 @@ export function laneForm(state, i, done) {
 		changed(false);
 	};
 	const number = (name, label, more = {}) => numberField({label, value: lane[name], place: `${at}/${name}`, onInput: keep(name), to: 5000, ...more});
-	const window = lane.algorithm === 'fixed_window' || lane.algorithm.startsWith('sliding');
+	const {shape} = algorithmOf(lane.algorithm);
+	const window = shape === 'window' || shape === 'sliding';
 	const list = [
-		choiceField({label: 'Algorithm', value: lane.algorithm, options: Object.entries(algorithmNames), place: `${at}/algorithm`, onInput: (v) => {
+		choiceField({label: 'Algorithm', value: lane.algorithm, options: Object.entries(algorithmNames()), place: `${at}/algorithm`, onInput: (v) => {
 			state.lanes[i] = laneDefaults(v, lane);
 			changed(true);
 		}}),
 		number('tokens', window ? 'Tokens in a window' : 'Tokens that come', {decimals: !window}),
 		choiceField({label: window ? 'Length of a window' : 'in each', value: lane.per, options: durations, place: `${at}/per`, onInput: set('per')}),
 	];
-	if (lane.algorithm === 'token_bucket') {
+	if (shape === 'rate') {
 		list.push(number('capacity', 'Capacity', {to: 10000}));
 		list.push(partsField({label: 'They come', value: lane.refill ?? 'continuous', options: [['continuous', 'one by one'], ['interval', 'all at once']],
 			place: `${at}/refill`, onInput: (v) => {
@@ -52,12 +54,12 @@ export function laneForm(state, i, done) {
 				changed(true);
 			}}));
 	}
-	if (lane.algorithm === 'leaky_bucket') {
+	if (shape === 'queue') {
 		list.push(number('queue', 'Room in the queue', {zero: true}));
 		list.push(number('capacity', 'Start at once (capacity)', {value: lane.capacity ?? '1', onInput: (v) => (v === '1' ? set : keep)('capacity')(v === '1' ? '' : v)}));
 	}
-	if (lane.algorithm === 'fixed_window') list.push(number('capacity', 'Capacity, if tokens roll over', {value: lane.capacity ?? '', onInput: set('capacity')}));
-	if (lane.algorithm === 'fixed_window' || lane.refill === 'interval') {
+	if (shape === 'window') list.push(number('capacity', 'Capacity, if tokens roll over', {value: lane.capacity ?? '', onInput: set('capacity')}));
+	if (shape === 'window' || lane.refill === 'interval') {
 		list.push(choiceField({label: window ? 'Windows begin' : 'Intervals begin', value: lane.anchor ?? '', place: `${at}/anchor`, onInput: set('anchor'),
 			options: [['', 'by the clock'], ['key', 'by the key'], ['first', 'with a request']]}));
 	}

@@ -13,7 +13,7 @@ import {toast} from '../shell/dialog.js';
 import {laneChart} from './chart.js';
 import {bucketPicture} from './tank.js';
 import {exact} from './run.js';
-import {algorithmNames} from './state.js';
+import {algorithmOf} from '../shell/vocabulary.js';
 import {requestTable} from './table.js';
 
 const letters = ['A', 'B', 'C', 'D'];
@@ -79,7 +79,7 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 		update(next) {
 			run = next;
 			const {lane} = run;
-			title.textContent = show(lane.name || algorithmNames[lane.algorithm], 60);
+			title.textContent = show(lane.name || algorithmOf(lane.algorithm).label, 60);
 			limit.textContent = lane.limit;
 			chart.update(run);
 			replace(totals, totalsOf(lane));

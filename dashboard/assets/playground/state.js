@@ -9,12 +9,15 @@
 //   mistakesOf(state)         what is no number, as the server says mistakes
 //   sameInput(a, b), copyOf(state), laneDefaults(algorithm, lane), phaseDefaults(shape, phase)
 
+import {algorithmOf, algorithms} from '../shell/vocabulary.js';
+
 const longestLink = 6000; // characters; some programs cut longer ones
 
-export const algorithmNames = {
-	token_bucket: 'Token bucket', fixed_window: 'Fixed window', sliding_window: 'Sliding window', sliding_log: 'Sliding log',
-	leaky_bucket: 'Leaky bucket',
-};
+// algorithmNames are the algorithms that can be played, with their labels. A budget is a fixed window by another name.
+export function algorithmNames() {
+	return Object.fromEntries(algorithms().filter((a) => a.shape !== 'budget').map((a) => [a.name, a.label]));
+}
+
 export const shapeNames = {steady: 'Steady', burst: 'Bursts', poisson: 'Random (Poisson)', pause: 'Pause', trace: 'Pasted trace'};
 
 const laneFields = ['name', 'algorithm', 'tokens', 'per', 'capacity', 'refill', 'anchor', 'queue', 'cost', 'jitter'];
@@ -76,8 +79,8 @@ export function laneDefaults(algorithm, lane = {}) {
 	const next = {algorithm, tokens, per};
 	if (cost !== undefined) next.cost = cost;
 	if (jitter !== undefined) next.jitter = jitter;
-	if (algorithm === 'token_bucket') next.capacity = lane.capacity ?? tokens;
-	if (algorithm === 'leaky_bucket') next.queue = lane.queue ?? '10';
+	if (algorithmOf(algorithm).shape === 'rate') next.capacity = lane.capacity ?? tokens;
+	if (algorithmOf(algorithm).shape === 'queue') next.queue = lane.queue ?? '10';
 	return next;
 }
 
@@ -149,7 +152,7 @@ function readFields(parts, known) {
 function readLane(text) {
 	const [algorithm, rate, ...rest] = text.split(',');
 	const [tokens, per] = rate.split('/');
-	if (!Object.hasOwn(algorithmNames, algorithm)) throw new Error(algorithm);
+	if (!Object.hasOwn(algorithmNames(), algorithm)) throw new Error(algorithm);
 	return {...readFields(rest, laneFields), algorithm, tokens, per: decodeURIComponent(per)};
 }
 

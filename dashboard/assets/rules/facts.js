@@ -5,8 +5,8 @@
 //   overrideList(list)   exceptions from the rules
 
 import {h, show} from '../ui/dom.js';
-import {ago, dateTime, dur, tokens} from '../ui/format.js';
-import {actionOf} from '../shell/session.js';
+import {ago, dateTime} from '../ui/format.js';
+import {actionOf} from '../shell/vocabulary.js';
 import {whose} from './words.js';
 
 // The server words the facts: this file knows no field of policies.

@@ -2,10 +2,8 @@
 //
 // Who looks.
 //
-//   me()              what data/me said: {name, role, see_keys, sign_in, version, started, instance, api, features, actions};
+//   me()              what data/me said: {name, role, see_keys, sign_in, version, started, instance, api, features};
 //                     {} before it was asked
-//   actionOf(name)    what data/me said of an action of overrides: its words and what it is about. An action that
-//                     the server does not know has its name for all words
 //   load()            asks data/me again, and resolves to it
 //   may(role)         whether the viewer has that role (read, operate, configure) or a higher one
 //   onChange(f)       calls f when that changed; returns a function that stops it
@@ -18,11 +16,12 @@
 
 import {h} from '../ui/dom.js';
 import {ask} from './dialog.js';
+import {learn} from './vocabulary.js';
 
 const place = 'mete-token';
 const ranks = {read: 1, operate: 2, configure: 3};
 const listeners = new Set();
-let current = {features: {}, actions: []};
+let current = {features: {}};
 let kept = '';
 let asking = null;
 
@@ -34,10 +33,6 @@ try {
 
 export function me() {
 	return current;
-}
-
-export function actionOf(name) {
-	return current.actions.find((a) => a.action === name) ?? {action: name, label: name, verb: name, count: name, made: `${name}:`, color: 'level'};
 }
 
 export function token() {
@@ -61,7 +56,8 @@ export function urlOf(path) {
 
 // say tells what v1/me answered.
 export function say(answer) {
-	current = {...answer, features: answer.features ?? {}, actions: answer.actions ?? []};
+	current = {...answer, features: answer.features ?? {}};
+	learn(answer);
 	for (const f of [...listeners]) f(current);
 	return current;
 }

@@ -6,10 +6,9 @@
 
 import {h, replace, show} from '../ui/dom.js';
 import {get} from '../shell/api.js';
+import {reasons} from '../shell/vocabulary.js';
 import {fields, ranges} from './query.js';
 
-const reasons = ['token_bucket_exceeded', 'fixed_window_exceeded', 'sliding_window_exceeded', 'sliding_log_exceeded',
-	'leaky_bucket_exceeded', 'budget_exceeded', 'missing_attribute', 'blocked'];
 const modes = [['', 'Denied and in shadow'], ['enforced', 'Denied'], ['shadow', 'In shadow']];
 const texts = {
 	endpoint: ['Endpoint begins with', 'GET /v1/ or /v1/'],
@@ -23,7 +22,7 @@ export function filterForm({filter, range, change, refresh, file}) {
 	const inputs = {
 		rule,
 		mode: choice('mode', 'Outcome', filter.mode, modes),
-		reason: choice('reason', 'Reason', filter.reason, [['', 'Any reason'], ...reasons.map((r) => [r, words(r)])]),
+		reason: choice('reason', 'Reason', filter.reason, [['', 'Any reason'], ...reasons().map((r) => [r, words(r)])]),
 	};
 	for (const [name, [label, placeholder]] of Object.entries(texts)) inputs[name] = entry(name, label, placeholder, filter[name]);
 	const values = () => Object.fromEntries(fields.map((name) => [name, inputs[name].control.value.trim()]));
