@@ -49,7 +49,7 @@ func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode M
 	if noted {
 		answer := memory.Answer(asked, mode, allowed, snaps)
 		for i, c := range e.order {
-			memory.Note(&answer, &charges[i], &c.status.Snapshot, c.onStoreError == policy.Local)
+			memory.Note(&answer, &charges[i], &c.status.Snapshot, c.onStoreError == policy.StoreErrorLocal)
 		}
 	}
 	if local {
@@ -121,7 +121,7 @@ func firstThatSays(what policy.OnStoreError, claims []claim) *claim {
 	return nil
 }
 
-func anyLocal(claims []claim) bool { return firstThatSays(policy.Local, claims) != nil }
+func anyLocal(claims []claim) bool { return firstThatSays(policy.StoreErrorLocal, claims) != nil }
 
 // recover charges local costs of the charges' keys to the store, and returns the rest of
 // within. After an error, the store is not to be asked about the request either.

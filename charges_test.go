@@ -215,7 +215,7 @@ func TestCharges_StoreFails(t *testing.T) {
 	for _, tc := range []struct {
 		then  policy.OnStoreError
 		allow bool
-	}{{policy.Open, true}, {policy.Closed, false}} {
+	}{{policy.StoreErrorOpen, true}, {policy.StoreErrorClosed, false}} {
 		l, err := mete.New(brokenStore{errors.New("gone")}, nil, mete.Config{OnStoreError: tc.then})
 		if err != nil {
 			t.Fatal(err)

@@ -162,7 +162,7 @@ func next(claims []claim) []claim {
 
 // match makes c the claim of a match.
 func (e *evaluation) match(c *claim, m *policy.Match) {
-	c.limit, c.asked, c.onStoreError = &m.Limit.Bucket, m.Cost, policy.Open
+	c.limit, c.asked, c.onStoreError = &m.Limit.Bucket, m.Cost, policy.StoreErrorOpen
 	c.fixed, c.own = false, false
 	c.status.Rule, c.status.Limit, c.status.Key = m.Rule, m.Limit, m.Key
 	c.shards, c.leased = m.Limit.Shards, m.Limit.Leased
@@ -212,7 +212,7 @@ func (e *evaluation) bring(req *Request, config *Config) error {
 			return fmt.Errorf("%w: %w", ErrRequest, err)
 		}
 	}
-	if o := e.found.Verdict.Allow; o != nil && o.Action == policy.BreakGlass {
+	if o := e.found.Verdict.Allow; o != nil && o.Action == policy.ActionBreakGlass {
 		e.claims, e.within = e.claims[:rules], policy.MaxDeadline
 	}
 	return nil

@@ -147,10 +147,10 @@ func (p policyMaker) override(m *policy.Matcher) policy.Override {
 		o.Match, o.Key = nil, matches[p.IntN(len(matches))].Key
 	}
 	rule := m.Rules()[p.IntN(len(m.Rules()))]
-	if o.Action == policy.Another {
+	if o.Action == policy.ActionLimit {
 		o.Limits = []byte("[{" + p.limit() + "}]")
 	}
-	if o.Key == "" && (o.Action == policy.Another || o.Action == policy.Allow && p.IntN(2) == 0) {
+	if o.Key == "" && (o.Action == policy.ActionLimit || o.Action == policy.ActionAllow && p.IntN(2) == 0) {
 		o.Rules = []string{rule.Name}
 	}
 	return o

@@ -206,7 +206,7 @@ func count(counts map[string]int, e *mete.Explanation) {
 	for _, r := range e.Rules {
 		counts[outcomes[r.Outcome]]++
 		add("partly in shadow", r.Shadow && r.Rule.Mode.Partial())
-		add("override limit", r.Outcome == policy.Applies && r.Override != nil)
+		add("override limit", r.Outcome == policy.OutcomeApplies && r.Override != nil)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestNew_LocalNeedsAStore(t *testing.T) {
 	if _, err := mete.New(store, local, mete.Config{}); err == nil || !strings.Contains(err.Error(), `rule "all" says on_store_error: local: set Config.Local`) {
 		t.Errorf("New: error %v", err)
 	}
-	if _, err := mete.New(store, nil, mete.Config{OnStoreError: policy.Local}); err == nil {
+	if _, err := mete.New(store, nil, mete.Config{OnStoreError: policy.StoreErrorLocal}); err == nil {
 		t.Error("New with OnStoreError: no error")
 	}
 	l, err := mete.New(store, open, mete.Config{})
@@ -129,7 +129,7 @@ func TestLocal_AmongOthers(t *testing.T) {
 func TestLocal_OwnCharges(t *testing.T) {
 	clock := storetest.NewClock()
 	store := &wire{Store: storetest.NewNaive(clock.Now)}
-	l, err := mete.New(store, nil, mete.Config{OnStoreError: policy.Local, Local: storetest.NewNaive(clock.Now), Now: clock.Now})
+	l, err := mete.New(store, nil, mete.Config{OnStoreError: policy.StoreErrorLocal, Local: storetest.NewNaive(clock.Now), Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

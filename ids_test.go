@@ -186,7 +186,7 @@ func onEachKindOfStore(t *testing.T, f func(*testing.T, *mete.Limiter)) {
 		t.Run(name, func(t *testing.T) {
 			clock := storetest.NewClock()
 			line := &wire{Store: storetest.NewNaive(clock.Now)}
-			l, err := mete.New(line, nil, mete.Config{OnStoreError: policy.Local, Local: storetest.NewNaive(clock.Now), Now: clock.Now})
+			l, err := mete.New(line, nil, mete.Config{OnStoreError: policy.StoreErrorLocal, Local: storetest.NewNaive(clock.Now), Now: clock.Now})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -185,7 +185,7 @@ func (l *Limiter) check(m *policy.Matcher) (*policy.Matcher, error) {
 		return nil, nil
 	}
 	for _, r := range m.Rules() {
-		if l.config.Local == nil && r.OnStoreError == policy.Local && r.Mode < policy.Shadow {
+		if l.config.Local == nil && r.OnStoreError == policy.StoreErrorLocal && r.Mode < policy.ModeShadow {
 			return nil, fmt.Errorf("rule %q says on_store_error: local: set Config.Local", r.Name)
 		}
 	}

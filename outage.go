@@ -20,7 +20,7 @@ const storeRetry = time.Second
 // Rules that say open have no part in it.
 func (l *Limiter) degrade(ctx context.Context, e *evaluation, req *Request, mode Mode, r *receipt, err error, d *Decision) {
 	*d = Decision{Allowed: true, Degraded: true, Failure: store.FailureOf(err), Err: err}
-	switch c := firstThatSays(policy.Closed, e.claims); {
+	switch c := firstThatSays(policy.StoreErrorClosed, e.claims); {
 	case c != nil:
 		d.refuse(c.status.Rule)
 	case l.outage != nil && anyLocal(e.claims):
@@ -53,7 +53,7 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 	var order []*claim
 	var charges []store.Charge
 	for _, c := range e.order {
-		if c.onStoreError == policy.Local {
+		if c.onStoreError == policy.StoreErrorLocal {
 			order, charges = append(order, c), append(charges, c.charge())
 		}
 	}
@@ -78,7 +78,7 @@ func (l *Limiter) letThrough(e *evaluation, d *Decision, mode Mode) {
 	sum, got, part := bucket.Tokens(0), d.Taken, mode.UpTo && len(d.Limits()) > 0
 	for i := range e.claims {
 		c := &e.claims[i]
-		if c.onStoreError != policy.Open {
+		if c.onStoreError != policy.StoreErrorOpen {
 			continue
 		}
 		cost := c.asked

@@ -200,4 +200,4 @@ func (l *Log) merge(audit []overrides.Entry) []api.Activity {
 }
 
 // whats are the names in the log of changes of buckets.
-var whats = map[overrides.What]string{overrides.Reset: "bucket/reset", overrides.Taken: "bucket/take"}
+var whats = map[overrides.What]string{overrides.WhatReset: "bucket/reset", overrides.WhatTaken: "bucket/take"}

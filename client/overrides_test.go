@@ -51,7 +51,7 @@ func TestClient_Overrides(t *testing.T) {
 	c, ctx := administrator(t), context.Background()
 	o := api.Override{Action: "block", Match: json.RawMessage(`{"header:x-api-key":"k1"}`), Reason: "r&d", Author: "kim", ExpiresAt: time.Now().Add(time.Hour)}
 	made, err := c.PutOverride(ctx, o)
-	if err != nil || made.ID == "" || made.State != string(overrides.InForce) || made.Source != string(overrides.Admin) || !made.ExpiresAt.Equal(o.ExpiresAt) {
+	if err != nil || made.ID == "" || made.State != string(overrides.StateInForce) || made.Source != string(overrides.SourceAdmin) || !made.ExpiresAt.Equal(o.ExpiresAt) {
 		t.Fatalf("made %+v, %v; want it in force, with an ID", made, err)
 	}
 	d, err := c.Take(ctx, request(0))

@@ -222,7 +222,7 @@ func nodeOf(r *policy.Rule, d *policy.Description, v Viewer) ruleNode {
 }
 
 // storeErrors are the words of policy files.
-var storeErrors = map[policy.OnStoreError]string{policy.Open: "open", policy.Closed: "closed", policy.Local: "local"}
+var storeErrors = map[policy.OnStoreError]string{policy.StoreErrorOpen: "open", policy.StoreErrorClosed: "closed", policy.StoreErrorLocal: "local"}
 
 func limitOf(l *policy.Limit) ruleLimit {
 	b, costs := l.Bucket, l.Costs()

@@ -45,29 +45,29 @@ func (in *incoming) dispute(what string) {
 func (in *incoming) Lookup(a policy.Attribute) (value string, ok bool) {
 	in.asked = a
 	switch a.Source {
-	case policy.Method:
+	case policy.SourceMethod:
 		return http.MethodPost, true // which it is on the wire
-	case policy.Path:
+	case policy.SourcePath:
 		return in.method, true
-	case policy.Host:
+	case policy.SourceHost:
 		authority, _ := in.metadata(authorityKey)
 		return httpfacts.Host(authority)
-	case policy.Header:
+	case policy.SourceHeader:
 		if a.Name == "host" {
 			return in.metadata(authorityKey)
 		}
 		return in.metadata(a.Name)
-	case policy.Cookie:
+	case policy.SourceCookie:
 		value, ok, disputed := httpfacts.Cookie(metadata.ValueFromIncomingContext(in.ctx, "cookie"), a.Name)
 		if disputed {
 			in.dispute("cookie " + a.Name)
 		}
 		return value, ok
-	case policy.IP:
+	case policy.SourceIP:
 		return in.address()
-	case policy.Query:
+	case policy.SourceQuery:
 		return "", false
-	case policy.JWT:
+	case policy.SourceJWT:
 		// The program may read another one of them.
 		if len(metadata.ValueFromIncomingContext(in.ctx, "authorization")) > 1 {
 			in.dispute("authorization")

@@ -26,22 +26,22 @@ type outgoing struct {
 // is the program itself.
 func (out *outgoing) Lookup(a policy.Attribute) (value string, ok bool) {
 	switch a.Source {
-	case policy.Method:
+	case policy.SourceMethod:
 		return http.MethodPost, true // which it is on the wire
-	case policy.Path:
+	case policy.SourcePath:
 		return out.method, true
-	case policy.Host:
+	case policy.SourceHost:
 		return httpfacts.Host(out.target[strings.LastIndexByte(out.target, '/')+1:])
-	case policy.Header, policy.Cookie:
+	case policy.SourceHeader, policy.SourceCookie:
 		md, _ := metadata.FromOutgoingContext(out.ctx)
-		if a.Source == policy.Cookie {
+		if a.Source == policy.SourceCookie {
 			return cookie(md["cookie"], a.Name)
 		}
 		if values := md[a.Name]; len(values) > 0 {
 			return values[0], true
 		}
 		return "", false
-	case policy.IP, policy.Query:
+	case policy.SourceIP, policy.SourceQuery:
 		return "", false
 	}
 	if out.supply != nil {

@@ -60,7 +60,7 @@ func (a *API) resetBucket(w http.ResponseWriter, r *http.Request, action *audit.
 	if err != nil {
 		return bucketProblem(err, "the store did not answer, and the bucket may be full now or not; to reset it again does no harm")
 	}
-	action.Changed(overrides.Reset, before.Missing())
+	action.Changed(overrides.WhatReset, before.Missing())
 	return serveJSON(w, api.BucketReset{
 		Given: api.Amount(before.Missing()), Before: bucketOf(&before), After: api.Level{Remaining: api.Amount(room(&before.Status))},
 		Missing: missingAfter(before.Snapshot),
@@ -80,7 +80,7 @@ func (a *API) takeBucket(w http.ResponseWriter, r *http.Request, action *audit.A
 	if err != nil {
 		return bucketProblem(err, "the store did not answer, and tokens may have been taken or not; look at the bucket before trying again")
 	}
-	action.Changed(overrides.Taken, taken)
+	action.Changed(overrides.WhatTaken, taken)
 	return serveJSON(w, api.BucketTake{Taken: api.Amount(taken), After: bucketOf(&after)})
 }
 

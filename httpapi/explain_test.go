@@ -209,7 +209,7 @@ func TestExplain_OneMicrosecond(t *testing.T) {
 	if got := x.PassesAt.Format(time.RFC3339Nano); got != "2023-11-14T22:13:28.571429Z" {
 		t.Errorf("passes at %s", got)
 	}
-	if x.Rules[0].Outcome != policy.Applies.String() {
+	if x.Rules[0].Outcome != policy.OutcomeApplies.String() {
 		t.Errorf("outcome %s", x.Rules[0].Outcome)
 	}
 }

@@ -69,7 +69,7 @@ func byRule(name string) string {
 // lacked says which attribute the rule insists on that denies the request.
 func lacked(e *mete.Explanation) string {
 	for i := range e.Rules {
-		if r := &e.Rules[i]; r.Outcome == policy.Denying && !r.Shadow {
+		if r := &e.Rules[i]; r.Outcome == policy.OutcomeDenying && !r.Shadow {
 			return has(r)
 		}
 	}
@@ -79,27 +79,27 @@ func lacked(e *mete.Explanation) string {
 // why says in a sentence what became of a rule.
 func why(e *mete.Explanation, r *mete.Considered) string {
 	switch r.Outcome {
-	case policy.Applies:
+	case policy.OutcomeApplies:
 		return applies(e, r)
-	case policy.Unmatched:
+	case policy.OutcomeUnmatched:
 		return fmt.Sprintf("%s, and the rule wants %s", has(r), r.Wants)
-	case policy.Lacking:
+	case policy.OutcomeLacking:
 		return has(r) + ", which the bucket's key is made of"
-	case policy.Denying:
+	case policy.OutcomeDenying:
 		if r.Shadow {
 			return has(r) + ", and would be denied for it, but the rule is in shadow" + shadow(e, r)
 		}
 		return has(r) + ", and is denied for it (on_missing: deny)"
-	case policy.Exempt:
+	case policy.OutcomeExempt:
 		return "passes this rule: " + because(r.Override)
-	case policy.Blocked:
+	case policy.OutcomeBlocked:
 		if r.Shadow {
 			return "would be blocked: " + because(r.Override) + shadow(e, r)
 		}
 		return "is blocked: " + because(r.Override)
-	case policy.Taken:
+	case policy.OutcomeTaken:
 		return fmt.Sprintf("skipped: rule %s of the same group applied", r.By.Name)
-	case policy.Unneeded:
+	case policy.OutcomeUnneeded:
 		return fmt.Sprintf("skipped: rule %s applied, and this is the fallback_limit", r.By.Name)
 	}
 	return "off"
@@ -159,9 +159,9 @@ func denies(r *mete.Considered) bool {
 // decides in its place.
 func unanswered(r *policy.Rule) string {
 	switch r.OnStoreError {
-	case policy.Open:
+	case policy.StoreErrorOpen:
 		return "it lets pass then (on_store_error: open)"
-	case policy.Closed:
+	case policy.StoreErrorClosed:
 		return "it denies then (on_store_error: closed)"
 	}
 	return "a bucket of this process would decide (on_store_error: local), but another rule denies"

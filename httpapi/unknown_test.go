@@ -83,7 +83,7 @@ func TestUnknownAttributes_FollowThePolicy(t *testing.T) {
 	if w := post(h, "/v1/explain", ask); json.Unmarshal(w.Body.Bytes(), &x) != nil || !slices.Equal(x.Decision.UnknownAttributes, []string{"jwt:sub"}) {
 		t.Errorf("explained: got %s, want jwt:sub as unknown", w.Body)
 	}
-	m, err := lim.Policy().WithOverrides([]policy.Override{{ID: "o", Action: policy.Block, Match: json.RawMessage(`{"jwt:sub":"eve"}`),
+	m, err := lim.Policy().WithOverrides([]policy.Override{{ID: "o", Action: policy.ActionBlock, Match: json.RawMessage(`{"jwt:sub":"eve"}`),
 		Reason: "r", Author: "a", ExpiresAt: time.Now().Add(time.Hour)}}, time.Now())
 	if err != nil {
 		t.Fatal(err)

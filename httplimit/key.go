@@ -62,7 +62,7 @@ func ByAddress() Key {
 // bucket: verify it first, or limit by address as well. A header that is there
 // and empty is missing.
 func ByHeader(name string, missing Missing) Key {
-	a := policy.Attribute{Source: policy.Header, Name: strings.ToLower(name)}
+	a := policy.Attribute{Source: policy.SourceHeader, Name: strings.ToLower(name)}
 	k := Key{name: a.Name + "=", missing: missing, hashes: true, err: errors.Join(checkName(name), missing.check())}
 	k.value = func(facts *httpfacts.Facts, _ *http.Request) (string, bool) { return facts.Lookup(a) }
 	return k

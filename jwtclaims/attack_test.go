@@ -179,7 +179,7 @@ func TestAttack_Sizes(t *testing.T) {
 func TestAttack_SeveralHeaders(t *testing.T) {
 	v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey())))})
 	r := request("Bearer "+good(t), "Bearer "+good(t))
-	if got, ok := v.Attribute(r, policy.Attribute{Source: policy.JWT, Name: "plan"}); ok {
+	if got, ok := v.Attribute(r, policy.Attribute{Source: policy.SourceJWT, Name: "plan"}); ok {
 		t.Errorf("two headers: got %q, want nothing", got)
 	}
 	if got := refusals(v)[jwtclaims.SeveralHeaders]; got != 1 {

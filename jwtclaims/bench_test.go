@@ -10,7 +10,7 @@ import (
 )
 
 // plan is the attribute that tiers are made of.
-var plan = policy.Attribute{Source: policy.JWT, Name: "plan"}
+var plan = policy.Attribute{Source: policy.SourceJWT, Name: "plan"}
 
 func TestAttribute_RememberedAllocatesNothing(t *testing.T) {
 	v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("rsa", rsaKey())))})

@@ -159,7 +159,7 @@ const missing = "(missing)"
 
 // claim returns what a verifier says of a claim in a request with a token.
 func claim(v *jwtclaims.Verifier, token, name string) string {
-	value, ok := v.Attribute(request("Bearer "+token), policy.Attribute{Source: policy.JWT, Name: name})
+	value, ok := v.Attribute(request("Bearer "+token), policy.Attribute{Source: policy.SourceJWT, Name: name})
 	if !ok {
 		return missing
 	}

@@ -82,7 +82,7 @@ func (v *Verifier) Close() {
 // it is good. It is made for the Attribute of httplimit.Config and httpapi.Gateway;
 // other attributes are missing.
 func (v *Verifier) Attribute(r *http.Request, a policy.Attribute) (value string, ok bool) {
-	if a.Source != policy.JWT {
+	if a.Source != policy.SourceJWT {
 		return "", false
 	}
 	token, several := httpfacts.BearerToken(r)

@@ -61,15 +61,15 @@ func TestAttribute_Values(t *testing.T) {
 		}
 	}
 	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER  "} {
-		if got, _ := v.Attribute(request(scheme+token), policy.Attribute{Source: policy.JWT, Name: "sub"}); got != "u1" {
+		if got, _ := v.Attribute(request(scheme+token), policy.Attribute{Source: policy.SourceJWT, Name: "sub"}); got != "u1" {
 			t.Errorf("scheme %q: got %q, want u1", scheme, got)
 		}
 	}
-	if got, ok := v.Attribute(request("Bearer "+token), policy.Attribute{Source: policy.Header, Name: "sub"}); ok {
+	if got, ok := v.Attribute(request("Bearer "+token), policy.Attribute{Source: policy.SourceHeader, Name: "sub"}); ok {
 		t.Errorf("header:sub: got %q, want nothing: it is no claim", got)
 	}
 	for _, authorization := range [][]string{nil, {""}, {"Basic dTpw"}, {"Bearer"}, {"Bearer "}} {
-		if got, ok := v.Attribute(request(authorization...), policy.Attribute{Source: policy.JWT, Name: "sub"}); ok {
+		if got, ok := v.Attribute(request(authorization...), policy.Attribute{Source: policy.SourceJWT, Name: "sub"}); ok {
 			t.Errorf("Authorization %q: got %q, want nothing", authorization, got)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 // What was done to a bucket by its key: see [Manager.Note].
 const (
-	Reset What = "reset" // it was made full
-	Taken What = "taken" // tokens were taken from it
+	WhatReset What = "reset" // it was made full
+	WhatTaken What = "taken" // tokens were taken from it
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 
 // Note remembers what was done to a bucket by its key, for all who share the document.
 // It does nothing to the bucket, and the overrides stay as they are: it is called once
-// the act is done. Of the entry, What is [Reset] or [Taken]; Key, Tokens and Author are
+// the act is done. Of the entry, What is [WhatReset] or [WhatTaken]; Key, Tokens and Author are
 // required; Reason, Role and From may be empty; ID and At are set, and the rest must be
 // zero. It is returned as it was set, so that one whose note fails can be told apart.
 //
@@ -87,7 +87,7 @@ func checkAct(e *Entry) (wrong policy.Errors) {
 }
 
 // act reports whether e is something that was done to a bucket.
-func (e *Entry) act() bool { return e.What == Reset || e.What == Taken }
+func (e *Entry) act() bool { return e.What == WhatReset || e.What == WhatTaken }
 
 // stored is e as it is in a document. Versions from before acts take it that every
 // entry has an override as it was or as it is, and keep of an entry what they know when

@@ -54,7 +54,7 @@ func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before 
 	if o.ID == "" {
 		o.ID = newID(o.Action)
 	}
-	entry := Entry{ID: newEntryID(), What: Made, Override: o.ID, Author: o.Author, Reason: o.Reason}
+	entry := Entry{ID: newEntryID(), What: WhatMade, Override: o.ID, Author: o.Author, Reason: o.Reason}
 	err := m.change(ctx, &entry, maxAttempts, func(d *document, e *Entry) error {
 		o.CreatedAt = e.At
 		at := d.index(o.ID)
@@ -151,7 +151,7 @@ func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may f
 	if wrong := append(checkText("author", author, maxAuthorSize), checkText("reason", reason, maxReasonSize)...); wrong != nil {
 		return fmt.Errorf("overrides: remove: %w", wrong)
 	}
-	entry := Entry{ID: newEntryID(), What: Removed, Override: id, Author: author, Reason: reason}
+	entry := Entry{ID: newEntryID(), What: WhatRemoved, Override: id, Author: author, Reason: reason}
 	err := m.change(ctx, &entry, maxAttempts, func(d *document, e *Entry) error {
 		at := d.index(id)
 		if at < 0 {

@@ -12,7 +12,7 @@
 //	err = m.Load(ctx)   // what was made before is in force again
 //	go m.Follow(ctx)    // and what others make, within about a second
 //	err = m.Base(next)  // a new policy: the overrides stay
-//	made, err := m.Put(ctx, policy.Override{Action: policy.Block, …})
+//	made, err := m.Put(ctx, policy.Override{Action: policy.ActionBlock, …})
 //	err = m.Remove(ctx, made.ID, "kim", "it was a test of theirs")
 //
 // A request is decided by all overrides as they were before a change, or by all as
@@ -21,7 +21,7 @@
 // What was done to a bucket by its key is no override, but can be remembered beside
 // what was done to those:
 //
-//	noted, err := m.Note(ctx, overrides.Entry{What: overrides.Reset, Key: key, Tokens: "5", Author: "kim", …})
+//	noted, err := m.Note(ctx, overrides.Entry{What: overrides.WhatReset, Key: key, Tokens: "5", Author: "kim", …})
 //
 // # Where they are
 //

@@ -64,13 +64,13 @@ type Entry struct {
 	After  *policy.Override `json:"after,omitempty"`
 }
 
-// What was done: to an override, or to a bucket, as [Reset] and [Taken] are.
+// What was done: to an override, or to a bucket, as [WhatReset] and [WhatTaken] are.
 type What string
 
 const (
-	Made    What = "made"    // also in the place of one with the same ID
-	Removed What = "removed" // by hand
-	Expired What = "expired"
+	WhatMade    What = "made"    // also in the place of one with the same ID
+	WhatRemoved What = "removed" // by hand
+	WhatExpired What = "expired"
 )
 
 // decode reads a document.

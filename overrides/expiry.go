@@ -32,7 +32,7 @@ func (d *document) expire(now time.Time) {
 		}
 		r.Expired = true
 		d.Audit = append(d.Audit, Entry{
-			ID: newEntryID(), At: r.ExpiresAt, What: Expired, Override: r.Override.ID, Author: expirer,
+			ID: newEntryID(), At: r.ExpiresAt, What: WhatExpired, Override: r.Override.ID, Author: expirer,
 			Reason: "its time was over", Before: copyOf(r.Override),
 		})
 	}

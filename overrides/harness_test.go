@@ -131,14 +131,14 @@ func (n *node) wantTakes(what, key string, want ...bool) {
 
 // block is about one key.
 func block(id, key string) policy.Override {
-	return policy.Override{ID: id, Action: policy.Block, Match: of(key)}
+	return policy.Override{ID: id, Action: policy.ActionBlock, Match: of(key)}
 }
 
 func of(key string) json.RawMessage { return json.RawMessage(`{"header:x-api-key": "` + key + `"}`) }
 
 // raise lets a key have more.
 func raise(id, key string) policy.Override {
-	return policy.Override{ID: id, Action: policy.Another, Rules: []string{"free"}, Match: of(key),
+	return policy.Override{ID: id, Action: policy.ActionLimit, Rules: []string{"free"}, Match: of(key),
 		Algorithm: "token_bucket", Config: json.RawMessage(`{"rate": "1/1d", "burst": 4}`)}
 }
 

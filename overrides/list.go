@@ -13,17 +13,17 @@ import (
 type State string
 
 const (
-	InForce State = "in_force"
-	Ended   State = "expired"
-	Unfit   State = "unfit" // the policy in force has no place for it
+	StateInForce State = "in_force"
+	StateEnded   State = "expired"
+	StateUnfit   State = "unfit" // the policy in force has no place for it
 )
 
 // A Source is where an override was made.
 type Source string
 
 const (
-	File  Source = "file"  // of the policy
-	Admin Source = "admin" // at run time
+	SourceFile  Source = "file"  // of the policy
+	SourceAdmin Source = "admin" // at run time
 )
 
 // A Status is an override, and whether it holds.
@@ -43,7 +43,7 @@ func (m *Manager) List() []Status {
 	now := m.now()
 	var list []Status
 	for _, o := range m.base.Overrides() {
-		list = append(list, Status{Override: o, State: stateOf(o, now), Source: File})
+		list = append(list, Status{Override: o, State: stateOf(o, now), Source: SourceFile})
 	}
 	for i := range m.document.Overrides {
 		list = append(list, m.status(m.document.Overrides[i].Override, now))
@@ -53,18 +53,18 @@ func (m *Manager) List() []Status {
 
 // status is that of an override of the document. The caller holds mu.
 func (m *Manager) status(o policy.Override, now time.Time) Status {
-	s := Status{Override: o, State: stateOf(o, now), Source: Admin}
-	if why := m.unfit[o.ID]; why != nil && s.State == InForce {
-		s.State, s.Mistakes = Unfit, why
+	s := Status{Override: o, State: stateOf(o, now), Source: SourceAdmin}
+	if why := m.unfit[o.ID]; why != nil && s.State == StateInForce {
+		s.State, s.Mistakes = StateUnfit, why
 	}
 	return s
 }
 
 func stateOf(o policy.Override, now time.Time) State {
 	if o.ExpiresAt.After(now) {
-		return InForce
+		return StateInForce
 	}
-	return Ended
+	return StateEnded
 }
 
 // Audit returns what was done, the latest last. The caller must not change what it

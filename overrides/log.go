@@ -40,7 +40,7 @@ func (m *Manager) logEntry(e *Entry) {
 		o = e.Before
 	}
 	level := slog.LevelInfo
-	if e.What == Made && o.Action.Kind().Suspends {
+	if e.What == WhatMade && o.Action.Kind().Suspends {
 		level = slog.LevelWarn // nothing is limited any more
 	}
 	a := append(attrs(o), slog.String("author", e.Author), slog.String("reason", e.Reason))
@@ -52,7 +52,7 @@ func (m *Manager) logInForce() {
 	var ids []string
 	now := m.now()
 	for _, r := range m.document.Overrides {
-		if m.status(r.Override, now).State == InForce {
+		if m.status(r.Override, now).State == StateInForce {
 			ids = append(ids, r.Override.ID)
 		}
 	}

@@ -21,19 +21,19 @@ func TestPut_EveryAction(t *testing.T) {
 	if d := n.take("bad"); d.Allowed || d.Reason != mete.ReasonBlocked || d.RetryAfter != time.Hour || d.Override == nil || d.Override.ID != "b" {
 		t.Errorf("blocked: %+v, want a denial for an hour", d)
 	}
-	n.put(policy.Override{ID: "a", Action: policy.Allow, Match: of("vip")})
+	n.put(policy.Override{ID: "a", Action: policy.ActionAllow, Match: of("vip")})
 	n.wantTakes("allow", "vip", true, true, true, true)
 	n.put(raise("l", "big"))
 	n.wantTakes("limit", "big", true, true, true, true, false)
 	n.wantTakes("none", "plain", true, true, false)
-	n.put(policy.Override{ID: "s", Action: policy.ShadowOnly})
+	n.put(policy.Override{ID: "s", Action: policy.ActionShadow})
 	n.wantTakes("shadow", "plain", true, true)
 	n.wantTakes("shadow", "bad", true)
-	n.put(policy.Override{ID: "g", Action: policy.BreakGlass})
+	n.put(policy.Override{ID: "g", Action: policy.ActionBreakGlass})
 	if d := n.take("bad"); !d.Allowed || d.Override == nil || d.Override.ID != "g" || len(d.Limits()) > 0 {
 		t.Errorf("break glass: %+v, want that nothing is limited", d)
 	}
-	want := map[policy.Action]int{policy.Block: 1, policy.Allow: 1, policy.Another: 1, policy.ShadowOnly: 1, policy.BreakGlass: 1}
+	want := map[policy.Action]int{policy.ActionBlock: 1, policy.ActionAllow: 1, policy.ActionLimit: 1, policy.ActionShadow: 1, policy.ActionBreakGlass: 1}
 	if got := n.Count(); !maps.Equal(got, want) {
 		t.Errorf("in force: %v, want %v", got, want)
 	}
@@ -59,8 +59,8 @@ func TestPut_Expires(t *testing.T) {
 	}
 	c.advance(time.Microsecond)
 	n.wantTakes("then", "k", true)
-	if got := n.states()["b"]; got != overrides.Ended {
-		t.Errorf("state %q, want %q", got, overrides.Ended)
+	if got := n.states()["b"]; got != overrides.StateEnded {
+		t.Errorf("state %q, want %q", got, overrides.StateEnded)
 	}
 }
 
@@ -101,13 +101,13 @@ func TestPut_BadInput(t *testing.T) {
 		paths []string
 	}{
 		{"nothing", policy.Override{}, []string{"/action", "/reason", "/author", "/expires_at"}},
-		{"expired", policy.Override{ID: "x", Action: policy.Block, Match: of("k"), Reason: "r", Author: "a", ExpiresAt: c.now()}, []string{"/expires_at"}},
-		{"no such rule", policy.Override{ID: "x", Action: policy.Allow, Rules: []string{"fre"}, Match: of("k"), Reason: "r", Author: "a", ExpiresAt: later}, []string{"/rules/0"}},
-		{"not JSON", policy.Override{ID: "x", Action: policy.Allow, Match: []byte(`{`), Reason: "r", Author: "a", ExpiresAt: later}, []string{""}},
-		{"in the file", policy.Override{ID: "filed", Action: policy.Block, Match: of("k"), Reason: "r", Author: "a", ExpiresAt: later}, []string{"/id"}},
-		{"all requests", policy.Override{ID: "x", Action: policy.Block, Reason: "r", Author: "a", ExpiresAt: later}, []string{""}},
-		{"lines", policy.Override{ID: "x\n", Action: policy.Block, Match: of("k"), Reason: "r\nr", Author: "a\x00", ExpiresAt: later}, []string{"/id", "/reason", "/author"}},
-		{"long", policy.Override{ID: "x", Action: policy.Block, Match: of("k"), Reason: strings.Repeat("r", 257), Author: strings.Repeat("a", 129), ExpiresAt: later}, []string{"/reason", "/author"}},
+		{"expired", policy.Override{ID: "x", Action: policy.ActionBlock, Match: of("k"), Reason: "r", Author: "a", ExpiresAt: c.now()}, []string{"/expires_at"}},
+		{"no such rule", policy.Override{ID: "x", Action: policy.ActionAllow, Rules: []string{"fre"}, Match: of("k"), Reason: "r", Author: "a", ExpiresAt: later}, []string{"/rules/0"}},
+		{"not JSON", policy.Override{ID: "x", Action: policy.ActionAllow, Match: []byte(`{`), Reason: "r", Author: "a", ExpiresAt: later}, []string{""}},
+		{"in the file", policy.Override{ID: "filed", Action: policy.ActionBlock, Match: of("k"), Reason: "r", Author: "a", ExpiresAt: later}, []string{"/id"}},
+		{"all requests", policy.Override{ID: "x", Action: policy.ActionBlock, Reason: "r", Author: "a", ExpiresAt: later}, []string{""}},
+		{"lines", policy.Override{ID: "x\n", Action: policy.ActionBlock, Match: of("k"), Reason: "r\nr", Author: "a\x00", ExpiresAt: later}, []string{"/id", "/reason", "/author"}},
+		{"long", policy.Override{ID: "x", Action: policy.ActionBlock, Match: of("k"), Reason: strings.Repeat("r", 257), Author: strings.Repeat("a", 129), ExpiresAt: later}, []string{"/reason", "/author"}},
 	} {
 		_, err := n.Put(t.Context(), tt.o)
 		mistakes, ok := errors.AsType[policy.Errors](err)
@@ -159,7 +159,7 @@ func TestBase_KeepsOverrides(t *testing.T) {
 	if err := n.Base(load(t, renamed)); err != nil {
 		t.Fatal(err)
 	}
-	if got := n.states(); got["b"] != overrides.InForce || got["l"] != overrides.Unfit {
+	if got := n.states(); got["b"] != overrides.StateInForce || got["l"] != overrides.StateUnfit {
 		t.Errorf("states %v, want that the block holds, and the limit does not fit", got)
 	}
 	for _, s := range n.List() {
@@ -173,7 +173,7 @@ func TestBase_KeepsOverrides(t *testing.T) {
 	if err := n.Base(load(t, rules)); err != nil {
 		t.Fatal(err)
 	}
-	if got := n.states(); got["b"] != overrides.InForce || got["l"] != overrides.InForce || got["c"] != overrides.InForce {
+	if got := n.states(); got["b"] != overrides.StateInForce || got["l"] != overrides.StateInForce || got["c"] != overrides.StateInForce {
 		t.Errorf("states %v, want that all hold again", got)
 	}
 	n.wantTakes("as before", "big", true, true, true, true, false)
@@ -196,7 +196,7 @@ func TestBase_FileTakesThePlace(t *testing.T) {
 	}
 	n.wantTakes("that of the file", "other", false)
 	n.wantTakes("that of the file", "bad", true)
-	if list := n.List(); len(list) != 2 || list[0].Source != overrides.File || list[1].State != overrides.Unfit {
+	if list := n.List(); len(list) != 2 || list[0].Source != overrides.SourceFile || list[1].State != overrides.StateUnfit {
 		t.Errorf("listed %+v, want both, and that the second does not fit", list)
 	}
 }
@@ -236,7 +236,7 @@ func TestLog_HasNoSecrets(t *testing.T) {
 	n := newNode(t, newClock(), nil, rules)
 	n.put(block("b", "secret"))
 	n.put(raise("l", "secret"))
-	n.put(policy.Override{ID: "k", Action: policy.Block, Key: "free:x-api-key=~secretsecretsecretAAAA"})
+	n.put(policy.Override{ID: "k", Action: policy.ActionBlock, Key: "free:x-api-key=~secretsecretsecretAAAA"})
 	if err := n.Base(load(t, strings.ReplaceAll(rules, `"free"`, `"gratis"`))); err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func TestShared(t *testing.T) {
 	later := newNode(t, c, kept, rules)
 	later.refresh()
 	later.wantTakes("after a restart", "worse", false)
-	if got := later.Audit(); len(got) != 3 || got[2].What != overrides.Removed || got[2].Author != "lee" || got[2].Before == nil || got[2].After != nil {
+	if got := later.Audit(); len(got) != 3 || got[2].What != overrides.WhatRemoved || got[2].Author != "lee" || got[2].Before == nil || got[2].After != nil {
 		t.Errorf("audit %+v, want three entries, the last a removal by lee", got)
 	}
 	if !strings.Contains(later.log.String(), `msg="overrides in force" ids=c`) {
@@ -333,7 +333,7 @@ func TestBounds(t *testing.T) {
 		paths = bytes.Replace(paths, []byte(`"/xx`), fmt.Appendf(nil, `"/%02d`, i), 1)
 	}
 	fat := func(id string) policy.Override {
-		return policy.Override{ID: id, Action: policy.Block, Match: fmt.Appendf(nil, `{"path": %s}`, paths),
+		return policy.Override{ID: id, Action: policy.ActionBlock, Match: fmt.Appendf(nil, `{"path": %s}`, paths),
 			Reason: "r", Author: "a", ExpiresAt: c.now().Add(time.Hour)}
 	}
 	full := false
@@ -364,7 +364,7 @@ func TestBounds_Entries(t *testing.T) {
 	kept := newStore(t, c)
 	var entries []overrides.Entry
 	for i := range overrides.MaxEntries {
-		entries = append(entries, overrides.Entry{ID: fmt.Sprint("e", i), What: overrides.Removed, Reason: fmt.Sprint(i)})
+		entries = append(entries, overrides.Entry{ID: fmt.Sprint("e", i), What: overrides.WhatRemoved, Reason: fmt.Sprint(i)})
 	}
 	data, err := json.Marshal(map[string]any{"version": 1, "audit": entries})
 	if err != nil {
@@ -399,7 +399,7 @@ func TestBounds_Many(t *testing.T) {
 	n.refresh()
 	unfit := 0
 	for _, s := range n.List() {
-		if s.State == overrides.Unfit {
+		if s.State == overrides.StateUnfit {
 			unfit++
 		}
 	}

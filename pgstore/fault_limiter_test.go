@@ -29,7 +29,7 @@ func TestFault_Outage(t *testing.T) {
 	s := proctest.StartPostgres(t)
 	p := at(t, s.URL(), "", pgstore.Config{Durable: true})
 	limiters := map[policy.OnStoreError]*mete.Limiter{}
-	for how, name := range map[policy.OnStoreError]string{policy.Open: "open", policy.Closed: "closed", policy.Local: "local"} {
+	for how, name := range map[policy.OnStoreError]string{policy.StoreErrorOpen: "open", policy.StoreErrorClosed: "closed", policy.StoreErrorLocal: "local"} {
 		m, err := policy.Load(fmt.Appendf(nil, outageRule, name), policy.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -65,20 +65,20 @@ func TestFault_Outage(t *testing.T) {
 			if late == 4 || took > faulttest.Patience/2 { // half the store's own timeout
 				t.Errorf("%v: without the server: decided after %v", how, took)
 			}
-			if err != nil || d.Allowed != (how != policy.Closed) || d.Failure == "" || how == policy.Closed && d.Reason != mete.ReasonStoreError {
+			if err != nil || d.Allowed != (how != policy.StoreErrorClosed) || d.Failure == "" || how == policy.StoreErrorClosed && d.Reason != mete.ReasonStoreError {
 				t.Errorf("%v: without the server: %+v, %v", how, d, err)
 			}
 		}
 	}
 	s.Restart()
 	// Locally four were spent: they are charged before anybody takes.
-	for how, left := range map[policy.OnStoreError]bucket.Tokens{policy.Open: 998, policy.Closed: 998, policy.Local: 994} {
+	for how, left := range map[policy.OnStoreError]bucket.Tokens{policy.StoreErrorOpen: 998, policy.StoreErrorClosed: 998, policy.StoreErrorLocal: 994} {
 		faulttest.Eventually(t, fmt.Sprint(how, ": the store decides again"), func() error {
 			d, err := limiters[how].Take(t.Context(), mete.Request{})
 			switch {
 			case err != nil:
 				return err
-			case d.Failure != "" && d.Allowed && how == policy.Local:
+			case d.Failure != "" && d.Allowed && how == policy.StoreErrorLocal:
 				left-- // it was spent, too
 			case d.Failure != "":
 			case !d.Allowed || d.Limits()[0].Remaining() > left*bucket.Token:

@@ -51,7 +51,7 @@ func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Li
 	if err != nil {
 		return nil, explain(rawURL, err)
 	}
-	l, err := node.NewLimiter(ctx, m, mete.Config{OnStoreError: policy.Local})
+	l, err := node.NewLimiter(ctx, m, mete.Config{OnStoreError: policy.StoreErrorLocal})
 	if err != nil {
 		return nil, errors.Join(err, node.Close())
 	}

@@ -8,11 +8,11 @@ import "slices"
 type Action string
 
 const (
-	Block      Action = "block"       // deny them, whatever the rules say
-	Allow      Action = "allow"       // let them through, uncharged: by all rules, or by those that are named
-	Another    Action = "limit"       // hold them to another limit than that of the rule that is named
-	ShadowOnly Action = "shadow"      // rules deny none of them, but say what they would have done
-	BreakGlass Action = "break_glass" // nothing is decided, nothing is blocked: all pass
+	ActionBlock      Action = "block"       // deny them, whatever the rules say
+	ActionAllow      Action = "allow"       // let them through, uncharged: by all rules, or by those that are named
+	ActionLimit      Action = "limit"       // hold them to another limit than that of the rule that is named
+	ActionShadow     Action = "shadow"      // rules deny none of them, but say what they would have done
+	ActionBreakGlass Action = "break_glass" // nothing is decided, nothing is blocked: all pass
 )
 
 // An ActionKind describes an [Action] to parsers, to programs and to people. Its JSON form
@@ -46,22 +46,22 @@ type ActionKind struct {
 // actionKinds are in the order in which an action goes before others.
 var actionKinds = []ActionKind{
 	{
-		Action: Block, Some: true, Key: true,
+		Action: ActionBlock, Some: true, Key: true,
 		Label: "Block", Verb: "blocks", Count: "blocked", Made: "Blocked", Color: "denied",
 		Effect: "Every request with this attribute is denied, whatever the rules say, until the block ends.",
 	},
 	{
-		Action: Allow, Some: true, Rules: true, Key: true,
+		Action: ActionAllow, Some: true, Rules: true, Key: true,
 		Label: "Let through", Verb: "lets pass", Count: "let through", Made: "Let through", Color: "allowed",
 		Effect: "Every request with this attribute passes all rules uncharged until then.",
 	},
 	{
-		Action: Another, Some: true, Rules: true, Key: true, Limit: true,
+		Action: ActionLimit, Some: true, Rules: true, Key: true, Limit: true,
 		Label: "Other limit", Verb: "other limit", Count: "with another limit", Made: "Other limit set for", Color: "level",
 		Effect: "For requests with this attribute, another limit takes the place of the rule’s. What is missing from a bucket stays missing.",
 	},
 	{
-		Action: ShadowOnly, Some: true, All: true, Suspends: true,
+		Action: ActionShadow, Some: true, All: true, Suspends: true,
 		Label: "Shadow", Choice: "Shadow: deny nothing", Verb: "shadow", Count: "only in shadow", Made: "In shadow:", Color: "shadow",
 		Effect: "None of these requests is denied by a rule until it ends. Rules still decide, and show what they would have denied. " +
 			"What an override blocks stays blocked.",
@@ -70,7 +70,7 @@ var actionKinds = []ActionKind{
 			"What an override blocks stays blocked. The service behind the limiter gets all the rest.",
 	},
 	{
-		Action: BreakGlass, All: true, Suspends: true,
+		Action: ActionBreakGlass, All: true, Suspends: true,
 		Label: "Break glass", Choice: "Break glass: limit nothing", Verb: "break glass", Count: "break glass", Made: "Glass broken:", Color: "degraded",
 		Notice: "Break glass: the limits it is about are not enforced.",
 		EffectAll: "Nothing is limited until it ends, for everybody. Every request passes at once: no rule decides, no bucket is charged, " +

@@ -20,15 +20,15 @@ type Source uint8
 // The sources a policy file can name. Custom attributes are whatever an
 // embedding program supplies under a name of its own.
 const (
-	Custom Source = iota
-	Header        // header:x-api-key; names in any case
-	Query         // query:tenant
-	Cookie        // cookie:session
-	JWT           // jwt:plan, a claim
-	IP            // ip:address, cut to a prefix: see [Attribute.Bits]
-	Method        // method
-	Path          // path, without its query
-	Host          // host, without its port, in lower case
+	SourceCustom Source = iota
+	SourceHeader        // header:x-api-key; names in any case
+	SourceQuery         // query:tenant
+	SourceCookie        // cookie:session
+	SourceJWT           // jwt:plan, a claim
+	SourceIP            // ip:address, cut to a prefix: see [Attribute.Bits]
+	SourceMethod        // method
+	SourcePath          // path, without its query
+	SourceHost          // host, without its port, in lower case
 )
 
 // sources are the words for them: some with a colon and a name, as in example,
@@ -38,8 +38,8 @@ var sources = []struct {
 	source  Source
 	example string
 }{
-	{"header", Header, "header:x-api-key"}, {"query", Query, "query:tenant"}, {"cookie", Cookie, "cookie:session"},
-	{"jwt", JWT, "jwt:sub"}, {"ip", IP, "ip:address"}, {"method", Method, ""}, {"path", Path, ""}, {"host", Host, ""},
+	{"header", SourceHeader, "header:x-api-key"}, {"query", SourceQuery, "query:tenant"}, {"cookie", SourceCookie, "cookie:session"},
+	{"jwt", SourceJWT, "jwt:sub"}, {"ip", SourceIP, "ip:address"}, {"method", SourceMethod, ""}, {"path", SourcePath, ""}, {"host", SourceHost, ""},
 }
 
 const (
@@ -117,7 +117,7 @@ func (a Attribute) String() string { return a.text }
 // Spelled returns the name as a policy file has to spell it: what String returns
 // and, for "ip:address/56", the bits.
 func (a Attribute) Spelled() string {
-	if a.Source == IP && a.Bits != defaultBits {
+	if a.Source == SourceIP && a.Bits != defaultBits {
 		return a.text + "/" + strconv.Itoa(a.Bits)
 	}
 	return a.text
@@ -125,7 +125,7 @@ func (a Attribute) Spelled() string {
 
 // Attributes are the facts about one request. Lookup returns the value of a,
 // and whether the request has it: an empty value is not a missing one. For
-// [IP] the value is an address in text form; the policy cuts it to its prefix.
+// [SourceIP] the value is an address in text form; the policy cuts it to its prefix.
 type Attributes interface {
 	Lookup(a Attribute) (value string, ok bool)
 }
@@ -178,7 +178,7 @@ func parseAttribute(s string) (Attribute, *attributeError) {
 			return Attribute{}, &attributeError{s, word + " needs a colon and a name", "as in " + src.example}
 		case src.example == "" && hasName:
 			return Attribute{}, &attributeError{s, word + " stands alone, without a colon", "write " + word}
-		case src.source == IP:
+		case src.source == SourceIP:
 			return parseIP(s, name)
 		}
 		return known(s, src.source, word, name)
@@ -190,14 +190,14 @@ func parseAttribute(s string) (Attribute, *attributeError) {
 func known(s string, source Source, word, name string) (Attribute, *attributeError) {
 	a := Attribute{Source: source, Name: name, text: word}
 	switch source {
-	case Header:
+	case SourceHeader:
 		a.Name = strings.ToLower(name)
 		fallthrough
-	case Cookie:
+	case SourceCookie:
 		if strings.IndexFunc(name, notToken) >= 0 {
 			return Attribute{}, &attributeError{s, "a " + word + " name is made of letters, digits and !#$%&'*+-.^_`|~", ""}
 		}
-	case Query, JWT:
+	case SourceQuery, SourceJWT:
 		if !printable(name) {
 			return Attribute{}, &attributeError{s, "a " + word + " name has no spaces or control characters", ""}
 		}
@@ -226,7 +226,7 @@ func parseIP(s, name string) (Attribute, *attributeError) {
 		}
 		return Attribute{}, &attributeError{s, "mete knows no fact about a client's address but ip:address", hint}
 	}
-	return Attribute{Source: IP, Name: name, Bits: bits, text: "ip:address"}, nil
+	return Attribute{Source: SourceIP, Name: name, Bits: bits, text: "ip:address"}, nil
 }
 
 // custom reads the name of an attribute that only an embedding program knows.
@@ -253,7 +253,7 @@ func custom(s string, hasName bool) (Attribute, *attributeError) {
 			return Attribute{}, &attributeError{s, "no attribute is named like that", fmt.Sprintf("did you mean %q?", near)}
 		}
 	}
-	return Attribute{Source: Custom, Name: name, text: s}, nil
+	return Attribute{Source: SourceCustom, Name: name, text: s}, nil
 }
 
 // notToken reports whether c is outside the token characters of RFC 9110,

@@ -46,7 +46,7 @@ func TestUnknownFacts(t *testing.T) {
 	}
 	// Names of a program's own stay possible, those that only begin like a reserved word too.
 	for _, own := range []string{"tenant", "user:id", "timezone", "uagroup:x", "geofence:id", "country", "bot"} {
-		if a, err := policy.ParseAttribute(own); err != nil || a.Source != policy.Custom {
+		if a, err := policy.ParseAttribute(own); err != nil || a.Source != policy.SourceCustom {
 			t.Errorf("%s: %v, %v; want a custom attribute", own, a, err)
 		}
 	}

@@ -92,9 +92,9 @@ func beside(tb testing.TB, m *policy.Matcher, n int) *policy.Matcher {
 		o := policy.Override{ID: fmt.Sprint("o", i), Reason: "r", Author: "a", ExpiresAt: time.Unix(1<<32, 0)}
 		switch o.Match = fmt.Appendf(nil, `{"header:x-customer": "c%d"}`, i); i % 2 {
 		case 0:
-			o.Action, o.Rules, o.Config = policy.Another, []string{"r"}, []byte(`{"rps": 9, "burst": 9}`)
+			o.Action, o.Rules, o.Config = policy.ActionLimit, []string{"r"}, []byte(`{"rps": 9, "burst": 9}`)
 		default:
-			o.Action = policy.Block
+			o.Action = policy.ActionBlock
 		}
 		list[i] = o
 	}

@@ -55,7 +55,7 @@ func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error)
 	if err != nil {
 		return Match{}, Verdict{}, err
 	}
-	found := Match{Rule: r, Limit: &r.Limits[at], Key: string(joinKey(own, r.Limits[at].prefix, components)), Shadow: r.Mode == Shadow}
+	found := Match{Rule: r, Limit: &r.Limits[at], Key: string(joinKey(own, r.Limits[at].prefix, components)), Shadow: r.Mode == ModeShadow}
 	if r.Mode.Partial() {
 		found.Shadow = r.Mode.spares(spread(r.Name, []byte(components)))
 	}

@@ -36,13 +36,13 @@ func (k *keyFacts) except(found *Match, number, at int, components string) (v Ve
 		e := &k.m.exceptions.whole.list[i]
 		switch {
 		case k.now >= e.expires || k.holds(e.clauses) != yes:
-		case e.Action == BreakGlass:
+		case e.Action == ActionBreakGlass:
 			return Verdict{Allow: e.Override}, nil
-		case e.Action == ShadowOnly:
+		case e.Action == ActionShadow:
 			calm = true
-		case e.Action == Block && block == nil:
+		case e.Action == ActionBlock && block == nil:
 			block = e
-		case e.Action == Allow && allow == nil:
+		case e.Action == ActionAllow && allow == nil:
 			allow = e
 		}
 	}
@@ -76,14 +76,14 @@ func (k *keyFacts) exceptRule(x *ruleException, components string, at int, found
 		}
 		switch {
 		case k.now >= e.expires || holds == no:
-		case e.Action == Another && !another && holds == unsure:
+		case e.Action == ActionLimit && !another && holds == unsure:
 			return &KeyError{"which limit holds for it cannot be told: it has a hash in the place of a value that override " + e.ID + " is about", ""}
-		case e.Action == Another && !another:
+		case e.Action == ActionLimit && !another:
 			found.Limit, another = &e.limits[at], true
 		case holds == unsure:
-		case e.Action == Block && *block == nil:
+		case e.Action == ActionBlock && *block == nil:
 			*block = e
-		case e.Action == Allow && *allow == nil:
+		case e.Action == ActionAllow && *allow == nil:
 			*allow = e
 		}
 	}

@@ -30,7 +30,7 @@ func (c *compiler) charges() {
 	most, total := map[string]int{}, 0
 	var first *draft // with which there are too many
 	for _, d := range c.drafts {
-		if d.Mode == Off {
+		if d.Mode == ModeOff {
 			continue
 		}
 		for _, kind := range d.kinds() {
@@ -55,7 +55,7 @@ func (c *compiler) charges() {
 func (d *draft) kinds() []string {
 	shadow := "shadow " + d.group // groups begin with a digit
 	switch {
-	case d.Mode == Shadow:
+	case d.Mode == ModeShadow:
 		return []string{shadow}
 	case d.Mode.Partial():
 		return []string{d.group, shadow}

@@ -104,7 +104,7 @@ func (c *compiler) finish() *Matcher {
 	}
 	m.groups, m.scopes = len(groups), max(c.scope, 0)+1
 	for slot, a := range m.attributes {
-		if a.Source == Custom {
+		if a.Source == SourceCustom {
 			c.warn(c.reader(slot), "custom-attribute", fmt.Sprintf("no request over HTTP has the attribute %v: a program supplies it that embeds mete, or asks /v1/take", a), "")
 		}
 	}
@@ -120,7 +120,7 @@ func (c *compiler) finish() *Matcher {
 // items are the rules that are not off, for an index.
 func (c *compiler) items() (items []item) {
 	for i, d := range c.drafts {
-		if d.Mode != Off {
+		if d.Mode != ModeOff {
 			items = append(items, item{int32(i), d.clauses})
 		}
 	}

@@ -181,7 +181,7 @@ func (c *compiler) variableCost(o *parse.Object, k cost) {
 		c.warn(o.Node, "idle-field", "fixed_cost does nothing where cost_source is not fixed", "say default_cost")
 	}
 	a := c.matcher.attributes[k.slot]
-	if a.Source != Header && a.Source != Query && a.Source != Cookie {
+	if a.Source != SourceHeader && a.Source != SourceQuery && a.Source != SourceCookie {
 		return
 	}
 	if k.max == bucket.MaxTokens {

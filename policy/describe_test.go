@@ -89,7 +89,7 @@ func TestMatcher_Describe(t *testing.T) {
 // Exceptions that are made while a policy is in force belong to its rules, too.
 func TestMatcher_Describe_WithOverrides(t *testing.T) {
 	m := mustLoad(t, described)
-	o := policy.Override{ID: "later", Action: policy.Allow, Rules: []string{"paid", "free"}, Match: []byte(`{"header:x-tenant": "vip"}`),
+	o := policy.Override{ID: "later", Action: policy.ActionAllow, Rules: []string{"paid", "free"}, Match: []byte(`{"header:x-tenant": "vip"}`),
 		Reason: "r", Author: "a", ExpiresAt: time.Date(2126, 1, 1, 0, 0, 0, 0, time.UTC)}
 	next, err := m.WithOverrides([]policy.Override{o}, time.Now())
 	if err != nil {
@@ -141,7 +141,7 @@ func TestMatcher_Sample(t *testing.T) {
 		if !ok || fmt.Sprint(map[string]string(got)) != want[i] {
 			t.Errorf("sample of %s: %v, %v, want %s", r.Name, map[string]string(got), ok, want[i])
 		}
-		if r.Mode != policy.Off && !takes(m, got, r) {
+		if r.Mode != policy.ModeOff && !takes(m, got, r) {
 			t.Errorf("the sample of %s does not fall under it: %v", r.Name, got)
 		}
 	}

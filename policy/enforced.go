@@ -37,7 +37,7 @@ func (m *Matcher) Enforces(a Attribute, now bucket.Instant) bool {
 func newEnforced(m *Matcher) (e enforced) {
 	e.until = make([]bucket.Instant, len(m.attributes))
 	for _, r := range m.rules {
-		if r.Mode < Shadow {
+		if r.Mode < ModeShadow {
 			e.rule(r, always)
 		}
 	}
@@ -70,7 +70,7 @@ func newEnforced(m *Matcher) (e enforced) {
 // shadow, and r's key and match then decide whether it blocks. Others change nothing of
 // a rule in shadow.
 func (e *enforced) exception(x *exception, r *Rule) {
-	if r.Mode == Off || r.Mode == Shadow && x.Action != Block {
+	if r.Mode == ModeOff || r.Mode == ModeShadow && x.Action != ActionBlock {
 		return
 	}
 	e.rule(r, x.expires)

@@ -47,14 +47,14 @@ func (x *exceptions) apply(m *Matcher, s *scratch, v *Verdict) bool {
 			continue
 		}
 		switch {
-		case e.Action == BreakGlass:
+		case e.Action == ActionBreakGlass:
 			v.Allow = e.Override
 			return false
-		case e.Action == ShadowOnly:
+		case e.Action == ActionShadow:
 			s.shadow = true
-		case e.Action == Block && block == nil:
+		case e.Action == ActionBlock && block == nil:
 			block = e
-		case e.Action == Allow && allow == nil:
+		case e.Action == ActionAllow && allow == nil:
 			allow = e
 		}
 	}
@@ -79,7 +79,7 @@ func (x *exceptions) of(m *Matcher, s *scratch, i int, key []byte) *exception {
 	}
 	var first *exception
 	better := func(e *exception) {
-		if e.inForce(s) && !(s.shadow && e.Action == Block) && (first == nil || e.rank < first.rank) && m.hold(s, e.clauses) {
+		if e.inForce(s) && !(s.shadow && e.Action == ActionBlock) && (first == nil || e.rank < first.rank) && m.hold(s, e.clauses) {
 			first = e
 		}
 	}

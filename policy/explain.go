@@ -75,16 +75,16 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 		c.Matches = slices.Clip(e.Matches[before:])
 		m.because(s, &c)
 		switch c.Outcome {
-		case Taken:
+		case OutcomeTaken:
 			c.By = groups[r.group]
-		case Unneeded:
+		case OutcomeUnneeded:
 			c.By = scopes[r.scope]
-		case Exempt, Blocked:
+		case OutcomeExempt, OutcomeBlocked:
 			c.Override = m.exceptions.of(m, s, i, m.components(nil, s, r)).Override
 			fallthrough
-		case Applies, Denying:
+		case OutcomeApplies, OutcomeDenying:
 			// An override blocks a key whatever the mode of the rule.
-			c.Shadow = s.shadow || s.tiers[r.group] == takenShadow && c.Outcome != Blocked
+			c.Shadow = s.shadow || s.tiers[r.group] == takenShadow && c.Outcome != OutcomeBlocked
 		}
 		if s.tiers[r.group] != tier {
 			groups[r.group] = r
@@ -108,7 +108,7 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 // shadow is the override by which everything is in shadow.
 func (x *exceptions) shadow(m *Matcher, s *scratch) *Override {
 	for i := range x.whole.list {
-		if e := &x.whole.list[i]; e.Action == ShadowOnly && e.inForce(s) && m.hold(s, e.clauses) {
+		if e := &x.whole.list[i]; e.Action == ActionShadow && e.inForce(s) && m.hold(s, e.clauses) {
 			return e.Override
 		}
 	}
@@ -122,7 +122,7 @@ func (m *Matcher) because(s *scratch, c *Consideration) {
 		c.Attribute, c.Value, c.Present = m.attributes[slot], f.value, f.present
 	}
 	switch c.Outcome {
-	case Unmatched:
+	case OutcomeUnmatched:
 		for i := range c.Rule.clauses {
 			if cl := &c.Rule.clauses[i]; !cl.holds(m.fact(s, cl.slot)) {
 				note(cl.slot)
@@ -130,7 +130,7 @@ func (m *Matcher) because(s *scratch, c *Consideration) {
 				return
 			}
 		}
-	case Lacking, Denying:
+	case OutcomeLacking, OutcomeDenying:
 		for i := range c.Rule.keys {
 			if slot := c.Rule.keys[i].slot; !m.fact(s, slot).present {
 				note(slot)

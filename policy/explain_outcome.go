@@ -4,8 +4,8 @@ package policy
 
 // outcomes are the words for them.
 var outcomes = [...]string{
-	Applies: "applies", Unmatched: "unmatched", Lacking: "lacking", Denying: "denying", Exempt: "exempt",
-	Blocked: "blocked", Taken: "taken", Unneeded: "unneeded", Disabled: "off",
+	OutcomeApplies: "applies", OutcomeUnmatched: "unmatched", OutcomeLacking: "lacking", OutcomeDenying: "denying", OutcomeExempt: "exempt",
+	OutcomeBlocked: "blocked", OutcomeTaken: "taken", OutcomeUnneeded: "unneeded", OutcomeDisabled: "off",
 }
 
 // String returns a word for o: applies, unmatched, lacking, denying, exempt,

@@ -192,7 +192,7 @@ func (x *indexer) divider(items []item) int {
 	for _, slot := range slots {
 		t := tallies[slot]
 		left := len(items) - len(t.patterns)
-		if x.attributes[slot].Source == JWT {
+		if x.attributes[slot].Source == SourceJWT {
 			left++ // a claim may have to be verified: rather another
 		}
 		if left+1 >= least || t.places > min(x.places, x.looks) {

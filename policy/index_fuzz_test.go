@@ -186,17 +186,17 @@ func wholeVerdict(m, naive *policy.Matcher, attrs policy.Map, now bucket.Instant
 	holds := map[string]bool{}
 	if naive != nil {
 		for _, c := range naive.Explain(attrs, 0, now).Rules {
-			holds[c.Rule.Name] = c.Outcome == policy.Applies
+			holds[c.Rule.Name] = c.Outcome == policy.OutcomeApplies
 		}
 	}
 	for _, o := range m.Overrides() {
 		switch {
 		case !holds[o.ID] || bucket.At(o.ExpiresAt) <= now || len(o.Rules) > 0:
-		case o.Action == policy.ShadowOnly:
+		case o.Action == policy.ActionShadow:
 			shadow = true
-		case o.Action == policy.Block && block == "":
+		case o.Action == policy.ActionBlock && block == "":
 			block = o.ID
-		case o.Action == policy.Allow && allow == "":
+		case o.Action == policy.ActionAllow && allow == "":
 			allow = o.ID
 		}
 	}

@@ -62,7 +62,7 @@ func definitions() parse.Schema {
 		"selector": selector,
 		"stage": stageTable.Schema().With(parse.AnyHaving("threshold", "threshold_percent"),
 			parse.If(parse.Saying("action", "throttle"), parse.AnyHaving("delay", "delay_ms"))),
-		"override": overrideTable.Schema().With(parse.If(parse.Saying("action", string(Another)),
+		"override": overrideTable.Schema().With(parse.If(parse.Saying("action", string(ActionLimit)),
 			parse.Schema{"allOf": append(limited(), parse.AnyHaving("rules", "key"))})),
 		"killSwitch": switchTable.Schema(),
 		"state":      stateTables["break_glass"].Schema().With(parse.If(parse.Schema{"not": disabled}, parse.Having("reason", "expires_at"))),

@@ -25,9 +25,9 @@ type component struct {
 func newComponent(a Attribute, slot, i int) component {
 	name := a.Name
 	switch {
-	case a.Source == IP:
+	case a.Source == SourceIP:
 		name = "ip"
-	case name == "" || a.Source == Custom:
+	case name == "" || a.Source == SourceCustom:
 		name = a.text
 	}
 	label := escapeLabel(name)
@@ -48,9 +48,9 @@ func (c *component) name() string {
 // puts a credential into a store.
 func secret(a Attribute) bool {
 	switch a.Source {
-	case Cookie:
+	case SourceCookie:
 		return true
-	case Header, Query, Custom:
+	case SourceHeader, SourceQuery, SourceCustom:
 	default:
 		return false
 	}

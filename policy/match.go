@@ -43,7 +43,7 @@ type fact struct {
 	asked   bool
 	present bool // addresses that cannot be read are not
 	value   string
-	addr    netip.Addr // of [IP]
+	addr    netip.Addr // of [SourceIP]
 }
 
 // A tier says what the earlier rules of a group took.
@@ -154,7 +154,7 @@ func (m *Matcher) Find(f *Found, attrs Attributes, cost bucket.Tokens, now bucke
 			if f.Matches, outcome = m.consider(f.Matches, s, int(i), &f.Verdict); f.Verdict.Block != nil {
 				break
 			}
-			if outcome == Lacking {
+			if outcome == OutcomeLacking {
 				f.Skipped = append(f.Skipped, m.rules[i])
 			}
 		}
@@ -170,15 +170,15 @@ func (m *Matcher) Find(f *Found, attrs Attributes, cost bucket.Tokens, now bucke
 type Outcome uint8
 
 const (
-	Applies   Outcome = iota // the request falls under its limits
-	Unmatched                // a clause of its match does not hold
-	Lacking                  // the request lacks an attribute of limit_keys, and the rule does not apply then
-	Denying                  // it lacks one, and is denied for it
-	Exempt                   // an override lets the request pass this rule
-	Blocked                  // an override blocks the key that the request has under this rule
-	Taken                    // an earlier rule of its group applied
-	Unneeded                 // a rule of its policy applied, and this is the fallback_limit
-	Disabled                 // its mode is off
+	OutcomeApplies   Outcome = iota // the request falls under its limits
+	OutcomeUnmatched                // a clause of its match does not hold
+	OutcomeLacking                  // the request lacks an attribute of limit_keys, and the rule does not apply then
+	OutcomeDenying                  // it lacks one, and is denied for it
+	OutcomeExempt                   // an override lets the request pass this rule
+	OutcomeBlocked                  // an override blocks the key that the request has under this rule
+	OutcomeTaken                    // an earlier rule of its group applied
+	OutcomeUnneeded                 // a rule of its policy applied, and this is the fallback_limit
+	OutcomeDisabled                 // its mode is off
 )
 
 // consider finds out what becomes of the i'th rule, whose group's earlier rules
@@ -187,28 +187,28 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 	r := m.rules[i]
 	tier, scope := &s.tiers[r.group], &s.scopes[r.scope]
 	switch {
-	case r.Mode == Off:
-		return dst, Disabled
+	case r.Mode == ModeOff:
+		return dst, OutcomeDisabled
 	case r.fallback && *scope == taken:
-		return dst, Unneeded
+		return dst, OutcomeUnneeded
 	case *tier == taken:
-		return dst, Taken
+		return dst, OutcomeTaken
 	case !m.hold(s, r.clauses):
-		return dst, Unmatched
+		return dst, OutcomeUnmatched
 	}
 	complete := m.complete(s, r)
 	if !complete && r.onMissing == inspect.MissingSkip {
-		return dst, Lacking
+		return dst, OutcomeLacking
 	}
-	shadow := r.Mode == Shadow
+	shadow := r.Mode == ModeShadow
 	if r.Mode.Partial() {
 		shadow = m.spared(s, r, complete)
 	}
 	switch {
 	case shadow && *tier == takenShadow:
-		return dst, Taken
+		return dst, OutcomeTaken
 	case shadow && r.fallback && *scope == takenShadow:
-		return dst, Unneeded
+		return dst, OutcomeUnneeded
 	}
 	*tier, *scope = max(*tier, takenShadow), max(*scope, takenShadow)
 	if !shadow {
@@ -218,7 +218,7 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 		if v.Missing == nil && !shadow && !s.shadow {
 			v.Missing = r
 		}
-		return dst, Denying
+		return dst, OutcomeDenying
 	}
 	return m.charge(dst, s, i, shadow || s.shadow, v)
 }
@@ -260,13 +260,13 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 		s.key = m.components(s.key[:0], s, r)
 		if o := m.exceptions.of(m, s, i, s.key); o != nil {
 			switch {
-			case o.Action == Allow:
-				return dst, Exempt
-			case o.Action == Block:
+			case o.Action == ActionAllow:
+				return dst, OutcomeExempt
+			case o.Action == ActionBlock:
 				if v.Block == nil && !s.shadow {
 					v.Block = o.Override
 				}
-				return dst, Blocked
+				return dst, OutcomeBlocked
 			}
 			limits = o.limits
 		}
@@ -286,7 +286,7 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 		}
 	}
 	m.setKeys(dst[first:], s, r)
-	return dst, Applies
+	return dst, OutcomeApplies
 }
 
 // setKeys gives the matches of one rule their keys: the tag, the limit's name and the
@@ -347,7 +347,7 @@ func (m *Matcher) fact(s *scratch, slot int) *fact {
 		f.value = ""
 		return f
 	}
-	if a.Source == IP {
+	if a.Source == SourceIP {
 		addr, err := netip.ParseAddr(f.value)
 		if f.addr = clientaddr.Canonical(addr); err != nil {
 			f.value, f.present = "", false

@@ -198,7 +198,7 @@ func TestShadow(t *testing.T) {
 		}
 	}
 	for _, r := range m.Rules() {
-		if want := r.Name == "trial" || r.Name == "next"; (r.Mode == policy.Shadow) != want {
+		if want := r.Name == "trial" || r.Name == "next"; (r.Mode == policy.ModeShadow) != want {
 			t.Errorf("rule %s: mode %v", r.Name, r.Mode)
 		}
 	}
@@ -221,7 +221,7 @@ func TestBundle(t *testing.T) {
 		t.Errorf("rules %v, version %d; want [x y], 7", got, m.Version())
 	}
 	r := m.Rules()[0]
-	if r.Mode != policy.Shadow || r.OnStoreError != policy.Closed || r.Description != "d" || m.Rules()[1].Mode != policy.Enforce {
+	if r.Mode != policy.ModeShadow || r.OnStoreError != policy.StoreErrorClosed || r.Description != "d" || m.Rules()[1].Mode != policy.ModeEnforce {
 		t.Errorf("rules %+v and %+v: want the first in shadow and closed", r, m.Rules()[1])
 	}
 }
@@ -274,7 +274,7 @@ func TestLookupOnce(t *testing.T) {
 	if fmt.Sprint(got) != "[ip:address jwt:plan method]" {
 		t.Errorf("Attributes = %v", got)
 	}
-	for s, want := range map[policy.Source]bool{policy.IP: true, policy.JWT: true, policy.Method: true, policy.Header: false, 99: false} {
+	for s, want := range map[policy.Source]bool{policy.SourceIP: true, policy.SourceJWT: true, policy.SourceMethod: true, policy.SourceHeader: false, 99: false} {
 		if m.Uses(s) != want {
 			t.Errorf("Uses(%d) = %t, want %t", s, !want, want)
 		}

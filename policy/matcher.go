@@ -36,7 +36,7 @@ type Matcher struct {
 	enforced   enforced
 	delays     bool
 	attributes []Attribute // that any rule reads, each once, by slot
-	uses       [Host + 1]bool
+	uses       [SourceHost + 1]bool
 	keyer      *keyer
 	warnings   []Warning
 	version    int64

@@ -12,41 +12,41 @@ import (
 )
 
 // A Mode says how far a rule is in force. It counts the keys that the rule spares,
-// in hundredths of a percent, so that what is between [Enforce] and [Shadow] is
+// in hundredths of a percent, so that what is between [ModeEnforce] and [ModeShadow] is
 // enforced for a part of the keys and in shadow for the others, and the greater of
 // two is the weaker.
 type Mode uint16
 
 const (
-	Enforce Mode = 0      // deny; the zero Mode
-	Shadow  Mode = 10_000 // decide, count, and never deny
-	Off     Mode = 10_001 // as if the rule were not there
+	ModeEnforce Mode = 0      // deny; the zero Mode
+	ModeShadow  Mode = 10_000 // decide, count, and never deny
+	ModeOff     Mode = 10_001 // as if the rule were not there
 )
 
 // Partial reports whether a rule in that mode is enforced for some keys and in
 // shadow for others. It is always the same keys: those of 10% are among those of
 // 20%, in every process; where values are hashed, in those that share
 // [Options.HashKey].
-func (m Mode) Partial() bool { return Enforce < m && m < Shadow }
+func (m Mode) Partial() bool { return ModeEnforce < m && m < ModeShadow }
 
 // String returns the word of policy files: enforce, shadow, off, or for how many
 // of the keys the rule is enforced, such as 25%.
 func (m Mode) String() string {
 	switch {
-	case m == Enforce:
+	case m == ModeEnforce:
 		return "enforce"
-	case m == Shadow:
+	case m == ModeShadow:
 		return "shadow"
-	case m >= Off:
+	case m >= ModeOff:
 		return "off"
 	}
-	return strconv.FormatFloat(float64(Shadow-m)/100, 'f', -1, 64) + "%"
+	return strconv.FormatFloat(float64(ModeShadow-m)/100, 'f', -1, 64) + "%"
 }
 
 // spares reports whether a key is among those that the mode spares. The hash is of
 // the key without what tells the limits of one rule apart.
 func (m Mode) spares(hash uint64) bool {
-	return hash>>32*uint64(Shadow)>>32 >= uint64(Shadow-m)
+	return hash>>32*uint64(ModeShadow)>>32 >= uint64(ModeShadow-m)
 }
 
 // mode reads how far the rules of an object are in force.
@@ -55,22 +55,22 @@ func (c *compiler) mode(n *parse.Node) (m Mode, ok bool) {
 		share, ok := new(big.Rat).SetString(text)
 		if !ok || !parse.Numeric(text) || share.Sign() < 0 || share.Cmp(big.NewRat(100, 1)) > 0 {
 			c.Add(n, "mode must be a share of the keys between 0% and 100%", `as in "25%"`)
-			return Shadow, false
+			return ModeShadow, false
 		}
 		if share.Mul(share, big.NewRat(100, 1)); !share.IsInt() {
 			c.Add(n, "mode is counted in hundredths of a percent", `as in "0.25%"`)
-			return Shadow, false
+			return ModeShadow, false
 		}
-		return Shadow - Mode(share.Num().Int64()), true
+		return ModeShadow - Mode(share.Num().Int64()), true
 	}
 	switch {
 	case n.Kind != parse.KindText:
 	case n.Text == "enforce":
-		return Enforce, true
+		return ModeEnforce, true
 	case n.Text == "shadow":
-		return Shadow, true
+		return ModeShadow, true
 	case n.Text == "off":
-		return Off, true
+		return ModeOff, true
 	}
 	hint := parse.Nearest(n.Text, []string{"enforce", "shadow", "off"})
 	switch {
@@ -82,5 +82,5 @@ func (c *compiler) mode(n *parse.Node) (m Mode, ok bool) {
 		hint = "say off"
 	}
 	c.Add(n, "mode must be enforce, shadow, off, or a share of the keys such as 25%", hint)
-	return Shadow, false // a misspelt mode must not make the rules behind this one unreachable, too
+	return ModeShadow, false // a misspelt mode must not make the rules behind this one unreachable, too
 }

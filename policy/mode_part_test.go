@@ -8,13 +8,13 @@ import "testing"
 func TestMode_Spares(t *testing.T) {
 	for _, m := range []Mode{1, 2, 5_000, 7_500, 9_998, 9_999} {
 		spared := Mode(0)
-		for part := range uint64(Shadow) {
-			if first := (part<<32 + uint64(Shadow) - 1) / uint64(Shadow); m.spares(first << 32) {
+		for part := range uint64(ModeShadow) {
+			if first := (part<<32 + uint64(ModeShadow) - 1) / uint64(ModeShadow); m.spares(first << 32) {
 				spared++
 			}
 		}
 		if spared != m {
-			t.Errorf("mode %v spares %d of %d", m, spared, Shadow)
+			t.Errorf("mode %v spares %d of %d", m, spared, ModeShadow)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (c *compiler) namesClients(clauses []clause) bool {
 
 // namesAlone reports whether a value of a is that of one client or network.
 func namesAlone(a Attribute) bool {
-	return a.Source == IP || a.Source == JWT && a.Name == "sub"
+	return a.Source == SourceIP || a.Source == SourceJWT && a.Name == "sub"
 }
 
 // tellsApart reports whether the limit keys of r tell clients apart, and all that do are
@@ -83,7 +83,7 @@ func namesAlone(a Attribute) bool {
 func (r *Rule) tellsApart(named func(i int) bool) bool {
 	found := false
 	for i, a := range r.LimitKeys {
-		if a.Source == Method || a.Source == Path || a.Source == Host {
+		if a.Source == SourceMethod || a.Source == SourcePath || a.Source == SourceHost {
 			continue
 		}
 		if found = named(i); !found {
@@ -126,7 +126,7 @@ func (r *Rule) keyNamesClients(components string) bool {
 		}
 		value := values[i]
 		network, err := netip.ParsePrefix(value)
-		return value != "" && (err != nil || r.LimitKeys[i].Source != IP || areNarrow([]netip.Prefix{network}))
+		return value != "" && (err != nil || r.LimitKeys[i].Source != SourceIP || areNarrow([]netip.Prefix{network}))
 	}
 	for i, a := range r.LimitKeys {
 		if namesAlone(a) && named(i) {

@@ -61,10 +61,10 @@ func TestNamesClients(t *testing.T) {
 		`{"host":"example.com","path":"/*","method":"*"}`:        false,
 		`{"header:x-api-key":{"not":"k1"},"ip:address":"::/16"}`: false,
 	} {
-		for _, action := range []policy.Action{policy.Block, policy.Allow} {
+		for _, action := range []policy.Action{policy.ActionBlock, policy.ActionAllow} {
 			wantNames(t, m, policy.Override{Action: action, Match: json.RawMessage(match)}, want)
 		}
-		wantNames(t, m, policy.Override{Action: policy.Allow, Match: json.RawMessage(match), Rules: []string{"free", "all"}}, want)
+		wantNames(t, m, policy.Override{Action: policy.ActionAllow, Match: json.RawMessage(match), Rules: []string{"free", "all"}}, want)
 	}
 	for key, want := range map[string]bool{
 		"free:x-api-key=~_F9FYculp30hRZvEw8dtSw": true,
@@ -79,18 +79,18 @@ func TestNamesClients(t *testing.T) {
 		"page:path=/a":                           false,
 		"all:":                                   false,
 	} {
-		wantNames(t, m, policy.Override{Action: policy.Block, Key: key}, want)
+		wantNames(t, m, policy.Override{Action: policy.ActionBlock, Key: key}, want)
 	}
 	burst := func(o policy.Override) policy.Override {
-		o.Action, o.Algorithm, o.Config = policy.Another, "token_bucket", json.RawMessage(`{"rps": 9, "burst": 9}`)
+		o.Action, o.Algorithm, o.Config = policy.ActionLimit, "token_bucket", json.RawMessage(`{"rps": 9, "burst": 9}`)
 		return o
 	}
 	wantNames(t, m, burst(policy.Override{Rules: []string{"free"}, Match: json.RawMessage(`{"header:x-api-key":"k1"}`)}), true)
 	wantNames(t, m, burst(policy.Override{Rules: []string{"free"}, Match: json.RawMessage(`{}`)}), false)
 	wantNames(t, m, burst(policy.Override{Rules: []string{"all"}}), false)
 	wantNames(t, m, burst(policy.Override{Key: "all:"}), false)
-	wantNames(t, m, policy.Override{Action: policy.BreakGlass}, false)
-	wantNames(t, m, policy.Override{Action: policy.ShadowOnly}, false)
+	wantNames(t, m, policy.Override{Action: policy.ActionBreakGlass}, false)
+	wantNames(t, m, policy.Override{Action: policy.ActionShadow}, false)
 }
 
 func wantNames(t *testing.T, m *policy.Matcher, o policy.Override, want bool) {
@@ -108,7 +108,7 @@ func TestNamesClients_ReportsMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, match := range []string{`{"heder:x":"k1"}`, `{"ip:address":"192.0.2.0/33"}`, `{"ip:address":"::ffff:0.0.0.0/96"}`, `[]`} {
-		o := policy.Override{Action: policy.Block, Match: json.RawMessage(match), Reason: "r", Author: "kim", ExpiresAt: time.Now().Add(time.Hour)}
+		o := policy.Override{Action: policy.ActionBlock, Match: json.RawMessage(match), Reason: "r", Author: "kim", ExpiresAt: time.Now().Add(time.Hour)}
 		if ok, err := m.NamesClients(o); err == nil || ok {
 			t.Errorf("%s: %v, %v, want an error", match, ok, err)
 		}

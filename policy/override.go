@@ -24,15 +24,15 @@ type Override struct {
 	ID     string `json:"id"` // as the name of a rule; distinct
 	Action Action `json:"action"`
 
-	// Rules are the names of the rules that Allow and Another are about. Allow is
-	// about all if there are none; Another is about one.
+	// Rules are the names of the rules that ActionAllow and ActionLimit are about. ActionAllow is
+	// about all if there are none; ActionLimit is about one.
 	Rules []string `json:"rules,omitempty"`
 
-	// Match says which requests it is about, as the match of a rule does. Block and
-	// Allow have either that or Key. That of Another may have only attributes of its
+	// Match says which requests it is about, as the match of a rule does. ActionBlock and
+	// ActionAllow have either that or Key. That of ActionLimit may have only attributes of its
 	// rule's limit_keys, so that a bucket has one limit at a time; it may be absent
-	// where the rule has none of them. ShadowOnly without is about all requests, and
-	// so is BreakGlass, which has none.
+	// where the rule has none of them. ActionShadow without is about all requests, and
+	// so is ActionBreakGlass, which has none.
 	Match json.RawMessage `json:"match,omitempty"`
 
 	// Key, in place of Match, is a bucket's key as a decision's explanation, and
@@ -40,7 +40,7 @@ type Override struct {
 	// spend from it, under whatever limit of the rule.
 	Key string `json:"key,omitempty"`
 
-	// What limits Another, as in a rule. Of a rule with several limits these are the
+	// What limits ActionLimit, as in a rule. Of a rule with several limits these are the
 	// ones that are named; the others stay. Shards, leases, and costs that are not
 	// said, are the rule's.
 	Algorithm string          `json:"algorithm,omitempty"`

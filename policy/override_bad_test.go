@@ -16,7 +16,7 @@ import (
 
 func TestWithOverrides_BadInput(t *testing.T) {
 	later := today.Add(time.Minute)
-	good := policy.Override{ID: "x", Action: policy.Block, Match: json.RawMessage(`{"path": "/x"}`), Reason: "r", Author: "a", ExpiresAt: later}
+	good := policy.Override{ID: "x", Action: policy.ActionBlock, Match: json.RawMessage(`{"path": "/x"}`), Reason: "r", Author: "a", ExpiresAt: later}
 	m := inFile(t, `"action": "block", "match": {"path": "/y"}`)
 	change := func(f func(*policy.Override)) policy.Override {
 		o := good
@@ -42,11 +42,11 @@ func TestWithOverrides_BadInput(t *testing.T) {
 		{"no ID", change(func(o *policy.Override) { o.ID = "" }), "/1/id", ""},
 		{"no action", change(func(o *policy.Override) { o.Action = "" }), "/1/action", ""},
 		{"rules of a block", change(func(o *policy.Override) { o.Rules = []string{"user"} }), "/1/rules", "all rules"},
-		{"no such rule", change(func(o *policy.Override) { o.Action, o.Rules = policy.Allow, []string{"usr"} }), "/1/rules/0", "no rule"},
+		{"no such rule", change(func(o *policy.Override) { o.Action, o.Rules = policy.ActionAllow, []string{"usr"} }), "/1/rules/0", "no rule"},
 		{"a match and a key", change(func(o *policy.Override) { o.Key = "user:x-user=ann" }), "/1/match", "not both"},
 		{"a key of no rule", change(func(o *policy.Override) { o.Match, o.Key = nil, "other:x=1" }), "/1/key", "no limit"},
-		{"a limit without one", change(func(o *policy.Override) { o.Action, o.Rules = policy.Another, []string{"all"} }), "/1", ""},
-		{"break glass for some", change(func(o *policy.Override) { o.Action = policy.BreakGlass }), "/1/match", "all requests"},
+		{"a limit without one", change(func(o *policy.Override) { o.Action, o.Rules = policy.ActionLimit, []string{"all"} }), "/1", ""},
+		{"break glass for some", change(func(o *policy.Override) { o.Action = policy.ActionBreakGlass }), "/1/match", "all requests"},
 		{"a limit of a block", change(func(o *policy.Override) { o.Config = json.RawMessage(`{"rps": 1}`) }), "/1", "no limit"},
 		{"no reason", change(func(o *policy.Override) { o.Reason = "" }), "/1/reason", "empty"},
 		{"no author", change(func(o *policy.Override) { o.Author = "" }), "/1/author", "empty"},
@@ -57,7 +57,7 @@ func TestWithOverrides_BadInput(t *testing.T) {
 		{"two limits for one", ofRule("user", `"limits": [{"rps": 1, "burst": 1}, {"rps": 1, "burst": 1}]`), "/1", `no limit "user/2"`},
 		{"other shards", ofRule("user", `"algorithm_config": {"rps": 10, "burst": 100, "shards": 4}`), "/1", "shards and leases"},
 		{"another lease", ofRule("user", `"algorithm_config": {"rps": 10, "burst": 100, "leased": true}`), "/1", "shards and leases"},
-		{"half a bucket", policy.Override{ID: "x", Action: policy.Another, Rules: []string{"user"}, Match: json.RawMessage(`{"path": "/x"}`),
+		{"half a bucket", policy.Override{ID: "x", Action: policy.ActionLimit, Rules: []string{"user"}, Match: json.RawMessage(`{"path": "/x"}`),
 			Config: json.RawMessage(`{"rps": 1, "burst": 1}`), Reason: "r", Author: "a", ExpiresAt: later}, "/1", "share the bucket"},
 	} {
 		first := good
@@ -127,7 +127,7 @@ func TestOverride_BadKeys(t *testing.T) {
 		"#12345":                                   "does not say whose",
 		"":                                         "",
 	} {
-		o := policy.Override{ID: "x", Action: policy.Block, Key: key, Reason: "r", Author: "a", ExpiresAt: today.Add(time.Minute)}
+		o := policy.Override{ID: "x", Action: policy.ActionBlock, Key: key, Reason: "r", Author: "a", ExpiresAt: today.Add(time.Minute)}
 		if key == "" {
 			o.Match = json.RawMessage(`{"path": "/x"}`)
 		}

@@ -35,8 +35,8 @@ func (c *compiler) overrides(o *parse.Object) {
 			c.killSwitch(n, i)
 		}
 	}
-	c.state(o.Field("global_shadow"), ShadowOnly, "global_shadow")
-	c.state(o.Field("break_glass"), BreakGlass, "break_glass")
+	c.state(o.Field("global_shadow"), ActionShadow, "global_shadow")
+	c.state(o.Field("break_glass"), ActionBreakGlass, "break_glass")
 }
 
 // add notes an exception from the numbered rules, or from all of them.
@@ -245,7 +245,7 @@ func (c *compiler) ofOneBucket(e *exception, o *parse.Object, r *Rule) {
 // parts reports whether c tells requests without the attribute a from those with an
 // empty one, where both spend from one bucket of r. An address is never empty.
 func (c *clause) parts(r *Rule, a Attribute) bool {
-	return r.onMissing == inspect.MissingEmpty && a.Source != IP && c.holds(&fact{}) != c.holds(&fact{present: true})
+	return r.onMissing == inspect.MissingEmpty && a.Source != SourceIP && c.holds(&fact{}) != c.holds(&fact{present: true})
 }
 
 // overrideLimits reads the limits that take the place of a rule's. They are of the
@@ -330,8 +330,8 @@ func (c *compiler) killSwitch(n *parse.Node, i int) {
 	if o == nil {
 		return
 	}
-	before := len(c.found)
-	e := exception{Override: &Override{ID: fmt.Sprintf("kill_switches/%d", i+1), Action: Block}, rank: Block.rank(), path: n.path}
+	before := c.Found()
+	e := exception{Override: &Override{ID: fmt.Sprintf("kill_switches/%d", i+1), Action: ActionBlock}, rank: ActionBlock.rank(), path: n.Path}
 	c.circumstances(&e, o, false)
 	match := &parse.Node{Kind: parse.KindObject, Path: n.Path, At: n.At}
 	if key, value := o.Need("scope_key", "as in header:x-api-key"), o.Need("scope_value", ""); key != nil && value != nil {

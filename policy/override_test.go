@@ -221,7 +221,7 @@ func TestOverride_Key(t *testing.T) {
 		t.Fatalf("%d matches, want 6", len(matches))
 	}
 	for _, match := range matches {
-		o := policy.Override{ID: "k", Action: policy.Block, Key: match.Key, Reason: "r", Author: "a", ExpiresAt: today.Add(time.Minute)}
+		o := policy.Override{ID: "k", Action: policy.ActionBlock, Key: match.Key, Reason: "r", Author: "a", ExpiresAt: today.Add(time.Minute)}
 		with, err := m.WithOverrides([]policy.Override{o}, today)
 		if err != nil {
 			t.Errorf("key %q: %v", match.Key, err)
@@ -233,7 +233,7 @@ func TestOverride_Key(t *testing.T) {
 		if got := outcome(with, bob, today); (got == "blocked by k") != (match.Rule.Name == "all") {
 			t.Errorf("key %q, another request: %s", match.Key, got)
 		}
-		o.Action, o.Algorithm, o.Config = policy.Another, "token_bucket", json.RawMessage(`{"rps": 1, "burst": 77}`)
+		o.Action, o.Algorithm, o.Config = policy.ActionLimit, "token_bucket", json.RawMessage(`{"rps": 1, "burst": 77}`)
 		if len(match.Rule.Limits) > 1 {
 			o.Algorithm, o.Config, o.Limits = "", nil, json.RawMessage(`[{"name": "a", "rps": 1, "burst": 77}, {"name": "b", "rps": 1, "burst": 77}]`)
 		}

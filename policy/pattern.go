@@ -113,7 +113,7 @@ func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
 		c.Absent(f.Value, fmt.Sprintf("%q%s: %s", name, rest, err.reason), err.hint)
 		return false
 	}
-	if a.Source == IP && a.Bits != defaultBits {
+	if a.Source == SourceIP && a.Bits != defaultBits {
 		c.Absent(f.Value, "match takes ip:address whole: the networks it names have their own prefixes", "write ip:address")
 		return false
 	}
@@ -186,13 +186,13 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (space.Set, bool) {
 		text, star = strings.CutSuffix(n.Text, "*")
 	}
 	switch a.Source {
-	case IP:
+	case SourceIP:
 		if star && text == "" {
 			p.prefixes = append(p.prefixes, "")
 			return everything(a).Present(), true
 		}
 		return c.network(p, n)
-	case Method:
+	case SourceMethod:
 		text = strings.ToUpper(text)
 	}
 	if strings.Contains(text, "*") {
@@ -200,9 +200,9 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (space.Set, bool) {
 		switch {
 		case strings.HasPrefix(text, "^") || strings.HasPrefix(text, "~") || strings.HasSuffix(text, "$"):
 			hint = "this is no regular expression: write how it begins and a *, or a list of values"
-		case a.Source == Host:
+		case a.Source == SourceHost:
 			hint = "list the hosts"
-		case a.Source == Path && strings.HasPrefix(text, "/"):
+		case a.Source == SourcePath && strings.HasPrefix(text, "/"):
 			hint = fmt.Sprintf("write %q, or list the paths", text[:strings.IndexByte(text, '*')+1])
 		}
 		c.add(n, "a * stands for the rest of a value, at its end only", hint)
@@ -210,9 +210,9 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (space.Set, bool) {
 	}
 	var m requestpath.Mistake
 	switch a.Source {
-	case Path:
+	case SourcePath:
 		text, m = requestpath.RulePath(text, star)
-	case Host:
+	case SourceHost:
 		text, m = requestpath.RuleHost(text, star)
 	}
 	switch {

@@ -35,12 +35,12 @@ const (
 func newSpace(m *Matcher) *space.Space {
 	return space.New(func(slot int) space.Attribute {
 		a := m.attributes[slot]
-		return space.Attribute{Name: a.text, Addresses: a.Source == IP, Secret: secret(a)}
+		return space.Attribute{Name: a.text, Addresses: a.Source == SourceIP, Secret: secret(a)}
 	})
 }
 
 // everything is what a can be.
-func everything(a Attribute) space.Set { return space.Everything(a.Source == IP) }
+func everything(a Attribute) space.Set { return space.Everything(a.Source == SourceIP) }
 
 // narrow cuts d's box to what a clause or a key lets in. It reports a rule that
 // contradicts itself, once.
@@ -110,10 +110,10 @@ func (c *compiler) unreachableIn(group []*draft) {
 // force for shares have different keys: each hashes them with its own name.
 func takesAll(earlier, later Mode) bool {
 	switch {
-	case earlier == Enforce, later == Off:
+	case earlier == ModeEnforce, later == ModeOff:
 		return true
-	case later == Shadow:
-		return earlier <= Shadow
+	case later == ModeShadow:
+		return earlier <= ModeShadow
 	}
 	return false
 }
@@ -125,9 +125,9 @@ func (d *draft) modeOfKeys() Mode {
 	case !d.Mode.Partial() || len(d.keys) > 0:
 		return d.Mode
 	case d.Mode.spares(spread(d.Name, nil)):
-		return Shadow
+		return ModeShadow
 	}
-	return Enforce
+	return ModeEnforce
 }
 
 // coverAlone returns the first earlier rule that takes all that d would, nil if

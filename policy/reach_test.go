@@ -136,7 +136,7 @@ func reachable(t *testing.T, rules []string, values []string) bool {
 	if last == nil {
 		return false
 	}
-	shadow := last.Rules()[0].Mode == policy.Shadow
+	shadow := last.Rules()[0].Mode == policy.ModeShadow
 	for i := -1; i < len(values); i++ {
 		for j := -1; j < len(values); j++ {
 			attrs := policy.Map{}
@@ -148,7 +148,7 @@ func reachable(t *testing.T, rules []string, values []string) bool {
 			}
 			taken := false
 			for _, m := range alone[:len(alone)-1] {
-				if m == nil || m.Rules()[0].Mode == policy.Shadow && !shadow {
+				if m == nil || m.Rules()[0].Mode == policy.ModeShadow && !shadow {
 					continue
 				}
 				matches, _ := m.Match(nil, attrs, 0, 0)

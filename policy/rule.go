@@ -56,9 +56,9 @@ type Rule struct {
 type OnStoreError uint8
 
 const (
-	Open   OnStoreError = iota // let it through
-	Closed                     // refuse it
-	Local                      // decide by a bucket of the process's own, with its share of the limit
+	StoreErrorOpen   OnStoreError = iota // let it through
+	StoreErrorClosed                     // refuse it
+	StoreErrorLocal                      // decide by a bucket of the process's own, with its share of the limit
 )
 
 // Bounds of how long a store may take to answer. A deadline outside of them is

@@ -30,7 +30,7 @@ func (m *Matcher) Sample(i int) (Map, bool) {
 	pieces, seen := []space.Box{b}, 0
 	for j, e := range m.rules {
 		before := e.group == r.group && j < i || r.fallback && e.scope == r.scope && e != r
-		if !before || e.Mode > r.Mode && r.Mode != Off || e.Mode == Off {
+		if !before || e.Mode > r.Mode && r.Mode != ModeOff || e.Mode == ModeOff {
 			continue
 		}
 		taken, ok := m.boxOf(in, e)
@@ -116,7 +116,7 @@ func (m *Matcher) sample(in *space.Space, r *Rule, b space.Box) Map {
 	}
 	for _, slot := range slots {
 		a, s := m.attributes[slot], in.Side(b, slot)
-		if s.HasAbsence() && a.Source < IP && !r.reads(slot) {
+		if s.HasAbsence() && a.Source < SourceIP && !r.reads(slot) {
 			continue // what need not be there is left out, unless all requests have it
 		}
 		value, ok := plainSample(a, s)
@@ -139,11 +139,11 @@ func plainSample(a Attribute, s space.Set) (string, bool) {
 			return plain, true
 		}
 	}
-	return s.Sample(a.Source == IP)
+	return s.Sample(a.Source == SourceIP)
 }
 
 // plainValues are what is likely to be seen of attributes.
 var plainValues = map[Source][]string{
-	Custom: {"example"}, Header: {"example"}, Query: {"example"}, Cookie: {"example"}, JWT: {"example"},
-	Method: {"GET", "POST", "PUT", "DELETE", "PATCH"}, Path: {"/", "/example"}, Host: {"example.com"},
+	SourceCustom: {"example"}, SourceHeader: {"example"}, SourceQuery: {"example"}, SourceCookie: {"example"}, SourceJWT: {"example"},
+	SourceMethod: {"GET", "POST", "PUT", "DELETE", "PATCH"}, SourcePath: {"/", "/example"}, SourceHost: {"example.com"},
 }

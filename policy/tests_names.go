@@ -47,7 +47,7 @@ func (c *compiler) references() references {
 	}
 	for _, o := range c.exceptions.all {
 		f.overrides = append(f.overrides, o.ID)
-		f.shadow = f.shadow || o.Action == ShadowOnly
+		f.shadow = f.shadow || o.Action == ActionShadow
 	}
 	return f
 }
@@ -108,11 +108,11 @@ func (r *testReader) isRule(n *parse.Node, name string, limits bool, of said) bo
 	case rule == nil:
 		shown, rest := parse.Cut(name)
 		r.Absent(n, fmt.Sprintf("no rule is called %q%s", shown, rest), parse.Nearest(name, names))
-	case rule.Mode == Off:
+	case rule.Mode == ModeOff:
 		r.Absent(n, fmt.Sprintf("the mode of rule %q is off: it has no part in anything", rule.Name), "")
-	case of != saidToShadow && rule.Mode == Shadow:
+	case of != saidToShadow && rule.Mode == ModeShadow:
 		r.Absent(n, fmt.Sprintf("rule %q is in shadow: it decides nothing", rule.Name), "say would_deny")
-	case of == saidToShadow && rule.Mode == Enforce && !r.known.shadow:
+	case of == saidToShadow && rule.Mode == ModeEnforce && !r.known.shadow:
 		r.Absent(n, fmt.Sprintf("rule %q is not in shadow", rule.Name), "say denied")
 	default:
 		return true

@@ -71,7 +71,7 @@ func (r *testReader) attributes(attrs *attributesOf, n *parse.Node, what string)
 			name, rest := parse.Cut(f.Name)
 			r.Absent(f.Value, fmt.Sprintf("%q%s: %s", name, rest, err.reason), err.hint)
 			continue
-		case a.Source == IP && a.Bits != defaultBits:
+		case a.Source == SourceIP && a.Bits != defaultBits:
 			r.Absent(f.Value, "a request has a whole address", "write ip:address")
 			continue
 		case seen[a.text]:
@@ -80,12 +80,12 @@ func (r *testReader) attributes(attrs *attributesOf, n *parse.Node, what string)
 		}
 		seen[a.text] = true
 		value, ok := r.value(a, f.Value)
-		if ok || a.Source != IP { // a mistake is no reason for others
+		if ok || a.Source != SourceIP { // a mistake is no reason for others
 			attrs.Map[a.text] = value
 		}
 		if ok {
 			attrs.numbered = attrs.numbered || strings.Contains(value, Number)
-			if a.Source == IP {
+			if a.Source == SourceIP {
 				attrs.address = f.Value
 			}
 			r.unread(a, f.Value)
@@ -108,7 +108,7 @@ func (r *testReader) value(a Attribute, n *parse.Node) (string, bool) {
 		return "", false
 	}
 	switch a.Source {
-	case Path:
+	case SourcePath:
 		if strings.ContainsAny(n.Text, "?#") {
 			r.Add(n, "the query is not part of the path", "say query:NAME")
 			return "", false
@@ -118,13 +118,13 @@ func (r *testReader) value(a Attribute, n *parse.Node) (string, bool) {
 			r.Add(n, "servers read this path differently, and front doors refuse it", "resolve its dot segments")
 		}
 		return path, !disputed
-	case Host:
+	case SourceHost:
 		host, ok := requestpath.Host(n.Text)
 		if !ok {
 			r.Add(n, "this is no host", "write its name, such as example.com, or leave it out")
 		}
 		return host, ok
-	case Method:
+	case SourceMethod:
 		if n.Text == "" {
 			r.Add(n, "the method is empty", "write one such as GET, or leave it out")
 		}

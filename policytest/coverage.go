@@ -20,7 +20,7 @@ type Coverage struct {
 func newCoverage(m *policy.Matcher) []Coverage {
 	var all []Coverage
 	for _, rule := range m.Rules() {
-		if rule.Mode != policy.Off {
+		if rule.Mode != policy.ModeOff {
 			all = append(all, Coverage{Rule: rule})
 		}
 	}

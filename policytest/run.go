@@ -115,7 +115,7 @@ func (r *runner) begin(t *policy.Test) error {
 		return err
 	}
 	config := mete.Config{Now: clock}
-	if slices.ContainsFunc(r.matcher.Rules(), func(rule *policy.Rule) bool { return rule.OnStoreError == policy.Local }) {
+	if slices.ContainsFunc(r.matcher.Rules(), func(rule *policy.Rule) bool { return rule.OnStoreError == policy.StoreErrorLocal }) {
 		config.Local = store // which is not used: the store never fails
 	}
 	r.limiter, err = mete.New(store, r.matcher, config)

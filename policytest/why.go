@@ -46,9 +46,9 @@ func (f *Failure) rules(why []string, rules []policy.Consideration) []string {
 	applies := false
 	for i := range rules {
 		c := &rules[i]
-		idle := c.Outcome == policy.Unmatched || c.Outcome == policy.Lacking || c.Outcome == policy.Taken || c.Outcome == policy.Unneeded
+		idle := c.Outcome == policy.OutcomeUnmatched || c.Outcome == policy.OutcomeLacking || c.Outcome == policy.OutcomeTaken || c.Outcome == policy.OutcomeUnneeded
 		switch named := mentions(&f.step.Expect, c.Rule); {
-		case c.Outcome == policy.Disabled || c.Shadow && !named && f.step.Expect.WouldDeny == nil:
+		case c.Outcome == policy.OutcomeDisabled || c.Shadow && !named && f.step.Expect.WouldDeny == nil:
 		case idle && !named:
 			others = append(others, c)
 		default:
@@ -91,21 +91,21 @@ func (f *Failure) consideration(c *policy.Consideration) []string {
 		has = fmt.Sprintf("%v is %q", c.Attribute, clip(c.Value))
 	}
 	switch c.Outcome {
-	case policy.Applies:
+	case policy.OutcomeApplies:
 		return f.applied(name, c)
-	case policy.Unmatched:
+	case policy.OutcomeUnmatched:
 		name += fmt.Sprintf(" does not apply, as %s, and must be %s", has, c.Wants)
-	case policy.Lacking:
+	case policy.OutcomeLacking:
 		name += " does not apply, as " + has
-	case policy.Denying:
+	case policy.OutcomeDenying:
 		name += " denies, as " + has
-	case policy.Taken:
+	case policy.OutcomeTaken:
 		name += fmt.Sprintf(" does not apply, as %s does, which is before it in its group", c.By.Name)
-	case policy.Unneeded:
+	case policy.OutcomeUnneeded:
 		name += fmt.Sprintf(" does not apply, as %s does", c.By.Name)
-	case policy.Exempt:
+	case policy.OutcomeExempt:
 		name += " spares it, by override " + c.Override.ID
-	case policy.Blocked:
+	case policy.OutcomeBlocked:
 		name += " is blocked by override " + c.Override.ID
 	}
 	return []string{name}

@@ -39,7 +39,7 @@ func TestExamples_OnTheDashboard(t *testing.T) {
 				if !ok || len(got.Limits) != len(r.Limits) || got.Place != i+1 {
 					t.Errorf("rule %s is shown as %+v", r.Name, got)
 				}
-				if r.Mode == policy.Off {
+				if r.Mode == policy.ModeOff {
 					continue
 				}
 				matches, verdict := m.Match(nil, got.Example, 0, 0)

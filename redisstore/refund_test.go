@@ -70,7 +70,7 @@ func TestRefund_OfSlotsWithoutANodeIsGivenOnce(t *testing.T) {
 	s, _ := dialURL(t, "redis+cluster://"+c.Addrs[0]+","+c.Addrs[1], redisstore.Config{})
 	a, b := twoNodes(c)
 	takeBoth(t, s, a, b)
-	limiter, err := mete.New(s, nil, mete.Config{OnStoreError: policy.Closed})
+	limiter, err := mete.New(s, nil, mete.Config{OnStoreError: policy.StoreErrorClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ type policyLimiter struct {
 type request struct{ key string }
 
 func (r *request) Lookup(a policy.Attribute) (string, bool) {
-	if a.Source == policy.Path {
+	if a.Source == policy.SourcePath {
 		return "/v1/items", true
 	}
 	return r.key, true

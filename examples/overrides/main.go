@@ -80,14 +80,14 @@ func run(ctx context.Context) error {
 	}
 
 	blocked, err := a.overrides.Put(ctx, policy.Override{
-		Action: policy.Block, Match: json.RawMessage(`{"header:x-api-key": "scraper"}`),
+		Action: policy.ActionBlock, Match: json.RawMessage(`{"header:x-api-key": "scraper"}`),
 		Reason: "downloads the whole catalog", Author: "kim", ExpiresAt: time.Now().Add(2 * time.Hour),
 	})
 	if err != nil {
 		return err
 	}
 	_, err = a.overrides.Put(ctx, policy.Override{
-		Action: policy.Another, Rules: []string{"free"}, Match: json.RawMessage(`{"header:x-api-key": "partner"}`),
+		Action: policy.ActionLimit, Rules: []string{"free"}, Match: json.RawMessage(`{"header:x-api-key": "partner"}`),
 		Algorithm: "token_bucket", Config: json.RawMessage(`{"rate": "1/1h", "burst": 100}`),
 		Reason: "moves their data", Author: "kim", ExpiresAt: time.Now().Add(24 * time.Hour),
 	})

@@ -205,19 +205,19 @@ func (r *Request) attribute(s string) error {
 		return err
 	}
 	switch a.Source {
-	case policy.Host:
+	case policy.SourceHost:
 		return r.host(value)
-	case policy.Path:
+	case policy.SourcePath:
 		return r.path(value)
-	case policy.Method:
+	case policy.SourceMethod:
 		return r.method(value)
-	case policy.Cookie:
+	case policy.SourceCookie:
 		value = httpfacts.CookieText(value)
-	case policy.Header:
+	case policy.SourceHeader:
 		if a.Name == "authorization" {
 			value = httpfacts.Credentials(value)
 		}
-	case policy.IP:
+	case policy.SourceIP:
 		addr, err := netip.ParseAddr(value)
 		if err != nil {
 			return fmt.Errorf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port", clip(value))
@@ -314,9 +314,9 @@ func (r *Request) first(name, value string) bool {
 // again notes one more value of an attribute, as front doors have it.
 func (r *Request) again(a policy.Attribute, before, value string) {
 	switch {
-	case a.Source != policy.Header && a.Source != policy.Query && a.Source != policy.Cookie, a.Name == "host":
+	case a.Source != policy.SourceHeader && a.Source != policy.SourceQuery && a.Source != policy.SourceCookie, a.Name == "host":
 		return
-	case a.Source == policy.Header:
+	case a.Source == policy.SourceHeader:
 		if joined, disputed := httpfacts.Several(a.Name, []string{before, value}); !disputed {
 			r.Attributes[a.String()] = joined
 			return

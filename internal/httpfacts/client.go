@@ -42,7 +42,7 @@ func (f *Facts) Client(d *mete.Decision) []string {
 // the source knows it, and otherwise the end of the Authorization field. The second changes when the client renews
 // its token.
 func (f *Facts) credential() string {
-	if f.policy != nil && f.policy.Uses(policy.JWT) {
+	if f.policy != nil && f.policy.Uses(policy.SourceJWT) {
 		if sub, ok := f.Lookup(subject); ok {
 			return sub
 		}

@@ -65,7 +65,7 @@ func (f *Facts) Dispute() string {
 		return fmt.Sprintf("The field %q is announced as a trailer, which some servers add to the header. Send it in the header.", d.name)
 	case disputedPair:
 		what := "query parameter"
-		if d.source == policy.Cookie {
+		if d.source == policy.SourceCookie {
 			what = "cookie"
 		}
 		return fmt.Sprintf("The %s %q occurs more than once or in another spelling, or cannot be decoded. Servers differ in how they read that. Send it once.", what, d.name)

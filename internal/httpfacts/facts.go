@@ -143,20 +143,20 @@ func (f *Facts) Under(m *policy.Matcher, now bucket.Instant) { f.policy, f.now =
 func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	f.asked = a
 	switch a.Source {
-	case policy.Header:
+	case policy.SourceHeader:
 		return f.header(a.Name)
-	case policy.IP:
+	case policy.SourceIP:
 		return f.Address()
-	case policy.Method:
+	case policy.SourceMethod:
 		f.disputeMethod()
 		return method(f.r), true
-	case policy.Path:
+	case policy.SourcePath:
 		path, disputed := f.Place()
 		if disputed {
 			f.disputed(dispute{kind: disputedPlace})
 		}
 		return path, true
-	case policy.Host:
+	case policy.SourceHost:
 		host, ok := Host(f.r.Host)
 		// A target that is no path may hold another host, and others may make one of
 		// what is none: "[example.com]", "example.com..".
@@ -164,15 +164,15 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 			f.disputed(dispute{kind: disputedPlace})
 		}
 		return host, ok
-	case policy.Query:
+	case policy.SourceQuery:
 		// Where some servers end it. No target may hold one.
 		if strings.IndexByte(f.r.URL.RawQuery, '#') >= 0 {
 			f.disputed(dispute{kind: disputedPlace})
 		}
 		return f.scan(a, query)
-	case policy.Cookie:
+	case policy.SourceCookie:
 		return f.scan(a, cookie)
-	case policy.JWT:
+	case policy.SourceJWT:
 		// The server behind may read another one of them.
 		if len(f.r.Header["Authorization"]) > 1 {
 			f.disputed(dispute{kind: repeatedHeader, name: "authorization"})

@@ -83,7 +83,7 @@ func (p *places) key(d *mete.Decision, req *mete.Request) uint64 {
 	part(rule.Name)
 	for _, a := range rule.LimitKeys {
 		value, _ := req.Attributes.Lookup(a)
-		if a.Source == policy.IP {
+		if a.Source == policy.SourceIP {
 			value = network(value, a.Bits)
 		}
 		part(value)

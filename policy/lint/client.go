@@ -47,7 +47,7 @@ func (l *linter) madeUp() {
 		if len(d.LimitKeys) == 0 || d.Fallback || slices.ContainsFunc(d.LimitKeys, func(a policy.Attribute) bool { return !clientWritten(a) }) {
 			continue
 		}
-		if slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool { return !c.Negate && l.attributes[c.Slot].Source == policy.JWT }) {
+		if slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool { return !c.Negate && l.attributes[c.Slot].Source == policy.SourceJWT }) {
 			continue // the token is verified
 		}
 		i := slices.IndexFunc(d.LimitKeys, func(a policy.Attribute) bool { return a.Secret() && l.endless(d, a) })
@@ -55,7 +55,7 @@ func (l *linter) madeUp() {
 			continue
 		}
 		bounded := slices.ContainsFunc(l.rules, func(e *rule) bool {
-			return l.look() && e.Mode == policy.Enforce && e.Group != d.Group && !slices.ContainsFunc(e.LimitKeys, clientWritten) && l.catches(e, d.Takes)
+			return l.look() && e.Mode == policy.ModeEnforce && e.Group != d.Group && !slices.ContainsFunc(e.LimitKeys, clientWritten) && l.catches(e, d.Takes)
 		})
 		if l.looks <= maxLintLooks && !bounded {
 			l.warn(d.key(i), "unverified-key", fmt.Sprintf("mete does not verify %v: with a new value comes a new, full bucket, and no other rule counts these requests", d.LimitKeys[i]),
@@ -75,7 +75,7 @@ func (l *linter) hiddenTiers() {
 			if e == d || !l.look() {
 				break
 			}
-			if e.Mode != policy.Enforce || strictest(d, e) == nil || strictest(e, d) != nil {
+			if e.Mode != policy.ModeEnforce || strictest(d, e) == nil || strictest(e, d) != nil {
 				continue
 			}
 			if l.looks += e.Takes.Weight() + d.Takes.Weight(); l.space.Apart(d.Takes, e.Takes) || l.space.Within(e.Takes, d.Takes) || !l.narrows(d, e) {
@@ -99,7 +99,7 @@ func (l *linter) aboutTargets(d *rule) bool {
 
 func (l *linter) target(slot int) bool {
 	s := l.attributes[slot].Source
-	return s == policy.Path || s == policy.Method || s == policy.Host
+	return s == policy.SourcePath || s == policy.SourceMethod || s == policy.SourceHost
 }
 
 // narrows reports whether d lets in less than e of what requests ask for.
@@ -145,7 +145,7 @@ func (l *linter) proves(c *inspect.Clause) bool {
 // clientAllows finds overrides that lift limits for a client that writes something.
 func (l *linter) clientAllows() {
 	for _, o := range l.overrides {
-		if o.Action != string(policy.Allow) || slices.ContainsFunc(o.Match, func(c inspect.Clause) bool { return l.proves(&c) }) {
+		if o.Action != string(policy.ActionAllow) || slices.ContainsFunc(o.Match, func(c inspect.Clause) bool { return l.proves(&c) }) {
 			continue
 		}
 		i := slices.IndexFunc(o.Match, func(c inspect.Clause) bool { return !c.Negate && clientWritten(l.attributes[c.Slot]) })
@@ -175,7 +175,7 @@ func (l *linter) twins() {
 			switch a := l.attributes[c.Slot]; {
 			case twin == "" || l.looks > maxLintLooks:
 				continue
-			case a.Source == policy.Method:
+			case a.Source == policy.SourceMethod:
 				l.warn(d.Path, "head-bypass", fmt.Sprintf("rule %q is about GET and not about HEAD, which most servers answer alike", d.Name), "name both: [GET, HEAD]")
 			default:
 				l.warn(d.Path, "slash-bypass", fmt.Sprintf("rule %q is about %s and not about %s, which many frameworks answer alike", d.Name, value, twin),
@@ -190,11 +190,11 @@ func (l *linter) twins() {
 // alike, where no other rule is as strict with it. The latter is "" for none.
 func (l *linter) twin(d *rule, c *inspect.Clause) (value, twin string) {
 	switch l.attributes[c.Slot].Source {
-	case policy.Method:
+	case policy.SourceMethod:
 		if slices.Contains(c.Exact, "GET") && l.missed(d, c, "HEAD") {
 			return "GET", "HEAD"
 		}
-	case policy.Path:
+	case policy.SourcePath:
 		for _, path := range c.Exact {
 			twin, cut := strings.CutSuffix(path, "/")
 			if !cut {

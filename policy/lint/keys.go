@@ -19,19 +19,19 @@ var forwarded = []string{"x-forwarded-for", "forwarded", "x-real-ip", "x-client-
 // keys finds limit_keys that are easy to change.
 func (l *linter) keys() {
 	for _, d := range l.all {
-		if d.Mode == policy.Off {
+		if d.Mode == policy.ModeOff {
 			continue
 		}
 		for i, a := range d.LimitKeys {
 			at := d.key(i)
 			switch {
-			case a.Source == policy.Header && slices.Contains(forwarded, a.Name):
+			case a.Source == policy.SourceHeader && slices.Contains(forwarded, a.Name):
 				l.warn(at, "spoofable-key", fmt.Sprintf("whoever writes %v can have a new bucket with every request", a),
 					"say ip:address, and tell the server its trusted proxies")
-			case a.Source == policy.Header && a.Name == "user-agent":
+			case a.Source == policy.SourceHeader && a.Name == "user-agent":
 				l.warn(at, "spoofable-key", fmt.Sprintf("whoever writes %v can have a new bucket with every request, and those who do not share one", a),
 					"say ip:address, or what a client has to sign in with")
-			case a.Source == policy.Path && l.endless(d, a):
+			case a.Source == policy.SourcePath && l.endless(d, a):
 				l.warn(at, "path-key", fmt.Sprintf("every path has a bucket of its own under rule %q: /users/1 and /users/2 are two", d.Name),
 					`leave path out of limit_keys, and match it: {"path": "/users/*"}`)
 			}
@@ -52,7 +52,7 @@ func (l *linter) endless(d *rule, a policy.Attribute) bool {
 
 // clientWritten reports whether a request lacks a where its client leaves it out.
 func clientWritten(a policy.Attribute) bool {
-	return a.Source == policy.Header || a.Source == policy.Query || a.Source == policy.Cookie
+	return a.Source == policy.SourceHeader || a.Source == policy.SourceQuery || a.Source == policy.SourceCookie
 }
 
 // bypasses finds rules that a client leaves by leaving something out, where no

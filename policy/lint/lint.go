@@ -48,7 +48,7 @@ func Check(m *policy.Matcher, now time.Time) []policy.Warning {
 	for i, r := range m.Rules() {
 		d := &rule{Rule: r, view: &in.Rules[i]}
 		l.all = append(l.all, d)
-		if d.Mode < policy.Shadow {
+		if d.Mode < policy.ModeShadow {
 			l.rules, l.groups[d.Group], l.scopes[d.Scope] = append(l.rules, d), append(l.groups[d.Group], d), append(l.scopes[d.Scope], d)
 		}
 	}
@@ -113,7 +113,7 @@ func (d *rule) key(i int) string { return d.Path + "/limit_keys/" + strconv.Itoa
 // modes finds rules that are off.
 func (l *linter) modes() {
 	for _, d := range l.all {
-		if d.Mode == policy.Off {
+		if d.Mode == policy.ModeOff {
 			l.warn(d.Path, "rule-off", fmt.Sprintf("rule %q is off, and does nothing", d.Name), "remove it, or say mode: shadow to see what it would do")
 		}
 	}

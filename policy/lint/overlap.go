@@ -47,7 +47,7 @@ func (l *linter) overlaps() {
 	for i, y := range l.rules {
 		for _, j := range near.Around(i) {
 			x := l.rules[j]
-			if x.Group == y.Group || x.Mode != policy.Enforce || x.Fallback || y.Fallback || x.Missing == inspect.MissingDeny && y.Missing != inspect.MissingDeny {
+			if x.Group == y.Group || x.Mode != policy.ModeEnforce || x.Fallback || y.Fallback || x.Missing == inspect.MissingDeny && y.Missing != inspect.MissingDeny {
 				continue
 			}
 			if !l.look() {
@@ -131,7 +131,7 @@ func (d *rule) forAll() bool { return len(d.Clauses) == d.Selected }
 // policy that are about some clients, with other limit_keys and allowing less.
 func (l *linter) catchAlls() {
 	for _, x := range l.rules {
-		if !x.forAll() || x.Fallback || len(x.LimitKeys) == 0 || x.Mode != policy.Enforce {
+		if !x.forAll() || x.Fallback || len(x.LimitKeys) == 0 || x.Mode != policy.ModeEnforce {
 			continue
 		}
 		for _, y := range l.scopes[x.Scope] {
@@ -155,6 +155,6 @@ func (l *linter) catchAlls() {
 func (l *linter) aboutClients(d *rule) bool {
 	return slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool {
 		a := l.attributes[c.Slot]
-		return !c.Negate && (a.Source == policy.JWT || a.Source == policy.Header || a.Source == policy.Custom)
+		return !c.Negate && (a.Source == policy.SourceJWT || a.Source == policy.SourceHeader || a.Source == policy.SourceCustom)
 	})
 }

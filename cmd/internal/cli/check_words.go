@@ -12,9 +12,9 @@ import (
 // storeErrorName is the word of policy files for what happens without the store.
 func storeErrorName(r *policy.Rule) string {
 	switch r.OnStoreError {
-	case policy.Closed:
+	case policy.StoreErrorClosed:
 		return "closed"
-	case policy.Local:
+	case policy.StoreErrorLocal:
 		return "local"
 	}
 	return "open"

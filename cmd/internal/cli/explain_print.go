@@ -100,7 +100,7 @@ func (c *explainCommand) source(e *api.Explanation) string {
 const allRules = 40
 
 // asides are outcomes of rules that have nothing to do with the request.
-var asides = []string{policy.Unmatched.String(), policy.Disabled.String(), policy.Taken.String(), policy.Unneeded.String()}
+var asides = []string{policy.OutcomeUnmatched.String(), policy.OutcomeDisabled.String(), policy.OutcomeTaken.String(), policy.OutcomeUnneeded.String()}
 
 // writeRules writes the outcome of every rule, and the facts of those that have a part in the
 // decision. Of many rules, it shows only those.
@@ -135,9 +135,9 @@ func mark(r *api.ExplainedRule) string {
 	switch {
 	case r.Shadow:
 		return "~"
-	case r.Outcome == policy.Denying.String() || r.Outcome == policy.Blocked.String() || denies:
+	case r.Outcome == policy.OutcomeDenying.String() || r.Outcome == policy.OutcomeBlocked.String() || denies:
 		return "✗"
-	case r.Outcome == policy.Exempt.String(), r.Outcome == policy.Applies.String() && slices.ContainsFunc(r.Limits, func(l api.ExplainedLimit) bool { return l.Asked }):
+	case r.Outcome == policy.OutcomeExempt.String(), r.Outcome == policy.OutcomeApplies.String() && slices.ContainsFunc(r.Limits, func(l api.ExplainedLimit) bool { return l.Asked }):
 		return "✓"
 	}
 	return "-"

@@ -42,7 +42,7 @@ func hashKeyNote(m *policy.Matcher) string {
 		switch {
 		case r.Mode.Partial():
 			return fmt.Sprintf("rule %q is in force for %v of its keys, which are hashed: the servers choose others, unless %s is their hash_key", r.Name, r.Mode, hashKeyVar)
-		case anchored && r.Mode != policy.Off:
+		case anchored && r.Mode != policy.ModeOff:
 			return fmt.Sprintf("the windows of rule %q begin by its keys, which are hashed: on the servers they begin otherwise, unless %s is their hash_key", r.Name, hashKeyVar)
 		}
 	}

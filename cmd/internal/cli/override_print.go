@@ -73,7 +73,7 @@ func (c *overrideCommand) writeAudit(b *strings.Builder, entries []api.AuditEntr
 // subject is what was done something to: an override by its ID, or a bucket by its key,
 // with the tokens that it was given or that were taken.
 func subject(e *api.AuditEntry) string {
-	word := map[string]string{string(overrides.Reset): "to", string(overrides.Taken): "from"}[e.What]
+	word := map[string]string{string(overrides.WhatReset): "to", string(overrides.WhatTaken): "from"}[e.What]
 	switch tokens := e.Tokens.String(); {
 	case word == "":
 		return e.Override
@@ -101,9 +101,9 @@ func (c *overrideCommand) printMade(o *api.OverrideStatus) error {
 func until(o *api.OverrideStatus, now time.Time) string {
 	left := o.ExpiresAt.Sub(now)
 	switch {
-	case o.State == string(overrides.Ended) || left <= 0:
+	case o.State == string(overrides.StateEnded) || left <= 0:
 		return "expired " + o.ExpiresAt.UTC().Format(time.DateTime)
-	case o.State == string(overrides.Unfit):
+	case o.State == string(overrides.StateUnfit):
 		return "not in force"
 	case left < time.Second:
 		return "expires now"
@@ -122,7 +122,7 @@ func roughly(d time.Duration) time.Duration {
 }
 
 func madeBy(o *api.OverrideStatus) string {
-	if o.Source == string(overrides.File) {
+	if o.Source == string(overrides.SourceFile) {
 		return "policy file"
 	}
 	return "admin"

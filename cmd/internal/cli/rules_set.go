@@ -109,13 +109,8 @@ func (c *rulesCommand) changeSpec(r *rules.Rule) error {
 			fields["mode"] = json.RawMessage("null")
 		}
 	}
-	for name, value := range fields {
-		if spec[name] = value; string(value) == "null" {
-			delete(spec, name)
-		}
-	}
-	if err := c.changeLimit(r, spec); err != nil {
-		return err
+	if spec["mode"] = mode; c.mode == "" || c.mode == policy.ModeEnforce.String() {
+		delete(spec, "mode")
 	}
 	r.Spec, err = json.Marshal(spec)
 	return err

@@ -10,8 +10,8 @@ import (
 
 // ownGauges are the metrics of actions that alerts watch: 1 while such an override is active.
 var ownGauges = map[policy.Action]struct{ name, help string }{
-	policy.ShadowOnly: {"mete_policy_global_shadow", "1 while an override keeps rules from denying anything: for all requests, or for some."},
-	policy.BreakGlass: {"mete_break_glass", "1 while an override lets everything pass."},
+	policy.ActionShadow:     {"mete_policy_global_shadow", "1 while an override keeps rules from denying anything: for all requests, or for some."},
+	policy.ActionBreakGlass: {"mete_break_glass", "1 while an override lets everything pass."},
 }
 
 // overrides shows how many are in force, by their action.

@@ -35,7 +35,7 @@ func softenedBy(m policy.Mode) int {
 	switch {
 	case m.Partial():
 		return 1
-	case m < policy.Shadow: // it is enforced, but for an override of all rules
+	case m < policy.ModeShadow: // it is enforced, but for an override of all rules
 		return 2
 	}
 	return 0

@@ -58,7 +58,7 @@ func TestCount(t *testing.T) {
 }
 
 func TestMode(t *testing.T) {
-	for want, r := range map[string]policy.Rule{"enforce": {}, "shadow": {Mode: policy.Shadow}} {
+	for want, r := range map[string]policy.Rule{"enforce": {}, "shadow": {Mode: policy.ModeShadow}} {
 		if got := prose.Mode(&r); got != want {
 			t.Errorf("Mode(%+v) = %q, want %q", r, got, want)
 		}

@@ -91,8 +91,8 @@ func shownValue(value string) string {
 // describeRequest says what was asked for: "GET /login", or nothing where the
 // trace does not tell.
 func describeRequest(req *trace.Request) string {
-	method, ok := req.Lookup(policy.Attribute{Source: policy.Method})
-	path, has := req.Lookup(policy.Attribute{Source: policy.Path})
+	method, ok := req.Lookup(policy.Attribute{Source: policy.SourceMethod})
+	path, has := req.Lookup(policy.Attribute{Source: policy.SourcePath})
 	switch {
 	case ok && has:
 		return shownValue(method) + " " + shownValue(path)
@@ -108,7 +108,7 @@ func describeRequest(req *trace.Request) string {
 // address, only as much as counts.
 func keyValue(req *trace.Request, a policy.Attribute) (string, bool) {
 	value, ok := req.Lookup(a)
-	if !ok || a.Source != policy.IP || !strings.Contains(value, ":") {
+	if !ok || a.Source != policy.SourceIP || !strings.Contains(value, ":") {
 		return value, ok
 	}
 	addr, err := netip.ParseAddr(value)

@@ -98,7 +98,7 @@ func (r Report) tiles() []pageTile {
 
 // colourOf is the colour of what a rule denies.
 func colourOf(r *policy.Rule) string {
-	if r.Mode == policy.Shadow {
+	if r.Mode == policy.ModeShadow {
 		return "shadow"
 	}
 	return "denied"

@@ -47,7 +47,7 @@ func (s *Server) warnClaims(m *policy.Matcher) {
 		if strings.HasPrefix(c.JWT.Keys, "http://") {
 			s.log.Warn("the key set comes by plain http: who can come between writes tokens that are good here; use https")
 		}
-	case m.Uses(policy.JWT):
+	case m.Uses(policy.SourceJWT):
 		s.log.Warn("the policy reads claims (jwt:), and no request through the gateway has any: " +
 			"--jwks FILE or URL verifies tokens; --trust-jwt believes them as they are; who asks the API names them")
 	}

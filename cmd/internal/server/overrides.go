@@ -64,10 +64,10 @@ func (s *Server) overridesFile() string {
 func (s *Server) logOverrides() {
 	var filed []string
 	for _, o := range s.overrides.List() {
-		if o.State != overrides.InForce {
+		if o.State != overrides.StateInForce {
 			continue
 		}
-		if o.Source == overrides.File {
+		if o.Source == overrides.SourceFile {
 			filed = append(filed, o.ID)
 		}
 		if o.Action.Kind().Suspends {

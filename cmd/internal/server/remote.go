@@ -37,7 +37,7 @@ func (r *remote) Ping(ctx context.Context) error {
 		return nil
 	}
 	for _, rule := range r.policy().Rules() {
-		if rule.OnStoreError == policy.Closed && rule.Mode < policy.Shadow {
+		if rule.OnStoreError == policy.StoreErrorClosed && rule.Mode < policy.ModeShadow {
 			return err
 		}
 	}

@@ -36,41 +36,41 @@ func (r *Request) reset() {
 func (r *Request) Lookup(a policy.Attribute) (value string, ok bool) {
 	if r.logged {
 		switch a.Source {
-		case policy.Header:
+		case policy.SourceHeader:
 			if a.Name != "host" {
 				return r.logHeader(a.Name)
 			}
 			r.readTarget()
-		case policy.IP:
+		case policy.SourceIP:
 			r.readAddress()
-		case policy.Cookie, policy.JWT: // which logs do not have
+		case policy.SourceCookie, policy.SourceJWT: // which logs do not have
 		default:
 			r.readTarget()
 		}
 	}
 	switch a.Source {
-	case policy.Header:
+	case policy.SourceHeader:
 		if a.Name == "host" && r.rawHost != "" {
 			return r.rawHost, true
 		}
 		return r.headers.get(a.Name)
-	case policy.Query:
+	case policy.SourceQuery:
 		if value, ok = r.query.get(a.Name); ok || r.rawQuery == "" {
 			return value, ok
 		}
 		return httpfacts.QueryValue(r.rawQuery, a.Name)
-	case policy.Cookie:
+	case policy.SourceCookie:
 		header, _ := r.headers.get("cookie")
 		return httpfacts.CookieValue(header, a.Name)
-	case policy.JWT:
+	case policy.SourceJWT:
 		return r.claims.get(a.Name)
-	case policy.IP:
+	case policy.SourceIP:
 		return r.ip, r.ip != ""
-	case policy.Method:
+	case policy.SourceMethod:
 		return requestpath.Method(r.method), r.method != ""
-	case policy.Path:
+	case policy.SourcePath:
 		return r.path, r.path != ""
-	case policy.Host:
+	case policy.SourceHost:
 		return r.host, r.host != ""
 	}
 	return "", false
