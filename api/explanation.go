@@ -57,8 +57,20 @@ type ExplainedRule struct {
 	// none.
 	Override *Override `json:"override,omitempty"`
 
+	// Facts are the fields of the rule and its limits that differ from the defaults, in
+	// words. JSON leaves them out if there are none.
+	Facts []Fact `json:"facts,omitempty"`
+
 	// Limits are the rule's limits for the request.
 	Limits []ExplainedLimit `json:"limits"`
+}
+
+// A Fact is one line about a rule or a limit in words for people.
+type Fact struct {
+	Field   string `json:"field"` // of policy files; empty if the line follows from several
+	Label   string `json:"label"`
+	Value   string `json:"value"`
+	Notable bool   `json:"notable,omitempty"` // in [Rules]: neither a default nor in the words of the limit
 }
 
 // An ExplainedLimit is one limit's part in an [Explanation].

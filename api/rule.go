@@ -51,6 +51,7 @@ type Rule struct {
 	Headers      string         `json:"headers"` // empty: as the front door is configured
 	Jitter       string         `json:"jitter"`  // empty: as the front door is configured
 	SlotBy       string         `json:"slot_by"`
+	Facts        []Fact         `json:"facts"` // the effect of its fields, in words
 	Limits       []RuleLimit    `json:"limits"`
 	Overrides    []RuleOverride `json:"overrides"`
 
@@ -85,6 +86,7 @@ type RuleLimit struct {
 	Stages    []RuleStage `json:"stages"`
 	Shards    int         `json:"shards"` // 0 for one bucket
 	Leased    bool        `json:"leased"`
+	Facts     []Fact      `json:"facts"` // its numbers, in words
 }
 
 // A RuleCost is the cost of a request. Min and Max are null if there is no such bound.

@@ -89,6 +89,42 @@ type Me struct {
 	Started  time.Time `json:"started"`
 	Instance string    `json:"instance"`
 	Features Features  `json:"features"`
+
+	Actions    []ActionKind    `json:"actions"`    // of overrides
+	Algorithms []AlgorithmKind `json:"algorithms"` // of policy files
+	Reasons    []string        `json:"reasons"`    // of denials
+}
+
+// An ActionKind describes an action of overrides to pages, which have no list of their own.
+type ActionKind struct {
+	Action string `json:"action"`
+
+	// An override of the action may name requests, may be about all requests, may name
+	// rules, may have the key of a bucket, and has a limit.
+	Some  bool `json:"some"`
+	All   bool `json:"all"`
+	Rules bool `json:"rules"`
+	Key   bool `json:"key"`
+	Limit bool `json:"limit"`
+
+	Suspends  bool   `json:"suspends"`             // rules deny nothing meanwhile
+	Label     string `json:"label"`                // of a button: "Block"
+	Choice    string `json:"choice,omitempty"`     // in a list of what an override can do, unless it is the label
+	Verb      string `json:"verb"`                 // behind a rule's name: "blocks"
+	Count     string `json:"count"`                // behind a number of overrides: "blocked"
+	Made      string `json:"made"`                 // before the requests of a new override: "Blocked"
+	Effect    string `json:"effect"`               // of an override of some requests
+	EffectAll string `json:"effect_all,omitempty"` // of an override of all requests
+	Notice    string `json:"notice,omitempty"`     // while an override suspends rules
+	Color     string `json:"color"`                // denied, allowed, level, shadow or degraded
+}
+
+// An AlgorithmKind describes an algorithm to pages.
+type AlgorithmKind struct {
+	Name   string `json:"name"`   // in policy files: "token_bucket"
+	Label  string `json:"label"`  // for people: "Token bucket"
+	Reason string `json:"reason"` // of a denial
+	Shape  string `json:"shape"`  // of its numbers: rate, queue, window, sliding or budget
 }
 
 // Features are the parts of the API that only some servers have.

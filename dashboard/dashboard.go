@@ -21,13 +21,7 @@ type Config struct {
 // A Handler serves the pages. It goes by the path from its own root on: mount it with
 // [http.StripPrefix].
 type Handler struct {
-	config   Config
-	browsers http.CrossOriginProtection
-	hub      *hub
-	streams  streams
-	plays    chan struct{} // a place for each that is played
-	files    chan struct{} // a place for each that is written
-	lint     lintCache
+	files map[string]*asset // by path
 }
 
 // apiMark is the place in index.html that tells the scripts where the API is.

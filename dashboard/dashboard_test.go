@@ -5,7 +5,6 @@ package dashboard_test
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/dashboard"
-	"github.com/metehq/mete/policy"
 )
 
 func TestNew_Refuses(t *testing.T) {
@@ -101,30 +99,5 @@ func TestHandler_Files(t *testing.T) {
 	}
 	if w := ask(h, "POST", "/"); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") == "" {
 		t.Errorf("status %d of a POST, want 405", w.Code)
-	}
-}
-
-// Data is for who may look, from pages of the same origin.
-func TestHandler_Data(t *testing.T) {
-	h := newBoard(t, dashboard.Config{API: "/api/", SignIn: "ask Kim", Top: true})
-	w := ask(h, "", "GET", "/data/me", "")
-	if w.Code != 401 || w.Header().Get("Www-Authenticate") == "" || !strings.Contains(w.Body.String(), "role read. ask Kim") {
-		t.Errorf("status %d for nobody, %v: %s", w.Code, w.Header(), w.Body)
-	}
-	w = ask(h, "r", "GET", "/data/me", "")
-	actions, _ := json.Marshal(policy.Actions())
-	algorithms, _ := json.Marshal(policy.Algorithms())
-	want := `{"name":"reader","role":"read","see_keys":false,"sign_in":"ask Kim","version":"","started":"0001-01-01T00:00:00Z","instance":"one","api":"/api/",` +
-		`"features":{"top":true,"overrides":false,"violations":false},"actions":` + string(actions) +
-		`,"algorithms":` + string(algorithms) + `,"reasons":["token_bucket_exceeded","fixed_window_exceeded","sliding_window_exceeded",` +
-		`"sliding_log_exceeded","leaky_bucket_exceeded","budget_exceeded","missing_attribute","blocked"]}`
-	if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != 200 || w.Header().Get("Cache-Control") != "no-store" {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if w := ask(h, "r", "DELETE", "/data/me", ""); w.Code != 405 || w.Header().Get("Allow") != "GET" {
-		t.Errorf("status %d of DELETE, want 405", w.Code)
-	}
-	if w := ask(h, "r", "POST", "/data/play", "{}", "Sec-Fetch-Site", "cross-site"); w.Code != 403 {
-		t.Errorf("status %d for a page of another origin, want 403", w.Code)
 	}
 }

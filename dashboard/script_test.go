@@ -15,7 +15,6 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/playground"
 	"github.com/metehq/mete/internal/proctest"
-	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
 
@@ -69,8 +68,8 @@ func TestScripts(t *testing.T) {
 type engineOutput struct {
 	Algorithms []policy.AlgorithmKind `json:"algorithms"`
 	Buckets    []heard                `json:"buckets"`
-	Presets    []playground.Preset    `json:"presets"`
-	Bounds     playBounds             `json:"bounds"`
+	Presets    []api.PlayPreset       `json:"presets"`
+	Bounds     api.PlayBounds         `json:"bounds"`
 	Played     []play                 `json:"played"`
 }
 
@@ -84,7 +83,10 @@ func engineSays(t *testing.T) engineOutput {
 	t.Helper()
 	out := engineOutput{
 		Presets: playground.Presets(), Algorithms: policy.Algorithms(),
-		Bounds: playBounds{playground.MaxLanes, playground.MaxPhases, playground.MaxRequests, playground.MaxSeconds, playground.MaxHand, MaxBodyBytes},
+		Bounds: api.PlayBounds{
+			Lanes: playground.MaxLanes, Phases: playground.MaxPhases, Requests: playground.MaxRequests,
+			Seconds: playground.MaxSeconds, Hand: playground.MaxHand, Body: 1 << 20,
+		},
 	}
 	for _, preset := range out.Presets {
 		r, err := playground.Play(t.Context(), preset.Input)

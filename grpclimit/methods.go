@@ -167,7 +167,7 @@ func (l *MethodLimit) rule() methodRule {
 }
 
 func (l *MethodLimit) entry(r *policy.Rule, limit bucket.Limit) *methodEntry {
-	return &methodEntry{rule: r, cost: ownlimit.Cost(ownlimit.Whole(l.Cost)), shards: l.Shards,
+	return &methodEntry{rule: r, cost: mete.TokensOf(ownlimit.Cost(ownlimit.Whole(l.Cost))), shards: l.Shards,
 		limit: policy.Limit{Name: l.Name, Reason: limit.Reason(), Bucket: limit}}
 }
 

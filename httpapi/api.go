@@ -102,6 +102,7 @@ type API struct {
 	alsoRead  []policy.Attribute
 	draining  atomic.Bool
 	live      Live
+	lint      lintCache
 	streams   *sse.Streams
 	plays     chan struct{} // a slot for each play
 	files     chan struct{} // a slot for each file of violations

@@ -131,14 +131,14 @@ func bucketOf(b *mete.Bucket) api.Bucket {
 	key := policy.Key(b.Key)
 	l := b.Snapshot.Limit
 	rate := l.Rate()
-	x := Bucket{
-		At: b.At.Time(), Rule: b.Rule.Name, Limit: limit, Key: b.Key, Parts: parts, Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
+	x := api.Bucket{
+		At: b.At.Time(), Rule: b.Rule.Name, Limit: printable(key.Limit()), Key: b.Key, Parts: topParts(key, b.Rule), Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
 		Algorithm: prose.Algorithm(b.Limit), Words: l.String(),
-		Capacity: amount(room(&b.Status)), Remaining: amount(b.Room()), Owed: amount(b.Owed()),
-		Rate: BucketRate{amount(rate.Tokens), Seconds(rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Start: Seconds(b.Limit.Bucket.Start()),
-		Queue: "0", MaxReserved: amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
-		Cost: amount(b.Cost), RetryAfter: Seconds(b.RetryAfter), FullAfter: Seconds(b.FullAfter()),
-		Override: b.Limit.Override, BlockedBy: b.Block, AllowedBy: b.Allow,
+		Capacity: api.Amount(room(&b.Status)), Remaining: api.Amount(b.Room()), Owed: api.Amount(b.Owed()),
+		Rate: api.Rate{Tokens: api.Amount(rate.Tokens), Per: api.Seconds(rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Start: api.Seconds(b.Limit.Bucket.Start()),
+		MaxReserved: api.Amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
+		Cost: api.Amount(b.Cost), RetryAfter: api.Seconds(b.RetryAfter), FullAfter: api.Seconds(b.FullAfter()),
+		Override: overrideOf(b.Limit.Override), BlockedBy: overrideOf(b.Block), AllowedBy: overrideOf(b.Allow),
 	}
 	if l.Queued() {
 		x.Queue, x.MaxReserved = x.MaxReserved, x.Queue

@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/policy"
 )
 
 // explain serves /v1/explain. The answer to a denied request is 200, too: the
@@ -98,18 +99,18 @@ func explainRule(e *mete.Explanation, r *mete.Considered) api.ExplainedRule {
 }
 
 // notable appends the notable facts of a limit or a rule to list.
-func notable(list []Fact, of string, facts []policy.Fact) []Fact {
+func notable(list []api.Fact, of string, facts []policy.Fact) []api.Fact {
 	for _, f := range facts {
 		if f.Notable {
-			list = append(list, Fact{f.Field, f.Label + of, f.Value})
+			list = append(list, api.Fact{Field: f.Field, Label: f.Label + of, Value: f.Value})
 		}
 	}
 	return list
 }
 
-func explainLimit(e *mete.Explanation, a *mete.Account) ExplainedLimit {
-	x := ExplainedLimit{
-		Name: a.Limit.Name, Key: a.Key, Algorithm: prose.Algorithm(a.Limit), Cost: amount(a.Cost), Capacity: amount(room(&a.Status)), Asked: a.Asked,
+func explainLimit(e *mete.Explanation, a *mete.Account) api.ExplainedLimit {
+	x := api.ExplainedLimit{
+		Name: a.Limit.Name, Key: a.Key, Algorithm: prose.Algorithm(a.Limit), Cost: api.Amount(a.Cost), Capacity: api.Amount(room(&a.Status)), Asked: a.Asked,
 	}
 	if !a.Asked {
 		return x

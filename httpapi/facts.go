@@ -101,30 +101,30 @@ func (d *decoder) attributes() *facts {
 // names would match two rules and have two buckets.
 func (d *decoder) canonical(attr policy.Attribute, value string) string {
 	switch attr.Source {
-	case policy.Header:
+	case policy.SourceHeader:
 		if attr.Name == "authorization" {
 			return httpfacts.Credentials(value)
 		}
-	case policy.Cookie:
+	case policy.SourceCookie:
 		return httpfacts.CookieText(value)
-	case policy.Path:
+	case policy.SourcePath:
 		path, disputed := requestpath.Of(value)
 		if disputed {
 			d.fail("servers read this path differently; refuse the request, or resolve its dot segments")
 		}
 		return path
-	case policy.Host:
+	case policy.SourceHost:
 		host, ok := requestpath.Host(value)
 		if !ok {
 			d.fail("this is no host; write its name, such as example.com, or leave it out")
 		}
 		return host
-	case policy.Method:
+	case policy.SourceMethod:
 		if value == "" {
 			d.fail("the method is empty; write one such as GET, or leave it out")
 		}
 		return requestpath.Method(value)
-	case policy.IP:
+	case policy.SourceIP:
 		addr, err := netip.ParseAddr(value)
 		if err != nil {
 			d.fail(fmt.Sprintf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port, or leave it out", clip(value)))

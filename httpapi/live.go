@@ -6,9 +6,11 @@ import (
 	"maps"
 	"net/http"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/sse"
 	"github.com/metehq/mete/monitor"
+	"github.com/metehq/mete/policy"
 )
 
 const (
@@ -92,6 +94,18 @@ func (a *API) serveMe(w http.ResponseWriter, r *http.Request) *api.Problem {
 		Role: a.roleOf(r).String(), SeeKeys: a.seesKeys(r), SignIn: a.live.SignIn, Try: a.live.Try,
 		Features: api.Features{Top: a.top.Tracker != nil, Overrides: a.overrides != nil, Violations: a.live.Violations != nil},
 	}
+	for _, k := range policy.Actions() {
+		me.Actions = append(me.Actions, api.ActionKind{
+			Action: string(k.Action), Some: k.Some, All: k.All, Rules: k.Rules, Key: k.Key, Limit: k.Limit, Suspends: k.Suspends,
+			Label: k.Label, Choice: k.Choice, Verb: k.Verb, Count: k.Count, Made: k.Made, Effect: k.Effect, EffectAll: k.EffectAll,
+			Notice: k.Notice, Color: k.Color,
+		})
+	}
+	for _, k := range policy.Algorithms() {
+		me.Algorithms = append(me.Algorithms, api.AlgorithmKind(k))
+		me.Reasons = append(me.Reasons, k.Reason)
+	}
+	me.Reasons = append(me.Reasons, mete.ReasonMissingAttribute, mete.ReasonBlocked)
 	if a.live.Name != nil {
 		me.Name = a.live.Name(r)
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/policy"
 )
 

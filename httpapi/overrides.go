@@ -145,7 +145,7 @@ var errRole = errors.New("httpapi: it takes another role")
 // permitOverride reports why a caller may not make or end an override; nil if it may. The
 // role operate is enough for an override that names its clients. Any other override may
 // reach everybody, and takes the role configure. So does one that does not fit the policy.
-func (a *API) permitOverride(w http.ResponseWriter, r *http.Request, o policy.Override) *Problem {
+func (a *API) permitOverride(w http.ResponseWriter, r *http.Request, o policy.Override) *api.Problem {
 	if o.Action.Kind().Suspends || a.roleOf(r) >= Configure {
 		return a.permit(w, r, Configure)
 	}

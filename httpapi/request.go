@@ -92,10 +92,10 @@ func notesOf(request *curl.Request, uses map[policy.Source]bool, looked map[stri
 			notes = append(notes, fmt.Sprintf("the command does not say %s: curl sends %q or the like by itself", name, request.Attributes[name]))
 		}
 	}
-	if uses[policy.JWT] && len(request.Claims) > 0 {
+	if uses[policy.SourceJWT] && len(request.Claims) > 0 {
 		notes = append(notes, curl.ClaimsNote)
 	}
-	if _, there := request.Attributes["ip:address"]; uses[policy.IP] && !there {
+	if _, there := request.Attributes["ip:address"]; uses[policy.SourceIP] && !there {
 		notes = append(notes, "rules look at the client's address, which is not in a request's text: say ip:address")
 	}
 	return notes

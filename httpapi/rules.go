@@ -29,7 +29,7 @@ func (a *API) serveRules(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if only != "" && !slices.ContainsFunc(m.Rules(), func(r *policy.Rule) bool { return r.Name == only }) {
 		return api.NewProblem(http.StatusNotFound, "the active policy has no such rule")
 	}
-	return serveJSON(w, rulesOf(m, a.seesKeys(r), only))
+	return serveJSON(w, rulesOf(m, a.seesKeys(r), only, a.lint.warnings(m)))
 }
 
 // emptyRules returns lists that JSON has as [].
@@ -38,7 +38,7 @@ func emptyRules() api.Rules {
 }
 
 // rulesOf describes m, or only one rule of it.
-func rulesOf(m *policy.Matcher, seesKeys bool, only string) api.Rules {
+func rulesOf(m *policy.Matcher, seesKeys bool, only string, warnings []policy.Warning) api.Rules {
 	t := emptyRules()
 	t.Version, t.Rules = m.Version(), len(m.Rules())
 	if at := m.Expires(); !at.IsZero() {
@@ -76,7 +76,7 @@ func rulesOf(m *policy.Matcher, seesKeys bool, only string) api.Rules {
 		group := &scope.Groups[place[1]]
 		group.Rules = append(group.Rules, n)
 	}
-	t.Warned = append(t.Warned, warningsOf(m, descriptions)...)
+	t.Warned = append(t.Warned, warningsOf(m, descriptions, warnings)...)
 	return t
 }
 
@@ -85,7 +85,7 @@ func ruleOf(r *policy.Rule, d *policy.Description, seesKeys bool) api.Rule {
 	n := api.Rule{
 		Name: r.Name, Description: r.Description, Mode: r.Mode.String(), Fallback: d.Fallback, LimitKeys: []string{}, Match: clausesOf(d, false, seesKeys),
 		OnMissing: d.OnMissing, OnStoreError: storeErrors[r.OnStoreError], Deadline: api.Seconds(r.Deadline),
-		Headers: r.Headers.String(), Jitter: r.Jitter.String(), SlotBy: d.SlotBy, Overrides: []api.RuleOverride{},
+		Headers: r.Headers.String(), Jitter: r.Jitter.String(), SlotBy: d.SlotBy, Facts: factsOf(nil, r.Facts()), Overrides: []api.RuleOverride{},
 	}
 	for _, a := range r.LimitKeys {
 		n.LimitKeys = append(n.LimitKeys, a.Spelled())
@@ -100,7 +100,7 @@ func ruleOf(r *policy.Rule, d *policy.Description, seesKeys bool) api.Rule {
 }
 
 // storeErrors are the words of policy files.
-var storeErrors = map[policy.OnStoreError]string{policy.Open: "open", policy.Closed: "closed", policy.Local: "local"}
+var storeErrors = map[policy.OnStoreError]string{policy.StoreErrorOpen: "open", policy.StoreErrorClosed: "closed", policy.StoreErrorLocal: "local"}
 
 func limitOf(l *policy.Limit) api.RuleLimit {
 	b, costs := l.Bucket, l.Costs()
@@ -128,5 +128,18 @@ func limitOf(l *policy.Limit) api.RuleLimit {
 	for _, s := range l.Stages {
 		x.Stages = append(x.Stages, api.RuleStage{At: s.Share, Delay: api.Seconds(s.Delay)})
 	}
+	x.Facts = []api.Fact{{Label: "Capacity", Value: b.Capacity().String()}, {Label: "Rate", Value: x.Rate}}
+	if b.Queued() {
+		x.Facts = append(x.Facts, api.Fact{Label: "Queue", Value: b.MaxReserved().String()})
+	}
+	x.Facts = factsOf(append(x.Facts, api.Fact{Label: "Full after", Value: prose.Duration(b.TimeFor(b.Capacity()))}), l.Facts())
 	return x
+}
+
+// factsOf appends facts to list.
+func factsOf(list []api.Fact, facts []policy.Fact) []api.Fact {
+	for _, f := range facts {
+		list = append(list, api.Fact(f))
+	}
+	return list
 }

@@ -112,8 +112,8 @@ func (c *lintCache) warnings(m *policy.Matcher) []policy.Warning {
 	return c.found
 }
 
-// warn adds the warnings about m, and says which rules they are about.
-func (t *ruleTree) warn(m *policy.Matcher, descriptions []policy.Description, warnings []policy.Warning) {
+// warningsOf returns warnings about m, each with its rule.
+func warningsOf(m *policy.Matcher, descriptions []policy.Description, warnings []policy.Warning) (list []api.RuleWarning) {
 	places := map[string]string{} // of rules in the file, and their names
 	within := map[int]int{}       // how many rules a policy has had
 	for i, r := range m.Rules() {
@@ -133,7 +133,7 @@ func (t *ruleTree) warn(m *policy.Matcher, descriptions []policy.Description, wa
 		for place := w.Path; rule == "" && place != ""; place = place[:strings.LastIndexByte(place, '/')] {
 			rule = places[place]
 		}
-		t.Warned = append(t.Warned, ruleWarning{w.Code, rule, w.Path, w.Reason, w.Hint, lint.KindOf(w).Note})
+		list = append(list, api.RuleWarning{Code: w.Code, Rule: rule, Path: w.Path, Reason: w.Reason, Hint: w.Hint, Note: lint.KindOf(w).Note})
 	}
 	return list
 }

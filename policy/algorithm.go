@@ -3,8 +3,7 @@
 package policy
 
 import (
-	"cmp"
-	"slices"
+	"fmt"
 	"strings"
 
 	"github.com/metehq/mete/bucket"
@@ -19,7 +18,7 @@ type algorithm struct {
 	shape   string // see [AlgorithmKind]
 	in      place  // its own fields
 	example string // of its numbers
-	reason  string // of a denial; complete sets the name and "_exceeded" where it is empty
+	reason  string // of a denial; init sets the name and "_exceeded" if it is empty
 
 	// instead maps fields of other algorithms to fields of its own. These are not missing
 	// then.
@@ -67,14 +66,9 @@ var ofWindows = map[string][]string{"rate": {"tokens", "window"}, "rps": {"token
 // laterAlgorithms are words that are known, and have nothing behind them.
 var laterAlgorithms = map[string]string{"token_bucket_llm": ": say token_bucket with cost_source, and settle what was used"}
 
-// complete fills in the schemas, for which each algorithm must know the others.
-func complete(list []*algorithm) []*algorithm {
-	owners := map[string][]string{}
-	for _, a := range list {
-		a.reason = cmp.Or(a.reason, a.name+"_exceeded")
-		for _, f := range a.fields {
-			owners[f] = append(owners[f], a.name)
-		}
+func algorithmNames() (names []string) {
+	for _, a := range algorithms {
+		names = append(names, a.name)
 	}
 	return names
 }

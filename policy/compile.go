@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/parse"
 	"github.com/metehq/mete/policy/internal/space"
 )
 
@@ -44,7 +44,7 @@ type compiler struct {
 
 func newCompiler(m *Matcher, now time.Time) *compiler {
 	return &compiler{
-		report: &report{}, matcher: m, space: newSpace(m), now: now, scope: -1,
+		Report: &parse.Report{}, bundled: newDraft(), shared: newDraft(), matcher: m, space: newSpace(m), now: now, scope: -1,
 		slots: map[string]int{}, ruleNames: map[string]bool{}, limitNames: map[string]bool{}, overrideIDs: map[string]bool{},
 		exceptions: exceptions{rules: map[int]*ruleException{}},
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy/internal/inspect"
 )
 
 // A Fact is one field of a rule or a limit in words for people.
@@ -55,8 +56,8 @@ func (r *Rule) showMissing() (string, bool) {
 	if len(r.LimitKeys) == 0 {
 		return "", false
 	}
-	words := [...]string{missingSkip: "the rule does not apply", missingDeny: "the request is denied", missingEmpty: "it counts as empty"}
-	return words[r.onMissing], r.onMissing != missingSkip
+	words := [...]string{inspect.MissingSkip: "the rule does not apply", inspect.MissingDeny: "the request is denied", inspect.MissingEmpty: "it counts as empty"}
+	return words[r.onMissing], r.onMissing != inspect.MissingSkip
 }
 
 func (r *Rule) showStoreError() (string, bool) {

@@ -165,8 +165,8 @@ var fields = []field{
 	{name: "tests", in: inFile, doc: "Requests in virtual time, and what is expected of the decisions. mete check runs them.", form: parse.ListOf(parse.Ref("test"), 0, MaxTests)},
 
 	{name: "id", in: inOverride, needed: inOverride, doc: "A name by which the override can be removed.", form: parse.Ref("name")},
-	{name: "action", in: inOverride, needed: inOverride, doc: "block, allow, limit (by another limit than the rule's), shadow, or break_glass.",
-		form: parse.Word(actionWords...)},
+	{name: "action", in: inOverride, needed: inOverride, form: parse.Word(actionWords()...),
+		doc: "What it does: " + parse.Enumerate(actionWords(), "or") + ". limit is another limit than the rule's."},
 	{name: "rules", in: inOverride, doc: "The names of the rules that the override is about.", form: parse.ListOf(parse.Ref("name"), 1, MaxRules)},
 	{name: "match", in: inOverride, doc: "Which requests it is about; all of the clauses must hold.", form: parse.Ref("match")},
 	{name: "key", in: inOverride, doc: "A bucket's key, as an explanation shows it, in place of match.", form: parse.Text(MaxKeyBytes)},

@@ -111,7 +111,7 @@ func (c *compiler) limit(r *Rule, a *algorithm, o *parse.Object, name string) {
 		c.limitNames[name] = true
 	}
 	n := a.read(c, o)
-	l := Limit{Name: name, prefix: keyPrefix(name), Reason: a.reason, cost: c.cost(o, n.most, n.mostIs), costGiven: o.count(costFields...) > 0, path: o.path, starts: o.field("start") != nil, defaults: o.field("default_cost") != nil}
+	l := Limit{Name: name, prefix: limitPrefix(name), Reason: a.reason, cost: c.cost(o, n.most, n.mostIs), costGiven: o.Count(costFields...) > 0, path: o.Path, starts: o.Field("start") != nil, defaults: o.Field("default_cost") != nil}
 	if !n.ok {
 		return
 	}

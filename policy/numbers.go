@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // numbers are what the fields of a limit say, as far as they could be read.
@@ -170,7 +171,7 @@ func (c *compiler) anchor(o *parse.Object, per time.Duration) (anchor bucket.Anc
 		c.Add(f, "start moves the beginnings of anchor: epoch, and of no other", "remove one of them")
 		startOK = false
 	case startOK && per > 0 && start >= per:
-		c.add(f, fmt.Sprintf("start must be below the %s from one beginning to the next", inspect.Duration(per)), "they are counted from the beginning of 1970, UTC")
+		c.Add(f, fmt.Sprintf("start must be below the %s from one beginning to the next", inspect.Duration(per)), "they are counted from the beginning of 1970, UTC")
 		startOK = false
 	}
 	return anchor, start, ok && startOK

@@ -12,9 +12,8 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/policy/internal/parse"
 )
-
-var actionWords = []string{"block", "allow", "limit", "shadow", "break_glass"}
 
 // overrides reads what a file says of exceptions from its rules, once these are
 // known.
@@ -66,18 +65,19 @@ func (c *compiler) override(n *parse.Node) {
 	if o == nil {
 		return
 	}
-	before := len(c.found)
-	e := exception{Override: &Override{}, path: n.path}
-	if f := o.need("id", "a name by which it can be removed"); f != nil {
-		e.ID, _ = c.name(f, "override id", MaxNameBytes)
+	before := c.Found()
+	e := exception{Override: &Override{}, path: n.Path}
+	if f := o.Need("id", "a name by which it can be removed"); f != nil {
+		e.ID, _ = c.Name(f, "override id", MaxNameBytes)
 		if e.ID != "" && c.overrideIDs[e.ID] {
 			c.Add(f, "override id is taken by an earlier override", "")
 		}
 		c.overrideIDs[e.ID] = true
 	}
-	if f := o.need("action", enumerate(actionWords(), "or")); f != nil {
-		word, _ := c.choice(f, "action", actionWords(), nil)
-		e.Action = Action(word)
+	if f := o.Need("action", parse.Enumerate(actionWords(), "or")); f != nil {
+		if i := c.Choice(f, "action", actionWords(), nil); i >= 0 {
+			e.Action = actionKinds[i].Action
+		}
 	}
 	kind := e.Action.Kind()
 	e.rank = e.Action.rank()
@@ -90,8 +90,8 @@ func (c *compiler) override(n *parse.Node) {
 	c.scopeOf(&e, o, rules)
 	if kind.Limit && len(rules) == 1 {
 		c.overrideLimits(&e, o, rules[0])
-	} else if e.Action != "" && !kind.Limit && o.count("algorithm", "algorithm_config", "limits") > 0 {
-		c.absent(n, fmt.Sprintf("an override that says %s has no limit", e.Action), "remove it, or say action: limit")
+	} else if e.Action != "" && !kind.Limit && o.Count("algorithm", "algorithm_config", "limits") > 0 {
+		c.Absent(n, fmt.Sprintf("an override that says %s has no limit", e.Action), "remove it, or say action: limit")
 	}
 	if c.Found() == before {
 		c.exceptions.add(e, rules, components)
@@ -127,16 +127,16 @@ func (c *compiler) circumstances(e *exception, o *parse.Object, author bool) {
 }
 
 // overrideRules reads which rules an override is about.
-func (c *compiler) overrideRules(e *exception, o *object) (numbers []int) {
-	f, kind := o.field("rules"), e.Action.Kind()
+func (c *compiler) overrideRules(e *exception, o *parse.Object) (numbers []int) {
+	f, kind := o.Field("rules"), e.Action.Kind()
 	if f == nil {
-		if kind.Limit && o.field("key") == nil {
-			o.need("rules", `the one whose limit is replaced, as in ["free"]`)
+		if kind.Limit && o.Field("key") == nil {
+			o.Need("rules", `the one whose limit is replaced, as in ["free"]`)
 		}
 		return nil
 	}
 	if !kind.Rules && e.Action != "" {
-		c.add(f, fmt.Sprintf("an override that says %s is about all rules", e.Action), "remove rules")
+		c.Add(f, fmt.Sprintf("an override that says %s is about all rules", e.Action), "remove rules")
 		return nil
 	}
 	list, _ := c.Items(f, "rules", true, MaxRules)
@@ -149,7 +149,7 @@ func (c *compiler) overrideRules(e *exception, o *object) (numbers []int) {
 		e.Rules, numbers = append(e.Rules, n.Text), append(numbers, i)
 	}
 	if kind.Limit && len(list) > 1 {
-		c.add(f, "another limit is for one rule", "write an override for each")
+		c.Add(f, "another limit is for one rule", "write an override for each")
 		return nil
 	}
 	return numbers
@@ -161,11 +161,8 @@ func (c *compiler) overrideKey(e *exception, f *parse.Node, rules []int) ([]int,
 	if !ok {
 		return nil, ""
 	}
-	whole := key
-	if tag, rest, tagged := strings.Cut(key, "}"); tagged && strings.HasPrefix(tag, "{") {
-		key = rest
-	}
-	if strings.HasPrefix(key, "#") { // hashed for display
+	_, name, components := Key(key).split()
+	if strings.HasPrefix(name, "#") { // hashed for display
 		c.Add(f, "a hash of a key does not say whose it is", "write the key itself, or say match")
 		return nil, ""
 	}
@@ -200,16 +197,16 @@ func (c *compiler) scopeOf(e *exception, o *parse.Object, rules []int) {
 		e.clauses, e.Match = d.clauses, raw(match)
 	}
 	switch kind := e.Action.Kind(); {
-	case match != nil && o.field("key") != nil:
-		c.add(match, "an override has either match or key, not both", "")
+	case match != nil && o.Field("key") != nil:
+		c.Add(match, "an override has either match or key, not both", "")
 	case e.Action == "":
-	case o.field("key") != nil && !kind.Key:
-		c.add(o.field("key"), fmt.Sprintf("an override that says %s is not about a key", e.Action), "say match, or nothing for all requests")
+	case o.Field("key") != nil && !kind.Key:
+		c.Add(o.Field("key"), fmt.Sprintf("an override that says %s is not about a key", e.Action), "say match, or nothing for all requests")
 	case !kind.Some && match != nil:
-		c.add(match, fmt.Sprintf("%s is about all requests", e.Action), "say action: allow for some of them")
-	case !kind.All && !kind.Limit && len(e.clauses) == 0 && o.field("key") == nil:
-		c.absent(o.node, fmt.Sprintf("an override that says %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
-	case kind.Limit && len(rules) == 1 && o.field("key") == nil:
+		c.Add(match, fmt.Sprintf("%s is about all requests", e.Action), "say action: allow for some of them")
+	case !kind.All && !kind.Limit && len(e.clauses) == 0 && o.Field("key") == nil:
+		c.Absent(o.Node, fmt.Sprintf("an override that says %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
+	case kind.Limit && len(rules) == 1 && o.Field("key") == nil:
 		c.ofOneBucket(e, o, c.rules()[rules[0]])
 	}
 }
@@ -376,8 +373,8 @@ func (c *compiler) state(n *parse.Node, action Action, name string) {
 			return
 		}
 	}
-	before := len(c.found)
-	e := exception{Override: &Override{ID: name, Action: action}, rank: action.rank(), path: n.path}
+	before := c.Found()
+	e := exception{Override: &Override{ID: name, Action: action}, rank: action.rank(), path: n.Path}
 	c.circumstances(&e, o, false)
 	if c.Found() == before {
 		c.exceptions.add(e, nil, "")

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/internal/clientaddr"
 	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/policy/internal/parse"
 	"github.com/metehq/mete/policy/internal/space"
 )
 
@@ -124,10 +125,10 @@ func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
 	}
 	seen[slot] = true
 	cl, s, ok := clause{slot: slot}, space.Set{}, false
-	n := f.value
-	if n.kind == isObject {
-		o := c.object(n, schema{what: "a match value", fields: []string{"not"}})
-		if n = o.need("not", `write {"not": value}`); n == nil || len(o.fields) > 1 {
+	n := f.Value
+	if n.Kind == parse.KindObject {
+		o := c.Object(n, notTable)
+		if n = o.Need("not", `write {"not": value}`); n == nil || len(o.Fields) > 1 {
 			return false
 		}
 		cl.negate = true
@@ -172,13 +173,13 @@ func (p *pattern) finish() {
 }
 
 // value reads one value of a match: text, "prefix*", or a network.
-func (c *compiler) value(p *pattern, a Attribute, n *node) (space.Set, bool) {
+func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (space.Set, bool) {
 	switch {
-	case n.kind != isText && n.kind != isNumber && n.kind != isBool:
-		c.add(n, "a match value must be a string, a number, a boolean, a list of them, or {\"not\": …}", "")
+	case n.Kind != parse.KindText && n.Kind != parse.KindNumber && n.Kind != parse.KindBool:
+		c.Add(n, "a match value must be a string, a number, a boolean, a list of them, or {\"not\": …}", "")
 		return space.Set{}, false
-	case len(n.text) > maxMatchValueBytes:
-		c.add(n, fmt.Sprintf("a match value must have at most %d bytes", maxMatchValueBytes), "")
+	case len(n.Text) > maxMatchValueBytes:
+		c.Add(n, fmt.Sprintf("a match value must have at most %d bytes", maxMatchValueBytes), "")
 		return space.Set{}, false
 	}
 	text, star := n.Text, false
@@ -205,7 +206,7 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (space.Set, bool) {
 		case a.Source == SourcePath && strings.HasPrefix(text, "/"):
 			hint = fmt.Sprintf("write %q, or list the paths", text[:strings.IndexByte(text, '*')+1])
 		}
-		c.add(n, "a * stands for the rest of a value, at its end only", hint)
+		c.Add(n, "a * stands for the rest of a value, at its end only", hint)
 		return space.Set{}, false
 	}
 	var m requestpath.Mistake
@@ -217,7 +218,7 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (space.Set, bool) {
 	}
 	switch {
 	case m != requestpath.Mistake{}:
-		c.add(n, m.Reason, m.Hint)
+		c.Add(n, m.Reason, m.Hint)
 		return space.Set{}, false
 	case star:
 		p.prefixes = append(p.prefixes, text)
@@ -228,9 +229,9 @@ func (c *compiler) value(p *pattern, a Attribute, n *node) (space.Set, bool) {
 }
 
 // network reads an address or a network in CIDR notation.
-func (c *compiler) network(p *pattern, n *node) (space.Set, bool) {
-	prefix, err := netip.ParsePrefix(n.text)
-	if addr, aerr := netip.ParseAddr(n.text); aerr == nil && addr.Zone() == "" {
+func (c *compiler) network(p *pattern, n *parse.Node) (space.Set, bool) {
+	prefix, err := netip.ParsePrefix(n.Text)
+	if addr, aerr := netip.ParseAddr(n.Text); aerr == nil && addr.Zone() == "" {
 		addr = clientaddr.Canonical(addr)
 		prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/metehq/mete/policy/internal/parse"
 	"github.com/metehq/mete/policy/internal/space"
 )
 
@@ -44,7 +45,7 @@ func everything(a Attribute) space.Set { return space.Everything(a.Source == Sou
 
 // narrow cuts d's box to what a clause or a key lets in. It reports a rule that
 // contradicts itself, once.
-func (c *compiler) narrow(d *draft, at *node, slot int, s space.Set) bool {
+func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s space.Set) bool {
 	both := c.space.Side(d.takes, slot).And(s)
 	if both.Empty() {
 		a := c.matcher.attributes[slot]

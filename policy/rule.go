@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/policy/internal/parse"
 	"github.com/metehq/mete/policy/internal/space"
 )
 
@@ -69,21 +71,21 @@ const (
 	DefaultDeadline = 50 * time.Millisecond // of a rule that names none
 )
 
-var ruleSchema = schema{
-	what: "a rule", foreign: foreignRule, example: `{"name": "free", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 10, "burst": 20}}`,
-	fields: []string{"name", "limit_keys", "match", "group", "algorithm", "algorithm_config", "limits", "mode", "on_missing",
-		"on_store_error", "deadline", "slot_by", "headers", "jitter", "description"},
-	inside:       "algorithm_config",
-	insideFields: anyFields(),
-}
+// The words of policy files, in the order of the constants.
+var (
+	missingWords    = []string{"skip", "deny", "empty"}
+	storeErrorWords = []string{"open", "closed", "local"}
+)
 
 // A draft is a rule while its file is being read. A policy and a bundle have drafts, too, of
 // the fields that their rules inherit.
 type draft struct {
 	*Rule
-	at    *node
-	group string    // of its tiers, "" where that is not known for a mistake
-	takes space.Box // the requests its clauses and its key let in
+	at     *parse.Node
+	group  string    // of its tiers, "" where that is not known for a mistake
+	takes  space.Box // the requests its clauses and its key let in
+	bare   bool      // it is a limit without name and limit_keys
+	keysOK bool      // limit_keys have no mistake
 
 	slotBy *Attribute // its own, or that of its policy; nil for none
 }
@@ -100,7 +102,7 @@ func (d *draft) heir() draft {
 // draft begins a rule, which inherits fields of its policy.
 func (c *compiler) draft(n *parse.Node) *draft {
 	d := c.shared.heir()
-	d.at, d.scope, d.policy = n, max(c.scope, 0), c.id
+	d.at, d.path, d.scope, d.policy = n, n.Path, max(c.scope, 0), c.id
 	c.drafts = append(c.drafts, &d)
 	return &d
 }
@@ -123,17 +125,10 @@ func (c *compiler) rule(n *parse.Node, listed bool) {
 	c.limits(d.Rule, o)
 }
 
-// draft begins a rule, which has what its policy says of all.
-func (c *compiler) draft(n *node) *draft {
-	d := &draft{Rule: &Rule{Mode: c.policyMode, Deadline: DefaultDeadline, scope: max(c.scope, 0), policy: c.id, path: n.path}, at: n, slotBy: c.slotBy}
-	c.drafts = append(c.drafts, d)
-	return d
-}
-
-// fallback reads a policy's fallback_limit: the rule for what falls under none of
-// its rules. Where it names no attributes it is one bucket for all of that.
-func (c *compiler) fallback(n *node) {
-	o := c.object(n, fallbackSchema)
+// fallback reads a policy's fallback_limit: the rule for requests that fall under none of
+// its rules. Without limit_keys it is one bucket for all of them.
+func (c *compiler) fallback(n *parse.Node) {
+	o := c.Object(n, fallbackTable)
 	if o == nil {
 		return
 	}
@@ -155,65 +150,9 @@ func (c *compiler) fallback(n *node) {
 	c.limits(d.Rule, o)
 }
 
-// ruleName reads a rule's name.
-func (c *compiler) ruleName(r *Rule, n *node) {
-	name, ok := c.name(n, "rule name", MaxNameBytes)
-	if !ok {
-		return
-	}
-	if c.ruleNames[name] {
-		c.add(n, "rule name is taken by an earlier rule", "names tell the buckets and headers of rules apart")
-		return
-	}
-	c.ruleNames[name] = true
-	r.Name = name
-}
-
-// behavior reads what a rule does where it applies.
-func (c *compiler) behavior(d *draft, o *object) {
-	r := d.Rule
-	if f := o.field("slot_by"); f != nil {
-		d.slotBy = c.readSlotBy(f)
-	}
-	told := c.readAnswers(o, c.answers)
-	r.Headers, r.Jitter = told.headers, told.jitter
-	if f := o.field("description"); f != nil {
-		r.Description, _ = c.text(f, "description", maxDescriptionBytes)
-	}
-	if f := o.field("mode"); f != nil {
-		mode, _ := c.mode(f)
-		r.Mode = max(r.Mode, mode)
-		if r.Mode.Partial() && len(r.LimitKeys) == 0 && o.field("limit_keys") != nil {
-			c.add(f, "a rule without limit_keys has one key, and no share of that", "say shadow or enforce")
-		}
-	}
-	c.onStoreError(r, o)
-	if f := o.field("on_missing"); f != nil {
-		switch then, _ := c.choice(f, "on_missing", []string{"skip", "deny", "empty"}, nil); then {
-		case "deny":
-			r.onMissing = inspect.MissingDeny
-		case "empty":
-			r.onMissing = inspect.MissingEmpty
-		}
-	}
-}
-
-// onStoreError reads what a rule does where the store does not answer, and when
-// that is.
-func (c *compiler) onStoreError(r *Rule, o *object) {
-	if f := o.field("on_store_error"); f != nil {
-		switch then, _ := c.choice(f, "on_store_error", []string{"open", "closed", "local"}, nil); then {
-		case "closed":
-			r.OnStoreError = Closed
-		case "local":
-			r.OnStoreError = Local
-		}
-	}
-	f := o.field("deadline")
-	if f == nil {
-		return
-	}
-	switch d, ok := c.duration(f, "deadline", "20ms"); {
+func (c *compiler) ruleName(d *draft, n *parse.Node) {
+	name, ok := c.Name(n, "rule name", MaxNameBytes)
+	switch {
 	case !ok:
 	case c.ruleNames[name]:
 		c.Add(n, "rule name is taken by an earlier rule", "names tell the buckets and headers of rules apart")
@@ -239,7 +178,7 @@ func (c *compiler) ruleMode(d *draft, n *parse.Node) {
 
 func (c *compiler) onMissing(d *draft, n *parse.Node) {
 	if i := c.Choice(n, "on_missing", missingWords, nil); i >= 0 {
-		d.onMissing = onMissing(i)
+		d.onMissing = inspect.Missing(i)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/metehq/mete/policy/internal/parse"
 	"github.com/metehq/mete/policy/internal/space"
 )
 
@@ -16,7 +17,7 @@ import (
 type selection struct {
 	clause
 	set space.Set
-	at  *node
+	at  *parse.Node
 }
 
 // readSelector reads a policy's selector.
@@ -52,7 +53,7 @@ func (c *compiler) readSelector(n *parse.Node) {
 func (c *compiler) selectPaths(o *parse.Object) {
 	a, _ := parseAttribute("path")
 	cl, all, ok := clause{}, space.Set{}, true
-	var at *node
+	var at *parse.Node
 	for _, name := range []string{"pathExact", "pathPrefix"} {
 		f := o.Field(name)
 		if f == nil {

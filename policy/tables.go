@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -61,6 +62,7 @@ func init() {
 		}
 	}
 	for _, a := range algorithms {
+		a.reason = cmp.Or(a.reason, a.name+"_exceeded")
 		others := a.others()
 		a.config = table("algorithm_config", a.example, a.in, others, foreignLimit)
 		a.limit = table("a limit", a.example, inLimit|a.in, others, foreignLimit)

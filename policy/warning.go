@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/policy/internal/parse"
 )
 

@@ -36,11 +36,11 @@ var layers = []layer{
 	{dir: "internal/requestpath", tests: []string{"internal", "policy"}},
 	{dir: "internal/clientaddr"},
 	{dir: "bucket"},
-	{dir: "api", may: []string{"bucket"}},   // the JSON of the HTTP API: servers, clients and commands share it
-	{dir: "store", may: []string{"bucket"}}, // the contract between a limiter and what keeps its buckets
-	{dir: "internal/dialect"}, // the header fields that a policy file names
+	{dir: "api", may: []string{"bucket"}},                                     // the JSON of the HTTP API: servers, clients and commands share it
+	{dir: "store", may: []string{"bucket"}},                                   // the contract between a limiter and what keeps its buckets
+	{dir: "internal/dialect"},                                                 // the header fields that a policy file names
 	{dir: "policy/internal/parse", may: []string{"bucket", "internal/spell"}}, // it reads documents by tables, and knows nothing of rules
-	{dir: "policy", may: []string{"bucket", "store", "policy/internal/parse", "internal/dialect", "internal/spell", "internal/requestpath", "internal/clientaddr"}},
+	{dir: "policy", may: []string{"bucket", "store", "policy/internal/parse", "internal/dialect", "internal/spell", "internal/visible", "internal/requestpath", "internal/clientaddr"}},
 
 	// The engine's own parts: they know stores, and nothing of rules.
 	{dir: "internal/shards", may: []string{"bucket", "store"}, tests: join(engine, stores...)},

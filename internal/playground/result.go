@@ -9,7 +9,6 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/internal/seconds"
 	"github.com/metehq/mete/policy/lint"
 )
 

@@ -75,7 +75,7 @@ func TestEdit_WritesWhatChanged(t *testing.T) {
 	if len(got) != 1 || got[0].Policy == nil || *got[0].Policy != "rules" || string(got[0].After.Spec) != `{"mode": "shadow"}` || got[0].Before != nil {
 		t.Errorf("an edit of a policy changes %+v", got)
 	}
-	if m := d.load(); m.Rules()[0].Mode != policy.Shadow {
+	if m := d.load(); m.Rules()[0].Mode != policy.ModeShadow {
 		t.Errorf("the mode of the policy is not that of its rules: %v", m.Rules()[0].Mode)
 	}
 }

@@ -54,10 +54,6 @@ func rowsText(s *rules.Set) string {
 func shape(m *policy.Matcher) string {
 	var b strings.Builder
 	for _, r := range m.Rules() {
-		mode := r.Mode.String()
-		if len(r.LimitKeys) == 0 && r.Mode != policy.ModeOff {
-			mode = "as matches say"
-		}
 		fmt.Fprintf(&b, "%q %q %v mode=%s on_store_error=%d deadline=%v headers=%v jitter=%v\n",
 			r.Name, r.Description, r.LimitKeys, r.Mode, r.OnStoreError, r.Deadline, r.Headers, r.Jitter)
 		for _, l := range r.Limits {

@@ -104,7 +104,7 @@ var asides = []string{policy.OutcomeUnmatched.String(), policy.OutcomeDisabled.S
 
 // writeRules writes the outcome of every rule, and the facts of those that have a part in the
 // decision. Of many rules, it shows only those.
-func writeRules(b *strings.Builder, e *httpapi.Explanation) {
+func writeRules(b *strings.Builder, e *api.Explanation) {
 	shown, width := e.Rules, 0
 	if len(shown) > allRules {
 		shown = slices.DeleteFunc(slices.Clone(shown), func(r api.ExplainedRule) bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/policy"
 )
 

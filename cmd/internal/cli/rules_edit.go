@@ -94,9 +94,9 @@ func leaves(r *rules.Rule) map[string]string {
 			}
 		case []any:
 			text, _ := json.Marshal(v) // what has been read can be written
-			found[clean(path[1:])] = clean(string(text))
+			found[visible.Text(path[1:])] = visible.Text(string(text))
 		default:
-			found[clean(path[1:])] = clean(fmt.Sprint(v))
+			found[visible.Text(path[1:])] = visible.Text(fmt.Sprint(v))
 		}
 	}
 	dec := json.NewDecoder(bytes.NewReader(r.Spec))
@@ -105,7 +105,7 @@ func leaves(r *rules.Rule) map[string]string {
 	_ = dec.Decode(&spec) // the database has nothing else
 	walk("", spec)
 	if r.ID != 0 {
-		found["key_pattern"], found["scope"], found["policy"] = clean(r.KeyPattern), r.Scope, clean(r.Policy)
+		found["key_pattern"], found["scope"], found["policy"] = visible.Text(r.KeyPattern), r.Scope, visible.Text(r.Policy)
 		found["is_active"], found["priority"], found["is_fallback"] = fmt.Sprint(r.Active), fmt.Sprint(r.Priority), fmt.Sprint(r.Fallback)
 	}
 	return found

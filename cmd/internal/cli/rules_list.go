@@ -89,8 +89,8 @@ func (c *rulesCommand) printTable(shown []rules.Rule, schema string) error {
 		}
 		var spec struct{ Mode string }
 		_ = json.Unmarshal(r.Spec, &spec) // Compile reports a mode of another type
-		t.Add(strconv.FormatInt(r.ID, 10), r.Name, clean(r.KeyPattern), clean(r.Plan), r.RatePerSecond, r.BurstCapacity, r.WindowTokens, clean(r.WindowLength),
-			clean(spec.Mode), clean(of), active, strconv.Itoa(int(r.Priority)), strconv.FormatInt(r.Version, 10), r.UpdatedAt.UTC().Format("2006-01-02 15:04:05"))
+		t.Add(strconv.FormatInt(r.ID, 10), r.Name, visible.Text(r.KeyPattern), visible.Text(r.Plan), r.RatePerSecond, r.BurstCapacity, r.WindowTokens, visible.Text(r.WindowLength),
+			visible.Text(spec.Mode), visible.Text(of), active, strconv.Itoa(int(r.Priority)), strconv.FormatInt(r.Version, 10), r.UpdatedAt.UTC().Format("2006-01-02 15:04:05"))
 	}
 	_, err := t.WriteTo(c.std.Out)
 	return err

@@ -105,12 +105,17 @@ func (c *rulesCommand) changeSpec(r *rules.Rule) error {
 	}
 	if c.given["mode"] {
 		fields["mode"] = textJSON(c.mode)
-		if c.mode == "" || c.mode == policy.Enforce.String() {
+		if c.mode == "" || c.mode == policy.ModeEnforce.String() {
 			fields["mode"] = json.RawMessage("null")
 		}
 	}
-	if spec["mode"] = mode; c.mode == "" || c.mode == policy.ModeEnforce.String() {
-		delete(spec, "mode")
+	for name, value := range fields {
+		if spec[name] = value; string(value) == "null" {
+			delete(spec, name)
+		}
+	}
+	if err := c.changeLimit(r, spec); err != nil {
+		return err
 	}
 	r.Spec, err = json.Marshal(spec)
 	return err

@@ -11,7 +11,7 @@ import {del, get, post, put, serverNow} from '../shell/api.js';
 import {confirmAction, toast} from '../shell/dialog.js';
 import {may, me} from '../shell/session.js';
 import {actionOf} from '../shell/vocabulary.js';
-import {stillMissing} from '../key/level.js';
+import {pointAt} from '../key/level.js';
 import {ruleList} from '../rules/list.js';
 import {expiryOf, keptOf, keptWords, limitOverride, limitShape, limitWords} from './form.js';
 import {expiryInput, limitInputs} from './inputs.js';

@@ -2,9 +2,9 @@
 //
 // Who looks.
 //
-//   me()              what data/me said: {name, role, see_keys, sign_in, version, started, instance, api, features};
+//   me()              what v1/me said: {name, role, see_keys, sign_in, version, started, instance, features};
 //                     {} before it was asked
-//   load()            asks data/me again, and resolves to it
+//   load()            asks v1/me again, and resolves to it
 //   may(role)         whether the viewer has that role (read, operate, configure) or a higher one
 //   onChange(f)       calls f when that changed; returns a function that stops it
 //   signIn(reason)    asks for a token in a dialog; resolves to whether there is another one now

@@ -2,7 +2,7 @@
 //
 // The words of the server for the parts of a policy. Pages have no lists of their own. Pure.
 //
-//   learn(answer)      takes them from the answer of data/me: {actions, algorithms, reasons}
+//   learn(answer)      takes them from the answer of v1/me: {actions, algorithms, reasons}
 //   actions()          the actions of overrides, each with its words and what it can be about
 //   actionOf(name)     one of them; an unknown action has its name for all words
 //   algorithms()       the algorithms of limits: [{name, label, reason, shape}]
