@@ -42,6 +42,9 @@ func TestAnswers(t *testing.T) {
 var unseen = []string{
 	"GET /metrics 200 application/openmetrics-text", // where a scraper asks for it
 
+	// Of a reader, of a server that records violations: tests of package httpapi have them.
+	"GET /v1/violations 403 application/problem+json", "GET /v1/violations.csv 403 application/problem+json", "GET /v1/violations/histogram 403 application/problem+json",
+
 	// Of too many streams, or at the end of the server.
 	"GET /v1/traffic/stream 503 application/problem+json", "GET /v1/watch 503 application/problem+json",
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/overrides"
@@ -84,7 +85,7 @@ func newOutage(t *testing.T, seen map[string]bool) *outage {
 	o := &outage{}
 	admin, err := httpapi.New(lim, httpapi.Config{
 		Admin: true, Overrides: m, Top: httpapi.Top{Tracker: top}, Reload: func(context.Context) error { return o.reloading },
-		Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 1},
+		Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 1}, Live: httpapi.Live{Violations: oneViolation{}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +98,18 @@ func newOutage(t *testing.T, seen map[string]bool) *outage {
 	o.service, o.drain = describe(t, url(main), url(admin)), admin.Drain
 	o.seen = seen
 	return o
+}
+
+// oneViolation is a record with one row.
+type oneViolation struct{}
+
+func (oneViolation) List(context.Context, httpapi.ViolationFilter) ([]api.Violation, error) {
+	key, tokens := "free:ip=192.0.2.1", 0.5
+	return []api.Violation{{ID: 1, Rule: "free", Limit: "free", Reason: "token_bucket_exceeded", Denials: 2, Key: &key, Tokens: &tokens, Cost: 2}}, nil
+}
+
+func (oneViolation) Histogram(context.Context, httpapi.ViolationFilter) (api.ViolationHistogram, error) {
+	return api.ViolationHistogram{Start: 60, Step: 60, Bins: 2, Series: []api.ViolationSeries{{Rule: "free", Denied: []int64{1, 0}, Shadow: []int64{0, 0}}}, Rules: 1, Rows: 1}, nil
 }
 
 // askAll asks what a dead store cannot answer.
@@ -119,6 +132,12 @@ func (o *outage) askAll(t *testing.T) {
 		{method: "GET", target: "/v1/decision", status: 403, fields: asGateway("/shut")}, // the profile nginx: 503
 		{method: "GET", target: "/v1/decision", status: 200, fields: asGateway("/open")},
 		{method: "PUT", target: "/v1/overrides", body: `{"action":"block","match":{"path":"/x"},` + until + `}`, status: 409},
+		{method: "GET", target: "/v1/violations?rule=free&limit=7", status: 200},
+		{method: "GET", target: "/v1/violations?mode=both", status: 400},
+		{method: "GET", target: "/v1/violations.csv?rule=free", status: 200},
+		{method: "GET", target: "/v1/violations.csv?limit=7", status: 400},
+		{method: "GET", target: "/v1/violations/histogram?mode=shadow", status: 200},
+		{method: "GET", target: "/v1/violations/histogram?from=x", status: 400},
 		{method: "GET", target: "/readyz", status: 503},
 		{method: "GET", target: "/livez", status: 200},
 	} {

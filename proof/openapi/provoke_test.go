@@ -16,26 +16,41 @@ import (
 
 // plain is a request for each operation that nothing is wrong with.
 var plain = map[string]question{
-	"POST /v1/take":             {target: "/v1/take", body: `{"attributes":{}}`},
-	"POST /v1/peek":             {target: "/v1/peek", body: `{"attributes":{}}`},
-	"POST /v1/refund":           {target: "/v1/refund", body: `{"attributes":{}}`},
-	"POST /v1/reset":            {target: "/v1/reset", body: `{"attributes":{}}`},
-	"POST /v1/explain":          {target: "/v1/explain", body: `{"attributes":{}}`},
-	"POST /v1/reload":           {target: "/v1/reload"},
-	"GET /v1/top":               {target: "/v1/top"},
-	"GET /v1/bucket":            {target: "/v1/bucket?key=queue:x-queue=p"},
-	"POST /v1/bucket/reset":     {target: "/v1/bucket/reset", body: `{"key":"queue:x-queue=p","reason":"r"}`},
-	"POST /v1/bucket/take":      {target: "/v1/bucket/take", body: `{"key":"queue:x-queue=p","tokens":1}`},
-	"GET /v1/activity":          {target: "/v1/activity"},
-	"GET /v1/overrides":         {target: "/v1/overrides"},
-	"PUT /v1/overrides":         {target: "/v1/overrides", body: `{"id":"p","action":"allow","match":{"path":"/p"},` + until + `}`},
-	"DELETE /v1/overrides/{id}": {target: "/v1/overrides/p?author=kim&reason=over"},
-	"GET /v1/decision":          {target: "/v1/decision", fields: asGateway("/p")},
-	"GET /livez":                {target: "/livez"},
-	"GET /readyz":               {target: "/readyz"},
-	"GET /metrics":              {target: "/metrics"},
-	"GET /openapi.json":         {target: "/openapi.json"},
+	"POST /v1/take":          {target: "/v1/take", body: `{"attributes":{}}`},
+	"POST /v1/peek":          {target: "/v1/peek", body: `{"attributes":{}}`},
+	"POST /v1/refund":        {target: "/v1/refund", body: `{"attributes":{}}`},
+	"POST /v1/reset":         {target: "/v1/reset", body: `{"attributes":{}}`},
+	"POST /v1/explain":       {target: "/v1/explain", body: `{"attributes":{}}`},
+	"POST /v1/reload":        {target: "/v1/reload"},
+	"GET /v1/top":            {target: "/v1/top"},
+	"GET /v1/bucket":         {target: "/v1/bucket?key=queue:x-queue=p"},
+	"POST /v1/bucket/reset":  {target: "/v1/bucket/reset", body: `{"key":"queue:x-queue=p","reason":"r"}`},
+	"POST /v1/bucket/take":   {target: "/v1/bucket/take", body: `{"key":"queue:x-queue=p","tokens":1}`},
+	"GET /v1/activity":       {target: "/v1/activity"},
+	"GET /v1/me":             {target: "/v1/me"},
+	"GET /v1/rules":          {target: "/v1/rules"},
+	"POST /v1/request":       {target: "/v1/request", body: `{"text":"GET /x"}`},
+	"GET /v1/traffic":        {target: "/v1/traffic"},
+	"GET /v1/traffic/stream": {target: "/v1/traffic/stream"},
+	"GET /v1/watch":          {target: "/v1/watch?key=queue:x-queue=p"},
+	"POST /v1/play":          {target: "/v1/play", body: played},
+	"GET /v1/play/presets":   {target: "/v1/play/presets"},
+	"GET /v1/violations":     {target: "/v1/violations"},
+	"GET /v1/violations.csv": {target: "/v1/violations.csv"},
+
+	"GET /v1/violations/histogram": {target: "/v1/violations/histogram"},
+	"GET /v1/overrides":            {target: "/v1/overrides"},
+	"PUT /v1/overrides":            {target: "/v1/overrides", body: `{"id":"p","action":"allow","match":{"path":"/p"},` + until + `}`},
+	"DELETE /v1/overrides/{id}":    {target: "/v1/overrides/p?author=kim&reason=over"},
+	"GET /v1/decision":             {target: "/v1/decision", fields: asGateway("/p")},
+	"GET /livez":                   {target: "/livez"},
+	"GET /readyz":                  {target: "/readyz"},
+	"GET /metrics":                 {target: "/metrics"},
+	"GET /openapi.json":            {target: "/openapi.json"},
 }
+
+// played is a play of one limit.
+const played = `{"lanes":[{"algorithm":"token_bucket","tokens":1,"per":"1s","capacity":2}],"traffic":{"phases":[{"shape":"burst","count":3,"seconds":5}]}}`
 
 // each asks every operation of the document for what do makes of its plain request, and
 // wants the status where the document has it. Otherwise another is as good, if the
@@ -86,7 +101,11 @@ func (s *service) provoke(t *testing.T) {
 	})
 	s.each(t, http.StatusRequestEntityTooLarge, func(q question) question {
 		if q.body != "" {
-			q.body = strings.Repeat(" ", 64<<10) + q.body
+			most := 64 << 10
+			if q.target == "/v1/play" || q.target == "/v1/request" {
+				most = 1 << 20
+			}
+			q.body = strings.Repeat(" ", most) + q.body
 		}
 		return as("configure", q)
 	})
@@ -164,7 +183,7 @@ func (s *service) provokeBusy(t *testing.T) {
 	}
 	for path, item := range s.doc.Paths.Map() {
 		for method, o := range item.Operations() {
-			if path == "/readyz" || o.Responses.Status(http.StatusServiceUnavailable) == nil {
+			if path == "/readyz" || path == "/v1/traffic/stream" || path == "/v1/watch" || o.Responses.Status(http.StatusServiceUnavailable) == nil {
 				continue
 			}
 			q := plain[method+" "+path]

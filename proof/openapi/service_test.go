@@ -3,8 +3,10 @@
 package openapi_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -91,7 +93,7 @@ func (s *service) ask(t *testing.T, q question) answer {
 		t.Fatalf("%s %s: %v", q.method, q.target, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	body, err := readAnswer(resp)
 	if err != nil {
 		t.Fatalf("%s %s: %v", q.method, q.target, err)
 	}
@@ -109,6 +111,63 @@ func (s *service) ask(t *testing.T, q question) answer {
 		s.check(t, q, a, route)
 	}
 	return a
+}
+
+// readAnswer reads an answer to its end, and of a stream two events.
+func readAnswer(resp *http.Response) (body []byte, err error) {
+	if resp.Header.Get("Content-Type") != streamMedia || resp.Request.Method == http.MethodHead {
+		return io.ReadAll(resp.Body)
+	}
+	for from := bufio.NewReader(resp.Body); err == nil && bytes.Count(body, []byte("\n\n")) < 2; {
+		var line []byte
+		line, err = from.ReadBytes('\n')
+		body = append(body, line...)
+	}
+	return body, err
+}
+
+// streamMedia is the type of an answer that goes on.
+const streamMedia = "text/event-stream"
+
+func init() {
+	for _, media := range []string{streamMedia, "text/csv"} {
+		openapi3filter.RegisterBodyDecoder(media, openapi3filter.FileBodyDecoder)
+	}
+}
+
+// checkEvents holds the events of a stream against the schemas that the document has for
+// their names.
+func (s *service) checkEvents(t *testing.T, body []byte, media *openapi3.MediaType) {
+	t.Helper()
+	text, err := json.Marshal(media.Extensions["x-events"])
+	var schemas map[string]*openapi3.SchemaRef
+	if err == nil {
+		err = json.Unmarshal(text, &schemas)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for event := range strings.SplitSeq(strings.TrimSuffix(string(body), "\n\n"), "\n\n") {
+		var name string
+		var value any
+		for line := range strings.SplitSeq(event, "\n") {
+			switch field, rest, _ := strings.Cut(line, ": "); field {
+			case "event":
+				name = rest
+			case "data":
+				err = json.Unmarshal([]byte(rest), &value)
+			}
+		}
+		schema := schemas[name]
+		if schema == nil || err != nil {
+			t.Errorf("the document has no event %q: %s, %v", name, event, err)
+			continue
+		}
+		of := s.doc.Components.Schemas[strings.TrimPrefix(schema.Ref, "#/components/schemas/")]
+		if err := s.doc.ValidateSchemaJSON(of.Value, value, openapi3.EnableJSONSchema2020()); err != nil {
+			t.Errorf("the event %s: %v", event, err)
+		}
+	}
 }
 
 func (q question) request(t *testing.T) *http.Request {
@@ -197,6 +256,9 @@ func (s *service) check(t *testing.T, q question, a answer, route *routers.Route
 		t.Errorf("%s %s: %d has a body, which the document does not know: %.300s", q.method, q.target, a.status, a.body)
 	}
 	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+	if media == streamMedia && len(a.body) > 0 {
+		s.checkEvents(t, a.body, said.Content[media])
+	}
 	s.seen[fmt.Sprintf("%s %s %d %s", route.Method, route.Path, a.status, media)] = true
 }
 
