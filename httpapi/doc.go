@@ -10,6 +10,8 @@
 //	POST /v1/explain    what a take would be answered, and why: likewise
 //	     /v1/overrides  exceptions from the policy: likewise
 //	GET  /v1/top        the keys that are denied most: likewise
+//	GET  /v1/me         and rules, request, traffic, watch, violations, play: the limiter at
+//	                    work, as package dashboard shows it: likewise, see [Live]
 //	POST /v1/reload     read the policy again: likewise
 //	ANY  /v1/decision   for gateways, such as nginx
 //	GET  /livez         the process serves

@@ -24,7 +24,7 @@ import (
 
 const rules = `{"rules": [{"name": "free", "description": "free users", "limit_keys": ["header:x-api-key"], "algorithm_config": {"rps": 10, "burst": 20}}]}`
 
-// A source is what a test says.
+// A source returns the values that a test sets.
 type source struct {
 	mu     sync.Mutex
 	totals monitor.Totals
@@ -70,7 +70,7 @@ func newLimiter(t *testing.T, text string) *mete.Limiter {
 	return lim
 }
 
-// A liveConfig is what a test says of an API.
+// A liveConfig configures an API for a test.
 type liveConfig struct {
 	httpapi.Live
 	Limiter *mete.Limiter

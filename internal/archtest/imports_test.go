@@ -87,7 +87,7 @@ var layers = []layer{
 	{dir: "dashboard", may: []string{"api", "internal"}, tests: join(engine, join(stores, doors...)...)}, // pages, and no data
 	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)},                     // doors ask it for claims
 	{dir: "proxy", may: join(engine, "api", "internal", "httplimit"), tests: join(stores, doors...)},
-	{dir: "client", may: []string{"api", "store", "bucket"}, tests: join(engine, join(stores, join(doors, "audit", "overrides", "topkeys", "internal")...)...)}, // it links no engine and no policy,
+	{dir: "client", may: []string{"api", "store", "bucket"}, tests: join(engine, join(stores, join(doors, "audit", "monitor", "overrides", "topkeys", "internal")...)...)}, // it links no engine and no policy,
 
 	// It decides simulated traffic by the engine as it is, with a store of its own.
 	{dir: "internal/playground", may: join(engine, "api", "memstore", "internal"), tests: stores},
