@@ -70,7 +70,7 @@ type Fact struct {
 	Field   string `json:"field"` // of policy files; empty if the line follows from several
 	Label   string `json:"label"`
 	Value   string `json:"value"`
-	Notable bool   `json:"notable,omitempty"` // in [Rules]: neither a default nor in the words of the limit
+	Notable bool   `json:"notable"` // neither a default nor in the words of the limit
 }
 
 // An ExplainedLimit is one limit's part in an [Explanation].

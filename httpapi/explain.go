@@ -102,7 +102,7 @@ func explainRule(e *mete.Explanation, r *mete.Considered) api.ExplainedRule {
 func notable(list []api.Fact, of string, facts []policy.Fact) []api.Fact {
 	for _, f := range facts {
 		if f.Notable {
-			list = append(list, api.Fact{Field: f.Field, Label: f.Label + of, Value: f.Value})
+			list = append(list, api.Fact{Field: f.Field, Label: f.Label + of, Value: f.Value, Notable: true})
 		}
 	}
 	return list

@@ -3,11 +3,13 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/policy"
 )
 
 // A page finds out who looks, and where a token comes from. Its data is for the role read,
@@ -20,8 +22,12 @@ func TestMe(t *testing.T) {
 		t.Errorf("status %d for nobody, %v: %s", w.Code, w.Header(), w.Body)
 	}
 	w = askAs(h, "r", "GET", "/v1/me", "")
+	actions, _ := json.Marshal(policy.Actions())
+	algorithms, _ := json.Marshal(policy.Algorithms())
 	want := `{"name":"r","role":"read","see_keys":false,"sign_in":"ask Kim","version":"","started":"0001-01-01T00:00:00Z","instance":"one",` +
-		`"features":{"top":false,"overrides":false,"violations":false}}`
+		`"features":{"top":false,"overrides":false,"violations":false},"actions":` + string(actions) +
+		`,"algorithms":` + string(algorithms) + `,"reasons":["token_bucket_exceeded","fixed_window_exceeded","sliding_window_exceeded",` +
+		`"sliding_log_exceeded","leaky_bucket_exceeded","budget_exceeded","missing_attribute","blocked"]}`
 	if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != 200 || w.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("got %s, want %s", got, want)
 	}

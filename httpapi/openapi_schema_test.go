@@ -47,13 +47,22 @@ func init() {
 		reflect.TypeFor[api.Top](), reflect.TypeFor[api.TopRule](), reflect.TypeFor[api.TopKey](), reflect.TypeFor[api.KeyPart](),
 		reflect.TypeFor[api.Bucket](), reflect.TypeFor[api.Rate](), reflect.TypeFor[api.BucketReset](), reflect.TypeFor[api.BucketTake](),
 		reflect.TypeFor[api.Activity](), reflect.TypeFor[api.Activities](), reflect.TypeFor[api.Reload](),
+		reflect.TypeFor[api.Rules](), reflect.TypeFor[api.RuleAttribute](), reflect.TypeFor[api.RuleScope](), reflect.TypeFor[api.RuleGroup](), reflect.TypeFor[api.Rule](),
+		reflect.TypeFor[api.RuleClause](), reflect.TypeFor[api.RuleLimit](), reflect.TypeFor[api.RuleCost](), reflect.TypeFor[api.RuleStage](), reflect.TypeFor[api.RuleOverride](),
+		reflect.TypeFor[api.RuleWarning](), reflect.TypeFor[api.RequestText](), reflect.TypeFor[api.ParsedRequest](), reflect.TypeFor[api.Traffic](), reflect.TypeFor[api.TrafficState](),
+		reflect.TypeFor[api.TrafficSamples](), reflect.TypeFor[api.PolicyState](), reflect.TypeFor[api.StoreState](), reflect.TypeFor[api.Me](), reflect.TypeFor[api.Features](),
+		reflect.TypeFor[api.Violation](), reflect.TypeFor[api.Violations](), reflect.TypeFor[api.ViolationHistogram](), reflect.TypeFor[api.ViolationSeries](), reflect.TypeFor[api.WatchEvent](),
+		reflect.TypeFor[api.WatchedDecision](), reflect.TypeFor[api.WatchTrouble](), reflect.TypeFor[api.Play](), reflect.TypeFor[api.PlayLane](), reflect.TypeFor[api.PlayTraffic](),
+		reflect.TypeFor[api.PlayPhase](), reflect.TypeFor[api.PlayResult](), reflect.TypeFor[api.PlayLaneResult](), reflect.TypeFor[api.PlayTotals](), reflect.TypeFor[api.PlayFirstDenial](),
+		reflect.TypeFor[api.PlayPresets](), reflect.TypeFor[api.Fact](), reflect.TypeFor[api.ActionKind](), reflect.TypeFor[api.AlgorithmKind](), reflect.TypeFor[api.PlayBounds](), reflect.TypeFor[api.PlayPreset](), reflect.TypeFor[api.PlaySource](),
 	} {
 		wireTypes[t.Name()] = t
 	}
 }
 
-// untyped are components without a Go type: empty objects, and members of a caller's choice.
-var untyped = []string{"AllDone", "Attributes", "Done", "Health", "OverrideFields"}
+// untyped are components without a struct: empty objects, members of a caller's choice, and
+// lists of numbers.
+var untyped = []string{"AllDone", "Attributes", "Done", "Health", "OverrideFields", "PlayDecision", "Point", "RuleCounts"}
 
 // The components of openapi.json and the types of package api have the same members, of the
 // same types, and require the same ones.
@@ -138,7 +147,7 @@ func kindOf(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[api.Seconds]():
 		return "seconds"
-	case reflect.TypeFor[api.Amount]():
+	case reflect.TypeFor[api.Amount](), reflect.TypeFor[api.Instant](), reflect.TypeFor[json.Number]():
 		return "number"
 	case reflect.TypeFor[time.Time]():
 		return "string"
@@ -160,17 +169,22 @@ func kindOf(t reflect.Type) string {
 		return "string"
 	case reflect.Float64:
 		return "number"
+	case reflect.Interface:
+		return "any"
 	}
 	return "integer"
 }
 
 // fits reports whether the type of a schema fits a Go type. A duration may be null, if
-// it can be without end. Raw JSON is of a type that only the document knows.
+// it can be without end, and so may a map that a rule can lack. Raw JSON and lists of any
+// values are of types that only the document knows.
 func fits(got, want string) bool {
 	switch want {
 	case "raw":
 		return got == "object" || strings.HasPrefix(got, "array of ")
-	case "array of raw":
+	case "object":
+		return got == "object" || got == "object|null"
+	case "array of raw", "array of array of any":
 		return strings.HasPrefix(got, "array of ")
 	case "seconds":
 		return got == "number" || got == "number|null"
