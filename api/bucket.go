@@ -15,6 +15,7 @@ type Bucket struct {
 	Rule   string    `json:"rule"`
 	Limit  string    `json:"limit"`
 	Key    string    `json:"key"`
+	Mask   string    `json:"mask,omitempty"`
 	Masked bool      `json:"masked"`
 	Parts  []KeyPart `json:"parts"`
 

@@ -76,8 +76,9 @@ type Fact struct {
 // An ExplainedLimit is one limit's part in an [Explanation].
 type ExplainedLimit struct {
 	Name      string `json:"name"`
-	Key       string `json:"key"`       // of the bucket: ~ begins a hash, and ~… replaces a hash that the role read may not see
-	Algorithm string `json:"algorithm"` // as in policy files
+	Key       string `json:"key"`              // of the bucket: ~ begins a hash, and ~… replaces a hash that the role read may not see
+	Masked    bool   `json:"masked,omitempty"` // no bucket has this key: it lacks a hash
+	Algorithm string `json:"algorithm"`        // as in policy files
 	Cost      Amount `json:"cost"`
 	Capacity  Amount `json:"capacity"` // with the queue of a leaky bucket
 

@@ -34,6 +34,10 @@ type OverrideStatus struct {
 	State  string `json:"state"`  // in_force, expired or unfit
 	Source string `json:"source"` // file or admin
 
+	// About is how the override takes the key that the caller asked about: "key" alone, by a
+	// "match" with others, or with "all". JSON leaves it out if the caller named no key.
+	About string `json:"about,omitempty"`
+
 	// Mistakes say why the override does not fit the policy in force.
 	Mistakes []Mistake `json:"mistakes,omitempty"`
 }

@@ -55,6 +55,9 @@ type TopKey struct {
 	// tells it from others and finds it again.
 	Key string `json:"key"`
 
+	// Mask is the hash in a masked key. JSON leaves it out if the key is not masked.
+	Mask string `json:"mask,omitempty"`
+
 	// Cut says that the key is too long: the server keeps its beginning and a hash.
 	Cut bool `json:"cut,omitempty"`
 

@@ -180,11 +180,19 @@ func (d *decoder) reason() string {
 
 // serveActivity serves /v1/activity.
 func (a *API) serveActivity(w http.ResponseWriter, r *http.Request) *api.Problem {
-	if _, p := parameters(r); p != nil {
+	query, p := parameters(r, "key")
+	if p != nil {
+		return p
+	}
+	target, p := a.target(r.Context(), r, query.Get("key"))
+	if p != nil {
 		return p
 	}
 	answer := api.Activities{Masked: a.roleOf(r) < Operate, Activity: []api.Activity{}}
 	for _, x := range a.audit.List() {
+		if target != nil && (x.Key == "" || !target.is(x.Key)) {
+			continue
+		}
 		if answer.Masked && x.Key != "" {
 			x.Key = string(policy.Key(x.Key).Mask(a.top.MaskKey))
 		}

@@ -56,8 +56,12 @@ func (a *API) maskBucket(x *api.Bucket, key bool) {
 	if !key {
 		return
 	}
-	x.Key, x.Masked = string(policy.Key(x.Key).Mask(a.top.MaskKey)), true
-	maskParts(x.Parts)
+	masked := policy.Key(x.Key).Mask(a.top.MaskKey)
+	_, x.Mask, _ = masked.CutMask()
+	x.Key, x.Masked = string(masked), true
+	for i := range x.Parts {
+		maskPart(&x.Parts[i])
+	}
 }
 
 // trueKey is the key that is meant by one that may be masked.

@@ -321,6 +321,16 @@ func TestActivity(t *testing.T) {
 	if key := masked.Activity[0].Key; !masked.Masked || !strings.HasPrefix(key, "token:~") || len(key) != len("token:~0123456789ab") || masked.Activity[0].Reason != "r" {
 		t.Errorf("masked: %+v", masked)
 	}
+	for key, want := range map[string]int{"token:user=alice": 1, "{alice}token:user=alice": 1, "token:user=bob": 0} {
+		var about api.Activities
+		b.ask("operate", "GET", "/v1/activity?"+url.Values{"key": {key}}.Encode(), "", &about)
+		if len(about.Activity) != want {
+			t.Errorf("of key %q: got %+v, want %d actions", key, about.Activity, want)
+		}
+	}
+	if w := do(b, "GET", "/v1/activity?key=token:user=alice", "", "Authorization", "Bearer read"); w.Code != http.StatusForbidden {
+		t.Errorf("of a key by role read: %d %s", w.Code, w.Body)
+	}
 	if _, err := httpapi.New(limiter(t, storetest.NewNaive(newClock().read), perKey), httpapi.Config{Audit: b.audit}); err == nil {
 		t.Error("an audit without Admin is not refused")
 	}

@@ -25,7 +25,7 @@ func maskExplanation(x *api.Explanation) {
 			r.Wants = maskedWants
 		}
 		for j := range r.Limits {
-			r.Limits[j].Key, _ = policy.Key(r.Limits[j].Key).MaskHashes()
+			r.Limits[j].Key, r.Limits[j].Masked = policy.Key(r.Limits[j].Key).MaskHashes()
 		}
 	}
 }

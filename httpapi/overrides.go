@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,7 +43,11 @@ func (a *API) serveOverrides(w http.ResponseWriter, r *http.Request) *api.Proble
 }
 
 func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *api.Problem {
-	query, p := parameters(r, "audit")
+	query, p := parameters(r, "audit", "key")
+	if p != nil {
+		return p
+	}
+	target, p := a.target(r.Context(), r, query.Get("key"))
 	if p != nil {
 		return p
 	}
@@ -55,12 +60,23 @@ func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *api.Problem
 	}
 	answer := api.Overrides{Persistent: a.overrides.Persistent(), Overrides: []api.OverrideStatus{}, Audit: []api.AuditEntry{}}
 	for _, s := range a.overrides.List() {
-		answer.Overrides = append(answer.Overrides, statusOf(&s))
+		status := statusOf(&s)
+		if target != nil {
+			if status.About = target.about(&status.Override); status.About == "" {
+				continue
+			}
+		}
+		answer.Overrides = append(answer.Overrides, status)
 	}
-	audit := a.overrides.Audit()
-	for _, e := range audit[max(len(audit)-most, 0):] {
-		answer.Audit = append(answer.Audit, entryOf(&e))
+	for _, e := range slices.Backward(a.overrides.Audit()) {
+		if len(answer.Audit) == most {
+			break
+		}
+		if entry := entryOf(&e); target == nil || target.concerns(&entry) {
+			answer.Audit = append(answer.Audit, entry)
+		}
 	}
+	slices.Reverse(answer.Audit)
 	if a.roleOf(r) < Operate {
 		maskOverrides(&answer)
 	}

@@ -114,8 +114,12 @@ func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) api.TopKey {
 	if !masked {
 		return shown
 	}
-	shown.Key = string(key.Mask(a.top.MaskKey))
-	maskParts(shown.Parts)
+	mask := key.Mask(a.top.MaskKey)
+	_, shown.Mask, _ = mask.CutMask()
+	shown.Key = string(mask)
+	for i := range shown.Parts {
+		maskPart(&shown.Parts[i])
+	}
 	return shown
 }
 

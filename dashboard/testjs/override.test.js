@@ -4,11 +4,7 @@ import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {test} from 'node:test';
 import {expiryOf, keptOf, keptWords, limitFields, limitOverride, parseDuration, wordOf} from '../assets/overrides/form.js';
-import {aboutKey, limitText, splitKey, whomText} from '../assets/overrides/words.js';
-import {learn} from '../assets/shell/vocabulary.js';
-
-const {algorithms} = JSON.parse(readFileSync(new URL('engine.json', import.meta.url)));
-learn({algorithms});
+import {limitText, whomText} from '../assets/overrides/words.js';
 
 test('durations are read with their units', () => {
 	for (const [text, want] of [
@@ -55,18 +51,6 @@ test('another limit keeps staged_actions and max_reserved of the rule, or of the
 		{algorithm: 'token_bucket', algorithm_config: {rate: '10/1h', burst: 30, ...kept}});
 	assert.deepEqual(limitOverride({rule: 'twice', limit: 'twice/few', algorithm: 'fixed_window', kept: {}}, {tokens: 'many', every: '1d'}),
 		{limits: [{name: 'few', algorithm: 'fixed_window', tokens: 'many', window: '1d'}]});
-});
-
-test('an override is about a key by its name, by what it matches, or not', () => {
-	const target = {rule: 'search', key: '{x}search:x-user=alice', parts: [{name: 'header:x-user', value: 'alice'}, {name: 'jwt:sub', value: '~12', hashed: true}]};
-	for (const [override, want] of [
-		[{key: 'search:x-user=alice'}, 'key'], [{key: 'search/burst:x-user=alice', rules: ['search']}, 'key'], [{key: 'search:x-user=bob'}, null],
-		[{rules: ['other']}, null], [{rules: ['search']}, 'all'], [{}, 'all'],
-		[{match: {'header:x-user': 'al*'}}, 'match'], [{match: {'header:x-user': ['bob', 'alice']}}, 'match'], [{match: {'header:x-user': {not: 'alice'}}}, null],
-		[{match: {path: '/'}}, null], [{match: {'jwt:sub': '~12'}}, null],
-	]) assert.equal(aboutKey(override, target), want, JSON.stringify(override));
-	assert.deepEqual(splitKey('search%2Fall:x=%2F'), ['search/all', 'x=%2F']);
-	assert.deepEqual(splitKey('%ff:x'), ['%ff', 'x']);
 });
 
 test('an override is described by whom it is about and by its limit', () => {

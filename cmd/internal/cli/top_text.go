@@ -156,8 +156,7 @@ func roughlyUp(d time.Duration) time.Duration {
 func keyText(k *api.TopKey, masked bool) string {
 	var parts []string
 	if masked {
-		_, hash, _ := policy.Key(k.Key).CutMask()
-		parts = append(parts, "~"+hash)
+		parts = append(parts, "~"+k.Mask)
 	}
 	for _, p := range k.Parts {
 		value := display.Cut(display.Inert(p.Value), maxValueColumns)

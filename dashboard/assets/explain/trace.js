@@ -99,7 +99,7 @@ function wantsWords(wants) {
 // limitStep is one bucket: what it holds, and what the request takes.
 function limitStep(l, e, rule) {
 	// A hash that the role read is not shown leaves a key that no bucket has.
-	const key = h('p', {class: 'step-key'}, l.key.includes('~…') ? h('span', {class: 'key'}, show(l.key, 160)) :
+	const key = h('p', {class: 'step-key'}, l.masked ? h('span', {class: 'key'}, show(l.key, 160)) :
 		h('a', {class: 'key', href: `#/key?${new URLSearchParams({key: l.key, rule: rule.name})}`}, show(l.key, 160)));
 	const head = rule.limits.length > 1 && h('span', {class: 'strong'}, show(l.name, 100), ' ');
 	if (!l.asked) return h('div', {class: 'step-limit'}, h('p', null, head, h('span', {class: 'muted'}, `not asked; it would cost ${tokens(l.cost)} of ${tokens(l.capacity)}`)), key);

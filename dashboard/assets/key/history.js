@@ -8,7 +8,7 @@ import {me} from '../shell/session.js';
 import {actionOf} from '../shell/vocabulary.js';
 import {endOverride, mayEnd} from '../overrides/actions.js';
 import {auditList} from '../overrides/audit.js';
-import {aboutKey, inForce, limitText, untagged, whomText} from '../overrides/words.js';
+import {actionWords, inForce, limitText, whomText} from '../overrides/words.js';
 
 const EVERY = 10000; // ms between looks: others change overrides, too
 const AUDIT = 50; // entries
@@ -39,8 +39,8 @@ export function keyHistory(target) {
 			return;
 		}
 		try {
-			const [answer, acts] = await Promise.all([get(`v1/overrides?audit=${AUDIT}`), lately()]);
-			answer.acts = acts.activity.filter((a) => untagged(a.key ?? '') === untagged(target.key) && (a.status < 400 || a.status === 503));
+			const [answer, acts] = await Promise.all([get(`v1/overrides?${new URLSearchParams({audit: AUDIT, key: target.key})}`), lately(target.key)]);
+			answer.acts = acts.activity.filter((a) => a.status < 400 || a.status === 503);
 			if (!ended) {
 				shown ??= lists(node, target, look);
 				shown(answer);
@@ -61,10 +61,10 @@ export function keyHistory(target) {
 	};
 }
 
-// lately is what was done beside overrides.
-async function lately() {
+// lately is what was done to a key beside overrides.
+async function lately(key) {
 	try {
-		if (known) return await get('v1/activity');
+		if (known) return await get(`v1/activity?${new URLSearchParams({key})}`);
 	} catch (err) {
 		known = err.status !== 404;
 	}
@@ -84,12 +84,11 @@ function lists(node, target, done) {
 	const audit = auditList(known ? 'Nothing was done to this key lately.' : 'No override of this key was made lately. Resets are not kept here.');
 	replace(node, h('div', null, heading('Overrides in force'), none, list), h('div', null, heading('What was done'), audit.node));
 	return (answer) => {
-		const here = answer.overrides.filter((o) => inForce(o, serverNow())).map((o) => ({o, how: aboutKey(o, target)})).filter(({how}) => how);
+		const here = answer.overrides.filter((o) => inForce(o, serverNow())).map((o) => ({o, how: o.about}));
 		none.hidden = here.length > 0;
 		list.hidden = !none.hidden;
 		items(here);
-		const noted = answer.audit.filter((e) => (e.key ? untagged(e.key) === untagged(target.key) : [e.after, e.before].some((o) => o && aboutKey(o, target))));
-		audit.update([...noted, ...answer.acts.filter((a) => !noted.some((e) => isOf(e, a)))]);
+		audit.update([...answer.audit, ...answer.acts.filter((a) => !answer.audit.some((e) => isOf(e, a)))]);
 	};
 }
 

@@ -16,9 +16,8 @@ export function keyHref(key) {
 // keyParts shows what a key is made of.
 export function keyParts(key) {
 	const node = keyNode(key.parts);
-	const masked = /:~([0-9a-f]+)$/.exec(key.key ?? '');
-	if (masked && key.masked) {
-		node.append(' ', h('span', {class: 'key-hash', title: 'a hash of the key, by which it can be told from others'}, `~${masked[1]}`));
+	if (key.mask) {
+		node.append(' ', h('span', {class: 'key-hash', title: 'a hash of the key, by which it can be told from others'}, `~${key.mask}`));
 	}
 	if (key.cut) {
 		node.append(' ', h('span', {class: 'badge', title: 'the key is longer than what is remembered of it'}, 'cut'));

@@ -15,7 +15,7 @@ import {pointAt} from '../key/level.js';
 import {ruleList} from '../rules/list.js';
 import {expiryOf, keptOf, keptWords, limitOverride, limitShape, limitWords} from './form.js';
 import {expiryInput, limitInputs} from './inputs.js';
-import {aboutKey, bodyOf, inForce, limitText, whomText} from './words.js';
+import {actionWords, bodyOf, inForce, limitText, whomText} from './words.js';
 
 const NEEDS = 'needs role operate; sign in';
 const AUTHOR = 'mete-author'; // where a browser remembers who somebody said they are
@@ -184,8 +184,8 @@ export async function endOverride(o, done) {
 
 // sameKind is the override of that kind which is in force for just this key, if any.
 async function sameKind(target, action) {
-	const {overrides} = await get('v1/overrides?audit=0');
-	return overrides.find((o) => o.source === 'admin' && o.action === action && inForce(o, serverNow()) && aboutKey(o, target) === 'key') ?? null;
+	const {overrides} = await get(`v1/overrides?${new URLSearchParams({audit: 0, key: target.key})}`);
+	return overrides.find((o) => o.source === 'admin' && o.action === action && inForce(o, serverNow()) && o.about === 'key') ?? null;
 }
 
 // keyActions are the buttons of all that can be done to a key. Where the viewer may not,
