@@ -12,7 +12,6 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/policy"
 )
 
 // maxRuleColumns is how wide the column of rules may be, and maxValueColumns one
