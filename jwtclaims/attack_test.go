@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/jwtclaims"
 	"github.com/metehq/mete/policy"
 )
@@ -191,8 +192,8 @@ func TestAttack_SeveralHeaders(t *testing.T) {
 // line a minute, and never with a token.
 func TestAttack_Flood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log logBuffer
-		v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey()))), RememberedTokens: 4, Logger: log.logger()})
+		var log testkit.Log
+		v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey()))), RememberedTokens: 4, Logger: log.Logger()})
 		var tokens []string
 		for i := range 4 {
 			tokens = append(tokens, sign(t, "EdDSA", "ed", edKey(), claims(map[string]any{"jti": fmt.Sprint(i)})))
@@ -218,18 +219,18 @@ func TestAttack_Flood(t *testing.T) {
 		if s.Verified != 4 || s.Cached != 2000 || s.Refused[jwtclaims.BadSignature] != 2000 {
 			t.Errorf("%+v; want 4 verified, 2000 cached, 2000 refused", s)
 		}
-		if n := log.count("bearer tokens were refused"); n != 1 {
+		if n := log.Count("bearer tokens were refused"); n != 1 {
 			t.Errorf("logged %d times, want 1:\n%s", n, &log)
 		}
 		time.Sleep(time.Minute)
 		claim(v, "x", "plan")
-		if n := log.count("bearer tokens were refused"); n != 2 || log.count("malformed=1 ") != 1 {
+		if n := log.Count("bearer tokens were refused"); n != 2 || log.Count("malformed=1 ") != 1 {
 			t.Errorf("a minute later, want one line with all since:\n%s", &log)
 		}
-		if n := log.sum("signature="); n != 2000 { // those of one instant are in the first line or in the second
+		if n := sum(&log, "signature="); n != 2000 { // those of one instant are in the first line or in the second
 			t.Errorf("%d of 2000 are in the log:\n%s", n, &log)
 		}
-		if log.count("eyJ") != 0 {
+		if log.Count("eyJ") != 0 {
 			t.Errorf("a token is in the log:\n%s", &log)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/jwtclaims"
 )
 
@@ -116,14 +117,14 @@ func TestNew_ShortSecrets(t *testing.T) {
 
 // Curves that are no longer of use are left out, and the log says why.
 func TestNew_SaysWhatIsLeftOut(t *testing.T) {
-	var log logBuffer
+	var log testkit.Log
 	v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey()), with(jwk("enc", rsaKey()), "use", "enc"),
-		jwk("p384", p384Key()), map[string]string{"kty": "EC", "kid": "k1", "crv": "secp256k1"})), Logger: log.logger()})
+		jwk("p384", p384Key()), map[string]string{"kty": "EC", "kid": "k1", "crv": "secp256k1"})), Logger: log.Logger()})
 	if got := v.Stats().Keys; got != 1 {
 		t.Errorf("%d keys, want 1", got)
 	}
 	for _, want := range []string{"keys=1", "left_out=3", `its use is \"enc\"`, `key \"p384\"`, `key \"k1\"`} {
-		if log.count(want) == 0 {
+		if log.Count(want) == 0 {
 			t.Errorf("no %q in the log:\n%s", want, &log)
 		}
 	}

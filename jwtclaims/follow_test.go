@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/jwtclaims"
 )
 
@@ -56,9 +57,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestFollow_File(t *testing.T) {
-	var log logBuffer
+	var log testkit.Log
 	path := file(t, keySet(jwk("ed", edKey())))
-	v := start(t, jwtclaims.Config{KeySet: path, Interval: 10 * time.Millisecond, Logger: log.logger()})
+	v := start(t, jwtclaims.Config{KeySet: path, Interval: 10 * time.Millisecond, Logger: log.Logger()})
 	old := good(t)
 	if got := claim(v, old, "plan"); got != "pro" {
 		t.Fatalf("under the first keys: got %q, want pro", got)
@@ -66,23 +67,23 @@ func TestFollow_File(t *testing.T) {
 	for i, broken := range []string{"", "{", "[]", "{}", "null", `{"keys":{}}`, `{"keys":[1]}`} {
 		write(t, path, broken)
 		failed := v.Stats().ReadsFailed
-		eventually(t, "the broken set is noticed", func() bool { return v.Stats().ReadsFailed > failed })
+		testkit.Until(t, "the broken set is noticed", func() bool { return v.Stats().ReadsFailed > failed })
 		if got := claim(v, old, "plan"); got != "pro" {
 			t.Errorf("broken set %d, %q: got %q, want pro by the old keys", i, broken, got)
 		}
 	}
-	eventually(t, "the log says so", func() bool { return log.count("cannot read the key set; the old keys stay in force") > 0 })
+	testkit.Until(t, "the log says so", func() bool { return log.Count("cannot read the key set; the old keys stay in force") > 0 })
 	successor := newEdKey()
 	write(t, path, keySet(jwk("new", successor)))
-	eventually(t, "the new keys are in force", func() bool {
+	testkit.Until(t, "the new keys are in force", func() bool {
 		return claim(v, sign(t, "EdDSA", "new", successor, claims(nil)), "plan") == "pro"
 	})
 	if got := claim(v, old, "plan"); got != missing {
 		t.Errorf("a token of the old key: got %q, want none: it was remembered", got)
 	}
 	write(t, path, keySet())
-	eventually(t, "all keys are withdrawn", func() bool { return v.Stats().Keys == 0 })
-	if log.count("no key of use") != 1 {
+	testkit.Until(t, "all keys are withdrawn", func() bool { return v.Stats().Keys == 0 })
+	if log.Count("no key of use") != 1 {
 		t.Errorf("the log does not say that there are no keys:\n%s", &log)
 	}
 }
@@ -113,13 +114,13 @@ func TestFollow_URL(t *testing.T) {
 	}
 	issuer.status.Store(http.StatusInternalServerError)
 	failed := v.Stats().ReadsFailed
-	eventually(t, "the failure is counted", func() bool { return v.Stats().ReadsFailed > failed })
+	testkit.Until(t, "the failure is counted", func() bool { return v.Stats().ReadsFailed > failed })
 	if got := claim(v, old, "plan"); got != "pro" {
 		t.Errorf("while the URL fails: got %q, want pro by the last keys", got)
 	}
 	successor := newEdKey()
 	issuer.publish(keySet(jwk("new", successor)))
-	eventually(t, "the new key is in force", func() bool {
+	testkit.Until(t, "the new key is in force", func() bool {
 		return claim(v, sign(t, "EdDSA", "new", successor, claims(nil)), "plan") == "pro"
 	})
 	if got := claim(v, old, "plan"); got != missing {
@@ -161,14 +162,14 @@ func TestFollow_UnknownKey(t *testing.T) {
 
 func TestNew_URLIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log logBuffer
+		var log testkit.Log
 		issuer := newIssuer(keySet(jwk("ed", edKey())))
 		issuer.status.Store(http.StatusServiceUnavailable)
-		v := start(t, jwtclaims.Config{KeySet: "https://id.example.com/jwks", Client: issuer.client(), Logger: log.logger()})
+		v := start(t, jwtclaims.Config{KeySet: "https://id.example.com/jwks", Client: issuer.client(), Logger: log.Logger()})
 		if got := claim(v, good(t), "plan"); got != missing || refusals(v)[jwtclaims.UnknownKey] != 1 {
 			t.Errorf("without keys: got %q, refused %v; want none", got, refusals(v))
 		}
-		if log.count("until it can be, no token is accepted and all claims are missing") != 1 {
+		if log.Count("until it can be, no token is accepted and all claims are missing") != 1 {
 			t.Errorf("the log does not say that there are no keys:\n%s", &log)
 		}
 		time.Sleep(4 * time.Second) // after 1 s and 2 s more
@@ -180,7 +181,7 @@ func TestNew_URLIsDown(t *testing.T) {
 		if got := claim(v, good(t), "plan"); got != "pro" {
 			t.Errorf("once the URL answers: got %q, want pro", got)
 		}
-		if log.count("can be read again") != 1 || log.count("level=ERROR") != 1 {
+		if log.Count("can be read again") != 1 || log.Count("level=ERROR") != 1 {
 			t.Errorf("want one line that it failed and one that it works:\n%s", &log)
 		}
 	})
@@ -209,12 +210,12 @@ func TestNew_BadAnswersOfTheURL(t *testing.T) {
 		{"a loop", loop.URL, nil, "more than 3 redirects"},
 		{"a broken client", "https://id.example.com", &http.Client{Transport: roundTripper(broken)}, "broken"},
 	} {
-		var log logBuffer
-		v := start(t, jwtclaims.Config{KeySet: tt.url + "/keys?secret=canary", Client: tt.client, Logger: log.logger()})
-		if n := log.count("canary"); n > 0 { // a query may have a credential in it
+		var log testkit.Log
+		v := start(t, jwtclaims.Config{KeySet: tt.url + "/keys?secret=canary", Client: tt.client, Logger: log.Logger()})
+		if n := log.Count("canary"); n > 0 { // a query may have a credential in it
 			t.Errorf("%s: the query is logged:\n%s", tt.what, &log)
 		}
-		if log.count(tt.want) == 0 || v.Stats().Keys != 0 || v.Stats().ReadsFailed == 0 {
+		if log.Count(tt.want) == 0 || v.Stats().Keys != 0 || v.Stats().ReadsFailed == 0 {
 			t.Errorf("%s: %d keys, log:\n%s\nwant %q in it", tt.what, v.Stats().Keys, &log, tt.want)
 		}
 	}
@@ -245,7 +246,7 @@ func TestFollow_UnderLoad(t *testing.T) {
 	for i := range 20 {
 		changes := v.Stats().Changes
 		write(t, path, keySet(jwk("ed", edKey()), jwk(fmt.Sprint(i), newEdKey())))
-		eventually(t, "the change", func() bool { return v.Stats().Changes > changes })
+		testkit.Until(t, "the change", func() bool { return v.Stats().Changes > changes })
 	}
 	close(stop)
 	asking.Wait()

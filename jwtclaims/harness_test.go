@@ -12,7 +12,6 @@ import (
 	"crypto/rsa"
 	"encoding/base64"
 	"encoding/json"
-	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/jwtclaims"
 	"github.com/metehq/mete/policy"
 )
@@ -177,50 +177,13 @@ func refusals(v *jwtclaims.Verifier) map[jwtclaims.Reason]int64 {
 	return counted
 }
 
-// eventually waits until ok is true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	timeout := time.After(time.Minute)
-	for !ok() {
-		select {
-		case <-ticker.C:
-		case <-timeout:
-			t.Fatalf("timeout: %s", what)
-		}
-	}
-}
-
-// A logBuffer is a log that may be read while it is written.
-type logBuffer struct {
-	mu  sync.Mutex // guards the field below
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-func (b *logBuffer) count(text string) int { return strings.Count(b.String(), text) }
-
-// sum adds up the numbers that stand behind a text.
-func (b *logBuffer) sum(before string) int {
+// sum adds up the numbers that stand behind a text in a log.
+func sum(log *testkit.Log, before string) int {
 	total := 0
-	for _, after := range strings.Split(b.String(), before)[1:] {
+	for _, after := range strings.Split(log.String(), before)[1:] {
 		digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
 		n, _ := strconv.Atoi(after[:digits])
 		total += n
 	}
 	return total
 }
-
-func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

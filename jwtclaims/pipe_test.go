@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/jwtclaims"
 )
 
@@ -19,15 +20,15 @@ import (
 // look nor Close waiting.
 func TestFollow_Pipe(t *testing.T) {
 	path := file(t, keySet(jwk("ed", edKey())))
-	var log logBuffer
-	v := start(t, jwtclaims.Config{KeySet: path, Interval: 10 * time.Millisecond, Logger: log.logger()})
+	var log testkit.Log
+	v := start(t, jwtclaims.Config{KeySet: path, Interval: 10 * time.Millisecond, Logger: log.Logger()})
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the pipe is noticed", func() bool { return log.count("not a regular file") > 0 })
+	testkit.Until(t, "the pipe is noticed", func() bool { return log.Count("not a regular file") > 0 })
 	if got := claim(v, good(t), "sub"); got != "u1" {
 		t.Errorf("claim %q, want that the old keys stay in force", got)
 	}

@@ -3,17 +3,16 @@
 package overrides_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
@@ -43,7 +42,7 @@ type node struct {
 	*overrides.Manager
 	t       *testing.T
 	limiter *mete.Limiter
-	log     *logBuffer
+	log     *testkit.Log
 	clock   *clock
 }
 
@@ -73,7 +72,7 @@ func newNode(t *testing.T, c *clock, documents store.Documents, text string) *no
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, limiter: limiter, log: new(logBuffer), clock: c}
+	n := &node{t: t, limiter: limiter, log: new(testkit.Log), clock: c}
 	n.Manager, err = overrides.New(base, overrides.Config{
 		Documents: documents, Apply: limiter.SetPolicy, Now: c.instant, Logger: slog.New(slog.NewTextHandler(n.log, nil)),
 	})
@@ -149,22 +148,4 @@ func (n *node) states() map[string]overrides.State {
 		all[s.ID] = s.State
 	}
 	return all
-}
-
-// A logBuffer is a log that may be read while it is written.
-type logBuffer struct {
-	mu  sync.Mutex // guards the field below
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

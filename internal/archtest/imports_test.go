@@ -133,11 +133,11 @@ func layerOf(dir string) (layer, bool) {
 }
 
 // allows reports whether a package of the layer may import the one in dir. Every test
-// may seed its random numbers.
+// may seed its random numbers and use the test kit.
 func (l layer) allows(dir string, test bool) bool {
 	may := join(l.may, l.dir)
 	if test {
-		may = join(may, append(l.tests, "internal/testseed")...)
+		may = join(may, append(l.tests, "internal/testseed", "internal/testkit")...)
 	}
 	return containsAny(may, dir)
 }

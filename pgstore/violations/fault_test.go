@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore/violations"
 )
 
@@ -51,7 +52,7 @@ func TestRecorder_ServerHangs(t *testing.T) {
 	if each := time.Since(start) / n; each > 100*time.Microsecond {
 		t.Errorf("%v for each denial while the server hangs", each)
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, "the database and its recorder", func() error {
 		if s := r.Stats(); s.Failed < 2 {
 			return fmt.Errorf("%d writes failed, want some", s.Failed)
 		}
@@ -93,7 +94,7 @@ func TestRecorder_ServerRestarts(t *testing.T) {
 	}()
 	for range 3 {
 		rows := r.Stats().Rows
-		eventually(t, func() error {
+		testkit.Eventually(t, "the database and its recorder", func() error {
 			if r.Stats().Rows < rows+100 {
 				return fmt.Errorf("%d rows are written, want %d", r.Stats().Rows, rows+100)
 			}
@@ -135,7 +136,7 @@ func TestRecorder_AnswerIsLost(t *testing.T) {
 	for i := range 10 {
 		r.Record(t.Context(), denial("free", fmt.Sprint("key ", i), mete.Attrs{}))
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, "the database and its recorder", func() error {
 		const waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE $1"
 		if one[int64](d, waiting, "COPY%"+d.schema+"%") == 0 {
 			return errors.New("nothing is being written")
@@ -166,15 +167,15 @@ func TestRecorder_ServerRefuses(t *testing.T) {
 		d := newDatabase(t)
 		d.exec("CREATE FUNCTION " + d.table("_no") + "() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '" + state + "'; END$$")
 		d.exec("CREATE TRIGGER no BEFORE INSERT ON " + d.table("") + " EXECUTE FUNCTION " + d.table("_no") + "()")
-		log := new(logBuffer)
-		r := d.recorder(func(c *violations.Config) { c.Logger = log.logger() })
+		log := new(testkit.Log)
+		r := d.recorder(func(c *violations.Config) { c.Logger = log.Logger() })
 		r.Record(t.Context(), denial("free", "a", mete.Attrs{}))
 		if !kept {
 			if s := settle(t, r); s.Dropped != 1 || s.Failed != 1 {
 				t.Errorf("%s: stats %+v, want one failure and it dropped", state, s)
 			}
 		} else {
-			eventually(t, func() error {
+			testkit.Eventually(t, "the database and its recorder", func() error {
 				if s := r.Stats(); s.Failed < 2 {
 					return fmt.Errorf("%s: stats %+v, want more attempts", state, s)
 				}
@@ -197,7 +198,7 @@ func TestRecorder_TableComesLater(t *testing.T) {
 	d.pool = connect(t, d.url)
 	r := d.recorder(nil)
 	r.Record(t.Context(), denial("free", "a", mete.Attrs{}))
-	eventually(t, func() error {
+	testkit.Eventually(t, "the database and its recorder", func() error {
 		if r.Stats().Failed == 0 {
 			return errors.New("no failure")
 		}
@@ -280,7 +281,7 @@ func TestClose_WhileWriting(t *testing.T) {
 		}
 		return nil
 	}
-	eventually(t, writing)
+	testkit.Eventually(t, "the database and its recorder", writing)
 	start := time.Now()
 	if err := r.Close(); err == nil {
 		t.Error("Close: no error, although one was dropped")

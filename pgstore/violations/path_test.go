@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore/internal/impostors"
 	"github.com/metehq/mete/pgstore/violations"
 )
@@ -35,12 +36,12 @@ func TestSearchPath(t *testing.T) {
 		t.Error("the second key is another than the first")
 	}
 	for _, now := range []func() bucket.Instant{nil, func() bucket.Instant { return bucket.At(time.Now()) }} {
-		log := new(logBuffer)
-		r := d.recorder(func(c *violations.Config) { c.Logger, c.Now, c.Timeout = log.logger(), now, patience })
+		log := new(testkit.Log)
+		r := d.recorder(func(c *violations.Config) { c.Logger, c.Now, c.Timeout = log.Logger(), now, patience })
 		attributes := mete.Attrs{"jwt:sub": "alice", "ip:address": "192.0.2.7", "method": "GET", "path": "/a"}
 		r.Record(t.Context(), denial("free", "free:a", attributes))
 		r.Record(t.Context(), shadowed("free", "free:a", attributes))
-		eventually(t, func() error { // the upkeep comes before the first write
+		testkit.Eventually(t, "the database and its recorder", func() error { // the upkeep comes before the first write
 			if s := r.Stats(); s.Waiting != 0 && !strings.Contains(log.String(), "impostor") {
 				return fmt.Errorf("%d denials wait to be written: %+v", s.Waiting, s)
 			}

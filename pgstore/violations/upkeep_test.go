@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore/violations"
 )
 
@@ -45,7 +46,7 @@ func (d *database) days() string {
 
 func (d *database) awaitDays(clock *testClock, want string) {
 	d.t.Helper()
-	eventually(d.t, func() error {
+	testkit.Eventually(d.t, "the database and its recorder", func() error {
 		if got := d.days(); got != want {
 			clock.retry()
 			return fmt.Errorf("partitions of %s, want %s", got, want)
@@ -97,7 +98,7 @@ func TestRecorder_RowsWithoutADay(t *testing.T) {
 		t.Errorf("%d rows in the rest, want 3: an insert never fails for want of a day", got)
 	}
 	clock.advance(3 * 24 * time.Hour)
-	eventually(t, func() error {
+	testkit.Eventually(t, "the database and its recorder", func() error {
 		if got := one[int64](d, "SELECT count(*) FROM "+d.table("_rest")); got != 1 {
 			clock.retry()
 			return fmt.Errorf("%d rows in the rest, want the one that is young enough", got)
@@ -111,11 +112,11 @@ func TestRecorder_TwentyNodes(t *testing.T) {
 	d := newDatabase(t)
 	const nodes, each = 20, 500
 	clock := newClock(time.Date(2031, 1, 1, 12, 0, 0, 0, time.UTC))
-	log := new(logBuffer)
+	log := new(testkit.Log)
 	var all []*violations.Recorder
 	for i := range nodes {
 		all = append(all, d.recorder(func(c *violations.Config) {
-			c.Node, c.Logger, c.Now = fmt.Sprint("node-", i), log.logger(), clock.Now
+			c.Node, c.Logger, c.Now = fmt.Sprint("node-", i), log.Logger(), clock.Now
 		}))
 	}
 	var wg sync.WaitGroup
@@ -154,11 +155,11 @@ func TestRecorder_Rights(t *testing.T) {
 	d := migrated(t, server.URL(), "audit")
 	d.exec(`CREATE USER app; GRANT USAGE ON SCHEMA audit TO app`)
 	user := &database{t: t, schema: d.schema, pool: connect(t, strings.Replace(server.URL(), "//postgres@", "//app@", 1))}
-	log := new(logBuffer)
+	log := new(testkit.Log)
 	clock := newClock(time.Date(2031, 1, 1, 12, 0, 0, 0, time.UTC))
-	r := user.recorder(func(c *violations.Config) { c.Logger, c.Now = log.logger(), clock.Now })
+	r := user.recorder(func(c *violations.Config) { c.Logger, c.Now = log.Logger(), clock.Now })
 	r.Record(t.Context(), denial("free", "a", mete.Attrs{}))
-	eventually(t, func() error {
+	testkit.Eventually(t, "the database and its recorder", func() error {
 		if s := r.Stats(); s.Failed < 2 || s.Waiting != 1 {
 			return fmt.Errorf("stats %+v, want failures, and one that waits", s)
 		}

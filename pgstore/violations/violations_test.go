@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore/internal/schema"
 	"github.com/metehq/mete/pgstore/violations"
 	"github.com/metehq/mete/policy"
@@ -141,20 +142,10 @@ func shadowed(rule, key string, attrs mete.Attrs) *mete.Denial {
 	return &mete.Denial{Decision: mete.Decision{Allowed: true, Shadow: d.Limits()}, Attributes: attrs}
 }
 
-// eventually waits until check returns no error.
-func eventually(t testing.TB, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := proctest.Poll(ctx, func(context.Context) error { return check() }); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // settle waits until nothing waits to be written.
 func settle(t testing.TB, r *violations.Recorder) violations.Stats {
 	t.Helper()
-	eventually(t, func() error {
+	testkit.Eventually(t, "the database and its recorder", func() error {
 		if s := r.Stats(); s.Waiting != 0 {
 			return fmt.Errorf("%d denials wait to be written: %+v", s.Waiting, s)
 		}

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/proof/meted"
 )
 
@@ -55,7 +56,7 @@ func TestAbuse_RequestsInFlight(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "the server is at its bound", func() error {
+	testkit.Eventually(t, "the server is at its bound", func() error {
 		if n := held.Load(); n < most {
 			return fmt.Errorf("%d requests are held", n)
 		}
@@ -102,7 +103,7 @@ func TestAbuse_NoFileDescriptors(t *testing.T) {
 	for range 3 * descriptors {
 		crowd = append(crowd, dial(t, addr))
 	}
-	eventually(t, "descriptors run out", func() error {
+	testkit.Eventually(t, "descriptors run out", func() error {
 		if !strings.Contains(process.Output(), "too many open files") {
 			return errors.New("it has not said so")
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/proof/meted"
 )
 
@@ -76,7 +77,7 @@ func TestAbuse_Canaries(t *testing.T) {
 			if !strings.Contains(places["a metric"], "mete_") {
 				t.Fatalf("no metrics: %s", places["a metric"])
 			}
-			eventually(t, "denials are recorded", func() (err error) {
+			testkit.Eventually(t, "denials are recorded", func() (err error) {
 				places["a violation"], err = tables(postgres, schema)
 				if err == nil && !strings.Contains(places["a violation"], "basic") && !strings.Contains(places["a violation"], "token") {
 					err = fmt.Errorf("not in %s", places["a violation"])

@@ -4,7 +4,6 @@ package abuse_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -17,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/proof/meted"
 )
 
@@ -138,16 +136,6 @@ func dial(t *testing.T, addr string) net.Conn {
 		t.Fatal(err)
 	}
 	return conn
-}
-
-// eventually waits until check returns no error.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), meted.Patience)
-	defer cancel()
-	if err := proctest.Poll(ctx, func(context.Context) error { return check() }); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
 }
 
 // serve is an upstream.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/proof/meted"
 )
 
@@ -122,7 +123,7 @@ func TestAbuse_RapidReset(t *testing.T) {
 		t.Errorf("%d requests were at the upstream at once, want at most %d", got, most)
 	}
 	c.conn.Close()
-	eventually(t, "the upstream is left alone", func() error {
+	testkit.Eventually(t, "the upstream is left alone", func() error {
 		if n := now.Load(); n != 0 {
 			return fmt.Errorf("%d requests are still there", n)
 		}
@@ -217,7 +218,7 @@ func TestAbuse_StreamsThatNeverRead(t *testing.T) {
 					resets++
 				}
 			}
-			eventually(t, "the upstream is left alone", func() error {
+			testkit.Eventually(t, "the upstream is left alone", func() error {
 				if b, e := begun.Load(), ended.Load(); b != e {
 					return fmt.Errorf("%d requests have come, %d have ended", b, e)
 				}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/proof/meted"
 )
 
@@ -78,7 +79,7 @@ func (s *siege) begin(ctx context.Context, t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "the connections are open", func() error {
+	testkit.Eventually(t, "the connections are open", func() error {
 		if n := s.open.Load(); int(n) < s.crowded/2 { // the others are between two
 			return fmt.Errorf("%d of %d are", n, s.crowded)
 		}

@@ -3,8 +3,6 @@
 package deploy_test
 
 import (
-	"context"
-	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -14,7 +12,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/proof/meted"
 )
 
@@ -131,20 +128,4 @@ func get(t *testing.T, url, token string) (status int) {
 	}
 	resp.Body.Close()
 	return resp.StatusCode
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), meted.Patience)
-	defer cancel()
-	err := proctest.Poll(ctx, func(context.Context) error {
-		if !holds() {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatalf("%s: not within %v", what, meted.Patience)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/proof/meted"
 )
 
@@ -50,7 +51,7 @@ func TestKubernetes_Pod(t *testing.T) {
 
 		address := map[string]string{"http": s.URL, "admin": s.AdminURL}
 		for _, p := range probes(c) {
-			eventually(t, "the probe of "+p.HTTPGet.Path, func() bool { // as a pod's: a slow store may be late
+			testkit.Until(t, "the probe of "+p.HTTPGet.Path, func() bool { // as a pod's: a slow store may be late
 				return get(t, address[p.HTTPGet.Port.String()]+p.HTTPGet.Path, "") == 200
 			})
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/proof/meted"
 )
 
@@ -93,7 +94,7 @@ func TestRollingRestart(t *testing.T) {
 	}
 	for i := range servers {
 		before := served.Load()
-		eventually(t, "requests are served", func() bool { return served.Load() > before+100 })
+		testkit.Until(t, "requests are served", func() bool { return served.Load() > before+100 })
 		old := servers[i]
 		fresh := startOne()
 		old.Process.Signal(syscall.SIGTERM)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/proof/meted"
 )
 
@@ -107,7 +108,7 @@ func TestSystemd_Runs(t *testing.T) {
 	await(t, told, "WATCHDOG=1")
 	write(t, filepath.Join(dir, "policy.yaml"), strings.Replace(string(read(t, "systemd", "policy.yaml")), "burst: 100", "burst: 200", 1))
 	s.Process.Signal(syscall.SIGHUP)
-	eventually(t, "it reloads", func() bool { return strings.Contains(s.Log(), "policy reloaded") })
+	testkit.Until(t, "it reloads", func() bool { return strings.Contains(s.Log(), "policy reloaded") })
 	if status := get(t, s.AdminURL+"/metrics", adminToken); status != 200 {
 		t.Errorf("/metrics with the credential: status %d", status)
 	}

@@ -299,10 +299,10 @@ func TestAccess_AuditIsNotFlooded(t *testing.T) {
 		}
 	}
 	most := 11 + int(time.Since(begun).Seconds()) // a burst of ten, and then one a second
-	if n := s.log.count(`what=reload by=""`); n < 1 || n > most {
+	if n := s.log.Count(`what=reload by=""`); n < 1 || n > most {
 		t.Errorf("%d lines about %d requests without a token, want at most %d", n, tries, most)
 	}
-	if n := s.log.count(`what=reload by=grafana`); n != tries {
+	if n := s.log.Count(`what=reload by=grafana`); n != tries {
 		t.Errorf("%d lines about %d requests with one, want all", n, tries)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // activity is what a server lists.
@@ -100,7 +101,7 @@ func TestActivity_Shared(t *testing.T) {
 			{"the other", b, []string{wide, undone, reset}},
 		} {
 			var got []string
-			eventually(t, at.name+" lists what was done at both", func() bool {
+			testkit.Until(t, at.name+" lists what was done at both", func() bool {
 				got = told(at.activity(operatorToken))
 				return len(got) >= len(at.want)
 			})
@@ -153,7 +154,7 @@ func TestActivity_AtOnce(t *testing.T) {
 		}
 		all.Wait()
 		for _, s := range servers {
-			eventually(t, "all are listed", func() bool {
+			testkit.Until(t, "all are listed", func() bool {
 				got := map[string]bool{}
 				for _, x := range s.activity(operatorToken) {
 					if x.Status == http.StatusOK && want[x.Key] {
@@ -194,7 +195,7 @@ func TestActivity_NotNoted(t *testing.T) {
 	if len(list) != 2 || list[0].Reason != "kept" || list[1].Reason != "lost" || list[1].Status != 200 || list[1].At.IsZero() {
 		t.Errorf("%+v, want both once", list)
 	}
-	if log := s.log.String(); s.log.count("may be missing in the audit") != 1 || strings.Contains(log, "192.0.2.") || !strings.Contains(log, "what=bucket/reset by=on-call key=client:~") {
+	if log := s.log.String(); s.log.Count("may be missing in the audit") != 1 || strings.Contains(log, "192.0.2.") || !strings.Contains(log, "what=bucket/reset by=on-call key=client:~") {
 		t.Errorf("the log does not say so once, or has a key:\n%s", log)
 	}
 	s.end()

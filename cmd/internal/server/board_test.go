@@ -16,6 +16,7 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // The dashboard's files are for everybody, its data for who has a role.
@@ -171,7 +172,7 @@ func TestBoard_StoreGone(t *testing.T) {
 		t.Errorf("at first the store is said to be %+v", st)
 	}
 	redis.Kill()
-	eventually(t, "the store is said to be down", func() bool {
+	testkit.Until(t, "the store is said to be down", func() bool {
 		s.take("192.0.2.1")
 		st := state()
 		return st.State == "down" && st.Breaker == "open" && st.Since != nil && strings.Contains(st.Detail, "on_store_error")
@@ -250,7 +251,7 @@ func TestBoard_HTTP2(t *testing.T) {
 	if resp.StatusCode != 200 {
 		t.Errorf("status %d beside 100 streams of one connection, want 200", resp.StatusCode)
 	}
-	eventually(t, "all are told of three seconds", func() bool { return told.Load() == 100 })
+	testkit.Until(t, "all are told of three seconds", func() bool { return told.Load() == 100 })
 	s.stop()
 	streams.Wait()
 	if err := s.wait(); err != nil || ended.Load() != 100 {

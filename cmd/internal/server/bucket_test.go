@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // keyedRules have a limit of every kind, each for a path, whose buckets refill nothing
@@ -217,7 +218,7 @@ func (k *keyed) put(action string, more map[string]any) (id string, end func()) 
 func (k *keyed) sees(what string, allowed bool) {
 	k.t.Helper()
 	for _, s := range []*running{k.a, k.b} {
-		eventually(k.t, k.name+": "+what, func() bool {
+		testkit.Until(k.t, k.name+": "+what, func() bool {
 			_, text := s.send("POST", s.main+"/v1/peek", k.request(1))
 			return strings.Contains(text, `"allowed":true`) == allowed
 		})
@@ -268,7 +269,7 @@ func (k *keyed) limit() (during, after func()) {
 	_, end := k.put("limit", more)
 	holds := func(what string, is func(level float64) bool) {
 		for _, s := range []*running{k.a, k.b} {
-			eventually(k.t, k.name+": "+what, func() bool { return is(k.level(s)) })
+			testkit.Until(k.t, k.name+": "+what, func() bool { return is(k.level(s)) })
 		}
 	}
 	return func() {

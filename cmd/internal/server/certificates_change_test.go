@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // Who was let in by an authority that is believed no more is not let in again, with
@@ -82,14 +84,14 @@ func TestTLS_BrokenAgain(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		write(t, c.TLS.Key, "no key")
 		s.await("a complaint", func() error {
-			if got := s.log.count("the new certificate is not used"); got != n {
+			if got := s.log.Count("the new certificate is not used"); got != n {
 				return fmt.Errorf("%d of them, want %d", got, n)
 			}
 			return nil
 		})
 		write(t, c.TLS.Key, string(good))
 		s.await("its end", func() error {
-			if got := s.log.count("can be read again, and is what it was"); got != n {
+			if got := s.log.Count("can be read again, and is what it was"); got != n {
 				return fmt.Errorf("%d of them, want %d", got, n)
 			}
 			return nil
@@ -127,7 +129,7 @@ func TestBounds_PlacesComeBack(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
-	eventually(t, "no connection is counted when none is open", func() bool {
+	testkit.Until(t, "no connection is counted when none is open", func() bool {
 		_, text := get(t, s.admin+"/metrics")
 		return strings.Contains(text, `mete_http_connections{listener="main"} 0`)
 	})

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // heldUpstream answers when it is told to.
@@ -79,14 +80,14 @@ func TestRun_AnswersRequestsInFlight(t *testing.T) {
 	}
 
 	s.stop()
-	eventually(t, "/readyz turns 503 while requests are in flight", func() bool {
+	testkit.Until(t, "/readyz turns 503 while requests are in flight", func() bool {
 		status, _ := get(t, s.admin+"/readyz")
 		return status == 503
 	})
 	if status, _ := get(t, s.admin+"/livez"); status != 200 {
 		t.Errorf("/livez while ending: status %d, want 200", status)
 	}
-	eventually(t, "no more connections are taken", func() bool {
+	testkit.Until(t, "no more connections are taken", func() bool {
 		conn, err := net.Dial("tcp", s.server.Addr().String())
 		if err == nil {
 			conn.Close()
@@ -102,7 +103,7 @@ func TestRun_AnswersRequestsInFlight(t *testing.T) {
 	if err := s.wait(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if s.log.count("cut off") != 0 {
+	if s.log.Count("cut off") != 0 {
 		t.Error("the log says that requests were cut off")
 	}
 }
@@ -123,7 +124,7 @@ func TestRun_CutsOffWhatDoesNotFinish(t *testing.T) {
 	if got := <-slow; got.err == nil {
 		t.Errorf("a request that outlives the drain: %+v, want a broken connection", got)
 	}
-	if s.log.count("cut off") != 1 {
+	if s.log.Count("cut off") != 1 {
 		t.Error("the log does not say that a request was cut off")
 	}
 }
@@ -134,7 +135,7 @@ func TestRun_GivesNotice(t *testing.T) {
 	c.Timeouts.Notice = time.Hour
 	s := start(t, c)
 	s.stop()
-	eventually(t, "the main address says 503 before it closes", func() bool {
+	testkit.Until(t, "the main address says 503 before it closes", func() bool {
 		resp, err := http.Get(s.main + "/readyz")
 		if err != nil {
 			t.Fatal(err)
@@ -215,8 +216,8 @@ func TestClaims_WarnAtStart(t *testing.T) {
 		c := testConfig()
 		c.Policy, c.TrustJWT = policyFile(t, tt.policy), tt.trust
 		s := start(t, c)
-		warnings := s.log.count("level=WARN")
-		if tt.want == "" && warnings != 0 || tt.want != "" && s.log.count(tt.want) != 1 {
+		warnings := s.log.Count("level=WARN")
+		if tt.want == "" && warnings != 0 || tt.want != "" && s.log.Count(tt.want) != 1 {
 			t.Errorf("trust_jwt %v, policy\n%s\nlog:\n%s\nwant %q in it", tt.trust, tt.policy, s.log, tt.want)
 		}
 	}
@@ -268,7 +269,7 @@ func TestRun_NoServerErrorsUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "requests are answered", func() bool { return answered.Load() > 200 })
+	testkit.Until(t, "requests are answered", func() bool { return answered.Load() > 200 })
 	s.stop()
 	clients.Wait()
 	if err := s.wait(); err != nil {

@@ -5,6 +5,8 @@ package server_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // What requests are matched by can be a key or an address: a mistake in it is logged
@@ -22,13 +24,13 @@ func TestReload_LogsNoSecretsOfMatches(t *testing.T) {
 		`{"rules": [{"name": "r", ` + rule + `}], "overrides": [{"id": "o", "action": "block", "match": {"jwt:sub": "hunter2*x"}, "reason": "r", "author": "a", "expires_at": "2100-01-01T00:00:00Z"}]}`,
 		`{"rules": [{"name": "r", ` + rule + `}], "tests": [{"name": "t", "request": {"path": "/hunter2?x"}, "steps": [{"expect": "allowed"}]}]}`,
 	} {
-		mistakes := s.log.count("policy mistake")
+		mistakes := s.log.Count("policy mistake")
 		write(t, c.Policy, broken)
-		eventually(t, "the broken file is noticed", func() bool { return s.log.count("policy is broken") == i+1 && s.log.count("policy mistake") > mistakes })
+		testkit.Until(t, "the broken file is noticed", func() bool { return s.log.Count("policy is broken") == i+1 && s.log.Count("policy mistake") > mistakes })
 		if strings.Contains(s.log.String(), "hunter2") {
 			t.Fatalf("%s: the log has what requests are matched by:\n%s", broken, s.log)
 		}
 	}
 	write(t, c.Policy, burst("-1"))
-	eventually(t, "another mistake is logged with its value", func() bool { return s.log.count("(got -1)") == 1 })
+	testkit.Until(t, "another mistake is logged with its value", func() bool { return s.log.Count("(got -1)") == 1 })
 }

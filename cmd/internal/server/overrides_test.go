@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/server"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // ask asks the admin address.
@@ -80,24 +81,24 @@ func TestOverrides_Shared(t *testing.T) {
 			if !a.blocked("192.0.2.1") {
 				t.Error("the client is not blocked where it was said")
 			}
-			eventually(t, "the other server blocks, too", func() bool { return b.blocked("192.0.2.1") })
+			testkit.Until(t, "the other server blocks, too", func() bool { return b.blocked("192.0.2.1") })
 			write(t, c.Policy, burst("3"))
-			eventually(t, "both reload", func() bool { return a.log.count("policy reloaded")*b.log.count("policy reloaded") > 0 })
+			testkit.Until(t, "both reload", func() bool { return a.log.Count("policy reloaded")*b.log.Count("policy reloaded") > 0 })
 			if !a.blocked("192.0.2.1") || !b.blocked("192.0.2.1") || a.blocked("192.0.2.2") {
 				t.Error("after a reload other clients are blocked than before")
 			}
 			b.end()
 			b = start(t, c)
-			if !b.blocked("192.0.2.1") || b.log.count("overrides in force") != 1 {
+			if !b.blocked("192.0.2.1") || b.log.Count("overrides in force") != 1 {
 				t.Errorf("after a restart the client is not blocked, or the log does not say so:\n%s", b.log)
 			}
 			b.unblock("b1")
-			eventually(t, "the other server does not block any more", func() bool { return !a.blocked("192.0.2.1") })
+			testkit.Until(t, "the other server does not block any more", func() bool { return !a.blocked("192.0.2.1") })
 			audit := a.overrides().Audit
 			if len(audit) != 2 || audit[1].Author != "kim" || audit[1].Reason != "over" {
 				t.Errorf("audit %+v, want that it was made and removed", audit)
 			}
-			if !a.overrides().Persistent || a.log.count("author=kim") != 2 {
+			if !a.overrides().Persistent || a.log.Count("author=kim") != 2 {
 				t.Errorf("persistent %t; the log should have both:\n%s", a.overrides().Persistent, a.log)
 			}
 		})
@@ -116,12 +117,12 @@ func TestOverrides_StoreIsGone(t *testing.T) {
 	if status, answer := s.ask(http.MethodDelete, "/v1/overrides/b1?author=kim&reason=over", ""); status != 503 || !strings.Contains(answer, "problem") && !strings.Contains(answer, "store") {
 		t.Errorf("a change without the store: %d %s, want 503", status, answer)
 	}
-	eventually(t, "the log says so", func() bool { return s.log.count("cannot follow the overrides") == 1 })
+	testkit.Until(t, "the log says so", func() bool { return s.log.Count("cannot follow the overrides") == 1 })
 	if !s.blocked("192.0.2.1") {
 		t.Error("what was blocked is not any more")
 	}
 	p.Restart()
-	eventually(t, "it is followed again", func() bool { return s.log.count("can be followed again") == 1 })
+	testkit.Until(t, "it is followed again", func() bool { return s.log.Count("can be followed again") == 1 })
 	s.unblock("b1")
 	if s.blocked("192.0.2.1") {
 		t.Error("what was removed holds")
@@ -172,7 +173,7 @@ func TestOverrides_MemoryAlone(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig())
 	s.block("b1", "192.0.2.1")
-	if !s.blocked("192.0.2.1") || s.overrides().Persistent || s.log.count("kept in this process alone") != 1 {
+	if !s.blocked("192.0.2.1") || s.overrides().Persistent || s.log.Count("kept in this process alone") != 1 {
 		t.Errorf("blocked %t, persistent %t; the log should say what a restart does:\n%s", s.blocked("192.0.2.1"), s.overrides().Persistent, s.log)
 	}
 }
@@ -186,7 +187,7 @@ func TestOverrides_OfTheFile(t *testing.T) {
 global_shadow: { reason: first week, author: a, expires_at: 2099-01-01T00:00:00Z }
 `)
 	s := start(t, c)
-	if s.log.count("overrides of the policy in force") != 1 || s.log.count("NOTHING may be limited") != 1 {
+	if s.log.Count("overrides of the policy in force") != 1 || s.log.Count("NOTHING may be limited") != 1 {
 		t.Errorf("the log does not say what is in force:\n%s", s.log)
 	}
 	s.block("b1", "192.0.2.2")

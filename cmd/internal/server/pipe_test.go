@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // Reading a pipe has no end: who puts one where the policy or its signature was must
@@ -31,12 +32,12 @@ func TestReload_Pipe(t *testing.T) {
 		if path != c.Policy {
 			write(t, c.Policy, burst("3"))
 		}
-		eventually(t, "the pipe is noticed", func() bool { return s.log.count("not a regular file") > i })
+		testkit.Until(t, "the pipe is noticed", func() bool { return s.log.Count("not a regular file") > i })
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
 		write(t, c.Policy, burst("2"))
 		operator.sign(t, c.Policy, burst("2"))
-		eventually(t, "the file is read again", func() bool { return s.take("192.0.2.9") == 200 || s.log.count("policy reloaded") > 0 })
+		testkit.Until(t, "the file is read again", func() bool { return s.take("192.0.2.9") == 200 || s.log.Count("policy reloaded") > 0 })
 	}
 }

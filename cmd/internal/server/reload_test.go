@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/policyyaml"
 )
 
@@ -26,7 +27,7 @@ func TestReload_KeepsWhatIsSpent(t *testing.T) {
 		}
 	}
 	write(t, c.Policy, burst("3"))
-	eventually(t, "a renamed file is reloaded", func() bool { return s.log.count("policy reloaded") == 1 })
+	testkit.Until(t, "a renamed file is reloaded", func() bool { return s.log.Count("policy reloaded") == 1 })
 	for i, want := range []int{200, 429} {
 		if got := s.take("192.0.2.1"); got != want {
 			t.Errorf("take %d after the burst was raised by 1: status %d, want %d", i, got, want)
@@ -47,7 +48,7 @@ func TestReload_BrokenFileKeepsThePolicy(t *testing.T) {
 	}
 	for i, broken := range []string{"", "rules: [", burst("1")[:40], burst("-1"), "\x00\x01", "- a\n- b\n"} {
 		write(t, c.Policy, broken)
-		eventually(t, "the broken file is noticed", func() bool { return s.log.count("policy is broken") == i+1 })
+		testkit.Until(t, "the broken file is noticed", func() bool { return s.log.Count("policy is broken") == i+1 })
 		if got := s.take("192.0.2.1"); got != 429 {
 			t.Errorf("take under broken file %q: status %d, want 429 by the old policy", broken, got)
 		}
@@ -55,18 +56,18 @@ func TestReload_BrokenFileKeepsThePolicy(t *testing.T) {
 			t.Errorf("/readyz under broken file %q: status %d, want 200", broken, status)
 		}
 	}
-	mistakes := s.log.count("policy mistake")
+	mistakes := s.log.Count("policy mistake")
 
 	if err := os.Remove(c.Policy); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the missing file is noticed", func() bool { return s.log.count("cannot read the policy") == 1 })
+	testkit.Until(t, "the missing file is noticed", func() bool { return s.log.Count("cannot read the policy") == 1 })
 	write(t, c.Policy, burst("2"))
-	eventually(t, "the good file is loaded", func() bool { return s.log.count("policy reloaded") == 1 })
+	testkit.Until(t, "the good file is loaded", func() bool { return s.log.Count("policy reloaded") == 1 })
 	if got := s.take("192.0.2.1"); got != 200 {
 		t.Errorf("take under the good file: status %d, want 200", got)
 	}
-	if got := s.log.count("policy mistake"); got != mistakes || s.log.count("cannot read the policy") != 1 {
+	if got := s.log.Count("policy mistake"); got != mistakes || s.log.Count("cannot read the policy") != 1 {
 		t.Errorf("%d mistakes logged, then %d: a broken file must be logged once", mistakes, got)
 	}
 }
@@ -80,14 +81,14 @@ func TestReload_UnreadableFileKeepsThePolicy(t *testing.T) {
 		t.Fatalf("first take: status %d, want 200", got)
 	}
 	write(t, c.Policy, "# "+strings.Repeat("x", policyyaml.MaxBytes))
-	eventually(t, "the huge file is refused", func() bool { return s.log.count("cannot read the policy") == 1 })
+	testkit.Until(t, "the huge file is refused", func() bool { return s.log.Count("cannot read the policy") == 1 })
 	if err := os.Remove(c.Policy); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(c.Policy, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the directory is refused", func() bool { return s.log.count("is a directory") == 1 })
+	testkit.Until(t, "the directory is refused", func() bool { return s.log.Count("is a directory") == 1 })
 	if got := s.take("192.0.2.1"); got != 429 {
 		t.Errorf("take without a file: status %d, want 429 by the old policy", got)
 	}
@@ -95,8 +96,8 @@ func TestReload_UnreadableFileKeepsThePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, c.Policy, burst("1"))
-	eventually(t, "the file is back", func() bool { return s.log.count("can be read again, and is what it was") == 1 })
-	if n := s.log.count("policy reloaded"); n != 0 {
+	testkit.Until(t, "the file is back", func() bool { return s.log.Count("can be read again, and is what it was") == 1 })
+	if n := s.log.Count("policy reloaded"); n != 0 {
 		t.Errorf("reloaded %d times, want 0: the contents are the old ones", n)
 	}
 }
@@ -125,7 +126,7 @@ func TestReload_FollowsASwappedSymlink(t *testing.T) {
 	c.Policy = filepath.Join(dir, "current", "policy.yaml")
 	s := start(t, c)
 	link("2")
-	eventually(t, "the swapped directory is read", func() bool { return s.log.count("policy reloaded") == 1 })
+	testkit.Until(t, "the swapped directory is read", func() bool { return s.log.Count("policy reloaded") == 1 })
 	for i, want := range []int{200, 200, 429} {
 		if got := s.take("192.0.2.1"); got != want {
 			t.Errorf("take %d: status %d, want %d", i, got, want)
@@ -153,7 +154,7 @@ func TestReload_SameSizeAndTime(t *testing.T) {
 	if err := os.Chtimes(c.Policy, time.Time{}, info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a change within one tick of the clock is seen", func() bool { return s.log.count("policy reloaded") == 1 })
+	testkit.Until(t, "a change within one tick of the clock is seen", func() bool { return s.log.Count("policy reloaded") == 1 })
 }
 
 func TestReload_ByHand(t *testing.T) {
@@ -163,19 +164,19 @@ func TestReload_ByHand(t *testing.T) {
 	c.Policy = policyFile(t, burst("1"))
 	s := start(t, c)
 	s.server.Reload()
-	eventually(t, "an unchanged file is reloaded when asked", func() bool { return s.log.count("policy reloaded") == 1 })
+	testkit.Until(t, "an unchanged file is reloaded when asked", func() bool { return s.log.Count("policy reloaded") == 1 })
 	write(t, c.Policy, "")
 	s.server.Reload()
-	eventually(t, "mistakes are logged", func() bool { return s.log.count("policy is broken") == 1 })
+	testkit.Until(t, "mistakes are logged", func() bool { return s.log.Count("policy is broken") == 1 })
 	s.server.Reload()
-	eventually(t, "and again when asked again", func() bool { return s.log.count("policy is broken") == 2 })
+	testkit.Until(t, "and again when asked again", func() bool { return s.log.Count("policy is broken") == 2 })
 }
 
 func TestReload_ExampleHasNoFile(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig())
 	s.server.Reload()
-	eventually(t, "the log says so", func() bool { return s.log.count("nothing to reload") == 1 })
+	testkit.Until(t, "the log says so", func() bool { return s.log.Count("nothing to reload") == 1 })
 }
 
 // TestReload_WhileServing reloads a hundred times under requests: each is
@@ -207,7 +208,7 @@ func TestReload_WhileServing(t *testing.T) {
 	for i := range 100 {
 		write(t, c.Policy, burst(strconv.Itoa(capacity))+"# "+strconv.Itoa(i)+"\n")
 		s.server.Reload()
-		eventually(t, "the reload", func() bool { return s.log.count("policy reloaded") > i })
+		testkit.Until(t, "the reload", func() bool { return s.log.Count("policy reloaded") > i })
 	}
 	close(stop)
 	serving.Wait()
@@ -238,7 +239,7 @@ func TestReload_WhileEnding(t *testing.T) {
 		t.Errorf("before: %d %s, want 200", status, body)
 	}
 	s.stop()
-	eventually(t, "it is ending", func() bool {
+	testkit.Until(t, "it is ending", func() bool {
 		status, _ := get(t, s.admin+"/readyz")
 		return status == 503
 	})

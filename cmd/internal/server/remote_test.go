@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/store"
 )
 
@@ -111,10 +112,10 @@ func TestRemote_ServersShareBuckets(t *testing.T) {
 		if err != nil || strings.Contains(keys, "bad-news") || !strings.Contains(keys, "client:") {
 			t.Errorf("keys in the store: %q, %v; want the bucket under a hash", keys, err)
 		}
-		if a.log.count("nodes=1") != 1 || b.log.count("nodes=2") != 1 {
+		if a.log.Count("nodes=1") != 1 || b.log.Count("nodes=2") != 1 {
 			t.Errorf("the logs do not say that there is one server, and then another:\n%s\n%s", a.log, b.log)
 		}
-		if got := a.log.count("hash_key is not set"); got != 1 {
+		if got := a.log.Count("hash_key is not set"); got != 1 {
 			t.Errorf("the log warns %d times of the missing hash_key, want once", got)
 		}
 	})
@@ -154,12 +155,12 @@ func TestRemote_StoreIsGone(t *testing.T) {
 		)
 
 		e.server.Restart()
-		eventually(t, "the store decides again", func() bool {
+		testkit.Until(t, "the store decides again", func() bool {
 			_, text := s.takePath("/closed")
 			return !strings.Contains(text, `"degraded":true`)
 		})
-		eventually(t, "the server is ready", func() bool { got, _ := get(t, s.admin+"/readyz"); return got == 200 })
-		eventually(t, "what was spent locally is charged", func() bool {
+		testkit.Until(t, "the server is ready", func() bool { got, _ := get(t, s.admin+"/readyz"); return got == 200 })
+		testkit.Until(t, "what was spent locally is charged", func() bool {
 			return strings.Contains(s.metricsText(), "mete_local_unsettled_keys 0\n")
 		})
 		left := 0
@@ -180,15 +181,15 @@ func TestRemote_StoreIsBackAndNobodyAsks(t *testing.T) {
 	inEach(t, func(t *testing.T, e elsewhere) {
 		s := start(t, e.with(t, onError("open")))
 		e.server.Kill()
-		eventually(t, "the breaker opens", func() bool {
+		testkit.Until(t, "the breaker opens", func() bool {
 			s.takePath("/open")
 			return strings.Contains(s.metricsText(), `mete_breaker_state{state="open"} 1`)
 		})
 		e.server.Restart()
-		eventually(t, "the breaker closes", func() bool {
+		testkit.Until(t, "the breaker closes", func() bool {
 			return strings.Contains(s.metricsText(), `mete_breaker_state{state="closed"} 1`)
 		})
-		eventually(t, "the log says so", func() bool { return s.log.count("the store answers again") == 1 })
+		testkit.Until(t, "the log says so", func() bool { return s.log.Count("the store answers again") == 1 })
 	})
 }
 
@@ -213,12 +214,12 @@ func TestRemote_NothingAnswers(t *testing.T) {
 		c.Store = url
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		log := new(logBuffer)
+		log := new(testkit.Log)
 		_, err := server.New(ctx, c, slog.New(slog.NewTextHandler(log, nil)))
 		if !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error()+log.String(), "secret") {
 			t.Errorf("%s: %v, want %v and no secret", url, err, store.ErrUnavailable)
 		}
-		if log.count("trying again") != 1 {
+		if log.Count("trying again") != 1 {
 			t.Errorf("%s: the log is\n%s\nwant one complaint", url, log)
 		}
 	}
@@ -229,7 +230,7 @@ func TestRemote_StoreComesLate(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
 		e.server.Kill()
-		log := new(logBuffer)
+		log := new(testkit.Log)
 		came := make(chan error, 1)
 		go func() {
 			s, err := server.New(t.Context(), e.with(t, burst("1")), slog.New(slog.NewTextHandler(log, nil)))
@@ -238,7 +239,7 @@ func TestRemote_StoreComesLate(t *testing.T) {
 			}
 			came <- err
 		}()
-		eventually(t, "it is tried again", func() bool { return log.count("trying again") > 0 })
+		testkit.Until(t, "it is tried again", func() bool { return log.Count("trying again") > 0 })
 		e.server.Restart()
 		if err := <-came; err != nil {
 			t.Errorf("New: %v", err)

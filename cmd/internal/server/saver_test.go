@@ -16,6 +16,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // savingConfig saves to a new file at its end, or as often as every says.
@@ -52,10 +53,10 @@ func TestSaver_RestartsForgiveNothing(t *testing.T) {
 			t.Errorf("take %d, each after a restart: status %d, want %d", round+1, got, want)
 		}
 		s.end()
-		if first := s.log.count("no buckets are saved yet"); (first == 1) != (round == 0) {
+		if first := s.log.Count("no buckets are saved yet"); (first == 1) != (round == 0) {
 			t.Errorf("start %d: the log says %d times that nothing is saved", round+1, first)
 		}
-		if round > 0 && s.log.count("buckets restored") != 1 {
+		if round > 0 && s.log.Count("buckets restored") != 1 {
 			t.Errorf("start %d: the log does not say that the buckets are restored", round+1)
 		}
 	}
@@ -69,7 +70,7 @@ func TestSaver_TriesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := start(t, c)
-	eventually(t, "a first save", func() bool {
+	testkit.Until(t, "a first save", func() bool {
 		_, err := os.Stat(file)
 		return err == nil
 	})
@@ -80,12 +81,12 @@ func TestSaver_TriesAgain(t *testing.T) {
 	for os.Mkdir(file, 0o700) != nil { // it was just saved again
 		os.Remove(file)
 	}
-	eventually(t, "the log says that a save failed", func() bool { return s.log.count("cannot save the buckets") > 0 })
+	testkit.Until(t, "the log says that a save failed", func() bool { return s.log.Count("cannot save the buckets") > 0 })
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the log says that saving works again", func() bool { return s.log.count("saved again") == 1 })
-	if got := s.log.count("cannot save the buckets"); got != 1 {
+	testkit.Until(t, "the log says that saving works again", func() bool { return s.log.Count("saved again") == 1 })
+	if got := s.log.Count("cannot save the buckets"); got != 1 {
 		t.Errorf("the log says %d times that a save failed, want once", got)
 	}
 	s.end()
@@ -141,7 +142,7 @@ func TestNew_LocksTheFile(t *testing.T) {
 	t.Parallel()
 	c, file := savingConfig(t, "0")
 	s := start(t, c)
-	eventually(t, "a first save", func() bool {
+	testkit.Until(t, "a first save", func() bool {
 		_, err := os.Stat(file)
 		return err == nil
 	})
@@ -180,7 +181,7 @@ func TestNew_LockEndsWithTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	eventually(t, "the other process has locked the file", func() bool {
+	testkit.Until(t, "the other process has locked the file", func() bool {
 		_, err := os.Stat(file + ".locked")
 		return err == nil
 	})

@@ -3,7 +3,6 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -11,12 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // patience bounds every wait of these tests. Nothing waits that long.
@@ -26,7 +25,7 @@ const patience = time.Minute
 type running struct {
 	t           *testing.T
 	main, admin string // URLs
-	log         *logBuffer
+	log         *testkit.Log
 	server      *server.Server
 	stop        context.CancelFunc
 	ended       chan struct{} // closed when Run has returned
@@ -44,7 +43,7 @@ func testConfig() config.Config {
 // start runs a server until the test ends.
 func start(t *testing.T, c config.Config) *running {
 	t.Helper()
-	r := &running{t: t, log: new(logBuffer), ended: make(chan struct{})}
+	r := &running{t: t, log: new(testkit.Log), ended: make(chan struct{})}
 	s, err := server.New(t.Context(), c, slog.New(slog.NewTextHandler(r.log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -78,21 +77,6 @@ func (r *running) wait() error {
 		r.t.Fatal("Run has not returned")
 	}
 	return r.err
-}
-
-// eventually waits until ok is true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	timeout := time.After(patience)
-	for !ok() {
-		select {
-		case <-ticker.C:
-		case <-timeout:
-			t.Fatalf("timeout: %s", what)
-		}
-	}
 }
 
 // take asks for one token of the client and returns the status.
@@ -162,24 +146,3 @@ func burst(tokens string) string {
     algorithm_config: { rate: 1/1d, burst: ` + tokens + ` }
 `
 }
-
-// A logBuffer is a log that may be read while it is written.
-type logBuffer struct {
-	mu  sync.Mutex // guards the field below
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-// count returns how often a text is in the log.
-func (b *logBuffer) count(text string) int { return strings.Count(b.String(), text) }

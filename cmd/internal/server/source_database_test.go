@@ -14,6 +14,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/store"
 )
@@ -44,9 +45,9 @@ func sql(t *testing.T, p *proctest.Postgres, statement string) {
 // logged waits until all servers have logged a text so often.
 func logged(t *testing.T, text string, n int, servers ...*running) {
 	t.Helper()
-	eventually(t, "the log says "+text, func() bool {
+	testkit.Until(t, "the log says "+text, func() bool {
 		for _, s := range servers {
-			if s.log.count(text) < n {
+			if s.log.Count(text) < n {
 				return false
 			}
 		}
@@ -92,14 +93,14 @@ func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
 			t.Errorf("take %d: %d, want %d", i, got, want)
 		}
 	}
-	if s.log.count(`rule 2 \"typo\": spec/limit_keys/0: a header name is made of letters`) != 1 {
+	if s.log.Count(`rule 2 \"typo\": key_pattern: \"user_di\" stands for no attribute; did you mean \"user_id\"?`) != 1 {
 		t.Errorf("the log does not name the row:\n%s", s.log)
 	}
 	s.server.Reload()
-	eventually(t, "it is said again when asked", func() bool { return s.log.count("policy is broken") == 2 })
-	sql(t, p, `DELETE FROM limits.rate_limit_rule WHERE name = 'typo'; INSERT INTO limits.rate_limit_policy VALUES ('rules', '{"mode": "shadwo"}')`)
-	eventually(t, "the log names the document", func() bool { return s.log.count(`policy \"rules\": spec/mode: mode must be`) >= 1 })
-	sql(t, p, `DELETE FROM limits.rate_limit_policy`)
+	testkit.Until(t, "it is said again when asked", func() bool { return s.log.Count("policy is broken") == 2 })
+	sql(t, p, `DELETE FROM limits.rate_limit_rule WHERE name = 'typo'; TRUNCATE limits.rate_limit_attribute`)
+	testkit.Until(t, "it says what is wrong now", func() bool { return s.log.Count("policy is broken") >= 3 })
+	sql(t, p, `INSERT INTO limits.rate_limit_attribute VALUES ('ip', 'ip:address')`)
 	logged(t, "policy reloaded", 1, s)
 	if got := s.take("192.0.2.9"); got != 200 {
 		t.Errorf("take under the new policy: %d", got)
@@ -119,15 +120,15 @@ func TestDatabase_ConnectionsCut(t *testing.T) {
 	sql(t, p, `UPDATE limits.rate_limit_rule SET burst_capacity = 3`)
 	logged(t, "policy reloaded", 1, s)
 	p.Kill()
-	eventually(t, "the server notices", func() bool { return s.log.count("cannot be followed") >= 1 }) // one, where both came as one to it
+	testkit.Until(t, "the server notices", func() bool { return s.log.Count("cannot be followed") >= 1 }) // one, where both came as one to it
 	s.server.Reload()
-	eventually(t, "a reload fails", func() bool { return s.log.count("cannot read the policy") == 1 })
+	testkit.Until(t, "a reload fails", func() bool { return s.log.Count("cannot read the policy") == 1 })
 	if got := s.take("192.0.2.1"); got != 200 {
 		t.Errorf("take without the database: %d", got)
 	}
 	p.Restart()
 	sql(t, p, `UPDATE limits.rate_limit_rule SET burst_capacity = 4`)
-	eventually(t, "the change comes through", func() bool { return s.log.count("policy reloaded") == 2 })
+	testkit.Until(t, "the change comes through", func() bool { return s.log.Count("policy reloaded") == 2 })
 }
 
 func TestDatabase_OnlyWhenAsked(t *testing.T) {
@@ -137,7 +138,7 @@ func TestDatabase_OnlyWhenAsked(t *testing.T) {
 	c.ReloadInterval = 0
 	s := start(t, c)
 	s.server.Reload()
-	eventually(t, "rules that have not changed are read when asked", func() bool { return s.log.count("policy reloaded") == 1 })
+	testkit.Until(t, "rules that have not changed are read when asked", func() bool { return s.log.Count("policy reloaded") == 1 })
 	if n, err := p.Psql(`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mete rules'`); n != "0" {
 		t.Errorf("%s connections follow the rules (%v), want none", n, err)
 	}
@@ -165,9 +166,9 @@ func TestDatabase_CannotStart(t *testing.T) {
 	c.Policy = u.String()
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	log := new(logBuffer)
+	log := new(testkit.Log)
 	_, err = server.New(ctx, c, slog.New(slog.NewTextHandler(log, nil)))
-	if !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error()+log.String(), "secret") || log.count("trying again") != 1 {
+	if !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error()+log.String(), "secret") || log.Count("trying again") != 1 {
 		t.Errorf("nothing answers: %v, want %v, one complaint and no password; log:\n%s", err, store.ErrUnavailable, log)
 	}
 }

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // hasMetric is that one of the metrics has this value, sooner or later.
 func (r *running) hasMetric(line string) {
 	r.t.Helper()
-	eventually(r.t, line, func() bool { return strings.Contains(r.metricsText(), line+"\n") })
+	testkit.Until(r.t, line, func() bool { return strings.Contains(r.metricsText(), line+"\n") })
 }
 
 func TestMetrics_OfReloads(t *testing.T) {
@@ -90,7 +91,7 @@ func TestDenialLog(t *testing.T) {
 				t.Errorf("%s: the log lacks %s:\n%s", tt.name, want, text)
 			}
 		}
-		if n := s.log.count("denied"); n != min(len(tt.want), 1) {
+		if n := s.log.Count("denied"); n != min(len(tt.want), 1) {
 			t.Errorf("%s: %d lines are of denials", tt.name, n)
 		}
 		if !c.DenialLog.Raw && strings.Contains(text, "192.0.2.99") {
@@ -109,7 +110,7 @@ func TestDecisions_AreTimed(t *testing.T) {
 	for door, c := range map[string]config.Config{"take": testConfig(), "proxy": gateway} {
 		c.Policy = policyFile(t, burst("1000"))
 		s := start(t, c)
-		eventually(t, door+" is timed", func() bool {
+		testkit.Until(t, door+" is timed", func() bool {
 			if door == "take" {
 				s.take("192.0.2.1")
 			} else {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // A signer has a key for policies.
@@ -81,16 +82,16 @@ func TestSigned_WhenItChanges(t *testing.T) {
 	}
 
 	write(t, c.Policy, burst("2"))
-	eventually(t, "the unsigned file is noticed", func() bool { return s.log.count("the policy is not signed; the old one stays in force") == 1 })
+	testkit.Until(t, "the unsigned file is noticed", func() bool { return s.log.Count("the policy is not signed; the old one stays in force") == 1 })
 	if got := s.take("192.0.2.1"); got != 429 {
 		t.Errorf("under the unsigned file: %d, want 429 by the old policy", got)
 	}
 	successor.sign(t, c.Policy, burst("2"))
-	eventually(t, "the signature is noticed", func() bool { return s.log.count("policy reloaded") == 1 })
+	testkit.Until(t, "the signature is noticed", func() bool { return s.log.Count("policy reloaded") == 1 })
 	if got := s.take("192.0.2.1"); got != 200 {
 		t.Errorf("under the signed file: %d, want 200", got)
 	}
-	if n := s.log.count("not signed"); n != 1 {
+	if n := s.log.Count("not signed"); n != 1 {
 		t.Errorf("logged %d times that it was not signed, want 1:\n%s", n, s.log)
 	}
 
@@ -98,7 +99,7 @@ func TestSigned_WhenItChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.server.Reload()
-	eventually(t, "the missing signature is noticed", func() bool { return s.log.count("not signed") >= 2 }) // both by itself and when asked
+	testkit.Until(t, "the missing signature is noticed", func() bool { return s.log.Count("not signed") >= 2 }) // both by itself and when asked
 	if got := s.take("192.0.2.1"); got != 429 {
 		t.Errorf("without a signature: %d, want 429 by the policy in force", got)
 	}
@@ -131,15 +132,15 @@ func TestReload_BundleVersionsGrow(t *testing.T) {
 		{"what was in force before", first, "it is 7, and 8 is in force"},
 	} {
 		write(t, c.Policy, tt.text)
-		refused := s.log.count("policy is refused; the old one stays in force")
+		refused := s.log.Count("policy is refused; the old one stays in force")
 		s.server.Reload()
 		if tt.refused == "" {
 			reloaded++
-			eventually(t, tt.what, func() bool { return s.log.count("policy reloaded") == reloaded })
+			testkit.Until(t, tt.what, func() bool { return s.log.Count("policy reloaded") == reloaded })
 			continue
 		}
-		eventually(t, tt.what, func() bool { return s.log.count("policy is refused; the old one stays in force") == refused+1 })
-		if s.log.count(tt.refused) == 0 {
+		testkit.Until(t, tt.what, func() bool { return s.log.Count("policy is refused; the old one stays in force") == refused+1 })
+		if s.log.Count(tt.refused) == 0 {
 			t.Errorf("%s: no %q in the log:\n%s", tt.what, tt.refused, s.log)
 		}
 	}
@@ -156,10 +157,10 @@ func TestReload_BundleVersionsBegin(t *testing.T) {
 	s := start(t, c)
 	for i, text := range []string{burst("2"), bundle("bundle_version: 1\n", "3")} {
 		write(t, c.Policy, text)
-		eventually(t, "the reload", func() bool { return s.log.count("policy reloaded") == i+1 })
+		testkit.Until(t, "the reload", func() bool { return s.log.Count("policy reloaded") == i+1 })
 	}
 	write(t, c.Policy, burst("1"))
-	eventually(t, "the refusal", func() bool { return s.log.count("policy is refused") == 1 })
+	testkit.Until(t, "the refusal", func() bool { return s.log.Count("policy is refused") == 1 })
 }
 
 // A policy that expires goes on, and says so once.
@@ -170,7 +171,7 @@ func TestPolicy_ExpiresInForce(t *testing.T) {
 	c.Policy = policyFile(t, bundle(fmt.Sprintf("bundle_version: 1\nexpires_at: %q\n", at.Format(time.RFC3339Nano)), "1"))
 	s := start(t, c)
 	s.hasMetrics("mete_policy_expired 0")
-	eventually(t, "the policy expires", func() bool { return s.log.count("THE POLICY HAS EXPIRED and is still enforced") == 1 })
+	testkit.Until(t, "the policy expires", func() bool { return s.log.Count("THE POLICY HAS EXPIRED and is still enforced") == 1 })
 	s.hasMetrics("mete_policy_expired 1")
 	for i, want := range []int{200, 429} {
 		if got := s.take("192.0.2.1"); got != want {
@@ -178,7 +179,7 @@ func TestPolicy_ExpiresInForce(t *testing.T) {
 		}
 	}
 	write(t, c.Policy, bundle("bundle_version: 2\n", "1"))
-	eventually(t, "another takes its place", func() bool { return s.log.count("policy reloaded") == 1 })
+	testkit.Until(t, "another takes its place", func() bool { return s.log.Count("policy reloaded") == 1 })
 	if text := s.metricsText(); strings.Contains(text, "mete_policy_expire") {
 		t.Errorf("a policy that does not expire has metrics about it:\n%s", text)
 	}

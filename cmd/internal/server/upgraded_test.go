@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // echoing is an upstream that upgrades to a protocol in which it repeats every line.
@@ -84,7 +85,7 @@ func TestRun_WaitsForUpgradedConnections(t *testing.T) {
 	s := start(t, c)
 	conn := openSocket(t, s.server)
 	s.stop()
-	eventually(t, "no more connections are taken", func() bool {
+	testkit.Until(t, "no more connections are taken", func() bool {
 		conn, err := net.Dial("tcp", s.server.Addr().String())
 		if err == nil {
 			conn.Close()
@@ -99,7 +100,7 @@ func TestRun_WaitsForUpgradedConnections(t *testing.T) {
 	if err := s.wait(); err != nil { // long before the drain is over
 		t.Errorf("Run: %v", err)
 	}
-	if s.log.count("cut off") != 0 {
+	if s.log.Count("cut off") != 0 {
 		t.Error("the log says that something was cut off")
 	}
 }
@@ -120,10 +121,10 @@ func TestRun_CutsOffUpgradedConnections(t *testing.T) {
 		conn.wantEnd(t)
 		<-ended
 	}
-	if got := s.log.count("upgraded connections were cut off"); got != 1 || s.log.count("connections=2") != 1 {
+	if got := s.log.Count("upgraded connections were cut off"); got != 1 || s.log.Count("connections=2") != 1 {
 		t.Errorf("%d lines in the log, want one of 2 connections", got)
 	}
-	if s.log.count("requests were cut off") != 0 {
+	if s.log.Count("requests were cut off") != 0 {
 		t.Error("the log says that requests were cut off: there were none")
 	}
 }
@@ -151,7 +152,7 @@ func TestRun_OneDrainForAll(t *testing.T) {
 		t.Errorf("a request that outlives the drain: %+v, want a broken connection", got)
 	}
 	for _, what := range []string{"requests were cut off", "upgraded connections were cut off"} {
-		if s.log.count(what) != 1 {
+		if s.log.Count(what) != 1 {
 			t.Errorf("the log does not say that %s", what)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/internal/testkit"
 )
 
 // named is an upstream that answers with its name, as long as it is well.
@@ -81,12 +82,12 @@ func TestGatewayInFront(t *testing.T) {
 		}
 	}
 	appWell.Store(false)
-	eventually(t, "one server is down", func() bool { return s.log.count("health checks fail") == 1 })
+	testkit.Until(t, "one server is down", func() bool { return s.log.Count("health checks fail") == 1 })
 	if status, _ := get(t, s.main+"/"); status != 200 {
 		t.Errorf("with one server down: got %d", status)
 	}
 	otherWell.Store(false)
-	eventually(t, "both servers are down", func() bool { return s.log.count("health checks fail") == 2 })
+	testkit.Until(t, "both servers are down", func() bool { return s.log.Count("health checks fail") == 2 })
 	if status, body := get(t, s.main+"/"); status != 503 || !strings.Contains(body, "No upstream server is up") {
 		t.Errorf("with both down: got %d %s", status, body)
 	}
@@ -131,7 +132,7 @@ func TestAdaptive(t *testing.T) {
 				}
 			}
 			trouble.Store(true)
-			eventually(t, "a request costs two tokens: half of the limit is left", func() bool { return cost() == 2 })
+			testkit.Until(t, "a request costs two tokens: half of the limit is left", func() bool { return cost() == 2 })
 			for range 30 {
 				if got := cost(); got > 2 {
 					t.Errorf("a request costs %d tokens, below the floor", got)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore/violations"
 )
 
@@ -161,11 +162,11 @@ func TestDashboardViolations_Connections(t *testing.T) {
 	if page, status := s.violations(operatorToken, ""); status != http.StatusServiceUnavailable || !strings.Contains(page.Detail, "does not answer") {
 		t.Errorf("without the database: %d %s", status, page.Detail)
 	}
-	if s.log.count("violations cannot be read") != 1 {
+	if s.log.Count("the dashboard cannot show violations") != 1 {
 		t.Error("the log does not say so")
 	}
 	p.Restart()
-	eventually(t, "the rows are shown again", func() bool {
+	testkit.Until(t, "the rows are shown again", func() bool {
 		page, status := s.violations(operatorToken, "")
 		return status == http.StatusOK && len(page.Rows) == 1
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/server"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore/violations"
 )
 
@@ -63,7 +64,7 @@ func reader(t *testing.T, rawURL, schema, key string) *violations.Reader {
 // starts without.
 func (r *running) records() {
 	r.t.Helper()
-	eventually(r.t, "violations are recorded", func() bool { return r.log.count("violations are recorded") == 1 })
+	testkit.Until(r.t, "violations are recorded", func() bool { return r.log.Count("violations are recorded") == 1 })
 }
 
 // awaitViolations waits until a query finds so many denials.
@@ -118,7 +119,7 @@ func TestViolations_AreRecorded(t *testing.T) {
 				t.Errorf("the metrics lack %s:\n%s", line, text)
 			}
 		}
-		if s.log.count("192.0.2.77") != 0 {
+		if s.log.Count("192.0.2.77") != 0 {
 			t.Error("the log has an address in it")
 		}
 	}
@@ -168,7 +169,7 @@ func TestViolations_DatabaseComesLater(t *testing.T) {
 			t.Errorf("take without the database of the violations: %d, want 429", got)
 		}
 	}
-	if s.log.count("does not answer") != 1 {
+	if s.log.Count("does not answer") != 1 {
 		t.Error("the log does not say that the database does not answer")
 	}
 	if text := s.metricsText(); !strings.Contains(text, "mete_violations_dropped_total 2\n") {
@@ -218,16 +219,16 @@ func TestViolations_EndWhileTheDatabaseHangs(t *testing.T) {
 	for range 3 {
 		s.take("192.0.2.1")
 	}
-	eventually(t, "one is recorded", func() bool { return strings.Contains(s.metricsText(), "mete_violations_written_total 1\n") })
+	testkit.Until(t, "one is recorded", func() bool { return strings.Contains(s.metricsText(), "mete_violations_written_total 1\n") })
 	p.Pause()
 	defer p.Resume()
 	s.take("192.0.2.1")
-	eventually(t, "a write has failed", func() bool { return s.log.count("violations: cannot write") == 1 })
+	testkit.Until(t, "a write has failed", func() bool { return s.log.Count("violations: cannot write") == 1 })
 	s.stop()
 	if err := s.wait(); err != nil { // fails if the server hangs, too
 		t.Fatal(err)
 	}
-	if s.log.count("1 denials were not written") != 1 {
+	if s.log.Count("1 denials were not written") != 1 {
 		t.Errorf("the log does not say what is missing:\n%s", s.log)
 	}
 }
