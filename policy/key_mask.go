@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/metehq/mete/internal/clientaddr"
 )
 
 const (
@@ -82,29 +84,15 @@ func (p KeyPart) Mask() string {
 	if p.Hashed {
 		return maskedHash
 	}
-	switch network, ok := networkOf(p.Value); {
+	switch address, ok := addressOf(p.Value); {
 	case p.Value == "":
 		return ""
 	case ok:
-		return network
+		return clientaddr.Network(address).String()
 	case utf8.RuneCountInString(p.Value) < 3*maskLetters:
 		return masked
 	}
 	return string([]rune(p.Value)[:maskLetters]) + masked
-}
-
-// networkOf returns the network of an address or prefix as keys have it: /24, or /48.
-func networkOf(value string) (network string, ok bool) {
-	address, ok := addressOf(value)
-	if !ok {
-		return "", false
-	}
-	bits := 48
-	if address.Is4() {
-		bits = 24
-	}
-	p, err := address.WithZone("").Prefix(bits)
-	return p.String(), err == nil
 }
 
 // addressOf reads an address as it stands in a key: of a prefix, its first one.

@@ -5,8 +5,9 @@ package violations
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"net/netip"
+
+	"github.com/metehq/mete/policy"
 )
 
 // What is hashed: a key and a user of one name have different hashes.
@@ -15,31 +16,15 @@ const (
 	aUser = "user"
 )
 
-// hashBytes is how much of a hash is stored, as in bucket keys.
-const hashBytes = 16
+// hashLength is the length of a hash with its mark.
+var hashLength = len(policy.AppendKeyHash(nil, make([]byte, sha256.Size)))
 
-// hash is what stands for text in the table: a mark and 128 bits of a keyed hash.
+// hash returns the keyed hash that replaces text in the table, as bucket keys have it.
 func hash(key []byte, what, text string) string {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("mete violation " + what + "\x00"))
 	h.Write([]byte(text))
-	return "~" + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:hashBytes])
-}
-
-// Networks that addresses are cut to. A /64 would be somebody's home.
-const (
-	networkBits4 = 24
-	networkBits6 = 48
-)
-
-// network returns the network of an address, as it is stored.
-func network(a netip.Addr) netip.Prefix {
-	bits := networkBits6
-	if a.Is4() {
-		bits = networkBits4
-	}
-	p, _ := a.Prefix(bits)
-	return p
+	return string(policy.AppendKeyHash(nil, h.Sum(nil)))
 }
 
 // whole returns the prefix that is an address alone.

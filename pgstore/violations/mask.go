@@ -2,7 +2,11 @@
 
 package violations
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/metehq/mete/internal/clientaddr"
+)
 
 // Masked is v for people who may not see whose row it is: as it had been stored without
 // [Config.Raw]. Keys and users are hashes then, the same for the same, and addresses
@@ -18,7 +22,7 @@ func (r *Reader) Masked(v Violation) Violation {
 		v.User = hash(r.config.Key, aUser, v.User)
 	}
 	if v.Network.IsValid() {
-		if n := network(v.Network.Addr()); n.Bits() < v.Network.Bits() {
+		if n := clientaddr.Network(v.Network.Addr()); n.Bits() < v.Network.Bits() {
 			v.Network = n
 		}
 	}
@@ -27,7 +31,6 @@ func (r *Reader) Masked(v Violation) Violation {
 
 // isHash reports whether s is a hash as the table has them, or looks like one.
 func isHash(s string) bool {
-	const letters = (hashBytes*8 + 5) / 6
 	const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	return len(s) == 1+letters && s[0] == '~' && strings.Trim(s[1:], base64) == ""
+	return len(s) == hashLength && s[0] == '~' && strings.Trim(s[1:], base64) == ""
 }

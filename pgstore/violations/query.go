@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/metehq/mete/internal/clientaddr"
 )
 
 // Numbers of rows that [Reader.List] returns.
@@ -115,7 +117,7 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 	}
 	if q.Network.IsValid() {
 		of := q.Network.Masked()
-		t.add("(ip_address OPERATOR(pg_catalog.<<=) %s::pg_catalog.text::pg_catalog.inet OR ip_address OPERATOR(pg_catalog.=) %s::pg_catalog.text::pg_catalog.inet)", of.String(), network(of.Addr()).String())
+		t.add("(ip_address OPERATOR(pg_catalog.<<=) %s::pg_catalog.text::pg_catalog.inet OR ip_address OPERATOR(pg_catalog.=) %s::pg_catalog.text::pg_catalog.inet)", of.String(), clientaddr.Network(of.Addr()).String())
 	}
 	if q.Endpoint != "" {
 		t.endpoint(q.Endpoint)

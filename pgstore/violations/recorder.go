@@ -15,6 +15,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/denial"
 	"github.com/metehq/mete/policy"
 )
 
@@ -81,29 +82,11 @@ func New(pool *pgxpool.Pool, config Config) (*Recorder, error) {
 // microsecond or so, whatever the database does, and keeps copies only.
 func (r *Recorder) Record(_ context.Context, d *mete.Denial) {
 	if !d.Allowed && d.Reason != mete.ReasonStoreError {
-		r.record(d, d.Rule, d.Reason, worst(d.Limits()), d.Limits(), false)
+		r.record(d, d.Rule, d.Reason, denial.Worst(d.Limits()), d.Limits(), false)
 	}
-	for i := 0; i < len(d.Shadow); {
-		rule, n := d.Shadow[i].Rule, 1
-		for i+n < len(d.Shadow) && d.Shadow[i+n].Rule == rule {
-			n++
-		}
-		if at := worst(d.Shadow[i : i+n]); at >= 0 {
-			r.record(d, rule.Name, d.Shadow[i+at].Limit.Reason, i+at, d.Shadow, true)
-		}
-		i += n
-	}
-}
-
-// worst is the place of the status that denies for longest, -1 for none.
-func worst(statuses []mete.Status) int {
-	at := -1
-	for i := range statuses {
-		if !statuses[i].Allowed && (at < 0 || statuses[i].RetryAfter > statuses[at].RetryAfter) {
-			at = i
-		}
-	}
-	return at
+	denial.EachShadow(d, func(at int) {
+		r.record(d, d.Shadow[at].Rule.Name, d.Shadow[at].Limit.Reason, at, d.Shadow, true)
+	})
 }
 
 // record records one denial by the status at a place, or by none where that is -1.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/clientaddr"
 	"github.com/metehq/mete/policy"
 )
 
@@ -78,7 +79,7 @@ func (r *Recorder) newRow(i id, s *mete.Status, d *mete.Denial, now time.Time) *
 	}
 	if text, ok := d.Attributes.Lookup(ipAttribute); ok {
 		if a, ok := parseAddr(text); ok {
-			if row.addr = network(a); r.config.Raw {
+			if row.addr = clientaddr.Network(a); r.config.Raw {
 				row.addr = whole(a)
 			}
 		}

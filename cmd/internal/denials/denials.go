@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/denial"
 	"github.com/metehq/mete/policy"
 )
 
@@ -102,35 +103,17 @@ func (l *Log) Record(ctx context.Context, d *mete.Denial) {
 	if !d.Allowed && d.Reason != mete.ReasonStoreError {
 		i := id{rule: d.Rule, reason: d.Reason}
 		retry := d.RetryAfter
-		if at := worst(d.Limits()); at >= 0 {
+		if at := denial.Worst(d.Limits()); at >= 0 {
 			i.limit, i.key = d.Limits()[at].Limit.Name, d.Limits()[at].Key
 		} else if d.Override != nil {
 			i.limit = d.Override.ID
 		}
 		l.record(ctx, i, d, retry, now)
 	}
-	for i := 0; i < len(d.Shadow); {
-		rule, n := d.Shadow[i].Rule, 1
-		for i+n < len(d.Shadow) && d.Shadow[i+n].Rule == rule {
-			n++
-		}
-		if at := worst(d.Shadow[i : i+n]); at >= 0 {
-			s := &d.Shadow[i+at]
-			l.record(ctx, id{rule.Name, s.Limit.Name, s.Limit.Reason, s.Key, true}, d, s.RetryAfter, now)
-		}
-		i += n
-	}
-}
-
-// worst is the place of the status that denies for longest, -1 for none.
-func worst(statuses []mete.Status) int {
-	at := -1
-	for i := range statuses {
-		if !statuses[i].Allowed && (at < 0 || statuses[i].RetryAfter > statuses[at].RetryAfter) {
-			at = i
-		}
-	}
-	return at
+	denial.EachShadow(d, func(at int) {
+		s := &d.Shadow[at]
+		l.record(ctx, id{s.Rule.Name, s.Limit.Name, s.Limit.Reason, s.Key, true}, d, s.RetryAfter, now)
+	})
 }
 
 func (l *Log) record(ctx context.Context, i id, d *mete.Denial, retry time.Duration, now time.Time) {

@@ -6,26 +6,18 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"log/slog"
 	"net/netip"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/clientaddr"
+	"github.com/metehq/mete/policy"
 )
-
-// hashBytes is how much of a hash is shown.
-const hashBytes = 16
 
 // maxShown bounds what is shown as it is. What is longer is cut.
 const maxShown = 256
-
-// Networks that addresses are cut to. A /64 would be somebody's home.
-const (
-	networkBits4 = 24
-	networkBits6 = 48
-)
 
 // write writes one line. slog quotes what is in it: a line stays a line.
 func (l *Log) write(ctx context.Context, i id, b burst) {
@@ -68,7 +60,7 @@ func (l *Log) key(key string) string {
 	h := hmac.New(sha256.New, l.config.Key)
 	h.Write([]byte("mete denial key\x00"))
 	h.Write([]byte(key))
-	return "~" + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:hashBytes])
+	return string(policy.AppendKeyHash(nil, h.Sum(nil)))
 }
 
 // client is what is shown of an address: its network. What is no address is not
@@ -82,15 +74,7 @@ func (l *Log) client(text string) string {
 	if l.config.Raw {
 		return a.String()
 	}
-	bits := networkBits6
-	if a.Is4() {
-		bits = networkBits4
-	}
-	network, err := a.Prefix(bits)
-	if err != nil {
-		return ""
-	}
-	return network.String()
+	return clientaddr.Network(a).String()
 }
 
 // shown cuts what is too long.
