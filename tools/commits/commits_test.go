@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/metehq/mete/tools/internal/git"
 )
 
 func TestCheckMessage(t *testing.T) {
@@ -48,7 +50,7 @@ func TestCheck(t *testing.T) {
 	}
 	mustGit := func(args ...string) string {
 		t.Helper()
-		out, err := git(dir, args...)
+		out, err := git.Run(dir, args...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,14 +6,14 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/metehq/mete/tools/internal/git"
 )
 
 // base is the newest commit that need not follow the rules.
@@ -42,10 +42,10 @@ func main() {
 // base. A shallow clone without base has newer commits only: check reads them all.
 func check(dir, base string) ([]string, error) {
 	revisions := []string{"HEAD", "^" + base}
-	if _, err := git(dir, "rev-parse", "--verify", "--quiet", base+"^{commit}"); err != nil {
+	if _, err := git.Run(dir, "rev-parse", "--verify", "--quiet", base+"^{commit}"); err != nil {
 		revisions = revisions[:1]
 	}
-	log, err := git(dir, append([]string{"log", "-z", "--no-merges", "--format=%h%n%s%n%b"}, revisions...)...)
+	log, err := git.Run(dir, append([]string{"log", "-z", "--no-merges", "--format=%h%n%s%n%b"}, revisions...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -81,17 +81,4 @@ func checkMessage(subject, body string) []error {
 		errs = append(errs, errors.New("add a body with the reason for the change"))
 	}
 	return errs
-}
-
-// git returns the output of a git command in dir.
-func git(dir string, args ...string) (string, error) {
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(stderr.Bytes()))
-	}
-	return string(out), nil
 }

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/metehq/mete/tools/internal/git"
 )
 
 // changes are the lines of the working tree that differ from a base commit.
@@ -25,7 +27,7 @@ type span struct{ first, last int }
 // with nothing of its own on HEAD, the base is the parent of HEAD.
 func changesSinceUpstream() (changes, error) {
 	for _, branch := range []string{"@{upstream}", "origin/main"} {
-		base, err := git(".", "merge-base", "HEAD", branch)
+		base, err := git.Run(".", "merge-base", "HEAD", branch)
 		if err != nil {
 			continue
 		}
@@ -35,7 +37,7 @@ func changesSinceUpstream() (changes, error) {
 			return c, err
 		}
 	}
-	if _, err := git(".", "rev-parse", "--verify", "--quiet", "HEAD~1"); err == nil {
+	if _, err := git.Run(".", "rev-parse", "--verify", "--quiet", "HEAD~1"); err == nil {
 		return changesSince("HEAD~1")
 	}
 	return changesSince("HEAD")
@@ -43,7 +45,7 @@ func changesSinceUpstream() (changes, error) {
 
 // changesSince compares the working tree, untracked files included, with a commit.
 func changesSince(base string) (changes, error) {
-	diff, err := git(".", "-c", "core.quotePath=false", "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-prefix", "--no-renames", base, "--")
+	diff, err := git.Run(".", "-c", "core.quotePath=false", "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-prefix", "--no-renames", base, "--")
 	if err != nil {
 		return changes{}, err
 	}
@@ -51,7 +53,7 @@ func changesSince(base string) (changes, error) {
 	if err != nil {
 		return changes{}, err
 	}
-	untracked, err := git(".", "ls-files", "-z", "--others", "--exclude-standard", "--", "*.md", "*.go")
+	untracked, err := git.Run(".", "ls-files", "-z", "--others", "--exclude-standard", "--", "*.md", "*.go")
 	if err != nil {
 		return changes{}, err
 	}

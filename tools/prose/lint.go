@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/metehq/mete/tools/internal/git"
 )
 
 // A hit is a place that breaks a rule.
@@ -81,7 +83,7 @@ func lint() ([]hit, error) {
 
 // sources returns the documents and Go files that git does not ignore.
 func sources() ([]string, error) {
-	out, err := git(".", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", "*.md", "*.go")
+	out, err := git.Run(".", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", "*.md", "*.go")
 	if err != nil {
 		return nil, err
 	}
@@ -142,17 +144,4 @@ func vale(files []string) ([]hit, error) {
 // isTrailingComment reports whether a line of a Go file has code before its comment.
 func isTrailingComment(path, line string) bool {
 	return strings.HasSuffix(path, ".go") && strings.Contains(line, " //") && !strings.HasPrefix(strings.TrimSpace(line), "//")
-}
-
-// git returns the output of a git command in dir.
-func git(dir string, args ...string) (string, error) {
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(stderr.Bytes()))
-	}
-	return string(out), nil
 }

@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/metehq/mete/tools/internal/git"
 )
 
 const (
@@ -41,7 +43,7 @@ func main() {
 
 // run checks the repository of the working directory and reports to w.
 func run(w io.Writer, lower, set bool) (ok bool, err error) {
-	root, err := git(".", "rev-parse", "--show-toplevel")
+	root, err := git.Run(".", "rev-parse", "--show-toplevel")
 	if err != nil {
 		return false, err
 	}

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/metehq/mete/tools/internal/git"
 )
 
 func TestHelpText(t *testing.T) {
@@ -90,7 +92,7 @@ func TestChangesSinceUpstream(t *testing.T) {
 	}
 	mustGit := func(dir string, args ...string) {
 		t.Helper()
-		if _, err := git(dir, args...); err != nil {
+		if _, err := git.Run(dir, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
