@@ -4,6 +4,7 @@ package grpclimit
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -14,41 +15,26 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// undecidedWait is the wait of those whose call could not be decided. It is not
-// known when the store is back.
-const undecidedWait = time.Second
-
-// code returns the status code of a decision.
+// code returns the status code of a decision: the code for its HTTP status.
 func code(d *mete.Decision) codes.Code {
-	switch {
-	case d.Allowed:
+	switch ratelimitfields.Status(d) {
+	case http.StatusOK:
 		return codes.OK
-	case d.Reason == mete.ReasonStoreError:
+	case http.StatusServiceUnavailable:
 		return codes.Unavailable
-	case d.Reason == mete.ReasonMissingAttribute:
+	case http.StatusForbidden:
 		return codes.PermissionDenied
 	}
 	return codes.ResourceExhausted
 }
 
-// retryAfter returns how long a denied caller must wait, [bucket.Never] if no
-// wait helps.
-func retryAfter(d *mete.Decision) time.Duration {
-	switch {
-	case d.Reason == mete.ReasonStoreError:
-		return undecidedWait
-	case code(d) != codes.ResourceExhausted:
-		return bucket.Never
-	}
-	return d.RetryAfter
-}
-
 // denial says a denied decision as a status. It holds names, amounts and times,
 // never a bucket's key or an address.
 func denial(d *mete.Decision) *status.Status {
-	wait := retryAfter(d)
+	wait := ratelimitfields.ExactWait(d)
 	s := status.New(code(d), sentence(d, wait))
 	var details []protoadapt.MessageV1
 	if wait != bucket.Never {

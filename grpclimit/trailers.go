@@ -45,7 +45,7 @@ func (in *Interceptor) trailers(d *mete.Decision) metadata.MD {
 		}
 	}
 	if !d.Allowed {
-		md[pushbackKey] = []string{pushback(retryAfter(d))}
+		md[pushbackKey] = []string{pushback(ratelimitfields.ExactWait(d))}
 	}
 	return md
 }

@@ -39,7 +39,7 @@ func Status(d *mete.Decision) int {
 
 // problemOf describes the denial d, without any bucket key or address, and with the seconds of its Retry-After.
 func problemOf(d *mete.Decision, retry int64) *api.Problem {
-	p := &api.Problem{Status: Status(d), RetryAfter: api.Seconds(exactWait(d))}
+	p := &api.Problem{Status: Status(d), RetryAfter: api.Seconds(ExactWait(d))}
 	switch {
 	case p.Status == http.StatusServiceUnavailable:
 		p.Type, p.Title = typeReduced, "Temporarily reduced capacity"

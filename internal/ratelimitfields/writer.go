@@ -174,8 +174,8 @@ const never = -1
 // not known when the store is back.
 const undecidedWait = time.Second
 
-// exactWait returns the wait of a denial without jitter, [bucket.Never] where no wait helps.
-func exactWait(d *mete.Decision) time.Duration {
+// ExactWait returns the wait of a denial without jitter, [bucket.Never] where no wait helps.
+func ExactWait(d *mete.Decision) time.Duration {
 	if d.Reason == mete.ReasonStoreError {
 		return undecidedWait
 	}
@@ -186,7 +186,7 @@ func exactWait(d *mete.Decision) time.Duration {
 // answer and the text of its problem body use this one value. It is 0 where the request
 // is allowed.
 func (w *Writer) wait(d *mete.Decision, client []string) int64 {
-	exact := exactWait(d)
+	exact := ExactWait(d)
 	switch {
 	case d.Allowed:
 		return 0
