@@ -6,14 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/internal/opening"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/store"
 )
 
 // NewLimiter connects to the PostgreSQL that a URL names, as [ParseURL] reads it, and
@@ -58,20 +57,14 @@ func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Li
 	return l, nil
 }
 
-// explain adds the place and the remedy to an error of [Open]. It shows no part of an
-// invalid URL but its scheme, because any other may be a password.
+// explain adds the place and the remedy to an error of [Open].
 func explain(rawURL string, err error) error {
 	options, _, invalid := ParseURL(rawURL)
-	scheme, _, isURL := strings.Cut(rawURL, "://")
-	switch {
-	case invalid == nil && errors.Is(err, store.ErrUnavailable):
-		return fmt.Errorf("pgstore: new limiter: server %s: %w; start it, or correct the address", place(options), err)
-	case invalid == nil:
-		return fmt.Errorf("pgstore: new limiter: server %s: %w", place(options), err)
-	case isURL:
-		return fmt.Errorf("pgstore: new limiter: url %.32q: %w", scheme+"://…", err)
+	server := ""
+	if invalid == nil {
+		server = place(options)
 	}
-	return fmt.Errorf("pgstore: new limiter: url without \"://\": %w", err)
+	return fmt.Errorf("pgstore: new limiter: %w", opening.Explain(rawURL, invalid, server, err))
 }
 
 func place(options *pgxpool.Config) string {

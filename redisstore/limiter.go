@@ -10,8 +10,8 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/internal/opening"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/store"
 )
 
 // NewLimiter connects to the Redis that a URL names, as [ParseURL] reads it, and returns
@@ -55,20 +55,14 @@ func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Li
 	return l, nil
 }
 
-// explain adds the place and the remedy to an error of [Open]. It shows no part of an
-// invalid URL but its scheme, because any other may be a password.
+// explain adds the place and the remedy to an error of [Open].
 func explain(rawURL string, err error) error {
 	options, _, invalid := ParseURL(rawURL)
-	scheme, _, isURL := strings.Cut(rawURL, "://")
-	switch {
-	case invalid == nil && errors.Is(err, store.ErrUnavailable):
-		return fmt.Errorf("redisstore: new limiter: server %s: %w; start it, or correct the address", strings.Join(options.InitAddress, ","), err)
-	case invalid == nil:
-		return fmt.Errorf("redisstore: new limiter: server %s: %w", strings.Join(options.InitAddress, ","), err)
-	case isURL:
-		return fmt.Errorf("redisstore: new limiter: url %.32q: %w", scheme+"://…", err)
+	server := ""
+	if invalid == nil {
+		server = strings.Join(options.InitAddress, ",")
 	}
-	return fmt.Errorf("redisstore: new limiter: url without \"://\": %w", err)
+	return fmt.Errorf("redisstore: new limiter: %w", opening.Explain(rawURL, invalid, server, err))
 }
 
 // NewLimiter returns a limiter over n that decides by m, as [guard.NewLimiter] does, with the

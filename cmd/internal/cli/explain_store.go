@@ -49,13 +49,8 @@ func showRedis(ctx context.Context, s shownStore, url string, now func() bucket.
 		return s, err
 	}
 	config.Now = now
-	client, err := redisstore.Dial(ctx, options)
+	client, store, err := dialRedis(ctx, options, config)
 	if err != nil {
-		return s, err
-	}
-	store, err := redisstore.New(client, config)
-	if err != nil {
-		client.Close()
 		return s, err
 	}
 	s.Store, s.close = store, func() {

@@ -15,6 +15,20 @@ import (
 // scanCount is how many keys one SCAN looks at.
 const scanCount = 1000
 
+// dialRedis returns a store over a client of its own, which the caller closes.
+func dialRedis(ctx context.Context, options rueidis.ClientOption, config redisstore.Config) (rueidis.Client, *redisstore.Store, error) {
+	client, err := redisstore.Dial(ctx, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := redisstore.New(client, config)
+	if err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return client, store, nil
+}
+
 // openRedis returns a store in the Redis that a URL names, under a prefix of its own.
 func openRedis(ctx context.Context, url string, now func() bucket.Instant) (s replayStore, err error) {
 	options, config, err := redisstore.ParseURL(url)
@@ -26,13 +40,8 @@ func openRedis(ctx context.Context, url string, now func() bucket.Instant) (s re
 	}
 	options.ConnWriteTimeout = 2 * config.Timeout
 	config.Now, config.Prefix = now, ownPrefix(config.Prefix)
-	client, err := redisstore.Dial(ctx, options)
+	client, store, err := dialRedis(ctx, options, config)
 	if err != nil {
-		return s, err
-	}
-	store, err := redisstore.New(client, config)
-	if err != nil {
-		client.Close()
 		return s, err
 	}
 	s.Store = store
