@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A target is the key of which a caller wants the overrides and the actions.
+// A target is the key that a caller asks about.
 type target struct {
 	key    policy.Key
 	rule   string            // of the key's limit
@@ -22,7 +22,7 @@ type target struct {
 }
 
 // target returns the target that a caller names by a key or its mask, nil for none. Only
-// callers that may see keys may name one: what is about a key tells of its client.
+// callers that may see keys may name one: overrides and actions tell of the key's client.
 func (a *API) target(ctx context.Context, r *http.Request, key string) (*target, *api.Problem) {
 	if key == "" {
 		return nil, nil
@@ -98,7 +98,7 @@ func takes(wanted any, value string) bool {
 	return value == text
 }
 
-// concerns reports whether an entry of the audit is about the target.
+// concerns reports whether an entry of the audit applies to the target.
 func (t *target) concerns(e *api.AuditEntry) bool {
 	if e.Key != "" {
 		return t.is(e.Key)

@@ -23,31 +23,30 @@ import (
 //	value = *( plain / escape ) / "~" hash
 //
 // An escape is %XX. Space, control characters, bytes beyond ASCII and the characters
-// "%|~{}" are escaped everywhere, the colon in a limit, and the equals sign in a label.
+// "%|~{}" are escaped everywhere. The colon is escaped in a limit, and the equals sign in a
+// label.
 // The value in braces is the hash tag of slot_by: see slot.go. A tilde begins the hash of
 // a value that may be a secret or is long, 128 bits in base64.
 //
 // A key names one bucket only: the limit's name is unique in a policy, and the text of a
-// key can be read in one way. What a request sends makes a key neither longer than
-// [MaxKeyBytes] nor lets it carry a space, a brace of Redis' hash tags or a control
-// character.
+// key can be read in one way. No request can make a key longer than [MaxKeyBytes]. No
+// request can put a space, a control character or a brace of Redis' hash tags into a key.
 //
 // Stores, the package keyed and internal/shards treat keys as opaque text, because they
 // must not import this package: programs may give them keys of any grammar. They add to a
-// key only what no key of a policy ends with. Package topkeys shortens long keys by text
-// too, and marks them as cut.
+// key only text that no key of a policy ends with. Package topkeys cuts long keys as text,
+// and marks them.
 type Key string
 
 const (
 	// MaxKeyBytes bounds the length of the keys in a [Match].
 	MaxKeyBytes = store.MaxKeyBytes
 
-	// maxComponentBytes is how long a value may be, escaped, to stand in a key;
-	// longer ones are hashed.
+	// maxComponentBytes bounds an escaped value in a key. Longer values are hashed.
 	maxComponentBytes = 64
 
-	// maxLabelBytes is how long the name of an attribute may be, escaped, to
-	// stand in a key; longer ones are replaced by their place in limit_keys.
+	// maxLabelBytes bounds the escaped name of an attribute in a key. The place in
+	// limit_keys replaces a longer name.
 	maxLabelBytes = 24
 
 	// hashBytes is how much of a hash stands in a key, and hashChars its length there.
@@ -55,8 +54,8 @@ const (
 	hashChars = (hashBytes*8 + 5) / 6
 )
 
-// The longest key fits: an escaped limit name and colon, the longest components
-// with their labels, equals signs and bars, a tag, and what is added for a shard.
+// The longest key fits: a tag, an escaped limit name and colon, the longest components
+// with their labels, equals signs and bars, and the suffix of a shard.
 const _ = uint(MaxKeyBytes - shardKeyBytes - (3*(MaxNameBytes+maxLimitNameBytes) + 2) -
 	maxLimitKeys*(maxLabelBytes+maxComponentBytes+2) - (maxComponentBytes + 2))
 
@@ -71,8 +70,8 @@ const (
 )
 
 // ParseKey returns a key that a person or a client has sent. The error is a [KeyError]:
-// the text is empty or too long, or its brace does not end. Whether a policy makes such a
-// key, [Matcher.Bucket] reports.
+// the text is empty or too long, or its brace does not end. [Matcher.Bucket] reports
+// whether a policy makes such a key.
 func ParseKey(text string) (Key, error) {
 	switch {
 	case text == "":
@@ -171,8 +170,8 @@ func isValue(value string) bool {
 	return err == nil && len(hash) == hashBytes
 }
 
-// isCut reports whether a part holds a hash where no key has one: package topkeys ends a
-// key that it cuts with a tilde and a hash.
+// isCut reports whether a part holds a hash where no key has one. Package topkeys cuts long
+// keys, and ends them with a tilde and a hash.
 func isCut(c string) bool {
 	at := strings.Index(c, hashMark)
 	return at >= 0 && (!strings.HasSuffix(c[:at], labelEnd) || len(c)-at != len(hashMark)+hashChars)

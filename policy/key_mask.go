@@ -77,8 +77,8 @@ func isBase64(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// Mask returns what remains of the value for readers that must not learn it: of an
-// address the network, of a hash nothing, of another value two letters. Nothing remains
+// Mask returns the rest of the value for readers that must not learn it. Of an address
+// the network is left, of a hash nothing, and of another value two letters. Nothing is left
 // of a value that is so short that two letters tell most of it.
 func (p KeyPart) Mask() string {
 	if p.Hashed {

@@ -12,10 +12,9 @@ import (
 	"syscall"
 )
 
-// Replace puts next, a new file in the directory of path, in the place of the file at
-// path, when write has filled it and it is on disk. After an error, the name stands for
-// the whole file as before, or for none as before, and next is removed. A reader sees one
-// of the two files whole. Replace closes next.
+// Replace fills next, a new file in the directory of path, by write. When next is on disk,
+// Replace renames it to path. Readers see one of the two files whole. After an error, path
+// is as it was, and next is removed. Replace closes next.
 func Replace(path string, next *os.File, write func(io.Writer) error) error {
 	err := write(next)
 	if err == nil {

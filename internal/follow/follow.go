@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package follow looks at a file or an address again and again, and tells what is new. The
-// contents in use stay in use until better ones can be read, and a problem is told once.
+// Package follow looks at a file or an address again and again, and reports news. The
+// contents in use stay in use until others can be read, and each problem is reported once.
 package follow
 
 import (
@@ -30,7 +30,7 @@ const (
 	None      News = iota // the same contents, or the same problem
 	Changed               // other contents are in use
 	Failed                // a problem that the look before did not have
-	Recovered             // the contents can be read again, and are what they were
+	Recovered             // the contents can be read again, unchanged
 )
 
 // A Memory is the problem of the last look. The zero Memory is before the first look. It is

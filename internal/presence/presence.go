@@ -15,9 +15,9 @@ import (
 const DefaultBeat = 5 * time.Second
 
 const (
-	// missedBeats is the number of missing beats after which a node no longer counts, and
-	// the number of counts whose highest holds: a store that has lost its memory needs one
-	// beat of each other node to see it again.
+	// missedBeats is the number of missing beats after which a node no longer counts. It is
+	// also the number of counts of which the highest holds: a store that has lost its memory
+	// sees the other nodes again only at their next beats.
 	missedBeats = 3
 
 	// minTimeout is the least time that one beat may take. A longer interval allows more.
@@ -38,8 +38,8 @@ type Nodes interface {
 }
 
 // A Presence is a node among others. It records itself in the store at intervals and
-// counts the others, for limits that are divided among the nodes while the store does not
-// answer. [Join] makes it. It is safe for concurrent use.
+// counts the others. Limits are divided by that number while the store does not answer.
+// [Join] makes a Presence. It is safe for concurrent use.
 type Presence struct {
 	nodes  Nodes
 	every  time.Duration

@@ -15,11 +15,10 @@ import (
 	"github.com/metehq/mete/pgstore/internal/schema"
 )
 
-// beatSQL says that a node is there, and returns how many others are. A node
-// locks its own row first, and waits for no lock after that: so nodes never wait
-// for each other in a circle. What is seen further ahead than it could have been
-// seen before, another clock has written. What nobody counts is removed, in the
-// end also where no node is left to do it.
+// beatSQL records a node, and returns the number of the others. A node locks its own
+// row first, and waits for no lock after that: so nodes never wait for each other in a
+// circle. A timestamp too far ahead is of another clock. Rows that no node counts are
+// removed, after a day by the nodes of any prefix.
 //
 // Names and operators are qualified: the session's search_path makes no difference.
 const beatSQL = `
@@ -46,7 +45,7 @@ WHERE n.prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND n.id OPERATOR(pg_
 
 const leaveSQL = `DELETE FROM {schema}.node WHERE prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND id OPERATOR(pg_catalog.=) $2::pg_catalog.text`
 
-// A Config says who a node is.
+// A Config identifies a node.
 type Config struct {
 	// Schema is where the table node is, and Prefix what the nodes have in common.
 	Schema, Prefix string
