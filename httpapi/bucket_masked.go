@@ -59,9 +59,7 @@ func (a *API) maskBucket(x *api.Bucket, key bool) {
 	masked := policy.Key(x.Key).Mask(a.top.MaskKey)
 	_, x.Mask, _ = masked.CutMask()
 	x.Key, x.Masked = string(masked), true
-	for i := range x.Parts {
-		maskPart(&x.Parts[i])
-	}
+	maskParts(x.Parts)
 }
 
 // trueKey is the key that is meant by one that may be masked.

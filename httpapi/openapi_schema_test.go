@@ -42,7 +42,7 @@ func init() {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[api.Request](), reflect.TypeFor[api.Batch](), reflect.TypeFor[api.Decision](), reflect.TypeFor[api.Limit](),
 		reflect.TypeFor[api.Decisions](), reflect.TypeFor[api.Problem](), reflect.TypeFor[api.Mistake](), reflect.TypeFor[api.Level](),
-		reflect.TypeFor[api.Explanation](), reflect.TypeFor[api.ExplainedRule](), reflect.TypeFor[api.ExplainedLimit](),
+		reflect.TypeFor[api.Explanation](), reflect.TypeFor[api.ExplainedRule](), reflect.TypeFor[api.Fact](), reflect.TypeFor[api.ExplainedLimit](),
 		reflect.TypeFor[api.Override](), reflect.TypeFor[api.OverrideStatus](), reflect.TypeFor[api.Overrides](), reflect.TypeFor[api.AuditEntry](),
 		reflect.TypeFor[api.Top](), reflect.TypeFor[api.TopRule](), reflect.TypeFor[api.TopKey](), reflect.TypeFor[api.KeyPart](),
 		reflect.TypeFor[api.Bucket](), reflect.TypeFor[api.Rate](), reflect.TypeFor[api.BucketReset](), reflect.TypeFor[api.BucketTake](),

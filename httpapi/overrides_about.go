@@ -40,7 +40,7 @@ func (a *API) target(ctx context.Context, r *http.Request, key string) (*target,
 		t.rule = rules[0]
 		rule = a.rules()[t.rule]
 	}
-	for _, part := range keyParts(t.key, rule) {
+	for _, part := range topParts(t.key, rule) {
 		if !part.Hashed {
 			t.values[part.Name] = part.Value
 		}

@@ -117,9 +117,7 @@ func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) api.TopKey {
 	mask := key.Mask(a.top.MaskKey)
 	_, shown.Mask, _ = mask.CutMask()
 	shown.Key = string(mask)
-	for i := range shown.Parts {
-		maskPart(&shown.Parts[i])
-	}
+	maskParts(shown.Parts)
 	return shown
 }
 

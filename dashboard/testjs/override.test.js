@@ -5,6 +5,10 @@ import {readFileSync} from 'node:fs';
 import {test} from 'node:test';
 import {expiryOf, keptOf, keptWords, limitFields, limitOverride, parseDuration, wordOf} from '../assets/overrides/form.js';
 import {limitText, whomText} from '../assets/overrides/words.js';
+import {learn} from '../assets/shell/vocabulary.js';
+
+const {algorithms} = JSON.parse(readFileSync(new URL('engine.json', import.meta.url)));
+learn({algorithms});
 
 test('durations are read with their units', () => {
 	for (const [text, want] of [

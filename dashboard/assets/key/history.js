@@ -8,7 +8,7 @@ import {me} from '../shell/session.js';
 import {actionOf} from '../shell/vocabulary.js';
 import {endOverride, mayEnd} from '../overrides/actions.js';
 import {auditList} from '../overrides/audit.js';
-import {actionWords, inForce, limitText, whomText} from '../overrides/words.js';
+import {inForce, limitText, whomText} from '../overrides/words.js';
 
 const EVERY = 10000; // ms between looks: others change overrides, too
 const AUDIT = 50; // entries

@@ -15,7 +15,7 @@ import {pointAt} from '../key/level.js';
 import {ruleList} from '../rules/list.js';
 import {expiryOf, keptOf, keptWords, limitOverride, limitShape, limitWords} from './form.js';
 import {expiryInput, limitInputs} from './inputs.js';
-import {actionWords, bodyOf, inForce, limitText, whomText} from './words.js';
+import {bodyOf, inForce, limitText, whomText} from './words.js';
 
 const NEEDS = 'needs role operate; sign in';
 const AUTHOR = 'mete-author'; // where a browser remembers who somebody said they are
