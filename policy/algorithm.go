@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/internal/spell"
-	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // An algorithm is a way to limit that policy files have a word for.

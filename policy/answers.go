@@ -4,7 +4,7 @@ package policy
 
 import (
 	"github.com/metehq/mete/internal/dialect"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // headers reads the header fields that show the limits of a rule.

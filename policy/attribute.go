@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/internal/spell"
-	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // A Source says where an attribute comes from.

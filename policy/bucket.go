@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/internal/spell"
-	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // A KeyError says why a key is not that of a bucket that the policy has. It does not

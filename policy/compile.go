@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/policy/internal/space"
 )
 

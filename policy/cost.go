@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // costFields are the fields of a limit that change the cost of requests.

@@ -24,7 +24,7 @@
 // fallback_limit (for what falls under none of its rules), a mode that bounds those
 // of its rules, and slot_by, headers and jitter for all rules that do not say
 // otherwise. Beside rules, or beside policies, a file may have overrides,
-// kill_switches, global_shadow, break_glass and tests.
+// kill_switches, global_shadow, break_glass and tests, which package policytest reads.
 //
 // # Rules
 //

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policy/lint"
+	"github.com/metehq/mete/policytest"
 )
 
 // Parts of doc/policy.md are made of what the code knows: fields, algorithms,
@@ -254,10 +255,10 @@ func boundTable(t *testing.T) string {
 		{"MaxAttributeBytes", policy.MaxAttributeBytes, "bytes of an attribute's name"},
 		{"MaxKeyBytes", policy.MaxKeyBytes, "bytes of a bucket's key; values above 64 bytes are hashed, so none is longer"},
 		{"MaxOverrides", policy.MaxOverrides, "overrides, those made while the policy is in force included"},
-		{"MaxTests", policy.MaxTests, "tests of a file"},
-		{"MaxTestSteps", policy.MaxTestSteps, "steps of a test"},
-		{"MaxTestRequests", policy.MaxTestRequests, "requests of a test"},
-		{"MaxFileRequests", policy.MaxFileRequests, "requests of all tests of a file"},
+		{"MaxTests", policytest.MaxTests, "tests of a file"},
+		{"MaxTestSteps", policytest.MaxTestSteps, "steps of a test"},
+		{"MaxTestRequests", policytest.MaxTestRequests, "requests of a test"},
+		{"MaxFileRequests", policytest.MaxFileRequests, "requests of all tests of a file"},
 	}
 	api, err := os.ReadFile("api.txt")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // An Explanation says how a policy comes to what [Matcher.Match] answers.

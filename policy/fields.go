@@ -2,7 +2,7 @@
 
 package policy
 
-import "github.com/metehq/mete/policy/internal/parse"
+import "github.com/metehq/mete/internal/parse"
 
 // A place is a set of the objects of the language.
 type place uint32
@@ -78,7 +78,7 @@ var fields = []field{
 		form: parse.Ref("name"), hint: "every rule has a name of its own", rule: (*compiler).ruleName},
 	{name: "name", in: inLimit, doc: "What the limit is called behind its rule's name: rule/name.",
 		form: parse.Schema{"type": "string", "minLength": 1, "maxLength": maxLimitNameBytes, "pattern": `^[ -~]+$`}},
-	{name: "name", in: inTest, needed: inTest, doc: "What the test shows, in words.", form: parse.Filled(maxTestNameBytes)},
+	{name: "name", in: inTest, needed: inTest, doc: "What the test shows, in words.", form: parse.Filled(parse.MaxTestName)},
 
 	{name: "selector", in: inPolicy, leads: true, doc: "Which requests the policy is about; all if it is absent.", form: parse.Ref("selector")},
 	{name: "pathExact", in: inSelector, doc: "Paths.", form: parse.Ref("values")},
@@ -162,7 +162,7 @@ var fields = []field{
 	{name: "kill_switches", in: inFile, doc: "Requests that are denied, until the switch expires.", form: parse.ListOf(parse.Ref("killSwitch"), 0, MaxOverrides)},
 	{name: "global_shadow", in: inFile, doc: "Rules deny nobody, and say what they would have done, until it expires.", form: parse.Ref("state")},
 	{name: "break_glass", in: inFile, doc: "Nothing is decided, and all pass, until it expires.", form: parse.Ref("state")},
-	{name: "tests", in: inFile, doc: "Requests in virtual time, and what is expected of the decisions. mete check runs them.", form: parse.ListOf(parse.Ref("test"), 0, MaxTests)},
+	{name: "tests", in: inFile, doc: "Requests in virtual time, and what is expected of the decisions. mete check runs them.", form: parse.ListOf(parse.Ref("test"), 0, parse.MaxTests)},
 
 	{name: "id", in: inOverride, needed: inOverride, doc: "A name by which the override can be removed.", form: parse.Ref("name")},
 	{name: "action", in: inOverride, needed: inOverride, form: parse.Word(actionWords()...),
@@ -189,8 +189,8 @@ var fields = []field{
 	{name: "request", in: inTest, doc: "The attributes of the requests.", form: parse.Ref("attributes")},
 	{name: "with", in: inStep, doc: "Attributes that these requests have instead, or besides.", form: parse.Ref("attributes")},
 	{name: "without", in: inStep, doc: "Attributes that these requests lack.", form: parse.Either(parse.Ref("attribute"), parse.ListOf(parse.Ref("attribute"), 1, 10_000))},
-	{name: "steps", in: inTest, doc: "Requests, one step after the other.", form: parse.ListOf(parse.Ref("step"), 1, MaxTestSteps)},
-	{name: "times", in: inTest | inStep, doc: "How many requests; 1 if it is absent.", form: parse.Whole(1, MaxTestRequests)},
+	{name: "steps", in: inTest, doc: "Requests, one step after the other.", form: parse.ListOf(parse.Ref("step"), 1, parse.MaxTestSteps)},
+	{name: "times", in: inTest | inStep, doc: "How many requests; 1 if it is absent.", form: parse.Whole(1, parse.MaxTestRequests)},
 	{name: "every", in: inTest | inStep, doc: "How long it is from one request to the next; all at once if it is absent.", form: parse.Ref("duration")},
 	{name: "cost", in: inTest | inStep, doc: "What each request costs, in place of the rules' own.", form: parse.Ref("amount")},
 	{name: "max_wait", in: inTest | inStep, doc: "How long each request may wait.", form: parse.Ref("duration")},

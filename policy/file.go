@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/internal/spell"
-	"github.com/metehq/mete/policy/internal/parse"
 )
 
 const (

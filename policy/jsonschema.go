@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"sync"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // JSONSchema returns a JSON Schema (draft 2020-12) of policy files, for editors. It

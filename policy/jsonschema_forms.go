@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/internal/dialect"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // reservedPattern is of names that begin with a reserved word.

@@ -2,7 +2,7 @@
 
 package policy
 
-import "github.com/metehq/mete/policy/internal/parse"
+import "github.com/metehq/mete/internal/parse"
 
 // leased reads whether a store may take tokens of the limit l in advance.
 func (c *compiler) leased(l *Limit, n *parse.Node) {

@@ -13,9 +13,17 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policytest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the expected errors in testdata/bad")
+
+// mistakesIn returns all mistakes of a file, those of its tests included.
+func mistakesIn(file []byte) (es policy.Errors) {
+	m, err := policy.Load(file, policy.Options{})
+	errors.As(err, &es)
+	return append(es, policytest.Mistakes(file, m)...)
+}
 
 // Every file in testdata/bad has its whole list of mistakes beside it, one a
 // line. go test -rewrite writes the lists anew.
@@ -30,10 +38,9 @@ func TestBad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = policy.Load(data, policy.Options{})
-			var es policy.Errors
-			if !errors.As(err, &es) || len(es) == 0 {
-				t.Fatalf("Load: error %v, want an Errors", err)
+			es := mistakesIn(data)
+			if len(es) == 0 {
+				t.Fatal("no mistakes, want some")
 			}
 			for _, e := range es {
 				if !resolves(data, e.Path) {
@@ -41,7 +48,7 @@ func TestBad(t *testing.T) {
 				}
 			}
 			golden := strings.TrimSuffix(file, ".json") + ".txt"
-			got := []byte(err.Error() + "\n")
+			got := []byte(es.Error() + "\n")
 			if *rewrite {
 				if err := os.WriteFile(golden, got, 0o644); err != nil {
 					t.Fatal(err)

@@ -41,7 +41,7 @@ type Matcher struct {
 	warnings   []Warning
 	version    int64
 	expires    time.Time
-	tests      []Test
+	tests      []byte // the section of the file, as JSON
 }
 
 // Load reads a policy file in JSON, at most [MaxFileBytes] long, and compiles

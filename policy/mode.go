@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // A Mode says how far a rule is in force. It counts the keys that the rule spares,

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/policy/internal/inspect"
-	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // numbers are what the fields of a limit say, as far as they could be read.

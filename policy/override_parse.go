@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // ParseOverride reads an [Override] in JSON, as it stands in a policy file. Every

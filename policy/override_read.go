@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/policy/internal/inspect"
-	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // overrides reads what a file says of exceptions from its rules, once these are

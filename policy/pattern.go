@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/internal/clientaddr"
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy/internal/inspect"
-	"github.com/metehq/mete/policy/internal/parse"
 	"github.com/metehq/mete/policy/internal/space"
 )
 

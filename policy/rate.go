@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // rateNames are the fields that can say a rate, of which one is enough.

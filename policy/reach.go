@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/policy/internal/space"
 )
 

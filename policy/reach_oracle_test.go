@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/internal/testseed"
-	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // The index leaves out no earlier rule that matters: what is reported is what

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete/internal/dialect"
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/policy/internal/inspect"
-	"github.com/metehq/mete/policy/internal/parse"
 	"github.com/metehq/mete/policy/internal/space"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/policy/internal/space"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // MaxShards bounds the buckets that one limit can be split over. More are

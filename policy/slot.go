@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // A policy that says slot_by puts the buckets of one tenant into one slot of a

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // A Stage is what becomes of requests that a limit admits when so much of it is

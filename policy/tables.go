@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // The tables of the objects, which init makes of fields.

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/internal/visible"
-	"github.com/metehq/mete/policy/internal/parse"
 )
 
 // A Warning is something that is right in a policy and yet worth a look.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
 )
 
 // WithOverrides returns m with exceptions from its rules beside those of its file,

@@ -22,7 +22,11 @@ type Tester[T any] interface {
 // leave out. A policy without tests fails: they must have got lost on the way.
 func Check[T Tester[T]](t T, m *policy.Matcher) {
 	t.Helper()
-	tests := m.Tests()
+	tests, _, err := Read(m)
+	if err != nil {
+		t.Errorf("%v", err)
+		return
+	}
 	if len(tests) == 0 {
 		t.Errorf("policytest: the policy has no tests")
 		return

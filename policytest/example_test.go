@@ -22,7 +22,12 @@ func ExampleRun() {
 		fmt.Println(err)
 		return
 	}
-	report, err := policytest.Run(context.Background(), m, m.Tests())
+	tests, _, err := policytest.Read(m)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	report, err := policytest.Run(context.Background(), m, tests)
 	if err != nil {
 		fmt.Println(err)
 		return

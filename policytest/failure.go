@@ -28,7 +28,7 @@ type Failure struct {
 	// rules and of their buckets.
 	Why []string
 
-	step     *policy.Step
+	step     *Step
 	decision mete.Decision
 }
 
@@ -58,7 +58,7 @@ func (f Failure) Where() string {
 }
 
 // complete fills in what f is of the i'th step of t, and why it is so.
-func (f *Failure) complete(t *policy.Test, i int, m *policy.Matcher) {
+func (f *Failure) complete(t *Test, i int, m *policy.Matcher) {
 	f.Test = t.Name
 	if f.step.Path != t.Path {
 		f.Step = i + 1

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/policy"
 )
 
 // A decided request is the n'th of its step, from 0.
@@ -20,7 +19,7 @@ type decided struct {
 
 // An outcome is what became of the requests of one step.
 type outcome struct {
-	step      *policy.Step
+	step      *Step
 	allowed   int
 	denied    map[string]int // by rule, and by limit where that has another name
 	wouldDeny map[string]int

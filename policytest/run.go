@@ -21,7 +21,7 @@ type Report struct {
 
 // A Result is what one test came to.
 type Result struct {
-	Test     *policy.Test
+	Test     *Test
 	Failures []Failure // none where it passed; at most [MaxFailures]
 	More     int       // failures that are not among them
 }
@@ -50,7 +50,7 @@ func (r *Report) Requests() (n int) {
 // Run runs tests, which are of m, one after the other. That a test fails is no
 // error: an error says that ctx is done, or what keeps all tests from being run.
 // The report is then of the tests that were run.
-func Run(ctx context.Context, m *policy.Matcher, tests []policy.Test) (Report, error) {
+func Run(ctx context.Context, m *policy.Matcher, tests []Test) (Report, error) {
 	report := Report{Rules: newCoverage(m)}
 	r := runner{matcher: m, coverage: map[*policy.Rule]*Coverage{}}
 	for i := range report.Rules {
@@ -77,7 +77,7 @@ type runner struct {
 }
 
 // test runs one test.
-func (r *runner) test(ctx context.Context, t *policy.Test) (Result, error) {
+func (r *runner) test(ctx context.Context, t *Test) (Result, error) {
 	result := Result{Test: t}
 	if err := r.begin(t); err != nil {
 		return result, err
@@ -107,7 +107,7 @@ func (r *runner) test(ctx context.Context, t *policy.Test) (Result, error) {
 }
 
 // begin makes a limiter whose buckets are full, at the time when t begins.
-func (r *runner) begin(t *policy.Test) error {
+func (r *runner) begin(t *Test) error {
 	r.now = bucket.At(t.Begin)
 	clock := func() bucket.Instant { return r.now }
 	store, err := memstore.New(memstore.Config{Now: clock, MaxKeys: t.Requests() * policy.MaxMatches})

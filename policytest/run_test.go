@@ -40,7 +40,7 @@ func compile(t testing.TB, text string) *policy.Matcher {
 
 func run(t testing.TB, m *policy.Matcher) policytest.Report {
 	t.Helper()
-	report, err := policytest.Run(t.Context(), m, m.Tests())
+	report, err := policytest.Run(t.Context(), m, testsOf(t, m))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestRun_Passing(t *testing.T) {
 			t.Errorf("%v\n\t%s", f, strings.Join(f.Why, "\n\t"))
 		}
 	}
-	if got, want := len(report.Results), len(m.Tests()); got != want || report.Failed() != 0 {
+	if got, want := len(report.Results), len(testsOf(t, m)); got != want || report.Failed() != 0 {
 		t.Errorf("%d results, %d failed, want %d and none", got, report.Failed(), want)
 	}
 }
@@ -133,7 +133,7 @@ func TestRun_Context(t *testing.T) {
 	m := load(t, `[{"name": "a", "times": 10, "expect": "allowed"}]`)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	report, err := policytest.Run(ctx, m, m.Tests())
+	report, err := policytest.Run(ctx, m, testsOf(t, m))
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `"a"`) || len(report.Results) != 0 {
 		t.Errorf("Run with a context that is done: %d results, %v", len(report.Results), err)
 	}

@@ -73,12 +73,12 @@ func (f *Failure) rules(why []string, rules []policy.Consideration) []string {
 }
 
 // mentions reports whether an expectation names a rule, or one of its limits.
-func mentions(e *policy.Expect, rule *policy.Rule) bool {
+func mentions(e *Expect, rule *policy.Rule) bool {
 	is := func(name string) bool {
 		return name == rule.Name || slices.ContainsFunc(rule.Limits, func(l policy.Limit) bool { return l.Name == name })
 	}
-	ofCount := func(c policy.Count) bool { return is(c.Name) }
-	ofAmount := func(a policy.Amount) bool { return is(a.Limit) }
+	ofCount := func(c Count) bool { return is(c.Name) }
+	ofAmount := func(a Amount) bool { return is(a.Limit) }
 	return is(e.Rule) || slices.ContainsFunc(e.Applies, is) || slices.ContainsFunc(e.Denied, ofCount) ||
 		slices.ContainsFunc(e.WouldDeny, ofCount) || slices.ContainsFunc(e.Remaining, ofAmount) || slices.ContainsFunc(e.Cost, ofAmount)
 }
@@ -152,7 +152,7 @@ func (f *Failure) bucket(m *policy.Match) string {
 }
 
 // request says what a request was.
-func request(attrs policy.Map, s *policy.Step) string {
+func request(attrs policy.Map, s *Step) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(attrs)) {
 		parts = append(parts, fmt.Sprintf("%s=%q", name, clip(attrs[name])))

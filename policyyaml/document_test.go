@@ -36,7 +36,7 @@ func TestDocument_Policies(t *testing.T) {
 			for _, w := range lint.Check(m, time.Now()) {
 				t.Errorf("mete check warns: %v, of\n%s", w, block)
 			}
-			if len(m.Tests()) > 0 {
+			if len(testsOf(t, m)) > 0 {
 				policytest.Check(t, m)
 			}
 		})

@@ -40,7 +40,7 @@ func TestExamples_DoWhatTheySay(t *testing.T) {
 	for _, file := range append(exampleFiles(t, policiesDir, 6), exampleFiles(t, cookbookDir, 20)...) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			m := loadExample(t, file)
-			report, err := policytest.Run(t.Context(), m, m.Tests())
+			report, err := policytest.Run(t.Context(), m, testsOf(t, m))
 			if err != nil {
 				t.Fatal(err)
 			}

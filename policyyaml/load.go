@@ -29,6 +29,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policytest"
 )
 
 // MaxBytes bounds the size of a policy file, and that of a YAML file with its
@@ -114,11 +115,12 @@ func compile(name string, data []byte, opts policy.Options, found Errors,
 
 	m, err := policy.Load(data, opts)
 	var mistakes policy.Errors
-	switch {
-	case err == nil && len(found) == 0:
-		return m, nil
-	case err != nil && !errors.As(err, &mistakes):
+	if err != nil && !errors.As(err, &mistakes) {
 		mistakes = policy.Errors{{Reason: strings.TrimPrefix(err.Error(), "policy: ")}}
+	}
+	mistakes = append(mistakes, policytest.Mistakes(data, m)...)
+	if len(mistakes) == 0 && len(found) == 0 {
+		return m, nil
 	}
 	paths := make([]string, len(mistakes))
 	for i, e := range mistakes {

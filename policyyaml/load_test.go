@@ -74,7 +74,7 @@ func TestParse_NumbersAreComparedAsWritten(t *testing.T) {
 		if _, v := m.Match(nil, policy.Map{"header:y": number}, 0, 0); v.Block == nil {
 			t.Errorf("the kill switch on %s does not block that value", number)
 		}
-		if value, _ := m.Tests()[0].Steps[0].Attributes(0).Lookup(m.Attributes()[0]); value != number {
+		if value, _ := testsOf(t, m)[0].Steps[0].Attributes(0).Lookup(m.Attributes()[0]); value != number {
 			t.Errorf("a request of a test has the value %q, want %q", value, number)
 		}
 	}

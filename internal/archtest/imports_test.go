@@ -36,11 +36,11 @@ var layers = []layer{
 	{dir: "internal/requestpath", tests: []string{"internal", "policy"}},
 	{dir: "internal/clientaddr"},
 	{dir: "bucket"},
-	{dir: "api", may: []string{"bucket"}},                                     // the JSON of the HTTP API: servers, clients and commands share it
-	{dir: "store", may: []string{"bucket"}},                                   // the contract between a limiter and what keeps its buckets
-	{dir: "internal/dialect"},                                                 // the header fields that a policy file names
-	{dir: "policy/internal/parse", may: []string{"bucket", "internal/spell"}}, // it reads documents by tables, and knows nothing of rules
-	{dir: "policy", may: []string{"bucket", "store", "policy/internal/parse", "internal/dialect", "internal/spell", "internal/visible", "internal/requestpath", "internal/clientaddr"}},
+	{dir: "api", may: []string{"bucket"}},                              // the JSON of the HTTP API: servers, clients and commands share it
+	{dir: "store", may: []string{"bucket"}},                            // the contract between a limiter and what keeps its buckets
+	{dir: "internal/dialect"},                                          // the header fields that a policy file names
+	{dir: "internal/parse", may: []string{"bucket", "internal/spell"}}, // it reads documents by tables, and knows nothing of rules
+	{dir: "policy", may: []string{"bucket", "store", "internal/parse", "internal/dialect", "internal/spell", "internal/visible", "internal/requestpath", "internal/clientaddr"}, tests: []string{"policytest"}},
 
 	// The engine's own parts: they know stores, and nothing of rules.
 	{dir: "internal/shards", may: []string{"bucket", "store"}, tests: join(engine, stores...)},
@@ -61,10 +61,10 @@ var layers = []layer{
 	{dir: "guard", may: []string{".", "store", "bucket", "policy", "memstore", "internal/recovery"}, tests: join(stores, "internal", "policy")}, // it has a store within
 
 	// It reads the policy files that people write.
-	{dir: "policyyaml", may: []string{"policy", "internal/visible"}, tests: join(engine, "httpapi", "memstore", "policytest")},
+	{dir: "policyyaml", may: []string{"policy", "policytest", "internal/visible"}, tests: join(engine, "dashboard", "memstore", "policytest")},
 
 	// What runs the tests of a policy brings the store along that they need.
-	{dir: "policytest", may: join(engine, "memstore")},
+	{dir: "policytest", may: join(engine, "memstore", "internal/parse", "internal/spell", "internal/requestpath")},
 
 	{dir: "keyed", may: []string{".", "store", "bucket", "memstore"}},
 

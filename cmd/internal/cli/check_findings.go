@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policy/lint"
+	"github.com/metehq/mete/policytest"
 	"github.com/metehq/mete/policyyaml"
 )
 
@@ -73,6 +74,11 @@ func (c *checkCommand) read(ctx context.Context, name string) checkedPolicy {
 	}
 	for _, w := range lint.Check(m, time.Now()) {
 		p.warnings = append(p.warnings, ofWarning(w))
+	}
+	if _, warnings, err := policytest.Read(m); err == nil {
+		for _, w := range warnings {
+			p.warnings = append(p.warnings, ofWarning(w))
+		}
 	}
 	if p.tests, p.testsErr = runPolicyTests(ctx, m, c.tests); p.testsErr == nil {
 		p.failures()

@@ -43,8 +43,11 @@ type testFailure struct {
 
 // runPolicyTests runs the tests of a policy. That some fail is no error.
 func runPolicyTests(ctx context.Context, m *policy.Matcher, o testOptions) (policyTests, error) {
-	all := m.Tests()
-	var chosen []policy.Test
+	all, _, err := policytest.Read(m)
+	if err != nil {
+		return policyTests{}, err
+	}
+	var chosen []policytest.Test
 	for _, t := range all {
 		if o.Run == nil || o.Run.MatchString(t.Name) {
 			chosen = append(chosen, t)

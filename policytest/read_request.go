@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package policytest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -10,22 +11,23 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/internal/spell"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/policy"
 )
 
 // attributesOf are those of a test's requests. Where a number is to be put into
 // them, from is what is to be an address then.
 type attributesOf struct {
-	Map
+	policy.Map
 	numbered bool
 	address  *parse.Node
 }
 
 // change returns the attributes of a step: those of its test, with and without
 // some.
-func (r *testReader) change(o *parse.Object, base attributesOf) attributesOf {
+func (r *reader) change(o *parse.Object, base attributesOf) attributesOf {
 	with, without := o.Field("with"), o.Field("without")
 	if with == nil && without == nil {
 		return base
@@ -39,10 +41,10 @@ func (r *testReader) change(o *parse.Object, base attributesOf) attributesOf {
 		}
 		for _, n := range list {
 			if a, ok := r.attribute(n); ok {
-				if _, there := base.Map[a.text]; !there {
-					r.Add(n, "the request of the test does not have it", parse.Nearest(a.text, slices.Sorted(maps.Keys(base.Map))))
+				if _, there := base.Map[a.String()]; !there {
+					r.Add(n, "the request of the test does not have it", parse.Nearest(a.String(), slices.Sorted(maps.Keys(base.Map))))
 				}
-				delete(attrs.Map, a.text)
+				delete(attrs.Map, a.String())
 			}
 		}
 	}
@@ -58,34 +60,35 @@ func (r *testReader) change(o *parse.Object, base attributesOf) attributesOf {
 
 // attributes reads the attributes of a request into attrs, in the spelling that
 // front doors give them.
-func (r *testReader) attributes(attrs *attributesOf, n *parse.Node, what string) {
+func (r *reader) attributes(attrs *attributesOf, n *parse.Node, what string) {
 	if n.Kind != parse.KindObject {
 		r.Add(n, what+" must be an object", `as in {"header:x-api-key": "k1"}`)
 		return
 	}
 	seen := map[string]bool{}
 	for _, f := range n.Fields {
-		a, err := parseAttribute(f.Name)
+		a, err := policy.ParseAttribute(f.Name)
 		switch {
 		case err != nil:
 			name, rest := parse.Cut(f.Name)
-			r.Absent(f.Value, fmt.Sprintf("%q%s: %s", name, rest, err.reason), err.hint)
+			reason, hint := mistakeOf(err)
+			r.Absent(f.Value, fmt.Sprintf("%q%s: %s", name, rest, reason), hint)
 			continue
-		case a.Source == SourceIP && a.Bits != defaultBits:
+		case a.Source == policy.SourceIP && a.Bits != wholeAddress.Bits:
 			r.Absent(f.Value, "a request has a whole address", "write ip:address")
 			continue
-		case seen[a.text]:
+		case seen[a.String()]:
 			r.Absent(f.Value, fmt.Sprintf("%v is given twice", a), "remove one of them")
 			continue
 		}
-		seen[a.text] = true
+		seen[a.String()] = true
 		value, ok := r.value(a, f.Value)
-		if ok || a.Source != SourceIP { // a mistake is no reason for others
-			attrs.Map[a.text] = value
+		if ok || a.Source != policy.SourceIP { // a mistake is no reason for others
+			attrs.Map[a.String()] = value
 		}
 		if ok {
 			attrs.numbered = attrs.numbered || strings.Contains(value, Number)
-			if a.Source == SourceIP {
+			if a.Source == policy.SourceIP {
 				attrs.address = f.Value
 			}
 			r.unread(a, f.Value)
@@ -95,7 +98,7 @@ func (r *testReader) attributes(attrs *attributesOf, n *parse.Node, what string)
 
 // value reads the value of an attribute. Numbers and booleans are what they are
 // written as, as in a match.
-func (r *testReader) value(a Attribute, n *parse.Node) (string, bool) {
+func (r *reader) value(a policy.Attribute, n *parse.Node) (string, bool) {
 	switch {
 	case n.Kind == parse.KindNull:
 		r.Add(n, fmt.Sprintf("%v must have a value", a), "leave it out, or name it in a step's without, where the request lacks it")
@@ -108,7 +111,7 @@ func (r *testReader) value(a Attribute, n *parse.Node) (string, bool) {
 		return "", false
 	}
 	switch a.Source {
-	case SourcePath:
+	case policy.SourcePath:
 		if strings.ContainsAny(n.Text, "?#") {
 			r.Add(n, "the query is not part of the path", "say query:NAME")
 			return "", false
@@ -118,13 +121,13 @@ func (r *testReader) value(a Attribute, n *parse.Node) (string, bool) {
 			r.Add(n, "servers read this path differently, and front doors refuse it", "resolve its dot segments")
 		}
 		return path, !disputed
-	case SourceHost:
+	case policy.SourceHost:
 		host, ok := requestpath.Host(n.Text)
 		if !ok {
 			r.Add(n, "this is no host", "write its name, such as example.com, or leave it out")
 		}
 		return host, ok
-	case SourceMethod:
+	case policy.SourceMethod:
 		if n.Text == "" {
 			r.Add(n, "the method is empty", "write one such as GET, or leave it out")
 		}
@@ -135,7 +138,7 @@ func (r *testReader) value(a Attribute, n *parse.Node) (string, bool) {
 
 // addresses checks the address of a step's requests, once it is known how many
 // there are.
-func (r *testReader) addresses(s *Step, attrs attributesOf) {
+func (r *reader) addresses(s *Step, attrs attributesOf) {
 	value, ok := attrs.Map["ip:address"]
 	if !ok || r.badAddresses[attrs.address] {
 		return
@@ -154,16 +157,51 @@ func (r *testReader) addresses(s *Step, attrs attributesOf) {
 	}
 }
 
-// unread warns of an attribute that no rule reads, and whose name is nearly that
-// of one that some rule does.
-func (r *testReader) unread(a Attribute, n *parse.Node) {
-	if _, read := r.slots[a.text]; read {
+// unread warns of an attribute that no rule reads, and whose name is nearly that of one that
+// some rule reads.
+func (r *reader) unread(a policy.Attribute, n *parse.Node) {
+	if r.matcher == nil {
 		return
 	}
-	for _, b := range r.matcher.attributes {
-		if b.Source == a.Source && spell.Distance(a.text, b.text) == 1 {
-			r.warn(n, "unread-attribute", fmt.Sprintf("no rule reads %v", a), fmt.Sprintf("did you mean %q?", b.text))
+	all := r.matcher.Attributes()
+	if slices.ContainsFunc(all, func(b policy.Attribute) bool { return a.String() == b.String() }) {
+		return
+	}
+	for _, b := range all {
+		if b.Source == a.Source && spell.Distance(a.String(), b.String()) == 1 {
+			r.warn(n, "unread-attribute", fmt.Sprintf("no rule reads %v", a), fmt.Sprintf("did you mean %q?", b.String()))
 			return
 		}
 	}
+}
+
+// warn notes something about the place n that is no mistake.
+func (r *reader) warn(n *parse.Node, code, reason, hint string) {
+	r.warned = append(r.warned, policy.Warning{Path: n.Path, Code: code, Reason: reason, Hint: hint})
+}
+
+// wholeAddress is the attribute of a request that has an address.
+var wholeAddress, _ = policy.ParseAttribute("ip:address")
+
+// attribute reads the name of an attribute.
+func (r *reader) attribute(n *parse.Node) (policy.Attribute, bool) {
+	if n.Kind != parse.KindText {
+		r.Add(n, "an attribute must be a string", `as in "header:x-api-key"`)
+		return policy.Attribute{}, false
+	}
+	a, err := policy.ParseAttribute(n.Text)
+	if err != nil {
+		reason, hint := mistakeOf(err)
+		r.Add(n, reason, hint)
+	}
+	return a, err == nil
+}
+
+// mistakeOf returns the parts of an error of [policy.ParseAttribute].
+func mistakeOf(err error) (reason, hint string) {
+	var m interface{ Mistake() (reason, hint string) }
+	if errors.As(err, &m) {
+		return m.Mistake()
+	}
+	return err.Error(), ""
 }

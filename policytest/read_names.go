@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package policytest
 
 import (
 	"fmt"
 	"slices"
 
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
+	"github.com/metehq/mete/policy"
 )
 
 // Reasons of denials that do not come from a limit, as the root package has them.
@@ -14,9 +15,9 @@ var otherReasons = []string{"blocked", "missing_attribute"}
 
 // references are what tests can name.
 type references struct {
-	rules     map[string]*Rule
-	limits    map[string]*Rule // the rule of a limit, where that has another name
-	names     []string         // of rules, and then of limits
+	rules     map[string]*policy.Rule
+	limits    map[string]*policy.Rule // the rule of a limit, where that has another name
+	names     []string                // of rules, and then of limits
 	reasons   []string
 	stages    []string // shares
 	overrides []string // IDs
@@ -25,50 +26,31 @@ type references struct {
 	broken bool // there are mistakes, and so names may be missing
 }
 
-// references are those of the rules and overrides that were read.
-func (c *compiler) references() references {
-	f := references{rules: map[string]*Rule{}, limits: map[string]*Rule{}, broken: c.Found() > 0, reasons: slices.Clone(otherReasons)}
-	for _, r := range c.rules() {
-		f.rules[r.Name] = r
-		f.names = append(f.names, r.Name)
+// references returns the names of the rules and overrides.
+func (r *reader) references() references {
+	f := references{rules: map[string]*policy.Rule{}, limits: map[string]*policy.Rule{}, broken: r.matcher == nil,
+		reasons: slices.Concat(otherReasons, r.in.Reasons), stages: r.in.Stages}
+	if f.broken {
+		return f
 	}
-	for i, r := range c.rules() {
-		f.limitsOf(r, r.Limits)
-		if x := c.exceptions.rules[i]; x != nil {
-			for _, e := range x.list {
-				f.limitsOf(r, e.limits)
-			}
-			for _, list := range x.keys {
-				for _, e := range list {
-					f.limitsOf(r, e.limits)
-				}
+	rules := r.matcher.Rules()
+	for _, rule := range rules {
+		f.rules[rule.Name] = rule
+		f.names = append(f.names, rule.Name)
+	}
+	for _, rule := range rules {
+		for i := range rule.Limits {
+			if name := rule.Limits[i].Name; f.rules[name] == nil && f.limits[name] == nil {
+				f.limits[name] = rule
+				f.names = append(f.names, name)
 			}
 		}
 	}
-	for _, o := range c.exceptions.all {
+	for _, o := range r.matcher.Overrides() {
 		f.overrides = append(f.overrides, o.ID)
-		f.shadow = f.shadow || o.Action == ActionShadow
+		f.shadow = f.shadow || o.Action == policy.ActionShadow
 	}
 	return f
-}
-
-// limitsOf adds the limits of a rule.
-func (f *references) limitsOf(r *Rule, limits []Limit) {
-	for i := range limits {
-		l := &limits[i]
-		if f.rules[l.Name] == nil && f.limits[l.Name] == nil {
-			f.limits[l.Name] = r
-			f.names = append(f.names, l.Name)
-		}
-		if !slices.Contains(f.reasons, l.Reason) {
-			f.reasons = append(f.reasons, l.Reason)
-		}
-		for _, s := range l.Stages {
-			if !slices.Contains(f.stages, s.Share) {
-				f.stages = append(f.stages, s.Share)
-			}
-		}
-	}
 }
 
 // What a test says of rules that it names.
@@ -81,7 +63,7 @@ const (
 )
 
 // rule reads the name of a rule or, where limits is set, of one of its limits.
-func (r *testReader) rule(n *parse.Node, limits bool, of said) (string, bool) {
+func (r *reader) rule(n *parse.Node, limits bool, of said) (string, bool) {
 	if n.Kind != parse.KindText {
 		r.Add(n, "this must be the name of a rule", "")
 		return "", false
@@ -90,7 +72,7 @@ func (r *testReader) rule(n *parse.Node, limits bool, of said) (string, bool) {
 }
 
 // isRule checks a name that stands at n.
-func (r *testReader) isRule(n *parse.Node, name string, limits bool, of said) bool {
+func (r *reader) isRule(n *parse.Node, name string, limits bool, of said) bool {
 	rule, names := r.known.rules[name], r.known.names
 	if rule == nil && limits {
 		rule = r.known.limits[name]
@@ -108,11 +90,11 @@ func (r *testReader) isRule(n *parse.Node, name string, limits bool, of said) bo
 	case rule == nil:
 		shown, rest := parse.Cut(name)
 		r.Absent(n, fmt.Sprintf("no rule is called %q%s", shown, rest), parse.Nearest(name, names))
-	case rule.Mode == ModeOff:
+	case rule.Mode == policy.ModeOff:
 		r.Absent(n, fmt.Sprintf("the mode of rule %q is off: it has no part in anything", rule.Name), "")
-	case of != saidToShadow && rule.Mode == ModeShadow:
+	case of != saidToShadow && rule.Mode == policy.ModeShadow:
 		r.Absent(n, fmt.Sprintf("rule %q is in shadow: it decides nothing", rule.Name), "say would_deny")
-	case of == saidToShadow && rule.Mode == ModeEnforce && !r.known.shadow:
+	case of == saidToShadow && rule.Mode == policy.ModeEnforce && !r.known.shadow:
 		r.Absent(n, fmt.Sprintf("rule %q is not in shadow", rule.Name), "say denied")
 	default:
 		return true
@@ -121,7 +103,7 @@ func (r *testReader) isRule(n *parse.Node, name string, limits bool, of said) bo
 }
 
 // word reads a text that must be one of words, or "none", for which it returns "".
-func (r *testReader) word(n *parse.Node, what string, words []string) *string {
+func (r *reader) word(n *parse.Node, what string, words []string) *string {
 	switch text, ok := r.String(n, what, maxTestValueBytes); {
 	case !ok:
 		return nil

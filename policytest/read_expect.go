@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package policytest
 
 import (
 	"fmt"
@@ -9,18 +9,19 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
+	"github.com/metehq/mete/policy"
 )
 
 // expect reads what a step expects.
-func (r *testReader) expect(s *Step, n *parse.Node) {
+func (r *reader) expect(s *Step, n *parse.Node) {
 	e := &s.Expect
 	e.Path = n.Path
 	if n.Kind != parse.KindObject {
 		r.expectWord(s, n)
 		return
 	}
-	o := r.Object(n, expectTable)
+	o := r.Object(n, r.in.Expect)
 	if len(n.Fields) == 0 {
 		r.Add(n, "the expectation is empty", "leave it out: the step then only makes requests")
 	}
@@ -47,7 +48,7 @@ func (r *testReader) expect(s *Step, n *parse.Node) {
 }
 
 // expectWord reads an expectation that is one word.
-func (r *testReader) expectWord(s *Step, n *parse.Node) {
+func (r *reader) expectWord(s *Step, n *parse.Node) {
 	switch {
 	case n.Kind == parse.KindText && n.Text == "allowed":
 		all := s.Times
@@ -63,7 +64,7 @@ func (r *testReader) expectWord(s *Step, n *parse.Node) {
 
 // allowedAndDenied reads how many requests are allowed, and how many are denied by
 // which rule.
-func (r *testReader) allowedAndDenied(s *Step, o *parse.Object) {
+func (r *reader) allowedAndDenied(s *Step, o *parse.Object) {
 	e := &s.Expect
 	allowed, denied := o.Field("allowed"), o.Field("denied")
 	if allowed != nil {
@@ -95,7 +96,7 @@ func (r *testReader) allowedAndDenied(s *Step, o *parse.Object) {
 }
 
 // isDenied notes that so many requests are denied.
-func (r *testReader) isDenied(s *Step, f *parse.Node, n int) {
+func (r *reader) isDenied(s *Step, f *parse.Node, n int) {
 	allowed := s.Times - n
 	switch e := &s.Expect; {
 	case e.Allowed == nil && allowed >= 0:
@@ -108,7 +109,7 @@ func (r *testReader) isDenied(s *Step, f *parse.Node, n int) {
 }
 
 // implied notes what other expectations say of whether requests are denied.
-func (r *testReader) implied(s *Step, o *parse.Object) {
+func (r *reader) implied(s *Step, o *parse.Object) {
 	e := &s.Expect
 	if e.Allowed != nil {
 		return
@@ -126,7 +127,7 @@ func (r *testReader) implied(s *Step, o *parse.Object) {
 }
 
 // number reads how many requests of most there are: a number, or true for all.
-func (r *testReader) number(f *parse.Node, what string, most int) (int, bool) {
+func (r *reader) number(f *parse.Node, what string, most int) (int, bool) {
 	n, err := strconv.Atoi(f.Text)
 	switch {
 	case f.Kind == parse.KindBool && f.Text == "true":
@@ -145,7 +146,7 @@ func (r *testReader) number(f *parse.Node, what string, most int) (int, bool) {
 
 // counts reads which rules deny how many requests: one that denies all of them, a
 // list of those that each do, or an object with a number for each.
-func (r *testReader) counts(f *parse.Node, all int, of said) []Count {
+func (r *reader) counts(f *parse.Node, all int, of said) []Count {
 	counts := []Count{}
 	switch {
 	case f.Kind == parse.KindObject && len(f.Fields) == 0:
@@ -158,7 +159,7 @@ func (r *testReader) counts(f *parse.Node, all int, of said) []Count {
 			}
 		}
 	case f.Kind == parse.KindList && of == saidToShadow:
-		list, _ := r.Items(f, "would_deny", false, MaxMatches)
+		list, _ := r.Items(f, "would_deny", false, policy.MaxMatches)
 		for _, item := range list {
 			if name, ok := r.rule(item, false, of); ok {
 				counts = append(counts, Count{name, all})
@@ -173,11 +174,11 @@ func (r *testReader) counts(f *parse.Node, all int, of said) []Count {
 }
 
 // applies reads which rules a request falls under.
-func (r *testReader) applies(f *parse.Node) []string {
+func (r *reader) applies(f *parse.Node) []string {
 	names := []string{}
 	list := []*parse.Node{f}
 	if f.Kind == parse.KindList {
-		list, _ = r.Items(f, "applies", false, MaxMatches)
+		list, _ = r.Items(f, "applies", false, policy.MaxMatches)
 	}
 	for _, n := range list {
 		name, ok := r.rule(n, false, saidToApply)
@@ -192,7 +193,7 @@ func (r *testReader) applies(f *parse.Node) []string {
 }
 
 // reason reads why requests are denied.
-func (r *testReader) reason(s *Step, f *parse.Node) {
+func (r *reader) reason(s *Step, f *parse.Node) {
 	text, ok := r.String(f, "reason", maxTestValueBytes)
 	switch {
 	case !ok:
@@ -212,7 +213,7 @@ func (r *testReader) reason(s *Step, f *parse.Node) {
 }
 
 // last reads what is expected of the last request.
-func (r *testReader) last(s *Step, o *parse.Object) {
+func (r *reader) last(s *Step, o *parse.Object) {
 	e := &s.Expect
 	if f := o.Field("retry_after"); f != nil {
 		if f.Kind == parse.KindText && f.Text == "never" {
@@ -245,7 +246,7 @@ func (r *testReader) last(s *Step, o *parse.Object) {
 }
 
 // wait reads a length of time.
-func (r *testReader) wait(f *parse.Node, what, or string) *time.Duration {
+func (r *reader) wait(f *parse.Node, what, or string) *time.Duration {
 	d, err := bucket.ParseDuration(f.Text)
 	switch {
 	case f.Kind != parse.KindText || err != nil:
@@ -259,7 +260,7 @@ func (r *testReader) wait(f *parse.Node, what, or string) *time.Duration {
 }
 
 // amounts reads an amount of the limit that decides, or one for each limit.
-func (r *testReader) amounts(f *parse.Node, what string) []Amount {
+func (r *reader) amounts(f *parse.Node, what string) []Amount {
 	if f.Kind != parse.KindObject {
 		if t, ok := r.Amount(f, what); ok {
 			return []Amount{{"", t}}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package policytest_test
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policytest"
 )
 
 const testedRules = `"rules": [
@@ -47,10 +48,10 @@ func TestTests_WhenRequestsAreMade(t *testing.T) {
 			{"at": "1h"},
 			{"at": "2026-06-01T12:00:00Z"},
 			{"after": "1d"}]}]`)
-	if got := m.Tests()[0]; !got.Begin.Equal(policy.TestsBegin) || got.Requests() != 3 || got.Steps[0].Path != "/tests/0" || got.Path != "/tests/0" {
+	if got := testsOf(t, m)[0]; !got.Begin.Equal(policytest.TestsBegin) || got.Requests() != 3 || got.Steps[0].Path != "/tests/0" || got.Path != "/tests/0" {
 		t.Errorf("test of one step: %+v", got)
 	}
-	second := m.Tests()[1]
+	second := testsOf(t, m)[1]
 	var got []string
 	for i := range second.Steps {
 		s := &second.Steps[i]
@@ -68,7 +69,7 @@ func TestTests_WhenRequestsAreMade(t *testing.T) {
 }
 
 func TestTests_Begin(t *testing.T) {
-	at := policy.TestsBegin
+	at := policytest.TestsBegin
 	if week := 7 * 24 * time.Hour; at.Sub(time.Unix(0, 0))%week != 0 || at.Weekday() != time.Thursday {
 		t.Errorf("tests begin on %v, want the beginning of a week of fixed windows", at)
 	}
@@ -80,7 +81,7 @@ func TestTests_Attributes(t *testing.T) {
 		{"with": {"header:x-api-key": "k-{n}", "ip:address": "192.0.2.{n}"}, "times": 255},
 		{"without": ["host", "PATH", "jwt:admin"]},
 		{"without": "method", "with": {"Query:q": "{n}"}}]}]`)
-	steps := m.Tests()[0].Steps
+	steps := testsOf(t, m)[0].Steps
 	for _, tt := range []struct {
 		step, n int
 		want    policy.Map
@@ -100,38 +101,38 @@ func TestTests_Expectations(t *testing.T) {
 	some := func(n int) *int { return &n }
 	for _, tt := range []struct {
 		expect string
-		want   policy.Expect
+		want   policytest.Expect
 	}{
-		{`"allowed"`, policy.Expect{Allowed: some(10)}},
-		{`"denied"`, policy.Expect{Allowed: some(0)}},
-		{`{"allowed": true}`, policy.Expect{Allowed: some(10)}},
-		{`{"allowed": false}`, policy.Expect{Allowed: some(0)}},
-		{`{"allowed": 7}`, policy.Expect{Allowed: some(7)}},
-		{`{"denied": 7}`, policy.Expect{Allowed: some(3)}},
-		{`{"denied": true}`, policy.Expect{Allowed: some(0)}},
-		{`{"denied": "free"}`, policy.Expect{Allowed: some(0), Denied: []policy.Count{{Name: "free", Times: 10}}}},
-		{`{"denied": "paid/day"}`, policy.Expect{Allowed: some(0), Denied: []policy.Count{{Name: "paid/day", Times: 10}}}},
-		{`{"allowed": 4, "denied": "free"}`, policy.Expect{Allowed: some(4), Denied: []policy.Count{{Name: "free", Times: 6}}}},
-		{`{"denied": {"free": 2, "paid": 3}}`, policy.Expect{Allowed: some(5), Denied: []policy.Count{{Name: "free", Times: 2}, {Name: "paid", Times: 3}}}},
-		{`{"reason": "sliding_log_exceeded"}`, policy.Expect{Allowed: some(0), Reason: "sliding_log_exceeded"}},
-		{`{"retry_after": "never"}`, policy.Expect{Allowed: some(0), RetryAfter: wait(bucket.Never)}},
-		{`{"retry_after": "1m30s"}`, policy.Expect{Allowed: some(0), RetryAfter: wait(90 * time.Second)}},
-		{`{"wait": "1d"}`, policy.Expect{Allowed: some(10), Wait: wait(24 * time.Hour)}},
-		{`{"remaining": 2.5}`, policy.Expect{Remaining: []policy.Amount{{Tokens: 2500}}}},
-		{`{"cost": {"paid/burst": 1, "paid/day": "0"}}`, policy.Expect{Cost: []policy.Amount{{Limit: "paid/burst", Tokens: 1000}, {Limit: "paid/day"}}}},
-		{`{"rule": "paid"}`, policy.Expect{Rule: "paid"}},
-		{`{"applies": []}`, policy.Expect{Applies: []string{}}},
-		{`{"applies": "free"}`, policy.Expect{Applies: []string{"free"}}},
-		{`{"would_deny": "new"}`, policy.Expect{WouldDeny: []policy.Count{{Name: "new", Times: 10}}}},
-		{`{"would_deny": []}`, policy.Expect{WouldDeny: []policy.Count{}}},
-		{`{"would_deny": {"new": 2}}`, policy.Expect{WouldDeny: []policy.Count{{Name: "new", Times: 2}}}},
-		{`{"stage": "80%"}`, policy.Expect{Stage: word("80%")}},
-		{`{"stage": "none"}`, policy.Expect{Stage: word("")}},
-		{`{"override": "outage"}`, policy.Expect{Override: word("outage")}},
-		{`{"override": "none"}`, policy.Expect{Override: word("")}},
+		{`"allowed"`, policytest.Expect{Allowed: some(10)}},
+		{`"denied"`, policytest.Expect{Allowed: some(0)}},
+		{`{"allowed": true}`, policytest.Expect{Allowed: some(10)}},
+		{`{"allowed": false}`, policytest.Expect{Allowed: some(0)}},
+		{`{"allowed": 7}`, policytest.Expect{Allowed: some(7)}},
+		{`{"denied": 7}`, policytest.Expect{Allowed: some(3)}},
+		{`{"denied": true}`, policytest.Expect{Allowed: some(0)}},
+		{`{"denied": "free"}`, policytest.Expect{Allowed: some(0), Denied: []policytest.Count{{Name: "free", Times: 10}}}},
+		{`{"denied": "paid/day"}`, policytest.Expect{Allowed: some(0), Denied: []policytest.Count{{Name: "paid/day", Times: 10}}}},
+		{`{"allowed": 4, "denied": "free"}`, policytest.Expect{Allowed: some(4), Denied: []policytest.Count{{Name: "free", Times: 6}}}},
+		{`{"denied": {"free": 2, "paid": 3}}`, policytest.Expect{Allowed: some(5), Denied: []policytest.Count{{Name: "free", Times: 2}, {Name: "paid", Times: 3}}}},
+		{`{"reason": "sliding_log_exceeded"}`, policytest.Expect{Allowed: some(0), Reason: "sliding_log_exceeded"}},
+		{`{"retry_after": "never"}`, policytest.Expect{Allowed: some(0), RetryAfter: wait(bucket.Never)}},
+		{`{"retry_after": "1m30s"}`, policytest.Expect{Allowed: some(0), RetryAfter: wait(90 * time.Second)}},
+		{`{"wait": "1d"}`, policytest.Expect{Allowed: some(10), Wait: wait(24 * time.Hour)}},
+		{`{"remaining": 2.5}`, policytest.Expect{Remaining: []policytest.Amount{{Tokens: 2500}}}},
+		{`{"cost": {"paid/burst": 1, "paid/day": "0"}}`, policytest.Expect{Cost: []policytest.Amount{{Limit: "paid/burst", Tokens: 1000}, {Limit: "paid/day"}}}},
+		{`{"rule": "paid"}`, policytest.Expect{Rule: "paid"}},
+		{`{"applies": []}`, policytest.Expect{Applies: []string{}}},
+		{`{"applies": "free"}`, policytest.Expect{Applies: []string{"free"}}},
+		{`{"would_deny": "new"}`, policytest.Expect{WouldDeny: []policytest.Count{{Name: "new", Times: 10}}}},
+		{`{"would_deny": []}`, policytest.Expect{WouldDeny: []policytest.Count{}}},
+		{`{"would_deny": {"new": 2}}`, policytest.Expect{WouldDeny: []policytest.Count{{Name: "new", Times: 2}}}},
+		{`{"stage": "80%"}`, policytest.Expect{Stage: word("80%")}},
+		{`{"stage": "none"}`, policytest.Expect{Stage: word("")}},
+		{`{"override": "outage"}`, policytest.Expect{Override: word("outage")}},
+		{`{"override": "none"}`, policytest.Expect{Override: word("")}},
 	} {
 		m := loadTests(t, `[{"name": "a", "times": 10, "expect": `+tt.expect+`}]`)
-		got := m.Tests()[0].Steps[0].Expect
+		got := testsOf(t, m)[0].Steps[0].Expect
 		if tt.want.Path = "/tests/0/expect"; !reflect.DeepEqual(exported(got), exported(tt.want)) {
 			t.Errorf("expect %s: %+v, want %+v", tt.expect, exported(got), exported(tt.want))
 		}
@@ -143,14 +144,14 @@ func wait(d time.Duration) *time.Duration { return &d }
 func word(s string) *string { return &s }
 
 // exported is e without what cannot be seen.
-func exported(e policy.Expect) string {
+func exported(e policytest.Expect) string {
 	data, _ := json.Marshal(e)
 	return string(data)
 }
 
 func TestExpect_Place(t *testing.T) {
 	m := loadTests(t, `[{"name": "a", "steps": [{"expect": {"denied": "free", "remaining": 0}}, {"expect": "denied"}]}]`)
-	steps := m.Tests()[0].Steps
+	steps := testsOf(t, m)[0].Steps
 	for _, tt := range []struct {
 		got, want string
 	}{
@@ -168,7 +169,11 @@ func TestExpect_Place(t *testing.T) {
 func TestTests_UnreadAttribute(t *testing.T) {
 	m := loadTests(t, `[{"name": "a", "request": {"header:x-apikey": "k", "header:accept": "*", "path": "/"}, "expect": "allowed"}]`)
 	var got []string
-	for _, w := range m.Warnings() {
+	_, warnings, err := policytest.Read(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range warnings {
 		if w.Code == "unread-attribute" {
 			got = append(got, w.String())
 		}
@@ -187,12 +192,12 @@ func TestTests_AreNoPartOfThePolicy(t *testing.T) {
 	if got, want := with.Attributes(), without.Attributes(); !slices.Equal(got, want) {
 		t.Errorf("attributes with tests %v, without %v", got, want)
 	}
-	if got := without.Tests(); len(got) != 0 {
+	if got := testsOf(t, without); len(got) != 0 {
 		t.Errorf("tests of a policy that has none: %v", got)
 	}
 	other, err := with.WithOverrides(nil, time.Now())
-	if err != nil || len(other.Tests()) != 1 {
-		t.Errorf("tests after WithOverrides: %d, %v, want 1", len(other.Tests()), err)
+	if err != nil || len(testsOf(t, other)) != 1 {
+		t.Errorf("tests after WithOverrides: %d, %v, want 1", len(testsOf(t, other)), err)
 	}
 }
 
@@ -205,13 +210,13 @@ func TestTests_AreBounded(t *testing.T) {
 		return "[" + strings.Join(list, ",") + "]"
 	}
 	for _, tt := range []struct{ tests, want string }{
-		{repeat(policy.MaxTests+1, `{"name": "#", "expect": "allowed"}`), "tests must have at most 1000 entries"},
-		{`[{"name": "a", "steps": ` + repeat(policy.MaxTestSteps+1, `{}`) + `}]`, "steps must have at most 1000 entries"},
+		{repeat(policytest.MaxTests+1, `{"name": "#", "expect": "allowed"}`), "tests must have at most 1000 entries"},
+		{`[{"name": "a", "steps": ` + repeat(policytest.MaxTestSteps+1, `{}`) + `}]`, "steps must have at most 1000 entries"},
 		{repeat(11, `{"name": "#", "times": 100000}`), "make at most 1000000 requests together"},
 		{`[{"name": "` + strings.Repeat("x", 201) + `", "expect": "allowed"}]`, "test name must have at most 200 bytes"},
 		{`[{"name": "a", "request": {"path": "/` + strings.Repeat("x", 8192) + `"}, "expect": "allowed"}]`, "path must have at most 8192 bytes"},
 	} {
-		_, err := policy.Load([]byte(fmt.Sprintf(`{%s, "tests": %s}`, testedRules, tt.tests)), policy.Options{})
+		_, _, err := policytest.Read(loadTests(t, tt.tests))
 		var es policy.Errors
 		if !errors.As(err, &es) || len(es) != 1 || !strings.Contains(es[0].Reason, tt.want) {
 			t.Errorf("%.60s…: error %v, want one with %q", tt.tests, err, tt.want)
@@ -231,13 +236,17 @@ func FuzzTests(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, tests string) {
-		m, err := policy.Load([]byte(fmt.Sprintf(`{%s, "tests": %s}`, testedRules, tests)), policy.Options{})
+	f.Fuzz(func(t *testing.T, section string) {
+		m, err := policy.Load([]byte(fmt.Sprintf(`{%s, "tests": %s}`, testedRules, section)), policy.Options{})
 		if err != nil {
 			return
 		}
-		for _, test := range m.Tests() {
-			if n := test.Requests(); n < 1 || n > policy.MaxTestRequests || test.Name == "" {
+		tests, _, err := policytest.Read(m)
+		if err != nil {
+			return
+		}
+		for _, test := range tests {
+			if n := test.Requests(); n < 1 || n > policytest.MaxTestRequests || test.Name == "" {
 				t.Errorf("test %q makes %d requests", test.Name, n)
 			}
 			last := bucket.At(test.Begin)

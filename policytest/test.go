@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package policytest
 
 import (
 	"slices"
@@ -9,16 +9,18 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/parse"
+	"github.com/metehq/mete/policy"
 )
 
 // Bounds of the tests in a file. More are refused.
 const (
-	MaxTests        = 1000      // of a file
-	MaxTestSteps    = 1000      // of a test
-	MaxTestRequests = 100_000   // of a test
-	MaxFileRequests = 1_000_000 // of all tests of a file together
+	MaxTests        = parse.MaxTests        // of a file
+	MaxTestSteps    = parse.MaxTestSteps    // of a test
+	MaxTestRequests = parse.MaxTestRequests // of a test
+	MaxFileRequests = parse.MaxFileRequests // of all tests of a file together
 
-	maxTestNameBytes  = 200
+	maxTestNameBytes  = parse.MaxTestName
 	maxTestValueBytes = 8192 // of an attribute's value
 )
 
@@ -31,7 +33,7 @@ var TestsBegin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 var testsEnd = time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // A Test is an entry of tests in a policy file: requests in virtual time, and what
-// is expected of the decisions. [Load] checks it, and package policytest runs it.
+// is expected of the decisions. [Read] checks it, and [Run] runs it.
 // Like the matcher that it is of, it must not be changed.
 type Test struct {
 	Name  string // distinct, on one line, at most 200 bytes
@@ -58,7 +60,7 @@ type Step struct {
 	MaxWait time.Duration  // above 0: it reserves, and may wait so long
 	Expect  Expect
 
-	attributes Map
+	attributes policy.Map
 	numbered   bool // some have the request's number in them
 }
 
@@ -68,12 +70,12 @@ const Number = "{n}"
 
 // Attributes returns those of the step's n'th request, from 0. They must not be
 // changed.
-func (s *Step) Attributes(n int) Map {
+func (s *Step) Attributes(n int) policy.Map {
 	if !s.numbered {
 		return s.attributes
 	}
 	number := strconv.Itoa(n + 1)
-	attrs := make(Map, len(s.attributes))
+	attrs := make(policy.Map, len(s.attributes))
 	for name, value := range s.attributes {
 		attrs[name] = strings.ReplaceAll(value, Number, number)
 	}
@@ -135,7 +137,3 @@ func (e *Expect) Place(fields ...string) string {
 	}
 	return e.Path
 }
-
-// Tests returns the tests of the file, in its order. The caller must not change
-// what they refer to. That a policy is loaded does not run them.
-func (m *Matcher) Tests() []Test { return slices.Clone(m.tests) }

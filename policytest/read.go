@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package policytest
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,38 +13,82 @@ import (
 	"unicode"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/policy/internal/parse"
+	"github.com/metehq/mete/internal/parse"
+	"github.com/metehq/mete/policy"
 )
 
-var stepFields = []string{"times", "every", "cost", "max_wait", "expect"} // that a test of one step has itself
+// Read returns the tests of the policy file of m, in the order of the file, with warnings. The
+// error is a [policy.Errors] with every mistake. Read does not run the tests.
+func Read(m *policy.Matcher) ([]Test, []policy.Warning, error) { return read(m.TestSection(), m) }
 
-// A testReader reads the tests of a file.
-type testReader struct {
-	*compiler
+// Mistakes returns the mistakes in the tests of a policy file in JSON. The matcher of the file
+// is nil if the file has mistakes elsewhere. The names of rules are then not known, and
+// Mistakes does not judge them.
+func Mistakes(file []byte, m *policy.Matcher) (mistakes policy.Errors) {
+	var err error
+	if m != nil {
+		_, _, err = Read(m)
+	} else {
+		var whole struct {
+			Tests json.RawMessage `json:"tests"`
+		}
+		if json.Unmarshal(file, &whole) != nil || whole.Tests == nil {
+			return nil
+		}
+		_, _, err = read(whole.Tests, nil)
+	}
+	errors.As(err, &mistakes)
+	return mistakes
+}
+
+// A reader reads the tests of a file.
+type reader struct {
+	*parse.Report
+	in           parse.Tests
+	matcher      *policy.Matcher      // nil where the policy has mistakes
 	names        map[string]bool      // that are taken
 	badAddresses map[*parse.Node]bool // that were reported
 	requests     int                  // so far
 	known        references
+	tests        []Test
+	warned       []policy.Warning
 }
 
-// readTests reads the tests of a file, whose rules and overrides are known.
-func (c *compiler) readTests(n *parse.Node) {
-	if n == nil {
-		return
+// read reads the section tests of a file, as JSON.
+func read(section []byte, m *policy.Matcher) ([]Test, []policy.Warning, error) {
+	if section == nil {
+		return nil, nil, nil
 	}
-	r := testReader{compiler: c, names: map[string]bool{}, badAddresses: map[*parse.Node]bool{}, known: c.references()}
-	list, _ := c.Items(n, "tests", false, MaxTests)
+	r := reader{Report: &parse.Report{}, in: m.InspectTests(), matcher: m, names: map[string]bool{}, badAddresses: map[*parse.Node]bool{}}
+	r.known = r.references()
+	whole := slices.Concat([]byte(`{"tests":`), section, []byte("}"))
+	if root := r.Parse(whole, policy.MaxFileBytes+len(whole)); root != nil {
+		r.section(root.Field("tests"))
+	}
+	var found policy.Errors
+	for _, e := range r.Mistakes() {
+		found = append(found, policy.Error(e))
+	}
+	if found != nil {
+		return nil, nil, found
+	}
+	return r.tests, r.warned, nil
+}
+
+// section reads the list of tests.
+func (r *reader) section(n *parse.Node) {
+	list, _ := r.Items(n, "tests", false, MaxTests)
 	for _, item := range list {
 		if r.test(item); r.requests > MaxFileRequests {
-			c.Absent(item, fmt.Sprintf("the tests of a file make at most %d requests together", MaxFileRequests), "a request with a cost stands for many")
+			r.Absent(item, fmt.Sprintf("the tests of a file make at most %d requests together", MaxFileRequests), "a request with a cost stands for many")
 			return
 		}
 	}
 }
 
 // test reads one test.
-func (r *testReader) test(n *parse.Node) {
-	o := r.Object(n, testTable)
+func (r *reader) test(n *parse.Node) {
+	o := r.Object(n, r.in.Test)
 	if o == nil {
 		return
 	}
@@ -55,21 +101,21 @@ func (r *testReader) test(n *parse.Node) {
 			t.Begin = begin.UTC()
 		}
 	}
-	base := attributesOf{Map: Map{}}
+	base := attributesOf{Map: policy.Map{}}
 	if f := o.Field("request"); f != nil {
 		r.attributes(&base, f, "request")
 	}
 	steps := o.Field("steps")
 	switch {
-	case steps == nil && o.Count(stepFields...) == 0:
+	case steps == nil && o.Count(r.in.StepFields...) == 0:
 		if !o.Meant("steps") {
 			o.Need("steps", "or, for a single request, expect")
 		}
 	case steps == nil:
 		s := Step{Path: n.Path, At: bucket.At(t.Begin)}
 		r.step(&t, s, o, base)
-	case o.Count(stepFields...) > 0:
-		i := slices.IndexFunc(n.Fields, func(f parse.Member) bool { return slices.Contains(stepFields, f.Name) })
+	case o.Count(r.in.StepFields...) > 0:
+		i := slices.IndexFunc(n.Fields, func(f parse.Member) bool { return slices.Contains(r.in.StepFields, f.Name) })
 		r.Absent(n.Fields[i].Value, fmt.Sprintf("a test that has steps has no %s of its own", n.Fields[i].Name), "move it into a step")
 	default:
 		r.steps(&t, steps, base)
@@ -79,11 +125,11 @@ func (r *testReader) test(n *parse.Node) {
 	} else {
 		r.requests += made
 	}
-	r.matcher.tests = append(r.matcher.tests, t)
+	r.tests = append(r.tests, t)
 }
 
 // testName reads the name of a test.
-func (r *testReader) testName(n *parse.Node) string {
+func (r *reader) testName(n *parse.Node) string {
 	name, ok := r.String(n, "test name", maxTestNameBytes)
 	switch {
 	case !ok:
@@ -99,7 +145,7 @@ func (r *testReader) testName(n *parse.Node) string {
 }
 
 // inTime checks that an instant can be reckoned with.
-func (r *testReader) inTime(n *parse.Node, at time.Time) bool {
+func (r *reader) inTime(n *parse.Node, at time.Time) bool {
 	if at.Before(time.Unix(0, 0)) || at.After(testsEnd) {
 		r.Absent(n, fmt.Sprintf("a test happens between 1970 and %d", testsEnd.Year()), "")
 		return false
@@ -108,11 +154,11 @@ func (r *testReader) inTime(n *parse.Node, at time.Time) bool {
 }
 
 // steps reads the steps of t.
-func (r *testReader) steps(t *Test, n *parse.Node, base attributesOf) {
+func (r *reader) steps(t *Test, n *parse.Node, base attributesOf) {
 	list, _ := r.Items(n, "steps", true, MaxTestSteps)
 	last := bucket.At(t.Begin) // request so far
 	for _, item := range list {
-		o := r.Object(item, stepTable)
+		o := r.Object(item, r.in.Step)
 		if o == nil {
 			continue
 		}
@@ -128,7 +174,7 @@ func (r *testReader) steps(t *Test, n *parse.Node, base attributesOf) {
 }
 
 // begin reads when a step begins.
-func (r *testReader) begin(s *Step, t *Test, o *parse.Object) bool {
+func (r *reader) begin(s *Step, t *Test, o *parse.Object) bool {
 	after, at := o.Field("after"), o.Field("at")
 	switch {
 	case after != nil && at != nil:
@@ -162,7 +208,7 @@ func (r *testReader) begin(s *Step, t *Test, o *parse.Object) bool {
 }
 
 // step reads what a step does and expects, but not when, and appends it to t.
-func (r *testReader) step(t *Test, s Step, o *parse.Object, attrs attributesOf) {
+func (r *reader) step(t *Test, s Step, o *parse.Object, attrs attributesOf) {
 	s.Times, s.attributes, s.numbered = 1, attrs.Map, attrs.numbered
 	if f := o.Field("times"); f != nil {
 		if n, err := strconv.Atoi(f.Text); f.Kind != parse.KindNumber || err != nil || n < 1 || n > MaxTestRequests {
@@ -188,7 +234,7 @@ func (r *testReader) step(t *Test, s Step, o *parse.Object, attrs attributesOf) 
 }
 
 // every reads how long it is from one of a step's requests to the next.
-func (r *testReader) every(s *Step, f *parse.Node, once bool) time.Duration {
+func (r *reader) every(s *Step, f *parse.Node, once bool) time.Duration {
 	d, ok := r.Duration(f, "every", "10ms")
 	switch {
 	case !ok:

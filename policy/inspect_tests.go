@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+
+	"github.com/metehq/mete/internal/parse"
+)
+
+// stepFields are the fields that a test of one step has itself.
+var stepFields = []string{"times", "every", "cost", "max_wait", "expect"}
+
+// TestSection returns the section tests of the file in JSON, nil for none. Package
+// policytest reads it.
+func (m *Matcher) TestSection() []byte { return m.tests }
+
+// InspectTests returns the parts of m and of the language that package policytest needs. It
+// is no part of the API. A nil m is a policy with mistakes, of which nothing is known.
+func (m *Matcher) InspectTests() parse.Tests {
+	t := parse.Tests{Test: testTable, Step: stepTable, Expect: expectTable, StepFields: stepFields}
+	if m == nil {
+		return t
+	}
+	m.anyLimit(func(l *Limit) bool {
+		if !slices.Contains(t.Reasons, l.Reason) {
+			t.Reasons = append(t.Reasons, l.Reason)
+		}
+		for _, s := range l.Stages {
+			if !slices.Contains(t.Stages, s.Share) {
+				t.Stages = append(t.Stages, s.Share)
+			}
+		}
+		return false
+	})
+	return t
+}
+
+// Mistake returns what is wrong with an attribute and what to write instead.
+func (e *attributeError) Mistake() (reason, hint string) { return e.reason, e.hint }
+
+// readTests keeps the section tests.
+func (c *compiler) readTests(n *parse.Node) {
+	if n != nil {
+		c.matcher.tests = n.AppendJSON(nil)
+	}
+}

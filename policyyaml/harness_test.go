@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policyyaml_test
+
+import (
+	"testing"
+
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policytest"
+)
+
+// testsOf returns the tests of a policy, which have no mistakes.
+func testsOf(t testing.TB, m *policy.Matcher) []policytest.Test {
+	t.Helper()
+	tests, _, err := policytest.Read(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests
+}
