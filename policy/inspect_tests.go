@@ -16,7 +16,7 @@ var stepFields = []string{"times", "every", "cost", "max_wait", "expect"}
 func (m *Matcher) TestSection() []byte { return m.tests }
 
 // InspectTests returns the parts of m and of the language that package policytest needs. It
-// is no part of the API. A nil m is a policy with mistakes, of which nothing is known.
+// is no part of the API. A nil m is a policy with errors, of which nothing is known.
 func (m *Matcher) InspectTests() parse.Tests {
 	t := parse.Tests{Test: testTable, Step: stepTable, Expect: expectTable, StepFields: stepFields}
 	if m == nil {
@@ -36,8 +36,8 @@ func (m *Matcher) InspectTests() parse.Tests {
 	return t
 }
 
-// Mistake returns what is wrong with an attribute and what to write instead.
-func (e *attributeError) Mistake() (reason, hint string) { return e.reason, e.hint }
+// Parts returns the reason of an attribute error and a hint.
+func (e *attributeError) Parts() (reason, hint string) { return e.reason, e.hint }
 
 // readTests keeps the section tests.
 func (c *compiler) readTests(n *parse.Node) {

@@ -18,11 +18,11 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the expected errors in testdata/bad")
 
-// mistakesIn returns all mistakes of a file, those of its tests included.
+// mistakesIn returns all errors of a file, those of its tests included.
 func mistakesIn(file []byte) (es policy.Errors) {
 	m, err := policy.Load(file, policy.Options{})
 	errors.As(err, &es)
-	return append(es, policytest.Mistakes(file, m)...)
+	return append(es, policytest.ErrorsIn(file, m)...)
 }
 
 // Every file in testdata/bad has its whole list of mistakes beside it, one a

@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// testsOf returns the tests of a policy, which have no mistakes.
+// testsOf returns the tests of a policy, which has no errors in its tests.
 func testsOf(t testing.TB, m *policy.Matcher) []policytest.Test {
 	t.Helper()
 	tests, _, err := policytest.Read(m)

@@ -18,13 +18,13 @@ import (
 )
 
 // Read returns the tests of the policy file of m, in the order of the file, with warnings. The
-// error is a [policy.Errors] with every mistake. Read does not run the tests.
+// error is a [policy.Errors] with all errors. Read does not run the tests.
 func Read(m *policy.Matcher) ([]Test, []policy.Warning, error) { return read(m.TestSection(), m) }
 
-// Mistakes returns the mistakes in the tests of a policy file in JSON. The matcher of the file
-// is nil if the file has mistakes elsewhere. The names of rules are then not known, and
-// Mistakes does not judge them.
-func Mistakes(file []byte, m *policy.Matcher) (mistakes policy.Errors) {
+// ErrorsIn returns the errors in the tests of a policy file in JSON. The matcher of the file
+// is nil if the file has errors elsewhere. The names of rules are then not known, and
+// it does not judge them.
+func ErrorsIn(file []byte, m *policy.Matcher) (mistakes policy.Errors) {
 	var err error
 	if m != nil {
 		_, _, err = Read(m)
@@ -45,7 +45,7 @@ func Mistakes(file []byte, m *policy.Matcher) (mistakes policy.Errors) {
 type reader struct {
 	*parse.Report
 	in           parse.Tests
-	matcher      *policy.Matcher      // nil where the policy has mistakes
+	matcher      *policy.Matcher      // nil where the policy has errors
 	names        map[string]bool      // that are taken
 	badAddresses map[*parse.Node]bool // that were reported
 	requests     int                  // so far

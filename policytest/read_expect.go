@@ -144,8 +144,8 @@ func (r *reader) number(f *parse.Node, what string, most int) (int, bool) {
 	return 0, false
 }
 
-// counts reads which rules deny how many requests: one that denies all of them, a
-// list of those that each do, or an object with a number for each.
+// counts reads which rules deny how many requests. It is one rule that denies all of them, a
+// list of rules that each do, or an object with a number for each.
 func (r *reader) counts(f *parse.Node, all int, of said) []Count {
 	counts := []Count{}
 	switch {

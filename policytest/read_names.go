@@ -23,7 +23,7 @@ type references struct {
 	overrides []string // IDs
 
 	shadow bool // an override puts rules in shadow
-	broken bool // there are mistakes, and so names may be missing
+	broken bool // there are errors, and so names may be missing
 }
 
 // references returns the names of the rules and overrides.

@@ -199,9 +199,9 @@ func (r *reader) attribute(n *parse.Node) (policy.Attribute, bool) {
 
 // mistakeOf returns the parts of an error of [policy.ParseAttribute].
 func mistakeOf(err error) (reason, hint string) {
-	var m interface{ Mistake() (reason, hint string) }
+	var m interface{ Parts() (reason, hint string) }
 	if errors.As(err, &m) {
-		return m.Mistake()
+		return m.Parts()
 	}
 	return err.Error(), ""
 }

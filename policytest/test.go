@@ -24,8 +24,8 @@ const (
 	maxTestValueBytes = 8192 // of an attribute's value
 )
 
-// TestsBegin is when a test begins that does not say: a Thursday, at midnight UTC,
-// when windows of an hour, a day and a week begin, too. Every test is repeatable:
+// TestsBegin is when a test begins that does not say. It is a Thursday at midnight UTC:
+// windows of an hour, a day and a week begin then, too. Every test is repeatable:
 // the time of day is not in it.
 var TestsBegin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 

@@ -118,7 +118,7 @@ func compile(name string, data []byte, opts policy.Options, found Errors,
 	if err != nil && !errors.As(err, &mistakes) {
 		mistakes = policy.Errors{{Reason: strings.TrimPrefix(err.Error(), "policy: ")}}
 	}
-	mistakes = append(mistakes, policytest.Mistakes(data, m)...)
+	mistakes = append(mistakes, policytest.ErrorsIn(data, m)...)
 	if len(mistakes) == 0 && len(found) == 0 {
 		return m, nil
 	}
