@@ -66,7 +66,7 @@ func read(section []byte, m *policy.Matcher) ([]Test, []policy.Warning, error) {
 		r.section(root.Field("tests"))
 	}
 	var found policy.Errors
-	for _, e := range r.Mistakes() {
+	for _, e := range r.Errors() {
 		found = append(found, policy.Error(e))
 	}
 	if found != nil {
