@@ -130,7 +130,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 func refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
-	ratelimitfields.WriteProblem(w, r, status, api.NewProblem(status, detail))
+	ratelimitfields.Write(w, r, api.NewProblem(status, detail))
 }
 
 // takesGzip reports whether who asks takes what is compressed (RFC 9110 §12.5.3): it is

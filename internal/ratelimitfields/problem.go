@@ -105,13 +105,10 @@ var (
 )
 
 // Write answers r with p, which no cache keeps. HEAD requests get the header fields only.
-func Write(rw http.ResponseWriter, r *http.Request, p *api.Problem) { WriteProblem(rw, r, p.Status, p) }
-
-// WriteProblem is Write for a problem with members of its own.
-func WriteProblem(rw http.ResponseWriter, r *http.Request, status int, p any) {
+func Write(rw http.ResponseWriter, r *http.Request, p *api.Problem) {
 	h := rw.Header()
 	h["Content-Type"], h["Cache-Control"] = problemType, noStore
-	rw.WriteHeader(status)
+	rw.WriteHeader(p.Status)
 	if r.Method == http.MethodHead {
 		return
 	}
