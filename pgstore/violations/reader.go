@@ -69,14 +69,6 @@ func (v *Violation) Address() string {
 	return v.Network.String()
 }
 
-// known returns a text that is not empty, else nil.
-func known(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
 // Place is where the row stands in a list.
 func (v *Violation) Place() Place { return Place{v.At, v.ID} }
 
@@ -84,7 +76,7 @@ func (v *Violation) Place() Place { return Place{v.At, v.ID} }
 func (v *Violation) Row() api.Violation {
 	row := api.Violation{
 		ID: v.ID, At: v.At.UTC(), LastAt: v.Last.UTC(), Denials: v.Denials, Rule: v.Rule, Limit: v.Limit, Reason: v.Reason, Shadow: v.Shadow,
-		Key: orNull(v.Key), User: orNull(v.User), Address: orNull(v.Address()), Endpoint: orNull(v.Endpoint), Cost: v.Cost, Node: v.Node,
+		Key: known(v.Key), User: known(v.User), Address: known(v.Address()), Endpoint: known(v.Endpoint), Cost: v.Cost, Node: v.Node,
 	}
 	if v.Tokens >= 0 {
 		row.Tokens = &v.Tokens
@@ -96,12 +88,14 @@ func (v *Violation) Row() api.Violation {
 	return row
 }
 
-func orNull(s string) *string {
+// known returns a text that is not empty, else nil.
+func known(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
+
 
 // List returns the newest rows, newest first. A question that takes longer than the
 // Timeout is an [ErrSlow].
