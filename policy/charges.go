@@ -44,8 +44,12 @@ func (c *compiler) charges() {
 	}
 	if first != nil {
 		c.matcher.index = newIndex(c.matcher.attributes, c.items())
-		if total = c.worst(c.matcher.index, nil); total > bound {
-			c.Absent(first.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
+		total = c.worst(c.matcher.index, nil, true)
+		if total > bound {
+			total = min(total, c.worst(c.matcher.index, nil, false))
+		}
+		if total > bound {
+			c.absent(first.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
 		}
 	}
 }
@@ -64,23 +68,26 @@ func (d *draft) kinds() []string {
 }
 
 // worst bounds how many buckets a request is charged in that finds its rules in b,
-// where others of the groups in charged are charged already.
-func (c *compiler) worst(b *branch, charged map[string]int) (total int) {
+// where others of the groups in charged are charged already. Rules that do not depend
+// on the value of b's attribute may be of one group with rules that do, and may exclude
+// each other. With tiers, worst counts each group once and takes all of these rules to
+// match together; without, it does the reverse. Both are bounds.
+func (c *compiler) worst(b *branch, charged map[string]int, tiers bool) (total int) {
 	for ; b != nil; b = b.rest {
 		if b.slot < 0 {
 			return total + c.increase(b.items, charged, nil)
 		}
 		// What does not depend on the value may be charged whatever that is.
 		var rest []int32
-		if rest = b.rest.all(nil); len(rest) <= maxRest {
+		if rest = b.rest.all(nil); tiers && len(rest) <= maxRest {
 			inner := map[string]int{}
 			for kind, n := range charged {
 				inner[kind] = n
 			}
 			total += c.increase(rest, charged, inner)
-			return total + c.worstValue(b, inner)
+			return total + c.worstValue(b, inner, tiers)
 		}
-		total += c.worstValue(b, charged)
+		total += c.worstValue(b, charged, tiers)
 	}
 	return total
 }
@@ -89,19 +96,19 @@ func (c *compiler) worst(b *branch, charged map[string]int) (total int) {
 const maxRest = 256
 
 // worstValue is worst for the value of b's attribute under which it is worst.
-func (c *compiler) worstValue(b *branch, charged map[string]int) int {
+func (c *compiler) worstValue(b *branch, charged map[string]int, tiers bool) int {
 	// A value can begin with several prefixes, and be in several networks.
 	prefixes, networks, exact := make([]int, len(b.prefixes)), 0, 0
 	chain := 0
 	for i := range b.prefixes {
 		p := &b.prefixes[i]
-		if prefixes[i] = c.worst(p.to, charged); p.outer >= 0 {
+		if prefixes[i] = c.worst(p.to, charged, tiers); p.outer >= 0 {
 			prefixes[i] += prefixes[p.outer]
 		}
 		chain = max(chain, prefixes[i])
 	}
 	for v, to := range b.exact {
-		n := c.worst(to, charged)
+		n := c.worst(to, charged, tiers)
 		if at := b.under(v); at >= 0 {
 			n += prefixes[at]
 		}
@@ -109,7 +116,7 @@ func (c *compiler) worstValue(b *branch, charged map[string]int) int {
 	}
 	each := make(map[netip.Prefix]int, len(b.networks))
 	for n, to := range b.networks {
-		each[n] = c.worst(to, charged)
+		each[n] = c.worst(to, charged, tiers)
 	}
 	for n, sum := range each {
 		for bits := range n.Bits() {

@@ -30,6 +30,9 @@ func TestMaxMatches_OfPoliciesThatExcludeEachOther(t *testing.T) {
 		{"64 of all, and paths", append(specs(64, `"description": "%d", `+limited), specs(2, `"selector": {"pathExact": "/%d"}, `+strings.Replace(limited, "r%d", "s%d", 1))...), false},
 		{"63 of all, and paths", append(specs(63, `"description": "%d", `+limited), specs(90, `"selector": {"pathExact": "/%d"}, `+strings.Replace(limited, "r%d", "s%d", 1))...), true},
 		{"two for each path", append(specs(33, `"selector": {"methods": ["GET"], "pathPrefix": "/"}, "description": "%d", `+limited), specs(33, `"selector": {"pathExact": "/x"}, "description": "%d", `+strings.Replace(limited, "r%d", "s%d", 1))...), false},
+		{"paths, and hosts", append(specs(90, `"selector": {"pathExact": "/%d"}, `+limited), specs(90, `"selector": {"hosts": "h%d"}, `+strings.Replace(limited, "r%d", "s%d", 1))...), true},
+		{"63 of all, paths, and hosts", append(append(specs(63, `"description": "%d", `+limited), specs(9, `"selector": {"pathExact": "/%d"}, `+strings.Replace(limited, "r%d", "s%d", 1))...),
+			specs(9, `"selector": {"hosts": "h%d"}, `+strings.Replace(limited, "r%d", "t%d", 1))...), false},
 		{"methods", append(specs(33, `"selector": {"methods": ["GET"]}, "description": "%d", `+limited), specs(33, `"selector": {"methods": ["PUT"]}, "description": "%d", `+strings.Replace(limited, "r%d", "s%d", 1))...), true},
 	} {
 		if _, err := bundle(t, tc.specs...); (err == nil) != tc.ok {

@@ -103,6 +103,24 @@ func TestLoad_Bounds(t *testing.T) {
 	}
 }
 
+// Rules count together where a request can match them together: those of different
+// plans, or of different paths, count once.
+func TestLoad_CountsRulesThatMatchTogether(t *testing.T) {
+	d := newDatabase(t)
+	d.must(`INSERT INTO {schema}.rate_limit_rule (key_pattern, rate_per_second, burst_capacity, plan)
+		SELECT pattern, 1, 1, plan FROM (SELECT 'user:{user_id}' AS pattern, 'plan' || i AS plan FROM generate_series(1, 200) i
+		UNION ALL SELECT 'endpoint:/' || i || '/*:{ip}', NULL FROM generate_series(1, 200) i) rows`)
+	if got, want := falls(d.load(), policy.Map{"jwt:sub": "7", "jwt:plan": "plan9", "path": "/9/x", "ip:address": "192.0.2.1"}),
+		"user-plan9:sub=7 endpoint%3A/9/*%3Aip:ip=192.0.2.1"; got != want {
+		t.Errorf("a request falls under %q, want %q", got, want)
+	}
+	d.must(`INSERT INTO {schema}.rate_limit_rule (key_pattern, rate_per_second, burst_capacity)
+		SELECT '{header:x-' || i || '}', 1, 1 FROM generate_series(1, 63) i`)
+	if _, _, err := d.Load(t.Context(), options); err == nil || !strings.Contains(err.Error(), "a request could fall under more than 64 limits at once") {
+		t.Errorf("Load of 65 rules that match together: %v", err)
+	}
+}
+
 func TestOpen_Fails(t *testing.T) {
 	at := proctest.PostgresURL(t)
 	for _, tt := range []struct {

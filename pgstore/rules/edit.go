@@ -71,7 +71,7 @@ func (s *Source) editIn(ctx context.Context, tx pgx.Tx, edit func(*Set) error) (
 	for _, sql := range []string{
 		"SET LOCAL lock_timeout = '10s'",
 		"SET LOCAL idle_in_transaction_session_timeout = '30s'",
-		"LOCK TABLE {schema}.rate_limit_rule IN SHARE ROW EXCLUSIVE MODE",
+		"LOCK TABLE {schema}.rate_limit_rule, {schema}.rate_limit_policy IN SHARE ROW EXCLUSIVE MODE",
 	} {
 		if _, err := tx.Exec(ctx, s.sql(sql)); err != nil {
 			return nil, err

@@ -105,7 +105,7 @@ func TestEdit_WritesAllOrNothing(t *testing.T) {
 			s.Rules = append(s.Rules, rules.Rule{Name: "x", KeyPattern: "global", RatePerSecond: "1", BurstCapacity: "1", Active: true})
 			return nil
 		}, `rule "x": key_pattern: another active rule has that key_pattern and plan`},
-		"too long": {func(s *rules.Set) error { s.Rules[0].KeyPattern = "ip:" + strings.Repeat("x", 200); return nil }, `rule 1 "user-free": key_pattern: must have at most 128 letters`},
+		"too long": {func(s *rules.Set) error { s.Rules[0].KeyPattern = "ip:" + strings.Repeat("x", 200); return nil }, `rule 1 "user-free": key_pattern: is no pattern of at most 128 letters`},
 		"no rule":  {func(s *rules.Set) error { s.Rules = nil; return nil }, "no rule is active"},
 	} {
 		if _, err := d.Edit(t.Context(), false, tt.edit); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -270,9 +270,9 @@ func TestEdit_RefusalsNameTheColumn(t *testing.T) {
 		change func(*rules.Rule)
 		want   string
 	}{
-		{func(r *rules.Rule) { r.KeyPattern = strings.Repeat("a", 120) + ":{header:x-user}" }, `rule "x": key_pattern: must have at most 128 letters`},
-		{func(r *rules.Rule) { r.Plan = strings.Repeat("a", 33) }, `rule "x": plan: must have at most 32 letters`},
-		{func(r *rules.Rule) { r.Scope = strings.Repeat("a", 33) }, `rule "x": value too long`},
+		{func(r *rules.Rule) { r.KeyPattern = strings.Repeat("a", 120) + ":{header:x-user}" }, `rule "x": key_pattern: is no pattern of at most 128 letters`},
+		{func(r *rules.Rule) { r.Plan = strings.Repeat("a", 33) }, `rule "x": plan: must have 1 to 32 letters`},
+		{func(r *rules.Rule) { r.Scope = strings.Repeat("a", 33) }, `rule "x": scope: must be user, endpoint or ip`},
 		{func(r *rules.Rule) { r.RatePerSecond = "abc" }, `rule "x": rate_per_second: must be a number above 0`},
 		{func(r *rules.Rule) { r.BurstCapacity = "1e999999" }, `rule "x": burst_capacity: must be a number from 1`},
 		{func(r *rules.Rule) { r.BurstCapacity = "" }, `rule "x": burst_capacity: is missing beside rate_per_second`},
