@@ -150,6 +150,7 @@ func TestTable_Checks(t *testing.T) {
 		{"limit_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"limits": []}'`},
 		{"limit_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"algorithm": "sliding_log"}'`},
 		{"limit_check", "spec", `'{"name": "x", "limit_keys": []}'`},
+		{"limit_check", "spec", `'{"name": "x", "limit_keys": [], "algorithm_config": {}}'`},
 		{"twice_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"algorithm_config": {"rps": 2}}'`},
 		{"twice_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"algorithm_config": {"rate": "1/1s"}}'`},
 		{"twice_check", most + "spec", `'ip:{ip}', 'ip', 1, 1, '{"limit_keys": []}'`},

@@ -223,7 +223,7 @@ BEGIN
         config := (config - 'burst') || jsonb_strip_nulls(jsonb_build_object('burst', NEW.burst_capacity));
     END IF;
     IF (NEW.rate_per_second, NEW.burst_capacity) IS DISTINCT FROM (was.rate_per_second, was.burst_capacity)
-        AND (doc ? 'limits' OR doc ->> 'algorithm' <> 'token_bucket') THEN
+        AND coalesce(NEW.rate_per_second, NEW.burst_capacity) IS NOT NULL AND (doc ? 'limits' OR doc ->> 'algorithm' <> 'token_bucket') THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_limit_check', COLUMN = 'spec',
             MESSAGE = 'rate_per_second and burst_capacity are the limit of a token_bucket, and spec has another limit';
     END IF;
@@ -246,8 +246,10 @@ BEGIN
     END IF;
     doc := (doc - 'match' - 'algorithm_config')
         || CASE WHEN match = '{}' THEN '{}' ELSE jsonb_build_object('match', match) END
-        || CASE WHEN config = '{}' AND NOT doc ? 'algorithm_config' THEN '{}' ELSE jsonb_build_object('algorithm_config', config) END;
-    IF TG_OP = 'INSERT' AND NOT (doc @> (NEW.spec - 'limit_keys') AND coalesce(NEW.spec -> 'limit_keys' = doc -> 'limit_keys', true)
+        || CASE WHEN config = '{}' THEN '{}' ELSE jsonb_build_object('algorithm_config', config) END;
+    IF TG_OP = 'INSERT' AND NOT (doc @> (NEW.spec - ARRAY['limit_keys', 'match', 'algorithm_config'])
+        AND coalesce(NEW.spec -> 'limit_keys' = doc -> 'limit_keys', true)
+        AND match @> coalesce(NEW.spec -> 'match', '{}') AND config @> coalesce(NEW.spec -> 'algorithm_config', '{}')
         AND match @> coalesce({schema}.rate_limit_pattern(NEW.key_pattern, false) -> 'match', '{}')) THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_twice_check', COLUMN = 'spec',
             MESSAGE = 'spec and another column say different things of one field', HINT = 'say it once';
@@ -285,7 +287,7 @@ BEGIN
     -- A pattern stays as it was written while it agrees with spec.
     IF NEW.key_pattern IS NULL OR NEW.key_pattern IS NOT DISTINCT FROM was.key_pattern THEN
         said := {schema}.rate_limit_pattern(NEW.key_pattern, false);
-        IF NEW.key_pattern IS NULL OR said -> 'limit_keys' <> coalesce(doc -> 'limit_keys', '[]') OR NOT match @> (said -> 'match') THEN
+        IF NEW.key_pattern IS NULL OR said IS NULL OR said -> 'limit_keys' <> coalesce(doc -> 'limit_keys', '[]') OR NOT match @> (said -> 'match') THEN
             NEW.key_pattern := {schema}.rate_limit_pattern_of(doc);
         END IF;
     END IF;
