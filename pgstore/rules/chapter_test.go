@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,6 +158,24 @@ func TestImport_KeepsTheRest(t *testing.T) {
 	}
 	if err := s.Import(plain, true); err != nil || len(s.Policies) != 0 {
 		t.Errorf("with replace: %v, documents %s; want none", err, s.Policies)
+	}
+}
+
+// Import knows each field that a policy of a bundle cannot have and a file can.
+func TestImport_KnowsTheFieldsOfAFile(t *testing.T) {
+	var schema struct {
+		Defs map[string]struct{ Properties map[string]any } `json:"$defs"`
+	}
+	if err := json.Unmarshal(policy.JSONSchema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	fields := schema.Defs["file"].Properties
+	for field := range schema.Defs["policy"].Properties {
+		delete(fields, field)
+	}
+	want, got := slices.Sorted(maps.Keys(fields)), slices.Sorted(slices.Values(rules.FileFields))
+	if len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("the fields of a file are %q, want %q", got, want)
 	}
 }
 

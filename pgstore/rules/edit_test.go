@@ -261,9 +261,11 @@ func TestImport_Refuses(t *testing.T) {
 // What PostgreSQL says without a column gets one.
 func TestEdit_RefusalsNameTheColumn(t *testing.T) {
 	d := newDatabase(t)
-	if _, err := d.Edit(t.Context(), false, func(s *rules.Set) error { s.Policies["p"] = []byte(`[]`); return nil }); err == nil ||
-		!strings.HasPrefix(err.Error(), `policy "p": spec: `) {
-		t.Errorf("a policy whose document is a list: %v", err)
+	for _, spec := range []string{`[]`, `{"rules": []}`, `{"policies": []}`, `{"bundle_version": 7}`} {
+		_, err := d.Edit(t.Context(), false, func(s *rules.Set) error { s.Policies["p"] = []byte(spec); return nil })
+		if err == nil || !strings.HasPrefix(err.Error(), `policy "p": spec: must be a JSON object without rules`) {
+			t.Errorf("a policy with the document %s: %v", spec, err)
+		}
 	}
 	sound := rules.Rule{Name: "x", KeyPattern: "ip:{ip}", RatePerSecond: "1", BurstCapacity: "1", Active: true}
 	for _, test := range []struct {

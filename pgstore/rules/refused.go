@@ -87,7 +87,11 @@ func refused(err error, r *Rule) error {
 
 // refusedPolicy turns the database's refusal of a policy's document into a mistake.
 func refusedPolicy(err error, id string) error {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && (strings.HasPrefix(e.Code, "22") || strings.HasPrefix(e.Code, "23")) {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case ok && e.ConstraintName == "rate_limit_policy_spec_check":
+		return Errors{{Policy: id, Path: "spec", Reason: "must be a JSON object without rules, fallback_limit, and the version of a bundle", Hint: "rules are rows of rate_limit_rule"}}
+	case ok && (strings.HasPrefix(e.Code, "22") || strings.HasPrefix(e.Code, "23")):
 		return Errors{{Policy: id, Path: "spec", Reason: e.Message}}
 	}
 	return err
