@@ -103,7 +103,7 @@ func TestLoad_Bounds(t *testing.T) {
 	}
 }
 
-// Rules count together where a request can match them together: those of different
+// Rules count together where a request can match them together. Rules of different
 // plans, or of different paths, count once.
 func TestLoad_CountsRulesThatMatchTogether(t *testing.T) {
 	d := newDatabase(t)

@@ -156,8 +156,9 @@ func TestImport_KeepsTheRest(t *testing.T) {
 	if before := rowsText(s); s.Import(plain, false) != nil || rowsText(s) != before {
 		t.Errorf("the import of a rule makes%s\nof%s", rowsText(s), before)
 	}
-	if err := s.Import(plain, true); err != nil || len(s.Policies) != 0 {
-		t.Errorf("with replace: %v, documents %s; want none", err, s.Policies)
+	s.Policies["other"] = json.RawMessage(`{"selector":{"pathPrefix":"/"}}`)
+	if err := s.Import(plain, true); err != nil || len(s.Policies) != 1 || s.Policies["other"] == nil {
+		t.Errorf("with replace: %v, documents %s; want that of the other policy alone", err, s.Policies)
 	}
 }
 

@@ -37,7 +37,7 @@ var versionFields = []string{"bundle_version", "issued_at", "expires_at"}
 // Import makes rows of a policy file, in JSON. A rule with the name of a row changes
 // the row, other rules are added, and all of them are active. The rest of the file
 // becomes documents of Policies. With replace, rows that are not in the file become
-// inactive, and so does the rest of the set. The file must be a policy without
+// inactive, and its policies keep no other fields. The file must be a policy without
 // mistakes: the error is a [policy.Errors]. [LeftOut] says what Import leaves out.
 //
 // Rows keep their priorities where they are in the order of the file. Else Import
@@ -196,17 +196,22 @@ func sameRule(doc object, row json.RawMessage) bool {
 	return sameJSON(marshal(doc), marshal(old))
 }
 
-// importPolicies sets the fields of a file that are in no rule. Without replace, those
-// that the file does not have stay.
+// importPolicies sets the fields of a file that are in no rule. Without replace, fields
+// that the file does not have stay. Policies that the file does not have stay as well:
+// their inactive rules may need them again.
 func (s *Set) importPolicies(list []filePolicy, replace bool) {
-	if replace || s.Policies == nil {
+	if s.Policies == nil {
 		s.Policies = map[string]json.RawMessage{}
 	}
 	for _, p := range list {
-		if len(p.Spec) > 0 {
-			spec, _ := parseObject(s.Policies[p.ID]) // a constraint sees that it is an object
-			maps.Copy(spec, p.Spec)
+		spec := object{}
+		if !replace {
+			spec, _ = parseObject(s.Policies[p.ID]) // a constraint sees that it is an object
+		}
+		if maps.Copy(spec, p.Spec); len(spec) > 0 {
 			s.Policies[p.ID] = marshal(spec)
+		} else {
+			delete(s.Policies, p.ID)
 		}
 	}
 }
