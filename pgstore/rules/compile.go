@@ -62,18 +62,19 @@ func (c *chapter) setApart(needed func(doc object) bool) {
 	}
 	for i, doc := range c.docs {
 		if _, named := doc["group"]; !named && needed(doc) {
-			doc.put("group", freeName(c.rows[i].Name, taken))
+			group := freeName(c.rows[i].Name, func(name string) bool { return taken[name] })
+			taken[group] = true
+			doc.put("group", group)
 		}
 	}
 }
 
-// freeName returns a name that begins like the wanted one, and takes it.
-func freeName(wanted string, taken map[string]bool) string {
+// freeName returns a name that begins like the wanted one and is not taken.
+func freeName(wanted string, taken func(string) bool) string {
 	name := wanted
-	for suffix := "'"; taken[name]; suffix += "'" {
+	for suffix := "'"; taken(name); suffix += "'" {
 		name = wanted[:min(len(wanted), policy.MaxNameBytes-len(suffix))] + suffix
 	}
-	taken[name] = true
 	return name
 }
 

@@ -244,6 +244,26 @@ func TestImport_RenamedRules(t *testing.T) {
 	}
 }
 
+// A row that was by itself becomes a tier with the file, and is by itself again.
+func TestImport_RowBecomesTier(t *testing.T) {
+	d := newDatabase(t)
+	rule := `{"name": %q, "limit_keys": ["ip:address"], "match": %s, "algorithm_config": {"rps": 1, "burst": 5}}`
+	one := fmt.Appendf(nil, `{"rules": [`+rule+`]}`, "a", `{"path": "/a"}`)
+	both := fmt.Appendf(nil, `{"rules": [`+rule+`, `+rule+`]}`, "a", `{"path": "/a"}`, "b", `{}`)
+	request := policy.Map{"ip:address": "192.0.2.1", "path": "/a"}
+	for i, file := range [][]byte{one, both, one, both} {
+		d.edit(func(s *rules.Set) error { return s.Import(file, true) })
+		if got, want := falls(d.load(), request), "a:ip=192.0.2.1"; got != want {
+			t.Errorf("after import %d, a request falls under %q, want %q: a and b are tiers", i, got, want)
+		}
+	}
+	d.must(`UPDATE {schema}.rate_limit_rule SET spec = spec - 'group'`)
+	d.edit(func(s *rules.Set) error { return s.Import(both, false) })
+	if got, want := falls(d.load(), request), "a:ip=192.0.2.1"; got != want {
+		t.Errorf("after the import of tiers over rows by themselves, a request falls under %q, want %q", got, want)
+	}
+}
+
 func TestImport_Refuses(t *testing.T) {
 	s := &rules.Set{}
 	if err := s.Import([]byte(`{"rules": [{"name": "a"}]}`), false); err == nil {

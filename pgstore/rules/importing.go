@@ -56,7 +56,7 @@ func (s *Set) Import(data []byte, replace bool) error {
 		return fmt.Errorf("rules: import: %w", err)
 	}
 	list := takeRules(policies, m.Rules())
-	s.nameTiers(list)
+	members := s.nameTiers(list)
 	s.importPolicies(append(policies, filePolicy{"", file}), replace)
 	index := map[string]int{}
 	for i := range s.Rules {
@@ -72,7 +72,7 @@ func (s *Set) Import(data []byte, replace bool) error {
 		}
 		r := &s.Rules[i]
 		r.Active, r.Policy, r.Fallback = true, f.policy, f.fallback
-		if !sameRule(f.doc, r.Spec) {
+		if !sameRule(f.doc, r.Spec, members[f.doc.text("group")] == 1) {
 			r.Spec = marshal(f.doc)
 		}
 		places[k], inFile[i] = i, true
@@ -141,13 +141,15 @@ func takeRules(policies []filePolicy, compiled []*policy.Rule) (list []fileRule)
 }
 
 // nameTiers gives a group to rules that are tiers because they have the same
-// limit_keys: rows are tiers where they name a group, and only there.
-func (s *Set) nameTiers(list []fileRule) {
-	taken := map[string]bool{} // groups that are not to be made up
+// limit_keys: rows are tiers where they name a group, and only there. It returns the
+// number of rules in each group, in all policies.
+func (s *Set) nameTiers(list []fileRule) (members map[string]int) {
+	members = map[string]int{}
 	tiers := map[string][]object{}
 	inFile := map[string]bool{}
 	for _, f := range list {
-		inFile[f.doc.text("name")], taken[f.doc.text("group")] = true, true
+		inFile[f.doc.text("name")] = true
+		members[f.doc.text("group")]++
 		if f.doc["group"] == nil && !f.fallback {
 			kind := f.policy + "\n" + keysOf(f.doc)
 			tiers[kind] = append(tiers[kind], f.doc)
@@ -155,18 +157,20 @@ func (s *Set) nameTiers(list []fileRule) {
 	}
 	for i := range s.Rules {
 		if doc, err := parseObject(s.Rules[i].Spec); err == nil && !inFile[s.Rules[i].Name] {
-			taken[doc.text("group")] = true
+			members[doc.text("group")]++
 		}
 	}
 	for _, f := range list { // in the order of the file, for names that do not change
 		docs := tiers[f.policy+"\n"+keysOf(f.doc)]
 		if f.doc["group"] == nil && !f.fallback && len(docs) > 1 {
-			group := freeName(f.doc.text("name"), taken)
+			group := freeName(f.doc.text("name"), func(name string) bool { return members[name] > 0 })
+			members[group] = len(docs)
 			for _, doc := range docs {
 				doc.put("group", group)
 			}
 		}
 	}
+	return members
 }
 
 // keysOf returns the limit_keys of a rule, in an order that does not depend on theirs.
@@ -182,14 +186,14 @@ func keysOf(doc object) string {
 	return strings.Join(names, " ")
 }
 
-// sameRule reports whether a row says what a rule of a file does. A group that has the
-// name of its rule says no more than none.
-func sameRule(doc object, row json.RawMessage) bool {
+// sameRule reports whether a row says what a rule of a file does. Where the rule is alone
+// in its group, a group that has its name says no more than none.
+func sameRule(doc object, row json.RawMessage, alone bool) bool {
 	if sameJSON(marshal(doc), row) {
 		return true
 	}
 	old, err := parseObject(row)
-	if _, grouped := old["group"]; err != nil || grouped || strings.TrimRight(doc.text("group"), "'") != doc.text("name") {
+	if _, grouped := old["group"]; err != nil || grouped || !alone || strings.TrimRight(doc.text("group"), "'") != doc.text("name") {
 		return false
 	}
 	old["group"] = doc["group"]
