@@ -49,7 +49,7 @@ func (c *compiler) charges() {
 			total = min(total, c.worst(c.matcher.index, nil, false))
 		}
 		if total > bound {
-			c.absent(first.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
+			c.Absent(first.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
 		}
 	}
 }

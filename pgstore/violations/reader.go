@@ -96,7 +96,6 @@ func known(s string) *string {
 	return &s
 }
 
-
 // List returns the newest rows, newest first. A question that takes longer than the
 // Timeout is an [ErrSlow].
 //
