@@ -151,7 +151,7 @@ func hear(l bucket.Limit, random *rand.Rand) (h heard) {
 	var s bucket.State
 	now := bucket.Instant(1_800_000_000_123_456)
 	shown, shownAt := l.Peek(s, now, bucket.Token, 0), now
-	points := []bucket.Point{{After: 0, Level: shown.Level()}} // of which After counts from 0
+	points := []bucket.Point{{After: 0, Level: shown.Level()}} // After counts from here
 	begin := now
 	after := func(at bucket.Instant) time.Duration { return time.Duration(at-begin) * time.Microsecond }
 	see := func(next bucket.Snapshot) {

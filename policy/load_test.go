@@ -18,7 +18,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the expected errors in testdata/bad")
 
-// mistakesIn returns all errors of a file, those of its tests included.
+// mistakesIn returns all errors of a file, with the errors of its tests.
 func mistakesIn(file []byte) (es policy.Errors) {
 	m, err := policy.Load(file, policy.Options{})
 	errors.As(err, &es)

@@ -134,7 +134,7 @@ func keyLimit(t *testing.T, site *browser.Site) {
 	dialog.Click("button", "Set limit")
 	page.WaitText(".readout", "of 15 tokens")
 	got := askJSON[api.Overrides](t, site, "/v1/overrides").Overrides
-	got = slices.DeleteFunc(got, func(o api.OverrideStatus) bool { return o.Key != key }) // those of other parts
+	got = slices.DeleteFunc(got, func(o api.OverrideStatus) bool { return o.Key != key }) // drop the overrides of other parts
 	if len(got) != 1 || string(got[0].Config) == "" {
 		t.Errorf("%d overrides, want the second in the place of the first", len(got))
 	}
@@ -367,7 +367,7 @@ func keyLimitKeepsItsBeginning(t *testing.T, site *browser.Site) {
 	dialog.Click("button", "Set limit")
 	page.WaitText(".readout", "of 30 tokens")
 	list := askJSON[api.Overrides](t, site, "/v1/overrides").Overrides
-	list = slices.DeleteFunc(list, func(o api.OverrideStatus) bool { return !slices.Equal(o.Rules, []string{"daily"}) }) // those of the other part
+	list = slices.DeleteFunc(list, func(o api.OverrideStatus) bool { return !slices.Equal(o.Rules, []string{"daily"}) }) // drop the override of the other part
 	if len(list) != 1 || !strings.Contains(string(list[0].Config), `"start":"7h"`) || !strings.Contains(string(list[0].Config), `"capacity":30`) {
 		t.Errorf("%+v, want one that starts at 7h", list)
 	}
