@@ -171,6 +171,8 @@ var corpus = []row{
 	{where: "admin", role: "read", method: "GET", target: "/v1/activity", status: 200},
 	{where: "admin", role: "operate", method: "GET", target: "/v1/activity", status: 200},
 	{where: "admin", role: "operate", method: "GET", target: "/v1/activity?last=3", status: 400},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/activity?key=each:", status: 200},
+	{where: "admin", role: "read", method: "GET", target: "/v1/activity?key=each:", status: 403},
 
 	// Overrides.
 	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides", body: `{"id":"b1","action":"block","match":{"header:x-api-key":"k1"},` + until + `}`, status: 200},
@@ -193,6 +195,8 @@ var corpus = []row{
 	{where: "admin", role: "operate", method: "PUT", target: "/v1/overrides?id=x", body: `{}`, status: 400},
 	{where: "admin", role: "read", method: "GET", target: "/v1/overrides", status: 200},
 	{where: "admin", role: "read", method: "GET", target: "/v1/overrides?audit=0", status: 200},
+	{where: "admin", role: "operate", method: "GET", target: "/v1/overrides?key=each:", status: 200},
+	{where: "admin", role: "read", method: "GET", target: "/v1/overrides?key=each:", status: 403},
 	{where: "admin", role: "read", method: "GET", target: "/v1/overrides?audit=-1", status: 400},
 	{where: "admin", role: "operate", method: "DELETE", target: "/v1/overrides/b1?author=kim&reason=over", status: 200},
 	{where: "admin", role: "operate", method: "DELETE", target: "/v1/overrides/b1?author=kim&reason=over", status: 404},
