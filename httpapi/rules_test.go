@@ -229,3 +229,26 @@ func TestRules_NoPolicy(t *testing.T) {
 		t.Errorf("a request without a policy: %s, want %s", w.Body, want)
 	}
 }
+
+// A warning names its rule, whatever form the file has.
+func TestRules_WarningsNameTheirRule(t *testing.T) {
+	const rule = `{"name": "a", "limit_keys": ["path"], "algorithm_config": {"rate": "1/1s", "burst": 1}}`
+	for name, file := range map[string]string{
+		"one rule":          rule,
+		"rules":             `{"rules": [` + rule + `]}`,
+		"a spec":            `{"id": "p", "spec": {"rules": [` + rule + `]}}`,
+		"a bundle":          `{"policies": [{"id": "p", "spec": {"rules": [` + rule + `]}}]}`,
+		"a fallback's path": `{"rules": [{"name": "b", "limit_keys": [], "algorithm_config": {"rate": "1/1s", "burst": 1}}], "fallback_limit": ` + rule + `}`,
+	} {
+		h := newLive(t, liveConfig{Limiter: newLimiter(t, file)})
+		warned, ok := tree(t, h, "r", "")["warnings"].([]any)
+		if !ok || len(warned) == 0 {
+			t.Errorf("%s: no warning", name)
+		}
+		for _, w := range warned {
+			if got := w.(map[string]any)["rule"]; got != "a" && got != "b" {
+				t.Errorf("%s: the rule of %v is %q", name, w, got)
+			}
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -114,24 +113,15 @@ func (c *lintCache) warnings(m *policy.Matcher) []policy.Warning {
 
 // warningsOf returns warnings about m, each with its rule.
 func warningsOf(m *policy.Matcher, descriptions []policy.Description, warnings []policy.Warning) (list []api.RuleWarning) {
-	places := map[string]string{} // of rules in the file, and their names
-	within := map[int]int{}       // how many rules a policy has had
+	rules := map[string]string{} // by their paths
 	for i, r := range m.Rules() {
-		d := &descriptions[i]
-		place := "/fallback_limit"
-		if !d.Fallback {
-			place = "/rules/" + strconv.Itoa(within[d.Scope])
-			within[d.Scope]++
-		}
-		if d.Policy != "" {
-			place = "/policies/" + strconv.Itoa(d.Scope) + "/spec" + place
-		}
-		places[place] = r.Name
+		rules[descriptions[i].Path] = r.Name
 	}
 	for _, w := range warnings {
-		rule := ""
-		for place := w.Path; rule == "" && place != ""; place = place[:strings.LastIndexByte(place, '/')] {
-			rule = places[place]
+		path, rule := w.Path, rules[w.Path]
+		for rule == "" && path != "" {
+			path = path[:strings.LastIndexByte(path, '/')]
+			rule = rules[path]
 		}
 		list = append(list, api.RuleWarning{Code: w.Code, Rule: rule, Path: w.Path, Reason: w.Reason, Hint: w.Hint, Note: lint.KindOf(w).Note})
 	}

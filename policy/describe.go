@@ -11,6 +11,9 @@ import (
 // stands, and which requests it is about. It is a value; what it refers to must not be
 // changed.
 type Description struct {
+	// Path is the place of the rule in the file: a JSON Pointer (RFC 6901).
+	Path string
+
 	// Policy is the id of its policy in a bundle, empty for none, and Scope tells
 	// policies apart: it counts them from 0.
 	Policy string
@@ -43,7 +46,7 @@ func (m *Matcher) Describe() []Description {
 	all := make([]Description, len(m.rules))
 	for i, r := range m.rules {
 		d := Description{
-			Policy: r.policy, Scope: r.scope, Group: r.group, GroupName: r.grouped, Fallback: r.fallback,
+			Path: r.path, Policy: r.policy, Scope: r.scope, Group: r.group, GroupName: r.grouped, Fallback: r.fallback,
 			OnMissing: [...]string{inspect.MissingSkip: "skip", inspect.MissingDeny: "deny", inspect.MissingEmpty: "empty"}[r.onMissing],
 		}
 		for j := range r.clauses {
