@@ -12,7 +12,7 @@
 //	func TestPolicy(t *testing.T) {
 //		data, err := os.ReadFile("policy.json")
 //		…
-//		m, err := policy.Load(data, policy.Options{HashKey: []byte("test")})
+//		m, err := policytest.Load(data, policy.Options{HashKey: []byte("test")})
 //		…
 //		policytest.Check(t, m)
 //	}

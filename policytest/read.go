@@ -21,24 +21,31 @@ import (
 // error is a [policy.Errors] with all errors. Read does not run the tests.
 func Read(m *policy.Matcher) ([]Test, []policy.Warning, error) { return read(m.TestSection(), m) }
 
-// ErrorsIn returns the errors in the tests of a policy file in JSON. The matcher of the file
-// is nil if the file has errors elsewhere. The names of rules are then not known, and
-// it does not judge them.
-func ErrorsIn(file []byte, m *policy.Matcher) (mistakes policy.Errors) {
-	var err error
+// Load is [policy.Load] for files with tests: the [policy.Errors] have the errors of
+// the tests, too. If the rules have errors, Load does not know the names of rules, and does
+// not judge them.
+func Load(file []byte, opts policy.Options) (*policy.Matcher, error) {
+	m, err := policy.Load(file, opts)
+	var ofRules, ofTests policy.Errors
+	var found error
+	if err != nil && !errors.As(err, &ofRules) {
+		return nil, err // no policy at all
+	}
 	if m != nil {
-		_, _, err = Read(m)
+		_, _, found = Read(m)
 	} else {
 		var whole struct {
 			Tests json.RawMessage `json:"tests"`
 		}
-		if json.Unmarshal(file, &whole) != nil || whole.Tests == nil {
-			return nil
+		if json.Unmarshal(file, &whole) == nil && whole.Tests != nil {
+			_, _, found = read(whole.Tests, nil)
 		}
-		_, _, err = read(whole.Tests, nil)
 	}
-	errors.As(err, &mistakes)
-	return mistakes
+	errors.As(found, &ofTests)
+	if all := append(slices.Clone(ofRules), ofTests...); len(all) > 0 {
+		return nil, all
+	}
+	return m, nil
 }
 
 // A reader reads the tests of a file.

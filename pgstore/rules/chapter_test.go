@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policytest"
 )
 
 // row is a row of a policy, whose spec has these fields, a limit, and limit_keys.
@@ -145,8 +147,9 @@ func TestImport_KeepsTheRest(t *testing.T) {
 		if w, g := fmt.Sprintf("%+v", want.Overrides()), fmt.Sprintf("%+v", got.Overrides()); w != g {
 			t.Errorf("overrides are\n%s\nwant\n%s", g, w)
 		}
-		if w, g := string(want.TestSection()), string(got.TestSection()); w != g || !strings.Contains(g, `"name":"t"`) {
-			t.Errorf("tests are\n%s\nwant\n%s", g, w)
+		w, _, _ := policytest.Read(want)
+		if g, _, err := policytest.Read(got); err != nil || !reflect.DeepEqual(g, w) || len(g) != 1 {
+			t.Errorf("tests are\n%+v, %v\nwant\n%+v", g, err, w)
 		}
 	}
 	if got := string(s.Export()); !strings.Contains(got, `"description":"d"`) || strings.Contains(got, "1e1,") || strings.Contains(got, "1e1}") {

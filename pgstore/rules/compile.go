@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policytest"
 )
 
 // A chapter is one policy of a set: its active rows.
@@ -114,7 +115,7 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 	}
 	file.put("policies", list)
 	file.put("bundle_version", max(s.Revision, 1))
-	m, err := policy.Load(marshal(file), opts)
+	m, err := policytest.Load(marshal(file), opts)
 	var mistakes policy.Errors
 	switch {
 	case err == nil:

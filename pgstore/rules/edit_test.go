@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policytest"
 )
 
 // edit makes a change that succeeds.
@@ -156,7 +157,7 @@ func TestImport_IntoTheDatabase(t *testing.T) {
 		files[fmt.Sprintf("random %d", i)] = randomPolicy(rng)
 	}
 	for name, data := range files {
-		m, err := policy.Load(data, options)
+		m, err := policytest.Load(data, options)
 		if err != nil {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policytest"
 )
 
 var options = policy.Options{HashKey: []byte("test")}
@@ -20,7 +21,7 @@ var options = policy.Options{HashKey: []byte("test")}
 // load compiles a policy file without mistakes.
 func load(t testing.TB, data []byte) *policy.Matcher {
 	t.Helper()
-	m, err := policy.Load(data, options)
+	m, err := policytest.Load(data, options)
 	if err != nil {
 		t.Fatalf("%s: %v", data, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policytest"
 )
 
 // A filePolicy is a policy of a file.
@@ -43,7 +44,7 @@ var versionFields = []string{"bundle_version", "issued_at", "expires_at"}
 // Rows keep their priorities where they are in the order of the file. Else Import
 // numbers the rules of the file anew.
 func (s *Set) Import(data []byte, replace bool) error {
-	m, err := policy.Load(data, policy.Options{})
+	m, err := policytest.Load(data, policy.Options{})
 	if err != nil {
 		return err
 	}

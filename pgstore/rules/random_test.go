@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/internal/testseed"
-	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policytest"
 )
 
 // A generator makes policies of few words, so that rules meet.
@@ -182,7 +182,7 @@ func TestRoundTrip_Random(t *testing.T) {
 	sound, fallbacks, selectors := 0, 0, 0
 	for range policies {
 		data := randomPolicy(rng)
-		m, err := policy.Load(data, options)
+		m, err := policytest.Load(data, options)
 		if err != nil {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policytest"
 )
 
 // corpus are policy files in JSON: those of the policy's own tests that compile, the
@@ -119,7 +120,7 @@ func valuesOf(data []byte) map[string][]string {
 func TestRoundTrip_Files(t *testing.T) {
 	sound := 0
 	for name, data := range corpus(t) {
-		m, err := policy.Load(data, options)
+		m, err := policytest.Load(data, options)
 		if err != nil {
 			continue
 		}
@@ -150,7 +151,7 @@ func FuzzRoundTrip(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := policy.Load(data, options)
+		m, err := policytest.Load(data, options)
 		if err != nil {
 			return
 		}
