@@ -42,6 +42,7 @@ type course struct {
 	drawn     time.Time     // the time of the newest point
 	decisions []api.WatchedDecision
 	dropped   int
+	shown     *api.Bucket // by a look since the last event
 }
 
 // A point is a level at a time.
@@ -78,26 +79,25 @@ func (c *course) decide(_ context.Context, d *mete.Decision, status *mete.Status
 	}
 }
 
-// look notes what the store shows of a bucket, and returns an event with it.
-func (c *course) look(b *mete.Bucket, shown api.Bucket) ([]byte, error) {
+// look notes what the store shows of a bucket, for the next event.
+func (c *course) look(b *mete.Bucket, shown api.Bucket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.now()
-	c.cost = b.Cost
-	c.see(b.Snapshot, now)
-	e := c.event(now)
-	e.Bucket = &shown
-	return sse.Frame("watch", "", e)
+	c.cost, c.shown = b.Cost, &shown
+	c.see(b.Snapshot, c.now())
 }
 
-// frame returns an event with the decisions since the last one, nil if there are none.
+// frame returns an event with the decisions and the look since the last one, nil if there
+// are none.
 func (c *course) frame() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.decisions) == 0 && c.dropped == 0 {
+	if len(c.decisions) == 0 && c.dropped == 0 && c.shown == nil {
 		return nil
 	}
-	frame, _ := sse.Frame("watch", "", c.event(c.now())) // numbers always marshal
+	e := c.event(c.now())
+	e.Bucket, c.shown = c.shown, nil
+	frame, _ := sse.Frame("watch", "", e) // numbers always marshal
 	return frame
 }
 
@@ -105,7 +105,7 @@ func (c *course) frame() []byte {
 func (c *course) lose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known, c.points = false, nil
+	c.known, c.points, c.shown = false, nil, nil
 }
 
 // see notes a snapshot. The caller holds the lock.

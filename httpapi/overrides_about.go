@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -69,8 +70,12 @@ func (t *target) about(o *api.Override) string {
 		return ""
 	}
 	var clauses map[string]any
-	if len(o.Match) > 0 && json.Unmarshal(o.Match, &clauses) != nil {
-		return ""
+	if len(o.Match) > 0 {
+		d := json.NewDecoder(bytes.NewReader(o.Match))
+		d.UseNumber() // a match takes the text of a number
+		if d.Decode(&clauses) != nil {
+			return ""
+		}
 	}
 	for name, wanted := range clauses {
 		if value, known := t.values[name]; !known || !takes(wanted, value) {

@@ -24,6 +24,7 @@ func TestOverrides_AboutAKey(t *testing.T) {
 		`"id":"x","action":"block","key":"free:user=bob"`,
 		`"id":"y","action":"block","match":{"query:user":"bob"}`,
 		`"id":"z","action":"block","key":"other:user=alice"`,
+		`"id":"n","action":"block","match":{"query:user":12345678901}`,
 	} {
 		body = `{` + body + `,"reason":"r","author":"kim","expires_at":"2023-11-14T22:14:20Z"}`
 		if w := do(h, "PUT", "/v1/overrides", body, "Authorization", "Bearer configure"); w.Code != 200 {
@@ -35,7 +36,8 @@ func TestOverrides_AboutAKey(t *testing.T) {
 		{"?key=free:user%3Dalice&audit=2", "k:key m:match a:all", "m a"},
 		{"?key=free:user=alice&audit=0", "k:key m:match a:all", ""},
 		{"?key=other:user=bob", "m:match a:all y:match", "m a y"},
-		{"", "k: m: a: x: y: z:", "k m a x y z"},
+		{"?key=free:user=12345678901", "a:all n:match", "a n"},
+		{"", "k: m: a: x: y: z: n:", "k m a x y z n"},
 	} {
 		w := do(h, "GET", "/v1/overrides"+tt.query, "", "Authorization", "Bearer operate")
 		var list api.Overrides

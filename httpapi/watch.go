@@ -31,8 +31,8 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if p != nil {
 		return p
 	}
-	asked := query.Get("key")
-	key, p := a.watchedKey(r.Context(), asked)
+	_, _, byMask := policy.Key(query.Get("key")).CutMask()
+	key, p := a.watchedKey(r.Context(), query.Get("key"))
 	if p != nil {
 		return p
 	}
@@ -54,7 +54,7 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) *api.Problem {
 	show := func(b *mete.Bucket) api.Bucket {
 		x := bucketOf(b)
 		if !a.seesKeys(r) {
-			a.maskBucket(&x, asked != key)
+			a.maskBucket(&x, byMask)
 		}
 		return x
 	}
@@ -87,7 +87,8 @@ func (a *API) watchedKey(ctx context.Context, asked string) (key string, p *api.
 	return found.Key, nil
 }
 
-// follow sends what looks and decisions show of a bucket.
+// follow sends what looks and decisions show of a bucket. It makes each event right before
+// it sends it: an event that waited for a slow client would be older than the one before.
 func follow(s *sse.Stream, looks <-chan []byte, seen *course) error {
 	batches := time.NewTicker(batchInterval)
 	defer batches.Stop()
@@ -95,14 +96,18 @@ func follow(s *sse.Stream, looks <-chan []byte, seen *course) error {
 		var frame []byte
 		select {
 		case frame = <-looks:
-		case <-batches.C:
-			if frame = seen.frame(); frame == nil {
-				continue
+			if frame == nil {
+				frame = seen.frame()
 			}
+		case <-batches.C:
+			frame = seen.frame()
 		case <-s.Gone:
 			return nil
 		case <-s.Ending:
 			return s.Send(sse.Bye)
+		}
+		if frame == nil {
+			continue
 		}
 		if err := s.Send(frame); err != nil {
 			return err
@@ -116,12 +121,8 @@ func (a *API) look(ctx context.Context, key string, seen *course, show func(*met
 	again := time.NewTicker(lookInterval)
 	defer again.Stop()
 	for {
-		frame, err := a.lookOnce(ctx, key, seen, show)
-		if err != nil {
-			return
-		}
 		select {
-		case looks <- frame:
+		case looks <- a.lookOnce(ctx, key, seen, show):
 		case <-ctx.Done():
 			return
 		}
@@ -133,11 +134,13 @@ func (a *API) look(ctx context.Context, key string, seen *course, show func(*met
 	}
 }
 
-// lookOnce returns the frame of a bucket as it is now, or of why it is unknown.
-func (a *API) lookOnce(ctx context.Context, key string, seen *course, show func(*mete.Bucket) api.Bucket) ([]byte, error) {
+// lookOnce notes a bucket as it is now. It returns nil, or the frame that says why the bucket
+// is unknown.
+func (a *API) lookOnce(ctx context.Context, key string, seen *course, show func(*mete.Bucket) api.Bucket) []byte {
 	b, err := a.lim.Bucket(ctx, key)
 	if err == nil {
-		return seen.look(&b, show(&b))
+		seen.look(&b, show(&b))
+		return nil
 	}
 	seen.lose()
 	// The error of a store stays in the server: it may name hosts.
@@ -145,5 +148,6 @@ func (a *API) lookOnce(ctx context.Context, key string, seen *course, show func(
 	if _, ok := errors.AsType[*policy.KeyError](err); ok {
 		detail = bucketProblem(err, "").Detail
 	}
-	return sse.Frame("trouble", "", api.WatchTrouble{Detail: detail})
+	frame, _ := sse.Frame("trouble", "", api.WatchTrouble{Detail: detail}) // text always marshals
+	return frame
 }

@@ -271,6 +271,30 @@ func TestWatch_Tag(t *testing.T) {
 	})
 }
 
+// A reader that names a key with its value does not get the mask of the key: by masks of
+// guessed keys, the reader could find out whose the other keys are.
+func TestWatch_NoMaskOfANamedKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim, watches, _ := newWatched(t)
+		tagged, err := policy.Load([]byte(`{"rules": [{"name": "free", "limit_keys": ["header:x-user"], "slot_by": "header:x-user", "algorithm_config": {"rps": 10, "burst": 20}}]}`), policy.Options{})
+		if err == nil {
+			err = lim.SetPolicy(tagged)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := newLive(t, liveConfig{Limiter: lim, Live: httpapi.Live{Watches: watches}})
+		for _, key := range []string{"free:x-user=alice", "{alice}free:x-user=alice"} {
+			events, leave := follow(t, h, watchPath(key), "Authorization", "Bearer r")
+			e, _ := read(t, events)
+			if b := look(t, e).Bucket; b.Masked || b.Mask != "" {
+				t.Errorf("%s: %s has a mask", key, e.data)
+			}
+			leave()
+		}
+	})
+}
+
 func TestWatch_Refusals(t *testing.T) {
 	lim, watches, _ := newWatched(t)
 	top, err := topkeys.New(topkeys.Config{}, 0)
