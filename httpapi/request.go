@@ -3,12 +3,14 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -42,17 +44,23 @@ func (a *API) readText(w http.ResponseWriter, r *http.Request, v any) *api.Probl
 	if _, p := parameters(r); p != nil {
 		return p
 	}
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTextBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxTextBytes))
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return api.NewProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d bytes; send less", maxTextBytes))
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	err := d.Decode(v)
+	if err == nil {
+		err = d.Decode(v)
+	}
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			return api.NewProblem(http.StatusBadRequest, "there is more after the JSON object; send one object")
 		}
-		return nil
+		err = checkMembers(body, reflect.TypeOf(v))
 	}
-	if _, long := errors.AsType[*http.MaxBytesError](err); long {
-		return api.NewProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d bytes; send less", maxTextBytes))
+	if err == nil {
+		return nil
 	}
 	return api.NewProblem(http.StatusBadRequest, fmt.Sprintf("the body cannot be read: %v", err))
 }
