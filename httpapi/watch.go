@@ -134,8 +134,8 @@ func (a *API) look(ctx context.Context, key string, seen *course, show func(*met
 	}
 }
 
-// lookOnce notes a bucket as it is now. It returns nil, or the frame that says why the bucket
-// is unknown.
+// lookOnce notes a bucket as it is now. It returns nil, or the frame with the reason why the
+// bucket is unknown.
 func (a *API) lookOnce(ctx context.Context, key string, seen *course, show func(*mete.Bucket) api.Bucket) []byte {
 	b, err := a.lim.Bucket(ctx, key)
 	if err == nil {

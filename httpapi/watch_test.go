@@ -271,8 +271,8 @@ func TestWatch_Tag(t *testing.T) {
 	})
 }
 
-// A reader that names a key with its value does not get the mask of the key: by masks of
-// guessed keys, the reader could find out whose the other keys are.
+// A reader that names a key with its value does not get the mask of the key. By the masks of
+// guessed keys, readers could find out the clients of other keys.
 func TestWatch_NoMaskOfANamedKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim, watches, _ := newWatched(t)
