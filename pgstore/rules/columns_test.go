@@ -3,10 +3,18 @@
 package rules_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
 )
 
@@ -85,5 +93,132 @@ func TestTable_WordsChangeRules(t *testing.T) {
 	d.must(`UPDATE {schema}.rate_limit_rule SET key_pattern = 'ip:{ip}' WHERE name = 'd'`)
 	if err := d.exec(`UPDATE {schema}.rate_limit_rule SET plan = 'pro' WHERE name = 'a'`); refusedBy(err) != "rate_limit_rule_plan_check" {
 		t.Errorf("a plan that stands for no attribute: %v", err)
+	}
+}
+
+// A row can be inserted back as it is, in whichever form its spec has the limit.
+func TestTable_RowsInsertBack(t *testing.T) {
+	d := newDatabase(t)
+	const columns = `rule_id, name, key_pattern, scope, rate_per_second, burst_capacity, plan, is_active, description, priority, policy, is_fallback, spec, version, created_at, updated_at`
+	insertBack := func(what string) (rows int) {
+		t.Helper()
+		const text = `SELECT r::text FROM {schema}.rate_limit_rule r ORDER BY rule_id`
+		before := d.query(text)
+		d.must(`CREATE TABLE {schema}.copied AS SELECT * FROM {schema}.rate_limit_rule; DELETE FROM {schema}.rate_limit_rule`)
+		if err := d.exec(`INSERT INTO {schema}.rate_limit_rule (` + columns + `) SELECT ` + columns + ` FROM {schema}.copied`); err != nil {
+			t.Errorf("%s: INSERT of rows that were in the table: %v\n%s", what, err, strings.Join(before, "\n"))
+		} else if after := d.query(text); !slices.Equal(after, before) {
+			t.Errorf("%s: rows inserted back are\n%s\nwant\n%s", what, strings.Join(after, "\n"), strings.Join(before, "\n"))
+		}
+		d.must(`DELETE FROM {schema}.rate_limit_rule; DROP TABLE {schema}.copied`)
+		return len(before)
+	}
+	for _, spec := range []string{
+		`{"algorithm_config": {"tokens_per_second": 5, "burst": 10}}`,
+		`{"algorithm_config": {"rps": 5.00, "burst": 10.0}, "match": {"path": "/a", "jwt:plan": "free"}, "description": "text"}`,
+		`{"algorithm_config": {"rps": 5, "tokens_per_second": 6, "burst": 10}}`,
+		`{"algorithm_config": {"rps": 5}}`,
+		`{"algorithm_config": {"rps": 0.5, "burst": "10s"}, "match": {"jwt:plan": ["free", "pro"]}}`,
+		`{"algorithm_config": {"rate": "5/1m", "burst": 10}}`,
+		`{"algorithm_config": {"rate": "5/1m", "burst": "300s"}, "limit_keys": ["header:x{"]}`,
+		`{"algorithm_config": {"rps": 0, "burst": 0.5}, "description": 7}`,
+		`{"algorithm_config": {"rps": 5, "burst": 10}, "limits": [{"rps": 1, "burst": 1}]}`,
+		`{"limits": [{"rps": 1, "burst": 1}]}`,
+		`{"algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 5, "burst": 10, "staged_actions": []}}`,
+		`{"algorithm": "sliding_window", "algorithm_config": {"tokens": 100, "window": "1m"}}`,
+		`{"algorithm": "cost_based", "algorithm_config": {"budget": 1000, "period": "1d"}}`,
+		`{"algorithm": "sliding_log", "algorithm_config": {"rps": 5, "burst": 10}}`,
+		`{"algorithm_config": {"tokens_per_second": 5, "burst": 10}, "limit_keys": ["jwt:tenant", "shelf", "ip:address/48"], "match": {"method": "GET"}}`,
+	} {
+		d.must(`INSERT INTO {schema}.rate_limit_rule (spec) VALUES ('{"limit_keys": ["jwt:sub"]}'::jsonb || $1::text::jsonb)`, spec)
+		insertBack(spec)
+		d.must(`INSERT INTO {schema}.rate_limit_rule (is_fallback, spec) VALUES (true, $1::text::jsonb)`, spec)
+		insertBack("the fallback " + spec)
+	}
+	d.must(`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, rate_per_second, burst_capacity, plan) VALUES
+		('r', 'endpoint:/a:user:{user_id}', 10.50, 20, 'free'), ('s', 'tenant:acme:user:{tenant}', 1, 1, NULL), ('t', 'global', 1, 1, NULL)`)
+	insertBack("rows of columns")
+	imported := 0
+	files := corpus(t)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if _, err := d.Edit(t.Context(), false, func(s *rules.Set) error { return s.Import(files[name], true) }); err == nil {
+			imported += insertBack(name)
+		}
+	}
+	if imported < 20 {
+		t.Errorf("the corpus has only %d rows", imported)
+	}
+}
+
+// A row can be copied under another name, where its spec has no name.
+func TestTable_RowsCopy(t *testing.T) {
+	d := newDatabase(t)
+	d.must(`INSERT INTO {schema}.rate_limit_rule (spec) VALUES
+		('{"name": "r", "limit_keys": ["jwt:sub"], "algorithm_config": {"tokens_per_second": 5, "burst": 10}}')`)
+	d.must(`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity, is_active, spec)
+		SELECT 's', key_pattern, scope, rate_per_second, burst_capacity, false, spec - 'name' FROM {schema}.rate_limit_rule`)
+	want := `user:{user_id} user 5/10 - -/- v1 {"name": "s", "limit_keys": ["jwt:sub"], "algorithm_config": {"burst": 10, "tokens_per_second": 5}}`
+	if got := d.columnsOf("s"); got != want {
+		t.Errorf("the copy is\n%s, want\n%s", got, want)
+	}
+}
+
+// A word that is a label and a placeholder of one pattern changes both.
+func TestTable_WordChangesLabelAndPlaceholder(t *testing.T) {
+	d := newDatabase(t)
+	d.must(`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, rate_per_second, burst_capacity) VALUES
+		('both', 'tenant:acme:user:{tenant}', 1, 1), ('other', 'ip:tenant:user:{attribute:tenant:x}', 1, 1)`)
+	other := d.columnsOf("other")
+	d.must(`UPDATE {schema}.rate_limit_attribute SET attribute = 'jwt:org2' WHERE name = 'tenant'`)
+	want := `tenant:acme:user:{tenant} custom 1/1 - -/- v2 {"name": "both", "match": {"jwt:org2": "acme"}, "limit_keys": ["jwt:org2"], "algorithm_config": {"rps": 1, "burst": 1}}`
+	if got := d.columnsOf("both"); got != want {
+		t.Errorf("the rule is\n%s, want\n%s", got, want)
+	}
+	if got := d.columnsOf("other"); got != other {
+		t.Errorf("a rule without the word is\n%s, want\n%s", got, other)
+	}
+}
+
+// A rule that is inserted while its word changes has the new attribute.
+func TestTable_WordChangesRulesBeingInserted(t *testing.T) {
+	d := newDatabase(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	begin := func() (*pgx.Conn, func(sql string) error) {
+		conn, err := d.connect(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close(context.Background()) })
+		return conn, func(sql string) error {
+			_, err := conn.Exec(ctx, strings.ReplaceAll(sql, "{schema}", d.schema))
+			return err
+		}
+	}
+	_, inserts := begin()
+	conn, changes := begin()
+	pid := conn.PgConn().PID()
+	const rule = `INSERT INTO {schema}.rate_limit_rule (name, key_pattern, rate_per_second, burst_capacity) VALUES `
+	if err := errors.Join(inserts(`BEGIN`), inserts(rule+`('before', 'tenant:{tenant}', 1, 1)`)); err != nil {
+		t.Fatal(err)
+	}
+	changed := make(chan error, 1)
+	go func() {
+		changed <- changes(`UPDATE {schema}.rate_limit_attribute SET attribute = 'jwt:org2' WHERE name = 'tenant'`)
+	}()
+	select {
+	case err := <-changed:
+		t.Errorf("the word changed while a rule with it was being inserted: %v", err)
+		changed <- err
+	case <-time.After(10 * time.Millisecond):
+		d.eventually("the word waits for the rule", func() bool {
+			return len(changed) > 0 || len(d.query(fmt.Sprintf(`SELECT pid::text FROM pg_locks WHERE pid = %d AND NOT granted`, pid))) > 0
+		})
+	}
+	if err := errors.Join(inserts(`COMMIT`), <-changed); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := falls(d.load(), policy.Map{"jwt:org2": "acme"}), "before:org2=acme"; got != want {
+		t.Errorf("a request falls under %q, want %q", got, want)
 	}
 }

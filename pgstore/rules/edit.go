@@ -63,7 +63,7 @@ func (s *Source) Edit(ctx context.Context, dryRun bool, edit func(*Set) error) (
 	case errors.Is(err, errUnwanted), err == nil:
 		return changes, nil
 	}
-	return nil, fmt.Errorf("rules: edit: %w", s.missing(pools.Unanswered(err)))
+	return nil, fmt.Errorf("rules: edit: %w", s.missing(ctx, pools.Unanswered(err)))
 }
 
 // editIn does what Edit does within a transaction.

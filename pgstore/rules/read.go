@@ -80,7 +80,7 @@ func (s *Source) read(ctx context.Context, db beginner, which selection) (*Set, 
 		return err
 	})
 	if err != nil {
-		return nil, s.missing(pools.Unanswered(err))
+		return nil, s.missing(ctx, pools.Unanswered(err))
 	}
 	return set, nil
 }
@@ -136,10 +136,31 @@ const (
 	invalidSchemaName = "3F000"
 )
 
-// missing adds to an error what to do where the tables do not exist.
-func (s *Source) missing(err error) error {
-	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && (refusal.Code == undefinedTable || refusal.Code == invalidSchemaName) {
-		return fmt.Errorf("schema %q has no rules: mete rules list, or mete serve, makes the tables; another schema is named by ?schema=NAME", s.config.Schema)
+const (
+	// selectOld asks for a table of rules without a table of policies.
+	selectOld = `SELECT pg_catalog.to_regclass($1::pg_catalog.text) IS NOT NULL AND pg_catalog.to_regclass($2::pg_catalog.text) IS NULL`
+
+	// dropOld drops what the migration of an earlier development version has made.
+	dropOld = `DROP TABLE {schema}.rate_limit_rule, {schema}.rate_limit_attribute, {schema}.rate_limit_revision; ` +
+		`DROP FUNCTION {schema}.rate_limit_rule_row, {schema}.rate_limit_changed; ` +
+		`DELETE FROM {schema}.migration WHERE version = 2;`
+)
+
+// missing adds to an error what to do where the tables do not exist, or where an
+// earlier development version has made them.
+func (s *Source) missing(ctx context.Context, err error) error {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || refusal.Code != undefinedTable && refusal.Code != invalidSchemaName {
+		return err
 	}
-	return err
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var old bool
+	row := s.pool.QueryRow(ctx, selectOld, pgx.QueryExecModeExec, s.schema+".rate_limit_rule", s.schema+".rate_limit_policy")
+	if row.Scan(&old) == nil && old {
+		return fmt.Errorf("schema %q has the rules of an earlier development version of mete, which this version cannot read: "+
+			"export them with that version, by mete rules export; then run %s and import them with this version, by mete rules import",
+			s.config.Schema, s.sql(dropOld))
+	}
+	return fmt.Errorf("schema %q has no rules: mete rules list, or mete serve, makes the tables; another schema is named by ?schema=NAME", s.config.Schema)
 }

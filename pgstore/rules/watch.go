@@ -196,7 +196,7 @@ func (w *watcher) look(ctx context.Context, conn *pgx.Conn) error {
 	w.called = false
 	var revision int64
 	if err := conn.QueryRow(limited, w.sql(selectRevision), pgx.QueryExecModeExec).Scan(&revision); err != nil {
-		return w.missing(err)
+		return w.missing(ctx, err)
 	}
 	if revision == w.seen {
 		return nil

@@ -121,6 +121,14 @@ CREATE TABLE {schema}.rate_limit_revision (
 
 INSERT INTO {schema}.rate_limit_revision (revision) VALUES (1);
 
+-- rate_limit_pattern_parts returns the parts of a key_pattern, each as the word of a
+-- placeholder, or as a label and its value.
+CREATE FUNCTION {schema}.rate_limit_pattern_parts(key_pattern text) RETURNS SETOF text[] LANGUAGE sql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $function$
+    SELECT regexp_matches(key_pattern,
+        '(?:^|:)(?:(?:[a-z][a-z0-9_-]{0,31}:)?[{]([^{}]+)[}]|([a-z][a-z0-9_-]{0,31}):([^:{}[:space:]]+))', 'g')
+$function$;
+
 -- rate_limit_pattern returns the limit_keys and the match that a key_pattern stands
 -- for, and NULL for custom. It reads what it can of a broken pattern, which a
 -- constraint refuses. A word without a row in rate_limit_attribute is an error, or
@@ -137,9 +145,7 @@ BEGIN
     IF key_pattern = 'custom' THEN
         RETURN NULL;
     END IF;
-    FOR part IN SELECT regexp_matches(key_pattern,
-        '(?:^|:)(?:(?:[a-z][a-z0-9_-]{0,31}:)?[{]([^{}]+)[}]|([a-z][a-z0-9_-]{0,31}):([^:{}[:space:]]+))', 'g')
-    LOOP
+    FOR part IN SELECT * FROM {schema}.rate_limit_pattern_parts(key_pattern) LOOP
         word := coalesce(part[1], part[2]);
         known := (SELECT a.attribute FROM {schema}.rate_limit_attribute a WHERE a.name = word);
         IF known IS NULL AND word LIKE 'attribute:_%' THEN
@@ -209,17 +215,20 @@ BEGIN
     match := coalesce(doc -> 'match', '{}');
     config := coalesce(doc -> 'algorithm_config', '{}');
 
-    -- 1. Columns that the statement sets go into spec.
-    IF NEW.name IS DISTINCT FROM was.name THEN
+    -- 1. Columns that the statement sets go into spec. Where spec has the value of the
+    -- column already, spec stays as it is written: a row can be inserted back.
+    IF NEW.name IS DISTINCT FROM was.name AND NEW.name IS DISTINCT FROM doc ->> 'name' THEN
         doc := (doc - 'name') || jsonb_strip_nulls(jsonb_build_object('name', NEW.name));
     END IF;
-    IF NEW.description IS DISTINCT FROM was.description THEN
+    IF NEW.description IS DISTINCT FROM was.description AND NEW.description IS DISTINCT FROM doc ->> 'description' THEN
         doc := (doc - 'description') || jsonb_strip_nulls(jsonb_build_object('description', NEW.description));
     END IF;
-    IF NEW.rate_per_second IS DISTINCT FROM was.rate_per_second THEN
+    IF NEW.rate_per_second IS DISTINCT FROM was.rate_per_second
+        AND to_jsonb(NEW.rate_per_second) IS DISTINCT FROM coalesce(config -> 'tokens_per_second', config -> 'rps') THEN
         config := (config - ARRAY['rps', 'tokens_per_second', 'rate']) || jsonb_strip_nulls(jsonb_build_object('rps', NEW.rate_per_second));
     END IF;
-    IF NEW.burst_capacity IS DISTINCT FROM was.burst_capacity THEN
+    IF NEW.burst_capacity IS DISTINCT FROM was.burst_capacity
+        AND to_jsonb(NEW.burst_capacity) IS DISTINCT FROM config -> 'burst' THEN
         config := (config - 'burst') || jsonb_strip_nulls(jsonb_build_object('burst', NEW.burst_capacity));
     END IF;
     IF (NEW.rate_per_second, NEW.burst_capacity) IS DISTINCT FROM (was.rate_per_second, was.burst_capacity)
@@ -233,7 +242,10 @@ BEGIN
             FOR value IN SELECT jsonb_object_keys({schema}.rate_limit_pattern(was.key_pattern, false) -> 'match') LOOP
                 match := match - value;
             END LOOP;
-            doc := doc || jsonb_build_object('limit_keys', said -> 'limit_keys');
+            -- A fallback without limit_keys has none.
+            IF NOT (NEW.is_fallback AND said -> 'limit_keys' = '[]' AND NOT doc ? 'limit_keys') THEN
+                doc := doc || jsonb_build_object('limit_keys', said -> 'limit_keys');
+            END IF;
             match := match || (said -> 'match');
         END IF;
     END IF;
@@ -265,15 +277,15 @@ BEGIN
     IF NEW.rate_per_second IS NOT DISTINCT FROM was.rate_per_second THEN
         NEW.rate_per_second := NULL;
         said := coalesce(config -> 'tokens_per_second', config -> 'rps');
-        IF jsonb_typeof(said) = 'number' AND coalesce(doc ->> 'algorithm', 'token_bucket') = 'token_bucket' AND config ? 'burst'
-            AND said > '0' AND said <= '9007199254740.991' THEN
+        IF jsonb_typeof(said) = 'number' AND coalesce(doc ->> 'algorithm', 'token_bucket') = 'token_bucket' AND NOT doc ? 'limits'
+            AND config ? 'burst' AND said > '0' AND said <= '9007199254740.991' THEN
             NEW.rate_per_second := said::numeric;
         END IF;
     END IF;
     IF NEW.burst_capacity IS NOT DISTINCT FROM was.burst_capacity THEN
         NEW.burst_capacity := NULL;
         said := config -> 'burst';
-        IF jsonb_typeof(said) = 'number' AND coalesce(doc ->> 'algorithm', 'token_bucket') = 'token_bucket'
+        IF jsonb_typeof(said) = 'number' AND coalesce(doc ->> 'algorithm', 'token_bucket') = 'token_bucket' AND NOT doc ? 'limits'
             AND config ?| ARRAY['rps', 'tokens_per_second', 'rate']
             AND said >= '1' AND said <= '9007199254740.991' AND said::numeric = round(said::numeric, 3) THEN
             NEW.burst_capacity := said::numeric;
@@ -325,14 +337,23 @@ CREATE TRIGGER rate_limit_rule_row BEFORE INSERT OR UPDATE ON {schema}.rate_limi
 CREATE FUNCTION {schema}.rate_limit_attribute_row() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
-    UPDATE {schema}.rate_limit_rule r SET spec = r.spec || jsonb_build_object('limit_keys',
-        (SELECT coalesce(jsonb_agg(CASE key WHEN to_jsonb(OLD.attribute) THEN to_jsonb(NEW.attribute) ELSE key END ORDER BY n), '[]')
-            FROM jsonb_array_elements(r.spec -> 'limit_keys') WITH ORDINALITY AS keys (key, n)))
-        WHERE position('{' || OLD.name || '}' IN r.key_pattern) > 0;
-    UPDATE {schema}.rate_limit_rule r SET spec = r.spec || jsonb_build_object('match',
-        (r.spec -> 'match') - OLD.attribute || jsonb_build_object(NEW.attribute, r.spec -> 'match' -> OLD.attribute))
-        WHERE jsonb_typeof(r.spec -> 'match' -> OLD.attribute) = 'string'
-            AND (r.key_pattern ~ ('(^|:)' || OLD.name || ':[^{]') OR OLD.name = 'plan');
+    -- An INSERT that has read the old attribute ends before the lock is held.
+    LOCK TABLE {schema}.rate_limit_rule IN SHARE ROW EXCLUSIVE MODE;
+    -- One UPDATE changes limit_keys and match: the trigger of the rules would make
+    -- another pattern for a spec with only one of them changed.
+    UPDATE {schema}.rate_limit_rule r SET spec = r.spec
+        || CASE WHEN u.in_keys THEN jsonb_build_object('limit_keys',
+            (SELECT coalesce(jsonb_agg(CASE key WHEN to_jsonb(OLD.attribute) THEN to_jsonb(NEW.attribute) ELSE key END ORDER BY n), '[]')
+                FROM jsonb_array_elements(r.spec -> 'limit_keys') WITH ORDINALITY AS keys (key, n))) ELSE '{}' END
+        || CASE WHEN u.in_match THEN jsonb_build_object('match',
+            (r.spec -> 'match') - OLD.attribute || jsonb_build_object(NEW.attribute, r.spec -> 'match' -> OLD.attribute)) ELSE '{}' END
+        FROM (SELECT o.rule_id,
+                o.spec -> 'limit_keys' ? OLD.attribute
+                    AND EXISTS (SELECT FROM {schema}.rate_limit_pattern_parts(o.key_pattern) AS part WHERE part[1] = OLD.name) AS in_keys,
+                jsonb_typeof(o.spec -> 'match' -> OLD.attribute) = 'string' AND (OLD.name = 'plan'
+                    OR EXISTS (SELECT FROM {schema}.rate_limit_pattern_parts(o.key_pattern) AS part WHERE part[2] = OLD.name)) AS in_match
+            FROM {schema}.rate_limit_rule o) AS u
+        WHERE u.rule_id = r.rule_id AND (u.in_keys OR u.in_match);
     RETURN NULL;
 END
 $function$;
