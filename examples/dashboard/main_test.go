@@ -42,7 +42,7 @@ func TestLimits(t *testing.T) {
 	for path, want := range map[string]string{
 		"/limits/dashboard/":            "<title>",
 		"/limits/dashboard/ui/base.css": "{",
-		"/limits/v1/me":     `"name":"this machine"`,
+		"/limits/v1/me":                 `"name":"this machine"`,
 		"/limits/v1/top?kind=denied":    `"total":1`,
 		"/limits/v1/overrides":          `"overrides":[]`,
 	} {

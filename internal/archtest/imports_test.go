@@ -54,7 +54,7 @@ var layers = []layer{
 	// Stores know keys, limits and costs, never rules. NewLimiter puts a limiter together.
 	{dir: "memstore", may: []string{".", "store", "bucket", "internal/atomicfile"}, tests: []string{"storetest", "internal", "policy"}},
 	{dir: "redisstore", may: []string{".", "store", "bucket", "internal/lane", "internal/lease", "internal/calls", "internal/opening", "internal/presence", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
-	{dir: "pgstore/rules", may: []string{".", "store", "bucket", "policy", "policytest", "pgstore", "internal/spell"}, tests: join(stores, "internal")},                                              // it keeps policies, and no buckets
+	{dir: "pgstore/rules", may: []string{".", "store", "bucket", "policy", "policytest", "pgstore", "internal/spell"}, tests: join(stores, "internal")},                                // it keeps policies, and no buckets
 	{dir: "pgstore/violations", may: []string{".", "api", "store", "bucket", "policy", "pgstore/internal", "internal/clientaddr", "internal/denial"}, tests: join(stores, "internal")}, // it keeps what was denied
 	{dir: "pgstore", may: []string{".", "store", "bucket", "internal/lane", "internal/calls", "internal/opening", "internal/presence", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
 	{dir: "storetest", may: []string{".", "store", "bucket", "internal/testseed"}, tests: join(stores, "internal", "policy")},
