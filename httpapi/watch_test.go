@@ -271,6 +271,27 @@ func TestWatch_Tag(t *testing.T) {
 	})
 }
 
+// A client that reads slowly gets the events in the order of their times.
+func TestWatch_InOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim, watches, _ := newWatched(t)
+		h := newLive(t, liveConfig{Limiter: lim, Live: httpapi.Live{Watches: watches}})
+		events, leave := follow(t, h, watchPath("free:x-user=alice"))
+		defer leave()
+		last := api.Instant(0)
+		for range 60 {
+			time.Sleep(1100 * time.Millisecond) // the bubble's: looks and decisions wait for the client
+			takeOne(t, lim, mete.Attrs{"header:x-user": "alice"})
+			e, _ := read(t, events)
+			var w api.WatchEvent
+			if e.into(t, "watch", &w); w.At < last {
+				t.Fatalf("an event of %d comes after one of %d", w.At, last)
+			}
+			last = w.At
+		}
+	})
+}
+
 // A reader that names a key with its value does not get the mask of the key. By the masks of
 // guessed keys, readers could find out the clients of other keys.
 func TestWatch_NoMaskOfANamedKey(t *testing.T) {
