@@ -55,7 +55,7 @@ type Bucket struct {
 	Leased bool `json:"leased"`
 
 	// Cost is the cost of a request that states none. RetryAfter is the wait of such a
-	// request. FullAfter is the time until the bucket is full if nobody takes more.
+	// request. FullAfter is the time until the bucket is full if no request takes more.
 	Cost       Amount  `json:"cost"`
 	RetryAfter Seconds `json:"retry_after"`
 	FullAfter  Seconds `json:"full_after"`

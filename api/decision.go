@@ -45,7 +45,7 @@ type Decision struct {
 	// reservation, or a leaky bucket delays it. JSON leaves out 0.
 	Wait Seconds `json:"wait,omitempty"`
 
-	// Degraded marks a decision without the store. Failure says why: timeout, unavailable,
+	// Degraded marks a decision without the store. Failure is the reason: timeout, unavailable,
 	// overloaded or error. JSON leaves out an empty Failure.
 	Degraded bool   `json:"degraded"`
 	Failure  string `json:"failure,omitempty"`
@@ -76,7 +76,7 @@ type Limit struct {
 	Owed Amount `json:"owed,omitempty"`
 
 	RetryAfter Seconds `json:"retry_after"`
-	FullAfter  Seconds `json:"full_after"` // until the bucket is full if nobody takes more
+	FullAfter  Seconds `json:"full_after"` // until the bucket is full if no request takes more
 
 	// Override is the ID of the override that replaced the rule's limit. JSON leaves it out
 	// if there is none.

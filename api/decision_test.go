@@ -47,3 +47,16 @@ func TestDecisionAppend_AllocatesNothing(t *testing.T) {
 		t.Errorf("got %v allocations, want 0", n)
 	}
 }
+
+func BenchmarkDecision_Append(b *testing.B) {
+	plain := api.Decision{Rule: "per-key", RetryAfter: api.Seconds(time.Second), Limits: []api.Limit{{Rule: "per-key", Limit: "per-key", FullAfter: 12345678}}}
+	for name, d := range map[string]api.Decision{"plain": plain, "escaped": decisions[1]} {
+		b.Run(name, func(b *testing.B) {
+			text := make([]byte, 0, 1<<10)
+			b.ReportAllocs()
+			for b.Loop() {
+				text = d.Append(text[:0])
+			}
+		})
+	}
+}

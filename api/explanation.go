@@ -16,7 +16,7 @@ type Explanation struct {
 	Why string `json:"why"`
 
 	// Decision is the answer that a take would get now. PassesAt is the time at which the
-	// request passes if nobody else takes: At, or RetryAfter later, and null if no wait
+	// request passes if no other request takes tokens: At, or RetryAfter later, and null if no wait
 	// helps.
 	Decision Decision   `json:"decision"`
 	PassesAt *time.Time `json:"passes_at"`

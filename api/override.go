@@ -38,7 +38,7 @@ type OverrideStatus struct {
 	// "match" with others, or with "all". JSON leaves it out if the caller named no key.
 	About string `json:"about,omitempty"`
 
-	// Mistakes say why the override does not fit the policy in force.
+	// Mistakes are the reasons why the override does not fit the active policy.
 	Mistakes []Mistake `json:"mistakes,omitempty"`
 }
 
@@ -100,7 +100,7 @@ type Activities struct {
 	Activity []Activity `json:"activity"` // the newest first
 }
 
-// Reload is the answer to POST /v1/reload: the policy in force.
+// Reload is the answer to POST /v1/reload: the active policy.
 type Reload struct {
 	PolicyVersion int64 `json:"policy_version"`
 	Rules         int   `json:"rules"`

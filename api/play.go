@@ -71,7 +71,7 @@ type PlayPhase struct {
 // A PlayResult is the answer to POST /v1/play.
 type PlayResult struct {
 	Seconds  Seconds          `json:"seconds"`  // the length of the traffic
-	Requests int              `json:"requests"` // without those that came back
+	Requests int              `json:"requests"` // without repeated requests
 	Lanes    []PlayLaneResult `json:"lanes"`
 }
 
@@ -100,7 +100,7 @@ type PlayLaneResult struct {
 
 // PlayTotals sum up a lane.
 type PlayTotals struct {
-	Sent    int     `json:"sent"` // with those that came back
+	Sent    int     `json:"sent"` // with repeated requests
 	Allowed int     `json:"allowed"`
 	Denied  int     `json:"denied"`
 	Delayed int     `json:"delayed"` // allowed, to start later

@@ -14,7 +14,7 @@ type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"` // the HTTP status
 
-	// Detail says what is wrong and what to do about it.
+	// Detail names the mistake and the remedy.
 	Detail string `json:"detail,omitempty"`
 
 	// Pointer is the place in the request body, as a JSON Pointer (RFC 6901):

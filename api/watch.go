@@ -22,7 +22,7 @@ type WatchEvent struct {
 	// Bucket is what the store shows, twice a second. JSON leaves it out of other events.
 	Bucket *Bucket `json:"bucket,omitempty"`
 
-	// Levels are the level since the event before, and from At on if nobody takes more. The
+	// Levels are the level since the event before, and from At on if no request takes more. The
 	// level goes along straight lines between the points. A step is two points, a microsecond
 	// apart. One point is at At. There are none while the level is unknown.
 	Levels []Point `json:"levels"`
@@ -56,7 +56,7 @@ type WatchedDecision struct {
 	Degraded bool `json:"degraded"`
 }
 
-// A WatchTrouble says why a watched bucket is unknown at the moment.
+// A WatchTrouble is the reason why a watched bucket is unknown at the moment.
 type WatchTrouble struct {
 	Detail string `json:"detail"`
 }

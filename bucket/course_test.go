@@ -120,3 +120,21 @@ func TestCourse_Owed(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// A server draws the course of a watched bucket twice a second: one line, and 30 steps.
+func BenchmarkCourse(b *testing.B) {
+	for name, refill := range map[string]bucket.Algorithm{"continuous": bucket.Continuous, "stepped": bucket.Stepped} {
+		l, _, err := bucket.Spec{Algorithm: refill, Capacity: 100 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Second}}.Compile()
+		if err != nil {
+			b.Fatal(err)
+		}
+		s, _ := l.Take(bucket.State{}, 0, 100*bucket.Token)
+		seen := l.Peek(s, 0, 0, 0)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				seen.Course(30*time.Second, 100)
+			}
+		})
+	}
+}

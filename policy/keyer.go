@@ -34,7 +34,7 @@ func newComponent(a Attribute, slot, i int) component {
 	if len(label) > maxLabelBytes {
 		label = strconv.Itoa(i + 1)
 	}
-	return component{slot: slot, label: string(appendLabel(nil, label, i)), secret: secret(a), bits: a.Bits}
+	return component{slot: slot, label: string(appendLabel(nil, label, i)), secret: a.Secret(), bits: a.Bits}
 }
 
 // name returns the label without its separators, as [splitComponent] returns it.
@@ -43,10 +43,10 @@ func (c *component) name() string {
 	return label
 }
 
-// secret reports whether an attribute's value may be a credential. A value that
-// is hashed without need costs an operator a readable key; the other mistake
-// puts a credential into a store.
-func secret(a Attribute) bool {
+// Secret reports whether the value of a may be a credential, by the name of a. The value then
+// stands in keys as a hash, and should stand nowhere else. A value that is hashed without
+// need costs an operator a readable key; the other mistake puts a credential into a store.
+func (a Attribute) Secret() bool {
 	switch a.Source {
 	case SourceCookie:
 		return true
@@ -62,10 +62,6 @@ func secret(a Attribute) bool {
 	}
 	return false
 }
-
-// Secret reports whether the value of a may be a credential, by the name of a: it then
-// stands in keys as a hash, and should stand nowhere else.
-func (a Attribute) Secret() bool { return secret(a) }
 
 // keyer makes the keyed hashes.
 type keyer struct {
