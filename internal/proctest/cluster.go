@@ -5,8 +5,6 @@ package proctest
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"slices"
 	"strconv"
 	"testing"
@@ -15,9 +13,6 @@ import (
 
 const (
 	clusterSlots = 16384
-
-	// busOffset is from a node's port to that of the cluster's own traffic.
-	busOffset = 10_000
 
 	// nodeTimeout is after how many milliseconds without an answer a node counts
 	// as failed.
@@ -44,7 +39,7 @@ func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster 
 	t.Helper()
 	c := &Cluster{t: t}
 	for range masters * (1 + replicas) {
-		addr := freeClusterAddr(t)
+		addr := FreeAddr(t)
 		c.Nodes = append(c.Nodes, startRedis(t, addr, nil, slices.Concat([]string{
 			"--port", port(addr), "--cluster-enabled", "yes", "--cluster-node-timeout", nodeTimeout,
 		}, args)))
@@ -73,27 +68,6 @@ func addSlots(first, end int) []string {
 		command = append(command, strconv.Itoa(slot))
 	}
 	return command
-}
-
-// freeClusterAddr is [FreeAddr] for a node, which listens on a second port.
-func freeClusterAddr(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		node := minPort + rand.IntN(maxPort-busOffset-minPort)
-		if isFree(node) && isFree(node+busOffset) {
-			return loopback(node)
-		}
-	}
-	t.Fatalf("no port is free with the one %d above it", busOffset)
-	return ""
-}
-
-func isFree(port int) bool {
-	l, err := net.Listen("tcp", loopback(port))
-	if err == nil {
-		l.Close()
-	}
-	return err == nil
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -3,9 +3,6 @@
 package proctest
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,34 +46,4 @@ func Build(t testing.TB, dir string) string {
 		t.Fatalf("go build in %s made no program: %v", dir, err)
 	}
 	return program
-}
-
-// Ports below those that systems give to outgoing connections and to listeners
-// on port 0, so that only another FreeAddr could take one in the meantime.
-const (
-	minPort = 10_000
-	maxPort = 30_000
-)
-
-// FreeAddr returns host:port of a port on the loopback interface that was free
-// a moment ago. For a program that cannot choose one itself and say which.
-func FreeAddr(t testing.TB) string {
-	t.Helper()
-	addr, err := freeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return addr
-}
-
-func freeAddr() (string, error) {
-	var err error
-	for range 100 {
-		addr := loopback(minPort + rand.IntN(maxPort-minPort))
-		var l net.Listener
-		if l, err = net.Listen("tcp", addr); err == nil {
-			return addr, l.Close()
-		}
-	}
-	return "", fmt.Errorf("find a free port: %w", err)
 }

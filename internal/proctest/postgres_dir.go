@@ -46,12 +46,21 @@ var postgresHome = sync.OnceValues(func() (string, error) {
 	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("start sh: %w", err)
 	}
-	untilExit = append(untilExit, input)
+	keepUntilExit(input)
 	return home, nil
 })
 
 // untilExit are open as long as the process lives.
-var untilExit []io.Closer
+var untilExit struct {
+	sync.Mutex
+	all []io.Closer
+}
+
+func keepUntilExit(c io.Closer) {
+	untilExit.Lock()
+	defer untilExit.Unlock()
+	untilExit.all = append(untilExit.all, c)
+}
 
 // postgresTemplate is a directory with the files of a server that has never run.
 var postgresTemplate = sync.OnceValues(func() (string, error) {

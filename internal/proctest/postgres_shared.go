@@ -62,7 +62,7 @@ var sharedPostgres = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	addr, err := freeAddr()
+	addr, err := reserveAddrForGood()
 	if err != nil {
 		return "", err
 	}

@@ -32,7 +32,7 @@ func startSharedRedis(ctx context.Context) (addr string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("redis-server is missing: run scripts/setup: %w", err)
 	}
-	if addr, err = freeAddr(); err != nil {
+	if addr, err = reserveAddrForGood(); err != nil {
 		return "", err
 	}
 	cmd := exec.Command("sh", "-c", endWithInput, "sh", program,
@@ -46,7 +46,7 @@ func startSharedRedis(ctx context.Context) (addr string, err error) {
 	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("start redis-server: %w", err)
 	}
-	untilExit = append(untilExit, input)
+	keepUntilExit(input)
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	err = Poll(ctx, func(ctx context.Context) error {
