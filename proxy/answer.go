@@ -5,51 +5,30 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 )
 
-// copyBytes is the size [io.Copy] uses.
-const copyBytes = 32 << 10
+// errTaken ends the work of ReverseProxy: the answer is on its way without it.
+var errTaken = errors.New("the answer has been passed on")
 
-// answer passes the answer of the server on.
-func (e *exchange) answer(res *http.Response) {
-	if res.StatusCode < 200 || res.StatusCode > 999 { // which net/http would not let pass
-		res.Body.Close()
-		e.fail(fmt.Errorf("the server answers with status %d", res.StatusCode))
-		return
+// take begins to pass on the answer of the server. ReverseProxy sends its status and body.
+func (e *exchange) take(res *http.Response) error {
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		e.upgrade(res)
+		return errTaken
 	}
 	e.begin()
-	h := e.w.Header()
 	e.takeHeader(res)
-	withoutOurs(res.Trailer, h)
-	announced := len(res.Trailer)
-	for name := range res.Trailer {
-		h["Trailer"] = append(h["Trailer"], name)
+	withoutOurs(res.Trailer, e.w.Header())
+	if res.Body != http.NoBody {
+		e.answer = answerBody{from: res.Body, exchange: e, trailer: &res.Trailer, left: res.ContentLength, watch: e.watchStall()}
+		res.Body = &e.answer
+		res.ContentLength = max(res.ContentLength, 0) // answerWriter flushes: ReverseProxy needs no timer to do it
 	}
-	e.w.WriteHeader(res.StatusCode)
-	if err := e.copyBody(res); err != nil {
-		res.Body.Close()
-		if e.in.Context().Value(http.ServerContextKey) != nil {
-			panic(http.ErrAbortHandler) // an answer that breaks off breaks off for the client, too
-		}
-		return
-	}
-	res.Body.Close() // which is what fills in the trailers
-	withoutOurs(res.Trailer, h)
-	if len(res.Trailer) == 0 {
-		return
-	}
-	e.flush(http.NewResponseController(e.w)) // a short body must not be given a length: it would have no trailers
-	for name, values := range res.Trailer {
-		if announced != len(res.Trailer) {
-			name = http.TrailerPrefix + name
-		}
-		h[name] = append(h[name], values...)
-	}
+	return nil
 }
 
 // takeHeader makes the header of res that of the answer, together with what is set
@@ -70,6 +49,7 @@ func (e *exchange) takeHeader(res *http.Response) {
 	if _, ok := res.Header["Content-Type"]; !ok {
 		h["Content-Type"] = nil // net/http must not guess what the upstream does not say
 	}
+	res.Header = nil // ReverseProxy would add it once more
 }
 
 // isOurs reports whether a field of the upstream, by its canonical name, says what only
@@ -87,51 +67,101 @@ func withoutOurs(trailer, own http.Header) {
 	}
 }
 
-// copyBody passes the body on as it comes. The error is that of whoever broke off.
-func (e *exchange) copyBody(res *http.Response) error {
-	if res.Body == http.NoBody {
-		return nil
+// An answerBody is the body of a server's answer. It is read by the goroutine that serves
+// the request.
+type answerBody struct {
+	from     io.ReadCloser // nil: the answer has none
+	exchange *exchange
+	trailer  *http.Header
+	left     int64 // below 0: not known
+	ended    bool  // it has been read to its end
+	closed   bool
+	watch    stallWatch
+}
+
+// Read implements [io.Reader]. An answer that stands still for too long ends.
+func (b *answerBody) Read(p []byte) (int, error) {
+	b.watch.start()
+	n, err := b.from.Read(p)
+	b.watch.stop() // the client may take its own time
+	b.left -= int64(n)
+	switch {
+	case err == io.EOF:
+		b.ended = true
+	case err != nil:
+		b.exchange.brokeOff(err)
 	}
-	space := e.proxy.buffers.Get().(*[copyBytes]byte)
-	defer e.proxy.buffers.Put(space)
-	control := http.NewResponseController(e.w)
-	left := res.ContentLength // below 0: not known
-	if left < 0 || left > copyBytes {
-		// The header must not wait for a body that may take its time.
-		if e.bounded(control, func() error { return e.flush(control) }) != nil {
-			return context.Canceled // the client has gone
-		}
+	return n, err
+}
+
+// Close implements [io.Closer]. It fills in the trailers.
+func (b *answerBody) Close() error {
+	b.closed = true
+	err := b.from.Close()
+	withoutOurs(*b.trailer, b.exchange.w.Header())
+	return err
+}
+
+// An answerWriter is the client for ReverseProxy. Before the answer of the server has
+// begun, ReverseProxy writes informational answers, which hints sends in its place.
+type answerWriter struct{ *exchange }
+
+// Header implements [http.ResponseWriter].
+func (a answerWriter) Header() http.Header {
+	if a.answered {
+		return a.w.Header()
 	}
-	watch := e.watchStall()
-	defer watch.stop()
-	for {
-		watch.start()
-		n, err := res.Body.Read(space[:])
-		watch.stop() // the client may take its own time
-		if n > 0 {
-			left -= int64(n)
-			if e.write(control, space[:n], err == nil && left != 0) != nil {
-				return context.Canceled
-			}
-		}
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			e.brokeOff(err)
-			return err
-		}
+	if a.discard == nil {
+		a.discard = make(http.Header)
+	}
+	return a.discard
+}
+
+// WriteHeader implements [http.ResponseWriter]. The header does not wait for a body that
+// may take its time.
+func (a answerWriter) WriteHeader(status int) {
+	if !a.answered {
+		return
+	}
+	a.w.WriteHeader(status)
+	if b := &a.answer; b.from != nil && (b.left < 0 || b.left > copyBytes) {
+		_ = a.send(nil, true) // where the client has gone, so will the first piece of the body
 	}
 }
 
-// write sends a piece of the body, at once where more is to come.
-func (e *exchange) write(control *http.ResponseController, piece []byte, more bool) error {
-	return e.bounded(control, func() error {
-		_, err := e.w.Write(piece)
-		if err == nil && more {
-			err = e.flush(control)
+// Write implements [io.Writer]. A piece of the body is sent at once where more is to come.
+func (a answerWriter) Write(piece []byte) (int, error) {
+	if err := a.send(piece, !a.answer.ended && a.answer.left != 0); err != nil {
+		return 0, err
+	}
+	return len(piece), nil
+}
+
+// FlushError is for [http.ResponseController]. Only an answer with a trailer needs it: its
+// short body must not be given a length. Write has flushed all else.
+func (a answerWriter) FlushError() error {
+	if !a.answer.closed {
+		return nil
+	}
+	return a.send(nil, true)
+}
+
+// send sends a piece of the body to the client, and what net/http holds back of it.
+func (a answerWriter) send(piece []byte, flush bool) error {
+	control := http.NewResponseController(a.w)
+	return a.bounded(control, func() error {
+		if len(piece) > 0 {
+			if _, err := a.w.Write(piece); err != nil {
+				return err
+			}
 		}
-		return err
+		if !flush {
+			return nil
+		}
+		if err := control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
+		return nil
 	})
 }
 
@@ -146,14 +176,6 @@ func (e *exchange) bounded(control *http.ResponseController, send func() error) 
 		_ = control.SetWriteDeadline(time.Time{})
 	}
 	return err
-}
-
-// flush sends what is buffered, if w can.
-func (e *exchange) flush(control *http.ResponseController) error {
-	if err := control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	return nil
 }
 
 // brokeOff tells of an answer that ended before its time, if that is not the client's

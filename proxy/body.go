@@ -47,9 +47,7 @@ func (e *exchange) takeBody(most int64) {
 	if e.in.ProtoMajor == 1 {
 		_ = b.control.EnableFullDuplex() // else net/http reads the rest before it begins to answer
 	}
-	e.out.Body = b
-	b.came, e.out.Trailer = e.in.Trailer, e.proxy.knownTrailer(e.in.Trailer)
-	b.trailer = e.out.Trailer
+	b.came, b.trailer = e.in.Trailer, e.proxy.knownTrailer(e.in.Trailer)
 }
 
 // knownTrailer is what of a trailer that is announced may be sent on: nothing that is

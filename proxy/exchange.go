@@ -5,18 +5,24 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptrace"
+	"net/http/httputil"
 	"net/url"
 	"time"
 
 	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// An exchange is one request that was admitted, on its way to a server and back. It does
-// the work of [net/http/httputil.ReverseProxy], which behind a middleware reached 0.85 of
-// the requests per second of a bare one.
+// An exchange is one request that was admitted, on its way to a server and back.
+// [httputil.ReverseProxy] carries it. The exchange is its transport, which picks the
+// server, and answerWriter is its response writer, which bounds how long a client takes.
+// Upgraded connections and informational answers are ours: ReverseProxy loses what a client
+// sends before the upgrade, and a slow client would hold up the server's connection.
 type exchange struct {
 	proxy    *Proxy
 	upstream *upstream
@@ -31,7 +37,10 @@ type exchange struct {
 	cancel   context.CancelCauseFunc
 	trace    httptrace.ClientTrace
 
-	hints hints
+	hints    hints
+	answered bool        // the answer of the server, or of the proxy, has begun
+	answer   answerBody  // of the server
+	discard  http.Header // of informational answers that ReverseProxy writes
 }
 
 // errStalled is the cause of the end of a request whose answer has stood still.
@@ -41,18 +50,62 @@ func newExchange(p *Proxy, u *upstream, w http.ResponseWriter, facts *httpfacts.
 	in := facts.Request()
 	e := &exchange{proxy: p, upstream: u, w: w, facts: facts, in: in}
 	e.trace.Got1xxResponse = e.inform
-	ctx := in.Context()
-	if u.stall > 0 {
-		ctx, e.cancel = context.WithCancelCause(ctx)
-	}
-	e.out = in.WithContext(httptrace.WithClientTrace(ctx, &e.trace)) // a shallow copy
-	e.out.URL, e.out.Body, e.out.Trailer, e.out.Close = &e.url, nil, nil, false
 	e.protocol = p.protocolOf(in)
-	e.out.Header = e.outHeader()
 	return e
 }
 
-// send sends the request to a server, and to another where it could not be.
+// pass sends the request on and the answer back.
+func (e *exchange) pass() {
+	ctx := e.in.Context()
+	if e.upstream.stall > 0 {
+		ctx, e.cancel = context.WithCancelCause(ctx)
+	}
+	e.out = e.in.WithContext(httptrace.WithClientTrace(ctx, &e.trace)) // a shallow copy
+	e.out.Header, e.out.Trailer, e.out.URL = nil, nil, &e.url          // rewrite says them
+	if e.out.Body = nil; e.body.from != nil {
+		e.out.Body = &e.body
+	}
+	reverse := httputil.ReverseProxy{
+		Rewrite:        e.rewrite,
+		Transport:      e,
+		ModifyResponse: e.take,
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
+			if !errors.Is(err, errTaken) {
+				e.fail(err)
+			}
+		},
+		BufferPool: &e.proxy.buffers,
+		ErrorLog:   noLog,
+	}
+	reverse.ServeHTTP(answerWriter{e}, e.out)
+}
+
+// noLog is the log of ReverseProxy: [Config.OnError] is told of errors.
+var noLog = log.New(io.Discard, "", 0)
+
+// rewrite makes the request that is sent on. The body stays open between two tries.
+func (e *exchange) rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL, r.Out.Header = &e.url, e.outHeader()
+	if e.body.from != nil {
+		r.Out.Body, r.Out.Trailer = &e.body, e.body.trailer
+	}
+}
+
+// RoundTrip implements [http.RoundTripper]. It sends the request to a server, and to
+// another one where it could not be sent.
+func (e *exchange) RoundTrip(out *http.Request) (*http.Response, error) {
+	e.out = out
+	res, err := e.send()
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols || res.StatusCode > 999 { // which net/http would not let pass
+		res.Body.Close()
+		return nil, fmt.Errorf("the server answers with status %d", res.StatusCode)
+	}
+	return res, nil
+}
+
 func (e *exchange) send() (*http.Response, error) {
 	var (
 		not tried
@@ -150,6 +203,7 @@ func (e *exchange) verdict(res *http.Response, err error) (failed error, counts 
 // and net/http cannot go on where a handler that answered while it read has left some.
 func (e *exchange) begin() {
 	e.hints.end()
+	e.answered = true
 	if _, all := e.body.sentAt(); !all && e.in.ProtoMajor == 1 {
 		e.w.Header()["Connection"] = []string{"close"}
 	}

@@ -23,7 +23,7 @@ type Proxy struct {
 	upstreams []*upstream
 	routes    *table
 	config    Config
-	buffers   sync.Pool // of *[copyBytes]byte
+	buffers   buffers
 	tunnels   tunnels
 }
 
@@ -90,7 +90,6 @@ func checkRest(mw *httplimit.Middleware, config Config) error {
 // build makes a proxy of what has been checked, but for the routes.
 func build(upstreams []Upstream, routes []Route, mw *httplimit.Middleware, config Config) (*Proxy, error) {
 	p := &Proxy{limit: mw, source: mw.Source(), config: config.withDefaults()}
-	p.buffers.New = func() any { return new([copyBytes]byte) }
 	byName := map[string]*upstream{}
 	for _, u := range upstreams {
 		made := newUpstream(u, p.config)
@@ -160,13 +159,21 @@ func (p *Proxy) forward(w http.ResponseWriter, facts *httpfacts.Facts) {
 	if r.ContentLength != 0 {
 		e.takeBody(to.maxBody)
 	}
-	res, err := e.send()
-	switch {
-	case err != nil:
-		e.fail(err)
-	case res.StatusCode == http.StatusSwitchingProtocols:
-		e.upgrade(res)
-	default:
-		e.answer(res)
-	}
+	e.pass()
 }
+
+// copyBytes is the size that [io.Copy] uses.
+const copyBytes = 32 << 10
+
+// buffers are the space that bodies are copied through. They implement
+// [httputil.BufferPool].
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) Get() []byte {
+	if kept, ok := b.pool.Get().(*[copyBytes]byte); ok {
+		return kept[:]
+	}
+	return make([]byte, copyBytes)
+}
+
+func (b *buffers) Put(space []byte) { b.pool.Put((*[copyBytes]byte)(space)) }

@@ -57,9 +57,9 @@ func (e *exchange) upgrade(res *http.Response) {
 	t.note()
 	ended := make(chan error, 2)
 	pour := func(to io.Writer, from io.Reader) {
-		space := e.proxy.buffers.Get().(*[copyBytes]byte)
+		space := e.proxy.buffers.Get()
 		defer e.proxy.buffers.Put(space)
-		ended <- t.pour(to, from, space[:])
+		ended <- t.pour(to, from, space)
 	}
 	go pour(server, io.MultiReader(early(buffered.Reader), client))
 	go pour(client, server)
