@@ -32,10 +32,10 @@ func overviewLooks(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := overview(t, site, size, theme)
 		visit(site) // what is shown is of the last minute
-		page.WaitText(".health", "Healthy")
-		page.WaitText(".health", "denied")
+		page.WaitText(".health", "Limiting")
+		page.WaitText(".health", "req/s")
 		page.WaitText(".health", "by rule search")
-		page.WaitText(".tiles", "in 1 min")
+		page.WaitText(".tiles", "in the last minute")
 		page.Poll("requests are drawn", "document.querySelector('.over-rates canvas')?.width > 0 && document.querySelector('.over-rates .chart-empty').hidden")
 		page.WaitText(".over-latency", "p99")
 		page.WaitText("table.over-rules", "search")
@@ -70,7 +70,7 @@ func overviewFresh(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Phone, browser.Light)
 	page.WaitText(".first-steps", "curl")
 	page.Count("button", "Copy")
-	page.WaitText(".health", "Nothing was asked")
+	page.WaitText(".health", "No requests in the last minute")
 	page.Poll("it goes on how long the policy is in force", `(window.seen ??= new Set()).add(document.querySelector('#policy-card time').textContent).size > 3`)
 	page.NoSideways()
 	page.Axe()

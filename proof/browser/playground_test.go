@@ -118,7 +118,7 @@ func playChanges(t *testing.T, site *browser.Site) {
 	page.In(lane(0)).Fill("Capacity", "20.5")
 	page.WaitText(lane(0)+" .play-limit", "capacity 20.5")
 	page.WaitText(".play-text", "Your own.")
-	page.In(lane(0)).Click("button", "all at once")
+	page.In(lane(0)).Click("button", "at intervals")
 	page.WaitText(lane(0)+" .play-limit", "10 at once every 1 s, capacity 20.5")
 	page.Click("button", "Add a limit beside it")
 	page.WaitText(lane(1)+" .play-limit", "queue")
@@ -209,10 +209,10 @@ func playKeyboard(t *testing.T, site *browser.Site) {
 	page.WaitText(lane(0)+" .play-limit", "capacity 6")
 	page.WaitFocused("slider", "Capacity, slider")
 	page.TabTo("combobox", "Algorithm") // around, and there is nothing that holds the focus
-	page.TabTo("button", "all at once")
+	page.TabTo("button", "at intervals")
 	page.Press("Enter")
 	page.WaitText(lane(0)+" .play-limit", "at once")
-	page.WaitFocused("button", "all at once")
+	page.WaitFocused("button", "at intervals")
 }
 
 // What cannot be played is said where it stands, and what was played stays.

@@ -5,6 +5,7 @@ package browser
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -40,6 +41,26 @@ func (p *Page) picture(name string, beyond bool) {
 		return err
 	})
 	p.keep(name, data)
+}
+
+// PictureOf writes a picture of the page from the top of one element to the bottom of
+// another, as wide as the window.
+func (p *Page) PictureOf(path, top, bottom string) {
+	p.t.Helper()
+	p.settle()
+	edges := Eval[[3]float64](p, fmt.Sprintf(`[document.querySelector(%q).getBoundingClientRect().top + scrollY,
+		document.querySelector(%q).getBoundingClientRect().bottom + scrollY, document.documentElement.clientWidth]`, top, bottom))
+	const margin = 16
+	from := max(0, edges[0]-margin)
+	p.must("take a picture", func(ctx context.Context) error {
+		beyond := true
+		picture, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &beyond,
+			Clip: &page.Viewport{Y: from, Width: edges[2], Height: edges[1] + margin - from, Scale: 1}})
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, picture.Data, 0o644)
+	})
 }
 
 // keepsArtifacts reports whether go test runs with -artifacts.

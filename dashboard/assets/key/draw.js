@@ -58,6 +58,8 @@ function drawAxes(c, plot, {span}, capacity) {
 		c.fillText(tokens(capacity * part), plot.left - 8, y);
 	}
 	c.setLineDash([]);
+	c.textAlign = 'left';
+	c.fillText('tokens', 2, plot.top - 18);
 	c.textAlign = 'center';
 	c.textBaseline = 'top';
 	for (const part of [0, 1 / 3, 2 / 3]) {

@@ -15,7 +15,7 @@ import {icon} from '../shell/icons.js';
 import {actionOf, actions} from '../shell/vocabulary.js';
 
 const minute = 60;
-const marks = {ok: 'ok', note: 'note', warn: 'violations', bad: 'bad', unknown: 'activity'};
+const marks = {ok: 'overview', note: 'note', warn: 'violations', bad: 'bad', unknown: 'activity'};
 
 export function healthLine(live) {
 	const node = h('section', {class: 'health', 'aria-label': 'Health'});

@@ -8,8 +8,8 @@ import {h} from '../ui/dom.js';
 import {dur, num, pct} from '../ui/format.js';
 import {chart, sparkline} from '../ui/chart.js';
 
-const now = 10; // seconds that a tile's number is the mean of
-const minute = 60;
+const now = 10; // seconds that the latency above the chart is the mean of
+const minute = 60; // all figures of a tile are of the last minute
 const sparkSeconds = 120;
 
 const tiles = [
@@ -28,22 +28,21 @@ export function rateTiles(live) {
 		return {...t, value, noteNode: note, node, spark: sparkline(node, [], {color: t.field, max: 1})};
 	});
 	const update = () => {
-		const lately = live.sums(now);
 		const last = live.sums(minute);
 		const {values} = live.columns(sparkSeconds);
 		for (const t of made) {
-			const per = lately.seconds ? lately[t.field] / lately.seconds : null;
+			const per = last.seconds ? last[t.field] / last.seconds : null;
 			t.value.textContent = per === null ? '–' : num(per < 100 ? Number(per.toFixed(1)) : per);
 			t.noteNode.textContent = last.seconds ? noteOf(t.field, last) : 'not known yet';
 			t.spark.update(padded(values[t.column]));
 		}
 	};
-	return {node: h('section', {class: 'tiles', 'aria-label': 'Requests per second'}, made.map((m) => m.node)), update, destroy() {}};
+	return {node: h('section', {class: 'tiles', 'aria-label': 'Requests per second in the last minute'}, made.map((m) => m.node)), update, destroy() {}};
 }
 
 function noteOf(field, last) {
-	if (!last[field]) return 'none in 1 min';
-	return `${num(last[field])} in 1 min${field === 'denied' ? `, ${pct(last.denied, last.allowed + last.denied)}` : ''}`;
+	if (!last[field]) return 'none in the last minute';
+	return `${num(last[field])} in the last minute${field === 'denied' ? `, ${pct(last.denied, last.allowed + last.denied)}` : ''}`;
 }
 
 function padded(values) {
@@ -83,14 +82,14 @@ export function rateChart(live, onRange) {
 	const series = (v) => [
 		{label: 'allowed', color: 'allowed', kind: 'area', values: v[0], width: 1.5},
 		{label: 'denied', color: 'denied', kind: 'area', values: v[1], width: 1.5},
-		{label: 'shadow-denied', color: 'shadow', kind: 'line', values: v[2], dash: [5, 3], width: 1.5},
+		{label: 'shadow-denied (not in the sum)', color: 'shadow', kind: 'line', values: v[2], dash: [5, 3], width: 1.5},
 		{label: 'degraded', color: 'degraded', kind: 'line', values: v[3], dash: [2, 2], width: 1.5},
 	];
 	const spec = () => {
 		const {x, values, range} = live.columns(seconds);
 		return {x, xRange: range, series: series(values), marks: restartMarks(live, range), summary: summaryOf(live)};
 	};
-	const drawn = chart(place, {...spec(), title: '', stacked: true, height: 260, sync: 'overview', empty: 'Waiting for the first second…', y: {least: 5}});
+	const drawn = chart(place, {...spec(), title: '', stacked: true, height: 260, sync: 'overview', empty: 'Waiting for the first second…', y: {least: 5, label: 'requests/s'}});
 	const update = () => drawn.update(spec());
 	return {node, update, destroy: drawn.destroy.bind(drawn)};
 }
@@ -116,10 +115,10 @@ export function latencyChart(live) {
 	const spec = () => {
 		const {x, values, range} = live.columns(seconds);
 		const colors = ['a', 'b', 'c'];
-		return {x, xRange: range, marks: restartMarks(live, range), summary: `Latency of ${what}: half, 95 % and 99 % take at most so long.`,
+		return {x, xRange: range, marks: restartMarks(live, range), summary: `Latency of ${what}: half, 95% and 99% take at most so long.`,
 			series: columns().map((c, i) => ({label: percentiles[i], color: colors[i], kind: i === 0 ? 'area' : 'line', values: values[c], dash: i === 2 ? [4, 3] : undefined, width: 1.5}))};
 	};
-	const drawn = chart(place, {...spec(), title: '', height: 234, sync: 'overview', empty: 'Nothing was measured in this time. One request in 16 is.', y: {format: dur}});
+	const drawn = chart(place, {...spec(), title: '', height: 234, sync: 'overview', empty: 'Nothing was measured in this time. One request in 16 is.', y: {format: dur, label: 'time per request'}});
 	const choose = (w) => {
 		what = w;
 		press(choice, (b) => b.dataset.of === w);

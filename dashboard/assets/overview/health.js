@@ -13,10 +13,9 @@ import {ago, dur, num, pct, time} from '../ui/format.js';
 
 const soon = 3600; // seconds before a policy expires in which it is said
 const patience = 10000; // milliseconds without a word, until the last one counts no more
-const much = 0.5; // of all requests, denied
 
 const rankOf = {ok: 0, note: 1, warn: 2, bad: 3};
-const wordsOf = {ok: 'Healthy.', note: 'Healthy, but look at this.', warn: 'Works, with a problem.', bad: 'Not healthy.'};
+const wordsOf = {warn: 'Limiting, with a problem.', bad: 'A problem needs you.'};
 
 export function health({state, connection, heard, sums, rules, now = Date.now(), actions}) {
 	if (!state) {
@@ -24,33 +23,35 @@ export function health({state, connection, heard, sums, rules, now = Date.now(),
 		return {level: 'unknown', items: [], headline: ended ? 'Not signed in.' : 'Asking the server…',
 			detail: ended ? 'Sign in to see how the limiter is.' : connection === 'reconnecting' ? 'It does not answer yet; this page tries again by itself.' : ''};
 	}
-	const items = [...ofServer(state), ...ofStore(state, sums, now), ...ofPolicy(state, now), ...ofOverrides(state, actions), ...ofTraffic(sums)]
+	const items = [...ofServer(state), ...ofStore(state, sums, now), ...ofPolicy(state, now), ...ofOverrides(state, actions)]
 		.sort((a, b) => rankOf[b.level] - rankOf[a.level]);
 	const level = items[0]?.level ?? 'ok';
 	if (connection !== 'live' && heard && now - heard.getTime() > patience) {
 		return {level: 'unknown', items: [], headline: connection === 'ended' ? 'Not signed in.' : 'The server does not answer.',
 			detail: `What you see is of ${time(heard)}.${connection === 'ended' ? '' : ' This page tries again by itself.'}`};
 	}
-	return {level, items, headline: wordsOf[level], detail: traffic(sums, rules)};
+	const said = traffic(sums, rules);
+	return wordsOf[level] ? {level, items, headline: wordsOf[level], detail: `${said.headline} ${said.detail}`.trim()} : {level, items, ...said};
 }
 
+// traffic says how much is denied, in the last minute. It grades nothing: to deny is the work of a limiter.
 function traffic(sums, rules) {
 	const all = sums.allowed + sums.denied;
-	if (all === 0) return 'Nothing was asked in the last minute.';
+	if (all === 0) return {headline: 'Idle.', detail: 'No requests in the last minute.'};
 	const per = all / Math.max(1, sums.seconds);
-	const rate = `${num(per < 10 ? Number(per.toFixed(1)) : Math.round(per))} requests/s in the last minute`;
-	if (sums.denied === 0) return `${rate}, none denied.`;
-	return `${rate}, ${pct(sums.denied, all)} denied${mostly(rules)}.`;
+	const rate = `${num(per < 10 ? Number(per.toFixed(1)) : Math.round(per))} req/s`;
+	if (sums.denied === 0) return {headline: `Allowing all of ${rate}.`, detail: 'No request was denied in the last minute.'};
+	return {headline: `Limiting ${pct(sums.denied, all)} of ${rate}.`, detail: mostly(rules)};
 }
 
 // mostly names the rule that denies most, where one does.
 function mostly(rules) {
 	const denying = Object.entries(rules).filter(([, r]) => r[1] > 0).sort((a, b) => b[1][1] - a[1][1]);
-	if (denying.length === 0) return '';
+	if (denying.length === 0) return 'In the last minute.';
 	const [name, [, most]] = denying[0];
 	const all = denying.reduce((sum, [, r]) => sum + r[1], 0);
-	if (denying.length === 1) return `, all by rule ${show(name, 64)}`;
-	return most >= all / 2 ? `, mostly by rule ${show(name, 64)}` : `, ${pct(most, all)} of them by rule ${show(name, 64)}`;
+	if (denying.length === 1) return `In the last minute, all by rule ${show(name, 64)}.`;
+	return `In the last minute, ${most >= all / 2 ? 'mostly' : `${pct(most, all)} of them`} by rule ${show(name, 64)}.`;
 }
 
 function ofServer({ready, ending}) {
@@ -104,12 +105,4 @@ function ofOverrides({overrides}, actions) {
 		items.push({id: a.action, ...rest, text: a.notice, href: link});
 	}
 	return items;
-}
-
-function ofTraffic(sums) {
-	const all = sums.allowed + sums.denied;
-	if (all >= 10 && sums.denied / all >= much) {
-		return [{id: 'denied', level: 'note', text: `More than half of the requests are denied (${pct(sums.denied, all)}).`, todo: 'See below by which rule, and whom. Too tight a limit, or somebody who does not wait?'}];
-	}
-	return [];
 }

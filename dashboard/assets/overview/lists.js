@@ -87,7 +87,7 @@ export function topDenied(live, ctx) {
 	};
 	const draw = (keys) => {
 		const most = Math.max(1, ...keys.map((k) => k.count));
-		rows(keys.map((k) => ({...k, most, said: `rule ${show(k.limit ?? k.rule, 64)}, last ${ago(k.last)}`})));
+		rows(keys.map((k) => ({...k, most, said: `rule ${show(k.limit ?? k.rule, 64)}, ${ago(k.last)}`})));
 		note.hidden = keys.length > 0;
 		if (keys.length === 0) say('Nobody is being denied', 'Keys that a rule denies stand here as soon as it does.');
 	};

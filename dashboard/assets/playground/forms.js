@@ -40,12 +40,12 @@ export function laneForm(state, i, done) {
 			state.lanes[i] = laneDefaults(v, lane);
 			changed(true);
 		}}),
-		number('tokens', window ? 'Tokens in a window' : 'Tokens that come', {decimals: !window}),
-		choiceField({label: window ? 'Length of a window' : 'in each', value: lane.per, options: durations, place: `${at}/per`, onInput: set('per')}),
+		number('tokens', window ? 'Tokens in a window' : 'Refill (tokens)', {decimals: !window}),
+		choiceField({label: window ? 'Length of a window' : 'per', value: lane.per, options: durations, place: `${at}/per`, onInput: set('per')}),
 	];
 	if (shape === 'rate') {
 		list.push(number('capacity', 'Capacity', {to: 10000}));
-		list.push(partsField({label: 'They come', value: lane.refill ?? 'continuous', options: [['continuous', 'one by one'], ['interval', 'all at once']],
+		list.push(partsField({label: 'Refill', value: lane.refill ?? 'continuous', options: [['continuous', 'continuous'], ['interval', 'at intervals']],
 			place: `${at}/refill`, onInput: (v) => {
 				if (v === 'continuous') {
 					delete lane.refill;
@@ -66,7 +66,7 @@ export function laneForm(state, i, done) {
 	list.push(numberField({label: 'Cost of a request', value: lane.cost ?? '1', decimals: true, to: 100, place: `${at}/cost`, onInput: (v) => set('cost')(v === '1' ? '' : v)}));
 	if (state.retry) {
 		list.push(choiceField({label: 'Jitter of Retry-After', value: lane.jitter ?? '', place: `${at}/jitter`, onInput: set('jitter'),
-			options: [['', '50 %, as by default'], ['0', 'none'], ['25%', '25 %'], ['50%', '50 %'], ['100%', '100 %']]}));
+			options: [['', '50%, the default'], ['0', 'none'], ['25%', '25%'], ['50%', '50%'], ['100%', '100%']]}));
 	}
 	return h('div', {class: 'play-fields'}, list);
 }

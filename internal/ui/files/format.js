@@ -2,8 +2,8 @@
 //
 // Numbers and times for people.
 //
-//   num(n)          1,234 · 12.3 k · 4.56 M          rate(n)     12.4/s
-//   dur(seconds)    1.2 ms · 3.4 s · 5 min 20 s       pct(part, all)  3.1 %
+//   num(n)          1,234 · 12.3k · 4.56M            rate(n)     12.4/s
+//   dur(seconds)    1.2 ms · 3.4 s · 5 min 20 s       pct(part, all)  3.1%
 //   ago(date)       12 s ago · in 3 min               time(date)  14:03:27
 //   dateTime(date)  4 May 2026, 14:03:27              tokens(x)   41.5
 //
@@ -33,7 +33,7 @@ export function num(n) {
 	const size = Math.abs(n);
 	if (size < 10000) return size >= 100 || Number.isInteger(n) ? tidy.format(n) : three(n);
 	for (const [unit, name] of steps) {
-		if (size >= unit * 0.9995) return `${three(n / unit)} ${name}`;
+		if (size >= unit * 0.9995) return `${three(n / unit)}${name}`;
 	}
 	return tidy.format(n);
 }
@@ -72,11 +72,11 @@ function two(n, base, big, little) {
 
 export function pct(part, all) {
 	if (!isNumber(part) || !isNumber(all)) return nothing;
-	if (Number(all) === 0) return '0 %';
+	if (Number(all) === 0) return '0%';
 	const p = 100 * Number(part) / Number(all);
-	if (p > 0 && p < 0.1) return '< 0.1 %';
-	if (p > 99.9 && p < 100) return '> 99.9 %';
-	return `${oneDigit.format(p)} %`;
+	if (p > 0 && p < 0.1) return '<0.1%';
+	if (p > 99.9 && p < 100) return '>99.9%';
+	return `${oneDigit.format(p)}%`;
 }
 
 function toDate(date) {
