@@ -48,6 +48,7 @@ func newRoot(std Streams) *cobra.Command {
 		newServeCommand(std),
 		newHealthCommand(std),
 		newReloadCommand(std),
+		newDashboardCommand(std),
 	)
 	add(groupPolicies, "Policies",
 		newCheckCommand(std),
