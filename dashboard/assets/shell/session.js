@@ -132,6 +132,7 @@ export async function openLink() {
 		const said = await answer.json();
 		if (answer.ok) keep(said.token);
 		else reason = said.detail;
+		if (answer.ok && asking) location.reload(); // without the dialog that asks for a token
 	} catch (e) {
 		reason = `the server cannot be asked: ${e.message}`;
 	}
