@@ -92,7 +92,7 @@ func newServeCommand(std Streams) *cobra.Command {
 		},
 	}
 	addServeFlags(cmd, &file, &settings)
-	cmd.Flags().BoolVar(&check, "check", false, "validate the settings and the policy, then exit")
+	cmd.Flags().BoolVar(&check, "check", false, "validate the settings and the policy, then exit; with --log-format json, print JSON")
 	completePolicy(cmd)
 	return cmd
 }

@@ -12,6 +12,13 @@ import (
 	"github.com/metehq/mete/cmd/internal/server"
 )
 
+// checkedSettings are the JSON form of settings that are valid, with --log-format json.
+type checkedSettings struct {
+	OK          bool     `json:"ok"`
+	Rules       *int     `json:"rules"`                 // null where the policy is in a database
+	Environment []string `json:"environment,omitempty"` // the variables that settings are from
+}
+
 // tryServe is "mete serve --check": it validates the settings and the policy, and
 // prints which variables of the environment the settings are from.
 func tryServe(ctx context.Context, std Streams, c config.Config, env config.Environment) error {
@@ -21,6 +28,14 @@ func tryServe(ctx context.Context, std Streams, c config.Config, env config.Envi
 		return failEach(exitNo, err)
 	case err != nil:
 		return failEach(exitUsage, err)
+	}
+	if c.LogFormat == "json" {
+		answer := checkedSettings{OK: true, Environment: env.Used}
+		if m != nil {
+			n := len(m.Rules())
+			answer.Rules = &n
+		}
+		return writeJSON(std.Out, answer)
 	}
 	if len(env.Used) > 0 {
 		fmt.Fprintf(std.Out, "settings from the environment: %s\n", strings.Join(env.Used, ", "))
