@@ -48,14 +48,14 @@ func TestFormat_JSON(t *testing.T) {
 			t.Errorf("mete %s: code %d, %s%s; want %d and %s", tt.args, code, stdout, stderr, tt.code, tt.want)
 		}
 	}
-	wantRun(t, 0, `\{"ok":true,"rules":1\}\n`, "", "serve", file, "--check", "--log-format", "json")
+	wantRun(t, 0, `\{"ok":true,"rules":1\}\n`, "", "serve", file, "--check", "--format", "json")
 }
 
 // Every command that has an answer has --format json.
 func TestFormat_IsEverywhere(t *testing.T) {
 	for _, name := range commandNames(t) {
-		if name == "serve" || name == "completion" {
-			continue // a server has --log-format, and a script is a script
+		if name == "completion" {
+			continue // a script is a script
 		}
 		names := [][]string{{name}}
 		for _, sub := range subcommandNames(t, name) {
@@ -65,7 +65,7 @@ func TestFormat_IsEverywhere(t *testing.T) {
 			if name[0] == "rules" && len(name) == 1 {
 				continue // it only has subcommands
 			}
-			if help := helpOf(t, name...); !regexp.MustCompile(`--format FORMAT +FORMAT of the output: .*json`).MatchString(help) {
+			if help := helpOf(t, name...); !regexp.MustCompile(`--format FORMAT +(with --check: the )?FORMAT of the output:`).MatchString(help) {
 				t.Errorf("mete %s has no --format json", strings.Join(name, " "))
 			}
 		}

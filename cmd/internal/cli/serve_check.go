@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/server"
 )
 
-// checkedSettings are the JSON form of settings that are valid, with --log-format json.
+// checkedSettings are the JSON form of settings that are valid, with --format json.
 type checkedSettings struct {
 	OK          bool     `json:"ok"`
 	Rules       *int     `json:"rules"`                 // null where the policy is in a database
@@ -21,7 +21,7 @@ type checkedSettings struct {
 
 // tryServe is "mete serve --check": it validates the settings and the policy, and
 // prints which variables of the environment the settings are from.
-func tryServe(ctx context.Context, std Streams, c config.Config, env config.Environment) error {
+func tryServe(ctx context.Context, std Streams, c config.Config, env config.Environment, format string) error {
 	m, err := server.Check(ctx, c)
 	switch {
 	case brokenPolicy(err):
@@ -29,7 +29,7 @@ func tryServe(ctx context.Context, std Streams, c config.Config, env config.Envi
 	case err != nil:
 		return failEach(exitUsage, err)
 	}
-	if c.LogFormat == "json" {
+	if format == "json" {
 		answer := checkedSettings{OK: true, Environment: env.Used}
 		if m != nil {
 			n := len(m.Rules())
