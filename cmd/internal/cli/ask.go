@@ -140,7 +140,7 @@ type amendment struct {
 }
 
 // amend has a server reset or refund the buckets of a request. A request without a limit is
-// an error, because it is probably misspelt.
+// an error, because its attributes are probably wrong.
 func (q *question) amend(ctx context.Context, c *client.Client, do func(context.Context, client.Request) error) error {
 	if len(q.Attributes) == 0 {
 		return usageError("the attributes of a request are required: NAME=VALUE, such as header:x-api-key=k1")

@@ -85,7 +85,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// explainFlag rewrites an error of pflag, with a suggestion for a misspelt flag.
+// explainFlag rewrites an error of pflag, and suggests a flag with a similar name.
 func explainFlag(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := e.GetSpecifiedName()

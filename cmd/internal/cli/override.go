@@ -20,34 +20,33 @@ import (
 )
 
 const overrideAbout = `
-Shows and changes the exceptions from the policy that are in force: requests
-that are blocked, that pass, or that have another limit, each with a reason, an
-author and an end. They hold on all servers that share the store within about a
-second, and stay after a restart and a reload. They are made at the admin
-address of any server.
+Shows and changes exceptions from the policy: requests that are blocked, that
+pass, or that have another limit. Each has a reason, an author and an end. An
+override applies on all servers that share the store within about a second, and
+stays after a restart and a reload. Use the admin address of any server.
 
 Block an abuser now, and for two hours:
 
   mete override set --action block --match header:x-api-key=k1 --expires 2h \
     --reason 'scrapes the catalog'
 
-Let somebody have more than rule "free" says, until tomorrow:
+Raise the limit of rule "free" for one client, until tomorrow:
 
   mete override set --action limit --rule free --match header:x-api-key=k1 \
     --rps 100 --burst 200 --expires 24h --reason 'moves their data'
 
-Let all rules only watch; let everything pass, whatever is said elsewhere:
+Let all rules only watch; let everything pass, against all other settings:
 
   mete override set --action shadow --expires 30m --reason 'a rule is wrong'
   mete override set --action break_glass --expires 15m --reason 'fire'
 
-A --match that is given several times must hold altogether; the same attribute
-twice is either value. Values are written as in a policy file: a prefix*, or a
-network for ip:address. --key is a bucket's key as 'mete explain' shows it.
+Several flags --match must all match. The same attribute twice matches either
+value. Values are written as in a policy file: a prefix*, or a network for
+ip:address. --key is the key of a bucket, as 'mete explain' shows it.
 
-With --file, set makes what the file says: one override as in a policy file, or
-a list of them, in JSON or YAML; - is standard input. Where it names no author,
-that is who runs the command.
+With --file, set makes the overrides in a file: one as in a policy file, or a
+list, in JSON or YAML; - is standard input. The default author is the user who
+runs the command.
 
 The exit code is 1 if an override is invalid or has an unknown ID, 2 on wrong
 usage, 3 if the server or its store does not answer, and 4 if the server refuses

@@ -16,17 +16,17 @@ import (
 )
 
 const rulesAbout = `
-Shows and changes the rules in a PostgreSQL, which servers with
---policy postgres://HOST/DATABASE follow: a change is in force on all of them
-within a second. It makes the tables if they are not there. What it writes must
-be a policy without mistakes as a whole, or nothing is written.
+Shows and changes the rules in a PostgreSQL database. Servers with
+--policy postgres://HOST/DATABASE follow them, and use a change within a second.
+The command makes missing tables. It only writes rules that are a valid policy
+as a whole.
 
-A rule's name is part of its buckets' keys: by another name it begins with full
-buckets. doc/rules.md says what rows have.
+The name of a rule is part of the keys of its buckets: after a new name, buckets
+are full. doc/rules.md describes the columns.
 
-The exit code is 0 also where nothing has to be changed, 1 if the rules have
-mistakes, or there is no rule of that name or version, 2 on wrong usage, and 3
-if the database does not answer.
+The exit code is 0 even if there is nothing to change. It is 1 if the rules have
+mistakes, or if no rule has that name or version, 2 on wrong usage, and 3 if the
+database does not answer.
 `
 
 // A rulesCommand is one call of mete rules.

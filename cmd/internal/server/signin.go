@@ -112,9 +112,9 @@ func (s *Server) DashboardLink() string {
 	return scheme + s.AdminAddr().String() + boardPath + "#token=" + token
 }
 
-// serveSignIn serves POST link, which makes a link for the caller's admin token, and POST
-// session, which exchanges the token of a link for a session. Both are for programs on this
-// machine. Everything else is served by next.
+// serveSignIn serves two paths to programs on this machine, and everything else by next.
+// POST link makes a link for the caller's admin token. POST session exchanges the token of
+// a link for a session.
 func (a *access) serveSignIn(next http.Handler) http.Handler {
 	browsers := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
