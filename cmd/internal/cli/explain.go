@@ -22,9 +22,9 @@ import (
 )
 
 const explainAbout = `
-Explains the decision about a request: the rules that apply, the reasons why
-others do not, the buckets before and after, the limit that denies the request,
-and the time when it passes. It spends nothing.
+Explains the decision about a request. It shows the rules that apply, and the
+reasons why others do not. It shows the buckets before and after, the limit that
+denies the request, and the time when it passes. It spends nothing.
 
   mete explain policy.yaml 'GET /v1/x?tenant=a' ip=192.0.2.1 \
       header:x-api-key=k1 jwt:plan=pro
@@ -41,18 +41,24 @@ add win over the line. The address is one, because no command line has it:
   mete explain policy.yaml ip=192.0.2.1 \
       --curl "curl https://example.com/v1/x -H 'X-Api-Key: k1'"
 
-With a policy, the rules are those of the file, and all buckets are full.
+With a policy, the rules are in the file, and all buckets are full.
 --store shows buckets as they are in memory:?file=PATH, redis://HOST or
 postgres://HOST/DATABASE. To find keys that hold hashes of secrets, set
 METE_HASH_KEY to the hash_key of the servers. Without a policy, a running server
 explains the request by its own policy and buckets, at its admin address.
 
-In the list of rules ✓ marks a rule that allows the request, ✗ one that denies
-it, ~ one in shadow, and - one that does not take part.
+Rules are marked by their result:
+  ✓  the rule allows the request
+  ✗  the rule denies the request
+  ~  the rule is in shadow
+  -  the rule does not take part
 
-The exit code is 0 if the request is allowed, 1 if it is denied or the policy is
-broken, 2 for wrong usage, 3 if the server or the store does not answer, and 4
-if the server refuses.
+Exit codes:
+  0  the request is allowed
+  1  the request is denied, or the policy is broken
+  2  wrong usage
+  3  the server or the store does not answer
+  4  the server refuses
 `
 
 // An explainCommand is one call of mete explain.

@@ -70,7 +70,7 @@ func complete(cmd *cobra.Command, flag string, words ...string) {
 	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// must panics on errors that only a mistake in the definition of a command causes.
+// must panics on errors that only a wrong definition of a command causes.
 func must(err error) {
 	if err != nil {
 		panic(err)

@@ -34,9 +34,11 @@ METE_HASH_KEY, the hash_key of the servers, is the key for hashes of secrets.
 Without it the command uses a fixed key. If a rule depends on that, the command
 prints a note on standard error.
 
-The exit code is 0 however many requests are denied. It is 1 if a policy is
-broken, or if more requests are newly limited than --max-newly-limited. It is 2
-if the input cannot be read, and 3 if the store does not answer.
+Exit codes:
+  0  done, however many requests are denied
+  1  a policy is broken, or --max-newly-limited is exceeded
+  2  wrong usage, or the input cannot be read
+  3  the store does not answer
 
 With --store redis://HOST or postgres://HOST/DATABASE the buckets are there,
 under unique names, and the command removes them at its end.

@@ -178,13 +178,13 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},
 		{"store", "`URL` of the store (default " + d.Store + "): memory:?max_keys=N, memory:?file=PATH, redis://HOST, postgres://HOST/DATABASE"},
 		{"violations", "record denied requests in the PostgreSQL at `URL`: postgres://HOST/DATABASE"},
-		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is believed"},
+		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is trusted"},
 		{"log-format", "`FORMAT` of the log: text or json (default " + d.LogFormat + ")"},
 		{"log-level", "log from `LEVEL` on: debug, info, warn or error (default " + d.LogLevel + ")"},
 	} {
 		fs.Func(f.name, f.usage, settingOf(f.name, settings))
 	}
-	fs.BoolFunc("trust-jwt", "believe the claims in bearer tokens WITHOUT verifying them", settingOf("trust-jwt", settings))
+	fs.BoolFunc("trust-jwt", "trust the claims in bearer tokens WITHOUT verifying them", settingOf("trust-jwt", settings))
 	fs.Func("jwks", "verify bearer tokens with the key set in `FILE` or at an http or https URL", func(value string) error {
 		if value == "" {
 			return errNoFile

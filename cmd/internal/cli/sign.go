@@ -27,7 +27,9 @@ The key is an Ed25519 key in PEM, as --new-key makes it, or
 policies, and never on a server. To change keys, give servers both with
 --policy-key twice, sign with the new key, and then remove the old one.
 
-The exit code is 0, or 2 if a file cannot be read or written.
+Exit codes:
+  0  done
+  2  wrong usage, or a file cannot be read or written
 `
 
 // A signedDocument is the JSON form of what sign has written.

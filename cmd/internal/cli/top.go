@@ -34,12 +34,17 @@ prints one list and ends.
   RULE     the rule or, where it has several limits, rule/limit
   KEY      limit_keys and their values
 
-On a terminal, press d for denied requests, s for requests that a rule in shadow
-would deny, and n for admitted requests that left at most a fifth of a limit.
-Press r for the next rule, and p to pause. The arrows choose a key, and Enter
-shows its details with commands to copy. Above the list are the requests per
-second. Degraded requests were decided without the store. NO_COLOR turns colors
-off.
+Keys on a terminal:
+  d       denied requests
+  s       requests that a rule in shadow would deny
+  n       admitted requests that left at most a fifth of a limit
+  r       the next rule
+  p       pause
+  arrows  choose a key
+  Enter   its details, with commands to copy
+
+Above the list are the requests per second. Degraded requests were decided
+without the store. NO_COLOR turns colors off.
 
 ~ marks the hash of a value that may be a secret. Block a client by what the
 list shows, or by the key that --format json shows:
@@ -49,12 +54,14 @@ list shows, or by the key that --format json shows:
   mete override set --action block --key 'free:x-key=~8jDYDwkGJ7yQvT3mB0aLpA' \
     --expires 1h --reason 'floods the search'
 
-Without a token of the role operate, keys are masked. The counts are those of
-one server since its start. They include denials by limits, but not by
-overrides.
+Without a token of the role operate, keys are masked. The counts are
+of one server since its start. They do not include denials by overrides.
 
-The exit code is 0, 2 on wrong usage, 3 if the server does not answer, and 4 if
-it refuses. A list on a terminal keeps trying.
+Exit codes:
+  0  done
+  2  wrong usage
+  3  the server does not answer; a list on a terminal keeps trying
+  4  the server refuses
 `
 
 const (

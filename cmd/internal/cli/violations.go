@@ -47,8 +47,10 @@ environment variable METE_HASH_KEY, which is the hash_key of the servers.
 Without that it uses the secret in the database. Hashed databases hold
 addresses as networks, /24 or /48, so a search for an address finds its network.
 
-The exit code is 0 even if nothing is found, 2 on wrong usage or without a
-table, and 3 if the database does not answer.
+Exit codes:
+  0  done, even if nothing is found
+  2  wrong usage, or no table
+  3  the database does not answer
 `
 
 // newViolationsCommand returns "mete violations". Without a subcommand it lists denials.
@@ -88,8 +90,8 @@ func newViolationsCommand(std Streams) *cobra.Command {
 	)
 	fs := cmd.PersistentFlags()
 	fs.StringVar(&db, "db", "", "the `URL` of the PostgreSQL, as the servers have it in violations: postgres://HOST/DATABASE")
-	fs.StringVar(&since, "since", "24h", "show what is not older than a `TIME` such as 1h or 7d, or since 2026-11-21T08:00:00Z")
-	fs.StringVar(&until, "until", "", "show what is older than a `TIME`, written the same way")
+	fs.StringVar(&since, "since", "24h", "show denials of the last `TIME` such as 1h or 7d, or since 2026-11-21T08:00:00Z")
+	fs.StringVar(&until, "until", "", "show denials before a `TIME`, written the same way")
 	fs.StringVar(&c.query.Rule, "rule", "", "show denials by the rule `NAME`")
 	fs.StringVar(&c.query.Key, "key", "", "show denials of the bucket with this `KEY`: as in bucket_view, per-client:ip=192.0.2.7, or as the column key shows it, ~AiF4ICxatfVsiOxjWbeiSg")
 	fs.StringVar(&c.query.User, "user", "", "show denials of this `USER`: by name, or as the column user shows it")
