@@ -5,7 +5,6 @@ package convert
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,26 +26,11 @@ type nginxEntry struct{ from, to string }
 type nginxPart struct {
 	keys        []string
 	onMissing   string
-	conds       []nginxCond
+	conds       []condition
 	differences []Difference // without a place
 
 	text   string // the constant part of the key
 	always bool   // the key has a part that no request lacks
-}
-
-// A nginxCond is a clause of a match.
-type nginxCond struct {
-	attribute string
-	values    []string
-	negate    bool
-}
-
-// value returns the match value.
-func (c nginxCond) value() any {
-	if c.negate {
-		return Not(c.values...)
-	}
-	return oneOrMore(c.values)
 }
 
 // variable reads map SOURCE $NAME { … } or geo [$ADDRESS] $NAME { … }.
@@ -161,7 +145,7 @@ const maxNginxParts = 64
 // with appends the key of other. It is false if both have conditions on one attribute.
 func (p nginxPart) with(other nginxPart) (nginxPart, bool) {
 	for _, cond := range other.conds {
-		if slices.ContainsFunc(p.conds, func(c nginxCond) bool { return c.attribute == cond.attribute }) {
+		if slices.ContainsFunc(p.conds, func(c condition) bool { return c.attribute == cond.attribute }) {
 			return p, false
 		}
 	}
@@ -257,7 +241,7 @@ func (c *nginxConfig) cases(name string, v *nginxVar, depth int) (parts []nginxP
 // A nginxResult is a result of a map with its condition.
 type nginxResult struct {
 	to          string
-	conds       []nginxCond
+	conds       []condition
 	differences []Difference
 }
 
@@ -301,13 +285,33 @@ func (v *nginxVar) results(name string, source nginxPart) (results []nginxResult
 		return nil, fmt.Errorf("%s and %s of $%s overlap and have different results", a, b, name)
 	}
 	for _, to := range order {
-		results = append(results, nginxResult{to, []nginxCond{{attribute, values[to], false}}, differences})
+		cond, err := orMissing(condition{attribute, values[to], false})
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, nginxResult{to, []condition{cond}, differences})
 	}
 	other := nginxResult{to: v.other, differences: differences}
 	if len(named) > 0 {
-		other.conds = []nginxCond{{attribute, named, true}}
+		cond, err := orMissing(condition{attribute, named, true})
+		if err != nil {
+			return nil, err
+		}
+		other.conds = []condition{cond}
 	}
 	return append(results, other), nil
+}
+
+// orMissing returns a condition in which the empty value, which nginx has for attributes
+// that a request lacks, is the absence of the attribute.
+func orMissing(c condition) (condition, error) {
+	if !slices.Contains(c.values, "") {
+		return c, nil
+	}
+	if len(c.values) > 1 {
+		return c, fmt.Errorf("it depends on %s being empty or one of other values", c.attribute)
+	}
+	return condition{c.attribute, []string{"*"}, !c.negate}, nil
 }
 
 // overlap returns two entries with different results, one of which includes the other. A
@@ -320,14 +324,7 @@ func (v *nginxVar) overlap(attribute string) (a, b string, overlap bool) {
 			}
 			wide, _, _ := v.entryValue(attribute, e.from)
 			narrow, _, _ := v.entryValue(attribute, other.from)
-			if prefix, star := strings.CutSuffix(wide, "*"); star && strings.HasPrefix(narrow, prefix) {
-				return e.from, other.from, true
-			}
-			if attribute != "ip:address" {
-				continue
-			}
-			p, q := network(wide), network(narrow)
-			if p.IsValid() && q.IsValid() && p.Overlaps(q) && p.Bits() <= q.Bits() {
+			if includes(attribute, []string{wide}, narrow) {
 				return e.from, other.from, true
 			}
 		}
@@ -335,40 +332,20 @@ func (v *nginxVar) overlap(attribute string) (a, b string, overlap bool) {
 	return "", "", false
 }
 
-// network returns a network, or the network of one address.
-func network(text string) netip.Prefix {
-	if addr, err := netip.ParseAddr(text); err == nil {
-		return netip.PrefixFrom(addr, addr.BitLen())
-	}
-	p, _ := netip.ParsePrefix(text)
-	return p
-}
-
 // entryValue returns the match value for an entry, and how the comparison differs.
 func (v *nginxVar) entryValue(attribute, from string) (value, difference string, err error) {
 	if v.geo || attribute == "ip:address" {
-		if addr, err := netip.ParseAddr(from); err == nil {
-			return addr.Unmap().String(), "", nil
-		}
-		prefix, err := netip.ParsePrefix(from)
-		if err != nil {
+		if value = networkValue(from); value == "" {
 			return "", "", errors.New("it is not an address or network")
 		}
-		return prefix.Masked().String(), "", nil
+		return value, "", nil
 	}
 	if expr, ok := strings.CutPrefix(from, "~"); ok {
-		literal := ""
-		expr, anchored := strings.CutPrefix(expr, "^")
-		expr, exact := strings.CutSuffix(expr, "$")
-		if re, err := regexp.Compile(strings.TrimSuffix(expr, ".*")); err == nil && anchored && !strings.HasPrefix(expr, "*") {
-			if text, whole := re.LiteralPrefix(); whole {
-				literal = text
-			}
-		}
-		if literal == "" {
+		literal, exact, ok := literalRegexp(expr)
+		switch {
+		case !ok:
 			return "", "", errors.New("the policy language has no regular expressions")
-		}
-		if exact {
+		case exact:
 			return literalValue(attribute, literal), "", nil
 		}
 		return literalValue(attribute, literal) + "*", "", nil
@@ -381,12 +358,4 @@ func (v *nginxVar) entryValue(attribute, from string) (value, difference string,
 		difference = fmt.Sprintf("nginx compares the entry %q of a map in any case.", from)
 	}
 	return literalValue(attribute, from), difference, nil
-}
-
-// literalValue escapes a value of a match where it is a path.
-func literalValue(attribute, value string) string {
-	if attribute == "path" {
-		return pathValue(value)
-	}
-	return value
 }

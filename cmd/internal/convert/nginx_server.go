@@ -4,7 +4,6 @@ package convert
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -108,7 +107,7 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 		return l, true
 	}
 	literal, exact, ok := literalRegexp(path)
-	if ok && (modifier == "~" || strings.ToLower(literal) == strings.ToUpper(literal)) {
+	if ok && strings.HasPrefix(literal, "/") && (modifier == "~" || strings.ToLower(literal) == strings.ToUpper(literal)) {
 		l = location{path: literal, kind: locationRegexPrefix}
 		if exact {
 			l.kind = locationRegexExact
@@ -122,22 +121,6 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 	c.Differ(d.where(), fmt.Sprintf("The policy language has no regular expressions, so location %s is left out.", strings.Join(d.args, " ")),
 		effect, "Write the paths as a list, or as how they begin.")
 	return l, false
-}
-
-// literalRegexp returns the text that all matches of an expression begin with, if the
-// expression says no more than that, or if it is exact.
-func literalRegexp(expr string) (literal string, exact, ok bool) {
-	expr, anchored := strings.CutPrefix(expr, "^")
-	expr, exact = strings.CutSuffix(expr, "$")
-	if !exact {
-		expr = strings.TrimSuffix(expr, ".*")
-	}
-	re, err := regexp.Compile(expr)
-	if err != nil || !anchored {
-		return "", false, false
-	}
-	literal, whole := re.LiteralPrefix()
-	return literal, exact, whole && strings.HasPrefix(literal, "/")
 }
 
 // fallbackServer chooses the server of hosts without a server: the default_server, or the
