@@ -49,7 +49,7 @@ func (r *Result) policyFile() file {
 	case len(f.Policies) == 0:
 		f.Rules = open
 	case len(open) > 0:
-		f.Policies = append([]entry{{"all", spec{nil, open}}}, f.Policies...)
+		f.Policies = append([]entry{{ruleName(r.Rules, "others"), spec{nil, open}}}, f.Policies...)
 	}
 	return f
 }
