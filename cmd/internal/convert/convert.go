@@ -100,7 +100,7 @@ type reader struct {
 // distinctive formats stand before general ones.
 var readers = []reader{
 	nginxReader, haproxyReader,
-	envoyReader, traefikReader,
+	kongReader, envoyReader, traefikReader,
 }
 
 // Names returns the values of --from.

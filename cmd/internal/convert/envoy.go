@@ -5,7 +5,6 @@ package convert
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -267,38 +266,13 @@ func (r *envoyFile) addRule(e *envoyEntry, limit node) {
 	if e.node.field("shadow_mode").isTrue() || e.node.field("quota_mode").isTrue() {
 		rule.Mode = "shadow"
 	}
-	if r.covers(rule) {
+	if takenBy(r.Rules, rule) != "" {
 		r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s is never found: an earlier wildcard takes its requests.", e), "mete has no rule for it.", "")
 		return
 	}
 	r.addBlockers(e, rule, zero)
 	r.Rules = append(r.Rules, rule)
 	r.differs(e, limit)
-}
-
-// covers reports whether an earlier rule takes all requests of a rule. The policy language
-// rejects a rule that can never apply.
-func (r *envoyFile) covers(rule Rule) bool {
-	return slices.ContainsFunc(r.Rules, func(earlier Rule) bool {
-		if earlier.Mode == "shadow" {
-			return false // other rules decide as if it were not there
-		}
-		for attribute, clause := range earlier.Match {
-			own := rule.Match[attribute]
-			pattern, isText := clause.(string)
-			value, isValue := own.(string)
-			matches := isText && isValue && (pattern == value || strings.HasSuffix(pattern, "*") && strings.HasPrefix(value, strings.TrimSuffix(pattern, "*")))
-			if !matches && !reflect.DeepEqual(clause, own) {
-				return false
-			}
-		}
-		for _, key := range earlier.LimitKeys {
-			if _, isValue := rule.Match[key].(string); !isValue && !slices.Contains(rule.LimitKeys, key) && key != alwaysDenied {
-				return false
-			}
-		}
-		return true
-	})
 }
 
 // unlimitedConfig is a limit that no client reaches. Such a tier takes its requests from
@@ -329,7 +303,7 @@ func (r *envoyFile) addBlockers(e *envoyEntry, rule Rule, zero bool) {
 				Description: "The descriptor " + other.String() + " takes these requests.", Algorithm: "fixed_window", Config: unlimitedConfig(),
 			}
 			blocker.Match[descriptorPrefix+p.key] = other.value
-			if !r.covers(blocker) {
+			if takenBy(r.Rules, blocker) == "" {
 				r.Rules = append(r.Rules, blocker)
 			}
 		}

@@ -23,8 +23,12 @@ type Rule struct {
 	Match        map[string]any `json:"match,omitempty"`
 	OnMissing    string         `json:"on_missing,omitempty"`
 	OnStoreError string         `json:"on_store_error,omitempty"`
-	Algorithm    string         `json:"algorithm"`
-	Config       map[string]any `json:"algorithm_config"`
+	Algorithm    string         `json:"algorithm,omitempty"`
+	Config       map[string]any `json:"algorithm_config,omitempty"`
+
+	// Limits replaces Algorithm and Config in a rule with several limits. Each has a name,
+	// an algorithm and its fields.
+	Limits []map[string]any `json:"limits,omitempty"`
 
 	// Within bounds the rule to a selector, beside its match. A match can say which paths
 	// a rule takes, or which it leaves out. With Within it can do both.

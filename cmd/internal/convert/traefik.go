@@ -176,12 +176,10 @@ func (f *traefikFile) addRouter(router traefikRouter, limit node, index int) *Er
 	if index > 0 {
 		rule.Group = fmt.Sprintf("router-%d", index+1)
 	}
-	for _, other := range f.Rules {
-		if other.Group == rule.Group && sameMatch(other.Match, match) {
-			f.Differ(router.node.at(), fmt.Sprintf("Router %s takes the requests of the router of rule %s.", router.node.key, other.Name), "mete has no rule for its limits.",
-				"Routers of several entry points share the buckets of one rule.")
-			return nil
-		}
+	if other := takenBy(f.Rules, *rule); other != "" {
+		f.Differ(router.node.at(), fmt.Sprintf("Router %s takes requests that fall under the rule %s.", router.node.key, other), "mete has no rule for its limits.",
+			"Routers of several entry points share the buckets of one rule.")
+		return nil
 	}
 	f.Rules = append(f.Rules, *rule)
 	return nil

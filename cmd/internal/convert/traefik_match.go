@@ -4,7 +4,6 @@ package convert
 
 import (
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -128,8 +127,4 @@ func traefikMatcher(name, arguments string) (attribute string, values []string, 
 		return "", nil, "has a path template."
 	}
 	return attribute, values, ""
-}
-
-func sameMatch(a, b map[string]any) bool {
-	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }
