@@ -100,7 +100,7 @@ type reader struct {
 // distinctive formats stand before general ones.
 var readers = []reader{
 	nginxReader, haproxyReader,
-	kongReader, envoyReader, traefikReader,
+	kongReader, envoyReader, traefikReader, apisixReader,
 }
 
 // Names returns the values of --from.
