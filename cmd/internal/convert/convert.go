@@ -98,7 +98,7 @@ type reader struct {
 
 // readers are all gateways. The first one that detects a configuration reads it, so
 // distinctive formats stand before general ones.
-var readers = []reader{nginxReader, haproxyReader}
+var readers = []reader{nginxReader, haproxyReader, caddyReader}
 
 // Names returns the values of --from.
 func Names() []string {
