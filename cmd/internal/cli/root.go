@@ -53,6 +53,7 @@ func newRoot(std Streams) *cobra.Command {
 		newCheckCommand(std),
 		newExplainCommand(std),
 		newReplayCommand(std),
+		newConvertCommand(std),
 		newSignCommand(std),
 	)
 	add(groupLive, "Live",

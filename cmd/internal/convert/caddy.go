@@ -18,7 +18,7 @@ import (
 // Caddyfile or from JSON.
 var caddyReader = reader{
 	name:   "caddy",
-	about:  "Caddyfile, or Caddy's JSON: rate_limit of github.com/mholt/caddy-ratelimit",
+	about:  "Caddyfile or Caddy's JSON: rate_limit of caddy-ratelimit",
 	detect: regexp.MustCompile(`(?m)^\s*(rate_limit\s+(\S+\s+)?\{|(reverse_proxy|file_server|handle|route|php_fastcgi|encode)(\s|$))|"handler"\s*:\s*"(rate_limit|reverse_proxy|subroute)"`).Match,
 	read:   readCaddy,
 }
