@@ -99,8 +99,8 @@ type reader struct {
 // readers are all gateways. The first one that detects a configuration reads it, so
 // distinctive formats stand before general ones.
 var readers = []reader{
-	nginxReader, haproxyReader,
-	kongReader, envoyReader, traefikReader, apisixReader,
+	nginxReader, haproxyReader, caddyReader,
+	envoyReader, kongReader, apisixReader, traefikReader,
 }
 
 // Names returns the values of --from.

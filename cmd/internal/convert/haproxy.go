@@ -17,7 +17,7 @@ import (
 // requests by the count. A rule is a deny line with the track line that it refers to.
 var haproxyReader = reader{
 	name:   "haproxy",
-	about:  "haproxy.cfg: stick tables with http_req_rate, http-request track-sc and deny",
+	about:  "haproxy.cfg: stick tables that store http_req_rate",
 	detect: regexp.MustCompile(`(?m)^\s*(stick-table\s+type\s|http-request\s+(track-sc|deny|tarpit)|(frontend|backend|listen)\s+\S+\s*(#.*)?$)`).Match,
 	read:   readHaproxy,
 }

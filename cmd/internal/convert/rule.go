@@ -23,6 +23,7 @@ type Rule struct {
 	Match        map[string]any `json:"match,omitempty"`
 	OnMissing    string         `json:"on_missing,omitempty"`
 	OnStoreError string         `json:"on_store_error,omitempty"`
+	Jitter       string         `json:"jitter,omitempty"`
 	Algorithm    string         `json:"algorithm,omitempty"`
 	Config       map[string]any `json:"algorithm_config,omitempty"`
 
