@@ -31,9 +31,9 @@ func parseDocument(file string, data []byte) (*document, error) {
 	if err != nil {
 		var all policyyaml.Errors
 		if errors.As(err, &all) && len(all) > 0 {
-			return nil, &Error{File: file, Line: all[0].Line, Reason: "not valid YAML: " + all[0].Reason}
+			return nil, &Error{File: file, Line: all[0].Line, Reason: all[0].Reason}
 		}
-		return nil, &Error{File: file, Reason: "not valid YAML: " + err.Error()}
+		return nil, &Error{File: file, Reason: "not YAML: " + err.Error()}
 	}
 	d := &document{file: file}
 	if err := d.decode(text); err != nil {
