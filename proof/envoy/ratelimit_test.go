@@ -28,8 +28,11 @@ import (
 
 func TestMain(m *testing.M) { meted.Main(m) }
 
-// requests are asked of both, in the same order.
-const requests = 3000
+const (
+	requests = 3000 // of the configuration with every shape
+	configs  = 15   // random ones
+	few      = 200  // requests of a random configuration
+)
 
 // An entry is one of a descriptor.
 type entry struct{ key, value string }
@@ -52,66 +55,102 @@ var shapes = [][]string{
 }
 
 // TestRatelimit asks envoyproxy/ratelimit and mete with the converted policy the same
-// descriptors, and expects equal answers. The limits are per day or longer: if a day ends
-// between two answers, the test starts over with empty stores.
+// descriptors, and expects equal answers.
 func TestRatelimit(t *testing.T) {
 	original := buildOriginal(t)
+	config, err := os.ReadFile(filepath.Join(meted.Root(t), "cmd", "internal", "convert", "testdata", "envoy.in.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	var descriptors [][]entry
+	for range requests {
+		descriptors = append(descriptors, draw(r, shapes[r.IntN(len(shapes))], vocabulary))
+	}
+	allowed := compareToday(t, original, config, descriptors)
+	if allowed < requests/10 || requests-allowed < requests/10 {
+		t.Errorf("%d of %d requests allowed: one answer is too rare to compare", allowed, requests)
+	}
+}
+
+// TestRatelimit_Random compares random configurations.
+func TestRatelimit_Random(t *testing.T) {
+	original := buildOriginal(t)
+	for seed := range uint64(configs) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 3))
+			config := randomConfig(r)
+			var descriptors [][]entry
+			for range few {
+				var keys []string
+				for _, key := range []string{"a", "b", "c"} { // in the order of the configuration
+					if r.IntN(2) == 0 {
+						keys = append(keys, key)
+					}
+				}
+				if keys == nil {
+					keys = []string{"a"}
+				}
+				descriptors = append(descriptors, draw(r, keys, map[string][]string{"a": randomValues, "b": randomValues, "c": randomValues}))
+			}
+			compareToday(t, original, config, descriptors)
+			if t.Failed() {
+				t.Logf("%s", config)
+			}
+		})
+	}
+}
+
+// draw returns a descriptor with these keys and random values.
+func draw(r *rand.Rand, keys []string, values map[string][]string) []entry {
+	var descriptor []entry
+	for _, key := range keys {
+		descriptor = append(descriptor, entry{key, values[key][r.IntN(len(values[key]))]})
+	}
+	return descriptor
+}
+
+// compareToday compares the answers, and returns how many requests the original allows.
+// The limits are per day or longer: if a day ends between two answers, it starts over with
+// empty stores.
+func compareToday(t *testing.T, original string, config []byte, descriptors [][]entry) int {
+	t.Helper()
+	today := func() int64 { return time.Now().Unix() / (24 * 60 * 60) }
 	for {
 		day := today()
-		differ := compare(t, original)
+		allowed, differ := compare(t, original, config, descriptors)
 		if today() != day {
 			continue
 		}
 		for _, d := range differ {
 			t.Error(d)
 		}
-		return
+		return allowed
 	}
 }
 
-func today() int64 { return time.Now().Unix() / (24 * 60 * 60) }
-
-// compare returns the differences.
-func compare(t *testing.T, original string) []string {
-	client := startOriginal(t, original, read(t, "envoy.in.yaml"))
+// compare returns how many requests the original allows, and the differences.
+func compare(t *testing.T, original string, config []byte, descriptors [][]entry) (allowed int, differ []string) {
+	t.Helper()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "policy.yaml"), read(t, "envoy.out.yaml"))
+	write(t, filepath.Join(dir, "config.yaml"), config)
+	convert := exec.Command(meted.Program(t), "convert", "--from", "envoy", "--output", "policy.yaml", "config.yaml")
+	convert.Dir = dir
+	if output, err := convert.CombinedOutput(); err != nil {
+		t.Fatalf("mete convert: %v\n%s", err, output)
+	}
+	client := startOriginal(t, original, config)
 	mete := meted.Start(t, "policy: policy.yaml\n", dir)
-
-	var differ []string
-	var allowed, denied int
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range requests {
-		var descriptor []entry
-		for _, key := range shapes[r.IntN(len(shapes))] {
-			values := vocabulary[key]
-			descriptor = append(descriptor, entry{key, values[r.IntN(len(values))]})
-		}
+	for i, descriptor := range descriptors {
 		want, got := askOriginal(t, client, descriptor), askMete(t, mete, descriptor)
 		if want != got {
 			differ = append(differ, fmt.Sprintf("request %d, descriptor %v: envoyproxy/ratelimit allows %v, mete %v", i, descriptor, want, got))
 		}
 		if want {
 			allowed++
-		} else {
-			denied++
 		}
 	}
-	if allowed < requests/10 || denied < requests/10 {
-		t.Errorf("%d requests allowed and %d denied: one answer is too rare to compare", allowed, denied)
-	}
-	return differ
-}
-
-// read returns a file in the test data of mete convert, whose tests keep the policy equal to
-// the converted configuration.
-func read(t *testing.T, name string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(meted.Root(t), "cmd", "internal", "convert", "testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return allowed, differ
 }
 
 func write(t *testing.T, path string, text []byte) {

@@ -77,6 +77,9 @@ func readAPISIX(file string, data []byte) (Result, error) {
 		failed.Recognized = f.Recognized
 		return Result{}, failed
 	}
+	if err := f.dropUnreachable(); err != nil {
+		return Result{}, err
+	}
 	if len(f.Rules) > 1 {
 		f.Differ(file, "APISIX sends a request to one route, and merges the plugins of its consumer, route, plugin config and service.",
 			"In mete, plugins of one name are tiers: consumers first, then routes with longer paths. Global rules stand beside them.", "")
@@ -168,7 +171,7 @@ func (f *apisixFile) plugin(scope apisixScope, n node) *Error {
 		f.Differ(n.at(), fmt.Sprintf("The plugin %s applies to %s, which %s", n.key, scope.name, scope.reason), "mete has no rule for it.", "Write a rule with a match that takes its requests.")
 		return nil
 	}
-	rule := Rule{Name: n.key + "/" + scope.name, Group: scope.group + n.key, Match: maps.Clone(scope.match)}
+	rule := Rule{at: n.at(), Name: n.key + "/" + scope.name, Group: scope.group + n.key, Match: maps.Clone(scope.match)}
 	var err *Error
 	switch n.key {
 	case "limit-count":

@@ -104,7 +104,8 @@ func (f *apisixFile) key(n node, rule *Rule) bool {
 		rule.OnMissing = "empty"
 		f.Differ(n.at(), "A combination of variables that are all empty is counted by address.", "mete counts such requests in one bucket.", "")
 	}
-	if !f.add(n, *rule) || len(rule.LimitKeys) != 1 {
+	f.add(n, *rule)
+	if len(rule.LimitKeys) != 1 {
 		return true
 	}
 	attribute := rule.LimitKeys[0]
@@ -118,16 +119,11 @@ func (f *apisixFile) key(n node, rule *Rule) bool {
 	return true
 }
 
-// add adds a rule unless an earlier tier takes its requests.
-func (f *apisixFile) add(n node, rule Rule) bool {
+// add adds a rule.
+func (f *apisixFile) add(n node, rule Rule) {
 	rule.Name = ruleName(f.Rules, rule.Name)
-	if other := takenBy(f.Rules, rule); other != "" {
-		f.Differ(n.at(), fmt.Sprintf("The plugin %s applies to requests that the rule %s takes.", n.key, other), "mete has no rule for it.", "")
-		return false
-	}
 	f.Rules = append(f.Rules, rule)
 	if slices.Contains(rule.LimitKeys, "ip:address") {
 		addressDiffers(&f.Result, n.doc.file, "APISIX")
 	}
-	return true
 }

@@ -91,6 +91,9 @@ func readEnvoy(file string, data []byte) (Result, error) {
 	r.Recognized = []string{fmt.Sprintf("domain %q", r.domain)}
 	r.Recognize(r.descriptors, "descriptor")
 	r.Recognize(r.limits, "limit")
+	if err := r.dropUnreachable(); err != nil {
+		return Result{}, err
+	}
 	r.differences(file)
 	return r.Result, nil
 }
@@ -240,7 +243,7 @@ func unfit(e *envoyEntry) string {
 // descriptor falls under one limit.
 func (r *envoyFile) addRule(e *envoyEntry, limit node) {
 	path := e.path()
-	rule := Rule{Name: ruleName(r.Rules, r.domain+"/"+e.String()), Group: r.group(), LimitKeys: []string{}, Algorithm: "fixed_window"}
+	rule := Rule{Name: ruleName(r.Rules, r.domain+"/"+e.String()), Group: r.group(), LimitKeys: []string{}, Algorithm: "fixed_window", at: e.node.at()}
 	number, _ := limit.field("requests_per_unit").number() // checked by load
 	window := envoyWindows[strings.ToLower(limit.field("unit").text())]
 	unlimited := limit.field("unlimited").isTrue()
@@ -265,10 +268,6 @@ func (r *envoyFile) addRule(e *envoyEntry, limit node) {
 	}
 	if e.node.field("shadow_mode").isTrue() || e.node.field("quota_mode").isTrue() {
 		rule.Mode = "shadow"
-	}
-	if takenBy(r.Rules, rule) != "" {
-		r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s is never found: an earlier wildcard takes its requests.", e), "mete has no rule for it.", "")
-		return
 	}
 	r.addBlockers(e, rule, zero)
 	r.Rules = append(r.Rules, rule)
@@ -303,9 +302,7 @@ func (r *envoyFile) addBlockers(e *envoyEntry, rule Rule, zero bool) {
 				Description: "The descriptor " + other.String() + " takes these requests.", Algorithm: "fixed_window", Config: unlimitedConfig(),
 			}
 			blocker.Match[descriptorPrefix+p.key] = other.value
-			if takenBy(r.Rules, blocker) == "" {
-				r.Rules = append(r.Rules, blocker)
-			}
+			r.Rules = append(r.Rules, blocker)
 		}
 	}
 }

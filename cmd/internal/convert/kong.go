@@ -77,6 +77,9 @@ func readKong(file string, data []byte) (Result, error) {
 	for _, p := range ready {
 		f.addRules(p)
 	}
+	if err := f.dropUnreachable(); err != nil {
+		return Result{}, err
+	}
 	if len(ready) > 1 {
 		f.Differ(file, "Kong sends a request to one route, and runs the most specific plugin of each name.",
 			"In mete, plugins of one name are tiers: consumers first, then routes with longer paths, then services.", "")
@@ -252,7 +255,7 @@ func (f *kongFile) scope(p *kongPlugin) bool {
 		f.Differ(p.node.at(), fmt.Sprintf("The plugin %s applies to %s, which %s", plugin, name, reason), "mete has no rule for it.", "Write a rule with a match that takes its requests.")
 		return false
 	}
-	p.rule = Rule{Name: plugin + "/" + name, Group: plugin, Match: maps.Clone(match)}
+	p.rule = Rule{at: p.node.at(), Name: plugin + "/" + name, Group: plugin, Match: maps.Clone(match)}
 	if p.consumer != "" {
 		p.rule.Match[kongConsumer] = p.consumer
 	}

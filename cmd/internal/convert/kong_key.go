@@ -69,10 +69,6 @@ func (f *kongFile) addPath(p kongPlugin, path string) {
 // add adds a rule with the differences of its plugin's settings.
 func (f *kongFile) add(p kongPlugin, rule Rule) {
 	config := p.node.field("config")
-	if other := takenBy(f.Rules, rule); other != "" {
-		f.Differ(p.node.at(), fmt.Sprintf("The plugin %s applies to requests that the rule %s takes.", rule.Group, other), "mete has no rule for it.", "")
-		return
-	}
 	rule.Name = ruleName(f.Rules, rule.Name)
 	if config.field("fault_tolerant").text() == "false" {
 		rule.OnStoreError = "closed"

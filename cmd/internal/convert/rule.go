@@ -34,6 +34,8 @@ type Rule struct {
 	// Within bounds the rule to a selector, beside its match. A match can say which paths
 	// a rule takes, or which it leaves out. With Within it can do both.
 	Within *Selector `json:"-"`
+
+	at string // FILE:LINE of the limit; empty for a rule that only keeps requests from others
 }
 
 // A Selector is the selector of a policy in a bundle.

@@ -3,38 +3,57 @@
 package convert
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/metehq/mete/policyyaml"
 )
 
-// takenBy returns the name of an earlier rule of the same group that takes all requests of
-// a rule, or "". The policy language rejects a rule that can never apply.
-func takenBy(rules []Rule, rule Rule) string {
-	for _, earlier := range rules {
-		if earlier.Group == rule.Group && earlier.Mode == "" && takes(earlier, rule) {
-			return earlier.Name
-		}
-	}
-	return ""
-}
+// unreachable is the part of the compiler's error about a rule that can never apply.
+const unreachable = "can never match"
 
-// takes reports whether an earlier rule matches all requests that a rule matches.
-func takes(earlier, rule Rule) bool {
-	for attribute, clause := range earlier.Match {
-		own, ok := rule.Match[attribute]
-		if !ok || !reflect.DeepEqual(clause, own) && !allIn(own, clause) {
-			return false
+// dropUnreachable removes rules that can never apply, because earlier tiers take all of
+// their requests. The policy language rejects such rules, and the gateway never reaches
+// the limits either.
+func (r *Result) dropUnreachable() error {
+	separate(r.Rules)
+	for len(r.Rules) > 0 {
+		text, err := r.PolicyJSON()
+		if err != nil {
+			return err
 		}
-	}
-	for _, key := range earlier.LimitKeys {
-		present := len(valuesOf(rule.Match[key])) > 0 || slices.Contains(rule.LimitKeys, key) && rule.OnMissing == ""
-		if !present && earlier.OnMissing == "" && key != "ip:address" {
-			return false
+		_, err = policyyaml.Load(text, checkOptions)
+		var found policyyaml.Errors
+		if !errors.As(err, &found) {
+			return nil
 		}
+		drop := map[int]bool{}
+		for _, mistake := range found {
+			index, isRule := strings.CutPrefix(mistake.Path, "/rules/")
+			if n, err := strconv.Atoi(index); isRule && err == nil && strings.Contains(mistake.Reason, unreachable) {
+				drop[n] = true
+			}
+		}
+		if len(drop) == 0 {
+			return nil // Convert reports the other errors
+		}
+		var kept []Rule
+		for i, rule := range r.Rules {
+			switch {
+			case !drop[i]:
+				kept = append(kept, rule)
+			case rule.at != "":
+				r.Differ(rule.at, fmt.Sprintf("Earlier limits take all requests of the limit %s.", rule.Name), "mete has no rule for it. It would never apply.", "")
+			}
+		}
+		r.Rules = kept
 	}
-	return true
+	return nil
 }
 
 // allIn reports whether a clause of values holds only where another one does.

@@ -75,6 +75,9 @@ func readTraefik(file string, data []byte) (Result, error) {
 			return Result{}, err
 		}
 	}
+	if err := f.dropUnreachable(); err != nil {
+		return Result{}, err
+	}
 	if len(routers) > 1 {
 		f.Differ(file, "Traefik sends a request to one router, by priority.",
 			"In mete, rules of routers are tiers in the same order. A router without rateLimit takes no requests from them.", "")
@@ -176,11 +179,6 @@ func (f *traefikFile) addRouter(router traefikRouter, limit node, index int) *Er
 	if index > 0 {
 		rule.Group = fmt.Sprintf("router-%d", index+1)
 	}
-	if other := takenBy(f.Rules, *rule); other != "" {
-		f.Differ(router.node.at(), fmt.Sprintf("Router %s takes requests that fall under the rule %s.", router.node.key, other), "mete has no rule for its limits.",
-			"Routers of several entry points share the buckets of one rule.")
-		return nil
-	}
 	f.Rules = append(f.Rules, *rule)
 	return nil
 }
@@ -211,7 +209,7 @@ func (f *traefikFile) rule(m node, name string) (*Rule, *Error) {
 			return nil, err
 		}
 	}
-	rule := &Rule{Name: ruleName(f.Rules, name), Algorithm: "token_bucket", Config: map[string]any{"rate": rate(average, period), "burst": burst}}
+	rule := &Rule{at: n.at(), Name: ruleName(f.Rules, name), Algorithm: "token_bucket", Config: map[string]any{"rate": rate(average, period), "burst": burst}}
 	if !f.source(n, rule) {
 		return nil, nil
 	}
