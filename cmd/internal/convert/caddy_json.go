@@ -99,6 +99,9 @@ func (c *caddyConfig) routes(where string, routes []caddyRoute, s caddyScope) er
 				return err
 			}
 		}
+		if route.Terminal && len(route.Match) == 0 {
+			return nil // later routes get no requests
+		}
 		if group := route.Group; route.Terminal || group != "" {
 			if route.Terminal {
 				group = ""

@@ -41,6 +41,7 @@ type nginxLimit struct {
 // A nginxServer is a server block.
 type nginxServer struct {
 	names     []string // that mete can match
+	first     string   // $server_name
 	fallback  bool     // it serves the hosts that no server names
 	locations []location
 	at        *directive
@@ -284,11 +285,15 @@ func (c *nginxConfig) rules() {
 				"mete has a rule and a bucket for each, so a client can spend each of them.", "Use one burst for the zone, or one zone for each.")
 		}
 		spreads := c.spreads(l)
+		if len(spreads) == 0 {
+			c.Differ(c.places[l], fmt.Sprintf("The key %s of zone %s is always empty, and nginx does not count such requests.", z.key, z.name), "The policy has no rule for it.", "")
+			continue
+		}
 		if len(spreads) > 1 {
 			c.Differ(c.places[l], fmt.Sprintf("Zone %s is one bucket for hosts and locations that one rule cannot express.", z.name),
 				fmt.Sprintf("mete has %d rules with a bucket each.", len(spreads)), "")
 		}
-		parts, err := c.keys(z)
+		parts, err := c.keys(c.constantKey(l))
 		if err != nil {
 			c.Differ(z.at.where(), fmt.Sprintf("The key %q cannot be expressed: %s.", z.key, err), "The policy has no rule for zone "+z.name+".",
 				"Set a request header in front of mete and use it in limit_keys.")
@@ -301,6 +306,9 @@ func (c *nginxConfig) rules() {
 		}
 	}
 }
+
+// maxDelay is how long a request waits at most in a queue of mete serve.
+const maxDelay = 30 * time.Second
 
 // rule adds a rule.
 func (c *nginxConfig) rule(l nginxLimit, z *nginxZone, s nginxSpread, part nginxPart) {
@@ -321,6 +329,10 @@ func (c *nginxConfig) rule(l nginxLimit, z *nginxZone, s nginxSpread, part nginx
 	case l.delay == l.burst: // one, and the burst, go ahead at once
 		r.Algorithm, r.Config["burst"] = "token_bucket", l.burst+1
 	default:
+		if longest := time.Duration(l.burst-l.delay) * z.per / time.Duration(z.count); longest > maxDelay {
+			c.Differ(c.places[l], fmt.Sprintf("nginx delays requests by up to %s.", longest.Round(time.Second)),
+				"mete as a gateway denies requests that would wait for more than "+span(maxDelay)+".", "Use a smaller burst, or nodelay.")
+		}
 		r.Algorithm, r.Config["queue"] = "leaky_bucket", l.burst-l.delay
 		if l.delay > 0 {
 			r.Config["capacity"] = l.delay + 1

@@ -62,10 +62,10 @@ func (c *nginxConfig) variable(d *directive) {
 
 var nginxVariable = regexp.MustCompile(`\$(\{\w+\}|\w+)`)
 
-// keys returns the parts of a zone's requests. Requests with an empty key are in none of
+// keys returns the parts of the requests of a zone with this key. Requests with an empty key are in none of
 // them: nginx does not count these.
-func (c *nginxConfig) keys(z *nginxZone) ([]nginxPart, error) {
-	all, err := c.expand(z.key, 0)
+func (c *nginxConfig) keys(key string) ([]nginxPart, error) {
+	all, err := c.expand(key, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (c *nginxConfig) keys(z *nginxZone) ([]nginxPart, error) {
 		}
 		if !p.always && len(p.keys) == 1 && p.text == "" { // skip, as nginx does
 			p.differences = append(p.differences, Difference{
-				What:   fmt.Sprintf("nginx does not count requests in which %s is empty.", z.key),
+				What:   fmt.Sprintf("nginx does not count requests in which %s is empty.", key),
 				Effect: "mete does not count requests without it, and counts those with an empty value in one bucket.",
 			})
 		} else if !p.always || len(p.keys) > 1 {

@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ func (c *nginxConfig) server(d *directive, from nginxLevel) error {
 	}
 	for _, names := range find(d.block, "server_name") {
 		for _, name := range names.args {
+			s.first = cmp.Or(s.first, name)
 			c.serverName(s, names, name)
 		}
 	}
@@ -157,6 +159,9 @@ func (c *nginxConfig) spreads(l nginxLimit) (spreads []nginxSpread) {
 	}
 	var groups []*group
 	for _, s := range c.servers {
+		if c.uncounted(l, s) {
+			continue
+		}
 		set := resolve(s.locations, func(value int) bool { return value >= 0 && slices.Contains(c.levels[value], l) })
 		for _, shape := range set.shapes() {
 			key := fmt.Sprint(shape.match, shape.within)
@@ -175,6 +180,31 @@ func (c *nginxConfig) spreads(l nginxLimit) (spreads []nginxSpread) {
 		spreads = append(spreads, nginxSpread{c.hosts(g.servers), g.shape})
 	}
 	return spreads
+}
+
+// uncounted reports whether a zone's key is empty in a server: nginx does not count such
+// requests.
+func (c *nginxConfig) uncounted(l nginxLimit, s *nginxServer) bool {
+	return s.first == "" && c.zones[l.zone].key == "$server_name"
+}
+
+// constantKey returns a zone's key, in which $server_name is a constant if only one name
+// has the limit.
+func (c *nginxConfig) constantKey(l nginxLimit) string {
+	names := map[string]bool{}
+	for _, s := range c.servers {
+		if slices.ContainsFunc(s.locations, func(at location) bool { return slices.Contains(c.levels[at.value], l) }) {
+			names[s.first] = true
+		}
+	}
+	key := c.zones[l.zone].key
+	if len(names) > 1 {
+		return key
+	}
+	for name := range names {
+		key = strings.ReplaceAll(key, "$server_name", strings.ReplaceAll(name, "$", ""))
+	}
+	return key
 }
 
 // hosts returns the host clause for servers, nil if they serve all hosts.

@@ -24,76 +24,82 @@ type pathShape struct {
 	rough []string // prefixes that the selector narrows to whole segments
 }
 
-// shapes returns the rules that the set takes. It is one in most cases. It is more if
-// paths are in the set below paths that are not, below paths that are.
-func (s pathSet) shapes() (shapes []pathShape) {
-	type node struct {
-		path  string
-		exact bool
-		in    bool
-		level int // how many times the membership changes on the way to it
+// A pathNode is a prefix or a path of a set.
+type pathNode struct {
+	path  string
+	exact bool
+	in    bool
+	level int // how many times the membership changes on the way to it, from -1
+}
+
+// value returns the node as a match value.
+func (n pathNode) value() string {
+	if n.exact {
+		return pathValue(n.path)
 	}
-	var nodes []node
+	return pathValue(n.path) + "*"
+}
+
+// changes returns the nodes whose membership is not that of the prefix above, by level.
+// Even levels enter the set, odd ones leave it.
+func (s pathSet) changes() (levels [][]pathNode) {
+	var nodes []pathNode
 	for _, prefix := range slices.Sorted(maps.Keys(s.prefixes)) { // parents first
-		nodes = append(nodes, node{path: prefix, in: s.prefixes[prefix]})
+		nodes = append(nodes, pathNode{path: prefix, in: s.prefixes[prefix]})
 	}
 	for _, exact := range slices.Sorted(maps.Keys(s.exacts)) {
-		nodes = append(nodes, node{path: exact, exact: true, in: s.exacts[exact]})
+		nodes = append(nodes, pathNode{path: exact, exact: true, in: s.exacts[exact]})
 	}
-	changes := map[int][]node{} // by level, the nodes that differ from their parent
-	deepest := -1
 	for i := range nodes {
-		n := &nodes[i]
-		parent := node{level: -1}
-		for _, p := range nodes[:i] {
-			if !p.exact && strings.HasPrefix(n.path, p.path) && (n.exact || n.path != p.path) {
-				parent = p // the longest comes last
+		n, parent := &nodes[i], pathNode{level: -1}
+		for _, above := range nodes[:i] {
+			if !above.exact && strings.HasPrefix(n.path, above.path) {
+				parent = above // the longest comes last
 			}
 		}
 		n.level = parent.level
-		if n.in != parent.in {
-			n.level++
-			changes[n.level] = append(changes[n.level], *n)
-			deepest = max(deepest, n.level)
-		}
-	}
-	values := func(nodes []node) (all []string) {
-		for _, n := range nodes {
-			value := pathValue(n.path)
-			if !n.exact {
-				value += "*"
-			}
-			all = append(all, value)
-		}
-		return all
-	}
-	// Even levels enter the set, odd ones leave it.
-	for level := 0; level <= deepest; level += 2 {
-		in, out := changes[level], values(changes[level+1])
-		shape := pathShape{}
-		switch {
-		case len(in) == 0:
+		if n.in == parent.in {
 			continue
-		case in[0].path == "" && len(out) > 0:
-			shape.match = Not(out...)
-		case in[0].path == "":
+		}
+		n.level++
+		for len(levels) <= n.level {
+			levels = append(levels, nil)
+		}
+		levels[n.level] = append(levels[n.level], *n)
+	}
+	return levels
+}
+
+// shapes returns the rules that the set takes. It is one in most cases. It is more if
+// paths are in the set below paths that are not, below paths that are.
+func (s pathSet) shapes() (shapes []pathShape) {
+	levels := s.changes()
+	for level := 0; level < len(levels); level += 2 {
+		var in, out []string
+		for _, n := range levels[level] {
+			in = append(in, n.value())
+		}
+		if level+1 < len(levels) {
+			for _, n := range levels[level+1] {
+				out = append(out, n.value())
+			}
+		}
+		switch all := in[0] == "*"; {
+		case all && len(out) == 0:
+			shapes = append(shapes, pathShape{})
+		case all:
+			shapes = append(shapes, pathShape{match: Not(out...)})
 		case len(out) == 0:
-			shape.match = oneOrMore(values(in))
+			shapes = append(shapes, pathShape{match: oneOrMore(in)})
 		default:
-			shape.match, shape.within = Not(out...), &Selector{}
-			for _, n := range in {
-				switch {
-				case n.exact:
-					shape.within.Exact = append(shape.within.Exact, pathValue(n.path))
-				default:
-					shape.within.Prefix = append(shape.within.Prefix, pathValue(n.path))
-					if !strings.HasSuffix(n.path, "/") {
-						shape.rough = append(shape.rough, n.path)
-					}
+			shape := pathShape{match: Not(out...), within: selectPaths(in)}
+			for _, n := range levels[level] {
+				if !n.exact && !strings.HasSuffix(n.path, "/") {
+					shape.rough = append(shape.rough, n.path)
 				}
 			}
+			shapes = append(shapes, shape)
 		}
-		shapes = append(shapes, shape)
 	}
 	return shapes
 }
