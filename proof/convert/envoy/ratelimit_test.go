@@ -101,6 +101,27 @@ func TestRatelimit_Random(t *testing.T) {
 	}
 }
 
+// TestRatelimit_Hits proves a difference of the list: the original counts denied hits.
+func TestRatelimit_Hits(t *testing.T) {
+	config := []byte("domain: shop\ndescriptors: [{key: a, rate_limit: {unit: year, requests_per_unit: 3}}]\n")
+	client, mete, policy := start(t, buildOriginal(t), config)
+	for i, tt := range []struct {
+		hits           uint32
+		original, mete bool
+	}{{2, true, true}, {2, false, false}, {1, false, true}} {
+		descriptor := []entry{{"a", "x"}}
+		if got := askOriginal(t, client, descriptor, tt.hits); got != tt.original {
+			t.Errorf("request %d: envoyproxy/ratelimit allows %v, want %v", i, got, tt.original)
+		}
+		if got := askMete(t, mete, descriptor, tt.hits); got != tt.mete {
+			t.Errorf("request %d: mete allows %v, want %v", i, got, tt.mete)
+		}
+	}
+	if !strings.Contains(policy, "hits_addend") {
+		t.Errorf("the list of differences has no hits_addend:\n%s", policy)
+	}
+}
+
 // draw returns a descriptor with these keys and random values.
 func draw(r *rand.Rand, keys []string, values map[string][]string) []entry {
 	var descriptor []entry
@@ -132,17 +153,9 @@ func compareToday(t *testing.T, original string, config []byte, descriptors [][]
 // compare returns how many requests the original allows, and the differences.
 func compare(t *testing.T, original string, config []byte, descriptors [][]entry) (allowed int, differ []string) {
 	t.Helper()
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "config.yaml"), config)
-	convert := exec.Command(meted.Program(t), "convert", "--from", "envoy", "--output", "policy.yaml", "config.yaml")
-	convert.Dir = dir
-	if output, err := convert.CombinedOutput(); err != nil {
-		t.Fatalf("mete convert: %v\n%s", err, output)
-	}
-	client := startOriginal(t, original, config)
-	mete := meted.Start(t, "policy: policy.yaml\n", dir)
+	client, mete, _ := start(t, original, config)
 	for i, descriptor := range descriptors {
-		want, got := askOriginal(t, client, descriptor), askMete(t, mete, descriptor)
+		want, got := askOriginal(t, client, descriptor, 1), askMete(t, mete, descriptor, 1)
 		if want != got {
 			differ = append(differ, fmt.Sprintf("request %d, descriptor %v: envoyproxy/ratelimit allows %v, mete %v", i, descriptor, want, got))
 		}
@@ -151,6 +164,23 @@ func compare(t *testing.T, original string, config []byte, descriptors [][]entry
 		}
 	}
 	return allowed, differ
+}
+
+// start starts the original with a configuration, and mete with the policy that it becomes.
+func start(t *testing.T, original string, config []byte) (service.RateLimitServiceClient, *meted.Server, string) {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.yaml"), config)
+	convert := exec.Command(meted.Program(t), "convert", "--from", "envoy", "--output", "policy.yaml", "config.yaml")
+	convert.Dir = dir
+	if output, err := convert.CombinedOutput(); err != nil {
+		t.Fatalf("mete convert: %v\n%s", err, output)
+	}
+	policy, err := os.ReadFile(filepath.Join(dir, "policy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startOriginal(t, original, config), meted.Start(t, "policy: policy.yaml\n", dir), string(policy)
 }
 
 func write(t *testing.T, path string, text []byte) {
@@ -168,7 +198,7 @@ func buildOriginal(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ratelimit")
 	cmd := exec.Command("go", "build", "-o", path, "github.com/envoyproxy/ratelimit/src/service_cmd")
-	cmd.Dir = filepath.Join(meted.Root(t), "proof", "envoy", "testdata", "ratelimit")
+	cmd.Dir = filepath.Join(meted.Root(t), "proof", "convert", "envoy", "testdata", "ratelimit")
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, output)
@@ -217,22 +247,24 @@ func request(descriptor []entry) *service.RateLimitRequest {
 	return &service.RateLimitRequest{Domain: "shop", Descriptors: []*ratelimit.RateLimitDescriptor{d}}
 }
 
-func askOriginal(t *testing.T, client service.RateLimitServiceClient, descriptor []entry) bool {
+func askOriginal(t *testing.T, client service.RateLimitServiceClient, descriptor []entry, hits uint32) bool {
 	t.Helper()
-	resp, err := client.ShouldRateLimit(t.Context(), request(descriptor))
+	r := request(descriptor)
+	r.HitsAddend = hits
+	resp, err := client.ShouldRateLimit(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return resp.OverallCode == service.RateLimitResponse_OK
 }
 
-func askMete(t *testing.T, s *meted.Server, descriptor []entry) bool {
+func askMete(t *testing.T, s *meted.Server, descriptor []entry, hits uint32) bool {
 	t.Helper()
 	attributes := map[string]string{"envoy:domain": "shop"}
 	for _, e := range descriptor {
 		attributes["descriptor:"+e.key] = e.value
 	}
-	body, err := json.Marshal(map[string]any{"attributes": attributes})
+	body, err := json.Marshal(map[string]any{"attributes": attributes, "cost": hits})
 	if err != nil {
 		t.Fatal(err)
 	}
