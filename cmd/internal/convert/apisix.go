@@ -16,7 +16,7 @@ import (
 )
 
 // apisixReader converts the plugins limit-count and limit-req of Apache APISIX.
-var apisixReader = reader{"apisix", "apisix.yaml of Apache APISIX, or a route, service or consumer as JSON", detectAPISIX, readAPISIX}
+var apisixReader = reader{"apisix", "apisix.yaml of Apache APISIX, or one route as JSON", detectAPISIX, readAPISIX}
 
 var apisixShape = regexp.MustCompile(`["']?\blimit-(count|req|conn)["']?\s*:`)
 
