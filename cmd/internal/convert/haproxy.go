@@ -384,7 +384,7 @@ func (c *haproxyConfig) limit(p *haproxyProxy, l haproxyLine, words []string, a 
 		return nil
 	}
 	r := Rule{
-		Name: ruleName(c.Rules, p.name), LimitKeys: key, Algorithm: "sliding_window",
+		Name: ruleName(c.Rules, track.table), LimitKeys: key, Algorithm: "sliding_window",
 		Config:      map[string]any{"tokens": tokens, "window": span(table.window)},
 		Description: fmt.Sprintf("%s at %s", l.text(), place(c.file, l.line)),
 	}

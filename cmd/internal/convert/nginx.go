@@ -286,7 +286,11 @@ func (c *nginxConfig) rules() {
 		}
 		spreads := c.spreads(l)
 		if len(spreads) == 0 {
-			c.Differ(c.places[l], fmt.Sprintf("The key %s of zone %s is always empty, and nginx does not count such requests.", z.key, z.name), "The policy has no rule for it.", "")
+			reason := fmt.Sprintf("No request reaches this limit_req of zone %s.", z.name)
+			if z.key == "$server_name" {
+				reason = fmt.Sprintf("The key %s of zone %s is always empty, and nginx does not count such requests.", z.key, z.name)
+			}
+			c.Differ(c.places[l], reason, "The policy has no rule for it.", "")
 			continue
 		}
 		if len(spreads) > 1 {
