@@ -99,8 +99,8 @@ func run(t *testing.T, o convert.Options) string {
 	return out.String()
 }
 
-// A configuration that cannot be converted is an error with its place, and with what was
-// recognized.
+// A configuration that cannot be converted is an error with its place, and with the elements
+// that were recognized.
 func TestConvert_Error(t *testing.T) {
 	for _, tt := range []struct{ name, from, config, want string }{
 		{"unknown", "", "hello", "convert: config: unknown format: name the gateway with --from nginx"},

@@ -27,8 +27,8 @@ type Rule struct {
 	Algorithm    string         `json:"algorithm"`
 	Config       map[string]any `json:"algorithm_config"`
 
-	// Within bounds the rule to a selector, beside its match. A match can say which paths
-	// a rule takes, or which it leaves out. With Within it can do both.
+	// Within bounds the rule to a selector, beside its match. A match can include paths or
+	// exclude paths. With Within it can do both.
 	Within *Selector `json:"-"`
 }
 
@@ -70,7 +70,7 @@ func ruleName(rules []Rule, text string) string {
 }
 
 // separate puts rules that have equal keys into groups of their own, unless their reader
-// chose a group. Rules with equal keys and no group are tiers, of which one counts.
+// chose a group. Rules with equal keys and no group are tiers, and only one counts.
 func separate(rules []Rule) {
 	shared := map[string]int{}
 	for _, r := range rules {
