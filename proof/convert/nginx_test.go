@@ -209,7 +209,7 @@ func TestNginx(t *testing.T) {
 }
 
 // Of requests that come together, a burst with a delay lets some go ahead, keeps some
-// waiting and denies the rest. The first of those that wait does so for ten seconds,
+// waiting and denies the rest. The first of the waiting ones waits for ten seconds,
 // so the test sees the others end and then gives up.
 func TestNginx_Delay(t *testing.T) {
 	for _, tt := range []struct {

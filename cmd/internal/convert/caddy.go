@@ -50,7 +50,7 @@ func (s caddyScope) with(conds []condition) caddyScope {
 	return s
 }
 
-// A caddyConfig is what the reader knows.
+// A caddyConfig is the state of the reader.
 type caddyConfig struct {
 	Result
 	file     string
@@ -71,7 +71,7 @@ func readCaddy(file string, data []byte) (Result, error) {
 	return c.Result, nil
 }
 
-// recognize counts what was read.
+// recognize counts the elements that were read.
 func (c *caddyConfig) recognize() {
 	c.Recognized = nil
 	c.Recognize(c.handlers, "rate_limit handler")
@@ -182,7 +182,7 @@ func (c *caddyConfig) handlersOf(block []*caddyLine, s caddyScope) error {
 	return c.exclusive(handles, s)
 }
 
-// exclusive reads blocks handle and handle_path, of which a request reaches the first that
+// exclusive reads blocks handle and handle_path, where a request reaches only the first that
 // matches. Caddy sorts them: long paths first, those without a matcher last.
 func (c *caddyConfig) exclusive(handles []*caddyLine, s caddyScope) error {
 	slices.SortStableFunc(handles, func(a, b *caddyLine) int { return caddySpecificity(b) - caddySpecificity(a) })

@@ -157,7 +157,7 @@ func caddySetsJSON(prefix string, sets []map[string]json.RawMessage) (all [][]co
 	return all, problem
 }
 
-// caddySetJSON reads the matchers of a set, all of which must hold.
+// caddySetJSON reads the matchers of a set, which must all hold.
 func caddySetJSON(prefix string, set map[string]json.RawMessage) (conds []condition, err error) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		var one []condition

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// caddyMatcher returns the clauses of a matcher with its arguments, all of which must
-// hold. Paths are below prefix, which an enclosing handle_path has removed.
+// caddyMatcher returns the clauses of a matcher with its arguments, which must all hold.
+// Paths are below prefix, which an enclosing handle_path has removed.
 func caddyMatcher(name, prefix string, args []string) ([]condition, error) {
 	attribute := map[string]string{"path": "path", "method": "method", "host": "host", "remote_ip": "ip:address", "client_ip": "ip:address"}[name]
 	switch {
@@ -89,7 +89,7 @@ func caddyValues(c condition, values []string) ([]condition, error) {
 	return []condition{c}, nil
 }
 
-// caddySet reads the lines of a matcher set, all of which must hold.
+// caddySet reads the lines of a matcher set, which must all hold.
 func caddySet(prefix string, lines []*caddyLine) (conds []condition, err error) {
 	for _, l := range lines {
 		name, args := l.words[0], l.words[1:]
@@ -135,7 +135,7 @@ func opposite(conds []condition) ([]condition, error) {
 
 var caddyPlaceholder = regexp.MustCompile(`\{[^{}]*\}`)
 
-// caddyKey returns the limit_keys of a key, and what is different.
+// caddyKey returns the limit_keys of a key, and its differences.
 func caddyKey(key string, bits4, bits6 int) (keys []string, onMissing string, differences []Difference, err error) {
 	keys = []string{}
 	for _, found := range caddyPlaceholder.FindAllString(key, -1) {

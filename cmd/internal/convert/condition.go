@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A condition is a clause of a match: values of an attribute in the policy language, of
-// which a request has one, or with negate none.
+// A condition is a clause of a match: values of an attribute in the policy language. A
+// request must have one of them, or with negate none.
 type condition struct {
 	attribute string
 	values    []string
@@ -26,7 +26,7 @@ func (c condition) value() any {
 	return oneOrMore(c.values)
 }
 
-// apply adds conditions to a rule, all of which must hold. An error is about conditions
+// apply adds conditions to a rule, which must all hold. An error reports conditions
 // that one rule cannot express together. Without error, reachable reports whether any
 // request can satisfy them.
 func (r *Rule) apply(conds []condition) (reachable bool, err error) {
@@ -65,7 +65,7 @@ func (r *Rule) apply(conds []condition) (reachable bool, err error) {
 		if len(in) == 0 {
 			return false, nil
 		}
-		// What is left of out matters only below a value of in.
+		// The rest of out matters only below a value of in.
 		out = slices.DeleteFunc(out, func(value string) bool { return !includes(attribute, in, value) })
 		switch {
 		case len(out) == 0:
@@ -148,8 +148,8 @@ func literalValue(attribute, value string) string {
 	return value
 }
 
-// literalRegexp returns the text that all matches of an expression begin with, if the
-// expression says no more than that, or if it is exact.
+// literalRegexp returns the literal text of an expression that is an exact text or the
+// beginning of one. It is not ok for all other expressions.
 func literalRegexp(expr string) (literal string, exact, ok bool) {
 	expr, anchored := strings.CutPrefix(expr, "^")
 	expr, exact = strings.CutSuffix(expr, "$")

@@ -30,9 +30,9 @@ const MaxBytes = 8 << 20
 
 // A Result is a converted configuration.
 type Result struct {
-	From        string       // the gateway, such as "nginx"
-	File        string       // the configuration
-	Rules       []Rule       // in the order of the policy file
+	From        string       // the gateway, such as "nginx".
+	File        string       // the configuration.
+	Rules       []Rule       // in the order of the policy file.
 	Differences []Difference // in the order in which the reader found them
 	Recognized  []string     // such as "2 zones", "3 limits"
 }
@@ -63,7 +63,7 @@ func (r *Result) Differ(where, what, effect, remedy string) {
 	}
 }
 
-// Recognize adds an element and its number to what was recognized, such as "2 zones".
+// Recognize adds a number of elements to Recognized, such as "2 zones".
 // It adds nothing if n is 0.
 func (r *Result) Recognize(n int, singular string) {
 	if n > 0 {
@@ -74,12 +74,12 @@ func (r *Result) Recognize(n int, singular string) {
 // An Error is why a configuration was not converted.
 type Error struct {
 	File       string
-	Line       int // 0 if the error is about the whole file
+	Line       int // 0 if the error concerns the whole file
 	Reason     string
 	Recognized []string // the elements that were recognized before the error
 }
 
-// Error returns the reason with the place and what was recognized.
+// Error returns the reason with the place and the recognized elements.
 func (e *Error) Error() string {
 	recognized := "recognized nothing"
 	if len(e.Recognized) > 0 {
@@ -90,9 +90,9 @@ func (e *Error) Error() string {
 
 // A reader converts the configuration of one gateway.
 type reader struct {
-	name   string                                         // the value of --from
-	about  string                                         // what FILE is, for the help
-	detect func(data []byte) bool                         // reports whether data looks like its configuration
+	name   string                                         // the value of --from.
+	about  string                                         // a description of FILE for the help.
+	detect func(data []byte) bool                         // reports whether data looks like its configuration.
 	read   func(file string, data []byte) (Result, error) // file names data in places, and locates included files
 }
 

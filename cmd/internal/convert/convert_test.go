@@ -57,6 +57,34 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+// The examples show the policies that their configurations become.
+func TestConvert_Examples(t *testing.T) {
+	const dir = "../../../examples/migrating/gateways"
+	for file, after := range map[string]string{"nginx.conf": "nginx.yaml", "haproxy.cfg": "haproxy.yaml", "Caddyfile": "caddy.yaml"} {
+		data, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := convert.Convert("", file, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := result.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden := filepath.Join(dir, after)
+		if *update {
+			if err := os.WriteFile(golden, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(golden); err != nil || string(want) != string(got) {
+			t.Errorf("%s differs (%v), -update writes it:\n%s", golden, err, got)
+		}
+	}
+}
+
 // run converts a file to standard output.
 func run(t *testing.T, o convert.Options) string {
 	t.Helper()
@@ -71,8 +99,8 @@ func run(t *testing.T, o convert.Options) string {
 	return out.String()
 }
 
-// A configuration that cannot be converted is an error with its place, and with what was
-// recognized.
+// A configuration that cannot be converted is an error with its place, and with the elements
+// that were recognized.
 func TestConvert_Error(t *testing.T) {
 	for _, tt := range []struct{ name, from, config, want string }{
 		{"unknown", "", "hello", "convert: config: unknown format: name the gateway with --from nginx"},

@@ -31,7 +31,7 @@ type haproxyLine struct {
 // text returns the line as written.
 func (l haproxyLine) text() string { return strings.Join(l.words, " ") }
 
-// A haproxyTable is a stick table. Its name is that of its section.
+// A haproxyTable is a stick table. Its name is the name of its section.
 type haproxyTable struct {
 	kind   string // of its keys
 	window time.Duration
@@ -48,7 +48,7 @@ type haproxyTrack struct {
 	line    haproxyLine
 }
 
-// A haproxyProxy is what the reader knows in one section.
+// A haproxyProxy is the state of the reader in one section.
 type haproxyProxy struct {
 	kind, name string
 	acls       map[string][]haproxyTerm // alternatives
@@ -56,7 +56,7 @@ type haproxyProxy struct {
 	exempt     []condition // requests that an earlier line allows
 }
 
-// A haproxyConfig is what the reader knows of the file.
+// A haproxyConfig is the state of the reader.
 type haproxyConfig struct {
 	Result
 	file     string
@@ -94,7 +94,7 @@ func readHaproxy(file string, data []byte) (Result, error) {
 	return c.Result, nil
 }
 
-// recognize counts what was read.
+// recognize counts the elements that were read.
 func (c *haproxyConfig) recognize() {
 	c.Recognized = nil
 	c.Recognize(len(c.sections), "section")
@@ -140,7 +140,7 @@ func (c *haproxyConfig) split(text string) error {
 	return nil
 }
 
-// haproxyWords splits a line. Quotes and backslashes are like those of a shell.
+// haproxyWords splits a line. Quotes and backslashes are as in a shell.
 func haproxyWords(line string) (words []string, err error) {
 	var word strings.Builder
 	started, quote := false, byte(0)
@@ -384,7 +384,7 @@ func (c *haproxyConfig) limit(p *haproxyProxy, l haproxyLine, words []string, a 
 		return nil
 	}
 	r := Rule{
-		Name: ruleName(c.Rules, p.name), LimitKeys: key, Algorithm: "sliding_window",
+		Name: ruleName(c.Rules, track.table), LimitKeys: key, Algorithm: "sliding_window",
 		Config:      map[string]any{"tokens": tokens, "window": span(table.window)},
 		Description: fmt.Sprintf("%s at %s", l.text(), place(c.file, l.line)),
 	}

@@ -13,7 +13,7 @@ import (
 
 // nginxReader converts limit_req of nginx.
 //
-// In nginx a bucket belongs to a zone and a key, and limit_req says how deep it is. A rule
+// In nginx a bucket belongs to a zone and a key, and limit_req sets its depth. A rule
 // is therefore a zone with one depth, for all servers and locations that name it so.
 var nginxReader = reader{
 	name:   "nginx",
@@ -31,7 +31,7 @@ type nginxZone struct {
 	used      bool
 }
 
-// A nginxLimit is a limit_req, as far as it decides.
+// A nginxLimit is a limit_req with the parameters that decide.
 type nginxLimit struct {
 	zone         string
 	burst, delay int64 // delay is how much of the burst goes ahead at once
@@ -47,7 +47,7 @@ type nginxServer struct {
 	at        *directive
 }
 
-// A nginxConfig is what the reader knows while it walks the blocks.
+// A nginxConfig is the state of the reader.
 type nginxConfig struct {
 	Result
 	file    string
@@ -61,7 +61,7 @@ type nginxConfig struct {
 	applied int // limit_req directives
 }
 
-// A nginxLevel is what a block inherits.
+// A nginxLevel holds the settings that a block inherits.
 type nginxLevel struct {
 	limits []nginxLimit
 	shadow bool
@@ -95,7 +95,7 @@ func readNginx(file string, data []byte) (Result, error) {
 	return c.Result, nil
 }
 
-// recognize counts what was read.
+// recognize counts the elements that were read.
 func (c *nginxConfig) recognize(files int) {
 	c.Recognized = nil
 	c.Recognize(files, "included file")
@@ -286,7 +286,11 @@ func (c *nginxConfig) rules() {
 		}
 		spreads := c.spreads(l)
 		if len(spreads) == 0 {
-			c.Differ(c.places[l], fmt.Sprintf("The key %s of zone %s is always empty, and nginx does not count such requests.", z.key, z.name), "The policy has no rule for it.", "")
+			reason := fmt.Sprintf("No request reaches this limit_req of zone %s.", z.name)
+			if z.key == "$server_name" {
+				reason = fmt.Sprintf("The key %s of zone %s is always empty, and nginx does not count such requests.", z.key, z.name)
+			}
+			c.Differ(c.places[l], reason, "The policy has no rule for it.", "")
 			continue
 		}
 		if len(spreads) > 1 {

@@ -93,8 +93,8 @@ func (c *nginxConfig) keys(key string) ([]nginxPart, error) {
 	return parts, nil
 }
 
-// missing returns on_missing for a key of several parts, of which nginx takes absent ones
-// as empty.
+// missing returns on_missing for a key of several parts. nginx takes absent parts as
+// empty.
 func missing(keys []string) string {
 	for _, key := range keys {
 		if strings.Contains(key, ":") && key != "ip:address" {
@@ -314,7 +314,7 @@ func orMissing(c condition) (condition, error) {
 	return condition{c.attribute, []string{"*"}, !c.negate}, nil
 }
 
-// overlap returns two entries with different results, one of which includes the other. A
+// overlap returns two entries with different results, where one includes the other. A
 // match has no order in which the narrower one could win.
 func (v *nginxVar) overlap(attribute string) (a, b string, overlap bool) {
 	for i, e := range v.entries {

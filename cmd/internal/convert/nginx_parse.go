@@ -121,8 +121,8 @@ func (p *nginxParser) block(depth int) (block []*directive, err error) {
 	}
 }
 
-// words reads the words of a directive and returns them with their first line and the
-// character that ended them: ; { } or 0 at the end of the file.
+// words reads the words of a directive. It returns their first line and the character that
+// ended them: ; { } or 0 at the end of the file.
 func (p *nginxParser) words() (words []string, line int, end byte, err error) {
 	line = p.line
 	for p.pos < len(p.data) {
@@ -194,7 +194,7 @@ func (p *nginxParser) word() (string, error) {
 	return word.String(), nil
 }
 
-// skipLua skips a block of Lua, whose braces are balanced but for those in its strings.
+// skipLua skips a block of Lua, whose braces are balanced except in its strings.
 func (p *nginxParser) skipLua() error {
 	for depth := 1; p.pos < len(p.data); p.advance() {
 		switch p.data[p.pos] {

@@ -68,8 +68,15 @@ func (c *nginxConfig) locations(s *nginxServer, block []*directive, from nginxLe
 		if len(find(d.block, "return")) > 0 {
 			level.limits = nil // return comes before limit_req
 		}
-		if l, ok := c.location(d, level); ok {
+		l, ok := c.location(d, level)
+		if ok {
 			l.value = c.value(level)
+		}
+		switch {
+		case ok && l.kind == locationPrefix && l.path == "/": // all paths
+			l.path = ""
+			s.locations[0] = l
+		case ok:
 			s.locations = append(s.locations, l)
 		}
 		if err := c.locations(s, d.block, level); err != nil {

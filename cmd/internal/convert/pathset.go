@@ -40,7 +40,7 @@ func (n pathNode) value() string {
 	return pathValue(n.path) + "*"
 }
 
-// changes returns the nodes whose membership is not that of the prefix above, by level.
+// changes returns the nodes whose membership differs from the prefix above, by level.
 // Even levels enter the set, odd ones leave it.
 func (s pathSet) changes() (levels [][]pathNode) {
 	var nodes []pathNode

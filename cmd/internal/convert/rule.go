@@ -31,8 +31,8 @@ type Rule struct {
 	// an algorithm and its fields.
 	Limits []map[string]any `json:"limits,omitempty"`
 
-	// Within bounds the rule to a selector, beside its match. A match can say which paths
-	// a rule takes, or which it leaves out. With Within it can do both.
+	// Within bounds the rule to a selector, beside its match. A match can include paths or
+	// exclude paths. With Within it can do both.
 	Within *Selector `json:"-"`
 
 	at string // FILE:LINE of the limit; empty for a rule that only keeps requests from others
@@ -76,7 +76,7 @@ func ruleName(rules []Rule, text string) string {
 }
 
 // separate puts rules that have equal keys into groups of their own, unless their reader
-// chose a group. Rules with equal keys and no group are tiers, of which one counts.
+// chose a group. Rules with equal keys and no group are tiers, and only one counts.
 func separate(rules []Rule) {
 	shared := map[string]int{}
 	for _, r := range rules {

@@ -98,7 +98,7 @@ func replace(o Options, text []byte) error {
 	})
 }
 
-// list prints what was recognized, and the differences.
+// list prints the recognized elements and the differences.
 func (r *Result) list(w io.Writer) {
 	fmt.Fprintf(w, "converted from %s:", r.From)
 	for i, text := range r.Recognized {

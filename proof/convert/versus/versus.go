@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package versus sends the same requests to a gateway and to mete with the policy that
-// mete convert makes of the gateway's configuration, and compares the decisions.
+// Package versus sends the same requests to a gateway and to mete, and compares the
+// decisions. mete has the policy that mete convert makes of the gateway's configuration.
 package versus
 
 import (
