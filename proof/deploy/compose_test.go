@@ -86,9 +86,9 @@ func TestCompose_Rights(t *testing.T) {
 	})
 }
 
-// TestCompose_Runs runs each project without containers: Redis with the command of its
-// service, and mete with the command of the image, the settings of the image, and the
-// environment and files of its service. Requests beyond the burst of the policy are denied.
+// TestCompose_Runs runs each project without containers. Redis has the command of its
+// service. mete has the command and the settings of the image, and the environment and the
+// files of its service. Requests beyond the burst of the policy are denied.
 func TestCompose_Runs(t *testing.T) {
 	eachProject(t, func(t *testing.T, p *types.Project) {
 		command := p.Services["redis"].Command

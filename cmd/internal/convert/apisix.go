@@ -32,7 +32,7 @@ type apisixFile struct {
 	seen                      map[string]bool // paths of plugins that became rules
 }
 
-// An apisixScope is what a plugin applies to.
+// An apisixScope is the requests that a plugin applies to.
 type apisixScope struct {
 	name   string
 	group  string // prefix of the group of its rules
@@ -88,7 +88,7 @@ func readAPISIX(file string, data []byte) (Result, error) {
 }
 
 // convert adds the rules of all resources: consumers before routes, because their plugins
-// replace those of routes.
+// replace the plugins of routes.
 func (f *apisixFile) convert(top node) *Error {
 	for _, n := range top.field("consumers").items() {
 		name := n.name("consumer")

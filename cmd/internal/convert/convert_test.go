@@ -60,7 +60,10 @@ func TestConvert(t *testing.T) {
 // The examples show the policies that their configurations become.
 func TestConvert_Examples(t *testing.T) {
 	const dir = "../../../examples/migrating/gateways"
-	for file, after := range map[string]string{"nginx.conf": "nginx.yaml", "haproxy.cfg": "haproxy.yaml", "Caddyfile": "caddy.yaml"} {
+	for file, after := range map[string]string{
+		"nginx.conf": "nginx.yaml", "haproxy.cfg": "haproxy.yaml", "Caddyfile": "caddy.yaml",
+		"ratelimit.yaml": "envoy.yaml", "kong-config.yaml": "kong.yaml", "apisix-routes.yaml": "apisix.yaml", "traefik-dynamic.yaml": "traefik.yaml",
+	} {
 		data, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {
 			t.Fatal(err)

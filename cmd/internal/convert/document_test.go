@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/convert"
 )
 
-// A document that cannot be converted is an error with its line, and with what was
-// recognized.
+// A document that cannot be converted is an error with its line and the recognized parts.
 func TestDocument_Error(t *testing.T) {
 	const kong = "_format_version: \"3.0\"\nplugins:\n- name: rate-limiting\n"
 	for _, tt := range []struct{ name, from, config, want string }{

@@ -278,8 +278,8 @@ func (r *envoyFile) addRule(e *envoyEntry, limit node) {
 // the tiers behind it.
 func unlimitedConfig() map[string]any { return map[string]any{"tokens": 1_000_000_000, "window": "1s"} }
 
-// addBlockers adds unlimited rules before a rule whose path has a wildcard: a value or an
-// earlier wildcard that covers part of it takes those requests, and never gives them back.
+// addBlockers adds unlimited rules before a rule whose path has a wildcard. A value or an
+// earlier wildcard takes its requests from the wildcard, also if it has no limit for them.
 // In the path of a zero limit, an entry without a value is a wildcard, too.
 func (r *envoyFile) addBlockers(e *envoyEntry, rule Rule, zero bool) {
 	keys := rule.LimitKeys
@@ -310,8 +310,8 @@ func (r *envoyFile) addBlockers(e *envoyEntry, rule Rule, zero bool) {
 func (r *envoyFile) group() string { return ruleName(nil, "envoy/"+r.domain) }
 
 // clauses returns the match of an entry: its domain, the values of its path, and no entry
-// with another key of the file. The keys of limit_keys require entries without a value. A
-// zero limit has no such keys, so its match does.
+// with another key of the file. limit_keys require the entries without a value. A zero
+// limit has no such keys, so its match requires them.
 func (r *envoyFile) clauses(e *envoyEntry, zero bool) map[string]any {
 	match := map[string]any{envoyDomain: r.domain}
 	var own []string

@@ -85,8 +85,8 @@ func readTraefik(file string, data []byte) (Result, error) {
 	return f.Result, nil
 }
 
-// routers returns the routers with rate limits in the order in which Traefik tries them:
-// by priority, which is the length of the rule if it is absent.
+// routers returns the routers with rate limits in the order in which Traefik tries them: by
+// priority. The default priority is the length of the rule.
 func (f *traefikFile) routers(list node) ([]traefikRouter, *Error) {
 	var routers []traefikRouter
 	for _, n := range list.fields() {

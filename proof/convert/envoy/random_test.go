@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// randomValues are the values of random descriptors. randomPatterns are those of random
+// randomValues are the values of random descriptors. randomPatterns are the values of random
 // configurations, which overlap.
 var (
 	randomValues   = []string{"x", "xy", "xyz", "y", "z"}
