@@ -171,6 +171,14 @@ func matches(selector, labels map[string]string) bool {
 	return true
 }
 
+// TestHelm_Optional expects no object that the values disable.
+func TestHelm_Optional(t *testing.T) {
+	o := renderChart(t, "mete", valuesOf(t, "networkPolicy: {enabled: false}\npodDisruptionBudget: {enabled: false}"))
+	if o.network.Name != "" || o.disruptions.Name != "" || o.monitor != nil || o.scaler != nil {
+		t.Errorf("the chart renders a disabled object: %q, %q, %v, %v", o.network.Name, o.disruptions.Name, o.monitor, o.scaler)
+	}
+}
+
 func TestHelm_TLS(t *testing.T) {
 	o := renderChart(t, "mete", valuesOf(t, "settings: {tls: {cert: ../tls/tls.crt, key: ../tls/tls.key}, admin_tls: {cert: a, key: b}}\nserviceMonitor: {enabled: true}"))
 	for _, p := range probes(o.container(t)) {

@@ -3,6 +3,7 @@
 package convert_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,8 @@ func TestDocument_Error(t *testing.T) {
 		{"kong zero", "kong", kong + "  config: {minute: 0}\n", "convert: config:4: minute: want a number above 0 (got 0); recognized 1 rate limit"},
 		{"kong word", "kong", kong + "  config:\n    minute: many\n", `convert: config:5: minute: want a whole number from 0 to 1099511627776 (got "many")`},
 		{"kong advanced", "kong", strings.Replace(kong, "rate-limiting", "rate-limiting-advanced", 1) + "  config: {limit: [1, 2], window_size: [1]}\n", "has 2 in limit and 1 in window_size"},
+		{"kong no header", "kong", kong + "  config: {minute: 1, limit_by: header}\n", "config:3: limit_by: header has no header_name, which Kong rejects."},
+		{"kong no path", "kong", kong + "  config: {minute: 1, limit_by: path}\n", "config:3: limit_by: path has no path, which Kong rejects."},
 		{"kong other plugin", "kong", "_format_version: \"3.0\"\nplugins:\n- name: response-ratelimiting\n", "config:3: The plugin response-ratelimiting limits requests. mete has no rule for it."},
 
 		{"apisix empty", "apisix", "limit-count: {count: 1}\n", "convert: config: no routes, services or plugins of APISIX found"},
@@ -51,6 +54,23 @@ func TestDocument_Error(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// A file with more values than a clause can list becomes tiers.
+func TestEnvoy_ManyValues(t *testing.T) {
+	const values = 1100
+	config := strings.Builder{}
+	config.WriteString("domain: a\ndescriptors:\n- {key: k, rate_limit: {unit: day, requests_per_unit: 1}}\n")
+	for i := range values {
+		fmt.Fprintf(&config, "- {key: k, value: v%d, rate_limit: {unit: day, requests_per_unit: 2}}\n", i)
+	}
+	result, err := convert.Convert("envoy", "config", []byte(config.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(result.Rules); n != values+1 || result.Rules[n-1].Name != "a/k" {
+		t.Errorf("%d rules, the last one is %s", n, result.Rules[n-1].Name)
 	}
 }
 

@@ -24,8 +24,12 @@ const (
 // deny denies all requests that it matches.
 const alwaysDenied = "denied:always"
 
-// maxEnvoyClauses bounds the clauses of a rule, as the policy language does.
-const maxEnvoyClauses = 16
+// maxEnvoyClauses bounds the clauses of a rule, and maxEnvoyValues the values of a clause, as
+// the policy language does.
+const (
+	maxEnvoyClauses = 16
+	maxEnvoyValues  = 1024
+)
 
 // envoyWindows are the windows of envoyproxy/ratelimit. All begin at 1970-01-01 UTC.
 var envoyWindows = map[string]time.Duration{
@@ -177,6 +181,9 @@ func inOrder(siblings []*envoyEntry) []*envoyEntry {
 
 func (e *envoyEntry) isWildcard() bool { return strings.HasSuffix(e.value, "*") }
 
+// isCrowded reports whether a clause cannot list the siblings of an entry.
+func (e *envoyEntry) isCrowded() bool { return len(e.parent.children) > maxEnvoyValues }
+
 // covers reports whether an entry takes requests from a wildcard behind it.
 func (e *envoyEntry) covers(wildcard *envoyEntry) bool {
 	a, b := strings.TrimSuffix(e.value, "*"), strings.TrimSuffix(wildcard.value, "*")
@@ -280,14 +287,14 @@ func unlimitedConfig() map[string]any { return map[string]any{"tokens": 1_000_00
 
 // addBlockers adds unlimited rules before a rule whose path has a wildcard. A value or an
 // earlier wildcard takes its requests from the wildcard, also if it has no limit for them.
-// In the path of a zero limit, an entry without a value is a wildcard, too.
+// In the path of a zero limit or with many siblings, an entry without a value is a wildcard.
 func (r *envoyFile) addBlockers(e *envoyEntry, rule Rule, zero bool) {
 	keys := rule.LimitKeys
 	if zero {
 		keys = []string{}
 	}
 	for _, p := range e.path() {
-		if !p.isWildcard() && !(zero && p.value == "") {
+		if !p.isWildcard() && !(p.value == "" && (zero || p.isCrowded())) {
 			continue
 		}
 		for _, other := range inOrder(p.parent.children) {
@@ -320,7 +327,7 @@ func (r *envoyFile) clauses(e *envoyEntry, zero bool) map[string]any {
 		switch {
 		case p.value != "":
 			match[descriptorPrefix+p.key] = p.value
-		case zero:
+		case zero || p.isCrowded():
 			match[descriptorPrefix+p.key] = "*"
 		default:
 			var others []string

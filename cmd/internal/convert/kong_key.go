@@ -22,10 +22,18 @@ func (f *kongFile) addRules(p kongPlugin) {
 	case "credential":
 		attribute = kongCredential
 	case "header":
+		if config.field("header_name").text() == "" {
+			f.Differ(p.node.at(), "limit_by: header has no header_name, which Kong rejects.", "mete has no rule for it.", "")
+			return
+		}
 		attribute = "header:" + strings.ToLower(config.field("header_name").text())
 	case "ip":
 		rule.LimitKeys = []string{"ip:address"}
 	case "path":
+		if config.field("path").text() == "" {
+			f.Differ(p.node.at(), "limit_by: path has no path, which Kong rejects.", "mete has no rule for it.", "")
+			return
+		}
 		f.addPath(p, config.field("path").text())
 		return
 	case "service":
