@@ -18,6 +18,7 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,6 +133,7 @@ func Convert(from, file string, data []byte) (Result, error) {
 		return Result{}, err
 	}
 	result.From, result.File = r.name, file
+	result.dropInvalid()
 	if len(result.Rules) == 0 {
 		return Result{}, &Error{File: file, Reason: noRules(r.name, result.Differences), Recognized: result.Recognized}
 	}
@@ -144,6 +146,27 @@ func Convert(from, file string, data []byte) (Result, error) {
 		return Result{}, &Error{File: file, Reason: "the policy does not compile: " + err.Error(), Recognized: result.Recognized}
 	}
 	return result, nil
+}
+
+// dropInvalid removes the rules that the policy language rejects, such as rules with a path
+// that no request has, and lists them.
+func (r *Result) dropInvalid() {
+	r.Rules = slices.DeleteFunc(r.Rules, func(rule Rule) bool {
+		alone := Result{Rules: []Rule{rule}}
+		text, err := alone.YAML()
+		if err == nil {
+			_, err = policyyaml.Load(text, checkOptions)
+		}
+		if err == nil {
+			return false
+		}
+		reason := err.Error()
+		if mistakes, ok := errors.AsType[policyyaml.Errors](err); ok {
+			reason = mistakes[0].Reason
+		}
+		r.Differ(r.File, fmt.Sprintf("The policy language rejects %s: %s.", rule.Description, reason), "The policy has no rule for it.", "")
+		return true
+	})
 }
 
 // findReader returns the reader named from, or the one that detects data.

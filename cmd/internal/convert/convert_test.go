@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,6 +135,10 @@ func TestConvert_Error(t *testing.T) {
 		{"no limits", "nginx", "http { server { listen 80; } }", "convert: config: no rate limit of nginx found that mete can express; recognized 1 server"},
 		{"nothing to express", "nginx", "limit_req_zone $ssl_client_s_dn zone=a:1m rate=1r/s;\nlimit_req zone=a;",
 			`  config:1: The key "$ssl_client_s_dn" cannot be expressed: mete has no attribute for $ssl_client_s_dn.`},
+		{"doubling", "nginx", doublingMaps(30) + "limit_req_zone $v0 zone=a:1m rate=1r/s;\nlimit_req zone=a;", "the keys have more than 100000 variables in each other"},
+		{"circle of maps", "nginx", "map $host $a { default $b; }\nmap $host $b { default $a; }\nlimit_req_zone $a zone=a:1m rate=1r/s;\nlimit_req zone=a;", "its variables refer to each other in a circle"},
+		{"alternatives", "haproxy", manyAlternatives(), "it has more than 64 alternatives"},
+		{"invalid rule", "caddy", ":80\nrate_limit {\n\tzone a {\n\t\tmatch {\n\t\t\tpath /a/{id}\n\t\t}\n\t\tkey x\n\t\tevents 1\n\t\twindow 1m\n\t}\n}\n", "is a pattern, and the policy language compares whole values and beginnings"},
 		{"circle", "nginx", "map $a $b { default $b; }\nlimit_req_zone $b zone=a:1m rate=1r/s;\nlimit_req zone=a;", "mete has no attribute for $a"},
 		{"overlap", "nginx", "geo $b { default a; 10.0.0.0/8 b; 10.1.0.0/16 c; }\nlimit_req_zone $b zone=a:1m rate=1r/s;\nlimit_req zone=a;",
 			"10.0.0.0/8 and 10.1.0.0/16 of $b overlap and have different results"},
@@ -145,6 +150,20 @@ func TestConvert_Error(t *testing.T) {
 			}
 		})
 	}
+}
+
+// doublingMaps returns maps that refer to the next one twice.
+func doublingMaps(n int) (text string) {
+	for i := range n {
+		text += fmt.Sprintf("map $host $v%d { default $v%d$v%d; }\n", i, i+1, i+1)
+	}
+	return text + fmt.Sprintf("map $host $v%d { default x; }\n", n)
+}
+
+// manyAlternatives returns a condition of HAProxy whose alternatives multiply.
+func manyAlternatives() string {
+	text := "frontend web\n stick-table type ip size 1k store http_req_rate(1m)\n acl a path /a\n acl a method POST\n acl a hdr(x) y\n http-request track-sc0 src\n"
+	return text + " http-request deny if { sc_http_req_rate(0) gt 5 } " + strings.Repeat("a ", 20) + "\n"
 }
 
 // A policy file is written in one step, never over another one without force, and not at

@@ -192,6 +192,9 @@ func term(cases []haproxyCase, alternatives []haproxyTerm, negate bool) ([]hapro
 			product = append(product, both)
 		}
 	}
+	if len(product) > maxHaproxyCases {
+		return nil, fmt.Errorf("it has more than %d alternatives", maxHaproxyCases)
+	}
 	return product, nil
 }
 

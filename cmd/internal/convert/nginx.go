@@ -59,6 +59,8 @@ type nginxConfig struct {
 	limits  []nginxLimit   // distinct, in the order of the file
 	places  map[nginxLimit]string
 	applied int // limit_req directives
+
+	expanded int // expressions of keys
 }
 
 // A nginxLevel holds the settings that a block inherits.

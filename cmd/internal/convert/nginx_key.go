@@ -109,6 +109,9 @@ func (c *nginxConfig) expand(expr string, depth int) ([]nginxPart, error) {
 	if depth > maxNginxDepth {
 		return nil, errors.New("its variables refer to each other in a circle")
 	}
+	if c.expanded++; c.expanded > maxNginxExpansions {
+		return nil, fmt.Errorf("the keys have more than %d variables in each other", maxNginxExpansions)
+	}
 	parts := []nginxPart{{}}
 	at := 0
 	for _, found := range append(nginxVariable.FindAllStringIndex(expr, -1), []int{len(expr), len(expr)}) {
@@ -139,8 +142,12 @@ func (c *nginxConfig) expand(expr string, depth int) ([]nginxPart, error) {
 	return parts, nil
 }
 
-// maxNginxParts bounds the cases of a key with maps in it.
-const maxNginxParts = 64
+// maxNginxParts bounds the cases of a key with maps in it, and maxNginxExpansions the
+// expressions of all keys: maps that refer to each other twice would double them each time.
+const (
+	maxNginxParts      = 64
+	maxNginxExpansions = 100_000
+)
 
 // with appends the key of other. It is false if both have conditions on one attribute.
 func (p nginxPart) with(other nginxPart) (nginxPart, bool) {

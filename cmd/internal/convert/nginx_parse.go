@@ -108,7 +108,7 @@ func (p *nginxParser) block(depth int) (block []*directive, err error) {
 		case end == '{':
 			d.block, err = p.block(depth + 1)
 		case d.name == "include" && len(d.args) == 1:
-			d.block, err = p.include(d.args[0], depth)
+			d.block, err = p.include(d.args[0])
 			block = append(block, d.block...)
 			if err == nil {
 				continue
@@ -212,7 +212,7 @@ func (p *nginxParser) skipLua() error {
 
 // include parses the files of a pattern. A file that cannot be read becomes a difference,
 // because people convert a configuration away from the machine that it runs on.
-func (p *nginxParser) include(pattern string, depth int) (block []*directive, err error) {
+func (p *nginxParser) include(pattern string) (block []*directive, err error) {
 	path := pattern
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(p.shared.root, path)
@@ -222,7 +222,7 @@ func (p *nginxParser) include(pattern string, depth int) (block []*directive, er
 		files = []string{path}
 	}
 	for _, file := range files {
-		if len(p.shared.files) >= maxNginxIncludes || depth+len(p.shared.files) > maxNginxIncludes {
+		if len(p.shared.files) >= maxNginxIncludes {
 			return nil, p.fail("more than %d included files", maxNginxIncludes)
 		}
 		data, err := os.ReadFile(file)

@@ -33,8 +33,33 @@ func (c *nginxConfig) server(d *directive, from nginxLevel) error {
 	if err := c.locations(s, d.block, level); err != nil {
 		return err
 	}
+	s.redirects()
 	c.servers = append(c.servers, s)
 	return nil
+}
+
+// redirects adds the paths that nginx answers with a redirect, before any limit: a path that
+// lacks only the slash at the end of a proxied location.
+func (s *nginxServer) redirects() {
+	for _, l := range slices.Clone(s.locations) {
+		path, slash := strings.CutSuffix(l.path, "/")
+		known := slices.ContainsFunc(s.locations, func(other location) bool {
+			return other.path == path && (other.kind == locationPrefix || other.kind == locationExact)
+		})
+		if l.proxied && slash && path != "" && !known {
+			s.locations = append(s.locations, location{kind: locationExact, path: path, value: unlimited})
+		}
+	}
+}
+
+// unlimited is the value of a location without limits.
+const unlimited = -1
+
+// proxied reports whether nginx passes the requests of a location on to another server.
+func proxied(block []*directive) bool {
+	return slices.ContainsFunc(block, func(d *directive) bool {
+		return slices.Contains([]string{"proxy_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "memcached_pass", "grpc_pass"}, d.name)
+	})
 }
 
 // value stores the limits of a location and returns its value.
@@ -109,7 +134,7 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 		if !strings.HasPrefix(path, "/") {
 			return l, false
 		}
-		l = location{path: path, first: modifier == "^~"}
+		l = location{path: path, first: modifier == "^~", proxied: proxied(d.block)}
 		if modifier == "=" {
 			l.kind = locationExact
 		}
@@ -169,7 +194,7 @@ func (c *nginxConfig) spreads(l nginxLimit) (spreads []nginxSpread) {
 		if c.uncounted(l, s) {
 			continue
 		}
-		set := resolve(s.locations, func(value int) bool { return value >= 0 && slices.Contains(c.levels[value], l) })
+		set := resolve(s.locations, func(value int) bool { return value != unlimited && slices.Contains(c.levels[value], l) })
 		for _, shape := range set.shapes() {
 			key := fmt.Sprint(shape.match, shape.within)
 			if shape.within != nil {
@@ -200,7 +225,7 @@ func (c *nginxConfig) uncounted(l nginxLimit, s *nginxServer) bool {
 func (c *nginxConfig) constantKey(l nginxLimit) string {
 	names := map[string]bool{}
 	for _, s := range c.servers {
-		if slices.ContainsFunc(s.locations, func(at location) bool { return slices.Contains(c.levels[at.value], l) }) {
+		if slices.ContainsFunc(s.locations, func(at location) bool { return at.value != unlimited && slices.Contains(c.levels[at.value], l) }) {
 			names[s.first] = true
 		}
 	}

@@ -106,10 +106,11 @@ func (s pathSet) shapes() (shapes []pathShape) {
 
 // A location is a part of a server's paths with a value of its own.
 type location struct {
-	kind  locationKind
-	path  string // literal
-	first bool   // ^~: regular expressions are not tried
-	value int    // what the location is, by the caller's numbers
+	kind    locationKind
+	path    string // literal
+	first   bool   // ^~: regular expressions are not tried
+	proxied bool   // nginx passes its requests on
+	value   int    // what the location is, by the caller's numbers
 }
 
 // locationKind is how a location compares its path.
@@ -147,7 +148,7 @@ func resolve(locations []location, in func(value int) bool) pathSet {
 // that begin with it and match no longer pattern.
 func winner(locations []location, path string, exact bool) int {
 	var best location
-	best.value = -1
+	best.value = unlimited
 	longest := -1
 	for _, l := range locations {
 		switch {

@@ -57,31 +57,23 @@ func Compare(t *testing.T, g Gateway, c Case) {
 	t.Helper()
 	p := Open(t, g, c)
 	for i := 1; i < len(c.Files); i += 2 {
-		if strings.Contains(p.list, "cannot be read") {
+		if strings.Contains(p.Differences, "cannot be read") {
 			t.Errorf("convert does not read %s", c.Files[i-1])
 		}
 	}
-	var theirs, ours strings.Builder
-	for _, r := range c.Send {
-		for range max(r.Times, 1) {
-			theirs.WriteByte(decision(t, p.Gateway, r, g.Denial))
-			ours.WriteByte(decision(t, p.Mete, r, http.StatusTooManyRequests))
-		}
-		theirs.WriteByte(' ')
-		ours.WriteByte(' ')
-	}
-	switch alike := theirs.String() == ours.String(); {
+	theirs, ours := p.Decide(t, g, c)
+	switch alike := theirs == ours; {
 	case !alike && !c.Unlike:
-		t.Errorf("the decisions differ:\n%-8s %s\n%-8s %s\nthe policy:\n%s", g.From, &theirs, "mete", &ours, p.policy)
+		t.Errorf("the decisions differ:\n%-8s %s\n%-8s %s\nthe policy:\n%s", g.From, theirs, "mete", ours, p.Policy)
 	case alike && c.Unlike:
-		t.Errorf("the decisions are alike, but a difference is listed: %s\n%s", &ours, p.list)
+		t.Errorf("the decisions are alike, but a difference is listed: %s\n%s", ours, p.Differences)
 	}
-	if !strings.Contains(theirs.String(), "+") || !strings.Contains(theirs.String()+ours.String(), "-") {
-		t.Errorf("the requests show nothing: %s", &theirs)
+	if !strings.Contains(theirs, "+") || !strings.Contains(theirs+ours, "-") {
+		t.Errorf("the requests show nothing: %s", theirs)
 	}
 	for _, want := range c.Listed {
-		if !strings.Contains(p.list, want) {
-			t.Errorf("convert does not list %q:\n%s", want, p.list)
+		if !strings.Contains(p.Differences, want) {
+			t.Errorf("convert does not list %q:\n%s", want, p.Differences)
 		}
 	}
 }
@@ -89,7 +81,25 @@ func Compare(t *testing.T, g Gateway, c Case) {
 // A Pair is a gateway and mete, in front of the same service.
 type Pair struct {
 	Gateway, Mete string // host:port
-	list, policy  string
+
+	Differences string // the output of mete convert
+	Policy      string
+}
+
+// Decide sends the requests of a case to both sides and returns their decisions, + or - for
+// each request and a space behind each entry.
+func (p *Pair) Decide(t *testing.T, g Gateway, c Case) (theirs, ours string) {
+	t.Helper()
+	var a, b strings.Builder
+	for _, r := range c.Send {
+		for range max(r.Times, 1) {
+			a.WriteByte(decision(t, p.Gateway, r, g.Denial))
+			b.WriteByte(decision(t, p.Mete, r, http.StatusTooManyRequests))
+		}
+		a.WriteByte(' ')
+		b.WriteByte(' ')
+	}
+	return a.String(), b.String()
 }
 
 // Open converts a configuration and starts both sides.
@@ -113,7 +123,7 @@ func Open(t *testing.T, g Gateway, c Case) *Pair {
 	if err != nil {
 		t.Fatalf("mete convert: %v\n%s", err, output)
 	}
-	p.list = output
+	p.Differences = output
 	if output, err := mete(t, dir, "check", "policy.yaml"); err != nil {
 		t.Fatalf("mete check: %v\n%s", err, output)
 	}
@@ -121,7 +131,7 @@ func Open(t *testing.T, g Gateway, c Case) *Pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.policy = string(policy)
+	p.Policy = string(policy)
 	p.Mete = meted.Run(t, dir, "--policy", filepath.Join(dir, "policy.yaml"), "--upstream", service.URL).Addr
 	g.Start(t, dir, g.File).WaitReady(meted.Patience, proctest.TCP(p.Gateway))
 	return p
@@ -147,7 +157,7 @@ func write(t *testing.T, path, text string) {
 func decision(t *testing.T, addr string, r Request, denial int) byte {
 	t.Helper()
 	switch status := Status(t, addr, r); status {
-	case http.StatusOK:
+	case http.StatusOK, http.StatusMovedPermanently: // a redirect to the path with a slash
 		return '+'
 	case denial:
 		return '-'
