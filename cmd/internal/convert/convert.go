@@ -164,7 +164,7 @@ func (r *Result) dropInvalid() {
 		if mistakes, ok := errors.AsType[policyyaml.Errors](err); ok {
 			reason = mistakes[0].Reason
 		}
-		r.Differ(r.File, fmt.Sprintf("The policy language rejects %s: %s.", rule.Description, reason), "The policy has no rule for it.", "")
+		r.Differ(r.File, fmt.Sprintf("The policy language rejects the rule %s: %s.", rule.Name, reason), "The policy has no rule for it.", "")
 		return true
 	})
 }
