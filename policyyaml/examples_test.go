@@ -81,7 +81,7 @@ func loadExample(t *testing.T, file string) *policy.Matcher {
 // slash does not go around.
 func TestExamples_CoverTheSlashAtTheEnd(t *testing.T) {
 	form := regexp.MustCompile(`path: "?\[?"?(/login|/signup|/password-reset)\b[^*]`)
-	both := regexp.MustCompile(`path: \[(/[a-z-]+), (/[a-z-]+)/\]`)
+	both := regexp.MustCompile(`path: \["?(/[a-z-]+)"?, "?(/[a-z-]+)/"?\]`)
 	found := 0
 	for _, pattern := range []string{"*/*.yaml", "*/*/*.yaml"} {
 		files, err := filepath.Glob(filepath.Join("../examples", pattern))

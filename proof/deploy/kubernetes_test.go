@@ -23,10 +23,10 @@ import (
 
 var errUnknownKind = errors.New("of a kind that is not expected here")
 
-// each runs a check of every kustomization.
+// each runs a check of all manifests.
 func each(t *testing.T, check func(*testing.T, objects)) {
-	for _, dir := range kustomizations {
-		t.Run(dir, func(t *testing.T) { check(t, build(t, dir)) })
+	for name, objectsOf := range manifests {
+		t.Run(name, func(t *testing.T) { check(t, objectsOf(t)) })
 	}
 }
 

@@ -5,6 +5,7 @@ package deploy_test
 import (
 	"testing"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ const secretName = "mete"
 
 var secretKeys = []string{"store", "hash-key", "admin-token", "metrics-token"}
 
-// objects are what a kustomization comes to, as Kubernetes types them.
+// objects are the objects of a kustomization or of the chart, as Kubernetes types them.
 type objects struct {
 	deployment  appsv1.Deployment
 	services    []corev1.Service
@@ -29,10 +30,16 @@ type objects struct {
 	disruptions policyv1.PodDisruptionBudget
 	network     networkingv1.NetworkPolicy
 	scaler      *autoscalingv2.HorizontalPodAutoscaler // nil: there is none
+	monitor     *monitoringv1.ServiceMonitor           // nil: there is none
 }
 
-// kustomizations are the directories that can be applied.
-var kustomizations = []string{"base", "overlays/gateway"}
+// manifests are the kustomizations and the chart with some values. Each can be applied.
+var manifests = map[string]func(*testing.T) objects{
+	"base":             func(t *testing.T) objects { return build(t, "base") },
+	"overlays/gateway": func(t *testing.T) objects { return build(t, "overlays/gateway") },
+	"helm":             func(t *testing.T) objects { return renderChart(t, "mete", nil) },
+	"helm/gateway":     renderGateway,
+}
 
 // build builds a kustomization, and reads what it comes to into the types of
 // Kubernetes. A field that they do not have is a mistake.
@@ -59,13 +66,15 @@ func build(t *testing.T, dir string) objects {
 func (o *objects) add(kind string, text []byte) error {
 	var service corev1.Service
 	var config corev1.ConfigMap
+	var monitor monitoringv1.ServiceMonitor
 	into := map[string]any{
-		"apps/v1 Deployment":                     &o.deployment,
-		"v1 Service":                             &service,
-		"v1 ConfigMap":                           &config,
-		"policy/v1 PodDisruptionBudget":          &o.disruptions,
-		"networking.k8s.io/v1 NetworkPolicy":     &o.network,
-		"autoscaling/v2 HorizontalPodAutoscaler": nil,
+		"apps/v1 Deployment":                      &o.deployment,
+		"v1 Service":                              &service,
+		"v1 ConfigMap":                            &config,
+		"policy/v1 PodDisruptionBudget":           &o.disruptions,
+		"networking.k8s.io/v1 NetworkPolicy":      &o.network,
+		"autoscaling/v2 HorizontalPodAutoscaler":  nil,
+		"monitoring.coreos.com/v1 ServiceMonitor": &monitor,
 	}
 	if kind == "autoscaling/v2 HorizontalPodAutoscaler" {
 		o.scaler = new(autoscalingv2.HorizontalPodAutoscaler)
@@ -83,6 +92,8 @@ func (o *objects) add(kind string, text []byte) error {
 		o.services = append(o.services, service)
 	case "v1 ConfigMap":
 		o.configMaps[config.Name] = config
+	case "monitoring.coreos.com/v1 ServiceMonitor":
+		o.monitor = &monitor
 	}
 	return nil
 }

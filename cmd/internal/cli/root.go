@@ -61,6 +61,7 @@ func newRoot(std Streams) *cobra.Command {
 		newCheckCommand(std),
 		newExplainCommand(std),
 		newReplayCommand(std),
+		newConvertCommand(std),
 		newSignCommand(std),
 	)
 	add(groupLive, "Live",

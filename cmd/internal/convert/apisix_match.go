@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// apisixMatch returns the match of a route.
+func apisixMatch(route node) (match map[string]any, reason string) {
+	match = map[string]any{}
+	for _, name := range []string{"vars", "filter_func", "script"} {
+		if route.field(name).exists {
+			return nil, fmt.Sprintf("has %s.", name)
+		}
+	}
+	var paths []string
+	for _, path := range slices.Concat(route.field("uri").texts(), route.field("uris").texts()) {
+		prefix, wildcard := strings.CutSuffix(path, "*")
+		switch {
+		case strings.Contains(prefix, "*") || strings.Contains(path, ":"):
+			return nil, "has a path with parameters."
+		case wildcard && (prefix == "/" || prefix == ""):
+			paths = append(paths, "*")
+		case wildcard:
+			paths = append(paths, pathValue(prefix)+"*")
+		default:
+			paths = append(paths, pathValue(path))
+		}
+	}
+	if len(paths) > 0 && !slices.Contains(paths, "*") {
+		match["path"] = oneOrMore(paths)
+	}
+	hosts := slices.Concat(route.field("host").texts(), route.field("hosts").texts())
+	for i, host := range hosts {
+		if strings.Contains(host, "*") {
+			return nil, "has a wildcard as its host."
+		}
+		hosts[i] = strings.ToLower(host)
+	}
+	if len(hosts) > 0 {
+		match["host"] = oneOrMore(hosts)
+	}
+	if methods := route.field("methods").texts(); len(methods) > 0 {
+		match["method"] = oneOrMore(methods)
+	}
+	if addresses := slices.Concat(route.field("remote_addr").texts(), route.field("remote_addrs").texts()); len(addresses) > 0 {
+		match["ip:address"] = oneOrMore(addresses)
+	}
+	return match, ""
+}
+
+// apisixVariables are the attributes of variables.
+var apisixVariables = map[string]string{
+	"remote_addr": "ip:address", "consumer_name": kongConsumer, "uri": "path", "host": "host", "request_method": "method",
+}
+
+// apisixAttribute returns the attribute of a variable, or "".
+func apisixAttribute(variable string) string {
+	if attribute, ok := apisixVariables[variable]; ok {
+		return attribute
+	}
+	for _, source := range []struct{ prefix, attribute string }{{"http_", "header:"}, {"arg_", "query:"}, {"cookie_", "cookie:"}} {
+		if name, ok := strings.CutPrefix(variable, source.prefix); ok && name != "" {
+			if source.prefix == "http_" {
+				name = strings.ReplaceAll(name, "_", "-")
+			}
+			return source.attribute + name
+		}
+	}
+	return ""
+}
+
+// key sets the key of a rule and adds the rule. APISIX counts by address if the key of a
+// request is empty, so most plugins become two tiers. It is false if mete cannot express
+// the key.
+func (f *apisixFile) key(n node, rule *Rule) bool {
+	key := n.field("key").text()
+	if key == "" {
+		key = "remote_addr"
+	}
+	var variables []string
+	switch n.field("key_type").text() {
+	case "constant":
+	case "var_combination":
+		for _, word := range strings.Fields(key) {
+			variables = append(variables, strings.TrimPrefix(word, "$"))
+		}
+	default:
+		variables = []string{key}
+	}
+	rule.LimitKeys = []string{}
+	for _, variable := range variables {
+		attribute := apisixAttribute(variable)
+		if attribute == "" {
+			f.Differ(n.at(), fmt.Sprintf("The plugin %s counts by the variable %s.", n.key, variable), "mete has no rule for it.", "Write a rule with an attribute that has its value.")
+			return false
+		}
+		rule.LimitKeys = append(rule.LimitKeys, attribute)
+	}
+	if len(variables) > 1 && !slices.Equal(rule.LimitKeys, []string{"ip:address"}) {
+		rule.OnMissing = "empty"
+		f.Differ(n.at(), "A combination of variables that are all empty is counted by address.", "mete counts such requests in one bucket.", "")
+	}
+	f.add(n, *rule)
+	if len(rule.LimitKeys) != 1 {
+		return true
+	}
+	attribute := rule.LimitKeys[0]
+	if attribute == kongConsumer {
+		f.consumersDiffer(n)
+	}
+	_, fixed := rule.Match[attribute].(string)
+	if always := slices.Contains([]string{"ip:address", "path", "method"}, attribute); !always && !fixed {
+		f.add(n, byAddress(f.Rules, *rule, attribute))
+	}
+	return true
+}
+
+// add adds a rule.
+func (f *apisixFile) add(n node, rule Rule) {
+	rule.Name = ruleName(f.Rules, rule.Name)
+	f.Rules = append(f.Rules, rule)
+	if slices.Contains(rule.LimitKeys, "ip:address") {
+		addressDiffers(&f.Result, n.doc.file, "APISIX")
+	}
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/policy"
+)
+
+// The attributes of a descriptor. A program that asks /v1/take sends the domain as
+// envoy:domain and each entry as descriptor:KEY.
+const (
+	envoyDomain      = "envoy:domain"
+	descriptorPrefix = "descriptor:"
+)
+
+// alwaysDenied is an attribute that no request has: a rule with this key and on_missing:
+// deny denies all requests that it matches.
+const alwaysDenied = "denied:always"
+
+// maxEnvoyClauses bounds the clauses of a rule, and maxEnvoyValues the values of a clause, as
+// the policy language does.
+const (
+	maxEnvoyClauses = 16
+	maxEnvoyValues  = 1024
+)
+
+// envoyWindows are the windows of envoyproxy/ratelimit. All begin at 1970-01-01 UTC.
+var envoyWindows = map[string]time.Duration{
+	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
+	"week": 7 * 24 * time.Hour, "month": 30 * 24 * time.Hour, "year": 365 * 24 * time.Hour,
+}
+
+// The fields that envoyproxy/ratelimit accepts. It rejects files with other ones.
+var (
+	envoyRootFields       = []string{"domain", "descriptors"}
+	envoyDescriptorFields = []string{
+		"key", "value", "rate_limit", "descriptors",
+		"shadow_mode", "quota_mode", "detailed_metric", "value_to_metric", "share_threshold",
+	}
+	envoyLimitFields = []string{"unit", "requests_per_unit", "unlimited", "name", "replaces"}
+)
+
+var envoyShape = regexp.MustCompile(`(?m)^domain\s*:[\s\S]*^descriptors\s*:|^descriptors\s*:[\s\S]*^domain\s*:`)
+
+var envoyReader = reader{"envoy", "a configuration file of envoyproxy/ratelimit in YAML", detectEnvoy, readEnvoy}
+
+func detectEnvoy(data []byte) bool { return envoyShape.Match(data) }
+
+// An envoyEntry is a descriptor of the file with its ancestors: the entries that a
+// descriptor of a request must have, in this order.
+type envoyEntry struct {
+	node       node
+	key, value string // value ends with * for a wildcard, and is "" for all values
+	parent     *envoyEntry
+	children   []*envoyEntry
+}
+
+// An envoyFile is one file of envoyproxy/ratelimit.
+type envoyFile struct {
+	Result
+	domain string
+	keys   []string // all keys of the file
+
+	descriptors, limits int
+}
+
+// readEnvoy reads a configuration of envoyproxy/ratelimit.
+func readEnvoy(file string, data []byte) (Result, error) {
+	d, err := parseDocument(file, data)
+	if err != nil {
+		return Result{}, err
+	}
+	r := envoyFile{domain: d.top().field("domain").text()}
+	if err := onlyFields(d.top(), envoyRootFields); err != nil {
+		return Result{}, err
+	}
+	if r.domain == "" {
+		return Result{}, &Error{File: file, Reason: "the file has no domain"}
+	}
+	root := &envoyEntry{}
+	if bad := r.load(root, d.top().field("descriptors")); bad != nil {
+		bad.Recognized = []string{fmt.Sprintf("domain %q", r.domain), count(r.descriptors, "descriptor")}
+		return Result{}, bad
+	}
+	for _, child := range inOrder(root.children) {
+		r.convert(child)
+	}
+	r.Recognized = []string{fmt.Sprintf("domain %q", r.domain)}
+	r.Recognize(r.descriptors, "descriptor")
+	r.Recognize(r.limits, "limit")
+	if err := r.dropUnreachable(); err != nil {
+		return Result{}, err
+	}
+	r.differences(file)
+	return r.Result, nil
+}
+
+// onlyFields rejects an object with other fields.
+func onlyFields(n node, known []string) *Error {
+	if _, ok := n.value.(map[string]any); !ok {
+		return n.fail("want an object")
+	}
+	for _, f := range n.fields() {
+		if !slices.Contains(known, f.key) {
+			return f.fail("unknown field %q: the fields here are %s", f.key, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// load reads the descriptors of a list with the checks of envoyproxy/ratelimit.
+func (r *envoyFile) load(parent *envoyEntry, list node) *Error {
+	for _, n := range list.items() {
+		if err := onlyFields(n, envoyDescriptorFields); err != nil {
+			return err
+		}
+		e := &envoyEntry{node: n, key: n.field("key").text(), value: n.field("value").text(), parent: parent}
+		if e.key == "" {
+			return n.fail("a descriptor has no key")
+		}
+		if slices.ContainsFunc(parent.children, func(other *envoyEntry) bool { return other.key == e.key && other.value == e.value }) {
+			return n.fail("descriptor %s=%s is there twice", e.key, e.value)
+		}
+		r.descriptors++
+		if !slices.Contains(r.keys, e.key) {
+			r.keys = append(r.keys, e.key)
+		}
+		if limit := n.field("rate_limit"); limit.exists {
+			if err := checkEnvoyLimit(limit); err != nil {
+				return err
+			}
+			r.limits++
+		}
+		parent.children = append(parent.children, e)
+		if err := r.load(e, n.field("descriptors")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkEnvoyLimit(n node) *Error {
+	if err := onlyFields(n, envoyLimitFields); err != nil {
+		return err
+	}
+	unit := n.field("unit")
+	_, known := envoyWindows[strings.ToLower(unit.text())]
+	switch unlimited := n.field("unlimited").isTrue(); {
+	case unlimited && known:
+		return unit.fail("a limit with unlimited: true has no unit")
+	case !unlimited && !known:
+		return unit.fail("unknown unit %q: want second, minute, hour, day, week, month or year", unit.text())
+	}
+	_, err := n.field("requests_per_unit").number()
+	return err
+}
+
+// inOrder returns siblings in the order in which envoyproxy/ratelimit tries them: values,
+// then wildcards in the order of the file, then entries without a value.
+func inOrder(siblings []*envoyEntry) []*envoyEntry {
+	rank := func(e *envoyEntry) int {
+		switch {
+		case e.isWildcard():
+			return 1
+		case e.value == "":
+			return 2
+		}
+		return 0
+	}
+	ordered := slices.Clone(siblings)
+	slices.SortStableFunc(ordered, func(a, b *envoyEntry) int { return rank(a) - rank(b) })
+	return ordered
+}
+
+func (e *envoyEntry) isWildcard() bool { return strings.HasSuffix(e.value, "*") }
+
+// isCrowded reports whether a clause cannot list the siblings of an entry.
+func (e *envoyEntry) isCrowded() bool { return len(e.parent.children) > maxEnvoyValues }
+
+// covers reports whether an entry takes requests from a wildcard behind it.
+func (e *envoyEntry) covers(wildcard *envoyEntry) bool {
+	a, b := strings.TrimSuffix(e.value, "*"), strings.TrimSuffix(wildcard.value, "*")
+	return strings.HasPrefix(a, b) || e.isWildcard() && strings.HasPrefix(b, a)
+}
+
+// path returns the entry with its ancestors, the outermost one first.
+func (e *envoyEntry) path() []*envoyEntry {
+	if e.parent == nil {
+		return nil
+	}
+	return append(e.parent.path(), e)
+}
+
+// String returns the path as KEY=VALUE/KEY=VALUE.
+func (e *envoyEntry) String() string {
+	var parts []string
+	for _, p := range e.path() {
+		part := p.key
+		if p.value != "" {
+			part += "=" + p.value
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "/")
+}
+
+// convert adds the rules of an entry and of all below it.
+func (r *envoyFile) convert(e *envoyEntry) {
+	if reason := unfit(e); reason != "" {
+		r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s %s", e, reason), "mete has no rule for it and for the descriptors below it.", "")
+		return
+	}
+	if limit := e.node.field("rate_limit"); limit.exists {
+		r.addRule(e, limit)
+	} else if len(e.children) == 0 {
+		r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s has no rate_limit.", e), "mete has no rule for it. Both admit it.", "")
+	}
+	for _, child := range inOrder(e.children) {
+		r.convert(child)
+	}
+}
+
+// unfit returns why the policy language cannot express an entry, or "".
+func unfit(e *envoyEntry) string {
+	if _, err := policy.ParseAttribute(descriptorPrefix + e.key); err != nil {
+		return "has a key that names no attribute."
+	}
+	if strings.Contains(strings.TrimSuffix(e.value, "*"), "*") {
+		return "has a star inside its value."
+	}
+	if e.value == "" && strings.HasSuffix(e.key, "*") {
+		return "has a wildcard as its key."
+	}
+	for p := e.parent; p != nil; p = p.parent {
+		if p.key == e.key {
+			return "has the key " + e.key + " twice."
+		}
+	}
+	return ""
+}
+
+// addRule adds the rule of an entry with a limit. Rules of the domain are tiers: one
+// descriptor falls under one limit.
+func (r *envoyFile) addRule(e *envoyEntry, limit node) {
+	path := e.path()
+	rule := Rule{Name: ruleName(r.Rules, r.domain+"/"+e.String()), Group: r.group(), LimitKeys: []string{}, Algorithm: "fixed_window", at: e.node.at()}
+	number, _ := limit.field("requests_per_unit").number() // checked by load
+	window := envoyWindows[strings.ToLower(limit.field("unit").text())]
+	unlimited := limit.field("unlimited").isTrue()
+	zero := !unlimited && number == 0
+	rule.Match = r.clauses(e, zero)
+	for _, p := range path {
+		if !zero && (p.value == "" || p.isWildcard() && !p.node.field("share_threshold").isTrue()) {
+			rule.LimitKeys = append(rule.LimitKeys, descriptorPrefix+p.key)
+		}
+	}
+	switch {
+	case unlimited:
+		rule.Description = "Unlimited: the limit is too high to reach."
+		rule.Config = unlimitedConfig()
+	case zero:
+		rule.Description = "requests_per_unit: 0 denies all requests. No request has the attribute of limit_keys."
+		rule.LimitKeys, rule.OnMissing = []string{alwaysDenied}, "deny"
+		rule.Config = map[string]any{"tokens": 1, "window": span(window)}
+		r.Differ(limit.at(), "requests_per_unit: 0 denies all requests.", "mete denies them, too, with the status 403 in place of 429.", "")
+	default:
+		rule.Config = map[string]any{"tokens": number, "window": span(window)}
+	}
+	if e.node.field("shadow_mode").isTrue() || e.node.field("quota_mode").isTrue() {
+		rule.Mode = "shadow"
+	}
+	r.addBlockers(e, rule, zero)
+	r.Rules = append(r.Rules, rule)
+	r.differs(e, limit)
+}
+
+// unlimitedConfig is a limit that no client reaches. Such a tier takes its requests from
+// the tiers behind it.
+func unlimitedConfig() map[string]any { return map[string]any{"tokens": 1_000_000_000, "window": "1s"} }
+
+// addBlockers adds unlimited rules before a rule whose path has a wildcard. A value or an
+// earlier wildcard takes its requests from the wildcard, also if it has no limit for them.
+// In the path of a zero limit or with many siblings, an entry without a value is a wildcard.
+func (r *envoyFile) addBlockers(e *envoyEntry, rule Rule, zero bool) {
+	keys := rule.LimitKeys
+	if zero {
+		keys = []string{}
+	}
+	for _, p := range e.path() {
+		if !p.isWildcard() && !(p.value == "" && (zero || p.isCrowded())) {
+			continue
+		}
+		for _, other := range inOrder(p.parent.children) {
+			if other == p {
+				break
+			}
+			if other.key != p.key || !other.covers(p) {
+				continue
+			}
+			blocker := Rule{
+				Name: ruleName(r.Rules, rule.Name+"-not-"+other.value), Group: rule.Group, LimitKeys: keys, Match: maps.Clone(rule.Match),
+				Description: "The descriptor " + other.String() + " takes these requests.", Algorithm: "fixed_window", Config: unlimitedConfig(),
+			}
+			blocker.Match[descriptorPrefix+p.key] = other.value
+			r.Rules = append(r.Rules, blocker)
+		}
+	}
+}
+
+func (r *envoyFile) group() string { return ruleName(nil, "envoy/"+r.domain) }
+
+// clauses returns the match of an entry: its domain, the values of its path, and no entry
+// with another key of the file. limit_keys require the entries without a value. A zero
+// limit has no such keys, so its match requires them.
+func (r *envoyFile) clauses(e *envoyEntry, zero bool) map[string]any {
+	match := map[string]any{envoyDomain: r.domain}
+	var own []string
+	for _, p := range e.path() {
+		own = append(own, p.key)
+		switch {
+		case p.value != "":
+			match[descriptorPrefix+p.key] = p.value
+		case zero || p.isCrowded():
+			match[descriptorPrefix+p.key] = "*"
+		default:
+			var others []string
+			for _, other := range p.parent.children {
+				if other.key == p.key && other != p {
+					others = append(others, other.value)
+				}
+			}
+			if len(others) > 0 {
+				match[descriptorPrefix+p.key] = Not(others...)
+			}
+		}
+	}
+	for _, key := range r.nearKeys(e) {
+		if slices.Contains(own, key) {
+			continue
+		}
+		if _, err := policy.ParseAttribute(descriptorPrefix + key); err != nil {
+			continue
+		}
+		if len(match) == maxEnvoyClauses {
+			r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s takes no request with the entry %s.", e, key), "mete's rule takes it, because a rule has at most 16 clauses.", "")
+			continue
+		}
+		match[descriptorPrefix+key] = Not("*")
+	}
+	return match
+}
+
+// nearKeys returns all keys, the keys directly below e first.
+func (r *envoyFile) nearKeys(e *envoyEntry) []string {
+	var keys []string
+	for _, child := range e.children {
+		if !slices.Contains(keys, child.key) {
+			keys = append(keys, child.key)
+		}
+	}
+	for _, key := range r.keys {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A pathSet is a set of paths: those for which the longest prefix, or the exact path, is
+// true. The prefix "" stands for all paths.
+type pathSet struct {
+	prefixes map[string]bool
+	exacts   map[string]bool
+}
+
+// A pathShape is a set of paths in the terms of one rule.
+type pathShape struct {
+	match  any       // the path clause, nil for none
+	within *Selector // the selector, nil for none
+
+	rough []string // prefixes that the selector narrows to whole segments
+}
+
+// A pathNode is a prefix or a path of a set.
+type pathNode struct {
+	path  string
+	exact bool
+	in    bool
+	level int // how many times the membership changes on the way to it, from -1
+}
+
+// value returns the node as a match value.
+func (n pathNode) value() string {
+	if n.exact {
+		return pathValue(n.path)
+	}
+	return pathValue(n.path) + "*"
+}
+
+// changes returns the nodes whose membership differs from the prefix above, by level.
+// Even levels enter the set, odd ones leave it.
+func (s pathSet) changes() (levels [][]pathNode) {
+	var nodes []pathNode
+	for _, prefix := range slices.Sorted(maps.Keys(s.prefixes)) { // parents first
+		nodes = append(nodes, pathNode{path: prefix, in: s.prefixes[prefix]})
+	}
+	for _, exact := range slices.Sorted(maps.Keys(s.exacts)) {
+		nodes = append(nodes, pathNode{path: exact, exact: true, in: s.exacts[exact]})
+	}
+	for i := range nodes {
+		n, parent := &nodes[i], pathNode{level: -1}
+		for _, above := range nodes[:i] {
+			if !above.exact && strings.HasPrefix(n.path, above.path) {
+				parent = above // the longest comes last
+			}
+		}
+		n.level = parent.level
+		if n.in == parent.in {
+			continue
+		}
+		n.level++
+		for len(levels) <= n.level {
+			levels = append(levels, nil)
+		}
+		levels[n.level] = append(levels[n.level], *n)
+	}
+	return levels
+}
+
+// shapes returns the rules that the set takes. It is one in most cases. It is more if
+// paths are in the set below paths that are not, below paths that are.
+func (s pathSet) shapes() (shapes []pathShape) {
+	levels := s.changes()
+	for level := 0; level < len(levels); level += 2 {
+		var in, out []string
+		for _, n := range levels[level] {
+			in = append(in, n.value())
+		}
+		if level+1 < len(levels) {
+			for _, n := range levels[level+1] {
+				out = append(out, n.value())
+			}
+		}
+		switch all := in[0] == "*"; {
+		case all && len(out) == 0:
+			shapes = append(shapes, pathShape{})
+		case all:
+			shapes = append(shapes, pathShape{match: Not(out...)})
+		case len(out) == 0:
+			shapes = append(shapes, pathShape{match: oneOrMore(in)})
+		default:
+			shape := pathShape{match: Not(out...), within: selectPaths(in)}
+			for _, n := range levels[level] {
+				if !n.exact && !strings.HasSuffix(n.path, "/") {
+					shape.rough = append(shape.rough, n.path)
+				}
+			}
+			shapes = append(shapes, shape)
+		}
+	}
+	return shapes
+}
+
+// A location is a part of a server's paths with a value of its own.
+type location struct {
+	kind    locationKind
+	path    string // literal
+	first   bool   // ^~: regular expressions are not tried
+	proxied bool   // nginx passes its requests on
+	value   int    // what the location is, by the caller's numbers
+}
+
+// locationKind is how a location compares its path.
+type locationKind uint8
+
+const (
+	locationPrefix locationKind = iota
+	locationExact
+	locationRegexPrefix // a regular expression that is a prefix
+	locationRegexExact  // a regular expression that is one path
+)
+
+// resolve returns the paths whose location is in the set, by nginx's order: exact, the
+// longest prefix with ^~, regular expressions as written, the longest prefix.
+func resolve(locations []location, in func(value int) bool) pathSet {
+	s := pathSet{map[string]bool{}, map[string]bool{}}
+	for _, l := range locations {
+		switch l.kind {
+		case locationPrefix, locationRegexPrefix:
+			s.prefixes[l.path] = false
+		default:
+			s.exacts[l.path] = false
+		}
+	}
+	for path := range s.prefixes {
+		s.prefixes[path] = in(winner(locations, path, false))
+	}
+	for path := range s.exacts {
+		s.exacts[path] = in(winner(locations, path, true))
+	}
+	return s
+}
+
+// winner returns the value of the location that serves a path or, without exact, the paths
+// that begin with it and match no longer pattern.
+func winner(locations []location, path string, exact bool) int {
+	var best location
+	best.value = unlimited
+	longest := -1
+	for _, l := range locations {
+		switch {
+		case l.kind == locationExact && exact && l.path == path:
+			return l.value
+		case l.kind == locationPrefix && strings.HasPrefix(path, l.path) && cmp.Compare(len(l.path), longest) > 0:
+			best, longest = l, len(l.path)
+		}
+	}
+	if best.first {
+		return best.value
+	}
+	for _, l := range locations {
+		if l.kind == locationRegexPrefix && strings.HasPrefix(path, l.path) || l.kind == locationRegexExact && exact && l.path == path {
+			return l.value
+		}
+	}
+	return best.value
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/metehq/mete/internal/atomicfile"
+	"github.com/metehq/mete/internal/visible"
+)
+
+// Options are the flags of mete convert.
+type Options struct {
+	From   string // the gateway; "" to detect it
+	File   string // the configuration; "-" for In
+	Output string // the policy file; "" for Out
+	Force  bool   // replace Output if it exists
+	JSON   bool   // write policy and differences as JSON
+
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// ErrExists is the error of an output file that exists, without Force.
+var ErrExists = errors.New("the file exists: --force replaces it")
+
+// Run converts a configuration, writes the policy, and lists the differences on Err. It
+// writes nothing to Out or Output if there is an error.
+func Run(_ context.Context, o Options) error {
+	if o.Output != "" && !o.Force {
+		switch _, err := os.Lstat(o.Output); {
+		case err == nil:
+			return fmt.Errorf("convert: %s: %w", o.Output, ErrExists)
+		case !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("convert: %w", err)
+		}
+	}
+	data, err := read(o)
+	if err != nil {
+		return fmt.Errorf("convert: %w", err)
+	}
+	result, err := Convert(o.From, o.File, data)
+	if err != nil {
+		return err
+	}
+	write := result.YAML
+	if o.JSON {
+		write = result.JSON
+	}
+	text, err := write()
+	if err != nil {
+		return err
+	}
+	if o.Output == "" {
+		_, err = o.Out.Write(text)
+	} else {
+		err = replace(o, text)
+	}
+	if err != nil {
+		return fmt.Errorf("convert: %w", err)
+	}
+	if !o.JSON {
+		result.list(o.Err)
+	}
+	return nil
+}
+
+// read reads the configuration.
+func read(o Options) ([]byte, error) {
+	in := o.In
+	if o.File != "-" {
+		f, err := os.Open(o.File)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	return io.ReadAll(io.LimitReader(in, MaxBytes+1))
+}
+
+// replace writes the output file in one step.
+func replace(o Options, text []byte) error {
+	next, err := os.CreateTemp(filepath.Dir(o.Output), filepath.Base(o.Output)+".*")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(o.Output, next, func(w io.Writer) error {
+		_, err := io.Copy(w, bytes.NewReader(text))
+		return errors.Join(err, next.Chmod(0o644))
+	})
+}
+
+// list prints the recognized elements and the differences.
+func (r *Result) list(w io.Writer) {
+	fmt.Fprintf(w, "converted from %s:", r.From)
+	for i, text := range r.Recognized {
+		separator := ","
+		if i == 0 {
+			separator = ""
+		}
+		fmt.Fprintf(w, "%s %s", separator, text)
+	}
+	fmt.Fprintf(w, ", into %s, with %s\n", count(len(r.Rules), "rule"), count(len(r.Differences), "difference"))
+	for _, d := range r.Differences {
+		fmt.Fprintf(w, "  %s: %s\n    %s\n", d.Where, visible.Lines(d.What), visible.Lines(d.Effect))
+		if d.Remedy != "" {
+			fmt.Fprintf(w, "    %s\n", visible.Lines(d.Remedy))
+		}
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
+)
+
+// checkOptions compile a policy without the key of a server.
+var checkOptions = policy.Options{HashKey: []byte("mete convert")}
+
+// A file is a policy file: with Rules, or with Policies if a rule needs a selector.
+type file struct {
+	Description string  `json:"description"`
+	Rules       []Rule  `json:"rules,omitempty"`
+	Policies    []entry `json:"policies,omitempty"`
+}
+
+// An entry is a policy of a bundle.
+type entry struct {
+	ID   string `json:"id"`
+	Spec spec   `json:"spec"`
+}
+
+// A spec is the body of an entry.
+type spec struct {
+	Selector *Selector `json:"selector,omitempty"`
+	Rules    []Rule    `json:"rules"`
+}
+
+// policyFile arranges the rules. Rules without a selector come first.
+func (r *Result) policyFile() file {
+	f := file{Description: fmt.Sprintf("The rate limits of %s, converted from %s.", r.From, r.File)}
+	var open []Rule
+	for _, rule := range r.Rules {
+		if rule.Within == nil {
+			open = append(open, rule)
+		} else {
+			f.Policies = append(f.Policies, entry{rule.Name, spec{rule.Within, []Rule{rule}}})
+		}
+	}
+	switch {
+	case len(f.Policies) == 0:
+		f.Rules = open
+	case len(open) > 0:
+		f.Policies = append([]entry{{ruleName(r.Rules, "others"), spec{nil, open}}}, f.Policies...)
+	}
+	return f
+}
+
+// PolicyJSON returns the policy in JSON.
+func (r *Result) PolicyJSON() ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r.policyFile()); err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// YAML returns the policy in YAML. Comments at the top list the differences.
+func (r *Result) YAML() ([]byte, error) {
+	var out bytes.Buffer
+	comment := func(first, text string) {
+		for _, line := range wrap(text) {
+			out.WriteString("# " + first + line + "\n")
+			first = strings.Repeat(" ", len(first))
+		}
+	}
+	comment("", fmt.Sprintf("The rate limits of %s, written by mete convert from %s: %s.", r.From, r.File, strings.Join(r.Recognized, ", ")))
+	if len(r.Differences) > 0 {
+		out.WriteString("#\n# Differences:\n")
+	}
+	for _, d := range r.Differences {
+		comment("- ", d.String())
+	}
+	data, err := r.PolicyJSON()
+	if err != nil {
+		return nil, err
+	}
+	if err := policyyaml.WriteYAML(&out, data); err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// JSON returns the policy with the differences.
+func (r *Result) JSON() ([]byte, error) {
+	data, err := r.PolicyJSON()
+	if err != nil {
+		return nil, err
+	}
+	differences := r.Differences
+	if differences == nil {
+		differences = []Difference{}
+	}
+	out, err := json.MarshalIndent(struct {
+		From        string          `json:"from"`
+		File        string          `json:"file"`
+		Recognized  []string        `json:"recognized"`
+		Differences []Difference    `json:"differences"`
+		Policy      json.RawMessage `json:"policy"`
+	}{r.From, r.File, r.Recognized, differences, data}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	return append(out, '\n'), nil
+}
+
+// lineLength is where comments are wrapped.
+const lineLength = 92
+
+// wrap splits a text into lines. Control characters, which a configuration could bring
+// in, become spaces, so no text ends its comment.
+func wrap(text string) (lines []string) {
+	line := ""
+	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return c <= ' ' || c == 0x7f || c == 0x85 || c == 0x2028 || c == 0x2029 }) {
+		if line != "" && len(line)+1+len(word) > lineLength {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
