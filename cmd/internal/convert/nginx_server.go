@@ -38,8 +38,8 @@ func (c *nginxConfig) server(d *directive, from nginxLevel) error {
 	return nil
 }
 
-// redirects adds the paths that nginx answers with a redirect, before any limit: a path that
-// lacks only the slash at the end of a proxied location.
+// redirects adds the paths that lack only the slash at the end of a proxied location. nginx
+// answers them with a redirect, before any limit.
 func (s *nginxServer) redirects() {
 	for _, l := range slices.Clone(s.locations) {
 		path, slash := strings.CutSuffix(l.path, "/")
