@@ -128,10 +128,10 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 	}
 	switch modifier {
 	case "", "^~", "=":
-		if strings.HasPrefix(path, "@") {
-			return l, false // only internal redirects lead there
-		}
-		if !strings.HasPrefix(path, "/") {
+		if !strings.HasPrefix(path, "/") { // @name: only internal redirects lead there
+			if len(find(d.block, "limit_req")) > 0 {
+				c.Differ(d.where(), fmt.Sprintf("Only internal redirects lead to location %s.", path), "The policy has no rule for its limit_req alone.", "")
+			}
 			return l, false
 		}
 		l = location{path: path, first: modifier == "^~", proxied: proxied(d.block)}
