@@ -15,8 +15,8 @@ import (
 	"github.com/metehq/mete/proof/convert/versus"
 )
 
-// Random servers with random locations decide random requests as nginx does, unless convert
-// lists that one rule cannot express the hosts and locations of a zone.
+// Random servers with random locations decide random requests as nginx does. The exception
+// is a zone whose hosts and locations one rule cannot express, which convert lists.
 func TestNginx_Random(t *testing.T) {
 	rounds := 12
 	if testing.Short() {

@@ -177,9 +177,26 @@ func (c *caddyConfig) handlersOf(block []*caddyLine, s caddyScope) error {
 			}
 		case "handle", "handle_path":
 			handles = append(handles, l)
+		default:
+			if line := findLine(l.block, "rate_limit"); line != nil {
+				c.Differ(line.where(), fmt.Sprintf("The rate_limit within %s is not a limit of requests as they come in.", l.words[0]), "The policy has no rule for it.", "")
+			}
 		}
 	}
 	return c.exclusive(handles, s)
+}
+
+// findLine returns the first line of a block, or of blocks in it, with a directive.
+func findLine(block []*caddyLine, name string) *caddyLine {
+	for _, l := range block {
+		if len(l.words) > 0 && l.words[0] == name {
+			return l
+		}
+		if found := findLine(l.block, name); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // exclusive reads blocks handle and handle_path, where a request reaches only the first that

@@ -132,6 +132,13 @@ func TestConvert_Error(t *testing.T) {
 		{"caddy json", "caddy", "{\n\"apps\": }", `convert: config:2: invalid character '}'`},
 		{"caddy json zone", "caddy", `{"apps":{"http":{"servers":{"a":{"routes":[{"handle":[{"handler":"rate_limit","rate_limits":{"z":{"key":"x"}}}]}]}}}}}`,
 			"config: server a, route 1, handler 1: zone z without window or max_events; recognized 1 rate_limit handler"},
+		{"haproxy track", "haproxy", "frontend web\n stick-table type ip size 1k store http_req_rate(1m)\n http-request track-sc0 src unless { path_end .css }\n http-request deny if { sc_http_req_rate(0) gt 5 }\n",
+			"no rate limit of haproxy found that mete can express\n  config:3: The condition of track-sc0 cannot be expressed: the policy language compares whole values and beginnings, not end." +
+				" The policy has no rule for the lines that depend on it. Write a rule for the requests that the line tracks.; recognized"},
+		{"haproxy variable", "haproxy", "frontend web\n http-request set-var(req.rate) base32+src,table_http_req_rate(x)\n http-request deny if { var(req.rate) -m int gt 5 }\n",
+			"config:2: set-var(req.rate) depends on a rate. The policy has no rule for it."},
+		{"caddy errors", "caddy", ":80 {\n\thandle_errors {\n\t\trate_limit {\n\t\t}\n\t}\n}\n", "config:3: The rate_limit within handle_errors is not a limit of requests as they come in."},
+		{"nginx named location", "nginx", "limit_req_zone $host zone=a:1m rate=1r/s;\nserver { location @x { limit_req zone=a; } }", "config:2: Only internal redirects lead to location @x."},
 		{"no limits", "nginx", "http { server { listen 80; } }", "convert: config: no rate limit of nginx found that mete can express; recognized 1 server"},
 		{"nothing to express", "nginx", "limit_req_zone $ssl_client_s_dn zone=a:1m rate=1r/s;\nlimit_req zone=a;",
 			`  config:1: The key "$ssl_client_s_dn" cannot be expressed: mete has no attribute for $ssl_client_s_dn.`},

@@ -54,6 +54,7 @@ type haproxyProxy struct {
 	acls       map[string][]haproxyTerm // alternatives
 	tracks     []haproxyTrack
 	exempt     []condition // requests that an earlier line allows
+	lost       []string    // counters of tracks that cannot be expressed
 }
 
 // A haproxyConfig is the state of the reader.
@@ -269,7 +270,7 @@ func (c *haproxyConfig) request(p *haproxyProxy, l haproxyLine) error {
 		condition, negated = words[i+1:], words[i] == "unless"
 		words = words[:i]
 	}
-	rated := slices.ContainsFunc(c.resolve(p, condition), isHaproxyRate)
+	rated := slices.ContainsFunc(slices.Concat(l.words, c.resolve(p, condition)), isHaproxyRate)
 	switch {
 	case strings.HasPrefix(action, "track-sc"):
 		return c.track(p, line, words, condition, negated)
@@ -305,7 +306,8 @@ func (c *haproxyConfig) track(p *haproxyProxy, l haproxyLine, words, condition [
 	}
 	if err != nil {
 		c.differ(l, fmt.Sprintf("The condition of %s cannot be expressed: %v.", words[0], err),
-			"The policy has no rule for the lines that depend on it.", "")
+			"The policy has no rule for the lines that depend on it.", "Write a rule for the requests that the line tracks.")
+		p.lost = append(p.lost, t.counter)
 		return nil
 	}
 	t.conds = all[0].conds
@@ -446,9 +448,11 @@ func (c *haproxyConfig) trackOf(p *haproxyProxy, l haproxyLine, rate *haproxyRat
 			return t, true, true
 		}
 	}
-	if rate.counter != "" {
+	if rate.counter != "" && !slices.Contains(p.lost, rate.counter) {
 		c.differ(l, "No earlier line of the section tracks requests with counter "+rate.counter+".", "The policy has no rule for it.",
 			"Move the line of track-sc before this one.")
+	}
+	if rate.counter != "" {
 		return track, false, false
 	}
 	name := rate.table

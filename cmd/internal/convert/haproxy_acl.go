@@ -41,12 +41,10 @@ const maxHaproxyCases = 64
 
 var haproxyRateFetch = regexp.MustCompile(`^(sc([0-9])?|src)_http_req_rate$`)
 
-// isHaproxyRate reports whether a word of a condition counts requests or connections.
-func isHaproxyRate(word string) bool {
-	name, _, _ := strings.Cut(word, "(")
-	return (strings.HasPrefix(name, "sc") || strings.HasPrefix(name, "src_") || strings.HasPrefix(name, "table_")) &&
-		(strings.HasSuffix(name, "_rate") || strings.HasSuffix(name, "_cur") || strings.HasSuffix(name, "_cnt") || strings.Contains(name, "_gpc") || strings.Contains(name, "_gpt"))
-}
+var haproxyCounter = regexp.MustCompile(`(^|,)(sc[0-9]?|src|table)_(\w+_(rate|cur|cnt)|\w*gp[ct]\w*)`)
+
+// isHaproxyRate reports whether a word reads a count of requests or connections.
+func isHaproxyRate(word string) bool { return haproxyCounter.MatchString(word) }
 
 var haproxyFetch = regexp.MustCompile(`^([\w.+-]+)(?:\(([^)]*)\))?(?:,(.*))?$`)
 

@@ -142,8 +142,8 @@ func (c *nginxConfig) expand(expr string, depth int) ([]nginxPart, error) {
 	return parts, nil
 }
 
-// maxNginxParts bounds the cases of a key with maps in it, and maxNginxExpansions the
-// expressions of all keys: maps that refer to each other twice would double them each time.
+// maxNginxParts bounds the cases of a key with maps in it. maxNginxExpansions bounds the
+// expressions of all keys: a map that refers to the next one twice doubles them.
 const (
 	maxNginxParts      = 64
 	maxNginxExpansions = 100_000

@@ -38,8 +38,8 @@ func (c *nginxConfig) server(d *directive, from nginxLevel) error {
 	return nil
 }
 
-// redirects adds the paths that nginx answers with a redirect, before any limit: a path that
-// lacks only the slash at the end of a proxied location.
+// redirects adds the paths that lack only the slash at the end of a proxied location. nginx
+// answers them with a redirect, before any limit.
 func (s *nginxServer) redirects() {
 	for _, l := range slices.Clone(s.locations) {
 		path, slash := strings.CutSuffix(l.path, "/")
@@ -128,10 +128,10 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 	}
 	switch modifier {
 	case "", "^~", "=":
-		if strings.HasPrefix(path, "@") {
-			return l, false // only internal redirects lead there
-		}
-		if !strings.HasPrefix(path, "/") {
+		if !strings.HasPrefix(path, "/") { // @name: only internal redirects lead there
+			if len(find(d.block, "limit_req")) > 0 {
+				c.Differ(d.where(), fmt.Sprintf("Only internal redirects lead to location %s.", path), "The policy has no rule for its limit_req alone.", "")
+			}
 			return l, false
 		}
 		l = location{path: path, first: modifier == "^~", proxied: proxied(d.block)}
