@@ -236,3 +236,11 @@ func TestReport_Formats(t *testing.T) {
 		t.Errorf("%v: %s", err, encoded.Bytes())
 	}
 }
+
+func TestRun_RedisCluster(t *testing.T) {
+	c := proctest.StartCluster(t, 3, 0)
+	r, _ := run(t, loadtest.Options{Target: "redis+cluster://" + strings.Join(c.Addrs, ","), Keys: 300, Concurrency: 16})
+	if r.Decisions != 2000 || r.Allowed != 2000 || len(r.Errors) != 0 {
+		t.Errorf("%+v", r)
+	}
+}
