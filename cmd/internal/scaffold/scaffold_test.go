@@ -13,10 +13,12 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/scaffold"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/lint"
 	"github.com/metehq/mete/policytest"
 	"github.com/metehq/mete/policyyaml"
 )
@@ -71,7 +73,7 @@ func checkPolicy(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range m.Warnings() {
+	for _, w := range lint.Check(m, time.Now()) {
 		t.Errorf("warning: %+v", w)
 	}
 	tests, warnings, err := policytest.Read(m)
