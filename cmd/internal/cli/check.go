@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/cmd/internal/scaffold"
 	"github.com/metehq/mete/policy"
 )
 
@@ -31,7 +32,7 @@ postgres://HOST/DATABASE, and reports every mistake with its place and what to
 write instead. Where there is none it says in words what each limit allows,
 warns of what is probably not meant, and runs the tests in the policy. Of the
 words in brackets doc/lint.md says more. It is the same code that 'mete serve'
-starts with.
+starts with. Without arguments it reads policy.yaml in the current directory.
 
 The exit code is 0 if all is well, 1 if there is a mistake, if a test failed or,
 with --strict, if there is a warning, 2 if a file cannot be read, and 3 if a
@@ -55,7 +56,7 @@ func newCheckCommand(std Streams) *cobra.Command {
 	var run string
 	var schema bool
 	cmd := &cobra.Command{
-		Use: "check [flags] POLICY ...", Short: "Report all mistakes in a policy, and run its tests", Long: checkAbout, SuggestFor: []string{"lint", "validate", "test"},
+		Use: "check [flags] [POLICY ...]", Short: "Report all mistakes in a policy, and run its tests", Long: checkAbout, SuggestFor: []string{"lint", "validate", "test"},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			files := append(policies, args...)
 			switch {
@@ -64,8 +65,10 @@ func newCheckCommand(std Streams) *cobra.Command {
 			case schema:
 				_, err := std.Out.Write(policy.JSONSchema())
 				return err
+			case len(files) == 0 && isFile(scaffold.PolicyFile):
+				files = []string{scaffold.PolicyFile}
 			case len(files) == 0:
-				return usageError("no policy given: a file, a directory, - for standard input, or a database such as postgres://HOST/DATABASE")
+				return usageError("no policy given, and no policy.yaml is here: name a file, a directory, - for standard input, or a database such as postgres://HOST/DATABASE")
 			}
 			if run != "" {
 				if c.tests.Run, err = regexp.Compile(run); err != nil {

@@ -45,8 +45,10 @@ func newRoot(std Streams) *cobra.Command {
 		}
 	}
 	add(groupRun, "Run",
+		newInitCommand(std),
 		newServeCommand(std),
 		newHealthCommand(std),
+		newBenchCommand(std),
 		newReloadCommand(std),
 	)
 	add(groupPolicies, "Policies",

@@ -56,7 +56,7 @@ func (p *plan) policy() string {
 	one, other := p.clients()
 	by, byAddress := quoted(p.by.Spelled()), p.by.Source == policy.SourceIP
 	limit := fmt.Sprintf("{ rate: %s, burst: %d }", p.rate.text(), p.burst)
-	fmt.Fprintf(&b, "# The limits of mete. 'mete check %s' reads them and runs the tests below.\n", PolicyFile)
+	fmt.Fprintf(&b, "# The limits of mete. 'mete check' reads them and runs the tests below.\n")
 	fmt.Fprintf(&b, "# A running server follows changes of this file. The language: doc/policy.md.\n\n")
 	fmt.Fprintf(&b, "rules:\n")
 	fmt.Fprintf(&b, "  # Each client may make %s at once. After that, %s more come back per %s.\n", requests(p.burst), p.rate.amount, p.rate.per)
@@ -118,7 +118,7 @@ func (p *plan) limit() bucket.Limit {
 // settings is the text of the settings file.
 func (p *plan) settings() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The settings of mete: 'mete serve --config %s' reads them.\n", SettingsFile)
+	fmt.Fprintf(&b, "# The settings of mete: 'mete serve' reads them.\n")
 	fmt.Fprintf(&b, "# 'mete help config' prints every setting with its default.\n\n")
 	fmt.Fprintf(&b, "policy: %s            # beside this file\n", PolicyFile)
 	fmt.Fprintf(&b, "listen: 127.0.0.1:8080         # %s\n", p.listens())
@@ -163,10 +163,14 @@ func (p *plan) storeWords() string {
 // next are the words after the files are written.
 func (p *plan) next(dir string) string {
 	policyPath, settingsPath := filepath.Join(dir, PolicyFile), filepath.Join(dir, SettingsFile)
+	check, serve := "mete check", "mete serve" // which find the files in the current directory
+	if filepath.Dir(policyPath) != "." {
+		check, serve = check+" "+policyPath, serve+" --config "+settingsPath
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "wrote %s and %s\n\n", policyPath, settingsPath)
 	fmt.Fprintf(&b, "Check the policy, then start the limiter:\n\n")
-	fmt.Fprintf(&b, "  mete check %s\n  mete serve --config %s\n\n", policyPath, settingsPath)
+	fmt.Fprintf(&b, "  %s\n  %s\n\n", check, serve)
 	one, _ := p.clients()
 	switch {
 	case p.gateway != "":
