@@ -19,10 +19,13 @@ type slowTarget struct {
 
 func (s *slowTarget) take(context.Context, int) (bool, error) {
 	if s.asked++; s.asked == 1 {
-		<-time.After(s.first) // in virtual time
+		pass(s.first)
 	}
 	return true, nil
 }
+
+// pass waits in virtual time.
+func pass(d time.Duration) { time.Sleep(d) }
 
 func (s *slowTarget) close(context.Context, *keySet) error { return nil }
 func (s *slowTarget) note() string                         { return "" }
