@@ -147,6 +147,9 @@ func TestCompare(t *testing.T) {
 			"override_removed o1; e.g. map[ip:address:192.0.2.7]: blocked by o1 → [all 100/1m0s]"}},
 		{"override changed", `{"rules": [` + all + `], "overrides": [` + blocked + `]}`, `{"rules": [` + all + `], "overrides": [` + with(with(blocked, "block", "allow"), "192.0.2.7", "192.0.2.0/24") + `]}`, []string{
 			`override_changed o1; action: block → allow; match: {"ip:address":"192.0.2.7"} → {"ip:address":"192.0.2.0/24"}; e.g. map[ip:address:192.0.2.1]: [all 100/1m0s] → allowed by o1`}},
+		{"override about a secret", `{"rules": [` + all + `], "overrides": [` + with(blocked, `"ip:address": "192.0.2.7"`, `"header:x-api-key": "s1"`) + `]}`,
+			`{"rules": [` + all + `], "overrides": [` + with(blocked, `"ip:address": "192.0.2.7"`, `"header:x-api-key": "s2"`) + `]}`, []string{
+				`override_changed o1; match: {"header:x-api-key":"…"} → {"header:x-api-key":"…"}; e.g. map[header:x-api-key:s2 ip:address:192.0.2.1]: [all 100/1m0s] → blocked by o1`}},
 		{"override for another reason", `{"rules": [` + all + `], "overrides": [` + blocked + `]}`, `{"rules": [` + all + `], "overrides": [` + with(blocked, `"r"`, `"s"`) + `]}`, nil},
 		{"override limit", rules(all), `{"rules": [` + all + `], "overrides": [{"id": "l", "action": "limit", "rules": ["all"], "match": {"ip:address": "192.0.2.9"}, "algorithm_config": {"rate": "8/1s", "burst": 8}, ` + until + `}]}`, []string{
 			"override_added l; e.g. map[ip:address:192.0.2.9]: [all 100/1m0s] → [all 8/1s]"}},

@@ -93,13 +93,15 @@ func (c *comparer) request(b space.Box, i int, rules []*rule) policy.Map {
 	for _, side := range b {
 		slots[side.Slot] = true
 	}
-	if i != 1 {
-		for slot := range keys {
-			slots[slot] = true
-		}
+	for slot, source := range c.sources {
+		// Requests over HTTP have an address, a method, a path and a host.
+		slots[slot] = slots[slot] || i != 1 && (keys[slot] || source >= policy.SourceIP)
 	}
 	request := policy.Map{}
-	for slot := range slots {
+	for slot, wanted := range slots {
+		if !wanted {
+			continue
+		}
 		set := c.space.Side(b, slot)
 		if set.HasAbsence() && c.sources[slot] < policy.SourceIP && (!keys[slot] || i == 1) {
 			continue // most requests lack it

@@ -75,8 +75,7 @@ func (c *comparer) changesOfOverride(old, new *override) (all []Change) {
 	note("action", string(old.Action), string(new.Action))
 	note("rules", names(old.Rules), names(new.Rules))
 	if !c.equal(old.box, new.box) {
-		was, is := plainJSON(old.Match), plainJSON(new.Match)
-		all = append(all, Change{Field: "match", Old: was, New: is})
+		all = append(all, Change{Field: "match", Old: plainMatch(old.Match), New: plainMatch(new.Match)})
 	}
 	note("key", old.Key, new.Key)
 	note("algorithm", old.Algorithm, new.Algorithm)
@@ -108,15 +107,40 @@ func plainJSON(text json.RawMessage) string {
 	return string(plain)
 }
 
-// exampleOfOverride returns a request that the override is about.
-func (c *comparer) exampleOfOverride(s *side, o *override) *Example {
-	var pieces []space.Box
-	var about []*rule
-	for i := range s.rules {
-		r := &s.rules[i]
-		if (len(o.Rules) == 0 || slices.Contains(o.Rules, r.Name)) && !c.space.Apart(o.box, r.box) && len(pieces) < maxPieces {
-			pieces, about = append(pieces, c.space.And(o.box, r.box)), append(about, r)
+// plainMatch is plainJSON of a match, without values that may be credentials.
+func plainMatch(text json.RawMessage) string {
+	var clauses map[string]any
+	if json.Unmarshal(text, &clauses) != nil {
+		return plainJSON(text)
+	}
+	for name := range clauses {
+		if a, err := policy.ParseAttribute(name); err == nil && a.Secret() {
+			clauses[name] = "…"
 		}
 	}
-	return c.example(append(pieces, o.box), about...)
+	plain, err := json.Marshal(clauses)
+	if err != nil {
+		return plainJSON(text)
+	}
+	return string(plain)
+}
+
+// exampleOfOverride returns a request that the override is about.
+func (c *comparer) exampleOfOverride(s *side, o *override) *Example {
+	var first *Example
+	try := func(b space.Box, about ...*rule) bool {
+		e := c.example([]space.Box{b}, about...)
+		if first == nil || e != nil && !e.Old.Equal(&e.New) {
+			first = e
+		}
+		return first != nil && !first.Old.Equal(&first.New)
+	}
+	for i := range s.rules[:min(len(s.rules), maxPieces)] {
+		r := &s.rules[i]
+		if (len(o.Rules) == 0 || slices.Contains(o.Rules, r.Name)) && !c.space.Apart(o.box, r.box) && try(c.space.And(o.box, r.box), r) {
+			return first
+		}
+	}
+	try(o.box)
+	return first
 }

@@ -62,6 +62,7 @@ func newRoot(std Streams) *cobra.Command {
 	add(groupPolicies, "Policies",
 		newCheckCommand(std),
 		newExplainCommand(std),
+		newDiffCommand(std),
 		newReplayCommand(std),
 		newSignCommand(std),
 	)

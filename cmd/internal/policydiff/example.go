@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policydiff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/internal/parse"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/diff"
+)
+
+// An example is a request with both decisions.
+type example struct {
+	Request map[string]string `json:"request"`
+	Old     decision          `json:"old"`
+	New     decision          `json:"new"`
+	Text    string            `json:"text"`
+}
+
+// A decision is what one policy says of the request.
+type decision struct {
+	BlockedBy string  `json:"blocked_by,omitempty"` // an override
+	AllowedBy string  `json:"allowed_by,omitempty"` // an override
+	DeniedBy  string  `json:"denied_by,omitempty"`  // a rule whose key the request lacks
+	Limits    []limit `json:"limits"`
+}
+
+// A limit applies to the request.
+type limit struct {
+	Limit  string `json:"limit"`
+	Words  string `json:"words"`
+	Shadow bool   `json:"shadow,omitempty"`
+	Cost   string `json:"cost"`
+	each   string
+}
+
+// hidden stands for a value of a policy file that may be a secret.
+const hidden = "…"
+
+// newExample words an example. Policies that read no method decide GET like any other.
+func (p *explainer) newExample(e *diff.Example) *example {
+	x := &example{Request: map[string]string{}, Old: newDecision(e.Old), New: newDecision(e.New)}
+	for name, value := range e.Request {
+		if a, err := policy.ParseAttribute(name); err == nil && a.Secret() && !strings.HasPrefix(value, "example") {
+			value = hidden
+		}
+		x.Request[name] = value
+	}
+	if x.Request["path"] != "" && !p.old.Uses(policy.SourceMethod) && !p.new.Uses(policy.SourceMethod) {
+		x.Request["method"] = "GET"
+	}
+	was, is := x.Old.words(), x.New.words()
+	if was == is {
+		x.Text = fmt.Sprintf("%s: %s, as before", requestWords(x.Request), is)
+	} else {
+		x.Text = fmt.Sprintf("%s: was %s, is now %s", requestWords(x.Request), was, is)
+	}
+	return x
+}
+
+func newDecision(d diff.Decision) decision {
+	x := decision{Limits: []limit{}}
+	switch {
+	case d.Block != nil:
+		x.BlockedBy = d.Block.ID
+	case d.Allow != nil:
+		x.AllowedBy = d.Allow.ID
+	case d.Missing != nil:
+		x.DeniedBy = d.Missing.Name
+	default:
+		for _, m := range d.Matches {
+			x.Limits = append(x.Limits, limit{Limit: m.Limit.Name, Words: limitWords(m.Limit), Shadow: m.Shadow, Cost: m.Cost.String(), each: eachWords(m.Rule)})
+		}
+	}
+	return x
+}
+
+func (d *decision) words() string {
+	switch {
+	case d.BlockedBy != "":
+		return "blocked by override " + d.BlockedBy
+	case d.AllowedBy != "":
+		return "allowed by override " + d.AllowedBy
+	case d.DeniedBy != "":
+		return "denied by " + d.DeniedBy + ", whose key it lacks"
+	case len(d.Limits) == 0:
+		return "limited by nothing"
+	}
+	var parts []string
+	for _, l := range d.Limits {
+		s := fmt.Sprintf("%s (%s%s)", l.Limit, l.Words, l.each)
+		if l.Cost != "1" {
+			s += " at a cost of " + l.Cost
+		}
+		if l.Shadow {
+			s += " in shadow"
+		}
+		parts = append(parts, s)
+	}
+	return "limited by " + parse.Enumerate(parts, "and")
+}
+
+// requestWords words a request: "GET /login from 192.0.2.1 with header:x-plan=free".
+func requestWords(request map[string]string) string {
+	rest := maps.Clone(request)
+	take := func(name string) string {
+		value := rest[name]
+		delete(rest, name)
+		return value
+	}
+	method, path, host, address := take("method"), take("path"), take("host"), take("ip:address")
+	s := strings.TrimSpace(method + " " + path)
+	switch {
+	case s == "":
+		s = "a request"
+	case method == "":
+		s = "a request for " + path
+	case path == "":
+		s = "a " + method + " request"
+	}
+	if host != "" {
+		s += " to " + host
+	}
+	if address != "" {
+		s += " from " + address
+	}
+	var with []string
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
+		with = append(with, name+"="+rest[name])
+	}
+	if len(with) > 0 {
+		s += " with " + strings.Join(with, " ")
+	}
+	return s
+}
