@@ -19,6 +19,7 @@ type example struct {
 	Old     decision          `json:"old"`
 	New     decision          `json:"new"`
 	Text    string            `json:"text"`
+	lines   []string          // of the text
 }
 
 // A decision is what one policy says of the request.
@@ -36,13 +37,15 @@ type limit struct {
 	Shadow bool   `json:"shadow,omitempty"`
 	Cost   string `json:"cost"`
 	each   string
+	rule   string
 }
 
 // hidden stands for a value of a policy file that may be a secret.
 const hidden = "…"
 
 // newExample words an example. Policies that read no method decide GET like any other.
-func (p *explainer) newExample(e *diff.Example) *example {
+func (p *explainer) newExample(d diff.Difference) *example {
+	e := d.Example
 	x := &example{Request: map[string]string{}, Old: newDecision(e.Old), New: newDecision(e.New)}
 	for name, value := range e.Request {
 		if a, err := policy.ParseAttribute(name); err == nil && a.Secret() && !strings.HasPrefix(value, "example") {
@@ -53,12 +56,18 @@ func (p *explainer) newExample(e *diff.Example) *example {
 	if x.Request["path"] != "" && !p.old.Uses(policy.SourceMethod) && !p.new.Uses(policy.SourceMethod) {
 		x.Request["method"] = "GET"
 	}
-	was, is := x.Old.words(), x.New.words()
-	if was == is {
-		x.Text = fmt.Sprintf("%s: %s, as before", requestWords(x.Request), is)
-	} else {
-		x.Text = fmt.Sprintf("%s: was %s, is now %s", requestWords(x.Request), was, is)
+	// Limits of other rules that both policies have are no part of the difference.
+	full := func(l limit) bool {
+		return l.rule == d.Rule || l.rule == d.Was || !x.Old.has(l.Limit) || !x.New.has(l.Limit)
 	}
+	was, is := x.Old.words(full), x.New.words(full)
+	x.Text = requestWords(x.Request)
+	if was == is {
+		x.lines = []string{x.Text, "is " + is + ", as before"}
+	} else {
+		x.lines = []string{x.Text, "was " + was, "is now " + is}
+	}
+	x.Text = strings.Join(append([]string{x.Text + ": " + x.lines[1]}, x.lines[2:]...), ", ")
 	return x
 }
 
@@ -73,13 +82,19 @@ func newDecision(d diff.Decision) decision {
 		x.DeniedBy = d.Missing.Name
 	default:
 		for _, m := range d.Matches {
-			x.Limits = append(x.Limits, limit{Limit: m.Limit.Name, Words: limitWords(m.Limit), Shadow: m.Shadow, Cost: m.Cost.String(), each: eachWords(m.Rule)})
+			x.Limits = append(x.Limits, limit{Limit: m.Limit.Name, Words: limitWords(m.Limit), Shadow: m.Shadow, Cost: m.Cost.String(), each: eachWords(m.Rule), rule: m.Rule.Name})
 		}
 	}
 	return x
 }
 
-func (d *decision) words() string {
+func (d *decision) has(name string) bool {
+	return slices.ContainsFunc(d.Limits, func(l limit) bool { return l.Limit == name })
+}
+
+// words words a decision, with all of the limits for which full is true, and the names of
+// the others.
+func (d *decision) words(full func(limit) bool) string {
 	switch {
 	case d.BlockedBy != "":
 		return "blocked by override " + d.BlockedBy
@@ -92,7 +107,10 @@ func (d *decision) words() string {
 	}
 	var parts []string
 	for _, l := range d.Limits {
-		s := fmt.Sprintf("%s (%s%s)", l.Limit, l.Words, l.each)
+		s := l.Limit
+		if full(l) {
+			s += fmt.Sprintf(" (%s%s)", l.Words, l.each)
+		}
 		if l.Cost != "1" {
 			s += " at a cost of " + l.Cost
 		}

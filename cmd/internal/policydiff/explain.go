@@ -20,10 +20,10 @@ type explainer struct{ old, new *policy.Matcher }
 func (x *explainer) explain(d diff.Difference) difference {
 	e := difference{Kind: string(d.Kind), Rule: d.Rule, Was: d.Was, Override: d.Override, Before: d.Before, After: d.After, Text: x.headline(d)}
 	for _, c := range d.Changes {
-		e.Changes = append(e.Changes, change{c.Limit, c.Field, c.Old, c.New, meaning(c)})
+		e.Changes = append(e.Changes, change{c.Limit, c.Field, c.Old, c.New, meaning(c, x.client(d.Rule))})
 	}
 	if d.Example != nil {
-		e.Example = x.newExample(d.Example)
+		e.Example = x.newExample(d)
 	}
 	return e
 }
@@ -116,12 +116,12 @@ func overrideWords(m *policy.Matcher, id string) string {
 }
 
 // meaning words a change for those who do not know the field; it may be empty.
-func meaning(c diff.Change) string {
+func meaning(c diff.Change, client string) string {
 	switch c.Field {
 	case "burst":
-		return fmt.Sprintf("a client may send %s at once, was %s", c.New, c.Old)
+		return fmt.Sprintf("%s may send %s at once, was %s", client, c.New, c.Old)
 	case "rate":
-		return fmt.Sprintf("%s come back, was %s", c.New, c.Old)
+		return fmt.Sprintf("%s may go on with %s, was %s", client, perWords(c.New), perWords(c.Old))
 	case "limit_keys":
 		return fmt.Sprintf("requests share a bucket by %s, was by %s; buckets start full", orAll(c.New), orAll(c.Old))
 	case "mode":
@@ -136,6 +136,19 @@ func meaning(c diff.Change) string {
 	}
 	return ""
 }
+
+// client words who shares a bucket of the rule with a name in the new policy.
+func (x *explainer) client(name string) string {
+	for _, r := range x.new.Rules() {
+		if r.Name == name && len(r.LimitKeys) == 0 {
+			return "all clients together"
+		}
+	}
+	return "a client"
+}
+
+// perWords words a rate: "10 per 1s".
+func perWords(rate string) string { return strings.Replace(rate, "/", " per ", 1) }
 
 func orAll(keys string) string {
 	if keys == "" {

@@ -94,7 +94,7 @@ func (r *report) text() string {
 			fmt.Fprintf(&b, "  %s\n", c.text())
 		}
 		if d.Example != nil {
-			fmt.Fprintf(&b, "  for example, %s\n", d.Example.Text)
+			fmt.Fprintf(&b, "  for example, %s\n", strings.Join(d.Example.lines, "\n    "))
 		}
 		fmt.Fprintln(&b)
 	}
