@@ -97,7 +97,7 @@ func startInit(t *testing.T, dir string) *terminalSession {
 	return s
 }
 
-// expect reads until the terminal has shown text behind what was expected before.
+// expect reads until the terminal shows text.
 func (s *terminalSession) expect(text string) {
 	s.t.Helper()
 	from := s.seen.Len()

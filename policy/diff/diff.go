@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package diff compares two policies: rule by rule, and by requests that they decide
-// differently. It is for reviews of a policy before it is put in force:
+// differently. It is for reviews of a policy before it is deployed:
 //
 //	for _, d := range diff.Compare(old, new, time.Now()) {
 //		fmt.Println(d.Kind, d.Rule, d.Changes)
 //	}
 //
 // No difference means that both policies allow, deny and charge every request alike. Two
-// files that spell the same policy in different ways have none. If several rules deny a
-// request, the answer names the first of them: the order of rules that do not exclude each
-// other is no difference.
+// files that spell the same policy in different ways have none. The answer to a denied
+// request names one of several rules that deny it: which one is no difference.
 package diff
 
 import (
@@ -24,11 +23,11 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// A Kind is what is done to a rule or an override.
+// A Kind is the kind of a difference.
 type Kind string
 
-// The kinds. A rule has moved if it is the same, and another rule that is the same takes
-// some of its requests first, or does so no longer.
+// The kinds. RuleMoved is a rule without changes: another rule without changes takes some
+// of its requests first now, or no longer does.
 const (
 	RuleAdded       Kind = "rule_added"
 	RuleRemoved     Kind = "rule_removed"
@@ -52,8 +51,8 @@ type Difference struct {
 	// Changes are the fields of a changed rule or override, in the order of the language.
 	Changes []Change
 
-	// Before and After are the rules that took some of the requests of a moved rule before
-	// it in the old policy only, and in the new policy only.
+	// Before are the rules that took requests from a moved rule in the old policy only.
+	// After are the rules that do so in the new policy only.
 	Before, After []string
 
 	// Example is a request that shows the difference; nil if none is found.
@@ -75,14 +74,14 @@ type Example struct {
 	Old, New Decision
 }
 
-// A Decision is what a policy says of a request.
+// A Decision is the outcome of a request under one policy.
 type Decision struct {
 	policy.Verdict
 	Matches []policy.Match
 }
 
-// Compare returns the differences between two policies: those of the rules in the order of
-// the new policy, then rules that are removed, then overrides. Overrides that have expired
+// Compare returns the differences between two policies. The rules of the new policy come
+// first, in their order, then rules that are removed, then overrides. Overrides that have expired
 // are left out. Both policies should be loaded with one [policy.Options.HashKey].
 //
 // Attributes are taken as independent of each other. If two policies have too many rules
@@ -129,12 +128,14 @@ type rule struct {
 	*policy.Rule
 	view  *inspect.Rule
 	about *policy.Description
-	index int       // in the rules of its side
+	index int // in the rules of its side
+
 	match space.Box // the requests that its match lets in
-	box   space.Box // those that its key lets in, too
-	twin  *rule     // the same rule in the other policy; nil for none
-	same  bool      // nothing about it has changed
-	set   uint64    // of the rules that are the same and go before it
+	box   space.Box // the requests that its key lets in, too
+
+	twin *rule  // the same rule in the other policy; nil for none
+	same bool   // nothing about it has changed
+	set  uint64 // of the rules that are the same and go before it
 }
 
 // side prepares a policy.
@@ -165,8 +166,8 @@ func (s *side) translate(b space.Box) (out space.Box) {
 	return out
 }
 
-// pair finds the rules that are in both policies, by name, and then those that only have
-// another name.
+// pair finds the rules that are in both policies, by name. It then finds rules that only
+// have another name.
 func (c *comparer) pair() {
 	names := map[string]*rule{}
 	for i := range c.old.rules {
@@ -312,8 +313,8 @@ func bucketWords(l bucket.Limit) string {
 	return l.Algorithm().String() + ": " + l.String()
 }
 
-// debtWords words how much requests may owe. The bound is empty if it is that of the
-// arithmetic, which differs with the rate.
+// debtWords words how much requests may owe. The words are empty if only the
+// arithmetic bounds it.
 func debtWords(l bucket.Limit) string {
 	_, p := l.Refill()
 	if l.Algorithm() != bucket.Continuous {
@@ -344,7 +345,7 @@ func keyWords(r *policy.Rule) string {
 	return strings.Join(names, ", ")
 }
 
-// matchWords words which requests a rule is about.
+// matchWords words the match of a rule.
 func matchWords(r *rule) string {
 	var parts []string
 	for _, c := range r.about.Match {

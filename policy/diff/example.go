@@ -10,8 +10,8 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// variants are the requests that are made of one piece: other keys can have other decisions
-// if a rule is in force for a part of its keys.
+// variants is the number of requests that are made of one piece. They have different keys,
+// as a rule can be enforced for a part of its keys.
 const variants = 32
 
 // exampleOf returns an example for a rule that is in one policy only, or renamed.
@@ -19,7 +19,7 @@ func (c *comparer) exampleOf(s *side, r *rule) *Example {
 	return c.example(c.region(s, r), r)
 }
 
-// region is the requests that a rule has: those that no rule before it takes. Beyond the
+// region is the requests that a rule has, and that no rule before it takes. Beyond the
 // bounds of the search it is all that the rule matches.
 func (c *comparer) region(s *side, r *rule) []space.Box {
 	looks := c.looks
@@ -80,8 +80,8 @@ func (c *comparer) example(pieces []space.Box, rules ...*rule) *Example {
 	return first
 }
 
-// request returns the i'th request in a box. The first one has all that the keys of the
-// rules are made of, the second one has no more than it must, the others have other keys.
+// request returns the i'th request in a box. The first one has every attribute of the keys
+// of the rules. The second one has no attribute that it may lack. The others have other keys.
 func (c *comparer) request(b space.Box, i int, rules []*rule) policy.Map {
 	keys := map[int]bool{}
 	for _, r := range rules {

@@ -7,15 +7,15 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// The bounds of the search for moved rules and for examples. Beyond maxLooks, rules whose
-// order has changed are reported as moved without a look at the requests.
+// The bounds of the search for moved rules and for examples. Beyond maxLooks, a rule whose
+// order has changed counts as moved, and its requests are not compared.
 const (
 	maxLooks  = 1 << 20
 	maxPieces = 256
 )
 
-// before reports whether rule e goes before rule r of the same policy: as an earlier tier of
-// its group, or as a rule whose requests a fallback does not get.
+// before reports whether rule e goes before rule r of the same policy. It is an earlier tier
+// of the group, or r is the fallback, which gets no request of e.
 func before(e, r *rule) bool {
 	if e == r || e.Mode == policy.ModeOff || e.Mode == policy.ModeShadow && r.Mode == policy.ModeEnforce {
 		return false // it takes nothing
@@ -24,13 +24,13 @@ func before(e, r *rule) bool {
 }
 
 // takesAll reports whether e, which goes before r, takes every request of its own from r.
-// One that is in force for a part of its keys does so for some.
+// One that is enforced for a part of its keys takes some of them.
 func takesAll(e, r *rule) bool {
 	return e.Mode == policy.ModeEnforce || e.Mode == policy.ModeShadow && r.Mode == policy.ModeShadow
 }
 
-// moved reports whether rules that have not changed go before a rule, which has not changed
-// either, in one of the policies only, and get some of its requests there.
+// moved compares a rule that has not changed with the other such rules. It has moved if one
+// of them takes some of its requests first in one of the policies only.
 func (c *comparer) moved(o, n *rule) []Difference {
 	if c.near == nil {
 		c.old.count()
@@ -48,7 +48,7 @@ func (c *comparer) moved(o, n *rule) []Difference {
 			continue
 		}
 		if c.looks > maxLooks && len(d.Before)+len(d.After) > 0 {
-			break // it may have moved: one rule is enough to say so
+			break // it may have moved: one rule is reason enough
 		}
 		was, is := before(e.twin, o), before(e, n)
 		switch {
@@ -88,7 +88,7 @@ func (c *comparer) shared(s *side, r, e *rule) []space.Box {
 	return left
 }
 
-// rest returns the pieces without those that rules before r take. It is false beyond the
+// rest returns the pieces without the requests that rules before r take. It is false beyond the
 // bounds of the search.
 func (c *comparer) rest(s *side, r *rule, pieces []space.Box) (left []space.Box, ok bool) {
 	for i := range s.rules {

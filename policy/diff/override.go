@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// overrides compares the overrides of the files that are in force.
+// overrides compares the overrides of the files that have not expired.
 func (c *comparer) overrides() (found []Difference) {
 	old, new := c.inForce(&c.old), c.inForce(&c.new)
 	for _, id := range slices.Sorted(maps.Keys(new)) {
@@ -85,7 +85,7 @@ func (c *comparer) changesOfOverride(old, new *override) (all []Change) {
 	return all
 }
 
-// names lists names in one order: an override of several rules is about each of them.
+// names lists names in one order: an override of several rules applies to each of them.
 func names(rules []string) string {
 	return strings.Join(slices.Sorted(slices.Values(rules)), ", ")
 }
@@ -125,7 +125,7 @@ func plainMatch(text json.RawMessage) string {
 	return string(plain)
 }
 
-// exampleOfOverride returns a request that the override is about.
+// exampleOfOverride returns a request that the override applies to.
 func (c *comparer) exampleOfOverride(s *side, o *override) *Example {
 	var first *Example
 	try := func(b space.Box, about ...*rule) bool {

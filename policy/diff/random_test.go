@@ -164,8 +164,8 @@ func decide(m *policy.Matcher, request policy.Map) (d diff.Decision) {
 	return d
 }
 
-// If a request is decided differently, Compare reports a difference. Both decisions of an
-// example are those of the policies.
+// If a request is decided differently, Compare reports a difference. An example has
+// the decisions of both policies.
 func TestCompare_Random(t *testing.T) {
 	r := &maker{rand.New(testseed.PCG(1, 2))}
 	pairs, different, silent, shown := 0, 0, 0, 0

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The example of mete diff in doc/replay.md prints what it says there.
+// The example of mete diff in doc/replay.md has the output of mete diff.
 func TestDocs_DiffExample(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(docs, replayDoc))
 	if err != nil {

@@ -69,7 +69,7 @@ func newInitCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// isFile reports whether path is a regular file: one of those that mete init writes.
+// isFile reports whether path is a regular file, such as mete init writes.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()

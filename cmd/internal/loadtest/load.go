@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// What a histogram can tell apart: three digits between a nanosecond and ten minutes.
+// The resolution of a histogram: three digits between a nanosecond and ten minutes.
 const (
 	leastLatency = 1
 	mostLatency  = int64(10 * time.Minute)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loadtest measures how many decisions a store or a server makes per second, and
-// how long they take. It is mete bench.
+// Package loadtest measures the decisions per second and the latency of a store or a
+// server. It is mete bench.
 package loadtest
 
 import (
@@ -47,16 +47,16 @@ type Options struct {
 	// Keys is the number of different clients. 0 is [DefaultKeys].
 	Keys int
 
-	// Rate, above 0, makes an open loop: so many decisions are due per second, and the
-	// latency of one counts from the moment when it is due. A slow answer then delays
-	// the decisions behind it in the figures, too. 0 is a closed loop.
+	// Rate, above 0, makes an open loop: so many decisions are due per second. The
+	// latency of a decision counts from the moment when it is due. A slow answer then
+	// delays the decisions behind it in the figures, too. 0 is a closed loop.
 	Rate float64
 
 	// Limit is the limit of each key in a store. Empty is [DefaultLimit], which denies
 	// hardly anything. A server decides by its policy.
 	Limit string
 
-	// Attributes are those of the requests to a server. {n} in a value stands for the
+	// Attributes are the attributes of the requests to a server. {n} in a value stands for the
 	// number of the key. Nil is an address and an API key of each client.
 	Attributes map[string]string
 
@@ -76,7 +76,7 @@ type target interface {
 	// close removes the keys that were used, and disconnects.
 	close(ctx context.Context, used *keySet) error
 
-	// note says what the run does to the target.
+	// note words the load on the target, for a warning.
 	note() string
 }
 
@@ -84,7 +84,7 @@ type target interface {
 const cleanTimeout = time.Minute
 
 // Run makes decisions until the time or the count is reached, or ctx is done, and returns
-// the figures. The error says that nothing could be measured, or that keys are left.
+// the figures. The error means that nothing could be measured, or that keys are left.
 // Decisions that fail are figures, and no error.
 func Run(ctx context.Context, o Options) (Report, error) {
 	if err := o.complete(); err != nil {
@@ -111,7 +111,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return l.report(), nil
 }
 
-// load says how the target is loaded.
+// load words the size of the load.
 func (o *Options) load() string {
 	s := fmt.Sprintf("up to %d calls at a time", o.Concurrency)
 	if o.Rate > 0 {
@@ -126,7 +126,7 @@ func (o *Options) load() string {
 	return fmt.Sprintf("%s, for %v", s, o.Duration)
 }
 
-// complete fills in the defaults and checks the options. The error has all mistakes.
+// complete fills in the defaults and checks the options. The error joins all errors.
 func (o *Options) complete() error {
 	if o.Duration == 0 && o.Count == 0 {
 		o.Duration = DefaultDuration

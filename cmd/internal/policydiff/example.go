@@ -22,7 +22,7 @@ type example struct {
 	lines   []string          // of the text
 }
 
-// A decision is what one policy says of the request.
+// A decision is the outcome of the request under one policy.
 type decision struct {
 	BlockedBy string  `json:"blocked_by,omitempty"` // an override
 	AllowedBy string  `json:"allowed_by,omitempty"` // an override

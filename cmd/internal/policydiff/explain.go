@@ -28,7 +28,7 @@ func (x *explainer) explain(d diff.Difference) difference {
 	return e
 }
 
-// headline words what was done to a rule or an override.
+// headline words a difference in one line.
 func (x *explainer) headline(d diff.Difference) string {
 	switch d.Kind {
 	case diff.RuleAdded:
@@ -67,7 +67,7 @@ func ruleWords(m *policy.Matcher, name string) string {
 	return s
 }
 
-// eachWords words who shares a bucket.
+// eachWords words which requests share a bucket.
 func eachWords(r *policy.Rule) string {
 	if len(r.LimitKeys) == 0 {
 		return ", for all requests together"
@@ -115,7 +115,7 @@ func overrideWords(m *policy.Matcher, id string) string {
 	return s + ", until " + o.ExpiresAt.UTC().Format(time.RFC3339)
 }
 
-// meaning words a change for those who do not know the field; it may be empty.
+// meaning words a change for readers that do not know the field. It may be empty.
 func meaning(c diff.Change, client string) string {
 	switch c.Field {
 	case "burst":
@@ -137,7 +137,7 @@ func meaning(c diff.Change, client string) string {
 	return ""
 }
 
-// client words who shares a bucket of the rule with a name in the new policy.
+// client words which clients share a bucket of a rule in the new policy.
 func (x *explainer) client(name string) string {
 	for _, r := range x.new.Rules() {
 		if r.Name == name && len(r.LimitKeys) == 0 {

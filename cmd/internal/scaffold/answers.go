@@ -18,8 +18,8 @@ import (
 
 // Answers describe the first limiter, as a person writes them. Empty fields have a default.
 type Answers struct {
-	// Front is the source of requests: "api" for programs that call POST /v1/take, the
-	// URL of a service that mete stands in front of, or a gateway such as "nginx".
+	// Front is the source of requests. "api" are programs that call POST /v1/take, a URL
+	// is the service that mete stands in front of, and "nginx" is a gateway that asks.
 	Front string
 
 	// By tells clients apart: "address", "key", "user" or an attribute of policies.
@@ -71,7 +71,7 @@ type rate struct {
 
 func (r rate) text() string { return r.amount + "/" + r.per }
 
-// plan parses the answers. The error has all mistakes.
+// plan parses the answers. The error joins all errors.
 func (a Answers) plan() (p plan, err error) {
 	var errs []error
 	note := func(err error) {

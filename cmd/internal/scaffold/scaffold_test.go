@@ -35,8 +35,8 @@ func start(t *testing.T, o scaffold.Options) (dir, out string, err error) {
 	return o.Dir, b.String(), err
 }
 
-// Whatever the answers are, mete check accepts the policy without warnings, its tests
-// pass, no rule is left out by them, and mete serve accepts the settings.
+// For all kinds of answers, mete check accepts the policy without warnings. Its tests pass
+// and reach every rule, and mete serve accepts the settings.
 func TestRun_FilesAreValid(t *testing.T) {
 	var all []scaffold.Answers
 	for _, front := range []string{"", "http://127.0.0.1:3000", "nginx"} {
