@@ -15,21 +15,22 @@ import (
 )
 
 const benchAbout = `
-Measures how many decisions a store or a server makes per second, and how long
-they take. URL is a store (memory:, redis://HOST, postgres://HOST/DATABASE and
-the other URLs of --store) or a server (http://HOST:8080: POST /v1/take).
+Measures the decisions per second of a store or a server, and their latency. URL
+is a store: memory:, redis://HOST, postgres://HOST/DATABASE or another URL of
+--store. Or it is a server, such as http://127.0.0.1:8080, which is asked by
+POST /v1/take.
 
 It is a load test: other users of the store or the server get slower meanwhile.
-Keys in a store begin with a name of the run, and are removed at the end. The
-requests to a server have addresses of 198.18.0.0/15, a network for load tests,
-and API keys of the run, or the attributes that are given, in which {n} stands
-for the number of the client. Its policy decides them, and its buckets refill as
-usual. Denials count as decisions.
+Keys in a store begin with a name of the run, and are removed at the end.
+Requests to a server have the given attributes, in which {n} stands for the
+number of the client. Without any, they have addresses of 198.18.0.0/15, a
+network for load tests, and API keys of the run. The policy of the server
+decides them, and its buckets refill as usual. Denials count as decisions.
 
-Without --rate, each of --concurrency callers asks again when it has an answer:
-that finds the most decisions per second. With --rate, decisions are due at a
-fixed rate, and latency counts from the moment when one is due, also while the
-callers wait for a slow answer: that finds the latency that clients see.
+Without --rate, each of --concurrency callers asks again when it has an answer.
+This finds the most decisions per second. With --rate, decisions are due at a
+fixed rate, and the latency of each counts from the moment when it is due. This
+finds the latency that clients see, also while a slow answer delays others.
 
 The run ends after --duration or --count, or with Ctrl-C, and prints its
 figures. The exit code is 0 if there are decisions, 2 on wrong usage, and 3 if

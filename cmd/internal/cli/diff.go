@@ -13,10 +13,10 @@ import (
 )
 
 const diffAbout = `
-Explains the difference between two policies: rules that are added, removed,
-renamed or changed, field by field in words; rules that have moved, so that
-others take some of their requests; and overrides. For each difference it
-searches a request that the policies decide differently, and shows both
+Explains the difference between two policies: rules and overrides that are
+added, removed or changed, field by field in words. It also shows rules that
+have moved, so that other rules take some of their requests. For each difference
+it searches a request that the policies decide differently, and shows both
 decisions.
 
 Files that spell the same policy in different ways have no difference: only
