@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,5 +128,49 @@ func TestRun_Equal(t *testing.T) {
 	o.JSON = true
 	if err := policydiff.Run(&b, o); err != nil || b.String() != `{"old":"a","new":"b","equal":true,"differences":[]}`+"\n" {
 		t.Errorf("%v %s", err, b.String())
+	}
+}
+
+// A policy of the cookbook differs from all others, and not from itself in JSON.
+func TestRun_Cookbook(t *testing.T) {
+	files, err := filepath.Glob("../../../examples/cookbook/*.yaml")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	opts := policy.Options{HashKey: []byte("test"), Now: now}
+	var policies []*policy.Matcher
+	for _, file := range files {
+		data, err := policyyaml.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := policyyaml.Parse(file, data, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := policyyaml.ToJSON(file, data, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, err := policy.Load(text, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := policydiff.Run(&b, policydiff.Options{Old: m, New: same, Now: now}); err != nil {
+			t.Errorf("%s: %v\n%s", file, err, b.String())
+		}
+		policies = append(policies, m)
+	}
+	for i, old := range policies {
+		for j, new := range policies {
+			if i == j {
+				continue
+			}
+			var b bytes.Buffer
+			if err := policydiff.Run(&b, policydiff.Options{Old: old, New: new, Now: now}); !errors.Is(err, policydiff.ErrDifferent) || !strings.Contains(b.String(), "for example, ") {
+				t.Errorf("%s and %s: %v\n%s", files[i], files[j], err, b.String())
+			}
+		}
 	}
 }
