@@ -33,8 +33,13 @@ fixed rate, and the latency of each counts from the moment when it is due. This
 finds the latency that clients see, also while a slow answer delays others.
 
 The run ends after --duration or --count, or with Ctrl-C, and prints its
-figures. The exit code is 0 if there are decisions, 2 on wrong usage, and 3 if
-the store or the server does not answer.
+figures.
+
+Exit codes:
+  0  there are decisions
+  2  wrong usage
+  3  the store or the server does not answer
+  4  the server refuses the first request
 `
 
 // newBenchCommand returns "mete bench".

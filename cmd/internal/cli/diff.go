@@ -23,8 +23,11 @@ Files that spell the same policy in different ways have no difference: only
 decisions count. OLD and NEW are files, JSON or YAML, - for standard input, or
 the rules in postgres://HOST/DATABASE. For recorded requests, see 'mete replay'.
 
-The exit code is 0 if there is no difference, 1 if there is one, 2 if a policy
-cannot be read or has a mistake, and 3 if a database does not answer.
+Exit codes:
+  0  no difference
+  1  a difference
+  2  wrong usage, or a policy cannot be read or has an error
+  3  a database does not answer
 `
 
 // newDiffCommand returns "mete diff".

@@ -70,7 +70,7 @@ func complete(cmd *cobra.Command, flag string, words ...string) {
 	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// must panics on errors that only a mistake in the definition of a command causes.
+// must panics on errors that only a wrong definition of a command causes.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -85,7 +85,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// explainFlag rewrites an error of pflag, with a suggestion for a misspelt flag.
+// explainFlag rewrites an error of pflag, and suggests a flag with a similar name.
 func explainFlag(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := e.GetSpecifiedName()

@@ -28,8 +28,10 @@ and defaults answer all. An invalid answer is asked for again, with the reason.
 Existing files are not replaced unless --force is given. Both files are written,
 or none.
 
-The exit code is 0 if both files are written, 1 if a file exists, and 2 if an
-answer is invalid or a file cannot be written.
+Exit codes:
+  0  both files are written
+  1  a file exists
+  2  wrong usage, an invalid answer, or a file cannot be written
 `
 
 // newInitCommand returns "mete init".
