@@ -36,7 +36,7 @@ const (
 func newSpace(m *Matcher) *space.Space {
 	return space.New(func(slot int) space.Attribute {
 		a := m.attributes[slot]
-		return space.Attribute{Name: a.text, Addresses: a.Source == SourceIP, Secret: a.Secret()}
+		return space.Attribute{Name: a.text, Addresses: a.Source == SourceIP, Secret: a.Secret(), Plain: plainValues[a.Source]}
 	})
 }
 

@@ -119,8 +119,7 @@ func (m *Matcher) sample(in *space.Space, r *Rule, b space.Box) Map {
 		if s.HasAbsence() && a.Source < SourceIP && !r.reads(slot) {
 			continue // what need not be there is left out, unless all requests have it
 		}
-		value, ok := plainSample(a, s)
-		if ok {
+		if value, ok := in.Plain(slot, s); ok {
 			request[a.text] = value
 		}
 	}
@@ -130,16 +129,6 @@ func (m *Matcher) sample(in *space.Space, r *Rule, b space.Box) Map {
 // reads reports whether the key of r is made of the attribute in slot.
 func (r *Rule) reads(slot int) bool {
 	return slices.ContainsFunc(r.keys, func(k component) bool { return k.slot == slot })
-}
-
-// plainSample is a value in s that looks like one of a.
-func plainSample(a Attribute, s space.Set) (string, bool) {
-	for _, plain := range plainValues[a.Source] {
-		if s.Has(plain) {
-			return plain, true
-		}
-	}
-	return s.Sample(a.Source == SourceIP)
 }
 
 // plainValues are what is likely to be seen of attributes.

@@ -87,22 +87,29 @@ func (q *question) check(cmd *cobra.Command, args []string) error {
 	if q.reason != "" {
 		return usageError("--reason is for --key")
 	}
-	q.Attributes = map[string]string{}
+	var err error
+	q.Attributes, err = readAttributes(args)
+	return err
+}
+
+// readAttributes reads arguments of the form NAME=VALUE.
+func readAttributes(args []string) (map[string]string, error) {
+	attributes := map[string]string{}
 	for _, arg := range args {
 		name, value, found := strings.Cut(arg, "=")
 		if !found {
-			return usageError("%q is not NAME=VALUE, such as header:x-api-key=k1", arg)
+			return nil, usageError("%q is not NAME=VALUE, such as header:x-api-key=k1", arg)
 		}
 		attribute, err := policy.ParseAttribute(name)
 		if err != nil {
-			return usageError("%w", plain(err))
+			return nil, usageError("%w", plain(err))
 		}
-		if _, twice := q.Attributes[attribute.String()]; twice {
-			return usageError("%s is given twice", attribute)
+		if _, twice := attributes[attribute.String()]; twice {
+			return nil, usageError("%s is given twice", attribute)
 		}
-		q.Attributes[attribute.String()] = value
+		attributes[attribute.String()] = value
 	}
-	return nil
+	return attributes, nil
 }
 
 // checkKey rejects arguments and flags that describe a request. The default server is the

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/cmd/internal/scaffold"
 	"github.com/metehq/mete/policy"
 )
 
@@ -32,7 +33,7 @@ policy is a file in JSON or YAML, a directory of such files, or
 postgres://HOST/DATABASE for the rules there. For a correct policy the command
 describes each limit in words, prints warnings, and runs the tests in the
 policy. doc/lint.md explains the codes in brackets. 'mete serve' starts with the
-same code.
+same code. Without arguments it reads policy.yaml in the current directory.
 
 Exit codes:
   0  all policies are valid
@@ -59,7 +60,7 @@ func newCheckCommand(std Streams) *cobra.Command {
 	var run string
 	var schema bool
 	cmd := &cobra.Command{
-		Use: "check [flags] POLICY ...", Short: "Report all errors in a policy, and run its tests", Long: checkAbout, SuggestFor: []string{"lint", "validate", "test"},
+		Use: "check [flags] [POLICY ...]", Short: "Report all errors in a policy, and run its tests", Long: checkAbout, SuggestFor: []string{"lint", "validate", "test"},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			files := append(policies, args...)
 			switch {
@@ -68,8 +69,10 @@ func newCheckCommand(std Streams) *cobra.Command {
 			case schema:
 				_, err := std.Out.Write(policy.JSONSchema())
 				return err
+			case len(files) == 0 && isFile(scaffold.PolicyFile):
+				files = []string{scaffold.PolicyFile}
 			case len(files) == 0:
-				return usageError("no policy given: a file, a directory, - for standard input, or a database such as postgres://HOST/DATABASE")
+				return usageError("no policy given, and no policy.yaml is here: name a file, a directory, - for standard input, or a database such as postgres://HOST/DATABASE")
 			}
 			if run != "" {
 				if c.tests.Run, err = regexp.Compile(run); err != nil {

@@ -51,7 +51,7 @@ func (c *replayCommand) progress(size int64) *replaying.Progress {
 	return replaying.NewProgress(c.std.Err, size, time.Now)
 }
 
-func isTerminal(w io.Writer) bool {
+func isTerminal(w any) bool {
 	f, ok := w.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -52,14 +52,17 @@ func newRoot(std Streams) *cobra.Command {
 		}
 	}
 	add(groupRun, "Run",
+		newInitCommand(std),
 		newServeCommand(std),
 		newHealthCommand(std),
+		newBenchCommand(std),
 		newReloadCommand(std),
 		newDashboardCommand(std),
 	)
 	add(groupPolicies, "Policies",
 		newCheckCommand(std),
 		newExplainCommand(std),
+		newDiffCommand(std),
 		newReplayCommand(std),
 		newConvertCommand(std),
 		newSignCommand(std),

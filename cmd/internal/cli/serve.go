@@ -19,14 +19,17 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/logpipe"
+	"github.com/metehq/mete/cmd/internal/scaffold"
 	"github.com/metehq/mete/cmd/internal/server"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/store"
 )
 
 const serveAbout = `
-Runs the limiter as a server. Without flags it keeps its buckets in memory, uses
-a built-in example policy and listens on loopback addresses.
+Runs the limiter as a server. It reads its settings from --config, or from
+mete.yaml in the current directory, which 'mete init' writes. Without settings
+it keeps its buckets in memory, uses a built-in example policy and listens on
+loopback addresses.
 
 The admin address needs tokens: admin_tokens in the configuration file lists
 them with their roles. Without any, the server makes one token. It writes the
@@ -59,8 +62,9 @@ ten seconds and then ends with the exit code 3.
 The flags are the most common settings; 'mete help config' shows all. Each
 setting has an environment variable: METE_STORE, METE_TIMEOUTS_DRAIN. A flag
 overrides the environment, and the environment overrides the configuration file.
-Without --config, METE_CONFIG names that file. With --check, the command
-validates the settings, the files that they name and the policy, then exits.
+Without --config, METE_CONFIG names that file, or it is mete.yaml in the current
+directory. --config '' reads none. With --check, the command validates the
+settings, the files that they name and the policy, then exits.
 `
 
 // newServeCommand returns "mete serve".
@@ -77,7 +81,7 @@ func newServeCommand(std Streams) *cobra.Command {
 			if len(args) == 1 {
 				settings = append(settings, config.Setting{Key: "policy", Value: args[0]})
 			}
-			c, env, err := loadSettings(cmd.Flags().Changed("config"), file, settings)
+			c, env, err := loadSettings(cmd.Flags().Changed("config"), &file, settings)
 			if err != nil || check {
 				for _, warning := range env.Unknown {
 					fmt.Fprintf(std.Err, "mete serve: warning: %s\n", visible.Lines(warning))
@@ -89,7 +93,7 @@ func newServeCommand(std Streams) *cobra.Command {
 			if check {
 				return tryServe(cmd.Context(), std, c, env, format)
 			}
-			return serve(cmd.Context(), std, c, env)
+			return serve(cmd.Context(), std, c, env, file)
 		},
 	}
 	addServeFlags(cmd, &file, &settings)
@@ -99,14 +103,18 @@ func newServeCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// serve runs a server with these settings until ctx ends.
-func serve(ctx context.Context, std Streams, c config.Config, env config.Environment) error {
+// serve runs a server with these settings, which are from a file if it is not empty, until
+// ctx ends.
+func serve(ctx context.Context, std Streams, c config.Config, env config.Environment, file string) error {
 	pipe := logpipe.New(std.Err) // whoever reads it may stop reading
 	defer pipe.Close(logPatience)
 	std.Err = pipe
 	log := newLogger(std.Err, c)
 	for _, warning := range env.Unknown {
 		log.Warn("environment variable ignored", "reason", warning)
+	}
+	if file != "" {
+		log.Info("settings read", "file", file)
 	}
 	if len(env.Used) > 0 {
 		log.Info("environment variables read", "names", strings.Join(env.Used, ","))
@@ -149,12 +157,17 @@ func serve(ctx context.Context, std Streams, c config.Config, env config.Environ
 const configVariable = "METE_CONFIG"
 
 // loadSettings loads the settings of the server from the file that --config names, or
-// METE_CONFIG where the flag is not set, then from the environment and the flags.
-func loadSettings(isSet bool, file string, settings []config.Setting) (config.Config, config.Environment, error) {
+// METE_CONFIG where the flag is not set, or else mete.yaml in the current directory, then
+// from the environment and the flags. It sets file to the one it read.
+func loadSettings(isSet bool, file *string, settings []config.Setting) (config.Config, config.Environment, error) {
 	variable := os.Getenv(configVariable)
 	if isSet || variable == "" {
-		return config.Load(file, os.Environ(), settings)
+		if !isSet && isFile(scaffold.SettingsFile) {
+			*file = scaffold.SettingsFile
+		}
+		return config.Load(*file, os.Environ(), settings)
 	}
+	*file = variable
 	c, env, err := config.Load(variable, os.Environ(), settings)
 	env.Used = slices.Insert(env.Used, 0, configVariable)
 	if err != nil && !errors.As(err, new(config.Errors)) { // else each names the file
@@ -170,7 +183,7 @@ const logPatience = time.Second
 func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting) {
 	fs := cmd.Flags()
 	d := config.Default()
-	fs.StringVar(file, "config", "", "read settings from `FILE` (default: the one that METE_CONFIG names): see 'mete help config'")
+	fs.StringVar(file, "config", "", "read settings from `FILE` (default: the one that METE_CONFIG names, or mete.yaml if it is here): see 'mete help config'")
 	for _, f := range []struct{ name, usage string }{
 		{"policy", "decide by the policy in `FILE`, JSON or YAML, or by the rules in postgres://HOST/DATABASE (default: a built-in example)"},
 		{"upstream", "pass allowed requests on to `URL`"},

@@ -31,10 +31,28 @@ type Attribute struct {
 	Name      string
 	Addresses bool // its values are addresses
 	Secret    bool // its values are not shown
+
+	// Plain are likely values, the likeliest first.
+	Plain []string
 }
 
 // New returns a space whose attributes are described by the function. Their number may grow.
 func New(attribute func(slot int) Attribute) *Space { return &Space{attribute: attribute} }
+
+// Attribute returns the attribute in slot.
+func (s *Space) Attribute(slot int) Attribute { return s.attribute(slot) }
+
+// Plain returns a value in set that looks like one of the attribute in slot. It is false
+// where absence is all that set has.
+func (s *Space) Plain(slot int, set Set) (value string, ok bool) {
+	a := s.attribute(slot)
+	for _, plain := range a.Plain {
+		if set.Has(plain) {
+			return plain, true
+		}
+	}
+	return set.Sample(a.Addresses)
+}
 
 // Everything is all that the attribute in slot can be.
 func (s *Space) Everything(slot int) Set {
@@ -85,6 +103,14 @@ func (b Box) With(slot int, set Set) Box {
 // Apart reports whether no request is in both b and e.
 func (s *Space) Apart(b, e Box) bool {
 	return slices.ContainsFunc(e, func(side Side) bool { return !s.Side(b, side.Slot).Meets(side.Set) })
+}
+
+// And returns the requests that are in both b and e.
+func (s *Space) And(b, e Box) Box {
+	for _, side := range e {
+		b = b.With(side.Slot, s.Side(b, side.Slot).And(side.Set))
+	}
+	return b
 }
 
 // Within reports whether all of b is in e.

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/cmd/internal/loadtest"
+	"github.com/metehq/mete/store"
+)
+
+const benchAbout = `
+Measures the decisions per second of a store or a server, and their latency. URL
+is a store: memory:, redis://HOST, postgres://HOST/DATABASE or another URL of
+--store. Or it is a server, such as http://127.0.0.1:8080, which is asked by
+POST /v1/take.
+
+It is a load test: other users of the store or the server get slower meanwhile.
+Keys in a store begin with a name of the run, and are removed at the end.
+Requests to a server have the given attributes, in which {n} stands for the
+number of the client. Without any, they have addresses of 198.18.0.0/15, a
+network for load tests, and API keys of the run. The policy of the server
+decides them, and its buckets refill as usual. Denials count as decisions.
+
+Without --rate, each of --concurrency callers asks again when it has an answer.
+This finds the most decisions per second. With --rate, decisions are due at a
+fixed rate, and the latency of each counts from the moment when it is due. This
+finds the latency that clients see, also while a slow answer delays others.
+
+The run ends after --duration or --count, or with Ctrl-C, and prints its
+figures.
+
+Exit codes:
+  0  there are decisions
+  2  wrong usage
+  3  the store or the server does not answer
+  4  the server refuses the first request
+`
+
+// newBenchCommand returns "mete bench".
+func newBenchCommand(std Streams) *cobra.Command {
+	o := loadtest.Options{Notes: std.Err}
+	var c connection
+	var format string
+	cmd := &cobra.Command{
+		Use: "bench [flags] URL [NAME=VALUE ...]", Short: "Measure a store or a server", Long: benchAbout, SuggestFor: []string{"benchmark", "load"},
+		ValidArgsFunction: cobra.FixedCompletions([]string{"memory:", "redis://", "postgres://", "http://"}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) == 0 {
+				return usageError("a URL is required: of a store, such as redis://127.0.0.1:6379, or of a server, such as %s", mainURL())
+			}
+			o.Target = args[0]
+			if o.Attributes, err = benchAttributes(o.Target, args[1:]); err != nil {
+				return err
+			}
+			if isServer(o.Target) {
+				c.server = o.Target
+				r, err := c.reach()
+				if err != nil {
+					return err
+				}
+				o.HTTP, o.Token = r.http, r.token
+			}
+			if format == "text" && isTerminal(std.Err) {
+				o.Progress = std.Err
+			}
+			r, err := loadtest.Run(cmd.Context(), o)
+			if err != nil {
+				return benchError(o.Target, err)
+			}
+			if format == "json" {
+				err = r.WriteJSON(std.Out)
+			} else {
+				err = r.WriteText(std.Out)
+			}
+			if r.Decisions == 0 {
+				return answered(err, exitUnreachable)
+			}
+			return err
+		},
+	}
+	fs := cmd.Flags()
+	fs.DurationVar(&o.Duration, "duration", 0, "end after `TIME` (default 10s, or none with --count)")
+	fs.Int64Var(&o.Count, "count", 0, "end after `NUMBER` decisions")
+	fs.IntVar(&o.Concurrency, "concurrency", loadtest.DefaultConcurrency, "make `NUMBER` calls at a time")
+	fs.IntVar(&o.Keys, "keys", loadtest.DefaultKeys, "use the buckets of `NUMBER` clients, in no order")
+	fs.Float64Var(&o.Rate, "rate", 0, "begin `NUMBER` decisions per second (default: as many as there are answers)")
+	fs.StringVar(&o.Limit, "limit", loadtest.DefaultLimit, "limit each key in a store to `RATE`; its bucket holds the tokens of one interval")
+	addFormat(cmd, &format, "text", "json")
+	connecting := c.flags("")
+	for _, name := range []string{"token-file", "ca", "cert", "tls-key"} {
+		fs.AddFlag(connecting.Lookup(name))
+	}
+	return cmd
+}
+
+func isServer(target string) bool {
+	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
+}
+
+// benchAttributes reads the attributes of the requests to a server.
+func benchAttributes(target string, args []string) (map[string]string, error) {
+	if len(args) > 0 && !isServer(target) {
+		return nil, usageError("unexpected argument %q: only requests to a server have attributes", args[0])
+	}
+	return readAttributes(args)
+}
+
+// benchError returns the error of a run with its exit code.
+func benchError(target string, err error) error {
+	if _, ok := errors.AsType[*client.Error](err); ok {
+		return failClient(target, err)
+	}
+	if errors.Is(err, store.ErrUnavailable) {
+		return fail(exitUnreachable, fmt.Errorf("%w; start the store, or name another", err))
+	}
+	return err
+}

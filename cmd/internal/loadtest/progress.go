@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/cmd/internal/prose"
+)
+
+const (
+	progressEvery = 200 * time.Millisecond
+	barWidth      = 24
+)
+
+// show draws the progress until ctx is done or the returned function is called, which
+// removes it.
+func (l *load) show(ctx context.Context) (stop func()) {
+	if l.options.Progress == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(progressEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-ticker.C:
+				fmt.Fprint(l.options.Progress, "\r\x1b[K"+l.progress(now.Sub(l.start)))
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+		fmt.Fprint(l.options.Progress, "\r\x1b[K")
+	}
+}
+
+// progress is the state of the run after some time, on one line.
+func (l *load) progress(elapsed time.Duration) string {
+	done := 0.0
+	if l.options.Duration > 0 {
+		done = elapsed.Seconds() / l.options.Duration.Seconds()
+	}
+	ended, failed := l.ended.Load(), l.failed.Load()
+	if l.options.Count > 0 {
+		done = max(done, float64(ended)/float64(l.options.Count))
+	}
+	full := int(min(done, 1) * barWidth)
+	s := fmt.Sprintf("[%s%s] %s, %.0f per second", strings.Repeat("█", full), strings.Repeat(" ", barWidth-full),
+		prose.Count(ended, "decision"), float64(ended)/elapsed.Seconds())
+	if failed > 0 {
+		s += ", " + prose.Count(failed, "error")
+	}
+	return s
+}

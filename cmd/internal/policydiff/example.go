@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policydiff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/internal/parse"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/diff"
+)
+
+// An example is a request with both decisions.
+type example struct {
+	Request map[string]string `json:"request"`
+	Old     decision          `json:"old"`
+	New     decision          `json:"new"`
+	Text    string            `json:"text"`
+	lines   []string          // of the text
+}
+
+// A decision is the outcome of the request under one policy.
+type decision struct {
+	BlockedBy string  `json:"blocked_by,omitempty"` // an override
+	AllowedBy string  `json:"allowed_by,omitempty"` // an override
+	DeniedBy  string  `json:"denied_by,omitempty"`  // a rule whose key the request lacks
+	Limits    []limit `json:"limits"`
+}
+
+// A limit applies to the request.
+type limit struct {
+	Limit  string `json:"limit"`
+	Words  string `json:"words"`
+	Shadow bool   `json:"shadow,omitempty"`
+	Cost   string `json:"cost"`
+	each   string
+	rule   string
+}
+
+// hidden stands for a value of a policy file that may be a secret.
+const hidden = "…"
+
+// newExample words an example. Policies that read no method decide GET like any other.
+func (p *explainer) newExample(d diff.Difference) *example {
+	e := d.Example
+	x := &example{Request: map[string]string{}, Old: newDecision(e.Old), New: newDecision(e.New)}
+	for name, value := range e.Request {
+		if a, err := policy.ParseAttribute(name); err == nil && a.Secret() && !strings.HasPrefix(value, "example") {
+			value = hidden
+		}
+		x.Request[name] = value
+	}
+	if x.Request["path"] != "" && !p.old.Uses(policy.SourceMethod) && !p.new.Uses(policy.SourceMethod) {
+		x.Request["method"] = "GET"
+	}
+	// Limits of other rules that both policies have are no part of the difference.
+	full := func(l limit) bool {
+		return l.rule == d.Rule || l.rule == d.Was || !x.Old.has(l.Limit) || !x.New.has(l.Limit)
+	}
+	was, is := x.Old.words(full), x.New.words(full)
+	x.Text = requestWords(x.Request)
+	if was == is {
+		x.lines = []string{x.Text, "is " + is + ", as before"}
+	} else {
+		x.lines = []string{x.Text, "was " + was, "is now " + is}
+	}
+	x.Text = strings.Join(append([]string{x.Text + ": " + x.lines[1]}, x.lines[2:]...), ", ")
+	return x
+}
+
+func newDecision(d diff.Decision) decision {
+	x := decision{Limits: []limit{}}
+	switch {
+	case d.Block != nil:
+		x.BlockedBy = d.Block.ID
+	case d.Allow != nil:
+		x.AllowedBy = d.Allow.ID
+	case d.Missing != nil:
+		x.DeniedBy = d.Missing.Name
+	default:
+		for _, m := range d.Matches {
+			x.Limits = append(x.Limits, limit{Limit: m.Limit.Name, Words: limitWords(m.Limit), Shadow: m.Shadow, Cost: m.Cost.String(), each: eachWords(m.Rule), rule: m.Rule.Name})
+		}
+	}
+	return x
+}
+
+func (d *decision) has(name string) bool {
+	return slices.ContainsFunc(d.Limits, func(l limit) bool { return l.Limit == name })
+}
+
+// words words a decision, with all of the limits for which full is true, and the names of
+// the others.
+func (d *decision) words(full func(limit) bool) string {
+	switch {
+	case d.BlockedBy != "":
+		return "blocked by override " + d.BlockedBy
+	case d.AllowedBy != "":
+		return "allowed by override " + d.AllowedBy
+	case d.DeniedBy != "":
+		return "denied by " + d.DeniedBy + ", whose key it lacks"
+	case len(d.Limits) == 0:
+		return "limited by nothing"
+	}
+	var parts []string
+	for _, l := range d.Limits {
+		s := l.Limit
+		if full(l) {
+			s += fmt.Sprintf(" (%s%s)", l.Words, l.each)
+		}
+		if l.Cost != "1" {
+			s += " at a cost of " + l.Cost
+		}
+		if l.Shadow {
+			s += " in shadow"
+		}
+		parts = append(parts, s)
+	}
+	return "limited by " + parse.Enumerate(parts, "and")
+}
+
+// requestWords words a request: "GET /login from 192.0.2.1 with header:x-plan=free".
+func requestWords(request map[string]string) string {
+	rest := maps.Clone(request)
+	take := func(name string) string {
+		value := rest[name]
+		delete(rest, name)
+		return value
+	}
+	method, path, host, address := take("method"), take("path"), take("host"), take("ip:address")
+	s := strings.TrimSpace(method + " " + path)
+	switch {
+	case s == "":
+		s = "a request"
+	case method == "":
+		s = "a request for " + path
+	case path == "":
+		s = "a " + method + " request"
+	}
+	if host != "" {
+		s += " to " + host
+	}
+	if address != "" {
+		s += " from " + address
+	}
+	var with []string
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
+		with = append(with, name+"="+rest[name])
+	}
+	if len(with) > 0 {
+		s += " with " + strings.Join(with, " ")
+	}
+	return s
+}

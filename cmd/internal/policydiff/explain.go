@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policydiff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/internal/parse"
+	"github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/diff"
+)
+
+// An explainer words differences.
+type explainer struct{ old, new *policy.Matcher }
+
+func (x *explainer) explain(d diff.Difference) difference {
+	e := difference{Kind: string(d.Kind), Rule: d.Rule, Was: d.Was, Override: d.Override, Before: d.Before, After: d.After, Text: x.headline(d)}
+	for _, c := range d.Changes {
+		e.Changes = append(e.Changes, change{c.Limit, c.Field, c.Old, c.New, meaning(c, x.client(d.Rule))})
+	}
+	if d.Example != nil {
+		e.Example = x.newExample(d)
+	}
+	return e
+}
+
+// headline words a difference in one line.
+func (x *explainer) headline(d diff.Difference) string {
+	switch d.Kind {
+	case diff.RuleAdded:
+		return fmt.Sprintf("rule %s is added: %s", d.Rule, ruleWords(x.new, d.Rule))
+	case diff.RuleRemoved:
+		return fmt.Sprintf("rule %s is removed: %s", d.Rule, ruleWords(x.old, d.Rule))
+	case diff.RuleRenamed:
+		return fmt.Sprintf("rule %s is renamed, it was %s: its buckets start full", d.Rule, d.Was)
+	case diff.RuleChanged:
+		return fmt.Sprintf("rule %s is changed", d.Rule)
+	case diff.RuleMoved:
+		return fmt.Sprintf("rule %s has moved: %s", d.Rule, movedWords(d))
+	case diff.OverrideAdded:
+		return fmt.Sprintf("override %s is added: %s", d.Override, overrideWords(x.new, d.Override))
+	case diff.OverrideRemoved:
+		return fmt.Sprintf("override %s is removed: %s", d.Override, overrideWords(x.old, d.Override))
+	}
+	return fmt.Sprintf("override %s is changed", d.Override)
+}
+
+// ruleWords words the limits of the rule with a name.
+func ruleWords(m *policy.Matcher, name string) string {
+	i := slices.IndexFunc(m.Rules(), func(r *policy.Rule) bool { return r.Name == name })
+	if i < 0 {
+		return ""
+	}
+	r := m.Rules()[i]
+	var limits []string
+	for j := range r.Limits {
+		limits = append(limits, limitWords(&r.Limits[j]))
+	}
+	s := strings.Join(limits, ", and ") + eachWords(r)
+	if r.Mode != policy.ModeEnforce {
+		s += ", mode " + r.Mode.String()
+	}
+	return s
+}
+
+// eachWords words which requests share a bucket.
+func eachWords(r *policy.Rule) string {
+	if len(r.LimitKeys) == 0 {
+		return ", for all requests together"
+	}
+	names := make([]string, len(r.LimitKeys))
+	for i, a := range r.LimitKeys {
+		names[i] = a.Spelled()
+	}
+	return ", for each " + parse.Enumerate(names, "and")
+}
+
+// limitWords words a limit, without the time until it is full.
+func limitWords(l *policy.Limit) string {
+	text, _, _ := strings.Cut(prose.Limit(l), "; full in ")
+	_, text, _ = strings.Cut(text, ": ")
+	return text
+}
+
+// movedWords words which rules go before a rule now, and which ones no longer do.
+func movedWords(d diff.Difference) string {
+	var parts []string
+	if len(d.After) > 0 {
+		parts = append(parts, fmt.Sprintf("some of its requests now fall under %s, before it", parse.Enumerate(d.After, "and")))
+	}
+	if len(d.Before) > 0 {
+		parts = append(parts, fmt.Sprintf("it now gets requests that fall under %s", parse.Enumerate(d.Before, "and")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// overrideWords words what an override does, and until when.
+func overrideWords(m *policy.Matcher, id string) string {
+	i := slices.IndexFunc(m.Overrides(), func(o policy.Override) bool { return o.ID == id })
+	if i < 0 {
+		return ""
+	}
+	o := m.Overrides()[i]
+	s := string(o.Action)
+	if len(o.Rules) > 0 {
+		s += ", rules " + parse.Enumerate(o.Rules, "and")
+	}
+	if o.Key != "" {
+		s += ", key " + o.Key
+	}
+	return s + ", until " + o.ExpiresAt.UTC().Format(time.RFC3339)
+}
+
+// meaning words a change for readers that do not know the field. It may be empty.
+func meaning(c diff.Change, client string) string {
+	switch c.Field {
+	case "burst":
+		return fmt.Sprintf("%s may send %s at once, was %s", client, c.New, c.Old)
+	case "rate":
+		return fmt.Sprintf("%s may go on with %s, was %s", client, perWords(c.New), perWords(c.Old))
+	case "limit_keys":
+		return fmt.Sprintf("requests share a bucket by %s, was by %s; buckets start full", orAll(c.New), orAll(c.Old))
+	case "mode":
+		return modeMeaning(c.New)
+	case "name":
+		return "its buckets start full"
+	case "limits":
+		if c.Old == "" {
+			return "a limit more"
+		}
+		return "a limit less"
+	}
+	return ""
+}
+
+// client words which clients share a bucket of a rule in the new policy.
+func (x *explainer) client(name string) string {
+	for _, r := range x.new.Rules() {
+		if r.Name == name && len(r.LimitKeys) == 0 {
+			return "all clients together"
+		}
+	}
+	return "a client"
+}
+
+// perWords words a rate: "10 per 1s".
+func perWords(rate string) string { return strings.Replace(rate, "/", " per ", 1) }
+
+func orAll(keys string) string {
+	if keys == "" {
+		return "nothing, one bucket for all"
+	}
+	return keys
+}
+
+func modeMeaning(mode string) string {
+	switch mode {
+	case "enforce":
+		return "it denies requests"
+	case "shadow":
+		return "it counts, and denies no request"
+	case "off":
+		return "it does nothing"
+	}
+	return "it denies requests of " + mode + " of its keys"
+}

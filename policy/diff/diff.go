@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package diff compares two policies: rule by rule, and by requests that they decide
+// differently. It is for reviews of a policy before it is deployed:
+//
+//	for _, d := range diff.Compare(old, new, time.Now()) {
+//		fmt.Println(d.Kind, d.Rule, d.Changes)
+//	}
+//
+// No difference means that both policies allow, deny and charge every request alike. Two
+// files that spell the same policy in different ways have none. The answer to a denied
+// request names one of several rules that deny it: which one is no difference.
+package diff
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/policy/internal/space"
+)
+
+// A Kind is the kind of a difference.
+type Kind string
+
+// The kinds. RuleMoved is a rule without changes: another rule without changes takes some
+// of its requests first now, or no longer does.
+const (
+	RuleAdded       Kind = "rule_added"
+	RuleRemoved     Kind = "rule_removed"
+	RuleRenamed     Kind = "rule_renamed"
+	RuleChanged     Kind = "rule_changed"
+	RuleMoved       Kind = "rule_moved"
+	OverrideAdded   Kind = "override_added"
+	OverrideRemoved Kind = "override_removed"
+	OverrideChanged Kind = "override_changed"
+)
+
+// A Difference is one rule or one override that is not in both policies, or is not the
+// same. It is a value.
+type Difference struct {
+	Kind Kind
+
+	// Rule is the name of a rule, in the new policy if it is there. Was is the old name of
+	// a renamed rule. Override is the ID of an override.
+	Rule, Was, Override string
+
+	// Changes are the fields of a changed rule or override, in the order of the language.
+	Changes []Change
+
+	// Before are the rules that took requests from a moved rule in the old policy only.
+	// After are the rules that do so in the new policy only.
+	Before, After []string
+
+	// Example is a request that shows the difference; nil if none is found.
+	Example *Example
+}
+
+// A Change is one field of a rule, a limit or an override in two policies, in words. A
+// value that is not there is empty.
+type Change struct {
+	Limit    string // the name of the limit that has the field; empty for a field of the rule
+	Field    string // its name in policy files
+	Old, New string
+}
+
+// An Example is a request and both decisions about it. They can be equal: some differences
+// show only when the store fails, for other keys, or in header fields.
+type Example struct {
+	Request  policy.Map
+	Old, New Decision
+}
+
+// A Decision is the outcome of a request under one policy.
+type Decision struct {
+	policy.Verdict
+	Matches []policy.Match
+}
+
+// Compare returns the differences between two policies. The rules of the new policy come
+// first, in their order, then rules that are removed, then overrides. Overrides that have expired
+// are left out. Both policies should be loaded with one [policy.Options.HashKey].
+//
+// Attributes are taken as independent of each other. If two policies have too many rules
+// that overlap, Compare reports rules as moved that might have moved.
+func Compare(old, new *policy.Matcher, now time.Time) []Difference {
+	c := &comparer{now: bucket.At(now), slots: map[string]int{}}
+	c.space = space.New(func(slot int) space.Attribute { return c.attributes[slot] })
+	c.old, c.new = c.side(old), c.side(new)
+	c.pair()
+	var found []Difference
+	for i := range c.new.rules {
+		found = append(found, c.compareRule(&c.new.rules[i])...)
+	}
+	for i := range c.old.rules {
+		if r := &c.old.rules[i]; r.twin == nil && r.Mode != policy.ModeOff {
+			found = append(found, Difference{Kind: RuleRemoved, Rule: r.Name, Example: c.exampleOf(&c.old, r)})
+		}
+	}
+	return append(found, c.overrides()...)
+}
+
+// A comparer compares two policies.
+type comparer struct {
+	old, new   side
+	space      *space.Space // of both
+	attributes []space.Attribute
+	sources    []policy.Source // of attributes
+	slots      map[string]int  // of attributes, by name
+	now        bucket.Instant
+	looks      int          // how often rules were compared to find moved ones
+	near       *space.Index // of the new rules; nil until it is needed
+}
+
+// A side is one of the policies.
+type side struct {
+	*policy.Matcher
+	view  inspect.Policy
+	slots []int // of the comparer, by slot of the policy
+	rules []rule
+}
+
+// A rule is a rule of a side.
+type rule struct {
+	*policy.Rule
+	view  *inspect.Rule
+	about *policy.Description
+	index int // in the rules of its side
+
+	match space.Box // the requests that its match lets in
+	box   space.Box // the requests that its key lets in, too
+
+	twin *rule  // the same rule in the other policy; nil for none
+	same bool   // nothing about it has changed
+	set  uint64 // of the rules that are the same and go before it
+}
+
+// side prepares a policy.
+func (c *comparer) side(m *policy.Matcher) side {
+	s := side{Matcher: m, view: m.Inspect()}
+	for slot, a := range m.Attributes() {
+		at, ok := c.slots[a.String()]
+		if !ok {
+			at = len(c.attributes)
+			c.slots[a.String()] = at
+			c.attributes, c.sources = append(c.attributes, s.view.Space.Attribute(slot)), append(c.sources, a.Source)
+		}
+		s.slots = append(s.slots, at)
+	}
+	about := m.Describe()
+	for i, r := range m.Rules() {
+		view := &s.view.Rules[i]
+		s.rules = append(s.rules, rule{Rule: r, view: view, about: &about[i], index: i, match: c.boxOf(&s, view.Clauses), box: s.translate(view.Takes)})
+	}
+	return s
+}
+
+// translate returns a box of the policy in the slots of the comparer.
+func (s *side) translate(b space.Box) (out space.Box) {
+	for _, side := range b {
+		out = out.With(s.slots[side.Slot], side.Set)
+	}
+	return out
+}
+
+// pair finds the rules that are in both policies, by name. It then finds rules that only
+// have another name.
+func (c *comparer) pair() {
+	names := map[string]*rule{}
+	for i := range c.old.rules {
+		names[c.old.rules[i].Name] = &c.old.rules[i]
+	}
+	var added []*rule
+	for i := range c.new.rules {
+		r := &c.new.rules[i]
+		if twin := names[r.Name]; twin != nil {
+			c.join(twin, r)
+			delete(names, r.Name)
+			continue
+		}
+		added = append(added, r)
+	}
+	for _, r := range added[:min(len(added), maxRenamed)] {
+		for i := range c.old.rules {
+			o := &c.old.rules[i]
+			if o.twin == nil && o.Mode != policy.ModeOff && len(o.Limits) == len(r.Limits) && len(c.changes(o, r)) == 0 {
+				c.join(o, r)
+				break
+			}
+		}
+	}
+}
+
+// maxRenamed bounds the rules that are looked for under other names.
+const maxRenamed = 100
+
+func (c *comparer) join(old, new *rule) {
+	old.twin, new.twin = new, old
+	new.same = old.Name == new.Name && len(c.changes(old, new)) == 0
+	old.same = new.same
+}
+
+// compareRule compares a rule of the new policy with its twin.
+func (c *comparer) compareRule(r *rule) []Difference {
+	o := r.twin
+	switch {
+	case o == nil && r.Mode == policy.ModeOff, o != nil && o.Mode == policy.ModeOff && r.Mode == policy.ModeOff:
+		return nil // nothing is decided by it
+	case o == nil:
+		return []Difference{{Kind: RuleAdded, Rule: r.Name, Example: c.exampleOf(&c.new, r)}}
+	case o.Name != r.Name:
+		return []Difference{{Kind: RuleRenamed, Rule: r.Name, Was: o.Name, Example: c.exampleOf(&c.new, r)}}
+	case !r.same:
+		return []Difference{{Kind: RuleChanged, Rule: r.Name, Changes: c.changes(o, r), Example: c.exampleOfBoth(o, r)}}
+	}
+	return c.moved(o, r)
+}
+
+// changes returns the fields of a rule that have changed, names of rules apart.
+func (c *comparer) changes(old, new *rule) (all []Change) {
+	note := func(limit, field, was, is string) {
+		if was != is {
+			all = append(all, Change{limit, field, was, is})
+		}
+	}
+	if !c.equal(old.match, new.match) || old.view.Fallback != new.view.Fallback {
+		all = append(all, Change{Field: "match", Old: matchWords(old), New: matchWords(new)})
+	}
+	note("", "limit_keys", keyWords(old.Rule), keyWords(new.Rule))
+	note("", "mode", old.Mode.String(), new.Mode.String())
+	compareFacts(old.Rule.Facts(), new.Rule.Facts(), func(field, was, is string) { note("", field, was, is) })
+	for i := range max(len(old.Limits), len(new.Limits)) {
+		switch {
+		case i >= len(old.Limits):
+			note(limitName(new, i), "limits", "", bucketWords(new.Limits[i].Bucket))
+		case i >= len(new.Limits):
+			note(limitName(old, i), "limits", bucketWords(old.Limits[i].Bucket), "")
+		default:
+			c.changesOfLimit(old, new, i, note)
+		}
+	}
+	return all
+}
+
+// changesOfLimit compares the i'th limits of a rule.
+func (c *comparer) changesOfLimit(old, new *rule, i int, note func(limit, field, was, is string)) {
+	o, n := &old.Limits[i], &new.Limits[i]
+	name := limitName(new, i)
+	note(name, "name", limitName(old, i), name)
+	c.changesOfBucket(name, o.Bucket, n.Bucket, note)
+	compareFacts(o.Facts(), n.Facts(), func(field, was, is string) { note(name, field, was, is) })
+}
+
+// changesOfBucket compares what two limits are compiled to.
+func (c *comparer) changesOfBucket(name string, was, is bucket.Limit, note func(limit, field, was, is string)) {
+	if was == is {
+		return
+	}
+	if was.Algorithm() != is.Algorithm() || was.Queued() != is.Queued() {
+		note(name, "algorithm", bucketWords(was), bucketWords(is))
+		return
+	}
+	seen := false
+	field := func(field, was, is string) {
+		seen = seen || was != is
+		note(name, field, was, is)
+	}
+	field("rate", was.Rate().String(), is.Rate().String())
+	if was.Algorithm() == bucket.Continuous || was.Algorithm() == bucket.Stepped {
+		field("burst", was.Capacity().String(), is.Capacity().String())
+	}
+	debt := "max_reserved"
+	if was.Queued() {
+		debt = "queue"
+	}
+	field(debt, debtWords(was), debtWords(is))
+	field("anchor", anchorWords(was), anchorWords(is))
+	if !seen { // a part that has no words
+		field("algorithm_config", was.Encode(), is.Encode())
+	}
+}
+
+// compareFacts calls note with every fact.
+func compareFacts(old, new []policy.Fact, note func(field, was, is string)) {
+	for _, o := range old {
+		i := slices.IndexFunc(new, func(n policy.Fact) bool { return n.Field == o.Field })
+		if i < 0 {
+			note(o.Field, o.Value, "")
+		} else {
+			note(o.Field, o.Value, new[i].Value)
+		}
+	}
+	for _, n := range new {
+		if !slices.ContainsFunc(old, func(o policy.Fact) bool { return o.Field == n.Field }) {
+			note(n.Field, "", n.Value)
+		}
+	}
+}
+
+// limitName is the name of a limit without the name of its rule, as the two may have
+// changed together.
+func limitName(r *rule, i int) string {
+	return strings.TrimPrefix(strings.TrimPrefix(r.Limits[i].Name, r.Name), "/")
+}
+
+func bucketWords(l bucket.Limit) string {
+	if l.Queued() {
+		return "leaky_bucket: " + l.String()
+	}
+	return l.Algorithm().String() + ": " + l.String()
+}
+
+// debtWords words how much requests may owe. The words are empty if only the
+// arithmetic bounds it.
+func debtWords(l bucket.Limit) string {
+	_, p := l.Refill()
+	if l.Algorithm() != bucket.Continuous {
+		p = 1
+	}
+	if int64(l.Capacity()+l.MaxReserved()) >= (1<<53-1)/max(p, 1)-1 {
+		return ""
+	}
+	return l.MaxReserved().String()
+}
+
+func anchorWords(l bucket.Limit) string {
+	if l.Algorithm() != bucket.Stepped {
+		return ""
+	}
+	words := [...]string{bucket.AnchorEpoch: "epoch", bucket.AnchorKey: "key", bucket.AnchorFirst: "first"}
+	if start := l.Start(); start != 0 {
+		return words[l.Anchor()] + " and " + start.String()
+	}
+	return words[l.Anchor()]
+}
+
+func keyWords(r *policy.Rule) string {
+	names := make([]string, len(r.LimitKeys))
+	for i, a := range r.LimitKeys {
+		names[i] = a.Spelled()
+	}
+	return strings.Join(names, ", ")
+}
+
+// matchWords words the match of a rule.
+func matchWords(r *rule) string {
+	var parts []string
+	for _, c := range r.about.Match {
+		wants := c.Wants
+		if c.Attribute.Secret() && strings.Contains(wants, `"`) {
+			wants = "…"
+		}
+		parts = append(parts, c.Attribute.String()+" is "+wants)
+	}
+	if r.view.Fallback {
+		parts = append(parts, "no other rule of its policy applies")
+	}
+	if len(parts) == 0 {
+		return "all requests"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// equal reports whether two boxes have the same requests.
+func (c *comparer) equal(a, b space.Box) bool { return c.space.Within(a, b) && c.space.Within(b, a) }

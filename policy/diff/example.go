@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/internal/space"
+)
+
+// variants is the number of requests that are made of one piece. They have different keys,
+// as a rule can be enforced for a part of its keys.
+const variants = 32
+
+// exampleOf returns an example for a rule that is in one policy only, or renamed.
+func (c *comparer) exampleOf(s *side, r *rule) *Example {
+	return c.example(c.region(s, r), r)
+}
+
+// region is the requests that a rule has, and that no rule before it takes. Beyond the
+// bounds of the search it is all that the rule matches.
+func (c *comparer) region(s *side, r *rule) []space.Box {
+	looks := c.looks
+	defer func() { c.looks = looks }() // an example has bounds of its own
+	c.looks = maxLooks - maxExampleLooks
+	whole := []space.Box{r.box}
+	if pieces, ok := c.rest(s, r, whole); ok {
+		return pieces
+	}
+	return whole
+}
+
+// maxExampleLooks bounds the comparisons for one example.
+const maxExampleLooks = 1 << 14
+
+// exampleOfBoth returns an example for a rule that has changed.
+func (c *comparer) exampleOfBoth(o, n *rule) *Example {
+	was, is := c.region(&c.old, o), c.region(&c.new, n)
+	var pieces []space.Box
+	cut := func(from, without []space.Box) {
+		for _, w := range without[:min(len(without), maxPieces)] {
+			var left []space.Box
+			for _, p := range from[:min(len(from), maxPieces)] {
+				if c.space.Apart(p, w) {
+					left = append(left, p)
+				} else {
+					left = c.space.Cut(left, p, w)
+				}
+			}
+			from = left
+		}
+		pieces = append(pieces, from...)
+	}
+	if !c.equal(o.box, n.box) { // what only one of them has shows most
+		cut(slices.Clone(was), is)
+		cut(slices.Clone(is), was)
+	}
+	return c.example(slices.Concat(pieces, is, was), o, n)
+}
+
+// example returns a request of the pieces, with the keys of the rules, that both policies
+// decide differently. If there is none, it returns one that falls under the rules; nil if
+// there are no pieces.
+func (c *comparer) example(pieces []space.Box, rules ...*rule) *Example {
+	var first *Example
+	for _, p := range pieces[:min(len(pieces), maxPieces)] {
+		for i := range variants {
+			request := c.request(p, i, rules)
+			e := &Example{Request: request, Old: c.decide(&c.old, request), New: c.decide(&c.new, request)}
+			if !e.Old.Equal(&e.New) {
+				return e
+			}
+			if first == nil {
+				first = e
+			}
+		}
+	}
+	return first
+}
+
+// request returns the i'th request in a box. The first one has every attribute of the keys
+// of the rules. The second one has no attribute that it may lack. The others have other keys.
+func (c *comparer) request(b space.Box, i int, rules []*rule) policy.Map {
+	keys := map[int]bool{}
+	for _, r := range rules {
+		for _, a := range r.LimitKeys {
+			keys[c.slots[a.String()]] = true
+		}
+	}
+	slots := map[int]bool{}
+	for _, side := range b {
+		slots[side.Slot] = true
+	}
+	for slot, source := range c.sources {
+		// Requests over HTTP have an address, a method, a path and a host.
+		slots[slot] = slots[slot] || i != 1 && (keys[slot] || source >= policy.SourceIP)
+	}
+	request := policy.Map{}
+	for slot, wanted := range slots {
+		if !wanted {
+			continue
+		}
+		set := c.space.Side(b, slot)
+		if set.HasAbsence() && c.sources[slot] < policy.SourceIP && (!keys[slot] || i == 1) {
+			continue // most requests lack it
+		}
+		if i > 1 && c.sources[slot] < policy.SourceIP {
+			if other := "example-" + strconv.Itoa(i); set.Has(other) {
+				request[c.attributes[slot].Name] = other
+				continue
+			}
+		}
+		if value, ok := c.space.Plain(slot, set); ok {
+			request[c.attributes[slot].Name] = value
+		}
+	}
+	return request
+}
+
+// decide returns the decision of a side.
+func (c *comparer) decide(s *side, request policy.Map) (d Decision) {
+	d.Matches, d.Verdict = s.Match(nil, request, 0, c.now)
+	return d
+}
+
+// Equal reports whether two decisions allow, deny and charge alike, by the same overrides. If
+// several rules deny a request for what it lacks, it does not matter which of them is named.
+func (d *Decision) Equal(e *Decision) bool {
+	if overrideID(d.Block) != overrideID(e.Block) || overrideID(d.Allow) != overrideID(e.Allow) || (d.Missing == nil) != (e.Missing == nil) {
+		return false
+	}
+	if d.Denies() { // nothing is charged
+		return true
+	}
+	return slices.EqualFunc(d.sorted(), e.sorted(), func(a, b policy.Match) bool {
+		return a.Key == b.Key && a.Limit.Name == b.Limit.Name && a.Limit.Bucket == b.Limit.Bucket && a.Cost == b.Cost && a.Shadow == b.Shadow
+	})
+}
+
+// sorted returns the matches by key: their order decides nothing.
+func (d *Decision) sorted() []policy.Match {
+	return slices.SortedFunc(slices.Values(d.Matches), func(a, b policy.Match) int {
+		if a.Key < b.Key {
+			return -1
+		}
+		return 1
+	})
+}
+
+func overrideID(o *policy.Override) string {
+	if o == nil {
+		return ""
+	}
+	return o.ID
+}

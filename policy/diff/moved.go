@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/internal/space"
+)
+
+// The bounds of the search for moved rules and for examples. Beyond maxLooks, a rule whose
+// order has changed counts as moved, and its requests are not compared.
+const (
+	maxLooks  = 1 << 20
+	maxPieces = 256
+)
+
+// before reports whether rule e goes before rule r of the same policy. It is an earlier tier
+// of the group, or r is the fallback, which gets no request of e.
+func before(e, r *rule) bool {
+	if e == r || e.Mode == policy.ModeOff || e.Mode == policy.ModeShadow && r.Mode == policy.ModeEnforce {
+		return false // it takes nothing
+	}
+	return e.view.Group == r.view.Group && e.index < r.index || r.view.Fallback && e.view.Scope == r.view.Scope
+}
+
+// takesAll reports whether e, which goes before r, takes every request of its own from r.
+// One that is enforced for a part of its keys takes some of them.
+func takesAll(e, r *rule) bool {
+	return e.Mode == policy.ModeEnforce || e.Mode == policy.ModeShadow && r.Mode == policy.ModeShadow
+}
+
+// moved compares a rule that has not changed with the other such rules. It has moved if one
+// of them takes some of its requests first in one of the policies only.
+func (c *comparer) moved(o, n *rule) []Difference {
+	if c.near == nil {
+		c.old.count()
+		c.new.count()
+		c.near = c.new.index()
+	}
+	if o.set == n.set {
+		return nil
+	}
+	d := Difference{Kind: RuleMoved, Rule: n.Name}
+	var lost, gained []space.Box
+	for _, i := range c.near.Beside(n.index) {
+		e := &c.new.rules[i]
+		if !e.same || e.Mode == policy.ModeOff {
+			continue
+		}
+		if c.looks > maxLooks && len(d.Before)+len(d.After) > 0 {
+			break // it may have moved: one rule is reason enough
+		}
+		was, is := before(e.twin, o), before(e, n)
+		switch {
+		case was == is:
+			continue
+		case is:
+			if pieces := c.shared(&c.old, o, e.twin); pieces != nil {
+				d.After, lost = append(d.After, e.Name), append(lost, pieces...)
+			}
+		case !before(n, e): // else e has moved, and is reported
+			if pieces := c.shared(&c.new, n, e); pieces != nil {
+				d.Before, gained = append(d.Before, e.Name), append(gained, pieces...)
+			}
+		}
+	}
+	if d.Before == nil && d.After == nil {
+		return nil
+	}
+	d.Example = c.example(append(lost, gained...), o, n)
+	return []Difference{d}
+}
+
+// shared returns the requests that rule r of a side has, and that rule e would have, too.
+// They are nil if there are none; beyond the bounds of the search they are all of both.
+func (c *comparer) shared(s *side, r, e *rule) []space.Box {
+	if c.looks++; c.looks <= maxLooks && c.space.Apart(r.box, e.box) {
+		return nil
+	}
+	both := []space.Box{c.space.And(r.box, e.box)}
+	if c.looks > maxLooks {
+		return both
+	}
+	left, ok := c.rest(s, r, both)
+	if !ok {
+		return both
+	}
+	return left
+}
+
+// rest returns the pieces without the requests that rules before r take. It is false beyond the
+// bounds of the search.
+func (c *comparer) rest(s *side, r *rule, pieces []space.Box) (left []space.Box, ok bool) {
+	for i := range s.rules {
+		e := &s.rules[i]
+		if len(pieces) == 0 {
+			return nil, true
+		}
+		if !before(e, r) || !takesAll(e, r) {
+			continue
+		}
+		if c.looks += len(pieces); c.looks > maxLooks || len(pieces) > maxPieces {
+			return nil, false
+		}
+		var left []space.Box
+		for _, p := range pieces {
+			if c.space.Apart(p, e.box) {
+				left = append(left, p)
+			} else {
+				left = c.space.Cut(left, p, e.box)
+			}
+		}
+		pieces = left
+	}
+	return pieces, true
+}
+
+// index finds the rules that may have requests in common.
+func (s *side) index() *space.Index {
+	boxes := make([]space.Box, len(s.rules))
+	for i := range s.rules {
+		boxes[i] = s.rules[i].box
+	}
+	return space.NewIndex(boxes)
+}
+
+// count gives each rule the sum of the numbers of the rules before it that have not changed.
+// Equal sums are equal sets, so that long policies are not compared rule by rule with rule.
+func (s *side) count() {
+	type group struct {
+		group int
+		mode  policy.Mode // rules in shadow go before those in shadow only
+	}
+	groups, scopes := map[group]uint64{}, map[group]uint64{}
+	number := func(r *rule) uint64 { // the same in both policies
+		if !r.same {
+			return 0
+		}
+		return mix(r.Name)
+	}
+	for i := range s.rules {
+		r := &s.rules[i]
+		if r.Mode != policy.ModeOff {
+			scopes[group{r.view.Scope, r.Mode}] += number(r)
+		}
+	}
+	for i := range s.rules {
+		r := &s.rules[i]
+		r.set = 1
+		in := groups
+		at := r.view.Group
+		if r.view.Fallback {
+			in, at = scopes, r.view.Scope
+		}
+		for g, sum := range in {
+			if g.group == at && (g.mode != policy.ModeShadow || r.Mode != policy.ModeEnforce) {
+				r.set += sum
+			}
+		}
+		if r.view.Fallback && r.Mode != policy.ModeOff {
+			r.set -= number(r)
+		}
+		if r.Mode != policy.ModeOff {
+			groups[group{r.view.Group, r.Mode}] += number(r)
+		}
+	}
+}
+
+// mix is a hash of a name (FNV-1a, then splitmix64).
+func mix(name string) uint64 {
+	x := uint64(14695981039346656037)
+	for _, b := range []byte(name) {
+		x = (x ^ uint64(b)) * 1099511628211
+	}
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/policy/internal/space"
+)
+
+// overrides compares the overrides of the files that have not expired.
+func (c *comparer) overrides() (found []Difference) {
+	old, new := c.inForce(&c.old), c.inForce(&c.new)
+	for _, id := range slices.Sorted(maps.Keys(new)) {
+		was, ok := old[id]
+		if !ok {
+			found = append(found, Difference{Kind: OverrideAdded, Override: id, Example: c.exampleOfOverride(&c.new, new[id])})
+			continue
+		}
+		if changes := c.changesOfOverride(was, new[id]); len(changes) > 0 {
+			found = append(found, Difference{Kind: OverrideChanged, Override: id, Changes: changes, Example: c.exampleOfOverride(&c.new, new[id])})
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(old)) {
+		if _, ok := new[id]; !ok {
+			found = append(found, Difference{Kind: OverrideRemoved, Override: id, Example: c.exampleOfOverride(&c.old, old[id])})
+		}
+	}
+	return found
+}
+
+// An override is an override of a side.
+type override struct {
+	policy.Override
+	box space.Box
+}
+
+func (c *comparer) inForce(s *side) map[string]*override {
+	all := map[string]*override{}
+	for i, o := range s.Overrides() {
+		if bucket.At(o.ExpiresAt) <= c.now {
+			continue
+		}
+		all[o.ID] = &override{Override: o}
+		if i < len(s.view.Overrides) { // those of the file are in its order
+			all[o.ID].box = c.boxOf(s, s.view.Overrides[i].Match)
+		}
+	}
+	return all
+}
+
+// boxOf returns the requests for which all clauses of a match hold.
+func (c *comparer) boxOf(s *side, match []inspect.Clause) (b space.Box) {
+	for _, cl := range match {
+		slot := s.slots[cl.Slot]
+		b = b.With(slot, c.space.Side(b, slot).And(cl.Set))
+	}
+	return b
+}
+
+// changesOfOverride returns the fields that have changed. Reasons and authors decide nothing.
+func (c *comparer) changesOfOverride(old, new *override) (all []Change) {
+	note := func(field, was, is string) {
+		if was != is {
+			all = append(all, Change{Field: field, Old: was, New: is})
+		}
+	}
+	note("action", string(old.Action), string(new.Action))
+	note("rules", names(old.Rules), names(new.Rules))
+	if !c.equal(old.box, new.box) {
+		all = append(all, Change{Field: "match", Old: plainMatch(old.Match), New: plainMatch(new.Match)})
+	}
+	note("key", old.Key, new.Key)
+	note("algorithm", old.Algorithm, new.Algorithm)
+	note("algorithm_config", plainJSON(old.Config), plainJSON(new.Config))
+	note("limits", plainJSON(old.Limits), plainJSON(new.Limits))
+	note("expires_at", old.ExpiresAt.UTC().Format("2006-01-02T15:04:05Z"), new.ExpiresAt.UTC().Format("2006-01-02T15:04:05Z"))
+	return all
+}
+
+// names lists names in one order: an override of several rules applies to each of them.
+func names(rules []string) string {
+	return strings.Join(slices.Sorted(slices.Values(rules)), ", ")
+}
+
+// plainJSON spells JSON in one way.
+func plainJSON(text json.RawMessage) string {
+	if len(text) == 0 {
+		return ""
+	}
+	var v any
+	d := json.NewDecoder(bytes.NewReader(text))
+	if d.Decode(&v) != nil {
+		return string(text)
+	}
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return string(text)
+	}
+	return string(plain)
+}
+
+// plainMatch is plainJSON of a match, without values that may be credentials.
+func plainMatch(text json.RawMessage) string {
+	var clauses map[string]any
+	if json.Unmarshal(text, &clauses) != nil {
+		return plainJSON(text)
+	}
+	for name := range clauses {
+		if a, err := policy.ParseAttribute(name); err == nil && a.Secret() {
+			clauses[name] = "…"
+		}
+	}
+	plain, err := json.Marshal(clauses)
+	if err != nil {
+		return plainJSON(text)
+	}
+	return string(plain)
+}
+
+// exampleOfOverride returns a request that the override applies to.
+func (c *comparer) exampleOfOverride(s *side, o *override) *Example {
+	var first *Example
+	try := func(b space.Box, about ...*rule) bool {
+		e := c.example([]space.Box{b}, about...)
+		if first == nil || e != nil && !e.Old.Equal(&e.New) {
+			first = e
+		}
+		return first != nil && !first.Old.Equal(&first.New)
+	}
+	for i := range s.rules[:min(len(s.rules), maxPieces)] {
+		r := &s.rules[i]
+		if (len(o.Rules) == 0 || slices.Contains(o.Rules, r.Name)) && !c.space.Apart(o.box, r.box) && try(c.space.And(o.box, r.box), r) {
+			return first
+		}
+	}
+	try(o.box)
+	return first
+}
