@@ -99,7 +99,7 @@ func plain(err error) error {
 		return nil
 	}
 	text := err.Error()
-	for _, prefix := range []string{"bucket: ", "policy: ", "client: new: ", "curl: "} {
+	for _, prefix := range []string{"bucket: ", "policy: ", "client: new: ", "requesttext: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return fmt.Errorf("%s", text)

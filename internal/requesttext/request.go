@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package curl
+package requesttext
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,43 +21,43 @@ import (
 )
 
 // A Request is a request in the attributes of policies, spelled as the front doors
-// spell them. The zero Request has none, and is ready to have some added.
+// spell them. The zero Request has none and is ready to use.
 type Request struct {
 	Attributes map[string]string // by name, as [policy.Attribute.String] writes it
-	Cost       bucket.Tokens     // 0 for what the policy says
-	Notes      []string          // what was left out, or is matched in another spelling
-	Assumed    []string          // the attributes that curl sends by itself
-	Claims     []string          // those that are of a token that nobody has verified
+	Cost       bucket.Tokens     // 0 for the cost that the policy gives
+	Notes      []string          // on values that are left out, or matched in another spelling
+	Assumed    []string          // the attributes that the client adds by itself
+	Claims     []string          // the attributes from a token that was not verified
 }
 
-// ClaimsNote says it of [Request.Claims].
+// ClaimsNote is the note on [Request.Claims].
 const ClaimsNote = "the claims of the token are taken as they stand: nothing has verified it here, and a server that verifies tokens takes them only if it is good"
 
-// Read reads the text of a request in whichever form it has: a curl command, the text
-// of an HTTP request, or lines as [Request.Operand] reads them. Errors that have a place
-// are an [Error].
+// Read reads the text of an HTTP request, or lines as [Request.Operand] reads them. Errors
+// that have a place are an [Error].
 func Read(text string) (Request, error) {
 	var r Request
-	if err := checkText(text); err != nil {
+	if err := CheckText(text); err != nil {
 		return r, err
 	}
-	var m Message
-	var err error
 	switch {
 	case strings.TrimSpace(text) == "":
-		return r, errorAt(text, 0, "there is no request", "write a curl command, an HTTP request, or attributes such as header:x-api-key=k1")
-	case isCommand(text):
-		m, err = Command(text)
-	case isHTTP(text):
-		m, err = HTTP(text)
-	default:
+		return r, ErrorAt(text, 0, "there is no request", "write a curl command, an HTTP request, or attributes such as header:x-api-key=k1")
+	case !isHTTP(text):
 		return r, r.lines(text)
 	}
+	sent, err := readHTTP(text)
 	if err != nil {
 		return r, err
 	}
-	return r, r.Message(&m)
+	return r, r.AddHTTP(sent)
 }
+
+// curlCommand matches the begin of a shell command that calls curl.
+var curlCommand = regexp.MustCompile(`^(?:\s|#[^\n]*\n)*(?:\$\s+)?(?:(?:sudo|time|\w+=\S*)\s+)*(?:\S*[/\\])?curl(?:\.exe)?(?:\s|$)`)
+
+// IsCurl reports whether text is a curl command line.
+func IsCurl(text string) bool { return curlCommand.MatchString(text) }
 
 // lines reads an operand of each line.
 func (r *Request) lines(text string) error {
@@ -76,7 +77,7 @@ func (r *Request) lines(text string) error {
 		}
 		for _, s := range parts {
 			if err := r.Operand(s); err != nil {
-				return errorAt(text, at+len(line)-len(strings.TrimLeft(line, " \t")), err.Error(), "")
+				return ErrorAt(text, at+len(line)-len(strings.TrimLeft(line, " \t")), err.Error(), "")
 			}
 		}
 		at += len(line)
@@ -173,7 +174,7 @@ func (r *Request) method(sent string) error {
 func (r *Request) host(sent string) error {
 	host, ok := requestpath.Host(sent)
 	if !ok {
-		return fmt.Errorf("%q is no host; write its name, such as example.com", clip(sent))
+		return fmt.Errorf("%q is no host; write its name, such as example.com", Clip(sent))
 	}
 	r.noteChange("host", sent, host)
 	return r.set("host", host)
@@ -183,7 +184,7 @@ func (r *Request) path(target string) error {
 	path, disputed := requestpath.Of(target)
 	sent, _, _ := strings.Cut(target, "?")
 	if disputed {
-		return fmt.Errorf("servers read the path %q differently, and front doors answer 400 to it; write it without dot segments", clip(sent))
+		return fmt.Errorf("servers read the path %q differently, and front doors answer 400 to it; write it without dot segments", Clip(sent))
 	}
 	r.noteChange("path", sent, path)
 	return r.set("path", path)
@@ -194,7 +195,7 @@ func (r *Request) attribute(s string) error {
 	name, value, found := strings.Cut(s, "=")
 	switch {
 	case !found:
-		return fmt.Errorf("%q is neither 'METHOD /path', a URL, nor NAME=VALUE, such as header:x-api-key=k1", clip(s))
+		return fmt.Errorf("%q is neither 'METHOD /path', a URL, nor NAME=VALUE, such as header:x-api-key=k1", Clip(s))
 	case name == "cost":
 		return r.cost(value)
 	case name == "ip":
@@ -220,7 +221,7 @@ func (r *Request) attribute(s string) error {
 	case policy.SourceIP:
 		addr, err := netip.ParseAddr(value)
 		if err != nil {
-			return fmt.Errorf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port", clip(value))
+			return fmt.Errorf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port", Clip(value))
 		}
 		value = clientaddr.Canonical(addr).String()
 	}
@@ -231,7 +232,7 @@ func (r *Request) cost(text string) error {
 	cost, err := bucket.ParseTokens(text)
 	switch {
 	case err != nil:
-		return fmt.Errorf("cost=%s: %s", clip(text), strings.TrimPrefix(err.Error(), bucket.ErrTokens.Error()+": "))
+		return fmt.Errorf("cost=%s: %s", Clip(text), strings.TrimPrefix(err.Error(), bucket.ErrTokens.Error()+": "))
 	case cost == 0:
 		return errors.New("cost=0: a cost must be above 0")
 	case r.Cost != 0:
@@ -241,43 +242,44 @@ func (r *Request) cost(text string) error {
 	return nil
 }
 
-// Message adds what m sends: its method, path and host, and each parameter, header and
-// cookie as front doors have it. Of what occurs twice it adds the first, and a note. The claims of a bearer token are
-// read without verifying it.
-func (r *Request) Message(m *Message) error {
-	r.Notes = append(r.Notes, m.Notes...)
-	if err := r.method(m.Method); err != nil {
+// AddHTTP adds the method, RequestURI and host of an HTTP request, and each of its parameters,
+// headers and cookies, as front doors read them. Of a value that occurs twice it adds the
+// first, and a note. The claims of a bearer token are read without verifying it. The client
+// adds the headers assumed by itself.
+func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
+	if err := r.method(sent.Method); err != nil {
 		return err
 	}
-	if m.Host != "" {
-		if err := r.host(m.Host); err != nil {
+	if sent.Host != "" {
+		if err := r.host(sent.Host); err != nil {
 			return err
 		}
-		r.first("header:host", m.Host)
+		r.first("header:host", sent.Host)
 	}
-	if err := r.target(m.Target); err != nil {
+	if err := r.target(sent.RequestURI); err != nil {
 		return err
 	}
-	sent := http.Request{Header: http.Header{}}
-	for _, f := range m.Header {
-		sent.Header.Add(f.Name, f.Value)
-		if name := "header:" + strings.ToLower(f.Name); r.first(name, f.Value) && f.Assumed {
-			r.Assumed = append(r.Assumed, name)
+	for _, header := range slices.Sorted(maps.Keys(sent.Header)) {
+		name := "header:" + strings.ToLower(header)
+		for _, value := range sent.Header[header] {
+			if r.first(name, value) && slices.Contains(assumed, header) {
+				r.Assumed = append(r.Assumed, name)
+			}
 		}
 	}
 	for _, line := range sent.Header["Cookie"] {
 		for pair := range strings.SplitSeq(line, ";") {
-			name, _, _ := strings.Cut(strings.Trim(pair, blanks), "=")
+			name, _, _ := strings.Cut(strings.Trim(pair, " \t"), "=")
 			if value, ok := httpfacts.CookieValue(pair, name); ok {
 				r.first("cookie:"+name, value)
 			}
 		}
 	}
-	r.claims(&sent)
+	r.claims(sent)
 	return nil
 }
 
-// claims adds those of a bearer token.
+// claims adds the claims of a bearer token.
 func (r *Request) claims(sent *http.Request) {
 	token, _ := httpfacts.BearerToken(sent)
 	parts := strings.Split(token, ".")

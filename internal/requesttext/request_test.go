@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package curl_test
+package requesttext_test
 
 import (
 	"encoding/base64"
@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/internal/curl"
+	"github.com/metehq/mete/internal/requesttext"
 )
 
 // attributes writes those of a request on one line, without what curl sends by itself.
-func attributes(r *curl.Request) string {
+func attributes(r *requesttext.Request) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(r.Attributes)) {
 		if !slices.Contains(r.Assumed, name) {
@@ -32,12 +32,8 @@ func attributes(r *curl.Request) string {
 func TestRead(t *testing.T) {
 	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"u1","plan":"pro","n":3,"list":[1]}`)) + ".c2ln"
 	for _, tt := range []struct{ name, text, want string }{
-		{"a command", `curl -X post 'https://API.Example.com:8443/v1//x?tenant=a&tenant=b&q=%20' -H 'X-Api-Key: k1' -b 'theme=dark; sid="s 1"'`,
-			`cookie:sid=s 1 | cookie:theme=dark | header:cookie=theme=dark; sid="s 1" | header:host=API.Example.com:8443 | header:x-api-key=k1 | ` +
-				`host=api.example.com | method=POST | path=/v1/x | query:q=  | query:tenant=a`},
-		{"a token", "curl h -H 'Authorization: Bearer " + token + "'",
+		{"a token", "GET / HTTP/1.1\nHost: h\nAuthorization: Bearer " + token,
 			"header:authorization=Bearer " + token + " | header:host=h | host=h | jwt:n=3 | jwt:plan=pro | jwt:sub=u1 | method=GET | path=/"},
-		{"a prompt and blanks", "  $ curl h  ", "header:host=h | host=h | method=GET | path=/"},
 		{"the text of a request", "GET /v1/x?a=1 HTTP/1.1\r\nHost: example.com\r\nX-Api-Key:  k1 \r\nX-Api-Key: k2\r\n\r\nbody: x",
 			"header:host=example.com | header:x-api-key=k1 | host=example.com | method=GET | path=/v1/x | query:a=1"},
 		{"without a version", "POST /x\nHost: h\nContent-Length: 3\n\nabc", "header:content-length=3 | header:host=h | host=h | method=POST | path=/x"},
@@ -54,7 +50,7 @@ func TestRead(t *testing.T) {
 		{"a value with a space", "header:user-agent=a b", "header:user-agent=a b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := curl.Read(tt.text)
+			r, err := requesttext.Read(tt.text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,18 +62,12 @@ func TestRead(t *testing.T) {
 }
 
 func TestRead_Notes(t *testing.T) {
-	r, err := curl.Read("curl -m 1 http://EXAMPLE.com/a//b -H 'Authorization: Bearer e30.eyJzdWIiOiJ1MSJ9.x'")
+	r, err := requesttext.Read("GET http://EXAMPLE.com/a//b HTTP/1.1\nAuthorization: Bearer e30.eyJzdWIiOiJ1MSJ9.x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"ignored: --max-time 1", `the host "EXAMPLE.com" is matched as "example.com"`, `the path "/a//b" is matched as "/a/b"`,
-	}
-	if !slices.Equal(r.Notes, want) {
+	if want := []string{`the host "EXAMPLE.com" is matched as "example.com"`, `the path "/a//b" is matched as "/a/b"`}; !slices.Equal(r.Notes, want) {
 		t.Errorf("notes %q, want %q", r.Notes, want)
-	}
-	if want := []string{"header:user-agent", "header:accept"}; !slices.Equal(r.Assumed, want) {
-		t.Errorf("assumed %q, want %q", r.Assumed, want)
 	}
 	if want := []string{"jwt:sub"}; !slices.Equal(r.Claims, want) {
 		t.Errorf("claims %q, want %q", r.Claims, want)
@@ -87,7 +77,7 @@ func TestRead_Notes(t *testing.T) {
 // What occurs twice is explained by its first value, with a note that front doors refuse
 // it where a rule reads it. Lists are one value.
 func TestRead_OccursTwice(t *testing.T) {
-	r, err := curl.Read("curl 'http://a.example/?key=1&key=2' -H 'X-Api-Key: a' -H 'X-Api-Key: b' -H 'Accept: x' -H 'Accept: y' -H 'Cookie: s=1%3A; s=2' -H 'Authorization: bearer  t'")
+	r, err := requesttext.Read("GET http://a.example/?key=1&key=2 HTTP/1.1\nX-Api-Key: a\nX-Api-Key: b\nAccept: x\nAccept: y\nCookie: s=1%3A; s=2\nAuthorization: bearer  t")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,12 +111,11 @@ func TestRead_Mistakes(t *testing.T) {
 		"GET /x HTTP/1.1\nA: \x01":        "line 2, column 1: of the header A the value has a control character",
 		"G<T /x HTTP/1.1":                 "line 1, column 1: the method is none; write one such as GET",
 		":path: /x":                       "line 1, column 1: the request line is missing; begin with one such as GET /v1/x HTTP/1.1",
-		"curl 'h":                         "line 1, column 6: the quote ' is not closed",
 		"GET /a/..%2fb HTTP/1.1\nHost: h": `servers read the path "/a/..%2fb" differently, and front doors answer 400 to it; write it without dot segments`,
-		"curl http://a..b/":               `"a..b" is no host; write its name, such as example.com`,
+		"GET http://a..b/ HTTP/1.1":       `"a..b" is no host; write its name, such as example.com`,
 	} {
-		_, err := curl.Read(text)
-		if err == nil || strings.TrimPrefix(err.Error(), "curl: ") != want {
+		_, err := requesttext.Read(text)
+		if err == nil || strings.TrimPrefix(err.Error(), "requesttext: ") != want {
 			t.Errorf("%q:\ngot  %v\nwant %s", text, err, want)
 		}
 	}
@@ -135,23 +124,21 @@ func TestRead_Mistakes(t *testing.T) {
 // Texts at their bounds cost no more than reading them.
 func TestRead_Long(t *testing.T) {
 	for what, text := range map[string]string{
-		"parameters": "curl 'h/?" + many("a%d=1&", 7000) + "'",
+		"parameters": "GET h/?" + many("a%d=1&", 7000) + " HTTP/1.1",
 		"headers":    "GET / HTTP/1.1\n" + many("a%d: 1\n", 6000),
 		"cookies":    "GET / HTTP/1.1\nCookie: " + many("a%d=1;", 7000),
-		"options":    "curl h " + many("-sHa%d:1 ", 5000),
-		"notes":      "curl h " + many("-m%d ", 8000),
 		"lines":      many("a%d=1\n", 6000),
 	} {
-		r, err := curl.Read(text)
+		r, err := requesttext.Read(text)
 		if err != nil {
 			t.Errorf("%s: %.100v", what, err)
 		}
-		if what != "notes" && len(r.Attributes) < 5000 {
+		if len(r.Attributes) < 5000 {
 			t.Errorf("%s: %d attributes", what, len(r.Attributes))
 		}
 	}
-	_, err := curl.Read(strings.Repeat("a", curl.MaxBytes+1))
-	if _, ok := errors.AsType[*curl.Error](err); !ok {
+	_, err := requesttext.Read(strings.Repeat("a", requesttext.MaxBytes+1))
+	if _, ok := errors.AsType[*requesttext.Error](err); !ok {
 		t.Errorf("too long: %v", err)
 	}
 }
@@ -164,8 +151,19 @@ func many(format string, n int) string {
 	return b.String()
 }
 
+func TestIsCurl(t *testing.T) {
+	for text, want := range map[string]bool{
+		"curl h": true, "  $ curl h": true, "sudo /usr/bin/curl -s h": true, "T=1 curl\n": true, "# a\n# b\ncurl h": true, "curl.exe h": true,
+		"GET /curl HTTP/1.1": false, "header:user-agent=curl": false, "/curl h": true, "wget curl": false, "curling": false, "": false,
+	} {
+		if got := requesttext.IsCurl(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestRequest_Operand(t *testing.T) {
-	var r curl.Request
+	var r requesttext.Request
 	for _, s := range []string{"GET /x", "ip=2001:db8::1", "cost=0.25"} {
 		if err := r.Operand(s); err != nil {
 			t.Fatal(err)
