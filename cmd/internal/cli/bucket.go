@@ -93,7 +93,7 @@ func ofOneBucket(ctx context.Context, std Streams, name string, q question) int 
 		r, err = c.ResetBucket(ctx, q.key, q.reason)
 		answer, text = r, fmt.Sprintf("full: it missed %s of %s\n", r.Given, r.Before.Capacity)
 		if r.Given != 0 {
-			text += fmt.Sprintf("undo it with: mete take --key %s --cost %s\n", shellWord(display.Inert(r.Before.Key)), r.Given)
+			text += fmt.Sprintf("undo it with: mete take --key %s --cost %s\n", display.Quote(display.Inert(r.Before.Key)), r.Given)
 		}
 	}
 	if err != nil {

@@ -52,7 +52,7 @@ func commands() []command {
 		{"override", "block, allow or limit somebody now, until it expires", overrideUsage, overrideAbout, manageOverrides},
 		{"reload", "have a server read its policy again", "[flags]", reloadAbout, reload},
 		{"rules", "show and change the rules in a database", rulesUsage, rulesAbout, manageRules},
-		{"top", "show who is denied most, now", "[flags]", topAbout, top},
+		{"top", "show who is denied most, now", "[flags]", topAbout, showTop},
 		{"violations", "show who was denied, from the database", "[list | summary] --db URL [flags]", violationsAbout, showViolations},
 		{"health", "say whether a server should be sent traffic", "[flags]", healthAbout, health},
 		{"version", "print the version", "", versionAbout, version},

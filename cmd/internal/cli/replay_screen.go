@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 
+	"golang.org/x/term"
+
 	replaying "github.com/metehq/mete/cmd/internal/replay"
 )
 
@@ -24,8 +26,9 @@ func screenOf(out io.Writer) (s replaying.Screen) {
 	}
 	s.Fit, s.Colour = true, os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	if f, ok := out.(*os.File); ok && s.Columns == 0 {
-		width, _ := sizeOf(f)
-		s.Columns = min(max(width, minColumns), maxColumns)
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			s.Columns = min(max(width, minColumns), maxColumns)
+		}
 	}
 	return s
 }

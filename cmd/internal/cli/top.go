@@ -4,19 +4,16 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"time"
 
-	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/top"
 	"github.com/metehq/mete/httpapi"
-	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -36,11 +33,10 @@ until you press q; elsewhere, and with --once, it shows one list and ends.
 
 On a terminal, d shows what was denied, s what a rule in shadow would have
 denied, and n requests that were admitted and left at most a fifth of a limit;
-r goes from rule to rule, and p stops and goes on. The arrows choose a key, and
-Enter shows all that is known of it, with commands to copy. Above the list is
-what goes on now: how many requests a second, and how that was since you look.
-Degraded are those that were decided without the store. Where NO_COLOR is set,
-there is no colour.
+r goes from rule to rule, o changes the order, and p pauses. The arrows select
+a key, and Enter shows its details, with commands to copy. Above the list are
+the requests per second since mete top started; degraded ones were decided
+without the store. Where NO_COLOR is set, there is no color.
 
 ~ stands for a hash of what may be a secret. Block somebody with what is shown,
 or with the key that --format json shows:
@@ -58,48 +54,43 @@ The exit code is 0, or 2 on wrong usage or if the server refuses, and 3 if it
 does not answer. Once a list was shown on a terminal, it goes on trying.
 `
 
-const (
-	// minInterval bounds how often a server is asked.
-	minInterval = 100 * time.Millisecond
-
-	// topPatience bounds how long an answer may take.
-	topPatience = 5 * time.Second
-)
+// minInterval bounds how often a server is asked.
+const minInterval = 100 * time.Millisecond
 
 // A topCommand is one call of mete top.
 type topCommand struct {
 	std Streams
 	connection
-	query    client.TopQuery
-	interval time.Duration
-	once     bool
-	format   string
+	top.Options
+	once   bool
+	format string
 }
 
-// top is "mete top".
-func top(ctx context.Context, std Streams, args []string) int {
+// showTop is "mete top".
+func showTop(ctx context.Context, std Streams, args []string) int {
 	c := &topCommand{std: std}
 	code, ok := c.parse(args)
 	if !ok {
 		return code
 	}
-	live := newTerminal(std)
-	if c.once || c.format == "json" || live == nil {
-		return c.snapshot(ctx)
+	c.Server, c.Standard = c.server, c.server == "http://"+config.Default().AdminListen
+	c.JSON, c.In, c.Out = c.format == "json", std.In, std.Out
+	c.Live = !c.once && !c.JSON && isTerminal(std.Out) && os.Getenv("TERM") != "dumb"
+	c.Connect = func() (*client.Client, func(), error) {
+		r, err := c.reach() // which looks for the token
+		if err != nil {
+			return nil, nil, err
+		}
+		made, err := r.client(c.server)
+		return made, r.http.CloseIdleConnections, err
 	}
-	_, height := live.size()
-	first := c.ask(ctx, topQuestion{c.query.Kind, c.query.Rule, height})
-	if first.err != nil {
-		return c.fail(first.err)
+	err := top.Run(ctx, c.Options)
+	if e, ok := errors.AsType[*client.Error](err); ok && e.Problem != nil && (e.Status == http.StatusNotFound || e.Status == http.StatusBadRequest) {
+		return fail(std, exitUsage, "top", errors.New(e.Problem.Detail))
 	}
-	if err := live.begin(); err != nil {
-		return fail(std, exitUsage, "top", err)
+	if err != nil {
+		return fail(std, exitCode(err), "top", explain(c.server, err))
 	}
-	defer live.end()
-	v := &topView{terminal: live, server: c.server, interval: c.interval, ask: c.ask, question: first.topQuestion}
-	v.question.kind = first.top.Kind
-	v.take(&first)
-	v.run(ctx)
 	return exitOK
 }
 
@@ -107,114 +98,32 @@ func top(ctx context.Context, std Streams, args []string) int {
 func (c *topCommand) parse(args []string) (code int, ok bool) {
 	fs := newFlags(c.std, "top")
 	c.flags(fs, "`URL` of a server's admin address", "http://"+config.Default().AdminListen)
-	fs.StringVar(&c.query.Rule, "rule", "", "show keys of the rule `NAME` alone")
-	fs.StringVar(&c.query.Kind, "kind", topkeys.Denied.String(), "`WORD` for what is shown, at first: denied, shadow or near")
-	fs.IntVar(&c.query.Limit, "limit", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
+	fs.StringVar(&c.Query.Rule, "rule", "", "show keys of the rule `NAME` alone")
+	fs.StringVar(&c.Query.Kind, "kind", topkeys.Denied.String(), "`WORD` for what is shown, at first: denied, shadow or near")
+	fs.IntVar(&c.Query.Limit, "limit", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
 	fs.Func("window", "about the last `TIME`, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
-		c.query.Window, err = bucket.ParseDuration(s)
+		c.Query.Window, err = bucket.ParseDuration(s)
 		return plain(err)
 	})
-	fs.DurationVar(&c.interval, "interval", 2*time.Second, "ask again after each `TIME`")
+	fs.DurationVar(&c.Interval, "interval", 2*time.Second, "ask again after each `TIME`")
 	fs.BoolVar(&c.once, "once", false, "show one list and end, on a terminal, too")
 	fs.StringVar(&c.format, "format", "text", "`FORMAT` of a list: text or json")
 	operands, code, ok := fs.parse(args)
 	if !ok {
 		return code, false
 	}
-	_, kind := topkeys.ParseKind(c.query.Kind)
+	_, kind := topkeys.ParseKind(c.Query.Kind)
 	switch {
 	case len(operands) > 0:
 		return fs.usageError("%q is not a flag; to see one rule alone write --rule %s", operands[0], operands[0]), false
 	case kind != nil:
-		return fs.usageError("--kind must be denied, shadow or near, not %q", c.query.Kind), false
-	case c.query.Limit < 1 || c.query.Limit > httpapi.MaxTop:
+		return fs.usageError("--kind must be denied, shadow or near, not %q", c.Query.Kind), false
+	case c.Query.Limit < 1 || c.Query.Limit > httpapi.MaxTop:
 		return fs.usageError("--limit must be between 1 and %d", httpapi.MaxTop), false
-	case c.interval < minInterval:
+	case c.Interval < minInterval:
 		return fs.usageError("--interval must be at least %v", minInterval), false
 	case c.format != "text" && c.format != "json":
 		return fs.usageError("--format must be text or json, not %q", c.format), false
 	}
 	return exitOK, true
-}
-
-// snapshot shows one list.
-func (c *topCommand) snapshot(ctx context.Context) int {
-	server, err := c.client()
-	if err != nil {
-		return c.fail(err)
-	}
-	answer, err := c.keys(ctx, server, topQuestion{c.query.Kind, c.query.Rule, c.query.Limit})
-	if err != nil {
-		return c.fail(err)
-	}
-	if c.format == "json" {
-		out := json.NewEncoder(c.std.Out)
-		out.SetEscapeHTML(false)
-		err = out.Encode(answer)
-	} else {
-		_, err = io.WriteString(c.std.Out, topText(&answer, c.query.Limit))
-	}
-	if err != nil {
-		return fail(c.std, exitUsage, "top", err)
-	}
-	return exitOK
-}
-
-// ask asks the server once. It looks for the token each time: a server that was started
-// again has left another one.
-func (c *topCommand) ask(ctx context.Context, q topQuestion) topAnswer {
-	a := topAnswer{topQuestion: q}
-	r, err := c.reach()
-	if err != nil {
-		a.err = err
-		return a
-	}
-	defer r.http.CloseIdleConnections()
-	server, err := r.client(c.server)
-	if err != nil {
-		a.err = err
-		return a
-	}
-	if a.top, a.err = c.keys(ctx, server, q); a.err != nil {
-		return a
-	}
-	ctx, cancel := context.WithTimeout(ctx, topPatience)
-	defer cancel()
-	window := min(max(c.interval.Round(monitor.Interval), monitor.Interval), monitor.TrafficWindow)
-	if t, err := server.Traffic(ctx, window); err == nil { // not every server tells it
-		a.traffic = &t
-	}
-	return a
-}
-
-// keys asks for the keys.
-func (c *topCommand) keys(ctx context.Context, server *client.Client, q topQuestion) (api.Top, error) {
-	ctx, cancel := context.WithTimeout(ctx, topPatience)
-	defer cancel()
-	query := c.query
-	query.Kind, query.Rule, query.Limit = q.kind, q.rule, min(q.limit, httpapi.MaxTop)
-	return server.Top(ctx, query)
-}
-
-// fail prints an error and returns the code.
-func (c *topCommand) fail(err error) int {
-	e, ok := errors.AsType[*client.Error](err)
-	if ok && e.Problem != nil && (e.Status == http.StatusNotFound || e.Status == http.StatusBadRequest) {
-		return fail(c.std, exitUsage, "top", errors.New(e.Problem.Detail))
-	}
-	return fail(c.std, exitCode(err), "top", explain(c.server, err))
-}
-
-// newTerminal returns the terminal that a command writes to and is typed to, nil where
-// there is none that can be drawn on.
-func newTerminal(std Streams) *terminal {
-	out, ok := std.Out.(*os.File)
-	if !ok || !isTerminal(out) || os.Getenv("TERM") == "dumb" {
-		return nil
-	}
-	t := &terminal{out: out, size: func() (int, int) { return sizeOf(out) }, colors: wantsColors()}
-	if in, ok := std.In.(*os.File); ok && isTerminal(in) {
-		t.in, t.raw = in, in
-	}
-	return t
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package top
 
 import (
 	"fmt"
@@ -14,38 +14,23 @@ import (
 	"github.com/metehq/mete/cmd/internal/prose"
 )
 
-// maxRuleColumns is how wide the column of rules may be, and maxValueColumns one
-// value in a key: the one or the other may be long, and the rest is to be seen.
+// maxRuleColumns bounds the column of rules, and maxValueColumns one value in a key.
 const (
 	maxRuleColumns  = 24
 	maxValueColumns = 48
 )
 
-// topText is a list where it is not drawn on a terminal.
-func topText(top *api.Top, limit int) string {
-	var b strings.Builder
-	b.WriteString(topTotal(top) + "\n")
-	if len(top.Keys) > 0 {
-		b.WriteByte('\n')
-		for _, line := range topTable(top, 0, limit, 0) {
-			b.WriteString(line + "\n")
-		}
-	}
-	b.WriteString("\n" + topRest(top, limit, limit) + "\n")
-	return b.String()
-}
-
-// topWords are how the kinds are said.
-var topWords = map[string]struct{ total, heading string }{
+// kindWords are the words of each kind.
+var kindWords = map[string]struct{ total, heading string }{
 	"denied": {"denied", ">DENIED"},
 	"shadow": {"would be denied, but for the shadow of a rule,", ">SHADOW"},
 	"near":   {"admitted near a limit", ">NEAR"},
 }
 
-// topTotal says how many requests it is about.
-func topTotal(top *api.Top) string {
+// totalText counts the requests of all keys.
+func totalText(top *api.Top) string {
 	covered := top.At.Sub(top.Since)
-	text := topWords[top.Kind].total + " " + prose.Count(top.Total, "time") + " in the last " + prose.Duration(max(covered.Round(time.Second), time.Second))
+	text := kindWords[top.Kind].total + " " + prose.Count(top.Total, "time") + " in the last " + prose.Duration(max(covered.Round(time.Second), time.Second))
 	if top.Total > 0 {
 		text += fmt.Sprintf(" (%s/s), by %s", perSecond(top.Total, covered), prose.Count(top.RuleCount, "rule"))
 	}
@@ -55,38 +40,37 @@ func topTotal(top *api.Top) string {
 	return text
 }
 
-// topRest says what is not shown where the first n keys are, of as many as were asked
-// for.
-func topRest(top *api.Top, n, asked int) string {
+// restText bounds the keys that are not shown. The first n keys are, of the keys that were
+// asked for.
+func restText(top *api.Top, n, asked int) string {
 	most := uint64(0)
 	for _, r := range top.Rules {
 		most = max(most, r.Unlisted)
 	}
-	if len(top.Rules) < top.RuleCount { // of which each has at most as many as the last one here
+	if len(top.Rules) < top.RuleCount { // each of the others has at most as many as the last one here
 		most = max(most, top.Rules[len(top.Rules)-1].Total)
 	}
-	switch n = min(n, len(top.Keys)); {
-	case n < len(top.Keys):
-		most = max(most, top.Keys[n].Count)
-	case n > 0 && n >= asked:
+	n = min(n, len(top.Keys))
+	for _, k := range top.Keys[n:] {
+		most = max(most, k.Count)
+	}
+	if n > 0 && n >= asked {
 		most = max(most, top.Keys[n-1].Count)
 	}
-	var text string
+	text := "there are no other keys"
 	switch {
 	case most > 0:
 		text = fmt.Sprintf("no other key has more than %d", most)
 	case top.Total == 0:
 		text = "there is no key"
-	default:
-		text = "there are no other keys"
 	}
 	if top.Dropped > 0 {
-		text += fmt.Sprintf("; %d more were not counted, of whatever key", top.Dropped)
+		text += fmt.Sprintf("; %d more requests were not counted", top.Dropped)
 	}
 	return text
 }
 
-// countText is a count, or between which numbers it is.
+// countText is a count, or a range for an estimate.
 func countText(k *api.TopKey) string {
 	if k.Error > 0 {
 		return fmt.Sprintf("%d-%d", k.Count-min(k.Error, k.Count), k.Count)
@@ -106,7 +90,7 @@ func perSecond(n uint64, d time.Duration) string {
 	return strconv.FormatFloat(rate, 'f', 2, 64)
 }
 
-// shareText is a key's share of what its rule has.
+// shareText is the share of a key in the total of its rule.
 func shareText(k *api.TopKey, total uint64) string {
 	if total == 0 {
 		return "-"
@@ -118,7 +102,7 @@ func shareText(k *api.TopKey, total uint64) string {
 	return strconv.FormatFloat(part, 'f', 0, 64) + "%"
 }
 
-// sinceText is how long before now something was.
+// sinceText is the time from t to now.
 func sinceText(now, t time.Time) string {
 	d := max(now.Sub(t), 0)
 	if d < time.Second {
@@ -128,7 +112,7 @@ func sinceText(now, t time.Time) string {
 	if d >= 10*time.Minute {
 		step = time.Minute
 	}
-	return prose.Duration(roughly(d.Truncate(step)))
+	return prose.Duration(prose.Roughly(d.Truncate(step)))
 }
 
 func waitText(d time.Duration) string {
@@ -141,7 +125,7 @@ func waitText(d time.Duration) string {
 	return prose.Duration(roughlyUp(d))
 }
 
-// roughlyUp is like roughly, and never too short.
+// roughlyUp is like [prose.Roughly], and never too short.
 func roughlyUp(d time.Duration) time.Duration {
 	for _, step := range []time.Duration{time.Minute, time.Hour} {
 		if d >= 48*step {
@@ -151,7 +135,7 @@ func roughlyUp(d time.Duration) time.Duration {
 	return d
 }
 
-// keyText is what a key is made of, as --match takes it.
+// keyText formats the parts of a key, as --match takes them.
 func keyText(k *api.TopKey, masked bool) string {
 	var parts []string
 	if masked {
