@@ -9,9 +9,10 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/client"
-	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/top"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/topkeys"
@@ -50,8 +51,8 @@ Without a token of the role operate, keys are masked. The counts are those of
 one server, since it was last started, and of what a limit denied: not of what
 an override blocks.
 
-The exit code is 0, or 2 on wrong usage or if the server refuses, and 3 if it
-does not answer. Once a list was shown on a terminal, it goes on trying.
+The exit code is 0, 2 on wrong usage, 3 if the server does not answer, and 4 if
+it refuses. Once a list was shown on a terminal, it goes on trying.
 `
 
 // minInterval bounds how often a server is asked.
@@ -66,16 +67,48 @@ type topCommand struct {
 	format string
 }
 
-// showTop is "mete top".
-func showTop(ctx context.Context, std Streams, args []string) int {
+// newTopCommand returns "mete top".
+func newTopCommand(std Streams) *cobra.Command {
 	c := &topCommand{std: std}
-	code, ok := c.parse(args)
-	if !ok {
-		return code
+	cmd := &cobra.Command{
+		Use: "top [flags]", Short: "Show the keys that are denied most, now", Long: topAbout,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("unexpected argument %q; to see one rule alone write --rule %s", args[0], args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case c.Query.Limit < 1 || c.Query.Limit > httpapi.MaxTop:
+				return usageError("--count must be between 1 and %d", httpapi.MaxTop)
+			case c.Interval < minInterval:
+				return usageError("--interval must be at least %v", minInterval)
+			}
+			return c.run(cmd.Context())
+		},
 	}
-	c.Server, c.Standard = c.server, c.server == "http://"+config.Default().AdminListen
-	c.JSON, c.In, c.Out = c.format == "json", std.In, std.Out
-	c.Live = !c.once && !c.JSON && isTerminal(std.Out) && os.Getenv("TERM") != "dumb"
+	fs := cmd.Flags()
+	fs.StringVar(&c.Query.Rule, "rule", "", "show only keys of the rule `NAME`")
+	completeRules(cmd)
+	addChoice(cmd, &c.Query.Kind, "kind", "the `KIND` of keys that are shown first", topkeys.Denied.String(), topkeys.Shadow.String(), topkeys.Near.String())
+	fs.IntVar(&c.Query.Limit, "count", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
+	fs.Func("window", "show the last `TIME`, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
+		c.Query.Window, err = bucket.ParseDuration(s)
+		return plain(err)
+	})
+	fs.DurationVar(&c.Interval, "interval", 2*time.Second, "ask again after each `TIME`")
+	fs.BoolVar(&c.once, "once", false, "show one list and end, on a terminal, too")
+	addFormat(cmd, &c.format, "text", "json")
+	fs.AddFlagSet(c.flags(adminURL()))
+	return cmd
+}
+
+// run shows one list or, on a terminal, a list that is kept up to date.
+func (c *topCommand) run(ctx context.Context) error {
+	c.Server, c.Standard = c.server, c.server == adminURL()
+	c.JSON, c.In, c.Out = c.format == "json", c.std.In, c.std.Out
+	c.Live = !c.once && !c.JSON && isTerminal(c.std.Out) && os.Getenv("TERM") != "dumb"
 	c.Connect = func() (*client.Client, func(), error) {
 		r, err := c.reach() // which looks for the token
 		if err != nil {
@@ -86,44 +119,10 @@ func showTop(ctx context.Context, std Streams, args []string) int {
 	}
 	err := top.Run(ctx, c.Options)
 	if e, ok := errors.AsType[*client.Error](err); ok && e.Problem != nil && (e.Status == http.StatusNotFound || e.Status == http.StatusBadRequest) {
-		return fail(std, exitUsage, "top", errors.New(e.Problem.Detail))
+		return fail(exitRefused, errors.New(e.Problem.Detail))
 	}
 	if err != nil {
-		return fail(std, exitCode(err), "top", explain(c.server, err))
+		return failClient(c.server, err)
 	}
-	return exitOK
-}
-
-// parse reads and checks the arguments. Where ok is false it has said why.
-func (c *topCommand) parse(args []string) (code int, ok bool) {
-	fs := newFlags(c.std, "top")
-	c.flags(fs, "`URL` of a server's admin address", "http://"+config.Default().AdminListen)
-	fs.StringVar(&c.Query.Rule, "rule", "", "show keys of the rule `NAME` alone")
-	fs.StringVar(&c.Query.Kind, "kind", topkeys.Denied.String(), "`WORD` for what is shown, at first: denied, shadow or near")
-	fs.IntVar(&c.Query.Limit, "limit", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
-	fs.Func("window", "about the last `TIME`, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
-		c.Query.Window, err = bucket.ParseDuration(s)
-		return plain(err)
-	})
-	fs.DurationVar(&c.Interval, "interval", 2*time.Second, "ask again after each `TIME`")
-	fs.BoolVar(&c.once, "once", false, "show one list and end, on a terminal, too")
-	fs.StringVar(&c.format, "format", "text", "`FORMAT` of a list: text or json")
-	operands, code, ok := fs.parse(args)
-	if !ok {
-		return code, false
-	}
-	_, kind := topkeys.ParseKind(c.Query.Kind)
-	switch {
-	case len(operands) > 0:
-		return fs.usageError("%q is not a flag; to see one rule alone write --rule %s", operands[0], operands[0]), false
-	case kind != nil:
-		return fs.usageError("--kind must be denied, shadow or near, not %q", c.Query.Kind), false
-	case c.Query.Limit < 1 || c.Query.Limit > httpapi.MaxTop:
-		return fs.usageError("--limit must be between 1 and %d", httpapi.MaxTop), false
-	case c.Interval < minInterval:
-		return fs.usageError("--interval must be at least %v", minInterval), false
-	case c.format != "text" && c.format != "json":
-		return fs.usageError("--format must be text or json, not %q", c.format), false
-	}
-	return exitOK, true
+	return nil
 }
