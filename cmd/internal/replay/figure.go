@@ -43,7 +43,7 @@ type figure struct {
 
 type figureSeries struct {
 	Label  string  `json:"label"`
-	Colour string  `json:"color"`
+	Color  string  `json:"color"`
 	Kind   string  `json:"kind"`
 	Dash   []int   `json:"dash,omitempty"`
 	Values []int64 `json:"values"`
@@ -60,12 +60,12 @@ type (
 	}
 )
 
-// newFigure draws counts over the time of a trace that ends at last: bars one upon the
-// other, or lines. It is nil where there is nothing to draw over time.
-func newFigure(f figure, t *timeline, last bucket.Instant) *figure {
+// addFigure adds a figure of counts over the time of a trace that ends at last: bars one upon
+// the other, or lines. It adds none where there is nothing to draw over time.
+func (d *document) addFigure(f figure, t *timeline, last bucket.Instant) {
 	f.Series = slices.DeleteFunc(f.Series, func(s figureSeries) bool { return slices.Max(s.counts) == 0 })
 	if t.bins < 2 || len(f.Series) == 0 {
-		return nil
+		return
 	}
 	v := t.view(figureBins)
 	f.Unit = "requests in " + lasting(v.width)
@@ -88,7 +88,7 @@ func newFigure(f figure, t *timeline, last bucket.Instant) *figure {
 	f.drawStill()
 	f.Axis = v.axis(last)
 	f.Summary = f.summary(v, last)
-	return &f
+	d.Figures = append(d.Figures, &f)
 }
 
 // drawStill draws the chart that stands still.
@@ -107,10 +107,10 @@ func (f *figure) drawStill() {
 	f.Top = grouped(most)
 	for i, s := range f.Series {
 		if f.Lines {
-			f.Paths = append(f.Paths, path{"line-" + s.Colour, outline(s.Values, most, figureHigh, false)})
+			f.Paths = append(f.Paths, path{"line-" + s.Color, outline(s.Values, most, figureHigh, false)})
 			continue
 		}
-		bars := path{"fill-" + s.Colour, barsPath(sums[i], s.Values, most)}
+		bars := path{"fill-" + s.Color, barsPath(sums[i], s.Values, most)}
 		f.Paths = slices.Insert(f.Paths, 0, bars) // the lower ones stand in front
 	}
 }
@@ -198,8 +198,8 @@ type spark struct {
 	Paths      []path
 }
 
-// newSpark draws series of a rule, the first behind the second.
-func newSpark(t *timeline, behind, front path, counts [2]series) (s spark) {
+// newSpark draws the series of a rule, the first behind the second.
+func newSpark(t *timeline, behind, front string, counts [2]series) (s spark) {
 	if t.bins == 0 {
 		return spark{Wide: 1, High: sparkHigh}
 	}
@@ -211,10 +211,9 @@ func newSpark(t *timeline, behind, front path, counts [2]series) (s spark) {
 			most = max(most, slices.Max(v.of(c)))
 		}
 	}
-	for i, p := range [...]path{behind, front} {
+	for i, class := range [...]string{behind, front} {
 		if counts[i] != nil {
-			p.D = outline(v.of(counts[i]), most, sparkHigh, true)
-			s.Paths = append(s.Paths, p)
+			s.Paths = append(s.Paths, path{class, outline(v.of(counts[i]), most, sparkHigh, true)})
 		}
 	}
 	return s

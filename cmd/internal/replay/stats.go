@@ -3,11 +3,13 @@
 package replay
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/trace"
 	"github.com/metehq/mete/policy"
 )
@@ -24,6 +26,56 @@ func (s *span) add(at bucket.Instant) {
 	}
 	s.count++
 	s.first, s.last = min(s.first, at), max(s.last, at)
+}
+
+// counts are what [Stats] and a [Comparison] have in common.
+type counts struct {
+	requests span
+	invalid  int64
+	line     timeline // of all requests
+	sparks   timeline // of the rules
+
+	// The requests that are older than the one before them, and how far one of them is behind
+	// the newest at most.
+	earlier          int64
+	lag              bucket.Instant
+	previous, newest bucket.Instant
+}
+
+func newCounts() counts {
+	return counts{line: newTimeline(timelineBins), sparks: newTimeline(sparkBins)}
+}
+
+// count counts a request.
+func (c *counts) count(at bucket.Instant) {
+	if c.requests.count > 0 && at < c.previous {
+		c.earlier++
+		c.lag = max(c.lag, c.newest-at)
+	}
+	if c.requests.count == 0 || at > c.newest {
+		c.newest = at
+	}
+	c.previous = at
+	c.requests.add(at)
+}
+
+// Invalid counts a line that could not be read.
+func (c *counts) Invalid(*trace.LineError) { c.invalid++ }
+
+// InvalidLines returns the number of lines that could not be read.
+func (c *counts) InvalidLines() int64 { return c.invalid }
+
+// Requests returns the number of requests.
+func (c *counts) Requests() int64 { return c.requests.count }
+
+// Disorder describes how far the requests are out of order, with a remedy. It is empty if
+// they are in order.
+func (c *counts) Disorder() string {
+	if c.earlier == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s older than the one before (%s), by up to %s; inside a bucket time stands still for them; --sort replays by time",
+		prose.Count(c.earlier, "request is", "requests are"), percent(c.earlier, c.requests.count), lasting(c.lag))
 }
 
 // ruleStats counts what one rule did.
@@ -50,11 +102,11 @@ const fewRules = 8
 // Stats counts the decisions of a replay. It is made by [NewStats], and not
 // safe for concurrent use. Its memory is bounded, however many keys there are.
 type Stats struct {
+	counts
 	policy *policy.Matcher
 	rules  []*ruleStats
 	byRule map[*policy.Rule]*ruleStats
 
-	requests  span
 	denied    span
 	delayed   int64         // admitted to start later
 	longest   time.Duration // that one of those had to wait
@@ -62,13 +114,9 @@ type Stats struct {
 	lacking   int64         // denied, as they lack what a rule is keyed by
 	blocked   int64         // by an override
 	excepted  int64         // let through by one, whatever the rules say
-	order     order
-	invalid   int64
 
-	times  timeline
-	over   [kinds]series // that
-	sparks timeline      // for the rules
-	waits  waits         // of those that are denied
+	over  [kinds]series // time
+	waits waits         // of denied requests
 
 	keys toplist
 	id   []byte
@@ -76,9 +124,9 @@ type Stats struct {
 
 // NewStats returns the empty statistics of a policy.
 func NewStats(m *policy.Matcher) *Stats {
-	s := &Stats{policy: m, byRule: map[*policy.Rule]*ruleStats{}, keys: newToplist(), times: newTimeline(timelineBins), sparks: newTimeline(sparkBins)}
+	s := &Stats{counts: newCounts(), policy: m, byRule: map[*policy.Rule]*ruleStats{}, keys: newToplist()}
 	for i := range s.over {
-		s.over[i] = s.times.newSeries()
+		s.over[i] = s.line.newSeries()
 	}
 	for _, r := range m.Rules() {
 		stats := &ruleStats{Rule: r}
@@ -88,20 +136,8 @@ func NewStats(m *policy.Matcher) *Stats {
 	return s
 }
 
-// Invalid counts a line that could not be read.
-func (s *Stats) Invalid(*trace.LineError) { s.invalid++ }
-
-// InvalidLines is how many lines could not be read.
-func (s *Stats) InvalidLines() int64 { return s.invalid }
-
-// Disorder says how far the requests are out of order; it is empty where they are not.
-func (s *Stats) Disorder() string { return s.order.warning(s.requests.count) }
-
 // Count counts one request, and nothing of its decision.
-func (s *Stats) Count(req *trace.Request) {
-	s.order.add(req.At)
-	s.requests.add(req.At)
-}
+func (s *Stats) Count(req *trace.Request) { s.count(req.At) }
 
 // Add counts one decision.
 func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
@@ -123,7 +159,7 @@ func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
 		s.waits.add(d.RetryAfter)
 		kind = denied
 	}
-	s.over[kind][s.times.at(req.At)]++
+	s.over[kind][s.line.at(req.At)]++
 	return nil
 }
 
