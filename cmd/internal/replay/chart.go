@@ -89,20 +89,14 @@ func (c chart) axis(view view, bar, room int) (ticks, labels string) {
 	if last := view.label(view.bins-1, c.last); c.last < dateFrom {
 		space = (len(last) + 2 + bar - 1) / bar
 	}
-	step := view.step(space)
 	var line, text strings.Builder
-	at := func(bin int) {
-		column := bin * bar
-		line.WriteString(strings.Repeat("─", column-display.Width(line.String())) + "┬")
-		text.WriteString(strings.Repeat(" ", column-text.Len()) + view.label(bin, c.last))
-	}
-	for bin := range view.bins {
-		if view.at(bin)%step == 0 && bin*bar+display.Width(view.label(bin, c.last)) <= room {
-			at(bin)
+	for _, bin := range view.ticks(space) {
+		label, column := view.label(bin, c.last), bin*bar
+		if column > 0 && column+display.Width(label) > room {
+			break
 		}
-	}
-	if text.Len() == 0 {
-		at(0)
+		line.WriteString(strings.Repeat("─", column-display.Width(line.String())) + "┬")
+		text.WriteString(strings.Repeat(" ", column-text.Len()) + label)
 	}
 	line.WriteString(strings.Repeat("─", max(view.bins*bar-display.Width(line.String()), 0)))
 	return line.String(), text.String()

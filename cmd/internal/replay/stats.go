@@ -96,9 +96,6 @@ const (
 	kinds
 )
 
-// fewRules is up to how many rules are looked for one by one.
-const fewRules = 8
-
 // Stats counts the decisions of a replay. It is made by [NewStats], and not
 // safe for concurrent use. Its memory is bounded, however many keys there are.
 type Stats struct {
@@ -217,24 +214,20 @@ func (s *Stats) addTo(r *ruleStats, req *trace.Request) {
 	r.over[0][s.sparks.at(req.At)]++
 }
 
-// of returns the statistics of a rule. One that is not in the policy's list stands
-// in for one that is, of the same name.
+// of returns the statistics of a rule. A rule that is not in the policy's list stands in for
+// the rule of its name.
 func (s *Stats) of(rule *policy.Rule) *ruleStats {
-	for _, r := range s.rules[:min(len(s.rules), fewRules)] { // faster than a map
-		if r.Rule == rule {
-			return r
+	r, ok := s.byRule[rule]
+	if !ok {
+		i := slices.IndexFunc(s.rules, func(r *ruleStats) bool { return r.Name == rule.Name })
+		if i < 0 {
+			i = len(s.rules)
+			s.rules = append(s.rules, &ruleStats{Rule: rule})
 		}
+		r = s.rules[i]
+		s.byRule[rule] = r
 	}
-	if r, ok := s.byRule[rule]; ok {
-		return r
-	}
-	i := slices.IndexFunc(s.rules, func(r *ruleStats) bool { return r.Name == rule.Name })
-	if i < 0 {
-		i = len(s.rules)
-		s.rules = append(s.rules, &ruleStats{Rule: rule})
-	}
-	s.byRule[rule] = s.rules[i]
-	return s.rules[i]
+	return r
 }
 
 func (s *Stats) addDenial(req *trace.Request, r *ruleStats) {
