@@ -24,7 +24,7 @@ func screenOf(out io.Writer) (s replaying.Screen) {
 	if !isTerminal(out) {
 		return s
 	}
-	s.Fit, s.Color = true, os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	s.Fit, s.Color = true, bool(painterOf(out))
 	if f, ok := out.(*os.File); ok && s.Columns == 0 {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			s.Columns = min(max(width, minColumns), maxColumns)
