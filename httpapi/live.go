@@ -41,8 +41,8 @@ type Live struct {
 	// has happened.
 	Try []string
 
-	// ReadCurl, if set, reads curl command lines for /v1/request, which otherwise reads only
-	// the text of HTTP requests, and attributes. It must be safe for concurrent use.
+	// ReadCurl, if set, reads curl command lines for /v1/request. Without it, the endpoint
+	// reads only the text of HTTP requests, and attributes. It must be safe for concurrent use.
 	ReadCurl func(command string) (CurlRequest, error)
 }
 

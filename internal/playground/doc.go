@@ -40,14 +40,14 @@ const (
 	MaxSeed = 1<<53 - 1
 
 	// Levels is the number of points of a bucket's level, from the first instant to the last.
-	// Where tokens come all at once, two more points show the step.
+	// If tokens come all at once, two more points show the step.
 	Levels = 600
 )
 
-// Mistakes are all mistakes of an input. They are an error.
+// Mistakes are all errors of an input.
 type Mistakes []api.Mistake
 
-// Error lists the mistakes, one a line.
+// Error lists them, each on a line.
 func (ms Mistakes) Error() string {
 	lines := make([]string, len(ms))
 	for i, m := range ms {
@@ -56,12 +56,12 @@ func (ms Mistakes) Error() string {
 	return "playground: " + strings.Join(lines, "\n")
 }
 
-// add adds a mistake.
+// add adds an error.
 func (ms *Mistakes) add(field, hint, format string, args ...any) {
 	*ms = append(*ms, api.Mistake{Pointer: field, Detail: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// err returns ms as an error, nil for no mistakes.
+// err returns ms, nil if it is empty.
 func (ms Mistakes) err() error {
 	if len(ms) == 0 {
 		return nil

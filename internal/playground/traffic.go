@@ -26,14 +26,14 @@ const (
 // An arrival is a request that comes, at an instant counted from the beginning.
 type arrival struct {
 	at   bucket.Instant
-	cost bucket.Tokens // 0: that of the rule
+	cost bucket.Tokens // 0: the cost of the rule
 }
 
 // timeline is traffic, worked out.
 type timeline struct {
 	arrivals []arrival // in order of time
 	end      bucket.Instant
-	drawn    bool // too much was drawn, which is said once
+	drawn    bool // too much was drawn, which is reported once
 }
 
 // shapes are the fields of each shape of phase, beside shape itself.
@@ -45,10 +45,10 @@ var shapes = map[string][]string{
 	"trace":   {"trace"},
 }
 
-// Shapes are the names of what a phase can be, in the order in which they are offered.
+// Shapes are the names of the shapes of a phase, in the order of the page.
 var Shapes = []string{"steady", "burst", "poisson", "pause", "trace"}
 
-// timelineOf works out when requests come. What is wrong is noted.
+// timelineOf computes the arrivals, and adds errors to ms.
 func timelineOf(t *api.PlayTraffic, ms *Mistakes) timeline {
 	var tl timeline
 	switch n := len(t.Phases); {

@@ -78,7 +78,7 @@ func (p *play) noDenialWords(r *api.PlayLaneResult) string {
 	return s
 }
 
-// denialWords explain the first denial: the tokens that were spent, those that came back, and
+// denialWords explain the first denial: the tokens that were spent, the tokens that came back, and
 // the rest.
 func (p *play) denialWords(f *api.PlayFirstDenial) string {
 	d, l := &p.decisions[f.Request-1], p.limit.Bucket

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package requesttext reads requests as people write them: the text of an HTTP request, or
-// attributes as policies name them. The result has the attributes that a front door would
+// attributes as policies name them. The result has the attributes that an endpoint would
 // read, so that a decision about the request can be explained.
 //
 // Secret values are in the result, and never in an error or a note.
@@ -16,10 +16,10 @@ import (
 // MaxBytes bounds the text of a request. Longer texts are refused.
 const MaxBytes = 64 << 10
 
-// An Error is a mistake in the text of a request.
+// An Error is an error in the text of a request, with its place.
 type Error struct {
 	Line, Column int    // the place, from 1; Column counts characters
-	Reason       string // the mistake
+	Reason       string // the cause
 	Hint         string // the remedy; may be empty
 }
 
@@ -32,7 +32,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// ErrorAt returns the error of a mistake at an offset of text.
+// ErrorAt returns an error at an offset of text.
 func ErrorAt(text string, at int, reason, hint string) *Error {
 	before := text[:min(max(at, 0), len(text))]
 	start := strings.LastIndexByte(before, '\n') + 1
@@ -65,7 +65,7 @@ func IsToken(s string) bool {
 	})
 }
 
-// CheckHeader returns the mistake in a header, "" for none.
+// CheckHeader returns the error in a header, "" for none.
 func CheckHeader(name, value string) string {
 	switch {
 	case !IsToken(name):
@@ -78,7 +78,7 @@ func CheckHeader(name, value string) string {
 	return ""
 }
 
-// CheckTarget returns the mistake in a URL, or in a path and query, "" for none.
+// CheckTarget returns the error in a URL, or in a path and query, "" for none.
 func CheckTarget(s string) string {
 	switch {
 	case !utf8.ValidString(s):

@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Request is a request in the attributes of policies, spelled as the front doors
+// A Request is a request in the attributes of policies, spelled as the endpoints
 // spell them. The zero Request has none and is ready to use.
 type Request struct {
 	Attributes map[string]string // by name, as [policy.Attribute.String] writes it
@@ -93,7 +93,7 @@ func (r *Request) Operand(s string) error {
 	return r.attribute(s)
 }
 
-// cutLine splits a request line, whose method may be missing, and says whether it
+// cutLine splits a request line, whose method may be missing, and reports whether it
 // is one.
 func cutLine(s string) (method, target string, ok bool) {
 	target = strings.TrimSpace(s)
@@ -108,7 +108,7 @@ func isURL(s string) bool {
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// cutURL splits a URL into its host, and what is asked of that.
+// cutURL splits a URL into its host, and its path and query.
 func cutURL(s string) (host, target string) {
 	_, rest, _ := strings.Cut(s, "://")
 	end := strings.IndexAny(rest, "/?#")
@@ -146,7 +146,7 @@ func (r *Request) line(method, target string) error {
 	return r.target(target)
 }
 
-// target has the path, and each parameter, as front doors have them.
+// target adds the path, and each parameter, as endpoints read them.
 func (r *Request) target(target string) error {
 	if err := r.path(target); err != nil {
 		return err
@@ -243,7 +243,7 @@ func (r *Request) cost(text string) error {
 }
 
 // AddHTTP adds the method, RequestURI and host of an HTTP request, and each of its parameters,
-// headers and cookies, as front doors read them. Of a value that occurs twice it adds the
+// headers and cookies, as endpoints read them. Of a value that occurs twice it adds the
 // first, and a note. The claims of a bearer token are read without verifying it. The client
 // adds the headers assumed by itself.
 func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
@@ -313,7 +313,7 @@ func (r *Request) first(name, value string) bool {
 	return r.set(a.String(), value) == nil
 }
 
-// again notes one more value of an attribute, as front doors have it.
+// again notes one more value of an attribute, as endpoints read it.
 func (r *Request) again(a policy.Attribute, before, value string) {
 	switch {
 	case a.Source != policy.SourceHeader && a.Source != policy.SourceQuery && a.Source != policy.SourceCookie, a.Name == "host":

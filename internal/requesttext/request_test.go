@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/internal/requesttext"
 )
 
-// attributes writes those of a request on one line, without what curl sends by itself.
+// attributes writes the attributes of a request on one line, without what curl sends by itself.
 func attributes(r *requesttext.Request) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(r.Attributes)) {
@@ -74,8 +74,7 @@ func TestRead_Notes(t *testing.T) {
 	}
 }
 
-// What occurs twice is explained by its first value, with a note that front doors refuse
-// it where a rule reads it. Lists are one value.
+// A value that occurs twice is explained by the first one, with a note. Lists are one value.
 func TestRead_OccursTwice(t *testing.T) {
 	r, err := requesttext.Read("GET http://a.example/?key=1&key=2 HTTP/1.1\nX-Api-Key: a\nX-Api-Key: b\nAccept: x\nAccept: y\nCookie: s=1%3A; s=2\nAuthorization: bearer  t")
 	if err != nil {

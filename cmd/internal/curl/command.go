@@ -63,7 +63,7 @@ type command struct {
 
 	url     *word
 	flags   map[string]bool
-	last    map[string]word // the values of options of which the last one counts
+	last    map[string]word // the values of options whose last value counts
 	headers []word
 	cookies []string
 	body    strings.Builder
@@ -71,7 +71,7 @@ type command struct {
 	json    bool
 }
 
-// Read reads a curl command line in the syntax of bash. Mistakes in it are a
+// Read reads a curl command line in the syntax of bash. Its errors are
 // [requesttext.Error].
 func Read(text string) (httpapi.CurlRequest, error) {
 	if err := requesttext.CheckText(text); err != nil {

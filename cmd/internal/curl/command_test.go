@@ -15,8 +15,8 @@ import (
 	"github.com/metehq/mete/internal/requesttext"
 )
 
-// format writes what a command sends on one line: "GET host/path | Name: value | …",
-// without the headers that curl adds by itself, in the order of their names.
+// format writes a request on one line: "GET host/path | Name: value | …". Headers that curl
+// adds by itself are left out. The others are in the order of their names.
 func format(sent *httpapi.CurlRequest) string {
 	r := sent.Request
 	parts := []string{r.Method + " " + r.Host + r.RequestURI}
@@ -94,7 +94,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What curl sends by itself can matter to a rule, and is told apart.
+// A rule can read a header that curl adds by itself. The request marks such headers.
 func TestRead_Assumed(t *testing.T) {
 	for line, want := range map[string]string{
 		`curl h`:                        "Accept: */*, User-Agent: " + curl.AssumedAgent,
@@ -193,7 +193,7 @@ func TestRead_Mistakes(t *testing.T) {
 	}
 }
 
-// Secrets are not repeated by what is said of a command.
+// Notes and errors do not repeat secrets.
 func TestRead_Secrets(t *testing.T) {
 	for _, line := range []string{
 		"curl -u me:hunter2 -x http://u:hunter2@p --pass hunter2 -E cert:hunter2 -U u:hunter2 --tlspassword hunter2 http://u:hunter2@h/",
@@ -209,7 +209,7 @@ func TestRead_Secrets(t *testing.T) {
 	}
 }
 
-// The attributes of a command are those that a front door would read of its request.
+// The attributes of a command are the attributes of its request.
 func TestRead_Attributes(t *testing.T) {
 	sent, err := curl.Read(`curl -X post 'https://API.Example.com:8443/v1//x?tenant=a&tenant=b&q=%20' -H 'X-Api-Key: k1' -b 'theme=dark; sid="s 1"'`)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// FuzzRead checks that every command line is read or refused with its place, and that the
-// request reads the same when it is written out in full.
+// FuzzRead checks that every command line is read or refused with its place. A request that is
+// written out in full reads the same.
 func FuzzRead(f *testing.F) {
 	for _, line := range realLines {
 		f.Add(strings.ReplaceAll(line, "URL", "http://127.0.0.1:8080"))

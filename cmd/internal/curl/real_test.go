@@ -20,8 +20,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// The same command lines are given to a shell, and so to curl itself: what its server
-// reads of them is what is read here. URL stands for the address of that server.
+// The same command lines are given to a shell, and so to curl itself: its server
+// receives the requests that this package reads. URL stands for the address of that server.
 var realLines = []string{
 	`curl URL`,
 	`curl URL/a/b?x=1`,
@@ -106,7 +106,7 @@ func TestRead_AsCurlSends(t *testing.T) {
 	}
 }
 
-// compareFacts compares attributes with those that front doors read of a request.
+// compareFacts compares attributes with the attributes that an endpoint reads of a request.
 func compareFacts(t *testing.T, r *requesttext.Request, real *http.Request) {
 	t.Helper()
 	source, err := httpfacts.New(httpfacts.Config{UnverifiedClaims: true})

@@ -101,7 +101,7 @@ func encodeNonASCII(s string) string {
 	return b.String()
 }
 
-// setHeaders sets the headers of -H, and returns those that are not to be sent.
+// setHeaders sets the headers of -H, and returns the names of headers that must not be sent.
 func (c *command) setHeaders(r *http.Request) (removed http.Header, err error) {
 	removed = http.Header{}
 	for _, w := range c.headers {
@@ -130,7 +130,7 @@ func (c *command) setHeaders(r *http.Request) (removed http.Header, err error) {
 	return removed, nil
 }
 
-// addDefaults adds the headers of other options, and those that curl adds by itself, unless
+// addDefaults adds the headers of other options, and the headers that curl adds by itself, unless
 // -H sets or removes them.
 func (c *command) addDefaults(r *http.Request, inURL *url.Userinfo, sendsBody bool, removed http.Header) error {
 	var bad error

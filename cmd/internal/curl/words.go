@@ -107,8 +107,8 @@ func findCommand(file *syntax.File) (call *syntax.CallExpr, end uint) {
 	return call, end
 }
 
-// checkRest checks the text behind the command: a command in a new line is probably a
-// missing backslash, and one behind an & part of a URL without quotes.
+// checkRest checks the text behind the command. A command in a new line is probably a missing
+// backslash. One behind an & is probably part of a URL without quotes.
 func checkRest(text string, end int) (note string, err error) {
 	for end < len(text) && (text[end] == ' ' || text[end] == '\t') {
 		end++

@@ -225,7 +225,7 @@ func (c *counts) addKeys(s *sheet, r *Report, page bool, list *toplist, all int6
 }
 
 // mostOf returns the rules of a report, at most maxPageRules on a page: those with the
-// greatest weight, in their order. left says how many are not among them.
+// greatest weight, in their order. left describes the selection.
 func mostOf[T comparable](rules []T, page bool, weigh func(a, b T) int, did string) (most []T, left string) {
 	if !page || len(rules) <= maxPageRules {
 		return rules, ""

@@ -19,8 +19,8 @@ const (
 	axisColumns = 56 // letters that fit below a figure on a phone
 )
 
-// A figure is a chart of a page: one that stands still, in SVG, with a table, and what a
-// script needs to draw another in its place.
+// A figure is a chart of a page: one that stands still, in SVG, with a table. It has the data
+// with which a script draws another one in its place.
 type figure struct {
 	ID      string         `json:"id"`
 	Title   string         `json:"title"`
@@ -110,7 +110,7 @@ func (f *figure) drawStill() {
 	}
 }
 
-// scaled is how high n stands. What is not nothing can be seen.
+// scaled is how high n stands. Every count above 0 can be seen.
 func scaled(n, most int64, high int) int {
 	if n == 0 {
 		return 0
@@ -151,7 +151,7 @@ func (v view) axis(last bucket.Instant) (labels []axisLabel) {
 	return labels
 }
 
-// summary says what one would see.
+// summary describes the chart in words.
 func (f *figure) summary(v view, last bucket.Instant) string {
 	var parts []string
 	for _, s := range f.Series {

@@ -17,11 +17,11 @@ import (
 //
 //	{"at":12.5,"allowed":false,"rule":"free","reason":"token_bucket_exceeded","remaining":0,"retry_after":0.1,"full_after":2}
 //
-// Times are in seconds and exact to the microsecond. The fields are those of the bucket that
-// decided: the one with the longest wait or, where allowed, the one with the least remaining.
-// retry_after is 0 where allowed and null where no wait helps; remaining is what would still
-// be admitted. Where no bucket decided, remaining and full_after are null; where no rule
-// applied, rule is empty as well. A request that a leaky bucket admitted to start later has a
+// Times are in seconds and exact to the microsecond. The fields describe the bucket that
+// decided: the one with the longest wait or, if the request is allowed, with the least remaining.
+// retry_after is 0 if allowed and null if no wait helps. remaining counts the tokens that are
+// left. If no bucket decided, remaining and full_after are null. If no rule applied, rule is
+// empty as well. A request that a leaky bucket admitted to start later has a
 // "wait" behind its retry_after.
 //
 // [Lines.WriteChange] writes a request that two policies disagree about:
@@ -42,7 +42,7 @@ func NewLines(w io.Writer) *Lines {
 	return &Lines{w: bufio.NewWriterSize(w, 1<<16), names: map[string][]byte{}}
 }
 
-// Flush writes what is buffered.
+// Flush writes the buffered lines.
 func (l *Lines) Flush() error { return l.w.Flush() }
 
 // quote returns s as a JSON string.

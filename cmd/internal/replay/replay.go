@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package replay runs recorded traffic through a policy, or through two to
-// compare them. The store's clock is the trace's: it stands at each request's own
-// time while that is decided, so the decisions are those that the traffic would
-// have met, exactly, however fast it is replayed.
+// compare them. The clock of the store stands at the time of the request that is
+// decided. So the decisions are exactly the decisions at that time, however fast
+// the replay is.
 package replay
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Source is what requests come from: a [trace.Reader] or [trace.Sequence].
+// A Source reads requests: a [trace.Reader] or [trace.Sequence].
 type Source interface {
 	// Next returns the next request, which is valid until the following call. The
 	// error is io.EOF at the end, and a [*trace.LineError] for a line that cannot
@@ -119,7 +119,7 @@ func run(ctx context.Context, from Source, store NewStore, invalid func(*trace.L
 }
 
 // newLimiter makes a limiter with a store of its own. If the store fails, so does the replay,
-// whatever the rules say. The local store is for rules that say local. Overrides expire in the
+// whatever on_store_error is. The local store is for rules with on_store_error: local. Overrides expire in the
 // time of the trace.
 func newLimiter(m *policy.Matcher, newStore NewStore, now func() bucket.Instant) (*mete.Limiter, error) {
 	store, err := newStore(now)

@@ -61,7 +61,7 @@ func (s *Stats) headline() string {
 	}
 }
 
-// addTotals adds the totals, without those that are 0 and not always shown.
+// addTotals adds the totals, but not the optional ones that are 0.
 func (s *Stats) addTotals(d *document, page bool) {
 	more := func(name, color string, n int64, note string) {
 		if n > 0 {

@@ -28,7 +28,7 @@ func (s *span) add(at bucket.Instant) {
 	s.first, s.last = min(s.first, at), max(s.last, at)
 }
 
-// counts are what [Stats] and a [Comparison] have in common.
+// counts are the counts that [Stats] and a [Comparison] have in common.
 type counts struct {
 	requests span
 	invalid  int64
@@ -88,7 +88,7 @@ type ruleStats struct {
 	over [2]series // time: all of those, and the denied ones; nil before the first
 }
 
-// What becomes of a request, as timelines have it.
+// The outcomes of a request in timelines.
 const (
 	passed = iota
 	spared // it passes, and a rule in shadow would deny it
@@ -108,9 +108,9 @@ type Stats struct {
 	delayed   int64         // admitted to start later
 	longest   time.Duration // that one of those had to wait
 	unlimited int64         // fell under no rule
-	lacking   int64         // denied, as they lack what a rule is keyed by
+	lacking   int64         // denied, as they lack an attribute of limit_keys
 	blocked   int64         // by an override
-	excepted  int64         // let through by one, whatever the rules say
+	excepted  int64         // let through by one, whatever the rules are
 
 	over  [kinds]series // time
 	waits waits         // of denied requests
@@ -160,8 +160,8 @@ func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
 	return nil
 }
 
-// addWithoutLimit counts a decision that no bucket had a part in: no rule applied,
-// an override decided, or a rule denied the request for an attribute it lacks.
+// addWithoutLimit counts a decision without a bucket: no rule applied, an override
+// decided, or a rule denied the request because an attribute is missing.
 func (s *Stats) addWithoutLimit(req *trace.Request, d *mete.Decision) {
 	switch {
 	case d.Rule != "":
@@ -185,7 +185,7 @@ func (s *Stats) addWithoutLimit(req *trace.Request, d *mete.Decision) {
 	}
 }
 
-// addLimits counts what rules said, and reports whether any denied the request. A
+// addLimits counts the limits of rules, and reports whether any denied the request. A
 // rule's limits stand together.
 func (s *Stats) addLimits(req *trace.Request, limits []mete.Status, shadow bool) (any bool) {
 	for len(limits) > 0 {

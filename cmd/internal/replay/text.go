@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/table"
 )
 
-// A Screen is what a report in text is shown on. The zero Screen is a file.
+// A Screen is the place of a report in text. The zero Screen is a file.
 type Screen struct {
 	Columns int  // the width of charts; 0 is 80
 	Fit     bool // tables must not be wider either: columns are left out, and names cut
@@ -174,7 +174,7 @@ func (s *sheet) lay(drop, names int) (lines []string, headings int) {
 
 var barBlocks = regexp.MustCompile("[" + across + "]+")
 
-// writeTo writes a sheet below an empty line. Where it has to fit, names are cut, and then
+// writeTo writes a sheet below an empty line. If it has to fit, names are cut, and then
 // columns dropped.
 func (s *sheet) writeTo(b *strings.Builder, on Screen) {
 	drop, longest := 10, 0

@@ -30,7 +30,7 @@ type model struct {
 	paused   bool
 
 	top    api.Top // the last answer
-	rule   string  // the rule that top is about; empty for all
+	rule   string  // the rule of top; empty for all
 	rates  history
 	silent time.Time // since when there is no answer; zero if there is one
 	err    error     // why

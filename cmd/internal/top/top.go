@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// A question is what a server is asked.
+// A question is a request for a list.
 type question struct {
 	kind, rule string
 	limit      int

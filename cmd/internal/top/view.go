@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/httpapi"
 )
 
-// Styles. A color repeats what words say. The terminal library drops colors where NO_COLOR is
+// Styles. A color repeats a word. The terminal library drops colors where NO_COLOR is
 // set.
 var (
 	plain   = lipgloss.NewStyle()
