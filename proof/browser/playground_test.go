@@ -206,12 +206,12 @@ func playKeyboard(t *testing.T, site *browser.Site) {
 	page.WaitText(".play-clock", "22.0 s")
 	page.TabTo("slider", "Capacity, slider")
 	page.Press("ArrowRight")
-	page.WaitText(lane(0)+" .play-limit", "capacity 6")
+	page.WaitText(lane(0)+" .play-limit", "up to 6 at once")
 	page.WaitFocused("slider", "Capacity, slider")
 	page.TabTo("combobox", "Algorithm") // around, and there is nothing that holds the focus
 	page.TabTo("button", "all at once")
 	page.Press("Enter")
-	page.WaitText(lane(0)+" .play-limit", "at once")
+	page.WaitText(lane(0)+" .play-limit", "come back every")
 	page.WaitFocused("button", "all at once")
 }
 
@@ -228,7 +228,7 @@ func playMistakes(t *testing.T, site *browser.Site) {
 	field.Fill("Capacity", "much")
 	page.WaitText(lane(0)+" [data-place='/lanes/0/capacity'] .mistake", "not a number")
 	field.Fill("Capacity", "7")
-	page.WaitText(lane(0)+" .play-limit", "capacity 7")
+	page.WaitText(lane(0)+" .play-limit", "up to 7 at once")
 	page.Poll("nothing is complained about", "[...document.querySelectorAll('.mistake')].every(m => m.hidden)")
 }
 
