@@ -14,7 +14,7 @@ import (
 )
 
 // completions are the scripts that the program prints for shells, and their places. Debian
-// and Fedora have different places for those of zsh.
+// and Fedora have different places for zsh.
 var completions = []struct{ shell, path string }{
 	{"bash", "/usr/share/bash-completion/completions/mete"},
 	{"fish", "/usr/share/fish/vendor_completions.d/mete.fish"},

@@ -27,8 +27,8 @@ type File struct {
 	Token string
 }
 
-// A SignIn is the answer of a server to POST dashboard/link, with the one-time token of a
-// link, and to POST dashboard/session, with the token of a session.
+// A SignIn is the answer of a server to POST dashboard/link and POST dashboard/session. Its
+// token is the one-time token of a link, or the token of a session.
 type SignIn struct {
 	Token     string    `json:"token"`
 	ExpiresAt time.Time `json:"expires_at"`

@@ -52,7 +52,7 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 }
 
 // dashboardText is the address of the dashboard. On a terminal, it is a link that signs in
-// once; elsewhere the output may be kept as a log, which must not hold a token.
+// once. Elsewhere the output may become a log, which must not hold a token.
 func dashboardText(out io.Writer, admin string, s *server.Server) string {
 	if isTerminal(out) {
 		if link := s.DashboardLink(); link != "" {

@@ -18,8 +18,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A question is what take, peek, reset and refund ask a server: about a request or, with
-// --key, about one bucket.
+// A question is the request of take, peek, reset and refund to a server: about attributes
+// or, with --key, about one bucket.
 type question struct {
 	std Streams
 	connection
@@ -140,7 +140,7 @@ type amendment struct {
 }
 
 // amend has a server reset or refund the buckets of a request. A request without a limit is
-// an error, because it is probably misspelt.
+// an error, because its attributes are probably wrong.
 func (q *question) amend(ctx context.Context, c *client.Client, do func(context.Context, client.Request) error) error {
 	if len(q.Attributes) == 0 {
 		return usageError("the attributes of a request are required: NAME=VALUE, such as header:x-api-key=k1")
@@ -157,7 +157,7 @@ func (q *question) amend(ctx context.Context, c *client.Client, do func(context.
 	return q.write(amendment{Done: true}, "done\n")
 }
 
-// noLimit reports whether no limit applies to the request, not even in shadow. Where an
+// noLimit reports whether no limit applies to the request, not even in shadow. If an
 // override decides, that is unknown.
 func noLimit(e *api.Explanation) bool {
 	return e.Override == nil && !slices.ContainsFunc(e.Rules, func(r api.ExplainedRule) bool { return len(r.Limits) > 0 })

@@ -27,24 +27,27 @@ type checkCommand struct {
 }
 
 const checkAbout = `
-Reads policy files, JSON or YAML, directories of them, or the rules in
-postgres://HOST/DATABASE, and reports every mistake with its place and what to
-write instead. Where there is none it says in words what each limit allows,
-warns of what is probably not meant, and runs the tests in the policy. Of the
-words in brackets doc/lint.md says more. It is the same code that 'mete serve'
-starts with.
+Reads policies and reports every error with its place and a correction. A
+policy is a file in JSON or YAML, a directory of such files, or
+postgres://HOST/DATABASE for the rules there. For a correct policy the command
+describes each limit in words, prints warnings, and runs the tests in the
+policy. doc/lint.md explains the codes in brackets. 'mete serve' starts with the
+same code.
 
-The exit code is 0 if all is well, 1 if there is a mistake, if a test failed or,
-with --strict, if there is a warning, 2 if a file cannot be read, and 3 if a
-database does not answer.
+Exit codes:
+  0  all policies are valid
+  1  an error, a failed test or, with --strict, a warning
+  2  wrong usage, or a file cannot be read
+  3  a database does not answer
 
-Tests come out the same every time. Shares of keys ("25%") that hold hashes of
-secrets are those of the servers where METE_HASH_KEY is their hash_key; without
-it mete check hashes by a key of its own, and notes that.
+The tests give the same results every time. Some rules apply to a share of keys
+("25%") that hold hashes of secrets. If METE_HASH_KEY is the hash_key of the
+servers, the tests choose the same keys as the servers. Without it the command
+uses a fixed key, and prints a note.
 
 --format sarif is for code hosts, which show findings beside the lines. For an
-editor that knows JSON Schema, keep what 'mete check --schema' prints in a file,
-and begin the policy with
+editor that knows JSON Schema, keep the output of 'mete check --schema' in a
+file, and begin the policy with
 
   # yaml-language-server: $schema=policy.schema.json
 `
@@ -56,7 +59,7 @@ func newCheckCommand(std Streams) *cobra.Command {
 	var run string
 	var schema bool
 	cmd := &cobra.Command{
-		Use: "check [flags] POLICY ...", Short: "Report all mistakes in a policy, and run its tests", Long: checkAbout, SuggestFor: []string{"lint", "validate", "test"},
+		Use: "check [flags] POLICY ...", Short: "Report all errors in a policy, and run its tests", Long: checkAbout, SuggestFor: []string{"lint", "validate", "test"},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			files := append(policies, args...)
 			switch {
@@ -86,7 +89,7 @@ func newCheckCommand(std Streams) *cobra.Command {
 	cmd.Flags().StringArrayVar(&policies, "policy", nil, "check the policy `FILE`, like an argument; may be repeated")
 	cmd.Flags().BoolVar(&c.strict, "strict", false, "exit with 1 if there are warnings, too")
 	cmd.Flags().StringVar(&run, "run", "", "run only the tests in the policy whose names match `REGEXP`")
-	cmd.Flags().BoolVar(&c.list, "list-tests", false, "list all tests, not only those that fail")
+	cmd.Flags().BoolVar(&c.list, "list-tests", false, "list all tests, not only failed ones")
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of policy files, for editors")
 	addPolicyKeys(cmd, &keyFiles)
 	completePolicy(cmd)

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"io"
 
 	"github.com/metehq/mete/api"
@@ -82,9 +81,7 @@ func (p *checkedPolicy) writeJSON(w io.Writer) {
 	if len(p.tests.Outcomes) > 0 {
 		report.Tests = p.tests.asJSON()
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.Encode(report)
+	_ = writeJSON(w, report) // the exit code does not depend on it
 }
 
 func (t *policyTests) asJSON() *checkedTests {

@@ -28,7 +28,7 @@ func completeExplain(cmd *cobra.Command, args []string, text string) ([]string, 
 	return completeAttributes(cmd, args, text)
 }
 
-// completeRules completes --rule with the names in the policy at hand: that of METE_POLICY,
+// completeRules completes --rule with the names in the policy at hand: METE_POLICY,
 // or policy.yaml, policy.yml or policy.json in the working directory.
 func completeRules(cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("rule", func(*cobra.Command, []string, string) (found []string, _ cobra.ShellCompDirective) {

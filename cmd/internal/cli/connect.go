@@ -28,10 +28,10 @@ const tokenVariable = "METE_TOKEN"
 const connectionFlag = "mete_connection"
 
 const connectionAbout = `
-Commands that ask a running server share these flags. Without a token the server
-must be one on this machine that you may use: it leaves its token in a file that
-only its user can read, and the commands find it. --server is the main address
-for mete take, peek and health, and the admin address for the other commands.
+Commands that ask a running server share these flags. A server on this machine
+leaves a token in a file that only its user can read, and the commands find it.
+--server is the main address for mete take, peek and health. For other commands
+it is the admin address.
 `
 
 // A connection is how a command reaches a server.

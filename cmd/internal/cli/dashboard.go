@@ -24,15 +24,21 @@ import (
 )
 
 const dashboardAbout = `
-Opens the dashboard of a server on this machine in a browser, and signs in: the
-link works once, within ten minutes, and only on this machine. With --print, the
-command prints the link instead. Without a browser it prints the link, too.
+Opens the dashboard of a server on this machine in a browser, and signs in. The
+link works once, within ten minutes, and only on this machine. With --print, and
+without a browser, the command prints the link.
+
+While a browser starts, other users of the machine can see the link in the list
+of processes. On a shared machine, use --print.
 
 The command uses the admin address and an admin token. For a server on another
 machine, open its address /dashboard/ and sign in with a token.
 
-The exit code is 0 if the link was opened or printed, 2 on wrong usage, 3 if the
-server does not answer, and 4 if it refuses.
+Exit codes:
+  0  the link was opened or printed
+  2  wrong usage
+  3  the server does not answer
+  4  the server refuses
 `
 
 // maxLinkBytes bounds the answer to a request for a link.

@@ -22,37 +22,43 @@ import (
 )
 
 const explainAbout = `
-Says what would become of a request, and why: which rules were considered, which
-of them applied and why the others did not, whose bucket it is, what that holds
-before and after, what denied the request, and when it passes. Nothing is spent.
+Explains the decision about a request. It shows the rules that apply, and the
+reasons why others do not. It shows the buckets before and after, the limit that
+denies the request, and the time when it passes. It spends nothing.
 
-  mete explain --policy policy.yaml 'GET /v1/x?tenant=a' ip=192.0.2.1 \
+  mete explain policy.yaml 'GET /v1/x?tenant=a' ip=192.0.2.1 \
       header:x-api-key=k1 jwt:plan=pro
 
-A request is what a client sends: a method and a path, or a URL, which is also
-the host and the attributes query:NAME. Paths and hosts are brought into the
-spelling that the front doors match. Attributes have the names of policy files;
-ip is short for ip:address, and cost=3 is what the request costs in place of
-what the policy says.
+A request is a method and a path, or a URL, which also has the host and the
+attributes query:NAME. The command normalizes paths and hosts as the servers do.
+Attributes have the names of policy files. ip is short for ip:address, and
+cost=3 replaces the cost in the policy.
 
 --curl takes a curl command line in place of 'METHOD PATH', as browsers copy it
-("Copy as cURL"). It is read and not run; attributes beside it go before what it
-says, such as the address, which no command line has:
+("Copy as cURL"). The command reads it and does not run it. Attributes that you
+add win over the line. The address is one, because no command line has it:
 
-  mete explain --policy policy.yaml ip=192.0.2.1 \
+  mete explain policy.yaml ip=192.0.2.1 \
       --curl "curl https://example.com/v1/x -H 'X-Api-Key: k1'"
 
-With --policy the rules are those of a file, and all buckets are full; --store
-has them shown as they are in memory:?file=PATH, redis://HOST or
-postgres://HOST/DATABASE. Keys that hold hashes of secrets are found where
-METE_HASH_KEY is the hash_key of the servers. Without --policy a running server
-explains, by its policy and its buckets, at its address for administrators.
+With a policy, the rules are in the file, and all buckets are full.
+--store shows buckets as they are in memory:?file=PATH, redis://HOST or
+postgres://HOST/DATABASE. To find keys that hold hashes of secrets, set
+METE_HASH_KEY to the hash_key of the servers. Without a policy, a running server
+explains the request by its own policy and buckets, at its admin address.
 
-In the list of rules ✓ is one that allows the request, ✗ one that denies it,
-~ one in shadow, and - one that has no part in it.
+Rules are marked by their result:
+  ✓  the rule allows the request
+  ✗  the rule denies the request
+  ~  the rule is in shadow
+  -  the rule does not take part
 
-The exit code is 0 if the request is allowed, 1 if it is denied or the policy is
-broken, 2 for wrong usage, 3 if the server or the store does not answer.
+Exit codes:
+  0  the request is allowed
+  1  the request is denied, or the policy is broken
+  2  wrong usage
+  3  the server or the store does not answer
+  4  the server refuses
 `
 
 // An explainCommand is one call of mete explain.

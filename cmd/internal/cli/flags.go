@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ func complete(cmd *cobra.Command, flag string, words ...string) {
 	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// must panics on errors that only a mistake in the definition of a command causes.
+// must panics on errors that only a wrong definition of a command causes.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -85,7 +86,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// explainFlag rewrites an error of pflag, with a suggestion for a misspelt flag.
+// explainFlag rewrites an error of pflag, and suggests a flag with a similar name.
 func explainFlag(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := e.GetSpecifiedName()
@@ -131,7 +132,8 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	near := cmd.SuggestionsFor(args[0])
 	switch {
 	case len(near) > 0:
-		return usageError("unknown command %q; did you mean '%s %s'?", args[0], cmd.CommandPath(), near[0])
+		nearest := cmp.Or(spell.Nearest(args[0], near), near[0])
+		return usageError("unknown command %q; did you mean '%s %s'?", args[0], cmd.CommandPath(), nearest)
 	case cmd.HasParent():
 		return usageError("unknown command %q: it must be %s", args[0], anyOf(names))
 	}

@@ -30,8 +30,11 @@ not. It serves where there is no other client, such as the HEALTHCHECK of a
 container. A server is not ready while it ends, and while a store does not
 answer that its rules require. With --live it asks only whether the server runs.
 
-The exit code is 0 if it is ready, 1 if it is not, 2 on wrong usage or if it is
-not a mete server, 3 if it does not answer.
+Exit codes:
+  0  the server is ready
+  1  the server is not ready
+  2  wrong usage, or not a mete server
+  3  the server does not answer
 `
 
 // A healthDocument is the JSON form of the answer.

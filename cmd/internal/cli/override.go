@@ -20,38 +20,40 @@ import (
 )
 
 const overrideAbout = `
-Shows and changes the exceptions from the policy that are in force: requests
-that are blocked, that pass, or that have another limit, each with a reason, an
-author and an end. They hold on all servers that share the store within about a
-second, and stay after a restart and a reload. They are made at the admin
-address of any server.
+Shows and changes exceptions from the policy: requests that are blocked, that
+pass, or that have another limit. Each has a reason, an author and an end. An
+override applies on all servers that share the store within about a second, and
+stays after a restart and a reload. Use the admin address of any server.
 
 Block an abuser now, and for two hours:
 
   mete override set --action block --match header:x-api-key=k1 --expires 2h \
     --reason 'scrapes the catalog'
 
-Let somebody have more than rule "free" says, until tomorrow:
+Raise the limit of rule "free" for one client, until tomorrow:
 
   mete override set --action limit --rule free --match header:x-api-key=k1 \
     --rps 100 --burst 200 --expires 24h --reason 'moves their data'
 
-Let all rules only watch; let everything pass, whatever is said elsewhere:
+Let all rules only watch; let everything pass, against all other settings:
 
   mete override set --action shadow --expires 30m --reason 'a rule is wrong'
   mete override set --action break_glass --expires 15m --reason 'fire'
 
-A --match that is given several times must hold altogether; the same attribute
-twice is either value. Values are written as in a policy file: a prefix*, or a
-network for ip:address. --key is a bucket's key as 'mete explain' shows it.
+Several flags --match must all match. The same attribute twice matches either
+value. Values are written as in a policy file: a prefix*, or a network for
+ip:address. --key is the key of a bucket, as 'mete explain' shows it.
 
-With --file, set makes what the file says: one override as in a policy file, or
-a list of them, in JSON or YAML; - is standard input. Where it names no author,
-that is who runs the command.
+With --file, set makes the overrides in a file: one as in a policy file, or a
+list, in JSON or YAML; - is standard input. The default author is the user who
+runs the command.
 
-The exit code is 1 if an override is invalid or has an unknown ID, 2 on wrong
-usage, 3 if the server or its store does not answer, and 4 if the server refuses
-the token.
+Exit codes:
+  0  done
+  1  an override is invalid, or has an unknown ID
+  2  wrong usage
+  3  the server or its store does not answer
+  4  the server refuses
 `
 
 // An overrideCommand is one call of mete override.
@@ -69,7 +71,7 @@ type overrideCommand struct {
 	reason, author, expires string
 	file                    string
 
-	subject string // the override that an answer of the server is about, in front of it
+	subject string // the override that an answer of the server applies to
 }
 
 // newOverrideCommand returns "mete override". Without a subcommand it lists overrides.
@@ -92,7 +94,7 @@ func newOverrideCommand(std Streams) *cobra.Command {
 	addPersistentFormat(cmd, &c.format, "text", "json")
 	cmd.AddCommand(
 		list(&cobra.Command{
-			Use: "list", Short: "Show the overrides, including those of the policy file", Args: noArgs,
+			Use: "list", Short: "Show all overrides, also from the policy file", Args: noArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), c.list) },
 		}),
 		newOverrideSet(c),
@@ -120,7 +122,7 @@ func newOverrideSet(c *overrideCommand) *cobra.Command {
 	fs.StringVar(&c.key, "key", "", "the requests that spend from the bucket with this `KEY`, in place of --match")
 	fs.StringArrayVar(&c.rules, "rule", nil, "the `NAME` of a rule that it applies to; may be repeated")
 	completeRules(cmd)
-	fs.StringVar(&c.rps, "rps", "", "with --action limit: tokens a second, a decimal `NUMBER`")
+	fs.StringVar(&c.rps, "rps", "", "with --action limit: tokens per second, a decimal `NUMBER`")
 	fs.StringVar(&c.rate, "rate", "", "with --action limit: in place of --rps a `RATE` such as 5/1m")
 	fs.StringVar(&c.burst, "burst", "", "with --action limit: the capacity of a bucket, a `NUMBER` of tokens")
 	fs.StringVar(&c.id, "id", "", "a `NAME` for it (default: the server makes one)")
@@ -231,7 +233,7 @@ func (c *overrideCommand) checkReason() error {
 	return nil
 }
 
-// fail returns an error with its exit code and all mistakes that the server reports.
+// fail returns an error with its exit code and all errors that the server reports.
 func (c *overrideCommand) fail(err error) error {
 	e, ok := errors.AsType[*client.Error](err)
 	switch {

@@ -45,7 +45,7 @@ func policyArgument(policy *string, args []string) (rest []string) {
 	return args[1:]
 }
 
-// namesPolicy reports whether an argument among those that describe a request names a
+// namesPolicy reports whether an argument of explain names a
 // policy. A path is one only if the file exists, because requests have paths, too.
 func namesPolicy(arg string) bool {
 	ext := strings.TrimPrefix(strings.ToLower(filepath.Ext(arg)), ".")

@@ -18,9 +18,12 @@ Has a server read its policy again and prints the result. The server does so by
 itself when the file changes. A broken policy never replaces a working one. The
 command uses the admin address and needs the role configure.
 
-The exit code is 0 if the policy is active, 1 if the policy is broken and the
-old one stays, 2 on wrong usage, 3 if the server does not answer, and 4 if it
-refuses the token.
+Exit codes:
+  0  the policy is active
+  1  the policy is broken, and the old one stays
+  2  wrong usage
+  3  the server does not answer
+  4  the server refuses
 `
 
 // newReloadCommand returns "mete reload".

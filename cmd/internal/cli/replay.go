@@ -16,32 +16,35 @@ import (
 )
 
 const replayAbout = `
-Runs recorded traffic through a policy in virtual time and says who would have
-been limited, when and why. A TRACE is a file of access log lines (common or
-combined) or of JSON lines; "-" is standard input. Files that gzip compressed
-are read as they are. Several are read one after the other, the oldest first:
-$(ls -tr access.log*). Times that step back are taken as they are; inside a
-bucket time then stands still, and a warning says how many do. --sort replays
-all requests in the order of their times.
+Runs recorded traffic through a policy in virtual time, and reports the requests
+that it limits, with the time and the reason. A TRACE is a file of access log
+lines (common or combined) or of JSON lines; "-" is standard input. Files may be
+compressed by gzip. Name several files in the order of time, for example
+$(ls -tr access.log*). If a time steps back, the time inside a bucket stands
+still, and a warning tells the number of such requests. --sort replays all
+requests in the order of their times.
 
-With --old and --new it runs the traffic through two policies, each as if it
-were alone, and shows the requests that would be newly limited and newly
-admitted, by rule:
+With --old and --new the traffic runs through two policies, each with buckets of
+its own. The report shows, by rule, the requests that are newly limited and
+newly admitted:
 
   mete replay --old policy.yaml --new next.yaml access.log
 
-Hashes in keys are by METE_HASH_KEY, the hash_key of the servers, or without it
-by a fixed key: where a rule depends on that, a note on standard error says so.
+METE_HASH_KEY, the hash_key of the servers, is the key for hashes of secrets.
+Without it the command uses a fixed key. If a rule depends on that, the command
+prints a note on standard error.
 
-The exit code is 0 whatever was denied, 1 if a policy is broken or more requests
-are newly limited than --max-newly-limited lets pass, 2 if the input cannot be
-read, 3 if the store does not answer, or fails on the way.
+Exit codes:
+  0  done, however many requests are denied
+  1  a policy is broken, or --max-newly-limited is exceeded
+  2  wrong usage, or the input cannot be read
+  3  the store does not answer
 
 With --store redis://HOST or postgres://HOST/DATABASE the buckets are there,
-under names that nobody else uses, and are removed in the end.
+under unique names, and the command removes them at its end.
 
-A JSON line is one request. Only "at" is required, in seconds; "cost" takes the
-place of the one that the policy says:
+A JSON line is one request. Only "at" is required, in seconds. "cost" replaces
+the cost in the policy:
 
   {"at":12.5,"method":"GET","path":"/","host":"","ip":"192.0.2.1",
    "headers":{},"query":{},"jwt":{},"cost":null}

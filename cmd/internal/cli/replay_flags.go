@@ -41,13 +41,13 @@ func newReplayCommand(std Streams) *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&c.old, "old", "", "compare two policies: the old policy `FILE`")
 	fs.StringVar(&next, "new", "", "compare two policies: the new policy `FILE`")
-	fs.StringVar(&store, "store", "memory:", "the `URL` of the store: memory:?max_keys=N bounds it; redis://HOST and postgres://HOST/DATABASE are used under names of the replay's own")
+	fs.StringVar(&store, "store", "memory:", "the `URL` of the store: memory:?max_keys=N, redis://HOST or postgres://HOST/DATABASE")
 	addFormat(cmd, &c.format, "text", "json", "html")
 	fs.StringVar(&input, "input", "auto", "the `FORMAT` of the trace: combined (access logs), jsonl or auto")
 	complete(cmd, "input", "auto", "combined", "jsonl")
 	fs.StringVar(&bound, "max-newly-limited", "", "exit with 1 if --new limits more `REQUESTS` that --old admits: a number, or a share such as 0.1%")
 	fs.BoolVar(&c.showKeys, "show-keys", false, "show the keys that were denied, not only their number")
-	fs.BoolVar(&c.sort, "sort", false, "sort the requests by time first, over all traces, with 64 MiB of them in memory and the others in a temporary file")
+	fs.BoolVar(&c.sort, "sort", false, "sort the requests of all traces by time first, in 64 MiB of memory and a temporary file")
 	fs.BoolVar(&c.skipInvalid, "skip-invalid", false, "count lines that cannot be read instead of stopping at the first")
 	return cmd
 }

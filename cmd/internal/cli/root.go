@@ -33,7 +33,7 @@ func newRoot(std Streams) *cobra.Command {
 		Version:       versionLine(buildinfo.Read()),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs, // so that unknownCommand reports a misspelt command
+		Args:          cobra.ArbitraryArgs, // so that unknownCommand reports unknown commands
 		RunE:          unknownCommand,
 	}
 	root.SetIn(std.In)

@@ -16,17 +16,19 @@ import (
 )
 
 const rulesAbout = `
-Shows and changes the rules in a PostgreSQL, which servers with
---policy postgres://HOST/DATABASE follow: a change is in force on all of them
-within a second. It makes the tables if they are not there. What it writes must
-be a policy without mistakes as a whole, or nothing is written.
+Shows and changes the rules in a PostgreSQL database. Servers with
+--policy postgres://HOST/DATABASE follow them, and use a change within a second.
+The command makes missing tables. It only writes rules that are a valid policy
+as a whole.
 
-A rule's name is part of its buckets' keys: by another name it begins with full
-buckets. doc/rules.md says what rows have.
+The name of a rule is part of the keys of its buckets: after a new name, buckets
+are full. doc/rules.md describes the columns.
 
-The exit code is 0 also where nothing has to be changed, 1 if the rules have
-mistakes, or there is no rule of that name or version, 2 on wrong usage, and 3
-if the database does not answer.
+Exit codes:
+  0  done, or nothing to change
+  1  the rules are invalid, or no rule has that name or version
+  2  wrong usage
+  3  the database does not answer
 `
 
 // A rulesCommand is one call of mete rules.
@@ -105,7 +107,7 @@ func (c *rulesCommand) newSet() *cobra.Command {
 	fs.StringVar(&c.pattern, "pattern", "", "the requests that share a bucket, as a `PATTERN` such as user:{user_id}, endpoint:/api/search or global")
 	fs.StringVar(&c.scope, "scope", "", "a `WORD` for people: user, endpoint, ip, global or custom; the pattern's own if absent")
 	fs.StringVar(&c.plan, "plan", "", "the `PLAN` whose requests count; empty is all")
-	fs.StringVar(&c.rate, "rate", "", "tokens a second, a decimal `NUMBER`, or a rate such as 5/1m")
+	fs.StringVar(&c.rate, "rate", "", "tokens per second, a decimal `NUMBER`, or a rate such as 5/1m")
 	fs.StringVar(&c.burst, "burst", "", "the capacity of a bucket, a `NUMBER` of tokens")
 	fs.StringVar(&c.mode, "mode", "", "the mode of the rule, a `WORD`: off, shadow, a share of the keys such as 25%, or enforce")
 	fs.StringVar(&c.description, "description", "", "a `TEXT` for people")
@@ -192,7 +194,7 @@ func (c *rulesCommand) checkSet(args []string) error {
 		return usageError("the name of a rule is required, or --pattern")
 	case strings.Contains(c.rate, "/"):
 		if _, err := bucket.ParseRate(c.rate); err != nil {
-			return usageError("--rate: %q is neither a number of tokens a second nor a rate such as 5/1m", c.rate)
+			return usageError("--rate: %q is neither a number of tokens per second nor a rate such as 5/1m", c.rate)
 		}
 	}
 	return nil

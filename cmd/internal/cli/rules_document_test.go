@@ -61,6 +61,6 @@ func TestRules_RateOverATime(t *testing.T) {
 	d.says(0, "~ a: algorithm_config/rate NULL (was 7/1h), algorithm_config/rps 2 (was NULL)\n", "set", "a", "--rate", "2")
 	d.says(1, "--rate 5/1m needs a burst: set --burst, too", "set", "b", "--pattern", "global", "--rate", "5/1m")
 	d.says(0, "+ b: ", "set", "b", "--pattern", "global", "--rate", "5/1m", "--burst", "3")
-	d.says(2, `--rate: "5/x" is neither a number of tokens a second nor a rate such as 5/1m`, "set", "new", "--rate", "5/x")
+	d.says(2, `--rate: "5/x" is neither a number of tokens per second nor a rate such as 5/1m`, "set", "new", "--rate", "5/x")
 	d.says(2, `is neither`, "set", "new", "--rate", "0/1s")
 }

@@ -25,41 +25,42 @@ import (
 )
 
 const serveAbout = `
-Runs the limiter as a server. Without flags it keeps its buckets in memory,
-decides by a built-in example policy and answers on the loopback address.
+Runs the limiter as a server. Without flags it keeps its buckets in memory, uses
+a built-in example policy and listens on loopback addresses.
 
-The admin address takes tokens: admin_tokens in the configuration file says
-whose, and in which role. Without any, the server makes one and leaves it in a
-file that only you can read, where these commands find it.
+The admin address needs tokens: admin_tokens in the configuration file lists
+them with their roles. Without any, the server makes one token. It writes the
+token to a file that only you can read, and the other commands find it there. On
+a terminal, the server also prints a link that opens the dashboard, signed in.
 
-With --upstream it is a reverse proxy: every request is decided by the policy,
-and those that are allowed go to the upstream. Only /livez and /readyz are not
-passed on. The API is then on the admin address alone.
+With --upstream the server is a reverse proxy. The policy decides about every
+request, and allowed requests go to the upstream. The proxy itself answers only
+/livez and /readyz. The API is then on the admin address alone.
 
 Without --upstream the main address answers the API: POST /v1/take and /v1/peek,
-and /v1/decision for gateways that ask before they forward. What changes buckets
-by hand (/v1/refund, /v1/reset) is on the admin address alone.
+and /v1/decision for gateways that ask before they forward. Calls that change
+buckets (/v1/refund, /v1/reset) are on the admin address alone.
 
-The policy is read again when its file changes and on SIGHUP. A broken file
-never replaces a working policy, and neither does one whose bundle_version is
-not higher. With --policy-key it must be signed: see 'mete sign'. With --policy
-postgres://HOST/DATABASE it is the rules there, which 'mete rules' and SQL
-change: that is in force within a second. SIGTERM and SIGINT end the server
-after the requests in flight are answered; a second one ends it at once.
+The server reads the policy again when its file changes and on SIGHUP. A broken
+policy never replaces a working one, and neither does a bundle whose
+bundle_version is not higher. With --policy-key the file must be signed: see
+'mete sign'. With --policy postgres://HOST/DATABASE the server follows the rules
+in the database, and uses a change by 'mete rules' or SQL within a second.
+SIGTERM and SIGINT end the server after the active requests. A second signal
+ends it at once.
 
-The buckets are full after a restart, unless they are saved. With
---store 'memory:?file=PATH' they are, every minute and when the server ends, and
-it starts with them again. It does not start with a file that is damaged. With
---store redis://HOST:6379 or --store postgres://HOST/DATABASE all servers that
-say so share them. A server whose store does not answer when it starts waits for
-ten seconds, and ends with the exit code 3.
+After a restart all buckets are full, unless they are saved. With
+--store 'memory:?file=PATH' the server saves them every minute and at its end,
+and restores them when it starts. It does not start with a damaged file. With
+--store redis://HOST:6379 or --store postgres://HOST/DATABASE several servers
+share their buckets. If the store does not answer at the start, the server waits
+ten seconds and then ends with the exit code 3.
 
-The flags are the settings one changes often; 'mete help config' shows all. Each
+The flags are the most common settings; 'mete help config' shows all. Each
 setting has an environment variable: METE_STORE, METE_TIMEOUTS_DRAIN. A flag
 overrides the environment, and the environment overrides the configuration file.
-METE_CONFIG names that file where --config does not.
-With --check, validate the settings, the files that they name and the policy,
-then exit.
+Without --config, METE_CONFIG names that file. With --check, the command
+validates the settings, the files that they name and the policy, then exits.
 `
 
 // newServeCommand returns "mete serve".
@@ -177,13 +178,13 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},
 		{"store", "`URL` of the store (default " + d.Store + "): memory:?max_keys=N, memory:?file=PATH, redis://HOST, postgres://HOST/DATABASE"},
 		{"violations", "record denied requests in the PostgreSQL at `URL`: postgres://HOST/DATABASE"},
-		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is believed"},
+		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is trusted"},
 		{"log-format", "`FORMAT` of the log: text or json (default " + d.LogFormat + ")"},
 		{"log-level", "log from `LEVEL` on: debug, info, warn or error (default " + d.LogLevel + ")"},
 	} {
 		fs.Func(f.name, f.usage, settingOf(f.name, settings))
 	}
-	fs.BoolFunc("trust-jwt", "believe the claims in bearer tokens WITHOUT verifying them", settingOf("trust-jwt", settings))
+	fs.BoolFunc("trust-jwt", "trust the claims in bearer tokens WITHOUT verifying them", settingOf("trust-jwt", settings))
 	fs.Func("jwks", "verify bearer tokens with the key set in `FILE` or at an http or https URL", func(value string) error {
 		if value == "" {
 			return errNoFile

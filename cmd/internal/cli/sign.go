@@ -18,16 +18,18 @@ import (
 )
 
 const signAbout = `
-Signs policy files, so that 'mete serve --policy-key PUBLIC.pem' takes them. The
-signature of policy.yaml is written to policy.yaml.sig: put it where the policy
-is. It is of the exact bytes: sign again after every change.
+Signs policy files for 'mete serve --policy-key PUBLIC.pem'. The signature of
+policy.yaml is policy.yaml.sig, in the same directory. It covers the exact
+bytes: sign again after every change.
 
 The key is an Ed25519 key in PEM, as --new-key makes it, or
-"openssl genpkey -algorithm ed25519". The private half belongs where policies
-are released, and never on a server. To change keys, have servers take both with
---policy-key twice, sign with the new one, and then take the old one away.
+"openssl genpkey -algorithm ed25519". Keep the private key where you release
+policies, and never on a server. To change keys, give servers both with
+--policy-key twice, sign with the new key, and then remove the old one.
 
-The exit code is 0, or 2 if something cannot be read or written.
+Exit codes:
+  0  done
+  2  wrong usage, or a file cannot be read or written
 `
 
 // A signedDocument is the JSON form of what sign has written.

@@ -26,9 +26,14 @@ Asks a running server for tokens and spends them if the request is allowed. The
 arguments are the attributes of the request that the policy of the server reads:
 header:x-api-key=k1 ip:address=192.0.2.1 method=GET path=/v1/search.
 
-The exit code is 0 if the request is allowed, 1 if it is denied, 2 on wrong
-usage, 3 if the server or its store does not answer, and 4 if the server refuses
-the question. A script can use it:
+Exit codes:
+  0  the request is allowed
+  1  the request is denied
+  2  wrong usage
+  3  the server or its store does not answer
+  4  the server refuses the question, for example an unknown token
+
+A script can use them:
 
   mete take path=/nightly && run-the-job
 
@@ -36,14 +41,14 @@ With --max-wait, the server reserves tokens that are not there yet, and the
 command ends when they have come. A leaky bucket delays the end in the same way.
 If the command is interrupted before, it ends with 2, and the tokens stay spent.
 
-With --key the command is about one bucket and not about a request: it takes up
-to --cost tokens, whatever the rules say, and undoes 'mete reset --key'. It
-needs the role operate. The exit code is 1 if the bucket was empty.
+With --key the command takes up to --cost tokens from one bucket, against all
+rules, and undoes 'mete reset --key'. It needs the role operate. The exit code
+is 1 if the bucket was empty.
 `
 
 const peekAbout = `
 Asks a running server what 'mete take' would answer, without spending tokens or
-waiting. The arguments, the output and the exit codes are those of 'mete take'.
+waiting. Arguments, output and exit codes are the same as of 'mete take'.
 
 With --key it shows one bucket: its exact level, its limit and the overrides
 that apply to it. It needs the role read. The exit code is 0 if a request of the
@@ -58,16 +63,24 @@ is too low, see 'mete override'.
 With --key and --reason it fills one bucket, by the key that 'mete top' shows,
 and prints the tokens that were missing.
 
-The exit code is 0 if it is done, 1 if no limit applies to the request, 2 on
-wrong usage, 3 if the server does not answer, and 4 if it refuses.
+Exit codes:
+  0  done
+  1  no limit applies to the request
+  2  wrong usage
+  3  the server does not answer
+  4  the server refuses
 `
 
 const refundAbout = `
 Gives back the cost of a request, or --cost, to every bucket of the request. It
 uses the admin address and needs the role operate.
 
-The exit code is 0 if it is done, 1 if no limit applies to the request, 2 on
-wrong usage, 3 if the server does not answer, and 4 if it refuses.
+Exit codes:
+  0  done
+  1  no limit applies to the request
+  2  wrong usage
+  3  the server does not answer
+  4  the server refuses
 `
 
 // newTakeCommand returns "mete take".

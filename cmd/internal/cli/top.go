@@ -19,40 +19,48 @@ import (
 )
 
 const topAbout = `
-Shows who is limited now: the keys that were denied most in about the last
-minute, by the server whose admin address it asks. On a terminal it goes on
-until you press q; elsewhere, and with --once, it shows one list and ends.
+Shows the keys that a server denied most in about the last minute. On a terminal
+the list is updated until you press q. Elsewhere, and with --once, the command
+prints one list and ends.
 
-  DENIED   how often in that time, or a range where the server cannot tell
+  DENIED   the number of denials, or a range where it is not exact
   /S       the same per second
-  SHARE    of all that the rule denied
-  FIRST    since when it goes on, without a pause of half a minute
-  LAST     when it was last denied
-  RETRY    how long until it is admitted again
+  SHARE    the share of all denials of the rule
+  FIRST    the start of the denials, without a pause of half a minute
+  LAST     the last denial
+  RETRY    the wait until the key is admitted again
   RULE     the rule or, where it has several limits, rule/limit
-  KEY      what the limit goes by: limit_keys and their values
+  KEY      limit_keys and their values
 
-On a terminal, d shows what was denied, s what a rule in shadow would have
-denied, and n requests that were admitted and left at most a fifth of a limit;
-r goes from rule to rule, o changes the order, and p pauses. The arrows select
-a key, and Enter shows its details, with commands to copy. Above the list are
-the requests per second since mete top started; degraded ones were decided
-without the store. Where NO_COLOR is set, there is no color.
+Keys on a terminal:
+  d       denied requests
+  s       requests that a rule in shadow would deny
+  n       admitted requests that left at most a fifth of a limit
+  r       the next rule
+  o       the next order: count, last, first or key
+  p       pause
+  arrows  choose a key
+  Enter   its details, with commands to copy
 
-~ stands for a hash of what may be a secret. Block somebody with what is shown,
-or with the key that --format json shows:
+Above the list are the requests per second. Degraded requests were decided
+without the store. NO_COLOR turns colors off.
+
+~ marks the hash of a value that may be a secret. Block a client by what the
+list shows, or by the key that --format json shows:
 
   mete override set --action block --match ip:address=192.0.2.1 --expires 1h \
     --reason 'floods the search'
   mete override set --action block --key 'free:x-key=~8jDYDwkGJ7yQvT3mB0aLpA' \
     --expires 1h --reason 'floods the search'
 
-Without a token of the role operate, keys are masked. The counts are those of
-one server, since it was last started, and of what a limit denied: not of what
-an override blocks.
+Without a token of the role operate, keys are masked. The counts are
+of one server since its start. They do not include denials by overrides.
 
-The exit code is 0, 2 on wrong usage, 3 if the server does not answer, and 4 if
-it refuses. Once a list was shown on a terminal, it goes on trying.
+Exit codes:
+  0  done
+  2  wrong usage
+  3  the server does not answer; a list on a terminal keeps trying
+  4  the server refuses
 `
 
 // minInterval bounds how often a server is asked.

@@ -35,19 +35,22 @@ type violationsCommand struct {
 }
 
 const violationsAbout = `
-Shows who was denied, from the database that servers with --violations record it
-in: the newest first or, with "summary", the rules, keys, users, addresses,
-endpoints and hours with the most. A row stands for one request, or for as many
-as "denials" says: under attack, requests of one key share rows.
+Shows denied requests from the database in which servers with --violations
+record them. "list" shows the newest first. "summary" shows the rules, keys,
+users, addresses, endpoints and hours with the most denials. A row stands for
+one request, or for several: the column "denials" has the number. Under attack,
+requests of one key share rows.
 
-Keys and users are stored as hashes, unless the servers say violations_raw. To
-look for one, give it as it is: it is hashed with the environment variable
-METE_HASH_KEY, which is the hash_key of the servers, or without it with the
-secret in the database. Addresses are stored as networks then, /24 or /48: who
-looks for an address finds all of its network.
+Keys and users are stored as hashes, unless the servers set violations_raw. To
+search for one, write it in plain text: the command hashes it with the
+environment variable METE_HASH_KEY, which is the hash_key of the servers.
+Without that it uses the secret in the database. Hashed databases hold
+addresses as networks, /24 or /48, so a search for an address finds its network.
 
-The exit code is 0 also where nothing is found, 2 on wrong usage or where there
-is no table, 3 if the database does not answer.
+Exit codes:
+  0  done, even if nothing is found
+  2  wrong usage, or no table
+  3  the database does not answer
 `
 
 // newViolationsCommand returns "mete violations". Without a subcommand it lists denials.
@@ -87,8 +90,8 @@ func newViolationsCommand(std Streams) *cobra.Command {
 	)
 	fs := cmd.PersistentFlags()
 	fs.StringVar(&db, "db", "", "the `URL` of the PostgreSQL, as the servers have it in violations: postgres://HOST/DATABASE")
-	fs.StringVar(&since, "since", "24h", "show what is not older than a `TIME` such as 1h or 7d, or since 2026-11-21T08:00:00Z")
-	fs.StringVar(&until, "until", "", "show what is older than a `TIME`, written the same way")
+	fs.StringVar(&since, "since", "24h", "show denials of the last `TIME` such as 1h or 7d, or since 2026-11-21T08:00:00Z")
+	fs.StringVar(&until, "until", "", "show denials before a `TIME`, written the same way")
 	fs.StringVar(&c.query.Rule, "rule", "", "show denials by the rule `NAME`")
 	fs.StringVar(&c.query.Key, "key", "", "show denials of the bucket with this `KEY`: as in bucket_view, per-client:ip=192.0.2.7, or as the column key shows it, ~AiF4ICxatfVsiOxjWbeiSg")
 	fs.StringVar(&c.query.User, "user", "", "show denials of this `USER`: by name, or as the column user shows it")

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -15,9 +14,8 @@ import (
 
 func (c *violationsCommand) printList(list []violations.Violation) error {
 	if c.format == "json" {
-		out := c.encoder()
 		for i := range list {
-			if err := out.Encode(list[i].Row()); err != nil {
+			if err := writeJSON(c.std.Out, list[i].Row()); err != nil {
 				return err
 			}
 		}
@@ -52,10 +50,4 @@ func cell(s string) string {
 		return "-"
 	}
 	return visible.Text(s)
-}
-
-func (c *violationsCommand) encoder() *json.Encoder {
-	out := json.NewEncoder(c.std.Out)
-	out.SetEscapeHTML(false)
-	return out
 }

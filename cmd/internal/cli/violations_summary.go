@@ -37,7 +37,7 @@ type groupLine struct {
 
 func (c *violationsCommand) printSummary(s violations.Summary) error {
 	if c.format == "json" {
-		return c.encoder().Encode(summaryDocument{
+		return writeJSON(c.std.Out, summaryDocument{
 			Since: knownTime(c.query.Since), Until: knownTime(c.query.Until), Denials: s.Denials, Shadow: s.Shadow, Rows: s.Rows,
 			Rules: groupLines(s.Rules), Keys: groupLines(s.Keys), Users: groupLines(s.Users), Addresses: groupLines(s.Networks),
 			Endpoints: groupLines(s.Endpoints), Hours: groupLines(s.Hours),

@@ -40,7 +40,7 @@ func (s *Server) live() (l httpapi.Live, err error) {
 // signIn says where a token comes from.
 func (s *Server) signIn() string {
 	if file := s.TokenFile(); file != "" {
-		return "The server made a token when it started. On its machine, cat " + file + " shows it."
+		return "The server made a token when it started. On its machine, 'mete dashboard' signs in, and cat " + file + " shows it."
 	}
 	return "Tokens are in the server's settings: admin_tokens."
 }

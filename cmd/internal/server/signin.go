@@ -98,8 +98,8 @@ func (a *access) adminOf(session [sha256.Size]byte) (admin [sha256.Size]byte, ok
 	return a.signIns.sessions[i].admin, true
 }
 
-// DashboardLink returns a link that signs its first user in to the dashboard with the token
-// that the server made for itself; "" where it made none.
+// DashboardLink returns a link to the dashboard that signs its first user in. The session
+// has the token that the server made for itself. Without one, the link is empty.
 func (s *Server) DashboardLink() string {
 	if s.access.made.Token == "" {
 		return ""
@@ -112,9 +112,9 @@ func (s *Server) DashboardLink() string {
 	return scheme + s.AdminAddr().String() + boardPath + "#token=" + token
 }
 
-// serveSignIn serves POST link, which makes a link for the caller's admin token, and POST
-// session, which exchanges the token of a link for a session. Both are for programs on this
-// machine. Everything else is served by next.
+// serveSignIn serves two paths to programs on this machine, and everything else by next.
+// POST link makes a link for the caller's admin token. POST session exchanges the token of
+// a link for a session.
 func (a *access) serveSignIn(next http.Handler) http.Handler {
 	browsers := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +141,7 @@ func (a *access) serveSignIn(next http.Handler) http.Handler {
 func (a *access) serveLink(w http.ResponseWriter, r *http.Request) {
 	_, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	hash := a.hash(strings.TrimSpace(secret))
-	if _, ok := a.tokenOf(hash); !ok { // no token, or that of a session
+	if _, ok := a.tokenOf(hash); !ok { // no token, or a session
 		w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`}
 		answerProblem(w, r, http.StatusUnauthorized, "a link to the dashboard needs an admin token; send it as Authorization: Bearer TOKEN")
 		return
