@@ -40,6 +40,17 @@ type Live struct {
 	// Try are commands that send the limiter requests. A page shows them until something
 	// has happened.
 	Try []string
+
+	// ReadCurl, if set, reads curl command lines for /v1/request. Without it, the endpoint
+	// reads only the text of HTTP requests, and attributes. It must be safe for concurrent use.
+	ReadCurl func(command string) (CurlRequest, error)
+}
+
+// A CurlRequest is the request that a curl command line sends.
+type CurlRequest struct {
+	Request *http.Request // Method, RequestURI, Host and Header
+	Assumed []string      // the canonical names of the headers that curl adds by itself
+	Notes   []string      // on the parts of the command that were left out
 }
 
 // liveEndpoints returns the endpoints of [Live], by path.

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/api"
-	"github.com/metehq/mete/internal/curl"
+	"github.com/metehq/mete/internal/requesttext"
 	"github.com/metehq/mete/policy"
 )
 
@@ -29,11 +29,27 @@ func (a *API) serveRequest(w http.ResponseWriter, r *http.Request) *api.Problem 
 	if p := a.readText(w, r, &in); p != nil {
 		return p
 	}
-	request, err := curl.Read(in.Text)
+	request, err := a.parseRequest(in.Text)
 	if err != nil {
-		return at("/text", strings.TrimPrefix(err.Error(), "curl: "))
+		return at("/text", strings.TrimPrefix(err.Error(), "requesttext: "))
 	}
 	return serveJSON(w, readFor(a.lim.Policy(), &request))
+}
+
+// parseRequest parses a curl command, the text of an HTTP request, or attributes.
+func (a *API) parseRequest(text string) (requesttext.Request, error) {
+	if !requesttext.IsCurl(text) {
+		return requesttext.Read(text)
+	}
+	if a.live.ReadCurl == nil {
+		return requesttext.Request{}, errors.New("curl commands are not read here; paste the text of the HTTP request")
+	}
+	sent, err := a.live.ReadCurl(text)
+	if err != nil {
+		return requesttext.Request{}, err
+	}
+	request := requesttext.Request{Notes: sent.Notes}
+	return request, request.AddHTTP(sent.Request, sent.Assumed...)
 }
 
 // readText reads a body of at most maxTextBytes into v, which must have all of its members.
@@ -67,7 +83,7 @@ func (a *API) readText(w http.ResponseWriter, r *http.Request, v any) *api.Probl
 
 // readFor returns the attributes of a request that m reads. It always keeps the method, the
 // path and the host, because people recognize a request by them.
-func readFor(m *policy.Matcher, request *curl.Request) api.ParsedRequest {
+func readFor(m *policy.Matcher, request *requesttext.Request) api.ParsedRequest {
 	out := api.ParsedRequest{Attributes: map[string]string{}, Secrets: []string{}, Unread: []string{}, Notes: append([]string{}, request.Notes...)}
 	looked := map[string]bool{"method": true, "path": true, "host": true}
 	uses := map[policy.Source]bool{}
@@ -94,14 +110,14 @@ func readFor(m *policy.Matcher, request *curl.Request) api.ParsedRequest {
 }
 
 // notesOf returns notes on the parts of a request that its text does not have.
-func notesOf(request *curl.Request, uses map[policy.Source]bool, looked map[string]bool) (notes []string) {
+func notesOf(request *requesttext.Request, uses map[policy.Source]bool, looked map[string]bool) (notes []string) {
 	for _, name := range request.Assumed {
 		if looked[name] {
 			notes = append(notes, fmt.Sprintf("the command does not say %s: curl sends %q or the like by itself", name, request.Attributes[name]))
 		}
 	}
 	if uses[policy.SourceJWT] && len(request.Claims) > 0 {
-		notes = append(notes, curl.ClaimsNote)
+		notes = append(notes, requesttext.ClaimsNote)
 	}
 	if _, there := request.Attributes["ip:address"]; uses[policy.SourceIP] && !there {
 		notes = append(notes, "rules look at the client's address, which is not in a request's text: say ip:address")

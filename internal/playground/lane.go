@@ -15,9 +15,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Algorithms are those that a lane can have, by their names in policy files.
-// (cost_based, which those have as well, is a fixed_window in other words.)
-// A budget is a fixed window by another name.
+// Algorithms are the algorithms of lanes, by their names in policy files. cost_based and
+// budget, which policy files have as well, are a fixed_window.
 var Algorithms = func() (names []string) {
 	for _, a := range policy.Algorithms() {
 		if a.Shape != "budget" {
@@ -70,7 +69,7 @@ type lane struct {
 // wanted is a lane of a caller.
 type wanted api.PlayLane
 
-// compile makes a policy of a lane. What is wrong with it is noted under field.
+// compile makes a policy of a lane, and adds errors under field.
 func (l wanted) compile(field string, ms *Mistakes) *lane {
 	before := len(*ms)
 	switch {
@@ -134,7 +133,7 @@ func (l wanted) load(field string, ms *Mistakes) *lane {
 	return c
 }
 
-// config says the lane in the words of its algorithm.
+// config returns the lane in the fields of its algorithm.
 func (l wanted) config() config {
 	c := config{Refill: l.Refill, Anchor: l.Anchor, Queue: l.Queue, Cost: l.Cost}
 	if l.Refill == "continuous" {

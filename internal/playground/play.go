@@ -18,8 +18,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Play plays in. The error is [Mistakes] where something about it cannot be played,
-// and else that of ctx, which it looks at often.
+// Play plays in. The error is [Mistakes] if in cannot be played, or the error of ctx,
+// which it checks often.
 func Play(ctx context.Context, in api.Play) (*api.PlayResult, error) {
 	var ms Mistakes
 	switch n := len(in.Lanes); {
@@ -59,9 +59,9 @@ type play struct {
 	limiter *mete.Limiter
 	request mete.Request
 	end     bucket.Instant
-	queue   queue // of what has not come yet
+	queue   queue // the requests to come
 
-	writer *ratelimitfields.Writer // nil: who is denied does not come back
+	writer *ratelimitfields.Writer // nil: denied clients do not come back
 
 	decisions []decided
 	levels    []api.Point
@@ -125,8 +125,8 @@ func (p *play) run(ctx context.Context, field string) error {
 	return nil
 }
 
-// look notes the level at an instant. Where tokens come all at once, it says when the
-// next ones do; else, and where the bucket is full, it says 0.
+// look notes the level at an instant. If tokens come all at once, it returns the instant of
+// the next ones, and 0 if they do not or the bucket is full.
 func (p *play) look(ctx context.Context, at bucket.Instant) (next bucket.Instant, err error) {
 	p.now = at
 	d, err := p.limiter.Peek(ctx, p.request)
@@ -180,7 +180,7 @@ func (p *play) take(ctx context.Context, field string) error {
 	return p.comeBack(v, &d, field)
 }
 
-// comeBack makes who was denied come again when its Retry-After says.
+// comeBack makes a denied client come again after its Retry-After.
 func (p *play) comeBack(v visit, d *mete.Decision, field string) error {
 	header := http.Header{}
 	p.writer.Header(header, d, strconv.Itoa(v.client))

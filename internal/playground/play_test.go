@@ -62,7 +62,7 @@ func TestPlay_WorkedExample(t *testing.T) {
 	if got, want := show(t, lane.FirstDenial), `{"request":60,"at":0.983333,"retry_after":0.016667,"before":59}`; got != want {
 		t.Errorf("first denial: got %s, want %s", got, want)
 	}
-	want := "The first denial is request 60 at 0.983 s: the 59 before it spent the 50 tokens there were and 9 of the 9.833 that came back meanwhile. " +
+	want := "The first denial is request 60 at 0.983 s: the 59 before it spent 59 of the 50 tokens at the start and the 9.833 that came back. " +
 		"The 0.833 left is less than the 1 it costs. It is told to come back in 16.667 ms."
 	if lane.Words[0] != want {
 		t.Errorf("words: got %q, want %q", lane.Words[0], want)

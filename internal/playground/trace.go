@@ -3,10 +3,12 @@
 package playground
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,48 +16,47 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// maxShownLines bounds the lines of a trace that are complained about one by one.
+// maxShownLines bounds the lines of a trace that are reported one by one.
 const maxShownLines = 5
 
-// trace adds the requests of a pasted trace, of which only the times matter, and what
-// each costs. The first comes at the beginning of the phase, which lasts until the
-// first whole second behind the last.
+// trace adds the requests of a pasted trace: their times, and the cost of each. The first one
+// comes at the beginning of the phase, which ends at the first whole second after the last.
 func (p *phase) trace(field string, tl *timeline, ms *Mistakes) {
+	const example = `paste lines of an access log, or JSON lines such as {"at": 0.5}`
 	var read []arrival
 	bad, number := 0, 0
 	for line := range strings.Lines(p.Trace) {
 		number++
-		line = strings.TrimSpace(line)
-		if line == "" {
+		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		a, err := parseLine(line)
+		parse := parseLog
+		if line[0] == '{' {
+			parse = parseJSON
+		}
+		a, err := parse(line)
 		if err != nil {
 			if bad++; bad <= maxShownLines {
-				ms.add(field, "mend the line, or remove it", "line %d: %v", number, err)
+				ms.add(field, "correct the line, or remove it", "line %d: %v", number, err)
 			}
 			continue
 		}
-		read = append(read, a)
-		if len(read) > MaxRequests {
+		if read = append(read, a); len(read) > MaxRequests {
 			ms.add(field, "paste less", "there are more than %d requests", MaxRequests)
 			return
 		}
 	}
-	switch {
-	case bad > maxShownLines:
-		ms.add(field, "paste lines of an access log, or JSON lines such as {\"at\": 0.5}", "%d lines in all cannot be read", bad)
-		return
-	case bad > 0:
-		return
-	case len(read) == 0:
-		ms.add(field, "paste lines of an access log, or JSON lines such as {\"at\": 0.5}", "the trace has no requests")
+	if bad > maxShownLines {
+		ms.add(field, example, "%d lines in all cannot be read", bad)
+	}
+	if bad == 0 && len(read) == 0 {
+		ms.add(field, example, "the trace has no requests")
+	}
+	if bad > 0 || len(read) == 0 {
 		return
 	}
-	first, last := read[0].at, read[0].at
-	for _, a := range read {
-		first, last = min(first, a.at), max(last, a.at)
-	}
+	byTime := func(a, b arrival) int { return cmp.Compare(a.at, b.at) }
+	first, last := slices.MinFunc(read, byTime).at, slices.MaxFunc(read, byTime).at
 	if last-first >= MaxSeconds*second {
 		ms.add(field, "paste less", "the trace is longer than %d s, a day", MaxSeconds)
 		return
@@ -66,14 +67,6 @@ func (p *phase) trace(field string, tl *timeline, ms *Mistakes) {
 		}
 	}
 	tl.end += ((last-first)/second + 1) * second
-}
-
-// parseLine reads a line of either kind.
-func parseLine(line string) (arrival, error) {
-	if line[0] == '{' {
-		return parseJSON(line)
-	}
-	return parseLog(line)
 }
 
 // parseJSON reads a line of a trace as mete replay has them.

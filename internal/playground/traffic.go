@@ -5,6 +5,7 @@ package playground
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -25,14 +26,14 @@ const (
 // An arrival is a request that comes, at an instant counted from the beginning.
 type arrival struct {
 	at   bucket.Instant
-	cost bucket.Tokens // 0: that of the rule
+	cost bucket.Tokens // 0: the cost of the rule
 }
 
 // timeline is traffic, worked out.
 type timeline struct {
 	arrivals []arrival // in order of time
 	end      bucket.Instant
-	drawn    bool // too much was drawn, which is said once
+	drawn    bool // too much was drawn, which is reported once
 }
 
 // shapes are the fields of each shape of phase, beside shape itself.
@@ -44,10 +45,10 @@ var shapes = map[string][]string{
 	"trace":   {"trace"},
 }
 
-// Shapes are the names of what a phase can be, in the order in which they are offered.
+// Shapes are the names of the shapes of a phase, in the order of the page.
 var Shapes = []string{"steady", "burst", "poisson", "pause", "trace"}
 
-// timelineOf works out when requests come. What is wrong is noted.
+// timelineOf computes the arrivals, and adds errors to ms.
 func timelineOf(t *api.PlayTraffic, ms *Mistakes) timeline {
 	var tl timeline
 	switch n := len(t.Phases); {
@@ -142,19 +143,21 @@ func (p *phase) play(field string, tl *timeline, ms *Mistakes) {
 	tl.end = end
 }
 
-// hasOnly reports whether p says nothing that its shape has not.
+// hasOnly reports whether p sets no field that its shape does not have.
 func (p *phase) hasOnly(field string, fields []string, ms *Mistakes) bool {
-	said := []struct {
-		name string
-		is   bool
-	}{
-		{"seconds", p.Seconds != ""}, {"rate", p.Rate != ""}, {"count", p.Count != 0}, {"every", p.Every != ""},
-		{"seed", p.Seed != 0}, {"trace", p.Trace != ""},
+	var set map[string]json.RawMessage
+	text, err := json.Marshal(p)
+	if err == nil {
+		err = json.Unmarshal(text, &set)
+	}
+	if err != nil { // a json.Number that is not a number
+		ms.add(field, "write numbers as in 10 or 0.5", "a number cannot be read")
+		return false
 	}
 	before := len(*ms)
-	for _, s := range said {
-		if s.is && !slices.Contains(fields, s.name) {
-			ms.add(field+"/"+s.name, "remove it, or choose another shape", "%s is nothing that the shape %s has", s.name, p.Shape)
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if name != "shape" && !slices.Contains(fields, name) {
+			ms.add(field+"/"+name, "remove it, or choose another shape", "the shape %s has no %s", p.Shape, name)
 		}
 	}
 	return len(*ms) == before

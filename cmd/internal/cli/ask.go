@@ -176,7 +176,7 @@ func plain(err error) error {
 		return nil
 	}
 	text := err.Error()
-	for _, prefix := range []string{"bucket: ", "policy: ", "client: new: ", "curl: "} {
+	for _, prefix := range []string{"bucket: ", "policy: ", "client: new: ", "requesttext: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return errors.New(text)

@@ -14,7 +14,7 @@ type painter bool
 // painterOf returns the painter for an output. NO_COLOR (https://no-color.org) and TERM=dumb
 // keep colors from a terminal.
 func painterOf(w io.Writer) painter {
-	return painter(isTerminal(w) && wantsColors() && os.Getenv("TERM") != "dumb")
+	return painter(isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
 }
 
 func (p painter) red(s string) string    { return p.paint("\x1b[31m", s) }

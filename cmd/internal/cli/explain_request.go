@@ -9,7 +9,8 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/client"
-	"github.com/metehq/mete/internal/curl"
+	"github.com/metehq/mete/cmd/internal/curl"
+	"github.com/metehq/mete/internal/requesttext"
 )
 
 // A typedRequest is a request as somebody types it.
@@ -22,22 +23,22 @@ type typedRequest struct {
 // read reads operands: a request line or a URL, and attributes. Those of a curl command
 // are added; what an operand says goes before what the command does.
 func (r *typedRequest) read(operands []string) error {
-	var typed curl.Request
+	var typed requesttext.Request
 	for _, operand := range operands {
 		if err := typed.Operand(operand); err != nil {
 			return err
 		}
 	}
 	if r.curl != "" {
-		m, err := curl.Command(r.curl)
+		command, err := curl.Read(r.curl)
 		if err != nil {
 			return fmt.Errorf("--curl: %w", plain(err))
 		}
 		if _, line := typed.Attributes["path"]; line {
 			return errors.New("one request is explained at a time: leave out the path or --curl")
 		}
-		var sent curl.Request
-		if err := sent.Message(&m); err != nil {
+		sent := requesttext.Request{Notes: command.Notes}
+		if err := sent.AddHTTP(command.Request, command.Assumed...); err != nil {
 			return fmt.Errorf("--curl: %w", err)
 		}
 		for name, value := range typed.Attributes {
@@ -45,7 +46,7 @@ func (r *typedRequest) read(operands []string) error {
 		}
 		sent.Cost, sent.Notes = typed.Cost, append(typed.Notes, sent.Notes...)
 		if len(sent.Claims) > 0 {
-			sent.Notes = append(sent.Notes, curl.ClaimsNote)
+			sent.Notes = append(sent.Notes, requesttext.ClaimsNote)
 		}
 		typed = sent
 	}
@@ -64,7 +65,7 @@ func (c *explainCommand) readCurl() error {
 	if c.policy == "-" {
 		return errors.New("--policy and --curl cannot both be standard input")
 	}
-	text, err := io.ReadAll(io.LimitReader(c.std.In, curl.MaxBytes+1)) // which is refused if it is longer
+	text, err := io.ReadAll(io.LimitReader(c.std.In, requesttext.MaxBytes+1)) // which is refused if it is longer
 	if err != nil {
 		return fmt.Errorf("--curl: %w", err)
 	}

@@ -104,17 +104,7 @@ func until(o *api.OverrideStatus, now time.Time) string {
 	case left < time.Second:
 		return "expires now"
 	}
-	return "expires in " + prose.Duration(roughly(left))
-}
-
-// roughly is how long something lasts, as people say it.
-func roughly(d time.Duration) time.Duration {
-	for _, step := range []time.Duration{time.Minute, time.Hour} {
-		if d >= 48*step {
-			d = d.Round(step)
-		}
-	}
-	return d.Round(time.Second)
+	return "expires in " + prose.Duration(prose.Roughly(left))
 }
 
 func madeBy(o *api.OverrideStatus) string {

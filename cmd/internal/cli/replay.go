@@ -99,7 +99,7 @@ func (c *replayCommand) runOne(ctx context.Context) error {
 		return markBroken(err)
 	}
 	c.noteHashKey(m)
-	stats, lines := replaying.NewStats(m), replaying.NewJSONLines(c.std.Out)
+	stats, lines := replaying.NewStats(m), replaying.NewLines(c.std.Out)
 	p, err := c.newPlay(ctx)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (c *replayCommand) runOne(ctx context.Context) error {
 		}
 		return nil
 	}
-	report := replaying.Report{Policy: policyName(c.policy), Trace: c.traceName(), Format: p.trace.Format().String(), Stats: stats,
+	report := replaying.Report{Policy: policyName(c.policy), Trace: c.traceName(), Format: p.trace.Format().String(), Counts: stats,
 		Elapsed: p.elapsed(), ShowKeys: c.showKeys, Screen: screenOf(c.std.Out)}
 	if c.format == "html" {
 		return report.WriteHTML(c.std.Out)

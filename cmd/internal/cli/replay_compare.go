@@ -30,7 +30,7 @@ func (c *replayCommand) runTwo(ctx context.Context) error {
 	if before != nil && after != nil {
 		edits = replaying.Edits(before, after)
 	}
-	comparison, lines := replaying.NewComparison(old, m, edits), replaying.NewComparisonLines(c.std.Out)
+	comparison, lines := replaying.NewComparison(old, m, edits), replaying.NewLines(c.std.Out)
 	p, err := c.newPlay(ctx)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (c *replayCommand) runTwo(ctx context.Context) error {
 			p.step()
 			comparison.Add(req, was, is, p.place)
 			if c.format == "json" {
-				return lines.Write(req, was, is, p.place)
+				return lines.WriteChange(req, was, is, p.place)
 			}
 			return nil
 		}}
@@ -57,7 +57,7 @@ func (c *replayCommand) runTwo(ctx context.Context) error {
 	return c.bound.check(comparison.Count(replaying.NewlyLimited), comparison.Requests())
 }
 
-func (c *replayCommand) writeComparison(p *play, comparison *replaying.Comparison, lines *replaying.ComparisonLines) error {
+func (c *replayCommand) writeComparison(p *play, comparison *replaying.Comparison, lines *replaying.Lines) error {
 	if c.format == "json" {
 		c.warnOrder(comparison.Disorder())
 		if err := lines.WriteSummary(comparison, c.showKeys); err != nil {
@@ -65,8 +65,8 @@ func (c *replayCommand) writeComparison(p *play, comparison *replaying.Compariso
 		}
 		return lines.Flush()
 	}
-	report := replaying.ComparisonReport{Old: policyName(c.old), New: policyName(c.policy), Trace: c.traceName(),
-		Format: p.trace.Format().String(), Comparison: comparison, Elapsed: p.elapsed(), ShowKeys: c.showKeys, Screen: screenOf(c.std.Out)}
+	report := replaying.Report{Old: policyName(c.old), Policy: policyName(c.policy), Trace: c.traceName(),
+		Format: p.trace.Format().String(), Counts: comparison, Elapsed: p.elapsed(), ShowKeys: c.showKeys, Screen: screenOf(c.std.Out)}
 	if c.format == "html" {
 		return report.WriteHTML(c.std.Out)
 	}

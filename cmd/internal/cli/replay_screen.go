@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 
+	"golang.org/x/term"
+
 	replaying "github.com/metehq/mete/cmd/internal/replay"
 )
 
@@ -22,10 +24,11 @@ func screenOf(out io.Writer) (s replaying.Screen) {
 	if !isTerminal(out) {
 		return s
 	}
-	s.Fit, s.Colour = true, bool(painterOf(out))
+	s.Fit, s.Color = true, bool(painterOf(out))
 	if f, ok := out.(*os.File); ok && s.Columns == 0 {
-		width, _ := sizeOf(f)
-		s.Columns = min(max(width, minColumns), maxColumns)
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			s.Columns = min(max(width, minColumns), maxColumns)
+		}
 	}
 	return s
 }

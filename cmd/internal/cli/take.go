@@ -205,7 +205,7 @@ func (q *question) resetBucket(ctx context.Context, c *client.Client) error {
 	}
 	text := fmt.Sprintf("full: it missed %s of %s\n", r.Given, r.Before.Capacity)
 	if r.Given != 0 {
-		text += fmt.Sprintf("undo it with: mete take --key %s --cost %s\n", shellWord(display.Inert(r.Before.Key)), r.Given)
+		text += fmt.Sprintf("undo it with: mete take --key %s --cost %s\n", display.Quote(display.Inert(r.Before.Key)), r.Given)
 	}
 	return q.write(r, text)
 }

@@ -5,18 +5,16 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/cmd/internal/top"
 	"github.com/metehq/mete/httpapi"
-	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/topkeys"
 )
 
@@ -39,6 +37,7 @@ Keys on a terminal:
   s       requests that a rule in shadow would deny
   n       admitted requests that left at most a fifth of a limit
   r       the next rule
+  o       the next order: count, last, first or key
   p       pause
   arrows  choose a key
   Enter   its details, with commands to copy
@@ -64,22 +63,16 @@ Exit codes:
   4  the server refuses
 `
 
-const (
-	// minInterval bounds how often a server is asked.
-	minInterval = 100 * time.Millisecond
-
-	// topPatience bounds how long an answer may take.
-	topPatience = 5 * time.Second
-)
+// minInterval bounds how often a server is asked.
+const minInterval = 100 * time.Millisecond
 
 // A topCommand is one call of mete top.
 type topCommand struct {
 	std Streams
 	connection
-	query    client.TopQuery
-	interval time.Duration
-	once     bool
-	format   string
+	top.Options
+	once   bool
+	format string
 }
 
 // newTopCommand returns "mete top".
@@ -95,24 +88,24 @@ func newTopCommand(std Streams) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case c.query.Limit < 1 || c.query.Limit > httpapi.MaxTop:
+			case c.Query.Limit < 1 || c.Query.Limit > httpapi.MaxTop:
 				return usageError("--count must be between 1 and %d", httpapi.MaxTop)
-			case c.interval < minInterval:
+			case c.Interval < minInterval:
 				return usageError("--interval must be at least %v", minInterval)
 			}
 			return c.run(cmd.Context())
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&c.query.Rule, "rule", "", "show only keys of the rule `NAME`")
+	fs.StringVar(&c.Query.Rule, "rule", "", "show only keys of the rule `NAME`")
 	completeRules(cmd)
-	addChoice(cmd, &c.query.Kind, "kind", "the `KIND` of keys that are shown first", topkeys.Denied.String(), topkeys.Shadow.String(), topkeys.Near.String())
-	fs.IntVar(&c.query.Limit, "count", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
+	addChoice(cmd, &c.Query.Kind, "kind", "the `KIND` of keys that are shown first", topkeys.Denied.String(), topkeys.Shadow.String(), topkeys.Near.String())
+	fs.IntVar(&c.Query.Limit, "count", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
 	fs.Func("window", "show the last `TIME`, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
-		c.query.Window, err = bucket.ParseDuration(s)
+		c.Query.Window, err = bucket.ParseDuration(s)
 		return plain(err)
 	})
-	fs.DurationVar(&c.interval, "interval", 2*time.Second, "ask again after each `TIME`")
+	fs.DurationVar(&c.Interval, "interval", 2*time.Second, "ask again after each `TIME`")
 	fs.BoolVar(&c.once, "once", false, "show one list and end, on a terminal, too")
 	addFormat(cmd, &c.format, "text", "json")
 	fs.AddFlagSet(c.flags(adminURL()))
@@ -121,98 +114,23 @@ func newTopCommand(std Streams) *cobra.Command {
 
 // run shows one list or, on a terminal, a list that is kept up to date.
 func (c *topCommand) run(ctx context.Context) error {
-	live := newTerminal(c.std)
-	if c.once || c.format == "json" || live == nil {
-		return c.snapshot(ctx)
+	c.Server, c.Standard = c.server, c.server == adminURL()
+	c.JSON, c.In, c.Out = c.format == "json", c.std.In, c.std.Out
+	c.Live = !c.once && !c.JSON && isTerminal(c.std.Out) && os.Getenv("TERM") != "dumb"
+	c.Connect = func() (*client.Client, func(), error) {
+		r, err := c.reach() // which looks for the token
+		if err != nil {
+			return nil, nil, err
+		}
+		made, err := r.client(c.server)
+		return made, r.http.CloseIdleConnections, err
 	}
-	_, height := live.size()
-	first := c.ask(ctx, topQuestion{c.query.Kind, c.query.Rule, height})
-	if first.err != nil {
-		return c.fail(first.err)
-	}
-	if err := live.begin(); err != nil {
-		return fail(exitUsage, err)
-	}
-	defer live.end()
-	v := &topView{terminal: live, server: c.server, interval: c.interval, ask: c.ask, question: first.topQuestion}
-	v.question.kind = first.top.Kind
-	v.take(&first)
-	v.run(ctx)
-	return nil
-}
-
-// snapshot shows one list.
-func (c *topCommand) snapshot(ctx context.Context) error {
-	server, err := c.client()
-	if err != nil {
-		return c.fail(err)
-	}
-	answer, err := c.keys(ctx, server, topQuestion{c.query.Kind, c.query.Rule, c.query.Limit})
-	if err != nil {
-		return c.fail(err)
-	}
-	if c.format == "json" {
-		return writeJSON(c.std.Out, answer)
-	}
-	_, err = io.WriteString(c.std.Out, topText(&answer, c.query.Limit))
-	return err
-}
-
-// ask asks the server once. It looks for the token each time: a server that was started
-// again has left another one.
-func (c *topCommand) ask(ctx context.Context, q topQuestion) topAnswer {
-	a := topAnswer{topQuestion: q}
-	r, err := c.reach()
-	if err != nil {
-		a.err = err
-		return a
-	}
-	defer r.http.CloseIdleConnections()
-	server, err := r.client(c.server)
-	if err != nil {
-		a.err = err
-		return a
-	}
-	if a.top, a.err = c.keys(ctx, server, q); a.err != nil {
-		return a
-	}
-	ctx, cancel := context.WithTimeout(ctx, topPatience)
-	defer cancel()
-	window := min(max(c.interval.Round(monitor.Interval), monitor.Interval), monitor.TrafficWindow)
-	if t, err := server.Traffic(ctx, window); err == nil { // not every server tells it
-		a.traffic = &t
-	}
-	return a
-}
-
-// keys asks for the keys.
-func (c *topCommand) keys(ctx context.Context, server *client.Client, q topQuestion) (api.Top, error) {
-	ctx, cancel := context.WithTimeout(ctx, topPatience)
-	defer cancel()
-	query := c.query
-	query.Kind, query.Rule, query.Limit = q.kind, q.rule, min(q.limit, httpapi.MaxTop)
-	return server.Top(ctx, query)
-}
-
-// fail returns an error with its exit code and a remedy.
-func (c *topCommand) fail(err error) error {
-	e, ok := errors.AsType[*client.Error](err)
-	if ok && e.Problem != nil && (e.Status == http.StatusNotFound || e.Status == http.StatusBadRequest) {
+	err := top.Run(ctx, c.Options)
+	if e, ok := errors.AsType[*client.Error](err); ok && e.Problem != nil && (e.Status == http.StatusNotFound || e.Status == http.StatusBadRequest) {
 		return fail(exitRefused, errors.New(e.Problem.Detail))
 	}
-	return failClient(c.server, err)
-}
-
-// newTerminal returns the terminal that a command writes to and is typed to, nil where
-// there is none that can be drawn on.
-func newTerminal(std Streams) *terminal {
-	out, ok := std.Out.(*os.File)
-	if !ok || !isTerminal(out) || os.Getenv("TERM") == "dumb" {
-		return nil
+	if err != nil {
+		return failClient(c.server, err)
 	}
-	t := &terminal{out: out, size: func() (int, int) { return sizeOf(out) }, colors: wantsColors()}
-	if in, ok := std.In.(*os.File); ok && isTerminal(in) {
-		t.in, t.raw = in, in
-	}
-	return t
+	return nil
 }

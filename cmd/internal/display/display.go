@@ -5,6 +5,7 @@
 package display
 
 import (
+	"strings"
 	"unicode"
 
 	"golang.org/x/text/unicode/bidi"
@@ -70,4 +71,15 @@ func moves(r rune) bool {
 	}
 	p, _ := bidi.LookupRune(r)
 	return p.Class() == bidi.R || p.Class() == bidi.AL
+}
+
+// Quote returns s as one argument of a shell.
+func Quote(s string) string {
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=@%+,", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, special) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -14,6 +14,16 @@ import (
 // Duration formats d, at least 0, as [prose.Duration] does.
 func Duration(d time.Duration) string { return prose.Duration(d) }
 
+// Roughly rounds a time as people say it: to minutes from 48 of them on, then to hours.
+func Roughly(d time.Duration) time.Duration {
+	for _, step := range []time.Duration{time.Minute, time.Hour} {
+		if d >= 48*step {
+			d = d.Round(step)
+		}
+	}
+	return d.Round(time.Second)
+}
+
 // Count counts things. The plural is the word with an s unless given.
 func Count[N int | int64 | uint64](n N, one string, many ...string) string {
 	switch {

@@ -61,10 +61,10 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(format.String()+"/html", func(b *testing.B) {
 			stats := replay.NewStats(m)
 			run(b, stats.Add)
-			if err := (replay.Report{Stats: stats}).WriteHTML(io.Discard); err != nil { // once, of all of them
+			if err := (replay.Report{Counts: stats}).WriteHTML(io.Discard); err != nil { // once, of all of them
 				b.Fatal(err)
 			}
 		})
-		b.Run(format.String()+"/json", func(b *testing.B) { run(b, replay.NewJSONLines(io.Discard).Write) })
+		b.Run(format.String()+"/json", func(b *testing.B) { run(b, replay.NewLines(io.Discard).Write) })
 	}
 }

@@ -20,9 +20,9 @@ const (
 // A chart is counts over the time of a trace as bars made of letters, one row of them
 // above the other.
 type chart struct {
-	times *timeline
-	last  bucket.Instant // of the trace
-	rows  []chartRow
+	line *timeline
+	last bucket.Instant // of the trace
+	rows []chartRow
 }
 
 // A chartRow has a scale of its own. One without counts is left out.
@@ -30,13 +30,13 @@ type chartRow struct {
 	name   string
 	counts series
 	height int // in lines
-	colour colour
+	color  color
 }
 
 // writeTo draws the chart, or nothing where all is at one time.
 func (c chart) writeTo(b *strings.Builder, on Screen) {
 	c.rows = slices.DeleteFunc(c.rows, func(r chartRow) bool { return slices.Max(r.counts) == 0 })
-	if c.times.bins < 2 || len(c.rows) == 0 {
+	if len(c.rows) == 0 || c.line.bins < 2 {
 		return
 	}
 	names, numbers := 0, 0
@@ -44,7 +44,7 @@ func (c chart) writeTo(b *strings.Builder, on Screen) {
 		names = max(names, len(row.name))
 		numbers = max(numbers, digits(slices.Max(row.counts)))
 	}
-	view := c.times.view(max(on.columns()-names-numbers-len("   99"), minChart)) // several bins may come together: two digits
+	view := c.line.view(max(on.columns()-names-numbers-len("   99"), minChart)) // several bins may come together: two digits
 	for _, row := range c.rows {
 		numbers = max(numbers, digits(slices.Max(view.of(row.counts))))
 	}
@@ -76,7 +76,7 @@ func (r chartRow) writeTo(b *strings.Builder, on Screen, view view, names, numbe
 			}
 			bars.WriteString(strings.Repeat(eighths(upward, min(max(full-8*line, 0), 8)), bar))
 		}
-		fmt.Fprintf(b, "%-*s %*s %s%s\n", names, name, numbers, number, on.paint(edge, faint), on.paint(strings.TrimRight(bars.String(), " "), r.colour))
+		fmt.Fprintf(b, "%-*s %*s %s%s\n", names, name, numbers, number, on.paint(edge, faint), on.paint(strings.TrimRight(bars.String(), " "), r.color))
 	}
 }
 
@@ -89,20 +89,14 @@ func (c chart) axis(view view, bar, room int) (ticks, labels string) {
 	if last := view.label(view.bins-1, c.last); c.last < dateFrom {
 		space = (len(last) + 2 + bar - 1) / bar
 	}
-	step := view.step(space)
 	var line, text strings.Builder
-	at := func(bin int) {
-		column := bin * bar
-		line.WriteString(strings.Repeat("─", column-display.Width(line.String())) + "┬")
-		text.WriteString(strings.Repeat(" ", column-text.Len()) + view.label(bin, c.last))
-	}
-	for bin := range view.bins {
-		if view.at(bin)%step == 0 && bin*bar+display.Width(view.label(bin, c.last)) <= room {
-			at(bin)
+	for _, bin := range view.ticks(space) {
+		label, column := view.label(bin, c.last), bin*bar
+		if column > 0 && column+display.Width(label) > room {
+			break
 		}
-	}
-	if text.Len() == 0 {
-		at(0)
+		line.WriteString(strings.Repeat("─", column-display.Width(line.String())) + "┬")
+		text.WriteString(strings.Repeat(" ", column-text.Len()) + label)
 	}
 	line.WriteString(strings.Repeat("─", max(view.bins*bar-display.Width(line.String()), 0)))
 	return line.String(), text.String()

@@ -3,8 +3,6 @@
 package replay
 
 import (
-	"slices"
-
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/trace"
 	"github.com/metehq/mete/policy"
@@ -57,21 +55,17 @@ type ruleChange struct {
 // [NewComparison] and not safe for concurrent use. Its memory is bounded, however
 // many keys there are.
 type Comparison struct {
+	counts
 	new      *policy.Matcher
 	policies [2]map[string]*policy.Rule // by name
 	rules    []*ruleChange              // in the order of the new policy, then of the old one
 	byName   map[string]*ruleChange
 
-	requests span
-	order    order
 	changed  [changes]span
 	shadowed [2]int64 // allowed, but denied by a rule in shadow
 	delayed  [2]int64 // admitted to start later
-	invalid  int64
 
-	times  timeline
-	over   [changes]series // that
-	sparks timeline        // for the rules
+	over [changes]series // time
 
 	keys [changes]toplist // of those that differ
 	id   []byte
@@ -80,7 +74,7 @@ type Comparison struct {
 // NewComparison returns the empty comparison of two policies. The edits say what
 // was done to which rule, as [Edits] finds it.
 func NewComparison(old, new *policy.Matcher, edits map[string]string) *Comparison {
-	c := &Comparison{new: new, byName: map[string]*ruleChange{}, times: newTimeline(timelineBins), sparks: newTimeline(sparkBins)}
+	c := &Comparison{new: new, counts: newCounts(), byName: map[string]*ruleChange{}}
 	for i, m := range [...]*policy.Matcher{old, new} {
 		c.policies[i] = map[string]*policy.Rule{}
 		for _, r := range m.Rules() {
@@ -93,19 +87,10 @@ func NewComparison(old, new *policy.Matcher, edits map[string]string) *Compariso
 		}
 	}
 	for i := range c.keys {
-		c.keys[i], c.over[i] = newToplist(), c.times.newSeries()
+		c.keys[i], c.over[i] = newToplist(), c.line.newSeries()
 	}
 	return c
 }
-
-// Invalid counts a line that could not be read.
-func (c *Comparison) Invalid(*trace.LineError) { c.invalid++ }
-
-// Disorder says how far the requests are out of order; it is empty where they are not.
-func (c *Comparison) Disorder() string { return c.order.warning(c.requests.count) }
-
-// Requests is how many requests there were.
-func (c *Comparison) Requests() int64 { return c.requests.count }
 
 // Count is to how many requests that happened.
 func (c *Comparison) Count(change Change) int64 { return c.changed[change].count }
@@ -114,10 +99,9 @@ func (c *Comparison) Count(change Change) int64 { return c.changed[change].count
 // the trace that is, where the comparison remembers it.
 func (c *Comparison) Add(req *trace.Request, old, new *mete.Decision, place func() string) {
 	change := ChangeOf(old, new)
-	c.order.add(req.At)
-	c.requests.add(req.At)
+	c.count(req.At)
 	c.changed[change].add(req.At)
-	c.over[change][c.times.at(req.At)]++
+	c.over[change][c.line.at(req.At)]++
 	for i, d := range [...]*mete.Decision{old, new} {
 		if !d.Allowed {
 			c.addDenial(i, req, c.rule(denier(d)))
@@ -193,9 +177,4 @@ func (c *Comparison) rule(name string) *ruleChange {
 		c.rules, c.byName[name] = append(c.rules, r), r
 	}
 	return r
-}
-
-// edited returns the rules to which something was done, and whether any was.
-func (c *Comparison) edited() bool {
-	return slices.ContainsFunc(c.rules, func(r *ruleChange) bool { return r.edit != "" })
 }

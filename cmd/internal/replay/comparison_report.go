@@ -3,144 +3,140 @@
 package replay
 
 import (
-	"fmt"
-	"io"
-	"strconv"
+	"cmp"
 	"strings"
-	"time"
 
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
 )
 
-// A ComparisonReport is what people want to know before they change a policy.
-type ComparisonReport struct {
-	Old, New   string // the names of the files
-	Trace      string
-	Format     string // of the trace
-	Comparison *Comparison
-	Elapsed    time.Duration // as in [Report]
-	ShowKeys   bool          // as in [Report]
-	Screen     Screen        // as in [Report]
-}
+// colorOfChange is the color of the requests that the policies disagree about.
+var colorOfChange = map[Change]string{NewlyLimited: "denied", NewlyAdmitted: "allowed"}
 
-// WriteTo writes the report as text.
-func (r ComparisonReport) WriteTo(w io.Writer) (int64, error) {
-	var b strings.Builder
-	c := r.Comparison
-	fmt.Fprintf(&b, "old       %s, %s\n", r.Screen.line(r.Old), prose.Count(len(c.policies[0]), "rule"))
-	fmt.Fprintf(&b, "new       %s, %s\n", r.Screen.line(r.New), prose.Count(len(c.policies[1]), "rule"))
-	if describeTrace(&b, r.Screen, r.Trace, r.Format, c.requests, &c.order); c.requests.count > 0 {
-		r.summary(&b)
-		r.chart(&b)
-		r.rules(&b)
-		names := keyNames{show: r.ShowKeys}
-		r.keys(&b, &names, NewlyLimited, "NEWLY LIMITED", red)
-		r.keys(&b, &names, NewlyAdmitted, "NEWLY ADMITTED", green)
-	}
-	r.Screen.notes(&b, r.notes())
-	n, err := io.WriteString(w, b.String())
-	return int64(n), err
-}
-
-func (r ComparisonReport) summary(b *strings.Builder) {
-	c := r.Comparison
-	t := newGrid("", ">", ">", "")
-	for change, name := range changeWords {
-		times, note := c.changed[change], ""
-		if times.count > 0 && Change(change).Differs() {
-			note = "first " + r.instant(times.first) + ", last " + r.instant(times.last)
-		}
-		t.add(name, strconv.FormatInt(times.count, 10), percent(times.count, c.requests.count), note)
-	}
-	t.writeBody(b, r.Screen)
-}
-
-// changeWords are the changes for people.
-var changeWords = [changes]string{"allowed by both", "denied by both", "newly limited", "newly admitted"}
-
-// chart shows when the policies disagree, and how much there was to decide then.
-func (r ComparisonReport) chart(b *strings.Builder) {
-	c := r.Comparison
-	if c.changed[NewlyLimited].count+c.changed[NewlyAdmitted].count == 0 {
-		return
-	}
-	chart{times: &c.times, last: c.requests.last, rows: []chartRow{
-		{"requests", sum(c.over[:]...), 2, ""}, {"newly limited", c.over[NewlyLimited], 3, red}, {"newly admitted", c.over[NewlyAdmitted], 3, green},
-	}}.writeTo(b, r.Screen)
-}
-
-// rules shows under which rules requests are denied, by which policy.
-func (r ComparisonReport) rules(b *strings.Builder) {
-	c := r.Comparison
-	t := newGrid("", ">DENIED BY", ">", ">NEWLY", ">", ">IN SHADOW BY", ">", "")
-	t.headings = 2
-	t.add("RULE", "OLD", "NEW", "LIMITED", "ADMITTED", "OLD", "NEW", "EDIT")
-	for _, rule := range c.rules {
-		cells := []string{rule.name}
-		for _, n := range [...]int64{rule.denied[0], rule.denied[1], rule.changed[NewlyLimited], rule.changed[NewlyAdmitted], rule.shadowed[0], rule.shadowed[1]} {
-			cells = append(cells, strconv.FormatInt(n, 10))
-		}
-		t.add(append(cells, rule.edit)...)
-	}
-	if !c.edited() {
-		t.drop(7)
-	}
-	if !c.hasShadow() {
-		t.drop(6)
-		t.drop(5)
-	}
-	t.write(b, r.Screen, "")
-}
-
-// keys shows whom a change means the most for.
-func (r ComparisonReport) keys(b *strings.Builder, names *keyNames, change Change, heading string, bars colour) {
-	top := r.Comparison.keys[change].top(maxShownKeys)
-	if len(top) == 0 {
-		return
-	}
-	t := newGrid(heading, "RULE", ">REQUESTS", "", "FIRST", "LAST", "FOR EXAMPLE")
-	t.givesWay = []int{3, 5, 4}
-	for _, entry := range top {
-		example := entry.place
-		if r.ShowKeys && entry.request != "" {
-			example += " " + entry.request
-		}
-		t.add(names.of(entry), entry.rule, strconv.FormatInt(entry.count, 10), share(entry.count, r.Comparison.changed[change].count),
-			r.instant(entry.first), r.instant(entry.last), example)
-	}
-	t.write(b, r.Screen, bars)
-}
-
-// notes says what one has to know to read the numbers.
-func (r ComparisonReport) notes() (notes []string) {
-	c := r.Comparison
-	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+// document implements [Counts].
+func (c *Comparison) document(r *Report, page bool) *document {
+	d := c.begin(r, page, fact{"Old", r.Old + ", " + prose.Count(len(c.policies[0]), "rule")}, fact{"New", r.Policy + ", " + prose.Count(len(c.policies[1]), "rule")})
+	d.Title, d.Kind, d.Headline = "From "+r.Old+" to "+r.Policy+", on "+r.Trace, "comparison of two policies", c.headline()
 	limited, admitted := &c.keys[NewlyLimited], &c.keys[NewlyAdmitted]
-	if c.requests.count > 0 && c.changed[NewlyLimited].count+c.changed[NewlyAdmitted].count == 0 {
-		note("the two policies decide alike")
+	differs := c.changed[NewlyLimited].count+c.changed[NewlyAdmitted].count > 0
+	if c.requests.count > 0 {
+		order := []Change{SameAllowed, SameDenied, NewlyLimited, NewlyAdmitted}
+		if page {
+			order = []Change{NewlyLimited, NewlyAdmitted, SameAllowed, SameDenied}
+		}
+		for _, change := range order {
+			color, note := "", ""
+			if change.Differs() {
+				color, note = colorOfChange[change], c.times(c.changed[change])
+			}
+			c.total(d, page, strings.ReplaceAll(change.String(), "_", " "), color, c.changed[change].count, note)
+		}
+		if differs {
+			d.Bars = chart{&c.line, c.requests.last, []chartRow{
+				{"requests", sum(c.over[:]...), 2, ""}, {"newly limited", c.over[NewlyLimited], 3, red}, {"newly admitted", c.over[NewlyAdmitted], 3, green},
+			}}
+		}
+		c.addFigures(d)
+		d.Tables = append(d.Tables, c.ruleSheet(page))
+		names := keyNames{show: r.ShowKeys}
+		c.addChangedKeys(d, r, page, &names, NewlyLimited)
+		c.addChangedKeys(d, r, page, &names, NewlyAdmitted)
+	}
+	if page {
+		edits := map[string]string{}
+		for _, rule := range c.rules {
+			edits[rule.name] = rule.edit
+		}
+		d.describePolicy(c.new, edits)
+	}
+	if c.requests.count > 0 && !differs {
+		d.note("the two policies decide alike")
 	}
 	if c.shadowed[1] > 0 {
-		note("rules in shadow would limit %s that the new policy allows (%d under the old)", prose.Count(c.shadowed[1], "request"), c.shadowed[0])
+		d.note("rules in shadow would limit %s that the new policy allows (%d under the old)", prose.Count(c.shadowed[1], "request"), c.shadowed[0])
 	}
 	if c.delayed != [2]int64{} {
-		note("%s later by the old policy, %d by the new", prose.Count(c.delayed[0], "request is let start", "requests are let start"), c.delayed[1])
+		d.note("%s later by the old policy, %d by the new", prose.Count(c.delayed[0], "request is let start", "requests are let start"), c.delayed[1])
 	}
-	if len(limited.tallies)+len(admitted.tallies) > 0 && !r.ShowKeys {
-		note("--show-keys shows who the keys are")
-	}
-	if missed := max(limited.missed, admitted.missed); missed > 0 {
-		note("there are more than %d keys in a list: the counts of single keys may be up to %d short", maxTallies, missed)
-	}
-	if c.invalid > 0 {
-		note("%s not read", prose.Count(c.invalid, "invalid line was", "invalid lines were"))
-	}
-	if r.Elapsed > 0 && c.requests.count > 0 {
-		note("replayed in %s, %.0f requests a second", r.Elapsed.Round(time.Millisecond), float64(c.requests.count)/r.Elapsed.Seconds())
-	}
-	return notes
+	c.endNotes(d, r, int64(len(limited.tallies)+len(admitted.tallies)), max(limited.missed, admitted.missed))
+	return d
 }
 
-func (r ComparisonReport) instant(i bucket.Instant) string {
-	return within(i, r.Comparison.requests)
+func (c *Comparison) headline() string {
+	limited, admitted := c.changed[NewlyLimited].count, c.changed[NewlyAdmitted].count
+	switch {
+	case c.requests.count == 0:
+		return "There are no requests in the trace"
+	case limited+admitted == 0:
+		return "The two policies decide alike about " + requestCount(c.requests.count)
+	case limited == 0:
+		return requestCount(admitted) + " newly admitted, none newly limited"
+	case admitted == 0:
+		return requestCount(limited) + " newly limited, none newly admitted"
+	}
+	return requestCount(limited) + " newly limited, " + grouped(admitted) + " newly admitted"
+}
+
+// addFigures show when the policies disagree, and when each of them denies.
+func (c *Comparison) addFigures(d *document) {
+	d.addFigure(figure{ID: "changes", Title: "Where they disagree", Series: []figureSeries{
+		{Label: "newly limited", Color: "denied", Kind: "bars", counts: c.over[NewlyLimited]},
+		{Label: "newly admitted", Color: "allowed", Kind: "bars", counts: c.over[NewlyAdmitted]},
+	}}, &c.line, c.requests.last)
+	d.addFigure(figure{ID: "denials", Title: "Denied by each", Lines: true, Series: []figureSeries{
+		{Label: "by the old policy", Color: "level", Kind: "line", Dash: []int{5, 4}, counts: sum(c.over[SameDenied], c.over[NewlyAdmitted])},
+		{Label: "by the new policy", Color: "denied", Kind: "line", counts: sum(c.over[SameDenied], c.over[NewlyLimited])},
+	}}, &c.line, c.requests.last)
+}
+
+// ruleSheet has a row for each rule of either policy.
+func (c *Comparison) ruleSheet(page bool) *sheet {
+	t := &sheet{ID: "rules", Title: "Rules", Columns: []column{
+		{Kind: "mono", text: "RULE", Page: "Rule"}, {Kind: "num", group: "DENIED BY", text: "OLD", Page: "Denied by old"}, {Kind: "num", text: "NEW", Page: "Denied by new"},
+		{Kind: "num", group: "NEWLY", text: "LIMITED", Page: "Newly limited"}, {Kind: "num", text: "ADMITTED", Page: "Newly admitted"},
+		{Kind: "num", group: "IN SHADOW BY", text: "OLD", Page: "In shadow by old"}, {Kind: "num", text: "NEW", Page: "In shadow by new"},
+		{Kind: "badge", text: "EDIT", Page: "Edit"}, {Kind: "spark", Page: "Denied over time"},
+	}, Foot: "Denied over time: gray by the old policy, red by the new one. A request counts under the rule that decided: of the rules that deny, the one with the longest wait."}
+	rules, left := mostOf(c.rules, page, func(a, b *ruleChange) int {
+		return cmp.Or(cmp.Compare(a.weight(), b.weight()), cmp.Compare(a.denied[1], b.denied[1]))
+	}, "change")
+	t.About = left
+	edited, shadow := false, false
+	for _, r := range rules {
+		row := []cell{textCell(r.name)}
+		for i, n := range [...]int64{r.denied[0], r.denied[1], r.changed[NewlyLimited], r.changed[NewlyAdmitted], r.shadowed[0], r.shadowed[1]} {
+			color := ""
+			if n > 0 {
+				color = [...]string{2: "denied", 3: "allowed", 5: ""}[i]
+			}
+			row = append(row, cell{Text: number(n, page), Color: color})
+		}
+		t.add(append(row, textCell(r.edit), cell{Spark: newSpark(&c.sparks, "fill-faint", "fill-denied", r.over)})...)
+		edited, shadow = edited || r.edit != "", shadow || r.shadowed != [2]int64{}
+	}
+	if !edited {
+		t.remove(7, 8)
+	}
+	if !shadow {
+		t.remove(5, 7)
+	}
+	return t
+}
+
+// weight is the number of requests that a rule changes.
+func (r *ruleChange) weight() int64 { return r.changed[NewlyLimited] + r.changed[NewlyAdmitted] }
+
+// addChangedKeys adds the keys that a change means the most for.
+func (c *Comparison) addChangedKeys(d *document, r *Report, page bool, names *keyNames, change Change) {
+	list := &c.keys[change]
+	if len(list.tallies) == 0 {
+		return
+	}
+	title := strings.ReplaceAll(change.String(), "_", " ")
+	t := &sheet{ID: strings.TrimPrefix(title, "newly "), Title: strings.ToUpper(title[:1]) + title[1:], Columns: []column{
+		{Kind: "key", text: strings.ToUpper(title), Page: "Key"}, {Kind: "mono", text: "RULE", Page: "Rule"}, {Kind: "num", text: "REQUESTS", Page: "Requests"},
+		{Kind: "bar", Page: "Share", drop: 3}, {Kind: "when", text: "FIRST", Page: "First", drop: 1}, {Kind: "when", text: "LAST", Page: "Last", drop: 2},
+		{Kind: "key", text: "FOR EXAMPLE", Page: "For example"},
+	}}
+	c.addKeys(t, r, page, list, c.changed[change].count, func(string) string { return colorOfChange[change] }, names)
+	d.Tables = append(d.Tables, t)
 }

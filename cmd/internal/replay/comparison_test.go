@@ -62,12 +62,12 @@ func compare(t *testing.T, oldFile, newFile, text string, showKeys bool) compari
 	reader := trace.NewReader(strings.NewReader(text), trace.JSONL)
 	c := replay.NewComparison(old, new, replay.Edits([]byte(oldFile), []byte(newFile)))
 	var out strings.Builder
-	lines := replay.NewComparisonLines(&out)
+	lines := replay.NewLines(&out)
 	place := func() string { return fmt.Sprintf("t:%d", reader.Line()) }
 	err := replay.Compare(context.Background(), replay.CompareConfig{Old: old, New: new, Trace: reader, Store: memory,
 		Each: func(req *trace.Request, was, is *mete.Decision) error {
 			c.Add(req, was, is, place)
-			return lines.Write(req, was, is, place)
+			return lines.WriteChange(req, was, is, place)
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func compare(t *testing.T, oldFile, newFile, text string, showKeys bool) compari
 		}
 	}
 	var report strings.Builder
-	if _, err := (replay.ComparisonReport{Old: "old.json", New: "new.json", Trace: "t", Format: "jsonl", Comparison: c, ShowKeys: showKeys}).WriteTo(&report); err != nil {
+	if _, err := (replay.Report{Old: "old.json", Policy: "new.json", Trace: "t", Format: "jsonl", Counts: c, ShowKeys: showKeys}).WriteTo(&report); err != nil {
 		t.Fatal(err)
 	}
 	got.report = report.String()
@@ -264,7 +264,7 @@ func TestCompare_Override(t *testing.T) {
 		}
 	}
 	report := reportOn(t, strings.TrimSuffix(oldPolicy, "}")+block, comparedTrace, func(*replay.Report) {})
-	if want := "blocked 4 80.00 % of those, by an override"; !strings.Contains(squeeze(report), want) {
+	if want := "blocked 4 80.00 % of the denied, by an override"; !strings.Contains(squeeze(report), want) {
 		t.Errorf("the report has no %q:\n%s", want, report)
 	}
 }

@@ -17,11 +17,10 @@ const (
 	sparkHigh   = 26
 	sparkShown  = 48 // bins at most
 	axisColumns = 56 // letters that fit below a figure on a phone
-	barWidth    = 10 // of one bin, the gap beside it included
 )
 
-// A figure is a chart of a page: one that stands still, in SVG, with a table, and what a
-// script needs to draw another in its place.
+// A figure is a chart of a page: one that stands still, in SVG, with a table. It has the data
+// with which a script draws another one in its place.
 type figure struct {
 	ID      string         `json:"id"`
 	Title   string         `json:"title"`
@@ -42,11 +41,11 @@ type figure struct {
 }
 
 type figureSeries struct {
-	Label  string  `json:"label"`
-	Colour string  `json:"color"`
-	Kind   string  `json:"kind"`
-	Dash   []int   `json:"dash,omitempty"`
-	Values []int64 `json:"values"`
+	Label  string `json:"label"`
+	Color  string `json:"color"`
+	Kind   string `json:"kind"`
+	Dash   []int  `json:"dash,omitempty"`
+	Values series `json:"values"`
 
 	counts series
 }
@@ -60,17 +59,17 @@ type (
 	}
 )
 
-// newFigure draws counts over the time of a trace that ends at last: bars one upon the
-// other, or lines. It is nil where there is nothing to draw over time.
-func newFigure(f figure, t *timeline, last bucket.Instant) *figure {
+// addFigure adds a figure of counts over the time of a trace that ends at last: bars one upon
+// the other, or lines. It adds none where there is nothing to draw over time.
+func (d *document) addFigure(f figure, t *timeline, last bucket.Instant) {
 	f.Series = slices.DeleteFunc(f.Series, func(s figureSeries) bool { return slices.Max(s.counts) == 0 })
 	if t.bins < 2 || len(f.Series) == 0 {
-		return nil
+		return
 	}
 	v := t.view(figureBins)
 	f.Unit = "requests in " + lasting(v.width)
 	f.Clock, f.Stacked, f.Step = last >= dateFrom, !f.Lines, float64(v.width)/float64(second)
-	f.Wide, f.High = v.bins*barWidth, figureHigh
+	f.Wide, f.High = v.bins, figureHigh
 	for i := range f.Series {
 		f.Series[i].Values = v.of(f.Series[i].counts)
 	}
@@ -88,47 +87,30 @@ func newFigure(f figure, t *timeline, last bucket.Instant) *figure {
 	f.drawStill()
 	f.Axis = v.axis(last)
 	f.Summary = f.summary(v, last)
-	return &f
+	d.Figures = append(d.Figures, &f)
 }
 
-// drawStill draws the chart that stands still.
+// drawStill draws the chart that stands still: areas one upon the other, or lines.
 func (f *figure) drawStill() {
 	var most int64
-	sums := make([][]int64, len(f.Series))
+	sums := make([]series, len(f.Series))
 	for i, s := range f.Series {
-		sums[i] = slices.Clone(s.Values)
-		for bin := range sums[i] {
-			if i > 0 && f.Stacked {
-				sums[i][bin] += sums[i-1][bin]
-			}
+		if sums[i] = s.Values; i > 0 && f.Stacked {
+			sums[i] = sum(sums[i-1], s.Values)
 		}
 		most = max(most, slices.Max(sums[i]))
 	}
 	f.Top = grouped(most)
-	for i, s := range f.Series {
-		if f.Lines {
-			f.Paths = append(f.Paths, path{"line-" + s.Colour, outline(s.Values, most, figureHigh, false)})
-			continue
-		}
-		bars := path{"fill-" + s.Colour, barsPath(sums[i], s.Values, most)}
-		f.Paths = slices.Insert(f.Paths, 0, bars) // the lower ones stand in front
+	class := "fill-"
+	if f.Lines {
+		class = "line-"
+	}
+	for i, s := range slices.Backward(f.Series) { // the lower areas stand in front
+		f.Paths = append(f.Paths, path{class + s.Color, outline(sums[i], most, figureHigh, !f.Lines)})
 	}
 }
 
-// barsPath draws bars up to sums, where there are any values.
-func barsPath(sums, values []int64, most int64) string {
-	var b strings.Builder
-	for bin, n := range sums {
-		if values[bin] == 0 {
-			continue
-		}
-		y := figureHigh - scaled(n, most, figureHigh)
-		fmt.Fprintf(&b, "M%d %dV%dh%dV%dz", barWidth*bin+1, figureHigh, y, barWidth-2, figureHigh)
-	}
-	return b.String()
-}
-
-// scaled is how high n stands. What is not nothing can be seen.
+// scaled is how high n stands. Every count above 0 can be seen.
 func scaled(n, most int64, high int) int {
 	if n == 0 {
 		return 0
@@ -139,50 +121,37 @@ func scaled(n, most int64, high int) int {
 // outline draws counts as steps, one for each bin; closed it can be filled.
 func outline(counts []int64, most int64, high int, closed bool) string {
 	var b strings.Builder
-	step := 1
-	if !closed {
-		step = barWidth
-	} else {
+	before := high
+	if closed {
 		fmt.Fprintf(&b, "M0 %d", high)
+	} else {
+		before = high - scaled(counts[0], most, high)
+		fmt.Fprintf(&b, "M0 %d", before)
 	}
-	before := -1
 	for bin, n := range counts {
-		y := high - scaled(n, most, high)
-		switch {
-		case bin == 0 && !closed:
-			fmt.Fprintf(&b, "M0 %d", y)
-		case y != before && bin == 0:
-			fmt.Fprintf(&b, "V%d", y)
-		case y != before:
-			fmt.Fprintf(&b, "H%dV%d", bin*step, y)
+		if y := high - scaled(n, most, high); y != before {
+			fmt.Fprintf(&b, "H%dV%d", bin, y)
+			before = y
 		}
-		before = y
 	}
-	fmt.Fprintf(&b, "H%d", len(counts)*step)
+	fmt.Fprintf(&b, "H%d", len(counts))
 	if closed {
 		fmt.Fprintf(&b, "V%dz", high)
 	}
 	return b.String()
 }
 
-// axis are round times below the bins, as many as there is room for on a phone, and the
-// first where there is no other.
+// axis are the labels of ticks below the bins, as many as a phone has room for.
 func (v view) axis(last bucket.Instant) (labels []axisLabel) {
 	longest := max(len(v.label(0, last)), len(v.label(v.bins-1, last)))
-	step := v.step(max(v.bins*(longest+3)/axisColumns, 1))
-	for bin := range v.bins {
-		if v.at(bin)%step == 0 {
-			at := strconv.FormatFloat(100*float64(bin)/float64(v.bins), 'f', -1, 64)
-			labels = append(labels, axisLabel{at[:min(len(at), 6)], v.label(bin, last)})
-		}
-	}
-	if len(labels) == 0 {
-		labels = []axisLabel{{"0", v.label(0, last)}}
+	for _, bin := range v.ticks(max(v.bins*(longest+3)/axisColumns, 1)) {
+		at := strconv.FormatFloat(100*float64(bin)/float64(v.bins), 'f', -1, 64)
+		labels = append(labels, axisLabel{at[:min(len(at), 6)], v.label(bin, last)})
 	}
 	return labels
 }
 
-// summary says what one would see.
+// summary describes the chart in words.
 func (f *figure) summary(v view, last bucket.Instant) string {
 	var parts []string
 	for _, s := range f.Series {
@@ -198,8 +167,8 @@ type spark struct {
 	Paths      []path
 }
 
-// newSpark draws series of a rule, the first behind the second.
-func newSpark(t *timeline, behind, front path, counts [2]series) (s spark) {
+// newSpark draws the series of a rule, the first behind the second.
+func newSpark(t *timeline, behind, front string, counts [2]series) (s spark) {
 	if t.bins == 0 {
 		return spark{Wide: 1, High: sparkHigh}
 	}
@@ -211,10 +180,9 @@ func newSpark(t *timeline, behind, front path, counts [2]series) (s spark) {
 			most = max(most, slices.Max(v.of(c)))
 		}
 	}
-	for i, p := range [...]path{behind, front} {
+	for i, class := range [...]string{behind, front} {
 		if counts[i] != nil {
-			p.D = outline(v.of(counts[i]), most, sparkHigh, true)
-			s.Paths = append(s.Paths, p)
+			s.Paths = append(s.Paths, path{class, outline(v.of(counts[i]), most, sparkHigh, true)})
 		}
 	}
 	return s

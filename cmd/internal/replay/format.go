@@ -5,6 +5,7 @@ package replay
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,9 +14,11 @@ import (
 	"github.com/metehq/mete/cmd/internal/prose"
 )
 
-// dateFrom is the instant from which times are taken for dates: traces that
-// start at 0 are shown in seconds.
+// dateFrom is the instant from which times are taken for dates: traces that start at 0 are
+// shown in seconds.
 const dateFrom = bucket.Instant(1_000_000_000 * 1_000_000) // in 2001
+
+const day = 24 * 3600 * second
 
 // instant formats an instant of a trace that ends at last.
 func instant(i, last bucket.Instant) string {
@@ -25,20 +28,17 @@ func instant(i, last bucket.Instant) string {
 	return i.Time().Format("2006-01-02 15:04:05.999999Z")
 }
 
-// within formats an instant of such requests: without the date, where all are on one
-// day.
-func within(i bucket.Instant, requests span) string {
-	text := instant(i, requests.last)
-	if requests.last < dateFrom || requests.first < 0 || requests.first/day != requests.last/day {
+// when formats an instant among the requests: without the date, if all are on one day.
+func (c *counts) when(i bucket.Instant) string {
+	text := instant(i, c.requests.last)
+	if c.requests.last < dateFrom || c.requests.first < 0 || c.requests.first/day != c.requests.last/day {
 		return text
 	}
 	_, clock, _ := strings.Cut(text, " ")
 	return clock
 }
 
-const day = 24 * 3600 * second
-
-// lasting formats a length of time in microseconds for people.
+// lasting formats a length of time in microseconds.
 func lasting(micros bucket.Instant) string {
 	if micros > bucket.Instant(bucket.Never/time.Microsecond) {
 		return string(api.AppendMicros(nil, int64(micros))) + " s"
@@ -46,8 +46,8 @@ func lasting(micros bucket.Instant) string {
 	return prose.Duration(time.Duration(micros) * time.Microsecond)
 }
 
-// percent formats n of all, rounded to two decimals: only all of them are 100 %,
-// and only none of them are 0 %.
+// percent formats n of all with two decimals: only all of them are 100 %, and only none of
+// them are 0 %.
 func percent(n, all int64) string {
 	if all == 0 {
 		return "-"
@@ -62,19 +62,11 @@ func percent(n, all int64) string {
 	return fmt.Sprintf("%d.%02d %%", parts/100, parts%100)
 }
 
-// describeTrace says which requests there were.
-func describeTrace(b *strings.Builder, screen Screen, name, format string, requests span, o *order) {
-	fmt.Fprintf(b, "trace     %s, %s, %s", screen.line(name), format, prose.Count(requests.count, "request"))
-	if requests.count == 0 {
-		b.WriteString("\n")
-		return
+// grouped formats n with a comma between thousands.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0 && n > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
 	}
-	fmt.Fprintf(b, " in %s\n", lasting(requests.last-requests.first))
-	fmt.Fprintf(b, "from      %s\nto        %s\n", instant(requests.first, requests.last), instant(requests.last, requests.last))
-	if text := o.warning(requests.count); text != "" {
-		for _, line := range screen.wrap("warning: " + text) {
-			b.WriteString(screen.paint(line, red) + "\n")
-		}
-	}
-	b.WriteString("\n")
+	return text
 }

@@ -30,7 +30,7 @@ func htmlReport(t *testing.T, policyFile, text string, edit func(*replay.Report)
 	if err := replay.Run(context.Background(), replay.Config{Policy: m, Trace: reader, Store: memory, Each: stats.Add, Invalid: stats.Invalid}); err != nil {
 		t.Fatal(err)
 	}
-	r := replay.Report{Policy: "p.json", Trace: "t", Format: reader.Format().String(), Stats: stats, Elapsed: 1}
+	r := replay.Report{Policy: "p.json", Trace: "t", Format: reader.Format().String(), Counts: stats, Elapsed: 1}
 	if edit != nil {
 		edit(&r)
 	}
@@ -56,7 +56,7 @@ func htmlComparison(t *testing.T, oldFile, newFile, text string, showKeys bool) 
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := (replay.ComparisonReport{Old: "old.json", New: "new.json", Trace: "t", Format: "jsonl", Comparison: c, ShowKeys: showKeys}).WriteHTML(&out); err != nil {
+	if err := (replay.Report{Old: "old.json", Policy: "new.json", Trace: "t", Format: "jsonl", Counts: c, ShowKeys: showKeys}).WriteHTML(&out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -42,7 +42,7 @@ func naive(now func() bucket.Instant) (mete.Store, error) { return storetest.New
 func replayJSON(t *testing.T, m *policy.Matcher, text string, store func(func() bucket.Instant) (mete.Store, error)) []string {
 	t.Helper()
 	var out strings.Builder
-	lines := replay.NewJSONLines(&out)
+	lines := replay.NewLines(&out)
 	err := replay.Run(context.Background(), replay.Config{
 		Policy: m, Trace: trace.NewReader(strings.NewReader(text), trace.JSONL), Store: store, Each: lines.Write})
 	if err != nil {

@@ -3,139 +3,183 @@
 package replay
 
 import (
-	"fmt"
-	"io"
-	"strconv"
-	"strings"
+	"cmp"
 	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/policy"
 )
 
-// A Report is what people want to know after a replay.
-type Report struct {
-	Policy, Trace string // the names of the files
-	Format        string // of the trace
-	Stats         *Stats
-	Elapsed       time.Duration // in real time; 0 leaves the speed out
-
-	// ShowKeys shows who was denied. Without it, keys have numbers: a report
-	// is passed on more easily than a log.
-	ShowKeys bool
-
-	Screen Screen // of the text
-}
-
-// maxShownKeys bounds the list of the most denied keys.
-const maxShownKeys = 10
-
-// WriteTo writes the report as text.
-func (r Report) WriteTo(w io.Writer) (int64, error) {
-	var b strings.Builder
-	s := r.Stats
-	fmt.Fprintf(&b, "policy    %s, %s\n", r.Screen.line(r.Policy), prose.Count(len(s.rules), "rule"))
-	if describeTrace(&b, r.Screen, r.Trace, r.Format, s.requests, &s.order); s.requests.count > 0 {
-		r.summary(&b)
-		chart{times: &s.times, last: s.requests.last, rows: []chartRow{
+// document implements [Counts].
+func (s *Stats) document(r *Report, page bool) *document {
+	d := s.begin(r, page, fact{"Policy", r.Policy + ", " + prose.Count(len(s.rules), "rule")})
+	d.Title, d.Kind, d.Headline = "Replay of "+r.Trace+" under "+r.Policy, "replay report", s.headline()
+	if s.requests.count > 0 {
+		s.addTotals(d, page)
+		d.Bars = chart{&s.line, s.requests.last, []chartRow{
 			{"allowed", sum(s.over[passed], s.over[spared]), 4, green}, {"in shadow", s.over[spared], 2, magenta}, {"denied", s.over[denied], 4, red},
-		}}.writeTo(&b, r.Screen)
-		r.rules(&b)
-		r.keys(&b)
+		}}
+		d.addFigure(figure{ID: "times", Title: "Over time", Series: []figureSeries{
+			{Label: "allowed", Color: "allowed", Kind: "bars", counts: s.over[passed]},
+			{Label: "allowed, denied in shadow", Color: "shadow", Kind: "bars", counts: s.over[spared]},
+			{Label: "denied", Color: "denied", Kind: "bars", counts: s.over[denied]},
+		}}, &s.line, s.requests.last)
+		d.Tables = append(d.Tables, s.ruleSheet(page))
 	}
-	r.Screen.notes(&b, r.notes())
-	n, err := io.WriteString(w, b.String())
-	return int64(n), err
-}
-
-func (r Report) summary(b *strings.Builder) {
-	s := r.Stats
-	t := newGrid("", ">", ">", "")
-	row := func(name string, n int64, note string) {
-		t.add(name, strconv.FormatInt(n, 10), percent(n, s.requests.count), note)
+	if len(s.keys.tallies) > 0 {
+		d.Tables = append(d.Tables, s.keySheet(r, page))
 	}
-	row("allowed", s.requests.count-s.denied.count, "")
-	if s.delayed > 0 {
-		row("delayed", s.delayed, "of those, for up to "+prose.Duration(s.longest))
+	if page {
+		d.addWaits(&s.waits, s.denied.count)
+		d.describePolicy(s.policy, nil)
 	}
-	denied := ""
-	if s.denied.count > 0 {
-		denied = "first " + r.instant(s.denied.first) + ", last " + r.instant(s.denied.last)
-	}
-	row("denied", s.denied.count, denied)
-	if s.blocked > 0 {
-		row("blocked", s.blocked, "of those, by an override")
-	}
-	if s.excepted > 0 {
-		row("excepted", s.excepted, "let through by an override")
-	}
-	if s.unlimited > 0 {
-		row("no rule", s.unlimited, "fell under no rule, so allowed")
-	}
-	t.writeBody(b, r.Screen)
-}
-
-func (r Report) rules(b *strings.Builder) {
-	t := newGrid("RULE", "MODE", ">REQUESTS", ">DENIED", ">", "", "FIRST DENIED", "LAST DENIED")
-	t.givesWay = []int{7, 6, 5, 1}
-	for _, rule := range r.Stats.rules {
-		first, last := "-", "-"
-		if rule.denied.count > 0 {
-			first, last = r.instant(rule.denied.first), r.instant(rule.denied.last)
-		}
-		n := rule.denied.count
-		t.add(rule.Name, prose.Mode(rule.Rule), strconv.FormatInt(rule.requests, 10), strconv.FormatInt(n, 10),
-			percent(n, rule.requests), share(n, rule.requests), first, last)
-	}
-	t.write(b, r.Screen, red)
-}
-
-func (r Report) keys(b *strings.Builder) {
-	top := r.Stats.keys.top(maxShownKeys)
-	if len(top) == 0 {
-		return
-	}
-	var all int64
-	for _, rule := range r.Stats.rules {
-		all += rule.denied.count
-	}
-	names := keyNames{show: r.ShowKeys}
-	t := newGrid("MOST DENIED", "RULE", ">DENIED", "", "FIRST DENIED", "LAST DENIED")
-	t.givesWay = []int{5, 4, 3}
-	for _, entry := range top {
-		t.add(names.of(entry), entry.rule, strconv.FormatInt(entry.count, 10), share(entry.count, all),
-			r.instant(entry.first), r.instant(entry.last))
-	}
-	t.write(b, r.Screen, red)
-}
-
-// notes says what one has to know to read the numbers.
-func (r Report) notes() (notes []string) {
-	s := r.Stats
-	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	for _, rule := range s.rules {
 		if rule.shadowed {
-			note("shadow rules only say what they would deny; nothing is denied by them")
+			d.note("shadow rules only say what they would deny; nothing is denied by them")
 			break
 		}
 	}
 	if s.lacking > 0 {
-		note("%s denied because the trace does not say what a rule is keyed by (on_missing: deny);"+
+		d.note("%s denied because the trace does not say what a rule is keyed by (on_missing: deny);"+
 			" an access log has no headers but two, and no claims", prose.Count(s.lacking, "request was", "requests were"))
 	}
-	if len(s.keys.tallies) > 0 && !r.ShowKeys {
-		note("--show-keys shows who the keys are")
-	}
-	if s.keys.missed > 0 {
-		note("there are more than %d denied keys: the counts of single keys may be up to %d short", maxTallies, s.keys.missed)
-	}
-	if s.invalid > 0 {
-		note("%s not read", prose.Count(s.invalid, "invalid line was", "invalid lines were"))
-	}
-	if r.Elapsed > 0 && s.requests.count > 0 {
-		note("replayed in %s, %.0f requests a second", r.Elapsed.Round(time.Millisecond), float64(s.requests.count)/r.Elapsed.Seconds())
-	}
-	return notes
+	s.endNotes(d, r, int64(len(s.keys.tallies)), s.keys.missed)
+	return d
 }
 
-func (r Report) instant(i bucket.Instant) string { return within(i, r.Stats.requests) }
+func (s *Stats) headline() string {
+	switch all := s.requests.count; {
+	case all == 0:
+		return "There are no requests in the trace"
+	case s.denied.count == 0:
+		return "None of " + requestCount(all) + " would be denied"
+	case s.denied.count == all:
+		return "All of " + requestCount(all) + " would be denied"
+	default:
+		return grouped(s.denied.count) + " of " + requestCount(all) + " would be denied"
+	}
+}
+
+// addTotals adds the totals, but not the optional ones that are 0.
+func (s *Stats) addTotals(d *document, page bool) {
+	more := func(name, color string, n int64, note string) {
+		if n > 0 {
+			s.total(d, page, name, color, n, note)
+		}
+	}
+	s.total(d, page, "allowed", "allowed", s.requests.count-s.denied.count, "")
+	more("delayed", "", s.delayed, "allowed, for up to "+prose.Duration(s.longest)+" later")
+	s.total(d, page, "denied", "denied", s.denied.count, s.times(s.denied))
+	if page {
+		var n int64
+		for _, count := range s.over[spared] {
+			n += count
+		}
+		more("in shadow", "shadow", n, "allowed; a rule in shadow would deny them")
+	}
+	more("blocked", "", s.blocked, "of the denied, by an override")
+	more("excepted", "", s.excepted, "let through by an override")
+	more("no rule", "", s.unlimited, "fell under no rule, so allowed")
+	if page && s.invalid > 0 {
+		d.Totals = append(d.Totals, total{Name: "Invalid lines", Count: grouped(s.invalid), Note: "were not read"})
+	}
+}
+
+// colorOf is the color of the requests that a rule denies.
+func colorOf(r *policy.Rule) string {
+	if r.Mode == policy.ModeShadow {
+		return "shadow"
+	}
+	return "denied"
+}
+
+// ruleSheet has a row for each rule.
+func (s *Stats) ruleSheet(page bool) *sheet {
+	t := &sheet{ID: "rules", Title: "Rules", Columns: []column{
+		{Kind: "mono", text: "RULE", Page: "Rule"}, {Kind: "badge", text: "MODE", Page: "Mode", drop: 1}, {Kind: "num", text: "REQUESTS", Page: "Requests"},
+		{Kind: "num", text: "DENIED", Page: "Denied"}, {Kind: "share", Page: "Share denied", drop: 2}, {Kind: "spark", Page: "Over time"},
+		{Kind: "when", text: "FIRST DENIED", Page: "First denied", drop: 3}, {Kind: "when", text: "LAST DENIED", Page: "Last denied", drop: 4},
+	}}
+	rules, left := mostOf(s.rules, page, func(a, b *ruleStats) int {
+		return cmp.Or(cmp.Compare(a.denied.count, b.denied.count), cmp.Compare(a.requests, b.requests))
+	}, "denied")
+	t.About = left
+	for _, rule := range rules {
+		n, color, first, last := rule.denied.count, colorOf(rule.Rule), "-", "-"
+		if n > 0 {
+			first, last = s.when(rule.denied.first), s.when(rule.denied.last)
+		}
+		t.add(textCell(rule.Name), textCell(prose.Mode(rule.Rule)), textCell(number(rule.requests, page)), textCell(number(n, page)), partCell(n, rule.requests, color),
+			cell{Spark: newSpark(&s.sparks, "fill-faint", "fill-"+color, rule.over)}, textCell(first), textCell(last))
+	}
+	return t
+}
+
+// keySheet has the keys that were denied most.
+func (s *Stats) keySheet(r *Report, page bool) *sheet {
+	var all int64
+	colors := map[string]string{}
+	for _, rule := range s.rules {
+		all += rule.denied.count
+		colors[rule.Name] = colorOf(rule.Rule)
+	}
+	t := &sheet{ID: "keys", Title: "Most denied", Columns: []column{
+		{Kind: "key", text: "MOST DENIED", Page: "Key"}, {Kind: "mono", text: "RULE", Page: "Rule"}, {Kind: "num", text: "DENIED", Page: "Requests"},
+		{Kind: "bar", Page: "Share", drop: 1}, {Kind: "when", text: "FIRST DENIED", Page: "First", drop: 2}, {Kind: "when", text: "LAST DENIED", Page: "Last", drop: 3},
+	}}
+	s.addKeys(t, r, page, &s.keys, all, func(rule string) string { return colors[rule] }, &keyNames{show: r.ShowKeys})
+	return t
+}
+
+// waitBounds separate the waits: a wait counts under the first bound that is above it.
+var waitBounds = [...]time.Duration{
+	10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour,
+}
+
+// waits counts the waits of denied requests. The last two are an hour and longer, and never.
+type waits [len(waitBounds) + 2]int64
+
+func (w *waits) add(d time.Duration) {
+	i := 0
+	for i < len(waitBounds) && d >= waitBounds[i] {
+		i++
+	}
+	if d == bucket.Never {
+		i++
+	}
+	w[i]++
+}
+
+// waitName names the waits that are counted at i.
+func waitName(i int) string {
+	switch {
+	case i == 0:
+		return "below " + prose.Duration(waitBounds[0])
+	case i < len(waitBounds):
+		return prose.Duration(waitBounds[i-1]) + " to " + prose.Duration(waitBounds[i])
+	case i == len(waitBounds):
+		return prose.Duration(waitBounds[i-1]) + " or more"
+	}
+	return "no wait helps"
+}
+
+// addWaits adds the waits of denied requests, from the first to the last that occurs.
+func (d *document) addWaits(w *waits, all int64) {
+	t := &sheet{ID: "waits", Title: "How long the denied must wait", About: "the Retry-After of each denial", Columns: []column{
+		{Kind: "name", Page: "Wait"}, {Kind: "num", Page: "Requests"}, {Kind: "share", Page: "Share"},
+	}}
+	end := len(w)
+	for end > 0 && w[end-1] == 0 {
+		end--
+	}
+	for i, n := range w[:end] {
+		if n == 0 && len(t.Rows) == 0 {
+			continue
+		}
+		t.add(textCell(waitName(i)), textCell(grouped(n)), partCell(n, all, "denied"))
+	}
+	if len(t.Rows) > 0 {
+		d.Tables = append(d.Tables, t)
+	}
+}

@@ -21,7 +21,7 @@ func reportOn(t *testing.T, policyFile, text string, edit func(*replay.Report)) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := replay.Report{Policy: "p.json", Trace: "t", Format: reader.Format().String(), Stats: stats}
+	r := replay.Report{Policy: "p.json", Trace: "t", Format: reader.Format().String(), Counts: stats}
 	edit(&r)
 	var out strings.Builder
 	if _, err := r.WriteTo(&out); err != nil {
@@ -146,7 +146,7 @@ func TestReport_ManyKeys(t *testing.T) {
 	}
 	const policyFile = `{"rules": [{"name": "r", "limit_keys": ["header:x"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 1}}]}`
 	got := squeeze(reportOn(t, policyFile, text.String(), func(r *replay.Report) { r.ShowKeys = true }))
-	for _, want := range []string{"header:x=hot r 1000 ▏ ", "there are more than 65536 denied keys", "up to 2 short"} {
+	for _, want := range []string{"header:x=hot r 1000 ▏ ", "there are more than 65536 keys in a list", "up to 2 short"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the report has no %q:\n%s", want, got)
 		}

@@ -45,7 +45,7 @@ func TestReport_Fits(t *testing.T) {
 func TestReport_Colour(t *testing.T) {
 	text := randomTrace(3000, 6)
 	plain := reportOn(t, newPolicy, text, func(*replay.Report) {})
-	got := reportOn(t, newPolicy, text, func(r *replay.Report) { r.Screen.Colour = true })
+	got := reportOn(t, newPolicy, text, func(r *replay.Report) { r.Screen.Color = true })
 	if coloured.ReplaceAllString(got, "") != plain || got == plain {
 		t.Errorf("got\n%q\nwant, with colours,\n%s", got, plain)
 	}

@@ -3,11 +3,13 @@
 package replay
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/trace"
 	"github.com/metehq/mete/policy"
 )
@@ -26,6 +28,56 @@ func (s *span) add(at bucket.Instant) {
 	s.first, s.last = min(s.first, at), max(s.last, at)
 }
 
+// counts are the counts that [Stats] and a [Comparison] have in common.
+type counts struct {
+	requests span
+	invalid  int64
+	line     timeline // of all requests
+	sparks   timeline // of the rules
+
+	// The requests that are older than the one before them, and how far one of them is behind
+	// the newest at most.
+	earlier          int64
+	lag              bucket.Instant
+	previous, newest bucket.Instant
+}
+
+func newCounts() counts {
+	return counts{line: newTimeline(timelineBins), sparks: newTimeline(sparkBins)}
+}
+
+// count counts a request.
+func (c *counts) count(at bucket.Instant) {
+	if c.requests.count > 0 && at < c.previous {
+		c.earlier++
+		c.lag = max(c.lag, c.newest-at)
+	}
+	if c.requests.count == 0 || at > c.newest {
+		c.newest = at
+	}
+	c.previous = at
+	c.requests.add(at)
+}
+
+// Invalid counts a line that could not be read.
+func (c *counts) Invalid(*trace.LineError) { c.invalid++ }
+
+// InvalidLines returns the number of lines that could not be read.
+func (c *counts) InvalidLines() int64 { return c.invalid }
+
+// Requests returns the number of requests.
+func (c *counts) Requests() int64 { return c.requests.count }
+
+// Disorder describes how far the requests are out of order, with a remedy. It is empty if
+// they are in order.
+func (c *counts) Disorder() string {
+	if c.earlier == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s older than the one before (%s), by up to %s; inside a bucket time stands still for them; --sort replays by time",
+		prose.Count(c.earlier, "request is", "requests are"), percent(c.earlier, c.requests.count), lasting(c.lag))
+}
+
 // ruleStats counts what one rule did.
 type ruleStats struct {
 	*policy.Rule
@@ -36,7 +88,7 @@ type ruleStats struct {
 	over [2]series // time: all of those, and the denied ones; nil before the first
 }
 
-// What becomes of a request, as timelines have it.
+// The outcomes of a request in timelines.
 const (
 	passed = iota
 	spared // it passes, and a rule in shadow would deny it
@@ -44,31 +96,24 @@ const (
 	kinds
 )
 
-// fewRules is up to how many rules are looked for one by one.
-const fewRules = 8
-
 // Stats counts the decisions of a replay. It is made by [NewStats], and not
 // safe for concurrent use. Its memory is bounded, however many keys there are.
 type Stats struct {
+	counts
 	policy *policy.Matcher
 	rules  []*ruleStats
 	byRule map[*policy.Rule]*ruleStats
 
-	requests  span
 	denied    span
 	delayed   int64         // admitted to start later
 	longest   time.Duration // that one of those had to wait
 	unlimited int64         // fell under no rule
-	lacking   int64         // denied, as they lack what a rule is keyed by
+	lacking   int64         // denied, as they lack an attribute of limit_keys
 	blocked   int64         // by an override
-	excepted  int64         // let through by one, whatever the rules say
-	order     order
-	invalid   int64
+	excepted  int64         // let through by one, whatever the rules are
 
-	times  timeline
-	over   [kinds]series // that
-	sparks timeline      // for the rules
-	waits  waits         // of those that are denied
+	over  [kinds]series // time
+	waits waits         // of denied requests
 
 	keys toplist
 	id   []byte
@@ -76,9 +121,9 @@ type Stats struct {
 
 // NewStats returns the empty statistics of a policy.
 func NewStats(m *policy.Matcher) *Stats {
-	s := &Stats{policy: m, byRule: map[*policy.Rule]*ruleStats{}, keys: newToplist(), times: newTimeline(timelineBins), sparks: newTimeline(sparkBins)}
+	s := &Stats{counts: newCounts(), policy: m, byRule: map[*policy.Rule]*ruleStats{}, keys: newToplist()}
 	for i := range s.over {
-		s.over[i] = s.times.newSeries()
+		s.over[i] = s.line.newSeries()
 	}
 	for _, r := range m.Rules() {
 		stats := &ruleStats{Rule: r}
@@ -88,20 +133,8 @@ func NewStats(m *policy.Matcher) *Stats {
 	return s
 }
 
-// Invalid counts a line that could not be read.
-func (s *Stats) Invalid(*trace.LineError) { s.invalid++ }
-
-// InvalidLines is how many lines could not be read.
-func (s *Stats) InvalidLines() int64 { return s.invalid }
-
-// Disorder says how far the requests are out of order; it is empty where they are not.
-func (s *Stats) Disorder() string { return s.order.warning(s.requests.count) }
-
 // Count counts one request, and nothing of its decision.
-func (s *Stats) Count(req *trace.Request) {
-	s.order.add(req.At)
-	s.requests.add(req.At)
-}
+func (s *Stats) Count(req *trace.Request) { s.count(req.At) }
 
 // Add counts one decision.
 func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
@@ -123,12 +156,12 @@ func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
 		s.waits.add(d.RetryAfter)
 		kind = denied
 	}
-	s.over[kind][s.times.at(req.At)]++
+	s.over[kind][s.line.at(req.At)]++
 	return nil
 }
 
-// addWithoutLimit counts a decision that no bucket had a part in: no rule applied,
-// an override decided, or a rule denied the request for an attribute it lacks.
+// addWithoutLimit counts a decision without a bucket: no rule applied, an override
+// decided, or a rule denied the request because an attribute is missing.
 func (s *Stats) addWithoutLimit(req *trace.Request, d *mete.Decision) {
 	switch {
 	case d.Rule != "":
@@ -152,7 +185,7 @@ func (s *Stats) addWithoutLimit(req *trace.Request, d *mete.Decision) {
 	}
 }
 
-// addLimits counts what rules said, and reports whether any denied the request. A
+// addLimits counts the limits of rules, and reports whether any denied the request. A
 // rule's limits stand together.
 func (s *Stats) addLimits(req *trace.Request, limits []mete.Status, shadow bool) (any bool) {
 	for len(limits) > 0 {
@@ -181,24 +214,20 @@ func (s *Stats) addTo(r *ruleStats, req *trace.Request) {
 	r.over[0][s.sparks.at(req.At)]++
 }
 
-// of returns the statistics of a rule. One that is not in the policy's list stands
-// in for one that is, of the same name.
+// of returns the statistics of a rule. A rule that is not in the policy's list stands in for
+// the rule of its name.
 func (s *Stats) of(rule *policy.Rule) *ruleStats {
-	for _, r := range s.rules[:min(len(s.rules), fewRules)] { // faster than a map
-		if r.Rule == rule {
-			return r
+	r, ok := s.byRule[rule]
+	if !ok {
+		i := slices.IndexFunc(s.rules, func(r *ruleStats) bool { return r.Name == rule.Name })
+		if i < 0 {
+			i = len(s.rules)
+			s.rules = append(s.rules, &ruleStats{Rule: rule})
 		}
+		r = s.rules[i]
+		s.byRule[rule] = r
 	}
-	if r, ok := s.byRule[rule]; ok {
-		return r
-	}
-	i := slices.IndexFunc(s.rules, func(r *ruleStats) bool { return r.Name == rule.Name })
-	if i < 0 {
-		i = len(s.rules)
-		s.rules = append(s.rules, &ruleStats{Rule: rule})
-	}
-	s.byRule[rule] = s.rules[i]
-	return s.rules[i]
+	return r
 }
 
 func (s *Stats) addDenial(req *trace.Request, r *ruleStats) {

@@ -125,30 +125,38 @@ var legible = [...]bucket.Instant{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000
 	60 * second, 120 * second, 300 * second, 600 * second, 900 * second, 1200 * second, 1800 * second,
 	3600 * second, 7200 * second, 4 * 3600 * second, 6 * 3600 * second, 12 * 3600 * second, day}
 
+// widths are all widths of views, in their order.
+func widths(yield func(bucket.Instant) bool) {
+	for _, width := range legible {
+		if !yield(width) {
+			return
+		}
+	}
+	for width := 2 * day; yield(width); width *= 2 {
+	}
+}
+
 // view returns t in at most so many bins, 1 at least. Of a trace whose times are whole
 // seconds no bin is shorter than that.
-func (t *timeline) view(most int) view {
-	for i, width := 0, legible[0]; ; i++ {
-		if i < len(legible) {
-			width = legible[i]
-		} else {
-			width *= 2
-		}
+func (t *timeline) view(most int) (v view) {
+	for width := range widths {
 		if width%t.width != 0 || width < second && !t.partial && width < t.width*bucket.Instant(t.bins) {
 			continue
 		}
 		by := width / t.width
 		first := floor(t.first, by)
 		last := floor(t.first+bucket.Instant(max(t.bins, 1))-1, by)
-		if n := int(last - first + 1); n <= most {
-			return view{start: first * width, width: width, bins: n, by: int(by), offset: int(t.first - first*by)}
+		v = view{start: first * width, width: width, bins: int(last - first + 1), by: int(by), offset: int(t.first - first*by)}
+		if v.bins <= most {
+			break
 		}
 	}
+	return v
 }
 
 // of returns what s counted, in the bins of v.
-func (v view) of(s series) []int64 {
-	sums := make([]int64, v.bins)
+func (v view) of(s series) series {
+	sums := make(series, v.bins)
 	for i, n := range s {
 		if n != 0 {
 			sums[(v.offset+i)/v.by] += n
@@ -171,18 +179,24 @@ func sum(all ...series) series {
 // at is when a bin begins.
 func (v view) at(bin int) bucket.Instant { return v.start + bucket.Instant(bin)*v.width }
 
-// step is a round time that is at least so many bins, and a whole number of them.
-func (v view) step(bins int) bucket.Instant {
-	for i, step := 0, legible[0]; ; i++ {
-		if i < len(legible) {
-			step = legible[i]
-		} else {
-			step *= 2
-		}
-		if step%v.width == 0 && step >= bucket.Instant(bins)*v.width {
-			return step
+// ticks returns the bins at round times that are at least so many bins apart, or the first bin
+// if there is no other.
+func (v view) ticks(apart int) (bins []int) {
+	var step bucket.Instant
+	for step = range widths {
+		if step%v.width == 0 && step >= bucket.Instant(apart)*v.width {
+			break
 		}
 	}
+	for bin := range v.bins {
+		if v.at(bin)%step == 0 {
+			bins = append(bins, bin)
+		}
+	}
+	if bins == nil {
+		return []int{0}
+	}
+	return bins
 }
 
 // clockLayout is how the times of the bins are written: as much of them as differs.

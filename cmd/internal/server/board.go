@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
+	"github.com/metehq/mete/cmd/internal/curl"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/httpapi"
@@ -32,6 +33,7 @@ func (s *Server) live() (l httpapi.Live, err error) {
 	s.monitor, err = monitor.New(board{s, rand.Text()}, s.limiter.Policy)
 	return httpapi.Live{
 		Monitor: s.monitor, Watches: &s.watches, Violations: s.trail.found(), Name: callerName, SignIn: s.signIn(), Try: s.try(),
+		ReadCurl: curl.Read,
 	}, err
 }
 

@@ -6,49 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/metehq/mete/bucket"
 )
 
-// The fields of a JSON line, as bits of the set of those seen.
-const (
-	fieldAt = 1 << iota
-	fieldMethod
-	fieldPath
-	fieldHost
-	fieldIP
-	fieldHeaders
-	fieldQuery
-	fieldJWT
-	fieldCost
-)
-
-// fieldBit returns the bit of the named field, 0 for no field.
-func fieldBit(name string) int {
-	switch name {
-	case "at":
-		return fieldAt
-	case "method":
-		return fieldMethod
-	case "path":
-		return fieldPath
-	case "host":
-		return fieldHost
-	case "ip":
-		return fieldIP
-	case "headers":
-		return fieldHeaders
-	case "query":
-		return fieldQuery
-	case "jwt":
-		return fieldJWT
-	case "cost":
-		return fieldCost
-	}
-	return 0
-}
+// fields are the fields of a JSON line.
+var fields = []string{"at", "method", "path", "host", "ip", "headers", "query", "jwt", "cost"}
 
 // parseJSON reads a JSON line.
 func parseJSON(r *Request, line string) error {
@@ -57,18 +23,19 @@ func parseJSON(r *Request, line string) error {
 	}
 	s, seen := scanner{text: line}, 0
 	err := s.object(func(name string) error {
-		bit := fieldBit(name)
+		i := slices.Index(fields, name)
+		bit := 1 << max(i, 0)
 		switch {
-		case bit == 0:
+		case i < 0:
 			return fmt.Errorf("unknown field %q: the fields are at, method, path, host, ip, headers, query, jwt and cost", name)
 		case seen&bit != 0:
 			return fmt.Errorf("the field %q is there twice", name)
 		}
 		seen |= bit
-		if bit != fieldAt && s.null() {
+		if name != "at" && s.null() {
 			return nil
 		}
-		if err := r.setField(&s, bit); err != nil {
+		if err := r.setField(&s, name); err != nil {
 			return fmt.Errorf("%q: %w", name, err)
 		}
 		return nil
@@ -78,49 +45,49 @@ func parseJSON(r *Request, line string) error {
 		return err
 	case !s.atEnd():
 		return s.unexpected("the end of the line")
-	case seen&fieldAt == 0:
+	case seen&1 == 0:
 		return errors.New(`no field "at": say when the request came, in seconds`)
 	}
 	return nil
 }
 
 // setField reads the value of one field.
-func (r *Request) setField(s *scanner, bit int) (err error) {
+func (r *Request) setField(s *scanner, name string) (err error) {
 	var text string
-	switch bit {
-	case fieldAt:
+	switch name {
+	case "at":
 		if text, err = s.number(); err == nil {
 			r.At, err = parseSeconds(text)
 		}
-	case fieldCost:
+	case "cost":
 		if text, err = s.number(); err == nil {
 			r.Cost, err = parseCost(text)
 		}
-	case fieldMethod:
+	case "method":
 		r.method, err = s.string()
-	case fieldPath:
+	case "path":
 		if text, err = s.string(); err == nil {
 			r.setTarget(text)
 		}
-	case fieldHost:
+	case "host":
 		if text, err = s.string(); err == nil {
 			r.setHost(text)
 		}
-	case fieldIP:
+	case "ip":
 		r.ip, err = s.address()
-	case fieldHeaders:
+	case "headers":
 		err = s.object(func(name string) error {
 			value, err := s.string()
 			r.headers = append(r.headers, pair{strings.ToLower(name), value})
 			return err
 		})
-	case fieldQuery:
+	case "query":
 		err = s.object(func(name string) error {
 			value, err := s.string()
 			r.query = append(r.query, pair{name, value})
 			return err
 		})
-	case fieldJWT:
+	case "jwt":
 		err = s.object(func(name string) error {
 			value, scalar, err := s.scalar()
 			if scalar {

@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/trace"
 	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/requestpath"
 )
 
 // A line of an access log, as plainly as it can be said: the address, whatever has
@@ -87,7 +88,7 @@ func readTargetPlainly(has map[string]string, line string) {
 		return
 	}
 	path, query, _ := strings.Cut(target, "?")
-	has["method"], has["path"] = fields[0], httpfacts.Path(path)
+	has["method"], has["path"] = requestpath.Method(fields[0]), httpfacts.Path(path)
 	for name, value := range map[string]string{"host": host, "header:host": rawHost} {
 		if value != "" {
 			has[name] = value

@@ -16,9 +16,6 @@ type scanner struct {
 	i    int
 }
 
-// maxNesting bounds what is passed over unread.
-const maxNesting = 32
-
 // peek skips white space and returns the byte after it, 0 at the end.
 func (s *scanner) peek() byte {
 	for s.i < len(s.text) {
@@ -132,38 +129,13 @@ func (s *scanner) unquote(from, to int) (text string, err error) {
 // number reads a number and returns it as written.
 func (s *scanner) number() (string, error) {
 	s.peek()
-	start := s.i
-	i := start
-	if i < len(s.text) && s.text[i] == '-' {
-		i++
-	}
-	whole := s.digits(i)
-	ok := whole > i && (s.text[i] != '0' || whole == i+1)
-	if i = whole; ok && i < len(s.text) && s.text[i] == '.' {
-		frac := s.digits(i + 1)
-		ok, i = frac > i+1, frac
-	}
-	if ok && i < len(s.text) && s.text[i]|0x20 == 'e' {
-		i++
-		if i < len(s.text) && (s.text[i] == '+' || s.text[i] == '-') {
-			i++
-		}
-		exp := s.digits(i)
-		ok, i = exp > i, exp
-	}
-	if !ok {
+	rest := s.text[s.i:]
+	text := rest[:len(rest)-len(strings.TrimLeft(rest, "+-.0123456789eE"))]
+	if !json.Valid([]byte(text)) { // a part of such letters is a number or not JSON
 		return "", s.unexpected("a number")
 	}
-	s.i = i
-	return s.text[start:i], nil
-}
-
-// digits returns the end of the digits that start at i.
-func (s *scanner) digits(i int) int {
-	for i < len(s.text) && s.text[i] >= '0' && s.text[i] <= '9' {
-		i++
-	}
-	return i
+	s.i += len(text)
+	return text, nil
 }
 
 // scalar reads any value, and returns it where it is a string, a number or a
@@ -180,35 +152,19 @@ func (s *scanner) scalar() (text string, ok bool, err error) {
 	case s.null():
 		return "", false, nil
 	case s.peek() == '{' || s.peek() == '[':
-		return "", false, s.skip(0)
+		return "", false, s.skip()
 	}
 	text, err = s.number()
 	return text, err == nil, err
 }
 
-// skip passes over any value.
-func (s *scanner) skip(depth int) error {
-	if depth == maxNesting {
-		return fmt.Errorf("column %d: nested more than %d deep", s.i+1, maxNesting)
+// skip passes over an object or an array.
+func (s *scanner) skip() error {
+	decoder := json.NewDecoder(strings.NewReader(s.text[s.i:]))
+	var value json.RawMessage
+	if err := decoder.Decode(&value); err != nil {
+		return fmt.Errorf("column %d: %w", s.i+1, err)
 	}
-	switch s.peek() {
-	case '{':
-		return s.object(func(string) error { return s.skip(depth + 1) })
-	case '[':
-		s.i++
-		if s.peek() == ']' {
-			s.i++
-			return nil
-		}
-		for {
-			if err := s.skip(depth + 1); err != nil {
-				return err
-			}
-			if done, err := s.more(']'); done || err != nil {
-				return err
-			}
-		}
-	}
-	_, _, err := s.scalar()
-	return err
+	s.i += int(decoder.InputOffset())
+	return nil
 }

@@ -6,10 +6,11 @@ import (
 	"bufio"
 	"cmp"
 	"container/heap"
-	"encoding/binary"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 
@@ -36,7 +37,6 @@ type Sorted struct {
 	lines   []sortedLine // of the run that is being read; at the end those that are left
 	bytes   int
 	file    *os.File // of the other runs; nil for none
-	end     int64    // of what is in it
 	runs    []int64  // where each begins
 	merged  runHeap
 	whole   bool // all traces have been read
@@ -47,16 +47,16 @@ type Sorted struct {
 
 // A sortedLine is a line with its place. It is ordered by time and number.
 type sortedLine struct {
-	at     bucket.Instant
-	number int // of the line, among those of all traces
-	trace  int // in the names
-	line   int // of it
-	format Format
-	text   string
+	At     bucket.Instant
+	Number int // of the line, among those of all traces
+	Trace  int // in the names
+	Line   int // of it
+	Format Format
+	Text   string
 }
 
 func (a *sortedLine) compare(b *sortedLine) int {
-	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number))
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Number, b.Number))
 }
 
 // NewSorted sorts what from reads, with up to [MaxSortBytes] of it in memory, or most
@@ -72,7 +72,7 @@ func NewSorted(from *Sequence, most int) *Sorted {
 // Name is that of the trace of the request returned last, or that is being read.
 func (s *Sorted) Name() string {
 	if s.whole {
-		return s.from.names[s.current.trace]
+		return s.from.names[s.current.Trace]
 	}
 	return s.from.Name()
 }
@@ -80,7 +80,7 @@ func (s *Sorted) Name() string {
 // Line is the number of that request's line in its trace, from 1.
 func (s *Sorted) Line() int {
 	if s.whole {
-		return s.current.line
+		return s.current.Line
 	}
 	return s.from.Line()
 }
@@ -112,16 +112,16 @@ func (s *Sorted) Next() (*Request, error) {
 		return nil, err
 	}
 	s.req.reset()
-	if s.current.format == JSONL {
-		return &s.req, parseJSON(&s.req, s.current.text)
+	if s.current.Format == JSONL {
+		return &s.req, parseJSON(&s.req, s.current.Text)
 	}
-	return &s.req, parseLog(&s.req, s.current.text, &s.clock)
+	return &s.req, parseLog(&s.req, s.current.Text, &s.clock)
 }
 
 // add notes the line that was read last.
 func (s *Sorted) add(at bucket.Instant) error {
 	reader := s.from.reader
-	s.lines = append(s.lines, sortedLine{at: at, number: s.from.Lines(), trace: s.from.at, line: reader.Line(), format: reader.Format(), text: reader.text})
+	s.lines = append(s.lines, sortedLine{at, s.from.Lines(), s.from.at, reader.Line(), reader.Format(), reader.text})
 	if s.bytes += len(reader.text) + lineBytes; s.bytes < s.most {
 		return nil
 	}
@@ -138,18 +138,17 @@ func (s *Sorted) spill() error {
 		s.file = f
 	}
 	slices.SortFunc(s.lines, func(a, b sortedLine) int { return a.compare(&b) })
-	s.runs = append(s.runs, s.end)
+	start, err := s.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("trace: sort: %w", err)
+	}
+	s.runs = append(s.runs, start)
 	w := bufio.NewWriterSize(s.file, runBytes)
-	var head []byte
+	encoder := gob.NewEncoder(w)
 	for i := range s.lines {
-		l := &s.lines[i]
-		head = head[:0]
-		for _, n := range [...]int64{int64(l.at), int64(l.number), int64(l.trace), int64(l.line), int64(l.format), int64(len(l.text))} {
-			head = binary.AppendVarint(head, n)
+		if err := encoder.Encode(&s.lines[i]); err != nil {
+			return fmt.Errorf("trace: sort: %w", err)
 		}
-		w.Write(head) // a failure is Flush's
-		w.WriteString(l.text)
-		s.end += int64(len(head) + len(l.text))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("trace: sort: %w", err)
@@ -164,11 +163,11 @@ func (s *Sorted) finish() error {
 	s.whole = true
 	slices.SortFunc(s.lines, func(a, b sortedLine) int { return a.compare(&b) })
 	for i, start := range s.runs {
-		end := s.end
+		end := int64(math.MaxInt64)
 		if i+1 < len(s.runs) {
 			end = s.runs[i+1]
 		}
-		r := &run{from: bufio.NewReaderSize(io.NewSectionReader(s.file, start, end-start), runBytes)}
+		r := &run{from: gob.NewDecoder(bufio.NewReaderSize(io.NewSectionReader(s.file, start, end-start), runBytes))}
 		if err := r.next(); err != nil {
 			return fmt.Errorf("trace: sort: %w", err)
 		}
@@ -214,26 +213,14 @@ func (s *Sorted) Close() error {
 
 // A run is lines in order.
 type run struct {
-	from *bufio.Reader
+	from *gob.Decoder
 	line sortedLine // the next one
 }
 
 // next reads a line. The error is io.EOF at the end.
 func (r *run) next() error {
-	var n [6]int64
-	for i := range n {
-		v, err := binary.ReadVarint(r.from)
-		if err != nil {
-			return err
-		}
-		n[i] = v
-	}
-	text := make([]byte, n[5])
-	if _, err := io.ReadFull(r.from, text); err != nil {
-		return err
-	}
-	r.line = sortedLine{bucket.Instant(n[0]), int(n[1]), int(n[2]), int(n[3]), Format(n[4]), string(text)}
-	return nil
+	r.line = sortedLine{} // gob leaves out zeros
+	return r.from.Decode(&r.line)
 }
 
 // A runHeap has the run with the earliest line first.

@@ -12,34 +12,19 @@ import (
 	"sync/atomic"
 )
 
-// errCut is gzip that ends before its text does.
+// errCut is the error of gzip that ends before its text does.
 var errCut = errors.New("the gzip file ends in the middle: it was cut off, or is still being written")
 
-// chunks is how many reads a text is ahead of who reads it, at most.
-const chunks = 3
-
-// A text is what a trace says, whatever it was packed in: gzip is told by its
-// first bytes, and may consist of several files behind each other. It is read and
-// unpacked in a goroutine of its own, beside the one that decides, and a read ends
-// when the context does. It is made by newText.
+// A text is the text of a trace. gzip is detected by its first bytes, and may consist of
+// several files one after the other. A goroutine reads and unpacks the text ahead of the
+// reader. A read fails when the context ends.
 type text struct {
-	ctx  context.Context
-	full chan chunk
-	free chan []byte
-	done chan struct{} // closed by Close
-
-	current chunk
-	rest    []byte // of it
-	packed  packed
+	*io.PipeReader
+	packed packed
+	stop   func() bool
 }
 
-// A chunk is the outcome of one read.
-type chunk struct {
-	data []byte
-	err  error
-}
-
-// packed counts what is read of a trace as it is stored.
+// packed counts the bytes of a trace as it is stored.
 type packed struct {
 	io.Reader
 	bytes atomic.Int64
@@ -53,48 +38,31 @@ func (p *packed) Read(b []byte) (int, error) {
 
 // newText starts to read in. The caller closes the text.
 func newText(ctx context.Context, in io.Reader) *text {
-	t := &text{ctx: ctx, full: make(chan chunk, chunks), free: make(chan []byte, chunks), done: make(chan struct{})}
+	r, w := io.Pipe()
+	t := &text{PipeReader: r}
 	t.packed.Reader = in
-	for range chunks {
-		t.free <- make([]byte, readBytes)
-	}
-	go t.readAhead()
-	return t
-}
-
-// readAhead reads until there is nothing more, or nobody who wants it.
-func (t *text) readAhead() {
-	plain, err := unpack(&t.packed)
-	for {
-		var buf []byte
-		select {
-		case buf = <-t.free:
-		case <-t.done:
-			return
-		}
-		n := 0
+	t.stop = context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
+	go func() {
+		plain, err := unpack(&t.packed)
 		if err == nil {
-			n, err = plain.Read(buf)
+			_, err = io.CopyBuffer(onlyWriter{w}, plain, make([]byte, readBytes))
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errCut
 		}
-		select {
-		case t.full <- chunk{buf[:n], err}:
-		case <-t.done:
-			return
-		}
-		if err != nil {
-			return
-		}
-	}
+		w.CloseWithError(err) // nil is io.EOF
+	}()
+	return t
 }
+
+// onlyWriter hides other methods of a writer, so that a copy uses its buffer.
+type onlyWriter struct{ io.Writer }
 
 // unpack returns the text of in.
 func unpack(in io.Reader) (io.Reader, error) {
 	plain := bufio.NewReaderSize(in, readBytes)
 	if magic, _ := plain.Peek(2); string(magic) != "\x1f\x8b" {
-		return plain, nil
+		return struct{ io.Reader }{plain}, nil
 	}
 	unpacked, err := gzip.NewReader(plain)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -103,30 +71,11 @@ func unpack(in io.Reader) (io.Reader, error) {
 	return unpacked, err
 }
 
-// Read implements [io.Reader].
-func (t *text) Read(p []byte) (int, error) {
-	for len(t.rest) == 0 {
-		if t.current.err != nil {
-			return 0, t.current.err
-		}
-		if t.current.data != nil {
-			t.free <- t.current.data[:readBytes] // there is room for all of them
-		}
-		select {
-		case t.current = <-t.full:
-			t.rest = t.current.data
-		case <-t.ctx.Done():
-			t.current = chunk{err: t.ctx.Err()}
-		}
-	}
-	n := copy(p, t.rest)
-	t.rest = t.rest[n:]
-	return n, nil
-}
-
-// consumed is how much of the trace has been read as it is stored.
+// consumed is the number of bytes of the trace that were read as it is stored.
 func (t *text) consumed() int64 { return t.packed.bytes.Load() }
 
-// close lets the goroutine end. It does not wait for it: a read of a pipe may
-// take for ever.
-func (t *text) close() { close(t.done) }
+// close ends the goroutine. It does not wait for it: a read of a pipe may take forever.
+func (t *text) close() {
+	t.stop()
+	t.PipeReader.Close()
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package curl reads a curl command line, as browsers copy it, and returns the HTTP request
+// that curl would send. It runs nothing and reads no file.
+//
+// It reads the options that make up a request: method, headers, data, URL, user and cookies.
+// Options that do not change the request are ignored. All others are errors.
+package curl
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/requesttext"
+	"github.com/metehq/mete/internal/spell"
+)
+
+// letters are the short names of options.
+var letters = map[byte]string{
+	'4': "ipv4", '6': "ipv6", '#': "progress-bar", 'A': "user-agent", 'b': "cookie", 'd': "data", 'e': "referer", 'f': "fail", 'G': "get", 'g': "globoff",
+	'H': "header", 'I': "head", 'i': "include", 'k': "insecure", 'L': "location", 'm': "max-time", 'N': "no-buffer", 'o': "output",
+	'S': "show-error", 's': "silent", 'u': "user", 'v': "verbose", 'w': "write-out", 'X': "request",
+}
+
+// An option is a kind of option.
+type option uint8
+
+const (
+	unread   option = iota // another request may be sent because of it
+	flag                   // part of the request, without a value
+	value                  // part of the request, with a value
+	harmless               // no part of the request, without a value
+	noted                  // no part of the request, with a value
+)
+
+// options are the options that are not refused, by name.
+var options = func() map[string]option {
+	all := map[string]option{}
+	for kind, names := range map[option]string{
+		flag:  "compressed get globoff head",
+		value: `cookie data data-ascii data-binary data-raw data-urlencode header json referer request url user user-agent`,
+		harmless: `fail fail-with-body http1.1 http2 include insecure ipv4 ipv6 location no-buffer no-keepalive no-progress-meter
+			progress-bar show-error silent tlsv1.2 tlsv1.3 verbose`,
+		noted: "connect-timeout max-time output retry write-out",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			all[name] = kind
+		}
+	}
+	return all
+}()
+
+// A command is a curl command line while it is read.
+type command struct {
+	text  string
+	words []word // the words that are left
+	sent  httpapi.CurlRequest
+
+	url     *word
+	flags   map[string]bool
+	last    map[string]word // the values of options whose last value counts
+	headers []word
+	cookies []string
+	body    strings.Builder
+	data    *word // the first option that adds to the body, nil for no body
+	json    bool
+}
+
+// Read reads a curl command line in the syntax of bash. Its errors are
+// [requesttext.Error].
+func Read(text string) (httpapi.CurlRequest, error) {
+	if err := requesttext.CheckText(text); err != nil {
+		return httpapi.CurlRequest{}, err
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	words, notes, err := splitWords(text)
+	if err != nil {
+		return httpapi.CurlRequest{}, err
+	}
+	c := command{text: text, words: words, flags: map[string]bool{}, last: map[string]word{}}
+	for _, n := range notes {
+		c.note(n)
+	}
+	for _, step := range []func() error{c.skipProgram, c.readArguments, c.makeRequest} {
+		if err := step(); err != nil {
+			return httpapi.CurlRequest{}, err
+		}
+	}
+	return c.sent, nil
+}
+
+func (c *command) note(s string) {
+	if !slices.Contains(c.sent.Notes, s) {
+		c.sent.Notes = append(c.sent.Notes, s)
+	}
+}
+
+func (c *command) errorAt(w word, reason, hint string) error {
+	return requesttext.ErrorAt(c.text, w.at, reason, hint)
+}
+
+// next returns the next word.
+func (c *command) next() word {
+	w := c.words[0]
+	c.words = c.words[1:]
+	return w
+}
+
+// skipProgram skips the name of the program, and a prompt or sudo before it.
+func (c *command) skipProgram() error {
+	for len(c.words) > 0 {
+		w := c.next()
+		switch name := path.Base(w.text); {
+		case name == "curl" || name == "curl.exe":
+			return nil
+		case w.text != "$" && name != "sudo":
+			return c.errorAt(w, "this is no curl command", "begin it with curl")
+		}
+	}
+	return requesttext.ErrorAt(c.text, 0, "there is no curl command", "")
+}
+
+// readArguments reads the options and the URL.
+func (c *command) readArguments() error {
+	for onlyURLs := false; len(c.words) > 0; {
+		var err error
+		switch w := c.next(); {
+		case onlyURLs || !strings.HasPrefix(w.text, "-") || w.text == "-":
+			err = c.readURL(w)
+		case w.text == "--":
+			onlyURLs = true
+		case strings.HasPrefix(w.text, "--"):
+			err = c.readOption(w, w.text[2:], nil)
+		default:
+			err = c.readLetters(w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if c.url == nil {
+		return requesttext.ErrorAt(c.text, len(strings.TrimRight(c.text, " \t\r\n")), "the command has no URL", "")
+	}
+	return nil
+}
+
+func (c *command) readURL(w word) error {
+	if c.url != nil {
+		return c.errorAt(w, "this is a second URL", "one request is explained at a time; put a value that has a space in quotes")
+	}
+	c.url = &w
+	return nil
+}
+
+// readLetters reads -X, and several options in one word, such as -sSXPOST.
+func (c *command) readLetters(w word) error {
+	for i := 1; i < len(w.text); i++ {
+		name, ok := letters[w.text[i]]
+		if !ok {
+			return c.errorAt(w, fmt.Sprintf("curl option -%c is not read", []rune(w.text[i:])[0]), "remove it")
+		}
+		if takesValue(name) && i+1 < len(w.text) {
+			return c.readOption(w, name, &word{w.text[i+1:], w.at})
+		}
+		if err := c.readOption(w, name, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func takesValue(name string) bool { return options[name] == value || options[name] == noted }
+
+// readOption reads an option, whose value is the next word if v is nil.
+func (c *command) readOption(w word, name string, v *word) error {
+	kind := options[name]
+	if positive, no := strings.CutPrefix(name, "no-"); no && kind == unread && (options[positive] == flag || options[positive] == harmless) {
+		delete(c.flags, positive)
+		return nil
+	}
+	if takesValue(name) && v == nil {
+		if len(c.words) == 0 {
+			return c.errorAt(w, fmt.Sprintf("the value of --%s is missing", name), "")
+		}
+		next := c.next()
+		v = &next
+	}
+	switch {
+	case name == "next":
+		return c.errorAt(w, "one request is explained at a time", "leave out what begins with --next")
+	case kind == unread:
+		name, _, assigned := strings.Cut(name, "=") // a value may be secret
+		hint := "remove it"
+		if assigned && options[name] != unread {
+			hint = "write the option and its value as two words"
+		} else if near := spell.Nearest(name, slices.Sorted(maps.Keys(options))); near != "" {
+			hint = fmt.Sprintf("did you mean --%s?", near)
+		}
+		return c.errorAt(w, fmt.Sprintf("curl option --%s is not read", requesttext.Clip(name)), hint)
+	case kind == flag:
+		c.flags[name] = true
+	case kind == noted:
+		c.note(fmt.Sprintf("ignored: --%s %s", name, requesttext.Clip(v.text)))
+	case name == "url":
+		return c.readURL(*v)
+	case name == "header" && strings.HasPrefix(v.text, "@"):
+		return c.errorAt(*v, "headers in a file are not read", "write them here")
+	case name == "header":
+		c.headers = append(c.headers, *v)
+	case name == "cookie" && !strings.Contains(v.text, "="):
+		c.note("ignored: --cookie with the name of a file, which is not read")
+	case name == "cookie":
+		c.cookies = append(c.cookies, v.text)
+	case name == "json" || strings.HasPrefix(name, "data"):
+		return c.readData(w, name, *v)
+	case kind == value:
+		c.last[name] = *v
+	}
+	return nil
+}
+
+// readData adds to the body.
+func (c *command) readData(w word, name string, v word) error {
+	text, file := v.text, name != "data-raw" && strings.HasPrefix(v.text, "@")
+	if name == "data-urlencode" {
+		field, content, named := strings.Cut(text, "=")
+		switch file = strings.Contains(field, "@"); {
+		case !named:
+			text = url.QueryEscape(text)
+		case field == "":
+			text = url.QueryEscape(content)
+		default:
+			text = field + "=" + url.QueryEscape(content)
+		}
+	}
+	if file {
+		return c.errorAt(v, "data in a file are not read", "write them here, with --data-raw if they begin with @, or leave them out")
+	}
+	if c.data == nil {
+		c.data = &w
+	} else if name != "json" {
+		c.body.WriteByte('&')
+	}
+	c.json = c.json || name == "json"
+	c.body.WriteString(text)
+	return nil
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package curl
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/internal/requesttext"
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A word is an argument of a command.
+type word struct {
+	text string
+	at   int // its offset in the text
+}
+
+// cmdExe matches the carets of a command line that was copied for Windows' cmd.exe.
+var cmdExe = regexp.MustCompile(`(?m) \^("|\s*$)`)
+
+// splitWords splits the first command of text into words as bash does. It runs nothing, and
+// keeps the names of variables.
+func splitWords(text string) (words []word, notes []string, err error) {
+	if at := cmdExe.FindStringIndex(text); at != nil {
+		return nil, nil, requesttext.ErrorAt(text, at[0]+1, "this command is written for cmd.exe", `copy the request "as cURL (bash)"`)
+	}
+	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
+	if e, ok := errors.AsType[syntax.ParseError](err); ok {
+		return nil, nil, requesttext.ErrorAt(text, int(e.Pos.Offset()), e.Text, "")
+	}
+	if err != nil {
+		return nil, nil, requesttext.ErrorAt(text, 0, "a shell cannot read this command", "")
+	}
+	call, end := findCommand(file)
+	if call == nil {
+		return nil, nil, requesttext.ErrorAt(text, 0, "there is no curl command", "")
+	}
+	variables := &expand.Config{Env: expand.FuncEnviron(func(name string) string {
+		if name == "IFS" {
+			return "" // variables are not split
+		}
+		return "$" + name
+	})}
+	for _, arg := range call.Args {
+		command := -1 // the offset of a command, a process or a sum
+		syntax.Walk(arg, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp:
+				command = int(n.Pos().Offset())
+			case *syntax.ParamExp:
+				notes = append(notes, fmt.Sprintf("$%s is taken as it stands: no shell puts a value in its place", requesttext.Clip(n.Param.Value)))
+			}
+			return true
+		})
+		if command >= 0 {
+			return nil, nil, requesttext.ErrorAt(text, command, "a shell would run a command here", "write what it prints in its place")
+		}
+		split := *arg
+		syntax.SplitBraces(&split)
+		isBrace := func(p syntax.WordPart) bool { _, ok := p.(*syntax.BraceExp); return ok }
+		if slices.ContainsFunc(split.Parts, isBrace) { // it may stand for millions of words
+			return nil, nil, requesttext.ErrorAt(text, int(arg.Pos().Offset()), "a shell makes several words of { and }", "put the word in quotes")
+		}
+		fields, err := expand.Fields(variables, arg)
+		if err != nil {
+			return nil, nil, requesttext.ErrorAt(text, int(arg.Pos().Offset()), "a shell cannot expand this word", "put it in single quotes")
+		}
+		for _, s := range fields {
+			words = append(words, word{s, int(arg.Pos().Offset())})
+		}
+	}
+	note, err := checkRest(text, int(end))
+	if note != "" {
+		notes = append(notes, note)
+	}
+	return words, notes, err
+}
+
+// findCommand returns the first command of a file, and the offset of its end.
+func findCommand(file *syntax.File) (call *syntax.CallExpr, end uint) {
+	var redirects []*syntax.Redirect
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			if call == nil {
+				redirects = n.Redirs
+			}
+		case *syntax.CallExpr:
+			if call == nil && len(n.Args) > 0 {
+				call = n
+			}
+		}
+		return call == nil
+	})
+	if call == nil {
+		return nil, 0
+	}
+	end = call.End().Offset()
+	for _, r := range redirects {
+		end = max(end, r.End().Offset())
+	}
+	return call, end
+}
+
+// checkRest checks the text behind the command. A command in a new line is probably a missing
+// backslash. One behind an & is probably part of a URL without quotes.
+func checkRest(text string, end int) (note string, err error) {
+	for end < len(text) && (text[end] == ' ' || text[end] == '\t') {
+		end++
+	}
+	rest := strings.TrimLeft(text[end:], "|;&()")
+	if first := strings.Trim(rest, " \t\n\\"); first == "" || first[0] == '#' {
+		return "", nil
+	}
+	if len(rest) < len(text)-end {
+		note = fmt.Sprintf("what stands behind %q is no part of the request", text[end:end+1])
+		if text[end] == '&' && end > 0 && text[end+1] != '&' && text[end-1] != ' ' {
+			note += ": put the URL in quotes if it goes on there"
+		}
+		return note, nil
+	}
+	for line := range strings.Lines(rest) {
+		if s := strings.TrimSpace(line); s != "" && s[0] != '#' {
+			at := len(text) - len(rest) + strings.Index(line, s)
+			return "", requesttext.ErrorAt(text, at, "the command ended with the line before", `end that line with a \ if it goes on here`)
+		}
+		rest = rest[len(line):]
+	}
+	return "", nil
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"strconv"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/cmd/internal/trace"
+)
+
+// Lines writes decisions as JSON, an object a line. [Lines.Write] writes one decision:
+//
+//	{"at":12.5,"allowed":false,"rule":"free","reason":"token_bucket_exceeded","remaining":0,"retry_after":0.1,"full_after":2}
+//
+// Times are in seconds and exact to the microsecond. The fields describe the bucket that
+// decided: the one with the longest wait or, if the request is allowed, with the least remaining.
+// retry_after is 0 if allowed and null if no wait helps. remaining counts the tokens that are
+// left. If no bucket decided, remaining and full_after are null. If no rule applied, rule is
+// empty as well. A request that a leaky bucket admitted to start later has a
+// "wait" behind its retry_after.
+//
+// [Lines.WriteChange] writes a request that two policies disagree about:
+//
+//	{"at":12.5,"place":"access.log:7","change":"newly_limited",
+//	 "old":{"allowed":true,"rule":"free","reason":"","retry_after":0},
+//	 "new":{"allowed":false,"rule":"free","reason":"token_bucket_exceeded","retry_after":0.1}}
+//
+// Lines are buffered until [Lines.Flush]. Lines is not safe for concurrent use.
+type Lines struct {
+	w     *bufio.Writer
+	line  []byte
+	names map[string][]byte // names of rules and reasons in JSON: they are few
+}
+
+// NewLines returns a writer to w.
+func NewLines(w io.Writer) *Lines {
+	return &Lines{w: bufio.NewWriterSize(w, 1<<16), names: map[string][]byte{}}
+}
+
+// Flush writes the buffered lines.
+func (l *Lines) Flush() error { return l.w.Flush() }
+
+// quote returns s as a JSON string.
+func (l *Lines) quote(s string) []byte {
+	quoted, ok := l.names[s]
+	if !ok {
+		quoted, _ = json.Marshal(s) // a string can always be encoded
+		l.names[s] = quoted
+	}
+	return quoted
+}
+
+// appendVerdict appends the beginning of a decision.
+func (l *Lines) appendVerdict(b []byte, d *mete.Decision) []byte {
+	b = strconv.AppendBool(append(b, `"allowed":`...), d.Allowed)
+	b = append(append(b, `,"rule":`...), l.quote(d.Rule)...)
+	return append(append(b, `,"reason":`...), l.quote(d.Reason)...)
+}
+
+// Write writes one decision.
+func (l *Lines) Write(req *trace.Request, d *mete.Decision) error {
+	b := api.AppendMicros(append(l.line[:0], `{"at":`...), int64(req.At))
+	b = l.appendVerdict(append(b, ','), d)
+	decider := d.Decider()
+	b = append(b, `,"remaining":`...)
+	if decider == nil {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, decider.Room().Whole(), 10)
+	}
+	b = api.Seconds(d.RetryAfter).Append(append(b, `,"retry_after":`...))
+	if d.Wait > 0 {
+		b = api.Seconds(d.Wait).Append(append(b, `,"wait":`...))
+	}
+	b = append(b, `,"full_after":`...)
+	if decider == nil {
+		b = append(b, "null"...)
+	} else {
+		b = api.Seconds(decider.FullAfter()).Append(b)
+	}
+	l.line = append(b, "}\n"...)
+	_, err := l.w.Write(l.line)
+	return err
+}
+
+// WriteChange writes a line about a request, at that place of the trace, unless two policies
+// agree about it.
+func (l *Lines) WriteChange(req *trace.Request, old, new *mete.Decision, place func() string) error {
+	change := ChangeOf(old, new)
+	if !change.Differs() {
+		return nil
+	}
+	b := api.AppendMicros(append(l.line[:0], `{"at":`...), int64(req.At))
+	quoted, err := json.Marshal(place())
+	if err != nil {
+		return err
+	}
+	b = append(append(b, `,"place":`...), quoted...)
+	b = append(b, `,"change":"`+change.String()+`"`...)
+	for i, d := range [...]*mete.Decision{old, new} {
+		b = l.appendVerdict(append(b, [...]string{`,"old":{`, `,"new":{`}[i]...), d)
+		b = append(api.Seconds(d.RetryAfter).Append(append(b, `,"retry_after":`...)), '}')
+	}
+	l.line = append(b, "}\n"...)
+	_, err = l.w.Write(l.line)
+	return err
+}
+
+// The summary of a comparison in JSON.
+type (
+	summaryJSON struct {
+		Requests      int64      `json:"requests"`
+		AllowedByBoth int64      `json:"allowed_by_both"`
+		DeniedByBoth  int64      `json:"denied_by_both"`
+		NewlyLimited  int64      `json:"newly_limited"`
+		NewlyAdmitted int64      `json:"newly_admitted"`
+		ShadowOld     int64      `json:"shadow_old"` // allowed, but denied by a rule in shadow
+		ShadowNew     int64      `json:"shadow_new"`
+		DelayedOld    int64      `json:"delayed_old"`
+		DelayedNew    int64      `json:"delayed_new"`
+		InvalidLines  int64      `json:"invalid_lines"`
+		Rules         []ruleJSON `json:"rules"`
+		LimitedKeys   []keyJSON  `json:"newly_limited_keys"` // the most frequent
+		AdmittedKeys  []keyJSON  `json:"newly_admitted_keys"`
+	}
+	ruleJSON struct {
+		Rule          string `json:"rule"`
+		Edit          string `json:"edit"` // added, removed, changed, or empty
+		DeniedOld     int64  `json:"denied_old"`
+		DeniedNew     int64  `json:"denied_new"`
+		NewlyLimited  int64  `json:"newly_limited"`
+		NewlyAdmitted int64  `json:"newly_admitted"`
+		ShadowOld     int64  `json:"shadow_old"`
+		ShadowNew     int64  `json:"shadow_new"`
+	}
+	keyJSON struct {
+		Key      string          `json:"key"`
+		Rule     string          `json:"rule"`
+		Requests int64           `json:"requests"`
+		First    json.RawMessage `json:"first"`
+		Last     json.RawMessage `json:"last"`
+		Place    string          `json:"place"`
+	}
+)
+
+// WriteSummary writes the last line of a comparison, {"summary":{…}}. Keys have numbers
+// instead of names unless showKeys.
+func (l *Lines) WriteSummary(c *Comparison, showKeys bool) error {
+	names := keyNames{show: showKeys}
+	s := summaryJSON{
+		c.requests.count, c.Count(SameAllowed), c.Count(SameDenied), c.Count(NewlyLimited), c.Count(NewlyAdmitted),
+		c.shadowed[0], c.shadowed[1], c.delayed[0], c.delayed[1], c.invalid, []ruleJSON{},
+		keysJSON(&c.keys[NewlyLimited], &names), keysJSON(&c.keys[NewlyAdmitted], &names),
+	}
+	for _, r := range c.rules {
+		s.Rules = append(s.Rules, ruleJSON{r.name, r.edit, r.denied[0], r.denied[1], r.changed[NewlyLimited], r.changed[NewlyAdmitted], r.shadowed[0], r.shadowed[1]})
+	}
+	return json.NewEncoder(l.w).Encode(map[string]summaryJSON{"summary": s})
+}
+
+func keysJSON(list *toplist, names *keyNames) []keyJSON {
+	keys := []keyJSON{}
+	for _, k := range list.top(maxTextKeys) {
+		keys = append(keys, keyJSON{names.of(k), k.rule, k.count, api.AppendMicros(nil, int64(k.first)), api.AppendMicros(nil, int64(k.last)), k.place})
+	}
+	return keys
+}

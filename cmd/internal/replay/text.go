@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/cmd/internal/display"
+	"github.com/metehq/mete/cmd/internal/table"
+)
+
+// A Screen is the place of a report in text. The zero Screen is a file.
+type Screen struct {
+	Columns int  // the width of charts; 0 is 80
+	Fit     bool // tables must not be wider either: columns are left out, and names cut
+	Color   bool
+}
+
+const (
+	fileColumns  = 80 // the width of charts in files
+	shareColumns = 10 // the length of the bar of everything
+	minName      = 16 // columns of the names in the first column that stay
+)
+
+func (s Screen) columns() int {
+	if s.Columns == 0 {
+		return fileColumns
+	}
+	return s.Columns
+}
+
+// A color is the escape sequence that asks a terminal for it.
+type color string
+
+const (
+	strong  color = "\x1b[1m"
+	faint   color = "\x1b[2m"
+	red     color = "\x1b[31m"
+	green   color = "\x1b[32m"
+	magenta color = "\x1b[35m"
+	normal  color = "\x1b[m"
+)
+
+// paint colors text that stands on one line.
+func (s Screen) paint(text string, c color) string {
+	if !s.Color || text == "" || c == "" {
+		return text
+	}
+	return string(c) + text + string(normal)
+}
+
+// line cuts a line where it has to fit.
+func (s Screen) line(text string) string {
+	if s.Fit {
+		text = display.Cut(text, s.columns())
+	}
+	return text
+}
+
+// wrap breaks a sentence between words where it has to fit.
+func (s Screen) wrap(text string) []string {
+	if !s.Fit {
+		return []string{text}
+	}
+	lines := []string{""}
+	for word := range strings.FieldsSeq(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case display.Width(*last)+1+display.Width(word) <= s.columns():
+			*last += " " + word
+		default:
+			lines = append(lines, "  "+word)
+		}
+	}
+	return lines
+}
+
+// text prints a document.
+func (d *document) text(on Screen) string {
+	var b strings.Builder
+	sentence := func(text string, c color) {
+		for _, line := range on.wrap(text) {
+			b.WriteString(on.paint(line, c) + "\n")
+		}
+	}
+	for _, f := range d.Facts {
+		b.WriteString(on.line((strings.ToLower(f.Name) + strings.Repeat(" ", 10))[:10]+f.Text) + "\n")
+	}
+	if d.Warning != "" {
+		sentence("warning: "+d.Warning, red)
+	}
+	if len(d.Totals) > 0 {
+		t := table.New("", ">", ">", "")
+		for _, total := range d.Totals {
+			t.Add(total.Name, total.Count, total.Share, total.Note)
+		}
+		b.WriteString("\n")
+		for _, line := range linesOf(t)[1:] {
+			b.WriteString(on.line(line) + "\n")
+		}
+		d.Bars.writeTo(&b, on)
+	}
+	for _, s := range d.Tables {
+		s.writeTo(&b, on)
+	}
+	if len(d.Notes) > 0 {
+		b.WriteString("\n")
+	}
+	for _, note := range d.Notes {
+		sentence(note, faint)
+	}
+	return b.String()
+}
+
+func linesOf(t *table.Table) []string {
+	var b strings.Builder
+	_, _ = t.WriteTo(&b) // a Builder never fails
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+// lay lays out the columns of a sheet whose drop is below a number. Names have at most so
+// many columns. The headings are its first lines.
+func (s *sheet) lay(drop, names int) (lines []string, headings int) {
+	var top, below []string
+	grouped := false
+	for _, c := range s.Columns {
+		align := ""
+		if c.Kind == "num" {
+			align = ">"
+		}
+		switch {
+		case c.drop >= drop || c.Kind == "spark":
+		case c.Kind == "share":
+			top, below = append(top, ">", ""), append(below, "", "")
+		default:
+			top, below = append(top, align+c.group), append(below, c.text)
+			grouped = grouped || c.group != ""
+		}
+	}
+	headings = 2
+	if !grouped {
+		for i := range top {
+			top[i] += below[i]
+		}
+		headings = 1
+	}
+	t := table.New(top...)
+	if grouped {
+		t.Add(below...)
+	}
+	for _, row := range s.Rows {
+		var cells []string
+		for i, cell := range row {
+			switch c := s.Columns[i]; {
+			case c.drop >= drop || c.Kind == "spark":
+			case c.Kind == "share":
+				cells = append(cells, cell.Text, shareBar(cell.n, cell.all))
+			case c.Kind == "bar":
+				cells = append(cells, shareBar(cell.n, cell.all))
+			case i == 0:
+				cells = append(cells, display.Cut(cell.Text, names))
+			default:
+				cells = append(cells, cell.Text)
+			}
+		}
+		t.Add(cells...)
+	}
+	return linesOf(t), headings
+}
+
+var barBlocks = regexp.MustCompile("[" + across + "]+")
+
+// writeTo writes a sheet below an empty line. If it has to fit, names are cut, and then
+// columns dropped.
+func (s *sheet) writeTo(b *strings.Builder, on Screen) {
+	drop, longest := 10, 0
+	for _, c := range s.Columns {
+		drop = max(drop, c.drop+1)
+	}
+	for _, row := range s.Rows {
+		longest = max(longest, display.Width(row[0].Text))
+	}
+	lines, headings := s.lay(drop, longest)
+	for on.Fit {
+		widest := 0
+		for _, line := range lines {
+			widest = max(widest, display.Width(line))
+		}
+		room := longest - (widest - on.columns())
+		if widest <= on.columns() || drop == 1 && room < minName {
+			break
+		}
+		if room >= minName || drop == 1 {
+			lines, headings = s.lay(drop, max(room, minName))
+			break
+		}
+		drop--
+		lines, headings = s.lay(drop, longest)
+	}
+	paint := red
+	if len(s.Rows) > 0 && slices.ContainsFunc(s.Rows[0], func(c cell) bool { return c.n > 0 && c.Color == "allowed" }) {
+		paint = green
+	}
+	b.WriteString("\n")
+	for i, line := range lines {
+		if line = on.line(line); i < headings {
+			line = on.paint(line, strong)
+		} else {
+			line = barBlocks.ReplaceAllStringFunc(line, func(bar string) string { return on.paint(bar, paint) })
+		}
+		b.WriteString(line + "\n")
+	}
+}
+
+// Blocks from an eighth to the whole: to the right, and up.
+const (
+	across = "▏▎▍▌▋▊▉█"
+	upward = "▁▂▃▄▅▆▇█"
+)
+
+// eighths returns a number of eighths of a letter, from 0 to 8.
+func eighths(blocks string, n int) string {
+	const size = len("█")
+	if n == 0 {
+		return " "
+	}
+	return blocks[(n-1)*size : n*size]
+}
+
+// shareBar is a bar as long as n is of all: only nothing has none, and only everything a full
+// one.
+func shareBar(n, all int64) string {
+	if n <= 0 || all <= 0 {
+		return ""
+	}
+	parts := max(int(float64(n)/float64(all)*shareColumns*8), 1)
+	if n < all {
+		parts = min(parts, shareColumns*8-1)
+	}
+	return strings.TrimRight(strings.Repeat("█", parts/8)+eighths(across, parts%8), " ")
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package top
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/topkeys"
+)
+
+// A model is the state of mete top on a terminal.
+type model struct {
+	options       Options
+	ctx           context.Context
+	width, height int
+
+	question question // the next one
+	asking   bool     // an answer is under way
+	rules    []string // the names of all rules that were seen
+	order    int      // an index of orders
+	paused   bool
+
+	top    api.Top // the last answer
+	rule   string  // the rule of top; empty for all
+	rates  history
+	silent time.Time // since when there is no answer; zero if there is one
+	err    error     // why
+
+	selected *api.TopKey // as it was last seen; nil for none
+	open     bool        // the details of selected are shown
+}
+
+// tick is the message that the interval is over.
+type tick struct{}
+
+// orders are the orders of the list. The server sorts by count.
+var orders = []struct {
+	name    string
+	compare func(a, b api.TopKey) int
+}{
+	{"count", func(a, b api.TopKey) int { return cmp.Compare(b.Count, a.Count) }},
+	{"last", func(a, b api.TopKey) int { return b.Last.Compare(a.Last) }},
+	{"first", func(a, b api.TopKey) int { return a.First.Compare(b.First) }},
+	{"key", func(a, b api.TopKey) int { return cmp.Compare(a.Key, b.Key) }},
+}
+
+// Init implements [tea.Model].
+func (m *model) Init() tea.Cmd { return m.nextTick() }
+
+func (m *model) nextTick() tea.Cmd {
+	return tea.Tick(m.options.Interval, func(time.Time) tea.Msg { return tick{} })
+}
+
+// Update implements [tea.Model].
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tick:
+		if m.paused {
+			return m, m.nextTick()
+		}
+		return m, tea.Batch(m.ask(), m.nextTick())
+	case answer:
+		m.asking = false
+		m.take(msg)
+		if m.outdated() && (msg.kind != m.question.kind || msg.rule != m.question.rule) { // the question changed meanwhile
+			return m, m.ask()
+		}
+	case tea.KeyPressMsg:
+		if m.press(msg.String()) {
+			return m, tea.Quit
+		}
+		if m.outdated() {
+			return m, m.ask()
+		}
+	}
+	return m, nil
+}
+
+// ask asks the server in the background, one question at a time.
+func (m *model) ask() tea.Cmd {
+	if m.asking {
+		return nil
+	}
+	m.asking, m.question.limit = true, m.height
+	q := m.question
+	return func() tea.Msg { return m.options.ask(m.ctx, q, true) }
+}
+
+// outdated reports whether the list answers another question.
+func (m *model) outdated() bool { return m.question.kind != m.top.Kind || m.question.rule != m.rule }
+
+// press handles a key, and reports whether it quits.
+func (m *model) press(key string) (quit bool) {
+	switch key {
+	case "q", "Q", "ctrl+c", "ctrl+d":
+		return true
+	case "d":
+		m.question.kind = topkeys.Denied.String()
+	case "s":
+		m.question.kind = topkeys.Shadow.String()
+	case "n":
+		m.question.kind = topkeys.Near.String()
+	case "r", "/":
+		at := slices.Index(m.rules, m.question.rule) // -1 for all rules
+		m.question.rule, m.selected, m.open = "", nil, false
+		if at+1 < len(m.rules) {
+			m.question.rule = m.rules[at+1]
+		}
+		m.rates = history{} // of other rules
+	case "o":
+		m.order = (m.order + 1) % len(orders)
+		slices.SortStableFunc(m.top.Keys, orders[m.order].compare)
+	case "p", "space":
+		m.paused = !m.paused
+	case "up", "k":
+		m.choose(-1)
+	case "down", "j":
+		m.choose(1)
+	case "enter":
+		if m.selected == nil {
+			m.choose(1)
+		}
+		m.open = m.selected != nil && !m.open
+	case "esc":
+		if !m.open {
+			m.selected = nil
+		}
+		m.open = false
+	}
+	return false
+}
+
+// choose moves the selection.
+func (m *model) choose(by int) {
+	if len(m.top.Keys) == 0 {
+		return
+	}
+	at := m.place() + by
+	if at < -1 { // upwards without a selection: the last key
+		at = len(m.top.Keys) - 1
+	}
+	m.selected = new(m.top.Keys[min(max(at, 0), len(m.top.Keys)-1)])
+}
+
+// place returns the index of the selected key, -1 for none.
+func (m *model) place() int {
+	return slices.IndexFunc(m.top.Keys, func(k api.TopKey) bool {
+		return m.selected != nil && k.Key == m.selected.Key && k.Limit == m.selected.Limit
+	})
+}
+
+// take takes an answer. An error keeps the list.
+func (m *model) take(a answer) {
+	if m.err = a.err; a.err != nil {
+		if m.silent.IsZero() {
+			m.silent = time.Now()
+		}
+		if e, ok := errors.AsType[*client.Error](a.err); ok && e.Problem != nil && a.rule != "" {
+			// The rule is no longer in the policy.
+			m.rules = slices.DeleteFunc(m.rules, func(name string) bool { return name == a.rule })
+		}
+		return
+	}
+	m.top, m.rule, m.silent = a.top, a.rule, time.Time{}
+	slices.SortStableFunc(m.top.Keys, orders[m.order].compare)
+	seen := map[string]bool{}
+	for _, name := range m.rules {
+		seen[name] = true
+	}
+	for _, r := range a.top.Rules {
+		seen[r.Rule] = true
+	}
+	if a.traffic != nil {
+		for name := range a.traffic.Rules {
+			seen[name] = true
+		}
+		if a.rule == m.question.rule {
+			m.rates.add(a.traffic, a.rule)
+		}
+	}
+	m.rules = slices.Sorted(maps.Keys(seen))
+	if at := m.place(); at >= 0 {
+		m.selected = new(m.top.Keys[at])
+	} else if !m.open {
+		m.selected = nil
+	}
+}
+
+// trouble explains why the list is old, empty if it is not.
+func (m *model) trouble() string {
+	if m.err == nil {
+		return ""
+	}
+	text := m.err.Error()
+	if e, ok := errors.AsType[*client.Error](m.err); ok {
+		switch {
+		case e.Kind == client.Unreachable:
+			text = "unreachable"
+		case e.Problem != nil && e.Problem.Detail != "":
+			text = e.Problem.Detail
+		}
+	}
+	return "! since " + m.silent.UTC().Format(time.TimeOnly) + " UTC: " + text + ", retrying"
+}

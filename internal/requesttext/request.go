@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package requesttext
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/clientaddr"
+	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/requestpath"
+	"github.com/metehq/mete/policy"
+)
+
+// A Request is a request in the attributes of policies, spelled as the endpoints
+// spell them. The zero Request has none and is ready to use.
+type Request struct {
+	Attributes map[string]string // by name, as [policy.Attribute.String] writes it
+	Cost       bucket.Tokens     // 0 for the cost that the policy gives
+	Notes      []string          // on values that are left out, or matched in another spelling
+	Assumed    []string          // the attributes that the client adds by itself
+	Claims     []string          // the attributes from a token that was not verified
+}
+
+// ClaimsNote is the note on [Request.Claims].
+const ClaimsNote = "the claims of the token are taken as they stand: nothing has verified it here, and a server that verifies tokens takes them only if it is good"
+
+// Read reads the text of an HTTP request, or lines as [Request.Operand] reads them. Errors
+// that have a place are an [Error].
+func Read(text string) (Request, error) {
+	var r Request
+	if err := CheckText(text); err != nil {
+		return r, err
+	}
+	switch {
+	case strings.TrimSpace(text) == "":
+		return r, ErrorAt(text, 0, "there is no request", "write a curl command, an HTTP request, or attributes such as header:x-api-key=k1")
+	case !isHTTP(text):
+		return r, r.lines(text)
+	}
+	sent, err := readHTTP(text)
+	if err != nil {
+		return r, err
+	}
+	return r, r.AddHTTP(sent)
+}
+
+// curlCommand matches the begin of a shell command that calls curl.
+var curlCommand = regexp.MustCompile(`^(?:\s|#[^\n]*\n)*(?:\$\s+)?(?:(?:sudo|time|\w+=\S*)\s+)*(?:\S*[/\\])?curl(?:\.exe)?(?:\s|$)`)
+
+// IsCurl reports whether text is a curl command line.
+func IsCurl(text string) bool { return curlCommand.MatchString(text) }
+
+// lines reads an operand of each line.
+func (r *Request) lines(text string) error {
+	at := 0
+	var parts []string
+	for line := range strings.Lines(text) {
+		s := strings.TrimSpace(line)
+		parts = parts[:0]
+		if s != "" {
+			parts = append(parts, s)
+		}
+		if method, target, ok := cutLine(s); ok {
+			// Attributes may stand behind it, as on a command line.
+			words := strings.Fields(target)
+			parts = append(parts[:0], strings.TrimSpace(method+" "+words[0]))
+			parts = append(parts, words[1:]...)
+		}
+		for _, s := range parts {
+			if err := r.Operand(s); err != nil {
+				return ErrorAt(text, at+len(line)-len(strings.TrimLeft(line, " \t")), err.Error(), "")
+			}
+		}
+		at += len(line)
+	}
+	return nil
+}
+
+// Operand reads what "mete explain" takes: 'METHOD /path', a URL, or NAME=VALUE.
+func (r *Request) Operand(s string) error {
+	if method, target, ok := cutLine(s); ok {
+		return r.line(method, target)
+	}
+	return r.attribute(s)
+}
+
+// cutLine splits a request line, whose method may be missing, and reports whether it
+// is one.
+func cutLine(s string) (method, target string, ok bool) {
+	target = strings.TrimSpace(s)
+	if before, after, found := strings.Cut(target, " "); found && !strings.ContainsAny(before, "=:/") {
+		method, target = before, strings.TrimSpace(after)
+	}
+	return method, target, strings.HasPrefix(target, "/") || isURL(target)
+}
+
+func isURL(s string) bool {
+	scheme, _, found := strings.Cut(s, "://")
+	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
+}
+
+// cutURL splits a URL into its host, and its path and query.
+func cutURL(s string) (host, target string) {
+	_, rest, _ := strings.Cut(s, "://")
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	host = rest[:end]
+	if target = rest[end:]; !strings.HasPrefix(target, "/") {
+		target = "/" + target
+	}
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		host = host[at+1:]
+	}
+	return host, target
+}
+
+// line reads a method, which may be empty, and a path or URL.
+func (r *Request) line(method, target string) error {
+	if _, twice := r.Attributes["path"]; twice {
+		return fmt.Errorf("%q: one request is explained at a time", target)
+	}
+	if method != "" {
+		if err := r.method(method); err != nil {
+			return err
+		}
+	}
+	if isURL(target) {
+		host := ""
+		host, target = cutURL(target)
+		if err := r.host(host); err != nil {
+			return err
+		}
+	}
+	target, _, _ = strings.Cut(target, "#") // clients keep it to themselves
+	return r.target(target)
+}
+
+// target adds the path, and each parameter, as endpoints read them.
+func (r *Request) target(target string) error {
+	if err := r.path(target); err != nil {
+		return err
+	}
+	_, query, _ := strings.Cut(target, "?")
+	for pair := range strings.SplitSeq(query, "&") {
+		key, _, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(key)
+		if err != nil {
+			continue
+		}
+		if value, ok := httpfacts.QueryValue(pair, name); ok {
+			r.first("query:"+name, value)
+		}
+	}
+	return nil
+}
+
+func (r *Request) method(sent string) error {
+	method := requestpath.Method(sent)
+	r.noteChange("method", sent, method)
+	return r.set("method", method)
+}
+
+func (r *Request) host(sent string) error {
+	host, ok := requestpath.Host(sent)
+	if !ok {
+		return fmt.Errorf("%q is no host; write its name, such as example.com", Clip(sent))
+	}
+	r.noteChange("host", sent, host)
+	return r.set("host", host)
+}
+
+func (r *Request) path(target string) error {
+	path, disputed := requestpath.Of(target)
+	sent, _, _ := strings.Cut(target, "?")
+	if disputed {
+		return fmt.Errorf("servers read the path %q differently, and front doors answer 400 to it; write it without dot segments", Clip(sent))
+	}
+	r.noteChange("path", sent, path)
+	return r.set("path", path)
+}
+
+// attribute reads NAME=VALUE.
+func (r *Request) attribute(s string) error {
+	name, value, found := strings.Cut(s, "=")
+	switch {
+	case !found:
+		return fmt.Errorf("%q is neither 'METHOD /path', a URL, nor NAME=VALUE, such as header:x-api-key=k1", Clip(s))
+	case name == "cost":
+		return r.cost(value)
+	case name == "ip":
+		name = "ip:address"
+	}
+	a, err := policy.ParseAttribute(name)
+	if err != nil {
+		return err
+	}
+	switch a.Source {
+	case policy.SourceHost:
+		return r.host(value)
+	case policy.SourcePath:
+		return r.path(value)
+	case policy.SourceMethod:
+		return r.method(value)
+	case policy.SourceCookie:
+		value = httpfacts.CookieText(value)
+	case policy.SourceHeader:
+		if a.Name == "authorization" {
+			value = httpfacts.Credentials(value)
+		}
+	case policy.SourceIP:
+		addr, err := netip.ParseAddr(value)
+		if err != nil {
+			return fmt.Errorf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port", Clip(value))
+		}
+		value = clientaddr.Canonical(addr).String()
+	}
+	return r.set(a.String(), value)
+}
+
+func (r *Request) cost(text string) error {
+	cost, err := bucket.ParseTokens(text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cost=%s: %s", Clip(text), strings.TrimPrefix(err.Error(), bucket.ErrTokens.Error()+": "))
+	case cost == 0:
+		return errors.New("cost=0: a cost must be above 0")
+	case r.Cost != 0:
+		return errors.New("cost is given twice")
+	}
+	r.Cost = cost
+	return nil
+}
+
+// AddHTTP adds the method, RequestURI and host of an HTTP request, and each of its parameters,
+// headers and cookies, as endpoints read them. Of a value that occurs twice it adds the
+// first, and a note. The claims of a bearer token are read without verifying it. The client
+// adds the headers assumed by itself.
+func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
+	if err := r.method(sent.Method); err != nil {
+		return err
+	}
+	if sent.Host != "" {
+		if err := r.host(sent.Host); err != nil {
+			return err
+		}
+		r.first("header:host", sent.Host)
+	}
+	if err := r.target(sent.RequestURI); err != nil {
+		return err
+	}
+	for _, header := range slices.Sorted(maps.Keys(sent.Header)) {
+		name := "header:" + strings.ToLower(header)
+		for _, value := range sent.Header[header] {
+			if r.first(name, value) && slices.Contains(assumed, header) {
+				r.Assumed = append(r.Assumed, name)
+			}
+		}
+	}
+	for _, line := range sent.Header["Cookie"] {
+		for pair := range strings.SplitSeq(line, ";") {
+			name, _, _ := strings.Cut(strings.Trim(pair, " \t"), "=")
+			if value, ok := httpfacts.CookieValue(pair, name); ok {
+				r.first("cookie:"+name, value)
+			}
+		}
+	}
+	r.claims(sent)
+	return nil
+}
+
+// claims adds the claims of a bearer token.
+func (r *Request) claims(sent *http.Request) {
+	token, _ := httpfacts.BearerToken(sent)
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 || len(token) > httpfacts.MaxTokenBytes {
+		return
+	}
+	claims, ok := httpfacts.ReadClaims(parts[1])
+	if !ok {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(claims)) {
+		if name = "jwt:" + name; r.first(name, claims[strings.TrimPrefix(name, "jwt:")]) {
+			r.Claims = append(r.Claims, name)
+		}
+	}
+}
+
+// first adds an attribute that is not there, and that a policy could name.
+func (r *Request) first(name, value string) bool {
+	a, err := policy.ParseAttribute(name)
+	if err != nil {
+		return false
+	}
+	if a.Name == "authorization" {
+		value = httpfacts.Credentials(value)
+	}
+	if before, twice := r.Attributes[a.String()]; twice {
+		r.again(a, before, value)
+		return false
+	}
+	return r.set(a.String(), value) == nil
+}
+
+// again notes one more value of an attribute, as endpoints read it.
+func (r *Request) again(a policy.Attribute, before, value string) {
+	switch {
+	case a.Source != policy.SourceHeader && a.Source != policy.SourceQuery && a.Source != policy.SourceCookie, a.Name == "host":
+		return
+	case a.Source == policy.SourceHeader:
+		if joined, disputed := httpfacts.Several(a.Name, []string{before, value}); !disputed {
+			r.Attributes[a.String()] = joined
+			return
+		}
+	}
+	note := fmt.Sprintf("%s occurs more than once: where a rule reads it, front doors answer 400", a)
+	if !slices.Contains(r.Notes, note) {
+		r.Notes = append(r.Notes, note)
+	}
+}
+
+func (r *Request) set(name, value string) error {
+	if r.Attributes == nil {
+		r.Attributes = map[string]string{}
+	}
+	if _, twice := r.Attributes[name]; twice {
+		return fmt.Errorf("%s is given twice", name)
+	}
+	r.Attributes[name] = value
+	return nil
+}
+
+func (r *Request) noteChange(what, sent, matched string) {
+	note := fmt.Sprintf("the %s %q is matched as %q", what, sent, matched)
+	if sent != matched && !slices.Contains(r.Notes, note) {
+		r.Notes = append(r.Notes, note)
+	}
+}
