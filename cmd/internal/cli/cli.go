@@ -21,5 +21,8 @@ func Main(ctx context.Context, args []string, std Streams) int {
 	root := newRoot(std)
 	root.SetArgs(append([]string{}, args...)) // cobra reads os.Args for nil
 	cmd, err := root.ExecuteContextC(ctx)
+	if cmd.Name() == "help" {
+		cmd = root // the error is about the command that help describes
+	}
 	return report(std, cmd.CommandPath(), err)
 }

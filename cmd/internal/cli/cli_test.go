@@ -26,7 +26,9 @@ func TestMain_ExitCodesAndWords(t *testing.T) {
 		{"--version", 0, "mete ", ""},
 
 		{"sreve", 2, "", `unknown command "sreve"; did you mean 'mete serve'?`},
-		{"help tkae", 2, "", `unknown command "tkae"; did you mean 'mete take'?`},
+		{"help tkae", 2, "", "mete: unknown command \"tkae\"; did you mean 'mete take'?\nSee 'mete help'."},
+		{"help rules st", 2, "", "mete: unknown command \"st\"; did you mean 'mete rules set'?\n"},
+		{"lint", 2, "", "did you mean 'mete check'?"},
 		{"frobnicate", 2, "", "unknown command \"frobnicate\"\nSee 'mete help'."},
 		{"version now", 2, "", `mete version: unexpected argument "now"`},
 

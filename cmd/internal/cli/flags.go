@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -131,7 +132,8 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	near := cmd.SuggestionsFor(args[0])
 	switch {
 	case len(near) > 0:
-		return usageError("unknown command %q; did you mean '%s %s'?", args[0], cmd.CommandPath(), near[0])
+		nearest := cmp.Or(spell.Nearest(args[0], near), near[0])
+		return usageError("unknown command %q; did you mean '%s %s'?", args[0], cmd.CommandPath(), nearest)
 	case cmd.HasParent():
 		return usageError("unknown command %q: it must be %s", args[0], anyOf(names))
 	}
