@@ -25,16 +25,13 @@ func ExampleCompare() {
 		log.Fatal(err)
 	}
 	for _, d := range diff.Compare(old, new, time.Now()) {
-		fmt.Println(d.Kind, d.Rule)
+		fmt.Println(d.Kind, d.Rule, d.Example.Request["path"])
 		for _, c := range d.Changes {
-			fmt.Println(" ", c.Field, "was", c.Old, "and is", c.New)
+			fmt.Println(" ", c.Field, c.Old, "→", c.New)
 		}
-		fmt.Println("  limits of", d.Example.Request["path"], "were", len(d.Example.Old.Matches), "and are", len(d.Example.New.Matches))
 	}
 	// Output:
-	// rule_added login
-	//   limits of /login were 0 and are 1
-	// rule_changed search
-	//   burst was 20 and is 50
-	//   limits of /search were 1 and are 1
+	// rule_added login /login
+	// rule_changed search /search
+	//   burst 20 → 50
 }
