@@ -22,8 +22,9 @@ check the policy and start a limited service. The questions are: where requests
 come from, what tells clients apart, the limit, and where the counters live.
 
 Each question has a flag, and questions whose flags are given are not asked.
-With --yes, or if standard input is not a terminal, no question is asked: flags
-and defaults answer all. An invalid answer is asked for again, with the reason.
+With --yes or --format json, or if standard input is not a terminal, no question
+is asked: flags and defaults answer all. An invalid answer is asked for again,
+with the reason.
 
 Existing files are not replaced unless --force is given. Both files are written,
 or none.
@@ -38,6 +39,7 @@ Exit codes:
 func newInitCommand(std Streams) *cobra.Command {
 	o := scaffold.Options{In: std.In, Out: std.Out}
 	var yes bool
+	var format string
 	cmd := &cobra.Command{
 		Use: "init [flags] [DIR]", Short: "Write a first policy and settings", Long: initAbout, SuggestFor: []string{"new", "create", "setup"},
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
@@ -48,7 +50,8 @@ func newInitCommand(std Streams) *cobra.Command {
 			if len(args) == 1 {
 				o.Dir = args[0]
 			}
-			o.Ask = !yes && isTerminal(std.In)
+			o.JSON = format == "json"
+			o.Ask = !yes && !o.JSON && isTerminal(std.In)
 			err := scaffold.Run(cmd.Context(), o)
 			if _, exists := errors.AsType[*scaffold.ExistsError](err); exists {
 				return fail(exitNo, err)
@@ -65,6 +68,7 @@ func newInitCommand(std Streams) *cobra.Command {
 	fs.StringVar(&o.Answers.Store, "store", "", "`URL` of the store for the counters: memory:, redis://HOST or postgres://HOST/DATABASE (default memory:)")
 	fs.BoolVarP(&yes, "yes", "y", false, "ask no question")
 	fs.BoolVar(&o.Force, "force", false, "replace existing files")
+	addFormat(cmd, &format, "text", "json")
 	complete(cmd, "front", "api", "http://", "nginx", "nginx-lua", "haproxy", "caddy", "traefik")
 	complete(cmd, "by", "address", "key", "user")
 	complete(cmd, "store", "memory:", "redis://", "postgres://")

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,11 +15,11 @@ import (
 // A slowTarget takes its time for the first decision, and none for the others.
 type slowTarget struct {
 	first time.Duration
-	asked int
+	asked atomic.Int64
 }
 
 func (s *slowTarget) take(context.Context, int) (bool, error) {
-	if s.asked++; s.asked == 1 {
+	if s.asked.Add(1) == 1 {
 		pass(s.first)
 	}
 	return true, nil

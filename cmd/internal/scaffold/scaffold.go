@@ -6,6 +6,7 @@ package scaffold
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -35,6 +36,9 @@ type Options struct {
 
 	// Force lets Run replace files.
 	Force bool
+
+	// JSON prints the names of the files as JSON. It excludes Ask.
+	JSON bool
 
 	In  io.Reader
 	Out io.Writer
@@ -80,8 +84,17 @@ func Run(ctx context.Context, o Options) error {
 	if err := write(o.Dir, files, o.Force); err != nil {
 		return err
 	}
+	if o.JSON {
+		return json.NewEncoder(o.Out).Encode(written{filepath.Join(o.Dir, PolicyFile), filepath.Join(o.Dir, SettingsFile)})
+	}
 	_, err = io.WriteString(o.Out, visible.Lines(p.next(o.Dir)))
 	return err
+}
+
+// written is the JSON form of the files that Run has written.
+type written struct {
+	Policy   string `json:"policy"`
+	Settings string `json:"settings"`
 }
 
 // refuseExisting returns an [ExistsError] if dir has one of the files.
