@@ -132,12 +132,23 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	near := cmd.SuggestionsFor(args[0])
 	switch {
 	case len(near) > 0:
-		nearest := cmp.Or(spell.Nearest(args[0], near), near[0])
+		nearest := cmp.Or(commandFor(cmd, args[0]), spell.Nearest(args[0], near), near[0])
 		return usageError("unknown command %q; did you mean '%s %s'?", args[0], cmd.CommandPath(), nearest)
 	case cmd.HasParent():
 		return usageError("unknown command %q: it must be %s", args[0], anyOf(names))
 	}
 	return usageError("unknown command %q", args[0])
+}
+
+// commandFor returns the name of the command that has another tool's word for it, such as
+// lint for check.
+func commandFor(parent *cobra.Command, word string) string {
+	for _, c := range parent.Commands() {
+		if slices.Contains(c.SuggestFor, word) {
+			return c.Name()
+		}
+	}
+	return ""
 }
 
 // writeJSON writes v as one line.
