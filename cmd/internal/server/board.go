@@ -11,7 +11,6 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/monitor"
@@ -64,11 +63,8 @@ func (b board) policyState() api.PolicyState {
 		Source: exampleName + ", built in", Loaded: &r.At,
 		Reloads: r.Applied, Refused: r.Failed, Failing: r.Failing,
 	}
-	switch {
-	case storeurl.IsPostgres(b.config.Policy):
-		p.Source = storeurl.Shown(b.config.Policy)
-	case b.config.Policy != "":
-		p.Source = b.config.Policy
+	if name := b.config.PolicyName(); name != "" {
+		p.Source = name
 	}
 	if f := b.reloads.failure.Load(); f != nil && r.Failing {
 		p.Failed, p.Errors = &f.at, f.mistakes
@@ -84,7 +80,7 @@ const (
 )
 
 func (b board) storeState() api.StoreState {
-	s := api.StoreState{Kind: "memory", Address: storeurl.Shown(b.config.Store), State: "ok", Breaker: "none"}
+	s := api.StoreState{Kind: string(b.config.Store.Scheme), Address: b.config.Store.String(), State: "ok", Breaker: "none"}
 	if m := b.store.memory; m != nil {
 		stats := m.Stats()
 		keys, nodes := int64(stats.Keys), 1
@@ -95,10 +91,6 @@ func (b board) storeState() api.StoreState {
 		return s
 	}
 	r := b.store.remote
-	s.Kind = "redis"
-	if storeurl.IsPostgres(b.config.Store) {
-		s.Kind = "postgres"
-	}
 	nodes := r.node.Nodes()
 	state := r.Store.Stats().State
 	s.Nodes, s.Breaker, s.Since = &nodes, string(state), b.lately.since()

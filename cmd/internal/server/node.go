@@ -32,15 +32,15 @@ type node interface {
 }
 
 // openNode connects to the store that the settings name. It tries once.
-func openNode(ctx context.Context, u storeurl.Store) (node, error) {
-	if u.Postgres != "" {
-		return pgstore.Open(ctx, u.Postgres)
+func openNode(ctx context.Context, u *storeurl.URL) (node, error) {
+	if u.Scheme == storeurl.Postgres {
+		return pgstore.Connect(ctx, u.Postgres.Options, u.Postgres.Config)
 	}
-	return redisstore.Open(ctx, u.Redis)
+	return redisstore.Connect(ctx, u.Redis.Options, u.Redis.Config)
 }
 
 // connect tries for a while, as long as nothing answers.
-func (s *Server) connect(ctx context.Context, u storeurl.Store) (node, error) {
+func (s *Server) connect(ctx context.Context, u *storeurl.URL) (node, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
 	ticker := time.NewTicker(connectInterval)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/overrides"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
@@ -43,11 +42,10 @@ func (s *Server) documents() (store.Documents, error) {
 	if s.store.remote != nil {
 		return s.store.remote, nil
 	}
-	u, err := storeurl.Parse(s.config.Store)
-	if err != nil || u.File == "" {
-		return nil, err
+	if s.config.Store.File == "" {
+		return nil, nil
 	}
-	d, err := openDocumentFile(u.File)
+	d, err := openDocumentFile(s.config.Store.File)
 	if err != nil {
 		return nil, fmt.Errorf("overrides: %w", err)
 	}
@@ -56,8 +54,7 @@ func (s *Server) documents() (store.Documents, error) {
 
 // overridesFile is the file that documents keeps the overrides of a store in memory in.
 func (s *Server) overridesFile() string {
-	u, _ := storeurl.Parse(s.config.Store) // which documents has read without an error
-	return u.File + "." + overrides.DefaultName
+	return s.config.Store.File + "." + overrides.DefaultName
 }
 
 // logOverrides says at the start what is in force in spite of the policy.

@@ -63,22 +63,21 @@ func (r *remote) probe(ctx context.Context) {
 }
 
 // openRemote connects to the store that the settings name.
-func (s *Server) openRemote(ctx context.Context, u storeurl.Store) error {
-	url, kind := u.Remote()
+func (s *Server) openRemote(ctx context.Context, u *storeurl.URL) error {
 	node, err := s.connect(ctx, u)
 	if err != nil {
 		return err
 	}
 	guarded, err := guard.New(s.timed(node), guard.Config{OnChange: s.onBreaker})
 	if err == nil && s.config.HashKey == "" {
-		err = s.deriveKey(ctx, node, kind)
+		err = s.deriveKey(ctx, node, u.Scheme.Name())
 	}
 	if err != nil {
 		return errors.Join(err, node.Close())
 	}
 	s.store.remote = &remote{Store: guarded, node: node, policy: s.Policy}
 	s.store.Store = s.store.remote
-	s.log.Info("connected", "store", storeurl.Shown(url), "nodes", node.Nodes())
+	s.log.Info("connected", "store", u.String(), "nodes", node.Nodes())
 	return nil
 }
 

@@ -29,7 +29,7 @@ type saver struct {
 
 // newSaver returns a saver that has the file to itself, and removes what a
 // process that was killed while it saved has left beside it.
-func newSaver(store *memstore.Store, u storeurl.Store, lock *os.File, log *slog.Logger) *saver {
+func newSaver(store *memstore.Store, u *storeurl.URL, lock *os.File, log *slog.Logger) *saver {
 	entries, err := os.ReadDir(filepath.Dir(u.File))
 	if err != nil {
 		log.Warn("cannot look for unfinished files beside the buckets", "error", err)

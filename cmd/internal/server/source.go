@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/policysign"
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/follow"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
@@ -66,8 +65,8 @@ func (r reloading) end(err error) {
 // newSource returns the source that the settings name.
 func (s *Server) newSource() source {
 	opts := policy.Options{HashKey: s.store.key}
-	if storeurl.IsPostgres(s.config.Policy) {
-		return &databaseSource{url: s.config.Policy, opts: opts, log: s.log, apply: s.apply, tell: s.reloads.count, interval: s.config.ReloadInterval}
+	if u := s.config.PolicyDatabase; u != nil {
+		return &databaseSource{url: u, opts: opts, log: s.log, apply: s.apply, tell: s.reloads.count, interval: s.config.ReloadInterval}
 	}
 	return &fileSource{path: s.config.Policy, opts: opts, log: s.log, apply: s.apply, tell: s.reloads.count, interval: s.config.ReloadInterval,
 		keyFiles: s.config.PolicyKeys}

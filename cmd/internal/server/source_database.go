@@ -18,7 +18,7 @@ import (
 
 // A databaseSource is a policy that is rows in a PostgreSQL.
 type databaseSource struct {
-	url      string
+	url      *storeurl.URL
 	opts     policy.Options
 	log      *slog.Logger
 	apply    func(*policy.Matcher) error
@@ -51,7 +51,7 @@ func (s *databaseSource) load(ctx context.Context) (*policy.Matcher, error) {
 			return m, err
 		}
 		if !complained {
-			s.log.Error("the database of the policy does not answer; trying again", "error", err, "database", storeurl.Shown(s.url))
+			s.log.Error("the database of the policy does not answer; trying again", "error", err, "database", s.url.String())
 		}
 		complained = true
 		select {
@@ -65,8 +65,8 @@ func (s *databaseSource) load(ctx context.Context) (*policy.Matcher, error) {
 // open connects and reads the policy.
 func (s *databaseSource) open(ctx context.Context) (m *policy.Matcher, err error) {
 	if s.source == nil {
-		config := rules.Config{Poll: max(s.interval, rules.DefaultPoll), Logger: s.log}
-		if s.source, err = rules.Open(ctx, s.url, config); err != nil {
+		config := rules.Config{Schema: s.url.Postgres.Config.Schema, Poll: max(s.interval, rules.DefaultPoll), Logger: s.log}
+		if s.source, err = rules.Connect(ctx, s.url.Postgres.Options, config); err != nil {
 			return nil, fmt.Errorf("policy: %w", err)
 		}
 	}
@@ -135,7 +135,7 @@ func (s *databaseSource) put(m *policy.Matcher, revision int64, err error) error
 	s.tell(err)
 	switch mistakes, broken := errors.AsType[rules.Errors](err); {
 	case broken:
-		s.log.Error("policy is broken; the old one stays in force", "database", storeurl.Shown(s.url), "revision", revision, "mistakes", len(mistakes))
+		s.log.Error("policy is broken; the old one stays in force", "database", s.url.String(), "revision", revision, "mistakes", len(mistakes))
 		for _, m := range mistakes[:min(len(mistakes), maxLoggedMistakes)] {
 			m.Value = loggable(m.Path, m.Value)
 			s.log.Error("policy mistake", "error", m.Error())
@@ -143,7 +143,7 @@ func (s *databaseSource) put(m *policy.Matcher, revision int64, err error) error
 	case err != nil:
 		s.log.Error("cannot read the policy; the old one stays in force", "error", err)
 	default:
-		s.log.Info("policy reloaded", "database", storeurl.Shown(s.url), "rules", len(m.Rules()), "revision", revision)
+		s.log.Info("policy reloaded", "database", s.url.String(), "rules", len(m.Rules()), "revision", revision)
 	}
 	return err
 }

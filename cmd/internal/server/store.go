@@ -47,12 +47,9 @@ func (s *storage) nodes() int {
 }
 
 // openStore opens the store that the settings name.
-func (s *Server) openStore(ctx context.Context) error {
-	u, err := storeurl.Parse(s.config.Store)
-	if err != nil {
-		return err
-	}
-	if remote, _ := u.Remote(); remote != "" {
+func (s *Server) openStore(ctx context.Context) (err error) {
+	u := s.config.Store
+	if u.Remote() {
 		err = s.openRemote(ctx, u)
 	} else {
 		err = s.openMemory(u)
@@ -69,7 +66,7 @@ func (s *Server) openStore(ctx context.Context) error {
 
 // openMemory makes a memory store, with the buckets that were saved, if there are
 // any. A file that cannot be restored from is an error, and never an empty store.
-func (s *Server) openMemory(u storeurl.Store) error {
+func (s *Server) openMemory(u *storeurl.URL) error {
 	if u.File == "" {
 		store, err := memstore.New(u.Memory)
 		if err != nil {
@@ -91,7 +88,7 @@ func (s *Server) openMemory(u storeurl.Store) error {
 }
 
 // restoreMemory makes a memory store with the buckets of a file that is locked.
-func (s *Server) restoreMemory(u storeurl.Store, lock *os.File) error {
+func (s *Server) restoreMemory(u *storeurl.URL, lock *os.File) error {
 	store, err := memstore.Restore(u.File, u.Memory)
 	switch {
 	case err == nil:

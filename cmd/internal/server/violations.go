@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/violations"
 	"github.com/metehq/mete/store"
@@ -51,16 +49,13 @@ type trail struct {
 // openTrail connects to the database that the settings name, if they name one. Where
 // it does not answer yet, [trail.run] goes on trying.
 func openTrail(ctx context.Context, c config.Config, log *slog.Logger) (*trail, error) {
-	if c.Violations == "" {
+	if c.Violations == nil {
 		return nil, nil
 	}
-	options, database, err := pgstore.ParseURL(c.Violations)
-	if err != nil {
-		return nil, fmt.Errorf("violations: %s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
-	}
+	options := c.Violations.Postgres.Options.Copy()
 	options.MaxConns, options.MinConns, options.MinIdleConns = trailConns, 0, 0
-	t := &trail{log: log, url: storeurl.Shown(c.Violations), options: options, config: violations.Config{
-		Schema: database.Schema, Key: []byte(c.HashKey), Raw: c.ViolationsRaw, UserAttribute: c.ViolationsUser,
+	t := &trail{log: log, url: c.Violations.String(), options: options, config: violations.Config{
+		Schema: c.Violations.Postgres.Config.Schema, Key: []byte(c.HashKey), Raw: c.ViolationsRaw, UserAttribute: c.ViolationsUser,
 		Retention: c.ViolationsRetention, Logger: log,
 	}}
 	t.finders = newFinders(t)
