@@ -5,6 +5,7 @@ package policyyaml
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strings"
 
@@ -47,6 +48,9 @@ func Raw(name string, data []byte) ([]byte, error) {
 		return data, nil
 	}
 	c, err := convert(name, data)
+	if m, ok := errors.AsType[Errors](err); ok && m[0].Reason == yamltree.SecondDocument {
+		m[0].Reason, m[0].Hint = "there is more than one document in the file", ""
+	}
 	if err == nil && len(c.found) > 0 {
 		err = c.found
 	}

@@ -23,7 +23,7 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 	main, admin := scheme(c.TLS)+s.Addr().String(), scheme(c.AdminTLS)+s.AdminAddr().String()
 	rules := len(s.Policy().Rules())
 	if c.LogFormat == "json" {
-		log.Info("listening", "url", main, "admin_url", admin, "policy", c.PolicyName(), "rules", rules, "upstream", c.Upstream, "token_file", s.TokenFile())
+		log.Info("listening", "url", main, "admin_url", admin, "policy", c.PolicyName(), "rules", rules, "upstream", upstreamText(c), "token_file", s.TokenFile())
 		return
 	}
 	policy := "built-in example"
@@ -33,11 +33,15 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 	w := new(bytes.Buffer)
 	defer func() { out.Write(w.Bytes()) }()
 	fmt.Fprintf(w, "mete is listening on %s\n\n", main)
-	if c.Upstream != "" {
+	if c.Upstream != nil {
 		fmt.Fprintf(w, "  upstream  %s\n", c.Upstream)
 	}
 	for _, u := range c.Upstreams {
-		fmt.Fprintf(w, "  upstream  %s: %s\n", u.Name, strings.Join(u.URLs, ", "))
+		urls := make([]string, len(u.URLs))
+		for i, server := range u.URLs {
+			urls[i] = server.String()
+		}
+		fmt.Fprintf(w, "  upstream  %s: %s\n", u.Name, strings.Join(urls, ", "))
 	}
 	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  dashboard %s/dashboard/\n  admin     %s\n", policy, prose.Count(rules, "rule"), storeName(c.Store), admin, admin)
 	if file := s.TokenFile(); file != "" {
@@ -49,6 +53,14 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 	} else {
 		tryAPI(w, main, c.Policy == "")
 	}
+}
+
+// upstreamText returns the URL of the one upstream, or "".
+func upstreamText(c config.Config) string {
+	if c.Upstream == nil {
+		return ""
+	}
+	return c.Upstream.String()
 }
 
 func scheme(t config.TLS) string {

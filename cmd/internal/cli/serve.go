@@ -42,7 +42,7 @@ func serve(ctx context.Context, std Streams, args []string) int {
 		}
 	}
 	if err != nil {
-		return failEach(std, exitUsage, "serve", err)
+		return failSettings(std, err)
 	}
 	if *check {
 		return tryServe(ctx, std, c, env)

@@ -7,6 +7,7 @@ package config
 import (
 	_ "embed"
 	"net/netip"
+	"net/url"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/storeurl"
@@ -22,12 +23,13 @@ var Sample string
 
 // A Config are the server's settings. [Default] returns the defaults; the zero
 // Config is not valid. The yaml names are the keys of the file, and with dashes
-// for underscores those of the flags of mete serve.
+// for underscores those of the flags of mete serve. A value with the tag secret is not
+// shown in excerpts of the file.
 type Config struct {
 	// Policy is the policy file, JSON or YAML, or the URL of a PostgreSQL with rules
 	// in it, as [pgstore.ParseURL] reads it. Empty is the built-in example.
 	// In a configuration file, a relative path is relative to that file.
-	Policy string `yaml:"policy"`
+	Policy string `yaml:"policy" secret:"password"`
 
 	// PolicyDatabase is the database that Policy names. [Load] sets it; nil: Policy is a
 	// file.
@@ -46,7 +48,7 @@ type Config struct {
 	// those of [redisstore.ParseURL], the URLs of PostgreSQL those of
 	// [pgstore.ParseURL]. In a configuration file, a relative path is relative to
 	// that file.
-	Store *storeurl.URL `yaml:"store"`
+	Store *storeurl.URL `yaml:"store" secret:"password"`
 
 	// DenialCache answers from memory what a store elsewhere has just denied, until
 	// the tokens are there and for a second at most. A store in memory needs none.
@@ -86,7 +88,7 @@ type Config struct {
 
 	// Upstream is the http, https or h2c URL that allowed requests are passed on
 	// to. Neither this nor Upstreams: no gateway, the main address answers the API.
-	Upstream string `yaml:"upstream"`
+	Upstream *url.URL `yaml:"upstream" secret:"password"`
 
 	// Upstreams are where allowed requests are passed on to, and Routes say which of
 	// them go where. Where there is one upstream and no route, all go there.
@@ -156,12 +158,12 @@ type Config struct {
 	// HashKey keys the hash that replaces secret and long components of bucket
 	// keys. Servers that share a store must share it. Empty: a random one at
 	// every start, or the one that is saved with the buckets.
-	HashKey string `yaml:"hash_key"`
+	HashKey string `yaml:"hash_key" secret:"all"`
 
 	// Violations is the URL of the PostgreSQL, as [pgstore.ParseURL] reads it, that
 	// denied requests are recorded in: see package violations. Nil: they are not. In
 	// a configuration file, a relative path in it is relative to that file.
-	Violations *storeurl.URL `yaml:"violations"`
+	Violations *storeurl.URL `yaml:"violations" secret:"password"`
 
 	// ViolationsRaw records keys, users and addresses as they are. False: keys and
 	// users are hashed with HashKey, or with a key derived from a secret in that
@@ -224,7 +226,7 @@ type JWT struct {
 	// Keys is the JSON Web Key Set that tokens are verified with: a file, or an http
 	// or https URL. Empty: tokens are not verified. In a configuration file, a
 	// relative path is relative to that file.
-	Keys string `yaml:"keys"`
+	Keys string `yaml:"keys" secret:"password"`
 
 	// Algorithms are the only ones that tokens may be signed by. HS256 and its kind,
 	// whose secrets are then in Keys, must be named; none is never accepted.

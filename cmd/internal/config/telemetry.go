@@ -2,18 +2,21 @@
 
 package config
 
-import "time"
+import (
+	"net/url"
+	"time"
+)
 
 // Telemetry says what a collector of OpenTelemetry is told, by OTLP over HTTP.
 // What is not said here is as the standard's variables say: OTEL_EXPORTER_OTLP_HEADERS,
 // _CERTIFICATE, _COMPRESSION, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_BSP_*.
 type Telemetry struct {
 	// Endpoint is the base URL of the collector; traces go to /v1/traces below it,
-	// metrics to /v1/metrics. Empty: nobody is told anything, and it costs nothing.
-	Endpoint string `yaml:"endpoint"`
+	// metrics to /v1/metrics. Nil: nobody is told anything, and it costs nothing.
+	Endpoint *url.URL `yaml:"endpoint" secret:"password"`
 
 	// Headers go with each export, as name=value, at most 16. They may not have commas.
-	Headers []string `yaml:"headers"`
+	Headers []string `yaml:"headers" secret:"all"`
 
 	// Sample is the part of requests that is traced where nobody has decided that
 	// before, 0 to 1. A request that brings a traceparent is traced where that says so.

@@ -3,7 +3,6 @@
 package config
 
 import (
-	"errors"
 	"net/url"
 	"time"
 
@@ -17,7 +16,7 @@ type Upstream struct {
 	Name string `yaml:"name"`
 
 	// URLs are those of the servers: http, https or h2c.
-	URLs []string `yaml:"urls"`
+	URLs []*url.URL `yaml:"urls" secret:"password"`
 
 	// CA are the authorities of the certificates of https servers, in PEM. Empty:
 	// those that the system knows. In a configuration file, a relative path is
@@ -84,50 +83,33 @@ type Adaptive struct {
 }
 
 // InFront reports whether the main address is a gateway: there is an upstream.
-func (c *Config) InFront() bool { return c.Upstream != "" || len(c.Upstreams) > 0 }
+func (c *Config) InFront() bool { return c.Upstream != nil || len(c.Upstreams) > 0 }
 
-// errURL never shows the text, which may hold a password.
-var errURL = errors.New("is not a URL such as http://127.0.0.1:3000")
-
-// proxyUpstream is u for package proxy, without its CA.
-func (u *Upstream) proxyUpstream() (proxy.Upstream, error) {
-	made := proxy.Upstream{
-		Name:        u.Name,
+// proxyUpstream returns u for package proxy, without its CA.
+func (u *Upstream) proxyUpstream() proxy.Upstream {
+	return proxy.Upstream{
+		Name: u.Name, Servers: u.URLs,
 		DialTimeout: u.Timeouts.Connect, HeaderTimeout: u.Timeouts.Header, BodyTimeout: u.Timeouts.Body,
 		Health: proxy.Health(u.Health),
 	}
-	for _, text := range u.URLs {
-		server, err := url.Parse(text)
-		if err != nil {
-			return proxy.Upstream{}, errURL
-		}
-		made.Servers = append(made.Servers, server)
-	}
-	return made, nil
 }
 
 // Routing returns the upstreams, without their CAs, and the routes, for package proxy.
 // Upstream, the short form, is one without a name to which everything goes, and so is an
 // upstream that is alone and has no route.
-func (c *Config) Routing() ([]proxy.Upstream, []proxy.Route, error) {
-	all, routes := c.Upstreams, c.Routes
-	if c.Upstream != "" {
-		all = []Upstream{{Name: "upstream", URLs: []string{c.Upstream}}}
+func (c *Config) Routing() (upstreams []proxy.Upstream, routes []proxy.Route) {
+	all, to := c.Upstreams, c.Routes
+	if c.Upstream != nil {
+		all = []Upstream{{Name: "upstream", URLs: []*url.URL{c.Upstream}}}
 	}
-	if len(all) == 1 && len(routes) == 0 {
-		routes = []Route{{Upstream: all[0].Name}}
+	if len(all) == 1 && len(to) == 0 {
+		to = []Route{{Upstream: all[0].Name}}
 	}
-	var upstreams []proxy.Upstream
 	for i := range all {
-		u, err := all[i].proxyUpstream()
-		if err != nil {
-			return nil, nil, err
-		}
-		upstreams = append(upstreams, u)
+		upstreams = append(upstreams, all[i].proxyUpstream())
 	}
-	var to []proxy.Route
-	for _, r := range routes {
-		to = append(to, proxy.Route{Hosts: r.Hosts, Path: r.Path, Upstream: r.Upstream, MaxBodyBytes: int64(r.MaxBodyBytes)})
+	for _, r := range to {
+		routes = append(routes, proxy.Route{Hosts: r.Hosts, Path: r.Path, Upstream: r.Upstream, MaxBodyBytes: int64(r.MaxBodyBytes)})
 	}
-	return upstreams, to, nil
+	return upstreams, routes
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/httpapi"
 )
 
 // as sends a request with a token, none where it is empty, and returns the status.
@@ -49,9 +50,9 @@ const (
 func withTokens() config.Config {
 	c := testConfig()
 	c.AdminTokens = []config.AdminToken{
-		{Name: "grafana", Role: "read", Token: readerToken},
-		{Name: "on-call", Role: "operate", Token: operatorToken},
-		{Name: "deploy", Role: "configure", Token: ownerToken},
+		{Name: "grafana", Role: httpapi.Read, Token: readerToken},
+		{Name: "on-call", Role: httpapi.Operate, Token: operatorToken},
+		{Name: "deploy", Role: httpapi.Configure, Token: ownerToken},
 	}
 	return c
 }
@@ -375,7 +376,7 @@ func TestAccess_TokenFile(t *testing.T) {
 	}
 	write(ownerToken + "\n")
 	c := testConfig()
-	c.AdminTokens = []config.AdminToken{{Name: "deploy", Role: "configure", Token: ownerToken, File: file}, {Name: "grafana", Role: "read", Token: readerToken}}
+	c.AdminTokens = []config.AdminToken{{Name: "deploy", Role: httpapi.Configure, Token: ownerToken, File: file}, {Name: "grafana", Role: httpapi.Read, Token: readerToken}}
 	s := start(t, c)
 	status := func(token string) int { got, _ := s.as(token, "GET", "/v1/overrides", ""); return got }
 	write("short")

@@ -44,7 +44,7 @@ func bothURLs(t *testing.T) map[string]*running {
 	api := start(t, c)
 	upstream := newHeldUpstream(t)
 	close(upstream.release)
-	c.Upstream = upstream.URL
+	c.Upstream = mustURL(upstream.URL)
 	gateway := start(t, c)
 	return map[string]*running{api.main: api, api.admin: api, gateway.main: gateway, gateway.admin: gateway}
 }
@@ -97,7 +97,7 @@ func TestAttack_UnwantedBody(t *testing.T) {
 	upstream := newHeldUpstream(t)
 	close(upstream.release)
 	c := testConfig()
-	c.Timeouts.ReadHeader, c.Upstream, c.Policy = impatience, upstream.URL, policyFile(t, burst("1"))
+	c.Timeouts.ReadHeader, c.Upstream, c.Policy = impatience, mustURL(upstream.URL), policyFile(t, burst("1"))
 	s := start(t, c)
 	if status, _ := get(t, s.main+"/"); status != http.StatusOK {
 		t.Fatalf("the first request: status %d, want 200", status)
@@ -201,7 +201,7 @@ func TestAttack_UpstreamDown(t *testing.T) {
 	down := l.Addr().String()
 	l.Close()
 	c := testConfig()
-	c.Upstream = "http://" + down
+	c.Upstream = mustURL("http://" + down)
 	s := start(t, c)
 	for range 15 {
 		get(t, s.main+"/")

@@ -95,7 +95,7 @@ func TestClaims_AreVerified(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "jwks.json")
 	write(t, keys, issuer.keySet())
 	for path, front := range map[string]func(*config.Config){
-		"/": func(c *config.Config) { c.Upstream = upstream.URL },
+		"/": func(c *config.Config) { c.Upstream = mustURL(upstream.URL) },
 		"/v1/decision": func(c *config.Config) {
 			c.DecisionProfile, c.TrustedProxies = "traefik", []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		},
@@ -155,7 +155,7 @@ func TestClaims_KeySetIsMissing(t *testing.T) {
 	}
 	down := httptest.NewServer(nil)
 	down.Close()
-	c.JWT.Keys, c.Policy, c.Upstream = down.URL, policyFile(t, plans), down.URL
+	c.JWT.Keys, c.Policy, c.Upstream = down.URL, policyFile(t, plans), mustURL(down.URL)
 	s := start(t, c)
 	for _, want := range []string{"until it can be, no token is accepted and all claims are missing", "comes by plain http"} {
 		if s.log.Count(want) != 1 {

@@ -68,7 +68,7 @@ func TestRun_AnswersRequestsInFlight(t *testing.T) {
 	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
-	c.Upstream = u.URL
+	c.Upstream = mustURL(u.URL)
 	s := start(t, c)
 	const inFlight = 10
 	var answers []<-chan answer
@@ -112,7 +112,7 @@ func TestRun_CutsOffWhatDoesNotFinish(t *testing.T) {
 	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
-	c.Upstream = u.URL
+	c.Upstream = mustURL(u.URL)
 	c.Timeouts.Drain = 50 * time.Millisecond
 	s := start(t, c)
 	slow := ask(s.main + "/slow")
@@ -251,7 +251,7 @@ func TestRun_NoServerErrorsUnderLoad(t *testing.T) {
 	t.Cleanup(func() { u.Close(); close(u.arrived) })
 	c := testConfig()
 	c.Policy = policyFile(t, burst("100000"))
-	c.Upstream = u.URL
+	c.Upstream = mustURL(u.URL)
 	s := start(t, c)
 	var clients sync.WaitGroup
 	var answered atomic.Int64

@@ -231,7 +231,7 @@ func TestReload_WhileEnding(t *testing.T) {
 	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
-	c.Upstream, c.Policy, c.ReloadInterval = u.URL, policyFile(t, burst("9")), 0
+	c.Upstream, c.Policy, c.ReloadInterval = mustURL(u.URL), policyFile(t, burst("9")), 0
 	s := start(t, c)
 	slow := ask(s.main + "/slow")
 	<-u.arrived

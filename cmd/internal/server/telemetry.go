@@ -25,7 +25,7 @@ const serviceName = "mete"
 // openTelemetry begins to tell a collector what the server does, where the settings
 // name one, and to look at requests. The metrics must be there.
 func (s *Server) openTelemetry(ctx context.Context) (err error) {
-	if c := s.config.Telemetry; c.Endpoint != "" {
+	if c := s.config.Telemetry; c.Endpoint != nil {
 		headers := map[string]string{}
 		for _, h := range c.Headers {
 			name, value, _ := strings.Cut(h, "=")
@@ -39,7 +39,7 @@ func (s *Server) openTelemetry(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		s.log.Info("telemetry is exported", "endpoint", c.Endpoint, "sample", c.Sample, "metrics_each", c.Interval)
+		s.log.Info("telemetry is exported", "endpoint", c.Endpoint.String(), "sample", c.Sample, "metrics_each", c.Interval)
 	}
 	s.watch = telemetry.NewWatch(s.telemetry, s.metrics.Decided)
 	return nil

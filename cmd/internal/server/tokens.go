@@ -34,9 +34,7 @@ func (s *Server) lookAtToken(known []config.AdminToken, i int, looks *follow.Mem
 	changed := err == nil && next != before
 	if changed {
 		known[i].Token = next
-		if err = s.access.know(known); err != nil {
-			known[i].Token = before
-		}
+		s.access.know(known)
 	}
 	switch looks.Note(changed, err) {
 	case follow.Failed:

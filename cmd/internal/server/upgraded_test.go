@@ -81,7 +81,7 @@ func TestRun_WaitsForUpgradedConnections(t *testing.T) {
 	t.Parallel()
 	c := testConfig()
 	url, ended := echoing(t)
-	c.Upstream, c.Timeouts.Drain = url, 10*patience
+	c.Upstream, c.Timeouts.Drain = mustURL(url), 10*patience
 	s := start(t, c)
 	conn := openSocket(t, s.server)
 	s.stop()
@@ -110,7 +110,7 @@ func TestRun_CutsOffUpgradedConnections(t *testing.T) {
 	t.Parallel()
 	c := testConfig()
 	url, ended := echoing(t)
-	c.Upstream, c.Timeouts.Drain = url, 50*time.Millisecond
+	c.Upstream, c.Timeouts.Drain = mustURL(url), 50*time.Millisecond
 	s := start(t, c)
 	conns := []socket{openSocket(t, s.server), openSocket(t, s.server)}
 	s.stop()
@@ -135,7 +135,7 @@ func TestRun_OneDrainForAll(t *testing.T) {
 	held := newHeldUpstream(t)
 	url, ended := echoing(t)
 	c := testConfig()
-	c.Upstreams = []config.Upstream{{Name: "sockets", URLs: []string{url}}, {Name: "slow", URLs: []string{held.URL}}}
+	c.Upstreams = []config.Upstream{{Name: "sockets", URLs: urls(url)}, {Name: "slow", URLs: urls(held.URL)}}
 	c.Routes = []config.Route{{Upstream: "sockets"}, {Path: "/slow", Upstream: "slow"}}
 	c.Timeouts.Drain = 50 * time.Millisecond
 	s := start(t, c)
@@ -163,7 +163,7 @@ func TestUpgraded_Timeout(t *testing.T) {
 	t.Parallel()
 	unbounded, bounded := testConfig(), testConfig()
 	url, ended := echoing(t)
-	unbounded.Upstream, bounded.Upstream = url, url
+	unbounded.Upstream, bounded.Upstream = mustURL(url), mustURL(url)
 	unbounded.Timeouts.Upgraded, bounded.Timeouts.Upgraded = 0, 200*time.Millisecond
 	older := openSocket(t, start(t, unbounded).server)
 	conn := openSocket(t, start(t, bounded).server)
@@ -186,7 +186,7 @@ func TestRun_ClosesIdleUpstreamConnections(t *testing.T) {
 	u.Start()
 	defer u.Close()
 	c := testConfig()
-	c.Upstream = u.URL
+	c.Upstream = mustURL(u.URL)
 	s := start(t, c)
 	if status, _ := get(t, s.main); status != 200 {
 		t.Errorf("got %d", status)

@@ -93,12 +93,9 @@ func (g *gate) stats() metrics.Gateway {
 }
 
 // openProxy makes the reverse proxy behind limited.
-func (s *Server) openProxy(limited *httplimit.Middleware) error {
+func (s *Server) openProxy(limited *httplimit.Middleware) (err error) {
 	c := s.config
-	upstreams, routes, err := c.Routing()
-	if err != nil {
-		return err
-	}
+	upstreams, routes := c.Routing()
 	for i := range c.Upstreams {
 		if upstreams[i].TLS, err = authorities(c.Upstreams[i]); err != nil {
 			return err
