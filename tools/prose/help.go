@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// A row of a table in a help text: "  --flag VALUE    description".
-var helpRow = regexp.MustCompile(`^  \S(?:\S| \S)*(?: {2,}(\S.*))?$`)
+// A row of a table in a help text: "  command    description" or, of flags,
+// "      --flag VALUE    description".
+var helpRow = regexp.MustCompile(`^(?:  |      )\S(?:\S| \S)*(?: {2,}(\S.*))?$`)
 
 // helpText returns the fenced blocks of a document as Markdown prose. Each line
 // keeps its number. Table rows become list items; commands and settings become
@@ -25,7 +26,7 @@ func helpText(document string) string {
 		switch fenced {
 		case "text":
 			row := helpRow.FindStringSubmatch(line)
-			isRow := row != nil && (row[1] != "" || strings.HasPrefix(line, "  --"))
+			isRow := row != nil && (row[1] != "" || strings.HasPrefix(line, "      --"))
 			switch {
 			case isRow:
 				lines[i], inList = "- "+row[1], true

@@ -14,7 +14,7 @@ import (
 
 func TestHelpText(t *testing.T) {
 	document := "# Title\n```text\nUsage: mete\n\nRuns the limiter. An example:\n\n  mete take x=y\n\n" +
-		"  --a VALUE   the first\n              line\n  --long-name\n              the second\n```\n" +
+		"      --a VALUE   the first\n                  line\n      --long-name\n                  the second\n```\n" +
 		"```yaml\n# A comment.\nkey: 1\n  # Another.\n```\nOutside.\n"
 	want := "\n\n\n\nRuns the limiter. An example:\n\n\n\n" +
 		"- the first\n  line\n- \n  the second\n\n" +

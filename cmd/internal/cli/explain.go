@@ -4,16 +4,16 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
@@ -21,40 +21,44 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-const explainUsage = "[--policy FILE] [flags] ['METHOD PATH'] [NAME=VALUE ...]"
-
 const explainAbout = `
-Says what would become of a request, and why: which rules were considered, which
-of them applied and why the others did not, whose bucket it is, what that holds
-before and after, what denied the request, and when it passes. Nothing is spent.
+Explains the decision about a request. It shows the rules that apply, and the
+reasons why others do not. It shows the buckets before and after, the limit that
+denies the request, and the time when it passes. It spends nothing.
 
-  mete explain --policy policy.yaml 'GET /v1/x?tenant=a' ip=192.0.2.1 \
+  mete explain policy.yaml 'GET /v1/x?tenant=a' ip=192.0.2.1 \
       header:x-api-key=k1 jwt:plan=pro
 
-A request is what a client sends: a method and a path, or a URL, which is also
-the host and the attributes query:NAME. Paths and hosts are brought into the
-spelling that the front doors match. Attributes have the names of policy files;
-ip is short for ip:address, and cost=3 is what the request costs in place of
-what the policy says.
+A request is a method and a path, or a URL, which also has the host and the
+attributes query:NAME. The command normalizes paths and hosts as the servers do.
+Attributes have the names of policy files. ip is short for ip:address, and
+cost=3 replaces the cost in the policy.
 
 --curl takes a curl command line in place of 'METHOD PATH', as browsers copy it
-("Copy as cURL"). It is read and not run; attributes beside it go before what it
-says, such as the address, which no command line has:
+("Copy as cURL"). The command reads it and does not run it. Attributes that you
+add win over the line. The address is one, because no command line has it:
 
-  mete explain --policy policy.yaml ip=192.0.2.1 \
+  mete explain policy.yaml ip=192.0.2.1 \
       --curl "curl https://example.com/v1/x -H 'X-Api-Key: k1'"
 
-With --policy the rules are those of a file, and all buckets are full; --store
-has them shown as they are in memory:?file=PATH, redis://HOST or
-postgres://HOST/DATABASE. Keys that hold hashes of secrets are found where
-METE_HASH_KEY is the hash_key of the servers. Without --policy a running server
-explains, by its policy and its buckets, at its address for administrators.
+With a policy, the rules are in the file, and all buckets are full.
+--store shows buckets as they are in memory:?file=PATH, redis://HOST or
+postgres://HOST/DATABASE. To find keys that hold hashes of secrets, set
+METE_HASH_KEY to the hash_key of the servers. Without a policy, a running server
+explains the request by its own policy and buckets, at its admin address.
 
-In the list of rules ✓ is one that allows the request, ✗ one that denies it,
-~ one in shadow, and - one that has no part in it.
+Rules are marked by their result:
+  ✓  the rule allows the request
+  ✗  the rule denies the request
+  ~  the rule is in shadow
+  -  the rule does not take part
 
-The exit code is 0 if the request is allowed, 1 if it is denied or the policy is
-broken, 2 for wrong usage, 3 if the server or the store does not answer.
+Exit codes:
+  0  the request is allowed
+  1  the request is denied, or the policy is broken
+  2  wrong usage
+  3  the server or the store does not answer
+  4  the server refuses
 `
 
 // An explainCommand is one call of mete explain.
@@ -68,13 +72,43 @@ type explainCommand struct {
 	request typedRequest
 }
 
-// explainRequest is "mete explain".
-func explainRequest(ctx context.Context, std Streams, args []string) int {
-	c := explainCommand{std: std}
-	code, ok := c.parse(args)
-	if !ok {
-		return code
+// newExplainCommand returns "mete explain".
+func newExplainCommand(std Streams) *cobra.Command {
+	c := &explainCommand{std: std}
+	cmd := &cobra.Command{
+		Use: "explain [flags] [POLICY] ['METHOD PATH'] [NAME=VALUE ...]", Short: "Explain the decision about a request, rule by rule", Long: explainAbout,
+		ValidArgsFunction: completeExplain,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.check(cmd, args); err != nil {
+				return err
+			}
+			return c.run(cmd.Context())
+		},
 	}
+	addPolicy(cmd, &c.policy, "the policy `FILE` in JSON or YAML, - for standard input, or postgres://HOST/DATABASE for the rules there")
+	cmd.Flags().Func("store", "show the buckets in the store at `URL`: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) (err error) {
+		c.store, err = storeurl.Parse(s)
+		return err
+	})
+	cmd.Flags().Func("at", "explain the decision at that `INSTANT`, such as 2026-11-21T08:00:00Z, if nothing happens until then", func(s string) error {
+		t, err := time.Parse(time.RFC3339, s)
+		if c.at = bucket.At(t); err != nil || c.at <= 0 {
+			return errors.New("write it as 2026-11-21T08:00:00Z")
+		}
+		return nil
+	})
+	addFormat(cmd, &c.format, "text", "json")
+	cmd.Flags().Func("max-wait", "explain a request that accepts a wait of `DURATION`, such as 2s", func(s string) (err error) {
+		c.request.MaxWait, err = bucket.ParseDuration(s)
+		return plain(err)
+	})
+	cmd.Flags().StringVar(&c.request.curl, "curl", "", "explain the request of the curl `COMMAND` line, - for standard input")
+	cmd.Flags().AddFlagSet(c.flags(adminURL()))
+	return cmd
+}
+
+// run explains the request, here or by a server.
+func (c *explainCommand) run(ctx context.Context) error {
 	var e api.Explanation
 	var err error
 	if c.policy == "" {
@@ -85,67 +119,41 @@ func explainRequest(ctx context.Context, std Streams, args []string) int {
 	switch {
 	case err == nil:
 	case brokenPolicy(err):
-		fmt.Fprintln(std.Err, err)
-		return exitNo
+		return failBare(exitNo, err)
 	case errors.Is(err, store.ErrUnavailable):
-		return fail(std, exitUnreachable, "explain", err)
+		return fail(exitUnreachable, err)
 	case c.policy == "":
-		return fail(std, exitCode(err), "explain", explain(c.server, err))
+		return failClient(c.server, err)
 	default:
-		return fail(std, exitUsage, "explain", plain(err))
+		return fail(exitUsage, plain(err))
 	}
 	if err := c.print(&e); err != nil {
-		return fail(std, exitUsage, "explain", err)
+		return err
 	}
 	if !e.Decision.Allowed {
-		return exitNo
+		return exit(exitNo)
 	}
-	return exitOK
+	return nil
 }
 
-// parse reads and checks the arguments. Where ok is false it has said why.
-func (c *explainCommand) parse(args []string) (code int, ok bool) {
-	fs := newFlags(c.std, "explain")
-	fs.StringVar(&c.policy, "policy", "", "the policy `FILE` in JSON or YAML, - for standard input, or postgres://HOST/DATABASE for the rules there")
-	c.flags(fs, "`URL` of a server's address for administrators (default http://"+config.Default().AdminListen+")", "")
-	fs.Func("store", "the `URL` of the store whose buckets are shown: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) (err error) {
-		c.store, err = storeurl.Parse(s)
-		return err
-	})
-	fs.Func("at", "explain what would be decided at that `INSTANT`, such as 2026-11-21T08:00:00Z, if nothing more happened until then", func(s string) error {
-		t, err := time.Parse(time.RFC3339, s)
-		if c.at = bucket.At(t); err != nil || c.at <= 0 {
-			return errors.New("write it as 2026-11-21T08:00:00Z")
-		}
-		return nil
-	})
-	fs.StringVar(&c.format, "format", "text", "`FORMAT` of the explanation: text or json")
-	fs.Func("max-wait", "accept to wait up to `DURATION` for the tokens, such as 2s", func(s string) (err error) {
-		c.request.MaxWait, err = bucket.ParseDuration(s)
-		return plain(err)
-	})
-	fs.StringVar(&c.request.curl, "curl", "", "explain what the curl `COMMAND` line asks for, - for standard input")
-	operands, code, ok := fs.parse(args)
-	if !ok {
-		return code, false
+// check checks the flags and reads the arguments.
+func (c *explainCommand) check(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && namesPolicy(args[0]) {
+		args = policyArgument(&c.policy, args)
 	}
 	if err := c.readCurl(); err != nil {
-		return fs.usageError("%v", err), false
+		return usageError("%w", err)
 	}
-	if err := c.request.read(operands); err != nil {
-		return fs.usageError("%v", plain(err)), false
+	if err := c.request.read(args); err != nil {
+		return usageError("%w", plain(err))
 	}
 	switch {
-	case c.format != "text" && c.format != "json":
-		return fs.usageError("--format must be text or json, not %q", c.format), false
-	case c.policy != "" && c.server != "":
-		return fs.usageError("--policy and --server exclude each other: a server explains by its own policy"), false
+	case c.policy != "" && cmd.Flags().Changed("server"):
+		return usageError("--policy and --server exclude each other: a server explains by its own policy")
 	case c.policy == "" && (c.store != nil || c.at != 0):
-		return fs.usageError("--store and --at are for --policy: a server explains by its own buckets, now"), false
-	case c.server == "":
-		c.server = "http://" + config.Default().AdminListen
+		return usageError("--store and --at are for --policy: a server explains by its own buckets, now")
 	}
-	return exitOK, true
+	return nil
 }
 
 // ask asks the server.
@@ -251,11 +259,4 @@ func hashedIn(key string, limitKeys []string) (names []string) {
 		}
 	}
 	return names
-}
-
-// printJSON writes e as /v1/explain answers it.
-func (c *explainCommand) printJSON(e *api.Explanation) error {
-	out := json.NewEncoder(c.std.Out)
-	out.SetEscapeHTML(false)
-	return out.Encode(e)
 }

@@ -15,10 +15,45 @@ import (
 	"github.com/metehq/mete/store"
 )
 
+const replayAbout = `
+Runs recorded traffic through a policy in virtual time, and reports the requests
+that it limits, with the time and the reason. A TRACE is a file of access log
+lines (common or combined) or of JSON lines; "-" is standard input. Files may be
+compressed by gzip. Name several files in the order of time, for example
+$(ls -tr access.log*). If a time steps back, the time inside a bucket stands
+still, and a warning tells the number of such requests. --sort replays all
+requests in the order of their times.
+
+With --old and --new the traffic runs through two policies, each with buckets of
+its own. The report shows, by rule, the requests that are newly limited and
+newly admitted:
+
+  mete replay --old policy.yaml --new next.yaml access.log
+
+METE_HASH_KEY, the hash_key of the servers, is the key for hashes of secrets.
+Without it the command uses a fixed key. If a rule depends on that, the command
+prints a note on standard error.
+
+Exit codes:
+  0  done, however many requests are denied
+  1  a policy is broken, or --max-newly-limited is exceeded
+  2  wrong usage, or the input cannot be read
+  3  the store does not answer
+
+With --store redis://HOST or postgres://HOST/DATABASE the buckets are there,
+under unique names, and the command removes them at its end.
+
+A JSON line is one request. Only "at" is required, in seconds. "cost" replaces
+the cost in the policy:
+
+  {"at":12.5,"method":"GET","path":"/","host":"","ip":"192.0.2.1",
+   "headers":{},"query":{},"jwt":{},"cost":null}
+`
+
 // A replayCommand is one call of mete replay.
 type replayCommand struct {
 	std                   Streams
-	policy, compare       string   // file names; "-" is standard input
+	policy, old           string   // file names; "-" is standard input. With old, policy is the new one
 	traces                []string // as well
 	format                string
 	input                 trace.Format
@@ -28,15 +63,10 @@ type replayCommand struct {
 	showKeys, skipInvalid bool
 }
 
-// replay runs a trace through a policy, or through two.
-func replay(ctx context.Context, std Streams, args []string) int {
-	c := replayCommand{std: std}
-	code, ok := c.parse(args)
-	if !ok {
-		return code
-	}
+// run replays a trace through a policy, or through two.
+func (c *replayCommand) run(ctx context.Context) error {
 	var err error
-	if c.compare == "" {
+	if c.old == "" {
 		err = c.runOne(ctx)
 	} else {
 		err = c.runTwo(ctx)
@@ -46,16 +76,15 @@ func replay(ctx context.Context, std Streams, args []string) int {
 	_, exceeded := errors.AsType[exceedsBound](err)
 	switch {
 	case err == nil:
-		return exitOK
+		return nil
 	case broken:
-		fmt.Fprintln(std.Err, err)
-		return exitNo
+		return failBare(exitNo, err)
 	case exceeded:
-		return fail(std, exitNo, "replay", err)
+		return fail(exitNo, err)
 	case failed, errors.Is(err, store.ErrUnavailable):
-		return fail(std, exitUnreachable, "replay", err)
+		return fail(exitUnreachable, err)
 	}
-	return fail(std, exitUsage, "replay", err)
+	return fail(exitUsage, err)
 }
 
 // A brokenFile is the list of mistakes in a policy.

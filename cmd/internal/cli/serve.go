@@ -5,7 +5,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/server"
@@ -23,30 +24,83 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// serve is "mete serve".
-func serve(ctx context.Context, std Streams, args []string) int {
-	fs := newFlags(std, "serve")
-	file, settings := serveFlags(fs)
-	check := fs.Bool("check", false, "validate the settings and the policy, then exit")
-	operands, code, ok := fs.parse(args)
-	switch {
-	case !ok:
-		return code
-	case len(operands) > 0:
-		return fs.usageError("%q is not a flag; to use it as the policy write --policy %s", operands[0], operands[0])
+const serveAbout = `
+Runs the limiter as a server. Without flags it keeps its buckets in memory, uses
+a built-in example policy and listens on loopback addresses.
+
+The admin address needs tokens: admin_tokens in the configuration file lists
+them with their roles. Without any, the server makes one token. It writes the
+token to a file that only you can read, and the other commands find it there. On
+a terminal, the server also prints a link that opens the dashboard, signed in.
+
+With --upstream the server is a reverse proxy. The policy decides about every
+request, and allowed requests go to the upstream. The proxy itself answers only
+/livez and /readyz. The API is then on the admin address alone.
+
+Without --upstream the main address answers the API: POST /v1/take and /v1/peek,
+and /v1/decision for gateways that ask before they forward. Calls that change
+buckets (/v1/refund, /v1/reset) are on the admin address alone.
+
+The server reads the policy again when its file changes and on SIGHUP. A broken
+policy never replaces a working one, and neither does a bundle whose
+bundle_version is not higher. With --policy-key the file must be signed: see
+'mete sign'. With --policy postgres://HOST/DATABASE the server follows the rules
+in the database, and uses a change by 'mete rules' or SQL within a second.
+SIGTERM and SIGINT end the server after the active requests. A second signal
+ends it at once.
+
+After a restart all buckets are full, unless they are saved. With
+--store 'memory:?file=PATH' the server saves them every minute and at its end,
+and restores them when it starts. It does not start with a damaged file. With
+--store redis://HOST:6379 or --store postgres://HOST/DATABASE several servers
+share their buckets. If the store does not answer at the start, the server waits
+ten seconds and then ends with the exit code 3.
+
+The flags are the most common settings; 'mete help config' shows all. Each
+setting has an environment variable: METE_STORE, METE_TIMEOUTS_DRAIN. A flag
+overrides the environment, and the environment overrides the configuration file.
+Without --config, METE_CONFIG names that file. With --check, the command
+validates the settings, the files that they name and the policy, then exits.
+`
+
+// newServeCommand returns "mete serve".
+func newServeCommand(std Streams) *cobra.Command {
+	var file, format string
+	var settings []config.Setting
+	var check bool
+	cmd := &cobra.Command{
+		Use: "serve [flags] [POLICY]", Short: "Run the limiter as a server, or as a gateway", Long: serveAbout, SuggestFor: []string{"start", "run", "server"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && cmd.Flags().Changed("policy") {
+				return usageError("unexpected argument %q: there is one policy", args[len(args)-1])
+			}
+			if len(args) == 1 {
+				settings = append(settings, config.Setting{Key: "policy", Value: args[0]})
+			}
+			c, env, err := loadSettings(cmd.Flags().Changed("config"), file, settings)
+			if err != nil || check {
+				for _, warning := range env.Unknown {
+					fmt.Fprintf(std.Err, "mete serve: warning: %s\n", visible.Lines(warning))
+				}
+			}
+			if err != nil {
+				return failEach(exitUsage, err)
+			}
+			if check {
+				return tryServe(cmd.Context(), std, c, env, format)
+			}
+			return serve(cmd.Context(), std, c, env)
+		},
 	}
-	c, env, err := loadSettings(fs, *file, *settings)
-	if err != nil || *check {
-		for _, warning := range env.Unknown {
-			fmt.Fprintf(std.Err, "mete serve: warning: %s\n", visible.Lines(warning))
-		}
-	}
-	if err != nil {
-		return failSettings(std, err)
-	}
-	if *check {
-		return tryServe(ctx, std, c, env)
-	}
+	addServeFlags(cmd, &file, &settings)
+	cmd.Flags().BoolVar(&check, "check", false, "validate the settings and the policy, then exit")
+	addChoice(cmd, &format, "format", "with --check: the `FORMAT` of the output", "text", "json")
+	completePolicy(cmd)
+	return cmd
+}
+
+// serve runs a server with these settings until ctx ends.
+func serve(ctx context.Context, std Streams, c config.Config, env config.Environment) error {
 	pipe := logpipe.New(std.Err) // whoever reads it may stop reading
 	defer pipe.Close(logPatience)
 	std.Err = pipe
@@ -59,13 +113,13 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	}
 	s, err := server.New(ctx, c, log)
 	if brokenPolicy(err) {
-		return failEach(std, exitNo, "serve", err)
+		return failEach(exitNo, err)
 	}
 	if errors.Is(err, store.ErrUnavailable) {
-		return failEach(std, exitUnreachable, "serve", fmt.Errorf("%w\nmete starts where its store answers, and the database of its policy; once it runs, it lives without: see on_store_error", err))
+		return failEach(exitUnreachable, fmt.Errorf("%w\nmete starts where its store answers, and the database of its policy; once it runs, it lives without: see on_store_error", err))
 	}
 	if err != nil {
-		return failEach(std, exitUsage, "serve", err)
+		return failEach(exitUsage, err)
 	}
 	s.LogsTo(pipe)
 	announce(std.Out, log, c, s)
@@ -86,19 +140,17 @@ func serve(ctx context.Context, std Streams, args []string) int {
 		}
 	}()
 	if err := s.Run(ctx); err != nil {
-		return fail(std, exitUsage, "serve", err)
+		return fail(exitUsage, err)
 	}
-	return exitOK
+	return nil
 }
 
 // configVariable names the variable with the configuration file, where no flag names one.
 const configVariable = "METE_CONFIG"
 
 // loadSettings loads the settings of the server from the file that --config names, or
-// METE_CONFIG without the flag, then from the environment and the flags.
-func loadSettings(fs *flagSet, file string, settings []config.Setting) (config.Config, config.Environment, error) {
-	isSet := false
-	fs.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "config" })
+// METE_CONFIG where the flag is not set, then from the environment and the flags.
+func loadSettings(isSet bool, file string, settings []config.Setting) (config.Config, config.Environment, error) {
 	variable := os.Getenv(configVariable)
 	if isSet || variable == "" {
 		return config.Load(file, os.Environ(), settings)
@@ -114,11 +166,11 @@ func loadSettings(fs *flagSet, file string, settings []config.Setting) (config.C
 // logPatience is how long a server that has ended waits for its log to be read.
 const logPatience = time.Second
 
-// serveFlags defines the flags that override settings of the same name.
-func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
-	settings = new([]config.Setting)
+// addServeFlags defines the flags that override settings of the same name.
+func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting) {
+	fs := cmd.Flags()
 	d := config.Default()
-	file = fs.String("config", "", "read settings from `FILE` (default: the one that METE_CONFIG names): see 'mete help config'")
+	fs.StringVar(file, "config", "", "read settings from `FILE` (default: the one that METE_CONFIG names): see 'mete help config'")
 	for _, f := range []struct{ name, usage string }{
 		{"policy", "decide by the policy in `FILE`, JSON or YAML, or by the rules in postgres://HOST/DATABASE (default: a built-in example)"},
 		{"upstream", "pass allowed requests on to `URL`"},
@@ -126,13 +178,13 @@ func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
 		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},
 		{"store", "`URL` of the store (default " + d.Store.String() + "): memory:?max_keys=N, memory:?file=PATH, redis://HOST, postgres://HOST/DATABASE"},
 		{"violations", "record denied requests in the PostgreSQL at `URL`: postgres://HOST/DATABASE"},
-		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is believed"},
+		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is trusted"},
 		{"log-format", "`FORMAT` of the log: text or json (default " + d.LogFormat + ")"},
 		{"log-level", "log from `LEVEL` on: debug, info, warn or error (default " + d.LogLevel + ")"},
 	} {
 		fs.Func(f.name, f.usage, settingOf(f.name, settings))
 	}
-	fs.BoolFunc("trust-jwt", "believe the claims in bearer tokens WITHOUT verifying them", settingOf("trust-jwt", settings))
+	fs.BoolFunc("trust-jwt", "trust the claims in bearer tokens WITHOUT verifying them", settingOf("trust-jwt", settings))
 	fs.Func("jwks", "verify bearer tokens with the key set in `FILE` or at an http or https URL", func(value string) error {
 		if value == "" {
 			return errNoFile
@@ -149,7 +201,8 @@ func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
 		*settings = append(*settings, config.Setting{Key: "policy_keys", Value: strings.Join(keys, ",")})
 		return nil
 	})
-	return file, settings
+	complete(cmd, "log-format", "text", "json")
+	complete(cmd, "log-level", "debug", "info", "warn", "error")
 }
 
 // errNoFile is the error of a flag that turns a check on, and is given a variable
@@ -163,14 +216,6 @@ func settingOf(name string, settings *[]config.Setting) func(string) error {
 		*settings = append(*settings, config.Setting{Key: key, Value: value})
 		return nil
 	}
-}
-
-// failEach prints every line of err as an error of the named command.
-func failEach(std Streams, code int, name string, err error) int {
-	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(std.Err, "mete %s: %s\n", name, visible.Lines(strings.TrimSuffix(line, "\n")))
-	}
-	return code
 }
 
 // newLogger returns the log that the settings ask for.

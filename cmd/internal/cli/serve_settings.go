@@ -3,25 +3,20 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/internal/visible"
 )
 
-// failSettings prints every mistake in the settings, each with its place in the file.
-func failSettings(std Streams, err error) int {
-	mistakes, ok := errors.AsType[config.Errors](err)
-	if !ok {
-		return failEach(std, exitUsage, "serve", err)
-	}
+// printMistakes prints every mistake in the settings, each with its place in the file.
+func printMistakes(w io.Writer, command string, mistakes config.Errors) {
 	for _, e := range mistakes {
-		failEach(std, exitUsage, "serve", e)
+		fmt.Fprintf(w, "%s %s\n", command, visible.Lines(e.Error()))
 		for line := range strings.Lines(e.Excerpt) {
-			fmt.Fprintf(std.Err, "  %s", visible.Lines(line))
+			fmt.Fprintf(w, "  %s", visible.Lines(line))
 		}
 	}
-	return exitUsage
 }

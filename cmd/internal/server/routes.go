@@ -45,7 +45,7 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	manage := withBoard(pages, s.withMetrics(s.watch.Wrap(apiDoor, false, s.manage)))
+	manage := withBoard(s.access.serveSignIn(pages), s.withMetrics(s.watch.Wrap(apiDoor, false, s.manage)))
 	return s.farewell(s.watched(main)), s.farewell(sameMachine(s.access.enter(manage))), nil
 }
 
