@@ -20,6 +20,9 @@ func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 		setting string
 		files   config.TLS
 	}{{"tls", c.TLS}, {"admin_tls", c.AdminTLS}} {
+		if !t.files.On() {
+			continue
+		}
 		if _, err := newCertificates(t.files, slog.New(slog.DiscardHandler)); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.setting, err)
 		}
@@ -27,6 +30,5 @@ func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 	if storeurl.IsPostgres(c.Policy) {
 		return nil, nil
 	}
-	source := fileSource{path: c.Policy, keyFiles: c.PolicyKeys}
-	return source.load(ctx)
+	return newSource(c, nil, nil, nil).load(ctx)
 }

@@ -44,9 +44,11 @@ func Shown(raw string) string {
 	if err != nil {
 		return "?"
 	}
-	if remote, _ := s.Remote(); remote == "" {
-		return raw
-	}
+	return s.Shown
+}
+
+// hideSecrets removes users and passwords from the URL of a store elsewhere.
+func hideSecrets(raw string) string {
 	shown := rewrite(raw, secrets, func(string, string) string { return "xxxxx" })
 	kind, rest, _ := strings.Cut(shown, "://")
 	end := strings.IndexAny(rest, "/?")

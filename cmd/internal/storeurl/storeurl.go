@@ -26,8 +26,14 @@ const (
 	mostEvery  = 24 * time.Hour
 )
 
-// A Store is what a URL says.
+// A Store is a parsed URL of a store.
 type Store struct {
+	// Scheme is the scheme of the URL.
+	Scheme string
+
+	// Shown is the URL without users and passwords.
+	Shown string
+
 	// Memory are the settings of the memory store.
 	Memory memstore.Config
 
@@ -58,10 +64,32 @@ func (s Store) Remote() (url, name string) {
 // known are the parameters of memory:.
 const known = "?max_keys=N, file=PATH and every=TIME"
 
+// String returns the URL without users and passwords.
+func (s Store) String() string { return s.Shown }
+
+// HasScheme reports whether the URL has a scheme. One that ends with "+" stands for all that
+// begin so.
+func (s Store) HasScheme(scheme string) bool {
+	return s.Scheme == scheme || strings.HasSuffix(scheme, "+") && strings.HasPrefix(s.Scheme, scheme)
+}
+
 // Parse returns the store that raw names: memory:, perhaps with parameters, as in
 // memory:?max_keys=N&file=PATH&every=1m, a Redis or a PostgreSQL. What an error
 // says holds no password.
 func Parse(raw string) (Store, error) {
+	s, err := parse(raw)
+	if err != nil {
+		return Store{}, err
+	}
+	scheme, _, _ := strings.Cut(raw, ":")
+	s.Scheme, s.Shown = strings.ToLower(scheme), raw
+	if url, _ := s.Remote(); url != "" {
+		s.Shown = hideSecrets(raw)
+	}
+	return s, nil
+}
+
+func parse(raw string) (Store, error) {
 	switch {
 	case isRedis(raw):
 		_, _, err := redisstore.ParseURL(raw)

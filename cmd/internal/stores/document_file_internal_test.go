@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package stores
 
 import (
 	"os"
@@ -11,18 +11,9 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-func openFile(t *testing.T, stem string) *documentFile {
-	t.Helper()
-	f, err := openDocumentFile(stem)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
 func TestDocumentFile(t *testing.T) {
 	storetest.RunDocuments(t, func(t *testing.T) func() store.Documents {
-		f := openFile(t, filepath.Join(t.TempDir(), "buckets"))
+		f := newDocumentFile(filepath.Join(t.TempDir(), "buckets"))
 		return func() store.Documents { return f }
 	})
 }
@@ -31,12 +22,12 @@ func TestDocumentFile(t *testing.T) {
 // this one.
 func TestDocumentFile_Disk(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "buckets")
-	f := openFile(t, stem)
+	f := newDocumentFile(stem)
 	revision, err := f.SetDocument(t.Context(), "a", []byte("one"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data, _, err := openFile(t, stem).Document(t.Context(), "a", 0); string(data) != "one" || err != nil {
+	if data, _, err := newDocumentFile(stem).Document(t.Context(), "a", 0); string(data) != "one" || err != nil {
 		t.Errorf("the next process reads %q, %v; want one", data, err)
 	}
 	if err := os.Mkdir(stem+".a.next", 0o700); err != nil { // so that nothing can be written
@@ -45,12 +36,13 @@ func TestDocumentFile_Disk(t *testing.T) {
 	if _, err := f.SetDocument(t.Context(), "a", []byte("two"), revision); err == nil {
 		t.Error("no error although nothing can be written")
 	}
-	for _, f := range []*documentFile{f, openFile(t, stem)} {
+	for _, f := range []*documentFile{f, newDocumentFile(stem)} {
 		if data, _, err := f.Document(t.Context(), "a", 0); string(data) != "one" || err != nil {
 			t.Errorf("after a write that failed: %q, %v; want one", data, err)
 		}
 	}
-	if _, err := openDocumentFile(filepath.Join(stem, "none", "x")); err == nil {
+	none := newDocumentFile(filepath.Join(stem, "none", "x"))
+	if _, err := none.SetDocument(t.Context(), "a", []byte("one"), 0); err == nil {
 		t.Error("no error although there is no directory")
 	}
 }

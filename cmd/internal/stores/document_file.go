@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package stores
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -33,12 +32,9 @@ type fileDocument struct {
 	revision int64  // counts from when the process began
 }
 
-// openDocumentFile returns one whose files are read as they are asked for.
-func openDocumentFile(stem string) (*documentFile, error) {
-	if info, err := os.Stat(filepath.Dir(stem)); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("there is no directory %s", filepath.Dir(stem))
-	}
-	return &documentFile{stem: stem, byName: map[string]fileDocument{}}, nil
+// newDocumentFile returns one whose files are read when they are used.
+func newDocumentFile(stem string) *documentFile {
+	return &documentFile{stem: stem, byName: map[string]fileDocument{}}
 }
 
 // Document implements [store.Documents].

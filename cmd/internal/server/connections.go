@@ -3,16 +3,12 @@
 package server
 
 import (
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
-)
-
-// Bounds of the admin address: a few people, programs and scrapers.
-const (
-	adminConnections = 256
-	adminInFlight    = 64
+	"time"
 )
 
 // A boundedListener has at most so many connections open at once. Those that are idle
@@ -91,35 +87,78 @@ func (c *boundedConn) CloseWrite() error {
 	return net.ErrClosed
 }
 
-// A crowd bounds how many requests are answered at once.
-type crowd struct {
-	most    int64
-	exempt  func(*http.Request) bool // what something else bounds; nil for nothing
-	now     atomic.Int64
-	refused atomic.Uint64
+// roomInterval is the time between two looks for a connection to close where all are
+// in use.
+const roomInterval = 50 * time.Millisecond
+
+// What boundedConn.idle is besides the instant since when the connection waits for its
+// next request.
+const (
+	inUse = 0
+	given = -1 // closed to make room
+)
+
+// room takes a slot for a connection. Where there is none, the connection that has
+// waited longest for its next request is closed: its client opens another if it has
+// one, while who is new could not come in at all. It reports false once the listener
+// is closed.
+func (l *boundedListener) room() bool {
+	for first := true; ; first = false {
+		select {
+		case l.slots <- struct{}{}:
+			return true
+		default:
+		}
+		if first {
+			l.full.Add(1)
+		}
+		if l.closeIdle() {
+			continue
+		}
+		select {
+		case l.slots <- struct{}{}:
+			return true
+		case <-l.closed:
+			return false
+		case <-time.After(roomInterval):
+		}
+	}
 }
 
-// isStream reports whether r, to the admin address, asks for a stream. The API bounds the
-// number of streams.
-func isStream(r *http.Request) bool {
-	return r.URL.Path == "/v1/traffic/stream" || r.URL.Path == "/v1/watch"
+// closeIdle closes the connection that has been idle for longest, if one is.
+func (l *boundedListener) closeIdle() bool {
+	l.mu.Lock()
+	var oldest *boundedConn
+	since := int64(0)
+	for c := range l.conns {
+		if at := c.idle.Load(); at > 0 && (oldest == nil || at < since) {
+			oldest, since = c, at
+		}
+	}
+	l.mu.Unlock()
+	if oldest == nil {
+		return false
+	}
+	if oldest.idle.CompareAndSwap(since, given) { // else it has just been used
+		oldest.Close()
+	}
+	return true
 }
 
-// enter answers with 503 what is too much. What asks whether the server is there is
-// never that.
-func (c *crowd) enter(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c.exempt != nil && c.exempt(r) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		defer c.now.Add(-1)
-		if c.now.Add(1) > c.most && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {
-			c.refused.Add(1)
-			w.Header()["Retry-After"] = []string{"1"}
-			answerProblem(w, r, http.StatusServiceUnavailable, "the server is answering as many requests as it may; try again soon")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// noteIdle is an [http.Server]'s ConnState: it remembers since when connections wait.
+func noteIdle(c net.Conn, state http.ConnState) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	b, ok := c.(*boundedConn)
+	if !ok {
+		return
+	}
+	at := int64(inUse)
+	if state == http.StateIdle {
+		at = time.Now().UnixNano()
+	}
+	if old := b.idle.Load(); old != given {
+		b.idle.CompareAndSwap(old, at)
+	}
 }

@@ -2,7 +2,7 @@
 
 //go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd || windows)
 
-package server
+package stores
 
 import (
 	"errors"
