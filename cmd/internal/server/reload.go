@@ -49,8 +49,13 @@ func (s *Server) Reload() {
 	}
 }
 
-// now has the policy read again, and returns once it is active, or why the old one stays.
-func (r *reloads) now(ctx context.Context) error {
+// reloadNow has the policy read again, and returns once it is active, or why the old one
+// stays.
+func (s *Server) reloadNow(ctx context.Context) error {
+	if s.ending.Load() {
+		return errReloadEnded
+	}
+	r := s.reloads
 	done := make(chan error, 1)
 	select {
 	case r.requests <- reloadRequest{done}:

@@ -51,6 +51,7 @@ func New(ctx context.Context, c config.Config, log *slog.Logger) (*Server, error
 
 // Close releases what New opened, for a server that is not run.
 func (s *Server) Close() {
+	s.ending.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeouts.Drain)
 	defer cancel()
 	if err := s.components.stop(ctx); err != nil {
@@ -77,6 +78,9 @@ func (s *Server) LogsTo(pipe *logpipe.Writer) { s.metrics.Add(metrics.Log(pipe.S
 // Run serves until ctx ends or a listener fails, then stops all components: see
 // [config.Timeouts]. It returns nil if ctx ended it and nothing failed.
 func (s *Server) Run(ctx context.Context) error {
+	if s.ending.Load() {
+		return errors.New("server: run: the server is closed")
+	}
 	err := s.components.start(ctx)
 	if err == nil {
 		tellManager(s.log, managerReady)
