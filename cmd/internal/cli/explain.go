@@ -62,8 +62,8 @@ type explainCommand struct {
 	std    Streams
 	policy string // a file name; "-" is standard input, and "" is to ask the server
 	connection
-	store   *storeurl.Store // nil: all buckets are full
-	at      bucket.Instant  // 0: now
+	store   *storeurl.URL  // nil: all buckets are full
+	at      bucket.Instant // 0: now
 	format  string
 	request typedRequest
 }
@@ -108,9 +108,8 @@ func (c *explainCommand) parse(args []string) (code int, ok bool) {
 	fs := newFlags(c.std, "explain")
 	fs.StringVar(&c.policy, "policy", "", "the policy `FILE` in JSON or YAML, - for standard input, or postgres://HOST/DATABASE for the rules there")
 	c.flags(fs, "`URL` of a server's address for administrators (default http://"+config.Default().AdminListen+")", "")
-	fs.Func("store", "the `URL` of the store whose buckets are shown: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) error {
-		u, err := storeurl.Parse(s)
-		c.store = &u
+	fs.Func("store", "the `URL` of the store whose buckets are shown: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) (err error) {
+		c.store, err = storeurl.Parse(s)
 		return err
 	})
 	fs.Func("at", "explain what would be decided at that `INSTANT`, such as 2026-11-21T08:00:00Z, if nothing more happened until then", func(s string) error {

@@ -14,8 +14,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/metehq/mete/cmd/internal/storeurl"
 )
 
 // maxFileBytes bounds a configuration file. A larger one is refused.
@@ -33,7 +31,7 @@ type Setting struct {
 // valid also where Load returns an error.
 func Load(path string, environ []string, settings []Setting) (Config, Environment, error) {
 	c := Default()
-	d := decoder{file: path, lines: map[string]int{}, flags: map[string]bool{}, variables: map[string]string{}, expanded: map[string]bool{}}
+	d := decoder{file: path, config: &c, lines: map[string]int{}, flags: map[string]bool{}, variables: map[string]string{}, expanded: map[string]bool{}}
 	if path != "" {
 		if err := d.loadFile(&c, path); err != nil {
 			return Config{}, Environment{}, err
@@ -64,8 +62,10 @@ func (d *decoder) loadFile(c *Config, path string) error {
 	case root == nil: // nothing but comments: the defaults
 		return nil
 	}
+	d.dir = filepath.Dir(path)
 	d.mapping(root, reflect.ValueOf(c).Elem(), "")
-	c.beside(filepath.Dir(path))
+	c.beside(d.dir)
+	d.dir = ""
 	return nil
 }
 
@@ -100,9 +100,7 @@ func (c *Config) beside(dir string) {
 		}
 		return filepath.Join(dir, path)
 	}
-	if storeurl.IsPostgres(c.Policy) {
-		c.Policy = storeurl.Under(dir, c.Policy)
-	} else {
+	if c.PolicyDatabase == nil {
 		c.Policy = under(c.Policy)
 	}
 	for i := range c.PolicyKeys {
@@ -120,8 +118,6 @@ func (c *Config) beside(dir string) {
 	if !strings.Contains(c.JWT.Keys, "://") {
 		c.JWT.Keys = under(c.JWT.Keys)
 	}
-	c.Store = storeurl.Under(dir, c.Store)
-	c.Violations = storeurl.Under(dir, c.Violations)
 }
 
 // readFile reads a whole file of bounded size.

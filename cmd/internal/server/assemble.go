@@ -12,7 +12,6 @@ import (
 	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/metrics"
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/cmd/internal/telemetry"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/overrides"
@@ -43,15 +42,11 @@ func (a *assembly) add(c component) { a.components = append(a.components, c) }
 func (a *assembly) assemble(ctx context.Context) error {
 	c := a.config
 	a.add(watchdog(a.log))
-	url, err := storeurl.Parse(c.Store)
+	store, err := a.openBuckets(ctx, c.Store)
 	if err != nil {
 		return err
 	}
-	store, err := a.openBuckets(ctx, url)
-	if err != nil {
-		return err
-	}
-	if c.Violations != "" {
+	if c.Violations != nil {
 		if err := a.addViolations(ctx); err != nil {
 			return err
 		}

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/metehq/mete/cmd/internal/storeurl"
 )
 
 // dial opens a connection on which nothing may last longer than patience.
@@ -248,7 +250,7 @@ func TestAttack_AdminVerbsAreNotPublic(t *testing.T) {
 func TestAttack_FloodOfKeysIsTold(t *testing.T) {
 	t.Parallel()
 	c := testConfig()
-	c.Store = "memory:?max_keys=10"
+	c.Store = storeurl.MustParse("memory:?max_keys=10")
 	c.Policy = policyFile(t, burst("1"))
 	s := start(t, c)
 	for i := range 30 {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/policy"
 )
 
@@ -27,7 +26,7 @@ func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 			return nil, fmt.Errorf("%s: %w", t.setting, err)
 		}
 	}
-	if storeurl.IsPostgres(c.Policy) {
+	if c.PolicyDatabase != nil {
 		return nil, nil
 	}
 	return newSource(c, nil, nil, nil).load(ctx)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/testkit"
 )
 
@@ -24,7 +25,7 @@ func savingConfig(t *testing.T, every string) (c config.Config, file string) {
 	file = filepath.Join(t.TempDir(), "buckets")
 	c = testConfig()
 	c.Policy = policyFile(t, strings.Replace(burst("2"), "ip:address", "header:x-api-key", 1))
-	c.Store = "memory:?file=" + file + "&every=" + every
+	c.Store = storeurl.MustParse("memory:?file=" + file + "&every=" + every)
 	return c, file
 }
 
@@ -123,7 +124,7 @@ func TestNew_RefusesFiles(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || len(text) != 17 {
 		t.Errorf("the file was changed to %q, error %v", text, err)
 	}
-	c.Store = "memory:?file=" + filepath.Dir(file) + "/none/buckets"
+	c.Store = storeurl.MustParse("memory:?file=" + filepath.Dir(file) + "/none/buckets")
 	if _, err := server.New(t.Context(), c, log); err == nil || !strings.Contains(err.Error(), "there is no directory "+filepath.Dir(file)+"/none: make it") {
 		t.Errorf("New: %v, want that the directory is not there", err)
 	}
@@ -167,7 +168,7 @@ func TestNew_LockEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
 	if file, ok := os.LookupEnv(lockVar); ok {
 		c, _ := savingConfig(t, "0")
-		c.Store = "memory:?file=" + file + "&every=0"
+		c.Store = storeurl.MustParse("memory:?file=" + file + "&every=0")
 		start(t, c)
 		if err := os.WriteFile(file+".locked", nil, 0o600); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
 )
@@ -45,10 +44,10 @@ type follower interface {
 func newSource(c config.Config, hashKey []byte, log *slog.Logger, tell func(error)) source {
 	opts := policy.Options{HashKey: hashKey}
 	switch {
+	case c.PolicyDatabase != nil:
+		return &databaseSource{url: c.PolicyDatabase, opts: opts, log: log, tell: tell, interval: c.ReloadInterval}
 	case c.Policy == "":
 		return example{opts, log}
-	case storeurl.IsPostgres(c.Policy):
-		return &databaseSource{url: c.Policy, shown: storeurl.Shown(c.Policy), opts: opts, log: log, tell: tell, interval: c.ReloadInterval}
 	}
 	return &fileSource{path: c.Policy, opts: opts, log: log, tell: tell, interval: c.ReloadInterval, keyFiles: c.PolicyKeys}
 }

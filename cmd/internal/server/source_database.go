@@ -10,14 +10,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
 )
 
 // A databaseSource is a policy that is rows in a PostgreSQL.
 type databaseSource struct {
-	url      string
-	shown    string // url without a password
+	url      *storeurl.URL
 	opts     policy.Options
 	log      *slog.Logger
 	tell     func(error)   // gets the result of each change
@@ -27,11 +27,11 @@ type databaseSource struct {
 	revision int64         // of the policy that was loaded at first
 }
 
-func (s *databaseSource) name() string { return s.shown }
+func (s *databaseSource) name() string { return s.url.String() }
 
 // load waits for a while for a database that does not answer: both may be started together.
 func (s *databaseSource) load(ctx context.Context) (m *policy.Matcher, err error) {
-	failed := limitErrors(s.log, "database of the policy unreachable, trying again", "database", s.shown)
+	failed := limitErrors(s.log, "database of the policy unreachable, trying again", "database", s.url.String())
 	err = retryUnavailable(ctx, failed, func(ctx context.Context) (err error) {
 		m, err = s.open(ctx)
 		return err
@@ -42,8 +42,8 @@ func (s *databaseSource) load(ctx context.Context) (m *policy.Matcher, err error
 // open connects and reads the policy.
 func (s *databaseSource) open(ctx context.Context) (m *policy.Matcher, err error) {
 	if s.source == nil {
-		config := rules.Config{Poll: max(s.interval, rules.DefaultPoll), Logger: s.log}
-		if s.source, err = rules.Open(ctx, s.url, config); err != nil {
+		config := rules.Config{Schema: s.url.Postgres.Config.Schema, Poll: max(s.interval, rules.DefaultPoll), Logger: s.log}
+		if s.source, err = rules.Connect(ctx, s.url.Postgres.Options, config); err != nil {
 			return nil, fmt.Errorf("policy: %w", err)
 		}
 	}
@@ -113,7 +113,7 @@ func (f *databaseFollower) replaceLocked(m *policy.Matcher, revision int64, err 
 	}
 	f.outcome = err
 	f.tell(err)
-	log := f.log.With("database", f.shown, "revision", revision)
+	log := f.log.With("database", f.url.String(), "revision", revision)
 	switch mistakes, broken := errors.AsType[rules.Errors](err); {
 	case broken:
 		log.Error("policy broken, old policy stays active", "errors", len(mistakes))
@@ -122,7 +122,7 @@ func (f *databaseFollower) replaceLocked(m *policy.Matcher, revision int64, err 
 			f.log.Error("policy error", "err", m.Error())
 		}
 	case err != nil:
-		f.log.Error("cannot read policy, old policy stays active", "database", f.shown, "err", err)
+		f.log.Error("cannot read policy, old policy stays active", "database", f.url.String(), "err", err)
 	default:
 		log.Info("policy reloaded", "rules", len(m.Rules()))
 	}

@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore/rules"
@@ -25,8 +25,8 @@ func withRules(t *testing.T, p *proctest.Postgres) config.Config {
 	t.Helper()
 	c := testConfig()
 	c.ReloadInterval = time.Hour // nobody looks that soon: what changes, the database tells
-	c.Policy = strings.Replace(p.URL(), "postgres@", "postgres:secret@", 1) + "&schema=limits"
-	source, err := rules.Open(t.Context(), c.Policy, rules.Config{})
+	c.PolicyDatabase = storeurl.MustParse(strings.Replace(p.URL(), "postgres@", "postgres:secret@", 1) + "&schema=limits")
+	source, err := rules.Connect(t.Context(), c.PolicyDatabase.Postgres.Options, rules.Config{Schema: "limits"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,12 +158,7 @@ func TestDatabase_CannotStart(t *testing.T) {
 		t.Errorf("no rows: %v", err)
 	}
 
-	u, err := url.Parse(c.Policy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Host = proctest.FreeAddr(t)
-	c.Policy = u.String()
+	c.PolicyDatabase = storeurl.MustParse("postgres://postgres:secret@" + proctest.FreeAddr(t) + "/postgres?schema=limits")
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	log := new(testkit.Log)

@@ -41,7 +41,7 @@ type buckets struct {
 
 	opened stores.Store
 	kind   *stores.Kind
-	url    storeurl.Store
+	url    *storeurl.URL
 	log    *slog.Logger // with the store and its address
 	guard  *guard.Store // of a shared store
 	health *storeHealth
@@ -50,14 +50,14 @@ type buckets struct {
 }
 
 // openBuckets opens the store that the settings name.
-func (a *assembly) openBuckets(ctx context.Context, u storeurl.Store) (*buckets, error) {
+func (a *assembly) openBuckets(ctx context.Context, u *storeurl.URL) (*buckets, error) {
 	b := &buckets{url: u, health: new(storeHealth), key: []byte(a.config.HashKey)}
 	err := b.open(ctx, a.log)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	a.add(component{Name: "store", Start: b.opened.Start, Stop: func(context.Context) error { return b.opened.Close() }})
-	b.log = a.log.With("store", b.kind.Name, "addr", u.Shown)
+	b.log = a.log.With("store", string(b.kind.Scheme), "addr", u.String())
 	if a.config.HashKey == "" {
 		key, err := b.opened.DeriveKey(ctx, policy.HashPurpose)
 		if err != nil {
@@ -87,7 +87,7 @@ func (a *assembly) openBuckets(ctx context.Context, u storeurl.Store) (*buckets,
 
 // open opens the store. It tries again for a while as long as nothing answers.
 func (b *buckets) open(ctx context.Context, log *slog.Logger) error {
-	failed := limitErrors(log, "store unreachable, trying again", "addr", b.url.Shown)
+	failed := limitErrors(log, "store unreachable, trying again", "addr", b.url.String())
 	return retryUnavailable(ctx, failed, func(ctx context.Context) (err error) {
 		b.opened, b.kind, err = stores.Open(ctx, b.url, stores.Options{Log: log})
 		return err
@@ -215,7 +215,7 @@ const (
 // state returns the state of the store for the API.
 func (b *buckets) state() api.StoreState {
 	nodes := b.opened.Nodes()
-	s := api.StoreState{Kind: b.kind.Name, Address: b.url.Shown, State: "ok", Breaker: "none", Nodes: &nodes}
+	s := api.StoreState{Kind: string(b.kind.Scheme), Address: b.url.String(), State: "ok", Breaker: "none", Nodes: &nodes}
 	if m, ok := b.opened.(*stores.Memory); ok {
 		keys := m.Stats().Keys
 		s.Buckets = &keys

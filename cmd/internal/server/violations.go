@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/metrics"
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/violations"
 	"github.com/metehq/mete/store"
@@ -49,13 +47,10 @@ type violationLog struct {
 // the component goes on trying.
 func (a *assembly) addViolations(ctx context.Context) error {
 	c := a.config
-	options, database, err := pgstore.ParseURL(c.Violations)
-	if err != nil {
-		return fmt.Errorf("violations: %s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
-	}
+	options := c.Violations.Postgres.Options.Copy()
 	options.MaxConns, options.MinConns, options.MinIdleConns = recorderConns, 0, 0
-	l := &violationLog{log: a.log.With("database", storeurl.Shown(c.Violations)), options: options, config: violations.Config{
-		Schema: database.Schema, Key: []byte(c.HashKey), Raw: c.ViolationsRaw, UserAttribute: c.ViolationsUser,
+	l := &violationLog{log: a.log.With("database", c.Violations.String()), options: options, config: violations.Config{
+		Schema: c.Violations.Postgres.Config.Schema, Key: []byte(c.HashKey), Raw: c.ViolationsRaw, UserAttribute: c.ViolationsUser,
 		Retention: c.ViolationsRetention, Logger: a.log,
 	}}
 	connecting, cancel := context.WithTimeout(ctx, recorderPatience)

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-var memory = Kind{Name: "memory", Title: "memory", Schemes: []string{"memory"}, Open: openMemory}
+var memory = Kind{Scheme: storeurl.Memory, Open: openMemory}
 
 // A Memory is a store in this process.
 type Memory struct {
@@ -27,7 +27,7 @@ type Memory struct {
 
 // openMemory makes a memory store. With a file, it has the buckets that were saved there. A
 // file that cannot be restored from is an error, and never an empty store.
-func openMemory(_ context.Context, u storeurl.Store, o Options) (Store, error) {
+func openMemory(_ context.Context, u *storeurl.URL, o Options) (Store, error) {
 	config := u.Memory
 	config.Now = o.Now
 	if u.File == "" {

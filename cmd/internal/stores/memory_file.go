@@ -37,7 +37,7 @@ type saver struct {
 
 // newSaver returns a saver that has the file to itself. It removes unfinished files that a
 // killed process has left beside it.
-func newSaver(store *memstore.Store, u storeurl.Store, lock *os.File, log *slog.Logger) *saver {
+func newSaver(store *memstore.Store, u *storeurl.URL, lock *os.File, log *slog.Logger) *saver {
 	log = log.With("store", "memory")
 	entries, err := os.ReadDir(filepath.Dir(u.File))
 	if err != nil {

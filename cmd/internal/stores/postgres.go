@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-var postgres = Kind{Name: "postgres", Title: "PostgreSQL", Shared: true, Schemes: []string{"postgres", "postgresql"}, Open: openPostgres}
+var postgres = Kind{Scheme: storeurl.Postgres, Shared: true, Open: openPostgres}
 
 type postgresStore struct {
 	*pgstore.Store
@@ -25,18 +25,15 @@ type postgresStore struct {
 
 // openPostgres joins the servers that share a PostgreSQL, or only opens a store there. The
 // schema of a store of its own may be in use. If there is none it is made, and stays.
-func openPostgres(ctx context.Context, u storeurl.Store, o Options) (Store, error) {
+func openPostgres(ctx context.Context, u *storeurl.URL, o Options) (Store, error) {
 	if o.joins() {
-		node, err := pgstore.Open(ctx, u.Postgres)
+		node, err := pgstore.Connect(ctx, u.Postgres.Options, u.Postgres.Config)
 		if err != nil {
 			return nil, err
 		}
 		return &postgresStore{Store: node.Store, nodes: node.Nodes, close: node.Close}, nil
 	}
-	options, config, err := pgstore.ParseURL(u.Postgres)
-	if err != nil {
-		return nil, err
-	}
+	options, config := u.Postgres.Options, u.Postgres.Config
 	config.Now = o.Now
 	if o.ReadOnly {
 		config.SweepEvery = -1
@@ -57,15 +54,15 @@ func openPostgres(ctx context.Context, u storeurl.Store, o Options) (Store, erro
 		return nil, err
 	}
 	return &postgresStore{s, alone, func(ctx context.Context) error {
-			s.Close()
-			if err := s.Clear(ctx); err != nil {
-				return fmt.Errorf("buckets whose keys begin with %s are left in PostgreSQL until a server sweeps them, after an hour: %w", config.Prefix, err)
-			}
-			return nil
-		}, func() error {
-			defer pool.Close()
-			return s.Close()
-		}}, nil
+		s.Close()
+		if err := s.Clear(ctx); err != nil {
+			return fmt.Errorf("buckets whose keys begin with %s are left in PostgreSQL until a server sweeps them, after an hour: %w", config.Prefix, err)
+		}
+		return nil
+	}, func() error {
+		defer pool.Close()
+		return s.Close()
+	}}, nil
 }
 
 func newPostgres(ctx context.Context, pool *pgxpool.Pool, config pgstore.Config, readOnly bool) (*pgstore.Store, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-var redis = Kind{Name: "redis", Title: "Redis", Shared: true, Schemes: []string{"redis", "rediss", "redis+", "rediss+"}, Open: openRedis}
+var redis = Kind{Scheme: storeurl.Redis, Shared: true, Open: openRedis}
 
 // scanCount is the number of keys that one SCAN looks at.
 const scanCount = 1000
@@ -29,18 +29,15 @@ type redisStore struct {
 }
 
 // openRedis joins the servers that share a Redis, or only opens a store there.
-func openRedis(ctx context.Context, u storeurl.Store, o Options) (Store, error) {
+func openRedis(ctx context.Context, u *storeurl.URL, o Options) (Store, error) {
 	if o.joins() {
-		node, err := redisstore.Open(ctx, u.Redis)
+		node, err := redisstore.Connect(ctx, u.Redis.Options, u.Redis.Config)
 		if err != nil {
 			return nil, err
 		}
 		return &redisStore{Store: node.Store, nodes: node.Nodes, close: node.Close}, nil
 	}
-	options, config, err := redisstore.ParseURL(u.Redis)
-	if err != nil {
-		return nil, err
-	}
+	options, config := u.Redis.Options, u.Redis.Config
 	if config.Now = o.Now; o.Own {
 		if config.Timeout == 0 {
 			config.Timeout = o.Timeout
@@ -58,12 +55,12 @@ func openRedis(ctx context.Context, u storeurl.Store, o Options) (Store, error) 
 		return nil, err
 	}
 	return &redisStore{s, alone, func(ctx context.Context) error {
-			s.Close()
-			return cleanRedis(ctx, client, config.Prefix)
-		}, func() error {
-			defer client.Close()
-			return s.Close()
-		}}, nil
+		s.Close()
+		return cleanRedis(ctx, client, config.Prefix)
+	}, func() error {
+		defer client.Close()
+		return s.Close()
+	}}, nil
 }
 
 func (s *redisStore) Nodes() int                      { return s.nodes() }

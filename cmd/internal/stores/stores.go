@@ -22,19 +22,16 @@ var Kinds = []Kind{memory, redis, postgres}
 
 // A Kind is one kind of store.
 type Kind struct {
-	Name  string // in metrics, log lines and JSON
-	Title string // in sentences
+	// Scheme is the family of its URLs, and its name in metrics, log lines and JSON.
+	Scheme storeurl.Scheme
 
 	// Shared reports that several processes use one store of this kind, over a network. The
 	// server puts a circuit breaker in front of it.
 	Shared bool
 
-	// Schemes are the schemes of its URLs. "redis+" stands for all that begin so.
-	Schemes []string
-
 	// Open opens the store that a URL names. It tries once. If nothing answers, the error
 	// wraps [store.ErrUnavailable].
-	Open func(context.Context, storeurl.Store, Options) (Store, error)
+	Open func(context.Context, *storeurl.URL, Options) (Store, error)
 }
 
 // Options change how a store is opened. The zero Options are those of a server.
@@ -83,17 +80,14 @@ type Store interface {
 }
 
 // Open opens the store that a URL names, and returns its kind with it.
-func Open(ctx context.Context, u storeurl.Store, o Options) (Store, *Kind, error) {
+func Open(ctx context.Context, u *storeurl.URL, o Options) (Store, *Kind, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	for i := range Kinds {
-		k := &Kinds[i]
-		for _, scheme := range k.Schemes {
-			if u.HasScheme(scheme) {
-				s, err := k.Open(ctx, u, o)
-				return s, k, err
-			}
+		if k := &Kinds[i]; k.Scheme == u.Scheme {
+			s, err := k.Open(ctx, u, o)
+			return s, k, err
 		}
 	}
 	return nil, nil, fmt.Errorf("stores: no kind of store has the URL %s", u)
