@@ -43,6 +43,8 @@ type access struct {
 	calls  *keyed.Limiter
 	wrong  *keyed.Limiter
 	told   *keyed.Limiter
+
+	signIns signIns // by links to the dashboard
 }
 
 // A token is one of those that are known.
@@ -76,6 +78,7 @@ func (a *assembly) openAccess() (*access, error) {
 		return nil, err
 	}
 	a.followTokens(access)
+	a.link = func() string { return "" }
 	if !access.open {
 		return access, nil
 	}
@@ -86,6 +89,10 @@ func (a *assembly) openAccess() (*access, error) {
 	}
 	access.tokens.Store(&[]token{{access.hash(made.Token), "local", httpapi.Configure}})
 	a.tokenFile = made.Path
+	a.link = func() string {
+		token, _ := access.newLink(access.hash(made.Token))
+		return baseURL(a.config.AdminTLS, a.admin) + boardPath + "#token=" + token
+	}
 	a.add(closing("admin token", made.Remove))
 	return access, nil
 }
@@ -118,10 +125,20 @@ func (a *access) hash(secret string) [sha256.Size]byte {
 	return [sha256.Size]byte(mac.Sum(nil))
 }
 
-// find returns whose token it is. It takes as long for every token: each is compared,
-// by hashes whose key nobody knows.
+// find returns the caller of a token, or of a session that stands for one.
 func (a *access) find(secret string) (found caller, ok bool) {
 	hash := a.hash(secret)
+	if found, ok = a.tokenOf(hash); !ok {
+		if admin, session := a.adminOf(hash); session {
+			return a.tokenOf(admin)
+		}
+	}
+	return found, ok
+}
+
+// tokenOf returns the caller of the admin token with this hash. It takes as long for every
+// token: each is compared, by hashes whose key is secret.
+func (a *access) tokenOf(hash [sha256.Size]byte) (found caller, ok bool) {
 	tokens := *a.tokens.Load()
 	for i := range tokens {
 		if t := &tokens[i]; hmac.Equal(hash[:], t.hash[:]) {

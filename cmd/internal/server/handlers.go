@@ -72,7 +72,7 @@ func (a *assembly) adminListener(s *socket, door httpapi.Config, b *buckets, sou
 	if err != nil {
 		return nil, err
 	}
-	h := withBoard(pages, withMetrics(a.metrics, watch.Wrap(apiDoor, false, api)))
+	h := withBoard(access.serveSignIn(pages), withMetrics(a.metrics, watch.Wrap(apiDoor, false, api)))
 	limit := &inFlightLimit{most: adminInFlight, exempt: isStream}
 	l := newHTTPListener("admin", s, limit, a.closeWhenStopping(sameMachine(access.enter(h))), c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)
 	l.server.RegisterOnShutdown(api.Close) // ends the streams, which would not end by themselves
