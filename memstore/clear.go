@@ -21,7 +21,7 @@ func (s *Store) ClearFamilies(_ context.Context, families []string, from string)
 	at := 0
 	if from != "" {
 		if at, err = strconv.Atoi(from); err != nil || at < 0 || at >= len(s.shards) {
-			return 0, "", fmt.Errorf("memstore: clear families: from %q: must be empty or the next of an earlier call", from)
+			return 0, "", fmt.Errorf("memstore: clear families: from %q: %w", from, store.ErrFrom)
 		}
 	}
 	removed = s.clearShard(&s.shards[at], families)

@@ -40,7 +40,7 @@ func (s *Store) ClearFamilies(ctx context.Context, families []string, from strin
 	slices.Sort(starts)
 	last, err := hex.DecodeString(strings.TrimPrefix(from, lastMark))
 	if err != nil || from != "" && !strings.HasPrefix(from, lastMark) {
-		return 0, "", fmt.Errorf("pgstore: clear families: from %q: must be empty or the next of an earlier call", from)
+		return 0, "", fmt.Errorf("pgstore: clear families: from %q: %w", from, store.ErrFrom)
 	}
 	for _, start := range starts {
 		end := behind(s.config.Prefix + start)

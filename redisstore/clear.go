@@ -44,14 +44,14 @@ func (p place) String() string { return fmt.Sprintf("%s.%d.%d", p.view, p.node, 
 func parsePlace(text string) (p place, err error) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 || len(parts[0]) != viewChars {
-		return p, fmt.Errorf("from %q: must be empty or the next of an earlier call", text)
+		return p, fmt.Errorf("from %q: %w", text, store.ErrFrom)
 	}
 	var nodeErr, cursorErr error
 	p.view = parts[0]
 	p.node, nodeErr = strconv.Atoi(parts[1])
 	p.cursor, cursorErr = strconv.ParseUint(parts[2], 10, 64)
 	if nodeErr != nil || cursorErr != nil || p.node < 0 {
-		return p, fmt.Errorf("from %q: must be empty or the next of an earlier call", text)
+		return p, fmt.Errorf("from %q: %w", text, store.ErrFrom)
 	}
 	return p, nil
 }

@@ -4,6 +4,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"strings"
 )
 
@@ -15,14 +16,17 @@ type Clearer interface {
 	//
 	// One call looks at a bounded part of the store and never blocks takes for longer than
 	// a few milliseconds. The caller begins with an empty from, passes the returned next to
-	// the following call, and is done when next is empty. Every text from another store or
-	// version is an error; an empty from begins anew.
+	// the following call, and is done when next is empty. The text of another store or version
+	// is an error that wraps [ErrFrom].
 	//
 	// A bucket that exists when the caller begins, and that no request charges meanwhile, is
 	// full at the end. The charge of a take that runs meanwhile may survive. A failed call
 	// may have removed buckets, and may be repeated. Leases stay: see [Forgetter].
 	ClearFamilies(ctx context.Context, families []string, from string) (removed int64, next string, err error)
 }
+
+// ErrFrom: a call of ClearFamilies is not to go on from this place.
+var ErrFrom = errors.New("must be empty or the next of an earlier call")
 
 // A Forgetter is a [Store] that keeps tokens of buckets in the process, such as leases.
 type Forgetter interface {

@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -189,8 +190,8 @@ func clearKeepsOthers(t *testing.T, open Open) {
 func clearRefusesFrom(t *testing.T, open Open) {
 	clearer, _ := store.As[store.Clearer](open(t, NewClock().Now))
 	for _, from := range []string{"x", "-1", "99999999999999999999", "x/y/z"} {
-		if _, next, err := clearer.ClearFamilies(t.Context(), []string{"free:"}, from); err == nil {
-			t.Errorf("from %q: next %q, want an error", from, next)
+		if _, next, err := clearer.ClearFamilies(t.Context(), []string{"free:"}, from); !errors.Is(err, store.ErrFrom) {
+			t.Errorf("from %q: next %q, %v, want %v", from, next, err, store.ErrFrom)
 		}
 	}
 }

@@ -129,6 +129,7 @@ func (o *outage) askAll(t *testing.T) {
 		{method: "GET", target: "/v1/bucket?key=shut:", status: 503},
 		{method: "POST", target: "/v1/bucket/reset", body: `{"key":"shut:","reason":"r"}`, status: 503},
 		{method: "POST", target: "/v1/bucket/take", body: `{"key":"shut:","tokens":1}`, status: 503},
+		{method: "POST", target: "/v1/rules/reset", body: `{"rule":"shut","reason":"r"}`, status: 503},
 		{method: "GET", target: "/v1/decision", status: 403, fields: asGateway("/shut")}, // the profile nginx: 503
 		{method: "GET", target: "/v1/decision", status: 200, fields: asGateway("/open")},
 		{method: "PUT", target: "/v1/overrides", body: `{"action":"block","match":{"path":"/x"},` + until + `}`, status: 409},

@@ -22,7 +22,7 @@ func (s *Server) openOverrides(ctx context.Context, base *policy.Matcher) error 
 	if err != nil {
 		return err
 	}
-	s.overrides, err = overrides.New(base, overrides.Config{Documents: documents, Apply: s.limiter.SetPolicy, Logger: s.log})
+	s.overrides, err = overrides.New(base, overrides.Config{Documents: documents, Apply: s.limiter.SetPolicy, Cleared: s.forgetRule, Logger: s.log})
 	if err != nil {
 		return err
 	}
@@ -35,6 +35,15 @@ func (s *Server) openOverrides(ctx context.Context, base *policy.Matcher) error 
 	}
 	s.logOverrides()
 	return nil
+}
+
+// forgetRule drops what this server knows of a rule whose buckets another server has cleared.
+func (s *Server) forgetRule(rule string) {
+	if err := s.limiter.ForgetRule(context.Background(), rule); err != nil {
+		s.log.Error("cannot forget the buckets of a rule that was reset: a restart does", "rule", rule, "error", err)
+		return
+	}
+	s.log.Info("rule reset", "rule", rule)
 }
 
 // documents is where overrides are kept: in the store or, where that is in memory,
