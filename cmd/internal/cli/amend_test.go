@@ -9,8 +9,8 @@ func TestAmend_SaysWhereNothingWasDone(t *testing.T) {
 	url := adminServer(t)
 	for _, verb := range []string{"reset", "refund"} {
 		wantRun(t, 0, `allowed\n.*`, "", "take", "--server", url, "header:x-api-key="+verb)
-		wantRun(t, 2, "", `mete `+verb+`: say whose: NAME=VALUE.*`, verb, "--server", url)
-		wantRun(t, 1, "", `mete `+verb+`: the request falls under no limit, so that nothing was done; 'mete explain' says why\n`,
+		wantRun(t, 2, "", `mete `+verb+`: the attributes of a request are required: NAME=VALUE.*`, verb, "--server", url)
+		wantRun(t, 1, "", `mete `+verb+`: no limit applies to the request, so nothing was done; 'mete explain' shows why\n`,
 			verb, "--server", url, "header:x-api-kye="+verb)
 		wantRun(t, 1, `denied by free: .*`, "", "peek", "--server", url, "header:x-api-key="+verb)
 		wantRun(t, 0, `done\n`, "", verb, "--server", url, "header:x-api-key="+verb)

@@ -3,97 +3,167 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/client"
-	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/policy"
 )
 
-// A question is what take and peek ask a server.
+// A question is what take, peek, reset and refund ask a server: about a request or, with
+// --key, about one bucket.
 type question struct {
+	std Streams
 	connection
-	byKey
-	format string
+	key, reason string
+	format      string
 	client.Request
 }
 
-// parseQuestion reads the arguments of the named command. Where ok is false,
-// the command is to return code.
-func parseQuestion(std Streams, name string, args []string) (q question, code int, ok bool) {
-	fs := newFlags(std, name)
-	usage, address := "`URL` of the server", config.Default().Listen
-	decides := name == "take" || name == "peek"
-	if !decides {
-		usage, address = "`URL` of a server's admin address", config.Default().AdminListen
+// newQuestionCommand returns a command about a request or a bucket. Its flags are added by
+// the caller. It calls ofBucket with --key and ofRequest without.
+func newQuestionCommand(q *question, cmd *cobra.Command, server string, ofRequest, ofBucket func(context.Context, *client.Client) error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := q.check(cmd, args); err != nil {
+			return err
+		}
+		ask := ofRequest
+		if q.key != "" {
+			ask = ofBucket
+		}
+		c, err := q.client()
+		if err != nil {
+			return fail(exitUsage, err)
+		}
+		return ask(cmd.Context(), c)
 	}
-	q.flags(fs, usage, "http://"+address)
-	if q.format = "text"; decides {
-		fs.StringVar(&q.format, "format", "text", "`FORMAT` of the answer: text or json")
+	cmd.ValidArgsFunction = completeAttributes
+	addFormat(cmd, &q.format, "text", "json")
+	cmd.Flags().AddFlagSet(q.flags(server))
+	return cmd
+}
+
+// addKey defines --key, and --reason for commands that change the bucket.
+func (q *question) addKey(cmd *cobra.Command, verb string, changes bool) {
+	cmd.Flags().StringVar(&q.key, "key", "", verb+" the bucket with that `KEY`, as explain and top show it; uses the admin address")
+	if changes {
+		cmd.Flags().StringVar(&q.reason, "reason", "", "with --key: `WHY`, for the log and the audit")
 	}
-	if name != "refund" {
-		q.define(fs, name)
-	}
-	fs.Func("cost", "`TOKENS` asked for, such as 1 or 0.25 (default: what the policy says)", func(s string) error {
+}
+
+// addCost defines --cost.
+func (q *question) addCost(cmd *cobra.Command, usage string) {
+	cmd.Flags().Func("cost", usage, func(s string) error {
 		cost, err := bucket.ParseTokens(s)
 		if err == nil && cost == 0 {
-			err = fmt.Errorf("a cost must be above 0")
+			err = errors.New("a cost must be above 0")
 		}
 		q.Cost = float64(mete.TokensOf(cost))
 		return plain(err)
 	})
-	if decides {
-		fs.Func("max-wait", "reserve: accept to wait up to `DURATION` for the tokens, such as 2s", func(s string) (err error) {
-			q.MaxWait, err = bucket.ParseDuration(s)
-			return plain(err)
-		})
-	}
-	if name == "take" {
-		fs.StringVar(&q.ID, "id", "", "the same `ID` for every attempt at one request, which is charged once")
-	}
-	operands, code, ok := fs.parse(args)
-	if !ok {
-		return q, code, false
-	}
-	if q.format != "text" && q.format != "json" {
-		return q, fs.usageError("--format must be text or json, not %q", q.format), false
-	}
-	if code, ok := q.check(fs, &q.server, operands, mete.Tokens(q.Cost)); !ok || q.key != "" {
-		return q, code, ok
-	}
-	if code, ok := q.attributes(fs, operands); !ok {
-		return q, code, false
-	}
-	if !decides && len(operands) == 0 {
-		return q, fs.usageError("say whose: NAME=VALUE, such as header:x-api-key=k1"), false
-	}
-	return q, exitOK, true
 }
 
-// attributes reads the facts about a request.
-func (q *question) attributes(fs *flagSet, operands []string) (code int, ok bool) {
+// addMaxWait defines --max-wait.
+func (q *question) addMaxWait(cmd *cobra.Command, usage string) {
+	cmd.Flags().Func("max-wait", usage, func(s string) (err error) {
+		q.MaxWait, err = bucket.ParseDuration(s)
+		return plain(err)
+	})
+}
+
+// check checks the flags and reads the arguments.
+func (q *question) check(cmd *cobra.Command, args []string) error {
+	if q.key != "" {
+		return q.checkKey(cmd, args)
+	}
+	if q.reason != "" {
+		return usageError("--reason is for --key")
+	}
 	q.Attributes = map[string]string{}
-	for _, operand := range operands {
-		name, value, found := strings.Cut(operand, "=")
+	for _, arg := range args {
+		name, value, found := strings.Cut(arg, "=")
 		if !found {
-			return fs.usageError("%q is not NAME=VALUE, such as header:x-api-key=k1", operand), false
+			return usageError("%q is not NAME=VALUE, such as header:x-api-key=k1", arg)
 		}
 		attribute, err := policy.ParseAttribute(name)
 		if err != nil {
-			return fs.usageError("%v", plain(err)), false
+			return usageError("%w", plain(err))
 		}
 		if _, twice := q.Attributes[attribute.String()]; twice {
-			return fs.usageError("%s is given twice", attribute), false
+			return usageError("%s is given twice", attribute)
 		}
 		q.Attributes[attribute.String()] = value
 	}
-	return exitOK, true
+	return nil
 }
 
-// plain drops the package from the front of an error that a person reads.
+// checkKey rejects arguments and flags that describe a request. The default server is the
+// one with the API for buckets.
+func (q *question) checkKey(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError("--key excludes %q: it names a bucket, and there is no request", args[0])
+	}
+	for _, name := range []string{"max-wait", "id"} {
+		if cmd.Flags().Changed(name) {
+			return usageError("--%s does not go with --key", name)
+		}
+	}
+	if cmd.Name() == "peek" && cmd.Flags().Changed("cost") {
+		return usageError("--cost does not go with --key")
+	}
+	if !cmd.Flags().Changed("server") {
+		q.server = adminURL()
+	}
+	return nil
+}
+
+// write prints an answer as JSON or as text.
+func (q *question) write(answer any, text string) error {
+	if q.format == "json" {
+		return writeJSON(q.std.Out, answer)
+	}
+	_, err := fmt.Fprint(q.std.Out, text)
+	return err
+}
+
+// An amendment is the JSON form of the answer of reset and refund about a request.
+type amendment struct {
+	Done bool `json:"done"`
+}
+
+// amend has a server reset or refund the buckets of a request. A request without a limit is
+// an error, because it is probably misspelt.
+func (q *question) amend(ctx context.Context, c *client.Client, do func(context.Context, client.Request) error) error {
+	if len(q.Attributes) == 0 {
+		return usageError("the attributes of a request are required: NAME=VALUE, such as header:x-api-key=k1")
+	}
+	if err := do(ctx, q.Request); err != nil {
+		return failClient(q.server, err)
+	}
+	if e, err := c.Explain(ctx, q.Request); err == nil && noLimit(&e) {
+		if q.format == "json" {
+			return answered(writeJSON(q.std.Out, amendment{}), exitNo)
+		}
+		return fail(exitNo, errors.New("no limit applies to the request, so nothing was done; 'mete explain' shows why"))
+	}
+	return q.write(amendment{Done: true}, "done\n")
+}
+
+// noLimit reports whether no limit applies to the request, not even in shadow. Where an
+// override decides, that is unknown.
+func noLimit(e *api.Explanation) bool {
+	return e.Override == nil && !slices.ContainsFunc(e.Rules, func(r api.ExplainedRule) bool { return len(r.Limits) > 0 })
+}
+
+// plain removes the package from the front of an error for people.
 func plain(err error) error {
 	if err == nil {
 		return nil
@@ -102,5 +172,5 @@ func plain(err error) error {
 	for _, prefix := range []string{"bucket: ", "policy: ", "client: new: ", "curl: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
-	return fmt.Errorf("%s", text)
+	return errors.New(text)
 }

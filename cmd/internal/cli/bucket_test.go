@@ -59,16 +59,17 @@ func TestByKey(t *testing.T) {
 	wantRun(t, 0, `.*50 of 50 left.*another limit by override more: pays\n`, "", "peek", "--server", url, "--key", "free:user=vip")
 	wantRun(t, 0, `took 2.5 of 2.5\n.*1.5 of 4 left, full again in .*; 1.5 owed\n.*queue 3; mode shadow, for this key in shadow\n`, "", "take", "--server", url, "--key", "slow:user=a", "--cost", "2.5")
 
-	wantRun(t, 2, "", `mete peek: .* refuses: no bucket has this key: no limit of the policy has the name "fre", with which it begins; did you mean "free"\?\n`, "peek", "--server", url, "--key", "fre:user=a")
+	wantRun(t, 4, "", `mete peek: .* refuses: no bucket has this key: no limit of the policy has the name "fre", with which it begins; did you mean "free"\?\n`, "peek", "--server", url, "--key", "fre:user=a")
 	for _, wrong := range []struct{ args, want string }{
-		{"peek --key k path=/", "--key is in place of"},
+		{"peek --key k path=/", "--key excludes"},
 		{"peek --key k --cost 1", "--cost does not go with --key"},
 		{"peek --key k --max-wait 1s", "--max-wait does not go with --key"},
-		{"take --key k", "say how many tokens"},
+		{"take --key k", "the number of tokens is required: --cost TOKENS"},
 		{"take --key k --cost 1 --id x", "--id does not go with --key"},
 		{"take --reason x path=/", "--reason is for --key"},
-		{"reset --key k", "say why, with --reason"},
-		{"reset --key k --reason r --cost 1", "--cost does not go with --key"},
+		{"reset --key k", "a reason is required, for the audit: --reason WHY"},
+		{"reset --key k --reason r --cost 1", "unknown flag --cost"},
+		{"reset path=/ --cost 5", "unknown flag --cost"},
 		{"refund --key k", "unknown flag --key"},
 	} {
 		if stdout, stderr, code := run(t, strings.Fields(wrong.args)...); code != 2 || stdout != "" || !strings.Contains(stderr, wrong.want) {

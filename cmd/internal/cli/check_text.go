@@ -15,9 +15,9 @@ import (
 // writeText prints what there is to say of p for people.
 func (c *checkCommand) writeText(p *checkedPolicy) {
 	out := c.std.Out
-	switch code := policyExit(p.err); code {
+	switch policyExit(p.err) {
 	case exitUsage, exitUnreachable:
-		fail(c.std, code, "check", p.err)
+		c.complain(p.err)
 		return
 	case exitNo:
 		fmt.Fprintln(out, p.err)
@@ -38,6 +38,9 @@ func (c *checkCommand) writeText(p *checkedPolicy) {
 	}
 	c.writeTests(p)
 }
+
+// complain prints an error at once: other policies may follow.
+func (c *checkCommand) complain(err error) { printError(c.std.Err, "mete check", &failure{err: err}) }
 
 // verdict is what p comes to in two words.
 func (p *checkedPolicy) verdict() string {
@@ -64,7 +67,7 @@ func (p *checkedPolicy) verdict() string {
 func (c *checkCommand) writeTests(p *checkedPolicy) {
 	out := c.std.Out
 	if p.testsErr != nil {
-		fail(c.std, exitUsage, "check", fmt.Errorf("%s: the tests cannot be run: %w", p.name, p.testsErr))
+		c.complain(fmt.Errorf("%s: the tests cannot be run: %w", p.name, p.testsErr))
 		return
 	}
 	if c.list {

@@ -14,6 +14,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/admintoken"
 	"github.com/metehq/mete/cmd/internal/config"
@@ -22,25 +24,44 @@ import (
 // tokenVariable is the environment variable with a token for the admin API.
 const tokenVariable = "METE_TOKEN"
 
-// connectFlags are those that every command has which asks a server.
-const connectFlags = "server token-file ca cert key-file"
+// connectionFlag is the annotation of the flags that all commands share which ask a server.
+const connectionFlag = "mete_connection"
+
+const connectionAbout = `
+Commands that ask a running server share these flags. Without a token the server
+must be one on this machine that you may use: it leaves its token in a file that
+only its user can read, and the commands find it. --server is the main address
+for mete take, peek and health, and the admin address for the other commands.
+`
 
 // A connection is how a command reaches a server.
 type connection struct {
-	server             string
-	tokenFile          string
-	ca, cert, keyOfOwn string
+	server           string
+	tokenFile        string
+	ca, cert, tlsKey string
 }
 
-// flags defines the flags. The default of --server is the server's.
-func (c *connection) flags(fs *flagSet, usage, server string) {
-	c.server = server
-	fs.StringVar(&c.server, "server", server, usage)
-	fs.StringVar(&c.tokenFile, "token-file", "", "send the token in `FILE` (default: $"+tokenVariable+", or the one that a server on this machine left for you)")
-	fs.StringVar(&c.ca, "ca", "", "believe servers whose certificate is by an authority in `FILE`, in PEM, and no others")
-	fs.StringVar(&c.cert, "cert", "", "show the certificate in `FILE`, in PEM")
-	fs.StringVar(&c.keyOfOwn, "key-file", "", "the `FILE` with the key of --cert")
+// flags returns the connection flags. The default of --server is the one given.
+func (c *connection) flags(server string) *pflag.FlagSet {
+	fs := pflag.NewFlagSet("connection", pflag.ContinueOnError)
+	fs.StringVar(&c.server, "server", server, "`URL` of the server")
+	fs.StringVar(&c.tokenFile, "token-file", "", "send the token in `FILE` (default: $"+tokenVariable+", or the token that a server on this machine left for you)")
+	fs.StringVar(&c.ca, "ca", "", "trust only servers whose certificate is signed by an authority in `FILE`, in PEM")
+	fs.StringVar(&c.cert, "cert", "", "send the client certificate in `FILE`, in PEM")
+	fs.StringVar(&c.tlsKey, "tls-key", "", "the `FILE` with the private key of --cert, in PEM")
+	fs.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{connectionFlag: {}} })
+	return fs
 }
+
+// connectionHelp is the topic "connection".
+func connectionHelp() string {
+	var c connection
+	return strings.TrimPrefix(connectionAbout, "\n") + "\nConnection flags:\n" + c.flags("").FlagUsagesWrapped(helpWidth)
+}
+
+// The default servers of commands: the main address, or the admin one.
+func mainURL() string  { return "http://" + config.Default().Listen }
+func adminURL() string { return "http://" + config.Default().AdminListen }
 
 // A reach is how a server is reached.
 type reach struct {
@@ -93,12 +114,12 @@ func (c *connection) trust(t *http.Transport) error {
 		}
 	}
 	switch {
-	case c.cert == "" && c.keyOfOwn == "":
+	case c.cert == "" && c.tlsKey == "":
 		return nil
-	case c.cert == "" || c.keyOfOwn == "":
-		return errors.New("--cert and --key-file: say both")
+	case c.cert == "" || c.tlsKey == "":
+		return errors.New("--cert and --tls-key: say both")
 	}
-	pair, err := tls.LoadX509KeyPair(c.cert, c.keyOfOwn)
+	pair, err := tls.LoadX509KeyPair(c.cert, c.tlsKey)
 	if err != nil {
 		return fmt.Errorf("--cert: %w", err)
 	}

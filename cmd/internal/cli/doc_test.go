@@ -50,14 +50,32 @@ func commandNames(t *testing.T) []string {
 	return names
 }
 
+// subcommandNames are the commands that the help of a command lists.
+func subcommandNames(t *testing.T, name string) (names []string) {
+	_, list, _ := strings.Cut(helpOf(t, name), "\nCommands:\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) `).FindAllStringSubmatch(list, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
 func TestDocs_AreTheHelpTexts(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# The command\n\nThis is what `mete help` says. Exit codes are the same for every command: 0 is yes\n" +
-		"or fine, 1 no or invalid, 2 wrong usage or cannot say, 3 the server or its store\n" +
-		"does not answer.\n")
+	b.WriteString("# The command\n\nThis is the output of `mete help`. Exit codes are the same for every command:\n\n" +
+		"| Code | Meaning |\n|---|---|\n" +
+		"| 0 | yes, allowed, fine |\n" +
+		"| 1 | no, denied, invalid |\n" +
+		"| 2 | wrong usage, or unreadable input |\n" +
+		"| 3 | the server, its store or a database does not answer |\n" +
+		"| 4 | the server refuses the request, for example an unknown token |\n")
 	fmt.Fprintf(&b, "\n```text\n%s```\n", helpOf(t))
+	fmt.Fprintf(&b, "\n## Connection flags\n\n```text\n%s```\n", helpOf(t, "connection"))
 	for _, name := range commandNames(t) {
 		fmt.Fprintf(&b, "\n## mete %s\n\n```text\n%s```\n", name, helpOf(t, name))
+		for _, sub := range subcommandNames(t, name) {
+			fmt.Fprintf(&b, "\n### mete %s %s\n\n```text\n%s```\n", name, sub, helpOf(t, name, sub))
+		}
 	}
 	compare(t, "cli.md", b.String())
 }

@@ -4,24 +4,22 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
 	"github.com/metehq/mete/store"
 )
-
-const explainUsage = "[--policy FILE] [flags] ['METHOD PATH'] [NAME=VALUE ...]"
 
 const explainAbout = `
 Says what would become of a request, and why: which rules were considered, which
@@ -68,13 +66,44 @@ type explainCommand struct {
 	request typedRequest
 }
 
-// explainRequest is "mete explain".
-func explainRequest(ctx context.Context, std Streams, args []string) int {
-	c := explainCommand{std: std}
-	code, ok := c.parse(args)
-	if !ok {
-		return code
+// newExplainCommand returns "mete explain".
+func newExplainCommand(std Streams) *cobra.Command {
+	c := &explainCommand{std: std}
+	cmd := &cobra.Command{
+		Use: "explain [flags] [POLICY] ['METHOD PATH'] [NAME=VALUE ...]", Short: "Explain the decision about a request, rule by rule", Long: explainAbout,
+		ValidArgsFunction: completeExplain,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.check(cmd, args); err != nil {
+				return err
+			}
+			return c.run(cmd.Context())
+		},
 	}
+	addPolicy(cmd, &c.policy, "the policy `FILE` in JSON or YAML, - for standard input, or postgres://HOST/DATABASE for the rules there")
+	cmd.Flags().Func("store", "show the buckets in the store at `URL`: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) error {
+		u, err := storeurl.Parse(s)
+		c.store = &u
+		return err
+	})
+	cmd.Flags().Func("at", "explain the decision at that `INSTANT`, such as 2026-11-21T08:00:00Z, if nothing happens until then", func(s string) error {
+		t, err := time.Parse(time.RFC3339, s)
+		if c.at = bucket.At(t); err != nil || c.at <= 0 {
+			return errors.New("write it as 2026-11-21T08:00:00Z")
+		}
+		return nil
+	})
+	addFormat(cmd, &c.format, "text", "json")
+	cmd.Flags().Func("max-wait", "explain a request that accepts a wait of `DURATION`, such as 2s", func(s string) (err error) {
+		c.request.MaxWait, err = bucket.ParseDuration(s)
+		return plain(err)
+	})
+	cmd.Flags().StringVar(&c.request.curl, "curl", "", "explain the request of the curl `COMMAND` line, - for standard input")
+	cmd.Flags().AddFlagSet(c.flags(adminURL()))
+	return cmd
+}
+
+// run explains the request, here or by a server.
+func (c *explainCommand) run(ctx context.Context) error {
 	var e api.Explanation
 	var err error
 	if c.policy == "" {
@@ -85,68 +114,41 @@ func explainRequest(ctx context.Context, std Streams, args []string) int {
 	switch {
 	case err == nil:
 	case brokenPolicy(err):
-		fmt.Fprintln(std.Err, err)
-		return exitNo
+		return failBare(exitNo, err)
 	case errors.Is(err, store.ErrUnavailable):
-		return fail(std, exitUnreachable, "explain", err)
+		return fail(exitUnreachable, err)
 	case c.policy == "":
-		return fail(std, exitCode(err), "explain", explain(c.server, err))
+		return failClient(c.server, err)
 	default:
-		return fail(std, exitUsage, "explain", plain(err))
+		return fail(exitUsage, plain(err))
 	}
 	if err := c.print(&e); err != nil {
-		return fail(std, exitUsage, "explain", err)
+		return err
 	}
 	if !e.Decision.Allowed {
-		return exitNo
+		return exit(exitNo)
 	}
-	return exitOK
+	return nil
 }
 
-// parse reads and checks the arguments. Where ok is false it has said why.
-func (c *explainCommand) parse(args []string) (code int, ok bool) {
-	fs := newFlags(c.std, "explain")
-	fs.StringVar(&c.policy, "policy", "", "the policy `FILE` in JSON or YAML, - for standard input, or postgres://HOST/DATABASE for the rules there")
-	c.flags(fs, "`URL` of a server's address for administrators (default http://"+config.Default().AdminListen+")", "")
-	fs.Func("store", "the `URL` of the store whose buckets are shown: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) error {
-		u, err := storeurl.Parse(s)
-		c.store = &u
-		return err
-	})
-	fs.Func("at", "explain what would be decided at that `INSTANT`, such as 2026-11-21T08:00:00Z, if nothing more happened until then", func(s string) error {
-		t, err := time.Parse(time.RFC3339, s)
-		if c.at = bucket.At(t); err != nil || c.at <= 0 {
-			return errors.New("write it as 2026-11-21T08:00:00Z")
-		}
-		return nil
-	})
-	fs.StringVar(&c.format, "format", "text", "`FORMAT` of the explanation: text or json")
-	fs.Func("max-wait", "accept to wait up to `DURATION` for the tokens, such as 2s", func(s string) (err error) {
-		c.request.MaxWait, err = bucket.ParseDuration(s)
-		return plain(err)
-	})
-	fs.StringVar(&c.request.curl, "curl", "", "explain what the curl `COMMAND` line asks for, - for standard input")
-	operands, code, ok := fs.parse(args)
-	if !ok {
-		return code, false
+// check checks the flags and reads the arguments.
+func (c *explainCommand) check(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && namesPolicy(args[0]) {
+		args = policyArgument(&c.policy, args)
 	}
 	if err := c.readCurl(); err != nil {
-		return fs.usageError("%v", err), false
+		return usageError("%w", err)
 	}
-	if err := c.request.read(operands); err != nil {
-		return fs.usageError("%v", plain(err)), false
+	if err := c.request.read(args); err != nil {
+		return usageError("%w", plain(err))
 	}
 	switch {
-	case c.format != "text" && c.format != "json":
-		return fs.usageError("--format must be text or json, not %q", c.format), false
-	case c.policy != "" && c.server != "":
-		return fs.usageError("--policy and --server exclude each other: a server explains by its own policy"), false
+	case c.policy != "" && cmd.Flags().Changed("server"):
+		return usageError("--policy and --server exclude each other: a server explains by its own policy")
 	case c.policy == "" && (c.store != nil || c.at != 0):
-		return fs.usageError("--store and --at are for --policy: a server explains by its own buckets, now"), false
-	case c.server == "":
-		c.server = "http://" + config.Default().AdminListen
+		return usageError("--store and --at are for --policy: a server explains by its own buckets, now")
 	}
-	return exitOK, true
+	return nil
 }
 
 // ask asks the server.
@@ -252,11 +254,4 @@ func hashedIn(key string, limitKeys []string) (names []string) {
 		}
 	}
 	return names
-}
-
-// printJSON writes e as /v1/explain answers it.
-func (c *explainCommand) printJSON(e *api.Explanation) error {
-	out := json.NewEncoder(c.std.Out)
-	out.SetEscapeHTML(false)
-	return out.Encode(e)
 }

@@ -24,7 +24,7 @@ const explainWidth = 96
 // print writes an explanation.
 func (c *explainCommand) print(e *api.Explanation) error {
 	if c.format == "json" {
-		return c.printJSON(e)
+		return writeJSON(c.std.Out, e)
 	}
 	var b strings.Builder
 	writeWrapped(&b, "", passing(e))

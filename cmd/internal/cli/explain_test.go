@@ -118,7 +118,7 @@ func TestExplain_Usage(t *testing.T) {
 		{"--policy " + file + " cost=much", 2, "cost=much"},
 		{"--policy " + file + " --at noon", 2, "for --at"},
 		{"--policy " + file + " --store floppy:", 2, "unknown kind of store"},
-		{"--policy " + file + " --format xml", 2, "--format must be"},
+		{"--policy " + file + " --format xml", 2, "must be text or json"},
 		{"--policy " + file + " --server http://127.0.0.1:1", 2, "exclude each other"},
 		{"--policy " + file + " --store redis://127.0.0.1:1 /", 3, "explain"},
 		{"--policy " + file + " --store memory:?file=/does/not/exist /", 2, "exist"},

@@ -77,7 +77,7 @@ func TestHashKey_SharesAreTheSameEachTime(t *testing.T) {
 		if noted := strings.Contains(errs, "which are hashed"); noted != (env == "") {
 			t.Errorf("METE_HASH_KEY=%q: replay notes that the servers differ: %t (%q)", env, noted, errs)
 		}
-		out, _, _ = run(t, "replay", "--compare", file, file, "--max-newly-limited", "0", trace)
+		out, _, _ = run(t, "replay", "--old", file, "--new", file, "--max-newly-limited", "0", trace)
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), fmt.Sprintf("denied by both %d ", 64-spared)) {
 			t.Errorf("METE_HASH_KEY=%q: compare says\n%s", env, out)
 		}

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/metehq/mete/client"
-	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/internal/visible"
 )
 
@@ -23,38 +24,59 @@ const (
 	maxHealthBytes = 4 << 10 // of an answer
 )
 
-// health is "mete health".
-func health(ctx context.Context, std Streams, args []string) int {
-	fs := newFlags(std, "health")
+const healthAbout = `
+Asks a server whether it is ready for traffic, and prints the reason if it is
+not. It serves where there is no other client, such as the HEALTHCHECK of a
+container. A server is not ready while it ends, and while a store does not
+answer that its rules require. With --live it asks only whether the server runs.
+
+The exit code is 0 if it is ready, 1 if it is not, 2 on wrong usage or if it is
+not a mete server, 3 if it does not answer.
+`
+
+// A healthDocument is the JSON form of the answer.
+type healthDocument struct {
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"` // why it is not
+}
+
+// newHealthCommand returns "mete health".
+func newHealthCommand(std Streams) *cobra.Command {
 	var c connection
-	c.flags(fs, "`URL` of the server, its main address or its admin one", "http://"+config.Default().Listen)
-	live := fs.Bool("live", false, "ask whether it runs, and not whether it should be sent traffic")
-	operands, code, ok := fs.parse(args)
-	switch {
-	case !ok:
-		return code
-	case len(operands) > 0:
-		return fs.usageError("unexpected argument %q", operands[0])
+	var live bool
+	var format string
+	cmd := &cobra.Command{
+		Use: "health [flags]", Short: "Check whether a server is ready for traffic", Long: healthAbout, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := client.New(c.server, nil); err != nil {
+				return fail(exitUsage, fmt.Errorf("--server: %w", plain(err)))
+			}
+			path := "/readyz"
+			if live {
+				path = "/livez"
+			}
+			status, reason, err := c.health(cmd.Context(), path)
+			answer, text, code := healthDocument{OK: true}, "ok", exitOK
+			switch {
+			case err != nil:
+				return fail(exitUnreachable, err)
+			case status == http.StatusServiceUnavailable:
+				answer, text, code = healthDocument{Reason: reason}, visible.Lines(reason), exitNo
+			case status != http.StatusOK:
+				return fail(exitUsage, fmt.Errorf("%s%s: status %d: is it a mete server?", c.server, path, status))
+			}
+			if format == "json" {
+				err = writeJSON(std.Out, answer)
+			} else {
+				_, err = fmt.Fprintln(std.Out, text)
+			}
+			return answered(err, code)
+		},
 	}
-	if _, err := client.New(c.server, nil); err != nil {
-		return fail(std, exitUsage, "health", fmt.Errorf("--server: %w", plain(err)))
-	}
-	path := "/readyz"
-	if *live {
-		path = "/livez"
-	}
-	status, reason, err := c.health(ctx, path)
-	switch {
-	case err != nil:
-		return fail(std, exitUnreachable, "health", err)
-	case status == http.StatusOK:
-		fmt.Fprintln(std.Out, "ok")
-		return exitOK
-	case status == http.StatusServiceUnavailable:
-		fmt.Fprintln(std.Out, visible.Lines(reason))
-		return exitNo
-	}
-	return fail(std, exitUsage, "health", fmt.Errorf("%s%s: status %d: is it a mete server?", c.server, path, status))
+	cmd.Flags().BoolVar(&live, "live", false, "ask whether the server runs, not whether it is ready")
+	addFormat(cmd, &format, "text", "json")
+	cmd.Flags().AddFlagSet(c.flags(mainURL()))
+	return cmd
 }
 
 // health asks for a path, and returns what the answer gives as the reason. An

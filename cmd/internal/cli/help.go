@@ -3,92 +3,95 @@
 package cli
 
 import (
-	"context"
-	"flag"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/internal/spell"
 )
 
-// helpWidth is how wide the list of flags is, in letters.
+// helpWidth is the most letters in a line of help.
 const helpWidth = 80
 
-// overview is what mete says when it is asked nothing.
-func overview() string {
+// printHelp is the help function of all commands.
+func printHelp(cmd *cobra.Command, _ []string) {
+	text := cmd.Long
+	switch {
+	case !cmd.HasParent():
+		text = overview(cmd)
+	case cmd.Runnable():
+		text = commandHelp(cmd)
+	}
+	fmt.Fprint(cmd.OutOrStdout(), text)
+}
+
+// overview lists the commands in their groups.
+func overview(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString("mete gives out by measure: a rate limiter for everything that speaks HTTP.\n\n")
-	b.WriteString("Usage: mete COMMAND [flags] [arguments]\n\n")
-	for _, c := range commands() {
-		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.summary)
-	}
-	b.WriteString("\nStart with 'mete serve'. 'mete help COMMAND' tells more about a command,\n" +
-		"'mete help config' about the configuration file.\n")
-	return b.String()
-}
-
-// help prints the help of what args name: a command, or the configuration.
-func help(ctx context.Context, std Streams, args []string) int {
-	if len(args) == 0 {
-		fmt.Fprint(std.Out, overview())
-		return exitOK
-	}
-	if args[0] == "config" {
-		fmt.Fprint(std.Out, config.Sample)
-		return exitOK
-	}
-	if c, ok := lookup(args[0]); ok {
-		return c.run(ctx, std, []string{"-h"})
-	}
-	return unknownCommand(std, args[0])
-}
-
-func unknownCommand(std Streams, name string) int {
-	known := []string{"help"}
-	for _, c := range commands() {
-		known = append(known, c.name)
-	}
-	fmt.Fprintf(std.Err, "mete: unknown command %q", name)
-	if near := spell.Nearest(name, known); near != "" {
-		fmt.Fprintf(std.Err, "; did you mean 'mete %s'?", near)
-	}
-	fmt.Fprintln(std.Err, "\nSee 'mete help'.")
-	return exitUsage
-}
-
-// help formats the command's help: how to call it, what it does, its flags.
-func (fs *flagSet) help() string {
-	var b strings.Builder
-	c, _ := lookup(fs.Name())
-	fmt.Fprintf(&b, "Usage: mete %s\n\n%s\n", strings.TrimSpace(c.name+" "+c.usage), strings.TrimSpace(c.about))
-	var names, texts []string
-	width := 0
-	fs.VisitAll(func(f *flag.Flag) {
-		arg, text := flag.UnquoteUsage(f)
-		name := strings.TrimSpace(dashed(f.Name) + " " + arg)
-		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "0s" {
-			text += " (default " + f.DefValue + ")"
+	fmt.Fprintf(&b, "%s\n\nUsage: mete COMMAND [flags] [arguments]\n", root.Short)
+	for _, g := range root.Groups() {
+		fmt.Fprintf(&b, "\n%s:\n", g.Title)
+		for _, c := range root.Commands() {
+			if c.GroupID == g.ID && !c.Hidden {
+				fmt.Fprintf(&b, "  %-10s %s\n", c.Name(), c.Short)
+			}
 		}
-		names, texts, width = append(names, name), append(texts, text), max(width, len(name))
-	})
-	if len(names) > 0 {
-		b.WriteString("\nFlags:\n")
 	}
-	for i := range names {
-		text := wrap(texts[i], helpWidth-width-4)
-		fmt.Fprintf(&b, "  %-*s  %s\n", width, names[i], strings.Join(text, "\n"+strings.Repeat(" ", width+4)))
+	b.WriteString("\nStart with 'mete serve'. 'mete help COMMAND' describes a command,\n" +
+		"'mete help config' the configuration file, 'mete help connection' how commands\n" +
+		"reach a server. Exit codes: 0 yes, 1 no, 2 wrong usage, 3 unreachable, 4 refused.\n")
+	return b.String()
+}
+
+// commandHelp is the help of one command: its usage, description and flags.
+func commandHelp(cmd *cobra.Command) string {
+	var b strings.Builder
+	about := strings.TrimSpace(cmd.Long)
+	if about == "" {
+		about = cmd.Short + "."
+	}
+	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", cmd.UseLine(), about)
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("\nCommands:\n")
+		for _, c := range cmd.Commands() {
+			fmt.Fprintf(&b, "  %-8s %s\n", c.Name(), c.Short)
+		}
+	}
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	var connecting []string
+	cmd.InitDefaultHelpFlag()
+	add := func(f *pflag.Flag) {
+		switch {
+		case f.Name == "help" || f.Hidden || own.Lookup(f.Name) != nil:
+		case f.Annotations[connectionFlag] == nil:
+			own.AddFlag(f)
+		case f.DefValue != "":
+			connecting = append(connecting, "--"+f.Name+" (default "+f.DefValue+")")
+		default:
+			connecting = append(connecting, "--"+f.Name)
+		}
+	}
+	cmd.LocalFlags().VisitAll(add)
+	cmd.InheritedFlags().VisitAll(add)
+	if flags := own.FlagUsagesWrapped(helpWidth); flags != "" {
+		fmt.Fprintf(&b, "\nFlags:\n%s", flags)
+	}
+	if len(connecting) > 0 {
+		text := "Connection flags, as 'mete help connection' describes them: " + strings.Join(connecting, ", ")
+		fmt.Fprintf(&b, "\n%s\n", strings.Join(wrap(text, helpWidth), "\n"))
 	}
 	return b.String()
 }
 
-// dashed is a flag as one types it.
-func dashed(name string) string {
-	if len(name) == 1 {
-		return "-" + name
+// newTopics returns the topics of 'mete help' that are not commands.
+func newTopics() []*cobra.Command {
+	return []*cobra.Command{
+		{Use: "config", Short: "The configuration file with all settings and their defaults", Long: config.Sample},
+		{Use: "connection", Short: "How commands reach a server", Long: connectionHelp()},
 	}
-	return "--" + name
 }
 
 // wrap breaks text into lines of at most so many letters, between words.

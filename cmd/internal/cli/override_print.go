@@ -25,9 +25,7 @@ func (c *overrideCommand) list(ctx context.Context) error {
 		return err
 	}
 	if c.format == "json" {
-		out := json.NewEncoder(c.std.Out)
-		out.SetEscapeHTML(false)
-		return out.Encode(answer)
+		return writeJSON(c.std.Out, answer)
 	}
 	var b strings.Builder
 	now := time.Now()
@@ -92,9 +90,7 @@ func subject(e *api.AuditEntry) string {
 // printMade says what an override that was made does.
 func (c *overrideCommand) printMade(o *api.OverrideStatus) error {
 	if c.format == "json" {
-		out := json.NewEncoder(c.std.Out)
-		out.SetEscapeHTML(false)
-		return out.Encode(o)
+		return writeJSON(c.std.Out, o)
 	}
 	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cell(o.ID), cell(o.Action), visible.Text(target(&o.Override)), until(o, time.Now()))
 	return err

@@ -26,7 +26,7 @@ func (c *overrideCommand) set(ctx context.Context) error {
 		return err
 	}
 	for i, o := range list {
-		if c.given["f"] {
+		if c.file != "" {
 			c.subject = c.file + ": "
 		}
 		if len(list) > 1 {
@@ -44,22 +44,32 @@ func (c *overrideCommand) set(ctx context.Context) error {
 }
 
 // remove ends overrides.
-func (c *overrideCommand) remove(ctx context.Context) error {
-	for _, id := range c.operands {
+func (c *overrideCommand) remove(ctx context.Context, ids []string) error {
+	var removed struct {
+		Removed []string `json:"removed"`
+	}
+	for _, id := range ids {
 		c.subject = fmt.Sprintf("%q: ", id)
 		if err := c.client.RemoveOverride(ctx, id, c.author, c.reason); err != nil {
 			return err
 		}
+		removed.Removed = append(removed.Removed, id)
+		if c.format == "json" {
+			continue
+		}
 		if _, err := fmt.Fprintf(c.std.Out, "removed %s\n", cell(id)); err != nil {
 			return err
 		}
+	}
+	if c.format == "json" {
+		return writeJSON(c.std.Out, removed)
 	}
 	return nil
 }
 
 // wanted are the overrides that the flags describe, or the file.
 func (c *overrideCommand) wanted() ([]json.RawMessage, error) {
-	if c.given["f"] {
+	if c.file != "" {
 		return c.ofFile()
 	}
 	o := api.Override{ID: c.id, Action: c.action, Rules: c.rules, Key: c.key, Reason: c.reason, Author: c.author}

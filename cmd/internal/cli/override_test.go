@@ -81,9 +81,9 @@ func TestOverride(t *testing.T) {
 		`big +limit +rule free, .* +admin\nvip .*\n\nat +what +id +author +reason\n.* made +vip +kim +r\n`, "", do("list", "--audit", "1")...)
 	wantRun(t, 0, `\{"persistent":true,"overrides":\[\{"id":"filed".*\}\n`, "", do("--format", "json")...)
 	wantRun(t, 0, `removed big\nremoved vip\n`, "", do("remove", "big", "vip", "--reason", "over", "--author", "kim")...)
-	wantRun(t, 1, "", `mete override: "big": there is no such override; see the list\n`, do("remove", "big", "--reason", "over", "--author", "kim")...)
-	wantRun(t, 1, "", `mete override: "filed": the override is in the policy file; remove it there\n`, do("remove", "filed", "--reason", "over", "--author", "kim")...)
-	wantRun(t, 1, "", `mete override: /rules/0: no rule has that name.*did you mean "free"\?\n`,
+	wantRun(t, 1, "", `mete override remove: "big": there is no such override; see the list\n`, do("remove", "big", "--reason", "over", "--author", "kim")...)
+	wantRun(t, 1, "", `mete override remove: "filed": the override is in the policy file; remove it there\n`, do("remove", "filed", "--reason", "over", "--author", "kim")...)
+	wantRun(t, 1, "", `mete override set: /rules/0: no rule has that name.*did you mean "free"\?\n`,
 		do("set", "--action", "allow", "--rule", "fre", "--match", "path=/x", "--reason", "r", "--author", "a", "--expires", "1h")...)
 	wantRun(t, 0, `wide: limit rule free, all requests, burst=1 rate=5/1m, expires in 1h\n`, "",
 		do("set", "--id", "wide", "--action", "limit", "--rule", "free", "--all", "--rate", "5/1m", "--burst", "1", "--reason", "r", "--author", "a", "--expires", "1h")...)
@@ -155,26 +155,26 @@ func TestOverride_AuthorWithoutUser(t *testing.T) {
 
 func TestOverride_WrongUsage(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
-		{"sett", `did you mean set`},
-		{"frob", `say one of list, set, remove`},
-		{"remove", `wants the ID`},
-		{"list x", `wants no argument`},
-		{"list --reason r", `--reason is not for list`},
-		{"list --format xml", `--format must be`},
+		{"sett", `did you mean 'mete override set'?`},
+		{"frob", `it must be list, set or remove`},
+		{"remove", `the ID of an override is required`},
+		{"list x", `unexpected argument "x"`},
+		{"list --reason r", `unknown flag --reason`},
+		{"list --format xml", `must be text or json`},
 		{"list --audit -1", `--audit must not`},
-		{"set --action block --author a --expires 1h", `say why`},
-		{"set --action block --reason r --author= --expires 1h", `say who`},
-		{"set --reason r --author a --expires 1h", `say what it does`},
-		{"set --action block --reason r --author a", `say when it ends`},
-		{"set --action limit --rule free --all --reason r --author a --expires 1h", `say the limit: --rps NUMBER or --rate RATE`},
-		{"set --action limit --rule free --all --burst 5 --reason r --author a --expires 1h", `say the limit: --rps NUMBER or --rate RATE`},
-		{"list -f x", `-f is not for list`},
+		{"set --action block --author a --expires 1h", `a reason is required`},
+		{"set --action block --reason r --author= --expires 1h", `an author is required`},
+		{"set --reason r --author a --expires 1h", `an effect is required: --action block, allow, limit, shadow or break_glass`},
+		{"set --action block --reason r --author a", `an end is required: --expires 2h`},
+		{"set --action limit --rule free --all --reason r --author a --expires 1h", `a limit is required: --rps NUMBER or --rate RATE`},
+		{"set --action limit --rule free --all --burst 5 --reason r --author a --expires 1h", `a limit is required: --rps NUMBER or --rate RATE`},
+		{"list -f x", `unknown flag -f`},
 		{"set --action block --reason r --author a --expires soon", `--expires: "soon"`},
 		{"set --action block --reason r --author a --expires -1h", `--expires: "-1h"`},
 		{"set --action block --reason r --author a --expires 1h --match x", `is not NAME=VALUE`},
 		{"set --action block --reason r --author a --expires 1h --match heder:x=1", `--match: `},
 		{"set --action block --all --reason r --author a --expires 1h", `--all is for`},
-		{"set -f x --reason r", `-f says all of it`},
+		{"set -f x --reason r", `--file describes the whole override: remove --reason`},
 		{"set -f none.yaml", `none.yaml`},
 		{"list --server ftp://x", `--server: `},
 	} {

@@ -15,10 +15,42 @@ import (
 	"github.com/metehq/mete/store"
 )
 
+const replayAbout = `
+Runs recorded traffic through a policy in virtual time and says who would have
+been limited, when and why. A TRACE is a file of access log lines (common or
+combined) or of JSON lines; "-" is standard input. Files that gzip compressed
+are read as they are. Several are read one after the other, the oldest first:
+$(ls -tr access.log*). Times that step back are taken as they are; inside a
+bucket time then stands still, and a warning says how many do. --sort replays
+all requests in the order of their times.
+
+With --old and --new it runs the traffic through two policies, each as if it
+were alone, and shows the requests that would be newly limited and newly
+admitted, by rule:
+
+  mete replay --old policy.yaml --new next.yaml access.log
+
+Hashes in keys are by METE_HASH_KEY, the hash_key of the servers, or without it
+by a fixed key: where a rule depends on that, a note on standard error says so.
+
+The exit code is 0 whatever was denied, 1 if a policy is broken or more requests
+are newly limited than --max-newly-limited lets pass, 2 if the input cannot be
+read, 3 if the store does not answer, or fails on the way.
+
+With --store redis://HOST or postgres://HOST/DATABASE the buckets are there,
+under names that nobody else uses, and are removed in the end.
+
+A JSON line is one request. Only "at" is required, in seconds; "cost" takes the
+place of the one that the policy says:
+
+  {"at":12.5,"method":"GET","path":"/","host":"","ip":"192.0.2.1",
+   "headers":{},"query":{},"jwt":{},"cost":null}
+`
+
 // A replayCommand is one call of mete replay.
 type replayCommand struct {
 	std                   Streams
-	policy, compare       string   // file names; "-" is standard input
+	policy, old           string   // file names; "-" is standard input. With old, policy is the new one
 	traces                []string // as well
 	format                string
 	input                 trace.Format
@@ -28,15 +60,10 @@ type replayCommand struct {
 	showKeys, skipInvalid bool
 }
 
-// replay runs a trace through a policy, or through two.
-func replay(ctx context.Context, std Streams, args []string) int {
-	c := replayCommand{std: std}
-	code, ok := c.parse(args)
-	if !ok {
-		return code
-	}
+// run replays a trace through a policy, or through two.
+func (c *replayCommand) run(ctx context.Context) error {
 	var err error
-	if c.compare == "" {
+	if c.old == "" {
 		err = c.runOne(ctx)
 	} else {
 		err = c.runTwo(ctx)
@@ -46,16 +73,15 @@ func replay(ctx context.Context, std Streams, args []string) int {
 	_, exceeded := errors.AsType[exceedsBound](err)
 	switch {
 	case err == nil:
-		return exitOK
+		return nil
 	case broken:
-		fmt.Fprintln(std.Err, err)
-		return exitNo
+		return failBare(exitNo, err)
 	case exceeded:
-		return fail(std, exitNo, "replay", err)
+		return fail(exitNo, err)
 	case failed, errors.Is(err, store.ErrUnavailable):
-		return fail(std, exitUnreachable, "replay", err)
+		return fail(exitUnreachable, err)
 	}
-	return fail(std, exitUsage, "replay", err)
+	return fail(exitUsage, err)
 }
 
 // A brokenFile is the list of mistakes in a policy.

@@ -17,7 +17,7 @@ import (
 
 // runTwo replays the trace through two policies, and says how they differ.
 func (c *replayCommand) runTwo(ctx context.Context) error {
-	old, before, err := c.load(ctx, c.compare)
+	old, before, err := c.load(ctx, c.old)
 	if err != nil {
 		return markBroken(err)
 	}
@@ -65,7 +65,7 @@ func (c *replayCommand) writeComparison(p *play, comparison *replaying.Compariso
 		}
 		return lines.Flush()
 	}
-	report := replaying.ComparisonReport{Old: policyName(c.compare), New: policyName(c.policy), Trace: c.traceName(),
+	report := replaying.ComparisonReport{Old: policyName(c.old), New: policyName(c.policy), Trace: c.traceName(),
 		Format: p.trace.Format().String(), Comparison: comparison, Elapsed: p.elapsed(), ShowKeys: c.showKeys, Screen: screenOf(c.std.Out)}
 	if c.format == "html" {
 		return report.WriteHTML(c.std.Out)

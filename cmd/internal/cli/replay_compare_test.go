@@ -30,7 +30,7 @@ func TestDocs_ReplayExample(t *testing.T) {
 	}
 	t.Chdir(replayExamples)
 	t.Setenv("COLUMNS", "")
-	out, errs, code := run(t, "replay", "--compare", "old.yaml", "new.yaml", "--show-keys", "access.log")
+	out, errs, code := run(t, "replay", "--old", "old.yaml", "--new", "new.yaml", "--show-keys", "access.log")
 	if code != 0 || errs != "" {
 		t.Fatalf("code %d, stderr %q", code, errs)
 	}
@@ -44,7 +44,7 @@ func TestDocs_ReplayExample(t *testing.T) {
 	if !strings.Contains(string(doc), want.String()) {
 		t.Errorf("doc/%s does not have what is printed:\n%s", replayDoc, &want)
 	}
-	out, _, _ = run(t, "replay", "--compare", "old.yaml", "new.yaml", "--format", "json", "access.log")
+	out, _, _ = run(t, "replay", "--old", "old.yaml", "--new", "new.yaml", "--format", "json", "access.log")
 	first, _, _ := strings.Cut(out, "\n")
 	last := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]
 	for _, part := range []string{first, strings.SplitAfter(last, `"newly_admitted":2,`)[0]} {
@@ -58,7 +58,7 @@ func TestDocs_ReplayExample(t *testing.T) {
 	}
 }
 
-// The new policy may be an operand or a flag, and the traces any number.
+// Flags may stand in any order, before and after the traces.
 func TestReplay_CompareForms(t *testing.T) {
 	old, after, log := replayExamples+"old.yaml", replayExamples+"new.yaml", replayExamples+"access.log"
 	stdin, err := os.ReadFile(log)
@@ -66,13 +66,12 @@ func TestReplay_CompareForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"--compare", old, after, log},
-		{"--compare=" + old, after, log},
-		{after, "--compare", old, log},
-		{"--policy", after, "--compare", old, log},
-		{log, "--compare", old, "--policy", after},
-		{"--compare", old, after, "-"},
-		{"--compare", old, "--store", "memory:?max_keys=1000", after, "--", log},
+		{"--old", old, "--new", after, log},
+		{"--old=" + old, "--new=" + after, log},
+		{"--new", after, "--old", old, log},
+		{log, "--old", old, "--new", after},
+		{"--old", old, "--new", after, "-"},
+		{"--old", old, "--store", "memory:?max_keys=1000", "--new", after, "--", log},
 	} {
 		var out, errs strings.Builder
 		code := cli.Main(context.Background(), append([]string{"replay"}, args...), cli.Streams{In: strings.NewReader(string(stdin)), Out: &out, Err: &errs})
@@ -82,12 +81,18 @@ func TestReplay_CompareForms(t *testing.T) {
 	}
 }
 
-// One name behind --compare OLD is that of the new policy, though a log may have been
-// meant.
-func TestReplay_CompareWithoutTrace(t *testing.T) {
-	_, stderr, code := run(t, "replay", "--compare", "old.yaml", "access.log")
-	if want := "no trace given to compare old.yaml and access.log with"; code != 2 || !strings.Contains(stderr, want) {
-		t.Errorf("code %d, stderr %q; want 2 and %q", code, stderr, want)
+func TestReplay_CompareMistakes(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"--old old.yaml --new new.yaml", "no trace given to compare old.yaml and new.yaml with"},
+		{"--old old.yaml access.log", "--old and --new are required together"},
+		{"--new new.yaml access.log", "--old and --new are required together"},
+		{"--old old.yaml --new new.yaml --policy p.yaml access.log", "--policy does not go with --old and --new"},
+		{"new.yaml access.log --max-newly-limited 1", "--max-newly-limited needs --old and --new"},
+	} {
+		_, stderr, code := run(t, append([]string{"replay"}, strings.Fields(tt.args)...)...)
+		if code != 2 || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%s: code %d, stderr %q; want 2 and %q", tt.args, code, stderr, tt.want)
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ func TestReplay_Sort(t *testing.T) {
 	if strings.Contains(want, "warning") {
 		t.Errorf("the report of a sorted log warns:\n%s", want)
 	}
-	if out, _, _ := run(t, "replay", "--compare", policy, policy, whole); !strings.Contains(out, "\nwarning: ") {
+	if out, _, _ := run(t, "replay", "--old", policy, "--new", policy, whole); !strings.Contains(out, "\nwarning: ") {
 		t.Errorf("a comparison by an unsorted log has no warning:\n%s", out)
 	}
 	if _, errs, _ := run(t, "replay", "--policy", policy, "--format", "json", whole); !strings.Contains(errs, "mete replay: warning: ") {

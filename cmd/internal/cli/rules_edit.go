@@ -25,6 +25,9 @@ func (c *rulesCommand) edit(ctx context.Context, source *rules.Source, change fu
 	if err != nil {
 		return err
 	}
+	if c.format == "json" {
+		return writeJSON(c.std.Out, editOf(changes, c.dryRun))
+	}
 	noun := "rule"
 	for _, ch := range changes {
 		fmt.Fprintln(c.std.Out, changeText(ch))
@@ -41,6 +44,36 @@ func (c *rulesCommand) edit(ctx context.Context, source *rules.Source, change fu
 		fmt.Fprintf(c.std.Out, "%s changed\n", n)
 	}
 	return nil
+}
+
+// An edit is the JSON form of what an edit has changed, or would change with --dry-run.
+type edit struct {
+	Written bool     `json:"written"`
+	Changes []change `json:"changes"`
+}
+
+// A change is the row before and after, nil where there is none.
+type change struct {
+	Policy *string     `json:"policy,omitempty"` // of the row of a policy, "" for all policies
+	Before *listedRule `json:"before"`
+	After  *listedRule `json:"after"`
+}
+
+func editOf(changes []rules.Change, dryRun bool) edit {
+	e := edit{Written: !dryRun && len(changes) > 0, Changes: []change{}}
+	for _, c := range changes {
+		row := change{Policy: c.Policy}
+		if c.Before != nil {
+			before := listed(c.Before)
+			row.Before = &before
+		}
+		if c.After != nil {
+			after := listed(c.After)
+			row.After = &after
+		}
+		e.Changes = append(e.Changes, row)
+	}
+	return e
 }
 
 // changeText says what an edit did to one row, in one line.

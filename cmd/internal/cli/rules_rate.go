@@ -24,10 +24,10 @@ func (c *rulesCommand) changeLimit(r *rules.Rule, spec map[string]json.RawMessag
 		}
 		rate = number
 	}
-	if c.given["rate"] {
+	if c.given("rate") {
 		r.RatePerSecond = rate
 	}
-	if c.given["burst"] {
+	if c.given("burst") {
 		r.BurstCapacity = c.burst
 	}
 	return nil
@@ -43,7 +43,7 @@ func (c *rulesCommand) changeConfig(spec map[string]json.RawMessage) error {
 	delete(config, "tokens_per_second")
 	config["rate"] = textJSON(c.rate)
 	switch {
-	case !c.given["burst"]:
+	case !c.given("burst"):
 	case json.Valid([]byte(c.burst)):
 		config["burst"] = json.RawMessage(c.burst)
 	default:

@@ -15,7 +15,7 @@ import (
 
 // set changes a rule, or adds it.
 func (c *rulesCommand) set(ctx context.Context, source *rules.Source) error {
-	if c.given["spec"] {
+	if c.given("spec") {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(c.spec), &object); err != nil || object == nil {
 			return fmt.Errorf("--spec: must be a JSON object, not %.60q", c.spec)
@@ -27,7 +27,7 @@ func (c *rulesCommand) set(ctx context.Context, source *rules.Source) error {
 			return err
 		}
 		if i < 0 {
-			if c.pattern == "" && !c.given["spec"] {
+			if c.pattern == "" && !c.given("spec") {
 				return unmet(fmt.Sprintf("there is no rule %q; to add it, say --pattern", c.operands[0]))
 			}
 			if err := c.versionIs(0); err != nil {
@@ -77,17 +77,17 @@ func (c *rulesCommand) change(r *rules.Rule) error {
 		"pattern": {&r.KeyPattern, &c.pattern}, "scope": {&r.Scope, &c.scope}, "plan": {&r.Plan, &c.plan},
 		"description": {&r.Description, &c.description},
 	} {
-		if c.given[name] {
+		if c.given(name) {
 			*field.to = *field.from
 		}
 	}
-	if c.given["pattern"] && !c.given["scope"] {
+	if c.given("pattern") && !c.given("scope") {
 		r.Scope = "" // the database finds the scope of the pattern
 	}
-	if c.given["priority"] {
-		r.Priority = int32(c.priority)
+	if c.given("priority") {
+		r.Priority = c.priority
 	}
-	if c.given["policy"] {
+	if c.given("policy") {
 		r.Policy = c.policy
 	}
 	return c.changeSpec(r)
@@ -103,7 +103,7 @@ func (c *rulesCommand) changeSpec(r *rules.Rule) error {
 	if err != nil {
 		return err
 	}
-	if c.given["mode"] {
+	if c.given("mode") {
 		fields["mode"] = textJSON(c.mode)
 		if c.mode == "" || c.mode == policy.ModeEnforce.String() {
 			fields["mode"] = json.RawMessage("null")
@@ -124,7 +124,7 @@ func (c *rulesCommand) changeSpec(r *rules.Rule) error {
 // versionIs sees that a rule has the version that it is to have, where that is said.
 // A rule that is not there has version 0.
 func (c *rulesCommand) versionIs(version int64) error {
-	if c.given["if-version"] && c.version != version {
+	if c.given("if-version") && c.version != version {
 		return unmet(fmt.Sprintf("the rule has version %d, not %d: somebody has changed it", version, c.version))
 	}
 	return nil

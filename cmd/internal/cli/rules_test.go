@@ -293,21 +293,21 @@ func breakAttribute(t *testing.T, db string) {
 
 func TestRules_Usage(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
-		{"rules", "say what to do: delete, disable, enable, export, import, list, set"},
-		{"rules lst --db postgres://h/d", `unknown "lst"; did you mean list?`},
-		{"rules frobnicate --db postgres://h/d", `unknown "frobnicate": say one of`},
+		{"rules", "a command is required: list, set, enable, disable, delete, import or export"},
+		{"rules lst --db postgres://h/d", `unknown command "lst"; did you mean 'mete rules list'?`},
+		{"rules frobnicate --db postgres://h/d", `unknown command "frobnicate": it must be list, set`},
 		{"rules list", "no --db given"},
 		{"rules list --db mysql://h", "must begin with postgres://"},
-		{"rules list --db postgres://h/d --rate 1", "--rate is not for list"},
-		{"rules list --db postgres://h/d --format xml", `unknown format "xml": it must be text or json`},
-		{"rules export --db postgres://h/d --format text", "it must be yaml or json"},
-		{"rules export --db postgres://h/d x", `export wants no argument, not "x"`},
-		{"rules set --db postgres://h/d", "set wants the name of a rule, or --pattern"},
-		{"rules set a b --db postgres://h/d", "set wants one name"},
-		{"rules disable --db postgres://h/d", "disable wants the name of a rule"},
+		{"rules list --db postgres://h/d --rate 1", "unknown flag --rate"},
+		{"rules list --db postgres://h/d --format xml", `invalid value "xml" for --format: must be text or json`},
+		{"rules export --db postgres://h/d --format text", "must be yaml or json"},
+		{"rules export --db postgres://h/d x", `unexpected argument "x"`},
+		{"rules set --db postgres://h/d", "the name of a rule is required, or --pattern"},
+		{"rules set a b --db postgres://h/d", "set changes one rule: unexpected argument \"b\""},
+		{"rules disable --db postgres://h/d", "the name of a rule is required"},
 		{"rules disable a b --if-version 1 --db postgres://h/d", "--if-version is for one rule"},
-		{"rules import --db postgres://h/d", "import wants one policy file"},
-		{"rules set a --priority 99999999999 --db postgres://h/d", "--priority: must fit in 32 bits"},
+		{"rules import --db postgres://h/d", "one policy file is required"},
+		{"rules set a --priority 99999999999 --db postgres://h/d", "invalid value \"99999999999\" for --priority: value out of range"},
 	} {
 		stdout, stderr, code := run(t, strings.Fields(tt.args)...)
 		if code != 2 || stdout != "" || !strings.Contains(stderr, tt.want) {

@@ -5,7 +5,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/server"
@@ -23,30 +24,81 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// serve is "mete serve".
-func serve(ctx context.Context, std Streams, args []string) int {
-	fs := newFlags(std, "serve")
-	file, settings := serveFlags(fs)
-	check := fs.Bool("check", false, "validate the settings and the policy, then exit")
-	operands, code, ok := fs.parse(args)
-	switch {
-	case !ok:
-		return code
-	case len(operands) > 0:
-		return fs.usageError("%q is not a flag; to use it as the policy write --policy %s", operands[0], operands[0])
+const serveAbout = `
+Runs the limiter as a server. Without flags it keeps its buckets in memory,
+decides by a built-in example policy and answers on the loopback address.
+
+The admin address takes tokens: admin_tokens in the configuration file says
+whose, and in which role. Without any, the server makes one and leaves it in a
+file that only you can read, where these commands find it.
+
+With --upstream it is a reverse proxy: every request is decided by the policy,
+and those that are allowed go to the upstream. Only /livez and /readyz are not
+passed on. The API is then on the admin address alone.
+
+Without --upstream the main address answers the API: POST /v1/take and /v1/peek,
+and /v1/decision for gateways that ask before they forward. What changes buckets
+by hand (/v1/refund, /v1/reset) is on the admin address alone.
+
+The policy is read again when its file changes and on SIGHUP. A broken file
+never replaces a working policy, and neither does one whose bundle_version is
+not higher. With --policy-key it must be signed: see 'mete sign'. With --policy
+postgres://HOST/DATABASE it is the rules there, which 'mete rules' and SQL
+change: that is in force within a second. SIGTERM and SIGINT end the server
+after the requests in flight are answered; a second one ends it at once.
+
+The buckets are full after a restart, unless they are saved. With
+--store 'memory:?file=PATH' they are, every minute and when the server ends, and
+it starts with them again. It does not start with a file that is damaged. With
+--store redis://HOST:6379 or --store postgres://HOST/DATABASE all servers that
+say so share them. A server whose store does not answer when it starts waits for
+ten seconds, and ends with the exit code 3.
+
+The flags are the settings one changes often; 'mete help config' shows all. Each
+setting has an environment variable: METE_STORE, METE_TIMEOUTS_DRAIN. A flag
+overrides the environment, and the environment overrides the configuration file.
+METE_CONFIG names that file where --config does not.
+With --check, validate the settings, the files that they name and the policy,
+then exit.
+`
+
+// newServeCommand returns "mete serve".
+func newServeCommand(std Streams) *cobra.Command {
+	var file string
+	var settings []config.Setting
+	var check bool
+	cmd := &cobra.Command{
+		Use: "serve [flags] [POLICY]", Short: "Run the limiter as a server, or as a gateway", Long: serveAbout, SuggestFor: []string{"start", "run", "server"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && cmd.Flags().Changed("policy") {
+				return usageError("unexpected argument %q: there is one policy", args[len(args)-1])
+			}
+			if len(args) == 1 {
+				settings = append(settings, config.Setting{Key: "policy", Value: args[0]})
+			}
+			c, env, err := loadSettings(cmd.Flags().Changed("config"), file, settings)
+			if err != nil || check {
+				for _, warning := range env.Unknown {
+					fmt.Fprintf(std.Err, "mete serve: warning: %s\n", visible.Lines(warning))
+				}
+			}
+			if err != nil {
+				return failEach(exitUsage, err)
+			}
+			if check {
+				return tryServe(cmd.Context(), std, c, env)
+			}
+			return serve(cmd.Context(), std, c, env)
+		},
 	}
-	c, env, err := loadSettings(fs, *file, *settings)
-	if err != nil || *check {
-		for _, warning := range env.Unknown {
-			fmt.Fprintf(std.Err, "mete serve: warning: %s\n", visible.Lines(warning))
-		}
-	}
-	if err != nil {
-		return failEach(std, exitUsage, "serve", err)
-	}
-	if *check {
-		return tryServe(ctx, std, c, env)
-	}
+	addServeFlags(cmd, &file, &settings)
+	cmd.Flags().BoolVar(&check, "check", false, "validate the settings and the policy, then exit")
+	completePolicy(cmd)
+	return cmd
+}
+
+// serve runs a server with these settings until ctx ends.
+func serve(ctx context.Context, std Streams, c config.Config, env config.Environment) error {
 	pipe := logpipe.New(std.Err) // whoever reads it may stop reading
 	defer pipe.Close(logPatience)
 	std.Err = pipe
@@ -59,13 +111,13 @@ func serve(ctx context.Context, std Streams, args []string) int {
 	}
 	s, err := server.New(ctx, c, log)
 	if brokenPolicy(err) {
-		return failEach(std, exitNo, "serve", err)
+		return failEach(exitNo, err)
 	}
 	if errors.Is(err, store.ErrUnavailable) {
-		return failEach(std, exitUnreachable, "serve", fmt.Errorf("%w\nmete starts where its store answers, and the database of its policy; once it runs, it lives without: see on_store_error", err))
+		return failEach(exitUnreachable, fmt.Errorf("%w\nmete starts where its store answers, and the database of its policy; once it runs, it lives without: see on_store_error", err))
 	}
 	if err != nil {
-		return failEach(std, exitUsage, "serve", err)
+		return failEach(exitUsage, err)
 	}
 	s.LogsTo(pipe)
 	announce(std.Out, log, c, s)
@@ -86,19 +138,17 @@ func serve(ctx context.Context, std Streams, args []string) int {
 		}
 	}()
 	if err := s.Run(ctx); err != nil {
-		return fail(std, exitUsage, "serve", err)
+		return fail(exitUsage, err)
 	}
-	return exitOK
+	return nil
 }
 
 // configVariable names the variable with the configuration file, where no flag names one.
 const configVariable = "METE_CONFIG"
 
 // loadSettings loads the settings of the server from the file that --config names, or
-// METE_CONFIG without the flag, then from the environment and the flags.
-func loadSettings(fs *flagSet, file string, settings []config.Setting) (config.Config, config.Environment, error) {
-	isSet := false
-	fs.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "config" })
+// METE_CONFIG where the flag is not set, then from the environment and the flags.
+func loadSettings(isSet bool, file string, settings []config.Setting) (config.Config, config.Environment, error) {
 	variable := os.Getenv(configVariable)
 	if isSet || variable == "" {
 		return config.Load(file, os.Environ(), settings)
@@ -114,11 +164,11 @@ func loadSettings(fs *flagSet, file string, settings []config.Setting) (config.C
 // logPatience is how long a server that has ended waits for its log to be read.
 const logPatience = time.Second
 
-// serveFlags defines the flags that override settings of the same name.
-func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
-	settings = new([]config.Setting)
+// addServeFlags defines the flags that override settings of the same name.
+func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting) {
+	fs := cmd.Flags()
 	d := config.Default()
-	file = fs.String("config", "", "read settings from `FILE` (default: the one that METE_CONFIG names): see 'mete help config'")
+	fs.StringVar(file, "config", "", "read settings from `FILE` (default: the one that METE_CONFIG names): see 'mete help config'")
 	for _, f := range []struct{ name, usage string }{
 		{"policy", "decide by the policy in `FILE`, JSON or YAML, or by the rules in postgres://HOST/DATABASE (default: a built-in example)"},
 		{"upstream", "pass allowed requests on to `URL`"},
@@ -149,7 +199,8 @@ func serveFlags(fs *flagSet) (file *string, settings *[]config.Setting) {
 		*settings = append(*settings, config.Setting{Key: "policy_keys", Value: strings.Join(keys, ",")})
 		return nil
 	})
-	return file, settings
+	complete(cmd, "log-format", "text", "json")
+	complete(cmd, "log-level", "debug", "info", "warn", "error")
 }
 
 // errNoFile is the error of a flag that turns a check on, and is given a variable
@@ -163,14 +214,6 @@ func settingOf(name string, settings *[]config.Setting) func(string) error {
 		*settings = append(*settings, config.Setting{Key: key, Value: value})
 		return nil
 	}
-}
-
-// failEach prints every line of err as an error of the named command.
-func failEach(std Streams, code int, name string, err error) int {
-	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(std.Err, "mete %s: %s\n", name, visible.Lines(strings.TrimSuffix(line, "\n")))
-	}
-	return code
 }
 
 // newLogger returns the log that the settings ask for.

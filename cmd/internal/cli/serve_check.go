@@ -14,13 +14,13 @@ import (
 
 // tryServe is "mete serve --check": it validates the settings and the policy, and
 // prints which variables of the environment the settings are from.
-func tryServe(ctx context.Context, std Streams, c config.Config, env config.Environment) int {
+func tryServe(ctx context.Context, std Streams, c config.Config, env config.Environment) error {
 	m, err := server.Check(ctx, c)
 	switch {
 	case brokenPolicy(err):
-		return failEach(std, exitNo, "serve", err)
+		return failEach(exitNo, err)
 	case err != nil:
-		return failEach(std, exitUsage, "serve", err)
+		return failEach(exitUsage, err)
 	}
 	if len(env.Used) > 0 {
 		fmt.Fprintf(std.Out, "settings from the environment: %s\n", strings.Join(env.Used, ", "))
@@ -30,5 +30,5 @@ func tryServe(ctx context.Context, std Streams, c config.Config, env config.Envi
 	} else {
 		fmt.Fprintf(std.Out, "the settings are ok, and the policy: %s\n", prose.Count(len(m.Rules()), "rule"))
 	}
-	return exitOK
+	return nil
 }

@@ -3,13 +3,14 @@
 package cli
 
 import (
-	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/spf13/cobra"
 
 	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/internal/atomicfile"
@@ -29,49 +30,76 @@ are released, and never on a server. To change keys, have servers take both with
 The exit code is 0, or 2 if something cannot be read or written.
 `
 
-// signUsage stands behind the name.
-const signUsage = "--key PRIVATE.pem FILE ... | --new-key NAME"
-
-// sign is "mete sign".
-func sign(_ context.Context, std Streams, args []string) int {
-	fs := newFlags(std, "sign")
-	keyFile := fs.String("key", "", "sign with the private key in `FILE`")
-	newKey := fs.String("new-key", "", "make a key: the private half in `NAME`.pem, the public one in NAME.pub.pem")
-	files, code, ok := fs.parse(args)
-	switch {
-	case !ok:
-		return code
-	case *newKey != "" && (*keyFile != "" || len(files) > 0):
-		return fs.usageError("--new-key makes a key and signs nothing: sign with --key afterwards")
-	case *newKey != "":
-		return makePair(std, *newKey)
-	case *keyFile == "":
-		return fs.usageError("no key given: --key FILE; --new-key NAME makes one")
-	case len(files) == 0:
-		return fs.usageError("no policy file given")
-	}
-	key, err := policysign.ReadPrivateKey(*keyFile)
-	if err != nil {
-		return fail(std, exitUsage, "sign", err)
-	}
-	for _, file := range files {
-		if err := signFile(key, file); err != nil {
-			return fail(std, exitUsage, "sign", err)
-		}
-		fmt.Fprintln(std.Out, file+policysign.Suffix)
-	}
-	return exitOK
+// A signedDocument is the JSON form of what sign has written.
+type signedDocument struct {
+	Signatures []string `json:"signatures,omitempty"`
+	PrivateKey string   `json:"private_key,omitempty"`
+	PublicKey  string   `json:"public_key,omitempty"`
 }
 
-// makePair makes a key and says what each half is for.
-func makePair(std Streams, name string) int {
+// newSignCommand returns "mete sign".
+func newSignCommand(std Streams) *cobra.Command {
+	var policies []string
+	var keyFile, newKey, format string
+	cmd := &cobra.Command{
+		Use: "sign [flags] POLICY ...", Short: "Sign a policy file, or make a key pair", Long: signAbout,
+		RunE: func(_ *cobra.Command, args []string) error {
+			files := append(policies, args...)
+			switch {
+			case newKey != "" && (keyFile != "" || len(files) > 0):
+				return usageError("--new-key makes a key and signs nothing: sign with --private-key afterwards")
+			case newKey != "":
+				return makePair(std, newKey, format)
+			case keyFile == "":
+				return usageError("no key given: --private-key FILE; --new-key NAME makes one")
+			case len(files) == 0:
+				return usageError("no policy file given")
+			}
+			return signFiles(std, keyFile, files, format)
+		},
+	}
+	addFormat(cmd, &format, "text", "json")
+	cmd.Flags().StringArrayVar(&policies, "policy", nil, "sign the policy `FILE`, like an argument; may be repeated")
+	cmd.Flags().StringVar(&keyFile, "private-key", "", "sign with the private key in `FILE`")
+	cmd.Flags().StringVar(&newKey, "new-key", "", "make a key pair: the private key in `NAME`.pem, the public key in NAME.pub.pem")
+	completePolicy(cmd)
+	return cmd
+}
+
+// signFiles signs files and prints the names of the signatures, of as many as there are.
+func signFiles(std Streams, keyFile string, files []string, format string) error {
+	key, err := policysign.ReadPrivateKey(keyFile)
+	if err != nil {
+		return fail(exitUsage, err)
+	}
+	var done signedDocument
+	for _, file := range files {
+		if err := signFile(key, file); err != nil {
+			return fail(exitUsage, err)
+		}
+		done.Signatures = append(done.Signatures, file+policysign.Suffix)
+		if format == "text" {
+			fmt.Fprintln(std.Out, file+policysign.Suffix)
+		}
+	}
+	if format == "json" {
+		return writeJSON(std.Out, done)
+	}
+	return nil
+}
+
+// makePair makes a key pair and prints the use of each key.
+func makePair(std Streams, name, format string) error {
 	private, public := name+".pem", name+".pub.pem"
 	if err := policysign.NewPair(private, public); err != nil {
-		return fail(std, exitUsage, "sign", err)
+		return fail(exitUsage, err)
 	}
-	fmt.Fprintf(std.Out, "%s  private: mete sign --key %s policy.yaml\n%s  public: mete serve --policy-key %s --policy policy.yaml\n",
+	if format == "json" {
+		return writeJSON(std.Out, signedDocument{PrivateKey: private, PublicKey: public})
+	}
+	_, err := fmt.Fprintf(std.Out, "%s  private: mete sign --private-key %s policy.yaml\n%s  public: mete serve --policy-key %s --policy policy.yaml\n",
 		private, private, public, public)
-	return exitOK
+	return err
 }
 
 // signFile writes the signature of a file beside it, in one step: a server may be

@@ -40,7 +40,7 @@ func TestSign_AndCheck(t *testing.T) {
 		}
 	}
 	check(1, "no valid signature")
-	if out, errs, code := run(t, "sign", "--key", key+".pem", policy); code != 0 || out != policy+".sig\n" || errs != "" {
+	if out, errs, code := run(t, "sign", "--private-key", key+".pem", policy); code != 0 || out != policy+".sig\n" || errs != "" {
 		t.Errorf("sign: code %d, stdout %q, stderr %q", code, out, errs)
 	}
 	check(0, "ok, 1 rule")
@@ -66,10 +66,10 @@ func TestSign_Mistakes(t *testing.T) {
 	}{
 		{"sign", 2, "no key given"},
 		{"sign policy.yaml", 2, "no key given"},
-		{"sign --key " + key + ".pem", 2, "no policy file given"},
-		{"sign --key " + key + ".pub.pem policy.yaml", 2, "this is a public key"},
-		{"sign --key " + key + ".pem " + dir + "/missing.yaml", 2, "missing.yaml"},
-		{"sign --key " + key + ".pem --new-key x", 2, "signs nothing"},
+		{"sign --private-key " + key + ".pem", 2, "no policy file given"},
+		{"sign --private-key " + key + ".pub.pem policy.yaml", 2, "this is a public key"},
+		{"sign --private-key " + key + ".pem " + dir + "/missing.yaml", 2, "missing.yaml"},
+		{"sign --private-key " + key + ".pem --new-key x", 2, "signs nothing"},
 		{"sign --new-key x policy.yaml", 2, "signs nothing"},
 		{"sign --new-key " + dir + "/missing/x", 2, "missing/x.pem"},
 		{"check --policy-key " + key + ".pem policy.yaml", 2, "this is a private key"},

@@ -12,22 +12,133 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 )
 
-// take is "mete take".
-func take(ctx context.Context, std Streams, args []string) int {
-	d, code := ask(ctx, std, "take", args, (*client.Client).Take)
-	if code != exitOK || d.Wait <= 0 {
-		return code
+const takeAbout = `
+Asks a running server for tokens and spends them if the request is allowed. The
+arguments are the attributes of the request that the policy of the server reads:
+header:x-api-key=k1 ip:address=192.0.2.1 method=GET path=/v1/search.
+
+The exit code is 0 if the request is allowed, 1 if it is denied, 2 on wrong
+usage, 3 if the server or its store does not answer, and 4 if the server refuses
+the question. A script can use it:
+
+  mete take path=/nightly && run-the-job
+
+With --max-wait, the server reserves tokens that are not there yet, and the
+command ends when they have come. A leaky bucket delays the end in the same way.
+If the command is interrupted before, it ends with 2, and the tokens stay spent.
+
+With --key the command is about one bucket and not about a request: it takes up
+to --cost tokens, whatever the rules say, and undoes 'mete reset --key'. It
+needs the role operate. The exit code is 1 if the bucket was empty.
+`
+
+const peekAbout = `
+Asks a running server what 'mete take' would answer, without spending tokens or
+waiting. The arguments, the output and the exit codes are those of 'mete take'.
+
+With --key it shows one bucket: its exact level, its limit and the overrides
+that apply to it. It needs the role read. The exit code is 0 if a request of the
+usual cost would pass, and 1 if not.
+`
+
+const resetAbout = `
+Fills every bucket of a request, so that a client that was denied may continue
+at once. It uses the admin address and needs the role operate. For a limit that
+is too low, see 'mete override'.
+
+With --key and --reason it fills one bucket, by the key that 'mete top' shows,
+and prints the tokens that were missing.
+
+The exit code is 0 if it is done, 1 if no limit applies to the request, 2 on
+wrong usage, 3 if the server does not answer, and 4 if it refuses.
+`
+
+const refundAbout = `
+Gives back the cost of a request, or --cost, to every bucket of the request. It
+uses the admin address and needs the role operate.
+
+The exit code is 0 if it is done, 1 if no limit applies to the request, 2 on
+wrong usage, 3 if the server does not answer, and 4 if it refuses.
+`
+
+// newTakeCommand returns "mete take".
+func newTakeCommand(std Streams) *cobra.Command {
+	q := &question{std: std}
+	cmd := newQuestionCommand(q, &cobra.Command{Use: "take [flags] [NAME=VALUE ...]", Short: "Spend tokens, if a request is allowed", Long: takeAbout},
+		mainURL(), func(ctx context.Context, c *client.Client) error {
+			d, err := q.decide(ctx, c.Take)
+			if err != nil || d.Wait <= 0 {
+				return err
+			}
+			return await(ctx, std, d.Wait.Duration())
+		}, q.takeBucket)
+	q.addKey(cmd, "take up to --cost tokens from", true)
+	q.addCost(cmd, "spend `TOKENS`, such as 1 or 0.25 (default: the cost in the policy)")
+	q.addMaxWait(cmd, "reserve tokens that come within `DURATION`, such as 2s, and wait for them")
+	cmd.Flags().StringVar(&q.ID, "id", "", "charge once for all attempts at one request, which have the same `ID`")
+	return cmd
+}
+
+// newPeekCommand returns "mete peek".
+func newPeekCommand(std Streams) *cobra.Command {
+	q := &question{std: std}
+	cmd := newQuestionCommand(q, &cobra.Command{Use: "peek [flags] [NAME=VALUE ...]", Short: "Show what take would answer, without spending", Long: peekAbout},
+		mainURL(), func(ctx context.Context, c *client.Client) error {
+			_, err := q.decide(ctx, c.Peek)
+			return err
+		}, q.peekBucket)
+	q.addKey(cmd, "show", false)
+	q.addCost(cmd, "ask about `TOKENS`, such as 1 or 0.25 (default: the cost in the policy)")
+	q.addMaxWait(cmd, "ask about a request that accepts a wait of `DURATION`, such as 2s")
+	return cmd
+}
+
+// newResetCommand returns "mete reset".
+func newResetCommand(std Streams) *cobra.Command {
+	q := &question{std: std}
+	cmd := newQuestionCommand(q, &cobra.Command{Use: "reset [flags] NAME=VALUE ...", Short: "Fill the buckets of a request", Long: resetAbout},
+		adminURL(), func(ctx context.Context, c *client.Client) error { return q.amend(ctx, c, c.Reset) }, q.resetBucket)
+	q.addKey(cmd, "fill", true)
+	return cmd
+}
+
+// newRefundCommand returns "mete refund".
+func newRefundCommand(std Streams) *cobra.Command {
+	q := &question{std: std}
+	cmd := newQuestionCommand(q, &cobra.Command{Use: "refund [flags] NAME=VALUE ...", Short: "Give tokens back", Long: refundAbout},
+		adminURL(), func(ctx context.Context, c *client.Client) error { return q.amend(ctx, c, c.Refund) }, nil)
+	q.addCost(cmd, "give back `TOKENS`, such as 1 or 0.25 (default: the cost in the policy)")
+	return cmd
+}
+
+// decide puts a question about a request and prints the answer.
+func (q *question) decide(ctx context.Context, ask func(context.Context, client.Request) (client.Decision, error)) (client.Decision, error) {
+	d, err := ask(ctx, q.Request)
+	if err != nil {
+		return d, failClient(q.server, err)
 	}
-	if err := await(ctx, std, d.Wait.Duration()); err != nil {
-		return fail(std, exitUsage, "take", err)
+	if err := printDecision(q.std.Out, q.format, d); err != nil {
+		return d, err
 	}
-	return exitOK
+	if len(d.UnknownAttributes) > 0 && q.format == "text" {
+		fmt.Fprintf(q.std.Err, "mete: warning: no rule, override or cost reads %s; check the names\n", visible.Text(strings.Join(d.UnknownAttributes, ", ")))
+	}
+	switch {
+	case d.Allowed:
+		return d, nil
+	case d.Reason == mete.ReasonStoreError: // the bucket was not asked
+		return d, exit(exitUnreachable)
+	}
+	return d, exit(exitNo)
 }
 
 // await returns once the tokens that were reserved are there, or ctx ends.
@@ -41,57 +152,49 @@ func await(ctx context.Context, std Streams, wait time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return errors.New("interrupted before the tokens were there; they stay spent")
+		return fail(exitUsage, errors.New("interrupted before the tokens were there; they stay spent"))
 	}
 }
 
-// peek is "mete peek".
-func peek(ctx context.Context, std Streams, args []string) int {
-	_, code := ask(ctx, std, "peek", args, (*client.Client).Peek)
-	return code
-}
-
-// ask puts the question that args describe to a server and prints the answer. The
-// code is what the answer comes to.
-func ask(ctx context.Context, std Streams, name string, args []string,
-	put func(*client.Client, context.Context, client.Request) (client.Decision, error)) (d client.Decision, code int) {
-
-	q, code, ok := parseQuestion(std, name, args)
-	if !ok {
-		return d, code
+// takeBucket takes tokens from the bucket of --key.
+func (q *question) takeBucket(ctx context.Context, c *client.Client) error {
+	if q.Cost == 0 {
+		return usageError("the number of tokens is required: --cost TOKENS")
 	}
-	if q.key != "" {
-		return d, ofOneBucket(ctx, std, name, q)
-	}
-	c, err := q.client()
+	t, err := c.TakeBucket(ctx, q.key, q.Cost, q.reason)
 	if err != nil {
-		return d, fail(std, exitUsage, name, err)
+		return failClient(q.server, err)
 	}
-	d, err = put(c, ctx, q.Request)
-	if err != nil {
-		return d, fail(std, exitCode(err), name, explain(q.server, err))
+	err = q.write(t, fmt.Sprintf("took %s of %v\n%s", t.Taken, mete.Tokens(q.Cost), bucketText(&t.After)))
+	if t.Taken == 0 {
+		err = answered(err, exitNo)
 	}
-	if err := printDecision(std.Out, q.format, d); err != nil {
-		return d, fail(std, exitUsage, name, err)
-	}
-	if len(d.UnknownAttributes) > 0 && q.format == "text" {
-		fmt.Fprintf(std.Err, "mete %s: warning: no rule, override or cost reads %s; check the names\n", name, visible.Text(strings.Join(d.UnknownAttributes, ", ")))
-	}
-	switch {
-	case d.Allowed:
-		return d, exitOK
-	case d.Reason == mete.ReasonStoreError: // nobody has asked the bucket
-		return d, exitUnreachable
-	}
-	return d, exitNo
+	return err
 }
 
-// exitCode tells a server that does not answer from one that does not decide.
-func exitCode(err error) int {
-	if e, ok := errors.AsType[*client.Error](err); ok && e.Kind == client.Unreachable {
-		return exitUnreachable
+// peekBucket shows the bucket of --key.
+func (q *question) peekBucket(ctx context.Context, c *client.Client) error {
+	b, err := c.Bucket(ctx, q.key)
+	if err != nil {
+		return failClient(q.server, err)
 	}
-	return exitUsage
+	return answered(q.write(b, bucketText(&b)), bucketCode(&b))
+}
+
+// resetBucket fills the bucket of --key.
+func (q *question) resetBucket(ctx context.Context, c *client.Client) error {
+	if q.reason == "" {
+		return usageError("a reason is required, for the audit: --reason WHY")
+	}
+	r, err := c.ResetBucket(ctx, q.key, q.reason)
+	if err != nil {
+		return failClient(q.server, err)
+	}
+	text := fmt.Sprintf("full: it missed %s of %s\n", r.Given, r.Before.Capacity)
+	if r.Given != 0 {
+		text += fmt.Sprintf("undo it with: mete take --key %s --cost %s\n", shellWord(display.Inert(r.Before.Key)), r.Given)
+	}
+	return q.write(r, text)
 }
 
 // advice is what to do about a server that does not answer.
@@ -104,7 +207,7 @@ func advice(server string, cause error) string {
 	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		return "it speaks no TLS: say http:// in --server"
 	case strings.HasPrefix(server, "https:") && !strings.Contains(text, "refused"):
-		return "where it wants a certificate of yours, say --cert and --key-file"
+		return "where it wants a certificate of yours, say --cert and --tls-key"
 	}
 	return "start it with 'mete serve', or name another with --server"
 }
@@ -125,7 +228,7 @@ func explain(server string, err error) error {
 		}
 		return fmt.Errorf("%s does not answer: %w; %s", server, cause, advice(server, cause))
 	case e.Problem != nil && (e.Problem.Status == http.StatusUnauthorized || e.Problem.Status == http.StatusForbidden):
-		return fmt.Errorf("%s refuses: %s; here, that is --token-file or $%s", server, e.Problem.Detail, tokenVariable)
+		return fmt.Errorf("%s refuses: %s; set --token-file or $%s", server, e.Problem.Detail, tokenVariable)
 	case e.Problem != nil && e.Problem.Detail != "" && e.Op != "take" && e.Op != "peek":
 		return fmt.Errorf("%s refuses: %s", server, e.Problem.Detail)
 	case e.Problem != nil && e.Problem.Detail != "":

@@ -4,17 +4,17 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/client"
-	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/topkeys"
@@ -54,8 +54,8 @@ Without a token of the role operate, keys are masked. The counts are those of
 one server, since it was last started, and of what a limit denied: not of what
 an override blocks.
 
-The exit code is 0, or 2 on wrong usage or if the server refuses, and 3 if it
-does not answer. Once a list was shown on a terminal, it goes on trying.
+The exit code is 0, 2 on wrong usage, 3 if the server does not answer, and 4 if
+it refuses. Once a list was shown on a terminal, it goes on trying.
 `
 
 const (
@@ -76,14 +76,46 @@ type topCommand struct {
 	format   string
 }
 
-// top is "mete top".
-func top(ctx context.Context, std Streams, args []string) int {
+// newTopCommand returns "mete top".
+func newTopCommand(std Streams) *cobra.Command {
 	c := &topCommand{std: std}
-	code, ok := c.parse(args)
-	if !ok {
-		return code
+	cmd := &cobra.Command{
+		Use: "top [flags]", Short: "Show the keys that are denied most, now", Long: topAbout,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("unexpected argument %q; to see one rule alone write --rule %s", args[0], args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case c.query.Limit < 1 || c.query.Limit > httpapi.MaxTop:
+				return usageError("--count must be between 1 and %d", httpapi.MaxTop)
+			case c.interval < minInterval:
+				return usageError("--interval must be at least %v", minInterval)
+			}
+			return c.run(cmd.Context())
+		},
 	}
-	live := newTerminal(std)
+	fs := cmd.Flags()
+	fs.StringVar(&c.query.Rule, "rule", "", "show only keys of the rule `NAME`")
+	completeRules(cmd)
+	addChoice(cmd, &c.query.Kind, "kind", "the `KIND` of keys that are shown first", topkeys.Denied.String(), topkeys.Shadow.String(), topkeys.Near.String())
+	fs.IntVar(&c.query.Limit, "count", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
+	fs.Func("window", "show the last `TIME`, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
+		c.query.Window, err = bucket.ParseDuration(s)
+		return plain(err)
+	})
+	fs.DurationVar(&c.interval, "interval", 2*time.Second, "ask again after each `TIME`")
+	fs.BoolVar(&c.once, "once", false, "show one list and end, on a terminal, too")
+	addFormat(cmd, &c.format, "text", "json")
+	fs.AddFlagSet(c.flags(adminURL()))
+	return cmd
+}
+
+// run shows one list or, on a terminal, a list that is kept up to date.
+func (c *topCommand) run(ctx context.Context) error {
+	live := newTerminal(c.std)
 	if c.once || c.format == "json" || live == nil {
 		return c.snapshot(ctx)
 	}
@@ -93,52 +125,18 @@ func top(ctx context.Context, std Streams, args []string) int {
 		return c.fail(first.err)
 	}
 	if err := live.begin(); err != nil {
-		return fail(std, exitUsage, "top", err)
+		return fail(exitUsage, err)
 	}
 	defer live.end()
 	v := &topView{terminal: live, server: c.server, interval: c.interval, ask: c.ask, question: first.topQuestion}
 	v.question.kind = first.top.Kind
 	v.take(&first)
 	v.run(ctx)
-	return exitOK
-}
-
-// parse reads and checks the arguments. Where ok is false it has said why.
-func (c *topCommand) parse(args []string) (code int, ok bool) {
-	fs := newFlags(c.std, "top")
-	c.flags(fs, "`URL` of a server's admin address", "http://"+config.Default().AdminListen)
-	fs.StringVar(&c.query.Rule, "rule", "", "show keys of the rule `NAME` alone")
-	fs.StringVar(&c.query.Kind, "kind", topkeys.Denied.String(), "`WORD` for what is shown, at first: denied, shadow or near")
-	fs.IntVar(&c.query.Limit, "limit", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
-	fs.Func("window", "about the last `TIME`, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
-		c.query.Window, err = bucket.ParseDuration(s)
-		return plain(err)
-	})
-	fs.DurationVar(&c.interval, "interval", 2*time.Second, "ask again after each `TIME`")
-	fs.BoolVar(&c.once, "once", false, "show one list and end, on a terminal, too")
-	fs.StringVar(&c.format, "format", "text", "`FORMAT` of a list: text or json")
-	operands, code, ok := fs.parse(args)
-	if !ok {
-		return code, false
-	}
-	_, kind := topkeys.ParseKind(c.query.Kind)
-	switch {
-	case len(operands) > 0:
-		return fs.usageError("%q is not a flag; to see one rule alone write --rule %s", operands[0], operands[0]), false
-	case kind != nil:
-		return fs.usageError("--kind must be denied, shadow or near, not %q", c.query.Kind), false
-	case c.query.Limit < 1 || c.query.Limit > httpapi.MaxTop:
-		return fs.usageError("--limit must be between 1 and %d", httpapi.MaxTop), false
-	case c.interval < minInterval:
-		return fs.usageError("--interval must be at least %v", minInterval), false
-	case c.format != "text" && c.format != "json":
-		return fs.usageError("--format must be text or json, not %q", c.format), false
-	}
-	return exitOK, true
+	return nil
 }
 
 // snapshot shows one list.
-func (c *topCommand) snapshot(ctx context.Context) int {
+func (c *topCommand) snapshot(ctx context.Context) error {
 	server, err := c.client()
 	if err != nil {
 		return c.fail(err)
@@ -148,16 +146,10 @@ func (c *topCommand) snapshot(ctx context.Context) int {
 		return c.fail(err)
 	}
 	if c.format == "json" {
-		out := json.NewEncoder(c.std.Out)
-		out.SetEscapeHTML(false)
-		err = out.Encode(answer)
-	} else {
-		_, err = io.WriteString(c.std.Out, topText(&answer, c.query.Limit))
+		return writeJSON(c.std.Out, answer)
 	}
-	if err != nil {
-		return fail(c.std, exitUsage, "top", err)
-	}
-	return exitOK
+	_, err = io.WriteString(c.std.Out, topText(&answer, c.query.Limit))
+	return err
 }
 
 // ask asks the server once. It looks for the token each time: a server that was started
@@ -196,13 +188,13 @@ func (c *topCommand) keys(ctx context.Context, server *client.Client, q topQuest
 	return server.Top(ctx, query)
 }
 
-// fail prints an error and returns the code.
-func (c *topCommand) fail(err error) int {
+// fail returns an error with its exit code and a remedy.
+func (c *topCommand) fail(err error) error {
 	e, ok := errors.AsType[*client.Error](err)
 	if ok && e.Problem != nil && (e.Status == http.StatusNotFound || e.Status == http.StatusBadRequest) {
-		return fail(c.std, exitUsage, "top", errors.New(e.Problem.Detail))
+		return fail(exitRefused, errors.New(e.Problem.Detail))
 	}
-	return fail(c.std, exitCode(err), "top", explain(c.server, err))
+	return failClient(c.server, err)
 }
 
 // newTerminal returns the terminal that a command writes to and is typed to, nil where

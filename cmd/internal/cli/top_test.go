@@ -65,7 +65,7 @@ func topServer(t *testing.T, role httpapi.Role) string {
 func TestTop_ShowsOneList(t *testing.T) {
 	url := topServer(t, httpapi.Operate)
 	for _, tt := range []struct{ args, want string }{
-		{"--limit 3", `
+		{"--count 3", `
 denied 61 times in the last 1m (1.02/s), by 2 rules
 
 DENIED    /S  SHARE  FIRST  LAST  RETRY  RULE  KEY
@@ -108,7 +108,7 @@ there is no key
 		t.Errorf("mete top --format json: code %d, %v: %s", code, err, stdout)
 	}
 	masked := topServer(t, httpapi.Read)
-	stdout, _, _ = run(t, "top", "--server", masked, "--limit", "1")
+	stdout, _, _ = run(t, "top", "--server", masked, "--count", "1")
 	if !strings.Contains(stdout, "keys are masked") || strings.Contains(stdout, "192.0.2.1 ") || !strings.Contains(stdout, " ip:address=192.0.2.0/24 path=…") {
 		t.Errorf("masked keys: %s", stdout)
 	}
@@ -122,17 +122,17 @@ func TestTop_Refuses(t *testing.T) {
 		want string
 	}{
 		{"free", 2, "write --rule free"},
-		{"--kind all", 2, "--kind must be denied, shadow or near"},
-		{"--limit 0", 2, "--limit must be between 1 and 1000"},
+		{"--kind all", 2, `invalid value "all" for --kind: must be denied, shadow or near`},
+		{"--count 0", 2, "--count must be between 1 and 1000"},
 		{"--interval 1ms", 2, "--interval must be at least 100ms"},
-		{"--format xml", 2, "--format must be text or json"},
+		{"--format xml", 2, `invalid value "xml" for --format: must be text or json`},
 		{"--window x", 2, "--window"},
 		{"--server ftp://x", 2, "--server: "},
 		{"--server http://127.0.0.1:1", 3, "http://127.0.0.1:1 does not answer"},
-		{"--server " + url, 2, "takes a token of the role read"},
-		{"--server " + topServer(t, httpapi.Read) + " --rule fre", 2, `no rule has the name "fre"; did you mean "free"?`},
-		{"--server " + topServer(t, httpapi.Read) + " --window 2m", 2, "window says how much time"},
-		{"--server " + adminServer(t), 2, "top keys are not served here"},
+		{"--server " + url, 4, "takes a token of the role read"},
+		{"--server " + topServer(t, httpapi.Read) + " --rule fre", 4, `no rule has the name "fre"; did you mean "free"?`},
+		{"--server " + topServer(t, httpapi.Read) + " --window 2m", 4, "window says how much time"},
+		{"--server " + adminServer(t), 4, "top keys are not served here"},
 	} {
 		_, stderr, code := run(t, append([]string{"top"}, strings.Fields(tt.args)...)...)
 		if code != tt.code || !strings.Contains(stderr, tt.want) {

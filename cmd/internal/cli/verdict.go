@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -17,7 +16,7 @@ import (
 // printDecision writes d for people, or as one line of JSON.
 func printDecision(w io.Writer, format string, d api.Decision) error {
 	if format == "json" {
-		return json.NewEncoder(w).Encode(d)
+		return writeJSON(w, d)
 	}
 	fmt.Fprintln(w, verdict(d))
 	width := 0

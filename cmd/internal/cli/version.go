@@ -4,26 +4,46 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"runtime"
+
+	"github.com/spf13/cobra"
 
 	"github.com/metehq/mete/cmd/internal/buildinfo"
 )
 
-// version is "mete version".
-func version(_ context.Context, std Streams, args []string) int {
-	fs := newFlags(std, "version")
-	operands, code, ok := fs.parse(args)
-	switch {
-	case !ok:
-		return code
-	case len(operands) > 0:
-		return fs.usageError("unexpected argument %q", operands[0])
-	}
-	fmt.Fprintln(std.Out, versionLine(buildinfo.Read()))
-	return exitOK
+const versionAbout = `
+Prints the version, the commit it was built from, and the version of Go.
+`
+
+// A versionDocument is the JSON form of a version.
+type versionDocument struct {
+	Version  string `json:"version"` // "(devel)" for a build without one
+	Commit   string `json:"commit,omitempty"`
+	Modified bool   `json:"modified"` // the commit was changed before the build
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
 }
+
+// newVersionCommand returns "mete version".
+func newVersionCommand(std Streams) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the version", Long: versionAbout, Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			info := buildinfo.Read()
+			if format == "json" {
+				return writeJSON(std.Out, versionDocument{cmp.Or(info.Version, "(devel)"), info.Revision, info.Modified, runtime.Version(), platform()})
+			}
+			_, err := fmt.Fprintln(std.Out, versionLine(info))
+			return err
+		},
+	}
+	addFormat(cmd, &format, "text", "json")
+	return cmd
+}
+
+func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 // versionLine describes a build: "mete v1.2.3 (commit 0123456789ab) go1.26.0
 // linux/amd64".
@@ -36,5 +56,5 @@ func versionLine(info buildinfo.Info) string {
 		}
 		version += fmt.Sprintf(" (commit %s%s)", info.Revision[:min(len(info.Revision), 12)], changed)
 	}
-	return fmt.Sprintf("mete %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("mete %s %s %s", version, runtime.Version(), platform())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/pgstore"
@@ -33,55 +34,69 @@ type violationsCommand struct {
 	format  string
 }
 
-// showViolations is "mete violations".
-func showViolations(ctx context.Context, std Streams, args []string) int {
-	c := violationsCommand{std: std}
-	code, ok := c.parse(args)
-	if !ok {
-		return code
-	}
-	switch err := c.run(ctx); {
-	case errors.Is(err, store.ErrUnavailable):
-		return fail(std, exitUnreachable, "violations", err)
-	case err != nil:
-		return fail(std, exitUsage, "violations", c.explain(err))
-	}
-	return exitOK
-}
+const violationsAbout = `
+Shows who was denied, from the database that servers with --violations record it
+in: the newest first or, with "summary", the rules, keys, users, addresses,
+endpoints and hours with the most. A row stands for one request, or for as many
+as "denials" says: under attack, requests of one key share rows.
 
-// parse reads and checks the arguments. Where ok is false it has said why.
-func (c *violationsCommand) parse(args []string) (code int, ok bool) {
-	fs := newFlags(c.std, "violations")
-	db := fs.String("db", "", "the `URL` of the PostgreSQL, as the servers have it in violations: postgres://HOST/DATABASE")
-	since := fs.String("since", "24h", "show what is not older than a `TIME` such as 1h or 7d, or since 2026-11-21T08:00:00Z")
-	until := fs.String("until", "", "show what is older than a `TIME`, written the same way")
-	fs.StringVar(&c.query.Rule, "rule", "", "show what the rule of this `NAME` denied")
+Keys and users are stored as hashes, unless the servers say violations_raw. To
+look for one, give it as it is: it is hashed with the environment variable
+METE_HASH_KEY, which is the hash_key of the servers, or without it with the
+secret in the database. Addresses are stored as networks then, /24 or /48: who
+looks for an address finds all of its network.
+
+The exit code is 0 also where nothing is found, 2 on wrong usage or where there
+is no table, 3 if the database does not answer.
+`
+
+// newViolationsCommand returns "mete violations". Without a subcommand it lists denials.
+func newViolationsCommand(std Streams) *cobra.Command {
+	c := &violationsCommand{std: std}
+	var db, since, until, ip string
+	run := func(summary bool) func(*cobra.Command, []string) error {
+		return func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0:
+				return unknownCommand(cmd, args)
+			case db == "":
+				return usageError("no --db given")
+			case c.query.Limit < 0 || c.query.Limit > violations.MaxList:
+				return usageError("--count: must be between 1 and %d, not %d", violations.MaxList, c.query.Limit)
+			}
+			c.sum = summary
+			if err := c.resolve(db, since, until, ip, time.Now()); err != nil {
+				return usageError("%w", err)
+			}
+			switch err := c.run(cmd.Context()); {
+			case errors.Is(err, store.ErrUnavailable):
+				return fail(exitUnreachable, err)
+			case err != nil:
+				return fail(exitUsage, c.explain(err))
+			}
+			return nil
+		}
+	}
+	cmd := &cobra.Command{
+		Use: "violations [list | summary] --db URL [flags]", Short: "Show denied requests from a database", Long: violationsAbout,
+		Args: cobra.ArbitraryArgs, RunE: run(false),
+	}
+	cmd.AddCommand(
+		&cobra.Command{Use: "list", Short: "Show denied requests, the newest first", Args: noArgs, RunE: run(false)},
+		&cobra.Command{Use: "summary", Short: "Show the rules, keys, users and hours with the most", Args: noArgs, RunE: run(true)},
+	)
+	fs := cmd.PersistentFlags()
+	fs.StringVar(&db, "db", "", "the `URL` of the PostgreSQL, as the servers have it in violations: postgres://HOST/DATABASE")
+	fs.StringVar(&since, "since", "24h", "show what is not older than a `TIME` such as 1h or 7d, or since 2026-11-21T08:00:00Z")
+	fs.StringVar(&until, "until", "", "show what is older than a `TIME`, written the same way")
+	fs.StringVar(&c.query.Rule, "rule", "", "show denials by the rule `NAME`")
 	fs.StringVar(&c.query.Key, "key", "", "show denials of the bucket with this `KEY`: as in bucket_view, per-client:ip=192.0.2.7, or as the column key shows it, ~AiF4ICxatfVsiOxjWbeiSg")
 	fs.StringVar(&c.query.User, "user", "", "show denials of this `USER`: by name, or as the column user shows it")
-	ip := fs.String("ip", "", "show denials of an `ADDRESS`, or of a network such as 192.0.2.0/24")
-	fs.IntVar(&c.query.Limit, "limit", 0, fmt.Sprintf("show at most `N` rows (default %d), or groups of a kind (default %d)", violations.DefaultList, violations.DefaultTop))
-	fs.StringVar(&c.format, "format", "text", "the `FORMAT` of the output: text, or json")
-	operands, code, ok := fs.parse(args)
-	if !ok {
-		return code, false
-	}
-	switch {
-	case len(operands) > 1:
-		return fs.usageError("more than one of list and summary given: %q", operands), false
-	case len(operands) == 1 && operands[0] != "list" && operands[0] != "summary":
-		return fs.usageError("%q is neither list nor summary", operands[0]), false
-	case *db == "":
-		return fs.usageError("no --db given"), false
-	case c.format != "text" && c.format != "json":
-		return fs.usageError("unknown format %q: it must be text or json", c.format), false
-	case c.query.Limit < 0 || c.query.Limit > violations.MaxList:
-		return fs.usageError("--limit: must be between 1 and %d, not %d", violations.MaxList, c.query.Limit), false
-	}
-	c.sum = len(operands) == 1 && operands[0] == "summary"
-	if err := c.resolve(*db, *since, *until, *ip, time.Now()); err != nil {
-		return fs.usageError("%v", err), false
-	}
-	return exitOK, true
+	fs.StringVar(&ip, "ip", "", "show denials of an `ADDRESS`, or of a network such as 192.0.2.0/24")
+	fs.IntVar(&c.query.Limit, "count", 0, fmt.Sprintf("show at most `N` rows (default %d), or groups of a kind (default %d)", violations.DefaultList, violations.DefaultTop))
+	completeRules(cmd)
+	addPersistentFormat(cmd, &c.format, "text", "json")
+	return cmd
 }
 
 // resolve reads the flags that are more than text.

@@ -5,6 +5,7 @@ package cli_test
 import (
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func TestViolations_List(t *testing.T) {
 	if code != 0 || stderr != "" || stdout != want {
 		t.Errorf("code %d, stderr %q, stdout\n%s\nwant\n%s", code, stderr, stdout, want)
 	}
-	stdout, _, code = run(t, "violations", "list", "--db", db, "--since", "2026-11-21", "--rule", "free", "--limit", "1", "--format", "json")
+	stdout, _, code = run(t, "violations", "list", "--db", db, "--since", "2026-11-21", "--rule", "free", "--count", "1", "--format", "json")
 	var line map[string]any
 	if err := json.Unmarshal([]byte(stdout), &line); err != nil || code != 0 {
 		t.Fatalf("code %d, %v: %s", code, err, stdout)
@@ -186,20 +187,20 @@ func TestViolations_Fails(t *testing.T) {
 	}{
 		{nil, 2, "no --db given"},
 		{[]string{"--db", "mysql://h"}, 2, "--db: must begin with postgres://"},
-		{[]string{"--db", db, "all"}, 2, `"all" is neither list nor summary`},
-		{[]string{"--db", db, "list", "summary"}, 2, "more than one"},
+		{[]string{"--db", db, "all"}, 2, `unknown command "all": it must be list or summary`},
+		{[]string{"--db", db, "list", "summary"}, 2, `unexpected argument "summary"`},
 		{[]string{"--db", db, "--since", "yesterday"}, 2, `--since: "yesterday" is neither`},
 		{[]string{"--db", db, "--until", "1"}, 2, `--until: "1" is neither`},
 		{[]string{"--db", db, "--ip", "example.org"}, 2, "--ip:"},
-		{[]string{"--db", db, "--limit", "-1"}, 2, "--limit:"},
-		{[]string{"--db", db, "--format", "html"}, 2, `unknown format "html"`},
+		{[]string{"--db", db, "--count", "-1"}, 2, "--count:"},
+		{[]string{"--db", db, "--format", "html"}, 2, `invalid value "html" for --format`},
 		{[]string{"--db", db + "&schema=nobody_made_this"}, 2, "there are no violations in schema nobody_made_this"},
 		{[]string{"summary", "--db", db + "&schema=nobody_made_this"}, 2, "there are no violations in schema nobody_made_this"},
 		{[]string{"--db", db + "&schema=nobody_made_this", "--user", "u"}, 2, "there are no violations in schema nobody_made_this"},
 		{[]string{"--db", nowhere}, 3, "refused"},
 	} {
 		stdout, stderr, code := run(t, append([]string{"violations"}, tt.args...)...)
-		if code != tt.code || !strings.HasPrefix(stderr, "mete violations: ") || !strings.Contains(stderr, tt.want) || stdout != "" {
+		if code != tt.code || !regexp.MustCompile(`^mete violations( list| summary)?: `).MatchString(stderr) || !strings.Contains(stderr, tt.want) || stdout != "" {
 			t.Errorf("%q: code %d, stdout %q, stderr %q; want %d and %q", tt.args, code, stdout, stderr, tt.code, tt.want)
 		}
 	}

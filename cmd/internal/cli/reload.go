@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/cmd/internal/prose"
+)
+
+const reloadAbout = `
+Has a server read its policy again and prints the result. The server does so by
+itself when the file changes. A broken policy never replaces a working one. The
+command uses the admin address and needs the role configure.
+
+The exit code is 0 if the policy is active, 1 if the policy is broken and the
+old one stays, 2 on wrong usage, 3 if the server does not answer, and 4 if it
+refuses the token.
+`
+
+// newReloadCommand returns "mete reload".
+func newReloadCommand(std Streams) *cobra.Command {
+	var to connection
+	var format string
+	cmd := &cobra.Command{
+		Use: "reload [flags]", Short: "Have a server read its policy again", Long: reloadAbout,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("unexpected argument %q: the server reads the policy that it was started with", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := to.client()
+			if err != nil {
+				return fail(exitUsage, err)
+			}
+			r, err := c.Reload(cmd.Context())
+			if err != nil {
+				code := clientExit(err)
+				if e, ok := errors.AsType[*client.Error](err); ok && e.Status == http.StatusUnprocessableEntity {
+					code = exitNo
+				}
+				return fail(code, explain(to.server, err))
+			}
+			if format == "json" {
+				return writeJSON(std.Out, r)
+			}
+			_, err = fmt.Fprintf(std.Out, "in force: %s, version %d\n", prose.Count(r.Rules, "rule"), r.PolicyVersion)
+			return err
+		},
+	}
+	addFormat(cmd, &format, "text", "json")
+	cmd.Flags().AddFlagSet(to.flags(adminURL()))
+	return cmd
+}

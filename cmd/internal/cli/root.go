@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/metehq/mete/cmd/internal/buildinfo"
+)
+
+// The groups of commands in the overview.
+const (
+	groupRun      = "run"
+	groupPolicies = "policies"
+	groupLive     = "live"
+	groupDatabase = "database"
+	groupOther    = "other"
+)
+
+// newRoot returns the command mete with all its subcommands.
+func newRoot(std Streams) *cobra.Command {
+	cobra.EnableCommandSorting = false
+	root := &cobra.Command{
+		Use:           "mete",
+		Short:         "mete: an exact rate limiter (server, gateway and tools)",
+		Version:       versionLine(buildinfo.Read()),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs, // so that unknownCommand reports a misspelt command
+		RunE:          unknownCommand,
+	}
+	root.SetIn(std.In)
+	root.SetOut(std.Out)
+	root.SetErr(std.Err)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetHelpFunc(printHelp)
+	root.SetFlagErrorFunc(explainFlag)
+	root.CompletionOptions.DisableDefaultCmd = true // newCompletionCommand takes its place
+
+	add := func(id, title string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: id, Title: title})
+		for _, c := range commands {
+			c.GroupID = id
+			root.AddCommand(c)
+		}
+	}
+	add(groupRun, "Run",
+		newServeCommand(std),
+		newHealthCommand(std),
+		newReloadCommand(std),
+	)
+	add(groupPolicies, "Policies",
+		newCheckCommand(std),
+		newExplainCommand(std),
+		newReplayCommand(std),
+		newSignCommand(std),
+	)
+	add(groupLive, "Live",
+		newTopCommand(std),
+		newTakeCommand(std),
+		newPeekCommand(std),
+		newResetCommand(std),
+		newRefundCommand(std),
+		newOverrideCommand(std),
+	)
+	add(groupDatabase, "Database",
+		newRulesCommand(std),
+		newViolationsCommand(std),
+	)
+	add(groupOther, "Other",
+		newCompletionCommand(std),
+		newVersionCommand(std),
+	)
+	root.AddCommand(newTopics()...)
+	root.SetHelpCommand(newHelpCommand())
+	return root
+}
+
+// newHelpCommand returns "mete help".
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "help [COMMAND | TOPIC]",
+		Short:  "Describe a command or a topic",
+		Hidden: true, // every page mentions it
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			about, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, c := range about.Commands() {
+				if !c.Hidden {
+					names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 {
+				return unknownCommand(about, rest)
+			}
+			if err != nil {
+				return err
+			}
+			return about.Help()
+		},
+	}
+}
