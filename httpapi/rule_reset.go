@@ -103,7 +103,7 @@ func ruleProblem(err error) *api.Problem {
 	case errors.Is(err, store.ErrFrom):
 		return at("/from", "from is not the next of an earlier answer of this store; leave it out to begin")
 	case errors.Is(err, errors.ErrUnsupported):
-		return api.NewProblem(http.StatusNotImplemented, "the store cannot reset whole rules; reset buckets by their keys")
+		return api.NewProblem(http.StatusNotFound, "the store cannot reset whole rules; reset buckets by their keys")
 	}
 	return api.NewProblem(http.StatusServiceUnavailable, "the store did not answer, and some buckets may be full now; begin the reset again, which does no harm")
 }

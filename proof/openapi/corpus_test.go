@@ -255,7 +255,7 @@ func (s *service) askCorpus(t *testing.T) {
 	}
 	var list struct{ Overrides, Audit []json.RawMessage }
 	a := s.askRow(t, row{where: "admin", role: "read", method: "GET", target: "/v1/overrides?audit=100", status: 200})
-	if err := json.Unmarshal(a.body, &list); err != nil || len(list.Overrides) != 2 || len(list.Audit) != 8 { // five of overrides, three of buckets
-		t.Errorf("the list has %d overrides and %d entries (%v), want 2 and 8", len(list.Overrides), len(list.Audit), err)
+	if err := json.Unmarshal(a.body, &list); err != nil || len(list.Overrides) != 2 || len(list.Audit) != 9 { // five of overrides, three of buckets, one of a rule
+		t.Errorf("the list has %d overrides and %d entries (%v), want 2 and 9", len(list.Overrides), len(list.Audit), err)
 	}
 }

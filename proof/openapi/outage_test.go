@@ -36,7 +36,10 @@ func (s deadStore) DeriveKey(context.Context, string) (key [32]byte, err error) 
 }
 func (s deadStore) Refund(context.Context, []mete.Refund, string) error { return s.fail("refund") }
 func (s deadStore) Reset(context.Context, []string) error               { return s.fail("reset") }
-func (s deadStore) Ping(context.Context) error                          { return s.fail("ping") }
+func (s deadStore) ClearFamilies(context.Context, []string, string) (int64, string, error) {
+	return 0, "", s.fail("clear families")
+}
+func (s deadStore) Ping(context.Context) error { return s.fail("ping") }
 
 // An oldDocument is always changed by somebody else in between.
 type oldDocument struct{}
