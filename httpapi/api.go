@@ -61,6 +61,9 @@ type Config struct {
 	// it is in force, or why the old one stays. It needs Admin.
 	Reload func(context.Context) error
 
+	// Bundle, if set, returns the bundle that /readyz shows, nil for none.
+	Bundle func() *api.Bundle
+
 	// Overrides, where it is set, serves /v1/overrides, too, which answers 404
 	// otherwise. It needs Admin.
 	Overrides *overrides.Manager
@@ -104,6 +107,7 @@ type API struct {
 	live      Live
 	lint      lintCache
 	streams   *sse.Streams
+	bundle    func() *api.Bundle
 	plays     chan struct{} // a slot for each play
 	files     chan struct{} // a slot for each file of violations
 }
@@ -142,7 +146,7 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, audit: config.Audit, top: config.Top, longest: config.MaxWait, alsoRead: config.AlsoRead, live: config.Live}
+	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, audit: config.Audit, top: config.Top, longest: config.MaxWait, alsoRead: config.AlsoRead, live: config.Live, bundle: config.Bundle}
 	a.top.complete()
 	a.endpoints = map[string]endpoint{
 		"/v1/take": {method: http.MethodPost, role: Operate, serve: a.serveQuestions(a.take, "status")},

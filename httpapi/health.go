@@ -4,6 +4,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -35,6 +36,15 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) *api.Problem {
 		defer cancel()
 		if err := pinger.Ping(ctx); err != nil {
 			return health(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":"the store does not answer"}`)
+		}
+	}
+	if a.bundle != nil {
+		if b := a.bundle(); b != nil {
+			text, err := json.Marshal(b)
+			if err != nil {
+				return api.NewProblem(http.StatusInternalServerError, "the state of the bundle cannot be shown")
+			}
+			return health(w, http.StatusOK, `{"status":"ok","bundle":`+string(text)+`}`)
 		}
 	}
 	return health(w, http.StatusOK, `{"status":"ok"}`)

@@ -25,6 +25,9 @@ const (
 	// fetchTimeout bounds one look at the source, with redirects and the signature.
 	fetchTimeout = 30 * time.Second
 
+	// idleTimeout ends connections between two polls that are far apart.
+	idleTimeout = time.Minute
+
 	// maxRedirects bounds the redirects of one request.
 	maxRedirects = 3
 
@@ -80,6 +83,15 @@ func Shown(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
+// ShownSetting returns a policy setting without credentials.
+func ShownSetting(setting string) string {
+	u, err := url.Parse(setting)
+	if err != nil {
+		return "an address that is no valid URL"
+	}
+	return Shown(u)
+}
+
 // A fetcher requests bundles from one source.
 type fetcher struct {
 	url    *url.URL
@@ -90,8 +102,10 @@ type fetcher struct {
 // newFetcher returns a fetcher that trusts the authorities in caFile, or those of the system if
 // the name is empty.
 func newFetcher(u *url.URL, caFile string, keys policysign.Keys) (*fetcher, error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 1, IdleConnTimeout: idleTimeout,
+		TLSHandshakeTimeout: fetchTimeout, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
 	if caFile != "" {
 		text, err := os.ReadFile(caFile)
 		if err != nil {

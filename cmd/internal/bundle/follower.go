@@ -50,7 +50,8 @@ type Config struct {
 	// Apply makes a policy active.
 	Apply func(*policy.Matcher) error
 
-	// Tell gets the result of every change: nil, or why a bundle was refused.
+	// Tell gets the result of every change: nil, or why a bundle was refused. The log of the
+	// follower has no values of a broken bundle, because these may be keys of clients.
 	Tell func(error)
 
 	Log *slog.Logger
@@ -133,7 +134,7 @@ func (f *Follower) Load(ctx context.Context) (*policy.Matcher, error) {
 	}
 	f.looks.Note(false, err)
 	f.fail(err)
-	f.config.Log.Warn("policy bundle loaded from disk: the source has no good one", "source", f.shown, "version", m.Version(), "confirmed", last.Confirmed, "error", err)
+	f.config.Log.Warn("policy bundle loaded from disk: the source has no good one", "source", f.shown, "version", m.Version(), "confirmed", last.Confirmed, "error", loggable(err))
 	return m, nil
 }
 
@@ -148,7 +149,7 @@ func (f *Follower) loadState() (*kept, *policy.Matcher) {
 		m, err = policyyaml.Parse(f.shown, k.Bundle, f.config.Options)
 	}
 	if err != nil {
-		f.config.Log.Warn("policy bundle on disk cannot be used", "file", f.path, "error", err)
+		f.config.Log.Warn("policy bundle on disk cannot be used", "file", f.path, "error", loggable(err))
 		return nil, nil
 	}
 	return k, m
@@ -219,13 +220,21 @@ func (f *Follower) replace(got *fetched) error {
 	f.config.Tell(err)
 	if err != nil {
 		f.count(func(s *Status) { s.Failures, s.Refused = 0, s.Refused+1 })
-		f.config.Log.Error("policy bundle refused: the old one stays active", "source", f.shown, "active", f.Status().Version, "error", err)
+		f.config.Log.Error("policy bundle refused: the old one stays active", "source", f.shown, "active", f.Status().Version, "error", loggable(err))
 		return err
 	}
 	f.keep(got, m)
 	s := f.Status()
 	f.config.Log.Info("policy bundle applied", "source", f.shown, "version", s.Version, "digest", s.Digest, "rules", len(m.Rules()))
 	return nil
+}
+
+// loggable returns an error without the values in a policy, which may be keys of clients.
+func loggable(err error) error {
+	if mistakes, ok := errors.AsType[policyyaml.Errors](err); ok {
+		return fmt.Errorf("the bundle has errors: %d", len(mistakes))
+	}
+	return err
 }
 
 // failed records a poll without a bundle that can be trusted.

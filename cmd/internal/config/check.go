@@ -60,6 +60,7 @@ func (d *decoder) check(c *Config) {
 		}
 	}
 	d.checkPolicyKeys(c)
+	d.checkBundle(c)
 	d.checkJWT(c)
 	d.checkViolations(c)
 	d.checkTopKeys(c.TopKeys)

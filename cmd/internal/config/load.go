@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 )
 
@@ -100,11 +101,13 @@ func (c *Config) beside(dir string) {
 		}
 		return filepath.Join(dir, path)
 	}
-	if storeurl.IsPostgres(c.Policy) {
+	switch {
+	case storeurl.IsPostgres(c.Policy):
 		c.Policy = storeurl.Under(dir, c.Policy)
-	} else {
+	case !bundle.IsURL(c.Policy):
 		c.Policy = under(c.Policy)
 	}
+	c.PolicyCA, c.StateDirectory = under(c.PolicyCA), under(c.StateDirectory)
 	for i := range c.PolicyKeys {
 		c.PolicyKeys[i] = under(c.PolicyKeys[i])
 	}

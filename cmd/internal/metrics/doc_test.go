@@ -18,6 +18,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/denials"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/metrics"
@@ -54,6 +55,7 @@ func complete(t *testing.T) *metrics.Registry {
 		Postgres:  func() pgstore.Stats { return pgstore.Stats{} },
 		Guard:     func() guard.Stats { return guard.Stats{} },
 		Nodes:     func() int { return 1 },
+		Bundle:    func() bundle.Status { return bundle.Status{Digest: "0123456789ab"} },
 
 		Violations: func() violations.Stats { return violations.Stats{} },
 		Claims: func() jwtclaims.Stats {

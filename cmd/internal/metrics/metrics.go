@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/denials"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/telemetry"
@@ -48,6 +49,7 @@ type Sources struct {
 	Top        func() topkeys.Stats
 
 	Policy    func() *policy.Matcher // in force
+	Bundle    func() bundle.Status   // nil: the policy is no bundle at an address
 	Reloads   func() Reloads
 	Listeners func() []Listener
 	Gateway   func() Gateway
@@ -143,6 +145,9 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	w.server(&r.sources)
 	if r.sources.Expires != nil {
 		w.expiry(r.sources.Expires())
+	}
+	if r.sources.Bundle != nil {
+		w.bundle(r.sources.Bundle())
 	}
 	if r.sources.Overrides != nil {
 		w.overrides(r.sources.Overrides())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/httpapi"
@@ -62,11 +63,13 @@ func (b board) policyState() api.PolicyState {
 	r := b.reloads.stats(b.started)()
 	p := api.PolicyState{
 		Source: exampleName + ", built in", Loaded: &r.At,
-		Reloads: r.Applied, Refused: r.Failed, Failing: r.Failing,
+		Reloads: r.Applied, Refused: r.Failed, Failing: r.Failing, Bundle: b.bundleState(),
 	}
 	switch {
 	case storeurl.IsPostgres(b.config.Policy):
 		p.Source = storeurl.Shown(b.config.Policy)
+	case bundle.IsURL(b.config.Policy):
+		p.Source = bundle.ShownSetting(b.config.Policy)
 	case b.config.Policy != "":
 		p.Source = b.config.Policy
 	}

@@ -7,14 +7,16 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/policy"
 )
 
 // Check reads the files that a server with these settings would begin with, and
 // opens nothing: neither its store nor its addresses. The policy is nil where it is in
-// a database. The errors are those of [New].
+// a database, or at an address. The errors are those of [New].
 func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 	for _, t := range []struct {
 		setting string
@@ -26,6 +28,13 @@ func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 	}
 	if storeurl.IsPostgres(c.Policy) {
 		return nil, nil
+	}
+	if bundle.IsURL(c.Policy) {
+		_, err := policysign.ReadKeys(c.PolicyKeys...)
+		if err != nil {
+			err = fmt.Errorf("policy key: %w", err)
+		}
+		return nil, err
 	}
 	source := fileSource{path: c.Policy, keyFiles: c.PolicyKeys}
 	return source.load(ctx)

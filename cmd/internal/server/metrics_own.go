@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/buildinfo"
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/denials"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/metrics"
@@ -17,6 +18,9 @@ import (
 func (s *Server) ownSources(from *metrics.Sources) {
 	from.Build = buildinfo.Read()
 	from.Policy = s.Policy
+	if s.bundleStatus() != nil {
+		from.Bundle = func() bundle.Status { return *s.bundleStatus() }
+	}
 	from.Reloads = s.reloads.stats(s.started)
 	from.Listeners = s.listeners
 	if s.inFront() {

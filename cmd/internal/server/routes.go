@@ -16,7 +16,7 @@ import (
 // whole API and the metrics. The main one is the gateway, if there is an upstream; else it
 // serves the API, but for what changes buckets by hand.
 func (s *Server) handlers() (main, admin http.Handler, err error) {
-	if s.api, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead()}); err != nil {
+	if s.api, err = httpapi.New(s.limiter, httpapi.Config{Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead(), Bundle: s.bundleState}); err != nil {
 		return nil, nil, err
 	}
 	record, err := audit.New(audit.Config{
@@ -31,7 +31,7 @@ func (s *Server) handlers() (main, admin http.Handler, err error) {
 	}
 	if s.manage, err = httpapi.New(s.limiter, httpapi.Config{
 		Gateway: s.decisions(), MaxWait: s.config.MaxWait, AlsoRead: s.alsoRead(), Admin: true, Overrides: s.overrides, Role: roleOf, Reload: s.reloadNow, Top: s.top.api(s.store.keyFor("top keys")),
-		Audit: record, Live: live,
+		Audit: record, Live: live, Bundle: s.bundleState,
 	}); err != nil {
 		return nil, nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/follow"
@@ -68,6 +69,9 @@ func (s *Server) newSource() source {
 	opts := policy.Options{HashKey: s.store.key}
 	if storeurl.IsPostgres(s.config.Policy) {
 		return &databaseSource{url: s.config.Policy, opts: opts, log: s.log, apply: s.apply, tell: s.reloads.count, interval: s.config.ReloadInterval}
+	}
+	if bundle.IsURL(s.config.Policy) {
+		return s.newBundleSource(opts)
 	}
 	return &fileSource{path: s.config.Policy, opts: opts, log: s.log, apply: s.apply, tell: s.reloads.count, interval: s.config.ReloadInterval,
 		keyFiles: s.config.PolicyKeys}
@@ -222,20 +226,22 @@ func (s *fileSource) replace(data []byte) error {
 }
 
 // logMistakes logs every mistake of a broken file.
-func (s *fileSource) logMistakes(err error) {
+func (s *fileSource) logMistakes(err error) { logMistakes(s.log, s.path, err) }
+
+func logMistakes(log *slog.Logger, file string, err error) {
 	mistakes, ok := errors.AsType[policyyaml.Errors](err)
 	if !ok {
 		msg := "policy is broken; the old one stays in force"
 		if errors.Is(err, errFellBehind) {
 			msg = "policy is refused; the old one stays in force"
 		}
-		s.log.Error(msg, "file", s.path, "error", err)
+		log.Error(msg, "file", file, "error", err)
 		return
 	}
-	s.log.Error("policy is broken; the old one stays in force", "file", s.path, "mistakes", len(mistakes))
+	log.Error("policy is broken; the old one stays in force", "file", file, "mistakes", len(mistakes))
 	for _, m := range mistakes[:min(len(mistakes), maxLoggedMistakes)] {
 		m.Value = loggable(m.Path, m.Value)
-		s.log.Error("policy mistake", "error", m.String())
+		log.Error("policy mistake", "error", m.String())
 	}
 }
 
