@@ -53,6 +53,10 @@ type Config struct {
 	// can lock its buckets for that long.
 	MaxWait time.Duration
 
+	// Ready, if set, returns why /readyz answers 503. Everybody can read the error. If nil,
+	// /readyz asks the store, if it is a [store.Pinger]. ctx ends after a second.
+	Ready func(ctx context.Context) error
+
 	// AlsoRead are attributes that the caller's hooks read. They are not reported as
 	// [Decision.UnknownAttributes], whatever the policy reads.
 	AlsoRead []policy.Attribute
@@ -103,6 +107,7 @@ type API struct {
 	longest   time.Duration // of max_wait
 	read      atomic.Pointer[readers]
 	alsoRead  []policy.Attribute
+	ready     func(context.Context) error
 	draining  atomic.Bool
 	live      Live
 	lint      lintCache
@@ -148,6 +153,9 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	}
 	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, audit: config.Audit, top: config.Top, longest: config.MaxWait, alsoRead: config.AlsoRead, live: config.Live, bundle: config.Bundle}
 	a.top.complete()
+	if a.ready = config.Ready; a.ready == nil {
+		a.ready = a.pingStore
+	}
 	a.endpoints = map[string]endpoint{
 		"/v1/take": {method: http.MethodPost, role: Operate, serve: a.serveQuestions(a.take, "status")},
 		"/v1/peek": {method: http.MethodPost, role: Read, serve: a.serveQuestions(a.peek, "status")},

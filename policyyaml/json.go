@@ -11,9 +11,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
 func parseJSON(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
+	if e := yamltree.CheckText(data); e != nil {
+		return nil, Errors{{File: name, Line: e.Line, Column: e.Column, Error: policy.Error{Reason: "not JSON: " + e.Reason, Hint: e.Hint}}}
+	}
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal(data, new(json.RawMessage)); errors.As(err, &syntax) {
 		at := placeOf(data, syntax.Offset-1)

@@ -84,14 +84,7 @@ func Parse(name string, data []byte, opts policy.Options) (*policy.Matcher, erro
 		return nil, Errors{{File: name, Error: policy.Error{
 			Reason: "the file is empty", Hint: "write at least one rule under rules:"}}}
 	}
-	language := "YAML"
 	if isJSON(name, data) {
-		language = "JSON"
-	}
-	if m, ok := encodingMistake(name, language, data); ok {
-		return nil, Errors{m}
-	}
-	if language == "JSON" {
 		return parseJSON(name, data, opts)
 	}
 	return parseYAML(name, data, opts)

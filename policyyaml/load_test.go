@@ -200,6 +200,9 @@ func TestParse_Hostile(t *testing.T) {
 		"control":        {"rules\x01: 1", "not YAML"},
 		"terminal":       {"rules:\n  - \"\\e[31mred\": 1", `\x1b[31mred`},
 		"not UTF-8":      {"rules: \xff", "not YAML"},
+		"dashes":         {strings.Repeat("- ", 100_000), "nested more than"},
+		"questions":      {strings.Repeat("? ", 100_000), "not YAML"},
+		"keys":           {strings.Repeat("k: v\n", 100_000), "more than 10000 fields"},
 		"large":          {strings.Repeat("#", policyyaml.MaxBytes+1), ""},
 	} {
 		_, err := policyyaml.Parse("f", []byte(tt.file), policy.Options{})

@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
 // A Place is a position in a file, counted from 1, columns in characters. The zero
@@ -20,12 +20,10 @@ type Place struct{ Line, Column int }
 func Places(name string, data []byte, paths []string) map[string]Place {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	places := map[string]place{}
-	var doc yaml.Node
-	switch {
-	case isJSON(name, data):
+	if isJSON(name, data) {
 		places = placesInJSON(data, paths)
-	case yaml.Unmarshal(data, &doc) == nil && len(doc.Content) > 0:
-		places = placesInYAML(doc.Content[0], paths)
+	} else if root, err := yamltree.Parse(data); err == nil && root != nil {
+		places = placesInYAML(root, paths)
 	}
 	found := map[string]Place{}
 	for _, path := range paths {
@@ -44,7 +42,7 @@ func placesInJSON(data []byte, paths []string) map[string]place {
 }
 
 // placesInYAML returns the places of paths, and of what they are in.
-func placesInYAML(root *yaml.Node, paths []string) map[string]place {
+func placesInYAML(root *yamltree.Node, paths []string) map[string]place {
 	places := map[string]place{}
 	for path := range ancestry(paths) {
 		if at, ok := placeInYAML(root, path); ok {

@@ -54,7 +54,7 @@ func TestFetch_Credentials(t *testing.T) {
 	src.set(func() { src.handle = nil; src.status = http.StatusForbidden })
 	s.poll(1, "status 403")
 	src.Close()
-	err := s.Poll(t.Context(), false)
+	err := s.Poll(t.Context(), s.apply, false)
 	if err == nil || strings.Contains(err.Error(), "canary") {
 		t.Errorf("a source that is gone: %v", err)
 	}

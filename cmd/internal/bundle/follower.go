@@ -47,9 +47,6 @@ type Config struct {
 	Interval time.Duration   // between two polls; 0: only when asked
 	Options  policy.Options  // for every bundle
 
-	// Apply makes a policy active.
-	Apply func(*policy.Matcher) error
-
 	// Tell gets the result of every change: nil, or why a bundle was refused. The log of the
 	// follower has no values of a broken bundle, because these may be keys of clients.
 	Tell func(error)
@@ -134,7 +131,7 @@ func (f *Follower) Load(ctx context.Context) (*policy.Matcher, error) {
 	}
 	f.looks.Note(false, err)
 	f.fail(err)
-	f.config.Log.Warn("policy bundle loaded from disk: the source has no good one", "source", f.shown, "version", m.Version(), "confirmed", last.Confirmed, "error", loggable(err))
+	f.config.Log.Warn("policy bundle loaded from disk: the source has no good one", "source", f.shown, "version", m.Version(), "confirmed", last.Confirmed, "err", loggable(err))
 	return m, nil
 }
 
@@ -149,7 +146,7 @@ func (f *Follower) loadState() (*kept, *policy.Matcher) {
 		m, err = policyyaml.Parse(f.shown, k.Bundle, f.config.Options)
 	}
 	if err != nil {
-		f.config.Log.Warn("policy bundle on disk cannot be used", "file", f.path, "error", loggable(err))
+		f.config.Log.Warn("policy bundle on disk cannot be used", "file", f.path, "err", loggable(err))
 		return nil, nil
 	}
 	return k, m
@@ -174,9 +171,9 @@ func (f *Follower) parse(got *fetched) (*policy.Matcher, error) {
 	}
 }
 
-// Poll looks at the source once. Its error is the reason why there may be a newer bundle that is
+// Poll looks at the source once, and makes a new bundle active with apply. Its error is the reason why there may be a newer bundle that is
 // not active. If asked by an administrator, a refused bundle is tried again.
-func (f *Follower) Poll(ctx context.Context, asked bool) error {
+func (f *Follower) Poll(ctx context.Context, apply func(*policy.Matcher) error, asked bool) error {
 	tag := f.tag
 	if asked && f.refused != nil {
 		tag = ""
@@ -207,20 +204,20 @@ func (f *Follower) Poll(ctx context.Context, asked bool) error {
 		f.confirm()
 		return nil
 	}
-	return f.replace(got)
+	return f.replace(got, apply)
 }
 
 // replace makes a new bundle active, or reports why not.
-func (f *Follower) replace(got *fetched) error {
+func (f *Follower) replace(got *fetched, apply func(*policy.Matcher) error) error {
 	m, err := f.parse(got)
 	if err == nil {
-		err = f.config.Apply(m)
+		err = apply(m)
 	}
 	f.tag, f.refused = got.etag, err
 	f.config.Tell(err)
 	if err != nil {
 		f.count(func(s *Status) { s.Failures, s.Refused = 0, s.Refused+1 })
-		f.config.Log.Error("policy bundle refused: the old one stays active", "source", f.shown, "active", f.Status().Version, "error", loggable(err))
+		f.config.Log.Error("policy bundle refused: the old one stays active", "source", f.shown, "active", f.Status().Version, "err", loggable(err))
 		return err
 	}
 	f.keep(got, m)
@@ -245,7 +242,7 @@ func (f *Follower) failed(err error) {
 		if unsigned {
 			msg = "policy bundle refused: its signature is not valid"
 		}
-		f.config.Log.Error(msg, "source", f.shown, "active", f.Status().Version, "error", err)
+		f.config.Log.Error(msg, "source", f.shown, "active", f.Status().Version, "err", err)
 		if unsigned {
 			f.config.Tell(err)
 		}
@@ -269,7 +266,7 @@ func (f *Follower) fail(err error) {
 func (f *Follower) keep(got *fetched, m *policy.Matcher) {
 	k := &kept{Source: sourceID(f.shown), ETag: got.etag, Confirmed: time.Now().UTC(), Signature: got.signature, Bundle: got.data}
 	if err := k.write(f.path); err != nil {
-		f.config.Log.Error("policy bundle not saved: a restart needs the source", "file", f.path, "error", err)
+		f.config.Log.Error("policy bundle not saved: a restart needs the source", "file", f.path, "err", err)
 	}
 	f.use(k, m.Version(), false)
 	f.count(func(s *Status) { s.Applied, s.Failures = s.Applied+1, 0 })
@@ -307,7 +304,7 @@ func (f *Follower) Status() Status {
 type Request struct{ Done chan<- error }
 
 // Follow polls until ctx ends: about every interval, and less often while the source fails.
-func (f *Follower) Follow(ctx context.Context, asked <-chan Request) {
+func (f *Follower) Follow(ctx context.Context, apply func(*policy.Matcher) error, asked <-chan Request) {
 	for {
 		var due <-chan time.Time
 		if f.config.Interval > 0 {
@@ -317,9 +314,9 @@ func (f *Follower) Follow(ctx context.Context, asked <-chan Request) {
 		case <-ctx.Done():
 			return
 		case <-due:
-			_ = f.Poll(ctx, false) // it is logged
+			_ = f.Poll(ctx, apply, false) // it is logged
 		case r := <-asked:
-			err := f.Poll(ctx, true)
+			err := f.Poll(ctx, apply, true)
 			if r.Done != nil {
 				r.Done <- err
 			}

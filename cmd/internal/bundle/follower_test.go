@@ -98,7 +98,7 @@ func TestPoll_Refused(t *testing.T) {
 	src.put(bundleOf(6, 9))
 	s.poll(5, "the limiter refuses it")
 	s.failing = nil
-	if err := s.Poll(t.Context(), true); err != nil || s.Status().Version != 6 {
+	if err := s.Poll(t.Context(), s.apply, true); err != nil || s.Status().Version != 6 {
 		t.Errorf("asked to try again: %v, version %d", err, s.Status().Version)
 	}
 }
@@ -269,7 +269,7 @@ func TestFollow(t *testing.T) {
 			asked, ended := make(chan Request), make(chan struct{})
 			begin := time.Now()
 			go func() {
-				f.Follow(t.Context(), asked)
+				f.Follow(t.Context(), nil, asked)
 				close(ended)
 			}()
 			time.Sleep(5*time.Minute + time.Second) // of the virtual clock

@@ -121,7 +121,8 @@ type server struct {
 	log     *testkit.Log
 	applied []int64
 	told    []string
-	failing error // what Apply returns
+	failing error // what apply returns
+	apply   func(*policy.Matcher) error
 }
 
 // config returns the settings of a follower of the source.
@@ -142,7 +143,7 @@ func newServer(t *testing.T, c Config) *server {
 	t.Helper()
 	s := &server{t: t, log: new(testkit.Log)}
 	c.Log = s.log.Logger()
-	c.Apply = func(m *policy.Matcher) error {
+	s.apply = func(m *policy.Matcher) error {
 		if s.failing == nil {
 			s.applied = append(s.applied, m.Version())
 		}
@@ -177,7 +178,7 @@ func (s *server) load(want int64) {
 // poll polls, and wants a version afterwards. The error must contain the text, if that is not empty.
 func (s *server) poll(want int64, text string) {
 	s.t.Helper()
-	err := s.Poll(s.t.Context(), false)
+	err := s.Poll(s.t.Context(), s.apply, false)
 	if (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
 		s.t.Errorf("Poll: %v, want %q", err, text)
 	}

@@ -23,12 +23,12 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 	main, admin := scheme(c.TLS)+s.Addr().String(), scheme(c.AdminTLS)+s.AdminAddr().String()
 	rules := len(s.Policy().Rules())
 	if c.LogFormat == "json" {
-		log.Info("listening", "url", main, "admin_url", admin, "policy", policyName(c.Policy), "rules", rules, "upstream", c.Upstream, "token_file", s.TokenFile())
+		log.Info("listening", "url", main, "admin_url", admin, "policy", c.PolicyName(), "rules", rules, "upstream", c.Upstream, "token_file", s.TokenFile())
 		return
 	}
 	policy := "built-in example"
 	if c.Policy != "" {
-		policy = policyName(c.Policy)
+		policy = c.PolicyName()
 	}
 	w := new(bytes.Buffer)
 	defer func() { out.Write(w.Bytes()) }()
@@ -96,13 +96,12 @@ func self() string {
 
 // storeName is a store's URL without its password, and what becomes of the
 // buckets.
-func storeName(raw string) string {
-	store, err := storeurl.Parse(raw)
+func storeName(store *storeurl.URL) string {
 	switch {
-	case err != nil || store.File == "":
-		return storeurl.Shown(raw)
+	case store.File == "":
+		return store.String()
 	case store.Every == 0:
-		return storeurl.Shown(raw) + ", saved at the end"
+		return store.String() + ", saved at the end"
 	}
-	return storeurl.Shown(raw) + ", saved every " + prose.Duration(store.Every) + " and at the end"
+	return store.String() + ", saved every " + prose.Duration(store.Every) + " and at the end"
 }

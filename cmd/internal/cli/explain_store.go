@@ -7,9 +7,9 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/pgstore"
-	"github.com/metehq/mete/redisstore"
 )
 
 // A shownStore is a store that is only looked at.
@@ -28,10 +28,10 @@ func (c *explainCommand) openStore(ctx context.Context, now func() bucket.Instan
 	switch {
 	case c.store == nil:
 		s.Store, err = memstore.New(memstore.Config{Now: now})
-	case c.store.Redis != "":
-		s, err = showRedis(ctx, s, c.store.Redis, now)
-	case c.store.Postgres != "":
-		s, err = showPostgres(ctx, s, c.store.Postgres, now)
+	case c.store.Scheme == storeurl.Redis:
+		s, err = showRedis(ctx, s, c.store, now)
+	case c.store.Scheme == storeurl.Postgres:
+		s, err = showPostgres(ctx, s, c.store, now)
 	case c.store.File != "":
 		config := c.store.Memory
 		config.Now = now
@@ -43,13 +43,10 @@ func (c *explainCommand) openStore(ctx context.Context, now func() bucket.Instan
 	return s, err
 }
 
-func showRedis(ctx context.Context, s shownStore, url string, now func() bucket.Instant) (shownStore, error) {
-	options, config, err := redisstore.ParseURL(url)
-	if err != nil {
-		return s, err
-	}
+func showRedis(ctx context.Context, s shownStore, u *storeurl.URL, now func() bucket.Instant) (shownStore, error) {
+	config := u.Redis.Config
 	config.Now = now
-	client, store, err := dialRedis(ctx, options, config)
+	client, store, err := dialRedis(ctx, u.Redis.Options, config)
 	if err != nil {
 		return s, err
 	}
@@ -60,13 +57,10 @@ func showRedis(ctx context.Context, s shownStore, url string, now func() bucket.
 	return s, nil
 }
 
-func showPostgres(ctx context.Context, s shownStore, url string, now func() bucket.Instant) (shownStore, error) {
-	options, config, err := pgstore.ParseURL(url)
-	if err != nil {
-		return s, err
-	}
+func showPostgres(ctx context.Context, s shownStore, u *storeurl.URL, now func() bucket.Instant) (shownStore, error) {
+	config := u.Postgres.Config
 	config.Now, config.SweepEvery = now, -1
-	pool, err := pgstore.Dial(ctx, options)
+	pool, err := pgstore.Dial(ctx, u.Postgres.Options)
 	if err != nil {
 		return s, err
 	}

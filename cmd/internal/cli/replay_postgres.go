@@ -9,21 +9,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore"
 )
 
 // openPostgres returns a store in the PostgreSQL that a URL names, under a prefix of
 // its own. The schema may be in use; where there is none it is made, and stays.
-func openPostgres(ctx context.Context, url string, now func() bucket.Instant) (s replayStore, err error) {
-	options, config, err := pgstore.ParseURL(url)
-	if err != nil {
-		return s, err
-	}
+func openPostgres(ctx context.Context, u *storeurl.URL, now func() bucket.Instant) (s replayStore, err error) {
+	config := u.Postgres.Config
 	if config.Timeout == 0 {
 		config.Timeout = replayCall
 	}
 	config.Now, config.Prefix = now, ownPrefix(config.Prefix)
-	pool, err := pgstore.Dial(ctx, options)
+	pool, err := pgstore.Dial(ctx, u.Postgres.Options)
 	if err != nil {
 		return s, err
 	}

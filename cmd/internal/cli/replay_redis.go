@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/redisstore"
 	"github.com/redis/rueidis"
 )
@@ -30,11 +31,8 @@ func dialRedis(ctx context.Context, options rueidis.ClientOption, config redisst
 }
 
 // openRedis returns a store in the Redis that a URL names, under a prefix of its own.
-func openRedis(ctx context.Context, url string, now func() bucket.Instant) (s replayStore, err error) {
-	options, config, err := redisstore.ParseURL(url)
-	if err != nil {
-		return s, err
-	}
+func openRedis(ctx context.Context, u *storeurl.URL, now func() bucket.Instant) (s replayStore, err error) {
+	options, config := u.Redis.Options, u.Redis.Config
 	if config.Timeout == 0 {
 		config.Timeout = replayCall
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/store"
 )
@@ -41,10 +42,10 @@ type replayStore struct {
 // newStore makes the store that the command line names, with the time of the trace.
 func (c *replayCommand) newStore(ctx context.Context, now func() bucket.Instant) (s replayStore, err error) {
 	switch {
-	case c.store.Redis != "":
-		s, err = openRedis(ctx, c.store.Redis, now)
-	case c.store.Postgres != "":
-		s, err = openPostgres(ctx, c.store.Postgres, now)
+	case c.store.Scheme == storeurl.Redis:
+		s, err = openRedis(ctx, c.store, now)
+	case c.store.Scheme == storeurl.Postgres:
+		s, err = openPostgres(ctx, c.store, now)
 	default:
 		config := c.store.Memory
 		config.Now = now

@@ -9,12 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
-	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/violations"
 	"github.com/metehq/mete/policy"
 )
@@ -48,16 +46,8 @@ func (d *decoder) check(c *Config) {
 	if err := httplimit.CheckCORSOrigins(c.CORSOrigins); err != nil {
 		d.fail("cors_origins", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	if c.Store == "" {
+	if c.Store == nil {
 		d.fail("store", "must not be empty: memory: keeps the buckets in the process")
-	}
-	if _, err := storeurl.Parse(c.Store); err != nil {
-		d.fail("store", "%s", strings.TrimPrefix(err.Error(), "store: "))
-	}
-	if storeurl.IsPostgres(c.Policy) {
-		if _, _, err := pgstore.ParseURL(c.Policy); err != nil {
-			d.fail("policy", "%s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
-		}
 	}
 	d.checkPolicyKeys(c)
 	d.checkBundle(c)
@@ -156,11 +146,6 @@ func (d *decoder) checkFields(dialects []string) {
 
 // checkViolations has those judge who use the settings.
 func (d *decoder) checkViolations(c *Config) {
-	if c.Violations != "" {
-		if _, _, err := pgstore.ParseURL(c.Violations); err != nil {
-			d.fail("violations", "%s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
-		}
-	}
 	if _, err := policy.ParseAttribute(c.ViolationsUser); err != nil {
 		d.fail("violations_user", "must be an attribute, such as jwt:sub, not %q", c.ViolationsUser)
 	}

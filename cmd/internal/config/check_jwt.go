@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/jwtclaims"
 )
 
@@ -44,7 +43,7 @@ func (d *decoder) checkPolicyKeys(c *Config) {
 	case len(c.PolicyKeys) == 0:
 	case c.Policy == "":
 		d.fail("policy_keys", "needs a policy file: the built-in example is not signed")
-	case storeurl.IsPostgres(c.Policy):
+	case c.PolicyDatabase != nil:
 		d.fail("policy_keys", "is for policy files: rules in a database are not signed")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/bundle"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/topkeys"
 )
@@ -28,6 +30,10 @@ type Config struct {
 	// package bundle. Empty is the built-in example.
 	// In a configuration file, a relative path is relative to that file.
 	Policy string `yaml:"policy"`
+
+	// PolicyDatabase is the database that Policy names. [Load] sets it; nil: Policy is a
+	// file.
+	PolicyDatabase *storeurl.URL `yaml:"-"`
 
 	// PolicyKeys are PEM files with Ed25519 public keys. If there are any, a policy
 	// file is in force only with a signature by one of them beside it, in a file of its
@@ -51,7 +57,7 @@ type Config struct {
 	// those of [redisstore.ParseURL], the URLs of PostgreSQL those of
 	// [pgstore.ParseURL]. In a configuration file, a relative path is relative to
 	// that file.
-	Store string `yaml:"store"`
+	Store *storeurl.URL `yaml:"store"`
 
 	// DenialCache answers from memory what a store elsewhere has just denied, until
 	// the tokens are there and for a second at most. A store in memory needs none.
@@ -164,9 +170,9 @@ type Config struct {
 	HashKey string `yaml:"hash_key"`
 
 	// Violations is the URL of the PostgreSQL, as [pgstore.ParseURL] reads it, that
-	// denied requests are recorded in: see package violations. Empty: they are not. In
+	// denied requests are recorded in: see package violations. Nil: they are not. In
 	// a configuration file, a relative path in it is relative to that file.
-	Violations string `yaml:"violations"`
+	Violations *storeurl.URL `yaml:"violations"`
 
 	// ViolationsRaw records keys, users and addresses as they are. False: keys and
 	// users are hashed with HashKey, or with a key derived from a secret in that
@@ -286,10 +292,21 @@ type Timeouts struct {
 	Drain time.Duration `yaml:"drain"`
 }
 
+// PolicyName returns the policy file, or the URL of the database or bundle without secrets.
+func (c *Config) PolicyName() string {
+	if c.PolicyDatabase != nil {
+		return c.PolicyDatabase.String()
+	}
+	if bundle.IsURL(c.Policy) {
+		return bundle.ShownSetting(c.Policy)
+	}
+	return c.Policy
+}
+
 // Default returns the settings of a server that was told nothing.
 func Default() Config {
 	return Config{
-		Store:           "memory:",
+		Store:           storeurl.MustParse("memory:"),
 		Listen:          "127.0.0.1:8080",
 		AdminListen:     "127.0.0.1:8081",
 		ForwardedHeader: "X-Forwarded-For",

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/spell"
 )
 
@@ -23,6 +24,8 @@ import (
 // remembers the line of every key it has seen.
 type decoder struct {
 	file      string
+	dir       string // what relative paths in URLs count from; empty: the working directory
+	config    *Config
 	lines     map[string]int
 	flags     map[string]bool   // keys whose value is a flag's
 	variables map[string]string // keys whose value is the environment's, with its variable
@@ -152,6 +155,25 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 	switch p := v.Addr().Interface().(type) {
 	case *string:
 		*p = text
+		if key == "policy" {
+			d.config.PolicyDatabase = nil
+			if storeurl.IsPostgres(text) {
+				d.config.PolicyDatabase = d.database(key, text)
+			}
+		}
+	case **storeurl.URL:
+		*p = nil
+		switch {
+		case text == "":
+		case key == "store":
+			u, err := storeurl.ParseIn(d.dir, text)
+			if err != nil {
+				d.fail(key, "%s", strings.TrimPrefix(err.Error(), "store: "))
+			}
+			*p = u
+		default:
+			*p = d.database(key, text)
+		}
 	case *bool:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
@@ -183,6 +205,15 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 	default:
 		panic(fmt.Sprintf("config: %s has the unsupported type %v", key, v.Type()))
 	}
+}
+
+// database parses the URL of a PostgreSQL.
+func (d *decoder) database(key, text string) *storeurl.URL {
+	u, err := storeurl.ParsePostgres(d.dir, text)
+	if err != nil {
+		d.fail(key, "%v", err)
+	}
+	return u
 }
 
 // checks reports whether the setting is about what is believed. Left out, it is off;

@@ -33,6 +33,9 @@ func variablesOf(t reflect.Type, prefix string) []Variable {
 	var all []Variable
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if f.Tag.Get("yaml") == "-" {
+			continue
+		}
 		key := prefix + f.Tag.Get("yaml")
 		if f.Type.Kind() == reflect.Struct {
 			all = append(all, variablesOf(f.Type, key+".")...)

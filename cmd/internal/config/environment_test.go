@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 )
 
 // Each setting of the Config has a variable of its own, which Load reads: a value of
@@ -92,6 +93,7 @@ func differences(a, b reflect.Value, prefix string) (keys []string) {
 	for i := range a.NumField() {
 		key := prefix + a.Type().Field(i).Tag.Get("yaml")
 		switch {
+		case key == "-":
 		case a.Field(i).Kind() == reflect.Struct:
 			keys = append(keys, differences(a.Field(i), b.Field(i), key+".")...)
 		case !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):
@@ -126,7 +128,7 @@ hash_key: of-the-file
 	}
 	want := config.Default()
 	want.Listen, want.AdminListen, want.LogLevel = "127.0.0.1:12", "127.0.0.1:21", "error"
-	want.Policy, want.Store = "env.yaml", "memory:?file=of-the-environment" // of the working directory
+	want.Policy, want.Store = "env.yaml", storeurl.MustParse("memory:?file=of-the-environment") // of the working directory
 	want.TrustedProxies = []netip.Prefix{}
 	want.Upstreams = []config.Upstream{{Name: "one", URLs: []string{"http://127.0.0.1:3"}}}
 	want.Routes = []config.Route{{Path: "/", Upstream: "one"}}

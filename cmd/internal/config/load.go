@@ -16,7 +16,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/metehq/mete/cmd/internal/bundle"
-	"github.com/metehq/mete/cmd/internal/storeurl"
 )
 
 // maxFileBytes bounds a configuration file. A larger one is refused.
@@ -34,7 +33,7 @@ type Setting struct {
 // valid also where Load returns an error.
 func Load(path string, environ []string, settings []Setting) (Config, Environment, error) {
 	c := Default()
-	d := decoder{file: path, lines: map[string]int{}, flags: map[string]bool{}, variables: map[string]string{}, expanded: map[string]bool{}}
+	d := decoder{file: path, config: &c, lines: map[string]int{}, flags: map[string]bool{}, variables: map[string]string{}, expanded: map[string]bool{}}
 	if path != "" {
 		if err := d.loadFile(&c, path); err != nil {
 			return Config{}, Environment{}, err
@@ -65,8 +64,10 @@ func (d *decoder) loadFile(c *Config, path string) error {
 	case root == nil: // nothing but comments: the defaults
 		return nil
 	}
+	d.dir = filepath.Dir(path)
 	d.mapping(root, reflect.ValueOf(c).Elem(), "")
-	c.beside(filepath.Dir(path))
+	c.beside(d.dir)
+	d.dir = ""
 	return nil
 }
 
@@ -101,10 +102,7 @@ func (c *Config) beside(dir string) {
 		}
 		return filepath.Join(dir, path)
 	}
-	switch {
-	case storeurl.IsPostgres(c.Policy):
-		c.Policy = storeurl.Under(dir, c.Policy)
-	case !bundle.IsURL(c.Policy):
+	if c.PolicyDatabase == nil && !bundle.IsURL(c.Policy) {
 		c.Policy = under(c.Policy)
 	}
 	c.PolicyCA, c.StateDirectory = under(c.PolicyCA), under(c.StateDirectory)
@@ -123,8 +121,6 @@ func (c *Config) beside(dir string) {
 	if !strings.Contains(c.JWT.Keys, "://") {
 		c.JWT.Keys = under(c.JWT.Keys)
 	}
-	c.Store = storeurl.Under(dir, c.Store)
-	c.Violations = storeurl.Under(dir, c.Violations)
 }
 
 // readFile reads a whole file of bounded size.

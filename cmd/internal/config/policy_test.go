@@ -17,16 +17,20 @@ func TestLoad_PolicyInADatabase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mete.yaml")
 	for policy, want := range map[string]string{
-		"postgres://u@h/d?schema=x":    "postgres://u@h/d?schema=x",
-		"postgres://u@h/d?passfile=pw": "postgres://u@h/d?passfile=" + filepath.Join(dir, "pw"),
+		"postgres://u@h/d?schema=x":    "postgres://h/d?schema=x",
+		"postgres://u@h/d?passfile=pw": "postgres://h/d?passfile=" + filepath.Join(dir, "pw"),
 		"policy.yaml":                  filepath.Join(dir, "policy.yaml"),
 	} {
 		if err := os.WriteFile(path, []byte("policy: "+policy+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c, err := load(path, nil)
-		if err != nil || c.Policy != want {
-			t.Errorf("policy %s: got %q, %v, want %q", policy, c.Policy, err, want)
+		got := c.Policy
+		if c.PolicyDatabase != nil {
+			got = c.PolicyDatabase.String()
+		}
+		if err != nil || got != want {
+			t.Errorf("policy %s: got %q, %v, want %q", policy, got, err, want)
 		}
 	}
 	_, err := load("", []config.Setting{{Key: "policy", Value: "postgres://u:secret@h:x/d"}})

@@ -23,7 +23,11 @@ func (w writer) expiry(at time.Time) {
 	w.gauge("mete_policy_expires_timestamp_seconds", "The expires_at of the policy in force, as Unix time.", float64(at.Unix()))
 }
 
-// bundle shows a policy that is polled from an address.
+// Bundle is the source of a policy that is polled from an address.
+func Bundle(status func() bundle.Status) Source {
+	return func(w writer) { w.bundle(status()) }
+}
+
 func (w writer) bundle(b bundle.Status) {
 	fromDisk := 0.0
 	if b.FromDisk {

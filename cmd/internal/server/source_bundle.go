@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/bundle"
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
@@ -20,77 +23,93 @@ import (
 type bundleSource struct {
 	config   bundle.Config
 	keyFiles []string
-	follower *bundle.Follower // nil until loaded
+	bundle   *bundle.Follower // nil until loaded
 }
 
-// newBundleSource returns the source of a policy setting that is an address.
-func (s *Server) newBundleSource(opts policy.Options) *bundleSource {
-	c := &s.config
-	return &bundleSource{keyFiles: c.PolicyKeys, config: bundle.Config{
-		URL: c.Policy, CAFile: c.PolicyCA, StateDir: c.StateDirectory, Interval: c.ReloadInterval, Options: opts,
-		Apply: s.apply, Log: s.log,
-		Tell: func(err error) {
-			if _, mistakes := errors.AsType[policyyaml.Errors](err); mistakes {
-				logMistakes(s.log, bundle.ShownSetting(c.Policy), err)
-			}
-			s.reloads.count(err)
-		},
+func newBundleSource(c config.Config, opts policy.Options, log *slog.Logger, tell func(error)) *bundleSource {
+	s := &bundleSource{keyFiles: c.PolicyKeys, config: bundle.Config{
+		URL: c.Policy, CAFile: c.PolicyCA, StateDir: c.StateDirectory, Interval: c.ReloadInterval, Options: opts, Log: log,
 	}}
+	s.config.Tell = func(err error) {
+		if mistakes, broken := errors.AsType[policyyaml.Errors](err); broken {
+			logPolicyErrors(log, mistakes)
+		}
+		tell(err)
+	}
+	return s
 }
 
-// load implements [source].
-func (b *bundleSource) load(ctx context.Context) (m *policy.Matcher, err error) {
-	if b.config.Keys, err = policysign.ReadKeys(b.keyFiles...); err != nil {
-		return nil, fmt.Errorf("policy key: %w", err)
+func (s *bundleSource) name() string { return bundle.ShownSetting(s.config.URL) }
+
+func (s *bundleSource) load(ctx context.Context) (m *policy.Matcher, err error) {
+	if err := s.readKeys(); err != nil {
+		return nil, err
 	}
-	if b.follower, err = bundle.New(b.config); err != nil {
+	if s.bundle, err = bundle.New(s.config); err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
-	if m, err = b.follower.Load(ctx); err != nil {
+	if m, err = s.bundle.Load(ctx); err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
 	return m, nil
 }
 
-// follow implements [source].
-func (b *bundleSource) follow(ctx context.Context, reload <-chan reloading) {
-	asked := make(chan bundle.Request)
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case r := <-reload:
-				select {
-				case asked <- bundle.Request{Done: r.done}:
-				case <-ctx.Done():
-					return
-				}
-			}
-		}
-	}()
-	b.follower.Follow(ctx, asked)
+// readKeys reads the keys that bundles must be signed for.
+func (s *bundleSource) readKeys() (err error) {
+	if s.config.Keys, err = policysign.ReadKeys(s.keyFiles...); err != nil {
+		return fmt.Errorf("policy key: %w", err)
+	}
+	return nil
 }
 
-// close implements [source].
-func (b *bundleSource) close() {}
-
-// bundleStatus returns the status of the bundle, nil if the policy has another source.
-func (s *Server) bundleStatus() *bundle.Status {
-	b, ok := s.source.(*bundleSource)
-	if !ok || b.follower == nil {
-		return nil
-	}
-	status := b.follower.Status()
-	return &status
+func (s *bundleSource) follower(apply func(*policy.Matcher) error) follower {
+	return &bundleFollower{bundle: s.bundle, apply: apply, asked: make(chan bundle.Request)}
 }
 
-// bundleState returns what /readyz and the dashboard show of the bundle, nil for none.
-func (s *Server) bundleState() *api.Bundle {
-	b := s.bundleStatus()
-	if b == nil {
-		return nil
-	}
+func (s *bundleSource) close() {}
+
+// state returns what /readyz and the dashboard show of the bundle.
+func (s *bundleSource) state() *api.Bundle {
+	b := s.bundle.Status()
 	age := min(max(time.Since(b.Confirmed), 0), bucket.Longest)
 	return &api.Bundle{Version: b.Version, Digest: b.Digest, Age: api.Seconds(age.Truncate(time.Millisecond)), FromDisk: b.FromDisk}
+}
+
+// bundleOf returns the state of the bundle of a source, nil for other sources.
+func bundleOf(s source) *api.Bundle {
+	if b, ok := s.(*bundleSource); ok {
+		return b.state()
+	}
+	return nil
+}
+
+// addBundle adds the metrics of a bundle.
+func (a *assembly) addBundle(s source) {
+	if b, ok := s.(*bundleSource); ok {
+		a.metrics.Add(metrics.Bundle(b.bundle.Status))
+	}
+}
+
+// A bundleFollower follows a bundle.
+type bundleFollower struct {
+	bundle *bundle.Follower
+	apply  func(*policy.Matcher) error
+	asked  chan bundle.Request
+}
+
+func (f *bundleFollower) run(ctx context.Context) { f.bundle.Follow(ctx, f.apply, f.asked) }
+
+func (f *bundleFollower) reload(ctx context.Context) error {
+	done := make(chan error, 1)
+	select {
+	case f.asked <- bundle.Request{Done: done}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
