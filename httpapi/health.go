@@ -35,10 +35,26 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) *api.Problem {
 		err = a.ready(ctx)
 	}
 	if err == nil {
-		return health(w, http.StatusOK, `{"status":"ok"}`)
+		return health(w, http.StatusOK, `{"status":"ok"`+a.bundleMember()+`}`)
 	}
 	reason, _ := json.Marshal(err.Error())
 	return health(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":`+string(reason)+`}`)
+}
+
+// bundleMember returns the member of an answer that describes the bundle, empty for none.
+func (a *API) bundleMember() string {
+	if a.bundle == nil {
+		return ""
+	}
+	b := a.bundle()
+	if b == nil {
+		return ""
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		return "" // a bundle has no value without JSON
+	}
+	return `,"bundle":` + string(text)
 }
 
 // Reasons of /readyz.

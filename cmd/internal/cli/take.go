@@ -58,6 +58,10 @@ is too low, see 'mete override'.
 With --key and --reason it fills one bucket, by the key that 'mete top' shows,
 and prints the tokens that were missing.
 
+With --rule NAME --all and --reason it fills the buckets of all keys of a rule,
+in the store and in what every server remembers. It needs the role configure.
+Takes that run meanwhile may stay charged. Other servers follow within a second.
+
 The exit code is 0 if it is done, 1 if no limit applies to the request, 2 on
 wrong usage, 3 if the server does not answer, and 4 if it refuses.
 `
@@ -108,6 +112,7 @@ func newResetCommand(std Streams) *cobra.Command {
 	cmd := newQuestionCommand(q, &cobra.Command{Use: "reset [flags] NAME=VALUE ...", Short: "Fill the buckets of a request", Long: resetAbout},
 		adminURL(), func(ctx context.Context, c *client.Client) error { return q.amend(ctx, c, c.Reset) }, q.resetBucket)
 	q.addKey(cmd, "fill", true)
+	q.addRule(cmd)
 	return cmd
 }
 

@@ -50,6 +50,7 @@ func (d *decoder) check(c *Config) {
 		d.fail("store", "must not be empty: memory: keeps the buckets in the process")
 	}
 	d.checkPolicyKeys(c)
+	d.checkBundle(c)
 	d.checkJWT(c)
 	d.checkViolations(c)
 	d.checkTopKeys(c.TopKeys)

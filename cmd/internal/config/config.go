@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/topkeys"
@@ -24,8 +25,9 @@ var Sample string
 // Config is not valid. The yaml names are the keys of the file, and with dashes
 // for underscores those of the flags of mete serve.
 type Config struct {
-	// Policy is the policy file, JSON or YAML, or the URL of a PostgreSQL with rules
-	// in it, as [pgstore.ParseURL] reads it. Empty is the built-in example.
+	// Policy is the policy file, JSON or YAML, the URL of a PostgreSQL with rules
+	// in it, as [pgstore.ParseURL] reads it, or the https:// address of a signed bundle: see
+	// package bundle. Empty is the built-in example.
 	// In a configuration file, a relative path is relative to that file.
 	Policy string `yaml:"policy"`
 
@@ -38,6 +40,15 @@ type Config struct {
 	// name and .sig: see [policysign]. In a configuration file, relative paths are
 	// relative to that file.
 	PolicyKeys []string `yaml:"policy_keys"`
+
+	// PolicyCA is a PEM file with the authorities of the server at an https:// Policy. Empty:
+	// those of the system. In a configuration file, it is relative to that file.
+	PolicyCA string `yaml:"policy_ca"`
+
+	// StateDirectory is a directory for what the server keeps over restarts, readable by its
+	// user alone: the last good policy of an https:// Policy. In a configuration file, it is
+	// relative to that file.
+	StateDirectory string `yaml:"state_directory"`
 
 	// Store is the URL of the store that keeps the buckets. "memory:" keeps
 	// them in the process; memory:?max_keys=N bounds their number. With
@@ -277,10 +288,13 @@ type Timeouts struct {
 	Drain time.Duration `yaml:"drain"`
 }
 
-// PolicyName returns the policy file, or the URL of the database without secrets.
+// PolicyName returns the policy file, or the URL of the database or bundle without secrets.
 func (c *Config) PolicyName() string {
 	if c.PolicyDatabase != nil {
 		return c.PolicyDatabase.String()
+	}
+	if bundle.IsURL(c.Policy) {
+		return bundle.ShownSetting(c.Policy)
 	}
 	return c.Policy
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/metehq/mete/cmd/internal/bundle"
 )
 
 // maxFileBytes bounds a configuration file. A larger one is refused.
@@ -100,9 +102,10 @@ func (c *Config) beside(dir string) {
 		}
 		return filepath.Join(dir, path)
 	}
-	if c.PolicyDatabase == nil {
+	if c.PolicyDatabase == nil && !bundle.IsURL(c.Policy) {
 		c.Policy = under(c.Policy)
 	}
+	c.PolicyCA, c.StateDirectory = under(c.PolicyCA), under(c.StateDirectory)
 	for i := range c.PolicyKeys {
 		c.PolicyKeys[i] = under(c.PolicyKeys[i])
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/denials"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/metrics"
@@ -57,6 +58,7 @@ func complete(t *testing.T) *metrics.Registry {
 		metrics.Postgres(func() pgstore.Stats { return pgstore.Stats{} }),
 		metrics.Guard(func() guard.Stats { return guard.Stats{} }),
 		metrics.Nodes(func() int { return 1 }),
+		metrics.Bundle(func() bundle.Status { return bundle.Status{Digest: "0123456789ab"} }),
 		metrics.Violations(func() violations.Stats { return violations.Stats{} }),
 		metrics.Claims(func() jwtclaims.Stats {
 			return jwtclaims.Stats{ReadAt: time.Now(), Refused: map[jwtclaims.Reason]int64{"expired": 1}}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/metrics"
@@ -57,6 +58,7 @@ func (a *assembly) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.addBundle(source)
 	claims, err := a.openClaims(ctx)
 	if err != nil {
 		return err
@@ -150,7 +152,7 @@ func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *b
 	if b.kind.Shared {
 		documents = b.guard
 	}
-	m, err := overrides.New(base, overrides.Config{Documents: documents, Apply: a.limiter.SetPolicy, Logger: a.log})
+	m, err := overrides.New(base, overrides.Config{Documents: documents, Apply: a.limiter.SetPolicy, Cleared: a.forgetRule, Logger: a.log})
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +166,15 @@ func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *b
 	a.metrics.Add(metrics.Overrides(m.Count))
 	a.logOverrides(m)
 	return m, nil
+}
+
+// forgetRule drops what this server knows of a rule whose buckets another server has cleared.
+func (a *assembly) forgetRule(rule string) {
+	if err := a.limiter.ForgetRule(context.Background(), rule); err != nil {
+		a.log.Error("cannot forget the buckets of a reset rule", "rule", rule, "err", err)
+		return
+	}
+	a.log.Info("rule reset", "rule", rule)
 }
 
 // logOverrides logs the overrides that are active at the start.
@@ -203,7 +214,7 @@ func (a *assembly) openListeners(b *buckets, source source, manager *overrides.M
 	if err != nil {
 		return err
 	}
-	door := httpapi.Config{Gateway: a.decisions(b, claims), MaxWait: c.MaxWait, AlsoRead: a.alsoRead, Ready: a.ready}
+	door := httpapi.Config{Gateway: a.decisions(b, claims), MaxWait: c.MaxWait, AlsoRead: a.alsoRead, Ready: a.ready, Bundle: func() *api.Bundle { return bundleOf(source) }}
 	admin, err := a.adminListener(adminSocket, door, b, source, manager, access, watch)
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func (b *board) State() api.ServerState {
 
 func (b *board) policyState() api.PolicyState {
 	r := b.server.reloads.stats()
-	p := api.PolicyState{Source: b.source.name(), Loaded: &r.At, Reloads: r.Applied, Refused: r.Failed, Failing: r.Failing}
+	p := api.PolicyState{Source: b.source.name(), Loaded: &r.At, Reloads: r.Applied, Refused: r.Failed, Failing: r.Failing, Bundle: bundleOf(b.source)}
 	if f := b.server.reloads.failure.Load(); f != nil && r.Failing {
 		p.Failed, p.Errors = &f.at, f.mistakes
 	}

@@ -29,5 +29,9 @@ func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 	if c.PolicyDatabase != nil {
 		return nil, nil
 	}
-	return newSource(c, nil, nil, nil).load(ctx)
+	source := newSource(c, nil, nil, nil)
+	if b, ok := source.(*bundleSource); ok { // its server is not asked
+		return nil, b.readKeys()
+	}
+	return source.load(ctx)
 }

@@ -113,7 +113,7 @@ func TestSaver_TheLastSaveFails(t *testing.T) {
 func TestNew_RefusesFiles(t *testing.T) {
 	t.Parallel()
 	c, file := savingConfig(t, "1m")
-	if err := os.WriteFile(file, []byte("mete memstore 2\nh"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("mete memstore 3\nh"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
@@ -46,6 +47,8 @@ func newSource(c config.Config, hashKey []byte, log *slog.Logger, tell func(erro
 	switch {
 	case c.PolicyDatabase != nil:
 		return &databaseSource{url: c.PolicyDatabase, opts: opts, log: log, tell: tell, interval: c.ReloadInterval}
+	case bundle.IsURL(c.Policy):
+		return newBundleSource(c, opts, log, tell)
 	case c.Policy == "":
 		return example{opts, log}
 	}

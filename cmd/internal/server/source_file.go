@@ -167,9 +167,14 @@ func (s *fileSource) logErrors(err error) {
 		return
 	}
 	s.log.Error("policy broken, old policy stays active", "file", s.path, "errors", len(mistakes))
+	logPolicyErrors(s.log, mistakes)
+}
+
+// logPolicyErrors logs the errors of a broken policy, each in a line.
+func logPolicyErrors(log *slog.Logger, mistakes policyyaml.Errors) {
 	for _, m := range mistakes[:min(len(mistakes), maxLoggedErrors)] {
 		m.Value = loggable(m.Path, m.Value)
-		s.log.Error("policy error", "err", m.String())
+		log.Error("policy error", "err", m.String())
 	}
 }
 
