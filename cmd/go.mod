@@ -3,6 +3,7 @@ module github.com/metehq/mete/cmd
 go 1.26.0
 
 require (
+	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/metehq/mete v0.0.0
 	github.com/metehq/mete/guard v0.0.0

@@ -24,8 +24,7 @@ import (
 const (
 	maxTimeout          = 24 * time.Hour // longer than any timeout needs
 	maxConnections      = 1 << 20
-	maxDelayed          = 1_000_000 // each is a goroutine
-	maxGarbage          = 1 << 30
+	maxDelayed          = 1_000_000        // each is a goroutine
 	maxLeeway           = 10 * time.Minute // of package jwtclaims
 	maxTelemetryHeaders = 16
 	maxDenialLines      = 1000
@@ -56,6 +55,7 @@ func (d *decoder) check(c *Config) {
 	case c.Policy == "":
 		d.fail("policy_keys", "needs a policy file: the built-in example is not signed")
 	}
+	d.checkBundle(c)
 	d.checkJWT(c)
 	if _, err := policy.ParseAttribute(c.ViolationsUser); err != nil {
 		d.fail("violations_user", "must be an attribute, such as jwt:sub, not %q", c.ViolationsUser)
@@ -76,7 +76,6 @@ func (d *decoder) checkBounds(c *Config) {
 	between(d, "max_in_flight", c.MaxInFlight, 1, maxConnections)
 	between(d, "max_delayed", c.MaxDelayed, 1, maxDelayed)
 	between(d, "max_header_bytes", c.MaxHeaderBytes, 1<<10, 1<<20)
-	between(d, "garbage_bytes", c.GarbageBytes, 0, maxGarbage)
 	between(d, "top_keys", c.TopKeys, 0, topkeys.MaxCounters)
 	between(d, "max_wait", c.MaxWait, time.Millisecond, maxTimeout)
 	between(d, "denial_log.max_lines", c.DenialLog.MaxLines, 1, maxDenialLines)

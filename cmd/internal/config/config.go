@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/topkeys"
@@ -26,8 +27,9 @@ var Sample string
 // for underscores those of the flags of mete serve. A value with the tag secret is not
 // shown in excerpts of the file.
 type Config struct {
-	// Policy is the policy file, JSON or YAML, or the URL of a PostgreSQL with rules
-	// in it, as [pgstore.ParseURL] reads it. Empty is the built-in example.
+	// Policy is the policy file, JSON or YAML, the URL of a PostgreSQL with rules
+	// in it, as [pgstore.ParseURL] reads it, or the https:// address of a signed bundle: see
+	// package bundle. Empty is the built-in example.
 	// In a configuration file, a relative path is relative to that file.
 	Policy string `yaml:"policy" secret:"password"`
 
@@ -40,6 +42,15 @@ type Config struct {
 	// name and .sig: see [policysign]. In a configuration file, relative paths are
 	// relative to that file.
 	PolicyKeys []string `yaml:"policy_keys"`
+
+	// PolicyCA is a PEM file with the authorities of the server at an https:// Policy. Empty:
+	// those of the system. In a configuration file, it is relative to that file.
+	PolicyCA string `yaml:"policy_ca"`
+
+	// StateDirectory is a directory for what the server keeps over restarts, readable by its
+	// user alone: the last good policy of an https:// Policy. In a configuration file, it is
+	// relative to that file.
+	StateDirectory string `yaml:"state_directory"`
 
 	// Store is the URL of the store that keeps the buckets. "memory:" keeps
 	// them in the process; memory:?max_keys=N bounds their number. With
@@ -197,10 +208,6 @@ type Config struct {
 	// that exceeds it by more than 4 KiB is answered with 431.
 	MaxHeaderBytes int `yaml:"max_header_bytes"`
 
-	// GarbageBytes is how much garbage waits until it is collected, at least, 0 to
-	// 1 GiB. 0, or the environment variable GOGC: Go's own way.
-	GarbageBytes int `yaml:"garbage_bytes"`
-
 	// ReloadInterval is how often the policy file is looked at, at least 10ms.
 	// 0: only SIGHUP reads it again.
 	ReloadInterval time.Duration `yaml:"reload_interval"`
@@ -283,10 +290,13 @@ type Timeouts struct {
 	Drain time.Duration `yaml:"drain"`
 }
 
-// PolicyName returns the policy file, or the URL of the database without secrets.
+// PolicyName returns the policy file, or the URL of the database or bundle without secrets.
 func (c *Config) PolicyName() string {
 	if c.PolicyDatabase != nil {
 		return c.PolicyDatabase.String()
+	}
+	if bundle.IsURL(c.Policy) {
+		return bundle.ShownSetting(c.Policy)
 	}
 	return c.Policy
 }
@@ -305,7 +315,6 @@ func Default() Config {
 		MaxDelayed:      4096,
 		Adaptive:        Adaptive{Tolerance: 1.5, Floor: 0.1, Interval: time.Second},
 		MaxHeaderBytes:  16 << 10,
-		GarbageBytes:    32 << 20,
 		MaxConnections:  10_000,
 		MaxInFlight:     10_000,
 		MaxWait:         httpapi.DefaultMaxWait,

@@ -21,7 +21,7 @@ import (
 // its type changes that setting and no other.
 func TestEnvironment_EverySetting(t *testing.T) {
 	values := map[string]string{
-		"policy": "p.yaml", "policy_keys": "a.pem,b.pem", "store": "memory:?max_keys=5", "listen": "127.0.0.1:1", "admin_listen": "127.0.0.1:2",
+		"policy": "p.yaml", "policy_keys": "a.pem,b.pem", "policy_ca": "ca.pem", "state_directory": "/var/lib/mete", "store": "memory:?max_keys=5", "listen": "127.0.0.1:1", "admin_listen": "127.0.0.1:2",
 		"admin_tokens": `[{"name":"a","role":"read","token":"0123456789abcdef"}]`, "upstream": "http://127.0.0.1:3",
 		"upstreams": "[{name: app, urls: [http://127.0.0.1:3, http://127.0.0.1:4]}]", "routes": "- path: /v1\n  upstream: app\n",
 		"tls.cert": "/dev/null", "tls.key": "/dev/null", "tls.client_ca": "/dev/null",
@@ -34,7 +34,7 @@ func TestEnvironment_EverySetting(t *testing.T) {
 		"upgrades": "websocket,x", "trusted_hops": "2", "violations_retention": "40d", "denial_log.max_lines": "20", "top_keys": "20",
 	}
 	needs := map[string][]string{ // what a setting is valid with
-		"policy_keys": {"METE_POLICY=p"}, "routes": {"METE_UPSTREAMS=[{name: app, urls: [http://127.0.0.1:3]}]"},
+		"policy_keys": {"METE_POLICY=p"}, "policy_ca": {"METE_POLICY=https://h/p.yaml", "METE_POLICY_KEYS=k.pem", "METE_STATE_DIRECTORY=/var/lib/mete"}, "routes": {"METE_UPSTREAMS=[{name: app, urls: [http://127.0.0.1:3]}]"},
 		"tls.cert": {"METE_TLS_KEY=/dev/null"}, "tls.key": {"METE_TLS_CERT=/dev/null"}, "tls.client_ca": {"METE_TLS_CERT=/dev/null", "METE_TLS_KEY=/dev/null"},
 		"admin_tls.cert": {"METE_ADMIN_TLS_KEY=/dev/null"}, "admin_tls.key": {"METE_ADMIN_TLS_CERT=/dev/null"},
 		"admin_tls.client_ca": {"METE_ADMIN_TLS_CERT=/dev/null", "METE_ADMIN_TLS_KEY=/dev/null"},

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
@@ -99,9 +100,10 @@ func (c *Config) beside(dir string) {
 		}
 		return filepath.Join(dir, path)
 	}
-	if c.PolicyDatabase == nil {
+	if c.PolicyDatabase == nil && !bundle.IsURL(c.Policy) {
 		c.Policy = under(c.Policy)
 	}
+	c.PolicyCA, c.StateDirectory = under(c.PolicyCA), under(c.StateDirectory)
 	for i := range c.PolicyKeys {
 		c.PolicyKeys[i] = under(c.PolicyKeys[i])
 	}

@@ -228,7 +228,7 @@ func TestAccess_NoPlaceForTheToken(t *testing.T) {
 	if got, _ := s.as("", "POST", "/v1/peek", `{"attributes":{}}`); got != http.StatusOK {
 		t.Errorf("peek: %d, want 200", got)
 	}
-	if !strings.Contains(s.log.String(), "nobody can change anything at the admin address") {
+	if !strings.Contains(s.log.String(), "admin API is read-only") {
 		t.Errorf("the log does not say so:\n%s", s.log)
 	}
 }
@@ -381,7 +381,7 @@ func TestAccess_TokenFile(t *testing.T) {
 	status := func(token string) int { got, _ := s.as(token, "GET", "/v1/overrides", ""); return got }
 	write("short")
 	s.await("a complaint", func() error {
-		if !strings.Contains(s.log.String(), "the new token is not used; the old one stays") {
+		if !strings.Contains(s.log.String(), "token not replaced, old token stays active") {
 			return fmt.Errorf("none")
 		}
 		return nil

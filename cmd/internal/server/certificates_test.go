@@ -107,7 +107,7 @@ func TestTLS_Reload(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await("a complaint about the key", func() error {
-		if !strings.Contains(s.log.String(), "the new certificate is not used; the old one stays") {
+		if !strings.Contains(s.log.String(), "certificate not replaced, old certificate stays active") {
 			return fmt.Errorf("the log has none")
 		}
 		return nil

@@ -19,6 +19,9 @@ func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 		setting string
 		files   config.TLS
 	}{{"tls", c.TLS}, {"admin_tls", c.AdminTLS}} {
+		if !t.files.On() {
+			continue
+		}
 		if _, err := newCertificates(t.files, slog.New(slog.DiscardHandler)); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.setting, err)
 		}
@@ -26,6 +29,9 @@ func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 	if c.PolicyDatabase != nil {
 		return nil, nil
 	}
-	source := fileSource{path: c.Policy, keyFiles: c.PolicyKeys}
+	source := newSource(c, nil, nil, nil)
+	if b, ok := source.(*bundleSource); ok { // its server is not asked
+		return nil, b.readKeys()
+	}
 	return source.load(ctx)
 }

@@ -104,7 +104,7 @@ func TestRun_AnswersRequestsInFlight(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	if s.log.Count("cut off") != 0 {
-		t.Error("the log says that requests were cut off")
+		t.Error("the log says that requests cut off")
 	}
 }
 
@@ -210,7 +210,7 @@ func TestClaims_WarnAtStart(t *testing.T) {
 	}{
 		{claims, true, "NOT VERIFIED"},
 		{burst("1"), true, "NOT VERIFIED"},
-		{claims, false, "no request through the gateway has any"},
+		{claims, false, "requests through the gateway have none"},
 		{burst("1"), false, ""},
 	} {
 		c := testConfig()

@@ -121,11 +121,11 @@ func TestRun_CutsOffUpgradedConnections(t *testing.T) {
 		conn.wantEnd(t)
 		<-ended
 	}
-	if got := s.log.Count("upgraded connections were cut off"); got != 1 || s.log.Count("connections=2") != 1 {
+	if got := s.log.Count("upgraded connections cut off"); got != 1 || s.log.Count("connections=2") != 1 {
 		t.Errorf("%d lines in the log, want one of 2 connections", got)
 	}
-	if s.log.Count("requests were cut off") != 0 {
-		t.Error("the log says that requests were cut off: there were none")
+	if s.log.Count("requests cut off") != 0 {
+		t.Error("the log says that requests cut off: there were none")
 	}
 }
 
@@ -151,7 +151,7 @@ func TestRun_OneDrainForAll(t *testing.T) {
 	if got := <-slow; got.err == nil {
 		t.Errorf("a request that outlives the drain: %+v, want a broken connection", got)
 	}
-	for _, what := range []string{"requests were cut off", "upgraded connections were cut off"} {
+	for _, what := range []string{"requests cut off", "upgraded connections cut off"} {
 		if s.log.Count(what) != 1 {
 			t.Errorf("the log does not say that %s", what)
 		}

@@ -163,7 +163,7 @@ func TestDashboardViolations_Connections(t *testing.T) {
 	if page, status := s.violations(operatorToken, ""); status != http.StatusServiceUnavailable || !strings.Contains(page.Detail, "does not answer") {
 		t.Errorf("without the database: %d %s", status, page.Detail)
 	}
-	if s.log.Count("violations cannot be read") != 1 {
+	if s.log.Count("cannot read violations") != 1 {
 		t.Error("the log does not say so")
 	}
 	p.Restart()

@@ -66,7 +66,7 @@ func reader(t *testing.T, rawURL, schema, key string) *violations.Reader {
 // starts without.
 func (r *running) records() {
 	r.t.Helper()
-	testkit.Until(r.t, "violations are recorded", func() bool { return r.log.Count("violations are recorded") == 1 })
+	testkit.Until(r.t, "violations are recorded", func() bool { return r.log.Count("violations recorded") == 1 })
 }
 
 // awaitViolations waits until a query finds so many denials.
@@ -171,7 +171,7 @@ func TestViolations_DatabaseComesLater(t *testing.T) {
 			t.Errorf("take without the database of the violations: %d, want 429", got)
 		}
 	}
-	if s.log.Count("does not answer") != 1 {
+	if s.log.Count("violations database unreachable") != 1 {
 		t.Error("the log does not say that the database does not answer")
 	}
 	if text := s.metricsText(); !strings.Contains(text, "mete_violations_dropped_total 2\n") {
