@@ -14,7 +14,7 @@
 // YAML is read by the core schema of YAML 1.2 and becomes JSON first, so both have the same
 // meaning: numbers keep their exact text, yes and on are words, and only the author of the
 // file decides which value is a string. YAML that JSON cannot express (keys that are not
-// strings, tags, merge keys) is refused.
+// strings, tags, merge keys) is refused, and so are files that are not in UTF-8.
 package policyyaml
 
 import (
