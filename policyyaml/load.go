@@ -104,7 +104,7 @@ func isJSON(name string, data []byte) bool {
 // places, which the caller knows how to find, and in any case those that were
 // found on the way to it.
 func compile(name string, data []byte, opts policy.Options, found Errors,
-	locate func(paths []string) map[string]place) (*policy.Matcher, error) {
+	locate func(paths []string) map[string]Place) (*policy.Matcher, error) {
 
 	m, err := policytest.Load(data, opts)
 	var mistakes policy.Errors
@@ -123,7 +123,7 @@ func compile(name string, data []byte, opts policy.Options, found Errors,
 	for _, e := range mistakes {
 		if !foundAt(found, e.Path) {
 			at := nearest(places, e.Path)
-			all = append(all, Mistake{File: name, Line: at.line, Column: at.column, Error: e})
+			all = append(all, Mistake{File: name, Line: at.Line, Column: at.Column, Error: e})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Mistake) int {
