@@ -49,8 +49,8 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Annotate lists the mistakes as Error does, each followed by its place in the file with
-// these contents:
+// Annotate is Error with an excerpt of the file after each line. The file has these
+// contents:
 //
 //	policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above 0 (got -5)
 //	    6 |     rps: 10

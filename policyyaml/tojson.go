@@ -23,7 +23,7 @@ func ToJSON(name string, data []byte, opts policy.Options) ([]byte, error) {
 }
 
 // AsJSON is [ToJSON] of what may not be a policy, but is JSON or YAML. It ignores
-// mistakes that JSON can hide: duplicates and tags.
+// duplicates and tags.
 func AsJSON(name string, data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if isJSON(name, data) {
@@ -39,9 +39,8 @@ func AsJSON(name string, data []byte) ([]byte, error) {
 	return c.out.Bytes(), nil
 }
 
-// Raw returns what a file in JSON or YAML says as JSON, whatever it is about. It
-// reads YAML as [Parse] does; the error is an [Errors], except that it leaves broken
-// JSON to its reader.
+// Raw returns a file in JSON or YAML as JSON, also if it is no policy. It reads YAML as
+// [Parse] does. The error is an [Errors], but Raw does not check JSON.
 func Raw(name string, data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if strings.EqualFold(filepath.Ext(name), ".json") || json.Valid(data) {

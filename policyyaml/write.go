@@ -133,7 +133,7 @@ func (w *writer) inline(v any) {
 	}
 }
 
-// fields returns the names of the fields of v, in the order in which people write them.
+// fields returns the names of the fields of v, in the order of [policy.FieldOrder].
 func fields(v map[string]any) []string {
 	return slices.SortedFunc(maps.Keys(v), func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b)) })
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package excerpt shows the place of a mistake in a text file.
+// Package excerpt shows the place of an error in a text file.
 package excerpt
 
 import (
@@ -13,7 +13,7 @@ import (
 // maxWidth bounds the characters of a line that are shown.
 const maxWidth = 100
 
-// Of returns the line of a mistake with a caret below its column, and the line before it:
+// Of returns the line of an error with a caret below its column, and the line before it:
 //
 //	  1 | listen: 127.0.0.1:8080
 //	> 2 | trust_jwt: perhaps

@@ -9,9 +9,9 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Mask returns data without its comments, and without the values of keys for which show
-// returns false, so that parts of a file with secrets can be shown. The other text keeps its
-// lines and columns. The file need not be valid.
+// Mask hides the comments in data and the values of keys for which show returns false. The
+// rest of a file with secrets can then be shown: it keeps its lines and columns. The file
+// need not be valid.
 func Mask(data []byte, show func(key string) bool) string {
 	var text [][]rune
 	for line := range strings.SplitSeq(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n") {

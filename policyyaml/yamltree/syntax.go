@@ -36,8 +36,8 @@ func CheckText(data []byte) *SyntaxError {
 }
 
 // tokenize returns the tokens of data, and the rune that stands for a colon in them. The
-// lexer ends a key in a flow mapping at its first colon, as in {header:x-key: v}, but only
-// a colon before a blank or a flow indicator is one. The others are hidden from it.
+// lexer ends a key in a flow mapping at its first colon, as in {header:x-key: v}. In YAML, a
+// key ends at a colon before a blank or a flow indicator. The other colons are hidden.
 func tokenize(data []byte) (token.Tokens, rune) {
 	colon := '\ue000'
 	for bytes.ContainsRune(data, colon) {
@@ -59,8 +59,8 @@ func tokenize(data []byte) (token.Tokens, rune) {
 	return lexer.Tokenize(text.String()), colon
 }
 
-// checkTokens bounds the depth and the width of the tree that the tokens describe,
-// before the recursive parser reads them, and finds mistakes that the parser passes over.
+// checkTokens bounds the depth and the width of a tree before the recursive parser reads
+// its tokens. It also finds errors that the parser ignores.
 func checkTokens(tokens token.Tokens) *SyntaxError {
 	type block struct{ column, fields int }
 	var blocks []block     // the open block collections, by column
@@ -118,8 +118,8 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 	return nil
 }
 
-// checkPlain returns what is wrong with a plain scalar: the lexer takes more for one than
-// YAML allows, and reads past a missing comma or colon.
+// checkPlain returns the error in a plain scalar. The lexer allows more characters in one
+// than YAML, and reads past a missing comma or colon.
 func checkPlain(text string, inFlow bool) (reason, hint string) {
 	switch i := strings.IndexAny(text, "[]{},"); {
 	case text == "":

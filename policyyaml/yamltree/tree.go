@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package yamltree reads YAML files into trees with positions. It has no opinion of their
-// meaning: scalars keep their text, and fields keep their order and their duplicates, so
-// that a reader can report every mistake in a file with its place.
+// Package yamltree reads YAML files into trees with positions. Scalars keep their text, and
+// fields keep their order and their duplicates. A reader can then report every error in a
+// file with its place.
 //
 //	root, err := yamltree.Parse(data)
 //
@@ -74,7 +74,7 @@ func (n *Node) Resolve() *Node {
 	return n
 }
 
-// A SyntaxError is the first mistake that keeps a file from being YAML. It has no text
+// A SyntaxError is the first error that keeps a file from being YAML. It has no text
 // of the file, which can be a secret.
 type SyntaxError struct {
 	Line, Column int    // from 1
@@ -195,7 +195,7 @@ func (b *builder) fill(made *Node, n ast.Node) {
 		for _, v := range n.Values {
 			b.field(made, v)
 		}
-		if !n.IsFlowStyle && len(made.Fields) > 0 { // the token is that of the colon
+		if !n.IsFlowStyle && len(made.Fields) > 0 { // the token is the colon
 			made.Line, made.Column = made.Fields[0].Key.Line, made.Fields[0].Key.Column
 		}
 	case *ast.MappingValueNode:

@@ -19,8 +19,8 @@ type TLS struct {
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
 
-	// ClientCA are the authorities of clients' certificates. Where it is said, nobody
-	// without one of those is served.
+	// ClientCA has the authorities of client certificates. If it is set, the server
+	// serves no client without a certificate.
 	ClientCA string `yaml:"client_ca"`
 }
 

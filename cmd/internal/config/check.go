@@ -30,7 +30,7 @@ const (
 	maxDenialLines      = 1000
 )
 
-// check collects the mistakes in values that could be parsed.
+// check collects the errors in values that could be parsed.
 func (d *decoder) check(c *Config) {
 	d.checkAddress("listen", c.Listen)
 	d.checkAddress("admin_listen", c.AdminListen)
@@ -154,7 +154,7 @@ func anyPort(address string) bool {
 	return err == nil && port == "0"
 }
 
-// checkTrust checks each setting with the check of the front doors.
+// checkTrust checks each setting with the check of package httpfacts.
 func (d *decoder) checkTrust(c *Config) {
 	for _, part := range []struct {
 		key   string

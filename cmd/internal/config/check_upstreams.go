@@ -67,7 +67,7 @@ func (d *decoder) checkUpstreams(c *Config) {
 	}
 }
 
-// failed reports whether there is a mistake in the item of a list.
+// failed reports whether there is an error in the item of a list.
 func (d *decoder) failed(item string) bool {
 	return slices.ContainsFunc(d.errors, func(e Error) bool { return strings.HasPrefix(e.Key, item) })
 }

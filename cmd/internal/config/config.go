@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package config holds the settings of the server: their defaults, the strict
-// YAML file they come from, and what is wrong with them.
+// YAML file they come from, and the errors in it.
 package config
 
 import (
@@ -65,7 +65,7 @@ type Config struct {
 	TrustedProxies  []netip.Prefix `yaml:"trusted_proxies"`
 	TrustedHops     int            `yaml:"trusted_hops"`
 	ForwardedHeader string         `yaml:"forwarded_header"`
-	TrustJWT        bool           `yaml:"trust_jwt"` // believe claims WITHOUT verifying a signature
+	TrustJWT        bool           `yaml:"trust_jwt"` // trust claims WITHOUT a check of the signature
 	JWT             JWT            `yaml:"jwt"`
 	HashKey         string         `yaml:"hash_key" secret:"all"`
 

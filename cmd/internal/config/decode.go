@@ -26,7 +26,7 @@ type place struct{ line, column int }
 
 func placeOf(n *yamltree.Node) place { return place{n.Line, n.Column} }
 
-// A decoder fills settings and collects the mistakes in them, with their places.
+// A decoder fills settings and collects the errors in them, with their places.
 type decoder struct {
 	config    *Config
 	file      string
@@ -39,7 +39,7 @@ type decoder struct {
 	errors    Errors
 }
 
-// fail collects a mistake. A setting has one: the first.
+// fail collects an error. A setting has one: the first.
 func (d *decoder) fail(key, format string, args ...any) {
 	at := d.place(key)
 	if !slices.ContainsFunc(d.errors, func(e Error) bool { return e.Key == key && e.Line == at.line }) {
@@ -47,7 +47,7 @@ func (d *decoder) fail(key, format string, args ...any) {
 	}
 }
 
-// failAt collects a mistake at a place of its own.
+// failAt collects an error at a place of its own.
 func (d *decoder) failAt(at place, key, format string, args ...any) {
 	e := Error{File: d.file, Line: at.line, Column: at.column, Key: key, Reason: fmt.Sprintf(format, args...)}
 	list, _, _ := strings.Cut(key, "[")
@@ -129,8 +129,8 @@ func (d *decoder) value(n *yamltree.Node, v reflect.Value, key string) {
 // maxItems bounds a list of mappings.
 const maxItems = 1000
 
-// mappings fills the slice of structs v from a list of mappings. What is within the
-// first of them is called key[0].
+// mappings fills the slice of structs v from a list of mappings. The key of the first is
+// key[0].
 func (d *decoder) mappings(n *yamltree.Node, v reflect.Value, key string) {
 	switch {
 	case n.Kind != yamltree.List:
@@ -243,8 +243,8 @@ func (d *decoder) url(key, subject, text string) *url.URL {
 	return u
 }
 
-// checks reports whether a setting turns a check on. It is off by default. A variable that
-// is empty must not turn it off.
+// checks reports whether a setting turns a check on. It is off by default. An empty
+// variable must not turn it off.
 func checks(key string) bool {
 	return slices.Contains([]string{"policy_keys", "jwt.keys", "jwt.issuer", "jwt.audience"}, key)
 }

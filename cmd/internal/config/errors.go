@@ -12,11 +12,11 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// An Error is one mistake in the settings.
+// An Error is one error in the settings.
 type Error struct {
 	File         string // the configuration file; empty if the value is not from a file
 	Variable     string // the environment variable with the value: "METE_TIMEOUTS_DRAIN"
-	Line, Column int    // in File or Variable, from 1; 0 if neither has the setting
+	Line, Column int    // in File or Variable, from 1; 0: in neither
 	Key          string // "timeouts.drain"
 	Reason       string // the error, and the remedy
 
@@ -49,10 +49,10 @@ func (e Error) Error() string {
 	return b.String() + e.Reason
 }
 
-// Errors are all mistakes in the settings.
+// Errors are all errors in the settings.
 type Errors []Error
 
-// Error lists the mistakes, one a line.
+// Error lists the errors, one on each line.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -61,7 +61,7 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sort puts the mistakes in the order of the file. Those without a file are first.
+// sort puts the errors in the order of the file. Errors without a file are first.
 func (es Errors) sort() {
 	position := func(e Error) int {
 		if e.File == "" {
@@ -106,6 +106,6 @@ var public = func() map[string]bool {
 	return names
 }()
 
-// isPublic reports whether the value of a setting with this name can be shown. That of an
-// unknown name cannot: it may be a misspelled hash_key.
+// isPublic reports whether the value of a setting with this name can be shown. An unknown
+// name may be a misspelled hash_key.
 func isPublic(name string) bool { return public[name] }

@@ -18,9 +18,9 @@ import (
 // maxFileBytes bounds a configuration file. A larger one is refused.
 const maxFileBytes = 1 << 20
 
-// A Setting overrides the file: what a flag says.
+// A Setting is the value of a flag. It overrides the file.
 type Setting struct {
-	Key, Value string // "log_level", "debug"; a dot is before what is within a setting
+	Key, Value string // "log_level", "debug"; a dot separates levels
 }
 
 // Load returns the defaults, changed by the file at path, if path is not empty,
@@ -135,7 +135,7 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// override sets what a flag says.
+// override sets the value of a flag.
 func (d *decoder) override(c *Config, s Setting) {
 	d.drop(s.Key)
 	d.flags[s.Key] = true

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/config"
 )
 
-// tenMistakes are ten mistakes of ten kinds.
+// tenMistakes are ten errors of ten kinds.
 const tenMistakes = `# hash_key: hunter2
 listne: 127.0.0.1:8080
 max_in_flight: many
@@ -29,7 +29,7 @@ max_header_bytes: 100
 hash_key: hunter2
 `
 
-// Each mistake is reported once, with its place, the value, the remedy and an excerpt, and
+// Each error is reported once, with its place, the value, the remedy and an excerpt, and
 // without a secret.
 func TestLoad_TenMistakes(t *testing.T) {
 	path := write(t, tenMistakes)
