@@ -278,7 +278,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Each mistake can be shown with its place in the file.
+// Each error can be shown with its place in the file.
 func TestErrors_Annotate(t *testing.T) {
 	data := []byte("\ufeffrules:\n  - name: a\n    limit_keys: []\n    algorithm_config: { rps: 1, burst: -5 }\n    mode: shadwo\n")
 	_, err := policyyaml.Parse("p.yaml", data, policy.Options{})

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/internal/visible"
 )
 
-// printMistakes prints every mistake in the settings, each with its place in the file.
+// printMistakes prints every error in the settings, each with its place in the file.
 func printMistakes(w io.Writer, command string, mistakes config.Errors) {
 	for _, e := range mistakes {
 		fmt.Fprintf(w, "%s %s\n", command, visible.Lines(e.Error()))
