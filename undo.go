@@ -4,8 +4,11 @@ package mete
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/metehq/mete/internal/shards"
+	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
 )
 
@@ -61,6 +64,70 @@ func (l *Limiter) reset(ctx context.Context, charges []store.Charge) error {
 	}
 	if l.outage != nil && !tentative {
 		l.outage.Forget(charges)
+	}
+	return nil
+}
+
+// ResetRule makes the buckets of a rule full, for all its keys, some of them with each call.
+// It returns the number of buckets that it removed from the store, some of which may have been
+// full already. The caller begins with an empty from, passes the returned next to the following
+// call, and is done when next is empty: see [store.Clearer].
+//
+// A request that another process decides may still be denied, or charged for its local costs,
+// until that process calls [Limiter.ForgetRule]. The charges of requests that are decided
+// meanwhile may survive or not. Leased tokens return to their bucket in the background.
+//
+// A rule that the policy does not have is a [policy.RuleError]. A store that cannot clear whole
+// rules is [errors.ErrUnsupported]. After any error, buckets may have been removed, and the
+// reset may begin anew.
+func (l *Limiter) ResetRule(ctx context.Context, rule, from string) (removed int64, next string, err error) {
+	if ctx.Err() != nil {
+		return 0, "", ended(ctx)
+	}
+	families, err := l.families(rule)
+	if err != nil {
+		return 0, "", err
+	}
+	clearer, ok := store.As[store.Clearer](l.store)
+	if !ok {
+		return 0, "", fmt.Errorf("mete: reset rule %q: %w by the store", rule, errors.ErrUnsupported)
+	}
+	removed, next, err = clearer.ClearFamilies(ctx, families, from)
+	if forgetErr := l.forgetFamilies(ctx, families); err == nil { // also after an error: some may be full
+		err = forgetErr
+	}
+	return removed, next, err
+}
+
+// ForgetRule drops all that this process knows of the buckets of a rule, which another process
+// has reset: denials that it remembers, costs of an outage, and leases. It does nothing if the
+// policy has no such rule.
+func (l *Limiter) ForgetRule(ctx context.Context, rule string) error {
+	families, err := l.families(rule)
+	if err != nil {
+		return nil
+	}
+	return l.forgetFamilies(ctx, families)
+}
+
+// families returns the families of a rule's keys.
+func (l *Limiter) families(rule string) ([]string, error) {
+	m := l.policy.Load()
+	if m == nil {
+		return nil, &policy.RuleError{Name: rule}
+	}
+	return m.Families(rule)
+}
+
+func (l *Limiter) forgetFamilies(ctx context.Context, families []string) error {
+	if holder, ok := store.As[store.Forgetter](l.store); ok {
+		holder.ForgetFamilies(families)
+	}
+	switch {
+	case l.outage != nil:
+		return l.outage.ForgetFamilies(ctx, families)
+	case l.memory != nil:
+		l.memory.ForgetFamilies(families)
 	}
 	return nil
 }

@@ -109,6 +109,23 @@ type BucketTake struct {
 	After Bucket `json:"after"`
 }
 
+// A RuleChange is the body of POST /v1/rules/reset. From is empty, or the Next of the answer
+// before.
+type RuleChange struct {
+	Rule   string `json:"rule"`
+	Reason string `json:"reason"`
+	From   string `json:"from,omitempty"`
+}
+
+// A RuleReset is the answer to POST /v1/rules/reset.
+type RuleReset struct {
+	// Cleared is the number of buckets that this request removed. Some may have been full.
+	Cleared int64 `json:"cleared"`
+
+	// Next is the From of the request that goes on. Empty: all buckets of the rule are full.
+	Next string `json:"next,omitempty"`
+}
+
 // A BucketChange is the body of POST /v1/bucket/reset, which has no tokens, and of POST
 // /v1/bucket/take.
 type BucketChange struct {

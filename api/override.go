@@ -58,7 +58,7 @@ type Overrides struct {
 type AuditEntry struct {
 	ID       string    `json:"id"`
 	At       time.Time `json:"at"`
-	What     string    `json:"what"`     // made, removed, expired, reset or taken
+	What     string    `json:"what"`     // made, removed, expired, reset, taken or cleared
 	Override string    `json:"override"` // its ID; empty for a bucket
 	Author   string    `json:"author"`   // the token's name; mete itself for an expiry
 	Reason   string    `json:"reason"`   // may be empty for a bucket
@@ -69,6 +69,10 @@ type AuditEntry struct {
 	Tokens Amount `json:"tokens,omitempty"`
 	Role   string `json:"role,omitempty"`
 	From   string `json:"from,omitempty"`
+
+	// Of a rule whose buckets were cleared: its name, and the number of buckets.
+	Rule    string `json:"rule,omitempty"`
+	Buckets int64  `json:"buckets,omitempty"`
 
 	// Before and After are the override before and after the action, nil if there was none.
 	Before *Override `json:"before,omitempty"`
@@ -87,10 +91,13 @@ type Activity struct {
 	// have done it without an answer.
 	Status int `json:"status"`
 
-	// Key is the bucket's key, and Reason the reason that was given. Both are empty if the
-	// action is about no single bucket.
+	// Key is the bucket's key, empty if the action is about no single bucket. Reason is the
+	// reason that was given; it may be empty.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
+
+	// Rule is the rule whose buckets are all made full. It is empty for other actions.
+	Rule string `json:"rule,omitempty"`
 }
 
 // Activities is the answer to GET /v1/activity.

@@ -64,6 +64,23 @@ type PolicyState struct {
 	Failing bool       `json:"failing"` // the last reload was refused
 	Failed  *time.Time `json:"failed"`  // the time of that
 	Errors  []string   `json:"errors"`  // its reasons, one mistake each
+
+	// Bundle is set if the policy is a bundle that the server reads from an address.
+	Bundle *Bundle `json:"bundle,omitempty"`
+}
+
+// A Bundle is the active policy of a server that reads it from an address.
+type Bundle struct {
+	Version int64  `json:"version"` // its bundle_version
+	Digest  string `json:"digest"`  // the beginning of its SHA-256, in hexadecimal digits
+
+	// Age is the time since the address last had this bundle. It stays below the interval of
+	// polls, unless the address does not answer or has a bundle that the server refuses.
+	Age Seconds `json:"age"`
+
+	// FromDisk says that the server has the bundle from its disk, and the address has not
+	// confirmed it since the start.
+	FromDisk bool `json:"from_disk"`
 }
 
 // A StoreState is the place of the buckets, and whether it answers.

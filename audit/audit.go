@@ -8,6 +8,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,6 +92,7 @@ type Action struct {
 	key     string
 	masked  string // the key as the log shows it
 	reason  string
+	rule    string          // whose buckets are all reset
 	noted   overrides.Entry // without an ID if the shared audit has none
 }
 
@@ -111,6 +113,26 @@ func (a *Action) About(key, masked, reason string) {
 	}
 }
 
+// AboutRule sets the rule whose buckets are all reset, and the reason of the caller.
+func (a *Action) AboutRule(rule, reason string) {
+	if a != nil {
+		a.rule, a.reason = rule, reason
+	}
+}
+
+// Cleared writes into the shared audit that buckets of the rule were reset, as [Action.Changed]
+// does. The other servers forget what they know of the rule when they read it, so the entry is
+// written for 0 buckets, too. A caller without a name is shown as "-".
+func (a *Action) Cleared(buckets int64) {
+	if a == nil || a.log.config.Overrides == nil {
+		return
+	}
+	caller, _ := a.log.config.Caller(a.request)
+	a.note(overrides.Entry{
+		What: overrides.WhatCleared, Rule: a.rule, Buckets: buckets, Reason: a.reason, Author: cmp.Or(caller.Name, "-"), Role: a.role, From: caller.From,
+	}, "rule", a.rule, "buckets", buckets)
+}
+
 // Changed writes a change of the bucket into the shared audit, and waits for that until
 // the timeout. A failure to write is logged, and the change stays in the memory of this
 // server. Nothing is written for 0 tokens, or for a caller without a name.
@@ -122,16 +144,20 @@ func (a *Action) Changed(what overrides.What, tokens bucket.Tokens) {
 	if caller.Name == "" {
 		return
 	}
-	e := overrides.Entry{
+	a.note(overrides.Entry{
 		What: what, Key: a.key, Tokens: json.Number(tokens.String()), Reason: a.reason, Author: caller.Name, Role: a.role, From: caller.From,
-	}
+	}, "key", a.masked, "tokens", tokens.String())
+}
+
+// note writes an entry into the shared audit. The fields describe it in the log.
+func (a *Action) note(e overrides.Entry, fields ...any) {
 	// A client that hangs up does not undo the change.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.request.Context()), a.log.config.NoteTimeout)
 	defer cancel()
 	var err error
 	if a.noted, err = a.log.config.Overrides.Note(ctx, e); err != nil {
 		a.log.config.Logger.Error("a change of a bucket may be missing in the audit: only the log and the memory of this server are sure to have it",
-			"what", whats[what], "by", caller.Name, "key", a.masked, "tokens", tokens.String(), "error", err)
+			append([]any{"what", whats[e.What], "by", e.Author}, append(fields, "error", err)...)...)
 	}
 }
 
@@ -150,12 +176,15 @@ func (a *Action) End(status int) {
 	if a.key != "" {
 		fields = append(fields, "key", a.masked, "reason", a.reason)
 	}
+	if a.rule != "" {
+		fields = append(fields, "rule", a.rule, "reason", a.reason)
+	}
 	a.log.config.Logger.Info("admin: asked to change something", fields...)
 	if caller.Name == "" {
 		return
 	}
 	one := remembered{api.Activity{
-		At: a.log.config.Now().Time(), What: a.what, By: caller.Name, Role: a.role, From: caller.From, Status: status, Key: a.key, Reason: a.reason,
+		At: a.log.config.Now().Time(), What: a.what, By: caller.Name, Role: a.role, From: caller.From, Status: status, Key: a.key, Reason: a.reason, Rule: a.rule,
 	}, a.noted.ID}
 	if one.entry != "" { // as other servers show it
 		one.At, one.Key = a.noted.At, a.noted.Key
@@ -192,7 +221,7 @@ func (l *Log) merge(audit []overrides.Entry) []api.Activity {
 	}
 	for _, e := range slices.Backward(audit) {
 		if what := whats[e.What]; what != "" && !own[e.ID] { // the audit has only what was done
-			list = append(list, api.Activity{At: e.At, What: what, By: e.Author, Role: e.Role, From: e.From, Status: http.StatusOK, Key: e.Key, Reason: e.Reason})
+			list = append(list, api.Activity{At: e.At, What: what, By: e.Author, Role: e.Role, From: e.From, Status: http.StatusOK, Key: e.Key, Reason: e.Reason, Rule: e.Rule})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b api.Activity) int { return b.At.Compare(a.At) })
@@ -200,4 +229,4 @@ func (l *Log) merge(audit []overrides.Entry) []api.Activity {
 }
 
 // whats are the names in the log of changes of buckets.
-var whats = map[overrides.What]string{overrides.WhatReset: "bucket/reset", overrides.WhatTaken: "bucket/take"}
+var whats = map[overrides.What]string{overrides.WhatReset: "bucket/reset", overrides.WhatTaken: "bucket/take", overrides.WhatCleared: "rules/reset"}

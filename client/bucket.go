@@ -56,6 +56,17 @@ func (c *Client) TakeBucket(ctx context.Context, key string, tokens float64, rea
 	return r, checkBucket(op, &r.After)
 }
 
+// ResetRule makes the buckets of a rule full, for all its keys. One call does a part of a large
+// store, in seconds: the caller begins with an empty from, passes Next of the answer to the
+// following call, and is done when Next is empty. The reason is required. After an error the
+// reset may begin again. A rule that the policy does not have is a [Refused] error with status
+// 404.
+func (c *Client) ResetRule(ctx context.Context, rule, reason, from string) (api.RuleReset, error) {
+	var r api.RuleReset
+	err := c.amend(ctx, "rules reset", c.base.JoinPath("v1", "rules", "reset"), api.RuleChange{Rule: rule, Reason: reason, From: from}, &r)
+	return r, err
+}
+
 // Activity returns what administrators did lately, the newest first: as one server
 // remembers it, and of what was done to single buckets by their keys at any server that
 // shares its store (see httpapi.Config.Audit).
@@ -65,7 +76,7 @@ func (c *Client) Activity(ctx context.Context) (api.Activities, error) {
 	return a, err
 }
 
-// amend asks for a change of one bucket.
+// amend asks for a change of buckets.
 func (c *Client) amend(ctx context.Context, op string, to *url.URL, body, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {

@@ -38,8 +38,8 @@ const (
 
 // Config are an [API]'s optional settings.
 type Config struct {
-	// Admin serves /v1/refund, /v1/reset, /v1/explain, /v1/bucket, /v1/bucket/reset and
-	// /v1/bucket/take, too, which answer 404 otherwise. Whoever can reach them can undo every limit, and read the policy:
+	// Admin serves /v1/refund, /v1/reset, /v1/explain, /v1/bucket, /v1/bucket/reset,
+	// /v1/bucket/take and /v1/rules/reset, too, which answer 404 otherwise. Whoever can reach them can undo every limit, and read the policy:
 	// serve them where only administrators can ask.
 	Admin bool
 
@@ -53,6 +53,10 @@ type Config struct {
 	// can lock its buckets for that long.
 	MaxWait time.Duration
 
+	// Ready, if set, returns why /readyz answers 503. Everybody can read the error. If nil,
+	// /readyz asks the store, if it is a [store.Pinger]. ctx ends after a second.
+	Ready func(ctx context.Context) error
+
 	// AlsoRead are attributes that the caller's hooks read. They are not reported as
 	// [Decision.UnknownAttributes], whatever the policy reads.
 	AlsoRead []policy.Attribute
@@ -60,6 +64,9 @@ type Config struct {
 	// Reload, if set, serves /v1/reload: it reads the policy again, and returns once
 	// it is in force, or why the old one stays. It needs Admin.
 	Reload func(context.Context) error
+
+	// Bundle, if set, returns the bundle that /readyz shows, nil for none.
+	Bundle func() *api.Bundle
 
 	// Overrides, where it is set, serves /v1/overrides, too, which answers 404
 	// otherwise. It needs Admin.
@@ -100,10 +107,12 @@ type API struct {
 	longest   time.Duration // of max_wait
 	read      atomic.Pointer[readers]
 	alsoRead  []policy.Attribute
+	ready     func(context.Context) error
 	draining  atomic.Bool
 	live      Live
 	lint      lintCache
 	streams   *sse.Streams
+	bundle    func() *api.Bundle
 	plays     chan struct{} // a slot for each play
 	files     chan struct{} // a slot for each file of violations
 }
@@ -142,8 +151,11 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, audit: config.Audit, top: config.Top, longest: config.MaxWait, alsoRead: config.AlsoRead, live: config.Live}
+	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, audit: config.Audit, top: config.Top, longest: config.MaxWait, alsoRead: config.AlsoRead, live: config.Live, bundle: config.Bundle}
 	a.top.complete()
+	if a.ready = config.Ready; a.ready == nil {
+		a.ready = a.pingStore
+	}
 	a.endpoints = map[string]endpoint{
 		"/v1/take": {method: http.MethodPost, role: Operate, serve: a.serveQuestions(a.take, "status")},
 		"/v1/peek": {method: http.MethodPost, role: Read, serve: a.serveQuestions(a.peek, "status")},
@@ -159,6 +171,7 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 		a.endpoints[bucketPath] = endpoint{method: http.MethodGet, role: Read, serve: a.serveBucket}
 		a.endpoints[bucketPath+"/reset"] = endpoint{method: http.MethodPost, role: Operate, change: a.resetBucket}
 		a.endpoints[bucketPath+"/take"] = endpoint{method: http.MethodPost, role: Operate, change: a.takeBucket}
+		a.endpoints[ruleResetPath] = endpoint{method: http.MethodPost, role: Configure, change: a.resetRule}
 		maps.Copy(a.endpoints, a.liveEndpoints())
 	}
 	if a.audit != nil {
@@ -199,7 +212,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func change(r *http.Request) string {
 	path := strings.TrimPrefix(r.URL.Path, "/v1/")
 	switch name, _, _ := strings.Cut(path, "/"); {
-	case r.Method == http.MethodPost && (path == "bucket/reset" || path == "bucket/take"):
+	case r.Method == http.MethodPost && (path == "bucket/reset" || path == "bucket/take" || path == "rules/reset"):
 		return path
 	case r.Method == http.MethodPost && (name == "refund" || name == "reset" || name == "reload"):
 		return name
@@ -239,7 +252,7 @@ func absence(path string) string {
 	switch path {
 	case "/v1/decision":
 		return "no gateway profile is configured; choose nginx, nginx-lua, haproxy, caddy or traefik"
-	case "/v1/refund", "/v1/reset", bucketPath + "/reset", bucketPath + "/take":
+	case "/v1/refund", "/v1/reset", bucketPath + "/reset", bucketPath + "/take", ruleResetPath:
 		return "what changes buckets by hand is not served here; ask at the address that is for administrators"
 	case "/v1/explain":
 		return "what policies say, and why, is not for everybody; ask at the address that is for administrators"

@@ -4,6 +4,8 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -11,7 +13,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// readyTimeout bounds how long /readyz waits for the store.
+// readyTimeout bounds the wait of /readyz.
 const readyTimeout = time.Second
 
 // Drain makes /readyz answer 503 from now on, so that no new traffic is sent
@@ -24,20 +26,49 @@ func (a *API) livez(w http.ResponseWriter, _ *http.Request) *api.Problem {
 	return health(w, http.StatusOK, `{"status":"ok"}`)
 }
 
-// readyz says whether traffic should be sent here. The store's own words are
-// left out, because everybody may ask.
+// readyz reports whether traffic should be sent here.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) *api.Problem {
-	if a.draining.Load() {
-		return health(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":"the server is stopping"}`)
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	err := errStopping
+	if !a.draining.Load() {
+		err = a.ready(ctx)
 	}
-	if pinger, ok := a.lim.Store().(store.Pinger); ok {
-		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-		defer cancel()
-		if err := pinger.Ping(ctx); err != nil {
-			return health(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":"the store does not answer"}`)
-		}
+	if err == nil {
+		return health(w, http.StatusOK, `{"status":"ok"`+a.bundleMember()+`}`)
 	}
-	return health(w, http.StatusOK, `{"status":"ok"}`)
+	reason, _ := json.Marshal(err.Error())
+	return health(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":`+string(reason)+`}`)
+}
+
+// bundleMember returns the member of an answer that describes the bundle, empty for none.
+func (a *API) bundleMember() string {
+	if a.bundle == nil {
+		return ""
+	}
+	b := a.bundle()
+	if b == nil {
+		return ""
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		return "" // a bundle has no value without JSON
+	}
+	return `,"bundle":` + string(text)
+}
+
+// Reasons of /readyz.
+var (
+	errStopping  = errors.New("the server is stopping")
+	errStoreDown = errors.New("the store does not answer") // and nothing of its error: everybody may ask
+)
+
+// pingStore asks the store whether it answers.
+func (a *API) pingStore(ctx context.Context) error {
+	if p, ok := a.lim.Store().(store.Pinger); ok && p.Ping(ctx) != nil {
+		return errStoreDown
+	}
+	return nil
 }
 
 func health(w http.ResponseWriter, status int, body string) *api.Problem {

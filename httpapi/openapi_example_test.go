@@ -111,6 +111,7 @@ var examples = []struct{ method, path, name, target string }{
 	{"GET", "/v1/activity", "list", "/v1/activity"},
 	{"POST", "/v1/peek", "denied", ""},
 	{"POST", "/v1/explain", "denied", ""},
+	{"POST", "/v1/rules/reset", "reset", ""},
 	{"POST", "/v1/refund", "done", ""},
 	{"POST", "/v1/refund", "batch", ""},
 	{"POST", "/v1/reset", "done", ""},

@@ -54,7 +54,7 @@ func init() {
 	}
 	for _, x := range []any{ // the types of members are found by themselves
 		api.Request{}, api.Batch{}, api.Decision{}, api.Decisions{}, api.Problem{}, api.Explanation{}, api.Overrides{}, api.Top{}, api.Bucket{},
-		api.BucketReset{}, api.BucketTake{}, api.Activities{}, api.Reload{}, api.Me{}, api.Rules{}, api.RequestText{}, api.ParsedRequest{},
+		api.BucketReset{}, api.BucketTake{}, api.RuleChange{}, api.RuleReset{}, api.Activities{}, api.Reload{}, api.Me{}, api.Rules{}, api.RequestText{}, api.ParsedRequest{},
 		api.Traffic{}, api.TrafficState{}, api.TrafficSamples{}, api.WatchEvent{}, api.WatchTrouble{}, api.Violations{}, api.ViolationHistogram{},
 		api.Play{}, api.PlayResult{}, api.PlayPresets{},
 	} {

@@ -21,18 +21,9 @@ const (
 	firstRetry = time.Second
 )
 
-// A follower is what is known of the key set from one look to the next. It belongs to
-// one goroutine.
-type follower struct {
-	digest [sha256.Size]byte // of what is in force
-	looks  follow.Memory
-	retry  time.Duration // after a look that failed
-}
-
 // begin looks at the key set for the first time.
 func (v *Verifier) begin(ctx context.Context) error {
-	f := &v.follower
-	err := v.look(ctx, f)
+	_, err := v.look(ctx, true)
 	keys := v.keys.Load()
 	if err == nil && keys.count == 0 && !isURL(v.config.KeySet) {
 		err = fmt.Errorf("no key is of use for %q", v.config.Algorithms)
@@ -44,46 +35,13 @@ func (v *Verifier) begin(ctx context.Context) error {
 		return fmt.Errorf("jwtclaims: key set %s: %w", shown(v.config.KeySet), err)
 	}
 	if err != nil {
-		f.looks.Note(false, err)
-		v.config.Logger.Error("cannot read the key set: until it can be, no token is accepted and all claims are missing",
-			"key_set", shown(v.config.KeySet), "error", err)
+		v.config.Logger.Error("cannot read key set, no token is accepted until it can be read", "key_set", shown(v.config.KeySet), "err", err)
 	}
+	v.loop = follow.Loop{
+		Interval: v.config.Interval, Retry: firstRetry, Patience: patience, Wanted: v.wanted, Look: v.look, Tell: v.tell,
+	}
+	v.loop.Begin(err)
 	return nil
-}
-
-// follow looks at the key set from time to time, until ctx ends.
-func (v *Verifier) follow(ctx context.Context) {
-	f := &v.follower
-	last := time.Now()
-	next := time.NewTimer(v.wait(f))
-	defer next.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-v.wanted:
-			if early := time.Until(last.Add(patience)); early > 0 {
-				if patience < v.config.Interval && !f.looks.Failing() {
-					next.Reset(early)
-				}
-				continue
-			}
-		case <-next.C:
-		}
-		v.lookAgain(ctx, f)
-		last = time.Now()
-		next.Reset(v.wait(f))
-	}
-}
-
-// wait is until the next look.
-func (v *Verifier) wait(f *follower) time.Duration {
-	if !f.looks.Failing() {
-		f.retry = 0
-		return v.config.Interval
-	}
-	f.retry = min(max(firstRetry, 2*f.retry), v.config.Interval)
-	return f.retry
 }
 
 // want has the key set looked at before its time. It never waits.
@@ -94,54 +52,51 @@ func (v *Verifier) want() {
 	}
 }
 
-// lookAgain looks, and says when looking begins to fail and when it works again.
-func (v *Verifier) lookAgain(ctx context.Context, f *follower) {
-	err := v.look(ctx, f)
-	if ctx.Err() != nil {
-		return
-	}
-	switch f.looks.Note(false, err) {
+// tell logs when reading begins to fail and when it works again.
+func (v *Verifier) tell(news follow.News, err error) {
+	switch news {
 	case follow.Failed:
-		v.config.Logger.Error("cannot read the key set; the old keys stay in force", "key_set", shown(v.config.KeySet), "keys", v.keys.Load().count, "error", err)
+		v.config.Logger.Error("cannot read key set, old keys stay active", "key_set", shown(v.config.KeySet), "keys", v.keys.Load().count, "err", err)
 	case follow.Recovered:
-		v.config.Logger.Info("the key set can be read again", "key_set", shown(v.config.KeySet), "keys", v.keys.Load().count)
+		v.config.Logger.Info("key set readable again", "key_set", shown(v.config.KeySet), "keys", v.keys.Load().count)
 	}
 }
 
-// look reads the key set and puts it in force if it has changed. Keys that are not
-// in it any more are gone at once, with all that they had verified.
-func (v *Verifier) look(ctx context.Context, f *follower) error {
+// look reads the key set and activates it if it has changed. Keys that are no longer in it
+// are gone at once, with all that they had verified. The news is the readable set alone:
+// [Verifier.put] logs changes.
+func (v *Verifier) look(ctx context.Context, _ bool) (changed bool, err error) {
 	data, err := v.source(ctx)
 	if err != nil {
 		v.failed.Add(1)
-		return err
+		return false, err
 	}
 	digest := sha256.Sum256(data)
-	if digest != f.digest {
+	if digest != v.digest {
 		keys, err := readKeys(data, v.config)
 		if err != nil {
 			v.failed.Add(1)
-			return err
+			return false, err
 		}
 		v.put(keys)
-		f.digest = digest
+		v.digest = digest
 	}
 	v.read.Add(1)
 	v.readAt.Store(time.Now().UnixNano())
-	return nil
+	return false, nil
 }
 
-// put puts keys in force.
+// put activates keys.
 func (v *Verifier) put(keys *keys) {
 	v.keys.Store(keys)
 	v.changed.Add(1)
 	args := []any{"key_set", shown(v.config.KeySet), "keys", keys.count, "left_out", len(keys.leftOut)}
 	switch {
 	case keys.count == 0:
-		v.config.Logger.Error("the key set has no key of use: no token is accepted", append(args, "why", keys.notes())...)
+		v.config.Logger.Error("key set has no usable key, no token is accepted", append(args, "why", keys.notes())...)
 	case len(keys.leftOut) > 0:
-		v.config.Logger.Info("keys are in force", append(args, "why", keys.notes())...)
+		v.config.Logger.Info("keys active", append(args, "why", keys.notes())...)
 	default:
-		v.config.Logger.Info("keys are in force", args...)
+		v.config.Logger.Info("keys active", args...)
 	}
 }

@@ -72,7 +72,7 @@ func TestFollow_File(t *testing.T) {
 			t.Errorf("broken set %d, %q: got %q, want pro by the old keys", i, broken, got)
 		}
 	}
-	testkit.Until(t, "the log says so", func() bool { return log.Count("cannot read the key set; the old keys stay in force") > 0 })
+	testkit.Until(t, "the log says so", func() bool { return log.Count("cannot read key set, old keys stay active") > 0 })
 	successor := newEdKey()
 	write(t, path, keySet(jwk("new", successor)))
 	testkit.Until(t, "the new keys are in force", func() bool {
@@ -83,7 +83,7 @@ func TestFollow_File(t *testing.T) {
 	}
 	write(t, path, keySet())
 	testkit.Until(t, "all keys are withdrawn", func() bool { return v.Stats().Keys == 0 })
-	if log.Count("no key of use") != 1 {
+	if log.Count("no usable key") != 1 {
 		t.Errorf("the log does not say that there are no keys:\n%s", &log)
 	}
 }
@@ -169,7 +169,7 @@ func TestNew_URLIsDown(t *testing.T) {
 		if got := claim(v, good(t), "plan"); got != missing || refusals(v)[jwtclaims.UnknownKey] != 1 {
 			t.Errorf("without keys: got %q, refused %v; want none", got, refusals(v))
 		}
-		if log.Count("until it can be, no token is accepted and all claims are missing") != 1 {
+		if log.Count("no token is accepted until it can be read") != 1 {
 			t.Errorf("the log does not say that there are no keys:\n%s", &log)
 		}
 		time.Sleep(4 * time.Second) // after 1 s and 2 s more
@@ -181,7 +181,7 @@ func TestNew_URLIsDown(t *testing.T) {
 		if got := claim(v, good(t), "plan"); got != "pro" {
 			t.Errorf("once the URL answers: got %q, want pro", got)
 		}
-		if log.Count("can be read again") != 1 || log.Count("level=ERROR") != 1 {
+		if log.Count("key set readable again") != 1 || log.Count("level=ERROR") != 1 {
 			t.Errorf("want one line that it failed and one that it works:\n%s", &log)
 		}
 	})

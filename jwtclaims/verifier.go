@@ -4,6 +4,7 @@ package jwtclaims
 
 import (
 	"context"
+	"crypto/sha256"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/metehq/mete/internal/follow"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/policy"
 )
@@ -35,7 +37,8 @@ type Verifier struct {
 	stop    context.CancelFunc
 	looking sync.WaitGroup
 
-	follower follower // of New, then of the goroutine that follows
+	loop   follow.Loop
+	digest [sha256.Size]byte // of the active key set; used by the loop only
 }
 
 // New reads the key set and follows it until the Verifier is closed.
@@ -67,7 +70,7 @@ func New(ctx context.Context, config Config) (*Verifier, error) {
 	}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	v.stop = stop
-	v.looking.Go(func() { v.follow(following) })
+	v.looking.Go(func() { v.loop.Run(following) })
 	return v, nil
 }
 

@@ -3,6 +3,7 @@
 package memstore
 
 import (
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,17 +16,29 @@ import (
 // read and changed under the shard's mutex. Their limits have the start of no key,
 // as those of slots have.
 
+// An asideRow is a row that is kept aside, of a key of one family.
+type asideRow struct {
+	row    bucket.Row
+	family string // see [store.Family]
+}
+
 // put keeps h's row aside and returns the second word of its slot: when it is full.
-func (sh *shard) put(h hash, row bucket.Row) (at uint64) {
+func (sh *shard) put(h hash, family string, row bucket.Row) (at uint64) {
 	h.h1 &^= numberMask
 	if sh.aside == nil {
-		sh.aside = map[hash]bucket.Row{}
+		sh.aside = map[hash]asideRow{}
 	}
-	kept := append(sh.aside[h][:0], row...)
+	old := sh.aside[h]
+	kept := append(old.row[:0], row...)
 	for i := range kept {
 		kept[i].Limit = kept[i].Limit.For("")
 	}
-	sh.aside[h] = kept
+	if old.family != family {
+		family = strings.Clone(family) // which may be part of something large
+	} else {
+		family = old.family
+	}
+	sh.aside[h] = asideRow{kept, family}
 	return fullAt(kept)
 }
 
@@ -61,7 +74,7 @@ func (s *Store) takeAside(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 	if sl == nil || word&aside == 0 {
 		return bucket.Verdict{}, 0, false
 	}
-	row := sh.aside[sl.hash()]
+	row := sh.aside[sl.hash()].row
 	if len(row) != 1 || row[0].Limit != *l || l.Algorithm() != bucket.SlidingLog {
 		return bucket.Verdict{}, 0, false
 	}

@@ -37,7 +37,7 @@ type slotCopy struct {
 // A rowCopy is a row that is kept aside, or was a moment ago.
 type rowCopy struct {
 	hash hash
-	row  bucket.Row
+	asideRow
 }
 
 // read copies the shard's slots, and the hashes of the rows that are kept aside. Takes that
@@ -85,17 +85,18 @@ func (c *shardCopy) readAside(s *Store, sh *shard) bool {
 		sl := s.copySlot(t, found)
 		if sl.word&aside == 0 {
 			state := s.decodeCopy(&sl, s.instant())
-			c.rows = append(c.rows, rowCopy{h, bucket.Row{{Limit: sl.entry.limit, State: state}}})
+			c.rows = append(c.rows, rowCopy{h, asideRow{bucket.Row{{Limit: sl.entry.limit, State: state}}, sl.entry.family}})
 			continue
 		}
-		row := slices.Clone(sh.aside[h])
+		kept := sh.aside[h]
+		row := slices.Clone(kept.row)
 		for i := range row {
 			if log := row[i].State.Log; log != nil {
 				row[i].State.Log = bucket.NewLog(slices.Clone(log.Entries()))
 				copied += len(log.Entries())
 			}
 		}
-		c.rows = append(c.rows, rowCopy{h, row})
+		c.rows = append(c.rows, rowCopy{h, asideRow{row, kept.family}})
 	}
 	return true
 }

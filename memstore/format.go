@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 // What [Store.Save] writes is a line of text that names the format, then blocks,
@@ -19,7 +20,7 @@ import (
 //	        which a full bucket was forgotten or left out, from the save's on
 const (
 	formatName    = "mete memstore "
-	formatVersion = 2
+	formatVersion = 3
 
 	headBlock   = 'h'
 	statesBlock = 's'
@@ -41,9 +42,9 @@ const (
 type encoder struct {
 	to      io.Writer
 	saved   bucket.Instant
-	forgot  bucket.Instant          // the last instant at which a full bucket was forgotten, or left out
-	states  []byte                  // of the block that is not written yet
-	numbers map[bucket.Limit]uint64 // in the file
+	forgot  bucket.Instant   // the last instant at which a full bucket was forgotten, or left out
+	states  []byte           // of the block that is not written yet
+	numbers map[named]uint64 // in the file
 }
 
 // block writes one block.
@@ -56,9 +57,9 @@ func (e *encoder) block(kind byte, payload []byte) error {
 }
 
 // add encodes a row: the hash of its key, the number of its accounts, and for each
-// the number of its limit, the text of a limit that is new, and the state. It is false
-// where an instant is out of bounds.
-func (e *encoder) add(h hash, row bucket.Row) bool {
+// the number of its limit, the text and the family of a limit that is new, and the state. It
+// is false where an instant is out of bounds.
+func (e *encoder) add(h hash, family string, row bucket.Row) bool {
 	b := binary.LittleEndian.AppendUint64(e.states, h.h0)
 	tag := h.h1 >> numberBits
 	b = binary.LittleEndian.AppendUint32(b, uint32(tag))
@@ -69,14 +70,16 @@ func (e *encoder) add(h hash, row bucket.Row) bool {
 		if state.AsOf < -mostInstant || state.AsOf > mostInstant {
 			return false
 		}
-		number, known := e.numbers[*l]
+		name := named{*l, family}
+		number, known := e.numbers[name]
 		if !known {
 			number = uint64(len(e.numbers))
-			e.numbers[*l] = number
+			e.numbers[name] = number
 		}
 		if b = binary.AppendUvarint(b, number); !known {
 			text := l.Encode()
 			b = append(append(b, byte(len(text))), text...)
+			b = append(binary.AppendUvarint(b, uint64(len(family))), family...)
 		}
 		b = e.appendState(b, l, state)
 	}
@@ -164,13 +167,13 @@ func (d *decoder) hash() hash {
 	return hash{binary.LittleEndian.Uint64(b), tag << numberBits}
 }
 
-// limit reads the text of a limit, which holds for no key in particular.
-func (d *decoder) limit() bucket.Limit {
+// limit reads the text of a limit, which holds for no key in particular, and its family.
+func (d *decoder) limit() named {
 	n := d.bytes(1)[0]
 	text := string(d.bytes(int(n)))
 	limit, err := bucket.DecodeLimit(text)
 	d.bad = d.bad || err != nil || limit.Encode() != text || limit != limit.For("")
-	return limit
+	return named{limit, string(d.bytes(int(d.number(store.MaxKeyBytes))))}
 }
 
 // state reads a state under l.

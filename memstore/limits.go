@@ -3,6 +3,7 @@
 package memstore
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -27,10 +28,10 @@ type limits struct {
 	chunks [maxNumbers / chunkSize]atomic.Pointer[chunk]
 	recent [64]atomic.Pointer[entry] // by hash
 
-	mu      sync.Mutex // guards the fields below, and writes to chunks
-	byLimit map[bucket.Limit]*entry
-	next    uint64   // the lowest number that no limit has had
-	free    []uint64 // numbers below next that no limit has
+	mu     sync.Mutex // guards the fields below, and writes to chunks
+	byName map[named]*entry
+	next   uint64   // the lowest number that was never given
+	free   []uint64 // numbers below next that are free
 
 	crowded atomic.Bool // a limit got no number since the last step of reclaim
 	round   reclaiming
@@ -40,9 +41,16 @@ const chunkSize = 1 << 8
 
 type chunk [chunkSize]atomic.Pointer[entry]
 
-// An entry is a limit and its number. Only its mark changes.
-type entry struct {
+// A named limit is a limit of one family of keys. Families have numbers of their own, so that
+// [Store.ClearFamilies] finds the slots of a family without their keys.
+type named struct {
 	limit  bucket.Limit
+	family string // see [store.Family]
+}
+
+// An entry is a named limit and its number. Only its mark changes.
+type entry struct {
+	named
 	gain   bucket.Tokens // of a virtual state in a microsecond; 1 for the zero limit
 	first  int64         // of a sliding window: the index of the one before the store began
 	number uint64
@@ -74,8 +82,8 @@ func (e *entry) touch() bool {
 
 // init gives the zero limit the number 0, for good. Slots whose bucket was reset have it.
 func (t *limits) init(base bucket.Instant) {
-	t.byLimit = map[bucket.Limit]*entry{}
-	t.add(&bucket.Limit{}, base)
+	t.byName = map[named]*entry{}
+	t.add(named{}, base)
 }
 
 // entry returns the limit that a slot's tag names.
@@ -83,21 +91,22 @@ func (s *Store) entry(tag uint64) *entry {
 	return s.limits.chunks[uint8(tag>>8)].Load()[uint8(tag)].Load()
 }
 
-// number returns the entry of l, or nil where all numbers are taken. The caller holds
-// the mutex of the shard whose slot will name it, and keeps it until it does.
-func (s *Store) number(l *bucket.Limit) *entry {
+// number returns the entry of l for a family, or nil where all numbers are taken. The caller
+// holds the mutex of the shard whose slot will name it, and keeps it until it does.
+func (s *Store) number(l *bucket.Limit, family string) *entry {
 	n, p := l.Refill()
 	mixed := uint64(n)*0x9e3779b97f4a7c15 ^ uint64(p)*0xff51afd7ed558ccd ^ uint64(l.Capacity())*0xc4ceb9fe1a85ec53
 	recent := &s.limits.recent[mixed>>58]
-	if e := recent.Load(); e != nil && e.limit.Same(l) && e.touch() {
+	if e := recent.Load(); e != nil && e.limit.Same(l) && e.family == family && e.touch() {
 		return e
 	}
-	limit := l.For("")
+	name := named{l.For(""), family}
 	s.limits.mu.Lock()
 	defer s.limits.mu.Unlock()
-	e := s.limits.byLimit[limit]
+	e := s.limits.byName[name]
 	if e == nil {
-		e = s.limits.add(&limit, s.base)
+		name.family = strings.Clone(family) // which may be part of something large
+		e = s.limits.add(name, s.base)
 	}
 	if e == nil {
 		s.limits.crowded.Store(true)
@@ -108,8 +117,8 @@ func (s *Store) number(l *bucket.Limit) *entry {
 	return e
 }
 
-// add gives l a number, where there is one. The caller holds the mutex.
-func (t *limits) add(l *bucket.Limit, base bucket.Instant) *entry {
+// add gives a limit a number, where there is one. The caller holds the mutex.
+func (t *limits) add(name named, base bucket.Instant) *entry {
 	number := t.next
 	switch {
 	case len(t.free) > 0:
@@ -120,15 +129,15 @@ func (t *limits) add(l *bucket.Limit, base bucket.Instant) *entry {
 	default:
 		t.next++
 	}
-	n, p := l.Refill()
-	e := &entry{limit: *l, gain: max(n, 1), first: int64(base)/max(p, 1) - 1, number: number}
+	n, p := name.limit.Refill()
+	e := &entry{named: name, gain: max(n, 1), first: int64(base)/max(p, 1) - 1, number: number}
 	e.mark.Store(used)
 	in := &t.chunks[number/chunkSize]
 	if in.Load() == nil {
 		in.Store(new(chunk))
 	}
 	in.Load()[number%chunkSize].Store(e)
-	t.byLimit[*l] = e
+	t.byName[name] = e
 	return e
 }
 
@@ -207,7 +216,7 @@ func (t *limits) takeBack(at int) {
 	for i := range c {
 		e := c[i].Load()
 		if e != nil && t.round.seen[e.number/64]&(1<<(e.number%64)) == 0 && e.mark.CompareAndSwap(idle, free) {
-			delete(t.byLimit, e.limit)
+			delete(t.byName, e.named)
 			t.free = append(t.free, e.number)
 		}
 	}

@@ -32,7 +32,7 @@ func TestLimits_MadeUpOnesAreBounded(t *testing.T) {
 	if got := s.Stats().Keys; got > 1000 {
 		t.Errorf("%d buckets are kept of 500 keys", got)
 	}
-	if got := len(s.limits.byLimit); got > maxNumbers {
+	if got := len(s.limits.byName); got > maxNumbers {
 		t.Errorf("%d limits have numbers, at most %d can", got, maxNumbers)
 	}
 	// Each take of a limit that got no number pays for a step.

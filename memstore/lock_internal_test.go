@@ -67,7 +67,7 @@ func checkInvariants(t *testing.T, s *Store) {
 				t.Errorf("shard %d, slot %d: word %x is left locked", i, j, sl.word)
 			}
 			h := hash{sl.h0, sl.tag &^ numberMask}
-			if sl.word&aside != 0 && s.shards[i].aside[h] == nil {
+			if sl.word&aside != 0 && s.shards[i].aside[h].row == nil {
 				t.Errorf("shard %d, slot %d: what was put aside is lost", i, j)
 			}
 			if found, _ := table.find(h); found != sl || seen[h] {
@@ -182,7 +182,7 @@ func TestOpen_SeesOverloadThatCameMeanwhile(t *testing.T) {
 	s.sweepAll()
 	h := s.hasher.hash("k")
 	charge := store.Charge{Key: "k", Limit: slow, Cost: 5 * bucket.Token}
-	if _, _, ok := s.takeNew(h, &slow, now, 5*bucket.Token, 0); ok {
+	if _, _, ok := s.takeNew(h, "k", &slow, now, 5*bucket.Token, 0); ok {
 		t.Error("takeNew decides although an overflow bucket is not full")
 	}
 	tx := s.beginTake([]store.Charge{charge})
@@ -349,7 +349,7 @@ func TestStaleInstant_CreatesNothing(t *testing.T) {
 	s := newStore(t, c)
 	l := limitOf(t, 10*bucket.Token, bucket.Token, time.Minute)
 	s.take1(t, "k", l, 10*bucket.Token)
-	stale(s, func() { s.takeNew(s.hasher.hash("k"), &l, now, 10*bucket.Token, 0) })
+	stale(s, func() { s.takeNew(s.hasher.hash("k"), "k", &l, now, 10*bucket.Token, 0) })
 	if got := s.take1(t, "k", l, bucket.Token); got.Allowed {
 		t.Errorf("20 of 10 were admitted at once, and %v are left", got.Remaining())
 	}

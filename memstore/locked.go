@@ -17,7 +17,8 @@ import (
 type cell struct {
 	key      string
 	own      hash         // of the charge's key
-	overflow hash         // of the overflow bucket of the charge's limit
+	overflow hash         // of the overflow bucket of the charge's limit and family
+	family   string       // of the charge's key
 	limit    bucket.Limit // the charge's; of an overflow bucket, as it holds for all keys
 	cost     bucket.Tokens
 	spilled  bool // the bucket is the overflow bucket
@@ -89,6 +90,7 @@ func (s *Store) beginTake(charges []store.Charge) *transaction {
 	for i := range charges {
 		from, c := &charges[i], &tx.cells[i]
 		c.key, c.own, c.limit, c.cost = from.Key, s.hasher.hash(from.Key), from.Limit, from.Cost
+		c.family = store.Family(from.Key)
 	}
 	return tx
 }
@@ -165,7 +167,7 @@ func (s *Store) commit(tx *transaction, snaps []bucket.Snapshot, maxWait time.Du
 // makes it. That unlocks the slot.
 func (s *Store) keep(c *cell, state *bucket.State, now bucket.Instant, cost bucket.Tokens) {
 	if len(c.row) == 0 || len(c.row) == 1 && c.row[0].Limit == c.limit {
-		s.save(c.slot, c.hash(), &c.limit, state, 0)
+		s.save(c.slot, c.hash(), c.family, &c.limit, state, 0)
 		return
 	}
 	s.keepRow(c, c.row.Write(&c.limit, *state, now, cost))
@@ -173,9 +175,9 @@ func (s *Store) keep(c *cell, state *bucket.State, now bucket.Instant, cost buck
 
 func (s *Store) keepRow(c *cell, row bucket.Row) {
 	if len(row) == 1 {
-		s.save(c.slot, c.hash(), &row[0].Limit, &row[0].State, 0)
+		s.save(c.slot, c.hash(), c.family, &row[0].Limit, &row[0].State, 0)
 	} else {
-		s.saveRow(c.slot, c.hash(), row, 0)
+		s.saveRow(c.slot, c.hash(), c.family, row, 0)
 	}
 }
 
@@ -185,9 +187,9 @@ func (s *Store) giveUp(tx *transaction, dryRun bool) {
 		switch c := &tx.cells[i]; {
 		case c.first != i || c.slot == nil:
 		case c.placed && c.before.Spent == 0:
-			s.save(c.slot, c.hash(), &bucket.Limit{}, &bucket.State{AsOf: c.before.AsOf}, 0)
+			s.save(c.slot, c.hash(), "", &bucket.Limit{}, &bucket.State{AsOf: c.before.AsOf}, 0)
 		case c.placed: // under overload, as it must begin
-			s.save(c.slot, c.hash(), &c.limit, &c.before, 0)
+			s.save(c.slot, c.hash(), c.family, &c.limit, &c.before, 0)
 		case c.fresh && !dryRun: // else the next take would begin anew
 			s.keep(c, &c.before, tx.now, 0)
 		default:
@@ -210,7 +212,7 @@ func (s *Store) end(tx *transaction) {
 func (s *Store) open(tx *transaction, mode mete.Mode, overload bool) bool {
 	if overload {
 		for i := range tx.cells {
-			tx.cells[i].overflow = s.overflowHash(tx.cells[i].limit)
+			tx.cells[i].overflow = s.overflowHash(&tx.cells[i])
 		}
 	}
 	s.lock(tx, overload)
@@ -290,7 +292,7 @@ func (s *Store) placeCell(c *cell, now bucket.Instant, overload bool) bool {
 		}
 	}
 	full := bucket.State{AsOf: s.shard(c.hash()).forgot}
-	s.save(c.slot, c.hash(), &bucket.Limit{}, &full, locked)
+	s.save(c.slot, c.hash(), "", &bucket.Limit{}, &full, locked)
 	return true
 }
 
@@ -357,7 +359,7 @@ func (s *Store) abandon(tx *transaction) {
 		if sl, _ := s.find(c.own); sl != nil { // c.slot may be of an older table
 			sl.unlock()
 		}
-		*c = cell{key: c.key, own: c.own, limit: c.limit, cost: c.cost}
+		*c = cell{key: c.key, own: c.own, family: c.family, limit: c.limit, cost: c.cost}
 	}
 	s.unlock(tx)
 }
@@ -373,9 +375,9 @@ func (s *Store) shard(h hash) *shard { return &s.shards[s.index(h)] }
 
 func (s *Store) find(h hash) (*slot, uint64) { return s.tables[s.index(h)].Load().find(h) }
 
-// overflowHash stands for the overflow bucket of a limit. No key has it: that
-// would take two texts whose hashes are each other's complement.
-func (s *Store) overflowHash(l bucket.Limit) hash {
-	h := s.hasher.hash(fmt.Sprintf("overflow %d", l.For("")))
+// overflowHash stands for the overflow bucket of a limit and a family of keys. No key has it:
+// that would take two texts whose hashes are each other's complement.
+func (s *Store) overflowHash(c *cell) hash {
+	h := s.hasher.hash(fmt.Sprintf("overflow %d %s", c.limit.For(""), c.family))
 	return hash{^h.h0, ^h.h1}
 }

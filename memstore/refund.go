@@ -32,7 +32,7 @@ func (s *Store) refund(refunds []mete.Refund) {
 	defer s.end(tx)
 	for i := range refunds {
 		r := &refunds[i]
-		tx.cells[i] = cell{key: r.Key, own: s.hasher.hash(r.Key), limit: r.Limit}
+		tx.cells[i] = cell{key: r.Key, own: s.hasher.hash(r.Key), family: store.Family(r.Key), limit: r.Limit}
 	}
 	s.openKnown(tx)
 	for i := range tx.cells {
@@ -62,7 +62,7 @@ func (s *Store) Reset(_ context.Context, keys []string) error {
 	for i := range tx.cells {
 		if c := &tx.cells[i]; c.slot != nil {
 			c.slot.lock()
-			s.save(c.slot, c.own, &bucket.Limit{}, &bucket.State{}, 0)
+			s.save(c.slot, c.own, "", &bucket.Limit{}, &bucket.State{}, 0)
 		}
 	}
 	return nil

@@ -144,7 +144,7 @@ type restoring struct {
 
 	saved, now bucket.Instant
 	shift      bucket.Instant // for all instants: 0, or how far the clock was set back
-	limits     []bucket.Limit // by their numbers in the file
+	limits     []named        // by their numbers in the file
 	longest    int64          // of the windows and intervals that may begin later than now
 }
 
@@ -211,14 +211,17 @@ func (r *restoring) head(d *decoder) {
 // row reads one row and keeps it, unless it is full by now.
 func (r *restoring) row(d *decoder) {
 	s, h := r.store, d.hash()
-	row := make(bucket.Row, 0, bucket.MaxAccounts)
+	row, family := make(bucket.Row, 0, bucket.MaxAccounts), ""
 	n := d.bytes(1)[0]
 	d.bad = d.bad || n < 1 || n > bucket.MaxAccounts
 	for range n {
 		if d.bad {
 			return
 		}
-		a := bucket.Account{Limit: r.limit(d)}
+		name := r.limit(d)
+		a := bucket.Account{Limit: name.limit}
+		d.bad = d.bad || len(row) > 0 && name.family != family
+		family = name.family
 		a.State = d.state(&a.Limit, r.saved)
 		d.bad = d.bad || slices.ContainsFunc(row, func(b bucket.Account) bool { return a.Limit == b.Limit })
 		if d.bad {
@@ -242,7 +245,7 @@ func (r *restoring) row(d *decoder) {
 	}
 	sl := s.room(sh, h, r.now, math.MaxInt64)
 	if len(row) > 1 {
-		s.saveRow(sl, h, row, 0)
+		s.saveRow(sl, h, family, row, 0)
 		return
 	}
 	a := &row[0]
@@ -250,19 +253,19 @@ func (r *restoring) row(d *decoder) {
 		// As of now it fits its slot in one word: see load.
 		a.State, _ = a.Limit.Spend(a.State, r.now, 0, 0)
 	}
-	s.save(sl, h, &a.Limit, &a.State, 0)
+	s.save(sl, h, family, &a.Limit, &a.State, 0)
 }
 
 // limit reads the number of a limit, and the limit where it is new.
-func (r *restoring) limit(d *decoder) bucket.Limit {
+func (r *restoring) limit(d *decoder) named {
 	i := d.number(uint64(len(r.limits)))
 	if d.bad {
-		return bucket.Limit{}
+		return named{}
 	}
 	if i == uint64(len(r.limits)) {
-		limit := d.limit()
-		r.limits = append(r.limits, limit)
-		if _, p := limit.Refill(); limit.Algorithm() != bucket.Continuous {
+		name := d.limit()
+		r.limits = append(r.limits, name)
+		if _, p := name.limit.Refill(); name.limit.Algorithm() != bucket.Continuous {
 			r.longest = max(r.longest, p)
 		}
 	}

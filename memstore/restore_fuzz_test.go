@@ -79,7 +79,7 @@ func summed(data []byte) []byte {
 // framed returns what Save would write if states was all that it has to say.
 func framed(states []byte, at int64) []byte {
 	saved := binary.AppendVarint(nil, at>>4)
-	file := append([]byte("mete memstore 2\n"), 'h', byte(len(saved)+48))
+	file := append([]byte("mete memstore 3\n"), 'h', byte(len(saved)+48))
 	file = append(append(file, saved...), make([]byte, 48)...)
 	file = binary.AppendUvarint(append(file, 's'), uint64(len(states)))
 	return append(append(file, states...), "t\x02\x00\x00"...)

@@ -54,7 +54,7 @@ var errInstant = errors.New("the clock is out of bounds")
 // write writes the whole file.
 func (s *Store) write(f io.Writer) error {
 	sum := sha256.New()
-	e := encoder{to: io.MultiWriter(f, sum), saved: s.instant(), numbers: map[bucket.Limit]uint64{}}
+	e := encoder{to: io.MultiWriter(f, sum), saved: s.instant(), numbers: map[named]uint64{}}
 	if e.saved < -mostInstant || e.saved > mostInstant {
 		return errInstant
 	}
@@ -93,13 +93,13 @@ func (s *Store) writeStates(e *encoder) error {
 		for j := range c.slots {
 			sl := &c.slots[j]
 			one[0] = bucket.Account{Limit: sl.entry.limit, State: s.decodeCopy(sl, now)}
-			if err := e.write(sl.hash(), one[:], now); err != nil {
+			if err := e.write(sl.hash(), sl.entry.family, one[:], now); err != nil {
 				return err
 			}
 		}
 		for c.readAside(s, sh) {
 			for j := range c.rows {
-				if err := e.write(c.rows[j].hash, c.rows[j].row, now); err != nil {
+				if err := e.write(c.rows[j].hash, c.rows[j].family, c.rows[j].row, now); err != nil {
 					return err
 				}
 			}
@@ -113,11 +113,11 @@ func (s *Store) writeStates(e *encoder) error {
 
 // write encodes a row, unless it is full at now, and writes a block when it is long
 // enough.
-func (e *encoder) write(h hash, row bucket.Row, now bucket.Instant) error {
+func (e *encoder) write(h hash, family string, row bucket.Row, now bucket.Instant) error {
 	if forgettable(row, now) {
 		return nil
 	}
-	if !e.add(h, row) {
+	if !e.add(h, family, row) {
 		return errInstant
 	}
 	if len(e.states) < fullBlock {

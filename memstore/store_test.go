@@ -45,3 +45,9 @@ func TestTakeOne_IsTake(t *testing.T) {
 		t.Errorf("%v allocations a call, want 0", got)
 	}
 }
+
+func TestStore_Families(t *testing.T) {
+	storetest.RunFamilies(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+		return mustNew(t, memstore.Config{Now: now})
+	})
+}

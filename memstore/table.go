@@ -64,10 +64,10 @@ type shard struct {
 	table    *atomic.Pointer[table]
 	minSlots int
 
-	mu        sync.Mutex          // guards what is below, and the structure of table
-	nextSweep bucket.Instant      // no sweep is worth it before
-	forgot    bucket.Instant      // the last instant at which a full bucket was left behind
-	aside     map[hash]bucket.Row // rows that do not fit their slots
+	mu        sync.Mutex        // guards what is below, and the structure of table
+	nextSweep bucket.Instant    // no sweep is worth it before
+	forgot    bucket.Instant    // the last instant at which a full bucket was left behind
+	aside     map[hash]asideRow // rows that do not fit their slots
 	_         [64 - 6*8]byte
 }
 

@@ -79,7 +79,7 @@ func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait
 			if !read {
 				now = s.instant()
 			}
-			return s.takeNew(h, l, now, cost, maxWait)
+			return s.takeNew(h, key, l, now, cost, maxWait)
 		}
 		if word&(locked|virtual) != virtual {
 			return s.takePlain(h, l, cost, maxWait)
@@ -212,7 +212,7 @@ const spins = 100
 // cannot: the bucket is there after all, or the store is full. The instant now may be
 // earlier than the last change of the shard: a bucket that was not full at now and is
 // absent was forgotten later.
-func (s *Store) takeNew(h hash, l *bucket.Limit, now bucket.Instant, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
+func (s *Store) takeNew(h hash, key string, l *bucket.Limit, now bucket.Instant, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
 	if l.Algorithm() == bucket.SlidingLog {
 		return bucket.Verdict{}, 0, false
 	}
@@ -236,6 +236,6 @@ func (s *Store) takeNew(h hash, l *bucket.Limit, now bucket.Instant, cost bucket
 		return bucket.Verdict{}, 0, false
 	}
 	// room may have forgotten buckets, but none later than now.
-	s.save(sl, h, l, &state, 0)
+	s.save(sl, h, store.Family(key), l, &state, 0)
 	return v, now, true
 }

@@ -163,7 +163,7 @@ func (s *Store) load(into *[bucket.MaxAccounts]bucket.Account, sl *slot, key str
 	h := sl.hash()
 	sh := s.shard(h)
 	if word&aside != 0 {
-		n = copy(into[:], sh.aside[h])
+		n = copy(into[:], sh.aside[h].row)
 	} else {
 		e := s.entry(atomic.LoadUint64(&sl.tag))
 		into[0] = bucket.Account{Limit: e.limit, State: s.decode(word, s.second(sh.table.Load(), sl, word, now), e)}
@@ -189,11 +189,11 @@ func (s *Store) second(t *table, sl *slot, word uint64, now bucket.Instant) uint
 	return atomic.LoadUint64(t.at(sl))
 }
 
-// save makes the slot h's and writes a row of one account. That unlocks the slot,
-// unless lock is locked. The caller holds the shard's mutex.
-func (s *Store) save(sl *slot, h hash, l *bucket.Limit, state *bucket.State, lock uint64) {
+// save makes the slot h's, whose key is of the family, and writes a row of one account. That
+// unlocks the slot, unless lock is locked. The caller holds the shard's mutex.
+func (s *Store) save(sl *slot, h hash, family string, l *bucket.Limit, state *bucket.State, lock uint64) {
 	if state.Log == nil {
-		if e := s.number(l); e != nil {
+		if e := s.number(l, family); e != nil {
 			if word, at, ok := s.encode(state, e); ok {
 				sh := s.shard(h)
 				sh.drop(sl, atomic.LoadUint64(&sl.word))
@@ -202,13 +202,13 @@ func (s *Store) save(sl *slot, h hash, l *bucket.Limit, state *bucket.State, loc
 			}
 		}
 	}
-	s.saveRow(sl, h, bucket.Row{{Limit: *l, State: *state}}, lock)
+	s.saveRow(sl, h, family, bucket.Row{{Limit: *l, State: *state}}, lock)
 }
 
 // saveRow is save for rows that do not fit a slot.
-func (s *Store) saveRow(sl *slot, h hash, row bucket.Row, lock uint64) {
+func (s *Store) saveRow(sl *slot, h hash, family string, row bucket.Row, lock uint64) {
 	sh := s.shard(h)
-	sh.table.Load().write(sl, h, aside, sh.put(h, row), 0, lock)
+	sh.table.Load().write(sl, h, aside, sh.put(h, family, row), 0, lock)
 }
 
 // write makes the slot h's and fills it in. The caller holds the shard's mutex.

@@ -12,10 +12,11 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// What was done to a bucket by its key: see [Manager.Note].
+// What was done to a bucket by its key, or to all buckets of a rule: see [Manager.Note].
 const (
-	WhatReset What = "reset" // it was made full
-	WhatTaken What = "taken" // tokens were taken from it
+	WhatReset   What = "reset"   // it was made full
+	WhatTaken   What = "taken"   // tokens were taken from it
+	WhatCleared What = "cleared" // all buckets of a rule were made full
 )
 
 const (
@@ -29,11 +30,11 @@ const (
 	maxNoteTries = 200
 )
 
-// Note remembers what was done to a bucket by its key, for all who share the document.
+// Note remembers what was done to a bucket by its key, or to a rule, for all who share the document.
 // It does nothing to the bucket, and the overrides stay as they are: it is called once
 // the act is done. Of the entry, What is [WhatReset] or [WhatTaken]; Key, Tokens and Author are
 // required; Reason, Role and From may be empty; ID and At are set, and the rest must be
-// zero. It is returned as it was set, so that one whose note fails can be told apart.
+// zero. [WhatCleared] has Rule and Buckets in place of Key and Tokens. It is returned as it was set, so that one whose note fails can be told apart.
 //
 // It waits for other notes of this manager, and for as long as others change the
 // document at the same moment, but not longer than ctx. What is wrong with the entry is
@@ -64,12 +65,19 @@ func (m *Manager) Note(ctx context.Context, e Entry) (Entry, error) {
 // it is done already, whatever they say.
 func checkAct(e *Entry) (wrong policy.Errors) {
 	if !e.act() {
-		wrong = append(wrong, policy.Error{Path: "/what", Reason: fmt.Sprintf("what is %q", e.What), Hint: "it is reset or taken"})
+		wrong = append(wrong, policy.Error{Path: "/what", Reason: fmt.Sprintf("what is %q", e.What), Hint: "it is reset, taken or cleared"})
 	}
 	if e.Override != "" || e.Before != nil || e.After != nil {
 		wrong = append(wrong, policy.Error{Path: "/override", Reason: "what was done to a bucket has no override", Hint: "leave override, before and after empty"})
 	}
-	if t, err := bucket.ParseTokens(string(e.Tokens)); err != nil || t <= 0 {
+	cleared := e.What == WhatCleared
+	switch {
+	case cleared && (e.Rule == "" || len(e.Rule) > policy.MaxNameBytes):
+		wrong = append(wrong, policy.Error{Path: "/rule", Reason: fmt.Sprintf("rule has %d bytes, must have between 1 and %d", len(e.Rule), policy.MaxNameBytes)})
+	case cleared && (e.Tokens != "" || e.Key != ""):
+		wrong = append(wrong, policy.Error{Path: "/tokens", Reason: "all buckets of a rule have no tokens and no key"})
+	}
+	if t, err := bucket.ParseTokens(string(e.Tokens)); !cleared && (err != nil || t <= 0) {
 		wrong = append(wrong, policy.Error{Path: "/tokens", Reason: "tokens must be a number above 0", Hint: "what changed nothing is no act"})
 	}
 	for _, text := range []struct {
@@ -79,15 +87,17 @@ func checkAct(e *Entry) (wrong policy.Errors) {
 		{"key", e.Key, 1, policy.MaxKeyBytes}, {"author", e.Author, 1, maxAuthorSize}, {"reason", e.Reason, 0, maxReasonSize},
 		{"role", e.Role, 0, maxAuthorSize}, {"from", e.From, 0, maxAuthorSize},
 	} {
-		if n := len(text.text); n < text.least || n > text.most {
+		if n := len(text.text); n < text.least && !(cleared && text.name == "key") || n > text.most {
 			wrong = append(wrong, policy.Error{Path: "/" + text.name, Reason: fmt.Sprintf("%s has %d bytes, must have between %d and %d", text.name, n, text.least, text.most)})
 		}
 	}
 	return wrong
 }
 
-// act reports whether e is something that was done to a bucket.
-func (e *Entry) act() bool { return e.What == WhatReset || e.What == WhatTaken }
+// act reports whether e is something that was done to buckets.
+func (e *Entry) act() bool {
+	return e.What == WhatReset || e.What == WhatTaken || e.What == WhatCleared
+}
 
 // stored is e as it is in a document. Versions from before acts take it that every
 // entry has an override as it was or as it is, and keep of an entry what they know when

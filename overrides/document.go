@@ -59,12 +59,16 @@ type Entry struct {
 	Role   string      `json:"role,omitempty"`
 	From   string      `json:"from,omitempty"`
 
+	// Of [WhatCleared]: the rule, and how many buckets were removed.
+	Rule    string `json:"rule,omitempty"`
+	Buckets int64  `json:"buckets,omitempty"`
+
 	// Before and After are the override as it was and as it is. Nil is not there.
 	Before *policy.Override `json:"before,omitempty"`
 	After  *policy.Override `json:"after,omitempty"`
 }
 
-// What was done: to an override, or to a bucket, as [WhatReset] and [WhatTaken] are.
+// What was done: to an override, or to buckets, as [WhatReset], [WhatTaken] and [WhatCleared].
 type What string
 
 const (

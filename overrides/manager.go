@@ -36,6 +36,10 @@ type Config struct {
 	// this process alone: they end with it.
 	Documents store.Documents
 
+	// Cleared, if set, is called with each rule whose buckets another manager noted as
+	// cleared: see [WhatCleared]. [mete.Limiter.ForgetRule] does what is due then.
+	Cleared func(rule string)
+
 	// Name is that of the document. Managers that share overrides have the same
 	// one. Empty is [DefaultName].
 	Name string

@@ -5,6 +5,7 @@ package overrides
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/metehq/mete/store"
@@ -130,26 +131,49 @@ func (m *Manager) write(ctx context.Context, data []byte, revision int64) (int64
 // adopt puts a document in force, unless another one was since it was read. That one
 // is later.
 func (m *Manager) adopt(d document, revision, since int64) error {
+	cleared, err := m.adoptLocked(d, revision, since)
+	for _, rule := range cleared {
+		m.config.Cleared(rule)
+	}
+	return err
+}
+
+// adoptLocked does what adopt does, and returns the rules that were cleared since.
+func (m *Manager) adoptLocked(d document, revision, since int64) (cleared []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.revision != since {
-		return nil
+		return nil, nil
 	}
 	if revision != m.revision {
 		before := m.document
 		if m.loaded && d.same(&before) { // what was noted is no reason to read the policy anew
 			m.document = d
 		} else if err := m.put(m.base, d); err != nil {
-			return err
+			return nil, err
 		}
 		if m.loaded {
 			m.logChanges(before, d)
+			cleared = m.clearedSince(&before, &d)
 		} else {
 			m.logInForce()
 		}
 	}
 	m.revision, m.loaded = revision, true
-	return nil
+	return cleared, nil
+}
+
+// clearedSince returns the rules that entries of after clear, and that before has not.
+func (m *Manager) clearedSince(before, after *document) (rules []string) {
+	if m.config.Cleared == nil {
+		return nil
+	}
+	for i := range after.Audit {
+		if e := &after.Audit[i]; e.What == WhatCleared && !slices.Contains(rules, e.Rule) && !before.knows(e.ID) {
+			rules = append(rules, e.Rule)
+		}
+	}
+	return rules
 }
 
 // expire remembers that overrides have expired, and forgets those that did long ago.

@@ -16,13 +16,9 @@ const clearBatch = 10_000
 // full: at the end of a test or a replay, or for a fresh start. It goes by some
 // thousands; what is taken meanwhile may remain, and so may all, after an error.
 func (s *Store) Clear(ctx context.Context) error {
-	table := pgx.Identifier{s.config.Schema, "bucket"}
-	if s.config.Durable {
-		table[1] = "bucket_durable"
-	}
 	sql := fmt.Sprintf(`DELETE FROM %[1]s WHERE key OPERATOR(pg_catalog.=) ANY (ARRAY(
 		SELECT key FROM %[1]s WHERE key OPERATOR(pg_catalog.>=) $1 AND ($2::pg_catalog.bytea IS NULL OR key OPERATOR(pg_catalog.<) $2)
-		ORDER BY key LIMIT $3 FOR UPDATE))`, table.Sanitize())
+		ORDER BY key LIMIT $3 FOR UPDATE))`, s.bucketTable())
 	for {
 		tag, err := s.pool.Exec(ctx, sql, pgx.QueryExecModeExec, []byte(s.config.Prefix), behind(s.config.Prefix), clearBatch)
 		if err != nil {

@@ -28,23 +28,28 @@ const (
 )
 
 // A Node is a [Store] with connections of its own, which knows how many others
-// there are. [Open] makes it.
+// there are. [Open] and [Connect] make it.
 type Node struct {
 	*Store
 	presence *presence.Presence
 	close    func() error
 }
 
-// Open connects to the PostgreSQL that a URL names, as [ParseURL] reads it, makes
-// what is missing there, as [Migrate] does, and joins the nodes there. Where nothing
-// answers, the error wraps [store.ErrUnavailable]. It tries once, and for no longer
-// than ctx lasts.
+// Open is [ParseURL] and then [Connect].
 func Open(ctx context.Context, rawURL string) (*Node, error) {
 	options, config, err := ParseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := Dial(ctx, options)
+	return Connect(ctx, options, config)
+}
+
+// Connect connects to a PostgreSQL, makes missing tables, as [Migrate] does, and joins
+// the nodes there. It does not change options, which [ParseURL] or pgx must have made. If
+// no server answers, the error wraps [store.ErrUnavailable]. Connect tries once, for as
+// long as ctx lasts.
+func Connect(ctx context.Context, options *pgxpool.Config, config Config) (*Node, error) {
+	pool, err := Dial(ctx, options.Copy())
 	if err != nil {
 		return nil, err
 	}

@@ -88,3 +88,20 @@ func prefixes() func() string {
 		return string(rune('a'+n%26)) + string(rune('a'+n/26%26)) + string(rune('a'+n/676)) + ":"
 	}
 }
+
+func TestStore_Families(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]pgstore.Config{"unlogged": {}, "durable": {Durable: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := newPool(t)
+			config.Schema = migrated(t, pool)
+			prefix := prefixes()
+			storetest.RunFamilies(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+				config := config
+				config.Now, config.Prefix, config.Timeout = now, prefix(), awhile
+				return open(t, pool, config)
+			})
+		})
+	}
+}

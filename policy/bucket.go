@@ -26,6 +26,20 @@ func (e *KeyError) Error() string {
 	return text
 }
 
+// A RuleError is the error of a rule that the policy does not have.
+type RuleError struct {
+	Name string
+	Near string // the name of a rule that may be meant; may be empty
+}
+
+func (e *RuleError) Error() string {
+	text := fmt.Sprintf("policy: no rule of the policy has the name %q", e.Name)
+	if e.Near != "" {
+		text += fmt.Sprintf("; did you mean %q?", e.Near)
+	}
+	return text
+}
+
 // Bucket finds what the policy says of one bucket by its key, as a [Match] has it:
 // its rule, the limit that holds for it, with overrides, and what a request costs
 // that says nothing. A key that lacks the tag of slot_by gets it. Match.Shadow, and
@@ -67,6 +81,23 @@ func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error)
 	v, err := k.except(&found, number, at, components)
 	found.Cost = found.Limit.cost.fallback
 	return found, v, err
+}
+
+// Families returns the families of the keys that the limits of a rule make: see
+// [store.Family]. A rule that the policy does not have is a [RuleError].
+func (m *Matcher) Families(rule string) ([]string, error) {
+	names := make([]string, len(m.rules))
+	for i, r := range m.rules {
+		if names[i] = r.Name; r.Name != rule {
+			continue
+		}
+		families := make([]string, len(r.Limits))
+		for j := range r.Limits {
+			families[j] = r.Limits[j].prefix
+		}
+		return families, nil
+	}
+	return nil, &RuleError{Name: rule, Near: spell.Nearest(rule, names)}
 }
 
 // limitOfKeys finds the limit whose keys begin like that: its rule, the number of

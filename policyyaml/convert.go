@@ -10,33 +10,34 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// maxDepth bounds how deep a YAML file nests. Nothing in a policy is deeper.
-const maxDepth = 64
+// maxDepth bounds how deep a YAML file nests with its aliases written out. Nothing in a
+// policy is deeper.
+const maxDepth = yamltree.MaxDepth
 
 // A converter writes YAML nodes as JSON, and notes what JSON cannot say. It
 // puts something harmless in the place of a mistake and goes on, until the
 // file is hopeless.
 type converter struct {
 	file    string
+	root    *yamltree.Node
 	out     bytes.Buffer
 	found   Errors
-	open    map[*yaml.Node]bool // the anchors being written, to find cycles
+	open    map[*yamltree.Node]bool // the anchors being written, to find cycles
 	stopped bool
 }
 
 // mistake notes what is wrong with n, which is at path.
-func (c *converter) mistake(n *yaml.Node, path, reason, hint string) {
+func (c *converter) mistake(n *yamltree.Node, path, reason, hint string) {
 	c.found = append(c.found, Mistake{File: c.file, Line: n.Line, Column: n.Column, Error: policy.Error{
 		Path: path, Reason: reason, Hint: hint}})
 }
 
 // stop notes a mistake that leaves nothing to convert.
-func (c *converter) stop(n *yaml.Node, path, reason, hint string) {
+func (c *converter) stop(n *yamltree.Node, path, reason, hint string) {
 	if !c.stopped {
 		c.mistake(n, path, reason, hint)
 	}
@@ -44,7 +45,7 @@ func (c *converter) stop(n *yaml.Node, path, reason, hint string) {
 }
 
 // value writes n. It is nested depth deep.
-func (c *converter) value(n *yaml.Node, path string, depth int) {
+func (c *converter) value(n *yamltree.Node, path string, depth int) {
 	switch {
 	case c.stopped:
 		return
@@ -56,42 +57,40 @@ func (c *converter) value(n *yaml.Node, path string, depth int) {
 			"use fewer aliases")
 		return
 	}
-	if n.Kind != yaml.ScalarNode && n.Style&yaml.TaggedStyle != 0 {
+	if n.Kind != yamltree.Scalar && n.Tag != "" {
 		c.mistake(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it")
 	}
 	switch n.Kind {
-	case yaml.ScalarNode:
+	case yamltree.Scalar:
 		c.scalar(n, path)
-	case yaml.SequenceNode:
+	case yamltree.List:
 		c.out.WriteByte('[')
-		for i, item := range n.Content {
+		for i, item := range n.Items {
 			if i > 0 {
 				c.out.WriteByte(',')
 			}
 			c.value(item, child(path, strconv.Itoa(i)), depth+1)
 		}
 		c.out.WriteByte(']')
-	case yaml.MappingNode:
+	case yamltree.Mapping:
 		c.mapping(n, path, depth)
-	case yaml.AliasNode:
-		if c.open[n.Alias] {
+	case yamltree.Alias:
+		if c.open[n.Target] {
 			c.stop(n, path, fmt.Sprintf("the alias *%s is inside of what it stands for", n.Value), "")
 			return
 		}
-		c.open[n.Alias] = true
-		c.value(n.Alias, path, depth+1)
-		delete(c.open, n.Alias)
-	default:
-		c.stop(n, path, "not a value", "")
+		c.open[n.Target] = true
+		c.value(n.Target, path, depth+1)
+		delete(c.open, n.Target)
 	}
 }
 
 // mapping writes n as an object: its keys are strings, each there once.
-func (c *converter) mapping(n *yaml.Node, path string, depth int) {
+func (c *converter) mapping(n *yamltree.Node, path string, depth int) {
 	c.out.WriteByte('{')
 	lines, written := map[string]int{}, 0
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
+	for _, field := range n.Fields {
+		key, value := field.Key, field.Value
 		if !c.key(key, path, lines) {
 			continue
 		}
@@ -107,15 +106,15 @@ func (c *converter) mapping(n *yaml.Node, path string, depth int) {
 
 // key reports whether key can be a key of the object at path, and notes why
 // not. The lines are those of the keys before it.
-func (c *converter) key(key *yaml.Node, path string, lines map[string]int) bool {
+func (c *converter) key(key *yamltree.Node, path string, lines map[string]int) bool {
 	at := child(path, key.Value)
 	first, seen := lines[key.Value]
 	switch {
-	case key.Kind != yaml.ScalarNode:
+	case key.Kind != yamltree.Scalar:
 		c.mistake(key, path, "a key must be a plain word, not a list, a mapping or an alias", "")
-	case isPlain(key) && key.Value == "<<":
+	case key.Plain && key.Value == "<<":
 		c.mistake(key, at, "merge keys are not supported", "write the fields out, or alias a whole value: match: *name")
-	case isPlain(key) && !strings.HasPrefix(resolve(key.Value).json, `"`):
+	case key.Plain && !strings.HasPrefix(resolve(key.Value).json, `"`):
 		c.mistake(key, at, fmt.Sprintf("the key %s is not a string", key.Value), "put it in quotes")
 	case seen:
 		c.mistake(key, at, fmt.Sprintf("the key %s is there twice, first in line %d", key.Value, first), "remove one of them")
@@ -127,11 +126,11 @@ func (c *converter) key(key *yaml.Node, path string, lines map[string]int) bool 
 }
 
 // scalar writes n as a string, number, boolean or null.
-func (c *converter) scalar(n *yaml.Node, path string) {
-	if n.Style&yaml.TaggedStyle != 0 && n.Tag != "!!str" {
+func (c *converter) scalar(n *yamltree.Node, path string) {
+	if n.Tag != "" && n.Tag != "!!str" {
 		c.mistake(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it; to make something a string, put it in quotes")
 	}
-	if !isPlain(n) {
+	if !n.Plain {
 		c.string(n.Value)
 		return
 	}
@@ -149,13 +148,6 @@ func (c *converter) scalar(n *yaml.Node, path string) {
 // comparedAsText are the places of attribute values: numbers are compared there as
 // they are written, also those that JSON writes in another way, such as 0x10 and +5.
 var comparedAsText = regexp.MustCompile(`/(match|request|with)/|/scope_value$`)
-
-// isPlain reports whether n is a scalar without quotes or tag: then its text
-// says what it is.
-func isPlain(n *yaml.Node) bool {
-	const says = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle | yaml.TaggedStyle
-	return n.Kind == yaml.ScalarNode && n.Style&says == 0
-}
 
 func (c *converter) string(s string) { c.out.WriteString(quoteJSON(s)) }
 

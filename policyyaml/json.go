@@ -11,16 +11,20 @@ import (
 	"unicode/utf8"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
 func parseJSON(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
+	if e := yamltree.CheckText(data); e != nil {
+		return nil, Errors{{File: name, Line: e.Line, Column: e.Column, Error: policy.Error{Reason: "not JSON: " + e.Reason, Hint: e.Hint}}}
+	}
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal(data, new(json.RawMessage)); errors.As(err, &syntax) {
 		at := placeOf(data, syntax.Offset-1)
-		return nil, Errors{{File: name, Line: at.line, Column: at.column, Error: policy.Error{
+		return nil, Errors{{File: name, Line: at.Line, Column: at.Column, Error: policy.Error{
 			Reason: "not JSON: " + syntax.Error(), Hint: jsonHint(data, syntax)}}}
 	}
-	return compile(name, data, opts, nil, func(paths []string) map[string]place { return placesInJSON(data, paths) })
+	return compile(name, data, opts, nil, func(paths []string) map[string]Place { return placesInJSON(data, paths) })
 }
 
 // jsonHint says what to do about the most common ways to fail at JSON.
@@ -44,11 +48,11 @@ func jsonHint(data []byte, err *json.SyntaxError) string {
 }
 
 // placeOf returns the place of the byte at offset.
-func placeOf(data []byte, offset int64) place {
+func placeOf(data []byte, offset int64) Place {
 	before := data[:min(max(offset, 0), int64(len(data)))]
-	return place{
-		line:   bytes.Count(before, []byte("\n")) + 1,
-		column: utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1,
+	return Place{
+		Line:   bytes.Count(before, []byte("\n")) + 1,
+		Column: utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1,
 	}
 }
 
@@ -57,7 +61,7 @@ type jsonScan struct {
 	data   []byte
 	dec    *json.Decoder
 	wanted map[string]bool
-	places map[string]place
+	places map[string]Place
 }
 
 // value walks the next value, whose key (if it has one) starts at offset key-1.

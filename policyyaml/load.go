@@ -14,7 +14,7 @@
 // YAML is read by the core schema of YAML 1.2 and becomes JSON first, so both have the same
 // meaning: numbers keep their exact text, yes and on are words, and only the author of the
 // file decides which value is a string. YAML that JSON cannot express (keys that are not
-// strings, tags, merge keys) is refused.
+// strings, tags, merge keys) is refused, and so are files that are not in UTF-8.
 package policyyaml
 
 import (
@@ -84,14 +84,7 @@ func Parse(name string, data []byte, opts policy.Options) (*policy.Matcher, erro
 		return nil, Errors{{File: name, Error: policy.Error{
 			Reason: "the file is empty", Hint: "write at least one rule under rules:"}}}
 	}
-	language := "YAML"
 	if isJSON(name, data) {
-		language = "JSON"
-	}
-	if m, ok := encodingMistake(name, language, data); ok {
-		return nil, Errors{m}
-	}
-	if language == "JSON" {
 		return parseJSON(name, data, opts)
 	}
 	return parseYAML(name, data, opts)
@@ -111,7 +104,7 @@ func isJSON(name string, data []byte) bool {
 // places, which the caller knows how to find, and in any case those that were
 // found on the way to it.
 func compile(name string, data []byte, opts policy.Options, found Errors,
-	locate func(paths []string) map[string]place) (*policy.Matcher, error) {
+	locate func(paths []string) map[string]Place) (*policy.Matcher, error) {
 
 	m, err := policytest.Load(data, opts)
 	var mistakes policy.Errors
@@ -130,7 +123,7 @@ func compile(name string, data []byte, opts policy.Options, found Errors,
 	for _, e := range mistakes {
 		if !foundAt(found, e.Path) {
 			at := nearest(places, e.Path)
-			all = append(all, Mistake{File: name, Line: at.line, Column: at.column, Error: e})
+			all = append(all, Mistake{File: name, Line: at.Line, Column: at.Column, Error: e})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Mistake) int {

@@ -200,6 +200,9 @@ func TestParse_Hostile(t *testing.T) {
 		"control":        {"rules\x01: 1", "not YAML"},
 		"terminal":       {"rules:\n  - \"\\e[31mred\": 1", `\x1b[31mred`},
 		"not UTF-8":      {"rules: \xff", "not YAML"},
+		"dashes":         {strings.Repeat("- ", 100_000), "nested more than"},
+		"questions":      {strings.Repeat("? ", 100_000), "not YAML"},
+		"keys":           {strings.Repeat("k: v\n", 100_000), "more than 10000 fields"},
 		"large":          {strings.Repeat("#", policyyaml.MaxBytes+1), ""},
 	} {
 		_, err := policyyaml.Parse("f", []byte(tt.file), policy.Options{})
@@ -272,5 +275,28 @@ func TestLoad(t *testing.T) {
 	_, err := policyyaml.Load([]byte(fmt.Sprintf(yamlRule, "10", "-5")), policy.Options{})
 	if err == nil || !strings.HasPrefix(err.Error(), "policy:6:41: /rules/0/algorithm_config/burst: ") {
 		t.Errorf("a negative burst: %v, want the place", err)
+	}
+}
+
+// Each error can be shown with its place in the file.
+func TestErrors_Annotate(t *testing.T) {
+	data := []byte("\ufeffrules:\n  - name: a\n    limit_keys: []\n    algorithm_config: { rps: 1, burst: -5 }\n    mode: shadwo\n")
+	_, err := policyyaml.Parse("p.yaml", data, policy.Options{})
+	var mistakes policyyaml.Errors
+	if !errors.As(err, &mistakes) {
+		t.Fatal(err)
+	}
+	lines := strings.Split(mistakes.Annotate(data), "\n")
+	for i, want := range []string{
+		"p.yaml:4:40: /rules/0/algorithm_config/burst: ", "    3 |     limit_keys: []", "  > 4 |     algorithm_config: { rps: 1, burst: -5 }",
+		"      |                                        ^", "p.yaml:5:11: /rules/0/mode: ",
+		"    4 |     algorithm_config: { rps: 1, burst: -5 }", "  > 5 |     mode: shadwo", "      |           ^", "",
+	} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Fatalf("line %d is not %q in\n%s", i+1, want, strings.Join(lines, "\n"))
+		}
+	}
+	if got := (policyyaml.Errors{{File: "p.yaml"}}).Annotate(nil); strings.Count(got, "\n") != 1 {
+		t.Errorf("a mistake without a place: %q, want one line", got)
 	}
 }

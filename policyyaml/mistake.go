@@ -3,9 +3,11 @@
 package policyyaml
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
+	"github.com/metehq/mete/internal/excerpt"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/policy"
 )
@@ -45,4 +47,25 @@ func (es Errors) Error() string {
 		lines[i] = e.String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Annotate is Error with an excerpt of the file after each line. The file has these
+// contents:
+//
+//	policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above 0 (got -5)
+//	    6 |     rps: 10
+//	  > 7 |     burst: -5
+//	      |            ^
+//
+// Each line has a line end.
+func (es Errors) Annotate(data []byte) string {
+	text := string(bytes.TrimPrefix(data, []byte("\ufeff")))
+	var b strings.Builder
+	for _, e := range es {
+		b.WriteString(e.String() + "\n")
+		for line := range strings.Lines(excerpt.Of(text, e.Line, e.Column)) {
+			b.WriteString("  " + line)
+		}
+	}
+	return b.String()
 }

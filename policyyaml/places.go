@@ -5,8 +5,10 @@ package policyyaml
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
+	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
 // A Place is a position in a file, counted from 1, columns in characters. The zero
@@ -19,37 +21,102 @@ type Place struct{ Line, Column int }
 // nowhere.
 func Places(name string, data []byte, paths []string) map[string]Place {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	places := map[string]place{}
-	var doc yaml.Node
-	switch {
-	case isJSON(name, data):
+	places := map[string]Place{}
+	if isJSON(name, data) {
 		places = placesInJSON(data, paths)
-	case yaml.Unmarshal(data, &doc) == nil && len(doc.Content) > 0:
-		places = placesInYAML(doc.Content[0], paths)
+	} else if root, err := yamltree.Parse(data); err == nil && root != nil {
+		places = placesInYAML(root, paths)
 	}
 	found := map[string]Place{}
 	for _, path := range paths {
-		at := nearest(places, path)
-		found[path] = Place{at.line, at.column}
+		found[path] = nearest(places, path)
 	}
 	return found
 }
 
 // placesInJSON returns the places of paths, and of what they are in, in valid JSON.
-func placesInJSON(data []byte, paths []string) map[string]place {
-	s := jsonScan{data: data, dec: json.NewDecoder(bytes.NewReader(data)), wanted: ancestry(paths), places: map[string]place{}}
+func placesInJSON(data []byte, paths []string) map[string]Place {
+	s := jsonScan{data: data, dec: json.NewDecoder(bytes.NewReader(data)), wanted: ancestry(paths), places: map[string]Place{}}
 	s.dec.UseNumber()
 	s.value("", 0)
 	return s.places
 }
 
 // placesInYAML returns the places of paths, and of what they are in.
-func placesInYAML(root *yaml.Node, paths []string) map[string]place {
-	places := map[string]place{}
+func placesInYAML(root *yamltree.Node, paths []string) map[string]Place {
+	places := map[string]Place{}
 	for path := range ancestry(paths) {
 		if at, ok := placeInYAML(root, path); ok {
 			places[path] = at
 		}
 	}
 	return places
+}
+
+// placeInYAML returns the place of what path names: a scalar's own, and that of
+// its key for a mapping or sequence.
+func placeInYAML(n *yamltree.Node, path string) (Place, bool) {
+	at := Place{n.Line, n.Column}
+	for rest := path; rest != ""; {
+		var element string
+		element, rest, _ = strings.Cut(rest[1:], "/")
+		if rest != "" {
+			rest = "/" + rest
+		}
+		n = n.Resolve()
+		var next *yamltree.Node
+		switch n.Kind {
+		case yamltree.List:
+			if i, err := strconv.Atoi(element); err == nil && i >= 0 && i < len(n.Items) {
+				next = n.Items[i]
+				at = Place{next.Line, next.Column}
+			}
+		case yamltree.Mapping:
+			for _, f := range n.Fields {
+				if pointerEscapes.Replace(f.Key.Value) == element {
+					next, at = f.Value, Place{f.Key.Line, f.Key.Column}
+					break
+				}
+			}
+		}
+		if next == nil {
+			return Place{}, false
+		}
+		if n = next; n.Kind == yamltree.Scalar {
+			at = Place{n.Line, n.Column}
+		}
+	}
+	return at, true
+}
+
+// pointerEscapes writes a key as a component of a JSON Pointer (RFC 6901).
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func child(path, key string) string { return path + "/" + pointerEscapes.Replace(key) }
+
+// ancestry returns the paths themselves and everything above them.
+func ancestry(paths []string) map[string]bool {
+	all := map[string]bool{}
+	for _, path := range paths {
+		for !all[path] {
+			all[path] = true
+			if i := strings.LastIndexByte(path, '/'); i >= 0 {
+				path = path[:i]
+			}
+		}
+	}
+	return all
+}
+
+// nearest returns the place of path or, where it is not in the file, of the
+// closest thing it would be in.
+func nearest(places map[string]Place, path string) Place {
+	for {
+		at, ok := places[path]
+		i := strings.LastIndexByte(path, '/')
+		if ok || i < 0 {
+			return at
+		}
+		path = path[:i]
+	}
 }

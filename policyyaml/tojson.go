@@ -4,11 +4,13 @@ package policyyaml
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
-
-	"go.yaml.in/yaml/v3"
+	"path/filepath"
+	"strings"
 
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
 // ToJSON returns a policy file in JSON. It takes what [Parse] does, and fails as that
@@ -20,20 +22,53 @@ func ToJSON(name string, data []byte, opts policy.Options) ([]byte, error) {
 	return AsJSON(name, data)
 }
 
-// AsJSON is [ToJSON] of what may not be a policy, but is JSON or YAML.
+// AsJSON is [ToJSON] of what may not be a policy, but is JSON or YAML. It ignores
+// duplicates and tags.
 func AsJSON(name string, data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if isJSON(name, data) {
 		return data, nil
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
-		return nil, errors.Join(errors.New("policyyaml: no document"), err)
+	c, err := convert(name, data)
+	if err == nil && c.stopped {
+		err = c.found
 	}
-	c := converter{file: name, open: map[*yaml.Node]bool{}}
-	c.value(doc.Content[0], "", 0)
-	if c.stopped {
-		return nil, c.found
+	if err != nil {
+		return nil, err
 	}
 	return c.out.Bytes(), nil
+}
+
+// Raw returns a file in JSON or YAML as JSON, also if it is no policy. It reads YAML as
+// [Parse] does. The error is an [Errors], but Raw does not check JSON.
+func Raw(name string, data []byte) ([]byte, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if strings.EqualFold(filepath.Ext(name), ".json") || json.Valid(data) {
+		return data, nil
+	}
+	c, err := convert(name, data)
+	if m, ok := errors.AsType[Errors](err); ok && m[0].Reason == yamltree.SecondDocument {
+		m[0].Reason, m[0].Hint = "there is more than one document in the file", ""
+	}
+	if err == nil && len(c.found) > 0 {
+		err = c.found
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.out.Bytes(), nil
+}
+
+// convert writes a file in YAML as JSON. The error is an [Errors] about its syntax.
+func convert(name string, data []byte) (*converter, error) {
+	root, err := yamltree.Parse(data)
+	switch {
+	case err != nil:
+		return nil, Errors{syntaxError(name, err)}
+	case root == nil:
+		return nil, Errors{{File: name, Error: policy.Error{Reason: "the file is empty but for comments", Hint: "write at least one rule under rules:"}}}
+	}
+	c := &converter{file: name, root: root, open: map[*yamltree.Node]bool{}}
+	c.value(root, "", 0)
+	return c, nil
 }

@@ -11,9 +11,8 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/metehq/mete/policy"
 )
@@ -35,12 +34,12 @@ func WriteYAML(w io.Writer, file []byte) error {
 	if err := dec.Decode(&v); err != nil {
 		return fmt.Errorf("policyyaml: write: %w", err)
 	}
-	enc := yaml.NewEncoder(w)
-	enc.SetIndent(2)
-	if err := enc.Encode(node(v, 0, ruleDepth(v))); err != nil {
+	out := writer{rules: ruleDepth(v)}
+	out.value(v, 0, "")
+	if _, err := w.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("policyyaml: write: %w", err)
 	}
-	return enc.Close()
+	return nil
 }
 
 // ruleDepth is how deep rules are: below a list of the file, or one of each policy of a
@@ -56,39 +55,87 @@ func ruleDepth(file any) int {
 // there stands on one line.
 const limitsDepth = 2
 
-// node turns a JSON value into YAML. Rules are as deep as that says.
-func node(v any, depth, rules int) *yaml.Node {
-	n := &yaml.Node{}
+// A writer writes JSON values as YAML.
+type writer struct {
+	bytes.Buffer
+	rules int // how deep rules are
+}
+
+// value writes v behind a key, a dash or nothing. Lines of its own begin with indent.
+func (w *writer) value(v any, depth int, indent string) {
+	object, isObject := v.(map[string]any)
+	list, isList := v.([]any)
+	switch {
+	case isObject && len(object) > 0 && depth < w.rules+limitsDepth:
+		w.object(object, depth, indent)
+	case isList && len(list) > 0 && depth < w.rules+limitsDepth:
+		for _, item := range list {
+			if w.Len() > 0 {
+				w.WriteString("\n" + indent)
+			}
+			w.WriteByte('-')
+			w.value(item, depth+1, indent+"  ")
+		}
+	default:
+		if w.Len() > 0 {
+			w.WriteByte(' ')
+		}
+		w.inline(v)
+	}
+	if depth == 0 {
+		w.WriteByte('\n')
+	}
+}
+
+// object writes the fields of v, each on a line. The first stands behind a dash.
+func (w *writer) object(v map[string]any, depth int, indent string) {
+	for i, name := range fields(v) {
+		switch {
+		case w.Len() == 0:
+		case i == 0 && bytes.HasSuffix(w.Bytes(), []byte("-")):
+			w.WriteByte(' ')
+		default:
+			w.WriteString("\n" + indent)
+		}
+		w.WriteString(text(name) + ":")
+		at := depth + 1
+		switch {
+		case depth == w.rules-2 && name == "fallback_limit":
+			at = w.rules
+		case depth == w.rules && name != "limits", depth == w.rules-2 && name != "rules":
+			at = w.rules + limitsDepth
+		}
+		w.value(v[name], at, indent+"  ")
+	}
+}
+
+// inline writes v on one line.
+func (w *writer) inline(v any) {
 	switch v := v.(type) {
 	case map[string]any:
-		n.Kind = yaml.MappingNode
-		names := slices.SortedFunc(maps.Keys(v), func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b)) })
-		for _, name := range names {
-			at := depth + 1
-			switch {
-			case depth == rules-2 && name == "fallback_limit":
-				at = rules
-			case depth == rules && name != "limits", depth == rules-2 && name != "rules":
-				at = rules + limitsDepth
-			}
-			n.Content = append(n.Content, text(name), node(v[name], at, rules))
+		for i, name := range fields(v) {
+			w.WriteString([]string{"{", ", "}[min(i, 1)] + text(name) + ": ")
+			w.inline(v[name])
 		}
+		w.WriteString([]string{"{}", "}"}[min(len(v), 1)])
 	case []any:
-		n.Kind = yaml.SequenceNode
-		for _, item := range v {
-			n.Content = append(n.Content, node(item, depth+1, rules))
+		for i, item := range v {
+			w.WriteString([]string{"[", ", "}[min(i, 1)])
+			w.inline(item)
 		}
+		w.WriteString([]string{"[]", "]"}[min(len(v), 1)])
 	case string:
-		return text(v)
+		w.WriteString(text(v))
 	case nil:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: "null"}
+		w.WriteString("null")
 	default: // a number in its own digits, or a boolean
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v)}
+		fmt.Fprint(w, v)
 	}
-	if depth >= rules+limitsDepth {
-		n.Style = yaml.FlowStyle
-	}
-	return n
+}
+
+// fields returns the names of the fields of v, in the order of [policy.FieldOrder].
+func fields(v map[string]any) []string {
+	return slices.SortedFunc(maps.Keys(v), func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b)) })
 }
 
 // rank returns the place of a field. Names that policies do not have follow all fields.
@@ -102,13 +149,12 @@ func rank(name string) int {
 // word are texts that nobody takes for anything else.
 var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*([-/ ][A-Za-z0-9_]+)*$`)
 
-// text is a string: as a plain word where every reader of YAML takes it for one.
-func text(s string) *yaml.Node {
-	n := &yaml.Node{Kind: yaml.ScalarNode, Value: s}
+// text writes a string: as a plain word if every reader of YAML takes it for one.
+func text(s string) string {
 	if !word.MatchString(s) || len(s) <= 5 && slices.Contains(reserved, strings.ToLower(s)) {
-		n.Style = yaml.DoubleQuotedStyle
+		return strconv.Quote(s) // each escape of Go means the same in YAML
 	}
-	return n
+	return s
 }
 
 // reserved are words that YAML, of one version or another, has a meaning for.

@@ -17,7 +17,7 @@ import (
 )
 
 // A Node is a [Store] with connections of its own, which knows how many others
-// there are. [Open] makes it.
+// there are. [Open] and [Connect] make it.
 type Node struct {
 	*Store
 	presence *Presence
@@ -25,14 +25,18 @@ type Node struct {
 	close    func() error
 }
 
-// Open connects to the Redis that a URL names, as [ParseURL] reads it, and joins
-// the nodes there. Where nothing answers, the error wraps [store.ErrUnavailable].
-// It tries once, and for no longer than ctx lasts.
+// Open is [ParseURL] and then [Connect].
 func Open(ctx context.Context, rawURL string) (*Node, error) {
 	options, config, err := ParseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
+	return Connect(ctx, options, config)
+}
+
+// Connect connects to a Redis and joins the nodes there. If no server answers, the
+// error wraps [store.ErrUnavailable]. Connect tries once, for as long as ctx lasts.
+func Connect(ctx context.Context, options rueidis.ClientOption, config Config) (*Node, error) {
 	client, err := Dial(ctx, options)
 	if err != nil {
 		return nil, err

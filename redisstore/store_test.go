@@ -86,3 +86,33 @@ func TestStore_InACluster(t *testing.T) {
 		})
 	}
 }
+
+func TestStore_Families(t *testing.T) {
+	t.Parallel()
+	standalone := connect(t, proctest.StartRedis(t).Addr)
+	sentinel := proctest.StartSentinel(t)
+	behind, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: sentinel.Addrs, DisableCache: true, Sentinel: rueidis.SentinelOption{MasterSet: sentinel.MasterName},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(behind.Close)
+	cluster := connect(t, proctest.StartCluster(t, 3, 0).Addrs...)
+	for _, in := range []struct {
+		name, prefix string
+		client       rueidis.Client
+	}{
+		{"standalone", "", standalone},
+		{"with a prefix of pattern characters", `a*[b]\?:`, standalone},
+		{"behind Sentinel", "", behind},
+		{"cluster, one slot", "{tag}", cluster},
+		{"cluster, many slots", "", cluster},
+	} {
+		t.Run(in.name, func(t *testing.T) {
+			storetest.RunFamilies(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+				return open(t, in.client, redisstore.Config{Now: now, Prefix: in.prefix + t.Name(), Timeout: awhile})
+			})
+		})
+	}
+}

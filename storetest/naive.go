@@ -5,6 +5,8 @@ package storetest
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/metehq/mete"
@@ -77,6 +79,31 @@ func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []store.C
 	}
 	return dst, allowed, nil
 }
+
+// ClearFamilies implements [store.Clearer]: in one step for the buckets of each call.
+func (s *Naive) ClearFamilies(_ context.Context, families []string, from string) (removed int64, next string, err error) {
+	if from != "" && from != naiveFrom {
+		return 0, "", fmt.Errorf("storetest: clear families: from %q: %w", from, store.ErrFrom)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.rows {
+		if !slices.Contains(families, store.Family(key)) {
+			continue
+		}
+		if removed == naiveClears {
+			return removed, naiveFrom, nil
+		}
+		delete(s.rows, key)
+		removed++
+	}
+	return removed, "", nil
+}
+
+const (
+	naiveClears = 1000   // buckets that one call of ClearFamilies removes at most
+	naiveFrom   = "more" // the place of the next call: the buckets that are left
+)
 
 // cut lowers costs to what the emptiest of their buckets holds.
 func cut(costs []bucket.Charge, states []bucket.State, now bucket.Instant) {

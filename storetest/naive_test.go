@@ -14,3 +14,7 @@ import (
 func TestNaive(t *testing.T) {
 	storetest.Run(t, func(_ *testing.T, now func() bucket.Instant) mete.Store { return storetest.NewNaive(now) })
 }
+
+func TestNaive_Families(t *testing.T) {
+	storetest.RunFamilies(t, func(_ *testing.T, now func() bucket.Instant) mete.Store { return storetest.NewNaive(now) })
+}

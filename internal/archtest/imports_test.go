@@ -61,7 +61,7 @@ var layers = []layer{
 	{dir: "guard", may: []string{".", "store", "bucket", "policy", "memstore", "internal/recovery"}, tests: join(stores, "internal", "policy")}, // it has a store within
 
 	// It reads the policy files that people write.
-	{dir: "policyyaml", may: []string{"policy", "policytest", "internal/visible"}, tests: join(engine, "httpapi", "memstore", "policytest")},
+	{dir: "policyyaml", may: []string{"policy", "policytest", "internal/excerpt", "internal/visible"}, tests: join(engine, "httpapi", "memstore", "policytest")},
 
 	// What runs the tests of a policy brings the store along that they need.
 	{dir: "policytest", may: join(engine, "memstore", "internal/parse", "internal/spell", "internal/requestpath")},

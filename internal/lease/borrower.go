@@ -114,6 +114,15 @@ func (b *Borrower) Forget(key string) {
 	}
 }
 
+// ForgetMatching begins to give back what is held of the buckets whose keys match.
+func (b *Borrower) ForgetMatching(match func(key string) bool) {
+	for key, n := range *b.lines.Load() {
+		if match(key) {
+			b.leave(n)
+		}
+	}
+}
+
 // refuse is for takes that a line is not for. Under another limit it is no use:
 // it goes, and may come again.
 func (b *Borrower) refuse(n *line, cost bucket.Tokens) {

@@ -5,6 +5,7 @@ package outage
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/metehq/mete/store"
@@ -57,18 +58,44 @@ func (f *Fallback) sweep() {
 	}
 }
 
+// ForgetFamilies drops what is known of the keys of families that have been cleared: see
+// [store.Family]. It empties no bucket of another family.
+func (f *Fallback) ForgetFamilies(ctx context.Context, families []string) error {
+	f.seen.ForgetFamilies(families)
+	for i := range f.ledger.pages {
+		for _, a := range f.ledger.pages[i].list() {
+			if slices.Contains(families, store.Family(a.key)) {
+				f.drop(a)
+			}
+		}
+	}
+	// Keys beyond the bound of the ledger have local buckets without accounts.
+	clearer, ok := store.As[store.Clearer](f.local)
+	for from := ""; ok; {
+		_, next, err := clearer.ClearFamilies(ctx, families, from)
+		if err != nil {
+			return err
+		}
+		from, ok = next, next != ""
+	}
+	return nil
+}
+
 // Forget drops what is known of keys that have been reset.
 func (f *Fallback) Forget(charges []store.Charge) {
 	for i := range charges {
 		f.seen.Forget(charges[i].Key)
-		a := f.ledger.find(charges[i].Key)
-		if a == nil {
-			continue
+		if a := f.ledger.find(charges[i].Key); a != nil {
+			f.drop(a)
 		}
-		a.mu.Lock()
-		if !a.closed {
-			f.end(context.Background(), a)
-		}
-		a.mu.Unlock()
+	}
+}
+
+// drop closes an account whose bucket has been reset.
+func (f *Fallback) drop(a *Account) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed {
+		f.end(context.Background(), a)
 	}
 }

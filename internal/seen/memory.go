@@ -24,6 +24,7 @@ package seen
 import (
 	"hash/maphash"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -127,6 +128,8 @@ type set struct {
 // A sighting is a bucket as the store last showed it, under each version of its limit that
 // the process has had lately.
 type sighting struct {
+	family uint64 // a hash of the key's: see [store.Family]
+
 	snap   bucket.Snapshot // under the version that was asked last, counted from at
 	others bucket.Row      // under the others
 	at     bucket.Instant  // when the answer arrived
@@ -219,6 +222,28 @@ func (m *Memory) Forget(key string) {
 	if i := s.find(hash); i >= 0 {
 		m.limit(s.seen[i], 0)
 		s.seen[i] = nil
+	}
+}
+
+// ForgetFamilies removes the sightings of the families that the store has made full: see
+// [store.Family]. Answers to takes that were sent before deny nothing, whatever their family.
+func (m *Memory) ForgetFamilies(families []string) {
+	hashes := make([]uint64, len(families))
+	for i, family := range families {
+		hashes[i] = maphash.String(m.seed, family)
+	}
+	sets := m.sets()
+	for i := range sets {
+		s := &sets[i]
+		s.mu.Lock()
+		s.given = m.sent.Load()
+		for j, g := range s.seen {
+			if g != nil && slices.Contains(hashes, g.family) {
+				m.limit(g, 0)
+				s.seen[j] = nil
+			}
+		}
+		s.mu.Unlock()
 	}
 }
 

@@ -3,6 +3,7 @@
 package seen
 
 import (
+	"hash/maphash"
 	"slices"
 
 	"github.com/metehq/mete/bucket"
@@ -85,7 +86,7 @@ func (m *Memory) Note(a *Answer, c *store.Charge, snap *bucket.Snapshot, local b
 // add remembers a bucket that is not remembered yet, if need be in the place of the sighting
 // that ends soonest. The set is locked.
 func (m *Memory) add(s *set, hash uint64, a *Answer, c *store.Charge, snap *bucket.Snapshot, local bool, noted uint64) {
-	n := sighting{snap: *snap, at: a.received, sent: a.asked.at, noted: noted}
+	n := sighting{family: maphash.String(m.seed, store.Family(c.Key)), snap: *snap, at: a.received, sent: a.asked.at, noted: noted}
 	if local {
 		if after := snap.FullAfter(); after > 0 {
 			n.full = a.received.Add(after)

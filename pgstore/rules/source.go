@@ -66,15 +66,22 @@ type Source struct {
 	schema string // quoted
 }
 
-// Open connects to the database that a URL names, as [pgstore.ParseURL] reads it, and
-// makes the tables in its schema if they are not there. Where nothing answers, the
-// error wraps [store.ErrUnavailable]. It tries once. No error holds a password.
+// Open is [pgstore.ParseURL] and then [Connect]. The schema is that of the URL, unless
+// config names one. No error contains a password.
 func Open(ctx context.Context, rawURL string, config Config) (*Source, error) {
 	options, named, err := pgstore.ParseURL(rawURL)
 	if err != nil {
 		return nil, err // it says pgstore, and what
 	}
 	config.Schema = cmp.Or(config.Schema, named.Schema)
+	return Connect(ctx, options, config)
+}
+
+// Connect connects to a database and makes missing tables in the schema. It does not
+// change options. If no server answers, the error wraps [store.ErrUnavailable]. Connect
+// tries once.
+func Connect(ctx context.Context, options *pgxpool.Config, config Config) (*Source, error) {
+	options = options.Copy()
 	options.MaxConns, options.MinConns, options.MinIdleConns = poolConns, 0, 0
 	options.MaxConnIdleTime = poolIdleTime
 	pool, err := pgstore.Dial(ctx, options)

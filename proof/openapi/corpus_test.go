@@ -168,6 +168,11 @@ var corpus = []row{
 	{where: "admin", role: "operate", method: "POST", target: "/v1/bucket/reset", body: `{"key":"nobody:x=a","reason":"r"}`, status: 404},
 	{where: "admin", role: "read", method: "POST", target: "/v1/bucket/reset", body: `{"key":"queue:x-queue=a","reason":"r"}`, status: 403},
 	{where: "admin", role: "read", method: "POST", target: "/v1/bucket/take", body: `{"key":"queue:x-queue=a","tokens":1}`, status: 403},
+	{where: "admin", role: "configure", method: "POST", target: "/v1/rules/reset", body: `{"rule":"several","reason":"the limit was too low"}`, status: 200},
+	{where: "admin", role: "configure", method: "POST", target: "/v1/rules/reset", body: `{"rule":"severel","reason":"r"}`, status: 404},
+	{where: "admin", role: "configure", method: "POST", target: "/v1/rules/reset", body: `{"rule":"several"}`, status: 400},
+	{where: "admin", role: "configure", method: "POST", target: "/v1/rules/reset", body: `{"rule":"several","reason":"r","from":"x"}`, status: 400},
+	{where: "admin", role: "operate", method: "POST", target: "/v1/rules/reset", body: `{"rule":"several","reason":"r"}`, status: 403},
 	{where: "admin", role: "read", method: "GET", target: "/v1/activity", status: 200},
 	{where: "admin", role: "operate", method: "GET", target: "/v1/activity", status: 200},
 	{where: "admin", role: "operate", method: "GET", target: "/v1/activity?last=3", status: 400},
@@ -250,7 +255,7 @@ func (s *service) askCorpus(t *testing.T) {
 	}
 	var list struct{ Overrides, Audit []json.RawMessage }
 	a := s.askRow(t, row{where: "admin", role: "read", method: "GET", target: "/v1/overrides?audit=100", status: 200})
-	if err := json.Unmarshal(a.body, &list); err != nil || len(list.Overrides) != 2 || len(list.Audit) != 8 { // five of overrides, three of buckets
-		t.Errorf("the list has %d overrides and %d entries (%v), want 2 and 8", len(list.Overrides), len(list.Audit), err)
+	if err := json.Unmarshal(a.body, &list); err != nil || len(list.Overrides) != 2 || len(list.Audit) != 9 { // five of overrides, three of buckets, one of a rule
+		t.Errorf("the list has %d overrides and %d entries (%v), want 2 and 9", len(list.Overrides), len(list.Audit), err)
 	}
 }

@@ -36,7 +36,10 @@ func (s deadStore) DeriveKey(context.Context, string) (key [32]byte, err error) 
 }
 func (s deadStore) Refund(context.Context, []mete.Refund, string) error { return s.fail("refund") }
 func (s deadStore) Reset(context.Context, []string) error               { return s.fail("reset") }
-func (s deadStore) Ping(context.Context) error                          { return s.fail("ping") }
+func (s deadStore) ClearFamilies(context.Context, []string, string) (int64, string, error) {
+	return 0, "", s.fail("clear families")
+}
+func (s deadStore) Ping(context.Context) error { return s.fail("ping") }
 
 // An oldDocument is always changed by somebody else in between.
 type oldDocument struct{}
@@ -129,6 +132,7 @@ func (o *outage) askAll(t *testing.T) {
 		{method: "GET", target: "/v1/bucket?key=shut:", status: 503},
 		{method: "POST", target: "/v1/bucket/reset", body: `{"key":"shut:","reason":"r"}`, status: 503},
 		{method: "POST", target: "/v1/bucket/take", body: `{"key":"shut:","tokens":1}`, status: 503},
+		{method: "POST", target: "/v1/rules/reset", body: `{"rule":"shut","reason":"r"}`, status: 503},
 		{method: "GET", target: "/v1/decision", status: 403, fields: asGateway("/shut")}, // the profile nginx: 503
 		{method: "GET", target: "/v1/decision", status: 200, fields: asGateway("/open")},
 		{method: "PUT", target: "/v1/overrides", body: `{"action":"block","match":{"path":"/x"},` + until + `}`, status: 409},

@@ -26,6 +26,7 @@ var plain = map[string]question{
 	"GET /v1/bucket":         {target: "/v1/bucket?key=queue:x-queue=p"},
 	"POST /v1/bucket/reset":  {target: "/v1/bucket/reset", body: `{"key":"queue:x-queue=p","reason":"r"}`},
 	"POST /v1/bucket/take":   {target: "/v1/bucket/take", body: `{"key":"queue:x-queue=p","tokens":1}`},
+	"POST /v1/rules/reset":   {target: "/v1/rules/reset", body: `{"rule":"queue","reason":"r"}`},
 	"GET /v1/activity":       {target: "/v1/activity"},
 	"GET /v1/me":             {target: "/v1/me"},
 	"GET /v1/rules":          {target: "/v1/rules"},

@@ -23,21 +23,25 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 	main, admin := scheme(c.TLS)+s.Addr().String(), scheme(c.AdminTLS)+s.AdminAddr().String()
 	rules := len(s.Policy().Rules())
 	if c.LogFormat == "json" {
-		log.Info("listening", "url", main, "admin_url", admin, "policy", policyName(c.Policy), "rules", rules, "upstream", c.Upstream, "token_file", s.TokenFile())
+		log.Info("listening", "url", main, "admin_url", admin, "policy", c.PolicyName(), "rules", rules, "upstream", upstreamText(c), "token_file", s.TokenFile())
 		return
 	}
 	policy := "built-in example"
 	if c.Policy != "" {
-		policy = policyName(c.Policy)
+		policy = c.PolicyName()
 	}
 	w := new(bytes.Buffer)
 	defer func() { out.Write(w.Bytes()) }()
 	fmt.Fprintf(w, "mete is listening on %s\n\n", main)
-	if c.Upstream != "" {
+	if c.Upstream != nil {
 		fmt.Fprintf(w, "  upstream  %s\n", c.Upstream)
 	}
 	for _, u := range c.Upstreams {
-		fmt.Fprintf(w, "  upstream  %s: %s\n", u.Name, strings.Join(u.URLs, ", "))
+		urls := make([]string, len(u.URLs))
+		for i, server := range u.URLs {
+			urls[i] = server.String()
+		}
+		fmt.Fprintf(w, "  upstream  %s: %s\n", u.Name, strings.Join(urls, ", "))
 	}
 	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  dashboard %s\n  admin     %s\n", policy, prose.Count(rules, "rule"), storeName(c.Store), dashboardText(out, admin, s), admin)
 	if file := s.TokenFile(); file != "" {
@@ -49,6 +53,14 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 	} else {
 		tryAPI(w, main, c.Policy == "")
 	}
+}
+
+// upstreamText returns the URL of the one upstream, or "".
+func upstreamText(c config.Config) string {
+	if c.Upstream == nil {
+		return ""
+	}
+	return c.Upstream.String()
 }
 
 // dashboardText is the address of the dashboard. On a terminal, it is a link that signs in
@@ -107,13 +119,12 @@ func self() string {
 
 // storeName is a store's URL without its password, and what becomes of the
 // buckets.
-func storeName(raw string) string {
-	store, err := storeurl.Parse(raw)
+func storeName(store *storeurl.URL) string {
 	switch {
-	case err != nil || store.File == "":
-		return storeurl.Shown(raw)
+	case store.File == "":
+		return store.String()
 	case store.Every == 0:
-		return storeurl.Shown(raw) + ", saved at the end"
+		return store.String() + ", saved at the end"
 	}
-	return storeurl.Shown(raw) + ", saved every " + prose.Duration(store.Every) + " and at the end"
+	return store.String() + ", saved every " + prose.Duration(store.Every) + " and at the end"
 }

@@ -50,6 +50,7 @@ type finding struct {
 type checkedPolicy struct {
 	name     string // for people
 	file     string // "" where it is none
+	data     []byte // its contents
 	matcher  *policy.Matcher
 	err      error
 	tests    policyTests
@@ -61,7 +62,7 @@ type checkedPolicy struct {
 // read checks the named policy.
 func (c *checkCommand) read(ctx context.Context, name string) checkedPolicy {
 	m, data, err := readContents(ctx, c.std, name, c.keys)
-	p := checkedPolicy{name: policyName(name), matcher: m, err: err}
+	p := checkedPolicy{name: policyName(name), matcher: m, err: err, data: data}
 	switch {
 	case name == "-":
 		p.name = stdinName

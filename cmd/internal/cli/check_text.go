@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/table"
 	words "github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
+	"github.com/metehq/mete/policyyaml"
 )
 
 // writeText prints what there is to say of p for people.
@@ -20,7 +22,11 @@ func (c *checkCommand) writeText(p *checkedPolicy) {
 		c.complain(p.err)
 		return
 	case exitNo:
-		fmt.Fprintln(out, c.paint.places(p.err.Error(), p.name))
+		text := p.err.Error() + "\n"
+		if mistakes, ok := errors.AsType[policyyaml.Errors](p.err); ok && isTerminal(out) {
+			text = visible.Lines(mistakes.Annotate(p.data))
+		}
+		fmt.Fprint(out, c.paint.places(text, p.name))
 		return
 	}
 	t := table.New("LIMIT", "KEY", "MODE", "STORE ERROR", "ALLOWS")

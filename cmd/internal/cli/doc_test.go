@@ -83,7 +83,7 @@ func TestDocs_AreTheHelpTexts(t *testing.T) {
 func TestDocs_AreTheSampleConfiguration(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n`mete serve --config mete.yaml` reads the settings below; `mete help config`\n" +
-		"prints them. A setting that the file leaves out has the value shown. mete reports all\nerrors in a file at once, with their lines.\n\n" +
+		"prints them. A setting that the file leaves out has the value shown. mete reports all\nerrors in a file at once, each with its line, its column and an excerpt of the file. The\nexcerpt shows no secrets. The file is YAML 1.2 in UTF-8.\n\n" +
 		"```yaml\n" + helpOf(t, "config") + "```\n\n")
 	b.WriteString("## Environment variables\n\nEach setting has an environment variable. From the strongest: flag, environment variable,\n" +
 		"file, default. `METE_CONFIG` names the file where `--config` does not.\n\n`mete serve --check` lists the variables that it used, and the server logs their names when\nit starts, never their values.\n\n" +

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/client"
+	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/internal/visible"
 )
 
@@ -101,6 +102,10 @@ func printError(w io.Writer, path string, f *failure) {
 	case bare:
 		fmt.Fprintln(w, text)
 	case eachLine:
+		if mistakes, ok := errors.AsType[config.Errors](f.err); ok {
+			printMistakes(w, command, mistakes)
+			break
+		}
 		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 			fmt.Fprintf(w, "%s %s\n", command, line)
 		}

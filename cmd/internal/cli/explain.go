@@ -66,8 +66,8 @@ type explainCommand struct {
 	std    Streams
 	policy string // a file name; "-" is standard input, and "" is to ask the server
 	connection
-	store   *storeurl.Store // nil: all buckets are full
-	at      bucket.Instant  // 0: now
+	store   *storeurl.URL  // nil: all buckets are full
+	at      bucket.Instant // 0: now
 	format  string
 	request typedRequest
 }
@@ -86,9 +86,8 @@ func newExplainCommand(std Streams) *cobra.Command {
 		},
 	}
 	addPolicy(cmd, &c.policy, "the policy `FILE` in JSON or YAML, - for standard input, or postgres://HOST/DATABASE for the rules there")
-	cmd.Flags().Func("store", "show the buckets in the store at `URL`: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) error {
-		u, err := storeurl.Parse(s)
-		c.store = &u
+	cmd.Flags().Func("store", "show the buckets in the store at `URL`: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) (err error) {
+		c.store, err = storeurl.Parse(s)
 		return err
 	})
 	cmd.Flags().Func("at", "explain the decision at that `INSTANT`, such as 2026-11-21T08:00:00Z, if nothing happens until then", func(s string) error {

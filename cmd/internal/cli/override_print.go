@@ -71,6 +71,9 @@ func (c *overrideCommand) writeAudit(b *strings.Builder, entries []api.AuditEntr
 // subject is what was done something to: an override by its ID, or a bucket by its key,
 // with the tokens that it was given or that were taken.
 func subject(e *api.AuditEntry) string {
+	if e.What == string(overrides.WhatCleared) {
+		return fmt.Sprintf("%s of rule %s", prose.Count(int(e.Buckets), "bucket"), e.Rule)
+	}
 	word := map[string]string{string(overrides.WhatReset): "to", string(overrides.WhatTaken): "from"}[e.What]
 	switch tokens := e.Tokens.String(); {
 	case word == "":

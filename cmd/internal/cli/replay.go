@@ -57,7 +57,7 @@ type replayCommand struct {
 	traces                []string // as well
 	format                string
 	input                 trace.Format
-	store                 storeurl.Store
+	store                 *storeurl.URL
 	bound                 *bound // nil for none
 	sort                  bool   // by time
 	showKeys, skipInvalid bool

@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
@@ -25,6 +26,9 @@ func readRules(ctx context.Context, url string) (*policy.Matcher, error) {
 func policyName(name string) string {
 	if storeurl.IsPostgres(name) {
 		return storeurl.Shown(name)
+	}
+	if bundle.IsURL(name) {
+		return bundle.ShownSetting(name)
 	}
 	return name
 }

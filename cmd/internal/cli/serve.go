@@ -189,7 +189,7 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 		{"upstream", "pass allowed requests on to `URL`"},
 		{"listen", "main `ADDRESS` (default " + d.Listen + ")"},
 		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},
-		{"store", "`URL` of the store (default " + d.Store + "): memory:?max_keys=N, memory:?file=PATH, redis://HOST, postgres://HOST/DATABASE"},
+		{"store", "`URL` of the store (default " + d.Store.String() + "): memory:?max_keys=N, memory:?file=PATH, redis://HOST, postgres://HOST/DATABASE"},
 		{"violations", "record denied requests in the PostgreSQL at `URL`: postgres://HOST/DATABASE"},
 		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is trusted"},
 		{"log-format", "`FORMAT` of the log: text or json (default " + d.LogFormat + ")"},

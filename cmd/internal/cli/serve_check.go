@@ -41,7 +41,7 @@ func tryServe(ctx context.Context, std Streams, c config.Config, env config.Envi
 		fmt.Fprintf(std.Out, "settings from the environment: %s\n", strings.Join(env.Used, ", "))
 	}
 	if m == nil {
-		fmt.Fprintln(std.Out, "the settings are ok; the policy in the database was not read")
+		fmt.Fprintln(std.Out, "the settings are ok; the policy in the database or at its address was not read")
 	} else {
 		fmt.Fprintf(std.Out, "the settings are ok, and the policy: %s\n", prose.Count(len(m.Rules()), "rule"))
 	}

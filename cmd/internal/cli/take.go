@@ -63,6 +63,10 @@ is too low, see 'mete override'.
 With --key and --reason it fills one bucket, by the key that 'mete top' shows,
 and prints the tokens that were missing.
 
+With --rule NAME --all and --reason it fills the buckets of all keys of a rule,
+in the store and in what every server remembers. It needs the role configure.
+Takes that run meanwhile may stay charged. Other servers follow within a second.
+
 Exit codes:
   0  done
   1  no limit applies to the request
@@ -121,6 +125,7 @@ func newResetCommand(std Streams) *cobra.Command {
 	cmd := newQuestionCommand(q, &cobra.Command{Use: "reset [flags] NAME=VALUE ...", Short: "Fill the buckets of a request", Long: resetAbout},
 		adminURL(), func(ctx context.Context, c *client.Client) error { return q.amend(ctx, c, c.Reset) }, q.resetBucket)
 	q.addKey(cmd, "fill", true)
+	q.addRule(cmd)
 	return cmd
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/metehq/mete/httpapi"
 )
 
 // TLS are the files with which an address speaks TLS, in PEM. They are looked at
@@ -17,8 +19,8 @@ type TLS struct {
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
 
-	// ClientCA are the authorities of clients' certificates. Where it is said, nobody
-	// without one of those is served.
+	// ClientCA has the authorities of client certificates. If it is set, the server
+	// serves no client without a certificate.
 	ClientCA string `yaml:"client_ca"`
 }
 
@@ -33,12 +35,12 @@ type AdminToken struct {
 	Name string `yaml:"name"`
 
 	// Role is read, operate or configure: see [httpapi.Role].
-	Role string `yaml:"role"`
+	Role httpapi.Role `yaml:"role"`
 
 	// Token is the secret, 16 bytes to 1 KiB without blanks. It may be in File instead, from whose
 	// ends blanks are cut, and which is read again when it changes. In a configuration file, a
 	// relative path is relative to that file.
-	Token string `yaml:"token"`
+	Token string `yaml:"token" secret:"all"`
 	File  string `yaml:"token_file"`
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/httpapi"
 )
 
 func TestLoad_AdminTokens(t *testing.T) {
@@ -32,7 +33,7 @@ tls: { cert: c.pem, key: k.pem }
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.AdminTokens) != 2 || c.AdminTokens[0] != (config.AdminToken{Name: "on-call", Role: "operate", Token: "from-the-environment"}) ||
+	if len(c.AdminTokens) != 2 || c.AdminTokens[0] != (config.AdminToken{Name: "on-call", Role: httpapi.Operate, Token: "from-the-environment"}) ||
 		c.AdminTokens[1].Token != "0123456789abcdef" {
 		t.Errorf("tokens %+v", c.AdminTokens)
 	}
@@ -47,8 +48,8 @@ func TestLoad_AdminMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"admin_listen: :8081":        `admin_listen: ":8081" can be reached from elsewhere: say admin_tokens, or listen on 127.0.0.1`,
 		"admin_listen: 10.0.0.1:80":  "can be reached from elsewhere",
-		"admin_tokens: nobody":       "mete.yaml:1: admin_tokens: must be a list of mappings",
-		"admin_tokens: [nobody]":     "mete.yaml:1: admin_tokens[0]: must be a mapping",
+		"admin_tokens: nobody":       "mete.yaml:1:15: admin_tokens: must be a list of mappings",
+		"admin_tokens: [nobody]":     "mete.yaml:1:16: admin_tokens[0]: must be a mapping",
 		"admin_tokens: [{nam: x}]":   `admin_tokens[0].nam: unknown setting; did you mean name?`,
 		"admin_tokens: [{name: ''}]": "admin_tokens[0].name: must be said",
 		"admin_tokens: [{name: a, role: read, token: " + good + "}, {name: a, role: read, token: x" + good + "}]": `admin_tokens[1].name: "a" is the name of another token`,

@@ -3,26 +3,34 @@
 package config
 
 import (
+	"cmp"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
-	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/jwtclaims"
 	"github.com/metehq/mete/pgstore/violations"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/topkeys"
 )
 
-// maxTimeout bounds every duration: a day is longer than any of them needs.
-const maxTimeout = 24 * time.Hour
+// Bounds of settings.
+const (
+	maxTimeout          = 24 * time.Hour // longer than any timeout needs
+	maxConnections      = 1 << 20
+	maxDelayed          = 1_000_000        // each is a goroutine
+	maxLeeway           = 10 * time.Minute // of package jwtclaims
+	maxTelemetryHeaders = 16
+	maxDenialLines      = 1000
+)
 
-// check collects what is wrong with values that were read well.
+// check collects the errors in values that could be parsed.
 func (d *decoder) check(c *Config) {
 	d.checkAddress("listen", c.Listen)
 	d.checkAddress("admin_listen", c.AdminListen)
@@ -32,69 +40,101 @@ func (d *decoder) check(c *Config) {
 	d.checkAdmin(c)
 	d.checkBounds(c)
 	d.checkUpstreams(c)
-	if c.DecisionProfile != "" {
-		d.checkWord("decision_profile", c.DecisionProfile, profiles()...)
-		if len(c.TrustedProxies) == 0 && c.TrustedHops == 0 {
-			d.fail("decision_profile", "needs trusted_proxies: the address of the gateway that asks")
-		}
-		if c.TrustedHops > 0 && (c.Upstream != "" || len(c.Upstreams) > 0) {
-			d.fail("decision_profile", "needs trusted_proxies where there is an upstream: it is then asked at the admin address, and trusted_hops would trust whoever reaches that")
-		}
-	}
 	d.checkTrust(c)
-	d.checkWord("log_format", c.LogFormat, "text", "json")
-	d.checkWord("log_level", c.LogLevel, "debug", "info", "warn", "error")
 	d.checkFields(c.RateLimitFields)
 	if err := httplimit.CheckCORSOrigins(c.CORSOrigins); err != nil {
-		d.fail("cors_origins", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		d.fail("cors_origins", "%s", inOneLine(err))
 	}
-	if c.Store == "" {
+	if c.Store == nil {
 		d.fail("store", "must not be empty: memory: keeps the buckets in the process")
 	}
-	if _, err := storeurl.Parse(c.Store); err != nil {
-		d.fail("store", "%s", strings.TrimPrefix(err.Error(), "store: "))
+	switch {
+	case len(c.PolicyKeys) == 0:
+	case c.PolicyDatabase != nil:
+		d.fail("policy_keys", "is for policy files: rules in a database are not signed")
+	case c.Policy == "":
+		d.fail("policy_keys", "needs a policy file: the built-in example is not signed")
 	}
-	if storeurl.IsPostgres(c.Policy) {
-		if _, _, err := pgstore.ParseURL(c.Policy); err != nil {
-			d.fail("policy", "%s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
-		}
-	}
-	d.checkPolicyKeys(c)
+	d.checkBundle(c)
 	d.checkJWT(c)
-	d.checkViolations(c)
-	d.checkTopKeys(c.TopKeys)
-	d.checkDenialLog(c.DenialLog)
+	if _, err := policy.ParseAttribute(c.ViolationsUser); err != nil {
+		d.fail("violations_user", "must be an attribute, such as jwt:sub, not %q", c.ViolationsUser)
+	}
 	d.checkTelemetry(c.Telemetry)
-	if c.MaxHeaderBytes < 1<<10 || c.MaxHeaderBytes > 1<<20 {
-		d.fail("max_header_bytes", "must be between 1024 and 1048576, not %d", c.MaxHeaderBytes)
+}
+
+// between checks that a value lies between two others, which it may be. NaN does not.
+func between[T cmp.Ordered](d *decoder, key string, v, low, high T) {
+	if !(v >= low && v <= high) {
+		d.fail(key, "must be between %v and %v, not %v", low, high, v)
 	}
-	if c.GarbageBytes < 0 || c.GarbageBytes > 1<<30 {
-		d.fail("garbage_bytes", "must be between 0 and 1073741824, not %d", c.GarbageBytes)
-	}
+}
+
+// checkBounds checks numbers, durations and words.
+func (d *decoder) checkBounds(c *Config) {
+	between(d, "max_connections", c.MaxConnections, 1, maxConnections)
+	between(d, "max_in_flight", c.MaxInFlight, 1, maxConnections)
+	between(d, "max_delayed", c.MaxDelayed, 1, maxDelayed)
+	between(d, "max_header_bytes", c.MaxHeaderBytes, 1<<10, 1<<20)
+	between(d, "top_keys", c.TopKeys, 0, topkeys.MaxCounters)
+	between(d, "max_wait", c.MaxWait, time.Millisecond, maxTimeout)
+	between(d, "denial_log.max_lines", c.DenialLog.MaxLines, 1, maxDenialLines)
+	between(d, "telemetry.sample", c.Telemetry.Sample, 0, 1)
+	between(d, "adaptive.tolerance", c.Adaptive.Tolerance, 1, 100)
+	between(d, "adaptive.floor", c.Adaptive.Floor, 0.0001, 1)
+	between(d, "adaptive.interval", c.Adaptive.Interval, time.Millisecond, time.Hour)
+	between(d, "adaptive.target", c.Adaptive.Target, 0, time.Hour)
+	between(d, "jwt.leeway", c.JWT.Leeway, 0, maxLeeway)
 	if c.MaxBodyBytes < 0 {
 		d.fail("max_body_bytes", "must be 0 for no bound, or above, not %d", c.MaxBodyBytes)
 	}
-	d.checkDuration("max_wait", c.MaxWait, time.Millisecond)
-	if c.ReloadInterval != 0 {
-		d.checkDuration("reload_interval", c.ReloadInterval, 10*time.Millisecond)
+	if v := c.ViolationsRetention; v < violations.MinRetention || v > violations.MaxRetention {
+		d.fail("violations_retention", "must be between 1h and 100 years, not %v", v)
+	}
+	for _, off := range []struct { // 0 turns them off
+		key      string
+		v, least time.Duration
+	}{
+		{"reload_interval", c.ReloadInterval, 10 * time.Millisecond},
+		{"telemetry.interval", c.Telemetry.Interval, time.Second},
+		{"denial_log.interval", c.DenialLog.Interval, time.Second},
+	} {
+		if off.v != 0 {
+			between(d, off.key, off.v, off.least, maxTimeout)
+		}
 	}
 	t := c.Timeouts
-	d.checkDuration("timeouts.read_header", t.ReadHeader, time.Millisecond)
-	d.checkDuration("timeouts.api_request", t.APIRequest, time.Millisecond)
-	d.checkDuration("timeouts.idle", t.Idle, time.Millisecond)
-	d.checkDuration("timeouts.upstream_connect", t.UpstreamConnect, time.Millisecond)
-	d.checkDuration("timeouts.upstream_header", t.UpstreamHeader, time.Millisecond)
-	d.checkDuration("timeouts.notice", t.Notice, 0)
-	d.checkDuration("timeouts.drain", t.Drain, time.Millisecond)
+	between(d, "timeouts.read_header", t.ReadHeader, time.Millisecond, maxTimeout)
+	between(d, "timeouts.api_request", t.APIRequest, time.Millisecond, maxTimeout)
+	between(d, "timeouts.idle", t.Idle, time.Millisecond, maxTimeout)
+	between(d, "timeouts.upstream_connect", t.UpstreamConnect, time.Millisecond, maxTimeout)
+	between(d, "timeouts.upstream_header", t.UpstreamHeader, time.Millisecond, maxTimeout)
+	between(d, "timeouts.upstream_body", t.UpstreamBody, 0, maxTimeout)
+	between(d, "timeouts.client_body", t.ClientBody, 0, maxTimeout)
+	between(d, "timeouts.upgraded", t.Upgraded, 0, maxTimeout)
+	between(d, "timeouts.notice", t.Notice, 0, maxTimeout)
+	between(d, "timeouts.drain", t.Drain, time.Millisecond, maxTimeout)
+
+	d.checkWord("underscores_in_headers", c.UnderscoresInHeaders, "drop", "pass", "refuse")
+	d.checkWord("log_format", c.LogFormat, "text", "json")
+	d.checkWord("log_level", c.LogLevel, "debug", "info", "warn", "error")
+	if c.DecisionProfile != "" {
+		var words []string
+		for _, p := range httpapi.Profiles() {
+			words = append(words, string(p))
+		}
+		d.checkWord("decision_profile", c.DecisionProfile, words...)
+	}
+	if c.Adaptive.Law != "" {
+		d.checkWord("adaptive.law", c.Adaptive.Law, "aimd", "gradient")
+	}
 }
 
-// profiles are the words for decision_profile.
-func profiles() []string {
-	var words []string
-	for _, p := range httpapi.Profiles() {
-		words = append(words, string(p))
+func (d *decoder) checkWord(key, word string, known ...string) {
+	if !slices.Contains(known, word) {
+		last := len(known) - 1
+		d.fail(key, "must be %s or %s, not %q", strings.Join(known[:last], ", "), known[last], word)
 	}
-	return words
 }
 
 func (d *decoder) checkAddress(key, address string) {
@@ -114,7 +154,7 @@ func anyPort(address string) bool {
 	return err == nil && port == "0"
 }
 
-// checkTrust has the front doors' own check judge each setting by itself.
+// checkTrust checks each setting with the check of package httpfacts.
 func (d *decoder) checkTrust(c *Config) {
 	for _, part := range []struct {
 		key   string
@@ -126,7 +166,7 @@ func (d *decoder) checkTrust(c *Config) {
 	} {
 		if err := part.trust.Check(); err != nil {
 			reason, _, _ := strings.Cut(err.Error(), "\n")
-			reason = strings.Replace(reason, "use hops", "use trusted_hops", 1) // as it is called here
+			reason = strings.Replace(reason, "use hops", "use trusted_hops", 1) // its name here
 			d.fail(part.key, "%s", strings.TrimPrefix(reason, httpfacts.ErrTrust.Error()+": "))
 		}
 	}
@@ -135,6 +175,13 @@ func (d *decoder) checkTrust(c *Config) {
 	}
 	if c.ForwardedHeader == "" {
 		d.fail("forwarded_header", "must not be empty: X-Forwarded-For is the usual one")
+	}
+	switch {
+	case c.DecisionProfile == "":
+	case len(c.TrustedProxies) == 0 && c.TrustedHops == 0:
+		d.fail("decision_profile", "needs trusted_proxies: the address of the gateway that asks")
+	case c.TrustedHops > 0 && c.InFront():
+		d.fail("decision_profile", "needs trusted_proxies where there is an upstream: it is then asked at the admin address, and trusted_hops would trust whoever reaches that")
 	}
 }
 
@@ -153,31 +200,51 @@ func (d *decoder) checkFields(dialects []string) {
 	}
 }
 
-// checkViolations has those judge who use the settings.
-func (d *decoder) checkViolations(c *Config) {
-	if c.Violations != "" {
-		if _, _, err := pgstore.ParseURL(c.Violations); err != nil {
-			d.fail("violations", "%s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
+// checkJWT checks the settings with the checks of package jwtclaims.
+func (d *decoder) checkJWT(c *Config) {
+	if err := jwtclaims.CheckAlgorithms(c.JWT.Algorithms); err != nil {
+		d.fail("jwt.algorithms", "%s", strings.TrimPrefix(err.Error(), "jwtclaims: "))
+	}
+	if len(c.JWT.Algorithms) == 0 {
+		d.fail("jwt.algorithms", "is empty: RS256 and ES256 are the usual ones")
+	}
+	if c.JWT.Keys == "" {
+		if c.JWT.Issuer != "" || len(c.JWT.Audience) > 0 {
+			d.fail("jwt.keys", "must say the key set: without one nobody looks at issuer and audience")
 		}
-	}
-	if _, err := policy.ParseAttribute(c.ViolationsUser); err != nil {
-		d.fail("violations_user", "must be an attribute, such as jwt:sub, not %q", c.ViolationsUser)
-	}
-	if c.ViolationsRetention < violations.MinRetention || c.ViolationsRetention > violations.MaxRetention {
-		d.fail("violations_retention", "must be between 1h and 100 years, not %v", c.ViolationsRetention)
-	}
-}
-
-func (d *decoder) checkWord(key, word string, known ...string) {
-	if slices.Contains(known, word) {
 		return
 	}
-	last := len(known) - 1
-	d.fail(key, "must be %s or %s, not %q", strings.Join(known[:last], ", "), known[last], word)
-}
-
-func (d *decoder) checkDuration(key string, v, least time.Duration) {
-	if v < least || v > maxTimeout {
-		d.fail(key, "must be between %v and %v, not %v", least, maxTimeout, v)
+	if err := jwtclaims.CheckKeySet(c.JWT.Keys); err != nil {
+		d.fail("jwt.keys", "%s", strings.TrimPrefix(err.Error(), "jwtclaims: key set: "))
+	}
+	if c.TrustJWT {
+		d.fail("trust_jwt", "excludes jwt.keys: tokens are either verified or believed as they are")
 	}
 }
+
+// checkTelemetry never shows the headers, which are secrets.
+func (d *decoder) checkTelemetry(t Telemetry) {
+	switch u := t.Endpoint; {
+	case u == nil:
+	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		d.fail("telemetry.endpoint", "is not a URL such as http://127.0.0.1:4318")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		d.fail("telemetry.endpoint", "must be a scheme, a host and perhaps a path; secrets belong in telemetry.headers")
+	}
+	if len(t.Headers) > maxTelemetryHeaders {
+		d.fail("telemetry.headers", "are %d: at most %d can be", len(t.Headers), maxTelemetryHeaders)
+	}
+	for i, h := range t.Headers {
+		if name, value, ok := strings.Cut(h, "="); !ok || !isToken(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+			d.fail("telemetry.headers", "number %d is not name=value", i+1)
+		}
+	}
+}
+
+// isToken reports whether s can be the name of a header field (RFC 9110 §5.6.2).
+func isToken(s string) bool {
+	return s != "" && strings.Trim(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
+// inOneLine returns an error of several lines in one.
+func inOneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

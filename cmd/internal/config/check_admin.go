@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/metehq/mete/httpapi"
 )
@@ -21,6 +22,9 @@ func (d *decoder) checkAdmin(c *Config) {
 	names, secrets := map[string]bool{}, map[string]bool{}
 	for i := range c.AdminTokens {
 		t, key := &c.AdminTokens[i], fmt.Sprintf("admin_tokens[%d]", i)
+		if slices.ContainsFunc(d.errors, func(e Error) bool { return e.Key == key }) {
+			continue // it is no mapping
+		}
 		switch {
 		case t.Name == "":
 			d.fail(key+".name", "must be said: it stands in the log and in the audit")
@@ -30,8 +34,8 @@ func (d *decoder) checkAdmin(c *Config) {
 			d.fail(key+".name", "%q is the name of another token, too", t.Name)
 		}
 		names[t.Name] = true
-		if _, err := httpapi.ParseRole(t.Role); err != nil {
-			d.fail(key+".role", "must be read, operate or configure, not %q", t.Role)
+		if t.Role == httpapi.NoRole {
+			d.fail(key+".role", `must be read, operate or configure, not ""`)
 		}
 		d.checkToken(key, t)
 		if secrets[t.Token] {
@@ -90,21 +94,4 @@ func onlyHere(address string) bool {
 	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.IsLoopback()
-}
-
-// Bounds of what bounds the main address.
-const (
-	minConnections = 1
-	maxConnections = 1 << 20
-)
-
-func (d *decoder) checkBounds(c *Config) {
-	for _, b := range []struct {
-		key   string
-		value int
-	}{{"max_connections", c.MaxConnections}, {"max_in_flight", c.MaxInFlight}} {
-		if b.value < minConnections || b.value > maxConnections {
-			d.fail(b.key, "must be between %d and %d, not %d", minConnections, maxConnections, b.value)
-		}
-	}
 }

@@ -5,16 +5,17 @@ package config_test
 import (
 	"errors"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
 func write(t *testing.T, text string) string {
@@ -24,6 +25,18 @@ func write(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// urls parses URLs that are valid.
+func urls(raw ...string) (parsed []*url.URL) {
+	for _, r := range raw {
+		u, err := url.Parse(r)
+		if err != nil {
+			panic(err)
+		}
+		parsed = append(parsed, u)
+	}
+	return parsed
 }
 
 // load loads settings without an environment.
@@ -47,11 +60,11 @@ func TestLoad_PathsAreRelativeToTheFile(t *testing.T) {
 	path := write(t, "policy: p.yaml\nstore: memory:?file=b&every=5s\n")
 	got, err := load(path, nil)
 	dir := filepath.Dir(path)
-	if err != nil || got.Policy != filepath.Join(dir, "p.yaml") || got.Store != "memory:?file="+dir+"/b&every=5s" {
+	if err != nil || got.Policy != filepath.Join(dir, "p.yaml") || got.Store.String() != "memory:?file="+dir+"/b&every=5s" {
 		t.Errorf("policy %q, store %q, error %v; want both in %s", got.Policy, got.Store, err, dir)
 	}
 	got, err = load(path, []config.Setting{{Key: "store", Value: "memory:?file=b"}})
-	if err != nil || got.Store != "memory:?file=b" {
+	if err != nil || got.Store.String() != "memory:?file=b" {
 		t.Errorf("store %q, error %v; want the flag's as it is", got.Store, err)
 	}
 }
@@ -65,25 +78,27 @@ func sameConfig(a, b config.Config) bool {
 }
 
 func TestSample_HasEverySetting(t *testing.T) {
-	var doc map[string]any
-	if err := yaml.Unmarshal([]byte(config.Sample), &doc); err != nil {
+	root, err := yamltree.Parse([]byte(config.Sample))
+	if err != nil {
 		t.Fatal(err)
 	}
-	checkHas(t, "", doc, reflect.TypeFor[config.Config]())
+	checkHas(t, "", root, reflect.TypeFor[config.Config]())
 }
 
-func checkHas(t *testing.T, prefix string, doc map[string]any, typ reflect.Type) {
+func checkHas(t *testing.T, prefix string, doc *yamltree.Node, typ reflect.Type) {
 	for i := range typ.NumField() {
 		f := typ.Field(i)
 		key := f.Tag.Get("yaml")
-		value, ok := doc[key]
-		if key == "" || !ok {
+		if key == "-" {
+			continue
+		}
+		i := slices.IndexFunc(doc.Fields, func(f yamltree.Field) bool { return f.Key.Value == key })
+		if key == "" || i < 0 {
 			t.Errorf("setting %q (field %s) is not in the sample", prefix+key, f.Name)
 			continue
 		}
 		if f.Type.Kind() == reflect.Struct {
-			inner, _ := value.(map[string]any)
-			checkHas(t, prefix+key+".", inner, f.Type)
+			checkHas(t, prefix+key+".", doc.Fields[i].Value, f.Type)
 		}
 	}
 }
@@ -118,7 +133,7 @@ policy: p.yaml
 		t.Fatal(err)
 	}
 	want := config.Default()
-	want.Listen, want.HashKey, want.Upstream = "10.1.2.3:80", "${literal}", "http://127.0.0.1:9"
+	want.Listen, want.HashKey, want.Upstream = "10.1.2.3:80", "${literal}", urls("http://127.0.0.1:9")[0]
 	want.TrustJWT, want.Timeouts.Drain = true, 24*time.Hour
 	want.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 	want.Policy = filepath.Join(filepath.Dir(path), "p.yaml")
@@ -153,23 +168,23 @@ frobnicate: true
 		t.Fatalf("Load: %v, want config.Errors", err)
 	}
 	for _, want := range []string{
-		":1: listen: ",
-		":2: adminlisten: unknown setting; did you mean admin_listen?",
-		":3: admin_listen: ",
-		":4: listen: already said on line 1",
-		":5: upstream: ",
-		":6: store: the environment has no METE_TEST_UNSET",
-		":7: trust_jwt: ",
-		":8: trusted_proxies: ",
-		":9: max_header_bytes: ",
-		":10: jitter: ",
-		":11: log_format: must be text or json, not \"xml\"",
-		":12: reload_interval: ",
-		":14: timeouts.drain: ",
-		":15: timeouts.idle: ",
-		":16: timeouts.dain: unknown setting",
-		":17: decision_profile: ",
-		":18: frobnicate: unknown setting",
+		":1:9: listen: ",
+		":2:1: adminlisten: unknown setting; did you mean admin_listen?",
+		":3:15: admin_listen: ",
+		":4:1: listen: already set on line 1: remove one of them",
+		":5:11: upstream: ",
+		":6:8: store: the environment has no METE_TEST_UNSET",
+		":7:12: trust_jwt: ",
+		":8:1: trusted_proxies: ",
+		":9:19: max_header_bytes: ",
+		":10:9: jitter: ",
+		":11:13: log_format: must be text or json, not \"xml\"",
+		":12:18: reload_interval: ",
+		":14:10: timeouts.drain: ",
+		":15:9: timeouts.idle: ",
+		":16:3: timeouts.dain: unknown setting",
+		":17:1: decision_profile: ",
+		":18:1: frobnicate: unknown setting",
 	} {
 		if !strings.Contains(err.Error(), path+want) {
 			t.Errorf("no mistake %q in\n%v", want, err)
@@ -185,10 +200,10 @@ frobnicate: true
 
 func TestLoad_BadFiles(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"not YAML", "a: [", "line 1"},
+		{"not YAML", "a: [", ":1:4: not YAML: "},
 		{"a list", "- a\n", "must be a mapping"},
 		{"a word", "hello\n", "must be a mapping"},
-		{"two documents", "{}\n---\n{}\n", "one YAML document"},
+		{"two documents", "{}\n---\n{}\n", ":2:1: a second document begins here: the settings must be one YAML document"},
 		{"a mapping where a value belongs", "listen: {a: b}\n", "listen: must be a plain value"},
 		{"a list where a mapping belongs", "timeouts: [1]\n", "timeouts: must be a mapping"},
 		{"a nested list", "trusted_proxies: [[a]]\n", "must be a list of plain values"},
@@ -199,11 +214,11 @@ func TestLoad_BadFiles(t *testing.T) {
 		{"a dialect twice", "rate_limit_fields: [x, x]\n", "twice"},
 		{"an unknown dialect", "rate_limit_fields: [draft-99]\n", "known are draft-11, legacy, x and none"},
 		{"everybody trusted", "trusted_proxies: [0.0.0.0/0]\n", "use trusted_hops if"},
-		{"another database", "store: mysql://user:hunter2@db/x\n", ":1: store: \"mysql\": unknown kind of store"},
-		{"no number of keys", "store: memory:?max_keys=many\n", ":1: store: max_keys: "},
-		{"no certificate", "listen: 127.0.0.1:1\ntls: { cert: none.pem, key: none.key }\n", ":2: tls.cert: stat "},
-		{"no authority", "admin_tls:\n  cert: /dev/null\n  key: /dev/null\n  client_ca: none.pem\n", ":4: admin_tls.client_ca: stat "},
-		{"a default", "listen: ${HOST:-secret}:8080\n", ":1: listen: ${HOST is followed by something: write ${HOST}, which has no default here"},
+		{"another database", "store: mysql://user:hunter2@db/x\n", ":1:8: store: \"mysql\": unknown kind of store"},
+		{"no number of keys", "store: memory:?max_keys=many\n", ":1:8: store: max_keys: "},
+		{"no certificate", "listen: 127.0.0.1:1\ntls: { cert: none.pem, key: none.key }\n", ":2:14: tls.cert: stat "},
+		{"no authority", "admin_tls:\n  cert: /dev/null\n  key: /dev/null\n  client_ca: none.pem\n", ":4:14: admin_tls.client_ca: stat "},
+		{"a default", "listen: ${HOST:-secret}:8080\n", ":1:9: listen: ${HOST is followed by something: write ${HOST}, which has no default here"},
 		{"a default of nothing", "listen: 127.0.0.1:${METE_TEST_UNSET-1}\n", "no default here"},
 		{"a mapped prefix", "trusted_proxies: [\"::ffff:10.0.0.0/104\"]\n", "write it as IPv4"},
 		{"a gateway nobody trusts", "decision_profile: nginx\n", "needs trusted_proxies"},
@@ -211,7 +226,7 @@ func TestLoad_BadFiles(t *testing.T) {
 		{"a negative body", "max_body_bytes: -1\n", "max_body_bytes: must be 0"},
 		{"many hops", "trusted_hops: 33\n", "between 0 and 32"},
 		{"no header name", "forwarded_header: a b\n", "is not a header name"},
-		{"binary", "\x00\x01", "control characters"},
+		{"binary", "\x00\x01", ":1:1: not YAML: it has the control character 0x00"},
 	}
 	for _, tt := range tests {
 		if _, err := load(write(t, tt.text), nil); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
 	"os"
 	"reflect"
 	"regexp"
@@ -13,89 +14,103 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/internal/spell"
+	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// A decoder fills settings from YAML nodes and collects what is wrong. It
-// remembers the line of every key it has seen.
+// A place is a position in a file or a variable, from 1. The zero place is nowhere.
+type place struct{ line, column int }
+
+func placeOf(n *yamltree.Node) place { return place{n.Line, n.Column} }
+
+// A decoder fills settings and collects the errors in them, with their places.
 type decoder struct {
+	config    *Config
 	file      string
-	lines     map[string]int
-	flags     map[string]bool   // keys whose value is a flag's
-	variables map[string]string // keys whose value is the environment's, with its variable
-	expanded  map[string]bool   // names of the ${NAME} that were read
-	literal   bool              // ${NAME} has no meaning
+	dir       string           // what relative paths in URLs count from; empty: the working directory
+	places    map[string]place // of the settings in the file or a variable, by key
+	flags     map[string]bool  // keys whose value is a flag's
+	variables map[string]string
+	expanded  map[string]bool // names of the ${NAME} that were read
+	literal   bool            // ${NAME} has no meaning
 	errors    Errors
 }
 
-// fail collects a mistake. A setting has one: the first.
-func (d *decoder) fail(key string, format string, args ...any) {
-	e := Error{File: d.file, Line: d.lines[key], Key: key, Reason: fmt.Sprintf(format, args...)}
-	if e.Variable = d.variableOf(key); e.Variable != "" {
-		e.File = ""
-	} else if d.flags[key] || e.Line == 0 && key != "" {
-		e.File, e.Line = "", 0
+// fail collects an error. A setting has one: the first.
+func (d *decoder) fail(key, format string, args ...any) {
+	at := d.place(key)
+	if !slices.ContainsFunc(d.errors, func(e Error) bool { return e.Key == key && e.Line == at.line }) {
+		d.failAt(at, key, format, args...)
 	}
-	for _, other := range d.errors {
-		if other.Key == key && other.Line == e.Line {
-			return
-		}
+}
+
+// failAt collects an error at a place of its own.
+func (d *decoder) failAt(at place, key, format string, args ...any) {
+	e := Error{File: d.file, Line: at.line, Column: at.column, Key: key, Reason: fmt.Sprintf(format, args...)}
+	list, _, _ := strings.Cut(key, "[")
+	if e.Variable = d.variables[list]; e.Variable != "" {
+		e.File = ""
+	} else if d.flags[key] || at == (place{}) {
+		e.File, e.Line, e.Column = "", 0, 0
 	}
 	d.errors = append(d.errors, e)
 }
 
-// variableOf returns the variable with the value of a setting, or with the list that the
-// setting is in. It is empty where the value is not from the environment.
-func (d *decoder) variableOf(key string) string {
-	list, _, _ := strings.Cut(key, "[")
-	return d.variables[list]
+// place returns where a setting is, or else the setting that it is missing from.
+func (d *decoder) place(key string) place {
+	for {
+		at, ok := d.places[key]
+		i := strings.LastIndexAny(key, ".[")
+		if ok || i < 0 || d.flags[key] {
+			return at
+		}
+		key = key[:i]
+	}
 }
 
 // mapping fills the struct v from a mapping whose keys are all known.
-func (d *decoder) mapping(n *yaml.Node, v reflect.Value, prefix string) {
-	if n.Kind != yaml.MappingNode {
-		d.fail(strings.TrimSuffix(prefix, "."), "must be a mapping of keys to values")
+func (d *decoder) mapping(n *yamltree.Node, v reflect.Value, prefix string) {
+	if n.Kind != yamltree.Mapping {
+		d.failAt(placeOf(n), strings.TrimSuffix(prefix, "."), "must be a mapping of keys to values")
 		return
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name, value := n.Content[i], n.Content[i+1]
-		key := prefix + name.Value
-		if first, twice := d.lines[key]; twice {
-			again := Error{File: d.file, Line: name.Line, Key: key, Reason: fmt.Sprintf("already said on line %d", first)}
-			if again.Variable = d.variableOf(key); again.Variable != "" {
-				again.File = ""
-			}
-			d.errors = append(d.errors, again)
+	seen := map[string]int{}
+	for _, f := range n.Fields {
+		name, key := f.Key.Value, prefix+f.Key.Value
+		if first, twice := seen[name]; twice {
+			d.failAt(placeOf(f.Key), key, "already set on line %d: remove one of them", first)
 			continue
 		}
-		d.lines[key] = name.Line
-		field, ok := fieldByKey(v, name.Value)
-		if !ok {
-			d.fail(key, "unknown setting%s", suggest(v, name.Value))
+		seen[name] = f.Key.Line
+		field, ok := fieldByKey(v, name)
+		if !ok || f.Key.Kind != yamltree.Scalar {
+			d.failAt(placeOf(f.Key), key, "unknown setting%s", suggest(v, name))
 			continue
 		}
-		d.value(value, field, key)
+		d.places[key] = placeOf(f.Key)
+		if f.Value.Kind == yamltree.Scalar {
+			d.places[key] = placeOf(f.Value)
+		}
+		d.value(f.Value, field, key)
 	}
 }
 
 // value fills one setting from a node of its kind.
-func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
+func (d *decoder) value(n *yamltree.Node, v reflect.Value, key string) {
+	n = n.Resolve()
 	switch {
 	case v.Kind() == reflect.Struct:
 		d.mapping(n, v, key+".")
 	case isMappings(v.Type()):
 		d.mappings(n, v, key)
-	case v.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
+	case v.Kind() == reflect.Slice && n.Kind == yamltree.List:
 		var parts []string
-		for _, item := range n.Content {
-			if item.Kind != yaml.ScalarNode {
-				d.fail(key, "must be a list of plain values")
+		for _, item := range n.Items {
+			if item.Kind != yamltree.Scalar {
+				d.failAt(placeOf(item), key, "must be a list of plain values")
 				return
 			}
 			if checks(key) && item.Value == "" {
@@ -104,7 +119,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
 			parts = append(parts, item.Value)
 		}
 		d.set(v, key, strings.Join(parts, ","))
-	case n.Kind != yaml.ScalarNode:
+	case n.Kind != yamltree.Scalar:
 		d.fail(key, "must be a plain value")
 	default:
 		d.set(v, key, n.Value)
@@ -114,24 +129,24 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string) {
 // maxItems bounds a list of mappings.
 const maxItems = 1000
 
-// mappings fills the slice of structs v from a list of mappings. What is within the
-// first of them is called key[0].
-func (d *decoder) mappings(n *yaml.Node, v reflect.Value, key string) {
+// mappings fills the slice of structs v from a list of mappings. The key of the first is
+// key[0].
+func (d *decoder) mappings(n *yamltree.Node, v reflect.Value, key string) {
 	switch {
-	case n.Kind != yaml.SequenceNode:
+	case n.Kind != yamltree.List:
 		d.fail(key, "must be a list of mappings: begin each with a dash, or write [{name: …}]")
 		return
-	case len(n.Content) > maxItems:
-		d.fail(key, "has %d items: at most %d can be", len(n.Content), maxItems)
+	case len(n.Items) > maxItems:
+		d.fail(key, "has %d items: at most %d can be", len(n.Items), maxItems)
 		return
 	}
 	v.SetZero()
-	if len(n.Content) > 0 {
-		v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	if len(n.Items) > 0 {
+		v.Set(reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items)))
 	}
-	for i, item := range n.Content {
+	for i, item := range n.Items {
 		at := fmt.Sprintf("%s[%d]", key, i)
-		d.lines[at] = item.Line
+		d.places[at] = placeOf(item)
 		d.value(item, v.Index(i), at)
 	}
 }
@@ -149,44 +164,87 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 	if checks(key) && written != "" && slices.ContainsFunc(strings.Split(text, ","), isBlank) {
 		d.fail(key, "%q is empty, or has an empty item: nothing would be checked by it", written)
 	}
+	var err error
 	switch p := v.Addr().Interface().(type) {
 	case *string:
-		*p = text
+		if *p = text; key == "policy" {
+			d.config.PolicyDatabase = nil
+			if storeurl.IsPostgres(text) {
+				d.config.PolicyDatabase = d.database(key, text)
+			}
+		}
 	case *bool:
-		b, err := strconv.ParseBool(text)
-		if err != nil {
+		if *p, err = strconv.ParseBool(text); err != nil {
 			d.fail(key, "%q is neither true nor false", text)
 		}
-		*p = b
 	case *int:
-		n, err := strconv.Atoi(text)
-		if err != nil {
+		if *p, err = strconv.Atoi(text); err != nil {
 			d.fail(key, "%q is not a whole number", text)
 		}
-		*p = n
 	case *float64:
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil {
+		if *p, err = strconv.ParseFloat(text, 64); err != nil {
 			d.fail(key, "%q is not a number", text)
 		}
-		*p = f
 	case *time.Duration:
-		dur, err := bucket.ParseDuration(text)
-		if err != nil && text != "0" {
+		if *p, err = bucket.ParseDuration(text); err != nil && text != "0" {
 			d.fail(key, "%q is not a duration: write a number and a unit, such as 500ms, 10s or 2m", text)
 		}
-		*p = dur
+	case *httpapi.Role:
+		if *p, err = httpapi.ParseRole(text); err != nil {
+			d.fail(key, "must be read, operate or configure, not %q", text)
+		}
 	case *[]string:
 		*p = list(text)
 	case *[]netip.Prefix:
 		*p = d.prefixes(key, text)
+	case **url.URL:
+		*p = nil
+		if text != "" {
+			*p = d.url(key, "is", text)
+		}
+	case *[]*url.URL:
+		*p = nil
+		for _, part := range list(text) {
+			*p = append(*p, d.url(key, "one is", part))
+		}
+	case **storeurl.URL:
+		*p = nil
+		switch {
+		case text == "":
+		case key == "store":
+			if *p, err = storeurl.ParseIn(d.dir, text); err != nil {
+				d.fail(key, "%s", strings.TrimPrefix(err.Error(), "store: "))
+			}
+		default:
+			*p = d.database(key, text)
+		}
 	default:
 		panic(fmt.Sprintf("config: %s has the unsupported type %v", key, v.Type()))
 	}
 }
 
-// checks reports whether the setting is about what is believed. Left out, it is off;
-// said with a variable that is empty, it is a mistake that nobody would notice.
+// database parses the URL of a PostgreSQL.
+func (d *decoder) database(key, text string) *storeurl.URL {
+	u, err := storeurl.ParsePostgres(d.dir, text)
+	if err != nil {
+		d.fail(key, "%v", err)
+	}
+	return u
+}
+
+// url parses the URL of an HTTP server. The error does not show the text, which can
+// contain a password.
+func (d *decoder) url(key, subject, text string) *url.URL {
+	u, err := url.Parse(text)
+	if err != nil {
+		d.fail(key, "%s not a URL such as http://127.0.0.1:3000", subject)
+		return new(url.URL)
+	}
+	return u
+}
+
+// checks reports whether a setting turns a check on. It is off by default. An empty
+// variable must not turn it off.
 func checks(key string) bool {
 	return slices.Contains([]string{"policy_keys", "jwt.keys", "jwt.issuer", "jwt.audience"}, key)
 }
@@ -204,7 +262,7 @@ func list(text string) []string {
 	return parts
 }
 
-// prefixes reads addresses and CIDRs separated by commas.
+// prefixes parses addresses and CIDRs separated by commas.
 func (d *decoder) prefixes(key, text string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, part := range list(text) {
@@ -255,22 +313,21 @@ func (d *decoder) expand(key, text string) (expanded string, ok bool) {
 
 // fieldByKey finds the field of struct v that has the yaml name.
 func fieldByKey(v reflect.Value, name string) (reflect.Value, bool) {
-	if v.Kind() != reflect.Struct {
-		return reflect.Value{}, false
-	}
-	for i := range v.NumField() {
-		if v.Type().Field(i).Tag.Get("yaml") == name {
-			return v.Field(i), true
+	if v.Kind() == reflect.Struct && name != "-" {
+		for f, field := range v.Fields() {
+			if f.Tag.Get("yaml") == name {
+				return field, true
+			}
 		}
 	}
 	return reflect.Value{}, false
 }
 
-// suggest names the setting that a misspelt one was meant to be.
+// suggest names the setting that a misspelled one was meant to be.
 func suggest(v reflect.Value, name string) string {
 	var known []string
-	for i := range v.NumField() {
-		known = append(known, v.Type().Field(i).Tag.Get("yaml"))
+	for f := range v.Fields() {
+		known = append(known, f.Tag.Get("yaml"))
 	}
 	if near := spell.Nearest(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)

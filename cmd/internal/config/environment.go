@@ -31,8 +31,10 @@ func Variables() []Variable {
 
 func variablesOf(t reflect.Type, prefix string) []Variable {
 	var all []Variable
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
+		if f.Tag.Get("yaml") == "-" {
+			continue
+		}
 		key := prefix + f.Tag.Get("yaml")
 		if f.Type.Kind() == reflect.Struct {
 			all = append(all, variablesOf(f.Type, key+".")...)
@@ -143,10 +145,10 @@ func (d *decoder) setVariable(c *Config, key, text string) {
 		d.set(v, key, text)
 		return
 	}
-	root, reason := parseYAML([]byte(text))
+	root, at, reason := parseYAML([]byte(text))
 	switch {
 	case reason != "":
-		d.fail(key, "%s: write a list in YAML or JSON", reason)
+		d.failAt(at, key, "%s; write a list in YAML or JSON", reason)
 	case root == nil:
 		d.fail(key, "has no value: write [] for an empty list")
 	default:
@@ -154,10 +156,10 @@ func (d *decoder) setVariable(c *Config, key, text string) {
 	}
 }
 
-// drop removes the lines and the errors of a setting whose value is about to be replaced.
+// drop removes the places and the errors of a setting whose value is about to be replaced.
 func (d *decoder) drop(key string) {
 	isDropped := func(k string) bool { return k == key || strings.HasPrefix(k, key+"[") }
-	maps.DeleteFunc(d.lines, func(k string, _ int) bool { return isDropped(k) })
+	maps.DeleteFunc(d.places, func(k string, _ place) bool { return isDropped(k) })
 	d.errors = slices.DeleteFunc(d.errors, func(e Error) bool { return isDropped(e.Key) })
 }
 

@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 )
 
 // Each setting of the Config has a variable of its own, which Load reads: a value of
 // its type changes that setting and no other.
 func TestEnvironment_EverySetting(t *testing.T) {
 	values := map[string]string{
-		"policy": "p.yaml", "policy_keys": "a.pem,b.pem", "store": "memory:?max_keys=5", "listen": "127.0.0.1:1", "admin_listen": "127.0.0.1:2",
+		"policy": "p.yaml", "policy_keys": "a.pem,b.pem", "policy_ca": "ca.pem", "state_directory": "/var/lib/mete", "store": "memory:?max_keys=5", "listen": "127.0.0.1:1", "admin_listen": "127.0.0.1:2",
 		"admin_tokens": `[{"name":"a","role":"read","token":"0123456789abcdef"}]`, "upstream": "http://127.0.0.1:3",
 		"upstreams": "[{name: app, urls: [http://127.0.0.1:3, http://127.0.0.1:4]}]", "routes": "- path: /v1\n  upstream: app\n",
 		"tls.cert": "/dev/null", "tls.key": "/dev/null", "tls.client_ca": "/dev/null",
@@ -33,7 +34,7 @@ func TestEnvironment_EverySetting(t *testing.T) {
 		"upgrades": "websocket,x", "trusted_hops": "2", "violations_retention": "40d", "denial_log.max_lines": "20", "top_keys": "20",
 	}
 	needs := map[string][]string{ // what a setting is valid with
-		"policy_keys": {"METE_POLICY=p"}, "routes": {"METE_UPSTREAMS=[{name: app, urls: [http://127.0.0.1:3]}]"},
+		"policy_keys": {"METE_POLICY=p"}, "policy_ca": {"METE_POLICY=https://h/p.yaml", "METE_POLICY_KEYS=k.pem", "METE_STATE_DIRECTORY=/var/lib/mete"}, "routes": {"METE_UPSTREAMS=[{name: app, urls: [http://127.0.0.1:3]}]"},
 		"tls.cert": {"METE_TLS_KEY=/dev/null"}, "tls.key": {"METE_TLS_CERT=/dev/null"}, "tls.client_ca": {"METE_TLS_CERT=/dev/null", "METE_TLS_KEY=/dev/null"},
 		"admin_tls.cert": {"METE_ADMIN_TLS_KEY=/dev/null"}, "admin_tls.key": {"METE_ADMIN_TLS_CERT=/dev/null"},
 		"admin_tls.client_ca": {"METE_ADMIN_TLS_CERT=/dev/null", "METE_ADMIN_TLS_KEY=/dev/null"},
@@ -92,6 +93,7 @@ func differences(a, b reflect.Value, prefix string) (keys []string) {
 	for i := range a.NumField() {
 		key := prefix + a.Type().Field(i).Tag.Get("yaml")
 		switch {
+		case key == "-":
 		case a.Field(i).Kind() == reflect.Struct:
 			keys = append(keys, differences(a.Field(i), b.Field(i), key+".")...)
 		case !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):
@@ -126,9 +128,9 @@ hash_key: of-the-file
 	}
 	want := config.Default()
 	want.Listen, want.AdminListen, want.LogLevel = "127.0.0.1:12", "127.0.0.1:21", "error"
-	want.Policy, want.Store = "env.yaml", "memory:?file=of-the-environment" // of the working directory
+	want.Policy, want.Store = "env.yaml", storeurl.MustParse("memory:?file=of-the-environment") // of the working directory
 	want.TrustedProxies = []netip.Prefix{}
-	want.Upstreams = []config.Upstream{{Name: "one", URLs: []string{"http://127.0.0.1:3"}}}
+	want.Upstreams = []config.Upstream{{Name: "one", URLs: urls("http://127.0.0.1:3")}}
 	want.Routes = []config.Route{{Path: "/", Upstream: "one"}}
 	want.Timeouts.Drain, want.Timeouts.Idle, want.HashKey = 2*time.Second, time.Second, "$${a}${b}"
 	if !sameConfig(got, want) {
@@ -153,11 +155,11 @@ hash_key: of-the-file
 		{file: "trusted_proxies: [[10.0.0.0/8]]\n", variable: "METE_TRUSTED_PROXIES=10.0.0.1"},
 		{file: "listen: '${METE_TEST_UNSET}'\n", flags: []config.Setting{{Key: "listen", Value: ":80"}}},
 		{variable: "METE_TRUST_JWT=perhaps", flags: []config.Setting{{Key: "trust_jwt", Value: "true"}}},
-		{file: "timeouts: {drain: soon, idle: soon}\n", variable: "METE_TIMEOUTS_DRAIN=2s", want: ":1: timeouts.idle: \"soon\" is not a duration"},
-		{file: "upstream: '${METE_TEST_UNSET}'\n", variable: "METE_UPSTREAMS=[]", want: ":1: upstream: the environment has no METE_TEST_UNSET"},
+		{file: "timeouts: {drain: soon, idle: soon}\n", variable: "METE_TIMEOUTS_DRAIN=2s", want: ":1:31: timeouts.idle: \"soon\" is not a duration"},
+		{file: "upstream: '${METE_TEST_UNSET}'\n", variable: "METE_UPSTREAMS=[]", want: ":1:11: upstream: the environment has no METE_TEST_UNSET"},
 		{file: "timeouts: 5s\n", variable: "METE_TIMEOUTS_DRAIN=2s", want: ": timeouts: must be a mapping"},
 		{file: "timeouts: {drain: soon}\n", variable: "METE_TIMEOUTS_DRAIN=later", want: "environment: METE_TIMEOUTS_DRAIN: \"later\" is not a duration"},
-		{file: "listen: [\n", variable: "METE_LISTEN=:80", want: "line 1: did not find"},
+		{file: "listen: [\n", variable: "METE_LISTEN=:80", want: ":1:9: not YAML: "},
 	} {
 		_, _, err := config.Load(write(t, tt.file), []string{tt.variable}, tt.flags)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n")) {
@@ -178,10 +180,10 @@ func TestEnvironment_BadValues(t *testing.T) {
 		{"METE_UPSTREAM=http://user:hunter2@127.0.0.1", "environment: METE_UPSTREAM: must be a scheme"},
 		{"METE_ADMIN_TOKENS=hunter2hunter2hunter2", "environment: METE_ADMIN_TOKENS: must be a list of mappings"},
 		{"METE_ADMIN_TOKENS=[{name: a, role: read, token: hunter2}]", "environment: METE_ADMIN_TOKENS: admin_tokens[0].token: must be 16 to"},
-		{"METE_ADMIN_TOKENS=[{name: a, role: read, token: *hunter2}]", "environment: METE_ADMIN_TOKENS: unknown anchor: put a value that begins with * in quotes"},
-		{"METE_ADMIN_TOKENS=[{name: a, name: b}]", "environment: METE_ADMIN_TOKENS: admin_tokens[0].name: already said on line 1"},
-		{"METE_ADMIN_TOKENS=\n- name: a\n  rol: read", "environment: METE_ADMIN_TOKENS:3: admin_tokens[0].rol: unknown setting; did you mean role?"},
-		{"METE_ADMIN_TOKENS=[{name: hunter2", "environment: METE_ADMIN_TOKENS: line 1: did not find"},
+		{"METE_ADMIN_TOKENS=[{name: a, role: read, token: *hunter2}]", "environment: METE_ADMIN_TOKENS: not YAML: unknown anchor; put a value that begins with * in quotes"},
+		{"METE_ADMIN_TOKENS=[{name: a, name: b}]", "environment: METE_ADMIN_TOKENS: admin_tokens[0].name: already set on line 1"},
+		{"METE_ADMIN_TOKENS=\n- name: a\n  rol: read", "environment: METE_ADMIN_TOKENS:3:3: admin_tokens[0].rol: unknown setting; did you mean role?"},
+		{"METE_ADMIN_TOKENS=[{name: hunter2", "environment: METE_ADMIN_TOKENS: not YAML: "},
 		{"METE_UPSTREAMS=# none", "environment: METE_UPSTREAMS: has no value: write [] for an empty list"},
 		{"METE_UPSTREAMS=[{name: app, urls: [ftp://x]}]", "environment: METE_UPSTREAMS: upstreams[0]: "},
 		{"METE_JWT_KEYS=", "environment: METE_JWT_KEYS: is empty: nothing would be checked by it; unset it, or give it a value"},
@@ -198,7 +200,7 @@ func TestEnvironment_BadValues(t *testing.T) {
 	path := write(t, "log_level: loud\n")
 	_, _, err := config.Load(path, []string{"METE_LOG_FORMAT=xml", "METE_LISTEN=x"}, []config.Setting{{Key: "listen", Value: "y"}})
 	want := "listen: \"y\" is not host:port, such as 127.0.0.1:8080 or :8080\nenvironment: METE_LOG_FORMAT: must be text or json, not \"xml\"\n" +
-		path + ":1: log_level: must be debug, info, warn or error, not \"loud\""
+		path + ":1:12: log_level: must be debug, info, warn or error, not \"loud\""
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -4,19 +4,28 @@ package config
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
+
+	"github.com/metehq/mete/internal/excerpt"
+	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// An Error is one mistake in the settings.
+// An Error is one error in the settings.
 type Error struct {
-	File     string // the configuration file; empty where the value is not from a file
-	Variable string // the environment variable with the value: "METE_TIMEOUTS_DRAIN"
-	Line     int    // in File or Variable, from 1; 0 where neither has the setting
-	Key      string // "timeouts.drain"
-	Reason   string // the error, and the remedy
+	File         string // the configuration file; empty if the value is not from a file
+	Variable     string // the environment variable with the value: "METE_TIMEOUTS_DRAIN"
+	Line, Column int    // in File or Variable, from 1; 0: in neither
+	Key          string // "timeouts.drain"
+	Reason       string // the error, and the remedy
+
+	// Excerpt shows the place in File with a caret, without comments and secrets. Its
+	// lines have line ends. It is empty if the value is not from a file.
+	Excerpt string
 }
 
-// Error formats e as "mete.yaml:12: timeouts.drain: reason", or as
+// Error formats e on one line, as "mete.yaml:12:9: timeouts.drain: reason", or as
 // "environment: METE_TIMEOUTS_DRAIN: reason".
 func (e Error) Error() string {
 	var b strings.Builder
@@ -30,7 +39,7 @@ func (e Error) Error() string {
 	if place != "" {
 		b.WriteString(place)
 		if e.Line > 1 || e.Line == 1 && e.File != "" { // most variables are one line
-			fmt.Fprintf(&b, ":%d", e.Line)
+			fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
 		}
 		b.WriteString(": ")
 	}
@@ -40,18 +49,10 @@ func (e Error) Error() string {
 	return b.String() + e.Reason
 }
 
-// fileLine is the line by which errors are sorted: 0 where the file has none.
-func (e Error) fileLine() int {
-	if e.File == "" {
-		return 0
-	}
-	return e.Line
-}
-
-// Errors are all mistakes in the settings.
+// Errors are all errors in the settings.
 type Errors []Error
 
-// Error lists the mistakes, one a line.
+// Error lists the errors, one on each line.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -59,3 +60,52 @@ func (es Errors) Error() string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// sort puts the errors in the order of the file. Errors without a file are first.
+func (es Errors) sort() {
+	position := func(e Error) int {
+		if e.File == "" {
+			return 0
+		}
+		return e.Line<<20 + e.Column
+	}
+	slices.SortStableFunc(es, func(a, b Error) int { return position(a) - position(b) })
+}
+
+// annotate adds the excerpts of the file with these contents.
+func (es Errors) annotate(file string, data []byte) {
+	var masked string
+	for i := range es {
+		if es[i].File != file || es[i].Line == 0 {
+			continue
+		}
+		if masked == "" {
+			masked = yamltree.Mask(data, isPublic)
+		}
+		es[i].Excerpt = excerpt.Of(masked, es[i].Line, es[i].Column)
+	}
+}
+
+// public are the names of the settings that never hold a secret.
+var public = func() map[string]bool {
+	names := map[string]bool{}
+	var add func(t reflect.Type)
+	add = func(t reflect.Type) {
+		for f := range t.Fields() {
+			name := f.Tag.Get("yaml")
+			shown, known := names[name]
+			names[name] = (shown || !known) && f.Tag.Get("secret") == ""
+			if f.Type.Kind() == reflect.Struct {
+				add(f.Type)
+			} else if isMappings(f.Type) {
+				add(f.Type.Elem())
+			}
+		}
+	}
+	add(reflect.TypeFor[Config]())
+	return names
+}()
+
+// isPublic reports whether the value of a setting with this name can be shown. An unknown
+// name may be a misspelled hash_key.
+func isPublic(name string) bool { return public[name] }

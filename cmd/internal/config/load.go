@@ -3,27 +3,24 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
-	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/cmd/internal/bundle"
+	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
 // maxFileBytes bounds a configuration file. A larger one is refused.
 const maxFileBytes = 1 << 20
 
-// A Setting overrides the file: what a flag says.
+// A Setting is the value of a flag. It overrides the file.
 type Setting struct {
-	Key, Value string // "log_level", "debug"; a dot is before what is within a setting
+	Key, Value string // "log_level", "debug"; a dot separates levels
 }
 
 // Load returns the defaults, changed by the file at path, if path is not empty,
@@ -33,10 +30,16 @@ type Setting struct {
 // valid also where Load returns an error.
 func Load(path string, environ []string, settings []Setting) (Config, Environment, error) {
 	c := Default()
-	d := decoder{file: path, lines: map[string]int{}, flags: map[string]bool{}, variables: map[string]string{}, expanded: map[string]bool{}}
+	d := decoder{config: &c, file: path, places: map[string]place{}, flags: map[string]bool{}, variables: map[string]string{}, expanded: map[string]bool{}}
+	var data []byte
 	if path != "" {
-		if err := d.loadFile(&c, path); err != nil {
-			return Config{}, Environment{}, err
+		var err error
+		if data, err = readFile(path); err != nil {
+			return Config{}, Environment{}, fmt.Errorf("config: %w", err)
+		}
+		if !d.loadFile(data) {
+			d.errors.annotate(path, data)
+			return Config{}, Environment{}, d.errors
 		}
 	}
 	env := d.loadEnvironment(&c, environ)
@@ -45,51 +48,48 @@ func Load(path string, environ []string, settings []Setting) (Config, Environmen
 	}
 	d.check(&c)
 	if len(d.errors) > 0 {
-		slices.SortStableFunc(d.errors, func(a, b Error) int { return a.fileLine() - b.fileLine() })
+		d.errors.sort()
+		d.errors.annotate(path, data)
 		return Config{}, env, d.errors
 	}
 	return c, env, nil
 }
 
-// loadFile decodes the file at path into c.
-func (d *decoder) loadFile(c *Config, path string) error {
-	data, err := readFile(path)
-	if err != nil {
-		return fmt.Errorf("config: %w", err)
-	}
-	root, reason := parseYAML(data)
+// loadFile decodes the contents of the file. It returns false if they are not YAML.
+func (d *decoder) loadFile(data []byte) bool {
+	root, at, reason := parseYAML(data)
 	switch {
 	case reason != "":
-		return Errors{{File: path, Reason: reason}}
+		d.failAt(at, "", "%s", reason)
+		return false
 	case root == nil: // nothing but comments: the defaults
-		return nil
+		return true
 	}
-	d.mapping(root, reflect.ValueOf(c).Elem(), "")
-	c.beside(filepath.Dir(path))
-	return nil
+	d.dir = filepath.Dir(d.file)
+	d.mapping(root, reflect.ValueOf(d.config).Elem(), "")
+	d.config.beside(d.dir)
+	d.dir = ""
+	return true
 }
 
-// parseYAML returns the root of the one document in data, or nil where it is empty.
-// The reason is not empty where data is invalid; it shows no values.
-func parseYAML(data []byte) (root *yaml.Node, reason string) {
-	var doc yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	err := dec.Decode(&doc)
+// parseYAML returns the root of the document in data, or nil if it is empty. The reason is
+// not empty if data is invalid. It shows no values.
+func parseYAML(data []byte) (root *yamltree.Node, at place, reason string) {
+	root, err := yamltree.Parse(data)
+	var e *yamltree.SyntaxError
 	switch {
-	case errors.Is(err, io.EOF):
-		return nil, ""
-	case err != nil && strings.Contains(err.Error(), "unknown anchor"): // its name is the value
-		return nil, "unknown anchor: put a value that begins with * in quotes"
-	case err != nil:
-		return nil, strings.TrimPrefix(err.Error(), "yaml: ")
-	case len(doc.Content) != 1 || dec.Decode(new(yaml.Node)) != io.EOF:
-		return nil, "must be one YAML document"
+	case err == nil:
+		return root, place{}, ""
+	case !errors.As(err, &e):
+		return nil, place{1, 1}, err.Error()
+	case e.Reason == yamltree.SecondDocument:
+		reason = e.Reason + ": the settings must be one YAML document"
+	case e.Hint != "":
+		reason = "not YAML: " + e.Reason + "; " + e.Hint
+	default:
+		reason = "not YAML: " + e.Reason
 	}
-	root = doc.Content[0]
-	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
-		return nil, ""
-	}
-	return root, ""
+	return nil, place{e.Line, e.Column}, reason
 }
 
 // beside makes relative paths relative to the directory of the file.
@@ -100,11 +100,10 @@ func (c *Config) beside(dir string) {
 		}
 		return filepath.Join(dir, path)
 	}
-	if storeurl.IsPostgres(c.Policy) {
-		c.Policy = storeurl.Under(dir, c.Policy)
-	} else {
+	if c.PolicyDatabase == nil && !bundle.IsURL(c.Policy) {
 		c.Policy = under(c.Policy)
 	}
+	c.PolicyCA, c.StateDirectory = under(c.PolicyCA), under(c.StateDirectory)
 	for i := range c.PolicyKeys {
 		c.PolicyKeys[i] = under(c.PolicyKeys[i])
 	}
@@ -120,8 +119,6 @@ func (c *Config) beside(dir string) {
 	if !strings.Contains(c.JWT.Keys, "://") {
 		c.JWT.Keys = under(c.JWT.Keys)
 	}
-	c.Store = storeurl.Under(dir, c.Store)
-	c.Violations = storeurl.Under(dir, c.Violations)
 }
 
 // readFile reads a whole file of bounded size.
@@ -138,7 +135,7 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// override sets what a flag says.
+// override sets the value of a flag.
 func (d *decoder) override(c *Config, s Setting) {
 	d.drop(s.Key)
 	d.flags[s.Key] = true

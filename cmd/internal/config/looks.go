@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
 // policyKeys are those that a policy file has one of at least.
@@ -16,16 +16,19 @@ var policyKeys = []string{"rules", "policies", "overrides", "kill_switches", "bu
 // LooksLike reports whether data is meant to be a configuration file, though it was
 // given where a policy belongs: it has several settings, and nothing of a policy.
 func LooksLike(data []byte) bool {
-	var doc map[string]yaml.Node
-	if len(data) > maxFileBytes || yaml.Unmarshal(data, &doc) != nil {
+	if len(data) > maxFileBytes {
+		return false
+	}
+	root, err := yamltree.Parse(data)
+	if err != nil || root == nil {
 		return false
 	}
 	settings := 0
-	for key := range doc {
-		if slices.Contains(policyKeys, key) {
+	for _, f := range root.Fields {
+		if slices.Contains(policyKeys, f.Key.Value) {
 			return false
 		}
-		if _, ok := fieldByKey(reflect.ValueOf(Config{}), key); ok {
+		if _, ok := fieldByKey(reflect.ValueOf(Config{}), f.Key.Value); ok {
 			settings++
 		}
 	}

@@ -31,16 +31,16 @@ routes:
 		t.Fatal(err)
 	}
 	want := []config.Upstream{
-		{Name: "app", URLs: []string{"https://10.0.0.1:3000", "h2c://10.0.0.2:3000/base"}, CA: filepath.Join(filepath.Dir(path), "ca.pem"),
+		{Name: "app", URLs: urls("https://10.0.0.1:3000", "h2c://10.0.0.2:3000/base"), CA: filepath.Join(filepath.Dir(path), "ca.pem"),
 			Health: config.Health{Path: "/healthz", Interval: time.Second, Down: 3}, Timeouts: config.UpstreamTimeouts{Header: 10 * time.Second}},
-		{Name: "files", URLs: []string{"https://files.internal"}},
+		{Name: "files", URLs: urls("https://files.internal")},
 	}
 	routes := []config.Route{{Upstream: "app"}, {Hosts: []string{"files.example", "*.files.example"}, Path: "/v1", Upstream: "files", MaxBodyBytes: 5}}
 	if !reflect.DeepEqual(got.Upstreams, want) || !reflect.DeepEqual(got.Routes, routes) || !got.InFront() {
 		t.Errorf("got\n%+v\n%+v\nwant\n%+v\n%+v", got.Upstreams, got.Routes, want, routes)
 	}
-	upstreams, to, err := got.Routing()
-	if err != nil || len(upstreams) != 2 || upstreams[0].Servers[1].String() != "h2c://10.0.0.2:3000/base" || to[1].MaxBodyBytes != 5 {
+	upstreams, to := got.Routing()
+	if len(upstreams) != 2 || upstreams[0].Servers[1].String() != "h2c://10.0.0.2:3000/base" || to[1].MaxBodyBytes != 5 {
 		t.Errorf("routing: got %+v, %+v (%v)", upstreams, to, err)
 	}
 }
@@ -52,8 +52,8 @@ func TestRouting_OfOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		upstreams, routes, err := c.Routing()
-		if err != nil || len(upstreams) != 1 || len(routes) != 1 || routes[0].Upstream != upstreams[0].Name || routes[0].Path != "" {
+		upstreams, routes := c.Routing()
+		if len(upstreams) != 1 || len(routes) != 1 || routes[0].Upstream != upstreams[0].Name || routes[0].Path != "" {
 			t.Errorf("%s: got %+v, %+v (%v)", text, upstreams, routes, err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestLoad_UpstreamMistakes(t *testing.T) {
 		"adaptive: { floor: NaN }":                                              "adaptive.floor: must be between",
 		"adaptive: { tolerance: 0.5 }":                                          "adaptive.tolerance: must be between",
 		"adaptive: { interval: 2h }":                                            "adaptive.interval: must be between",
-		"adaptive: { target: 2h }":                                              "adaptive.target: must be at most",
+		"adaptive: { target: 2h }":                                              "adaptive.target: must be between 0s and 1h0m0s, not 2h0m0s",
 	} {
 		_, err := load(write(t, text+"\n"), nil)
 		var all config.Errors

@@ -18,6 +18,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/internal/buildinfo"
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/denials"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/metrics"
@@ -41,35 +43,37 @@ const doc = "../../../doc/observability.md"
 // complete is a registry that shows all that there is.
 func complete(t *testing.T) *metrics.Registry {
 	t.Helper()
-	m, err := policy.Load([]byte(tenAndTrial), policy.Options{})
+	m, err := policy.Load([]byte(`{"bundle_version": 1, "expires_at": "2096-10-02T07:06:40Z", "policies": [{"id": "p", "spec": `+tenAndTrial+`}]}`), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := metrics.New(metrics.Sources{
-		Limiter:   func() mete.Stats { return mete.Stats{} },
-		Expires:   func() time.Time { return time.Unix(4e9, 0) },
-		Overrides: func() map[policy.Action]int { return nil },
-		Memory:    func() memstore.Stats { return memstore.Stats{} },
-		Redis:     func() redisstore.Stats { return redisstore.Stats{} },
-		Postgres:  func() pgstore.Stats { return pgstore.Stats{} },
-		Guard:     func() guard.Stats { return guard.Stats{} },
-		Nodes:     func() int { return 1 },
-
-		Violations: func() violations.Stats { return violations.Stats{} },
-		Claims: func() jwtclaims.Stats {
+	r := metrics.New()
+	r.Add(
+		metrics.Limiter(func() mete.Stats { return mete.Stats{} }),
+		metrics.DeniedFromMemory(func() mete.Stats { return mete.Stats{} }),
+		metrics.Policy(func() *policy.Matcher { return m }),
+		metrics.Overrides(func() map[policy.Action]int { return nil }),
+		metrics.Memory(func() memstore.Stats { return memstore.Stats{} }),
+		metrics.Redis(func() redisstore.Stats { return redisstore.Stats{} }),
+		metrics.Postgres(func() pgstore.Stats { return pgstore.Stats{} }),
+		metrics.Guard(func() guard.Stats { return guard.Stats{} }),
+		metrics.Nodes(func() int { return 1 }),
+		metrics.Bundle(func() bundle.Status { return bundle.Status{Digest: "0123456789ab"} }),
+		metrics.Violations(func() violations.Stats { return violations.Stats{} }),
+		metrics.Claims(func() jwtclaims.Stats {
 			return jwtclaims.Stats{ReadAt: time.Now(), Refused: map[jwtclaims.Reason]int64{"expired": 1}}
-		},
-		Top:       func() topkeys.Stats { return topkeys.Stats{} },
-		Policy:    func() *policy.Matcher { return m },
-		Reloads:   func() metrics.Reloads { return metrics.Reloads{} },
-		Listeners: func() []metrics.Listener { return []metrics.Listener{{Name: "main", CertificateExpires: time.Now()}} },
-		Gateway: func() metrics.Gateway {
+		}),
+		metrics.Top(func() topkeys.Stats { return topkeys.Stats{} }),
+		metrics.PolicyReloads(func() metrics.Reloads { return metrics.Reloads{} }),
+		metrics.AtListener(func() metrics.Listener { return metrics.Listener{Name: "main", CertificateExpires: time.Now()} }),
+		metrics.Upstreams(func() metrics.Gateway {
 			return metrics.Gateway{Upstreams: []proxy.UpstreamStats{{Name: "default", Servers: []proxy.ServerStats{{Server: "http://127.0.0.1"}}}}}
-		},
-		Denials:   func() denials.Stats { return denials.Stats{} },
-		Telemetry: func() telemetry.Stats { return telemetry.Stats{} },
-		Log:       func() logpipe.Stats { return logpipe.Stats{} },
-	})
+		}),
+		metrics.Denials(func() denials.Stats { return denials.Stats{} }),
+		metrics.Telemetry(func() telemetry.Stats { return telemetry.Stats{} }),
+		metrics.Log(func() logpipe.Stats { return logpipe.Stats{} }),
+		metrics.Build(buildinfo.Read),
+	)
 	r.SetPolicy(m)
 	r.Count(&mete.Decision{Degraded: true, Failure: store.FailureError, Rule: "ten"})
 	r.Decided(metrics.Take, 1, "")

@@ -6,65 +6,29 @@ package metrics
 
 import (
 	"net/http"
-	"time"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/cmd/internal/buildinfo"
-	"github.com/metehq/mete/cmd/internal/denials"
-	"github.com/metehq/mete/cmd/internal/logpipe"
-	"github.com/metehq/mete/cmd/internal/telemetry"
-	"github.com/metehq/mete/guard"
-	"github.com/metehq/mete/jwtclaims"
-	"github.com/metehq/mete/memstore"
-	"github.com/metehq/mete/pgstore"
-	"github.com/metehq/mete/pgstore/violations"
-	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/redisstore"
-	"github.com/metehq/mete/topkeys"
 )
 
-// Sources are the parts of a server that count. They are read when somebody
-// asks. Those that are nil are not there.
-type Sources struct {
-	// Ready, if set, says whether the others can be read yet: before, only what the
-	// registry counts itself is there. It must be safe for concurrent use.
-	Ready func() bool
-
-	Limiter   func() mete.Stats            // required
-	Expires   func() time.Time             // of the policy in force; zero for never
-	Overrides func() map[policy.Action]int // that are in force
-	Memory    func() memstore.Stats
-	Redis     func() redisstore.Stats
-	Postgres  func() pgstore.Stats
-	Guard     func() guard.Stats
-	Nodes     func() int
-
-	Violations func() violations.Stats
-	Claims     func() jwtclaims.Stats
-	Top        func() topkeys.Stats
-
-	Policy    func() *policy.Matcher // in force
-	Reloads   func() Reloads
-	Listeners func() []Listener
-	Gateway   func() Gateway
-	Denials   func() denials.Stats
-	Telemetry func() telemetry.Stats
-	Log       func() logpipe.Stats
-	Build     buildinfo.Info // of the program; zero: unknown
-}
+// A Source writes the metrics of one part of a server. It is called for each scrape, and
+// must be safe for concurrent use.
+type Source func(writer)
 
 // A Registry is what is known of a server. It is safe for concurrent use.
 type Registry struct {
-	sources   Sources
 	registry  *prometheus.Registry
 	decisions [2][len(makers)]prometheus.Counter // by whether they allow, and by whom they were made
 	rules     ruleCounts
 	latency   latency
 	handler   http.Handler
+
+	mu      sync.Mutex // guards sources
+	sources []Source
 }
 
 // makers are who makes decisions.
@@ -77,9 +41,10 @@ const (
 	byLocal
 )
 
-// New returns a registry of these sources.
-func New(sources Sources) *Registry {
-	r := &Registry{sources: sources, registry: prometheus.NewRegistry(), latency: newLatency()}
+// New returns a registry that has only its own counters. [Registry.Add] adds the other parts
+// of the server.
+func New() *Registry {
+	r := &Registry{registry: prometheus.NewRegistry(), latency: newLatency()}
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mete_decisions_total",
 		Help: "Decisions by their outcome and by who made them: the store or, where it could not, what the rules say then.",
@@ -133,43 +98,19 @@ func (r *Registry) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].
 func (r *Registry) Collect(to chan<- prometheus.Metric) {
-	if r.sources.Ready != nil && !r.sources.Ready() {
-		return
-	}
 	w := writer{to: to}
-	limiter := r.sources.Limiter()
-	w.limiter(limiter)
 	w.rules(&r.rules)
-	w.server(&r.sources)
-	if r.sources.Expires != nil {
-		w.expiry(r.sources.Expires())
+	r.mu.Lock()
+	sources := r.sources
+	r.mu.Unlock()
+	for _, write := range sources {
+		write(w)
 	}
-	if r.sources.Overrides != nil {
-		w.overrides(r.sources.Overrides())
-	}
-	if r.sources.Memory != nil {
-		w.memory(r.sources.Memory())
-	}
-	if r.sources.Redis != nil {
-		w.redis(r.sources.Redis())
-	}
-	if r.sources.Postgres != nil {
-		w.postgres(r.sources.Postgres())
-	}
-	if r.sources.Guard != nil {
-		w.guard(r.sources.Guard())
-		w.deniedFromMemory(limiter)
-	}
-	if r.sources.Top != nil {
-		w.top(r.sources.Top())
-	}
-	if r.sources.Violations != nil {
-		w.violations(r.sources.Violations())
-	}
-	if r.sources.Claims != nil {
-		w.claims(r.sources.Claims())
-	}
-	if r.sources.Nodes != nil {
-		w.gauge("mete_nodes", "Servers that share the store, this one included, as last seen.", float64(r.sources.Nodes()))
-	}
+}
+
+// Add adds sources to the metrics.
+func (r *Registry) Add(sources ...Source) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sources = append(r.sources[:len(r.sources):len(r.sources)], sources...)
 }

@@ -29,7 +29,7 @@ type counted struct {
 func count(t testing.TB, text string) *counted {
 	t.Helper()
 	c := &counted{t: t}
-	c.registry = metrics.New(metrics.Sources{Limiter: func() mete.Stats { return c.lim.Stats() }})
+	c.registry = metrics.New()
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +40,7 @@ func count(t testing.TB, text string) *counted {
 		t.Fatal(err)
 	}
 	c.registry.SetPolicy(m)
+	c.registry.Add(metrics.Limiter(c.lim.Stats))
 	return c
 }
 

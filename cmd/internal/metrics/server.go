@@ -3,8 +3,6 @@
 package metrics
 
 import (
-	"cmp"
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,38 +31,6 @@ func (w writer) labeled(kind prometheus.ValueType, name, help, label, value stri
 	w.to <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, []string{label}, w.labels), kind, v, value)
 }
 
-// server writes what is known of the process and what it serves.
-func (w writer) server(s *Sources) {
-	build := prometheus.NewDesc("mete_build_info", "1, with the version of mete, its commit, and the version of Go.", []string{"version", "revision", "go"}, nil)
-	w.to <- prometheus.MustNewConstMetric(build, prometheus.GaugeValue, 1,
-		cmp.Or(s.Build.Version, "unknown"), cmp.Or(s.Build.Revision, "unknown"), runtime.Version())
-	if s.Policy != nil {
-		if m := s.Policy(); m != nil {
-			w.policy(m.Version(), len(m.Rules()))
-		}
-	}
-	if s.Reloads != nil {
-		w.reloads(s.Reloads())
-	}
-	if s.Listeners != nil {
-		for _, l := range s.Listeners() {
-			w.listener(l)
-		}
-	}
-	if s.Gateway != nil {
-		w.gateway(s.Gateway())
-	}
-	w.logs(s)
-	if s.Telemetry != nil {
-		t := s.Telemetry()
-		w.counter("mete_otlp_spans_total", "Spans of sampled requests that have ended.", float64(t.Spans))
-		w.counter("mete_otlp_spans_exported_total", "Of these, spans that the collector has taken. The rest is waiting, has failed, or found the queue full.", float64(t.Exported))
-		const help = "Exports that the collector did not take, by what they were of."
-		w.labeled(prometheus.CounterValue, "mete_otlp_exports_failed_total", help, "signal", "traces", float64(t.TracesFailed))
-		w.labeled(prometheus.CounterValue, "mete_otlp_exports_failed_total", help, "signal", "metrics", float64(t.MetricsFailed))
-	}
-}
-
 func (w writer) reloads(r Reloads) {
 	const help = "Changes of the policy, by what became of them."
 	w.labeled(prometheus.CounterValue, "mete_policy_reloads_total", help, "result", "applied", float64(r.Applied))
@@ -85,21 +51,5 @@ func (w writer) listener(l Listener) {
 	of.counter("mete_http_connections_full_total", "Times that max_connections were open: one that was idle was closed for a new one, or that waited.", float64(l.Full))
 	if !l.CertificateExpires.IsZero() {
 		of.gauge("mete_tls_certificate_expires_timestamp_seconds", "When the certificate that is served expires, as Unix time.", float64(l.CertificateExpires.Unix()))
-	}
-}
-
-// logs writes what did not become of logs.
-func (w writer) logs(s *Sources) {
-	if s.Log != nil {
-		l := s.Log()
-		w.counter("mete_log_lines_total", "Lines of the log.", float64(l.Lines))
-		w.counter("mete_log_lines_dropped_total", "Of these, lines that nobody took from the pipe in time.", float64(l.Dropped))
-	}
-	if s.Denials != nil {
-		d := s.Denials()
-		w.counter("mete_denial_log_denials_total", "Denials, shadow rules' included, that the denial log was told of.", float64(d.Denials))
-		w.counter("mete_denial_log_lines_total", "Lines that they became.", float64(d.Lines))
-		w.counter("mete_denial_log_unlogged_total", "Of the denials, those that are in no line: of keys for which there was no room.", float64(d.Unlogged))
-		w.gauge("mete_denial_log_bursts", "Keys that were denied of late.", float64(d.Bursts))
 	}
 }

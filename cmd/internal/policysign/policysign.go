@@ -50,7 +50,7 @@ type Keys []ed25519.PublicKey
 func (k Keys) Check(path string, data []byte) error {
 	signature, err := readSignature(path + Suffix)
 	if err == nil {
-		err = k.verify(data, signature)
+		err = k.Verify(data, signature)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", path, ErrSignature, err)
@@ -58,8 +58,8 @@ func (k Keys) Check(path string, data []byte) error {
 	return nil
 }
 
-// verify says what is wrong with a signature.
-func (k Keys) verify(data, file []byte) error {
+// Verify checks data by the contents of a signature file.
+func (k Keys) Verify(data, file []byte) error {
 	first, rest, _ := bytes.Cut(file, []byte("\n"))
 	if string(bytes.TrimSuffix(first, []byte("\r"))) != header {
 		return fmt.Errorf("the signature does not begin with %q", header)

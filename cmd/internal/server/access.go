@@ -7,7 +7,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -38,10 +37,9 @@ const (
 // access says who may do what at the admin address. It is safe for concurrent use.
 type access struct {
 	tokens atomic.Pointer[[]token]
-	made   admintoken.File // the token that the server made for itself, if it did
-	open   bool            // who asks from this machine may look without one
-	public bool            // /metrics is for everybody
-	secret []byte          // tokens are compared by their keyed hashes
+	open   bool   // who asks from this machine may look without one
+	public bool   // /metrics is for everybody
+	secret []byte // tokens are compared by their keyed hashes
 	calls  *keyed.Limiter
 	wrong  *keyed.Limiter
 	told   *keyed.Limiter
@@ -62,41 +60,48 @@ type caller struct {
 	role httpapi.Role
 }
 
-// newAccess returns the access to an admin address. Where there are no tokens in the
-// settings, one is made; the error then is only why nobody can be given it.
-func newAccess(c config.Config, address net.Addr) (*access, error) {
-	a := &access{secret: []byte(rand.Text()), open: len(c.AdminTokens) == 0, public: c.PublicMetrics}
-	var err error
-	if a.calls, err = perSecond(callerRate, callerBurst); err != nil {
-		return nil, err
+// openAccess returns the access to the admin address. If the settings have no tokens, the
+// server makes one in a file.
+func (a *assembly) openAccess() (*access, error) {
+	c := a.config
+	access := &access{secret: []byte(rand.Text()), open: len(c.AdminTokens) == 0, public: c.PublicMetrics}
+	for _, l := range []struct {
+		limiter     **keyed.Limiter
+		rate, burst int
+	}{{&access.calls, callerRate, callerBurst}, {&access.wrong, wrongRate, wrongBurst}, {&access.told, toldRate, toldBurst}} {
+		var err error
+		if *l.limiter, err = perSecond(l.rate, l.burst); err != nil {
+			return nil, err
+		}
 	}
-	if a.wrong, err = perSecond(wrongRate, wrongBurst); err != nil {
-		return nil, err
+	access.know(c.AdminTokens)
+	a.followTokens(access)
+	a.link = func() string { return "" }
+	if !access.open {
+		return access, nil
 	}
-	if a.told, err = perSecond(toldRate, toldBurst); err != nil {
-		return nil, err
+	made, err := admintoken.Make(a.admin.String())
+	if err != nil {
+		a.log.Warn("admin API is read-only: admin_tokens is empty, and the token of this server cannot be saved", "err", err)
+		return access, nil
 	}
-	if err := a.know(c.AdminTokens); err != nil || !a.open {
-		return a, err // config has checked them
+	access.tokens.Store(&[]token{{access.hash(made.Token), "local", httpapi.Configure}})
+	a.tokenFile = made.Path
+	a.link = func() string {
+		token, _ := access.newLink(access.hash(made.Token))
+		return baseURL(a.config.AdminTLS, a.admin) + boardPath + "#token=" + token
 	}
-	if a.made, err = admintoken.Make(address.String()); err == nil {
-		a.tokens.Store(&[]token{{a.hash(a.made.Token), "local", httpapi.Configure}})
-	}
-	return a, err
+	a.add(closing("admin token", made.Remove))
+	return access, nil
 }
 
 // know puts these tokens in the place of those that are known.
-func (a *access) know(list []config.AdminToken) error {
+func (a *access) know(list []config.AdminToken) {
 	tokens := make([]token, 0, len(list))
 	for _, t := range list {
-		role, err := httpapi.ParseRole(t.Role)
-		if err != nil {
-			return err
-		}
-		tokens = append(tokens, token{a.hash(t.Token), t.Name, role})
+		tokens = append(tokens, token{a.hash(t.Token), t.Name, t.Role})
 	}
 	a.tokens.Store(&tokens)
-	return nil
 }
 
 func perSecond(rate, burst int) (*keyed.Limiter, error) {

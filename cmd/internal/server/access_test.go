@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/httpapi"
 )
 
 // as sends a request with a token, none where it is empty, and returns the status.
@@ -49,9 +50,9 @@ const (
 func withTokens() config.Config {
 	c := testConfig()
 	c.AdminTokens = []config.AdminToken{
-		{Name: "grafana", Role: "read", Token: readerToken},
-		{Name: "on-call", Role: "operate", Token: operatorToken},
-		{Name: "deploy", Role: "configure", Token: ownerToken},
+		{Name: "grafana", Role: httpapi.Read, Token: readerToken},
+		{Name: "on-call", Role: httpapi.Operate, Token: operatorToken},
+		{Name: "deploy", Role: httpapi.Configure, Token: ownerToken},
 	}
 	return c
 }
@@ -227,7 +228,7 @@ func TestAccess_NoPlaceForTheToken(t *testing.T) {
 	if got, _ := s.as("", "POST", "/v1/peek", `{"attributes":{}}`); got != http.StatusOK {
 		t.Errorf("peek: %d, want 200", got)
 	}
-	if !strings.Contains(s.log.String(), "nobody can change anything at the admin address") {
+	if !strings.Contains(s.log.String(), "admin API is read-only") {
 		t.Errorf("the log does not say so:\n%s", s.log)
 	}
 }
@@ -375,12 +376,12 @@ func TestAccess_TokenFile(t *testing.T) {
 	}
 	write(ownerToken + "\n")
 	c := testConfig()
-	c.AdminTokens = []config.AdminToken{{Name: "deploy", Role: "configure", Token: ownerToken, File: file}, {Name: "grafana", Role: "read", Token: readerToken}}
+	c.AdminTokens = []config.AdminToken{{Name: "deploy", Role: httpapi.Configure, Token: ownerToken, File: file}, {Name: "grafana", Role: httpapi.Read, Token: readerToken}}
 	s := start(t, c)
 	status := func(token string) int { got, _ := s.as(token, "GET", "/v1/overrides", ""); return got }
 	write("short")
 	s.await("a complaint", func() error {
-		if !strings.Contains(s.log.String(), "the new token is not used; the old one stays") {
+		if !strings.Contains(s.log.String(), "token not replaced, old token stays active") {
 			return fmt.Errorf("none")
 		}
 		return nil

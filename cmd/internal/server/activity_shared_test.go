@@ -16,6 +16,7 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/testkit"
 )
 
@@ -178,7 +179,7 @@ func TestActivity_NotNoted(t *testing.T) {
 	t.Parallel()
 	c := withTokens()
 	file := filepath.Join(t.TempDir(), "buckets")
-	c.Store, c.Policy = "memory:?file="+file, policyFile(t, burst("5"))
+	c.Store, c.Policy = storeurl.MustParse("memory:?file="+file), policyFile(t, burst("5"))
 	s := start(t, c)
 	inTheWay := file + ".overrides.next"
 	if err := os.Mkdir(inTheWay, 0o700); err != nil {

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/metehq/mete/cmd/internal/storeurl"
 )
 
 // dial opens a connection on which nothing may last longer than patience.
@@ -42,7 +44,7 @@ func bothURLs(t *testing.T) map[string]*running {
 	api := start(t, c)
 	upstream := newHeldUpstream(t)
 	close(upstream.release)
-	c.Upstream = upstream.URL
+	c.Upstream = mustURL(upstream.URL)
 	gateway := start(t, c)
 	return map[string]*running{api.main: api, api.admin: api, gateway.main: gateway, gateway.admin: gateway}
 }
@@ -95,7 +97,7 @@ func TestAttack_UnwantedBody(t *testing.T) {
 	upstream := newHeldUpstream(t)
 	close(upstream.release)
 	c := testConfig()
-	c.Timeouts.ReadHeader, c.Upstream, c.Policy = impatience, upstream.URL, policyFile(t, burst("1"))
+	c.Timeouts.ReadHeader, c.Upstream, c.Policy = impatience, mustURL(upstream.URL), policyFile(t, burst("1"))
 	s := start(t, c)
 	if status, _ := get(t, s.main+"/"); status != http.StatusOK {
 		t.Fatalf("the first request: status %d, want 200", status)
@@ -199,12 +201,12 @@ func TestAttack_UpstreamDown(t *testing.T) {
 	down := l.Addr().String()
 	l.Close()
 	c := testConfig()
-	c.Upstream = "http://" + down
+	c.Upstream = mustURL("http://" + down)
 	s := start(t, c)
 	for range 15 {
 		get(t, s.main+"/")
 	}
-	if n := s.log.Count("the upstream failed"); n != 1 {
+	if n := s.log.Count("upstream failed"); n != 1 {
 		t.Errorf("%d records of 15 failures within seconds, want 1", n)
 	}
 	status, body := get(t, s.main+"/")
@@ -248,13 +250,13 @@ func TestAttack_AdminVerbsAreNotPublic(t *testing.T) {
 func TestAttack_FloodOfKeysIsTold(t *testing.T) {
 	t.Parallel()
 	c := testConfig()
-	c.Store = "memory:?max_keys=10"
+	c.Store = storeurl.MustParse("memory:?max_keys=10")
 	c.Policy = policyFile(t, burst("1"))
 	s := start(t, c)
 	for i := range 30 {
 		s.take(fmt.Sprintf("192.0.2.%d", i))
 	}
-	if n := s.log.Count("the store is full"); n != 1 {
+	if n := s.log.Count("store full"); n != 1 {
 		t.Errorf("%d records of a full store, want 1", n)
 	}
 }

@@ -4,55 +4,40 @@ package server
 
 import (
 	"crypto/rand"
-	"errors"
-	"strings"
-	"sync/atomic"
-	"time"
+	"net"
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
-	"github.com/metehq/mete/cmd/internal/curl"
-	"github.com/metehq/mete/cmd/internal/storeurl"
-	"github.com/metehq/mete/guard"
-	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/monitor"
-	"github.com/metehq/mete/policyyaml"
+	"github.com/metehq/mete/overrides"
 )
 
-// boardPath is where the dashboard is at the admin address.
+// boardPath is the path of the dashboard at the admin address.
 const boardPath = "/dashboard/"
 
 // A board is the source of the monitor.
 type board struct {
-	*Server
-	instance string
+	server    *Server
+	buckets   *buckets
+	source    source
+	overrides *overrides.Manager
+	instance  string
 }
 
-// live returns what the API shows of the server at work. It starts the monitor.
-func (s *Server) live() (l httpapi.Live, err error) {
-	s.monitor, err = monitor.New(board{s, rand.Text()}, s.limiter.Policy)
-	return httpapi.Live{
-		Monitor: s.monitor, Watches: &s.watches, Violations: s.trail.found(), Name: callerName, SignIn: s.signIn(), Try: s.try(),
-		ReadCurl: curl.Read,
-	}, err
-}
-
-// signIn says where a token comes from.
-func (s *Server) signIn() string {
-	if file := s.TokenFile(); file != "" {
-		return "The server made a token when it started. On its machine, 'mete dashboard' signs in, and cat " + file + " shows it."
-	}
-	return "Tokens are in the server's settings: admin_tokens."
+func newBoard(s *Server, b *buckets, source source, m *overrides.Manager) *board {
+	return &board{s, b, source, m, rand.Text()}
 }
 
 // Totals implements [monitor.Source].
-func (b board) Totals() monitor.Totals { return b.metrics.Totals() }
+func (b *board) Totals() monitor.Totals { return b.server.metrics.Totals() }
 
 // State implements [monitor.Source].
-func (b board) State() api.ServerState {
+func (b *board) State() api.ServerState {
+	ending := b.server.ending.Load()
 	s := api.ServerState{
-		Instance: b.instance, Version: buildinfo.Read().Version, Started: b.started, Ready: !b.ending.Load(), Ending: b.ending.Load(),
-		Policy: b.policyState(), Store: b.storeState(), Overrides: map[string]int{},
+		Instance: b.instance, Version: buildinfo.Read().Version, Started: b.server.reloads.started, Ready: !ending, Ending: ending,
+		Policy: b.policyState(), Store: b.buckets.state(), Overrides: map[string]int{},
 	}
 	for action, n := range b.overrides.Count() {
 		s.Overrides[string(action)] = n
@@ -60,98 +45,45 @@ func (b board) State() api.ServerState {
 	return s
 }
 
-func (b board) policyState() api.PolicyState {
-	r := b.reloads.stats(b.started)()
-	p := api.PolicyState{
-		Source: exampleName + ", built in", Loaded: &r.At,
-		Reloads: r.Applied, Refused: r.Failed, Failing: r.Failing,
-	}
-	switch {
-	case storeurl.IsPostgres(b.config.Policy):
-		p.Source = storeurl.Shown(b.config.Policy)
-	case b.config.Policy != "":
-		p.Source = b.config.Policy
-	}
-	if f := b.reloads.failure.Load(); f != nil && r.Failing {
+func (b *board) policyState() api.PolicyState {
+	r := b.server.reloads.stats()
+	p := api.PolicyState{Source: b.source.name(), Loaded: &r.At, Reloads: r.Applied, Refused: r.Failed, Failing: r.Failing, Bundle: bundleOf(b.source)}
+	if f := b.server.reloads.failure.Load(); f != nil && r.Failing {
 		p.Failed, p.Errors = &f.at, f.mistakes
 	}
 	return p
 }
 
-// storeWords say what becomes of requests where the breaker is not closed.
-const (
-	downWords = "The store does not answer and is not asked. Each rule says what happens then: on_store_error."
-	halfWords = "The store is tried again after it did not answer."
-	fullWords = "The store is full: buckets that are not full share one. Raise max_keys."
-)
+// signIn tells people where a token comes from.
+func signIn(tokenFile string) string {
+	if tokenFile != "" {
+		return "The server made a token when it started. On its machine, 'mete dashboard' signs in, and cat " + tokenFile + " shows it."
+	}
+	return "Tokens are in the server's settings: admin_tokens."
+}
 
-func (b board) storeState() api.StoreState {
-	s := api.StoreState{Kind: "memory", Address: storeurl.Shown(b.config.Store), State: "ok", Breaker: "none"}
-	if m := b.store.memory; m != nil {
-		stats := m.Stats()
-		keys, nodes := int64(stats.Keys), 1
-		s.Buckets, s.Nodes = &keys, &nodes
-		if b.lately.isFull() {
-			s.State, s.Detail = "degraded", fullWords
+// try returns commands that show the limiter at work: one request, then more than most
+// limits allow.
+func (a *assembly) try() []string {
+	to := baseURL(a.config.TLS, a.main)
+	request := "'" + to + "/'"
+	if !a.config.InFront() {
+		body := `{"attributes":{"ip:address":"192.0.2.1","method":"GET","path":"/"}}`
+		if a.config.Policy == "" { // the example
+			body = `{"attributes":{"header:x-api-key":"k1"}}`
 		}
-		return s
+		request = "--json '" + body + "' " + "'" + to + "/v1/take?status=429'"
 	}
-	r := b.store.remote
-	s.Kind = "redis"
-	if storeurl.IsPostgres(b.config.Store) {
-		s.Kind = "postgres"
+	return []string{
+		"curl -i " + request,
+		`for i in $(seq 40); do curl -s -o /dev/null -w '%{http_code}\n' ` + request + "; done",
 	}
-	nodes := r.node.Nodes()
-	state := r.Store.Stats().State
-	s.Nodes, s.Breaker, s.Since = &nodes, string(state), b.lately.since()
-	switch state {
-	case guard.Open:
-		s.State, s.Detail = "down", downWords
-	case guard.HalfOpen:
-		s.State, s.Detail = "degraded", halfWords
-	}
-	return s
 }
 
-// A reloadFailure is why a policy was not put in force.
-type reloadFailure struct {
-	at       time.Time
-	mistakes []string
-}
-
-// failureOf says what is wrong in lines, as the log does.
-func failureOf(err error) *reloadFailure {
-	f := &reloadFailure{at: time.Now().UTC()}
-	mistakes, ok := errors.AsType[policyyaml.Errors](err)
-	if !ok {
-		f.mistakes = strings.Split(err.Error(), "\n")
-		return f
+// baseURL returns the URL of an address of the server.
+func baseURL(files config.TLS, address net.Addr) string {
+	if files.On() {
+		return "https://" + address.String()
 	}
-	for _, m := range mistakes[:min(len(mistakes), maxLoggedMistakes)] {
-		m.Value = loggable(m.Path, m.Value)
-		f.mistakes = append(f.mistakes, m.String())
-	}
-	return f
-}
-
-// lately is what happened to the store, and when. The zero one is that nothing did.
-type lately struct{ outage, full atomic.Int64 } // in Unix nanoseconds
-
-// fullFor is how long a store that was full is said to be.
-const fullFor = 10 * time.Second
-
-func (l *lately) isFull() bool {
-	at := l.full.Load()
-	return at != 0 && time.Since(time.Unix(0, at)) < fullFor
-}
-
-// since is when the last outage began or, once the store answers again, ended; nil for
-// never.
-func (l *lately) since() *time.Time {
-	at := l.outage.Load()
-	if at == 0 {
-		return nil
-	}
-	t := time.Unix(0, at).UTC()
-	return &t
+	return "http://" + address.String()
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testkit"
 )
@@ -147,7 +148,7 @@ func TestBoard_StoreGone(t *testing.T) {
 	t.Parallel()
 	redis := proctest.StartRedis(t)
 	c := testConfig()
-	c.Policy, c.Store = policyFile(t, burst("2")), "redis://"+redis.Addr
+	c.Policy, c.Store = policyFile(t, burst("2")), storeurl.MustParse("redis://"+redis.Addr)
 	s := start(t, c)
 	state := func() (st api.StoreState) {
 		resp, err := http.Get(s.admin + "/v1/traffic/stream")

@@ -18,11 +18,11 @@ import (
 	"github.com/metehq/mete/internal/follow"
 )
 
-// certificateInterval is the time between two looks at the files of an address.
-const certificateInterval = time.Second
+// fileInterval is the time between two looks at certificates and tokens in files.
+const fileInterval = time.Second
 
-// certificates are what an address speaks TLS with. They follow their files: what
-// cannot be read, or does not fit together, never replaces what can.
+// certificates are the TLS files of an address. They follow their files: files that cannot be
+// read, or do not fit together, never replace good ones.
 type certificates struct {
 	files    config.TLS
 	protos   []string
@@ -30,14 +30,10 @@ type certificates struct {
 	expires  atomic.Int64 // of the certificate in use, in Unix seconds
 	log      *slog.Logger
 	contents [3][]byte // last read
-	looks    follow.Memory
 }
 
-// newCertificates reads the files for the first time. It is nil where there are none.
+// newCertificates reads the files for the first time.
 func newCertificates(files config.TLS, log *slog.Logger) (*certificates, error) {
-	if !files.On() {
-		return nil, nil
-	}
 	c := &certificates{files: files, log: log, protos: []string{"h2", "http/1.1"}}
 	if _, err := c.refresh(); err != nil {
 		return nil, err
@@ -46,10 +42,10 @@ func newCertificates(files config.TLS, log *slog.Logger) (*certificates, error) 
 	return c, nil
 }
 
-// warn says what clients will not put up with.
+// warn logs that clients refuse the certificate.
 func (c *certificates) warn() {
 	if end := c.expiry(); !end.After(time.Now()) {
-		c.log.Warn("the certificate has expired; clients will refuse it", "file", c.files.Cert, "expires_at", end)
+		c.log.Warn("certificate expired, clients will refuse it", "file", c.files.Cert, "expires_at", end)
 	}
 }
 
@@ -67,21 +63,22 @@ func (c *certificates) tlsConfig() *tls.Config {
 
 // follow puts the files in use as they change, until ctx ends.
 func (c *certificates) follow(ctx context.Context) {
-	follow.Every(ctx, certificateInterval, c.look)
-}
-
-// look is one look at the files. What is wrong with them is logged once.
-func (c *certificates) look() {
-	changed, err := c.refresh()
-	switch c.looks.Note(changed, err) {
-	case follow.Failed:
-		c.log.Error("the new certificate is not used; the old one stays", "error", err)
-	case follow.Changed:
-		c.log.Info("certificate reloaded", "file", c.files.Cert, "expires_at", c.expiry())
-		c.warn()
-	case follow.Recovered:
-		c.log.Info("the certificate can be read again, and is what it was", "file", c.files.Cert)
+	loop := follow.Loop{
+		Interval: fileInterval,
+		Look:     func(context.Context, bool) (bool, error) { return c.refresh() },
+		Tell: func(news follow.News, err error) {
+			switch news {
+			case follow.Failed:
+				c.log.Error("certificate not replaced, old certificate stays active", "err", err)
+			case follow.Changed:
+				c.log.Info("certificate reloaded", "file", c.files.Cert, "expires_at", c.expiry())
+				c.warn()
+			case follow.Recovered:
+				c.log.Info("certificate readable again, unchanged", "file", c.files.Cert)
+			}
+		},
 	}
+	loop.Run(ctx)
 }
 
 // refresh reads the files, which are small, and puts what is new in them in use.

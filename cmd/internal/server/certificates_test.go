@@ -107,7 +107,7 @@ func TestTLS_Reload(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await("a complaint about the key", func() error {
-		if !strings.Contains(s.log.String(), "the new certificate is not used; the old one stays") {
+		if !strings.Contains(s.log.String(), "certificate not replaced, old certificate stays active") {
 			return fmt.Errorf("the log has none")
 		}
 		return nil
@@ -147,7 +147,7 @@ func TestBounds_Connections(t *testing.T) {
 	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
-	c.MaxConnections, c.Upstream = 3, u.URL
+	c.MaxConnections, c.Upstream = 3, mustURL(u.URL)
 	s := start(t, c)
 	var busy [3]<-chan answer
 	for i := range busy {
@@ -187,7 +187,7 @@ func TestBounds_InFlight(t *testing.T) {
 	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
-	c.MaxInFlight, c.Upstream = 2, u.URL
+	c.MaxInFlight, c.Upstream = 2, mustURL(u.URL)
 	s := start(t, c)
 	first, second := ask(s.main+"/"), ask(s.main+"/")
 	<-u.arrived

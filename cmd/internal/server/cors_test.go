@@ -23,7 +23,7 @@ func TestGateway_CORS(t *testing.T) {
 	}))
 	defer upstream.Close()
 	c := testConfig()
-	c.Upstream, c.Policy, c.CORSOrigins = upstream.URL, "../../../examples/cookbook/cors.yaml", []string{app}
+	c.Upstream, c.Policy, c.CORSOrigins = mustURL(upstream.URL), "../../../examples/cookbook/cors.yaml", []string{app}
 	s := start(t, c)
 	ask := func(method string, fields ...string) *http.Response {
 		t.Helper()

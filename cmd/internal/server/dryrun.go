@@ -8,7 +8,6 @@ import (
 	"log/slog"
 
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/policy"
 )
 
@@ -20,13 +19,19 @@ func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 		setting string
 		files   config.TLS
 	}{{"tls", c.TLS}, {"admin_tls", c.AdminTLS}} {
+		if !t.files.On() {
+			continue
+		}
 		if _, err := newCertificates(t.files, slog.New(slog.DiscardHandler)); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.setting, err)
 		}
 	}
-	if storeurl.IsPostgres(c.Policy) {
+	if c.PolicyDatabase != nil {
 		return nil, nil
 	}
-	source := fileSource{path: c.Policy, keyFiles: c.PolicyKeys}
+	source := newSource(c, nil, nil, nil)
+	if b, ok := source.(*bundleSource); ok { // its server is not asked
+		return nil, b.readKeys()
+	}
 	return source.load(ctx)
 }

@@ -23,7 +23,7 @@ func TestErrorLog(t *testing.T) {
 			}
 			log.Printf("http: panic serving %s: oops\ngoroutine 1 [running]", from)
 			log.Printf("http2: panic serving %s: oops\ngoroutine 1 [running]", from)
-			time.Sleep(complaintInterval)
+			time.Sleep(errorInterval)
 		}
 		text := out.String()
 		if strings.Contains(text, "77") || strings.Count(text, "panic serving a client: oops") != 6 {

@@ -3,55 +3,181 @@
 package server
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
+	"time"
 
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/adaptive"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/proxy"
 )
 
-// gateway returns the reverse proxy with the policy in front of it.
-func (s *Server) gateway() (http.Handler, error) {
-	c := s.config
-	limited, err := httplimit.New(s.limiter, httplimit.Config{
+// An adaptation lowers all limits while the upstreams are slow or fail. Its functions are nil
+// if the settings want none, except factor.
+type adaptation struct {
+	scale   func(bucket.Tokens) bucket.Tokens
+	observe func(time.Duration, error)
+	factor  func() float64
+}
+
+func newAdaptation(a config.Adaptive) (adaptation, error) {
+	if a.Law == "" {
+		return adaptation{factor: func() float64 { return 1 }}, nil
+	}
+	c := adaptive.Config{Target: a.Target, Floor: a.Floor, Interval: a.Interval}
+	if a.Law == adaptive.Gradient.String() {
+		c.Law, c.Tolerance = adaptive.Gradient, a.Tolerance
+	}
+	control, err := adaptive.New(c)
+	if err != nil {
+		return adaptation{}, err
+	}
+	return adaptation{control.Scale, control.Observe, control.Factor}, nil
+}
+
+// A claimReader looks up claims of bearer tokens; nil if tokens are not verified.
+type claimReader = func(*http.Request, policy.Attribute) (string, bool)
+
+// openGateway makes the reverse proxy with the policy in front of it.
+func (a *assembly) openGateway(limiter *mete.Limiter, b *buckets, claims claimReader, adapt adaptation) (*proxy.Proxy, error) {
+	c := a.config
+	limited, err := httplimit.New(limiter, httplimit.Config{
 		TrustedProxies:   c.TrustedProxies,
 		TrustedHops:      c.TrustedHops,
 		ForwardedHeader:  c.ForwardedHeader,
-		Attribute:        s.claim(),
+		Attribute:        claims,
 		UnverifiedClaims: c.TrustJWT,
 		Fields:           c.RateLimitFields,
 		CORSOrigins:      c.CORSOrigins,
 		DisableJitter:    !c.Jitter,
-		JitterKey:        s.store.keyFor("jitter"),
+		JitterKey:        b.keyFor("jitter"),
 		MaxDelayed:       c.MaxDelayed,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.openProxy(limited); err != nil {
+	upstreams, routes := c.Routing()
+	for i := range c.Upstreams {
+		if upstreams[i].TLS, err = authorities(c.Upstreams[i]); err != nil {
+			return nil, err
+		}
+	}
+	failed := limitErrors(a.log, "upstream failed")
+	p, err := proxy.NewRouted(upstreams, routes, limited, proxy.Config{
+		DialTimeout:    c.Timeouts.UpstreamConnect,
+		HeaderTimeout:  c.Timeouts.UpstreamHeader,
+		BodyTimeout:    c.Timeouts.UpstreamBody,
+		ClientTimeout:  orNone(c.Timeouts.ClientBody),
+		UpgradeTimeout: orNone(c.Timeouts.Upgraded),
+		MaxBodyBytes:   int64(c.MaxBodyBytes),
+		RewriteHost:    c.RewriteHost,
+		Upgrades:       append([]string{}, c.Upgrades...), // never nil, which is the default one
+		Observe:        adapt.observe,
+		OnError:        func(_ *http.Request, err error) { failed(err) },
+		Logger:         a.log,
+
+		UnderscoresInHeaders: c.UnderscoresInHeaders,
+	})
+	if err != nil {
 		return nil, err
 	}
-	return leftover(withHealth(s.api, s.gate.proxy), c.Timeouts), nil
+	a.add(component{Name: "upstreams", Stop: func(context.Context) error { return p.Close() }})
+	a.add(background("health checks of upstreams", p.Watch))
+	a.metrics.Add(metrics.Upstreams(func() metrics.Gateway {
+		g := metrics.Gateway{Upstreams: p.Stats(), Factor: adapt.factor()}
+		g.Delayed, g.Refused = limited.Delayed()
+		return g
+	}))
+	return p, nil
 }
 
-// decisions configures /v1/decision.
-func (s *Server) decisions() httpapi.Gateway {
-	c := s.config
+// decisions configures /v1/decision, by which other gateways ask.
+func (a *assembly) decisions(b *buckets, claims claimReader) httpapi.Gateway {
+	c := a.config
 	if c.DecisionProfile == "" {
 		return httpapi.Gateway{}
 	}
-	misasked := s.complain("/v1/decision was asked in a way that nothing can be decided by; is the gateway set up for it?")
+	misasked := limitErrors(a.log, "request to /v1/decision lacks what a decision needs, check the configuration of the gateway")
 	return httpapi.Gateway{
 		Profile:          httpapi.Profile(c.DecisionProfile),
 		TrustedProxies:   c.TrustedProxies,
 		TrustedHops:      c.TrustedHops,
 		ForwardedHeader:  c.ForwardedHeader,
-		Attribute:        s.claim(),
+		Attribute:        claims,
 		UnverifiedClaims: c.TrustJWT,
 		Fields:           c.RateLimitFields,
 		DisableJitter:    !c.Jitter,
-		JitterKey:        s.store.keyFor("jitter"),
+		JitterKey:        b.keyFor("jitter"),
 		MaxDelayed:       c.MaxDelayed,
 		Misasked:         func(detail string) { misasked(errors.New(detail)) },
 	}
+}
+
+// drainUpgrades waits for upgraded connections until ctx ends.
+func (a *assembly) drainUpgrades(p *proxy.Proxy) func(context.Context) {
+	return func(ctx context.Context) {
+		if n := p.Drain(ctx); n > 0 {
+			a.log.Warn("upgraded connections cut off", "connections", n, "drain", a.timeouts.Drain)
+		}
+	}
+}
+
+// orNone returns a timeout as the proxy has it, to which 0 is its default.
+func orNone(setting time.Duration) time.Duration {
+	if setting == 0 {
+		return -1
+	}
+	return setting
+}
+
+// authorities returns what an upstream's certificates are checked with, nil for those
+// that the system knows.
+func authorities(u config.Upstream) (*tls.Config, error) {
+	if u.CA == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(u.CA)
+	if err != nil {
+		return nil, fmt.Errorf("upstream %s: ca: %w", u.Name, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("upstream %s: ca: %s: there is no certificate in PEM", u.Name, u.CA)
+	}
+	return &tls.Config{RootCAs: pool}, nil
+}
+
+// leftover bounds what net/http still does with a request that has been answered,
+// where bodies are streams and the server has no timeouts that would. It reads up to
+// 256 KiB of a body that nobody wanted, so that the connection can be used again:
+// whoever is denied could keep a connection by a byte now and then. And it sends what
+// is still buffered: whoever never reads could keep a connection, or with HTTP/2 any
+// number of streams.
+func leftover(next http.Handler, t config.Timeouts) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		if t.ClientBody > 0 && r.ProtoMajor == 1 {
+			_ = control.SetWriteDeadline(time.Time{}) // that of the request before is still the connection's
+		}
+		next.ServeHTTP(w, r)
+		now := time.Now()
+		// Errors are of a connection that was taken over, and has ended.
+		if r.Body != http.NoBody {
+			_ = control.SetReadDeadline(now.Add(t.ReadHeader))
+		}
+		if t.ClientBody > 0 {
+			_ = control.SetWriteDeadline(now.Add(t.ClientBody))
+		}
+	})
 }

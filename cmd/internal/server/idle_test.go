@@ -16,7 +16,7 @@ func TestBounds_IdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
-	c.MaxConnections, c.Upstream = 3, u.URL
+	c.MaxConnections, c.Upstream = 3, mustURL(u.URL)
 	s := start(t, c)
 	busy := ask(s.main + "/")
 	<-u.arrived

@@ -68,7 +68,7 @@ func TestRun_AnswersRequestsInFlight(t *testing.T) {
 	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
-	c.Upstream = u.URL
+	c.Upstream = mustURL(u.URL)
 	s := start(t, c)
 	const inFlight = 10
 	var answers []<-chan answer
@@ -104,7 +104,7 @@ func TestRun_AnswersRequestsInFlight(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	if s.log.Count("cut off") != 0 {
-		t.Error("the log says that requests were cut off")
+		t.Error("the log says that requests cut off")
 	}
 }
 
@@ -112,7 +112,7 @@ func TestRun_CutsOffWhatDoesNotFinish(t *testing.T) {
 	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
-	c.Upstream = u.URL
+	c.Upstream = mustURL(u.URL)
 	c.Timeouts.Drain = 50 * time.Millisecond
 	s := start(t, c)
 	slow := ask(s.main + "/slow")
@@ -210,7 +210,7 @@ func TestClaims_WarnAtStart(t *testing.T) {
 	}{
 		{claims, true, "NOT VERIFIED"},
 		{burst("1"), true, "NOT VERIFIED"},
-		{claims, false, "no request through the gateway has any"},
+		{claims, false, "requests through the gateway have none"},
 		{burst("1"), false, ""},
 	} {
 		c := testConfig()
@@ -251,7 +251,7 @@ func TestRun_NoServerErrorsUnderLoad(t *testing.T) {
 	t.Cleanup(func() { u.Close(); close(u.arrived) })
 	c := testConfig()
 	c.Policy = policyFile(t, burst("100000"))
-	c.Upstream = u.URL
+	c.Upstream = mustURL(u.URL)
 	s := start(t, c)
 	var clients sync.WaitGroup
 	var answered atomic.Int64

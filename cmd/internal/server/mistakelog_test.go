@@ -24,9 +24,9 @@ func TestReload_LogsNoSecretsOfMatches(t *testing.T) {
 		`{"rules": [{"name": "r", ` + rule + `}], "overrides": [{"id": "o", "action": "block", "match": {"jwt:sub": "hunter2*x"}, "reason": "r", "author": "a", "expires_at": "2100-01-01T00:00:00Z"}]}`,
 		`{"rules": [{"name": "r", ` + rule + `}], "tests": [{"name": "t", "request": {"path": "/hunter2?x"}, "steps": [{"expect": "allowed"}]}]}`,
 	} {
-		mistakes := s.log.Count("policy mistake")
+		mistakes := s.log.Count("policy error")
 		write(t, c.Policy, broken)
-		testkit.Until(t, "the broken file is noticed", func() bool { return s.log.Count("policy is broken") == i+1 && s.log.Count("policy mistake") > mistakes })
+		testkit.Until(t, "the broken file is noticed", func() bool { return s.log.Count("policy broken") == i+1 && s.log.Count("policy error") > mistakes })
 		if strings.Contains(s.log.String(), "hunter2") {
 			t.Fatalf("%s: the log has what requests are matched by:\n%s", broken, s.log)
 		}

@@ -12,10 +12,8 @@ import (
 func TestGiveNotice_LastsAsLongAsItIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, notice := range []time.Duration{0, time.Second, time.Hour} {
-			s := new(Server)
-			s.config.Timeouts.Notice = notice
 			began := time.Now()
-			if err := s.giveNotice(make(chan error)); err != nil {
+			if err := giveNotice(notice, make(chan error)); err != nil {
 				t.Errorf("notice of %v: %v", notice, err)
 			}
 			if passed := time.Since(began); passed != notice {

@@ -108,7 +108,7 @@ func TestNotify_Elsewhere(t *testing.T) {
 		}
 	}
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
-	if s := start(t, testConfig()); s.take("192.0.2.1") != 200 || s.log.Count("cannot be told anything") != 1 {
+	if s := start(t, testConfig()); s.take("192.0.2.1") != 200 || s.log.Count("service manager not notified") != 1 {
 		t.Error("a server whose manager is gone does not serve, or does not say so")
 	}
 }

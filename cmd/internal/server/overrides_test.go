@@ -15,6 +15,7 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testkit"
 )
@@ -75,7 +76,7 @@ func TestOverrides_Shared(t *testing.T) {
 	for name, store := range map[string]string{"redis": "redis://" + proctest.StartRedis(t).Addr + "?timeout=1m", "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			c := testConfig()
-			c.Store, c.Policy = store, policyFile(t, burst("2"))
+			c.Store, c.Policy = storeurl.MustParse(store), policyFile(t, burst("2"))
 			a, b := start(t, c), start(t, c)
 			a.block("b1", "192.0.2.1")
 			if !a.blocked("192.0.2.1") {
@@ -110,7 +111,7 @@ func TestOverrides_StoreIsGone(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t)
 	c := testConfig()
-	c.Store, c.Policy = strings.Replace(p.URL(), "postgres@", "postgres:secret@", 1), policyFile(t, burst("2"))
+	c.Store, c.Policy = storeurl.MustParse(strings.Replace(p.URL(), "postgres@", "postgres:secret@", 1)), policyFile(t, burst("2"))
 	s := start(t, c)
 	s.block("b1", "192.0.2.1")
 	p.Kill()
@@ -133,14 +134,14 @@ func TestOverrides_MemoryWithFile(t *testing.T) {
 	t.Parallel()
 	c := testConfig()
 	file := filepath.Join(t.TempDir(), "buckets")
-	c.Store, c.Policy = "memory:?file="+file, policyFile(t, burst("2"))
+	c.Store, c.Policy = storeurl.MustParse("memory:?file="+file), policyFile(t, burst("2"))
 	s := start(t, c)
 	s.block("b1", "192.0.2.1")
 	s.block("b2", "192.0.2.2")
 	s.unblock("b2")
 	// What was answered is on disk, without an end in good order.
 	other := c
-	other.Store = "memory:?file=" + file + "2"
+	other.Store = storeurl.MustParse("memory:?file=" + file + "2")
 	copied, err := os.ReadFile(file + ".overrides")
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +160,7 @@ func TestOverrides_MemoryWithFile(t *testing.T) {
 	for _, garbage := range []string{"", "{", strings.Repeat(" ", 1<<20+1)} {
 		write(t, file+"3.overrides", garbage)
 		broken := c
-		broken.Store = "memory:?file=" + file + "3"
+		broken.Store = storeurl.MustParse("memory:?file=" + file + "3")
 		if s, err := server.New(t.Context(), broken, slog.New(slog.DiscardHandler)); err == nil {
 			s.Close()
 			t.Errorf("a server begins although its overrides are %.10q", garbage)
@@ -187,7 +188,7 @@ func TestOverrides_OfTheFile(t *testing.T) {
 global_shadow: { reason: first week, author: a, expires_at: 2099-01-01T00:00:00Z }
 `)
 	s := start(t, c)
-	if s.log.Count("overrides of the policy in force") != 1 || s.log.Count("NOTHING may be limited") != 1 {
+	if s.log.Count("overrides of the policy active") != 1 || s.log.Count("all limits suspended by an override") != 1 {
 		t.Errorf("the log does not say what is in force:\n%s", s.log)
 	}
 	s.block("b1", "192.0.2.2")

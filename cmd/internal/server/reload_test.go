@@ -48,7 +48,7 @@ func TestReload_BrokenFileKeepsThePolicy(t *testing.T) {
 	}
 	for i, broken := range []string{"", "rules: [", burst("1")[:40], burst("-1"), "\x00\x01", "- a\n- b\n"} {
 		write(t, c.Policy, broken)
-		testkit.Until(t, "the broken file is noticed", func() bool { return s.log.Count("policy is broken") == i+1 })
+		testkit.Until(t, "the broken file is noticed", func() bool { return s.log.Count("policy broken") == i+1 })
 		if got := s.take("192.0.2.1"); got != 429 {
 			t.Errorf("take under broken file %q: status %d, want 429 by the old policy", broken, got)
 		}
@@ -56,18 +56,18 @@ func TestReload_BrokenFileKeepsThePolicy(t *testing.T) {
 			t.Errorf("/readyz under broken file %q: status %d, want 200", broken, status)
 		}
 	}
-	mistakes := s.log.Count("policy mistake")
+	mistakes := s.log.Count("policy error")
 
 	if err := os.Remove(c.Policy); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Until(t, "the missing file is noticed", func() bool { return s.log.Count("cannot read the policy") == 1 })
+	testkit.Until(t, "the missing file is noticed", func() bool { return s.log.Count("cannot read policy") == 1 })
 	write(t, c.Policy, burst("2"))
 	testkit.Until(t, "the good file is loaded", func() bool { return s.log.Count("policy reloaded") == 1 })
 	if got := s.take("192.0.2.1"); got != 200 {
 		t.Errorf("take under the good file: status %d, want 200", got)
 	}
-	if got := s.log.Count("policy mistake"); got != mistakes || s.log.Count("cannot read the policy") != 1 {
+	if got := s.log.Count("policy error"); got != mistakes || s.log.Count("cannot read policy") != 1 {
 		t.Errorf("%d mistakes logged, then %d: a broken file must be logged once", mistakes, got)
 	}
 }
@@ -81,7 +81,7 @@ func TestReload_UnreadableFileKeepsThePolicy(t *testing.T) {
 		t.Fatalf("first take: status %d, want 200", got)
 	}
 	write(t, c.Policy, "# "+strings.Repeat("x", policyyaml.MaxBytes))
-	testkit.Until(t, "the huge file is refused", func() bool { return s.log.Count("cannot read the policy") == 1 })
+	testkit.Until(t, "the huge file is refused", func() bool { return s.log.Count("cannot read policy") == 1 })
 	if err := os.Remove(c.Policy); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestReload_UnreadableFileKeepsThePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, c.Policy, burst("1"))
-	testkit.Until(t, "the file is back", func() bool { return s.log.Count("can be read again, and is what it was") == 1 })
+	testkit.Until(t, "the file is back", func() bool { return s.log.Count("policy file readable again, unchanged") == 1 })
 	if n := s.log.Count("policy reloaded"); n != 0 {
 		t.Errorf("reloaded %d times, want 0: the contents are the old ones", n)
 	}
@@ -167,9 +167,9 @@ func TestReload_ByHand(t *testing.T) {
 	testkit.Until(t, "an unchanged file is reloaded when asked", func() bool { return s.log.Count("policy reloaded") == 1 })
 	write(t, c.Policy, "")
 	s.server.Reload()
-	testkit.Until(t, "mistakes are logged", func() bool { return s.log.Count("policy is broken") == 1 })
+	testkit.Until(t, "mistakes are logged", func() bool { return s.log.Count("policy broken") == 1 })
 	s.server.Reload()
-	testkit.Until(t, "and again when asked again", func() bool { return s.log.Count("policy is broken") == 2 })
+	testkit.Until(t, "and again when asked again", func() bool { return s.log.Count("policy broken") == 2 })
 }
 
 func TestReload_ExampleHasNoFile(t *testing.T) {
@@ -231,7 +231,7 @@ func TestReload_WhileEnding(t *testing.T) {
 	t.Parallel()
 	u := newHeldUpstream(t)
 	c := testConfig()
-	c.Upstream, c.Policy, c.ReloadInterval = u.URL, policyFile(t, burst("9")), 0
+	c.Upstream, c.Policy, c.ReloadInterval = mustURL(u.URL), policyFile(t, burst("9")), 0
 	s := start(t, c)
 	slow := ask(s.main + "/slow")
 	<-u.arrived

@@ -16,6 +16,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/testkit"
 )
 
@@ -24,7 +25,7 @@ func savingConfig(t *testing.T, every string) (c config.Config, file string) {
 	file = filepath.Join(t.TempDir(), "buckets")
 	c = testConfig()
 	c.Policy = policyFile(t, strings.Replace(burst("2"), "ip:address", "header:x-api-key", 1))
-	c.Store = "memory:?file=" + file + "&every=" + every
+	c.Store = storeurl.MustParse("memory:?file=" + file + "&every=" + every)
 	return c, file
 }
 
@@ -53,7 +54,7 @@ func TestSaver_RestartsForgiveNothing(t *testing.T) {
 			t.Errorf("take %d, each after a restart: status %d, want %d", round+1, got, want)
 		}
 		s.end()
-		if first := s.log.Count("no buckets are saved yet"); (first == 1) != (round == 0) {
+		if first := s.log.Count("no saved buckets found"); (first == 1) != (round == 0) {
 			t.Errorf("start %d: the log says %d times that nothing is saved", round+1, first)
 		}
 		if round > 0 && s.log.Count("buckets restored") != 1 {
@@ -81,12 +82,12 @@ func TestSaver_TriesAgain(t *testing.T) {
 	for os.Mkdir(file, 0o700) != nil { // it was just saved again
 		os.Remove(file)
 	}
-	testkit.Until(t, "the log says that a save failed", func() bool { return s.log.Count("cannot save the buckets") > 0 })
+	testkit.Until(t, "the log says that a save failed", func() bool { return s.log.Count("cannot save buckets") > 0 })
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the log says that saving works again", func() bool { return s.log.Count("saved again") == 1 })
-	if got := s.log.Count("cannot save the buckets"); got != 1 {
+	if got := s.log.Count("cannot save buckets"); got != 1 {
 		t.Errorf("the log says %d times that a save failed, want once", got)
 	}
 	s.end()
@@ -112,7 +113,7 @@ func TestSaver_TheLastSaveFails(t *testing.T) {
 func TestNew_RefusesFiles(t *testing.T) {
 	t.Parallel()
 	c, file := savingConfig(t, "1m")
-	if err := os.WriteFile(file, []byte("mete memstore 2\nh"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("mete memstore 3\nh"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -123,7 +124,7 @@ func TestNew_RefusesFiles(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || len(text) != 17 {
 		t.Errorf("the file was changed to %q, error %v", text, err)
 	}
-	c.Store = "memory:?file=" + filepath.Dir(file) + "/none/buckets"
+	c.Store = storeurl.MustParse("memory:?file=" + filepath.Dir(file) + "/none/buckets")
 	if _, err := server.New(t.Context(), c, log); err == nil || !strings.Contains(err.Error(), "there is no directory "+filepath.Dir(file)+"/none: make it") {
 		t.Errorf("New: %v, want that the directory is not there", err)
 	}
@@ -167,7 +168,7 @@ func TestNew_LockEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
 	if file, ok := os.LookupEnv(lockVar); ok {
 		c, _ := savingConfig(t, "0")
-		c.Store = "memory:?file=" + file + "&every=0"
+		c.Store = storeurl.MustParse("memory:?file=" + file + "&every=0")
 		start(t, c)
 		if err := os.WriteFile(file+".locked", nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -199,7 +200,7 @@ func TestNew_LockEndsWithTheProcess(t *testing.T) {
 // lockVar has the file of the process that is killed.
 const lockVar = "METE_TEST_LOCKED_FILE"
 
-// A server whose policy is broken does not keep the file.
+// A server whose policy broken does not keep the file.
 func TestNew_UnlocksWhereItFails(t *testing.T) {
 	t.Parallel()
 	c, _ := savingConfig(t, "0")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,23 @@ func testConfig() config.Config {
 	c.Listen, c.AdminListen = "127.0.0.1:0", "127.0.0.1:0"
 	c.ReloadInterval = 10 * time.Millisecond
 	return c
+}
+
+// mustURL parses a URL that is valid.
+func mustURL(raw string) *url.URL {
+	u, err := url.Parse(raw)
+	if err != nil {
+		panic(err)
+	}
+	return u
+}
+
+// urls parses URLs that are valid.
+func urls(raw ...string) (parsed []*url.URL) {
+	for _, r := range raw {
+		parsed = append(parsed, mustURL(r))
+	}
+	return parsed
 }
 
 // start runs a server until the test ends.

@@ -98,23 +98,9 @@ func (a *access) adminOf(session [sha256.Size]byte) (admin [sha256.Size]byte, ok
 	return a.signIns.sessions[i].admin, true
 }
 
-// DashboardLink returns a link to the dashboard that signs its first user in. The session
-// has the token that the server made for itself. Without one, the link is empty.
-func (s *Server) DashboardLink() string {
-	if s.access.made.Token == "" {
-		return ""
-	}
-	token, _ := s.access.newLink(s.access.hash(s.access.made.Token))
-	scheme := "http://"
-	if s.config.AdminTLS.On() {
-		scheme = "https://"
-	}
-	return scheme + s.AdminAddr().String() + boardPath + "#token=" + token
-}
-
-// serveSignIn serves two paths to programs on this machine, and everything else by next.
-// POST link makes a link for the caller's admin token. POST session exchanges the token of
-// a link for a session.
+// serveSignIn serves POST link, which makes a link for the caller's admin token, and POST
+// session, which exchanges the token of a link for a session. Both are for programs on this
+// machine. Everything else is served by next.
 func (a *access) serveSignIn(next http.Handler) http.Handler {
 	browsers := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,9 +15,7 @@ import (
 func knowing(t *testing.T) *access {
 	t.Helper()
 	a := &access{secret: []byte("secret")}
-	if err := a.know([]config.AdminToken{{Name: "kim", Role: "operate", Token: "admin"}}); err != nil {
-		t.Fatal(err)
-	}
+	a.know([]config.AdminToken{{Name: "kim", Role: httpapi.Operate, Token: "admin"}})
 	return a
 }
 
@@ -54,9 +52,7 @@ func TestSignIns_EndWithTheToken(t *testing.T) {
 	if _, ok := a.find(session); !ok {
 		t.Fatal("the session does not work")
 	}
-	if err := a.know([]config.AdminToken{{Name: "kim", Role: "operate", Token: "another"}}); err != nil {
-		t.Fatal(err)
-	}
+	a.know([]config.AdminToken{{Name: "kim", Role: httpapi.Operate, Token: "another"}})
 	if got, ok := a.find(session); ok {
 		t.Errorf("without its admin token, the session is %v", got)
 	}

@@ -4,243 +4,108 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"strings"
-	"time"
+	"sync"
 
-	"github.com/metehq/mete/cmd/internal/policysign"
-	"github.com/metehq/mete/cmd/internal/storeurl"
-	"github.com/metehq/mete/internal/follow"
+	"github.com/metehq/mete/cmd/internal/bundle"
+	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
 )
 
-// examplePolicy is in force where no policy file is named.
-//
-//go:embed example.yaml
-var examplePolicy []byte
-
-const (
-	// exampleName stands for the built-in policy where a file's name would.
-	exampleName = "example.yaml"
-
-	// settleTime is how old a file's modification time must be before it is
-	// trusted to tell versions apart: file systems count it in ticks, and a
-	// file can change twice within one.
-	settleTime = 3 * time.Second
-
-	// maxLoggedMistakes bounds what one broken file writes to the log.
-	maxLoggedMistakes = 100
-)
-
-// A source is where the policy is. It is not safe for concurrent use.
+// A source is the place of the policy.
 type source interface {
+	// name is the place, for people. It has no password.
+	name() string
+
 	// load reads the policy for the first time.
 	load(ctx context.Context) (*policy.Matcher, error)
 
-	// follow applies the policy again when it changes, and when it is told to, until
-	// ctx ends. What is broken is logged, and never applied.
-	follow(ctx context.Context, reload <-chan reloading)
+	// follower returns what follows the policy from then on. It activates policies with
+	// apply, which returns why one does not fit.
+	follower(apply func(*policy.Matcher) error) follower
 
 	// close releases what load opened.
 	close()
 }
 
-// A reloading tells a source to read the policy again. Where done is not nil, it is
-// told what came of it, and has room for that.
-type reloading struct{ done chan<- error }
+// A follower activates the policy of a source when it changes. A broken policy is logged,
+// and never activated.
+type follower interface {
+	run(ctx context.Context)
 
-func (r reloading) end(err error) {
-	if r.done != nil {
-		r.done <- err
-	}
+	// reload reads the policy again, changed or not. It may be called while run runs.
+	reload(ctx context.Context) error
 }
 
-// newSource returns the source that the settings name.
-func (s *Server) newSource() source {
-	opts := policy.Options{HashKey: s.store.key}
-	if storeurl.IsPostgres(s.config.Policy) {
-		return &databaseSource{url: s.config.Policy, opts: opts, log: s.log, apply: s.apply, tell: s.reloads.count, interval: s.config.ReloadInterval}
-	}
-	return &fileSource{path: s.config.Policy, opts: opts, log: s.log, apply: s.apply, tell: s.reloads.count, interval: s.config.ReloadInterval,
-		keyFiles: s.config.PolicyKeys}
-}
-
-// A fileSource is the policy file, and what was last seen of it.
-type fileSource struct {
-	path     string        // empty: the built-in example
-	interval time.Duration // between two looks; 0: only when told to
-	opts     policy.Options
-	log      *slog.Logger
-	apply    func(*policy.Matcher) error
-	tell     func(error)       // what came of a change
-	keyFiles []string          // with the public keys that policies must be signed for
-	keys     policysign.Keys   // in them; none: policies need no signature
-	force    inForce           // what the next policy must not fall behind
-	info     fs.FileInfo       // of the file when it was last read
-	settled  bool              // info tells this version from a later one
-	digest   [sha256.Size]byte // of the contents last read, good or bad
-	looks    follow.Memory
-	refused  error // why the contents last read are not in force
-}
-
-func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
-	if s.path == "" {
-		return policyyaml.Parse(exampleName, examplePolicy, s.opts)
-	}
-	if _, err := os.Stat(s.path); err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
-	}
-	var err error
-	if s.keys, err = policysign.ReadKeys(s.keyFiles...); err != nil {
-		return nil, fmt.Errorf("policy key: %w", err)
-	}
-	data, err := s.read()
-	if err != nil {
-		return nil, err
-	}
-	m, err := policyyaml.Parse(s.path, data, s.opts)
-	if err == nil {
-		s.force = inForce{m.Version(), s.digest}
-	}
-	return m, err
-}
-
-func (s *fileSource) close() {}
-
-func (s *fileSource) follow(ctx context.Context, reload <-chan reloading) {
-	var tick <-chan time.Time
-	if s.interval > 0 {
-		ticker := time.NewTicker(s.interval)
-		defer ticker.Stop()
-		tick = ticker.C
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick:
-			s.poll(false)
-		case r := <-reload:
-			r.end(s.poll(true))
-		}
-	}
-}
-
-// read returns the file's contents, if they are signed where they must be, and
-// remembers what they were. The path is
-// resolved anew, so that renames and symbolic links that are swapped are seen.
-func (s *fileSource) read() ([]byte, error) {
-	info, err := os.Stat(s.path) // before the contents: a change in between is then seen later
-	if err != nil {
-		return nil, err
-	}
-	if s.info != nil && !info.Mode().IsRegular() && !info.IsDir() { // a pipe can be read once, at the start
-		return nil, fmt.Errorf("%s: not a regular file any more", s.path)
-	}
-	data, err := policyyaml.Read(s.path)
-	if err != nil {
-		return nil, err
-	}
-	if len(s.keys) > 0 {
-		if err := s.keys.Check(s.path, data); err != nil {
-			return nil, err
-		}
-	}
-	s.info, s.digest = info, sha256.Sum256(data)
-	s.settled = time.Since(info.ModTime()) > settleTime
-	return data, nil
-}
-
-// poll applies the policy again if its file has changed since it was last
-// read. What is wrong with a file is logged once. If forced, the file is read
-// in any case, and what came of it is logged. The error says why there may be a
-// policy that is not in force.
-func (s *fileSource) poll(forced bool) error {
-	if s.path == "" {
-		if forced {
-			s.log.Info("nothing to reload: the built-in example policy is in force")
-		}
-		return nil
-	}
-	if !forced && s.unchanged() {
-		return nil
-	}
-	before := s.digest
-	data, err := s.read()
-	news := s.looks.Note(s.digest != before, err)
+// newSource returns the source that the settings name. The source tells the results of
+// changes.
+func newSource(c config.Config, hashKey []byte, log *slog.Logger, tell func(error)) source {
+	opts := policy.Options{HashKey: hashKey}
 	switch {
-	case err != nil:
-		if forced || news == follow.Failed {
-			s.log.Error(unreadable(err), "error", err)
-			s.tell(err)
-		}
-		return err
-	case s.digest == before && !forced:
-		if news == follow.Recovered {
-			s.log.Info("the policy file can be read again, and is what it was", "file", s.path)
-			s.tell(s.refused)
-		}
-		return nil
+	case c.PolicyDatabase != nil:
+		return &databaseSource{url: c.PolicyDatabase, opts: opts, log: log, tell: tell, interval: c.ReloadInterval}
+	case bundle.IsURL(c.Policy):
+		return newBundleSource(c, opts, log, tell)
+	case c.Policy == "":
+		return example{opts, log}
 	}
-	s.refused = s.replace(data)
-	s.tell(s.refused)
-	return s.refused
+	return &fileSource{path: c.Policy, opts: opts, log: log, tell: tell, interval: c.ReloadInterval, keyFiles: c.PolicyKeys}
 }
 
-// unchanged reports whether the file's status alone proves that the contents
-// are the ones last read.
-func (s *fileSource) unchanged() bool {
-	info, err := os.Stat(s.path)
-	return err == nil && s.settled && !s.looks.Failing() && os.SameFile(info, s.info) &&
-		info.ModTime().Equal(s.info.ModTime()) && info.Size() == s.info.Size()
+// following returns the component that follows the policy and serves requests to reload it.
+func following(f follower, r *reloads) component {
+	return background("policy", func(ctx context.Context) {
+		defer close(r.ended)
+		var running sync.WaitGroup
+		defer running.Wait()
+		running.Go(func() { f.run(ctx) })
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case request := <-r.requests:
+				request.end(f.reload(ctx))
+			}
+		}
+	})
 }
 
-// replace puts a policy in force, or says why not.
-func (s *fileSource) replace(data []byte) error {
-	m, err := policyyaml.Parse(s.path, data, s.opts)
-	if err == nil {
-		err = s.force.admits(m.Version(), s.digest)
-	}
-	if err == nil {
-		err = s.apply(m)
-	}
-	if err != nil {
-		s.logMistakes(err)
-		return err
-	}
-	s.force = inForce{m.Version(), s.digest}
-	s.log.Info("policy reloaded", "file", s.path, "rules", len(m.Rules()), "version", m.Version(), "digest", s.shortDigest())
+// An example is the source of the built-in policy.
+type example struct {
+	opts policy.Options
+	log  *slog.Logger
+}
+
+// examplePolicy is active if the settings name no policy.
+//
+//go:embed example.yaml
+var examplePolicy []byte
+
+func (e example) name() string { return "example.yaml, built in" }
+
+func (e example) load(context.Context) (*policy.Matcher, error) {
+	return policyyaml.Parse("example.yaml", examplePolicy, e.opts)
+}
+
+func (e example) follower(func(*policy.Matcher) error) follower { return e }
+
+func (e example) run(ctx context.Context) { <-ctx.Done() }
+
+func (e example) reload(context.Context) error {
+	e.log.Info("nothing to reload: the built-in example policy is active")
 	return nil
 }
 
-// logMistakes logs every mistake of a broken file.
-func (s *fileSource) logMistakes(err error) {
-	mistakes, ok := errors.AsType[policyyaml.Errors](err)
-	if !ok {
-		msg := "policy is broken; the old one stays in force"
-		if errors.Is(err, errFellBehind) {
-			msg = "policy is refused; the old one stays in force"
-		}
-		s.log.Error(msg, "file", s.path, "error", err)
-		return
-	}
-	s.log.Error("policy is broken; the old one stays in force", "file", s.path, "mistakes", len(mistakes))
-	for _, m := range mistakes[:min(len(mistakes), maxLoggedMistakes)] {
-		m.Value = loggable(m.Path, m.Value)
-		s.log.Error("policy mistake", "error", m.String())
-	}
-}
+func (e example) close() {}
 
-// loggable returns what a log may have of a value in a policy: not what requests are
-// matched by, which can be a key or an address. 'mete check' shows it.
+// maxLoggedErrors bounds the log lines about one broken policy.
+const maxLoggedErrors = 100
+
+// loggable returns the part of a value in a policy that a log may have. Values that requests
+// are matched by can be keys or addresses; 'mete check' shows them.
 func loggable(path, value string) string {
 	for _, part := range []string{"match", "/key", "kill_switches", "/tests/", "selector"} {
 		if strings.Contains(path, part) {
@@ -249,6 +114,3 @@ func loggable(path, value string) string {
 	}
 	return value
 }
-
-// shortDigest names the contents last read: the same bytes, the same digest.
-func (s *fileSource) shortDigest() string { return hex.EncodeToString(s.digest[:6]) }

@@ -13,60 +13,37 @@ import (
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/store"
 )
 
 // A databaseSource is a policy that is rows in a PostgreSQL.
 type databaseSource struct {
-	url      string
+	url      *storeurl.URL
 	opts     policy.Options
 	log      *slog.Logger
-	apply    func(*policy.Matcher) error
-	tell     func(error)   // what came of a change
-	interval time.Duration // between two looks, where it is long; 0: only when told to
+	tell     func(error)   // gets the result of each change
+	interval time.Duration // between two looks, at least; 0: only on request
 
 	source   *rules.Source // nil until loaded
-	revision int64         // that was loaded at first
-
-	mu       sync.Mutex // held while a policy is put in force: the database and an operator may want it at once
-	replaced int        // how often that was, or was tried
-	outcome  error      // what came of the last one
+	revision int64         // of the policy that was loaded at first
 }
 
-// load waits for a while for a database that does not answer: it may be starting,
-// too.
-func (s *databaseSource) load(ctx context.Context) (*policy.Matcher, error) {
-	waiting, cancel := context.WithTimeout(ctx, connectPatience)
-	defer cancel()
-	ticker := time.NewTicker(connectInterval)
-	defer ticker.Stop()
-	var before error
-	for complained := false; ; {
-		m, err := s.open(waiting)
-		if before != nil && waiting.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			err = before // what it was that did not answer
-		}
-		before = err
-		if err == nil || !errors.Is(err, store.ErrUnavailable) {
-			return m, err
-		}
-		if !complained {
-			s.log.Error("the database of the policy does not answer; trying again", "error", err, "database", storeurl.Shown(s.url))
-		}
-		complained = true
-		select {
-		case <-waiting.Done():
-			return nil, err
-		case <-ticker.C:
-		}
-	}
+func (s *databaseSource) name() string { return s.url.String() }
+
+// load waits for a while for a database that does not answer: both may be started together.
+func (s *databaseSource) load(ctx context.Context) (m *policy.Matcher, err error) {
+	failed := limitErrors(s.log, "database of the policy unreachable, trying again", "database", s.url.String())
+	err = retryUnavailable(ctx, failed, func(ctx context.Context) (err error) {
+		m, err = s.open(ctx)
+		return err
+	})
+	return m, err
 }
 
 // open connects and reads the policy.
 func (s *databaseSource) open(ctx context.Context) (m *policy.Matcher, err error) {
 	if s.source == nil {
-		config := rules.Config{Poll: max(s.interval, rules.DefaultPoll), Logger: s.log}
-		if s.source, err = rules.Open(ctx, s.url, config); err != nil {
+		config := rules.Config{Schema: s.url.Postgres.Config.Schema, Poll: max(s.interval, rules.DefaultPoll), Logger: s.log}
+		if s.source, err = rules.Connect(ctx, s.url.Postgres.Options, config); err != nil {
 			return nil, fmt.Errorf("policy: %w", err)
 		}
 	}
@@ -83,67 +60,71 @@ func (s *databaseSource) close() {
 	}
 }
 
-func (s *databaseSource) follow(ctx context.Context, reload <-chan reloading) {
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	if s.interval > 0 {
-		watching.Go(func() { s.source.Watch(ctx, s.revision, s.opts, s.replace) })
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case r := <-reload:
-			r.end(s.reload(ctx))
-		}
-	}
+func (s *databaseSource) follower(apply func(*policy.Matcher) error) follower {
+	return &databaseFollower{databaseSource: s, apply: apply}
 }
 
-// reload reads the rules for an operator. Where the database tells of a change
-// meanwhile, what was read here may be from before it, and does not count; what came
-// of the change does.
-func (s *databaseSource) reload(ctx context.Context) error {
-	s.mu.Lock()
-	before := s.replaced
-	s.mu.Unlock()
-	m, revision, err := s.source.Load(ctx, s.opts)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// A databaseFollower follows the rules in a database.
+type databaseFollower struct {
+	*databaseSource
+	apply func(*policy.Matcher) error
+
+	mu       sync.Mutex // held while a policy is activated: the database and an operator may do so at once
+	replaced int        // number of attempts
+	outcome  error      // of the last one
+}
+
+func (f *databaseFollower) run(ctx context.Context) {
+	if f.interval > 0 {
+		f.source.Watch(ctx, f.revision, f.opts, f.replace)
+	}
+	<-ctx.Done()
+}
+
+// reload reads the rules for an operator. If the database announces a change meanwhile, the
+// rules read here may be older, and do not count: the result is that of the change.
+func (f *databaseFollower) reload(ctx context.Context) error {
+	f.mu.Lock()
+	before := f.replaced
+	f.mu.Unlock()
+	m, revision, err := f.source.Load(ctx, f.opts)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case s.replaced == before:
-		return s.put(m, revision, err)
+	case f.replaced == before:
+		return f.replaceLocked(m, revision, err)
 	}
-	return s.outcome
+	return f.outcome
 }
 
-// replace puts a policy in force, or says why not.
-func (s *databaseSource) replace(m *policy.Matcher, revision int64, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.put(m, revision, err)
+// replace activates a policy, or logs why not.
+func (f *databaseFollower) replace(m *policy.Matcher, revision int64, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.replaceLocked(m, revision, err)
 }
 
-// put is replace for who holds mu.
-func (s *databaseSource) put(m *policy.Matcher, revision int64, err error) error {
-	s.replaced++
+func (f *databaseFollower) replaceLocked(m *policy.Matcher, revision int64, err error) error {
+	f.replaced++
 	if err == nil {
-		err = s.apply(m)
+		err = f.apply(m)
 	}
-	s.outcome = err
-	s.tell(err)
+	f.outcome = err
+	f.tell(err)
+	log := f.log.With("database", f.url.String(), "revision", revision)
 	switch mistakes, broken := errors.AsType[rules.Errors](err); {
 	case broken:
-		s.log.Error("policy is broken; the old one stays in force", "database", storeurl.Shown(s.url), "revision", revision, "mistakes", len(mistakes))
-		for _, m := range mistakes[:min(len(mistakes), maxLoggedMistakes)] {
+		log.Error("policy broken, old policy stays active", "errors", len(mistakes))
+		for _, m := range mistakes[:min(len(mistakes), maxLoggedErrors)] {
 			m.Value = loggable(m.Path, m.Value)
-			s.log.Error("policy mistake", "error", m.Error())
+			f.log.Error("policy error", "err", m.Error())
 		}
 	case err != nil:
-		s.log.Error("cannot read the policy; the old one stays in force", "error", err)
+		f.log.Error("cannot read policy, old policy stays active", "database", f.url.String(), "err", err)
 	default:
-		s.log.Info("policy reloaded", "database", storeurl.Shown(s.url), "rules", len(m.Rules()), "revision", revision)
+		log.Info("policy reloaded", "rules", len(m.Rules()))
 	}
 	return err
 }

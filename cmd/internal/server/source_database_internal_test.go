@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
@@ -34,8 +35,8 @@ func TestDatabaseSource_ReloadIsOvertaken(t *testing.T) {
 	run(`INSERT INTO mete.rate_limit_rule (key_pattern, scope, rate_per_second, burst_capacity) VALUES ('global', 'global', 1, 1)`)
 	var inForce []*policy.Matcher
 	var refused error
-	s := &databaseSource{tell: func(error) {}, url: p.URL(), source: source, log: slog.New(slog.DiscardHandler),
-		apply: func(m *policy.Matcher) error { inForce = append(inForce, m); return refused }}
+	from := &databaseSource{tell: func(error) {}, url: storeurl.MustParse(p.URL()), source: source, log: slog.New(slog.DiscardHandler)}
+	s := from.follower(func(m *policy.Matcher) error { inForce = append(inForce, m); return refused }).(*databaseFollower)
 	if err := s.reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}

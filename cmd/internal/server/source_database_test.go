@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore/rules"
@@ -25,8 +25,8 @@ func withRules(t *testing.T, p *proctest.Postgres) config.Config {
 	t.Helper()
 	c := testConfig()
 	c.ReloadInterval = time.Hour // nobody looks that soon: what changes, the database tells
-	c.Policy = strings.Replace(p.URL(), "postgres@", "postgres:secret@", 1) + "&schema=limits"
-	source, err := rules.Open(t.Context(), c.Policy, rules.Config{})
+	c.PolicyDatabase = storeurl.MustParse(strings.Replace(p.URL(), "postgres@", "postgres:secret@", 1) + "&schema=limits")
+	source, err := rules.Connect(t.Context(), c.PolicyDatabase.Postgres.Options, rules.Config{Schema: "limits"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
 	s := start(t, withRules(t, p))
 	sql(t, p, `INSERT INTO limits.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity) VALUES ('typo', '{header:x user}', 'custom', 1, 1);
 		UPDATE limits.rate_limit_rule SET burst_capacity = 1 WHERE name = 'client'`)
-	logged(t, "policy is broken; the old one stays in force", 1, s)
+	logged(t, "policy broken, old policy stays active", 1, s)
 	for i, want := range []int{200, 200, 429} {
 		if got := s.take("192.0.2.1"); got != want {
 			t.Errorf("take %d: %d, want %d", i, got, want)
@@ -97,7 +97,7 @@ func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
 		t.Errorf("the log does not name the row:\n%s", s.log)
 	}
 	s.server.Reload()
-	testkit.Until(t, "it is said again when asked", func() bool { return s.log.Count("policy is broken") == 2 })
+	testkit.Until(t, "it is said again when asked", func() bool { return s.log.Count("policy broken") == 2 })
 	sql(t, p, `DELETE FROM limits.rate_limit_rule WHERE name = 'typo'; INSERT INTO limits.rate_limit_policy VALUES ('rules', '{"mode": "shadwo"}')`)
 	testkit.Until(t, "the log names the document", func() bool { return s.log.Count(`policy \"rules\": spec/mode: mode must be`) >= 1 })
 	sql(t, p, `DELETE FROM limits.rate_limit_policy`)
@@ -122,7 +122,7 @@ func TestDatabase_ConnectionsCut(t *testing.T) {
 	p.Kill()
 	testkit.Until(t, "the server notices", func() bool { return s.log.Count("cannot be followed") >= 1 }) // one, where both came as one to it
 	s.server.Reload()
-	testkit.Until(t, "a reload fails", func() bool { return s.log.Count("cannot read the policy") == 1 })
+	testkit.Until(t, "a reload fails", func() bool { return s.log.Count("cannot read policy") == 1 })
 	if got := s.take("192.0.2.1"); got != 200 {
 		t.Errorf("take without the database: %d", got)
 	}
@@ -158,12 +158,7 @@ func TestDatabase_CannotStart(t *testing.T) {
 		t.Errorf("no rows: %v", err)
 	}
 
-	u, err := url.Parse(c.Policy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Host = proctest.FreeAddr(t)
-	c.Policy = u.String()
+	c.PolicyDatabase = storeurl.MustParse("postgres://postgres:secret@" + proctest.FreeAddr(t) + "/postgres?schema=limits")
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	log := new(testkit.Log)

@@ -6,113 +6,233 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"log/slog"
+	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/stores"
 	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/internal/sharedkey"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
-// A storage is where the buckets are.
-type storage struct {
-	mete.Store // what the limiter is given
+const (
+	// connectPatience is the time that a server which starts waits for its store, because
+	// both may be started together.
+	connectPatience = 10 * time.Second
+	connectInterval = 250 * time.Millisecond
 
-	memory *memstore.Store // nil unless they are in the process
-	remote *remote         // nil if they are
+	// recoverInterval is the time between two attempts to charge what was spent locally.
+	recoverInterval = time.Second
+
+	// denyFor is the time for which the server denies from memory after a shared store has
+	// denied.
+	denyFor = time.Second
+)
+
+// buckets are the store with what the server puts around it.
+type buckets struct {
+	mete.Store // for the limiter: the opened store or, if it is shared, the guard
+
+	opened stores.Store
+	kind   *stores.Kind
+	url    *storeurl.URL
+	log    *slog.Logger // with the store and its address
+	guard  *guard.Store // of a shared store
+	health *storeHealth
 	local  *memstore.Store // for rules that say local
-	saver  *saver          // nil: the buckets are not saved
 	key    []byte          // of the hashes in bucket keys
 }
 
-// keyFor returns a key for one purpose, which servers with the same hash key share: their
-// hashes and their jitter agree. It is nil, for a random key, while there is no hash key.
-func (s *storage) keyFor(purpose string) []byte {
-	if s.key == nil {
-		return nil
+// openBuckets opens the store that the settings name.
+func (a *assembly) openBuckets(ctx context.Context, u *storeurl.URL) (*buckets, error) {
+	b := &buckets{url: u, health: new(storeHealth), key: []byte(a.config.HashKey)}
+	err := b.open(ctx, a.log)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
 	}
-	key := sharedkey.Derive(purpose, string(s.key))
+	a.add(component{Name: "store", Start: b.opened.Start, Stop: func(context.Context) error { return b.opened.Close() }})
+	b.log = a.log.With("store", string(b.kind.Scheme), "addr", u.String())
+	if a.config.HashKey == "" {
+		key, err := b.opened.DeriveKey(ctx, policy.HashPurpose)
+		if err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+		b.key = key[:]
+	}
+	if b.local, err = memstore.New(memstore.Config{}); err != nil {
+		return nil, err
+	}
+	b.Store = b.opened
+	a.metrics.Add(b.opened.Metrics())
+	if !b.kind.Shared {
+		return b, nil
+	}
+	if a.config.HashKey == "" {
+		b.log.Warn("hash_key not set, key derived from a secret in the store; set the same hash_key on all servers")
+	}
+	b.guard, err = guard.New(&timedStore{b.opened, b.opened.Documents(), a.metrics, b.health}, guard.Config{OnChange: b.breakerChanged})
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	b.Store = b.guard
+	b.log.Info("store connected", "nodes", b.opened.Nodes())
+	return b, nil
+}
+
+// open opens the store. It tries again for a while as long as nothing answers.
+func (b *buckets) open(ctx context.Context, log *slog.Logger) error {
+	failed := limitErrors(log, "store unreachable, trying again", "addr", b.url.String())
+	return retryUnavailable(ctx, failed, func(ctx context.Context) (err error) {
+		b.opened, b.kind, err = stores.Open(ctx, b.url, stores.Options{Log: log})
+		return err
+	})
+}
+
+// retryUnavailable calls open again while the error is that a store does not answer, for
+// connectPatience. It tells failed of each error.
+func retryUnavailable(ctx context.Context, failed func(error), open func(context.Context) error) error {
+	waiting, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	ticker := time.NewTicker(connectInterval)
+	defer ticker.Stop()
+	var before error
+	for {
+		err := open(waiting)
+		if before != nil && waiting.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			err = before // it has the cause
+		}
+		before = err
+		if err == nil || !errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		failed(err)
+		select {
+		case <-waiting.Done():
+			return err
+		case <-ticker.C:
+		}
+	}
+}
+
+// keyFor returns a key for one purpose. Servers with the same hash key share it, so that
+// their hashes and their jitter agree.
+func (b *buckets) keyFor(purpose string) []byte {
+	key := sharedkey.Derive(purpose, string(b.key))
 	return key[:]
 }
 
-// nodes is how many processes share the store.
-func (s *storage) nodes() int {
-	if s.remote == nil {
-		return 1
+// breakerChanged logs changes of the circuit breaker. Half open is a moment.
+func (b *buckets) breakerChanged(from, to guard.State) {
+	if from == guard.Closed || to == guard.Closed { // between, the store is tried, in the same outage
+		b.health.outage.Store(time.Now().UnixNano())
 	}
-	return s.remote.node.Nodes()
-}
-
-// openStore opens the store that the settings name.
-func (s *Server) openStore(ctx context.Context) error {
-	u, err := storeurl.Parse(s.config.Store)
-	if err != nil {
-		return err
-	}
-	if remote, _ := u.Remote(); remote != "" {
-		err = s.openRemote(ctx, u)
-	} else {
-		err = s.openMemory(u)
-	}
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if s.config.HashKey != "" {
-		s.store.key = []byte(s.config.HashKey)
-	}
-	s.store.local, err = memstore.New(memstore.Config{})
-	return err
-}
-
-// openMemory makes a memory store, with the buckets that were saved, if there are
-// any. A file that cannot be restored from is an error, and never an empty store.
-func (s *Server) openMemory(u storeurl.Store) error {
-	if u.File == "" {
-		store, err := memstore.New(u.Memory)
-		if err != nil {
-			return err
-		}
-		return s.useMemory(store, nil)
-	}
-	if info, err := os.Stat(filepath.Dir(u.File)); err != nil || !info.IsDir() {
-		return fmt.Errorf("file: there is no directory %s: make it, or name another file", filepath.Dir(u.File))
-	}
-	lock, err := lockFile(u.File, s.log)
-	if err != nil {
-		return err
-	}
-	if err = s.restoreMemory(u, lock); err != nil {
-		unlock(lock)
-	}
-	return err
-}
-
-// restoreMemory makes a memory store with the buckets of a file that is locked.
-func (s *Server) restoreMemory(u storeurl.Store, lock *os.File) error {
-	store, err := memstore.Restore(u.File, u.Memory)
 	switch {
-	case err == nil:
-		s.log.Info("buckets restored: what was spent is missing still", "file", u.File, "keys", store.Stats().Keys)
-	case errors.Is(err, fs.ErrNotExist):
-		s.log.Info("no buckets are saved yet: all are full", "file", u.File)
-		if store, err = memstore.New(u.Memory); err != nil {
-			return err
-		}
-	default:
-		return err
+	case to == guard.Open && from == guard.Closed:
+		b.log.Error("circuit breaker opened", "err", b.health.lastError(), "effect", "each rule follows its on_store_error")
+	case to == guard.Closed:
+		b.log.Info("circuit breaker closed")
 	}
-	return s.useMemory(store, newSaver(store, u, lock, s.log))
 }
 
-// useMemory keeps the buckets in store. The key of the hashes lasts as long as they do.
-func (s *Server) useMemory(store *memstore.Store, saver *saver) error {
-	key, err := store.DeriveKey(context.Background(), policy.HashPurpose)
-	if err != nil {
+// recovery returns the component that charges to a shared store what was spent in its place.
+func (b *buckets) recovery(limiter *mete.Limiter) component {
+	c := background("recovery of the store", func(ctx context.Context) {
+		ticker := time.NewTicker(recoverInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			b.probe(ctx)
+			_ = limiter.Recover(ctx) // there is a next time
+		}
+	})
+	stop := c.Stop
+	c.Stop = func(ctx context.Context) error {
+		err := stop(ctx)
+		last, cancel := context.WithTimeout(context.Background(), recoverInterval)
+		defer cancel()
+		if err := limiter.Recover(last); err != nil {
+			b.log.Warn("tokens spent while the store was down are not charged", "err", err, "keys", limiter.Stats().Unsettled)
+		}
 		return err
 	}
-	s.store = storage{Store: store, memory: store, saver: saver, key: key[:]}
+	c.Health = func(ctx context.Context) error { return b.ready(ctx, limiter.Policy()) }
+	return c
+}
+
+// probe takes from a bucket that nothing else uses while the breaker is not closed. Without
+// traffic, nothing else would try the store.
+func (b *buckets) probe(ctx context.Context) {
+	limit, err := bucket.NewLimit(bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Second})
+	if err != nil {
+		return
+	}
+	charges := []store.Charge{{Key: policy.OwnKeyPrefix("probe"), Limit: limit, Cost: 1}}
+	for range guard.DefaultProbes {
+		if b.guard.State() == guard.Closed {
+			return
+		}
+		if _, _, err := b.guard.Take(ctx, nil, charges, mete.Mode{Within: policy.DefaultDeadline}); err != nil {
+			return
+		}
+	}
+}
+
+// errStoreDown is the health of a server whose store does not answer.
+var errStoreDown = errors.New("the store does not answer")
+
+// ready returns errStoreDown if the store does not answer and an enforced rule refuses
+// requests then. For all other rules this server is as good as any other, because they share
+// the store.
+func (b *buckets) ready(ctx context.Context, m *policy.Matcher) error {
+	if b.guard.Ping(ctx) == nil {
+		return nil
+	}
+	for _, rule := range m.Rules() {
+		if rule.OnStoreError == policy.StoreErrorClosed && rule.Mode < policy.ModeShadow {
+			return errStoreDown
+		}
+	}
 	return nil
+}
+
+// Texts of the dashboard about a store that does not answer, or is full.
+const (
+	downWords = "The store does not answer and is not asked. Each rule says what happens then: on_store_error."
+	halfWords = "The store is tried again after it did not answer."
+	fullWords = "The store is full: buckets that are not full share one. Raise max_keys."
+)
+
+// state returns the state of the store for the API.
+func (b *buckets) state() api.StoreState {
+	nodes := b.opened.Nodes()
+	s := api.StoreState{Kind: string(b.kind.Scheme), Address: b.url.String(), State: "ok", Breaker: "none", Nodes: &nodes}
+	if m, ok := b.opened.(*stores.Memory); ok {
+		keys := m.Stats().Keys
+		s.Buckets = &keys
+	}
+	if b.health.isFull() {
+		s.State, s.Detail = "degraded", fullWords
+	}
+	if !b.kind.Shared {
+		return s
+	}
+	state := b.guard.Stats().State
+	s.Breaker, s.Since = string(state), b.health.since()
+	switch state {
+	case guard.Open:
+		s.State, s.Detail = "down", downWords
+	case guard.HalfOpen:
+		s.State, s.Detail = "degraded", halfWords
+	}
+	return s
 }

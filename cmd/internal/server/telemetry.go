@@ -4,107 +4,51 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"time"
 
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/telemetry"
-	"github.com/metehq/mete/store"
 )
 
-// telemetryPatience is how long a server that ends waits for the collector to take
-// what is left.
+// telemetryPatience is the time that the collector has to take the rest when the server
+// stops.
 const telemetryPatience = 2 * time.Second
 
-// serviceName is what the server is called where OTEL_SERVICE_NAME says nothing.
+// serviceName is the name of the server without OTEL_SERVICE_NAME.
 const serviceName = "mete"
 
-// openTelemetry begins to tell a collector what the server does, where the settings
-// name one, and to look at requests. The metrics must be there.
-func (s *Server) openTelemetry(ctx context.Context) (err error) {
-	if c := s.config.Telemetry; c.Endpoint != "" {
-		headers := map[string]string{}
-		for _, h := range c.Headers {
-			name, value, _ := strings.Cut(h, "=")
-			headers[name] = value
+// openTelemetry begins to measure requests and, if the settings name a collector, to export
+// traces and metrics.
+func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) {
+	c := a.config.Telemetry
+	if c.Endpoint == nil {
+		var none *telemetry.Telemetry
+		a.metrics.Add(metrics.Telemetry(none.Stats))
+		return telemetry.NewWatch(none, a.metrics.Decided), nil
+	}
+	headers := map[string]string{}
+	for _, h := range c.Headers {
+		name, value, _ := strings.Cut(h, "=")
+		headers[name] = value
+	}
+	t, err := telemetry.New(ctx, telemetry.Config{
+		Endpoint: c.Endpoint, Headers: headers, Sample: c.Sample, Interval: c.Interval,
+		Service: serviceName, Version: buildinfo.Read().Version, Metrics: a.metrics.Gatherer(),
+		Failed: limitErrors(a.log, "telemetry export failed", "endpoint", c.Endpoint.String()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.add(closing("telemetry", func() {
+		ctx, cancel := context.WithTimeout(context.Background(), telemetryPatience)
+		defer cancel()
+		if err := t.Close(ctx); err != nil {
+			a.log.Warn("telemetry not exported completely", "err", err)
 		}
-		s.telemetry, err = telemetry.New(ctx, telemetry.Config{
-			Endpoint: c.Endpoint, Headers: headers, Sample: c.Sample, Interval: c.Interval,
-			Service: serviceName, Version: buildinfo.Read().Version, Metrics: s.metrics.Gatherer(),
-			Failed: s.complain("the collector of telemetry does not take what it is sent"),
-		})
-		if err != nil {
-			return err
-		}
-		s.log.Info("telemetry is exported", "endpoint", c.Endpoint, "sample", c.Sample, "metrics_each", c.Interval)
-	}
-	s.watch = telemetry.NewWatch(s.telemetry, s.metrics.Decided)
-	return nil
-}
-
-// closeTelemetry exports what is left, if the collector takes it soon.
-func (s *Server) closeTelemetry() {
-	if s.telemetry == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), telemetryPatience)
-	defer cancel()
-	if err := s.telemetry.Close(ctx); err != nil {
-		s.log.Warn("some telemetry was not exported", "error", err)
-	}
-}
-
-// watched looks at requests of the main address: those that are passed on, or those
-// to the API.
-func (s *Server) watched(next http.Handler) http.Handler {
-	if s.inFront() {
-		return s.watch.Wrap(proxyDoor, true, next)
-	}
-	return s.watch.Wrap(apiDoor, false, next)
-}
-
-// apiDoor says who asks for a decision by the API.
-func apiDoor(r *http.Request) string {
-	switch r.URL.Path {
-	case "/v1/take":
-		return metrics.Take
-	case "/v1/decision":
-		return metrics.Decision
-	}
-	return ""
-}
-
-// proxyDoor is of all that is passed on.
-func proxyDoor(r *http.Request) string {
-	switch r.URL.Path {
-	case "/livez", "/readyz":
-		return ""
-	}
-	return metrics.Proxy
-}
-
-// A timedNode measures what a store elsewhere is asked.
-type timedNode struct {
-	node
-	store.Documents
-	server *Server
-}
-
-// timed returns a node that is measured, with all that it can do.
-func (s *Server) timed(n node) mete.Store {
-	documents, ok := n.(store.Documents)
-	if !ok {
-		return n
-	}
-	return &timedNode{n, documents, s}
-}
-
-// asked tells the metrics, once there are any.
-func (n *timedNode) asked(operation string, begin time.Time, err error) {
-	if m := n.server.metrics; m != nil {
-		m.Asked(operation, time.Since(begin), err)
-	}
+	}))
+	a.metrics.Add(metrics.Telemetry(t.Stats))
+	a.log.Info("telemetry exported", "endpoint", c.Endpoint.String(), "sample", c.Sample, "metrics_each", c.Interval)
+	return telemetry.NewWatch(t, a.metrics.Decided), nil
 }

@@ -106,7 +106,7 @@ func TestDecisions_AreTimed(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(upstream.Close)
 	gateway := testConfig()
-	gateway.Upstream = upstream.URL
+	gateway.Upstream = mustURL(upstream.URL)
 	for door, c := range map[string]config.Config{"take": testConfig(), "proxy": gateway} {
 		c.Policy = policyFile(t, burst("1000"))
 		s := start(t, c)
@@ -140,7 +140,7 @@ func TestTelemetry_IsFlushedAtTheEnd(t *testing.T) {
 	}))
 	t.Cleanup(collector.Close)
 	c := testConfig()
-	c.Telemetry = config.Telemetry{Endpoint: collector.URL + "/otlp/", Headers: []string{"x-tenant=a=b"}, Sample: 1, Interval: time.Hour}
+	c.Telemetry = config.Telemetry{Endpoint: mustURL(collector.URL + "/otlp/"), Headers: []string{"x-tenant=a=b"}, Sample: 1, Interval: time.Hour}
 	s := start(t, c)
 	for range 10 {
 		s.take("192.0.2.1")

@@ -5,45 +5,46 @@ package server
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/internal/follow"
 )
 
-// followTokens puts the tokens in files in force as these change, until ctx ends: one
-// that has leaked is taken back without a restart. What is no token never replaces one.
-func (s *Server) followTokens(ctx context.Context) {
-	known := slices.Clone(s.config.AdminTokens)
-	if !slices.ContainsFunc(known, func(t config.AdminToken) bool { return t.File != "" }) {
-		return
-	}
-	looks := make([]follow.Memory, len(known))
-	follow.Every(ctx, certificateInterval, func() {
-		for i := range known {
-			if known[i].File != "" {
-				s.lookAtToken(known, i, &looks[i])
-			}
+// followTokens activates the tokens in files as the files change: a token that has leaked is
+// revoked without a restart. An invalid token never replaces a valid one.
+func (a *assembly) followTokens(access *access) {
+	known := slices.Clone(a.config.AdminTokens)
+	var mu sync.Mutex // guards known
+	for i := range known {
+		if known[i].File == "" {
+			continue
 		}
-	})
-}
-
-// lookAtToken reads the file of the i'th token, and puts a new token in force.
-func (s *Server) lookAtToken(known []config.AdminToken, i int, looks *follow.Memory) {
-	name, before := known[i].Name, known[i].Token
-	next, err := config.ReadToken(known[i].File)
-	changed := err == nil && next != before
-	if changed {
-		known[i].Token = next
-		if err = s.access.know(known); err != nil {
-			known[i].Token = before
+		t := &known[i]
+		loop := &follow.Loop{
+			Interval: fileInterval,
+			Look: func(context.Context, bool) (bool, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				next, err := config.ReadToken(t.File)
+				if err != nil || next == t.Token {
+					return false, err
+				}
+				t.Token = next
+				access.know(known)
+				return true, nil
+			},
+			Tell: func(news follow.News, err error) {
+				switch news {
+				case follow.Failed:
+					a.log.Error("token not replaced, old token stays active", "name", t.Name, "err", err)
+				case follow.Changed:
+					a.log.Info("token replaced", "name", t.Name)
+				case follow.Recovered:
+					a.log.Info("token readable again, unchanged", "name", t.Name)
+				}
+			},
 		}
-	}
-	switch looks.Note(changed, err) {
-	case follow.Failed:
-		s.log.Error("the new token is not used; the old one stays", "name", name, "error", err)
-	case follow.Changed:
-		s.log.Info("token replaced", "name", name)
-	case follow.Recovered:
-		s.log.Info("the token can be read again, and is what it was", "name", name)
+		a.add(background("token "+t.Name, loop.Run))
 	}
 }

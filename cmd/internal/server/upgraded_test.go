@@ -81,7 +81,7 @@ func TestRun_WaitsForUpgradedConnections(t *testing.T) {
 	t.Parallel()
 	c := testConfig()
 	url, ended := echoing(t)
-	c.Upstream, c.Timeouts.Drain = url, 10*patience
+	c.Upstream, c.Timeouts.Drain = mustURL(url), 10*patience
 	s := start(t, c)
 	conn := openSocket(t, s.server)
 	s.stop()
@@ -110,7 +110,7 @@ func TestRun_CutsOffUpgradedConnections(t *testing.T) {
 	t.Parallel()
 	c := testConfig()
 	url, ended := echoing(t)
-	c.Upstream, c.Timeouts.Drain = url, 50*time.Millisecond
+	c.Upstream, c.Timeouts.Drain = mustURL(url), 50*time.Millisecond
 	s := start(t, c)
 	conns := []socket{openSocket(t, s.server), openSocket(t, s.server)}
 	s.stop()
@@ -121,11 +121,11 @@ func TestRun_CutsOffUpgradedConnections(t *testing.T) {
 		conn.wantEnd(t)
 		<-ended
 	}
-	if got := s.log.Count("upgraded connections were cut off"); got != 1 || s.log.Count("connections=2") != 1 {
+	if got := s.log.Count("upgraded connections cut off"); got != 1 || s.log.Count("connections=2") != 1 {
 		t.Errorf("%d lines in the log, want one of 2 connections", got)
 	}
-	if s.log.Count("requests were cut off") != 0 {
-		t.Error("the log says that requests were cut off: there were none")
+	if s.log.Count("requests cut off") != 0 {
+		t.Error("the log says that requests cut off: there were none")
 	}
 }
 
@@ -135,7 +135,7 @@ func TestRun_OneDrainForAll(t *testing.T) {
 	held := newHeldUpstream(t)
 	url, ended := echoing(t)
 	c := testConfig()
-	c.Upstreams = []config.Upstream{{Name: "sockets", URLs: []string{url}}, {Name: "slow", URLs: []string{held.URL}}}
+	c.Upstreams = []config.Upstream{{Name: "sockets", URLs: urls(url)}, {Name: "slow", URLs: urls(held.URL)}}
 	c.Routes = []config.Route{{Upstream: "sockets"}, {Path: "/slow", Upstream: "slow"}}
 	c.Timeouts.Drain = 50 * time.Millisecond
 	s := start(t, c)
@@ -151,7 +151,7 @@ func TestRun_OneDrainForAll(t *testing.T) {
 	if got := <-slow; got.err == nil {
 		t.Errorf("a request that outlives the drain: %+v, want a broken connection", got)
 	}
-	for _, what := range []string{"requests were cut off", "upgraded connections were cut off"} {
+	for _, what := range []string{"requests cut off", "upgraded connections cut off"} {
 		if s.log.Count(what) != 1 {
 			t.Errorf("the log does not say that %s", what)
 		}
@@ -163,7 +163,7 @@ func TestUpgraded_Timeout(t *testing.T) {
 	t.Parallel()
 	unbounded, bounded := testConfig(), testConfig()
 	url, ended := echoing(t)
-	unbounded.Upstream, bounded.Upstream = url, url
+	unbounded.Upstream, bounded.Upstream = mustURL(url), mustURL(url)
 	unbounded.Timeouts.Upgraded, bounded.Timeouts.Upgraded = 0, 200*time.Millisecond
 	older := openSocket(t, start(t, unbounded).server)
 	conn := openSocket(t, start(t, bounded).server)
@@ -186,7 +186,7 @@ func TestRun_ClosesIdleUpstreamConnections(t *testing.T) {
 	u.Start()
 	defer u.Close()
 	c := testConfig()
-	c.Upstream = u.URL
+	c.Upstream = mustURL(u.URL)
 	s := start(t, c)
 	if status, _ := get(t, s.main); status != 200 {
 		t.Errorf("got %d", status)

@@ -50,7 +50,7 @@ func TestGatewayInFront(t *testing.T) {
 	other, otherWell := named(t, "app")
 	files, _ := named(t, "files")
 	c.Listen, c.AdminListen = "127.0.0.1:0", "127.0.0.1:0"
-	c.Upstreams[0].URLs, c.Upstreams[1].URLs = []string{app.URL, other.URL}, []string{files.URL}
+	c.Upstreams[0].URLs, c.Upstreams[1].URLs = urls(app.URL, other.URL), urls(files.URL)
 	c.Upstreams[0].Health.Interval = 10 * time.Millisecond
 	s := start(t, c)
 	for path, want := range map[string]string{"/": "app", "/uploads/x": "app", "/files/a.txt": "files", "//files": "files", "/filesystem": "app"} {
@@ -112,7 +112,7 @@ func TestAdaptive(t *testing.T) {
 			}))
 			defer u.Close()
 			c := testConfig()
-			c.Upstream = u.URL
+			c.Upstream = mustURL(u.URL)
 			c.Policy = filepath.Join(t.TempDir(), "policy.yaml")
 			if err := os.WriteFile(c.Policy, []byte(`{"rules": [{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100000}}]}`), 0o600); err != nil {
 				t.Fatal(err)
@@ -185,7 +185,7 @@ func TestUpstream_Protocols(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		c := testConfig()
 		c.H2C = on
-		c.Upstreams = []config.Upstream{{Name: "app", URLs: []string{up.URL}, CA: ca}}
+		c.Upstreams = []config.Upstream{{Name: "app", URLs: urls(up.URL), CA: ca}}
 		s := start(t, c)
 		if status, body := get(t, s.main); status != 200 || body != "HTTP/2.0" {
 			t.Errorf("by HTTP/1.1: got %d %q, want HTTP/2 behind it", status, body)
@@ -211,7 +211,7 @@ func TestUpstream_BadAuthority(t *testing.T) {
 	}
 	for _, ca := range []string{empty, empty + ".missing"} {
 		c := testConfig()
-		c.Upstreams = []config.Upstream{{Name: "app", URLs: []string{"https://127.0.0.1:1"}, CA: ca}}
+		c.Upstreams = []config.Upstream{{Name: "app", URLs: urls("https://127.0.0.1:1"), CA: ca}}
 		s, err := server.New(context.Background(), c, slog.New(slog.DiscardHandler))
 		if err == nil {
 			s.Close()
@@ -233,7 +233,7 @@ func TestGateway_LateAnswerOnAnOldConnection(t *testing.T) {
 	}))
 	defer u.Close()
 	c := testConfig()
-	c.Upstream = u.URL
+	c.Upstream = mustURL(u.URL)
 	c.Timeouts.ClientBody = time.Second
 	s := start(t, c)
 	for _, path := range []string{"/", "/late", "/late"} { // on one connection
@@ -256,7 +256,7 @@ func TestUnderscoresInHeaders(t *testing.T) {
 	} {
 		setting, want := tt.setting, tt.want
 		c := testConfig()
-		c.Upstream = up.URL
+		c.Upstream = mustURL(up.URL)
 		if setting != "" {
 			c.UnderscoresInHeaders = setting
 		}
@@ -282,7 +282,7 @@ func TestOptionsAsterisk(t *testing.T) {
 	t.Parallel()
 	up, _ := named(t, "app")
 	inFront := testConfig()
-	inFront.Upstream = up.URL
+	inFront.Upstream = mustURL(up.URL)
 	for name, c := range map[string]config.Config{"gateway": inFront, "API": testConfig()} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(start(t, c).main, "http://"))
 		if err != nil {

@@ -7,96 +7,99 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/violations"
 	"github.com/metehq/mete/store"
 )
 
 const (
-	// trailPatience is how long a server that starts waits for the database of the
+	// recorderPatience is how long a server that starts waits for the database of the
 	// violations. It starts without, and connects later.
-	trailPatience = 3 * time.Second
-	trailInterval = 2 * time.Second
+	recorderPatience = 3 * time.Second
+	recorderInterval = 2 * time.Second
 
-	// trailConns is enough: one writes, one may be broken.
-	trailConns = 2
+	// recorderConns is enough: one writes, one may be broken.
+	recorderConns = 2
 
-	// trailClosing is how long a server that ends waits for connections to end, once
+	// recorderClosing is how long a server that ends waits for connections to end, once
 	// all is written. pgx would wait 15 s for a database that hangs.
-	trailClosing = time.Second
+	recorderClosing = time.Second
 )
 
-// A trail records violations as soon as their database answers. A nil one does
-// nothing.
-type trail struct {
-	log      *slog.Logger
-	url      string
+// A violationLog records violations as soon as their database answers.
+type violationLog struct {
+	log      *slog.Logger // with the database
 	options  *pgxpool.Config
 	config   violations.Config
 	pool     *pgxpool.Pool                       // nil until connected
 	recorder atomic.Pointer[violations.Recorder] // nil until connected
 	missed   atomic.Int64                        // denials before that
-	finders  *finders                            // for the dashboard
 }
 
-// openTrail connects to the database that the settings name, if they name one. Where
-// it does not answer yet, [trail.run] goes on trying.
-func openTrail(ctx context.Context, c config.Config, log *slog.Logger) (*trail, error) {
-	if c.Violations == "" {
-		return nil, nil
-	}
-	options, database, err := pgstore.ParseURL(c.Violations)
-	if err != nil {
-		return nil, fmt.Errorf("violations: %s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
-	}
-	options.MaxConns, options.MinConns, options.MinIdleConns = trailConns, 0, 0
-	t := &trail{log: log, url: storeurl.Shown(c.Violations), options: options, config: violations.Config{
-		Schema: database.Schema, Key: []byte(c.HashKey), Raw: c.ViolationsRaw, UserAttribute: c.ViolationsUser,
-		Retention: c.ViolationsRetention, Logger: log,
+// addViolations connects to the database that the settings name. If it does not answer yet,
+// the component goes on trying.
+func (a *assembly) addViolations(ctx context.Context) error {
+	c := a.config
+	options := c.Violations.Postgres.Options.Copy()
+	options.MaxConns, options.MinConns, options.MinIdleConns = recorderConns, 0, 0
+	l := &violationLog{log: a.log.With("database", c.Violations.String()), options: options, config: violations.Config{
+		Schema: c.Violations.Postgres.Config.Schema, Key: []byte(c.HashKey), Raw: c.ViolationsRaw, UserAttribute: c.ViolationsUser,
+		Retention: c.ViolationsRetention, Logger: a.log,
 	}}
-	t.finders = newFinders(t)
-	ctx, cancel := context.WithTimeout(ctx, trailPatience)
+	connecting, cancel := context.WithTimeout(ctx, recorderPatience)
 	defer cancel()
-	switch err := t.connect(ctx); {
-	case errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil:
-		log.Error("the database of the violations does not answer; they are not recorded until it does", "error", err, "database", t.url)
+	switch err := l.connect(connecting); {
+	case errors.Is(err, store.ErrUnavailable) || connecting.Err() != nil:
+		l.log.Error("violations database unreachable, violations not recorded until it answers", "err", err)
 	case err != nil:
-		return nil, fmt.Errorf("violations: %w", err)
+		return fmt.Errorf("violations: %w", err)
 	}
-	return t, nil
+	reader := newViolationReader(l)
+	recording := background("violations", l.run)
+	stop := recording.Stop
+	recording.Stop = func(ctx context.Context) error {
+		err := stop(ctx)
+		reader.close()
+		l.close()
+		return err
+	}
+	a.add(recording)
+	a.metrics.Add(metrics.Violations(l.stats))
+	a.onDenial = append(a.onDenial, l.record)
+	a.read("ip:address", "method", "path", c.ViolationsUser)
+	a.live.Violations = reader
+	return nil
 }
 
 // connect makes what the recorder needs, and the recorder.
-func (t *trail) connect(ctx context.Context) error {
-	pool, err := pgstore.Dial(ctx, t.options.Copy())
+func (l *violationLog) connect(ctx context.Context) error {
+	pool, err := pgstore.Dial(ctx, l.options.Copy())
 	if err != nil {
 		return err
 	}
-	recorder, err := t.begin(ctx, pool)
+	recorder, err := l.begin(ctx, pool)
 	if err != nil {
 		pool.Close()
 		return err
 	}
-	t.pool = pool
-	t.recorder.Store(recorder)
-	t.log.Info("violations are recorded", "database", t.url, "raw", t.config.Raw, "missed", t.missed.Load())
+	l.pool = pool
+	l.recorder.Store(recorder)
+	l.log.Info("violations recorded", "raw", l.config.Raw, "missed", l.missed.Load())
 	return nil
 }
 
-func (t *trail) begin(ctx context.Context, pool *pgxpool.Pool) (*violations.Recorder, error) {
-	if err := pgstore.Migrate(ctx, pool, t.config.Schema); err != nil {
+func (l *violationLog) begin(ctx context.Context, pool *pgxpool.Pool) (*violations.Recorder, error) {
+	if err := pgstore.Migrate(ctx, pool, l.config.Schema); err != nil {
 		return nil, err
 	}
-	c := t.config
+	c := l.config
 	if len(c.Key) == 0 && !c.Raw {
 		var err error
 		if c.Key, err = violations.DeriveKey(ctx, pool, c.Schema); err != nil {
@@ -106,49 +109,41 @@ func (t *trail) begin(ctx context.Context, pool *pgxpool.Pool) (*violations.Reco
 	return violations.New(pool, c)
 }
 
-// hook is the limiter's.
-func (t *trail) hook() func(context.Context, *mete.Denial) {
-	if t == nil {
-		return nil
-	}
-	return func(ctx context.Context, d *mete.Denial) {
-		if r := t.recorder.Load(); r != nil {
-			r.Record(ctx, d)
-			return
-		}
-		t.missed.Add(1)
-	}
-}
-
-// run tries to connect until that has worked or ctx ends.
-func (t *trail) run(ctx context.Context) {
-	if t == nil || t.recorder.Load() != nil {
+// record is the hook of the limiter.
+func (l *violationLog) record(ctx context.Context, d *mete.Denial) {
+	if r := l.recorder.Load(); r != nil {
+		r.Record(ctx, d)
 		return
 	}
-	ticker := time.NewTicker(trailInterval)
+	l.missed.Add(1)
+}
+
+// run tries to connect until it succeeds or ctx ends.
+func (l *violationLog) run(ctx context.Context) {
+	if l.recorder.Load() != nil {
+		return
+	}
+	failed := limitErrors(l.log, "violations not recorded")
+	ticker := time.NewTicker(recorderInterval)
 	defer ticker.Stop()
-	last := time.Now() // when it was last said that it does not work
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		err := t.connect(ctx)
+		err := l.connect(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if time.Since(last) >= complaintInterval {
-			last = time.Now()
-			t.log.Error("violations are not recorded", "error", err, "database", t.url, "missed", t.missed.Load())
-		}
+		failed(err)
 	}
 }
 
 // stats are those of the recorder, with what it could not be told.
-func (t *trail) stats() (s violations.Stats) {
-	missed := t.missed.Load()
-	if r := t.recorder.Load(); r != nil {
+func (l *violationLog) stats() (s violations.Stats) {
+	missed := l.missed.Load()
+	if r := l.recorder.Load(); r != nil {
 		s = r.Stats()
 	}
 	s.Recorded += missed
@@ -156,19 +151,16 @@ func (t *trail) stats() (s violations.Stats) {
 	return s
 }
 
-// close writes what is left, and says what could not be.
-func (t *trail) close() {
-	if t == nil {
+// close writes the rest, and logs the number of violations that could not be written.
+func (l *violationLog) close() {
+	r := l.recorder.Load()
+	if r == nil {
 		return
 	}
-	t.finders.close()
-	if t.pool == nil {
-		return
+	if err := r.Close(); err != nil {
+		l.log.Warn("violations missing from the database", "err", err)
 	}
-	if err := t.recorder.Load().Close(); err != nil {
-		t.log.Warn("violations are missing from the database", "error", err)
-	}
-	closeWithin(t.pool, trailClosing)
+	closeWithin(l.pool, recorderClosing)
 }
 
 // closeWithin closes a pool, and waits for its connections no longer than so.

@@ -35,8 +35,8 @@ const (
 
 // finders find violations for the API: a reader with connections of its own, which
 // are opened when somebody looks for the first time.
-type finders struct {
-	trail  *trail
+type violationReader struct {
+	log    *violationLog
 	busy   chan struct{}   // taken by who opens them, and by who closes them for good
 	open   *pgxpool.Pool   // nil until then
 	from   *finder         // nil until then
@@ -52,33 +52,25 @@ type finder struct {
 	raw bool
 }
 
-func newFinders(t *trail) *finders {
-	f := &finders{trail: t, busy: make(chan struct{}, 1)}
+func newViolationReader(l *violationLog) *violationReader {
+	f := &violationReader{log: l, busy: make(chan struct{}, 1)}
 	f.done, f.end = context.WithCancel(context.Background())
 	return f
 }
 
-// found returns the violations that the API shows, nil if the server records none.
-func (t *trail) found() httpapi.Violations {
-	if t == nil {
-		return nil
-	}
-	return t.finders
-}
-
 // close ends the connections. What is asked meanwhile or later fails.
-func (f *finders) close() {
+func (f *violationReader) close() {
 	f.ending.Do(func() {
 		f.end()
 		f.busy <- struct{}{} // and nobody opens them again
 		if f.open != nil {
-			closeWithin(f.open, trailClosing)
+			closeWithin(f.open, recorderClosing)
 		}
 	})
 }
 
 // finder returns the reader, and opens the connections if nobody has.
-func (f *finders) finder(ctx context.Context) (*finder, error) {
+func (f *violationReader) finder(ctx context.Context) (*finder, error) {
 	select {
 	case f.busy <- struct{}{}:
 	case <-ctx.Done():
@@ -90,13 +82,13 @@ func (f *finders) finder(ctx context.Context) (*finder, error) {
 	if f.from != nil {
 		return f.from, nil
 	}
-	options := f.trail.options.Copy()
+	options := f.log.options.Copy()
 	options.MaxConns, options.MinConns, options.MinIdleConns, options.MaxConnIdleTime = findersConns, 0, 0, findersIdle
 	pool, err := pgstore.Dial(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	c := f.trail.config
+	c := f.log.config
 	switch {
 	case len(c.Key) > 0:
 	case c.Raw: // nothing was hashed by it, and what is masked by it is the same while the server runs
@@ -117,7 +109,7 @@ func (f *finders) finder(ctx context.Context) (*finder, error) {
 }
 
 // List implements [httpapi.Violations].
-func (f *finders) List(ctx context.Context, filter httpapi.ViolationFilter) (rows []api.Violation, err error) {
+func (f *violationReader) List(ctx context.Context, filter httpapi.ViolationFilter) (rows []api.Violation, err error) {
 	err = f.ask(ctx, filter, func(ctx context.Context, from *finder, q violations.Query) error {
 		found, err := from.List(ctx, q)
 		for i := range found {
@@ -132,7 +124,7 @@ func (f *finders) List(ctx context.Context, filter httpapi.ViolationFilter) (row
 }
 
 // Histogram implements [httpapi.Violations].
-func (f *finders) Histogram(ctx context.Context, filter httpapi.ViolationFilter) (shown api.ViolationHistogram, err error) {
+func (f *violationReader) Histogram(ctx context.Context, filter httpapi.ViolationFilter) (shown api.ViolationHistogram, err error) {
 	err = f.ask(ctx, filter, func(ctx context.Context, from *finder, q violations.Query) error {
 		h, err := from.Histogram(ctx, q)
 		if err != nil {
@@ -151,7 +143,7 @@ func (f *finders) Histogram(ctx context.Context, filter httpapi.ViolationFilter)
 }
 
 // ask asks the reader, and says what went wrong in the API's words.
-func (f *finders) ask(ctx context.Context, filter httpapi.ViolationFilter, do func(context.Context, *finder, violations.Query) error) error {
+func (f *violationReader) ask(ctx context.Context, filter httpapi.ViolationFilter, do func(context.Context, *finder, violations.Query) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*findersPatience) // the half of it to connect
 	defer cancel()
 	defer context.AfterFunc(f.done, cancel)()
@@ -203,12 +195,12 @@ func undefined(err error) bool {
 }
 
 // complain leaves in the log what viewers are not told, from time to time.
-func (f *finders) complain(ctx context.Context, err error) {
+func (f *violationReader) complain(ctx context.Context, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return // who asked is gone
 	}
 	now, last := time.Now(), f.said.Load()
-	if now.Sub(time.Unix(0, last)) >= complaintInterval && f.said.CompareAndSwap(last, now.UnixNano()) {
-		f.trail.log.Warn("violations cannot be read", "error", err, "database", f.trail.url)
+	if now.Sub(time.Unix(0, last)) >= errorInterval && f.said.CompareAndSwap(last, now.UnixNano()) {
+		f.log.log.Warn("cannot read violations", "err", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore/violations"
@@ -38,7 +39,7 @@ func (r *running) violations(token, query string) (p violationPage, status int) 
 func audited(t *testing.T, db, schema, key string, raw bool) *running {
 	t.Helper()
 	c := withTokens()
-	c.Policy, c.Violations, c.HashKey, c.ViolationsRaw, c.ViolationsUser = policyFile(t, burst("1")), db, key, raw, "header:x-user"
+	c.Policy, c.Violations, c.HashKey, c.ViolationsRaw, c.ViolationsUser = policyFile(t, burst("1")), storeurl.MustParse(db), key, raw, "header:x-user"
 	s := start(t, c)
 	s.records()
 	for user, n := range map[string]int{"alice": 4, "bob": 2} {
@@ -137,7 +138,7 @@ func TestDashboardViolations_Connections(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t)
 	c := withTokens()
-	c.Policy, c.Violations = policyFile(t, burst("1")), p.URL()
+	c.Policy, c.Violations = policyFile(t, burst("1")), storeurl.MustParse(p.URL())
 	s := start(t, c)
 	s.records()
 	s.take("192.0.2.1")
@@ -162,7 +163,7 @@ func TestDashboardViolations_Connections(t *testing.T) {
 	if page, status := s.violations(operatorToken, ""); status != http.StatusServiceUnavailable || !strings.Contains(page.Detail, "does not answer") {
 		t.Errorf("without the database: %d %s", status, page.Detail)
 	}
-	if s.log.Count("violations cannot be read") != 1 {
+	if s.log.Count("cannot read violations") != 1 {
 		t.Error("the log does not say so")
 	}
 	p.Restart()

@@ -12,7 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore/violations"
@@ -64,7 +66,7 @@ func reader(t *testing.T, rawURL, schema, key string) *violations.Reader {
 // starts without.
 func (r *running) records() {
 	r.t.Helper()
-	testkit.Until(r.t, "violations are recorded", func() bool { return r.log.Count("violations are recorded") == 1 })
+	testkit.Until(r.t, "violations are recorded", func() bool { return r.log.Count("violations recorded") == 1 })
 }
 
 // awaitViolations waits until a query finds so many denials.
@@ -97,7 +99,7 @@ func TestViolations_AreRecorded(t *testing.T) {
 	for _, key := range []string{"", "the key of the hashes"} {
 		db, schema := schemaURL(t)
 		c := testConfig()
-		c.Policy, c.Violations, c.HashKey = policyFile(t, burst("2")), db, key
+		c.Policy, c.Violations, c.HashKey = policyFile(t, burst("2")), storeurl.MustParse(db), key
 		s := start(t, c)
 		s.records()
 		for range 5 {
@@ -130,7 +132,7 @@ func TestViolations_AtTheEnd(t *testing.T) {
 	t.Parallel()
 	db, schema := schemaURL(t)
 	c := testConfig()
-	c.Policy, c.Violations, c.ViolationsRaw = policyFile(t, burst("1")), db, true
+	c.Policy, c.Violations, c.ViolationsRaw = policyFile(t, burst("1")), storeurl.MustParse(db), true
 	s := start(t, c)
 	s.records()
 	s.take("192.0.2.1")
@@ -161,7 +163,7 @@ func TestViolations_DatabaseComesLater(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	p.Kill()
 	c := testConfig()
-	c.Policy, c.Violations = policyFile(t, burst("1")), p.URL()
+	c.Policy, c.Violations = policyFile(t, burst("1")), storeurl.MustParse(p.URL())
 	s := start(t, c)
 	s.take("192.0.2.1")
 	for range 2 {
@@ -169,7 +171,7 @@ func TestViolations_DatabaseComesLater(t *testing.T) {
 			t.Errorf("take without the database of the violations: %d, want 429", got)
 		}
 	}
-	if s.log.Count("does not answer") != 1 {
+	if s.log.Count("violations database unreachable") != 1 {
 		t.Error("the log does not say that the database does not answer")
 	}
 	if text := s.metricsText(); !strings.Contains(text, "mete_violations_dropped_total 2\n") {
@@ -194,18 +196,28 @@ func TestViolations_StartFails(t *testing.T) {
 		"postgres://h/d?schema=a%27": "schema",
 		"mysql://h":                  "postgres://",
 	} {
-		c := testConfig()
-		c.Violations = db
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		s, err := server.New(ctx, c, slog.New(slog.DiscardHandler))
-		cancel()
+		loaded, _, err := config.Load("", nil, []config.Setting{{Key: "violations", Value: db}})
+		if err == nil {
+			c := testConfig()
+			c.Violations = loaded.Violations
+			err = startFails(t, c)
+		}
 		if err == nil || !strings.HasPrefix(err.Error(), "violations: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one of the violations that says %q", db, err, want)
 		}
-		if err == nil {
-			s.Close()
-		}
 	}
+}
+
+// startFails returns the error of a server that does not start.
+func startFails(t *testing.T, c config.Config) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := server.New(ctx, c, slog.New(slog.DiscardHandler))
+	if err == nil {
+		s.Close()
+	}
+	return err
 }
 
 // A server whose databases hang ends nevertheless: it gives up its last write.
@@ -213,7 +225,7 @@ func TestViolations_EndWhileTheDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t)
 	c := withRules(t, p)
-	c.Violations = c.Policy
+	c.Violations = c.PolicyDatabase
 	s := start(t, c)
 	s.records()
 	for range 3 {

@@ -16,9 +16,9 @@ var (
 	secrets       = []string{"sentinel_username", "sentinel_password", "user", "password", "sslpassword"}
 )
 
-// Under returns raw with the paths of its files, where they are relative, counted
-// from dir. A URL that is not right is returned as it is.
-func Under(dir, raw string) string {
+// under returns raw with its relative paths made relative to dir. An invalid URL stays
+// as it is.
+func under(dir, raw string) string {
 	absolute := func(name, path string) string {
 		if filepath.IsAbs(path) || name == "sslrootcert" && path == "system" { // whom the system trusts
 			return path
@@ -26,27 +26,31 @@ func Under(dir, raw string) string {
 		return filepath.Join(dir, path)
 	}
 	switch {
+	case dir == "":
+		return raw
 	case isRedis(raw):
 		return rewrite(raw, redisFiles, absolute)
 	case IsPostgres(raw):
 		return rewrite(raw, postgresFiles, absolute)
 	}
-	if s, err := Parse(raw); err != nil || s.File == "" {
+	if s, err := parse(raw); err != nil || s.File == "" {
 		return raw
 	}
 	return rewrite(raw, []string{"file"}, absolute)
 }
 
-// Shown returns raw without users and passwords, and of what is not right nothing:
-// there a password can be anywhere.
+// Shown returns raw without users and passwords. Of an invalid URL it returns nothing,
+// because a password can be anywhere in it.
 func Shown(raw string) string {
-	s, err := Parse(raw)
+	u, err := parse(raw)
 	if err != nil {
 		return "?"
 	}
-	if remote, _ := s.Remote(); remote == "" {
-		return raw
-	}
+	return u.shown
+}
+
+// hideSecrets returns the URL of a Redis or PostgreSQL without users and passwords.
+func hideSecrets(raw string) string {
 	shown := rewrite(raw, secrets, func(string, string) string { return "xxxxx" })
 	kind, rest, _ := strings.Cut(shown, "://")
 	end := strings.IndexAny(rest, "/?")

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/rueidis"
+
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/pgstore"
@@ -26,68 +29,125 @@ const (
 	mostEvery  = 24 * time.Hour
 )
 
-// A Store is what a URL says.
-type Store struct {
+// Scheme is the family of a store.
+type Scheme string
+
+const (
+	Memory   Scheme = "memory"   // buckets in the process
+	Redis    Scheme = "redis"    // redis, rediss, redis+unix, redis+sentinel, redis+cluster, …
+	Postgres Scheme = "postgres" // postgres, postgresql
+)
+
+// Name returns the name of a scheme in texts.
+func (s Scheme) Name() string {
+	return map[Scheme]string{Memory: "memory", Redis: "Redis", Postgres: "PostgreSQL"}[s]
+}
+
+// A URL is a parsed URL of a store. [Parse] makes it.
+type URL struct {
+	Scheme Scheme
+
 	// Memory are the settings of the memory store.
 	Memory memstore.Config
 
-	// File is where the buckets are saved, and restored from. Empty: nowhere.
+	// File is where a memory store saves its buckets, and restores them from. Empty:
+	// nowhere.
 	File string
 
 	// Every is the time between two saves. 0: only at the end.
 	Every time.Duration
 
-	// Redis is the URL of a Redis, as [redisstore.ParseURL] reads it, and Postgres
-	// that of a PostgreSQL, as [pgstore.ParseURL] does. At most one is there; where
-	// both are empty, the store is in memory.
-	Redis, Postgres string
+	// Redis are the arguments of [redisstore.Connect].
+	Redis struct {
+		Options rueidis.ClientOption
+		Config  redisstore.Config
+	}
+
+	// Postgres are the arguments of [pgstore.Connect].
+	Postgres struct {
+		Options *pgxpool.Config
+		Config  pgstore.Config
+	}
+
+	shown string
 }
 
-// Remote is the URL of a store that is not in memory, and what people call that.
-// Both are empty where it is.
-func (s Store) Remote() (url, name string) {
-	switch {
-	case s.Redis != "":
-		return s.Redis, "Redis"
-	case s.Postgres != "":
-		return s.Postgres, "PostgreSQL"
-	}
-	return "", ""
-}
+// String returns the URL without users and passwords.
+func (u *URL) String() string { return u.shown }
+
+// Remote reports whether the store is outside of the process.
+func (u *URL) Remote() bool { return u.Scheme != Memory }
 
 // known are the parameters of memory:.
 const known = "?max_keys=N, file=PATH and every=TIME"
 
-// Parse returns the store that raw names: memory:, perhaps with parameters, as in
-// memory:?max_keys=N&file=PATH&every=1m, a Redis or a PostgreSQL. What an error
-// says holds no password.
-func Parse(raw string) (Store, error) {
+// Parse parses the URL of a store: memory:, perhaps with parameters, as in
+// memory:?max_keys=N&file=PATH&every=1m, a Redis or a PostgreSQL. No error contains a
+// password.
+func Parse(raw string) (*URL, error) {
+	u, err := parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return u, nil
+}
+
+// ParseIn is [Parse] for a URL whose relative paths count from dir.
+func ParseIn(dir, raw string) (*URL, error) { return Parse(under(dir, raw)) }
+
+// MustParse is [Parse] for a URL that is known to be valid. It panics if it is not.
+func MustParse(raw string) *URL {
+	u, err := Parse(raw)
+	if err != nil {
+		panic(err)
+	}
+	return u
+}
+
+// ParsePostgres parses the URL of a PostgreSQL, whose relative paths count from dir.
+func ParsePostgres(dir, raw string) (*URL, error) {
+	u, err := parsePostgres(under(dir, raw))
+	if err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+func parse(raw string) (*URL, error) {
 	switch {
 	case isRedis(raw):
-		_, _, err := redisstore.ParseURL(raw)
-		return judged(Store{Redis: raw}, err, "redisstore")
+		u := &URL{Scheme: Redis, shown: hideSecrets(raw)}
+		var err error
+		u.Redis.Options, u.Redis.Config, err = redisstore.ParseURL(raw)
+		return u, trimModule(err, "redisstore")
 	case IsPostgres(raw):
-		_, _, err := pgstore.ParseURL(raw)
-		return judged(Store{Postgres: raw}, err, "pgstore")
+		return parsePostgres(raw)
 	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return Store{}, errors.New("store: not a URL: write memory: or memory:?max_keys=N, redis://localhost:6379 or postgres://localhost:5432/database")
+		return nil, errors.New("not a URL: write memory: or memory:?max_keys=N, redis://localhost:6379 or postgres://localhost:5432/database")
 	case u.Scheme == "memory":
-		return parseMemory(u)
+		return parseMemory(u, raw)
 	case u.Scheme == "":
-		return Store{}, errors.New("store: unknown kind of store: write memory:, redis://HOST or postgres://HOST/DATABASE")
+		return nil, errors.New("unknown kind of store: write memory:, redis://HOST or postgres://HOST/DATABASE")
 	}
-	return Store{}, fmt.Errorf("store: %q: unknown kind of store: write memory:, redis://HOST or postgres://HOST/DATABASE", u.Scheme)
+	return nil, fmt.Errorf("%q: unknown kind of store: write memory:, redis://HOST or postgres://HOST/DATABASE", u.Scheme)
 }
 
-// judged returns s, or what a module of ours has against its URL.
-func judged(s Store, err error, module string) (Store, error) {
-	if err != nil {
-		return Store{}, fmt.Errorf("store: %s", strings.TrimPrefix(err.Error(), module+": url: "))
+func parsePostgres(raw string) (*URL, error) {
+	u := &URL{Scheme: Postgres, shown: hideSecrets(raw)}
+	var err error
+	u.Postgres.Options, u.Postgres.Config, err = pgstore.ParseURL(raw)
+	return u, trimModule(err, "pgstore")
+}
+
+// trimModule returns err without the name of the module that it comes from.
+func trimModule(err error, module string) error {
+	if err == nil {
+		return nil
 	}
-	return s, nil
+	return errors.New(strings.TrimPrefix(err.Error(), module+": url: "))
 }
 
 // IsPostgres reports whether raw is meant to be the URL of a PostgreSQL.
@@ -102,13 +162,13 @@ func isRedis(raw string) bool {
 	return found && (kind == "redis" || kind == "rediss" || strings.HasPrefix(kind, "redis+") || strings.HasPrefix(kind, "rediss+"))
 }
 
-// parseMemory reads memory: and its parameters.
-func parseMemory(u *url.URL) (Store, error) {
+// parseMemory parses memory: and its parameters.
+func parseMemory(u *url.URL, raw string) (*URL, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil || u.Host != "" || u.Path != "" || u.Opaque != "" || u.Fragment != "" {
-		return Store{}, errors.New("store: memory: may be followed by " + known + ", joined by &, and nothing else")
+		return nil, errors.New("memory: may be followed by " + known + ", joined by &, and nothing else")
 	}
-	s := Store{Every: DefaultEvery}
+	s := &URL{Scheme: Memory, Every: DefaultEvery, shown: raw}
 	for name, values := range query {
 		var err error
 		switch {
@@ -126,14 +186,14 @@ func parseMemory(u *url.URL) (Store, error) {
 			err = fmt.Errorf("memory: unknown parameter %q: only %s are known", name, known)
 		}
 		if err != nil {
-			return Store{}, fmt.Errorf("store: %w", err)
+			return nil, err
 		}
 	}
 	switch {
 	case s.File != "":
 		return s, nil
 	case query.Has("every"):
-		return Store{}, errors.New("store: every: there is no file=PATH to save to")
+		return nil, errors.New("every: there is no file=PATH to save to")
 	}
 	s.Every = 0
 	return s, nil

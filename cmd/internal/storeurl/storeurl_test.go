@@ -3,61 +3,82 @@
 package storeurl_test
 
 import (
-	"reflect"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/storeurl"
-	"github.com/metehq/mete/memstore"
 )
 
 func TestParse(t *testing.T) {
-	store := func(keys int, file string, every time.Duration) storeurl.Store {
-		return storeurl.Store{Memory: memstore.Config{MaxKeys: keys}, File: file, Every: every}
+	type memory struct {
+		keys  int
+		file  string
+		every time.Duration
 	}
-	for raw, want := range map[string]storeurl.Store{
+	for raw, want := range map[string]memory{
 		"memory:":                        {},
 		"memory:?":                       {},
-		"memory:?max_keys=1":             store(1, "", 0),
-		"memory:?max_keys=1000":          store(1000, "", 0),
-		"memory:?file=a":                 store(0, "a", time.Minute),
-		"memory:?file=/a%20b/%26c":       store(0, "/a b/&c", time.Minute),
-		"memory:?every=10s&file=../a":    store(0, "../a", 10*time.Second),
-		"memory:?file=a&every=0":         store(0, "a", 0),
-		"memory:?file=a&every=0s":        store(0, "a", 0),
-		"memory:?max_keys=2&file=é":      store(2, "é", time.Minute),
-		"memory:?file=a&every=1d":        store(0, "a", 24*time.Hour),
-		"memory:?every=10ms&file=C:%5Ca": store(0, `C:\a`, 10*time.Millisecond),
-		"redis://u:p@host/1?prefix=a:":   {Redis: "redis://u:p@host/1?prefix=a:"},
-		"redis+cluster://a,b":            {Redis: "redis+cluster://a,b"},
-		"postgres://u:p@a/d?schema=s":    {Postgres: "postgres://u:p@a/d?schema=s"},
-		"postgresql://a:1/d":             {Postgres: "postgresql://a:1/d"},
+		"memory:?max_keys=1":             {1, "", 0},
+		"memory:?max_keys=1000":          {1000, "", 0},
+		"memory:?file=a":                 {0, "a", time.Minute},
+		"memory:?file=/a%20b/%26c":       {0, "/a b/&c", time.Minute},
+		"memory:?every=10s&file=../a":    {0, "../a", 10 * time.Second},
+		"memory:?file=a&every=0":         {0, "a", 0},
+		"memory:?file=a&every=0s":        {0, "a", 0},
+		"memory:?max_keys=2&file=é":      {2, "é", time.Minute},
+		"memory:?file=a&every=1d":        {0, "a", 24 * time.Hour},
+		"memory:?every=10ms&file=C:%5Ca": {0, `C:\a`, 10 * time.Millisecond},
 	} {
-		// A Config cannot be compared: it may have a function.
-		got, err := storeurl.Parse(raw)
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("Parse(%q) = %+v, %v, want %+v", raw, got, err, want)
+		u, err := storeurl.Parse(raw)
+		if err != nil {
+			t.Errorf("Parse(%q): %v", raw, err)
+			continue
+		}
+		if got := (memory{u.Memory.MaxKeys, u.File, u.Every}); got != want || u.Scheme != storeurl.Memory || u.Remote() || u.String() != raw {
+			t.Errorf("Parse(%q) = %+v, scheme %s, shown %s, want %+v", raw, got, u.Scheme, u, want)
+		}
+	}
+	for raw, want := range map[string]struct {
+		scheme       storeurl.Scheme
+		prefix, name string
+	}{
+		"redis://u:p@host/1?prefix=a:": {storeurl.Redis, "a:", "Redis"},
+		"redis+cluster://a,b":          {storeurl.Redis, "mete:", "Redis"},
+		"postgres://u:p@a/d?schema=s":  {storeurl.Postgres, "s", "PostgreSQL"},
+		"postgresql://a:1/d":           {storeurl.Postgres, "", "PostgreSQL"},
+	} {
+		u, err := storeurl.Parse(raw)
+		if err != nil {
+			t.Errorf("Parse(%q): %v", raw, err)
+			continue
+		}
+		if got := u.Redis.Config.Prefix + u.Postgres.Config.Schema; got != want.prefix || u.Scheme != want.scheme || u.Scheme.Name() != want.name || !u.Remote() ||
+			(u.Postgres.Options != nil) != (want.scheme == storeurl.Postgres) || (len(u.Redis.Options.InitAddress) > 0) != (want.scheme == storeurl.Redis) {
+			t.Errorf("Parse(%q) = %+v %q, want scheme %s with %q", raw, u, got, want.scheme, want.prefix)
+		}
+		if strings.Contains(fmt.Sprintf("%v %+v", u, struct{ Store *storeurl.URL }{u}.Store), ":p@") {
+			t.Errorf("Parse(%q) shows its password", raw)
 		}
 	}
 }
 
 // Relative paths count from the directory; nothing else changes.
-func TestUnder(t *testing.T) {
+func TestParseIn(t *testing.T) {
 	for raw, want := range map[string]string{
 		"memory:?file=a": "memory:?file=/etc/x%26y/a",
-		"memory:?max_keys=5&file=..%2Fa+b&every=1s": "memory:?max_keys=5&file=/etc/a%20b&every=1s",
-		"memory:?file=/a%26b":                       "memory:?file=/a%26b",
-		"memory:":                                   "memory:",
-		"memory:?file=a&file=b":                     "memory:?file=a&file=b",
-		"redis://host/?file=a":                      "redis://host/?file=a",
-		"rediss://u:p@a,b?ca=c.pem&key=/k%26&x=c":   "rediss://u:p@a,b?ca=/etc/x%26y/c.pem&key=/k%26&x=c",
-		"postgres://a/d?sslrootcert=c.pem&prefix=x&passfile=..%2F+%25": "postgres://a/d?sslrootcert=/etc/x%26y/c.pem&prefix=x&passfile=/etc/%2B%25",
-		"postgresql://a/d?sslrootcert=system&sslkey=system":            "postgresql://a/d?sslrootcert=system&sslkey=/etc/x%26y/system",
-		"%": "%",
+		"memory:?max_keys=5&file=..%2Fa+b&every=1s":  "memory:?max_keys=5&file=/etc/a%20b&every=1s",
+		"memory:?file=/a%26b":                        "memory:?file=/a%26b",
+		"memory:":                                    "memory:",
+		"redis://host/?prefix=a":                     "redis://host/?prefix=a",
+		"postgres://a/d?prefix=x&passfile=..%2F+%25": "postgres://a/d?prefix=x&passfile=/etc/%2B%25",
 	} {
-		if got := storeurl.Under("/etc/x&y", raw); got != want {
-			t.Errorf("Under(%q) = %q, want %q", raw, got, want)
+		if got, err := storeurl.ParseIn("/etc/x&y", raw); err != nil || got.String() != want {
+			t.Errorf("ParseIn(%q) = %v, %v, want %q", raw, got, err, want)
+		}
+		if got, err := storeurl.ParseIn("", raw); err != nil || got.String() != raw {
+			t.Errorf("ParseIn without a directory: %v, %v, want %q", got, err, raw)
 		}
 	}
 }

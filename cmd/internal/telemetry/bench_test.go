@@ -17,7 +17,7 @@ import (
 func BenchmarkWatch(b *testing.B) {
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer collector.Close()
-	tel, err := telemetry.New(b.Context(), telemetry.Config{Endpoint: collector.URL, Sample: 1, Failed: func(error) {}})
+	tel, err := telemetry.New(b.Context(), telemetry.Config{Endpoint: parsed(collector.URL), Sample: 1, Failed: func(error) {}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -33,7 +33,7 @@ const maxQueue = 2048
 
 // A Config says what goes where.
 type Config struct {
-	Endpoint string            // base URL of the collector; /v1/traces and /v1/metrics are below it
+	Endpoint *url.URL          // base URL of the collector; /v1/traces and /v1/metrics are below it
 	Headers  map[string]string // of each export; none: what OTEL_EXPORTER_OTLP_HEADERS says
 	Sample   float64           // the part of requests that is traced where nobody has decided that before, 0 to 1
 	Interval time.Duration     // between two exports of metrics; 0: none
@@ -68,8 +68,8 @@ type counts struct {
 
 // New begins to export. It does not wait for the collector, which may come later.
 func New(ctx context.Context, c Config) (*Telemetry, error) {
-	base, err := url.Parse(c.Endpoint)
-	if err != nil || base.Host == "" {
+	base := c.Endpoint
+	if base == nil || base.Host == "" {
 		return nil, errors.New("telemetry: the endpoint is not a URL such as http://127.0.0.1:4318")
 	}
 	about, err := resource.New(ctx,

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,15 @@ import (
 // patience bounds every wait of these tests. Nothing waits that long.
 const patience = time.Minute
 
+// parsed returns a URL that is valid.
+func parsed(raw string) *url.URL {
+	u, err := url.Parse(raw)
+	if err != nil {
+		panic(err)
+	}
+	return u
+}
+
 // config exports to a collector, and traces every request.
 func (c *collector) config() telemetry.Config {
 	registry := prometheus.NewRegistry()
@@ -38,7 +48,7 @@ func (c *collector) config() telemetry.Config {
 	histogram.Observe(1.5)
 	registry.MustRegister(counter, histogram)
 	return telemetry.Config{
-		Endpoint: c.URL, Headers: map[string]string{"Authorization": "Bearer collector"}, Sample: 1, Interval: time.Hour,
+		Endpoint: parsed(c.URL), Headers: map[string]string{"Authorization": "Bearer collector"}, Sample: 1, Interval: time.Hour,
 		Service: "mete", Version: "1.2.3", Metrics: registry, Failed: func(err error) { c.t.Errorf("export: %v", err) },
 	}
 }
@@ -295,11 +305,11 @@ func TestCollectorThatFails(t *testing.T) {
 	t.Cleanup(func() { silent.Close() })
 	broken := newCollector(t)
 	broken.status = http.StatusBadRequest
-	for name, url := range map[string]string{"refuses": refused.URL, "is silent": "http://" + silent.Addr().String(), "answers 400": broken.URL} {
+	for name, address := range map[string]string{"refuses": refused.URL, "is silent": "http://" + silent.Addr().String(), "answers 400": broken.URL} {
 		t.Run(name, func(t *testing.T) {
 			var failures atomic.Int64
 			config := newCollector(t).config()
-			config.Endpoint, config.Failed = url, func(error) { failures.Add(1) }
+			config.Endpoint, config.Failed = parsed(address), func(error) { failures.Add(1) }
 			tel := open(t, config)
 			w := watch(t, tel, 1)
 			const n = 5000 // more than fit in the queue
@@ -330,9 +340,9 @@ func TestCollectorThatFails(t *testing.T) {
 }
 
 func TestNew_BadEndpoints(t *testing.T) {
-	for _, endpoint := range []string{"", "localhost", "://", "http://", "http://[::1"} {
+	for _, endpoint := range []*url.URL{nil, {}, parsed("localhost"), parsed("http://")} {
 		if tel, err := telemetry.New(t.Context(), telemetry.Config{Endpoint: endpoint}); err == nil || tel != nil {
-			t.Errorf("endpoint %q: got %v, %v, want an error", endpoint, tel, err)
+			t.Errorf("endpoint %v: got %v, %v, want an error", endpoint, tel, err)
 		}
 	}
 }

@@ -7,14 +7,14 @@ import {actionOf} from '../shell/vocabulary.js';
 import {limitText, whomText} from './words.js';
 
 const what = {made: 'made', removed: 'ended', expired: 'expired'};
-const acts = {'bucket/reset': 'Reset', 'bucket/take': 'Reset undone'};
+const acts = {'bucket/reset': 'Reset', 'bucket/take': 'Reset undone', 'rules/reset': 'Rule reset'};
 
 // auditList shows what was done, the latest first: entries of the overrides' audit, and
 // of what administrators did to buckets. It is {node, update(entries)}.
 export function auditList(empty) {
 	const none = h('p', {class: 'muted'}, empty);
 	const list = h('ol', {class: 'audit plain', hidden: true});
-	const items = keyed(list, {id: JSON.stringify, make: (e) => ({node: e.override === undefined ? actEntry(e) : e.key ? bucketEntry(e) : auditEntry(e)})});
+	const items = keyed(list, {id: JSON.stringify, make: (e) => ({node: e.override === undefined ? actEntry(e) : e.rule ? ruleEntry(e) : e.key ? bucketEntry(e) : auditEntry(e)})});
 	return {node: h('div', null, none, list), update(entries) {
 		none.hidden = entries.length > 0;
 		list.hidden = !none.hidden;
@@ -34,6 +34,13 @@ function bucketEntry(entry) {
 	const amount = entry.tokens === undefined ? '' : ` · ${entry.tokens} ${entry.tokens === 1 ? 'token' : 'tokens'}`;
 	node.querySelector('.audit-what').append(amount);
 	node.querySelector('.audit-who').before(h('p', {class: 'audit-whom mono'}, show(entry.key, 200)));
+	return node;
+}
+
+// ruleEntry is a reset of a whole rule in the overrides' audit.
+function ruleEntry(entry) {
+	const node = actEntry({...entry, what: 'rules/reset', by: entry.author});
+	node.querySelector('.audit-what').append(` · ${entry.rule} · ${entry.buckets ?? 0} ${entry.buckets === 1 ? 'bucket' : 'buckets'}`);
 	return node;
 }
 

@@ -7,7 +7,7 @@
 //   firstSteps(live, ctx)  what to type where nothing was asked yet
 
 import {h, replace, show} from '../ui/dom.js';
-import {ago, dateTime, num} from '../ui/format.js';
+import {ago, dateTime, dur, num} from '../ui/format.js';
 import {keyed} from '../ui/keyed.js';
 import {health} from './health.js';
 import {copyLine} from '../shell/copy.js';
@@ -147,6 +147,7 @@ export function policyCard(live) {
 		made.redraw({kind: p.failing ? 'badge-warn' : 'badge-ok', word: p.failing ? 'reload refused' : 'in force', pairs: [
 			['Source', show(p.source, 200), true],
 			['Version', p.version ? String(p.version) : null],
+			['Bundle', p.bundle ? `${p.bundle.digest}, ${p.bundle.from_disk ? 'from the disk of the server; ' : ''}${p.bundle.age < 60 ? 'confirmed in the last minute' : `last confirmed ${dur(p.bundle.age)} ago`}` : null],
 			['Rules', num(p.rules)],
 			['In force since', p.loaded && {at: p.loaded}],
 			['Expires', p.expires && {at: p.expires}],

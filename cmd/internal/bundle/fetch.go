@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/policy"
+)
+
+const (
+	// fetchTimeout bounds one look at the source, with redirects and the signature.
+	fetchTimeout = 30 * time.Second
+
+	// idleTimeout ends connections between two polls that are far apart.
+	idleTimeout = time.Minute
+
+	// maxRedirects bounds the redirects of one request.
+	maxRedirects = 3
+
+	// maxETagBytes bounds the tag that is sent back to the source. A longer one is not used.
+	maxETagBytes = 1 << 10
+
+	// maxSignatureBytes bounds a signature.
+	maxSignatureBytes = 4 << 10
+)
+
+// IsURL reports whether a policy setting is an address and not a file.
+func IsURL(setting string) bool {
+	scheme, _, ok := strings.Cut(setting, "://")
+	return ok && (strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http"))
+}
+
+// CheckURL returns the address of a policy setting, with an error that has no credentials.
+func CheckURL(setting string) (*url.URL, error) {
+	u, err := url.Parse(setting)
+	switch {
+	case err != nil: // which has the text, and so the credentials
+		return nil, errors.New("the address is no valid URL: write https://HOST/PATH")
+	case u.Hostname() == "" || u.Opaque != "":
+		return nil, errors.New("the address has no host: write https://HOST/PATH")
+	case u.Fragment != "":
+		return nil, errors.New("the address has a fragment: remove the part from # on")
+	case u.Path == "" || strings.HasSuffix(u.Path, "/"):
+		return nil, errors.New("the address has no file: write https://HOST/policy.yaml")
+	}
+	return u, checkScheme(u)
+}
+
+// checkScheme rejects addresses whose contents others can read and change on the way.
+func checkScheme(u *url.URL) error {
+	switch {
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme == "http" && isLoopback(u.Hostname()):
+		return nil
+	case u.Scheme == "http":
+		return errors.New("http:// is for loopback addresses alone, because others can change the policy on its way: write https://")
+	}
+	return fmt.Errorf("the scheme is %q: write https://", u.Scheme)
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}
+
+// Shown returns an address without credentials: without user, password and query.
+func Shown(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// ShownSetting returns a policy setting without credentials.
+func ShownSetting(setting string) string {
+	u, err := url.Parse(setting)
+	if err != nil {
+		return "an address that is no valid URL"
+	}
+	return Shown(u)
+}
+
+// A fetcher requests bundles from one source.
+type fetcher struct {
+	url    *url.URL
+	client *http.Client
+	keys   policysign.Keys
+}
+
+// newFetcher returns a fetcher that trusts the authorities in caFile, or those of the system if
+// the name is empty.
+func newFetcher(u *url.URL, caFile string, keys policysign.Keys) (*fetcher, error) {
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 1, IdleConnTimeout: idleTimeout,
+		TLSHandshakeTimeout: fetchTimeout, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	if caFile != "" {
+		text, err := os.ReadFile(caFile)
+		if err != nil {
+			return nil, err
+		}
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s has no certificate in PEM", caFile)
+		}
+	}
+	return &fetcher{url: u, keys: keys, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil
+}
+
+// checkRedirect follows a bounded number of redirects, and none to a place that others can change.
+func checkRedirect(r *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return fmt.Errorf("more than %d redirects", maxRedirects)
+	}
+	if r.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
+		return fmt.Errorf("a redirect from https:// to %s:// is refused", r.URL.Scheme)
+	}
+	return checkScheme(r.URL)
+}
+
+// A fetched is a bundle with a valid signature.
+type fetched struct {
+	data, signature []byte
+	etag            string
+}
+
+// errChanged: the signature is not of the bundle that was read before it.
+var errChanged = errors.New("bundle and signature do not belong together")
+
+// fetch requests the bundle, unless it still has the tag. It returns nil if the bundle has not
+// changed.
+func (f *fetcher) fetch(ctx context.Context, etag string) (*fetched, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	got, err := f.fetchPair(ctx, etag)
+	if errors.Is(err, errChanged) { // it may have been replaced in between
+		got, err = f.fetchPair(ctx, "")
+	}
+	return got, err
+}
+
+// fetchPair requests the bundle and its signature.
+func (f *fetcher) fetchPair(ctx context.Context, etag string) (*fetched, error) {
+	data, tag, err := f.get(ctx, f.url, etag, policy.MaxFileBytes)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	at := *f.url
+	at.Path += policysign.Suffix
+	at.RawPath = ""
+	signature, _, err := f.get(ctx, &at, "", maxSignatureBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", policysign.ErrSignature, err)
+	}
+	if err := f.keys.Verify(data, signature); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w: %w", Shown(f.url), policysign.ErrSignature, errChanged, err)
+	}
+	return &fetched{data, signature, tag}, nil
+}
+
+// get requests one address. It returns nil if the contents still have the tag.
+func (f *fetcher) get(ctx context.Context, at *url.URL, etag string, most int64) (data []byte, tag string, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: the request cannot be made", Shown(at))
+	}
+	r.Header.Set("User-Agent", "mete")
+	if etag != "" {
+		r.Header.Set("If-None-Match", etag)
+	}
+	resp, err := f.client.Do(r)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", Shown(at), withoutURL(err))
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotModified && etag != "":
+		return nil, "", nil
+	case resp.StatusCode != http.StatusOK:
+		return nil, "", fmt.Errorf("%s: the answer has the status %d", Shown(at), resp.StatusCode)
+	case resp.ContentLength > most:
+		return nil, "", fmt.Errorf("%s: larger than %d bytes", Shown(at), most)
+	}
+	data, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
+	switch {
+	case err != nil:
+		return nil, "", fmt.Errorf("%s: %w", Shown(at), withoutURL(err))
+	case int64(len(data)) > most:
+		return nil, "", fmt.Errorf("%s: larger than %d bytes", Shown(at), most)
+	case len(data) == 0:
+		return nil, "", fmt.Errorf("%s: the answer is empty", Shown(at))
+	}
+	if tag = resp.Header.Get("Etag"); len(tag) > maxETagBytes {
+		tag = ""
+	}
+	return data, tag, nil
+}
+
+// withoutURL removes the address from an error of a request: its query may have a token, and a
+// redirect may go anywhere.
+func withoutURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return fmt.Errorf("the name of the host is not found: %s", e.Err)
+	}
+	return err
+}

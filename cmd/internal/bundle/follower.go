@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/internal/follow"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policyyaml"
+)
+
+const (
+	// maxBackoff bounds the random part of the wait after a failure.
+	maxBackoff = 5 * time.Minute
+
+	// spread is the part of the interval by which waits differ, so that the servers of a fleet
+	// do not poll at once.
+	spread = 0.1
+
+	// digestBytes is the length of the digest that is shown.
+	digestBytes = 6
+)
+
+// ErrOlder is the error of a bundle that is not newer than the active one. Its signature is
+// valid, as that of every old bundle.
+var ErrOlder = errors.New("bundle_version must grow")
+
+// Config configures a [Follower]. All fields but CAFile and Options are required.
+type Config struct {
+	URL      string          // as [CheckURL] accepts it
+	CAFile   string          // authorities in PEM; empty: those of the system
+	Keys     policysign.Keys // at least one
+	StateDir string          // of the last good bundle
+	Interval time.Duration   // between two polls; 0: only when asked
+	Options  policy.Options  // for every bundle
+
+	// Tell gets the result of every change: nil, or why a bundle was refused. The log of the
+	// follower has no values of a broken bundle, because these may be keys of clients.
+	Tell func(error)
+
+	Log *slog.Logger
+}
+
+// A Follower follows one source. Its methods but Status are for one goroutine.
+type Follower struct {
+	config  Config
+	fetcher *fetcher
+	shown   string // the address without credentials
+	path    string // of the last good bundle
+	tag     string // of the contents that were read last, good or refused
+	refused error  // why these are not active
+	looks   follow.Memory
+	active  *kept // nil before Load
+
+	mu     sync.Mutex // guards status
+	status Status
+}
+
+// Status describes a follower.
+type Status struct {
+	Source    string    // the address without credentials
+	Version   int64     // bundle_version of the active bundle
+	Digest    string    // the beginning of its SHA-256, in hexadecimal digits
+	Confirmed time.Time // when the source last had the active bundle
+	FromDisk  bool      // the source has not confirmed it since the start
+
+	Failures int // polls since the last answer of the source
+
+	Applied, Unchanged, Refused, Failed uint64 // polls, by their results
+}
+
+// New returns a follower. It requests nothing.
+func New(c Config) (*Follower, error) {
+	u, err := CheckURL(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Keys) == 0 {
+		return nil, errors.New("a bundle needs a signature: name the public key")
+	}
+	if info, err := os.Stat(c.StateDir); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("state directory: %s is no directory", c.StateDir)
+	}
+	f := &Follower{config: c, shown: Shown(u), path: filepath.Join(c.StateDir, StateName)}
+	if f.fetcher, err = newFetcher(u, c.CAFile, c.Keys); err != nil {
+		return nil, err
+	}
+	f.status.Source = f.shown
+	return f, nil
+}
+
+// Load returns the policy to begin with: that of the source or, if the source does not answer or
+// has a bad bundle, the last good one on disk. Without both it fails.
+func (f *Follower) Load(ctx context.Context) (*policy.Matcher, error) {
+	last, m := f.loadState()
+	tag := ""
+	if last != nil {
+		f.use(last, m.Version(), true)
+		tag = last.ETag
+	}
+	got, err := f.fetcher.fetch(ctx, tag)
+	if err == nil && got == nil {
+		f.confirm()
+		return m, nil
+	}
+	var next *policy.Matcher
+	if err == nil {
+		next, err = f.parse(got)
+	}
+	switch {
+	case err == nil:
+		f.keep(got, next)
+		return next, nil
+	case last == nil:
+		return nil, err
+	}
+	f.looks.Note(false, err)
+	f.fail(err)
+	f.config.Log.Warn("policy bundle loaded from disk: the source has no good one", "source", f.shown, "version", m.Version(), "confirmed", last.Confirmed, "err", loggable(err))
+	return m, nil
+}
+
+// loadState returns the last good bundle on disk, nil if there is none that can be used.
+func (f *Follower) loadState() (*kept, *policy.Matcher) {
+	k, err := readState(f.path, sourceID(f.shown), f.config.Keys)
+	if err == nil && k == nil {
+		return nil, nil
+	}
+	var m *policy.Matcher
+	if err == nil {
+		m, err = policyyaml.Parse(f.shown, k.Bundle, f.config.Options)
+	}
+	if err != nil {
+		f.config.Log.Warn("policy bundle on disk cannot be used", "file", f.path, "err", loggable(err))
+		return nil, nil
+	}
+	return k, m
+}
+
+// parse compiles a bundle, unless it is not newer than the active one.
+func (f *Follower) parse(got *fetched) (*policy.Matcher, error) {
+	m, err := policyyaml.Parse(f.shown, got.data, f.config.Options)
+	if err != nil {
+		return nil, err
+	}
+	active := f.Status()
+	switch v := m.Version(); {
+	case v == 0:
+		return nil, fmt.Errorf("%s: %w: the bundle has none", f.shown, ErrOlder)
+	case f.active == nil || v > active.Version || bytes.Equal(got.data, f.active.Bundle):
+		return m, nil
+	case v == active.Version:
+		return nil, fmt.Errorf("%s: %w: %d is active with other contents", f.shown, ErrOlder, v)
+	default:
+		return nil, fmt.Errorf("%s: %w: it is %d, and %d is active; to go back, give the old rules a higher one", f.shown, ErrOlder, v, active.Version)
+	}
+}
+
+// Poll looks at the source once, and makes a new bundle active with apply. Its error is the reason why there may be a newer bundle that is
+// not active. If asked by an administrator, a refused bundle is tried again.
+func (f *Follower) Poll(ctx context.Context, apply func(*policy.Matcher) error, asked bool) error {
+	tag := f.tag
+	if asked && f.refused != nil {
+		tag = ""
+	}
+	got, err := f.fetcher.fetch(ctx, tag)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		f.failed(err)
+		return err
+	}
+	if f.looks.Note(got != nil, nil) == follow.Recovered {
+		f.config.Log.Info("policy bundle source reachable", "source", f.shown)
+	}
+	switch {
+	case got == nil && f.refused != nil:
+		f.count(func(s *Status) { s.Failures, s.Unchanged = 0, s.Unchanged+1 })
+		return f.refused
+	case got == nil || bytes.Equal(got.data, f.active.Bundle):
+		if got != nil {
+			f.tag = got.etag
+		}
+		if f.refused != nil { // the source has the active bundle again
+			f.refused = nil
+			f.config.Tell(nil)
+		}
+		f.confirm()
+		return nil
+	}
+	return f.replace(got, apply)
+}
+
+// replace makes a new bundle active, or reports why not.
+func (f *Follower) replace(got *fetched, apply func(*policy.Matcher) error) error {
+	m, err := f.parse(got)
+	if err == nil {
+		err = apply(m)
+	}
+	f.tag, f.refused = got.etag, err
+	f.config.Tell(err)
+	if err != nil {
+		f.count(func(s *Status) { s.Failures, s.Refused = 0, s.Refused+1 })
+		f.config.Log.Error("policy bundle refused: the old one stays active", "source", f.shown, "active", f.Status().Version, "err", loggable(err))
+		return err
+	}
+	f.keep(got, m)
+	s := f.Status()
+	f.config.Log.Info("policy bundle applied", "source", f.shown, "version", s.Version, "digest", s.Digest, "rules", len(m.Rules()))
+	return nil
+}
+
+// loggable returns an error without the values in a policy, which may be keys of clients.
+func loggable(err error) error {
+	if mistakes, ok := errors.AsType[policyyaml.Errors](err); ok {
+		return fmt.Errorf("the bundle has errors: %d", len(mistakes))
+	}
+	return err
+}
+
+// failed records a poll without a bundle that can be trusted.
+func (f *Follower) failed(err error) {
+	unsigned := errors.Is(err, policysign.ErrSignature)
+	if f.looks.Note(false, err) == follow.Failed {
+		msg := "policy bundle source unreachable: the last bundle stays active"
+		if unsigned {
+			msg = "policy bundle refused: its signature is not valid"
+		}
+		f.config.Log.Error(msg, "source", f.shown, "active", f.Status().Version, "err", err)
+		if unsigned {
+			f.config.Tell(err)
+		}
+	}
+	f.fail(err)
+}
+
+func (f *Follower) fail(err error) {
+	f.count(func(s *Status) {
+		s.Failures++
+		if errors.Is(err, policysign.ErrSignature) {
+			s.Refused++
+		} else {
+			s.Failed++
+		}
+	})
+}
+
+// keep makes a bundle the active one, and writes it to disk. A failure to write is logged: the
+// policy is active all the same.
+func (f *Follower) keep(got *fetched, m *policy.Matcher) {
+	k := &kept{Source: sourceID(f.shown), ETag: got.etag, Confirmed: time.Now().UTC(), Signature: got.signature, Bundle: got.data}
+	if err := k.write(f.path); err != nil {
+		f.config.Log.Error("policy bundle not saved: a restart needs the source", "file", f.path, "err", err)
+	}
+	f.use(k, m.Version(), false)
+	f.count(func(s *Status) { s.Applied, s.Failures = s.Applied+1, 0 })
+}
+
+// use makes a bundle the active one.
+func (f *Follower) use(k *kept, version int64, fromDisk bool) {
+	f.active, f.tag, f.refused = k, k.ETag, nil
+	f.count(func(s *Status) {
+		s.Version, s.Digest, s.Confirmed, s.FromDisk = version, digestOf(k.Bundle), k.Confirmed, fromDisk
+	})
+}
+
+// confirm records that the source has the active bundle.
+func (f *Follower) confirm() {
+	f.count(func(s *Status) {
+		s.Confirmed, s.FromDisk, s.Failures, s.Unchanged = time.Now().UTC(), false, 0, s.Unchanged+1
+	})
+}
+
+func (f *Follower) count(change func(*Status)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.status)
+}
+
+// Status returns the status. It is safe for concurrent use.
+func (f *Follower) Status() Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status
+}
+
+// A Request asks a follower to poll at once. Done, if not nil, gets the result, and has room.
+type Request struct{ Done chan<- error }
+
+// Follow polls until ctx ends: about every interval, and less often while the source fails.
+func (f *Follower) Follow(ctx context.Context, apply func(*policy.Matcher) error, asked <-chan Request) {
+	for {
+		var due <-chan time.Time
+		if f.config.Interval > 0 {
+			due = time.After(f.wait(rand.Float64))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-due:
+			_ = f.Poll(ctx, apply, false) // it is logged
+		case r := <-asked:
+			err := f.Poll(ctx, apply, true)
+			if r.Done != nil {
+				r.Done <- err
+			}
+		}
+	}
+}
+
+// wait returns the time until the next poll, with a random number from 0 to 1. After failures it
+// is the interval and a random part of a time that doubles each time, so that a fleet does not
+// return to a weak source at once.
+func (f *Follower) wait(random func() float64) time.Duration {
+	every, failures := f.config.Interval, f.Status().Failures
+	if failures == 0 {
+		return time.Duration(float64(every) * (1 - spread + 2*spread*random()))
+	}
+	most := every
+	for range failures - 1 {
+		if most *= 2; most >= maxBackoff {
+			most = maxBackoff
+			break
+		}
+	}
+	return every + time.Duration(float64(min(most, maxBackoff))*random())
+}
+
+// digestOf returns the digest of a bundle that is shown.
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:digestBytes])
+}

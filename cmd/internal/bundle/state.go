@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/internal/atomicfile"
+	"github.com/metehq/mete/policy"
+)
+
+const (
+	// StateName is the name of the file in the state directory.
+	StateName = "policy-bundle.json"
+
+	// maxStateBytes bounds the file: a bundle and its signature, in base64.
+	maxStateBytes = 2*policy.MaxFileBytes + 64<<10
+)
+
+// A kept is the last good bundle on disk.
+type kept struct {
+	// Source is a hash of the address. A bundle of another source is not used.
+	Source    string    `json:"source"`
+	ETag      string    `json:"etag,omitempty"`
+	Confirmed time.Time `json:"confirmed"` // the source last had this bundle then
+	Signature []byte    `json:"signature"`
+	Bundle    []byte    `json:"bundle"`
+}
+
+// sourceID returns the hash of an address that stands in the file. The address may have
+// credentials.
+func sourceID(shown string) string {
+	sum := sha256.Sum256([]byte(shown))
+	return hex.EncodeToString(sum[:])
+}
+
+// readState reads the last good bundle, and verifies its signature again: others may write to
+// the disk. It returns nil if there is none, or one of another source.
+func readState(path, source string, keys policysign.Keys) (*kept, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxStateBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxStateBytes {
+		return nil, fmt.Errorf("%s: larger than %d bytes", path, maxStateBytes)
+	}
+	var k kept
+	if err := json.Unmarshal(text, &k); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if k.Source != source {
+		return nil, nil
+	}
+	if err := keys.Verify(k.Bundle, k.Signature); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", path, policysign.ErrSignature, err)
+	}
+	return &k, nil
+}
+
+// write replaces the file in one step. Only its owner can read it.
+func (k *kept) write(path string) error {
+	text, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // with the mode 0600
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(path, next, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/cmd/internal/buildinfo"
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/metrics"
+	"github.com/metehq/mete/cmd/internal/telemetry"
+	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/overrides"
+	"github.com/metehq/mete/policy"
+)
+
+// An assembly is a server while [New] puts it together. Each optional part adds its hooks to
+// those of the parts before it.
+type assembly struct {
+	*Server
+	config config.Config
+
+	onDecision       []func(context.Context, *mete.Decision)
+	onDenial, onNear []denialHook
+	onPolicy         []func(*policy.Matcher) // told of each policy that becomes active
+	alsoRead         []policy.Attribute      // read by the hooks
+	live             httpapi.Live
+	top              httpapi.Top
+}
+
+// A denialHook is told of denials, or of requests that are near a limit.
+type denialHook = func(context.Context, *mete.Denial)
+
+// add adds a component, which may use all components before it.
+func (a *assembly) add(c component) { a.components = append(a.components, c) }
+
+// assemble opens all parts of the server, in the order of their dependencies.
+func (a *assembly) assemble(ctx context.Context) error {
+	c := a.config
+	a.add(watchdog(a.log))
+	store, err := a.openBuckets(ctx, c.Store)
+	if err != nil {
+		return err
+	}
+	if c.Violations != nil {
+		if err := a.addViolations(ctx); err != nil {
+			return err
+		}
+	}
+	source := newSource(c, store.key, a.log, a.reloads.count)
+	a.add(closing("policy source", source.close))
+	m, err := source.load(ctx)
+	if err != nil {
+		return err
+	}
+	a.addBundle(source)
+	claims, err := a.openClaims(ctx)
+	if err != nil {
+		return err
+	}
+	watch, err := a.openTelemetry(ctx)
+	if err != nil {
+		return err
+	}
+	adapt, err := newAdaptation(c.Adaptive)
+	if err != nil {
+		return err
+	}
+	a.countDecisions(store, watch)
+	if err := a.addTop(store); err != nil {
+		return err
+	}
+	a.addDenialLog(store)
+
+	if a.limiter, err = a.newLimiter(m, store, adapt); err != nil {
+		return err
+	}
+	if store.kind.Shared {
+		a.add(store.recovery(a.limiter))
+	}
+	manager, err := a.openOverrides(ctx, m, store)
+	if err != nil {
+		return err
+	}
+	a.onPolicy = append(a.onPolicy, a.metrics.SetPolicy, a.lintPolicy, a.warnClaims)
+	a.addExpiry()
+	a.add(following(source.follower(func(m *policy.Matcher) error {
+		if err := manager.Base(m); err != nil {
+			return err
+		}
+		a.activated(m)
+		return nil
+	}), a.reloads))
+	if err := a.openListeners(store, source, manager, claims, adapt, watch); err != nil {
+		return err
+	}
+	a.activated(m)
+	return nil
+}
+
+// newLimiter returns the limiter with the hooks of all parts.
+func (a *assembly) newLimiter(m *policy.Matcher, b *buckets, adapt adaptation) (*mete.Limiter, error) {
+	c := mete.Config{
+		OnDecision: func(ctx context.Context, d *mete.Decision) { callAll(ctx, a.onDecision, d) },
+		Local:      b.local, Nodes: b.opened.Nodes, Scale: adapt.scale,
+	}
+	if len(a.onDenial) > 0 {
+		c.OnDenial = func(ctx context.Context, d *mete.Denial) { callAll(ctx, a.onDenial, d) }
+	}
+	if len(a.onNear) > 0 {
+		c.OnNearLimit = func(ctx context.Context, d *mete.Denial) { callAll(ctx, a.onNear, d) }
+	}
+	if b.kind.Shared && a.config.DenialCache {
+		c.DenyFor = denyFor
+	}
+	limiter, err := mete.New(b.Store, m, c)
+	if err != nil {
+		return nil, err
+	}
+	a.metrics.Add(metrics.Limiter(limiter.Stats), metrics.Policy(limiter.Policy), metrics.PolicyReloads(a.reloads.stats),
+		metrics.Nodes(b.opened.Nodes), metrics.Build(buildinfo.Read))
+	if b.kind.Shared {
+		a.metrics.Add(metrics.Guard(b.guard.Stats), metrics.DeniedFromMemory(limiter.Stats))
+	}
+	return limiter, nil
+}
+
+// callAll tells all hooks of a decision or a denial.
+func callAll[D any](ctx context.Context, hooks []func(context.Context, D), d D) {
+	for _, hook := range hooks {
+		hook(ctx, d)
+	}
+}
+
+// activated tells all parts that a policy has become active.
+func (a *assembly) activated(m *policy.Matcher) {
+	for _, tell := range a.onPolicy {
+		tell(m)
+	}
+}
+
+// openOverrides activates the overrides that were made before. If those of a shared store
+// cannot be read, the server starts without them and follows as soon as it can: other
+// servers may have them active. An operator must repair a file that cannot be read.
+func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *buckets) (*overrides.Manager, error) {
+	documents := b.opened.Documents()
+	if b.kind.Shared {
+		documents = b.guard
+	}
+	m, err := overrides.New(base, overrides.Config{Documents: documents, Apply: a.limiter.SetPolicy, Cleared: a.forgetRule, Logger: a.log})
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Load(ctx); err != nil {
+		if !b.kind.Shared {
+			return nil, fmt.Errorf("%s: %w; repair it, or move it away to start without overrides", b.url.File+"."+overrides.DefaultName, err)
+		}
+		b.log.Error("cannot read overrides, none is active here", "err", err)
+	}
+	a.add(background("overrides", m.Follow))
+	a.metrics.Add(metrics.Overrides(m.Count))
+	a.logOverrides(m)
+	return m, nil
+}
+
+// forgetRule drops what this server knows of a rule whose buckets another server has cleared.
+func (a *assembly) forgetRule(rule string) {
+	if err := a.limiter.ForgetRule(context.Background(), rule); err != nil {
+		a.log.Error("cannot forget the buckets of a reset rule", "rule", rule, "err", err)
+		return
+	}
+	a.log.Info("rule reset", "rule", rule)
+}
+
+// logOverrides logs the overrides that are active at the start.
+func (a *assembly) logOverrides(m *overrides.Manager) {
+	var ids []string
+	for _, o := range m.List() {
+		if o.State != overrides.StateInForce {
+			continue
+		}
+		if o.Source == overrides.SourceFile {
+			ids = append(ids, o.ID)
+		}
+		if o.Action.Kind().Suspends {
+			a.log.Warn("all limits suspended by an override", "id", o.ID, "action", string(o.Action),
+				"author", o.Author, "reason", o.Reason, "expires_at", o.ExpiresAt)
+		}
+	}
+	if len(ids) > 0 {
+		a.log.Info("overrides of the policy active", "ids", strings.Join(ids, ","))
+	}
+}
+
+// openListeners opens both addresses. The main listener comes last, so that it stops first:
+// /readyz answers at the admin address to the end.
+func (a *assembly) openListeners(b *buckets, source source, manager *overrides.Manager, claims claimReader, adapt adaptation, watch *telemetry.Watch) error {
+	c := a.config
+	adminSocket, err := a.openSocket("admin-listen", c.AdminListen, adminConnections, c.AdminTLS)
+	if err != nil {
+		return err
+	}
+	mainSocket, err := a.openSocket("listen", c.Listen, c.MaxConnections, c.TLS)
+	if err != nil {
+		return err
+	}
+	a.admin, a.main = adminSocket.Addr(), mainSocket.Addr()
+	access, err := a.openAccess()
+	if err != nil {
+		return err
+	}
+	door := httpapi.Config{Gateway: a.decisions(b, claims), MaxWait: c.MaxWait, AlsoRead: a.alsoRead, Ready: a.ready, Bundle: func() *api.Bundle { return bundleOf(source) }}
+	admin, err := a.adminListener(adminSocket, door, b, source, manager, access, watch)
+	if err != nil {
+		return err
+	}
+	main, err := a.mainListener(mainSocket, door, b, claims, adapt, watch)
+	if err != nil {
+		return err
+	}
+	for _, l := range []struct {
+		*httpListener
+		grace time.Duration
+	}{{admin, adminGrace}, {main, 0}} {
+		a.metrics.Add(metrics.AtListener(l.stats))
+		a.add(a.listening(l.name, l, l.grace))
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// A component is a part of the server with a life of its own. A nil function does nothing.
+//
+// [New] makes the components in the order of their dependencies: a constructor opens what the
+// component needs, and takes the components before it as arguments. [Server.Run] starts them
+// in that order and stops them in reverse.
+type component struct {
+	Name string // in errors
+
+	// Start begins the work of the component, and does not wait for its end.
+	Start func(context.Context) error
+
+	// Stop ends the work and releases what the constructor has opened. It is called once,
+	// also if Start was not. ctx ends after timeouts.drain: work that comes after the last
+	// request needs a bound of its own.
+	Stop func(context.Context) error
+
+	// Health returns why the server should get no traffic. Everybody can read the error at
+	// /readyz, so it holds nothing private.
+	Health func(context.Context) error
+}
+
+// components are in the order of their dependencies.
+type components []component
+
+// start starts all components, or returns the first error. Then the caller stops them.
+func (cs components) start(ctx context.Context) error {
+	for _, c := range cs {
+		if c.Start == nil {
+			continue
+		}
+		if err := c.Start(ctx); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// stop stops all components in reverse order, and returns all errors.
+func (cs components) stop(ctx context.Context) error {
+	var errs []error
+	for _, c := range slices.Backward(cs) {
+		if c.Stop == nil {
+			continue
+		}
+		if err := c.Stop(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// health returns the error of the first component that is not ready.
+func (cs components) health(ctx context.Context) error {
+	for _, c := range cs {
+		if c.Health == nil {
+			continue
+		}
+		if err := c.Health(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// background returns a component that calls run when it starts. Stop cancels the context of
+// run and waits for its return.
+func background(name string, run func(context.Context)) component {
+	var running sync.WaitGroup
+	cancel := func() {}
+	return component{
+		Name: name,
+		Start: func(ctx context.Context) error {
+			ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+			running.Go(func() { run(ctx) })
+			return nil
+		},
+		Stop: func(context.Context) error {
+			cancel()
+			running.Wait()
+			return nil
+		},
+	}
+}
+
+// closing returns a component that only has something to release.
+func closing(name string, release func()) component {
+	return component{Name: name, Stop: func(context.Context) error {
+		release()
+		return nil
+	}}
+}

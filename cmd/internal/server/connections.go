@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A boundedListener has at most so many connections open at once. Those that are idle
+// give way to new ones; where all are in use, more wait in the system's queue, and are
+// refused there when it is full, too.
+type boundedListener struct {
+	net.Listener
+	slots  chan struct{} // one for each connection, and one for Accept while it waits
+	closed chan struct{}
+	once   sync.Once
+	full   atomic.Uint64 // times that there was no slot
+
+	mu    sync.Mutex // guards conns
+	conns map[*boundedConn]struct{}
+}
+
+func bounded(l net.Listener, most int) *boundedListener {
+	return &boundedListener{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{}), conns: map[*boundedConn]struct{}{}}
+}
+
+// Accept implements [net.Listener].
+func (l *boundedListener) Accept() (net.Conn, error) {
+	if !l.room() {
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	b := &boundedConn{Conn: c, listener: l}
+	l.mu.Lock()
+	l.conns[b] = struct{}{}
+	l.mu.Unlock()
+	return b, nil
+}
+
+// Close implements [net.Listener].
+func (l *boundedListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// open is the number of connections.
+func (l *boundedListener) open() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(len(l.conns))
+}
+
+type boundedConn struct {
+	net.Conn
+	once     sync.Once
+	listener *boundedListener
+	idle     atomic.Int64 // since when, in Unix nanoseconds; or inUse, given
+}
+
+// Close implements [net.Conn].
+func (c *boundedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() {
+		c.listener.mu.Lock()
+		delete(c.listener.conns, c)
+		c.listener.mu.Unlock()
+		<-c.listener.slots
+	})
+	return err
+}
+
+// CloseWrite ends one direction, as a connection of TCP can: net/http does it before
+// it closes a connection, so that its last answer is not lost.
+func (c *boundedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return net.ErrClosed
+}
+
+// roomInterval is the time between two looks for a connection to close where all are
+// in use.
+const roomInterval = 50 * time.Millisecond
+
+// What boundedConn.idle is besides the instant since when the connection waits for its
+// next request.
+const (
+	inUse = 0
+	given = -1 // closed to make room
+)
+
+// room takes a slot for a connection. Where there is none, the connection that has
+// waited longest for its next request is closed: its client opens another if it has
+// one, while who is new could not come in at all. It reports false once the listener
+// is closed.
+func (l *boundedListener) room() bool {
+	for first := true; ; first = false {
+		select {
+		case l.slots <- struct{}{}:
+			return true
+		default:
+		}
+		if first {
+			l.full.Add(1)
+		}
+		if l.closeIdle() {
+			continue
+		}
+		select {
+		case l.slots <- struct{}{}:
+			return true
+		case <-l.closed:
+			return false
+		case <-time.After(roomInterval):
+		}
+	}
+}
+
+// closeIdle closes the connection that has been idle for longest, if one is.
+func (l *boundedListener) closeIdle() bool {
+	l.mu.Lock()
+	var oldest *boundedConn
+	since := int64(0)
+	for c := range l.conns {
+		if at := c.idle.Load(); at > 0 && (oldest == nil || at < since) {
+			oldest, since = c, at
+		}
+	}
+	l.mu.Unlock()
+	if oldest == nil {
+		return false
+	}
+	if oldest.idle.CompareAndSwap(since, given) { // else it has just been used
+		oldest.Close()
+	}
+	return true
+}
+
+// noteIdle is an [http.Server]'s ConnState: it remembers since when connections wait.
+func noteIdle(c net.Conn, state http.ConnState) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	b, ok := c.(*boundedConn)
+	if !ok {
+		return
+	}
+	at := int64(inUse)
+	if state == http.StateIdle {
+		at = time.Now().UnixNano()
+	}
+	if old := b.idle.Load(); old != given {
+		b.idle.CompareAndSwap(old, at)
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"log"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/metehq/mete"
+)
+
+// errorInterval is the time between two log lines about one kind of error. An upstream that
+// is down fails every request, and people read the log.
+const errorInterval = 10 * time.Second
+
+// limitErrors returns a function that logs an event for errors of one kind: the first at
+// once, and then at most one per errorInterval with the number of errors. It logs nothing
+// about the request.
+//
+// An error of the guard has no cause: it counts, and the line shows the last error that has
+// one.
+func limitErrors(log *slog.Logger, event string, attrs ...any) func(error) {
+	log = log.With(attrs...)
+	var (
+		mu    sync.Mutex // guards the variables below
+		last  time.Time
+		count int
+		cause error
+	)
+	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		count++
+		if e, ok := errors.AsType[*mete.StoreError](err); !ok || e.Store != "guard" || cause == nil {
+			cause = err
+		}
+		if now := time.Now(); now.Sub(last) >= errorInterval {
+			log.Error(event, "err", cause, "times", count)
+			last, count = now, 0
+		}
+	}
+}
+
+// newErrorLog returns what net/http complains to. It complains of clients, of each
+// of their connections and by their address: what is logged has no address, and of
+// all complaints but panics one each errorInterval.
+func newErrorLog(logger *slog.Logger) *log.Logger {
+	return log.New(&errorLog{log: logger}, "", 0)
+}
+
+type errorLog struct {
+	log *slog.Logger
+
+	mu    sync.Mutex // guards the fields below
+	last  time.Time
+	count int
+}
+
+// clientAddress is how net/http names one.
+var clientAddress = regexp.MustCompile(`(\d+\.\d+\.\d+\.\d+|\[[0-9a-fA-F:.%\w]+\]):\d+`)
+
+// Write takes one complaint.
+func (e *errorLog) Write(p []byte) (int, error) {
+	text := clientAddress.ReplaceAllString(strings.TrimSuffix(string(p), "\n"), "a client")
+	if strings.HasPrefix(text, "http: panic") || strings.HasPrefix(text, "http2: panic") {
+		e.log.Error(text)
+		return len(p), nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.count++
+	if now := time.Now(); now.Sub(e.last) >= errorInterval {
+		e.log.Warn(text, "times", e.count)
+		e.last, e.count = now, 0
+	}
+	return len(p), nil
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/metrics"
+)
+
+// Bounds of the admin address: a few people, programs and scrapers.
+const (
+	adminConnections = 256
+	adminInFlight    = 64
+)
+
+// maxStreams bounds the requests that one connection of HTTP/2 may have open.
+const maxStreams = 250
+
+// A socket is an open address, which nothing serves yet.
+type socket struct {
+	*boundedListener
+	certs *certificates // nil: plain HTTP
+}
+
+// openSocket opens the address that a setting names.
+func (a *assembly) openSocket(setting, address string, connections int, files config.TLS) (*socket, error) {
+	var certs *certificates
+	if files.On() {
+		var err error
+		if certs, err = newCertificates(files, a.log); err != nil {
+			return nil, fmt.Errorf("TLS of %s: %w", setting, err)
+		}
+		a.add(background("certificates of "+setting, certs.follow))
+	}
+	l, err := listen(setting, address)
+	if err != nil {
+		return nil, err
+	}
+	a.add(closing(setting, func() { l.Close() }))
+	return &socket{bounded(l, connections), certs}, nil
+}
+
+// listen opens the address that a setting names.
+func listen(setting, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		return l, nil
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err
+	}
+	err = fmt.Errorf("%s %s: %w", setting, address, err)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%w: stop the program that listens there, or choose another address", err)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("%w: ports below 1024 need a privilege: choose a higher one", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("%w: no network interface has that address: 0.0.0.0 is all of them", err)
+	}
+	return nil, err
+}
+
+// An httpListener serves HTTP at a socket.
+type httpListener struct {
+	name     string
+	socket   *socket
+	inFlight *inFlightLimit
+	server   *http.Server
+
+	// drain waits for connections that the HTTP server has handed over, until ctx ends.
+	drain func(context.Context)
+}
+
+// newHTTPListener returns the listener for a handler. Each of its waits has an end, except
+// for requestTimeout, which is 0 where bodies are streams.
+func newHTTPListener(name string, s *socket, limit *inFlightLimit, h http.Handler, t config.Timeouts, requestTimeout time.Duration, maxHeader int, log *slog.Logger) *httpListener {
+	server := &http.Server{
+		Handler:           limit.enter(h),
+		ReadHeaderTimeout: t.ReadHeader,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      requestTimeout,
+		IdleTimeout:       t.Idle,
+		MaxHeaderBytes:    maxHeader,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog:          newErrorLog(log),
+		ConnState:         noteIdle,
+
+		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" past each limit and bound
+	}
+	if s.certs != nil {
+		server.TLSConfig = s.certs.tlsConfig()
+	}
+	return &httpListener{name: name, socket: s, inFlight: limit, server: server, drain: func(context.Context) {}}
+}
+
+// Serve implements [listener].
+func (l *httpListener) Serve() error {
+	var err error
+	if l.server.TLSConfig != nil {
+		err = l.server.ServeTLS(l.socket, "", "")
+	} else {
+		err = l.server.Serve(l.socket)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve %s: %w", l.socket.Addr(), err)
+}
+
+// Shutdown implements [listener].
+func (l *httpListener) Shutdown(ctx context.Context) error {
+	err := l.server.Shutdown(ctx)
+	if err != nil {
+		l.server.Close()
+	}
+	l.drain(ctx) // after the requests, of which some may still have been upgraded
+	return err
+}
+
+// stats are the metrics of the listener.
+func (l *httpListener) stats() metrics.Listener {
+	m := metrics.Listener{
+		Name: l.name, Connections: l.socket.open(),
+		InFlight: l.inFlight.now.Load(), Refused: l.inFlight.refused.Load(), Full: l.socket.full.Load(),
+	}
+	if l.socket.certs != nil {
+		m.CertificateExpires = l.socket.certs.expiry()
+	}
+	return m
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd || windows)
+
+package stores
+
+import (
+	"errors"
+	"os"
+)
+
+// openLocked reports that there are no locks on this system.
+func openLocked(string) (*os.File, error) { return nil, errors.ErrUnsupported }

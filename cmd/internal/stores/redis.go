@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stores
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/metehq/mete/cmd/internal/metrics"
+	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
+)
+
+var redis = Kind{Scheme: storeurl.Redis, Shared: true, Open: openRedis}
+
+// scanCount is the number of keys that one SCAN looks at.
+const scanCount = 1000
+
+type redisStore struct {
+	*redisstore.Store
+	nodes func() int
+	clean func(context.Context) error
+	close func() error
+}
+
+// openRedis joins the servers that share a Redis, or only opens a store there.
+func openRedis(ctx context.Context, u *storeurl.URL, o Options) (Store, error) {
+	if o.joins() {
+		node, err := redisstore.Connect(ctx, u.Redis.Options, u.Redis.Config)
+		if err != nil {
+			return nil, err
+		}
+		return &redisStore{Store: node.Store, nodes: node.Nodes, close: node.Close}, nil
+	}
+	options, config := u.Redis.Options, u.Redis.Config
+	if config.Now = o.Now; o.Own {
+		if config.Timeout == 0 {
+			config.Timeout = o.Timeout
+		}
+		options.ConnWriteTimeout = 2 * config.Timeout
+		config.Prefix = ownPrefix(config.Prefix)
+	}
+	client, err := redisstore.Dial(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	s, err := redisstore.New(client, config)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return &redisStore{s, alone, func(ctx context.Context) error {
+		s.Close()
+		return cleanRedis(ctx, client, config.Prefix)
+	}, func() error {
+		defer client.Close()
+		return s.Close()
+	}}, nil
+}
+
+func (s *redisStore) Nodes() int                      { return s.nodes() }
+func (s *redisStore) Documents() store.Documents      { return s.Store }
+func (s *redisStore) Metrics() metrics.Source         { return metrics.Redis(s.Store.Stats) }
+func (s *redisStore) Start(context.Context) error     { return nil }
+func (s *redisStore) Clean(ctx context.Context) error { return s.clean(ctx) }
+func (s *redisStore) Close() error                    { return s.close() }
+
+// alone is the number of processes that share buckets under a prefix of their own.
+func alone() int { return 1 }
+
+// ownPrefix returns a new prefix, below the one of the URL.
+func ownPrefix(prefix string) string { return prefix + "replay:" + rand.Text() + ":" }
+
+// cleanRedis removes the keys with this prefix from all servers.
+func cleanRedis(ctx context.Context, client rueidis.Client, prefix string) error {
+	for _, node := range client.Nodes() {
+		if err := cleanServer(ctx, client, node, prefix); err != nil {
+			return fmt.Errorf("keys that begin with %s are left in Redis for an hour: %w", prefix, err)
+		}
+	}
+	return nil
+}
+
+func cleanServer(ctx context.Context, client, node rueidis.Client, prefix string) error {
+	pattern := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(prefix) + "*"
+	for cursor := uint64(0); ; {
+		page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(pattern).Count(scanCount).Build()).AsScanEntry()
+		if err != nil {
+			return err
+		}
+		commands := make(rueidis.Commands, 0, len(page.Elements))
+		for _, key := range page.Elements {
+			commands = append(commands, client.B().Unlink().Key(key).Build())
+		}
+		for _, result := range client.DoMulti(ctx, commands...) {
+			if err := result.Error(); err != nil {
+				return err
+			}
+		}
+		if cursor = page.Cursor; cursor == 0 {
+			return nil
+		}
+	}
+}

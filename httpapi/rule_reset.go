@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/audit"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
+)
+
+const (
+	ruleResetPath = "/v1/rules/reset"
+
+	// ruleResetTime bounds one request that resets a rule. The answer says where the next one
+	// goes on, so no timeout on the way ends the reset of a large store.
+	ruleResetTime = 2 * time.Second
+
+	// maxFromBytes bounds the text from which a reset goes on: a key in hexadecimal digits.
+	maxFromBytes = 4 << 10
+)
+
+// resetRule serves /v1/rules/reset.
+func (a *API) resetRule(w http.ResponseWriter, r *http.Request, action *audit.Action) *api.Problem {
+	q, p := a.ruleRequest(w, r)
+	if p != nil {
+		return p
+	}
+	action.AboutRule(q.Rule, q.Reason)
+	answer := api.RuleReset{Next: q.From}
+	for begin := time.Now(); ; {
+		cleared, next, err := a.lim.ResetRule(r.Context(), q.Rule, answer.Next)
+		answer.Cleared += cleared
+		if err != nil {
+			if answer.Cleared > 0 {
+				action.Cleared(answer.Cleared)
+			}
+			return ruleProblem(err)
+		}
+		if answer.Next = next; next == "" || time.Since(begin) >= ruleResetTime {
+			break
+		}
+	}
+	// Other servers deny by what they remember until they read this.
+	action.Cleared(answer.Cleared)
+	return serveJSON(w, answer)
+}
+
+// ruleRequest reads the body of a request to reset a rule.
+func (a *API) ruleRequest(w http.ResponseWriter, r *http.Request) (q api.RuleChange, p *api.Problem) {
+	if p := a.checkSender(w, r); p != nil {
+		return q, p
+	}
+	if _, p := parameters(r); p != nil {
+		return q, p
+	}
+	buf := buffers.Get().(*buffer)
+	defer buf.release()
+	if p := buf.readBody(w, r); p != nil {
+		return q, p
+	}
+	d := &buf.decoder
+	if p := d.open(buf.in); p != nil {
+		return q, p
+	}
+	for name := range d.members([]string{"rule", "reason", "from"}) {
+		switch name {
+		case "rule":
+			q.Rule = d.wantString("the rule is not a string; write its name as in the policy")
+		case "reason":
+			q.Reason = d.reason()
+		case "from":
+			if q.From = d.wantString("from is not a string; send the next of the answer before"); len(q.From) > maxFromBytes {
+				d.fail("from is too long; send the next of the answer before")
+			}
+		}
+	}
+	switch p := d.close(); {
+	case p != nil:
+		return q, p
+	case q.Rule == "":
+		return q, at("/rule", "the rule is missing; write its name as in the policy")
+	case q.Reason == "":
+		return q, at("/reason", "the reason is missing; say in \"reason\" why, as people will ask later")
+	}
+	return q, nil
+}
+
+// ruleProblem explains why a rule was not reset.
+func ruleProblem(err error) *api.Problem {
+	var unknown *policy.RuleError
+	switch {
+	case errors.As(err, &unknown):
+		detail := "no rule of the policy has this name"
+		if unknown.Near != "" {
+			detail += "; did you mean " + unknown.Near + "?"
+		}
+		return api.NewProblem(http.StatusNotFound, detail)
+	case errors.Is(err, store.ErrFrom):
+		return at("/from", "from is not the next of an earlier answer of this store; leave it out to begin")
+	case errors.Is(err, errors.ErrUnsupported):
+		return api.NewProblem(http.StatusNotFound, "the store cannot reset whole rules; reset buckets by their keys")
+	}
+	return api.NewProblem(http.StatusServiceUnavailable, "the store did not answer, and some buckets may be full now; begin the reset again, which does no harm")
+}

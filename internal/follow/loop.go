@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A Loop follows a file or an address: it looks again and again, and tells each news once.
+type Loop struct {
+	// Interval is the time between two looks. 0: only [Loop.Force] looks.
+	Interval time.Duration
+
+	// Retry is the time between a look that failed and the next. It doubles, up to Interval.
+	// 0: Interval.
+	Retry time.Duration
+
+	// Wanted brings the next look forward, but not sooner than Patience after the last one.
+	Wanted   <-chan struct{}
+	Patience time.Duration
+
+	// Look reads the contents, and puts new ones in use. It reports whether it did. The same
+	// problem must have the same error text at each look. If forced, it reads the contents
+	// again even if they look unchanged. No two looks run at the same time.
+	Look func(ctx context.Context, forced bool) (changed bool, err error)
+
+	// Tell gets the news of each look that has any, with its error. Of a forced look, every
+	// error is Failed and everything else Changed.
+	Tell func(News, error)
+
+	mu     sync.Mutex // held during a look; guards memory
+	memory Memory
+}
+
+// Begin remembers the error of a look before the first one of the loop.
+func (l *Loop) Begin(err error) { l.memory.Note(false, err) }
+
+// Force looks now, and returns the error of the look.
+func (l *Loop) Force(ctx context.Context) error {
+	_, err := l.look(ctx, true)
+	return err
+}
+
+// Run looks until ctx ends.
+func (l *Loop) Run(ctx context.Context) {
+	if l.Interval <= 0 {
+		<-ctx.Done()
+		return
+	}
+	retry, last, failing := time.Duration(0), time.Now(), l.failing()
+	wait := func() time.Duration {
+		if !failing || l.Retry == 0 {
+			retry = 0
+			return l.Interval
+		}
+		retry = min(max(l.Retry, 2*retry), l.Interval)
+		return retry
+	}
+	next := time.NewTimer(wait())
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.Wanted:
+			if early := time.Until(last.Add(l.Patience)); early > 0 {
+				if l.Patience < l.Interval && !failing {
+					next.Reset(early)
+				}
+				continue
+			}
+		case <-next.C:
+		}
+		failing, _ = l.look(ctx, false)
+		last = time.Now()
+		next.Reset(wait())
+	}
+}
+
+func (l *Loop) failing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.memory.Failing()
+}
+
+// look looks once and tells the news. A look that ctx has cut short is none.
+func (l *Loop) look(ctx context.Context, forced bool) (failing bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	changed, err := l.Look(ctx, forced)
+	if ctx.Err() != nil {
+		return l.memory.Failing(), err
+	}
+	news := l.memory.Note(changed, err)
+	if forced {
+		news = Changed
+		if err != nil {
+			news = Failed
+		}
+	}
+	if news != None {
+		l.Tell(news, err)
+	}
+	return err != nil, err
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package yamltree
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/token"
+)
+
+// Mask hides the comments in data and the values of keys for which show returns false. The
+// rest of a file with secrets can then be shown: it keeps its lines and columns. The file
+// need not be valid.
+func Mask(data []byte, show func(key string) bool) string {
+	var text [][]rune
+	for line := range strings.SplitSeq(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n") {
+		text = append(text, []rune(line))
+	}
+	tokens, colon := tokenize(data)
+	type key struct {
+		column int
+		hidden bool
+	}
+	var keys []key   // the keys of the block mappings around a token
+	var flows []bool // whether values are hidden behind the flow collections around it
+	hidden := true   // what stands before the first key
+	for i, tk := range tokens {
+		switch tk.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			flows = append(flows, hidden)
+		case token.MappingEndType, token.SequenceEndType:
+			if last := len(flows) - 1; last >= 0 {
+				hidden, flows = flows[last], flows[:last]
+			}
+		case token.MappingValueType:
+			if i == 0 {
+				break
+			}
+			name := tokens[i-1]
+			hidden = hidden && isInside(name) || !show(strings.ReplaceAll(name.Value, string(colon), ":"))
+			if len(flows) == 0 {
+				keys = slices.DeleteFunc(keys, func(k key) bool { return k.column >= name.Position.Column })
+				keys = append(keys, key{name.Position.Column, hidden})
+			}
+		case token.SequenceEntryType: // of the key that is to its left
+			keys = slices.DeleteFunc(keys, func(k key) bool { return k.column > tk.Position.Column })
+			hidden = len(keys) == 0 || keys[len(keys)-1].hidden
+		}
+		isKey := i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType && !isInside(tk)
+		switch {
+		case tk.Type == token.InvalidType: // it can be the rest of the file
+			from := token.Position{Line: tk.Position.Line + 1, Column: 1}
+			if hidden && i > 0 {
+				from = after(tokens[i-1])
+			}
+			hide(text, from, token.Position{Line: len(text) + 1, Column: 1})
+		case tk.Type == token.CommentType || hidden && !isKey && isValue(tk):
+			from, to := token.Position{Line: 1, Column: 1}, token.Position{Line: len(text) + 1, Column: 1}
+			switch {
+			case tk.Type == token.CommentType:
+				from = *tk.Position
+			case i > 0:
+				from = after(tokens[i-1])
+			}
+			if i+1 < len(tokens) {
+				to = *tokens[i+1].Position
+			}
+			hide(text, from, to)
+		}
+	}
+	var b strings.Builder
+	for i, line := range text {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(strings.TrimRight(string(line), " "))
+	}
+	return b.String()
+}
+
+// isInside reports whether a token stands behind a colon on its line. Then it is a part of a
+// value with a colon in it, and no key.
+func isInside(tk *token.Token) bool {
+	return tk.Prev != nil && tk.Prev.Type == token.MappingValueType && tk.Prev.Position.Line == tk.Position.Line
+}
+
+// isValue reports whether a token has a text of the file, and no structure.
+func isValue(tk *token.Token) bool {
+	switch tk.Type {
+	case token.MappingValueType, token.MappingKeyType, token.SequenceEntryType, token.CollectEntryType, token.LiteralType, token.FoldedType,
+		token.MappingStartType, token.MappingEndType, token.SequenceStartType, token.SequenceEndType, token.DocumentHeaderType, token.DocumentEndType:
+		return false
+	}
+	return true
+}
+
+// after returns the place behind a token that is one character of structure. Behind
+// another, it is the place of the token.
+func after(tk *token.Token) token.Position {
+	at := *tk.Position
+	if !isValue(tk) {
+		at.Column++
+	}
+	return at
+}
+
+// hide replaces the characters from a place up to another, which a value fills, by … and
+// blanks.
+func hide(text [][]rune, from, to token.Position) {
+	marked := false
+	for line := max(from.Line, 1); line <= min(to.Line, len(text)); line++ {
+		runes := text[line-1]
+		begin, end := 0, len(runes)
+		if line == from.Line {
+			begin = max(from.Column-1, 0)
+		}
+		if line == to.Line {
+			end = min(max(to.Column-1, 0), len(runes))
+		}
+		for i := begin; i < end; i++ {
+			switch {
+			case runes[i] == ' ':
+			case !marked:
+				runes[i], marked = '…', true
+			default:
+				runes[i] = ' '
+			}
+		}
+	}
+}

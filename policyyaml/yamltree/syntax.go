@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package yamltree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
+)
+
+// CheckText returns an error for the first byte that is no text in UTF-8, or nil.
+func CheckText(data []byte) *SyntaxError {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		e := &SyntaxError{}
+		switch {
+		case r == utf8.RuneError && size == 1:
+			e.Reason, e.Hint = fmt.Sprintf("the byte 0x%02X is not UTF-8", data[i]), "save the file as UTF-8"
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f:
+			e.Reason, e.Hint = fmt.Sprintf("it has the control character 0x%02X", data[i]), "remove it"
+		default:
+			i += size
+			continue
+		}
+		before := data[:i]
+		e.Line = bytes.Count(before, []byte("\n")) + 1
+		e.Column = utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+		return e
+	}
+	return nil
+}
+
+// tokenize returns the tokens of data, and the rune that stands for a colon in them. The
+// lexer ends a key in a flow mapping at its first colon, as in {header:x-key: v}. In YAML, a
+// key ends at a colon before a blank or a flow indicator. The other colons are hidden.
+func tokenize(data []byte) (token.Tokens, rune) {
+	colon := '\ue000'
+	for bytes.ContainsRune(data, colon) {
+		colon++
+	}
+	var text strings.Builder
+	text.Grow(len(data))
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")) // the lexer counts some of them twice
+	for i, c := range data {
+		hidden := c == ':' && i > 0 && i+1 < len(data) &&
+			!strings.ContainsRune(" \t\r\n\"'[]{},:", rune(data[i-1])) && !strings.ContainsRune(" \t\r\n[]{},:", rune(data[i+1]))
+		if hidden {
+			text.WriteRune(colon)
+		} else {
+			text.WriteByte(c)
+		}
+	}
+	text.WriteByte('\n') // without it, the lexer does not fold the last lines
+	return lexer.Tokenize(text.String()), colon
+}
+
+// checkTokens bounds the depth and the width of a tree before the recursive parser reads
+// its tokens. It also finds errors that the parser ignores.
+func checkTokens(tokens token.Tokens) *SyntaxError {
+	type block struct{ column, fields int }
+	var blocks []block     // the open block collections, by column
+	var flows []token.Type // the open flow collections, by how they end
+	for _, tk := range tokens {
+		at, reason, hint := tk.Position, "", ""
+		switch tk.Type {
+		case token.MappingStartType:
+			flows = append(flows, token.MappingEndType)
+		case token.SequenceStartType:
+			flows = append(flows, token.SequenceEndType)
+		case token.MappingEndType, token.SequenceEndType:
+			if len(flows) == 0 || flows[len(flows)-1] != tk.Type {
+				reason, hint = fmt.Sprintf("%s closes nothing", tk.Value), "check brackets and quotes"
+				break
+			}
+			flows = flows[:len(flows)-1]
+		case token.SequenceEntryType, token.MappingKeyType, token.MappingValueType:
+			if len(flows) > 0 {
+				break
+			}
+			column := at.Column
+			if tk.Type == token.MappingValueType && tk.Prev != nil && tk.Prev.Position.Line == at.Line {
+				column = tk.Prev.Position.Column
+			}
+			for len(blocks) > 0 && blocks[len(blocks)-1].column > column {
+				blocks = blocks[:len(blocks)-1]
+			}
+			if len(blocks) == 0 || blocks[len(blocks)-1].column < column {
+				blocks = append(blocks, block{column: column})
+			}
+			if blocks[len(blocks)-1].fields++; tk.Type == token.SequenceEntryType {
+				blocks[len(blocks)-1].fields = 0
+			}
+		case token.DocumentHeaderType, token.DocumentEndType:
+			blocks, flows = blocks[:0], flows[:0]
+		case token.InvalidType:
+			return nil // the parser says why
+		default:
+			if tk.Indicator == token.NotIndicator && (tk.Prev == nil || tk.Prev.Type != token.LiteralType && tk.Prev.Type != token.FoldedType) {
+				reason, hint = checkPlain(strings.TrimSpace(tk.Origin), len(flows) > 0)
+			}
+		}
+		switch {
+		case reason != "":
+		case len(flows)+len(blocks) > MaxDepth:
+			reason = fmt.Sprintf("nested more than %d deep", MaxDepth)
+		case len(blocks) > 0 && blocks[len(blocks)-1].fields > MaxFields:
+			reason = fmt.Sprintf("the mapping has more than %d fields", MaxFields)
+		}
+		if reason != "" {
+			return &SyntaxError{Line: at.Line, Column: max(at.Column, 1), Reason: reason, Hint: hint}
+		}
+	}
+	return nil
+}
+
+// checkPlain returns the error in a plain scalar. The lexer allows more characters in one
+// than YAML, and reads past a missing comma or colon.
+func checkPlain(text string, inFlow bool) (reason, hint string) {
+	switch i := strings.IndexAny(text, "[]{},"); {
+	case text == "":
+	case strings.Contains(text, ": ") || strings.Contains(text, ":\n") || strings.HasSuffix(text, ":"):
+		return "mapping values are not allowed in this context", "check the indentation, and quote a value that has a colon in it"
+	case inFlow && i >= 0:
+		return fmt.Sprintf("did not find expected ',' before %c", text[i]), "check brackets, and quote a value that has brackets in it"
+	case strings.Contains(text, "\t"):
+		return "there is a tab in a value without quotes", "put it in quotes, or use blanks"
+	case strings.IndexByte("%@`,[]{}|>", text[0]) >= 0:
+		return fmt.Sprintf("found character %c that cannot start any token", text[0]), "put the value in quotes"
+	}
+	return "", ""
+}
+
+// hints are remedies for what the parser complains of.
+var hints = []struct{ says, hint string }{
+	{"cannot start any token", "indent with spaces: YAML allows no tabs there"},
+	{"tab ", "indent with spaces: YAML allows no tabs there"},
+	{"invalid key", "a key must be a plain word, not a list, a mapping or an alias"},
+	{"map key-value is pre-defined", "check the indentation, and quote a value that has a colon in it"},
+	{"mapping value is not allowed", "check the indentation, and quote a value that has a colon in it"},
+	{"could not find", "this is where it begins; the mistake may be lines below: check brackets, quotes and indentation"},
+	{"must be specified", "check brackets, quotes and indentation"},
+	{"non-map value is specified", "check the indentation, and that a colon follows the key"},
+}
+
+// syntaxError returns an error of the parser with its place.
+func syntaxError(err error) *SyntaxError {
+	var e interface {
+		error
+		GetMessage() string
+		GetToken() *token.Token
+	}
+	if !errors.As(err, &e) {
+		return &SyntaxError{Line: 1, Column: 1, Reason: "the structure cannot be parsed"}
+	}
+	made := &SyntaxError{Line: 1, Column: 1, Reason: strings.ReplaceAll(e.GetMessage(), " '\t'", "")}
+	if tk := e.GetToken(); tk != nil && tk.Position != nil {
+		made.Line, made.Column = max(tk.Position.Line, 1), max(tk.Position.Column, 1)
+	}
+	for _, h := range hints {
+		if strings.Contains(made.Reason, h.says) {
+			made.Hint = h.hint
+			break
+		}
+	}
+	return made
+}

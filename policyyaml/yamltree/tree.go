@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package yamltree reads YAML files into trees with positions. Scalars keep their text, and
+// fields keep their order and their duplicates. A reader can then report every error in a
+// file with its place.
+//
+//	root, err := yamltree.Parse(data)
+//
+// The text is YAML 1.2 in UTF-8 and has one document. Files that nest more than
+// [MaxDepth] deep, and mappings of more than [MaxFields] fields, are refused.
+package yamltree
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+const (
+	// MaxDepth bounds the nesting of lists and mappings. The parser is recursive.
+	MaxDepth = 64
+
+	// MaxFields bounds the fields of one mapping. The parser takes time that grows with
+	// the square of their number.
+	MaxFields = 10_000
+)
+
+// A Kind is a kind of [Node].
+type Kind int
+
+const (
+	Scalar  Kind = iota // a text, number, boolean or null
+	List                // Items has the values
+	Mapping             // Fields has the keys and values
+	Alias               // Target has the value
+)
+
+// A Node is a value or a key.
+type Node struct {
+	Kind         Kind
+	Line, Column int // from 1, columns in characters
+
+	// Value is the text of a scalar without its quotes, or the name of an alias.
+	Value string
+
+	// Plain reports whether a scalar has neither quotes nor tag: the text determines its
+	// type.
+	Plain bool
+
+	Tag    string  // "!!str"; empty: none
+	Items  []*Node // of a list
+	Fields []Field // of a mapping
+	Target *Node   // of an alias; the alias can be inside of it
+}
+
+// A Field is a key of a mapping with its value.
+type Field struct{ Key, Value *Node }
+
+// IsNull reports whether a scalar is null, or a value is missing.
+func (n *Node) IsNull() bool {
+	return n.Kind == Scalar && n.Plain && slices.Contains([]string{"", "~", "null", "Null", "NULL"}, n.Value)
+}
+
+// Resolve returns the value that an alias stands for, and all other nodes as they are.
+func (n *Node) Resolve() *Node {
+	if n.Kind == Alias {
+		return n.Target
+	}
+	return n
+}
+
+// A SyntaxError is the first error that keeps a file from being YAML. It has no text
+// of the file, which can be a secret.
+type SyntaxError struct {
+	Line, Column int    // from 1
+	Reason, Hint string // the hint may be empty
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }
+
+// Parse returns the root of the document in data, or nil if there is nothing but
+// comments. Every error is a [*SyntaxError].
+func Parse(data []byte) (root *Node, err error) {
+	if e := CheckText(data); e != nil {
+		return nil, e
+	}
+	tokens, colon := tokenize(data)
+	if e := checkTokens(tokens); e != nil {
+		return nil, e
+	}
+	// A policy that is edited must never end a running server: a panic of the parser is
+	// an error in the file, too.
+	defer func() {
+		if recover() != nil {
+			root, err = nil, &SyntaxError{Line: 1, Column: 1, Reason: "the structure cannot be parsed"}
+		}
+	}()
+	file, parseErr := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if parseErr != nil {
+		return nil, syntaxError(parseErr)
+	}
+	for i, doc := range file.Docs {
+		if _, directive := doc.Body.(*ast.DirectiveNode); directive {
+			continue
+		}
+		if i > 0 && (doc.Start != nil || doc.Body != nil) && !isDirective(file.Docs[i-1]) {
+			at := cmp.Or(doc.Start, bodyToken(doc.Body)).Position
+			return nil, &SyntaxError{Line: at.Line, Column: at.Column, Reason: SecondDocument}
+		}
+		if doc.Body == nil {
+			continue
+		}
+		b := builder{anchors: map[string]*Node{}, colon: string(colon)}
+		root = b.node(doc.Body)
+		if b.err != nil {
+			return nil, b.err
+		}
+	}
+	if root != nil && root.IsNull() {
+		return nil, nil
+	}
+	return root, nil
+}
+
+// SecondDocument is the reason of a [SyntaxError] about a file with several documents.
+const SecondDocument = "a second document begins here"
+
+// bodyToken returns the first token of a document without a start, or nil.
+func bodyToken(body ast.Node) *token.Token {
+	switch body := body.(type) {
+	case nil:
+		return nil
+	case *ast.MappingNode:
+		if len(body.Values) > 0 && !body.IsFlowStyle { // its own token is a colon
+			return body.Values[0].Key.GetToken()
+		}
+	}
+	return body.GetToken()
+}
+
+func isDirective(doc *ast.DocumentNode) bool {
+	_, ok := doc.Body.(*ast.DirectiveNode)
+	return ok
+}
+
+// A builder turns nodes of the parser into a tree.
+type builder struct {
+	anchors map[string]*Node
+	colon   string       // what stands for a colon: see tokenize
+	err     *SyntaxError // the first
+}
+
+// node returns n as a [Node].
+func (b *builder) node(n ast.Node) *Node {
+	made := new(Node)
+	b.fill(made, n)
+	if made.Kind != Mapping && made.Kind != List && strings.Contains(made.Value+made.Tag, b.colon) {
+		made.Value, made.Tag = strings.ReplaceAll(made.Value, b.colon, ":"), strings.ReplaceAll(made.Tag, b.colon, ":")
+	}
+	return made
+}
+
+// fill sets made to the value of n.
+func (b *builder) fill(made *Node, n ast.Node) {
+	switch n := n.(type) {
+	case *ast.AnchorNode:
+		// Its own value can have aliases of it.
+		b.anchors[n.Name.GetToken().Value] = made
+		b.fill(made, n.Value)
+		return
+	case *ast.TagNode:
+		if n.Value != nil {
+			b.fill(made, n.Value)
+		}
+		at := n.GetToken()
+		made.Line, made.Column, made.Tag, made.Plain = at.Position.Line, at.Position.Column, at.Value, false
+		return
+	case *ast.MappingKeyNode:
+		b.fill(made, n.Value)
+		return
+	}
+	if n == nil {
+		return
+	}
+	tk := n.GetToken()
+	made.Line, made.Column = tk.Position.Line, tk.Position.Column
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		made.Kind = Mapping
+		for _, v := range n.Values {
+			b.field(made, v)
+		}
+		if !n.IsFlowStyle && len(made.Fields) > 0 { // the token is the colon
+			made.Line, made.Column = made.Fields[0].Key.Line, made.Fields[0].Key.Column
+		}
+	case *ast.MappingValueNode:
+		made.Kind = Mapping
+		b.field(made, n)
+		made.Line, made.Column = made.Fields[0].Key.Line, made.Fields[0].Key.Column
+	case *ast.SequenceNode:
+		made.Kind = List
+		for _, item := range n.Values {
+			made.Items = append(made.Items, b.node(item))
+		}
+	case *ast.AliasNode:
+		name := n.Value.GetToken().Value
+		made.Kind, made.Value, made.Target = Alias, name, b.anchors[name]
+		if made.Target == nil {
+			b.fail(made, "unknown anchor", "put a value that begins with * in quotes")
+		}
+	case *ast.LiteralNode:
+		made.Value = n.Value.Value
+	case *ast.StringNode:
+		made.Value, made.Plain = n.Value, tk.Type != token.SingleQuoteType && tk.Type != token.DoubleQuoteType
+	case *ast.NullNode:
+		made.Plain = true
+		if tk.Type != token.ImplicitNullType {
+			made.Value = tk.Value
+		}
+	case ast.ScalarNode:
+		made.Value, made.Plain = tk.Value, true
+	default:
+		b.fail(made, "not a value", "")
+	}
+}
+
+func (b *builder) field(made *Node, v *ast.MappingValueNode) {
+	made.Fields = append(made.Fields, Field{b.node(v.Key), b.node(v.Value)})
+}
+
+func (b *builder) fail(at *Node, reason, hint string) {
+	if b.err == nil {
+		b.err = &SyntaxError{at.Line, at.Column, reason, hint}
+	}
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/metehq/mete/store"
+	"github.com/redis/rueidis"
+)
+
+const (
+	// scanCount is the number of keys that one SCAN looks at, and scansPerCall the number of
+	// scans in one call of ClearFamilies. A scan takes Redis less than a millisecond.
+	scanCount    = 500
+	scansPerCall = 4
+
+	// viewChars is the length of a view's hash in the text of a place.
+	viewChars = 16
+)
+
+var (
+	_ store.Clearer   = (*Store)(nil)
+	_ store.Forgetter = (*Store)(nil)
+)
+
+// A place is where ClearFamilies goes on.
+type place struct {
+	view   string // of the masters: a hash of their addresses and runs
+	node   int    // of the masters, in the order of their addresses
+	cursor uint64
+}
+
+func (p place) String() string { return fmt.Sprintf("%s.%d.%d", p.view, p.node, p.cursor) }
+
+func parsePlace(text string) (p place, err error) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 || len(parts[0]) != viewChars {
+		return p, fmt.Errorf("from %q: %w", text, store.ErrFrom)
+	}
+	var nodeErr, cursorErr error
+	p.view = parts[0]
+	p.node, nodeErr = strconv.Atoi(parts[1])
+	p.cursor, cursorErr = strconv.ParseUint(parts[2], 10, 64)
+	if nodeErr != nil || cursorErr != nil || p.node < 0 {
+		return p, fmt.Errorf("from %q: %w", text, store.ErrFrom)
+	}
+	return p, nil
+}
+
+// A master is a server that has keys.
+type master struct {
+	addr, run string
+	client    rueidis.Client
+}
+
+// ClearFamilies implements [store.Clearer]. It reads the keys of every master by SCAN, some
+// thousands with each call, and deletes buckets by DEL. Its user needs the commands SCAN and
+// INFO besides those of takes.
+//
+// A cursor of SCAN is valid for one run of one server. After a failover or a restart the next
+// call begins anew. It may miss a key that moves to another node of a cluster meanwhile:
+// repeat the clear after the resharding.
+func (s *Store) ClearFamilies(ctx context.Context, families []string, from string) (removed int64, next string, err error) {
+	var at place
+	if from != "" {
+		if at, err = parsePlace(from); err != nil {
+			return 0, "", fmt.Errorf("redisstore: clear families: %w", err)
+		}
+	}
+	masters, view, err := s.masters(ctx)
+	if err != nil {
+		return 0, "", named(storeError(err), "clear families")
+	}
+	if at.view != view || at.node >= len(masters) {
+		at = place{view: view}
+	}
+	pattern := s.familyPattern(families)
+	for range scansPerCall {
+		n, cursor, err := s.clearPage(ctx, masters[at.node].client, pattern, families, at.cursor)
+		if removed += n; err != nil {
+			return removed, "", named(storeError(err), "clear families")
+		}
+		if at.cursor = cursor; cursor != 0 {
+			continue
+		}
+		if at.node++; at.node == len(masters) {
+			return removed, "", nil
+		}
+	}
+	return removed, at.String(), nil
+}
+
+// masters returns the servers that have keys, in the order of their addresses, and a hash of
+// their addresses and runs.
+func (s *Store) masters(ctx context.Context) (list []master, view string, err error) {
+	for addr, client := range s.client.Nodes() {
+		ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+		answers := client.DoMulti(ctx, client.B().Info().Section("server").Build(), client.B().Info().Section("replication").Build())
+		cancel()
+		server, err := answers[0].ToString()
+		if err != nil {
+			return nil, "", err
+		}
+		replication, err := answers[1].ToString()
+		if err != nil {
+			return nil, "", err
+		}
+		if field(replication, "role") == "master" {
+			list = append(list, master{addr, field(server, "run_id"), client})
+		}
+	}
+	if len(list) == 0 {
+		return nil, "", errAnswer("no master", strings.Join(slices.Sorted(maps.Keys(s.client.Nodes())), ", "))
+	}
+	slices.SortFunc(list, func(a, b master) int { return cmp.Compare(a.addr, b.addr) })
+	sum := sha256.New()
+	for _, m := range list {
+		_, _ = fmt.Fprintln(sum, m.addr, m.run) // never fails
+	}
+	return list, hex.EncodeToString(sum.Sum(nil))[:viewChars], nil
+}
+
+// field returns the value of a line of INFO, empty if it has no such line.
+func field(info, name string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// clearPage deletes the buckets of the families among the keys of one SCAN.
+func (s *Store) clearPage(ctx context.Context, node rueidis.Client, pattern string, families []string, cursor uint64) (removed int64, next uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(pattern).Count(scanCount).Build()).AsScanEntry()
+	if err != nil {
+		return 0, 0, err
+	}
+	var keys []string
+	for _, key := range page.Elements {
+		if bucketKey, ok := strings.CutPrefix(key, s.bucketPrefix); ok && slices.Contains(families, store.Family(bucketKey)) {
+			keys = append(keys, key)
+		}
+	}
+	var commands rueidis.Commands
+	switch {
+	case len(keys) == 0:
+	case s.cluster: // keys of one command must lie in one slot
+		for _, key := range keys {
+			commands = append(commands, s.client.B().Del().Key(key).Build())
+		}
+	default:
+		commands = rueidis.Commands{s.client.B().Del().Key(keys...).Build()}
+	}
+	for _, answer := range s.client.DoMulti(ctx, commands...) {
+		n, wrong := answer.AsInt64()
+		if removed += n; wrong != nil {
+			err = cmp.Or(err, wrong)
+		}
+	}
+	return removed, page.Cursor, err
+}
+
+// familyPattern returns the pattern of SCAN that all keys of the families match. Other keys
+// may match it, too.
+func (s *Store) familyPattern(families []string) string {
+	common := ""
+	for i, family := range families {
+		if i == 0 {
+			common = family
+		}
+		for !strings.HasPrefix(family, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	return escapePattern(s.bucketPrefix) + "*" + escapePattern(common) + "*"
+}
+
+func escapePattern(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}
+
+// ForgetFamilies implements [store.Forgetter]: it ends the leases of the families.
+func (s *Store) ForgetFamilies(families []string) {
+	if s.leases != nil {
+		s.leases.ForgetMatching(func(key string) bool { return slices.Contains(families, store.Family(key)) })
+	}
+}
