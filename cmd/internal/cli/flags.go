@@ -132,7 +132,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	near := cmd.SuggestionsFor(args[0])
 	switch {
 	case len(near) > 0:
-		nearest := cmp.Or(commandFor(cmd, args[0]), spell.Nearest(args[0], near), near[0])
+		nearest := cmp.Or(synonym(cmd, args[0]), spell.Nearest(args[0], near), near[0])
 		return usageError("unknown command %q; did you mean '%s %s'?", args[0], cmd.CommandPath(), nearest)
 	case cmd.HasParent():
 		return usageError("unknown command %q: it must be %s", args[0], anyOf(names))
@@ -140,11 +140,11 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return usageError("unknown command %q", args[0])
 }
 
-// commandFor returns the name of the command that has another tool's word for it, such as
-// lint for check.
-func commandFor(parent *cobra.Command, word string) string {
-	for _, c := range parent.Commands() {
-		if slices.Contains(c.SuggestFor, word) {
+// synonym returns the command that names word in SuggestFor, empty for none. Another command
+// can be spelled like the word: lint is mete check, and not mete init.
+func synonym(cmd *cobra.Command, word string) string {
+	for _, c := range cmd.Commands() {
+		if slices.Contains(c.SuggestFor, strings.ToLower(word)) {
 			return c.Name()
 		}
 	}
