@@ -9,8 +9,10 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/admintoken"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/follow"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/keyed"
 )
@@ -242,4 +245,46 @@ func answerProblem(w http.ResponseWriter, r *http.Request, status int, detail st
 func (a *access) auditor(r *http.Request) (audit.Caller, bool) {
 	c, _ := r.Context().Value(callerKey{}).(caller)
 	return audit.Caller{Name: c.name, From: network(r.RemoteAddr)}, c.name != "" || a.told.Take("", 1).Allowed
+}
+
+// followTokens activates the tokens in files as the files change: a token that has leaked is
+// revoked without a restart. An invalid token never replaces a valid one.
+func (a *assembly) followTokens(access *access) {
+	known := slices.Clone(a.config.AdminTokens)
+	var mu sync.Mutex // guards known
+	for i := range known {
+		if known[i].File == "" {
+			continue
+		}
+		t := &known[i]
+		loop := &follow.Loop{
+			Interval: fileInterval,
+			Look: func(context.Context, bool) (bool, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				before := t.Token
+				next, err := config.ReadToken(t.File)
+				if err != nil || next == before {
+					return false, err
+				}
+				t.Token = next
+				if err := access.know(known); err != nil {
+					t.Token = before
+					return false, err
+				}
+				return true, nil
+			},
+			Tell: func(news follow.News, err error) {
+				switch news {
+				case follow.Failed:
+					a.log.Error("token not replaced, old token stays active", "name", t.Name, "err", err)
+				case follow.Changed:
+					a.log.Info("token replaced", "name", t.Name)
+				case follow.Recovered:
+					a.log.Info("token readable again, unchanged", "name", t.Name)
+				}
+			},
+		}
+		a.add(background("token "+t.Name, loop.Run))
+	}
 }
