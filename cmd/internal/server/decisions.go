@@ -3,9 +3,11 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/stores"
 	"github.com/metehq/mete/cmd/internal/telemetry"
+	"github.com/metehq/mete/cmd/internal/webhook"
 	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/policy"
 )
@@ -68,6 +71,46 @@ func (a *assembly) addDenialLog(b *buckets) {
 	a.metrics.Add(metrics.Denials(l.Stats))
 	a.onDenial = append(a.onDenial, l.Record)
 	a.read("ip:address")
+}
+
+// addDenialWebhook posts denials, if the settings name an endpoint. The sender stops after the
+// log that writes to it.
+func (a *assembly) addDenialWebhook(b *buckets) {
+	c, log := a.config.DenialWebhook, a.config.DenialLog
+	if c.URL == "" {
+		return
+	}
+	sender := webhook.New(webhook.Config{
+		URL: c.URL, Headers: headerFields(c.Headers), Secret: []byte(c.Secret), Batch: c.Batch, Interval: c.Interval, Queue: c.Queue,
+		Drain: min(a.config.Timeouts.Drain, webhookDrain), Log: a.log,
+	})
+	a.add(background("denial webhook", sender.Run))
+	l := denials.New(denials.Config{
+		Logger: slog.New(slog.NewJSONHandler(sender, &slog.HandlerOptions{ReplaceAttr: webhook.DurationText})), Interval: cmp.Or(log.Interval, time.Minute),
+		PerSecond: webhookLines, Raw: log.Raw, Key: b.keyFor("denial log"),
+	})
+	a.add(background("denials for the webhook", l.Run))
+	a.metrics.Add(metrics.DenialWebhook(sender.Stats))
+	a.onDenial = append(a.onDenial, l.Record)
+	a.read("ip:address")
+}
+
+const (
+	// webhookLines is the most lines per second for the webhook.
+	webhookLines = 1000
+
+	// webhookDrain is the longest time that a stop waits for the webhook.
+	webhookDrain = 5 * time.Second
+)
+
+// headerFields returns header fields of settings, which config has checked: name=value.
+func headerFields(settings []string) map[string]string {
+	fields := make(map[string]string, len(settings))
+	for _, h := range settings {
+		name, value, _ := strings.Cut(h, "=")
+		fields[name] = value
+	}
+	return fields
 }
 
 // read adds attributes that the hooks read.

@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/buildinfo"
@@ -28,13 +27,8 @@ func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) 
 		a.metrics.Add(metrics.Telemetry(none.Stats))
 		return telemetry.NewWatch(none, a.metrics.Decided), nil
 	}
-	headers := map[string]string{}
-	for _, h := range c.Headers {
-		name, value, _ := strings.Cut(h, "=")
-		headers[name] = value
-	}
 	t, err := telemetry.New(ctx, telemetry.Config{
-		Endpoint: c.Endpoint, Headers: headers, Sample: c.Sample, Interval: c.Interval,
+		Endpoint: c.Endpoint, Headers: headerFields(c.Headers), Sample: c.Sample, Interval: c.Interval,
 		Service: serviceName, Version: buildinfo.Read().Version, Metrics: a.metrics.Gatherer(),
 		Failed: limitErrors(a.log, "telemetry export failed", "endpoint", c.Endpoint),
 	})

@@ -184,3 +184,12 @@ func (s *Sender) count(change func(*Stats)) {
 	defer s.mu.Unlock()
 	change(&s.stats)
 }
+
+// DurationText is a ReplaceAttr of [log/slog] that has durations in JSON as in text: "8s", and
+// not nanoseconds.
+func DurationText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
+}
