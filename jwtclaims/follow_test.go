@@ -169,7 +169,7 @@ func TestNew_URLIsDown(t *testing.T) {
 		if got := claim(v, good(t), "plan"); got != missing || refusals(v)[jwtclaims.UnknownKey] != 1 {
 			t.Errorf("without keys: got %q, refused %v; want none", got, refusals(v))
 		}
-		if log.Count("until it can be, no token is accepted and all claims are missing") != 1 {
+		if log.Count("no token is accepted until it can be read") != 1 {
 			t.Errorf("the log does not say that there are no keys:\n%s", &log)
 		}
 		time.Sleep(4 * time.Second) // after 1 s and 2 s more

@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 	if err := run(context.Background(), []string{"-lines", "2000", "-rounds", "1", "-dir", t.TempDir()}, &out, &progress); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2000 lines", "| mete replay, one core ", "| mete replay --compare, one core ", "| bufio.Scanner, splits fields ", "Target: mete replay, one core at 500000"} {
+	for _, want := range []string{"2000 lines", "| mete replay, one core ", "| mete replay --old --new, one core ", "| bufio.Scanner, splits fields ", "Target: mete replay, one core at 500000"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output has no %q:\n%s", want, &out)
 		}

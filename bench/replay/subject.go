@@ -47,7 +47,7 @@ func subjects(c config, log accessLog) (all []subject, absent []string) {
 	mete("mete replay, one core, JSON lines", one, "--policy", log.policy, "--format", "json", log.path)
 	mete("mete replay, one core, of gzip", one, "--policy", log.policy, log.gzipped)
 	mete("mete replay, all cores, of gzip", nil, "--policy", log.policy, log.gzipped)
-	mete("mete replay --compare, one core", one, "--compare", log.policy, log.stricter, log.path)
+	mete("mete replay --old --new, one core", one, "--old", log.policy, "--new", log.stricter, log.path)
 	all = append(all,
 		subject{name: "bufio.Scanner, counts lines", read: scan(log.path, func(line []byte) int { return 1 })},
 		subject{name: "bufio.Scanner, splits fields", read: scan(log.path, func(line []byte) int { return len(bytes.Fields(line)) })})

@@ -14,7 +14,7 @@
 //   navigate(hash, {replace})  goes to '#/rules/search' and the like
 
 import {clear, h} from './ui/dom.js';
-import {load, me} from './shell/session.js';
+import {load, me, openLink} from './shell/session.js';
 import {live} from './shell/live.js';
 import {shell} from './shell/shell.js';
 
@@ -160,17 +160,16 @@ function again() {
 async function begin() {
 	frame = shell({live, reroute: again});
 	live.on('connection', (state) => state === 'live' && shown.failed && again());
-	try {
-		await load();
-	} catch {
-		// the stream says when the server is there again
-	}
+	if (!await openLink()) await load().catch(() => {}); // the stream says when the server is there again
 	live.start();
 	document.querySelector('.skip').addEventListener('click', (e) => {
 		e.preventDefault(); // what stands behind # is the page
 		main.focus();
 	});
-	addEventListener('hashchange', route);
+	addEventListener('hashchange', async () => {
+		await openLink(); // pasted into this tab
+		route();
+	});
 	await route();
 }
 

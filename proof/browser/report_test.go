@@ -96,7 +96,7 @@ func reportLooks(t *testing.T) {
 	t.Parallel()
 	examples := filepath.Join(meted.Root(t), "examples", "replay") + "/"
 	one := writeReport(t, "--policy", examples+"new.yaml", examples+"access.log")
-	two := writeReport(t, "--compare", examples+"old.yaml", examples+"new.yaml", examples+"access.log")
+	two := writeReport(t, "--old", examples+"old.yaml", "--new", examples+"new.yaml", examples+"access.log")
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		for _, report := range []struct{ name, url, heading string }{
 			{"report", one, "10 of 63 requests would be denied"},
@@ -136,7 +136,7 @@ func reportHostile(t *testing.T) {
 	policy, trace := writeHostile(t)
 	for name, url := range map[string]string{
 		"one": writeReport(t, "--policy", policy, trace),
-		"two": writeReport(t, "--compare", policy, filepath.Join(meted.Root(t), "examples", "replay", "new.yaml"), trace),
+		"two": writeReport(t, "--old", policy, "--new", filepath.Join(meted.Root(t), "examples", "replay", "new.yaml"), trace),
 	} {
 		page := browser.Open(t, browser.Desktop, browser.Light)
 		page.Goto(url)

@@ -3,6 +3,7 @@
 package browser_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 func TestSignIn(t *testing.T) {
 	t.Parallel()
-	together(t, visited(t), part{"asks", signInAsks}, part{"dialog", signInDialog}, part{"roles", signInRoles}, part{"says once", signInSaysOnce})
+	together(t, visited(t), part{"asks", signInAsks}, part{"dialog", signInDialog}, part{"roles", signInRoles}, part{"says once", signInSaysOnce}, part{"by link", signInByLink})
 }
 
 // Who does not say who they are is asked, sees nothing, and is told when they are wrong.
@@ -120,4 +121,41 @@ func signInSaysOnce(t *testing.T, site *browser.Site) {
 	if n := browser.Eval[int](page, "document.querySelector('dialog[open]').innerText.split('Kim').length - 1"); n != 1 {
 		t.Errorf("it is said %d times", n)
 	}
+}
+
+// A link with a one-time token signs in, and leaves no token in the address. It works once.
+func signInByLink(t *testing.T, site *browser.Site) {
+	link := func() string {
+		status, answer := site.Ask("POST", site.AdminURL+"/dashboard/link", browser.OperateToken, nil)
+		var made struct{ Token string }
+		if err := json.Unmarshal([]byte(answer), &made); status != 200 || err != nil {
+			t.Fatalf("a link: %d %s, %v", status, answer, err)
+		}
+		return site.AdminURL + "/dashboard/#token=" + made.Token
+	}
+	page := browser.Open(t, browser.Desktop, browser.Light)
+	once := link()
+	page.Goto(once)
+	page.WaitText("#topbar", "live")
+	page.Click("button", "Account operator")
+	page.WaitText("#topbar", "has the role operate")
+	if got := browser.Eval[string](page, "location.href + document.referrer + history.length"); strings.Contains(got, "token") {
+		t.Errorf("the address still has the token: %s", got)
+	}
+	_, token, _ := strings.Cut(once, "=")
+	if got := browser.Eval[string](page, "sessionStorage.getItem('mete-token')"); got == "" || got == token || got == browser.OperateToken {
+		t.Errorf("the tab keeps %q, want the token of a session", got)
+	}
+	page.Reload()
+	page.WaitText("#topbar", "live")
+	page.WaitText("#main", "everybody")
+
+	// A second tab cannot use it. A link that is pasted into this one works.
+	again := browser.Open(t, browser.Desktop, browser.Light)
+	again.Tolerate("status of 401")
+	again.Goto(once)
+	again.WaitText("dialog", "this link was used, or is too old")
+	again.Goto(link())
+	again.WaitGone("dialog", "Sign in")
+	again.WaitText("#topbar", "live")
 }

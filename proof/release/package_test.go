@@ -48,6 +48,10 @@ func (r release) testDeb(t *testing.T) {
 		t.Errorf("the admin token: %v, %v, want 64 bytes that only root can read", info, err)
 	}
 	r.verifyUnit(t, root)
+	wantFiles(t, root, "dpkg --install", map[string]bool{
+		"usr/share/man/man1/mete.1.gz": true, "usr/share/man/man1/mete-override-set.1.gz": true,
+		"usr/share/bash-completion/completions/mete": true, "usr/share/zsh/vendor-completions/_mete": true,
+	})
 
 	settings := filepath.Join(root, "etc/mete/mete.yaml")
 	text, err := os.ReadFile(settings)

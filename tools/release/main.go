@@ -103,7 +103,11 @@ func (r *release) build(ctx context.Context) error {
 		programs = append(programs, p)
 	}
 	fmt.Printf("release %s: pack packages and the image\n", r.version)
-	if err := r.writePackages(programs); err != nil {
+	manual, err := r.writeManual(ctx, programs)
+	if err != nil {
+		return err
+	}
+	if err := r.writePackages(programs, manual); err != nil {
 		return err
 	}
 	return r.writeImage(programs)

@@ -39,8 +39,8 @@ type packaged struct {
 }
 
 // writePackages writes a .deb and an .rpm file for each Linux program. Both hold the
-// program, the systemd unit, and the settings of examples/deploy/systemd.
-func (r *release) writePackages(programs []*program) error {
+// program, the systemd unit, the settings of examples/deploy/systemd, and the manual.
+func (r *release) writePackages(programs []*program, manual []packaged) error {
 	for _, p := range programs {
 		if p.os != "linux" {
 			continue
@@ -49,6 +49,7 @@ func (r *release) writePackages(programs []*program) error {
 		if err != nil {
 			return err
 		}
+		files = append(files, manual...)
 		name := filepath.Join(r.out, fmt.Sprintf("mete_%s_%s.deb", r.number(), p.arch))
 		if err := writeFile(name, func(w io.Writer) error { return r.writeDeb(w, p, files) }); err != nil {
 			return err

@@ -23,7 +23,7 @@ func writeTestPackages(t *testing.T, version string) string {
 	for _, on := range platforms {
 		programs = append(programs, &program{platform: on, path: path})
 	}
-	if err := r.writePackages(programs); err != nil {
+	if err := r.writePackages(programs, nil); err != nil {
 		t.Fatal(err)
 	}
 	return r.out

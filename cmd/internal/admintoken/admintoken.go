@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/metehq/mete/internal/atomicfile"
 )
@@ -24,6 +25,13 @@ const maxBytes = 1 << 10
 type File struct {
 	Path  string
 	Token string
+}
+
+// A SignIn is the answer of a server to POST dashboard/link, with the one-time token of a
+// link, and to POST dashboard/session, with the token of a session.
+type SignIn struct {
+	Token     string    `json:"token"`
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // Make makes a token for the admin address, host:port, and writes it. The file of

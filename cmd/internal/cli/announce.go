@@ -39,7 +39,7 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 	for _, u := range c.Upstreams {
 		fmt.Fprintf(w, "  upstream  %s: %s\n", u.Name, strings.Join(u.URLs, ", "))
 	}
-	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  dashboard %s/dashboard/\n  admin     %s\n", policy, prose.Count(rules, "rule"), storeName(c.Store), admin, admin)
+	fmt.Fprintf(w, "  policy    %s, %s\n  store     %s\n  dashboard %s\n  admin     %s\n", policy, prose.Count(rules, "rule"), storeName(c.Store), dashboardText(out, admin, s), admin)
 	if file := s.TokenFile(); file != "" {
 		fmt.Fprintf(w, "  token     %s\n", file)
 	}
@@ -49,6 +49,17 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 	} else {
 		tryAPI(w, main, c.Policy == "")
 	}
+}
+
+// dashboardText is the address of the dashboard. On a terminal, it is a link that signs in
+// once; elsewhere the output may be kept as a log, which must not hold a token.
+func dashboardText(out io.Writer, admin string, s *server.Server) string {
+	if isTerminal(out) {
+		if link := s.DashboardLink(); link != "" {
+			return link + "\n            (signs in once, within 10 minutes; 'mete dashboard' opens another one)"
+		}
+	}
+	return admin + "/dashboard/ ('mete dashboard' opens it)"
 }
 
 func scheme(t config.TLS) string {

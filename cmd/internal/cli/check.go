@@ -18,6 +18,7 @@ import (
 // A checkCommand is what the flags of check say.
 type checkCommand struct {
 	std    Streams
+	paint  painter
 	format string
 	strict bool // warnings count like mistakes
 	list   bool // tests that pass, too
@@ -50,7 +51,7 @@ and begin the policy with
 
 // newCheckCommand returns "mete check".
 func newCheckCommand(std Streams) *cobra.Command {
-	c := &checkCommand{std: std}
+	c := &checkCommand{std: std, paint: painterOf(std.Out)}
 	var policies, keyFiles []string
 	var run string
 	var schema bool

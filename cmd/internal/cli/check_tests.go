@@ -117,12 +117,12 @@ func (p *policyTests) Summary() string {
 }
 
 // list writes a line for each test.
-func (p *policyTests) list(w io.Writer) {
+func (p *policyTests) list(w io.Writer, paint painter) {
 	for i := range p.Outcomes {
 		o := &p.Outcomes[i]
-		word := "ok  "
+		word := paint.green("ok") + "  "
 		if len(o.Failures) > 0 {
-			word = "FAIL"
+			word = paint.red("FAIL")
 		}
 		fmt.Fprintf(w, "  %s  %s (%s)\n", word, o.Name, prose.Count(o.Requests, "request"))
 	}

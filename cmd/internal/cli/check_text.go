@@ -20,7 +20,7 @@ func (c *checkCommand) writeText(p *checkedPolicy) {
 		c.complain(p.err)
 		return
 	case exitNo:
-		fmt.Fprintln(out, p.err)
+		fmt.Fprintln(out, c.paint.places(p.err.Error(), p.name))
 		return
 	}
 	t := table.New("LIMIT", "KEY", "MODE", "STORE ERROR", "ALLOWS")
@@ -31,16 +31,28 @@ func (c *checkCommand) writeText(p *checkedPolicy) {
 			t.Add(l.Name, keyNames(r), prose.Mode(r), storeError(r), words.Limit(l))
 		}
 	}
-	fmt.Fprintf(out, "%s: %s, %s\n", p.name, p.verdict(), prose.Count(len(p.matcher.Rules()), "rule"))
+	fmt.Fprintf(out, "%s: %s, %s\n", p.name, c.paintVerdict(p), prose.Count(len(p.matcher.Rules()), "rule"))
 	t.WriteTo(out)
 	for i := range p.warnings {
-		fmt.Fprint(out, p.warnings[i].text(p.name))
+		fmt.Fprint(out, p.warnings[i].text(p.name, c.paint))
 	}
 	c.writeTests(p)
 }
 
 // complain prints an error at once: other policies may follow.
 func (c *checkCommand) complain(err error) { printError(c.std.Err, "mete check", &failure{err: err}) }
+
+// paintVerdict colors the verdict on p.
+func (c *checkCommand) paintVerdict(p *checkedPolicy) string {
+	switch verdict := p.verdict(); {
+	case verdict == "ok":
+		return c.paint.green(verdict)
+	case p.tests.Failed() > 0:
+		return c.paint.red(verdict)
+	default:
+		return c.paint.yellow(verdict)
+	}
+}
 
 // verdict is what p comes to in two words.
 func (p *checkedPolicy) verdict() string {
@@ -71,11 +83,11 @@ func (c *checkCommand) writeTests(p *checkedPolicy) {
 		return
 	}
 	if c.list {
-		p.tests.list(out)
+		p.tests.list(out, c.paint)
 	}
 	for i := range p.errors {
 		f := &p.errors[i]
-		fmt.Fprintf(out, "%s: failed: %s: %s\n", f.at(p.name), f.Test, f.Reason)
+		fmt.Fprintf(out, "%s: %s: %s: %s\n", f.at(p.name), c.paint.red("failed"), f.Test, f.Reason)
 		for _, line := range f.Why {
 			fmt.Fprintf(out, "    %s\n", line)
 		}
@@ -89,14 +101,19 @@ func (c *checkCommand) writeTests(p *checkedPolicy) {
 }
 
 // text is a warning for people: what it is, and below it what to do.
-func (f *finding) text(file string) string {
+func (f *finding) text(file string, paint painter) string {
+	severity := f.Severity
+	if severity == severityWarning {
+		severity = paint.yellow(severity)
+	}
+	head := fmt.Sprintf("%s: %s: ", visible.Lines(f.at(file)), severity)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s: %s\n", f.at(file), f.Severity, f.Reason)
+	fmt.Fprintf(&b, "%s\n", f.Reason)
 	if f.Hint != "" {
 		fmt.Fprintf(&b, "    %s ", f.Hint)
 	} else {
 		b.WriteString("    ")
 	}
 	fmt.Fprintf(&b, "[%s]\n", f.Code)
-	return visible.Lines(b.String())
+	return head + visible.Lines(b.String())
 }

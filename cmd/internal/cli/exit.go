@@ -96,18 +96,19 @@ func report(std Streams, path string, err error) int {
 // printError prints a failure of the command with this path.
 func printError(w io.Writer, path string, f *failure) {
 	text := visible.Lines(f.err.Error()) // a server or a file may have written a part
+	command := painterOf(w).red(path + ":")
 	switch f.layout {
 	case bare:
 		fmt.Fprintln(w, text)
 	case eachLine:
 		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-			fmt.Fprintf(w, "%s: %s\n", path, line)
+			fmt.Fprintf(w, "%s %s\n", command, line)
 		}
 	case usage:
 		_, name, _ := strings.Cut(path, " ")
-		fmt.Fprintf(w, "%s: %s\nSee '%s'.\n", path, text, strings.TrimSpace("mete help "+name))
+		fmt.Fprintf(w, "%s %s\nSee '%s'.\n", command, text, strings.TrimSpace("mete help "+name))
 	default:
-		fmt.Fprintf(w, "%s: %s\n", path, text)
+		fmt.Fprintf(w, "%s %s\n", command, text)
 	}
 }
 

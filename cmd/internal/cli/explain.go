@@ -80,8 +80,9 @@ func newExplainCommand(std Streams) *cobra.Command {
 		},
 	}
 	addPolicy(cmd, &c.policy, "the policy `FILE` in JSON or YAML, - for standard input, or postgres://HOST/DATABASE for the rules there")
-	cmd.Flags().Func("store", "show the buckets in the store at `URL`: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) (err error) {
-		c.store, err = storeurl.Parse(s)
+	cmd.Flags().Func("store", "show the buckets in the store at `URL`: memory:?file=PATH, redis://HOST or postgres://HOST/DATABASE (default: all are full)", func(s string) error {
+		u, err := storeurl.Parse(s)
+		c.store = u
 		return err
 	})
 	cmd.Flags().Func("at", "explain the decision at that `INSTANT`, such as 2026-11-21T08:00:00Z, if nothing happens until then", func(s string) error {

@@ -39,8 +39,16 @@ func (c *explainCommand) print(e *api.Explanation) error {
 			writeWrapped(&b, "note: ", note)
 		}
 	}
-	_, err := fmt.Fprint(c.std.Out, visible.Lines(b.String())) // reasons and authors are what others have written
+	text := visible.Lines(b.String()) // others have written reasons and authors
+	_, err := fmt.Fprint(c.std.Out, paintExplanation(text, e.Decision.Allowed, painterOf(c.std.Out)))
 	return err
+}
+
+// paintExplanation colors the verdict in the first line and the marks of the rules.
+func paintExplanation(text string, allowed bool, paint painter) string {
+	first, rest, _ := strings.Cut(text, "\n")
+	marks := strings.NewReplacer("\n  ✓ ", "\n  "+paint.green("✓")+" ", "\n  ✗ ", "\n  "+paint.red("✗")+" ", "\n  ~ ", "\n  "+paint.yellow("~")+" ")
+	return paint.verdict(first, allowed) + marks.Replace("\n"+rest)
 }
 
 // passing is the verdict, and when the request passes.

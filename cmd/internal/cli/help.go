@@ -31,7 +31,7 @@ func printHelp(cmd *cobra.Command, _ []string) {
 // overview lists the commands in their groups.
 func overview(root *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage: mete COMMAND [flags] [arguments]\n", root.Short)
+	fmt.Fprintf(&b, "mete: %s\n\nUsage: mete COMMAND [flags] [arguments]\n", root.Short)
 	for _, g := range root.Groups() {
 		fmt.Fprintf(&b, "\n%s:\n", g.Title)
 		for _, c := range root.Commands() {
@@ -40,9 +40,7 @@ func overview(root *cobra.Command) string {
 			}
 		}
 	}
-	b.WriteString("\nStart with 'mete serve'. 'mete help COMMAND' describes a command,\n" +
-		"'mete help config' the configuration file, 'mete help connection' how commands\n" +
-		"reach a server. Exit codes: 0 yes, 1 no, 2 wrong usage, 3 unreachable, 4 refused.\n")
+	b.WriteString(root.Long)
 	return b.String()
 }
 

@@ -245,7 +245,7 @@ func (c *overrideCommand) fail(err error) error {
 			lines = append(lines, errors.New(visible.Text(c.subject)+mistakeText(m)))
 		}
 		return failEach(exitNo, errors.Join(lines...))
-	case e.Problem != nil && (e.Status == http.StatusNotFound || e.Status == http.StatusConflict):
+	case e.Problem != nil && (e.Status == http.StatusNotFound && c.subject != "" || e.Status == http.StatusConflict):
 		return fail(exitNo, errors.New(visible.Text(c.subject+e.Problem.Detail)))
 	}
 	return failClient(c.server, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/prose"
 	replaying "github.com/metehq/mete/cmd/internal/replay"
+	"github.com/metehq/mete/cmd/internal/stores"
 	"github.com/metehq/mete/cmd/internal/trace"
 	"github.com/metehq/mete/store"
 )
@@ -29,7 +30,7 @@ type play struct {
 	ctx      context.Context
 	trace    requests
 	progress *replaying.Progress
-	stores   []replayStore
+	stores   []stores.Store
 	start    time.Time
 	ballast  []byte
 }
@@ -70,7 +71,7 @@ func (p *play) newStore(now func() bucket.Instant) (mete.Store, error) {
 		return nil, err
 	}
 	p.stores = append(p.stores, store)
-	return store.Store, nil
+	return patient{store}, nil
 }
 
 // step counts a request.
@@ -86,8 +87,8 @@ func (p *play) elapsed() time.Duration { return time.Since(p.start) }
 func (p *play) end(err error, flush func() error) error {
 	p.progress.Clear()
 	err = p.explain(errors.Join(err, p.trace.Close()))
-	for i := range p.stores {
-		err = errors.Join(err, p.explain(p.stores[i].close()))
+	for _, s := range p.stores {
+		err = errors.Join(err, p.explain(closeReplay(s)))
 	}
 	if flushErr := flush(); err == nil {
 		err = flushErr
@@ -96,8 +97,8 @@ func (p *play) end(err error, flush func() error) error {
 	if err != nil {
 		return err
 	}
-	for i := range p.stores {
-		if n := p.stores[i].overflowed(); n > 0 {
+	for _, s := range p.stores {
+		if n := overflowed(s); n > 0 {
 			fmt.Fprintf(p.command.std.Err, "mete replay: more than %d buckets were not full at the same time; %s one\n",
 				p.command.store.Memory.MaxKeys, prose.Count(n, "request shared", "requests shared"))
 		}

@@ -22,7 +22,7 @@ func screenOf(out io.Writer) (s replaying.Screen) {
 	if !isTerminal(out) {
 		return s
 	}
-	s.Fit, s.Colour = true, os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	s.Fit, s.Colour = true, bool(painterOf(out))
 	if f, ok := out.(*os.File); ok && s.Columns == 0 {
 		width, _ := sizeOf(f)
 		s.Columns = min(max(width, minColumns), maxColumns)

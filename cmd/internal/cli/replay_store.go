@@ -4,13 +4,12 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
+	"errors"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/storeurl"
-	"github.com/metehq/mete/memstore"
+	"github.com/metehq/mete/cmd/internal/stores"
 	"github.com/metehq/mete/store"
 )
 
@@ -29,39 +28,15 @@ const (
 	cleanTimeout = time.Minute
 )
 
-// A replayStore is the store of one replay. The zero value has none.
-type replayStore struct {
-	mete.Store
-	memory *memstore.Store // nil: it is elsewhere
-
-	// end closes a store that is elsewhere, removes what the replay has left
-	// there, and disconnects. It is nil for one in memory.
-	end func(ctx context.Context) error
-}
-
-// newStore makes the store that the command line names, with the time of the trace.
-func (c *replayCommand) newStore(ctx context.Context, now func() bucket.Instant) (s replayStore, err error) {
-	switch {
-	case c.store.Scheme == storeurl.Redis:
-		s, err = openRedis(ctx, c.store, now)
-	case c.store.Scheme == storeurl.Postgres:
-		s, err = openPostgres(ctx, c.store, now)
-	default:
-		config := c.store.Memory
-		config.Now = now
-		s.memory, err = memstore.New(config)
-		s.Store = s.memory
-		return s, err
-	}
+// newStore opens the store that the command line names, with the time of the trace. What a
+// replay keeps in a shared store has a prefix of its own.
+func (c *replayCommand) newStore(ctx context.Context, now func() bucket.Instant) (stores.Store, error) {
+	s, _, err := stores.Open(ctx, c.store, stores.Options{Now: now, Own: true, Timeout: replayCall})
 	if err != nil {
-		return replayStore{}, offTrace{err}
+		return nil, offTrace{err}
 	}
-	s.Store = patient{s.Store}
 	return s, nil
 }
-
-// ownPrefix returns a prefix under which nobody else has anything.
-func ownPrefix(prefix string) string { return prefix + "replay:" + rand.Text() + ":" }
 
 // An offTrace is an error that has nothing to do with the trace.
 type offTrace struct{ error }
@@ -76,22 +51,19 @@ func (p patient) Take(ctx context.Context, dst []bucket.Snapshot, charges []stor
 	return p.Store.Take(ctx, dst, charges, mode)
 }
 
-// overflowed is how many requests found no room in memory.
-func (s *replayStore) overflowed() uint64 {
-	if s.memory == nil {
-		return 0
+// overflowed is the number of requests that found no room in memory.
+func overflowed(s stores.Store) uint64 {
+	if m, ok := s.(*stores.Memory); ok {
+		return m.Stats().Overflowed
 	}
-	return s.memory.Stats().Overflowed
+	return 0
 }
 
-// close leaves nothing behind.
-func (s *replayStore) close() error {
-	if s.end == nil {
-		return nil
-	}
+// closeReplay leaves nothing behind in a store.
+func closeReplay(s stores.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 	defer cancel()
-	if err := s.end(ctx); err != nil {
+	if err := errors.Join(s.Clean(ctx), s.Close()); err != nil {
 		return offTrace{err}
 	}
 	return nil

@@ -17,12 +17,19 @@ const (
 	groupOther    = "other"
 )
 
+const rootAbout = `
+Start with 'mete serve'. 'mete help COMMAND' describes a command,
+'mete help config' the configuration file, 'mete help connection' how commands
+reach a server. Exit codes: 0 yes, 1 no, 2 wrong usage, 3 unreachable, 4 refused.
+`
+
 // newRoot returns the command mete with all its subcommands.
 func newRoot(std Streams) *cobra.Command {
 	cobra.EnableCommandSorting = false
 	root := &cobra.Command{
 		Use:           "mete",
-		Short:         "mete: an exact rate limiter (server, gateway and tools)",
+		Short:         "an exact rate limiter (server, gateway and tools)",
+		Long:          rootAbout,
 		Version:       versionLine(buildinfo.Read()),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -48,6 +55,7 @@ func newRoot(std Streams) *cobra.Command {
 		newServeCommand(std),
 		newHealthCommand(std),
 		newReloadCommand(std),
+		newDashboardCommand(std),
 	)
 	add(groupPolicies, "Policies",
 		newCheckCommand(std),
@@ -72,6 +80,7 @@ func newRoot(std Streams) *cobra.Command {
 		newVersionCommand(std),
 	)
 	root.AddCommand(newTopics()...)
+	root.AddCommand(newManCommand())
 	root.SetHelpCommand(newHelpCommand())
 	return root
 }

@@ -65,7 +65,7 @@ then exit.
 
 // newServeCommand returns "mete serve".
 func newServeCommand(std Streams) *cobra.Command {
-	var file string
+	var file, format string
 	var settings []config.Setting
 	var check bool
 	cmd := &cobra.Command{
@@ -87,13 +87,14 @@ func newServeCommand(std Streams) *cobra.Command {
 				return failEach(exitUsage, err)
 			}
 			if check {
-				return tryServe(cmd.Context(), std, c, env)
+				return tryServe(cmd.Context(), std, c, env, format)
 			}
 			return serve(cmd.Context(), std, c, env)
 		},
 	}
 	addServeFlags(cmd, &file, &settings)
 	cmd.Flags().BoolVar(&check, "check", false, "validate the settings and the policy, then exit")
+	addChoice(cmd, &format, "format", "with --check: the `FORMAT` of the output", "text", "json")
 	completePolicy(cmd)
 	return cmd
 }

@@ -60,9 +60,6 @@ func (d *decoder) check(c *Config) {
 	if c.MaxHeaderBytes < 1<<10 || c.MaxHeaderBytes > 1<<20 {
 		d.fail("max_header_bytes", "must be between 1024 and 1048576, not %d", c.MaxHeaderBytes)
 	}
-	if c.GarbageBytes < 0 || c.GarbageBytes > 1<<30 {
-		d.fail("garbage_bytes", "must be between 0 and 1073741824, not %d", c.GarbageBytes)
-	}
 	if c.MaxBodyBytes < 0 {
 		d.fail("max_body_bytes", "must be 0 for no bound, or above, not %d", c.MaxBodyBytes)
 	}

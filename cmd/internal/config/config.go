@@ -206,10 +206,6 @@ type Config struct {
 	// that exceeds it by more than 4 KiB is answered with 431.
 	MaxHeaderBytes int `yaml:"max_header_bytes"`
 
-	// GarbageBytes is how much garbage waits until it is collected, at least, 0 to
-	// 1 GiB. 0, or the environment variable GOGC: Go's own way.
-	GarbageBytes int `yaml:"garbage_bytes"`
-
 	// ReloadInterval is how often the policy file is looked at, at least 10ms.
 	// 0: only SIGHUP reads it again.
 	ReloadInterval time.Duration `yaml:"reload_interval"`
@@ -320,7 +316,6 @@ func Default() Config {
 		MaxDelayed:      4096,
 		Adaptive:        Adaptive{Tolerance: 1.5, Floor: 0.1, Interval: time.Second},
 		MaxHeaderBytes:  16 << 10,
-		GarbageBytes:    32 << 20,
 		MaxConnections:  10_000,
 		MaxInFlight:     10_000,
 		MaxWait:         httpapi.DefaultMaxWait,

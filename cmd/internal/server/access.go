@@ -9,8 +9,10 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/admintoken"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/follow"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/keyed"
 )
@@ -43,6 +46,8 @@ type access struct {
 	calls  *keyed.Limiter
 	wrong  *keyed.Limiter
 	told   *keyed.Limiter
+
+	signIns signIns // by links to the dashboard
 }
 
 // A token is one of those that are known.
@@ -76,6 +81,7 @@ func (a *assembly) openAccess() (*access, error) {
 		return nil, err
 	}
 	a.followTokens(access)
+	a.link = func() string { return "" }
 	if !access.open {
 		return access, nil
 	}
@@ -86,6 +92,10 @@ func (a *assembly) openAccess() (*access, error) {
 	}
 	access.tokens.Store(&[]token{{access.hash(made.Token), "local", httpapi.Configure}})
 	a.tokenFile = made.Path
+	a.link = func() string {
+		token, _ := access.newLink(access.hash(made.Token))
+		return baseURL(a.config.AdminTLS, a.admin) + boardPath + "#token=" + token
+	}
 	a.add(closing("admin token", made.Remove))
 	return access, nil
 }
@@ -118,10 +128,20 @@ func (a *access) hash(secret string) [sha256.Size]byte {
 	return [sha256.Size]byte(mac.Sum(nil))
 }
 
-// find returns whose token it is. It takes as long for every token: each is compared,
-// by hashes whose key nobody knows.
+// find returns the caller of a token, or of a session that stands for one.
 func (a *access) find(secret string) (found caller, ok bool) {
 	hash := a.hash(secret)
+	if found, ok = a.tokenOf(hash); !ok {
+		if admin, session := a.adminOf(hash); session {
+			return a.tokenOf(admin)
+		}
+	}
+	return found, ok
+}
+
+// tokenOf returns the caller of the admin token with this hash. It takes as long for every
+// token: each is compared, by hashes whose key is secret.
+func (a *access) tokenOf(hash [sha256.Size]byte) (found caller, ok bool) {
 	tokens := *a.tokens.Load()
 	for i := range tokens {
 		if t := &tokens[i]; hmac.Equal(hash[:], t.hash[:]) {
@@ -225,4 +245,46 @@ func answerProblem(w http.ResponseWriter, r *http.Request, status int, detail st
 func (a *access) auditor(r *http.Request) (audit.Caller, bool) {
 	c, _ := r.Context().Value(callerKey{}).(caller)
 	return audit.Caller{Name: c.name, From: network(r.RemoteAddr)}, c.name != "" || a.told.Take("", 1).Allowed
+}
+
+// followTokens activates the tokens in files as the files change: a token that has leaked is
+// revoked without a restart. An invalid token never replaces a valid one.
+func (a *assembly) followTokens(access *access) {
+	known := slices.Clone(a.config.AdminTokens)
+	var mu sync.Mutex // guards known
+	for i := range known {
+		if known[i].File == "" {
+			continue
+		}
+		t := &known[i]
+		loop := &follow.Loop{
+			Interval: fileInterval,
+			Look: func(context.Context, bool) (bool, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				before := t.Token
+				next, err := config.ReadToken(t.File)
+				if err != nil || next == before {
+					return false, err
+				}
+				t.Token = next
+				if err := access.know(known); err != nil {
+					t.Token = before
+					return false, err
+				}
+				return true, nil
+			},
+			Tell: func(news follow.News, err error) {
+				switch news {
+				case follow.Failed:
+					a.log.Error("token not replaced, old token stays active", "name", t.Name, "err", err)
+				case follow.Changed:
+					a.log.Info("token replaced", "name", t.Name)
+				case follow.Recovered:
+					a.log.Info("token readable again, unchanged", "name", t.Name)
+				}
+			},
+		}
+		a.add(background("token "+t.Name, loop.Run))
+	}
 }

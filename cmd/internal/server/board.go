@@ -4,9 +4,11 @@ package server
 
 import (
 	"crypto/rand"
+	"net"
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
+	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/overrides"
 )
@@ -63,10 +65,7 @@ func signIn(tokenFile string) string {
 // try returns commands that show the limiter at work: one request, then more than most
 // limits allow.
 func (a *assembly) try() []string {
-	to := "http://" + a.main.String()
-	if a.config.TLS.On() {
-		to = "https://" + a.main.String()
-	}
+	to := baseURL(a.config.TLS, a.main)
 	request := "'" + to + "/'"
 	if !a.config.InFront() {
 		body := `{"attributes":{"ip:address":"192.0.2.1","method":"GET","path":"/"}}`
@@ -79,4 +78,12 @@ func (a *assembly) try() []string {
 		"curl -i " + request,
 		`for i in $(seq 40); do curl -s -o /dev/null -w '%{http_code}\n' ` + request + "; done",
 	}
+}
+
+// baseURL returns the URL of an address of the server.
+func baseURL(files config.TLS, address net.Addr) string {
+	if files.On() {
+		return "https://" + address.String()
+	}
+	return "http://" + address.String()
 }

@@ -92,7 +92,7 @@ func (c *certificates) refresh() (changed bool, err error) {
 			return false, err
 		}
 	}
-	if c.current.Load() != nil && slices.EqualFunc(contents[:], c.contents[:], slices.Equal) {
+	if slices.EqualFunc(contents[:], c.contents[:], slices.Equal) {
 		return false, nil
 	}
 	pair, err := tls.X509KeyPair(contents[0], contents[1])

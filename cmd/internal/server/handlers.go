@@ -28,7 +28,7 @@ func (a *assembly) mainListener(s *socket, door httpapi.Config, b *buckets, clai
 	if err != nil {
 		return nil, err
 	}
-	limit := &inFlightLimit{most: int64(c.MaxInFlight)}
+	limit := &inFlightLimit{most: int64(c.MaxInFlight), exempt: func(*http.Request) bool { return false }}
 	if !c.InFront() {
 		h := a.closeWhenStopping(watch.Wrap(apiDoor, false, sameMachine(api)))
 		l := newHTTPListener("main", s, limit, h, c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)
@@ -72,7 +72,7 @@ func (a *assembly) adminListener(s *socket, door httpapi.Config, b *buckets, sou
 	if err != nil {
 		return nil, err
 	}
-	h := withBoard(pages, withMetrics(a.metrics, watch.Wrap(apiDoor, false, api)))
+	h := withBoard(access.serveSignIn(pages), withMetrics(a.metrics, watch.Wrap(apiDoor, false, api)))
 	limit := &inFlightLimit{most: adminInFlight, exempt: isStream}
 	l := newHTTPListener("admin", s, limit, a.closeWhenStopping(sameMachine(access.enter(h))), c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)
 	l.server.RegisterOnShutdown(api.Close) // ends the streams, which would not end by themselves

@@ -33,6 +33,7 @@ type Server struct {
 	reloads     *reloads
 	main, admin net.Addr
 	tokenFile   string
+	link        func() string
 }
 
 // New opens the store, reads the policy and opens both addresses, so that each error is known
@@ -68,6 +69,10 @@ func (s *Server) AdminAddr() net.Addr { return s.admin }
 // TokenFile is the file with the token that the server made for itself, or empty if it made
 // none.
 func (s *Server) TokenFile() string { return s.tokenFile }
+
+// DashboardLink returns a link that signs its first user in to the dashboard with the token
+// that the server made for itself, or "" if it made none.
+func (s *Server) DashboardLink() string { return s.link() }
 
 // Policy returns the active policy.
 func (s *Server) Policy() *policy.Matcher { return s.limiter.Policy() }

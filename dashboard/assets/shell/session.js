@@ -8,6 +8,8 @@
 //   may(role)         whether the viewer has that role (read, operate, configure) or a higher one
 //   onChange(f)       calls f when that changed; returns a function that stops it
 //   signIn(reason)    asks for a token in a dialog; resolves to whether there is another one now
+//   openLink()        signs in by the one-time token that a link has behind #, and removes it from the address;
+//                     resolves to whether there was one
 //   signOut()         forgets the token; the page then asks for one, as it does at the start
 //   token()           the token, or ''
 //   urlOf(path)       the URL of a path of the API
@@ -115,6 +117,28 @@ async function askToken(reason) {
 			wrong = `The server cannot be asked: ${e.message}`;
 		}
 	}
+}
+
+// The link goes from the address before anything else, so that neither the history nor a copied address has its token.
+export async function openLink() {
+	const [, once] = /^#token=([\w-]+)$/.exec(location.hash) ?? [];
+	if (!once) return false;
+	history.replaceState(null, '', location.pathname + location.search);
+	let reason = '';
+	try {
+		const answer = await fetch(new URL('session', document.baseURI), {
+			method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({token: once}), cache: 'no-store',
+		});
+		const said = await answer.json();
+		if (answer.ok) keep(said.token);
+		else reason = said.detail;
+		if (answer.ok && asking) location.reload(); // without the dialog that asks for a token
+	} catch (e) {
+		reason = `the server cannot be asked: ${e.message}`;
+	}
+	await load().catch(() => {}); // the stream says when the server is there again
+	if (reason) signIn(reason);
+	return true;
 }
 
 export async function signOut() {

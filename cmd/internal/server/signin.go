@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/metehq/mete/cmd/internal/admintoken"
+)
+
+const (
+	linkLife    = 10 * time.Minute // in which the token of a link must be used
+	sessionLife = 12 * time.Hour
+	maxLinks    = 8  // unused at the same time; the oldest one ends
+	maxSessions = 64 // at the same time; the oldest one ends
+
+	maxSignInBytes = 1 << 10 // of a request
+)
+
+// signIns holds the one-time tokens of links to the dashboard and the sessions that they
+// were exchanged for. Only keyed hashes of tokens are kept. It is safe for concurrent use.
+type signIns struct {
+	mu       sync.Mutex
+	links    []pass
+	sessions []pass
+}
+
+// A pass stands for an admin token until it ends, or until the admin token is removed.
+type pass struct {
+	hash  [sha256.Size]byte
+	admin [sha256.Size]byte // the hash of the admin token
+	ends  time.Time
+}
+
+// add adds a pass to a list of at most so many.
+func add(list []pass, p pass, most int) []pass {
+	list = slices.DeleteFunc(list, func(q pass) bool { return !q.ends.After(time.Now()) })
+	if len(list) >= most {
+		list = slices.Delete(list, 0, len(list)-most+1)
+	}
+	return append(list, p)
+}
+
+// find returns the index of the active pass with a hash, -1 for none. It compares all
+// passes in constant time.
+func find(list []pass, hash [sha256.Size]byte) int {
+	found, now := -1, time.Now()
+	for i := range list {
+		if hmac.Equal(list[i].hash[:], hash[:]) && list[i].ends.After(now) {
+			found = i
+		}
+	}
+	return found
+}
+
+// newLink returns a one-time token for an admin token.
+func (a *access) newLink(admin [sha256.Size]byte) (token string, ends time.Time) {
+	token, ends = rand.Text(), time.Now().Add(linkLife) // 130 random bits
+	a.signIns.mu.Lock()
+	defer a.signIns.mu.Unlock()
+	a.signIns.links = add(a.signIns.links, pass{a.hash(token), admin, ends}, maxLinks)
+	return token, ends
+}
+
+// redeem exchanges the token of a link for a session. A token works once.
+func (a *access) redeem(link string) (session string, ends time.Time, ok bool) {
+	hash := a.hash(link)
+	a.signIns.mu.Lock()
+	defer a.signIns.mu.Unlock()
+	i := find(a.signIns.links, hash)
+	if i < 0 {
+		return "", time.Time{}, false
+	}
+	admin := a.signIns.links[i].admin
+	a.signIns.links = slices.Delete(a.signIns.links, i, i+1)
+	session, ends = rand.Text(), time.Now().Add(sessionLife)
+	a.signIns.sessions = add(a.signIns.sessions, pass{a.hash(session), admin, ends}, maxSessions)
+	return session, ends, true
+}
+
+// adminOf returns the hash of the admin token that a session stands for.
+func (a *access) adminOf(session [sha256.Size]byte) (admin [sha256.Size]byte, ok bool) {
+	a.signIns.mu.Lock()
+	defer a.signIns.mu.Unlock()
+	i := find(a.signIns.sessions, session)
+	if i < 0 {
+		return admin, false
+	}
+	return a.signIns.sessions[i].admin, true
+}
+
+// serveSignIn serves POST link, which makes a link for the caller's admin token, and POST
+// session, which exchanges the token of a link for a session. Both are for programs on this
+// machine. Everything else is served by next.
+func (a *access) serveSignIn(next http.Handler) http.Handler {
+	browsers := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := strings.TrimPrefix(r.URL.Path, "/")
+		if r.Method != http.MethodPost || path != "link" && path != "session" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		switch {
+		case browsers.Check(r) != nil:
+			answerProblem(w, r, http.StatusForbidden, "pages of other origins cannot sign in")
+		case !onLoopback(r) || !asksItself(r):
+			answerProblem(w, r, http.StatusForbidden, "links to the dashboard are for the machine of the server; sign in with a token")
+		case path == "link":
+			a.serveLink(w, r)
+		default:
+			a.serveSession(w, r)
+		}
+	})
+}
+
+// serveLink answers with a new one-time token.
+func (a *access) serveLink(w http.ResponseWriter, r *http.Request) {
+	_, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	hash := a.hash(strings.TrimSpace(secret))
+	if _, ok := a.tokenOf(hash); !ok { // no token, or that of a session
+		w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`}
+		answerProblem(w, r, http.StatusUnauthorized, "a link to the dashboard needs an admin token; send it as Authorization: Bearer TOKEN")
+		return
+	}
+	token, ends := a.newLink(hash)
+	answerSignIn(w, token, ends)
+}
+
+// serveSession exchanges the token of a link. Wrong tokens are limited like wrong admin
+// tokens, and do not hold up right ones.
+func (a *access) serveSession(w http.ResponseWriter, r *http.Request) {
+	var sent struct{ Token string }
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSignInBytes))
+	if err != nil || json.Unmarshal(text, &sent) != nil {
+		answerProblem(w, r, http.StatusBadRequest, `send {"token": "…"}`)
+		return
+	}
+	session, ends, ok := a.redeem(sent.Token)
+	if ok {
+		answerSignIn(w, session, ends)
+		return
+	}
+	if s := a.wrong.Take("wrong "+network(r.RemoteAddr), 1); !s.Allowed {
+		tooMany(w, r, s.RetryAfter)
+		return
+	}
+	answerProblem(w, r, http.StatusUnauthorized, "this link was used, or is too old; run 'mete dashboard' for another one")
+}
+
+func answerSignIn(w http.ResponseWriter, token string, ends time.Time) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(admintoken.SignIn{Token: token, ExpiresAt: ends.UTC().Truncate(time.Second)}) // the client may be gone
+}
