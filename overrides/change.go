@@ -151,6 +151,12 @@ func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may f
 	if wrong := append(checkText("author", author, maxAuthorSize), checkText("reason", reason, maxReasonSize)...); wrong != nil {
 		return fmt.Errorf("overrides: remove: %w", wrong)
 	}
+	if found, err := m.removeLocal(id, author, reason, may); found {
+		if err != nil {
+			return fmt.Errorf("overrides: remove: %w", err)
+		}
+		return nil
+	}
 	entry := Entry{ID: newEntryID(), What: WhatRemoved, Override: id, Author: author, Reason: reason}
 	err := m.change(ctx, &entry, maxAttempts, func(d *document, e *Entry) error {
 		at := d.index(id)

@@ -24,6 +24,7 @@ func (m *Manager) Follow(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
+		m.expireLocal()
 		err := m.refresh(ctx)
 		if err == nil {
 			err = m.expire(ctx)

@@ -41,6 +41,10 @@ Let all rules only watch; let everything pass, whatever is said elsewhere:
   mete override set --action shadow --expires 30m --reason 'a rule is wrong'
   mete override set --action break_glass --expires 15m --reason 'fire'
 
+While the store is down, or for one server alone:
+
+  mete override set --local --action break_glass --expires 10m --reason 'fire'
+
 A --match that is given several times must hold altogether; the same attribute
 twice is either value. Values are written as in a policy file: a prefix*, or a
 network for ip:address. --key is a bucket's key as 'mete explain' shows it.
@@ -64,7 +68,7 @@ type overrideCommand struct {
 	audit                   int
 	action, id, key         string
 	match, rules            []string
-	all                     bool
+	all, local              bool
 	rps, rate, burst        string
 	reason, author, expires string
 	file                    string
@@ -124,6 +128,7 @@ func newOverrideSet(c *overrideCommand) *cobra.Command {
 	fs.StringVar(&c.rate, "rate", "", "with --action limit: in place of --rps a `RATE` such as 5/1m")
 	fs.StringVar(&c.burst, "burst", "", "with --action limit: the capacity of a bucket, a `NUMBER` of tokens")
 	fs.StringVar(&c.id, "id", "", "a `NAME` for it (default: the server makes one)")
+	fs.BoolVar(&c.local, "local", false, "make it in the server that is asked alone, for an hour at most; works while the store is down")
 	fs.StringVar(&c.expires, "expires", "", "its end: a `TIME` from now such as 2h, or as 2026-01-02T15:04:05Z")
 	fs.StringVarP(&c.file, "file", "f", "", "make the overrides in `FILE`; - is standard input")
 	c.addReason(cmd)

@@ -55,6 +55,7 @@ func (d *decoder) check(c *Config) {
 	d.checkViolations(c)
 	d.checkTopKeys(c.TopKeys)
 	d.checkDenialLog(c.DenialLog)
+	d.checkDenialWebhook(c.DenialWebhook)
 	d.checkTelemetry(c.Telemetry)
 	if c.MaxHeaderBytes < 1<<10 || c.MaxHeaderBytes > 1<<20 {
 		d.fail("max_header_bytes", "must be between 1024 and 1048576, not %d", c.MaxHeaderBytes)

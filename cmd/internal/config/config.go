@@ -219,6 +219,9 @@ type Config struct {
 	// DenialLog says how denied requests are logged, at level info.
 	DenialLog DenialLog `yaml:"denial_log"`
 
+	// DenialWebhook is where denials are posted.
+	DenialWebhook DenialWebhook `yaml:"denial_webhook"`
+
 	// Telemetry says what a collector of OpenTelemetry is told.
 	Telemetry Telemetry `yaml:"telemetry"`
 
@@ -322,8 +325,9 @@ func Default() Config {
 
 		UnderscoresInHeaders: "drop",
 
-		DenialLog: DenialLog{Interval: time.Minute, MaxLines: 10},
-		Telemetry: Telemetry{Sample: 0.01, Interval: time.Minute},
+		DenialLog:     DenialLog{Interval: time.Minute, MaxLines: 10},
+		DenialWebhook: DenialWebhook{Batch: 100, Interval: 5 * time.Second, Queue: 10_000},
+		Telemetry:     Telemetry{Sample: 0.01, Interval: time.Minute},
 
 		JWT: JWT{Algorithms: []string{"RS256", "PS256", "ES256", "EdDSA"}, Leeway: 30 * time.Second},
 

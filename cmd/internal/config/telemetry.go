@@ -38,3 +38,25 @@ type DenialLog struct {
 	// to /24 and /48.
 	Raw bool `yaml:"raw"`
 }
+
+// DenialWebhook is where denials are posted: the lines of the denial log in JSON, in batches.
+// DenialLog has their interval and whether keys are shown. See package webhook.
+type DenialWebhook struct {
+	// URL is https://, or http:// at a loopback address. Empty: no denial is posted.
+	URL string `yaml:"url"`
+
+	// Headers go with each request, as name=value, at most 16. They may not have commas.
+	Headers []string `yaml:"headers"`
+
+	// Secret signs each request. Empty: no request is signed.
+	Secret string `yaml:"secret"`
+
+	// Batch is the most lines in one request.
+	Batch int `yaml:"batch"`
+
+	// Interval is the longest wait of a line for its batch, at least 100ms.
+	Interval time.Duration `yaml:"interval"`
+
+	// Queue is the most lines that wait. The oldest are dropped.
+	Queue int `yaml:"queue"`
+}

@@ -76,6 +76,7 @@ func (a *assembly) assemble(ctx context.Context) error {
 		return err
 	}
 	a.addDenialLog(store)
+	a.addDenialWebhook(store)
 
 	if a.limiter, err = a.newLimiter(m, store, adapt); err != nil {
 		return err

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/stores"
 	"github.com/metehq/mete/cmd/internal/telemetry"
+	"github.com/metehq/mete/cmd/internal/webhook"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/policy"
@@ -74,6 +76,46 @@ func (a *assembly) addDenialLog(b *buckets) {
 	a.metrics.Add(metrics.Denials(l.Stats))
 	a.onDenial = append(a.onDenial, l.Record)
 	a.read("ip:address")
+}
+
+// addDenialWebhook posts denials, if the settings name an endpoint. The sender stops after the
+// log that writes to it.
+func (a *assembly) addDenialWebhook(b *buckets) {
+	c, log := a.config.DenialWebhook, a.config.DenialLog
+	if c.URL == "" {
+		return
+	}
+	sender := webhook.New(webhook.Config{
+		URL: c.URL, Headers: headerFields(c.Headers), Secret: []byte(c.Secret), Batch: c.Batch, Interval: c.Interval, Queue: c.Queue,
+		Drain: min(a.config.Timeouts.Drain, webhookDrain), Log: a.log,
+	})
+	a.add(background("denial webhook", sender.Run))
+	l := denials.New(denials.Config{
+		Logger: slog.New(slog.NewJSONHandler(sender, &slog.HandlerOptions{ReplaceAttr: webhook.DurationText})), Interval: cmp.Or(log.Interval, time.Minute),
+		PerSecond: webhookLines, Raw: log.Raw, Key: b.keyFor("denial log"),
+	})
+	a.add(background("denials for the webhook", l.Run))
+	a.metrics.Add(metrics.DenialWebhook(sender.Stats))
+	a.onDenial = append(a.onDenial, l.Record)
+	a.read("ip:address")
+}
+
+const (
+	// webhookLines is the most lines per second for the webhook.
+	webhookLines = 1000
+
+	// webhookDrain is the longest time that a stop waits for the webhook.
+	webhookDrain = 5 * time.Second
+)
+
+// headerFields returns header fields of settings, which config has checked: name=value.
+func headerFields(settings []string) map[string]string {
+	fields := make(map[string]string, len(settings))
+	for _, h := range settings {
+		name, value, _ := strings.Cut(h, "=")
+		fields[name] = value
+	}
+	return fields
 }
 
 // read adds attributes that the hooks read.
@@ -187,13 +229,8 @@ func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) 
 		a.metrics.Add(metrics.Telemetry(none.Stats))
 		return telemetry.NewWatch(none, a.metrics.Decided), nil
 	}
-	headers := map[string]string{}
-	for _, h := range c.Headers {
-		name, value, _ := strings.Cut(h, "=")
-		headers[name] = value
-	}
 	t, err := telemetry.New(ctx, telemetry.Config{
-		Endpoint: c.Endpoint, Headers: headers, Sample: c.Sample, Interval: c.Interval,
+		Endpoint: c.Endpoint, Headers: headerFields(c.Headers), Sample: c.Sample, Interval: c.Interval,
 		Service: serviceName, Version: buildinfo.Read().Version, Metrics: a.metrics.Gatherer(),
 		Failed: limitErrors(a.log, "telemetry export failed", "endpoint", c.Endpoint),
 	})
