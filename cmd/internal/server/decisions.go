@@ -164,7 +164,7 @@ type skipLog struct {
 	byRule atomic.Pointer[map[string]*skips]
 }
 
-// skips are those of one rule.
+// skips are the skipped requests of one rule.
 type skips struct {
 	count  atomic.Uint64 // since the last record
 	logged atomic.Int64  // when, as Unix nanoseconds; 0 for never
