@@ -46,8 +46,19 @@ func (c *Client) PutOverrideJSON(ctx context.Context, o json.RawMessage) (api.Ov
 	return c.putOverride(ctx, "put override", o)
 }
 
-func (c *Client) putOverride(ctx context.Context, op string, body []byte) (made api.OverrideStatus, err error) {
-	if err := c.send(ctx, op, http.MethodPut, c.base.JoinPath("v1", "overrides"), body, &made); err != nil {
+// PutLocalOverrideJSON makes an override in the server that is asked alone, for an hour at most.
+// It works while the store of the server is down.
+func (c *Client) PutLocalOverrideJSON(ctx context.Context, o json.RawMessage) (api.OverrideStatus, error) {
+	return c.putOverride(ctx, "put local override", o, "local", "true")
+}
+
+// putOverride sends an override, with a parameter if parameter has its name and value.
+func (c *Client) putOverride(ctx context.Context, op string, body []byte, parameter ...string) (made api.OverrideStatus, err error) {
+	to := c.base.JoinPath("v1", "overrides")
+	if len(parameter) == 2 {
+		to.RawQuery = url.Values{parameter[0]: {parameter[1]}}.Encode()
+	}
+	if err := c.send(ctx, op, http.MethodPut, to, body, &made); err != nil {
 		return api.OverrideStatus{}, err
 	}
 	if made.ID == "" {

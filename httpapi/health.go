@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/metehq/mete/api"
@@ -35,7 +36,7 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) *api.Problem {
 		err = a.ready(ctx)
 	}
 	if err == nil {
-		return health(w, http.StatusOK, `{"status":"ok"`+a.bundleMember()+`}`)
+		return health(w, http.StatusOK, `{"status":"ok"`+a.bundleMember()+a.localMember()+`}`)
 	}
 	reason, _ := json.Marshal(err.Error())
 	return health(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":`+string(reason)+`}`)
@@ -55,6 +56,17 @@ func (a *API) bundleMember() string {
 		return "" // a bundle has no value without JSON
 	}
 	return `,"bundle":` + string(text)
+}
+
+// localMember returns the member of an answer that counts local overrides, empty for none.
+func (a *API) localMember() string {
+	if a.overrides == nil {
+		return ""
+	}
+	if n := a.overrides.Local(); n > 0 {
+		return `,"local_overrides":` + strconv.Itoa(n)
+	}
+	return ""
 }
 
 // Reasons of /readyz.

@@ -87,8 +87,12 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if p := a.checkSender(w, r); p != nil {
 		return p
 	}
-	if _, p := parameters(r); p != nil {
+	query, p := parameters(r, "local")
+	switch {
+	case p != nil:
 		return p
+	case query.Has("local") && query.Get("local") != "true":
+		return api.NewProblem(http.StatusBadRequest, "local is true for an override in this server alone; remove it for a shared one")
 	}
 	buf := buffers.Get().(*buffer)
 	defer buf.release()
@@ -114,7 +118,12 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 		return p
 	}
 	var refused *api.Problem
-	s, err := a.overrides.PutIf(r.Context(), o, a.mayEnd(w, r, &refused))
+	var s overrides.Status
+	if query.Has("local") {
+		s, err = a.overrides.PutLocal(o, a.mayEnd(w, r, &refused))
+	} else {
+		s, err = a.overrides.PutIf(r.Context(), o, a.mayEnd(w, r, &refused))
+	}
 	switch {
 	case refused != nil:
 		return refused

@@ -81,7 +81,7 @@ func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.lasting {
-		m.config.Logger.Warn("the override is kept in this process alone: it ends when that does", "id", o.ID)
+		m.config.Logger.Warn("override kept in this process only, it ends with the process", "id", o.ID)
 	}
 	return m.status(o, m.now()), nil
 }
@@ -150,6 +150,12 @@ func (m *Manager) Remove(ctx context.Context, id, author, reason string) error {
 func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may func(before policy.Override) error) error {
 	if wrong := append(checkText("author", author, maxAuthorSize), checkText("reason", reason, maxReasonSize)...); wrong != nil {
 		return fmt.Errorf("overrides: remove: %w", wrong)
+	}
+	if found, err := m.removeLocal(id, author, reason, may); found {
+		if err != nil {
+			return fmt.Errorf("overrides: remove: %w", err)
+		}
+		return nil
 	}
 	entry := Entry{ID: newEntryID(), What: WhatRemoved, Override: id, Author: author, Reason: reason}
 	err := m.change(ctx, &entry, maxAttempts, func(d *document, e *Entry) error {

@@ -32,6 +32,9 @@
 // it has lost the document, or the latest of it, a manager that had read it writes it
 // back. Without a store they are kept in the process alone.
 //
+// An override of [Manager.PutLocal] is in one process alone. It needs no store, lasts an hour at
+// most, and is for the emergency in which the store is down.
+//
 // # When the policy changes
 //
 // An override that does not fit the new policy, because the rule that it names is

@@ -24,6 +24,7 @@ type Source string
 const (
 	SourceFile  Source = "file"  // of the policy
 	SourceAdmin Source = "admin" // at run time
+	SourceLocal Source = "local" // at run time, in this process alone
 )
 
 // A Status is an override, and whether it holds.
@@ -34,8 +35,8 @@ type Status struct {
 	Mistakes policy.Errors // why it is Unfit
 }
 
-// List returns all overrides: those of the policy file, and then those that were
-// made at run time, in the order in which they were. The caller must not change what
+// List returns all overrides: those of the policy file, then those that were
+// made at run time, in the order in which they were, and then the local ones. The caller must not change what
 // they refer to.
 func (m *Manager) List() []Status {
 	m.mu.Lock()
@@ -47,6 +48,14 @@ func (m *Manager) List() []Status {
 	}
 	for i := range m.document.Overrides {
 		list = append(list, m.status(m.document.Overrides[i].Override, now))
+	}
+	for _, o := range m.local {
+		if m.document.index(o.ID) >= 0 {
+			continue
+		}
+		s := m.status(o, now)
+		s.Source = SourceLocal
+		list = append(list, s)
 	}
 	return list
 }
@@ -75,6 +84,19 @@ func (m *Manager) Audit() []Entry {
 	return slices.Clone(m.document.Audit)
 }
 
+// Local returns the number of active local overrides.
+func (m *Manager) Local() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	for i := range m.local {
+		if o := &m.local[i]; o.ExpiresAt.After(now) && m.unfit[o.ID] == nil && m.document.index(o.ID) < 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Count returns how many overrides are in force, by their action.
 func (m *Manager) Count() map[policy.Action]int {
 	m.mu.Lock()
@@ -88,6 +110,11 @@ func (m *Manager) Count() map[policy.Action]int {
 	}
 	for i := range made {
 		if o := &made[i].Override; o.ExpiresAt.After(now) && m.unfit[o.ID] == nil {
+			n[o.Action]++
+		}
+	}
+	for i := range m.local {
+		if o := &m.local[i]; o.ExpiresAt.After(now) && m.unfit[o.ID] == nil && m.document.index(o.ID) < 0 {
 			n[o.Action]++
 		}
 	}

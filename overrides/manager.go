@@ -62,11 +62,14 @@ type Manager struct {
 	config Config
 	noting chan struct{} // taken by who writes a note
 
+	changing sync.Mutex // held while local overrides change, before mu
+
 	mu       sync.Mutex // guards the fields below; held while a policy is put in force
 	store    store.Documents
 	lasting  bool // store is not in this process alone
 	base     *policy.Matcher
-	document document // as it was last read; never changed in place
+	document document          // as it was last read; never changed in place
+	local    []policy.Override // never changed in place
 	revision int64
 	loaded   bool                     // it has been looked for
 	unfit    map[string]policy.Errors // by ID: why an override is not in force
@@ -131,9 +134,16 @@ func (m *Manager) Base(base *policy.Matcher) error {
 	return nil
 }
 
-// put puts in force what of a document fits a policy. The caller holds mu.
+// put puts in force what of a document and of the local overrides fits a policy. The caller holds mu.
 func (m *Manager) put(base *policy.Matcher, d document) error {
-	next, unfit := fit(base, d.live(m.now()), m.now())
+	now := m.now()
+	live := d.live(now)
+	for _, o := range m.local {
+		if o.ExpiresAt.After(now) && d.index(o.ID) < 0 { // a shared one of this ID replaces it
+			live = append(live, o)
+		}
+	}
+	next, unfit := fit(base, live, now)
 	if err := m.config.Apply(next); err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func checkScheme(u *url.URL) error {
 	switch {
 	case u.Scheme == "https":
 		return nil
-	case u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "http" && IsLoopback(u.Hostname()):
 		return nil
 	case u.Scheme == "http":
 		return errors.New("http:// is for loopback addresses alone, because others can change the policy on its way: write https://")
@@ -73,7 +73,8 @@ func checkScheme(u *url.URL) error {
 	return fmt.Errorf("the scheme is %q: write https://", u.Scheme)
 }
 
-func isLoopback(host string) bool {
+// IsLoopback reports whether a host is this machine, without asking a resolver.
+func IsLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }

@@ -40,6 +40,10 @@ Let all rules only watch; let everything pass, against all other settings:
   mete override set --action shadow --expires 30m --reason 'a rule is wrong'
   mete override set --action break_glass --expires 15m --reason 'fire'
 
+While the store is down, or for one server alone:
+
+  mete override set --local --action break_glass --expires 10m --reason 'fire'
+
 Several flags --match must all match. The same attribute twice matches either
 value. Values are written as in a policy file: a prefix*, or a network for
 ip:address. --key is the key of a bucket, as 'mete explain' shows it.
@@ -66,7 +70,7 @@ type overrideCommand struct {
 	audit                   int
 	action, id, key         string
 	match, rules            []string
-	all                     bool
+	all, local              bool
 	rps, rate, burst        string
 	reason, author, expires string
 	file                    string
@@ -126,6 +130,7 @@ func newOverrideSet(c *overrideCommand) *cobra.Command {
 	fs.StringVar(&c.rate, "rate", "", "with --action limit: in place of --rps a `RATE` such as 5/1m")
 	fs.StringVar(&c.burst, "burst", "", "with --action limit: the capacity of a bucket, a `NUMBER` of tokens")
 	fs.StringVar(&c.id, "id", "", "a `NAME` for it (default: the server makes one)")
+	fs.BoolVar(&c.local, "local", false, "make it in the server that is asked alone, for an hour at most; works while the store is down")
 	fs.StringVar(&c.expires, "expires", "", "its end: a `TIME` from now such as 2h, or as 2026-01-02T15:04:05Z")
 	fs.StringVarP(&c.file, "file", "f", "", "make the overrides in `FILE`; - is standard input")
 	c.addReason(cmd)

@@ -114,6 +114,9 @@ func madeBy(o *api.OverrideStatus) string {
 	if o.Source == string(overrides.SourceFile) {
 		return "policy file"
 	}
+	if o.Source == string(overrides.SourceLocal) {
+		return "this server"
+	}
 	return "admin"
 }
 

@@ -32,7 +32,11 @@ func (c *overrideCommand) set(ctx context.Context) error {
 		if len(list) > 1 {
 			c.subject += fmt.Sprintf("override %d: ", i+1)
 		}
-		made, err := c.client.PutOverrideJSON(ctx, o)
+		put := c.client.PutOverrideJSON
+		if c.local {
+			put = c.client.PutLocalOverrideJSON
+		}
+		made, err := put(ctx, o)
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/scaffold"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/cmd/internal/webhook"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/store"
 )
@@ -239,16 +240,8 @@ func newLogger(w io.Writer, c config.Config) *slog.Logger {
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
-		opts.ReplaceAttr = durationText
+		opts.ReplaceAttr = webhook.DurationText
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
-}
-
-// durationText has durations in JSON as in text: "8s", and not nanoseconds.
-func durationText(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.StringValue(a.Value.Duration().String())
-	}
-	return a
 }

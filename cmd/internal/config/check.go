@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/internal/httpfacts"
@@ -22,12 +23,14 @@ import (
 
 // Bounds of settings.
 const (
-	maxTimeout          = 24 * time.Hour // longer than any timeout needs
-	maxConnections      = 1 << 20
-	maxDelayed          = 1_000_000        // each is a goroutine
-	maxLeeway           = 10 * time.Minute // of package jwtclaims
-	maxTelemetryHeaders = 16
-	maxDenialLines      = 1000
+	maxTimeout      = 24 * time.Hour // longer than any timeout needs
+	maxConnections  = 1 << 20
+	maxDelayed      = 1_000_000        // each is a goroutine
+	maxLeeway       = 10 * time.Minute // of package jwtclaims
+	maxHeaders      = 16               // of telemetry and webhooks
+	maxWebhookBatch = 1000
+	maxWebhookQueue = 100_000
+	maxDenialLines  = 1000
 )
 
 // check collects the errors in values that could be parsed.
@@ -61,6 +64,7 @@ func (d *decoder) check(c *Config) {
 		d.fail("violations_user", "must be an attribute, such as jwt:sub, not %q", c.ViolationsUser)
 	}
 	d.checkTelemetry(c.Telemetry)
+	d.checkDenialWebhook(c.DenialWebhook)
 }
 
 // between checks that a value lies between two others, which it may be. NaN does not.
@@ -98,6 +102,7 @@ func (d *decoder) checkBounds(c *Config) {
 		{"reload_interval", c.ReloadInterval, 10 * time.Millisecond},
 		{"telemetry.interval", c.Telemetry.Interval, time.Second},
 		{"denial_log.interval", c.DenialLog.Interval, time.Second},
+		{"denial_webhook.interval", c.DenialWebhook.Interval, 100 * time.Millisecond},
 	} {
 		if off.v != 0 {
 			between(d, off.key, off.v, off.least, maxTimeout)
@@ -231,13 +236,36 @@ func (d *decoder) checkTelemetry(t Telemetry) {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		d.fail("telemetry.endpoint", "must be a scheme, a host and perhaps a path; secrets belong in telemetry.headers")
 	}
-	if len(t.Headers) > maxTelemetryHeaders {
-		d.fail("telemetry.headers", "are %d: at most %d can be", len(t.Headers), maxTelemetryHeaders)
+	d.checkHeaders("telemetry.headers", t.Headers)
+}
+
+// checkHeaders checks header fields that go with each request. It never shows them.
+func (d *decoder) checkHeaders(key string, headers []string) {
+	if len(headers) > maxHeaders {
+		d.fail(key, "are %d: at most %d can be", len(headers), maxHeaders)
 	}
-	for i, h := range t.Headers {
+	for i, h := range headers {
 		if name, value, ok := strings.Cut(h, "="); !ok || !isToken(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
-			d.fail("telemetry.headers", "number %d is not name=value", i+1)
+			d.fail(key, "number %d is not name=value", i+1)
 		}
+	}
+}
+
+// checkDenialWebhook never shows the address, the headers or the secret.
+func (d *decoder) checkDenialWebhook(w DenialWebhook) {
+	switch u := w.URL; {
+	case u == nil:
+	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		d.fail("denial_webhook.url", "is not a URL such as https://siem.example.com/denials")
+	case u.User != nil || u.Fragment != "":
+		d.fail("denial_webhook.url", "must have no user and no fragment; secrets belong in denial_webhook.headers")
+	case u.Scheme == "http" && !bundle.IsLoopback(u.Hostname()):
+		d.fail("denial_webhook.url", "must be https://: http:// is for loopback addresses alone")
+	}
+	d.checkHeaders("denial_webhook.headers", w.Headers)
+	between(d, "denial_webhook.batch", w.Batch, 1, maxWebhookBatch)
+	if w.Queue < w.Batch || w.Queue > maxWebhookQueue {
+		d.fail("denial_webhook.queue", "must be between denial_webhook.batch and %d, not %d", maxWebhookQueue, w.Queue)
 	}
 }
 

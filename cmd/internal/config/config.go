@@ -81,11 +81,12 @@ type Config struct {
 	MaxHeaderBytes  int           `yaml:"max_header_bytes"`
 	ReloadInterval  time.Duration `yaml:"reload_interval"` // 0: only on SIGHUP
 
-	LogFormat string    `yaml:"log_format"` // text or json
-	LogLevel  string    `yaml:"log_level"`  // debug, info, warn or error
-	DenialLog DenialLog `yaml:"denial_log"`
-	Telemetry Telemetry `yaml:"telemetry"`
-	Timeouts  Timeouts  `yaml:"timeouts"`
+	LogFormat     string        `yaml:"log_format"` // text or json
+	LogLevel      string        `yaml:"log_level"`  // debug, info, warn or error
+	DenialLog     DenialLog     `yaml:"denial_log"`
+	DenialWebhook DenialWebhook `yaml:"denial_webhook"`
+	Telemetry     Telemetry     `yaml:"telemetry"`
+	Timeouts      Timeouts      `yaml:"timeouts"`
 }
 
 // JWT are the settings of package jwtclaims.
@@ -146,8 +147,9 @@ func Default() Config {
 
 		UnderscoresInHeaders: "drop",
 
-		DenialLog: DenialLog{Interval: time.Minute, MaxLines: 10},
-		Telemetry: Telemetry{Sample: 0.01, Interval: time.Minute},
+		DenialLog:     DenialLog{Interval: time.Minute, MaxLines: 10},
+		DenialWebhook: DenialWebhook{Batch: 100, Interval: 5 * time.Second, Queue: 10_000},
+		Telemetry:     Telemetry{Sample: 0.01, Interval: time.Minute},
 
 		JWT: JWT{Algorithms: []string{"RS256", "PS256", "ES256", "EdDSA"}, Leeway: 30 * time.Second},
 

@@ -31,7 +31,7 @@ func TestEnvironment_EverySetting(t *testing.T) {
 		"jwt.algorithms": "[ES256]", "jwt.keys": "keys.json", "jwt.issuer": "i", "jwt.audience": "a,b", "hash_key": "${k}",
 		"violations": "postgres://db/x", "violations_user": "header:x-user", "rate_limit_fields": "none", "cors_origins": "https://a.example,https://b.example",
 		"log_format": "json", "log_level": "debug", "telemetry.endpoint": "http://127.0.0.1:4318", "telemetry.headers": "a=b,c=d", "telemetry.sample": "0.5",
-		"upgrades": "websocket,x", "trusted_hops": "2", "violations_retention": "40d", "denial_log.max_lines": "20", "top_keys": "20",
+		"upgrades": "websocket,x", "trusted_hops": "2", "violations_retention": "40d", "denial_log.max_lines": "20", "denial_webhook.url": "https://h/d", "denial_webhook.headers": "a=b,c=d", "denial_webhook.secret": "s3cret", "denial_webhook.batch": "20", "top_keys": "20",
 	}
 	needs := map[string][]string{ // what a setting is valid with
 		"policy_keys": {"METE_POLICY=p"}, "policy_ca": {"METE_POLICY=https://h/p.yaml", "METE_POLICY_KEYS=k.pem", "METE_STATE_DIRECTORY=/var/lib/mete"}, "routes": {"METE_UPSTREAMS=[{name: app, urls: [http://127.0.0.1:3]}]"},

@@ -23,3 +23,14 @@ type DenialLog struct {
 	MaxLines int           `yaml:"max_lines"` // in a second
 	Raw      bool          `yaml:"raw"`       // keys and addresses as they are
 }
+
+// DenialWebhook is where denials are posted: the lines of the denial log in JSON, in batches.
+// DenialLog has their interval and whether keys are shown. See package webhook.
+type DenialWebhook struct {
+	URL      *url.URL      `yaml:"url" secret:"all"`     // https, or http at a loopback address; nil: no denial is posted
+	Headers  []string      `yaml:"headers" secret:"all"` // name=value
+	Secret   string        `yaml:"secret" secret:"all"`  // signs each request; empty: none is signed
+	Batch    int           `yaml:"batch"`                // the most lines in one request
+	Interval time.Duration `yaml:"interval"`             // the longest wait of a line for its batch
+	Queue    int           `yaml:"queue"`                // the most lines that wait; the oldest are dropped
+}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/metehq/mete/cmd/internal/config"
 )
 
 func TestLoad_Telemetry(t *testing.T) {
@@ -42,6 +44,29 @@ func TestLoad_Telemetry(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", tt.text, err, tt.mistake)
 		case err != nil && strings.Contains(err.Error(), "secret@"):
 			t.Errorf("%s: the error shows a secret: %v", tt.text, err)
+		}
+	}
+}
+
+// Mistakes in the settings of the webhook are reported without its secrets.
+func TestLoad_DenialWebhook(t *testing.T) {
+	for _, test := range []struct{ key, value, want string }{
+		{"url", "siem.example.com", "is not a URL"},
+		{"url", "https://canary:canary@siem.example.com/d", "must have no user"},
+		{"url", "http://siem.example.com/d?canary", "must be https://"},
+		{"headers", "canary", "number 1 is not name=value"},
+		{"batch", "0", "must be between 1 and 1000"},
+		{"queue", "99", "must be between denial_webhook.batch and 100000"},
+		{"interval", "1ms", "must be"},
+	} {
+		_, err := load("", []config.Setting{{Key: "denial_webhook." + test.key, Value: test.value}})
+		if err == nil || !strings.Contains(err.Error(), "denial_webhook."+test.key+": "+test.want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s=%s: %v, want %q", test.key, test.value, err, test.want)
+		}
+	}
+	for _, url := range []string{"https://siem.example.com/d?token=x", "http://127.0.0.1:9/d", "http://[::1]/d"} {
+		if _, err := load("", []config.Setting{{Key: "denial_webhook.url", Value: url}}); err != nil {
+			t.Errorf("%s: %v", url, err)
 		}
 	}
 }

@@ -28,8 +28,8 @@ func (s *slowTarget) take(context.Context, int) (bool, error) {
 // pass waits in virtual time.
 func pass(d time.Duration) { time.Sleep(d) }
 
-func (s *slowTarget) close(context.Context, *keySet) error { return nil }
-func (s *slowTarget) note() string                         { return "" }
+func (s *slowTarget) close(context.Context) error { return nil }
+func (s *slowTarget) note() string                { return "" }
 
 // measure runs a load on a virtual clock.
 func measure(t *testing.T, o Options, first time.Duration) (r Report) {
@@ -108,30 +108,5 @@ func TestAddress(t *testing.T) {
 		if got := address(key); got != want {
 			t.Errorf("address(%d) = %s, want %s", key, got, want)
 		}
-	}
-}
-
-// A run cleans exactly the keys that it used, however often.
-func TestKeySet(t *testing.T) {
-	s := &keySet{keys: 1000}
-	s.addFirst(200)
-	used := map[int]bool{}
-	for i := range int64(200) {
-		used[keyOf(i, 1000)] = true
-	}
-	n := 0
-	s.each(func(key int) {
-		n++
-		if !used[key] {
-			t.Errorf("key %d was not used", key)
-		}
-	})
-	if n != len(used) || n < 150 {
-		t.Errorf("%d keys, want %d", n, len(used))
-	}
-	s.addFirst(1 << 40)
-	n = 0
-	if s.each(func(int) { n++ }); n != 1000 {
-		t.Errorf("%d keys, want all", n)
 	}
 }

@@ -74,7 +74,7 @@ type target interface {
 	take(ctx context.Context, key int) (allowed bool, err error)
 
 	// close removes the keys that were used, and disconnects.
-	close(ctx context.Context, used *keySet) error
+	close(ctx context.Context) error
 
 	// note words the load on the target, for a warning.
 	note() string
@@ -95,17 +95,14 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		return Report{}, err
 	}
 	fmt.Fprintf(o.Notes, "mete bench: %s; %s\n", o.load(), t.note())
-	used := &keySet{keys: o.Keys}
 	l := newLoad(o, t)
 	// The first decision is not measured: it connects. Its error ends the run.
-	used.add(0)
 	if _, err = t.take(context.WithoutCancel(ctx), 0); err == nil {
 		l.run(ctx)
-		used.addFirst(l.issued())
 	}
 	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
-	if err := errors.Join(err, t.close(cleaning, used)); err != nil {
+	if err := errors.Join(err, t.close(cleaning)); err != nil {
 		return Report{}, err
 	}
 	return l.report(), nil

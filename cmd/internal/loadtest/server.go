@@ -83,7 +83,7 @@ func (t *serverTarget) take(ctx context.Context, key int) (allowed bool, err err
 }
 
 // close disconnects. Buckets on a server are full again after the time of their limits.
-func (t *serverTarget) close(context.Context, *keySet) error {
+func (t *serverTarget) close(context.Context) error {
 	if t.transport != nil {
 		t.transport.CloseIdleConnections()
 	}

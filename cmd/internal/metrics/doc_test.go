@@ -24,6 +24,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/telemetry"
+	"github.com/metehq/mete/cmd/internal/webhook"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/jwtclaims"
 	"github.com/metehq/mete/memstore"
@@ -70,6 +71,7 @@ func complete(t *testing.T) *metrics.Registry {
 			return metrics.Gateway{Upstreams: []proxy.UpstreamStats{{Name: "default", Servers: []proxy.ServerStats{{Server: "http://127.0.0.1"}}}}}
 		}),
 		metrics.Denials(func() denials.Stats { return denials.Stats{} }),
+		metrics.DenialWebhook(func() webhook.Stats { return webhook.Stats{} }),
 		metrics.Telemetry(func() telemetry.Stats { return telemetry.Stats{} }),
 		metrics.Log(func() logpipe.Stats { return logpipe.Stats{} }),
 		metrics.Build(buildinfo.Read),

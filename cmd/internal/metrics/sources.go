@@ -13,6 +13,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/denials"
 	"github.com/metehq/mete/cmd/internal/logpipe"
 	"github.com/metehq/mete/cmd/internal/telemetry"
+	"github.com/metehq/mete/cmd/internal/webhook"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/jwtclaims"
 	"github.com/metehq/mete/memstore"
@@ -44,6 +45,7 @@ func Claims(stats func() jwtclaims.Stats) Source      { return read(stats, write
 func Top(stats func() topkeys.Stats) Source           { return read(stats, writer.top) }
 func Violations(stats func() violations.Stats) Source { return read(stats, writer.violations) }
 func Denials(stats func() denials.Stats) Source       { return read(stats, writer.denials) }
+func DenialWebhook(stats func() webhook.Stats) Source { return read(stats, writer.denialWebhook) }
 func Log(stats func() logpipe.Stats) Source           { return read(stats, writer.log) }
 func Telemetry(stats func() telemetry.Stats) Source   { return read(stats, writer.telemetry) }
 func Upstreams(stats func() Gateway) Source           { return read(stats, writer.gateway) }
@@ -84,6 +86,17 @@ func (w writer) telemetry(t telemetry.Stats) {
 func (w writer) log(l logpipe.Stats) {
 	w.counter("mete_log_lines_total", "Lines of the log.", float64(l.Lines))
 	w.counter("mete_log_lines_dropped_total", "Of these, lines that nobody took from the pipe in time.", float64(l.Dropped))
+}
+
+func (w writer) denialWebhook(s webhook.Stats) {
+	for _, of := range []struct {
+		result string
+		n      uint64
+	}{{"sent", s.Sent}, {"dropped", s.Dropped}, {"failed", s.Failed}} {
+		by := writer{w.to, prometheus.Labels{"result": of.result}}
+		by.counter("mete_denial_webhook_lines_total", "Lines for the denial webhook, by result: the queue dropped them, or the endpoint failed.", float64(of.n))
+	}
+	w.gauge("mete_denial_webhook_waiting", "Lines that wait for the denial webhook.", float64(s.Waiting))
 }
 
 func (w writer) denials(d denials.Stats) {

@@ -152,12 +152,10 @@ func (p *plan) listens() string {
 
 func (p *plan) storeWords() string {
 	s, err := storeurl.Parse(p.store)
-	switch remote, name := s.Remote(); {
-	case err != nil || remote == "":
+	if err != nil || !s.Remote() {
 		return "The counters are in memory. For several servers, name a Redis or a PostgreSQL."
-	default:
-		return fmt.Sprintf("The counters are in %s. All servers with this URL share them.", name)
 	}
+	return fmt.Sprintf("The counters are in %s. All servers with this URL share them.", s.Scheme.Name())
 }
 
 // next are the words after the files are written.

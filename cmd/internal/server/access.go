@@ -9,8 +9,10 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,13 +22,13 @@ import (
 	"github.com/metehq/mete/cmd/internal/admintoken"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/follow"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/keyed"
 )
 
-// The admin API is itself limited: callers by the name of their token, those
-// without one by their address, and wrong tokens by the address they come from. A
-// right token is never held up by wrong ones.
+// The admin API is itself limited: callers by the name of their token or else by their
+// address, and wrong tokens by their address. Wrong tokens never delay a right one.
 const (
 	callerRate, callerBurst = 500, 1000 // a second, and at once
 	wrongRate, wrongBurst   = 1, 10
@@ -34,7 +36,7 @@ const (
 	maxCallers              = 10_000 // addresses that are kept apart
 )
 
-// access says who may do what at the admin address. It is safe for concurrent use.
+// access decides what each caller may do at the admin address. It is safe for concurrent use.
 type access struct {
 	tokens atomic.Pointer[[]token]
 	open   bool   // who asks from this machine may look without one
@@ -47,14 +49,14 @@ type access struct {
 	signIns signIns // by links to the dashboard
 }
 
-// A token is one of those that are known.
+// A token is a known token.
 type token struct {
 	hash [sha256.Size]byte
 	name string
 	role httpapi.Role
 }
 
-// A caller is who asks. The zero caller is nobody in particular.
+// A caller sends a request. The zero caller has no name.
 type caller struct {
 	name string
 	role httpapi.Role
@@ -141,8 +143,8 @@ func (a *access) tokenOf(hash [sha256.Size]byte) (found caller, ok bool) {
 	return found, ok
 }
 
-// who returns who asks. Not ok is a token that nobody has, or one that is sent
-// in a way that is not understood.
+// who returns the caller. Not ok is an unknown token, or one in a form that HTTP does not
+// have.
 func (a *access) who(r *http.Request) (c caller, ok bool) {
 	switch sent := r.Header["Authorization"]; {
 	case len(sent) > 1:
@@ -235,4 +237,42 @@ func answerProblem(w http.ResponseWriter, r *http.Request, status int, detail st
 func (a *access) auditor(r *http.Request) (audit.Caller, bool) {
 	c, _ := r.Context().Value(callerKey{}).(caller)
 	return audit.Caller{Name: c.name, From: network(r.RemoteAddr)}, c.name != "" || a.told.Take("", 1).Allowed
+}
+
+// followTokens activates the tokens in files as the files change: a token that has leaked is
+// revoked without a restart. An invalid token never replaces a valid one.
+func (a *assembly) followTokens(access *access) {
+	known := slices.Clone(a.config.AdminTokens)
+	var mu sync.Mutex // guards known
+	for i := range known {
+		if known[i].File == "" {
+			continue
+		}
+		t := &known[i]
+		loop := &follow.Loop{
+			Interval: fileInterval,
+			Look: func(context.Context, bool) (bool, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				next, err := config.ReadToken(t.File)
+				if err != nil || next == t.Token {
+					return false, err
+				}
+				t.Token = next
+				access.know(known)
+				return true, nil
+			},
+			Tell: func(news follow.News, err error) {
+				switch news {
+				case follow.Failed:
+					a.log.Error("token not replaced, old token stays active", "name", t.Name, "err", err)
+				case follow.Changed:
+					a.log.Info("token replaced", "name", t.Name)
+				case follow.Recovered:
+					a.log.Info("token readable again, unchanged", "name", t.Name)
+				}
+			},
+		}
+		a.add(background("token "+t.Name, loop.Run))
+	}
 }

@@ -37,10 +37,7 @@ type components []component
 // start starts all components, or returns the first error. Then the caller stops them.
 func (cs components) start(ctx context.Context) error {
 	for _, c := range cs {
-		if c.Start == nil {
-			continue
-		}
-		if err := c.Start(ctx); err != nil {
+		if err := call(ctx, c.Start); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
@@ -51,10 +48,7 @@ func (cs components) start(ctx context.Context) error {
 func (cs components) stop(ctx context.Context) error {
 	var errs []error
 	for _, c := range slices.Backward(cs) {
-		if c.Stop == nil {
-			continue
-		}
-		if err := c.Stop(ctx); err != nil {
+		if err := call(ctx, c.Stop); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
 		}
 	}
@@ -64,14 +58,18 @@ func (cs components) stop(ctx context.Context) error {
 // health returns the error of the first component that is not ready.
 func (cs components) health(ctx context.Context) error {
 	for _, c := range cs {
-		if c.Health == nil {
-			continue
-		}
-		if err := c.Health(ctx); err != nil {
+		if err := call(ctx, c.Health); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func call(ctx context.Context, f func(context.Context) error) error {
+	if f == nil {
+		return nil
+	}
+	return f(ctx)
 }
 
 // background returns a component that calls run when it starts. Stop cancels the context of

@@ -4,6 +4,7 @@ package server
 
 import (
 	"crypto/tls"
+	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -11,9 +12,9 @@ import (
 	"time"
 )
 
-// A boundedListener has at most so many connections open at once. Those that are idle
-// give way to new ones; where all are in use, more wait in the system's queue, and are
-// refused there when it is full, too.
+// A boundedListener has at most so many connections open at once. A new connection replaces
+// an idle one. If all are in use, it waits in the queue of the system, which refuses more
+// when it is full.
 type boundedListener struct {
 	net.Listener
 	slots  chan struct{} // one for each connection, and one for Accept while it waits
@@ -78,8 +79,8 @@ func (c *boundedConn) Close() error {
 	return err
 }
 
-// CloseWrite ends one direction, as a connection of TCP can: net/http does it before
-// it closes a connection, so that its last answer is not lost.
+// CloseWrite ends one direction, as a connection of TCP can. The HTTP server calls it before
+// Close, so that the last answer is not lost.
 func (c *boundedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -129,14 +130,14 @@ func (l *boundedListener) room() bool {
 func (l *boundedListener) closeIdle() bool {
 	l.mu.Lock()
 	var oldest *boundedConn
-	since := int64(0)
+	since := int64(math.MaxInt64)
 	for c := range l.conns {
-		if at := c.idle.Load(); at > 0 && (oldest == nil || at < since) {
+		if at := c.idle.Load(); at > 0 && at < since {
 			oldest, since = c, at
 		}
 	}
 	l.mu.Unlock()
-	if oldest == nil {
+	if since == math.MaxInt64 {
 		return false
 	}
 	if oldest.idle.CompareAndSwap(since, given) { // else it has just been used
@@ -161,4 +162,36 @@ func noteIdle(c net.Conn, state http.ConnState) {
 	if old := b.idle.Load(); old != given {
 		b.idle.CompareAndSwap(old, at)
 	}
+}
+
+// An inFlightLimit bounds the requests that are answered at the same time.
+type inFlightLimit struct {
+	most    int64
+	exempt  func(*http.Request) bool // what something else bounds; nil for nothing
+	now     atomic.Int64
+	refused atomic.Uint64
+}
+
+// isStream reports whether r, to the admin address, asks for a stream. The API bounds the
+// number of streams.
+func isStream(r *http.Request) bool {
+	return r.URL.Path == "/v1/traffic/stream" || r.URL.Path == "/v1/watch"
+}
+
+// enter answers requests above the limit with 503, except the checks of health.
+func (c *inFlightLimit) enter(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.exempt(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		defer c.now.Add(-1)
+		if c.now.Add(1) > c.most && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {
+			c.refused.Add(1)
+			w.Header()["Retry-After"] = []string{"1"}
+			answerProblem(w, r, http.StatusServiceUnavailable, "the server is answering as many requests as it may; try again soon")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

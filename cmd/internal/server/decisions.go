@@ -3,24 +3,32 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/denials"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/stores"
 	"github.com/metehq/mete/cmd/internal/telemetry"
+	"github.com/metehq/mete/cmd/internal/webhook"
+	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/monitor"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/topkeys"
 )
 
-// countDecisions counts all decisions, and logs those that the store did not make.
+// countDecisions counts all decisions, and logs decisions without the store.
 func (a *assembly) countDecisions(b *buckets, watch *telemetry.Watch) {
-	watches, skipped := new(monitor.Watches), new(skipLog)
+	watches, skipped := new(monitor.Watches), newSkipLog()
 	failed := limitErrors(b.log, "store call failed")
 	a.live.Watches = watches
 	a.onPolicy = append(a.onPolicy, skipped.setPolicy)
@@ -70,6 +78,46 @@ func (a *assembly) addDenialLog(b *buckets) {
 	a.read("ip:address")
 }
 
+// addDenialWebhook posts denials, if the settings name an endpoint. The sender stops after the
+// log that writes to it.
+func (a *assembly) addDenialWebhook(b *buckets) {
+	c, log := a.config.DenialWebhook, a.config.DenialLog
+	if c.URL == nil {
+		return
+	}
+	sender := webhook.New(webhook.Config{
+		URL: c.URL.String(), Headers: headerFields(c.Headers), Secret: []byte(c.Secret), Batch: c.Batch, Interval: c.Interval, Queue: c.Queue,
+		Drain: min(a.config.Timeouts.Drain, webhookDrain), Log: a.log,
+	})
+	a.add(background("denial webhook", sender.Run))
+	l := denials.New(denials.Config{
+		Logger: slog.New(slog.NewJSONHandler(sender, &slog.HandlerOptions{ReplaceAttr: webhook.DurationText})), Interval: cmp.Or(log.Interval, time.Minute),
+		PerSecond: webhookLines, Raw: log.Raw, Key: b.keyFor("denial log"),
+	})
+	a.add(background("denials for the webhook", l.Run))
+	a.metrics.Add(metrics.DenialWebhook(sender.Stats))
+	a.onDenial = append(a.onDenial, l.Record)
+	a.read("ip:address")
+}
+
+const (
+	// webhookLines is the most lines per second for the webhook.
+	webhookLines = 1000
+
+	// webhookDrain is the longest time that a stop waits for the webhook.
+	webhookDrain = 5 * time.Second
+)
+
+// headerFields returns header fields of settings, which config has checked: name=value.
+func headerFields(settings []string) map[string]string {
+	fields := make(map[string]string, len(settings))
+	for _, h := range settings {
+		name, value, _ := strings.Cut(h, "=")
+		fields[name] = value
+	}
+	return fields
+}
+
 // read adds attributes that the hooks read.
 func (a *assembly) read(names ...string) {
 	for _, name := range names {
@@ -77,4 +125,126 @@ func (a *assembly) read(names ...string) {
 			a.alsoRead = append(a.alsoRead, attribute)
 		}
 	}
+}
+
+// addTop counts the keys that are denied most, and those near a limit, unless the settings
+// have no counters.
+func (a *assembly) addTop(b *buckets) error {
+	if a.config.TopKeys == 0 {
+		return nil
+	}
+	begin := time.Now()
+	now := func() bucket.Instant { return bucket.At(begin.Add(time.Since(begin))) } // nobody sets this clock
+	tracker, err := topkeys.New(topkeys.Config{Counters: a.config.TopKeys}, now())
+	if err != nil {
+		return err
+	}
+	a.onDenial = append(a.onDenial, func(_ context.Context, d *mete.Denial) { tracker.Denied(now(), d) })
+	a.onNear = append(a.onNear, func(_ context.Context, d *mete.Denial) { tracker.Near(now(), d) })
+	a.onPolicy = append(a.onPolicy, func(m *policy.Matcher) { // evict the rules that are gone
+		names := map[string]bool{}
+		for _, r := range m.Rules() {
+			names[r.Name] = true
+		}
+		tracker.Retain(func(rule string) bool { return names[rule] })
+	})
+	a.metrics.Add(metrics.Top(tracker.Stats))
+	a.top = httpapi.Top{Tracker: tracker, Now: now, MaskKey: b.keyFor("top keys")}
+	return nil
+}
+
+// skipLogInterval is the shortest time between two records about one rule.
+const skipLogInterval = time.Minute
+
+// A skipLog logs that requests lack the key of a rule, so that the rule does not limit
+// them. It logs names of rules and of attributes, and nothing of a request. Recording takes
+// no lock.
+type skipLog struct {
+	mu     sync.Mutex // held while the policy is replaced
+	byRule atomic.Pointer[map[string]*skips]
+}
+
+// skips are the skipped requests of one rule.
+type skips struct {
+	count  atomic.Uint64 // since the last record
+	logged atomic.Int64  // when, as Unix nanoseconds; 0 for never
+}
+
+func newSkipLog() *skipLog {
+	l := new(skipLog)
+	l.byRule.Store(&map[string]*skips{})
+	return l
+}
+
+// setPolicy makes room for the rules of a policy. Rules that stay keep their interval.
+func (l *skipLog) setPolicy(m *policy.Matcher) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := *l.byRule.Load()
+	rules := make(map[string]*skips, len(m.Rules()))
+	for _, r := range m.Rules() {
+		s, stays := before[r.Name]
+		if !stays {
+			s = new(skips)
+		}
+		rules[r.Name] = s
+	}
+	l.byRule.Store(&rules)
+}
+
+// record counts one request that r did not limit. It logs the first at once, and then one
+// record per interval at most, with the number of requests since the last record.
+func (l *skipLog) record(log *slog.Logger, r *policy.Rule) {
+	rules := l.byRule.Load()
+	s, known := (*rules)[r.Name]
+	if !known {
+		return // the policy was just replaced
+	}
+	s.count.Add(1)
+	now, last := time.Now().UnixNano(), s.logged.Load()
+	if last != 0 && now-last < int64(skipLogInterval) || !s.logged.CompareAndSwap(last, now) {
+		return
+	}
+	names := make([]string, len(r.LimitKeys))
+	for i, a := range r.LimitKeys {
+		names[i] = a.String()
+	}
+	log.Info("rule skipped: requests lack an attribute of limit_keys", "rule", r.Name,
+		"limit_keys", strings.Join(names, ","), "requests", s.count.Swap(0))
+}
+
+// telemetryPatience is the time that the collector has to take the rest when the server
+// stops.
+const telemetryPatience = 2 * time.Second
+
+// serviceName is the name of the server without OTEL_SERVICE_NAME.
+const serviceName = "mete"
+
+// openTelemetry begins to measure requests and, if the settings name a collector, to export
+// traces and metrics.
+func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) {
+	c := a.config.Telemetry
+	if c.Endpoint == nil {
+		var none *telemetry.Telemetry
+		a.metrics.Add(metrics.Telemetry(none.Stats))
+		return telemetry.NewWatch(none, a.metrics.Decided), nil
+	}
+	t, err := telemetry.New(ctx, telemetry.Config{
+		Endpoint: c.Endpoint, Headers: headerFields(c.Headers), Sample: c.Sample, Interval: c.Interval,
+		Service: serviceName, Version: buildinfo.Read().Version, Metrics: a.metrics.Gatherer(),
+		Failed: limitErrors(a.log, "telemetry export failed", "endpoint", c.Endpoint.String()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.add(closing("telemetry", func() {
+		ctx, cancel := context.WithTimeout(context.Background(), telemetryPatience)
+		defer cancel()
+		if err := t.Close(ctx); err != nil {
+			a.log.Warn("telemetry not exported completely", "err", err)
+		}
+	}))
+	a.metrics.Add(metrics.Telemetry(t.Stats))
+	a.log.Info("telemetry exported", "endpoint", c.Endpoint.String(), "sample", c.Sample, "metrics_each", c.Interval)
+	return telemetry.NewWatch(t, a.metrics.Decided), nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/audit"
+	"github.com/metehq/mete/cmd/internal/curl"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/telemetry"
 	"github.com/metehq/mete/dashboard"
@@ -28,7 +29,7 @@ func (a *assembly) mainListener(s *socket, door httpapi.Config, b *buckets, clai
 	if err != nil {
 		return nil, err
 	}
-	limit := &inFlightLimit{most: int64(c.MaxInFlight)}
+	limit := &inFlightLimit{most: int64(c.MaxInFlight), exempt: func(*http.Request) bool { return false }}
 	if !c.InFront() {
 		h := a.closeWhenStopping(watch.Wrap(apiDoor, false, sameMachine(api)))
 		l := newHTTPListener("main", s, limit, h, c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)

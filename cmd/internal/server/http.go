@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,25 +29,28 @@ const maxStreams = 250
 // A socket is an open address, which nothing serves yet.
 type socket struct {
 	*boundedListener
-	certs *certificates // nil: plain HTTP
+	tls     *tls.Config      // nil: plain HTTP
+	expires func() time.Time // of the certificate; zero for none
 }
 
 // openSocket opens the address that a setting names.
 func (a *assembly) openSocket(setting, address string, connections int, files config.TLS) (*socket, error) {
-	var certs *certificates
+	s := &socket{expires: func() time.Time { return time.Time{} }}
 	if files.On() {
-		var err error
-		if certs, err = newCertificates(files, a.log); err != nil {
+		certs, err := newCertificates(files, a.log)
+		if err != nil {
 			return nil, fmt.Errorf("TLS of %s: %w", setting, err)
 		}
 		a.add(background("certificates of "+setting, certs.follow))
+		s.tls, s.expires = certs.tlsConfig(), certs.expiry
 	}
 	l, err := listen(setting, address)
 	if err != nil {
 		return nil, err
 	}
 	a.add(closing(setting, func() { l.Close() }))
-	return &socket{bounded(l, connections), certs}, nil
+	s.boundedListener = bounded(l, connections)
+	return s, nil
 }
 
 // listen opens the address that a setting names.
@@ -90,6 +94,7 @@ func newHTTPListener(name string, s *socket, limit *inFlightLimit, h http.Handle
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      requestTimeout,
 		IdleTimeout:       t.Idle,
+		TLSConfig:         s.tls,
 		MaxHeaderBytes:    maxHeader,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:          newErrorLog(log),
@@ -97,16 +102,13 @@ func newHTTPListener(name string, s *socket, limit *inFlightLimit, h http.Handle
 
 		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" past each limit and bound
 	}
-	if s.certs != nil {
-		server.TLSConfig = s.certs.tlsConfig()
-	}
 	return &httpListener{name: name, socket: s, inFlight: limit, server: server, drain: func(context.Context) {}}
 }
 
 // Serve implements [listener].
 func (l *httpListener) Serve() error {
 	var err error
-	if l.server.TLSConfig != nil {
+	if l.socket.tls != nil {
 		err = l.server.ServeTLS(l.socket, "", "")
 	} else {
 		err = l.server.Serve(l.socket)
@@ -123,18 +125,14 @@ func (l *httpListener) Shutdown(ctx context.Context) error {
 	if err != nil {
 		l.server.Close()
 	}
-	l.drain(ctx) // after the requests, of which some may still have been upgraded
+	l.drain(ctx) // after the requests, because a request may still become an upgraded connection
 	return err
 }
 
 // stats are the metrics of the listener.
 func (l *httpListener) stats() metrics.Listener {
-	m := metrics.Listener{
-		Name: l.name, Connections: l.socket.open(),
+	return metrics.Listener{
+		Name: l.name, Connections: l.socket.open(), CertificateExpires: l.socket.expires(),
 		InFlight: l.inFlight.now.Load(), Refused: l.inFlight.refused.Load(), Full: l.socket.full.Load(),
 	}
-	if l.socket.certs != nil {
-		m.CertificateExpires = l.socket.certs.expiry()
-	}
-	return m
 }

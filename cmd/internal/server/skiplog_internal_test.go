@@ -27,7 +27,7 @@ func TestSkipLog(t *testing.T) {
 		}
 		var out bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&out, nil))
-		var l skipLog
+		l := newSkipLog()
 		l.record(log, m.Rules()[0]) // no policy is in force yet
 		for range 3 {
 			l.setPolicy(m)
@@ -60,7 +60,7 @@ func TestSkipLog_Concurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		var l skipLog
+		l := newSkipLog()
 		l.setPolicy(m)
 		log := slog.New(slog.NewTextHandler(&out, nil))
 		for range 8 {
@@ -94,7 +94,7 @@ func TestSkipLog_Allocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var l skipLog
+	l := newSkipLog()
 	l.setPolicy(m)
 	log := slog.New(slog.DiscardHandler)
 	l.record(log, m.Rules()[0])

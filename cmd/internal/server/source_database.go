@@ -24,6 +24,7 @@ type databaseSource struct {
 	interval time.Duration // between two looks, at least; 0: only on request
 
 	source   *rules.Source // nil until loaded
+	shut     func()        // closes source
 	revision int64         // of the policy that was loaded at first
 }
 
@@ -46,6 +47,7 @@ func (s *databaseSource) open(ctx context.Context) (m *policy.Matcher, err error
 		if s.source, err = rules.Connect(ctx, s.url.Postgres.Options, config); err != nil {
 			return nil, fmt.Errorf("policy: %w", err)
 		}
+		s.shut = s.source.Close
 	}
 	m, s.revision, err = s.source.Load(ctx, s.opts)
 	if _, broken := errors.AsType[rules.Errors](err); err != nil && !broken {
@@ -55,9 +57,7 @@ func (s *databaseSource) open(ctx context.Context) (m *policy.Matcher, err error
 }
 
 func (s *databaseSource) close() {
-	if s.source != nil {
-		s.source.Close()
-	}
+	s.shut()
 }
 
 func (s *databaseSource) follower(apply func(*policy.Matcher) error) follower {
@@ -82,7 +82,7 @@ func (f *databaseFollower) run(ctx context.Context) {
 }
 
 // reload reads the rules for an operator. If the database announces a change meanwhile, the
-// rules read here may be older, and do not count: the result is that of the change.
+// rules read here may be older, and the change decides the result.
 func (f *databaseFollower) reload(ctx context.Context) error {
 	f.mu.Lock()
 	before := f.replaced

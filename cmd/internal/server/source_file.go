@@ -39,6 +39,7 @@ type fileSource struct {
 	digest     [sha256.Size]byte // of the contents last read, good or bad
 	refused    error             // why the contents last read are not active
 	unreadable bool              // the last read failed
+	loaded     bool              // load has read the file
 }
 
 func (s *fileSource) name() string { return s.path }
@@ -55,6 +56,7 @@ func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.loaded = true
 	m, err := policyyaml.Parse(s.path, data, s.opts)
 	if err == nil {
 		s.active = activeFile{m.Version(), s.digest}
@@ -86,7 +88,7 @@ func (s *fileSource) read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.info != nil && !info.Mode().IsRegular() && !info.IsDir() { // a pipe can be read once, at the start
+	if s.loaded && !info.Mode().IsRegular() && !info.IsDir() { // a pipe can be read once, at the start
 		return nil, fmt.Errorf("%s: not a regular file any more", s.path)
 	}
 	data, err := policyyaml.Read(s.path)

@@ -55,14 +55,17 @@ func (a *assembly) addViolations(ctx context.Context) error {
 	}}
 	connecting, cancel := context.WithTimeout(ctx, recorderPatience)
 	defer cancel()
+	run := l.run
 	switch err := l.connect(connecting); {
+	case err == nil:
+		run = func(context.Context) {}
 	case errors.Is(err, store.ErrUnavailable) || connecting.Err() != nil:
 		l.log.Error("violations database unreachable, violations not recorded until it answers", "err", err)
-	case err != nil:
+	default:
 		return fmt.Errorf("violations: %w", err)
 	}
 	reader := newViolationReader(l)
-	recording := background("violations", l.run)
+	recording := background("violations", run)
 	stop := recording.Stop
 	recording.Stop = func(ctx context.Context) error {
 		err := stop(ctx)
@@ -109,9 +112,15 @@ func (l *violationLog) begin(ctx context.Context, pool *pgxpool.Pool) (*violatio
 	return violations.New(pool, c)
 }
 
+// connected returns the recorder, once the database has answered.
+func (l *violationLog) connected() (r *violations.Recorder, ok bool) {
+	r = l.recorder.Load()
+	return r, r != nil
+}
+
 // record is the hook of the limiter.
 func (l *violationLog) record(ctx context.Context, d *mete.Denial) {
-	if r := l.recorder.Load(); r != nil {
+	if r, ok := l.connected(); ok {
 		r.Record(ctx, d)
 		return
 	}
@@ -120,9 +129,6 @@ func (l *violationLog) record(ctx context.Context, d *mete.Denial) {
 
 // run tries to connect until it succeeds or ctx ends.
 func (l *violationLog) run(ctx context.Context) {
-	if l.recorder.Load() != nil {
-		return
-	}
 	failed := limitErrors(l.log, "violations not recorded")
 	ticker := time.NewTicker(recorderInterval)
 	defer ticker.Stop()
@@ -140,10 +146,10 @@ func (l *violationLog) run(ctx context.Context) {
 	}
 }
 
-// stats are those of the recorder, with what it could not be told.
+// stats are the counts of the recorder, with the denials before it was connected.
 func (l *violationLog) stats() (s violations.Stats) {
 	missed := l.missed.Load()
-	if r := l.recorder.Load(); r != nil {
+	if r, ok := l.connected(); ok {
 		s = r.Stats()
 	}
 	s.Recorded += missed
@@ -153,8 +159,8 @@ func (l *violationLog) stats() (s violations.Stats) {
 
 // close writes the rest, and logs the number of violations that could not be written.
 func (l *violationLog) close() {
-	r := l.recorder.Load()
-	if r == nil {
+	r, ok := l.connected()
+	if !ok {
 		return
 	}
 	if err := r.Close(); err != nil {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/httpapi"
@@ -22,24 +21,24 @@ import (
 )
 
 const (
-	// findersConns are the connections of all who look at violations together. They
+	// findersConns is the number of connections for all queries together. They
 	// are not those by which violations are written.
 	findersConns = 2
 
-	// findersIdle is how long they stay open once nobody looks.
+	// findersIdle is the time that they stay open without a query.
 	findersIdle = time.Minute
 
 	// findersPatience bounds a question, in the database as well.
 	findersPatience = 5 * time.Second
 )
 
-// finders find violations for the API: a reader with connections of its own, which
-// are opened when somebody looks for the first time.
+// A violationReader finds violations for the API. It has connections of its own, which the
+// first query opens.
 type violationReader struct {
 	log    *violationLog
-	busy   chan struct{}   // taken by who opens them, and by who closes them for good
-	open   *pgxpool.Pool   // nil until then
+	busy   chan struct{}   // taken to open the connections, and to close them for good
 	from   *finder         // nil until then
+	shut   func()          // closes the connections
 	done   context.Context // ends with the server
 	end    context.CancelFunc
 	ending sync.Once
@@ -53,23 +52,21 @@ type finder struct {
 }
 
 func newViolationReader(l *violationLog) *violationReader {
-	f := &violationReader{log: l, busy: make(chan struct{}, 1)}
+	f := &violationReader{log: l, busy: make(chan struct{}, 1), shut: func() {}}
 	f.done, f.end = context.WithCancel(context.Background())
 	return f
 }
 
-// close ends the connections. What is asked meanwhile or later fails.
+// close ends the connections. Queries fail from then on.
 func (f *violationReader) close() {
 	f.ending.Do(func() {
 		f.end()
-		f.busy <- struct{}{} // and nobody opens them again
-		if f.open != nil {
-			closeWithin(f.open, recorderClosing)
-		}
+		f.busy <- struct{}{} // and no query opens them again
+		f.shut()
 	})
 }
 
-// finder returns the reader, and opens the connections if nobody has.
+// finder returns the reader, and opens the connections for the first query.
 func (f *violationReader) finder(ctx context.Context) (*finder, error) {
 	select {
 	case f.busy <- struct{}{}:
@@ -104,7 +101,7 @@ func (f *violationReader) finder(ctx context.Context) (*finder, error) {
 		pool.Close()
 		return nil, err
 	}
-	f.open, f.from = pool, &finder{reader, c.Raw}
+	f.from, f.shut = &finder{reader, c.Raw}, func() { closeWithin(pool, recorderClosing) }
 	return f.from, nil
 }
 

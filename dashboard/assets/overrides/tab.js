@@ -124,7 +124,7 @@ function row(o, done) {
 	const cell = (label, ...children) => h('td', {role: 'cell', dataset: {label}}, ...children);
 	return h('tr', {role: 'row', class: o.state === 'in_force' ? null : 'over'},
 		cell('Does', h('span', {class: `badge badge-${actionOf(o.action).color}`}, show(actionOf(o.action).label)), limit && h('p', {class: 'small'}, show(limit))),
-		cell('To', h('p', {class: 'mono overrides-whom'}, o.key && may('operate') ? h('a', {href: keyHref(o)}, show(whomText(o), 300)) : show(whomText(o), 300)), h('p', {class: 'small muted'}, show(o.id, 60), o.source === 'file' ? ' · policy file' : ''),
+		cell('To', h('p', {class: 'mono overrides-whom'}, o.key && may('operate') ? h('a', {href: keyHref(o)}, show(whomText(o), 300)) : show(whomText(o), 300)), h('p', {class: 'small muted'}, show(o.id, 60), o.source === 'file' ? ' · policy file' : o.source === 'local' ? ' · this server alone' : ''),
 			(o.mistakes ?? []).map((m) => h('p', {class: 'mistake'}, show(m.detail, 300)))),
 		cell('Why', h('p', null, show(o.reason, 300)), h('p', {class: 'small muted'}, show(o.author, 60))),
 		cell('Ends', o.state === 'in_force' ?

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package overrides
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/metehq/mete/policy"
+)
+
+const (
+	// MaxLocal bounds the local overrides of a process, and MaxLocalTime how long each lasts.
+	MaxLocal     = 100
+	MaxLocalTime = time.Hour
+)
+
+// PutLocal makes an override that is active in this process alone, or replaces the local one
+// with its ID. It asks no store, so it works while the store is down. The override ends with the
+// process, and after [MaxLocalTime] at the latest. It is logged, and not in the audit that other
+// processes share.
+//
+// May is asked whether the local override with its ID may be replaced, as in [Manager.PutIf].
+// Invalid overrides are a [policy.Errors], and one too many is [ErrFull].
+func (m *Manager) PutLocal(o policy.Override, may func(before policy.Override) error) (Status, error) {
+	s, err := m.putLocal(o, may)
+	if err != nil {
+		return Status{}, fmt.Errorf("overrides: put local: %w", err)
+	}
+	return s, nil
+}
+
+func (m *Manager) putLocal(o policy.Override, may func(before policy.Override) error) (Status, error) {
+	if o.ID == "" {
+		o.ID = newID(o.Action)
+	}
+	now := m.now()
+	o.CreatedAt = now.UTC().Truncate(time.Microsecond)
+	m.changing.Lock() // until the override is active: no other local change comes between
+	defer m.changing.Unlock()
+	m.mu.Lock()
+	d, local := m.document.clone(), slices.Clone(m.local)
+	m.mu.Unlock()
+	if d.index(o.ID) >= 0 {
+		return Status{}, policy.Errors{{Path: "/id", Reason: "a shared override has this ID", Hint: "give the local one another ID, or none"}}
+	}
+	at := slices.IndexFunc(local, func(l policy.Override) bool { return l.ID == o.ID })
+	if at >= 0 {
+		if err := may(local[at]); err != nil {
+			return Status{}, err
+		}
+	} else if len(local) >= MaxLocal {
+		return Status{}, ErrFull
+	}
+	for _, l := range local {
+		d.Overrides = append(d.Overrides, record{Override: l})
+	}
+	if err := m.checkLocal(&d, o, now); err != nil {
+		return Status{}, err
+	}
+	if at >= 0 {
+		local[at] = o
+	} else {
+		local = append(local, o)
+	}
+	if err := m.useLocal(local); err != nil {
+		return Status{}, err
+	}
+	m.logLocal("local override made", &o, o.Author, o.Reason)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.status(o, now)
+	s.Source = SourceLocal
+	return s, nil
+}
+
+// checkLocal returns the errors of a local override: those of a shared one, and a late end.
+func (m *Manager) checkLocal(d *document, o policy.Override, now time.Time) error {
+	err := m.check(d, o, now)
+	wrong, ok := errors.AsType[policy.Errors](err)
+	switch {
+	case err != nil && !ok:
+		return err
+	case o.ExpiresAt.After(now.Add(MaxLocalTime)):
+		return append(wrong, policy.Error{Path: "/expires_at", Reason: "expires_at is too late: a local override lasts at most one hour", Hint: "repeat it, or make a shared one"})
+	}
+	return err
+}
+
+// removeLocal ends the local override with an ID, and reports whether there was one.
+func (m *Manager) removeLocal(id, author, reason string, may func(before policy.Override) error) (found bool, err error) {
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	m.mu.Lock()
+	local := slices.Clone(m.local)
+	m.mu.Unlock()
+	at := slices.IndexFunc(local, func(l policy.Override) bool { return l.ID == id })
+	if at < 0 {
+		return false, nil
+	}
+	before := local[at]
+	if err := may(before); err != nil {
+		return true, err
+	}
+	if err := m.useLocal(slices.Delete(local, at, at+1)); err != nil {
+		return true, err
+	}
+	m.logLocal("local override removed", &before, author, reason)
+	return true, nil
+}
+
+// expireLocal removes local overrides that have expired. They have no effect any more.
+func (m *Manager) expireLocal() {
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	m.mu.Lock()
+	local, now := slices.Clone(m.local), m.now()
+	m.mu.Unlock()
+	var expired []policy.Override
+	local = slices.DeleteFunc(local, func(l policy.Override) bool {
+		over := !l.ExpiresAt.After(now)
+		if over {
+			expired = append(expired, l)
+		}
+		return over
+	})
+	if len(expired) == 0 || m.useLocal(local) != nil {
+		return
+	}
+	for i := range expired {
+		m.logLocal("local override expired", &expired[i], expirer, "its time was over")
+	}
+}
+
+// useLocal makes these local overrides active, in place of those before. The caller holds changing.
+func (m *Manager) useLocal(local []policy.Override) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.local
+	m.local = local
+	if err := m.put(m.base, m.document); err != nil {
+		m.local = before
+		return err
+	}
+	return nil
+}
+
+// logLocal logs a change of a local override. Its match and key can hold secrets.
+func (m *Manager) logLocal(event string, o *policy.Override, author, reason string) {
+	level := slog.LevelInfo
+	if o.Action.Kind().Suspends {
+		level = slog.LevelWarn
+	}
+	a := append(attrs(o), slog.String("author", author), slog.String("reason", reason))
+	m.config.Logger.LogAttrs(context.Background(), level, event, a...)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package overrides_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/overrides"
+	"github.com/metehq/mete/policy"
+)
+
+func always(policy.Override) error { return nil }
+
+func (n *node) putLocal(o policy.Override) overrides.Status {
+	n.t.Helper()
+	s, err := n.PutLocal(o, always)
+	if err != nil {
+		n.t.Fatalf("PutLocal(%s): %v", o.ID, err)
+	}
+	return s
+}
+
+// local is a block that lasts that long.
+func local(c *clock, id, key string, lasts time.Duration) policy.Override {
+	o := block(id, key)
+	o.ExpiresAt, o.Reason, o.Author = c.now().Add(lasts), "the store is down", "kim"
+	return o
+}
+
+// A local override is active in one process, and needs no store.
+func TestPutLocal(t *testing.T) {
+	c := newClock()
+	kept := newStore(t, c)
+	a, b := newNode(t, c, kept, rules), newNode(t, c, kept, rules)
+	a.put(block("shared", "bad"))
+	s := a.putLocal(local(c, "here", "worse", 10*time.Minute))
+	if s.Source != overrides.SourceLocal || s.State != overrides.StateInForce || a.Local() != 1 {
+		t.Errorf("made %+v, %d are local", s, a.Local())
+	}
+	b.refresh()
+	a.wantTakes("with a local block", "worse", false)
+	a.wantTakes("with a shared block", "bad", false)
+	b.wantTakes("the other process", "worse", true)
+	if list := b.List(); len(list) != 1 {
+		t.Errorf("the other process lists %+v", list)
+	}
+	if list := a.List(); len(list) != 2 || list[1].ID != "here" || list[1].Source != overrides.SourceLocal || a.Count()[policy.ActionBlock] != 2 {
+		t.Errorf("it lists %+v and counts %v", list, a.Count())
+	}
+	if len(a.Audit()) != 1 || !strings.Contains(a.log.String(), `msg="local override made" id=here action=block`) || strings.Contains(a.log.String(), "worse") {
+		t.Errorf("audit %+v, log:\n%s", a.Audit(), a.log)
+	}
+	if err := a.Base(load(t, rules)); err != nil { // a new policy keeps it
+		t.Fatal(err)
+	}
+	a.wantTakes("with a new policy", "worse", false)
+	b.put(block("shared2", "x")) // a change of the document, too
+	a.refresh()
+	a.wantTakes("after a change by another process", "worse", false)
+	if err := a.Remove(t.Context(), "here", "kim", "it is over"); err != nil {
+		t.Fatal(err)
+	}
+	a.wantTakes("after its removal", "worse", true)
+	if a.Local() != 0 || a.log.Count("local override removed") != 1 {
+		t.Errorf("%d are local, log:\n%s", a.Local(), a.log)
+	}
+}
+
+// The end is required, near, and kept without the store.
+func TestPutLocal_Bounds(t *testing.T) {
+	c := newClock()
+	n := newNode(t, c, newStore(t, c), rules)
+	n.put(block("shared", "bad"))
+	for name, test := range map[string]struct {
+		o    policy.Override
+		want string
+	}{
+		"too long":    {local(c, "a", "k", overrides.MaxLocalTime+time.Second), "at most one hour"},
+		"over":        {local(c, "a", "k", -time.Second), "must be in the future"},
+		"a shared ID": {local(c, "shared", "k", time.Minute), "a shared override has this ID"},
+		"no reason":   {func() policy.Override { o := local(c, "a", "k", 2*time.Hour); o.Reason = ""; return o }(), "reason must not be empty"},
+	} {
+		var wrong policy.Errors
+		if _, err := n.PutLocal(test.o, always); !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	for i := range overrides.MaxLocal {
+		n.putLocal(local(c, fmt.Sprint("l", i), "k", time.Hour))
+	}
+	if _, err := n.PutLocal(local(c, "more", "k", time.Hour), always); !errors.Is(err, overrides.ErrFull) {
+		t.Errorf("one too many: %v", err)
+	}
+	n.putLocal(local(c, "l7", "other", time.Minute)) // in the place of one
+	denied := errors.New("no")
+	if _, err := n.PutLocal(local(c, "l7", "k", time.Minute), func(policy.Override) error { return denied }); !errors.Is(err, denied) {
+		t.Errorf("may was not asked: %v", err)
+	}
+	n.wantTakes("a replaced one", "other", false)
+	c.advance(time.Minute)
+	n.wantTakes("after its end", "other", true)
+}
