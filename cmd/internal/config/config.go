@@ -26,8 +26,8 @@ var Sample string
 // for underscores those of the flags of mete serve.
 type Config struct {
 	// Policy is the policy file, JSON or YAML, the URL of a PostgreSQL with rules
-	// in it, as [pgstore.ParseURL] reads it, or the https:// address of a signed bundle: see
-	// package bundle. Empty is the built-in example.
+	// in it, as [pgstore.ParseURL] reads it. It may also be the https:// address of a signed
+	// bundle: see package bundle. Empty is the built-in example.
 	// In a configuration file, a relative path is relative to that file.
 	Policy string `yaml:"policy"`
 
