@@ -156,8 +156,8 @@ func (a *Action) note(e overrides.Entry, fields ...any) {
 	defer cancel()
 	var err error
 	if a.noted, err = a.log.config.Overrides.Note(ctx, e); err != nil {
-		a.log.config.Logger.Error("a change of a bucket may be missing in the audit: only the log and the memory of this server are sure to have it",
-			append([]any{"what", whats[e.What], "by", e.Author}, append(fields, "error", err)...)...)
+		a.log.config.Logger.Error("change of a bucket may be missing in the audit of other servers",
+			append([]any{"what", whats[e.What], "by", e.Author}, append(fields, "err", err)...)...)
 	}
 }
 
@@ -179,7 +179,7 @@ func (a *Action) End(status int) {
 	if a.rule != "" {
 		fields = append(fields, "rule", a.rule, "reason", a.reason)
 	}
-	a.log.config.Logger.Info("admin: asked to change something", fields...)
+	a.log.config.Logger.Info("admin request", fields...)
 	if caller.Name == "" {
 		return
 	}

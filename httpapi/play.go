@@ -52,7 +52,7 @@ func (a *API) servePlay(w http.ResponseWriter, r *http.Request) *api.Problem {
 	}
 	if err != nil {
 		if r.Context().Err() == nil { // else the client is gone
-			slog.ErrorContext(r.Context(), "httpapi: play failed", "error", err)
+			slog.ErrorContext(r.Context(), "httpapi: play failed", "err", err)
 		}
 		return api.NewProblem(http.StatusInternalServerError, "the server failed; its log has the error")
 	}

@@ -113,7 +113,7 @@ func violationProblem(w http.ResponseWriter, r *http.Request, err error) *api.Pr
 		return api.NewProblem(http.StatusServiceUnavailable, "the database of the violations does not answer; what is denied meanwhile is kept for it. Try again")
 	}
 	if r.Context().Err() == nil { // else the client is gone
-		slog.ErrorContext(r.Context(), "httpapi: violations not found", "path", r.URL.Path, "error", err)
+		slog.ErrorContext(r.Context(), "httpapi: violations not found", "path", r.URL.Path, "err", err)
 	}
 	return api.NewProblem(http.StatusInternalServerError, "the server failed; its log has the error")
 }

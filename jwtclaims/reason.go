@@ -98,7 +98,7 @@ func (t *tally) count(reason Reason, now time.Time) {
 		}
 		t.said[i] = n
 	}
-	t.log.Warn("bearer tokens were refused: their claims are missing", "reasons", strings.Join(parts, " "))
+	t.log.Warn("bearer tokens refused, claims missing", "reasons", strings.Join(parts, " "))
 }
 
 // all returns the counts of every reason.

@@ -203,7 +203,7 @@ func (h *Monitor) times(now *Totals) (times [6]*float64) {
 func (h *Monitor) setState(s *api.ServerState) (changed bool) {
 	f, err := sse.Frame("state", "", api.TrafficState{At: time.Now().UTC(), ServerState: *s})
 	if err != nil {
-		slog.Error("monitor: the state cannot be told", "error", err)
+		slog.Error("cannot send state to dashboards", "err", err)
 		return false
 	}
 	h.state = f
@@ -230,7 +230,7 @@ func (h *Monitor) samplesFrame(samples []sample, rules []ruleSample) []byte {
 	}
 	f, err := sse.Frame("samples", h.instance+":"+strconv.FormatInt(last, 10), told)
 	if err != nil {
-		slog.Error("monitor: samples cannot be told", "error", err)
+		slog.Error("cannot send samples to dashboards", "err", err)
 	}
 	return f
 }

@@ -81,7 +81,7 @@ func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.lasting {
-		m.config.Logger.Warn("the override is kept in this process alone: it ends when that does", "id", o.ID)
+		m.config.Logger.Warn("override kept in this process only, it ends with the process", "id", o.ID)
 	}
 	return m.status(o, m.now()), nil
 }

@@ -57,7 +57,7 @@ func (m *Manager) logInForce() {
 		}
 	}
 	if len(ids) > 0 {
-		m.config.Logger.Info("overrides in force", "ids", strings.Join(ids, ","))
+		m.config.Logger.Info("overrides active", "ids", strings.Join(ids, ","))
 	}
 }
 
@@ -73,10 +73,10 @@ func (m *Manager) logFit(d document, unfit map[string]policy.Errors) {
 			for j, e := range is {
 				reasons[j] = strings.TrimPrefix(e.Path+": "+e.Reason, ": ") // not its value
 			}
-			a := append(attrs(o), slog.String("error", strings.Join(reasons, "; ")))
-			m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "an override does not fit the policy, and is not in force", a...)
+			a := append(attrs(o), slog.String("err", strings.Join(reasons, "; ")))
+			m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "override does not fit the policy, not active", a...)
 		case is == nil && was != nil && slices.ContainsFunc(d.live(m.now()), func(l policy.Override) bool { return l.ID == o.ID }):
-			m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "an override fits the policy again, and is in force", attrs(o)...)
+			m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "override fits the policy again, active", attrs(o)...)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func TestShared(t *testing.T) {
 	if got := later.Audit(); len(got) != 3 || got[2].What != overrides.WhatRemoved || got[2].Author != "lee" || got[2].Before == nil || got[2].After != nil {
 		t.Errorf("audit %+v, want three entries, the last a removal by lee", got)
 	}
-	if !strings.Contains(later.log.String(), `msg="overrides in force" ids=c`) {
+	if !strings.Contains(later.log.String(), `msg="overrides active" ids=c`) {
 		t.Errorf("what is in force is not logged:\n%s", later.log)
 	}
 }
@@ -316,7 +316,7 @@ func TestStore_KeepsNoDocuments(t *testing.T) {
 	n := newNode(t, newClock(), unsupported{}, rules)
 	n.put(block("b", "bad"))
 	n.wantTakes("in the process alone", "bad", false)
-	if n.Persistent() || !strings.Contains(n.log.String(), "in this process alone") {
+	if n.Persistent() || !strings.Contains(n.log.String(), "in this process only") {
 		t.Errorf("persistent %t; the log should say that it is not:\n%s", n.Persistent(), n.log)
 	}
 }

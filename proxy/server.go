@@ -222,7 +222,7 @@ func (s *server) leaveOut(cause error) {
 	s.probing = false
 	if first {
 		s.changes.Add(1)
-		s.log.Warn("upstream server cannot be connected to", "upstream", s.upstream, "server", s.url.String(), "error", cause)
+		s.log.Warn("upstream server unreachable", "upstream", s.upstream, "server", s.url.String(), "err", cause)
 	}
 }
 
@@ -242,7 +242,7 @@ func (s *server) reached() {
 	if s.out.Swap(0) != 0 {
 		s.fails, s.probing = 0, false
 		s.changes.Add(1)
-		s.log.Info("upstream server answers again", "upstream", s.upstream, "server", s.url.String())
+		s.log.Info("upstream server reachable again", "upstream", s.upstream, "server", s.url.String())
 	}
 }
 
@@ -253,8 +253,8 @@ func (s *server) setSick(sick bool, cause error) {
 	}
 	s.changes.Add(1)
 	if sick {
-		s.log.Warn("upstream server is down: its health checks fail", "upstream", s.upstream, "server", s.url.String(), "error", cause)
+		s.log.Warn("upstream server down, health checks fail", "upstream", s.upstream, "server", s.url.String(), "err", cause)
 		return
 	}
-	s.log.Info("upstream server is up: its health checks succeed", "upstream", s.upstream, "server", s.url.String())
+	s.log.Info("upstream server up, health checks succeed", "upstream", s.upstream, "server", s.url.String())
 }

@@ -67,7 +67,7 @@ type watcher struct {
 // lost notes that there is no connection.
 func (w *watcher) lost(err error) {
 	if !w.failing {
-		w.config.Logger.Warn("the rules in the database cannot be followed; those in force stay", "error", err)
+		w.config.Logger.Warn("cannot follow rules in the database, active rules stay", "err", err)
 	}
 	w.failing = true
 }
@@ -75,7 +75,7 @@ func (w *watcher) lost(err error) {
 // found notes that there is one again.
 func (w *watcher) found() {
 	if w.failing {
-		w.config.Logger.Info("the rules in the database are followed again")
+		w.config.Logger.Info("rules in the database followed again")
 	}
 	w.failing = false
 }
@@ -157,7 +157,7 @@ func (w *watcher) listen(ctx context.Context, conn *pgx.Conn) (told bool, err er
 		told = false
 	}
 	if !w.polling {
-		w.config.Logger.Info("there is a pooler or a replica, which tells of no changes: the rules are looked at instead", "every", w.every(told))
+		w.config.Logger.Info("rules polled: no notifications through a pooler or from a replica", "every", w.every(told))
 	}
 	w.polling = true
 	return false, nil

@@ -207,7 +207,7 @@ func TestWatch_ConnectionCut(t *testing.T) {
 			t.Errorf("update %d: %v", i, u.err)
 		}
 	}
-	f.eventually("both are logged", func() bool { return f.log.count("followed again") == 3 && f.log.count("cannot be followed") == 3 })
+	f.eventually("both are logged", func() bool { return f.log.count("followed again") == 3 && f.log.count("cannot follow rules") == 3 })
 }
 
 func TestWatch_ServerRestarts(t *testing.T) {
@@ -216,13 +216,13 @@ func TestWatch_ServerRestarts(t *testing.T) {
 	f.source()
 	f.next()
 	p.Kill()
-	f.eventually("the log says that nothing answers", func() bool { return f.log.count("cannot be followed") == 1 })
+	f.eventually("the log says that nothing answers", func() bool { return f.log.count("cannot follow rules") == 1 })
 	p.Restart()
 	f.must(`UPDATE {schema}.rate_limit_rule SET burst_capacity = 7`)
 	if u := f.next(); u.err != nil {
 		t.Error(u.err)
 	}
-	if f.log.count("cannot be followed") != 1 {
+	if f.log.count("cannot follow rules") != 1 {
 		t.Errorf("the log says more than once that nothing answers:\n%s", f.log)
 	}
 }
@@ -234,7 +234,7 @@ func TestWatch_ServerHangs(t *testing.T) {
 	f.source()
 	f.next()
 	p.Pause()
-	f.eventually("the log says that nothing answers", func() bool { return f.log.count("cannot be followed") == 1 })
+	f.eventually("the log says that nothing answers", func() bool { return f.log.count("cannot follow rules") == 1 })
 	p.Resume()
 	f.must(`UPDATE {schema}.rate_limit_rule SET burst_capacity = 7`)
 	if u := f.next(); u.err != nil {
@@ -248,7 +248,7 @@ func TestWatch_Pooler(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	b := proctest.StartPgBouncer(t, p.URL())
 	f := follow(t, b.URL(), "mete", rules.Config{Poll: time.Hour})
-	f.eventually("the log says so", func() bool { return f.log.count("pooler or a replica") == 1 })
+	f.eventually("the log says so", func() bool { return f.log.count("through a pooler or from a replica") == 1 })
 	f.source()
 	f.next()
 	late := patience
@@ -272,7 +272,7 @@ func TestWatch_Pooler(t *testing.T) {
 		t.Errorf("an edit through the pooler: %v", err)
 	}
 	b.Kill()
-	f.eventually("the log says that nothing answers", func() bool { return f.log.count("cannot be followed") == 1 })
+	f.eventually("the log says that nothing answers", func() bool { return f.log.count("cannot follow rules") == 1 })
 	b.Restart()
 	f.must(`UPDATE {schema}.rate_limit_rule SET burst_capacity = 8`)
 	for u := f.next(); u.err == nil && u.policy.Version() < f.rows().Revision; u = f.next() {

@@ -41,13 +41,13 @@ func (r *Recorder) tend(u *upkeep) {
 	if err != nil {
 		u.next = now.Add(upkeepRetry)
 		if u.trouble.due() {
-			r.config.Logger.Warn("violations: cannot make or drop the partitions of days; trying again", "error", err)
+			r.config.Logger.Warn("cannot maintain partitions of violations, trying again", "err", err)
 		}
 		return
 	}
 	u.next = now.Add(upkeepInterval)
 	u.trouble.over()
 	if made+dropped+trimmed > 0 {
-		r.config.Logger.Debug("violations: days made and dropped", "made", made, "dropped", dropped, "rows", trimmed)
+		r.config.Logger.Debug("partitions of violations maintained", "made", made, "dropped", dropped, "rows", trimmed)
 	}
 }

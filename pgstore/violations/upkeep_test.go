@@ -171,7 +171,7 @@ func TestRecorder_Rights(t *testing.T) {
 	}
 	clock.advance(time.Hour)
 	user.awaitDays(clock, "20301231 20310102 20310103 20310104") // the day of the row began without
-	for text, want := range map[string]int{"cannot write; trying again": 1, "recorded again": 1, "cannot make or drop": 1, "permission denied for": 2} {
+	for text, want := range map[string]int{"cannot write violations, trying again": 1, "violations written again": 1, "cannot maintain partitions": 1, "permission denied for": 2} {
 		if got := strings.Count(log.String(), text); got != want {
 			t.Errorf("logged %d times %q, want %d:\n%s", got, text, want, log)
 		}

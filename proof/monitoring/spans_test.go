@@ -113,7 +113,7 @@ func TestTelemetry_CollectorIsAway(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(s.Log(), "the collector of telemetry does not take what it is sent") {
+	if !strings.Contains(s.Log(), "telemetry export failed") {
 		t.Errorf("nobody complains:\n%s", s.Log())
 	}
 	if err := s.Process.Stop(); err != nil {

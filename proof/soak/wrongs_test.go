@@ -49,8 +49,8 @@ var grave = regexp.MustCompile(`DATA RACE|^panic:|^fatal error:|http: panic|supe
 
 // expectedErrors are the errors that the soak itself brings about.
 var expectedErrors = []string{
-	"policy is broken", "policy mistake",
-	"the store failed", "the store is not asked any more", "cannot follow the overrides",
+	"policy broken", "policy error",
+	"store call failed", "circuit breaker opened", "cannot follow overrides",
 }
 
 // judgeLog looks for what a server should not have said.

@@ -27,9 +27,8 @@ import (
 	"github.com/metehq/mete/keyed"
 )
 
-// The admin API is itself limited: callers by the name of their token, those
-// without one by their address, and wrong tokens by the address they come from. A
-// right token is never held up by wrong ones.
+// The admin API is itself limited: callers by the name of their token or else by their
+// address, and wrong tokens by their address. Wrong tokens never delay a right one.
 const (
 	callerRate, callerBurst = 500, 1000 // a second, and at once
 	wrongRate, wrongBurst   = 1, 10
@@ -37,7 +36,7 @@ const (
 	maxCallers              = 10_000 // addresses that are kept apart
 )
 
-// access says who may do what at the admin address. It is safe for concurrent use.
+// access decides what each caller may do at the admin address. It is safe for concurrent use.
 type access struct {
 	tokens atomic.Pointer[[]token]
 	open   bool   // who asks from this machine may look without one
@@ -50,14 +49,14 @@ type access struct {
 	signIns signIns // by links to the dashboard
 }
 
-// A token is one of those that are known.
+// A token is a known token.
 type token struct {
 	hash [sha256.Size]byte
 	name string
 	role httpapi.Role
 }
 
-// A caller is who asks. The zero caller is nobody in particular.
+// A caller sends a request. The zero caller has no name.
 type caller struct {
 	name string
 	role httpapi.Role
@@ -151,8 +150,8 @@ func (a *access) tokenOf(hash [sha256.Size]byte) (found caller, ok bool) {
 	return found, ok
 }
 
-// who returns who asks. Not ok is a token that nobody has, or one that is sent
-// in a way that is not understood.
+// who returns the caller. Not ok is an unknown token, or one in a form that HTTP does not
+// have.
 func (a *access) who(r *http.Request) (c caller, ok bool) {
 	switch sent := r.Header["Authorization"]; {
 	case len(sent) > 1:

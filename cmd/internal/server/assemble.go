@@ -145,9 +145,9 @@ func (a *assembly) activated(m *policy.Matcher) {
 	}
 }
 
-// openOverrides activates the overrides that were made before. If those of a shared store
-// cannot be read, the server starts without them and follows as soon as it can: other
-// servers may have them active. An operator must repair a file that cannot be read.
+// openOverrides activates the overrides that were made before. If a shared store cannot be
+// read, the server starts without overrides and follows as soon as it can: other servers may
+// have them active. An operator must repair a file that cannot be read.
 func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *buckets) (*overrides.Manager, error) {
 	documents := b.opened.Documents()
 	if b.kind.Shared {

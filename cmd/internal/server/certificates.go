@@ -49,7 +49,7 @@ func (c *certificates) warn() {
 	}
 }
 
-// tlsConfig is that of a listener. Connections that are open keep what they began
+// tlsConfig returns the TLS settings of a listener. Connections that are open keep what they began
 // with.
 func (c *certificates) tlsConfig() *tls.Config {
 	return &tls.Config{
@@ -81,7 +81,7 @@ func (c *certificates) follow(ctx context.Context) {
 	loop.Run(ctx)
 }
 
-// refresh reads the files, which are small, and puts what is new in them in use.
+// refresh reads the files, which are small, and puts new contents in use.
 func (c *certificates) refresh() (changed bool, err error) {
 	var contents [3][]byte
 	for i, name := range [...]string{c.files.Cert, c.files.Key, c.files.ClientCA} {

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// A boundedListener has at most so many connections open at once. Those that are idle
-// give way to new ones; where all are in use, more wait in the system's queue, and are
-// refused there when it is full, too.
+// A boundedListener has at most so many connections open at once. A new connection replaces
+// an idle one. If all are in use, it waits in the queue of the system, which refuses more
+// when it is full.
 type boundedListener struct {
 	net.Listener
 	slots  chan struct{} // one for each connection, and one for Accept while it waits
@@ -79,8 +79,8 @@ func (c *boundedConn) Close() error {
 	return err
 }
 
-// CloseWrite ends one direction, as a connection of TCP can: net/http does it before
-// it closes a connection, so that its last answer is not lost.
+// CloseWrite ends one direction, as a connection of TCP can. The HTTP server calls it before
+// Close, so that the last answer is not lost.
 func (c *boundedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -178,8 +178,7 @@ func isStream(r *http.Request) bool {
 	return r.URL.Path == "/v1/traffic/stream" || r.URL.Path == "/v1/watch"
 }
 
-// enter answers with 503 what is too much. What asks whether the server is there is
-// never that.
+// enter answers requests above the limit with 503, except the checks of health.
 func (c *inFlightLimit) enter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.exempt(r) {

@@ -18,9 +18,9 @@ import (
 // is down fails every request, and people read the log.
 const errorInterval = 10 * time.Second
 
-// limitErrors returns a function that logs an event for errors of one kind: the first at
-// once, and then at most one per errorInterval with the number of errors. It logs nothing
-// about the request.
+// limitErrors returns a function that logs an event for errors of one kind. It logs the first
+// at once, and then at most one line per errorInterval with the number of errors. It logs
+// nothing about the request.
 //
 // An error of the guard has no cause: it counts, and the line shows the last error that has
 // one.

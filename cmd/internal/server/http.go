@@ -125,7 +125,7 @@ func (l *httpListener) Shutdown(ctx context.Context) error {
 	if err != nil {
 		l.server.Close()
 	}
-	l.drain(ctx) // after the requests, of which some may still have been upgraded
+	l.drain(ctx) // after the requests, because a request may still become an upgraded connection
 	return err
 }
 

@@ -14,7 +14,7 @@ type listener interface {
 	Serve() error
 
 	// Shutdown accepts no more connections and waits for the requests in flight. When ctx
-	// ends it cuts them off, and returns an error that wraps that of ctx.
+	// ends it cuts them off, and returns an error that wraps the error of ctx.
 	Shutdown(ctx context.Context) error
 }
 

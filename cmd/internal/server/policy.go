@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// lintPolicy logs what is valid in a policy, and yet worth a look.
+// lintPolicy logs warnings and notes about a valid policy.
 func (a *assembly) lintPolicy(m *policy.Matcher) {
 	for _, w := range lint.Check(m, time.Now()) {
 		if lint.KindOf(w).Note {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server is mete serve: a list of components, from the store to the listeners, that
+// Package server is mete serve: a list of components, from the store to the listeners. They
 // start in the order of their dependencies and stop in reverse.
 package server
 
@@ -70,8 +70,8 @@ func (s *Server) AdminAddr() net.Addr { return s.admin }
 // none.
 func (s *Server) TokenFile() string { return s.tokenFile }
 
-// DashboardLink returns a link that signs its first user in to the dashboard with the token
-// that the server made for itself, or "" if it made none.
+// DashboardLink returns a link that signs its first user in to the dashboard, with the token
+// that the server made. It returns "" if the server made none.
 func (s *Server) DashboardLink() string { return s.link() }
 
 // Policy returns the active policy.

@@ -204,13 +204,13 @@ func (r *reloads) stats() metrics.Reloads {
 	return m
 }
 
-// A reloadFailure is why a policy was not put in force.
+// A reloadFailure is the reason why a policy was not activated.
 type reloadFailure struct {
 	at       time.Time
 	mistakes []string
 }
 
-// failureOf says what is wrong in lines, as the log does.
+// failureOf returns the errors of a policy in lines, like the log.
 func failureOf(err error) *reloadFailure {
 	f := &reloadFailure{at: time.Now().UTC()}
 	mistakes, ok := errors.AsType[policyyaml.Errors](err)
@@ -227,7 +227,7 @@ func failureOf(err error) *reloadFailure {
 
 // Check reads the files that a server with these settings would begin with, and
 // opens nothing: neither its store nor its addresses. The policy is nil where it is in
-// a database. The errors are those of [New].
+// a database. The errors are the errors of [New].
 func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 	for _, t := range []struct {
 		setting string

@@ -82,7 +82,7 @@ func (f *databaseFollower) run(ctx context.Context) {
 }
 
 // reload reads the rules for an operator. If the database announces a change meanwhile, the
-// rules read here may be older, and do not count: the result is that of the change.
+// rules read here may be older, and the change decides the result.
 func (f *databaseFollower) reload(ctx context.Context) error {
 	f.mu.Lock()
 	before := f.replaced

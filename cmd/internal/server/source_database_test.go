@@ -120,7 +120,7 @@ func TestDatabase_ConnectionsCut(t *testing.T) {
 	sql(t, p, `UPDATE limits.rate_limit_rule SET burst_capacity = 3`)
 	logged(t, "policy reloaded", 1, s)
 	p.Kill()
-	testkit.Until(t, "the server notices", func() bool { return s.log.Count("cannot be followed") >= 1 }) // one, where both came as one to it
+	testkit.Until(t, "the server notices", func() bool { return s.log.Count("cannot follow rules") >= 1 }) // one, where both came as one to it
 	s.server.Reload()
 	testkit.Until(t, "a reload fails", func() bool { return s.log.Count("cannot read policy") == 1 })
 	if got := s.take("192.0.2.1"); got != 200 {

@@ -27,7 +27,7 @@ const (
 	connectPatience = 10 * time.Second
 	connectInterval = 250 * time.Millisecond
 
-	// recoverInterval is the time between two attempts to charge what was spent locally.
+	// recoverInterval is the time between two attempts to charge local tokens.
 	recoverInterval = time.Second
 
 	// denyFor is the time for which the server denies from memory after a shared store has
@@ -45,7 +45,7 @@ type buckets struct {
 	log    *slog.Logger // with the store and its address
 	guard  *guard.Store // of a shared store
 	health *storeHealth
-	local  *memstore.Store // for rules that say local
+	local  *memstore.Store // for rules with on_store_error: local
 	key    []byte          // of the hashes in bucket keys
 }
 
@@ -140,7 +140,7 @@ func (b *buckets) breakerChanged(from, to guard.State) {
 	}
 }
 
-// recovery returns the component that charges to a shared store what was spent in its place.
+// recovery returns the component that charges to a shared store the tokens spent in its place.
 func (b *buckets) recovery(limiter *mete.Limiter) component {
 	c := background("recovery of the store", func(ctx context.Context) {
 		ticker := time.NewTicker(recoverInterval)

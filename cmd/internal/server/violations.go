@@ -146,7 +146,7 @@ func (l *violationLog) run(ctx context.Context) {
 	}
 }
 
-// stats are those of the recorder, with what it could not be told.
+// stats are the counts of the recorder, with the denials before it was connected.
 func (l *violationLog) stats() (s violations.Stats) {
 	missed := l.missed.Load()
 	if r, ok := l.connected(); ok {

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// findersConns are the connections of all who look at violations together. They
+	// findersConns is the number of connections for all queries together. They
 	// are not those by which violations are written.
 	findersConns = 2
 
-	// findersIdle is how long they stay open once nobody looks.
+	// findersIdle is the time that they stay open without a query.
 	findersIdle = time.Minute
 
 	// findersPatience bounds a question, in the database as well.
@@ -57,16 +57,16 @@ func newViolationReader(l *violationLog) *violationReader {
 	return f
 }
 
-// close ends the connections. What is asked meanwhile or later fails.
+// close ends the connections. Queries fail from then on.
 func (f *violationReader) close() {
 	f.ending.Do(func() {
 		f.end()
-		f.busy <- struct{}{} // and nobody opens them again
+		f.busy <- struct{}{} // and no query opens them again
 		f.shut()
 	})
 }
 
-// finder returns the reader, and opens the connections if nobody has.
+// finder returns the reader, and opens the connections for the first query.
 func (f *violationReader) finder(ctx context.Context) (*finder, error) {
 	select {
 	case f.busy <- struct{}{}:

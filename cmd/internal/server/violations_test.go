@@ -235,7 +235,7 @@ func TestViolations_EndWhileTheDatabaseHangs(t *testing.T) {
 	p.Pause()
 	defer p.Resume()
 	s.take("192.0.2.1")
-	testkit.Until(t, "a write has failed", func() bool { return s.log.Count("violations: cannot write") == 1 })
+	testkit.Until(t, "a write has failed", func() bool { return s.log.Count("cannot write violations") == 1 })
 	s.stop()
 	if err := s.wait(); err != nil { // fails if the server hangs, too
 		t.Fatal(err)

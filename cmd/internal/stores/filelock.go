@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// lockSuffix is what the lock file of a file of buckets has behind its name. The lock
+// lockSuffix ends the name of the lock file of a file of buckets. The lock
 // needs a file of its own because each save replaces the file of buckets.
 const lockSuffix = ".lock"
 
-// maxLockBytes bounds what is read of a lock file: the process ID of its holder.
+// maxLockBytes bounds the part of a lock file that is read: the process ID of its holder.
 const maxLockBytes = 20
 
-// errLocked says that another process holds a lock.
+// errLocked is the error of a lock that another process holds.
 var errLocked = errors.New("another process has locked it")
 
 // lockFile locks the file of buckets against other servers. The operating system releases
@@ -30,7 +30,7 @@ func lockFile(path string, log *slog.Logger) (*os.File, error) {
 	case errors.Is(err, errLocked):
 		return nil, fmt.Errorf("file: %s is in use by another server%s: stop that server, or name another file", path, holder(path+lockSuffix))
 	case err != nil:
-		log.Warn("cannot lock the file of buckets: see to it that no other server uses it", "file", path, "error", err)
+		log.Warn("cannot lock file of buckets, another server could use it", "file", path, "err", err)
 		return nil, nil
 	}
 	pid := strconv.Itoa(os.Getpid())

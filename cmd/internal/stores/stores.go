@@ -34,7 +34,7 @@ type Kind struct {
 	Open func(context.Context, *storeurl.URL, Options) (Store, error)
 }
 
-// Options change how a store is opened. The zero Options are those of a server.
+// Options change how a store is opened. The zero Options are for a server.
 type Options struct {
 	Log *slog.Logger // nil: nothing is logged
 
