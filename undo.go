@@ -75,7 +75,8 @@ func (l *Limiter) reset(ctx context.Context, charges []store.Charge) error {
 //
 // A request that another process decides may still be denied, or charged for its local costs,
 // until that process calls [Limiter.ForgetRule]. The charges of requests that are decided
-// meanwhile may survive or not. Leased tokens return to their bucket in the background.
+// meanwhile may survive or not. Leased tokens return to their bucket in the background; spent ones of a
+// lease stay missing.
 //
 // A rule that the policy does not have is a [policy.RuleError]. A store that cannot clear whole
 // rules is [errors.ErrUnsupported]. After any error, buckets may have been removed, and the
