@@ -52,7 +52,7 @@ func (n *node) resetRule(rule string) (removed int64) {
 	}
 }
 
-// A node that remembers a denial asks the store again once it forgets the rule.
+// A node that remembers a denial asks the store again after ForgetRule.
 func TestResetRule_RememberedDenials(t *testing.T) {
 	c := startDenying(t, 2, resetRules, time.Hour)
 	a, b := c.nodes[0], c.nodes[1]
@@ -76,7 +76,7 @@ func TestResetRule_RememberedDenials(t *testing.T) {
 	}
 }
 
-// Costs of an outage are forgotten: they are neither denied locally nor charged later.
+// Costs of an outage are dropped: they are neither denied locally nor charged later.
 func TestResetRule_Outage(t *testing.T) {
 	c := start(t, 2, resetRules)
 	a, b := c.nodes[0], c.nodes[1]
@@ -135,5 +135,5 @@ func TestResetRule_Limits(t *testing.T) {
 	}
 }
 
-// An unclearing store has no methods but those of every store.
+// An unclearing store has only the methods of every store.
 type unclearing struct{ mete.Store }

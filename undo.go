@@ -69,17 +69,18 @@ func (l *Limiter) reset(ctx context.Context, charges []store.Charge) error {
 }
 
 // ResetRule makes the buckets of a rule full, for all its keys, some of them with each call.
-// It returns the number of buckets that it removed from the store, some of which may have been
+// It returns the number of buckets that it removed from the store. Some may have been
 // full already. The caller begins with an empty from, passes the returned next to the following
 // call, and is done when next is empty: see [store.Clearer].
 //
 // A request that another process decides may still be denied, or charged for its local costs,
 // until that process calls [Limiter.ForgetRule]. The charges of requests that are decided
-// meanwhile may survive or not. Leased tokens return to their bucket in the background.
+// meanwhile may survive or not. Leased tokens return to their bucket in the background; spent ones of a
+// lease stay missing.
 //
 // A rule that the policy does not have is a [policy.RuleError]. A store that cannot clear whole
 // rules is [errors.ErrUnsupported]. After any error, buckets may have been removed, and the
-// reset may begin anew.
+// reset may begin again.
 func (l *Limiter) ResetRule(ctx context.Context, rule, from string) (removed int64, next string, err error) {
 	if ctx.Err() != nil {
 		return 0, "", ended(ctx)
@@ -99,8 +100,8 @@ func (l *Limiter) ResetRule(ctx context.Context, rule, from string) (removed int
 	return removed, next, err
 }
 
-// ForgetRule drops all that this process knows of the buckets of a rule, which another process
-// has reset: denials that it remembers, costs of an outage, and leases. It does nothing if the
+// ForgetRule drops the knowledge of this process about a rule that another process has reset:
+// remembered denials, costs of an outage, and leases. It does nothing if the
 // policy has no such rule.
 func (l *Limiter) ForgetRule(ctx context.Context, rule string) error {
 	families, err := l.families(rule)

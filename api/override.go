@@ -91,7 +91,7 @@ type Activity struct {
 	// have done it without an answer.
 	Status int `json:"status"`
 
-	// Key is the bucket's key, empty if the action is about no single bucket. Reason is the
+	// Key is the bucket's key, empty if the action concerns no single bucket. Reason is the
 	// reason that was given; it may be empty.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`

@@ -78,7 +78,7 @@ type Bundle struct {
 	// polls, unless the address does not answer or has a bundle that the server refuses.
 	Age Seconds `json:"age"`
 
-	// FromDisk says that the server has the bundle from its disk, and the address has not
+	// FromDisk is set if the bundle is from the disk of the server, and the address has not
 	// confirmed it since the start.
 	FromDisk bool `json:"from_disk"`
 }

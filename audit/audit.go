@@ -121,7 +121,7 @@ func (a *Action) AboutRule(rule, reason string) {
 }
 
 // Cleared writes into the shared audit that buckets of the rule were reset, as [Action.Changed]
-// does. The other servers forget what they know of the rule when they read it, so the entry is
+// does. The other servers drop their memory of the rule when they read it, so the entry is
 // written for 0 buckets, too. A caller without a name is shown as "-".
 func (a *Action) Cleared(buckets int64) {
 	if a == nil || a.log.config.Overrides == nil {

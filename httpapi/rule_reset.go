@@ -16,8 +16,8 @@ import (
 const (
 	ruleResetPath = "/v1/rules/reset"
 
-	// ruleResetTime bounds one request that resets a rule. The answer says where the next one
-	// goes on, so no timeout on the way ends the reset of a large store.
+	// ruleResetTime bounds one request that resets a rule. The answer has the place where the
+	// next one goes on, so no timeout on the way ends the reset of a large store.
 	ruleResetTime = 2 * time.Second
 
 	// maxFromBytes bounds the text from which a reset goes on: a key in hexadecimal digits.

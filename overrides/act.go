@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// What was done to a bucket by its key, or to all buckets of a rule: see [Manager.Note].
+// Acts on one bucket by its key, or on all buckets of a rule: see [Manager.Note].
 const (
 	WhatReset   What = "reset"   // it was made full
 	WhatTaken   What = "taken"   // tokens were taken from it
@@ -30,7 +30,7 @@ const (
 	maxNoteTries = 200
 )
 
-// Note remembers what was done to a bucket by its key, or to a rule, for all who share the document.
+// Note remembers an act on a bucket or a rule, for all processes that share the document.
 // It does nothing to the bucket, and the overrides stay as they are: it is called once
 // the act is done. Of the entry, What is [WhatReset] or [WhatTaken]; Key, Tokens and Author are
 // required; Reason, Role and From may be empty; ID and At are set, and the rest must be

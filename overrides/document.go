@@ -68,7 +68,7 @@ type Entry struct {
 	After  *policy.Override `json:"after,omitempty"`
 }
 
-// What was done: to an override, or to buckets, as [WhatReset], [WhatTaken] and [WhatCleared].
+// A What is the kind of an entry. [WhatReset], [WhatTaken] and [WhatCleared] concern buckets.
 type What string
 
 const (

@@ -35,8 +35,8 @@ type Status struct {
 	Mistakes policy.Errors // why it is Unfit
 }
 
-// List returns all overrides: those of the policy file, then those that were
-// made at run time, in the order in which they were, and then the local ones. The caller must not change what
+// List returns all overrides: first from the policy file, then the shared ones in the order
+// in which they were made, then the local ones. The caller must not change what
 // they refer to.
 func (m *Manager) List() []Status {
 	m.mu.Lock()

@@ -78,7 +78,7 @@ func (m *Manager) putLocal(o policy.Override, may func(before policy.Override) e
 	return s, nil
 }
 
-// checkLocal returns the errors of a local override: those of a shared one, and a late end.
+// checkLocal returns the errors of a local override, which must also end soon.
 func (m *Manager) checkLocal(d *document, o policy.Override, now time.Time) error {
 	err := m.check(d, o, now)
 	wrong, ok := errors.AsType[policy.Errors](err)

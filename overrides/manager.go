@@ -37,7 +37,7 @@ type Config struct {
 	Documents store.Documents
 
 	// Cleared, if set, is called with each rule whose buckets another manager noted as
-	// cleared: see [WhatCleared]. [mete.Limiter.ForgetRule] does what is due then.
+	// cleared: see [WhatCleared]. [mete.Limiter.ForgetRule] is for that.
 	Cleared func(rule string)
 
 	// Name is that of the document. Managers that share overrides have the same

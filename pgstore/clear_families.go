@@ -25,8 +25,8 @@ const (
 var _ store.Clearer = (*Store)(nil)
 
 // ClearFamilies implements [store.Clearer]. A call reads some thousand keys in their order,
-// and deletes the rows of those that belong to a family in one statement. Keys without a hash
-// tag stand together, so rows of other families are read only among keys with one.
+// and deletes the rows of the families in one statement. Keys without a hash
+// tag stand together, so only keys with one mix with other families.
 //
 // A row that a transaction of a caller has locked is waited for, as long as the timeout of
 // the store lasts.

@@ -63,11 +63,11 @@ type master struct {
 }
 
 // ClearFamilies implements [store.Clearer]. It reads the keys of every master by SCAN, some
-// thousands with each call, and deletes buckets by DEL. Its user needs the commands SCAN and
-// INFO besides those of takes.
+// thousands with each call, and deletes buckets by DEL. Its user also needs the
+// commands SCAN and INFO.
 //
 // A cursor of SCAN is valid for one run of one server. After a failover or a restart the next
-// call begins anew. It may miss a key that moves to another node of a cluster meanwhile:
+// call begins again. It may miss a key that moves to another node of a cluster meanwhile:
 // repeat the clear after the resharding.
 func (s *Store) ClearFamilies(ctx context.Context, families []string, from string) (removed int64, next string, err error) {
 	var at place

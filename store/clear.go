@@ -12,7 +12,7 @@ import (
 // administrators. It is safe for concurrent use.
 type Clearer interface {
 	// ClearFamilies makes buckets full whose keys have one of the families: see [Family].
-	// It returns how many it removed, some of which may have been full already.
+	// It returns how many it removed. Some may have been full already.
 	//
 	// One call looks at a bounded part of the store and never blocks takes for longer than
 	// a few milliseconds. The caller begins with an empty from, passes the returned next to
@@ -30,12 +30,12 @@ var ErrFrom = errors.New("must be empty or the next of an earlier call")
 
 // A Forgetter is a [Store] that keeps tokens of buckets in the process, such as leases.
 type Forgetter interface {
-	// ForgetFamilies gives those of the families back to the store, in the background.
+	// ForgetFamilies gives tokens of the families back to the store, in the background.
 	ForgetFamilies(families []string)
 }
 
-// Family returns the part of a policy's key that all buckets of one limit share: the name of
-// the limit and its colon, without the hash tag in braces. A key that does not look like one
+// Family returns the part of a policy's key that all buckets of one limit share. It is the name
+// of the limit and its colon, without the hash tag in braces. A key that does not look like one
 // of a policy has the family "", which no limit has.
 //
 //	client:ip=192.0.2.1             client:

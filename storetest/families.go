@@ -16,8 +16,8 @@ import (
 // maxClearCalls bounds the calls of one clear in these tests.
 const maxClearCalls = 100_000
 
-// RunFamilies checks stores that are a [store.Clearer]. The subtests say which promise is
-// broken.
+// RunFamilies checks stores that are a [store.Clearer]. Each subtest is named for
+// its promise.
 func RunFamilies(t *testing.T, open Open) {
 	for _, r := range []rule{
 		{name: "a family is cleared, with every kind of key", check: clearsAFamily},
@@ -52,7 +52,7 @@ func clearFamilies(t *testing.T, s mete.Store, families ...string) (removed int6
 	}
 }
 
-// drain takes all that a bucket holds.
+// drain empties a bucket.
 func drain(t *testing.T, s mete.Store, key string, l bucket.Limit) {
 	t.Helper()
 	if _, allowed, err := s.Take(t.Context(), nil, []store.Charge{charge(key, l, l.Capacity())}, mete.Mode{}); !allowed || err != nil {

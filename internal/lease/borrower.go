@@ -114,7 +114,7 @@ func (b *Borrower) Forget(key string) {
 	}
 }
 
-// ForgetMatching begins to give back what is held of the buckets whose keys match.
+// ForgetMatching begins to give back the tokens of all buckets whose keys match.
 func (b *Borrower) ForgetMatching(match func(key string) bool) {
 	for key, n := range *b.lines.Load() {
 		if match(key) {

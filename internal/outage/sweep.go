@@ -58,7 +58,7 @@ func (f *Fallback) sweep() {
 	}
 }
 
-// ForgetFamilies drops what is known of the keys of families that have been cleared: see
+// ForgetFamilies drops the accounts of keys of families that have been cleared: see
 // [store.Family]. It empties no bucket of another family.
 func (f *Fallback) ForgetFamilies(ctx context.Context, families []string) error {
 	f.seen.ForgetFamilies(families)

@@ -5,10 +5,12 @@ package monitoring_test
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -70,16 +72,37 @@ func startGateway(t *testing.T, settings string) *meted.Server {
 	return s
 }
 
-// startAPI starts a server with its buckets in Redis, and violations in PostgreSQL.
+// publish serves the policy as a signed bundle, and returns the settings of a server that
+// follows it.
+func publish(t *testing.T, dir string) string {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature := base64.StdEncoding.EncodeToString(ed25519.Sign(private, []byte(trafficPolicy)))
+	write(t, filepath.Join(dir, "release.pub.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
+	write(t, filepath.Join(dir, "policy.json"), trafficPolicy)
+	write(t, filepath.Join(dir, "policy.json.sig"), "mete-policy-signature-v1 ed25519\n"+signature+"\n")
+	source := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	t.Cleanup(source.Close)
+	return "policy: " + source.URL + "/policy.json\npolicy_keys: [release.pub.pem]\nstate_directory: .\n"
+}
+
+// startAPI starts a server that follows a bundle, with its buckets in Redis, and violations in
+// PostgreSQL.
 func startAPI(t *testing.T, redis *proctest.Redis) *meted.Server {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "policy.json"), trafficPolicy)
 	violations, separator := proctest.PostgresURL(t), "?"
 	if strings.Contains(violations, "?") {
 		separator = "&"
 	}
-	return meted.Start(t, fmt.Sprintf("policy: policy.json\nstore: redis://%s?timeout=1m\nviolations: %q\n", redis.Addr, violations+separator+"schema="+proctest.PostgresSchema(t)), dir)
+	return meted.Start(t, fmt.Sprintf("%sstore: redis://%s?timeout=1m\nviolations: %q\n", publish(t, dir), redis.Addr, violations+separator+"schema="+proctest.PostgresSchema(t)), dir)
 }
 
 // traffic goes to both until the test ends.

@@ -100,8 +100,8 @@ type fetcher struct {
 	keys   policysign.Keys
 }
 
-// newFetcher returns a fetcher that trusts the authorities in caFile, or those of the system if
-// the name is empty.
+// newFetcher returns a fetcher that trusts the authorities in caFile, or the system's if the
+// name is empty.
 func newFetcher(u *url.URL, caFile string, keys policysign.Keys) (*fetcher, error) {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 1, IdleConnTimeout: idleTimeout,

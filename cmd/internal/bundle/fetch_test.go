@@ -97,7 +97,7 @@ func TestFetch_Redirects(t *testing.T) {
 	}
 }
 
-// Answers are bounded, also those that hide their size.
+// Answers are bounded, also answers that hide their size.
 func TestFetch_Bounds(t *testing.T) {
 	for name, handle := range map[string]func(w http.ResponseWriter, r *http.Request){
 		"a large one": func(w http.ResponseWriter, _ *http.Request) {

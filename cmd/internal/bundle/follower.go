@@ -34,14 +34,14 @@ const (
 	digestBytes = 6
 )
 
-// ErrOlder is the error of a bundle that is not newer than the active one. Its signature is
-// valid, as that of every old bundle.
+// ErrOlder is the error of a bundle that is not newer than the active one. Every old bundle has
+// a valid signature, too.
 var ErrOlder = errors.New("bundle_version must grow")
 
-// Config configures a [Follower]. All fields but CAFile and Options are required.
+// Config configures a [Follower]. CAFile and Options are optional.
 type Config struct {
 	URL      string          // as [CheckURL] accepts it
-	CAFile   string          // authorities in PEM; empty: those of the system
+	CAFile   string          // authorities in PEM; empty: the system's
 	Keys     policysign.Keys // at least one
 	StateDir string          // of the last good bundle
 	Interval time.Duration   // between two polls; 0: only when asked
@@ -104,8 +104,8 @@ func New(c Config) (*Follower, error) {
 	return f, nil
 }
 
-// Load returns the policy to begin with: that of the source or, if the source does not answer or
-// has a bad bundle, the last good one on disk. Without both it fails.
+// Load returns the first policy, from the source. If the source does not answer or has a bad
+// bundle, it is the last good one on disk. Without both, Load fails.
 func (f *Follower) Load(ctx context.Context) (*policy.Matcher, error) {
 	last, m := f.loadState()
 	tag := ""
@@ -325,8 +325,8 @@ func (f *Follower) Follow(ctx context.Context, apply func(*policy.Matcher) error
 }
 
 // wait returns the time until the next poll, with a random number from 0 to 1. After failures it
-// is the interval and a random part of a time that doubles each time, so that a fleet does not
-// return to a weak source at once.
+// adds to the interval a random part of a time that doubles each time. So a fleet does not return
+// to a weak source at once.
 func (f *Follower) wait(random func() float64) time.Duration {
 	every, failures := f.config.Interval, f.Status().Failures
 	if failures == 0 {

@@ -21,7 +21,7 @@ func TestResetRule(t *testing.T) {
 	wantRun(t, 4, "", `mete reset: .*did you mean free\?\n`, append(at, "--rule", "fre")...)
 }
 
-// A mistake of the command line fills nothing.
+// An error in the command line fills nothing.
 func TestResetRule_Usage(t *testing.T) {
 	for _, test := range []struct {
 		want string
@@ -37,7 +37,7 @@ func TestResetRule_Usage(t *testing.T) {
 	}
 }
 
-// The command goes on until the server has no next part, and says what was done before an error.
+// The command goes on until the server has no next part. Its error counts the filled buckets.
 func TestResetRule_Parts(t *testing.T) {
 	answers := []string{`{"cleared":1000,"next":"n1"}`, `{"cleared":0,"next":"n2"}`, `{"cleared":7}`}
 	var froms []string

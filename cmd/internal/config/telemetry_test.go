@@ -48,7 +48,7 @@ func TestLoad_Telemetry(t *testing.T) {
 	}
 }
 
-// Mistakes in the settings of the webhook are reported without its secrets.
+// Errors in the settings of the webhook are reported without its secrets.
 func TestLoad_DenialWebhook(t *testing.T) {
 	for _, test := range []struct{ key, value, want string }{
 		{"url", "siem.example.com", "is not a URL"},

@@ -62,7 +62,7 @@ func (e *denialEndpoint) count() int {
 	return len(e.lines)
 }
 
-// Denials are posted with hashed keys, as the denial log has them; those that are left, at the end.
+// Denials are posted with hashed keys, as the denial log has them. The last ones go at the end.
 func TestDenialWebhook(t *testing.T) {
 	t.Parallel()
 	e := newDenialEndpoint(t, "s3cret")

@@ -34,7 +34,7 @@ func (r *running) resetRule(rule string) (cleared int64) {
 }
 
 // A rule that is reset at one server is reset at all that share its store: the others
-// forget the denials that they remember.
+// drop the denials that they remember.
 func TestRuleReset_TwoServers(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
@@ -87,7 +87,7 @@ func TestRuleReset_TwoServers(t *testing.T) {
 	})
 }
 
-// A rule of a store in memory is cleared; mistakes and other roles clear nothing.
+// A rule of a store in memory is cleared; errors and other roles clear nothing.
 func TestRuleReset_InMemory(t *testing.T) {
 	t.Parallel()
 	c := withTokens()

@@ -83,7 +83,7 @@ func (s *Sender) backoff(attempt int) time.Duration {
 	return wait + time.Duration(s.random()*float64(wait))
 }
 
-// try sends one request. The wait is what the endpoint asks for.
+// try sends one request. The wait is the Retry-After of the endpoint.
 func (s *Sender) try(ctx context.Context, id string, body []byte) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

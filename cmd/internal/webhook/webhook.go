@@ -3,7 +3,7 @@
 // Package webhook posts the lines of a log to an HTTP endpoint, in batches.
 //
 // Each request has a batch of JSON lines (application/x-ndjson), and an Idempotency-Key that its
-// retries repeat: a receiver that has seen the key before answers 2xx and ignores the batch.
+// retries repeat. A receiver that knows the key answers 2xx and ignores the batch.
 // With a secret, X-Mete-Signature is "sha256=" and the HMAC-SHA256 of X-Mete-Timestamp, a period
 // and the body, in hexadecimal digits.
 //

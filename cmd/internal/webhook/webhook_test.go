@@ -260,7 +260,7 @@ func TestSender_Request(t *testing.T) {
 	}
 }
 
-// The signature is that of: printf '1700000000.{}' | openssl dgst -sha256 -hmac key
+// OpenSSL makes the same signature: printf '1700000000.{}' | openssl dgst -sha256 -hmac key
 func TestSign(t *testing.T) {
 	const want = "sha256=9d713ed406bb7076d4123f0dc2c39d2df5c654ed4b0cd56b52c8b4c940bd63ae"
 	if got := Sign([]byte("key"), "1700000000", []byte("{}")); got != want {
