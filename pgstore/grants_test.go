@@ -22,18 +22,18 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// documentedGrants are the statements that doc/operations.md gives for a server that
+// documentedGrants are the statements that doc/postgres.md gives for a server that
 // may not change tables.
 func documentedGrants(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../doc/operations.md")
+	text, err := os.ReadFile("../doc/postgres.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const begin = "CREATE ROLE mete_server "
 	_, rest, found := strings.Cut(string(text), begin)
 	if !found {
-		t.Fatalf("doc/operations.md has no %s", begin)
+		t.Fatalf("doc/postgres.md has no %s", begin)
 	}
 	rest, _, _ = strings.Cut(rest, "\n\n")
 	return begin + rest

@@ -16,16 +16,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// aclRule is the rule that doc/operations.md gives for a server by itself.
+// aclRule is the rule that doc/redis.md gives for a server by itself.
 func aclRule(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../doc/operations.md")
+	text, err := os.ReadFile("../doc/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, found := strings.Cut(string(text), "ACL SETUSER mete ")
 	if !found {
-		t.Fatal("doc/operations.md has no ACL SETUSER mete")
+		t.Fatal("doc/redis.md has no ACL SETUSER mete")
 	}
 	rest, _, _ = strings.Cut(rest, "\n\n")
 	return strings.Fields(strings.NewReplacer("\\\n", " ", "'", "").Replace(rest))

@@ -45,7 +45,7 @@
 // at ASOF, in microseconds since 1970. Each is a double of 8 bytes, the lowest byte
 // first, and no space is between them. Format version 1 is text, and has the other
 // algorithms. While a limit changes, it has a line for each version of the limit, up to
-// three: see [bucket.Row]. doc/operations.md has the forms. A value of another version,
+// three: see [bucket.Row]. doc/redis.md has the forms. A value of another version,
 // or of no version, is an error, and never taken for a full bucket.
 //
 // A key expires a second or two after the bucket is full under all of its limits, when

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/runbook"
+	"github.com/metehq/mete/internal/spell"
 )
 
 // helpWidth is the most letters in a line of help.
@@ -88,8 +91,36 @@ func commandHelp(cmd *cobra.Command) string {
 func newTopics() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: "config", Short: "The configuration file with all settings and their defaults", Long: config.Sample},
+		{Use: runbookTopic, Short: "What to do when something is wrong; with ALERT, about an alert", Long: runbookHelp()},
 		{Use: "connection", Short: "How commands reach a server", Long: connectionHelp()},
 	}
+}
+
+// runbookTopic is a topic with an argument: the name of an alert or of a section.
+const runbookTopic = "runbook"
+
+// runbookHelp is the first screen of the runbook, and the names of its sections.
+func runbookHelp() string {
+	var b strings.Builder
+	b.WriteString(runbook.Overview() + "\nAlerts, for 'mete help runbook ALERT':\n\n")
+	for _, s := range runbook.Sections() {
+		fmt.Fprintf(&b, "  %-18s %s\n", s.Name, strings.Join(s.Alerts, ", "))
+	}
+	return b.String()
+}
+
+// printRunbook prints the section about an alert.
+func printRunbook(w io.Writer, words []string) error {
+	name := strings.Join(words, " ")
+	s, ok := runbook.Find(name)
+	if !ok {
+		if near := spell.Nearest(name, runbook.Names()); near != "" {
+			return usageError("no alert %q in the runbook; did you mean %s?", name, near)
+		}
+		return usageError("no alert %q in the runbook: 'mete help runbook' lists them", name)
+	}
+	_, err := io.WriteString(w, s.Text)
+	return err
 }
 
 // wrap breaks text into lines of at most so many letters, between words.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/metehq/mete/cmd/internal/buildinfo"
+	"github.com/metehq/mete/cmd/internal/runbook"
 )
 
 // The groups of commands in the overview.
@@ -20,7 +21,8 @@ const (
 const rootAbout = `
 Start with 'mete serve'. 'mete help COMMAND' describes a command,
 'mete help config' the configuration file, 'mete help connection' how commands
-reach a server. Exit codes: 0 yes, 1 no, 2 wrong usage, 3 unreachable, 4 refused.
+reach a server, and 'mete help runbook' what to do in an emergency.
+Exit codes: 0 yes, 1 no, 2 wrong usage, 3 unreachable, 4 refused.
 `
 
 // newRoot returns the command mete with all its subcommands.
@@ -100,6 +102,9 @@ func newHelpCommand() *cobra.Command {
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
+			if about.Name() == runbookTopic {
+				return runbook.Names(), cobra.ShellCompDirectiveNoFileComp
+			}
 			var names []string
 			for _, c := range about.Commands() {
 				if !c.Hidden {
@@ -110,6 +115,9 @@ func newHelpCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 && about.Name() == runbookTopic {
+				return printRunbook(cmd.OutOrStdout(), rest)
+			}
 			if err == nil && len(rest) > 0 {
 				return unknownCommand(about, rest)
 			}

@@ -69,7 +69,7 @@ func TestDenialWebhook(t *testing.T) {
 	e.fail = 1
 	c := withTokens()
 	c.Policy = policyFile(t, burst("1"))
-	c.DenialWebhook.URL, c.DenialWebhook.Secret, c.DenialWebhook.Headers = e.URL+"/denials?token=canary", "s3cret", []string{"authorization=Bearer t"}
+	c.DenialWebhook.URL, c.DenialWebhook.Secret, c.DenialWebhook.Headers = mustURL(e.URL+"/denials?token=canary"), "s3cret", []string{"authorization=Bearer t"}
 	c.DenialWebhook.Batch, c.DenialWebhook.Interval = 2, time.Hour
 	c.DenialLog.Interval = 0 // the webhook does not need the log
 	s := start(t, c)

@@ -113,7 +113,7 @@ func explained(err error, pool *pgxpool.Pool, name string) error {
 	schema, user := Quote(name), Quote(c.User)
 	return fmt.Errorf("schema %q: %w: the user needs rights: an administrator runs CREATE SCHEMA %s AUTHORIZATION %s,"+
 		" or makes everything and runs GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %s;"+
-		" doc/operations.md, Users, has the shorter list of what is needed",
+		" doc/postgres.md, Users, has the shorter list of what is needed",
 		name, err, schema, user, schema, user, schema, user)
 }
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runbook
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// width is the most letters in a line.
+const width = 80
+
+var (
+	link = regexp.MustCompile(`\[([^\]]+)\]\(([^)]+)\)`)
+	bold = strings.NewReplacer("**", "", "*Mete", "Mete", ".*", ".")
+	item = regexp.MustCompile(`^ *(- |\d+\. )`)
+)
+
+// terminalText is Markdown as one reads it on a terminal. A row of a table becomes its first
+// cell, and below it a line for each other cell with the title of the column.
+func terminalText(markdown string) string {
+	var b strings.Builder
+	var paragraph, titles []string
+	flush := func() {
+		text := strings.Join(paragraph, " ")
+		writeWrapped(&b, "", strings.Repeat(" ", len(item.FindString(text))), text)
+		paragraph = nil
+	}
+	for line := range strings.SplitSeq(unlinked(markdown), "\n") {
+		line = bold.Replace(strings.TrimPrefix(strings.TrimPrefix(line, "> "), "# "))
+		cells, row := cut(line)
+		switch {
+		case row && strings.Trim(strings.Join(cells, ""), "- :") == "": // the line below the titles
+		case row && titles == nil:
+			flush()
+			titles = cells
+		case row:
+			writeWrapped(&b, "", "  ", cells[0])
+			for i, cell := range cells[1:] {
+				title := titles[min(i+1, len(titles)-1)]
+				if title != "" {
+					title += ": "
+				}
+				writeWrapped(&b, "  ", "    ", title+cell)
+			}
+		case line == "" || strings.HasPrefix(line, "    "):
+			flush()
+			titles = nil
+			b.WriteString(line + "\n")
+		default:
+			if item.MatchString(line) {
+				flush()
+			}
+			paragraph = append(paragraph, strings.TrimSpace(line))
+		}
+	}
+	flush()
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// unlinked replaces links by their texts, with the page that a link leads to.
+func unlinked(markdown string) string {
+	return link.ReplaceAllStringFunc(markdown, func(found string) string {
+		m := link.FindStringSubmatch(found)
+		if file, _, _ := strings.Cut(m[2], "#"); file != "" && m[1] != file {
+			return m[1] + " (doc/" + file + ")"
+		}
+		return m[1]
+	})
+}
+
+// cut returns the cells of a row of a table.
+func cut(line string) (cells []string, ok bool) {
+	line = strings.TrimSpace(line)
+	if !strings.HasPrefix(line, "|") || !strings.HasSuffix(line, "|") || len(line) < 2 {
+		return nil, false
+	}
+	for cell := range strings.SplitSeq(line[1:len(line)-1], "|") {
+		cells = append(cells, strings.TrimSpace(cell))
+	}
+	return cells, true
+}
+
+// writeWrapped writes words in lines. The first begins with indent, the others with hang.
+func writeWrapped(b *strings.Builder, indent, hang, text string) {
+	room := 0
+	for word := range strings.FieldsSeq(text) {
+		size := utf8.RuneCountInString(word)
+		switch {
+		case room == 0:
+			b.WriteString(indent + word)
+			room = width - len(indent) - size
+		case size+1 > room:
+			b.WriteString("\n" + hang + word)
+			room = max(1, width-len(hang)-size)
+		default:
+			b.WriteString(" " + word)
+			room = max(1, room-size-1)
+		}
+	}
+	if room > 0 {
+		b.WriteString("\n")
+	}
+}
