@@ -91,7 +91,7 @@ func commandHelp(cmd *cobra.Command) string {
 func newTopics() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: "config", Short: "The configuration file with all settings and their defaults", Long: config.Sample},
-		{Use: runbookTopic, Short: "What to do when something is wrong; with ALERT, about an alert", Long: runbookHelp()},
+		{Use: runbookTopic, Short: "What to do in an emergency, or about an ALERT", Long: runbookHelp()},
 		{Use: "connection", Short: "How commands reach a server", Long: connectionHelp()},
 	}
 }

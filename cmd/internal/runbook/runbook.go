@@ -12,7 +12,7 @@ import (
 
 // page is a copy of doc/operations.md, which a test compares.
 //
-//go:embed operations.md
+//go:embed operations.txt
 var page string
 
 // A Section is what to do about some alerts.

@@ -23,13 +23,13 @@ func TestSamePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *update {
-		if err := os.WriteFile("operations.md", want, 0o644); err != nil {
+		if err := os.WriteFile("operations.txt", want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile("operations.md")
+	got, err := os.ReadFile("operations.txt")
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("operations.md differs from doc/operations.md (%v); run go test ./internal/runbook -update", err)
+		t.Errorf("operations.txt differs from doc/operations.md (%v); run go test ./internal/runbook -update", err)
 	}
 }
 
