@@ -89,6 +89,9 @@ func TestExamples_CoverTheSlashAtTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, file := range append(files, "../doc/tutorial.md") {
+			if strings.Contains(filepath.ToSlash(file), "examples/migrating/gateways/") {
+				continue // these decide as the gateways do, which tell the two apart
+			}
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
