@@ -112,7 +112,7 @@ func rulesLook(t *testing.T, site *browser.Site) {
 		} {
 			page.WaitText("#main", text)
 		}
-		page.Poll("what is denied shows", "[...document.querySelectorAll('.tree-rule')].some(r => /exports/.test(r.innerText) && /6[0-9](\\.\\d)? % denied/.test(r.innerText))")
+		page.Poll("what is denied shows", "[...document.querySelectorAll('.tree-rule')].some(r => /exports/.test(r.innerText) && /6[0-9](\\.\\d)?% denied/.test(r.innerText))")
 		page.NoSideways()
 		page.Axe()
 		page.ScreenshotAll("rules")
