@@ -68,7 +68,6 @@ type nginxLevel struct {
 	limits []nginxLimit
 	shadow bool
 	status string
-	maps   map[string]bool
 }
 
 func readNginx(file string, data []byte) (Result, error) {

@@ -226,7 +226,7 @@ func (f *traefikFile) rule(m node, name string) (*Rule, *Error) {
 // traefikDuration reads a duration with a unit, or a number of seconds.
 func traefikDuration(n node) (time.Duration, *Error) {
 	d, err := time.ParseDuration(n.text())
-	if seconds, numeric := strconv.Atoi(n.text()); numeric == nil && seconds < 1<<31 {
+	if seconds, numeric := strconv.ParseInt(n.text(), 10, 64); numeric == nil && seconds < 1<<31 {
 		d, err = time.Duration(seconds)*time.Second, nil
 	}
 	if err != nil || d <= 0 {

@@ -85,15 +85,6 @@ func (l *load) run(ctx context.Context) {
 	}
 }
 
-// issued is the number of decisions that were begun.
-func (l *load) issued() int64 {
-	n := l.next.Load()
-	if l.options.Count > 0 {
-		n = min(n, l.options.Count)
-	}
-	return n
-}
-
 // work makes one decision after the other.
 func (l *load) work(ctx, calls context.Context) {
 	c := newCounts()
