@@ -5,11 +5,9 @@ package browser
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,15 +16,17 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/metehq/mete/proof/meted"
 )
 
 // axe is the source of axe-core, which make setup puts beside this file.
 var axe = sync.OnceValues(func() (string, error) {
-	_, file, _, ok := goruntime.Caller(0)
-	if !ok {
-		return "", errors.New("the source is not there")
+	root, err := meted.FindRoot()
+	if err != nil {
+		return "", err
 	}
-	source, err := os.ReadFile(filepath.Join(filepath.Dir(file), "node_modules", "axe-core", "axe.min.js"))
+	source, err := os.ReadFile(filepath.Join(root, "proof", "browser", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		return "", fmt.Errorf("axe-core is not there: run make setup: %w", err)
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -77,11 +76,28 @@ func Program(t testing.TB) string {
 // Root is the directory of the repository.
 func Root(t testing.TB) string {
 	t.Helper()
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		t.Fatal("the source is not there")
+	root, err := FindRoot()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	return root
+}
+
+// FindRoot finds the directory of the repository above the working directory, by its
+// go.work. The program does not know its source: scripts/test builds with -trimpath.
+func FindRoot() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no go.work above %s: run tests in the repository", start)
+		}
+	}
 }
 
 // A Server is mete serve. The test's cleanup ends it.
