@@ -44,8 +44,8 @@ func IsURL(setting string) bool {
 	return ok && (strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http"))
 }
 
-// CheckURL returns the address of a policy setting, with an error that has no credentials.
-func CheckURL(setting string) (*url.URL, error) {
+// ParseURL returns the address of a policy setting. No error has its credentials.
+func ParseURL(setting string) (*url.URL, error) {
 	u, err := url.Parse(setting)
 	switch {
 	case err != nil: // which has the text, and so the credentials

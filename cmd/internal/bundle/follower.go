@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -40,7 +41,7 @@ var ErrOlder = errors.New("bundle_version must grow")
 
 // Config configures a [Follower]. CAFile and Options are optional.
 type Config struct {
-	URL      string          // as [CheckURL] accepts it
+	URL      *url.URL        // of [ParseURL]
 	CAFile   string          // authorities in PEM; empty: the system's
 	Keys     policysign.Keys // at least one
 	StateDir string          // of the last good bundle
@@ -84,10 +85,6 @@ type Status struct {
 
 // New returns a follower. It requests nothing.
 func New(c Config) (*Follower, error) {
-	u, err := CheckURL(c.URL)
-	if err != nil {
-		return nil, err
-	}
 	if len(c.Keys) == 0 {
 		return nil, errors.New("a bundle needs a signature: name the public key")
 	}
@@ -96,12 +93,12 @@ func New(c Config) (*Follower, error) {
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("state directory: %s is no directory", c.StateDir)
 	}
-	f := &Follower{config: c, shown: Shown(u), path: filepath.Join(c.StateDir, StateName)}
-	if f.fetcher, err = newFetcher(u, c.CAFile, c.Keys); err != nil {
+	fetcher, err := newFetcher(c.URL, c.CAFile, c.Keys)
+	if err != nil {
 		return nil, err
 	}
-	f.status.Source = f.shown
-	return f, nil
+	shown := Shown(c.URL)
+	return &Follower{config: c, fetcher: fetcher, shown: shown, path: filepath.Join(c.StateDir, StateName), status: Status{Source: shown}}, nil
 }
 
 // Load returns the first policy, from the source. If the source does not answer or has a bad

@@ -29,6 +29,7 @@ var Sample string
 type Config struct {
 	Policy         string        `yaml:"policy" secret:"password"` // a file, a URL of PostgreSQL or an https:// address; empty: the example
 	PolicyDatabase *storeurl.URL `yaml:"-"`                        // set by Load if Policy is a URL of PostgreSQL
+	PolicyBundle   *url.URL      `yaml:"-"`                        // set by Load if Policy is an https:// address
 	PolicyKeys     []string      `yaml:"policy_keys"`              // files
 	PolicyCA       string        `yaml:"policy_ca"`                // a file
 	StateDirectory string        `yaml:"state_directory"`
@@ -115,11 +116,11 @@ type Timeouts struct {
 
 // PolicyName returns the policy file, or the URL of the database or bundle without secrets.
 func (c *Config) PolicyName() string {
-	if c.PolicyDatabase != nil {
+	switch {
+	case c.PolicyDatabase != nil:
 		return c.PolicyDatabase.String()
-	}
-	if bundle.IsURL(c.Policy) {
-		return bundle.ShownSetting(c.Policy)
+	case c.PolicyBundle != nil:
+		return bundle.Shown(c.PolicyBundle)
 	}
 	return c.Policy
 }

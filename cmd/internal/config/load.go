@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
@@ -100,7 +99,7 @@ func (c *Config) beside(dir string) {
 		}
 		return filepath.Join(dir, path)
 	}
-	if c.PolicyDatabase == nil && !bundle.IsURL(c.Policy) {
+	if c.PolicyDatabase == nil && c.PolicyBundle == nil {
 		c.Policy = under(c.Policy)
 	}
 	c.PolicyCA, c.StateDirectory = under(c.PolicyCA), under(c.StateDirectory)
