@@ -27,28 +27,21 @@ const stdinName = "stdin"
 // readPolicy compiles the named policy file, standard input for "-", or the rules in
 // a database.
 func readPolicy(ctx context.Context, std Streams, name string) (*policy.Matcher, error) {
-	m, _, err := readContents(ctx, std, name, nil)
+	m, _, err := readContents(ctx, std, name, nil, policyOptions())
 	return m, err
 }
 
-// readContents is readPolicy for a file that must be signed, where there are keys. It
-// returns the contents of a file, too.
-func readContents(ctx context.Context, std Streams, name string, keys policysign.Keys) (*policy.Matcher, []byte, error) {
+// readContents is readPolicy with options, for a file that must be signed if there are keys.
+// It returns the contents of a file, too.
+func readContents(ctx context.Context, std Streams, name string, keys policysign.Keys, opts policy.Options) (*policy.Matcher, []byte, error) {
 	switch {
 	case len(keys) > 0 && (name == "-" || storeurl.IsPostgres(name)):
 		return nil, nil, fmt.Errorf("%s: %w", policyName(name), errUnsigned)
 	case storeurl.IsPostgres(name):
-		m, err := readRules(ctx, name)
+		m, err := readRules(ctx, name, opts)
 		return m, nil, err
-	case name == "-":
-		data, err := policyyaml.ReadFrom(std.In, "standard input")
-		if err != nil {
-			return nil, nil, err
-		}
-		m, err := parsePolicy(stdinName, data)
-		return m, data, err
 	}
-	data, err := policyyaml.Read(name)
+	name, data, err := policyText(std, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,14 +50,25 @@ func readContents(ctx context.Context, std Streams, name string, keys policysign
 			return nil, data, err
 		}
 	}
-	m, err := parsePolicy(name, data)
+	m, err := parsePolicy(name, data, opts)
 	return m, data, err
+}
+
+// policyText returns the contents of the named policy file, or of standard input for "-",
+// and the name that messages have.
+func policyText(std Streams, name string) (shown string, data []byte, err error) {
+	if name == "-" {
+		data, err = policyyaml.ReadFrom(std.In, "standard input")
+		return stdinName, data, err
+	}
+	data, err = policyyaml.Read(name)
+	return name, data, err
 }
 
 // parsePolicy compiles the contents of a policy file. Those of a configuration file
 // have one mistake: which file they are.
-func parsePolicy(name string, data []byte) (*policy.Matcher, error) {
-	m, err := policyyaml.Parse(name, data, policyOptions())
+func parsePolicy(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
+	m, err := policyyaml.Parse(name, data, opts)
 	if err != nil && config.LooksLike(data) {
 		return nil, policyyaml.Errors{{File: name, Error: policy.Error{
 			Reason: "this is no policy, but looks like a configuration of mete serve",

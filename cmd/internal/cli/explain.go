@@ -17,7 +17,6 @@ import (
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/policyyaml"
 	"github.com/metehq/mete/store"
 )
 
@@ -210,21 +209,8 @@ func (c *explainCommand) readPolicy(ctx context.Context) (*policy.Matcher, error
 	if c.at != 0 {
 		opts.Now = c.at.Time()
 	}
-	switch {
-	case storeurl.IsPostgres(c.policy):
-		return readRules(ctx, c.policy)
-	case c.policy != "-":
-		data, err := policyyaml.Read(c.policy)
-		if err != nil {
-			return nil, err
-		}
-		return policyyaml.Parse(c.policy, data, opts)
-	}
-	data, err := policyyaml.ReadFrom(c.std.In, "standard input")
-	if err != nil {
-		return nil, err
-	}
-	return policyyaml.Parse(stdinName, data, opts)
+	m, _, err := readContents(ctx, c.std, c.policy, nil, opts)
+	return m, err
 }
 
 // hashed is an attribute that stands as a hash in the key of a bucket that was

@@ -12,13 +12,13 @@ import (
 )
 
 // readRules compiles the rules in a database, and makes nothing there.
-func readRules(ctx context.Context, url string) (*policy.Matcher, error) {
+func readRules(ctx context.Context, url string, opts policy.Options) (*policy.Matcher, error) {
 	source, err := rules.Open(ctx, url, rules.Config{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
 	defer source.Close()
-	m, _, err := source.Load(ctx, policyOptions())
+	m, _, err := source.Load(ctx, opts)
 	return m, err
 }
 

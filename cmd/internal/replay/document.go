@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/cmd/internal/trace"
 	limits "github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
@@ -41,6 +42,10 @@ type Report struct {
 
 // Counts are [Stats] or a [Comparison].
 type Counts interface {
+	Disorder() string
+	InvalidLines() int64
+	Invalid(*trace.LineError)
+
 	// document returns the report on the counts, for text or for a page.
 	document(r *Report, page bool) *document
 }
