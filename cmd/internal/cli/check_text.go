@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
-	words "github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/policyyaml"
 )
@@ -34,7 +33,7 @@ func (c *checkCommand) writeText(p *checkedPolicy) {
 	for _, r := range p.matcher.Rules() {
 		for i := range r.Limits {
 			l := &r.Limits[i]
-			t.Add(l.Name, keyNames(r), prose.Mode(r), storeError(r), words.Limit(l))
+			t.Add(l.Name, keyNames(r), r.Mode.String(), storeError(r), prose.Limit(l))
 		}
 	}
 	fmt.Fprintf(out, "%s: %s, %s\n", p.name, c.paintVerdict(p), prose.Count(len(p.matcher.Rules()), "rule"))

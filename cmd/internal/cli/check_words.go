@@ -5,7 +5,7 @@ package cli
 import (
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
 

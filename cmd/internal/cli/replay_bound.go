@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 )
 
 // A bound is what --max-newly-limited says: so many requests, or such a share of

@@ -11,10 +11,10 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/prose"
 	replaying "github.com/metehq/mete/cmd/internal/replay"
 	"github.com/metehq/mete/cmd/internal/stores"
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
 )

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"

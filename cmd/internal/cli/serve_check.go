@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/server"
+	"github.com/metehq/mete/internal/prose"
 )
 
 // checkedSettings are the JSON form of settings that are valid, with --format json.

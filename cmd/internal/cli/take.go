@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/display"
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 )
 

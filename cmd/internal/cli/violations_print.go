@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/pgstore/violations"
 )

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/pgstore/violations"
 )
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/metehq/mete/internal/atomicfile"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 )
 
@@ -108,7 +109,7 @@ func (r *Result) list(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s %s", separator, text)
 	}
-	fmt.Fprintf(w, ", into %s, with %s\n", count(len(r.Rules), "rule"), count(len(r.Differences), "difference"))
+	fmt.Fprintf(w, ", into %s, with %s\n", prose.Count(len(r.Rules), "rule"), prose.Count(len(r.Differences), "difference"))
 	for _, d := range r.Differences {
 		fmt.Fprintf(w, "  %s: %s\n    %s\n", d.Where, visible.Lines(d.What), visible.Lines(d.Effect))
 		if d.Remedy != "" {
