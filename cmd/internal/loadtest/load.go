@@ -85,15 +85,6 @@ func (l *load) run(ctx context.Context) {
 	}
 }
 
-// issued is the number of decisions that were begun.
-func (l *load) issued() int64 {
-	n := l.next.Load()
-	if l.options.Count > 0 {
-		n = min(n, l.options.Count)
-	}
-	return n
-}
-
 // work makes one decision after the other.
 func (l *load) work(ctx, calls context.Context) {
 	c := newCounts()
@@ -183,4 +174,14 @@ func kindOf(err error) string {
 		return e.Kind.String()
 	}
 	return string(store.FailureOf(err))
+}
+
+// keyOf returns the key of the i'th decision, out of n keys. Keys repeat in no order, as
+// those of real clients do, and every run has the same sequence.
+func keyOf(i int64, n int) int {
+	x := uint64(i) + 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9 // splitmix64
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	x ^= x >> 31
+	return int(x % uint64(n))
 }
