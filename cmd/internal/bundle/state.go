@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/policysign"
@@ -81,12 +80,5 @@ func (k *kept) write(path string) error {
 	if err != nil {
 		return err
 	}
-	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // with the mode 0600
-	if err != nil {
-		return err
-	}
-	return atomicfile.Replace(path, next, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return atomicfile.Write(path, text, 0o600)
 }

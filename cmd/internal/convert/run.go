@@ -3,14 +3,12 @@
 package convert
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/metehq/mete/internal/atomicfile"
 	"github.com/metehq/mete/internal/prose"
@@ -62,7 +60,7 @@ func Run(_ context.Context, o Options) error {
 	if o.Output == "" {
 		_, err = o.Out.Write(text)
 	} else {
-		err = replace(o, text)
+		err = atomicfile.Write(o.Output, text, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("convert: %w", err)
@@ -85,18 +83,6 @@ func read(o Options) ([]byte, error) {
 		in = f
 	}
 	return io.ReadAll(io.LimitReader(in, MaxBytes+1))
-}
-
-// replace writes the output file in one step.
-func replace(o Options, text []byte) error {
-	next, err := os.CreateTemp(filepath.Dir(o.Output), filepath.Base(o.Output)+".*")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Replace(o.Output, next, func(w io.Writer) error {
-		_, err := io.Copy(w, bytes.NewReader(text))
-		return errors.Join(err, next.Chmod(0o644))
-	})
 }
 
 // list prints the recognized elements and the differences.
