@@ -5,7 +5,6 @@ package bundle
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +12,11 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/cmd/internal/smallfile"
 	"github.com/metehq/mete/policy"
 )
 
@@ -108,13 +107,9 @@ func newFetcher(u *url.URL, caFile string, keys policysign.Keys) (*fetcher, erro
 		TLSHandshakeTimeout: fetchTimeout, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	if caFile != "" {
-		text, err := os.ReadFile(caFile)
-		if err != nil {
+		var err error
+		if transport.TLSClientConfig.RootCAs, err = smallfile.Authorities(caFile); err != nil {
 			return nil, err
-		}
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", caFile)
 		}
 	}
 	return &fetcher{url: u, keys: keys, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil

@@ -8,12 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/cmd/internal/smallfile"
 	"github.com/metehq/mete/internal/atomicfile"
 	"github.com/metehq/mete/policy"
 )
@@ -46,20 +45,12 @@ func sourceID(shown string) string {
 // readState reads the last good bundle, and verifies its signature again: others may write to
 // the disk. It returns nil if there is none, or one of another source.
 func readState(path, source string, keys policysign.Keys) (*kept, error) {
-	f, err := os.Open(path)
+	text, err := smallfile.Read(path, maxStateBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxStateBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxStateBytes {
-		return nil, fmt.Errorf("%s: larger than %d bytes", path, maxStateBytes)
 	}
 	var k kept
 	if err := json.Unmarshal(text, &k); err != nil {

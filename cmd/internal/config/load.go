@@ -5,12 +5,11 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 
+	"github.com/metehq/mete/cmd/internal/smallfile"
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
@@ -33,7 +32,7 @@ func Load(path string, environ []string, settings []Setting) (Config, Environmen
 	var data []byte
 	if path != "" {
 		var err error
-		if data, err = readFile(path); err != nil {
+		if data, err = smallfile.Read(path, maxFileBytes); err != nil {
 			return Config{}, Environment{}, fmt.Errorf("config: %w", err)
 		}
 		if !d.loadFile(data) {
@@ -118,20 +117,6 @@ func (c *Config) beside(dir string) {
 	if !strings.Contains(c.JWT.Keys, "://") {
 		c.JWT.Keys = under(c.JWT.Keys)
 	}
-}
-
-// readFile reads a whole file of bounded size.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err == nil && len(data) > maxFileBytes {
-		err = fmt.Errorf("%s: larger than %d bytes", path, maxFileBytes)
-	}
-	return data, err
 }
 
 // override sets the value of a flag.
