@@ -5,8 +5,6 @@ package metrics
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/metehq/mete/cmd/internal/bundle"
 )
 
@@ -28,25 +26,14 @@ type Listener struct {
 	CertificateExpires time.Time // zero: no TLS
 }
 
-// labeled sends one metric of several that differ in a label.
-func (w writer) labeled(kind prometheus.ValueType, name, help, label, value string, v float64) {
-	w.to <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, []string{label}, w.labels), kind, v, value)
-}
-
 func (w writer) reloads(r Reloads) {
-	const help = "Changes of the policy, by what became of them."
-	w.labeled(prometheus.CounterValue, "mete_policy_reloads_total", help, "result", "applied", float64(r.Applied))
-	w.labeled(prometheus.CounterValue, "mete_policy_reloads_total", help, "result", "failed", float64(r.Failed))
-	failing := 0.0
-	if r.Failing {
-		failing = 1
-	}
-	w.gauge("mete_policy_reload_failing", "1 while the last change of the policy could not be put in force, and the one before stays.", failing)
+	w.results("mete_policy_reloads_total", "Changes of the policy, by what became of them.", result{"applied", r.Applied}, result{"failed", r.Failed})
+	w.gauge("mete_policy_reload_failing", "1 while the last change of the policy could not be put in force, and the one before stays.", flag(r.Failing))
 	w.gauge("mete_policy_applied_timestamp_seconds", "When the policy in force was put in force, as Unix time.", float64(r.At.UnixMilli())/1e3)
 }
 
 func (w writer) listener(l Listener) {
-	of := writer{w.to, prometheus.Labels{"listener": l.Name}}
+	of := w.of("listener", l.Name)
 	of.gauge("mete_http_connections", "Open connections, those that a WebSocket has taken over included.", float64(l.Connections))
 	of.gauge("mete_http_in_flight", "Requests that are being answered.", float64(l.InFlight))
 	of.counter("mete_http_refused_total", "Requests that there was no room for.", float64(l.Refused))
@@ -61,11 +48,7 @@ func (w writer) expiry(at time.Time) {
 	if at.IsZero() {
 		return
 	}
-	expired := 0.0
-	if !time.Now().Before(at) {
-		expired = 1
-	}
-	w.gauge("mete_policy_expired", "1 where the policy in force has passed its expires_at. It is enforced all the same.", expired)
+	w.gauge("mete_policy_expired", "1 where the policy in force has passed its expires_at. It is enforced all the same.", flag(!time.Now().Before(at)))
 	w.gauge("mete_policy_expires_timestamp_seconds", "The expires_at of the policy in force, as Unix time.", float64(at.Unix()))
 }
 
@@ -75,21 +58,11 @@ func Bundle(status func() bundle.Status) Source {
 }
 
 func (w writer) bundle(b bundle.Status) {
-	fromDisk := 0.0
-	if b.FromDisk {
-		fromDisk = 1
-	}
 	w.gauge("mete_policy_bundle_age_seconds", "Time since the address of the policy last had the active bundle.", max(time.Since(b.Confirmed).Seconds(), 0))
-	w.gauge("mete_policy_bundle_from_disk", "1 where the active bundle is from the disk, and its address has not confirmed it since the start.", fromDisk)
-	info := writer{w.to, prometheus.Labels{"digest": b.Digest}}
-	info.gauge("mete_policy_bundle_info", "1 for the active bundle, by the beginning of its SHA-256.", 1)
-	for _, of := range []struct {
-		result string
-		n      uint64
-	}{{"applied", b.Applied}, {"unchanged", b.Unchanged}, {"refused", b.Refused}, {"failed", b.Failed}} {
-		by := writer{w.to, prometheus.Labels{"result": of.result}}
-		by.counter("mete_policy_bundle_polls_total", "Polls of the address of the policy, by result: refused bundles are broken, unsigned or older.", float64(of.n))
-	}
+	w.gauge("mete_policy_bundle_from_disk", "1 where the active bundle is from the disk, and its address has not confirmed it since the start.", flag(b.FromDisk))
+	w.of("digest", b.Digest).gauge("mete_policy_bundle_info", "1 for the active bundle, by the beginning of its SHA-256.", 1)
+	w.results("mete_policy_bundle_polls_total", "Polls of the address of the policy, by result: refused bundles are broken, unsigned or older.",
+		result{"applied", b.Applied}, result{"unchanged", b.Unchanged}, result{"refused", b.Refused}, result{"failed", b.Failed})
 }
 
 // policy says which one is in force. Its version is the operator's.

@@ -80,8 +80,8 @@ func (w writer) telemetry(t telemetry.Stats) {
 	w.counter("mete_otlp_spans_total", "Spans of sampled requests that have ended.", float64(t.Spans))
 	w.counter("mete_otlp_spans_exported_total", "Of these, spans that the collector has taken. The rest is waiting, has failed, or found the queue full.", float64(t.Exported))
 	const help = "Exports that the collector did not take, by what they were of."
-	w.labeled(prometheus.CounterValue, "mete_otlp_exports_failed_total", help, "signal", "traces", float64(t.TracesFailed))
-	w.labeled(prometheus.CounterValue, "mete_otlp_exports_failed_total", help, "signal", "metrics", float64(t.MetricsFailed))
+	w.of("signal", "traces").counter("mete_otlp_exports_failed_total", help, float64(t.TracesFailed))
+	w.of("signal", "metrics").counter("mete_otlp_exports_failed_total", help, float64(t.MetricsFailed))
 }
 
 func (w writer) log(l logpipe.Stats) {
@@ -90,13 +90,8 @@ func (w writer) log(l logpipe.Stats) {
 }
 
 func (w writer) denialWebhook(s webhook.Stats) {
-	for _, of := range []struct {
-		result string
-		n      uint64
-	}{{"sent", s.Sent}, {"dropped", s.Dropped}, {"failed", s.Failed}} {
-		by := writer{w.to, prometheus.Labels{"result": of.result}}
-		by.counter("mete_denial_webhook_lines_total", "Lines for the denial webhook, by result: the queue dropped them, or the endpoint failed.", float64(of.n))
-	}
+	w.results("mete_denial_webhook_lines_total", "Lines for the denial webhook, by result: the queue dropped them, or the endpoint failed.",
+		result{"sent", s.Sent}, result{"dropped", s.Dropped}, result{"failed", s.Failed})
 	w.gauge("mete_denial_webhook_waiting", "Lines that wait for the denial webhook.", float64(s.Waiting))
 }
 
@@ -110,9 +105,8 @@ func (w writer) denials(d denials.Stats) {
 func (w writer) claims(s jwtclaims.Stats) {
 	w.counter("mete_jwt_verified_total", "Bearer tokens that were verified and good.", float64(s.Verified))
 	w.counter("mete_jwt_cached_total", "Lookups of claims in tokens that had been verified less than a minute before.", float64(s.Cached))
-	refused := prometheus.NewDesc("mete_jwt_refused_total", "Bearer tokens that were refused, so that their claims were missing.", []string{"reason"}, nil)
 	for reason, n := range s.Refused {
-		w.to <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, float64(n), string(reason))
+		w.of("reason", string(reason)).counter("mete_jwt_refused_total", "Bearer tokens that were refused, so that their claims were missing.", float64(n))
 	}
 	w.gauge("mete_jwt_keys", "Keys of the key set that tokens are verified with.", float64(s.Keys))
 	w.counter("mete_jwt_key_reads_total", "How often the key set was read.", float64(s.Reads))
@@ -131,14 +125,13 @@ var ownGauges = map[policy.Action]struct{ name, help string }{
 
 // overrides shows how many are in force, by their action.
 func (w writer) overrides(n map[policy.Action]int) {
-	d := prometheus.NewDesc("mete_overrides_in_force", "Overrides in force, those of the policy included, by what they do.", []string{"action"}, nil)
 	for _, kind := range policy.Actions() {
 		a := kind.Action
 		if own, ok := ownGauges[a]; ok {
 			w.gauge(own.name, own.help, float64(min(n[a], 1)))
 			continue
 		}
-		w.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n[a]), string(a))
+		w.of("action", string(a)).gauge("mete_overrides_in_force", "Overrides in force, those of the policy included, by what they do.", float64(n[a]))
 	}
 }
 
