@@ -53,8 +53,9 @@ type Config struct {
 	// can lock its buckets for that long.
 	MaxWait time.Duration
 
-	// Ready, if set, returns why /readyz answers 503. Everybody can read the error. If nil,
-	// /readyz asks the store, if it is a [store.Pinger]. ctx ends after a second.
+	// Ready, if set, returns why /readyz answers 503, for example while the server stops.
+	// Everybody can read the error. If nil, /readyz asks the store, if it is a
+	// [store.Pinger]. ctx ends after a second.
 	Ready func(ctx context.Context) error
 
 	// AlsoRead are attributes that the caller's hooks read. They are not reported as
@@ -108,7 +109,6 @@ type API struct {
 	read      atomic.Pointer[readers]
 	alsoRead  []policy.Attribute
 	ready     func(context.Context) error
-	draining  atomic.Bool
 	live      Live
 	lint      lintCache
 	streams   *sse.Streams

@@ -3,6 +3,8 @@
 package httpapi_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -116,6 +118,9 @@ func TestNew_RefusesBadConfig(t *testing.T) {
 	}
 }
 
+// errStopping is the reason of a server that stops.
+var errStopping = errors.New("the server is stopping")
+
 func TestHealth(t *testing.T) {
 	get := func(api *httpapi.API, path string) (int, string) {
 		w := httptest.NewRecorder()
@@ -125,8 +130,7 @@ func TestHealth(t *testing.T) {
 	const ok = `{"status":"ok"}`
 	healthy, _ := newAPI(t, perKey, httpapi.Config{})
 	broken := apiOver(t, brokenStore{}, perKey, httpapi.Config{})
-	draining, _ := newAPI(t, perKey, httpapi.Config{})
-	draining.Drain()
+	stopping, _ := newAPI(t, perKey, httpapi.Config{Ready: func(context.Context) error { return errStopping }})
 	for _, tt := range []struct {
 		name   string
 		api    *httpapi.API
@@ -138,8 +142,8 @@ func TestHealth(t *testing.T) {
 		{"healthy", healthy, "/readyz", 200, ok},
 		{"broken store", broken, "/livez", 200, ok},
 		{"broken store", broken, "/readyz", 503, `{"status":"unavailable","reason":"the store does not answer"}`},
-		{"draining", draining, "/livez", 200, ok},
-		{"draining", draining, "/readyz", 503, `{"status":"unavailable","reason":"the server is stopping"}`},
+		{"stopping", stopping, "/livez", 200, ok},
+		{"stopping", stopping, "/readyz", 503, `{"status":"unavailable","reason":"the server is stopping"}`},
 	} {
 		if status, body := get(tt.api, tt.path); status != tt.status || body != tt.body {
 			t.Errorf("%s: GET %s: got %d %s, want %d %s", tt.name, tt.path, status, body, tt.status, tt.body)

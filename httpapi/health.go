@@ -17,10 +17,6 @@ import (
 // readyTimeout bounds the wait of /readyz.
 const readyTimeout = time.Second
 
-// Drain makes /readyz answer 503 from now on, so that no new traffic is sent
-// here. Everything else goes on being served.
-func (a *API) Drain() { a.draining.Store(true) }
-
 // livez says that the process serves. It asks nothing of the store: a restart
 // would not mend that.
 func (a *API) livez(w http.ResponseWriter, _ *http.Request) *api.Problem {
@@ -31,10 +27,7 @@ func (a *API) livez(w http.ResponseWriter, _ *http.Request) *api.Problem {
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) *api.Problem {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
-	err := errStopping
-	if !a.draining.Load() {
-		err = a.ready(ctx)
-	}
+	err := a.ready(ctx)
 	if err == nil {
 		return health(w, http.StatusOK, `{"status":"ok"`+a.bundleMember()+a.localMember()+`}`)
 	}
@@ -69,11 +62,8 @@ func (a *API) localMember() string {
 	return ""
 }
 
-// Reasons of /readyz.
-var (
-	errStopping  = errors.New("the server is stopping")
-	errStoreDown = errors.New("the store does not answer") // and nothing of its error: everybody may ask
-)
+// errStoreDown is a reason of /readyz. It has nothing of the store's error: everybody may ask.
+var errStoreDown = errors.New("the store does not answer")
 
 // pingStore asks the store whether it answers.
 func (a *API) pingStore(ctx context.Context) error {

@@ -37,6 +37,7 @@ type world struct {
 	main, admin *httpapi.API
 	clock       *clock
 	reloading   error // what a reload comes to
+	unready     error // of /readyz
 }
 
 func newWorld(t *testing.T) *world {
@@ -78,6 +79,7 @@ func newWorld(t *testing.T) *world {
 		Admin: true, Overrides: m, Role: roleOfToken, Gateway: gateway,
 		Top:    httpapi.Top{Tracker: top, Now: c.read, MaskKey: []byte("documents")},
 		Reload: func(context.Context) error { return w.reloading },
+		Ready:  func(context.Context) error { return w.unready },
 		Audit:  record,
 	})
 	if err != nil {
@@ -145,7 +147,7 @@ func TestOpenAPI_Examples(t *testing.T) {
 			w.reloading = errors.New(`policy.yaml:2:12: field "limit_keys" is missing`)
 		}
 		if e.name == "stopping" {
-			w.admin.Drain()
+			w.unready = errStopping
 		}
 		target := e.target
 		if target == "" {

@@ -32,6 +32,18 @@ func Replace(path string, next *os.File, write func(io.Writer) error) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// Write is [Replace] by data, through a file that only its owner can read until it is whole.
+func Write(path string, data []byte, mode os.FileMode) error {
+	next, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	return Replace(path, next, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return errors.Join(err, next.Chmod(mode))
+	})
+}
+
 // syncDir makes a rename in dir survive a power failure, on systems that can.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/metehq/mete/internal/atomicfile"
@@ -42,5 +43,28 @@ func TestReplace(t *testing.T) {
 	}
 	if err := atomicfile.Replace(dir, next, func(io.Writer) error { return nil }); err == nil {
 		t.Error("a directory was replaced")
+	}
+}
+
+func TestWrite(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for _, text := range []string{"one", "two"} {
+		if err := atomicfile.Write(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := os.ReadFile(path); string(data) != text {
+			t.Errorf("got %q, %v; want %q", data, err, text)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%d files, %v; want only the written one", len(entries), err)
+	}
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+	if err := atomicfile.Write(filepath.Join(dir, "none", "file"), nil, 0o600); err == nil {
+		t.Error("a file was written to a directory that does not exist")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Every calls look at each interval until ctx ends.
+// Every calls look at each interval until ctx ends, which look may cause.
 func Every(ctx context.Context, interval time.Duration, look func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -18,7 +18,9 @@ func Every(ctx context.Context, interval time.Duration, look func()) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			look()
+			if ctx.Err() == nil { // select chooses at random if both are ready
+				look()
+			}
 		}
 	}
 }

@@ -4,9 +4,7 @@ package prose_test
 
 import (
 	"testing"
-	"time"
 
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
@@ -38,16 +36,6 @@ func TestLimit(t *testing.T) {
 		}
 		if got := prose.Rate(l.Bucket); got != tt.rate {
 			t.Errorf("%s: rate %s, want %s", tt.config, got, tt.rate)
-		}
-	}
-}
-
-func TestDuration(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0s", 976_543_210: "977ms", time.Hour + time.Minute: "1h1m", 216*time.Hour + 90*time.Minute: "9d1h30m", bucket.Never: "never",
-	} {
-		if got := prose.Duration(d); got != want {
-			t.Errorf("Duration(%d) = %q, want %q", d, got, want)
 		}
 	}
 }

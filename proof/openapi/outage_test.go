@@ -60,7 +60,7 @@ const closedRules = `{"rules": [{"name": "shut", "match": {"path": "/shut"}, "li
 type outage struct {
 	*service
 	reloading error // what a reload comes to
-	drain     func()
+	unready   error // of /readyz at the admin address
 }
 
 func newOutage(t *testing.T, seen map[string]bool) *outage {
@@ -85,9 +85,10 @@ func newOutage(t *testing.T, seen map[string]bool) *outage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &outage{}
+	o := &outage{unready: errors.New("the store does not answer")}
 	admin, err := httpapi.New(lim, httpapi.Config{
 		Admin: true, Overrides: m, Top: httpapi.Top{Tracker: top}, Reload: func(context.Context) error { return o.reloading },
+		Ready:   func(context.Context) error { return o.unready },
 		Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 1}, Live: httpapi.Live{Violations: oneViolation{}},
 	})
 	if err != nil {
@@ -98,7 +99,7 @@ func newOutage(t *testing.T, seen map[string]bool) *outage {
 		t.Cleanup(s.Close)
 		return s.URL
 	}
-	o.service, o.drain = describe(t, url(main), url(admin)), admin.Drain
+	o.service = describe(t, url(main), url(admin))
 	o.seen = seen
 	return o
 }
@@ -153,6 +154,6 @@ func (o *outage) askAll(t *testing.T) {
 	o.askRow(t, row{where: "admin", method: "POST", target: "/v1/reload", status: 422})
 	o.reloading = context.DeadlineExceeded
 	o.askRow(t, row{where: "admin", method: "POST", target: "/v1/reload", status: 503})
-	o.drain()
+	o.unready = errors.New("the server is stopping")
 	o.askRow(t, row{where: "admin", method: "GET", target: "/readyz", status: 503})
 }

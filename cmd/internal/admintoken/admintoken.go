@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -50,15 +49,7 @@ func Make(address string) (File, error) {
 		return File{}, err
 	}
 	f := File{Path: path, Token: rand.Text()}
-	next, err := os.CreateTemp(dir, ".admin-*") // only its owner can read it
-	if err != nil {
-		return File{}, err
-	}
-	err = atomicfile.Replace(path, next, func(w io.Writer) error {
-		_, err := io.WriteString(w, f.Token+"\n")
-		return err
-	})
-	if err != nil {
+	if err := atomicfile.Write(path, []byte(f.Token+"\n"), 0o600); err != nil {
 		return File{}, err
 	}
 	return f, nil

@@ -5,7 +5,6 @@ package bundle
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +12,11 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/cmd/internal/smallfile"
 	"github.com/metehq/mete/policy"
 )
 
@@ -44,8 +43,8 @@ func IsURL(setting string) bool {
 	return ok && (strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http"))
 }
 
-// CheckURL returns the address of a policy setting, with an error that has no credentials.
-func CheckURL(setting string) (*url.URL, error) {
+// ParseURL returns the address of a policy setting. No error has its credentials.
+func ParseURL(setting string) (*url.URL, error) {
 	u, err := url.Parse(setting)
 	switch {
 	case err != nil: // which has the text, and so the credentials
@@ -108,13 +107,9 @@ func newFetcher(u *url.URL, caFile string, keys policysign.Keys) (*fetcher, erro
 		TLSHandshakeTimeout: fetchTimeout, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	if caFile != "" {
-		text, err := os.ReadFile(caFile)
-		if err != nil {
+		var err error
+		if transport.TLSClientConfig.RootCAs, err = smallfile.Authorities(caFile); err != nil {
 			return nil, err
-		}
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", caFile)
 		}
 	}
 	return &fetcher{url: u, keys: keys, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-func TestCheckURL(t *testing.T) {
+func TestParseURL(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://policies.example.com/policy.yaml":              "",
 		"https://user:canary@policies.example.com/a/b?t=canary": "",
@@ -28,7 +28,7 @@ func TestCheckURL(t *testing.T) {
 		"https://a:canary@b c/policy.yaml":                      "no valid URL",
 		"https://policies.example.com/policy.yaml#canary":       "fragment",
 	} {
-		_, err := CheckURL(address)
+		_, err := ParseURL(address)
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary")) {
 			t.Errorf("%s: %v, want %q", address, err, want)
 		}
@@ -45,7 +45,7 @@ func TestFetch_Credentials(t *testing.T) {
 		return false
 	}
 	c := src.config(t, t.TempDir())
-	c.URL = strings.Replace(c.URL, "https://", "https://canary:secret-canary@", 1) + "?token=canary"
+	c.URL.User, c.URL.RawQuery = url.UserPassword("canary", "secret-canary"), "token=canary"
 	s := newServer(t, c)
 	s.load(1)
 	if len(users) != 2 || users[0] != "canary secret-canary token=canary" || users[1] != users[0] {

@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package bundle follows a signed policy at an https:// address, so that a fleet of servers has
+// one source.
+//
+// A [Follower] polls the address with If-None-Match. A new bundle replaces the active one only
+// if its signature is valid, its bundle_version is higher, and it compiles. The last good bundle
+// is kept in a file, with its signature. A server starts from this file while the source is
+// down, and never goes back to an older bundle.
+//
+// The signature of https://host/policy.yaml is at https://host/policy.yaml.sig: see package
+// policysign. A bundle that is replaced between the two requests has no valid signature, so
+// both are requested once more before that counts as a failure.
 package bundle
 
 import (
@@ -11,6 +22,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -40,7 +52,7 @@ var ErrOlder = errors.New("bundle_version must grow")
 
 // Config configures a [Follower]. CAFile and Options are optional.
 type Config struct {
-	URL      string          // as [CheckURL] accepts it
+	URL      *url.URL        // of [ParseURL]
 	CAFile   string          // authorities in PEM; empty: the system's
 	Keys     policysign.Keys // at least one
 	StateDir string          // of the last good bundle
@@ -84,10 +96,6 @@ type Status struct {
 
 // New returns a follower. It requests nothing.
 func New(c Config) (*Follower, error) {
-	u, err := CheckURL(c.URL)
-	if err != nil {
-		return nil, err
-	}
 	if len(c.Keys) == 0 {
 		return nil, errors.New("a bundle needs a signature: name the public key")
 	}
@@ -96,12 +104,12 @@ func New(c Config) (*Follower, error) {
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("state directory: %s is no directory", c.StateDir)
 	}
-	f := &Follower{config: c, shown: Shown(u), path: filepath.Join(c.StateDir, StateName)}
-	if f.fetcher, err = newFetcher(u, c.CAFile, c.Keys); err != nil {
+	fetcher, err := newFetcher(c.URL, c.CAFile, c.Keys)
+	if err != nil {
 		return nil, err
 	}
-	f.status.Source = f.shown
-	return f, nil
+	shown := Shown(c.URL)
+	return &Follower{config: c, fetcher: fetcher, shown: shown, path: filepath.Join(c.StateDir, StateName), status: Status{Source: shown}}, nil
 }
 
 // Load returns the first policy, from the source. If the source does not answer or has a bad

@@ -184,8 +184,6 @@ func TestLoad_BadFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	src.set(func() { src.status = http.StatusNotFound })
-	other := c
-	other.URL += "?other"
 	for name, text := range map[string]string{
 		"cut off": string(good[:len(good)/2]), "empty": "", "no bundle": `{}`, "unsigned": strings.Replace(string(good), `"signature":"`, `"signature":"AAAA`, 1),
 	} {
@@ -261,7 +259,7 @@ func TestFollow(t *testing.T) {
 				polls++
 				return &http.Response{StatusCode: http.StatusNotModified, Body: http.NoBody, Header: http.Header{}}, nil
 			})}
-			u, err := CheckURL("https://policies.example.com/policy.yaml")
+			u, err := ParseURL("https://policies.example.com/policy.yaml")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -133,8 +133,12 @@ func (s *source) config(t *testing.T, dir string) Config {
 	if err := os.WriteFile(ca, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	u, err := ParseURL(s.URL + "/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	return Config{
-		URL: s.URL + "/policy.yaml", CAFile: ca, Keys: policysign.Keys{s.key.Public().(ed25519.PublicKey)}, StateDir: dir,
+		URL: u, CAFile: ca, Keys: policysign.Keys{s.key.Public().(ed25519.PublicKey)}, StateDir: dir,
 		Interval: 10 * time.Second, Options: policy.Options{HashKey: []byte("k")},
 	}
 }

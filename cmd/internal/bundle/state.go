@@ -8,13 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/policysign"
+	"github.com/metehq/mete/cmd/internal/smallfile"
 	"github.com/metehq/mete/internal/atomicfile"
 	"github.com/metehq/mete/policy"
 )
@@ -47,20 +45,12 @@ func sourceID(shown string) string {
 // readState reads the last good bundle, and verifies its signature again: others may write to
 // the disk. It returns nil if there is none, or one of another source.
 func readState(path, source string, keys policysign.Keys) (*kept, error) {
-	f, err := os.Open(path)
+	text, err := smallfile.Read(path, maxStateBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxStateBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxStateBytes {
-		return nil, fmt.Errorf("%s: larger than %d bytes", path, maxStateBytes)
 	}
 	var k kept
 	if err := json.Unmarshal(text, &k); err != nil {
@@ -81,12 +71,5 @@ func (k *kept) write(path string) error {
 	if err != nil {
 		return err
 	}
-	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // with the mode 0600
-	if err != nil {
-		return err
-	}
-	return atomicfile.Replace(path, next, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return atomicfile.Write(path, text, 0o600)
 }

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/cmd/internal/config"
-	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/server"
 	"github.com/metehq/mete/cmd/internal/storeurl"
+	"github.com/metehq/mete/internal/prose"
 )
 
 // announce prints the addresses of the server and commands to try, or logs a record in

@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/display"
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 )
 
 // bucketCode is whether a request that says nothing would pass.

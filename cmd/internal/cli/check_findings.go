@@ -61,7 +61,7 @@ type checkedPolicy struct {
 
 // read checks the named policy.
 func (c *checkCommand) read(ctx context.Context, name string) checkedPolicy {
-	m, data, err := readContents(ctx, c.std, name, c.keys)
+	m, data, err := readContents(ctx, c.std, name, c.keys, policyOptions())
 	p := checkedPolicy{name: policyName(name), matcher: m, err: err, data: data}
 	switch {
 	case name == "-":

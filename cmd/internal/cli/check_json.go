@@ -6,8 +6,7 @@ import (
 	"io"
 
 	"github.com/metehq/mete/api"
-	"github.com/metehq/mete/cmd/internal/prose"
-	words "github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
 
@@ -98,7 +97,7 @@ func (t *policyTests) asJSON() *checkedTests {
 }
 
 func checkRule(r *policy.Rule) checkedRule {
-	cr := checkedRule{Name: r.Name, Mode: prose.Mode(r), OnStoreError: storeErrorName(r), Deadline: api.Seconds(r.Deadline), LimitKeys: []string{}}
+	cr := checkedRule{Name: r.Name, Mode: r.Mode.String(), OnStoreError: storeErrorName(r), Deadline: api.Seconds(r.Deadline), LimitKeys: []string{}}
 	for _, a := range r.LimitKeys {
 		cr.LimitKeys = append(cr.LimitKeys, a.Spelled())
 	}
@@ -111,8 +110,8 @@ func checkRule(r *policy.Rule) checkedRule {
 func checkLimit(l *policy.Limit) checkedLimit {
 	b := l.Bucket
 	cl := checkedLimit{
-		Name: l.Name, Algorithm: words.Algorithm(l), Capacity: api.Amount(b.Capacity()), Rate: words.Rate(b), Shards: l.Shards, Leased: l.Leased,
-		FullAfter: api.Seconds(b.TimeFor(b.Capacity())), Description: words.Limit(l),
+		Name: l.Name, Algorithm: prose.Algorithm(l), Capacity: api.Amount(b.Capacity()), Rate: prose.Rate(b), Shards: l.Shards, Leased: l.Leased,
+		FullAfter: api.Seconds(b.TimeFor(b.Capacity())), Description: prose.Limit(l),
 	}
 	if b.Queued() {
 		cl.Queue = api.Amount(b.MaxReserved())

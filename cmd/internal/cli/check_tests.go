@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policytest"
 )

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
-	words "github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
+	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
 )
 
@@ -34,7 +34,7 @@ func (c *checkCommand) writeText(p *checkedPolicy) {
 	for _, r := range p.matcher.Rules() {
 		for i := range r.Limits {
 			l := &r.Limits[i]
-			t.Add(l.Name, keyNames(r), prose.Mode(r), storeError(r), words.Limit(l))
+			t.Add(l.Name, keyNames(r), r.Mode.String(), storeError(r), prose.Limit(l))
 		}
 	}
 	fmt.Fprintf(out, "%s: %s, %s\n", p.name, c.paintVerdict(p), prose.Count(len(p.matcher.Rules()), "rule"))
@@ -122,4 +122,35 @@ func (f *finding) text(file string, paint painter) string {
 	}
 	fmt.Fprintf(&b, "[%s]\n", f.Code)
 	return head + visible.Lines(b.String())
+}
+
+// storeErrorName is the word of policy files for what happens without the store.
+func storeErrorName(r *policy.Rule) string {
+	switch r.OnStoreError {
+	case policy.StoreErrorClosed:
+		return "closed"
+	case policy.StoreErrorLocal:
+		return "local"
+	}
+	return "open"
+}
+
+// storeError says that, and when, where the rule does.
+func storeError(r *policy.Rule) string {
+	if r.Deadline == policy.DefaultDeadline {
+		return storeErrorName(r)
+	}
+	return storeErrorName(r) + " after " + prose.Duration(r.Deadline)
+}
+
+// keyNames says who shares a bucket of the rule.
+func keyNames(r *policy.Rule) string {
+	if len(r.LimitKeys) == 0 {
+		return "(one for all)"
+	}
+	names := make([]string, len(r.LimitKeys))
+	for i, a := range r.LimitKeys {
+		names[i] = a.Spelled()
+	}
+	return strings.Join(names, " ")
 }

@@ -2,7 +2,13 @@
 
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/metehq/mete/policyyaml"
+)
 
 const completionAbout = `
 Prints a script that has a shell complete commands, flags and values.
@@ -40,4 +46,42 @@ func newCompletionCommand(std Streams) *cobra.Command {
 			return usageError("unknown shell %q: it must be %s", args[0], anyOf(cmd.ValidArgs))
 		},
 	}
+}
+
+// completeFiles completes arguments with files.
+func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// completeAttributes completes the names of attributes, up to the value.
+func completeAttributes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"method=", "path=", "host=", "ip:address=", "header:", "query:", "cookie:", "jwt:"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeExplain completes a policy file first, and then attributes.
+func completeExplain(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 && !cmd.Flags().Changed("policy") {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return completeAttributes(cmd, args, text)
+}
+
+// completeRules completes --rule with the names in the policy at hand: METE_POLICY,
+// or policy.yaml, policy.yml or policy.json in the working directory.
+func completeRules(cmd *cobra.Command) {
+	must(cmd.RegisterFlagCompletionFunc("rule", func(*cobra.Command, []string, string) (found []string, _ cobra.ShellCompDirective) {
+		for _, name := range []string{os.Getenv("METE_POLICY"), "policy.yaml", "policy.yml", "policy.json"} {
+			data, err := policyyaml.Read(name)
+			if err != nil {
+				continue
+			}
+			if m, err := policyyaml.Parse(name, data, policyOptions()); err == nil {
+				for _, r := range m.Rules() {
+					found = append(found, r.Name)
+				}
+				break
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}))
 }

@@ -5,7 +5,6 @@ package cli
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +18,7 @@ import (
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/admintoken"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/smallfile"
 )
 
 // tokenVariable is the environment variable with a token for the admin API.
@@ -104,13 +104,9 @@ func (r *reach) client(server string) (*client.Client, error) {
 func (c *connection) trust(t *http.Transport) error {
 	t.TLSClientConfig = new(tls.Config)
 	if c.ca != "" {
-		text, err := os.ReadFile(c.ca)
-		if err != nil {
+		var err error
+		if t.TLSClientConfig.RootCAs, err = smallfile.Authorities(c.ca); err != nil {
 			return fmt.Errorf("--ca: %w", err)
-		}
-		t.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("--ca: %s has no certificate in PEM", c.ca)
 		}
 	}
 	switch {

@@ -14,10 +14,11 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/stores"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/policyyaml"
 	"github.com/metehq/mete/store"
 )
 
@@ -210,21 +211,8 @@ func (c *explainCommand) readPolicy(ctx context.Context) (*policy.Matcher, error
 	if c.at != 0 {
 		opts.Now = c.at.Time()
 	}
-	switch {
-	case storeurl.IsPostgres(c.policy):
-		return readRules(ctx, c.policy)
-	case c.policy != "-":
-		data, err := policyyaml.Read(c.policy)
-		if err != nil {
-			return nil, err
-		}
-		return policyyaml.Parse(c.policy, data, opts)
-	}
-	data, err := policyyaml.ReadFrom(c.std.In, "standard input")
-	if err != nil {
-		return nil, err
-	}
-	return policyyaml.Parse(stdinName, data, opts)
+	m, _, err := readContents(ctx, c.std, c.policy, nil, opts)
+	return m, err
 }
 
 // hashed is an attribute that stands as a hash in the key of a bucket that was
@@ -259,4 +247,29 @@ func hashedIn(key string, limitKeys []string) (names []string) {
 		}
 	}
 	return names
+}
+
+// A shownStore is a store whose buckets an explanation reads.
+type shownStore struct {
+	mete.Store
+	local *memstore.Store // for rules that say local: all its buckets are full
+	close func() error
+}
+
+// openStore opens the store of --store. Nothing is made or changed there.
+func (c *explainCommand) openStore(ctx context.Context, now func() bucket.Instant) (s shownStore, err error) {
+	if s.local, err = memstore.New(memstore.Config{Now: now}); err != nil {
+		return s, err
+	}
+	if c.store == nil {
+		full, err := memstore.New(memstore.Config{Now: now})
+		s.Store, s.close = patient{full}, func() error { return nil }
+		return s, err
+	}
+	opened, _, err := stores.Open(ctx, c.store, stores.Options{Now: now, ReadOnly: true})
+	if err != nil {
+		return s, err
+	}
+	s.Store, s.close = patient{opened}, opened.Close
+	return s, nil
 }

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/policy"
 )
@@ -120,7 +120,7 @@ func writeRules(b *strings.Builder, e *api.Explanation) {
 		})
 	}
 	for _, r := range shown {
-		width = max(width, utf8.RuneCountInString(r.Name))
+		width = max(width, display.Width(r.Name))
 	}
 	for _, r := range shown {
 		writeWrapped(b, fmt.Sprintf("  %s %-*s  ", mark(&r), width, r.Name), r.Why)
@@ -238,10 +238,9 @@ func (c *explainCommand) notes(e *api.Explanation) (notes []string) {
 	return notes
 }
 
-// writeWrapped writes text behind a heading, broken between words and indented as
-// far.
+// writeWrapped writes text behind a heading, and its other lines with the same indent.
 func writeWrapped(b *strings.Builder, heading, text string) {
-	indent := utf8.RuneCountInString(heading)
-	lines := wrap(text, max(explainWidth-indent, explainWidth/2))
-	fmt.Fprintf(b, "%s%s\n", heading, strings.Join(lines, "\n"+strings.Repeat(" ", indent)))
+	indent := display.Width(heading)
+	lines := display.Wrap(text, max(explainWidth, indent+explainWidth/2), heading, strings.Repeat(" ", indent))
+	b.WriteString(strings.Join(lines, "\n") + "\n")
 }

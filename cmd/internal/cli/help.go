@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/cmd/internal/runbook"
 	"github.com/metehq/mete/internal/spell"
 )
@@ -82,7 +82,7 @@ func commandHelp(cmd *cobra.Command) string {
 	}
 	if len(connecting) > 0 {
 		text := "Connection flags, as 'mete help connection' describes them: " + strings.Join(connecting, ", ")
-		fmt.Fprintf(&b, "\n%s\n", strings.Join(wrap(text, helpWidth), "\n"))
+		fmt.Fprintf(&b, "\n%s\n", strings.Join(display.Wrap(text, helpWidth, "", ""), "\n"))
 	}
 	return b.String()
 }
@@ -121,21 +121,4 @@ func printRunbook(w io.Writer, words []string) error {
 	}
 	_, err := io.WriteString(w, s.Text)
 	return err
-}
-
-// wrap breaks text into lines of at most so many letters, between words.
-func wrap(text string, width int) []string {
-	lines := []string{""}
-	for word := range strings.FieldsSeq(text) {
-		last := &lines[len(lines)-1]
-		switch {
-		case *last == "":
-			*last = word
-		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) <= width:
-			*last += " " + word
-		default:
-			lines = append(lines, word)
-		}
-	}
-	return lines
 }

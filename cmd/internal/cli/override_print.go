@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete/api"
-	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/table"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/overrides"
 )

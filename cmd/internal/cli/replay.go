@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/metehq/mete"
 	replaying "github.com/metehq/mete/cmd/internal/replay"
@@ -65,12 +66,7 @@ type replayCommand struct {
 
 // run replays a trace through a policy, or through two.
 func (c *replayCommand) run(ctx context.Context) error {
-	var err error
-	if c.old == "" {
-		err = c.runOne(ctx)
-	} else {
-		err = c.runTwo(ctx)
-	}
+	err := c.replay(ctx)
 	_, failed := errors.AsType[*mete.StoreError](err)
 	_, broken := errors.AsType[brokenFile](err)
 	_, exceeded := errors.AsType[exceedsBound](err)
@@ -92,46 +88,61 @@ type brokenFile struct{ error }
 
 func (e brokenFile) Unwrap() error { return e.error }
 
-// runOne replays the trace through one policy.
-func (c *replayCommand) runOne(ctx context.Context) error {
-	m, err := readPolicy(ctx, c.std, c.policy)
-	if err != nil {
-		return markBroken(err)
+// replay replays the trace through one policy, or through two, and reports on it.
+func (c *replayCommand) replay(ctx context.Context) error {
+	var policies []*policy.Matcher
+	for _, name := range []string{c.old, c.policy} {
+		if name == "" {
+			continue
+		}
+		m, err := readPolicy(ctx, c.std, name)
+		if err != nil {
+			return markBroken(err)
+		}
+		policies = append(policies, m)
 	}
-	c.noteHashKey(m)
-	stats, lines := replaying.NewStats(m), replaying.NewLines(c.std.Out)
+	c.noteHashKey(policies)
 	p, err := c.newPlay(ctx)
 	if err != nil {
 		return err
 	}
-	config := replaying.Config{Policy: m, Trace: p.trace, Store: p.newStore, Each: func(req *trace.Request, d *mete.Decision) error {
-		p.step()
-		if c.format == "json" {
-			stats.Count(req)
-			return lines.Write(req, d)
+	if len(policies) == 1 {
+		stats, err := p.one(policies[0])
+		if err != nil {
+			return err
 		}
-		return stats.Add(req, d)
-	}}
-	if c.skipInvalid {
-		config.Invalid = stats.Invalid
+		return c.report(p, stats)
 	}
-	err = replaying.Run(ctx, config)
-	if err := p.end(err, lines.Flush); err != nil {
+	comparison, err := p.two(policies[0], policies[1])
+	if err == nil {
+		err = c.report(p, comparison)
+	}
+	if err != nil {
 		return err
 	}
+	return c.bound.check(comparison.Count(replaying.NewlyLimited), comparison.Requests())
+}
+
+// report writes what remains to be said after the lines of JSON, or the whole report.
+func (c *replayCommand) report(p *play, counts replaying.Counts) error {
 	if c.format == "json" {
-		c.warnOrder(stats.Disorder())
-		if n := stats.InvalidLines(); n > 0 {
+		if text := counts.Disorder(); text != "" {
+			fmt.Fprintf(c.std.Err, "mete replay: warning: %s\n", text)
+		}
+		if comparison, ok := counts.(*replaying.Comparison); ok {
+			return errors.Join(p.lines.WriteSummary(comparison, c.showKeys), p.lines.Flush())
+		}
+		if n := counts.InvalidLines(); n > 0 {
 			fmt.Fprintf(c.std.Err, "mete replay: %d of %d lines could not be read\n", n, p.trace.Lines())
 		}
 		return nil
 	}
-	report := replaying.Report{Policy: policyName(c.policy), Trace: c.traceName(), Format: p.trace.Format().String(), Counts: stats,
-		Elapsed: p.elapsed(), ShowKeys: c.showKeys, Screen: screenOf(c.std.Out)}
+	report := replaying.Report{Old: policyName(c.old), Policy: policyName(c.policy), Trace: c.traceName(), Format: p.trace.Format().String(),
+		Counts: counts, Elapsed: p.elapsed(), ShowKeys: c.showKeys, Screen: screenOf(c.std.Out)}
 	if c.format == "html" {
 		return report.WriteHTML(c.std.Out)
 	}
-	_, err = report.WriteTo(c.std.Out)
+	_, err := report.WriteTo(c.std.Out)
 	return err
 }
 
@@ -143,7 +154,7 @@ func markBroken(err error) error {
 }
 
 // noteHashKey says, once, that the servers treat other keys otherwise.
-func (c *replayCommand) noteHashKey(policies ...*policy.Matcher) {
+func (c *replayCommand) noteHashKey(policies []*policy.Matcher) {
 	for _, m := range policies {
 		if note := hashKeyNote(m); note != "" {
 			fmt.Fprintf(c.std.Err, "mete replay: note: %s\n", note)
@@ -152,9 +163,11 @@ func (c *replayCommand) noteHashKey(policies ...*policy.Matcher) {
 	}
 }
 
-// warnOrder says beside JSON what reports say at their top.
-func (c *replayCommand) warnOrder(text string) {
-	if text != "" {
-		fmt.Fprintf(c.std.Err, "mete replay: warning: %s\n", text)
+// traceName is how the traces are called in a report.
+func (c *replayCommand) traceName() string {
+	const most = 3
+	if len(c.traces) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(c.traces[:most], ", "), len(c.traces)-most)
 	}
+	return strings.Join(c.traces, ", ")
 }

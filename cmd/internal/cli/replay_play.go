@@ -11,10 +11,11 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/prose"
 	replaying "github.com/metehq/mete/cmd/internal/replay"
 	"github.com/metehq/mete/cmd/internal/stores"
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
 )
 
@@ -30,6 +31,7 @@ type play struct {
 	ctx      context.Context
 	trace    requests
 	progress *replaying.Progress
+	lines    *replaying.Lines
 	stores   []stores.Store
 	start    time.Time
 	ballast  []byte
@@ -54,14 +56,52 @@ func (c *replayCommand) requests(ctx context.Context) requests {
 	return sequence
 }
 
-// newPlay opens the traces. The caller ends it.
+// newPlay opens the traces. A call of one or two ends it.
 func (c *replayCommand) newPlay(ctx context.Context) (*play, error) {
 	size, err := c.size()
 	if err != nil {
 		return nil, err
 	}
-	return &play{command: c, ctx: ctx, trace: c.requests(ctx), progress: c.progress(size),
+	return &play{command: c, ctx: ctx, trace: c.requests(ctx), progress: c.progress(size), lines: replaying.NewLines(c.std.Out),
 		start: time.Now(), ballast: make([]byte, ballastBytes)}, nil
+}
+
+// one replays the trace through one policy, and ends the play.
+func (p *play) one(m *policy.Matcher) (*replaying.Stats, error) {
+	stats := replaying.NewStats(m)
+	err := replaying.Run(p.ctx, replaying.Config{Policy: m, Trace: p.trace, Store: p.newStore, Invalid: p.invalid(stats),
+		Each: func(req *trace.Request, d *mete.Decision) error {
+			p.step()
+			if p.command.format == "json" {
+				stats.Count(req)
+				return p.lines.Write(req, d)
+			}
+			return stats.Add(req, d)
+		}})
+	return stats, p.end(err)
+}
+
+// two replays the trace through two policies, and ends the play.
+func (p *play) two(old, m *policy.Matcher) (*replaying.Comparison, error) {
+	comparison := replaying.NewComparison(old, m)
+	err := replaying.Compare(p.ctx, replaying.CompareConfig{Old: old, New: m, Trace: p.trace, Store: p.newStore, Invalid: p.invalid(comparison),
+		Each: func(req *trace.Request, was, is *mete.Decision) error {
+			p.step()
+			comparison.Add(req, was, is, p.place)
+			if p.command.format == "json" {
+				return p.lines.WriteChange(req, was, is, p.place)
+			}
+			return nil
+		}})
+	return comparison, p.end(err)
+}
+
+// invalid returns the function for lines that cannot be read, or nil if they end the replay.
+func (p *play) invalid(counts replaying.Counts) func(*trace.LineError) {
+	if !p.command.skipInvalid {
+		return nil
+	}
+	return counts.Invalid
 }
 
 // newStore makes the store of a policy.
@@ -84,13 +124,13 @@ func (p *play) elapsed() time.Duration { return time.Since(p.start) }
 
 // end ends what err ended, or nothing did: it leaves nothing behind, and says all
 // that went wrong.
-func (p *play) end(err error, flush func() error) error {
+func (p *play) end(err error) error {
 	p.progress.Clear()
 	err = p.explain(errors.Join(err, p.trace.Close()))
 	for _, s := range p.stores {
 		err = errors.Join(err, p.explain(closeReplay(s)))
 	}
-	if flushErr := flush(); err == nil {
+	if flushErr := p.lines.Flush(); err == nil {
 		err = flushErr
 	}
 	runtime.KeepAlive(p.ballast)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/client"
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 )
 
@@ -56,7 +56,7 @@ func (r *ruleReset) run(ctx context.Context, c *client.Client) error {
 			code := clientExit(err)
 			err = explain(r.server, err)
 			if done.Cleared > 0 {
-				err = fmt.Errorf("%w\n%s filled before that; run the command again to fill the others", err, buckets(done.Cleared))
+				err = fmt.Errorf("%w\n%s filled before that; run the command again to fill the others", err, prose.Count(done.Cleared, "bucket"))
 			}
 			return fail(code, err)
 		}
@@ -64,10 +64,8 @@ func (r *ruleReset) run(ctx context.Context, c *client.Client) error {
 			break
 		}
 		if isTerminal(r.std.Err) {
-			fmt.Fprintf(r.std.Err, "%s so far\n", buckets(done.Cleared))
+			fmt.Fprintf(r.std.Err, "%s so far\n", prose.Count(done.Cleared, "bucket"))
 		}
 	}
-	return r.write(done, fmt.Sprintf("full: all buckets of rule %s; %s removed\n", visible.Text(r.rule), buckets(done.Cleared)))
+	return r.write(done, fmt.Sprintf("full: all buckets of rule %s; %s removed\n", visible.Text(r.rule), prose.Count(done.Cleared, "bucket")))
 }
-
-func buckets(n int64) string { return prose.Count(int(n), "bucket") }

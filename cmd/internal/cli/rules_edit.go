@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/pgstore/rules"
 	"github.com/metehq/mete/policy"
@@ -147,14 +147,7 @@ func leaves(r *rules.Rule) map[string]string {
 // importFile makes the rules of a policy file rows.
 func (c *rulesCommand) importFile(ctx context.Context, source *rules.Source) error {
 	name := c.operands[0]
-	var data []byte
-	var err error
-	if name == "-" {
-		name = stdinName
-		data, err = policyyaml.ReadFrom(c.std.In, "standard input")
-	} else {
-		data, err = policyyaml.Read(name)
-	}
+	name, data, err := policyText(c.std, name)
 	if err != nil {
 		return err
 	}

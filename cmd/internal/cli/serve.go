@@ -22,6 +22,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/scaffold"
 	"github.com/metehq/mete/cmd/internal/server"
 	"github.com/metehq/mete/cmd/internal/webhook"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/store"
 )
@@ -244,4 +245,50 @@ func newLogger(w io.Writer, c config.Config) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// printMistakes prints every error in the settings, each with its place in the file.
+func printMistakes(w io.Writer, command string, mistakes config.Errors) {
+	for _, e := range mistakes {
+		fmt.Fprintf(w, "%s %s\n", command, visible.Lines(e.Error()))
+		for line := range strings.Lines(e.Excerpt) {
+			fmt.Fprintf(w, "  %s", visible.Lines(line))
+		}
+	}
+}
+
+// checkedSettings are the JSON form of settings that are valid, with --format json.
+type checkedSettings struct {
+	OK          bool     `json:"ok"`
+	Rules       *int     `json:"rules"`                 // null where the policy is in a database
+	Environment []string `json:"environment,omitempty"` // the variables that settings are from
+}
+
+// tryServe is "mete serve --check": it validates the settings and the policy, and
+// prints which variables of the environment the settings are from.
+func tryServe(ctx context.Context, std Streams, c config.Config, env config.Environment, format string) error {
+	m, err := server.Check(ctx, c)
+	switch {
+	case brokenPolicy(err):
+		return failEach(exitNo, err)
+	case err != nil:
+		return failEach(exitUsage, err)
+	}
+	if format == "json" {
+		answer := checkedSettings{OK: true, Environment: env.Used}
+		if m != nil {
+			n := len(m.Rules())
+			answer.Rules = &n
+		}
+		return writeJSON(std.Out, answer)
+	}
+	if len(env.Used) > 0 {
+		fmt.Fprintf(std.Out, "settings from the environment: %s\n", strings.Join(env.Used, ", "))
+	}
+	if m == nil {
+		fmt.Fprintln(std.Out, "the settings are ok; the policy in the database or at its address was not read")
+	} else {
+		fmt.Fprintf(std.Out, "the settings are ok, and the policy: %s\n", prose.Count(len(m.Rules()), "rule"))
+	}
+	return nil
 }

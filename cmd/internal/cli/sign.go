@@ -4,11 +4,7 @@ package cli
 
 import (
 	"crypto/ed25519"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -111,13 +107,5 @@ func signFile(key ed25519.PrivateKey, path string) error {
 	if err != nil {
 		return err
 	}
-	path += policysign.Suffix
-	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Replace(path, next, func(w io.Writer) error {
-		_, err := w.Write(policysign.Sign(key, data))
-		return errors.Join(err, next.Chmod(0o644))
-	})
+	return atomicfile.Write(path+policysign.Suffix, policysign.Sign(key, data), 0o644)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/client"
 	"github.com/metehq/mete/cmd/internal/display"
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 )
 
@@ -66,7 +66,10 @@ and prints the tokens that were missing.
 With --rule NAME --all and --reason it fills the buckets of all keys of a rule,
 in the store and in what every server remembers. It needs the role configure.
 Takes that run meanwhile may stay charged. Other servers follow within a second.
+` + changeExits
 
+// changeExits are the exit codes of commands that change the buckets of a request.
+const changeExits = `
 Exit codes:
   0  done
   1  no limit applies to the request
@@ -78,14 +81,7 @@ Exit codes:
 const refundAbout = `
 Gives back the cost of a request, or --cost, to every bucket of the request. It
 uses the admin address and needs the role operate.
-
-Exit codes:
-  0  done
-  1  no limit applies to the request
-  2  wrong usage
-  3  the server does not answer
-  4  the server refuses
-`
+` + changeExits
 
 // newTakeCommand returns "mete take".
 func newTakeCommand(std Streams) *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 )
 
 // printDecision writes d for people, or as one line of JSON.

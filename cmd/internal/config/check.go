@@ -51,14 +51,7 @@ func (d *decoder) check(c *Config) {
 	if c.Store == nil {
 		d.fail("store", "must not be empty: memory: keeps the buckets in the process")
 	}
-	switch {
-	case len(c.PolicyKeys) == 0:
-	case c.PolicyDatabase != nil:
-		d.fail("policy_keys", "is for policy files: rules in a database are not signed")
-	case c.Policy == "":
-		d.fail("policy_keys", "needs a policy file: the built-in example is not signed")
-	}
-	d.checkBundle(c)
+	d.checkPolicy(c)
 	d.checkJWT(c)
 	if _, err := policy.ParseAttribute(c.ViolationsUser); err != nil {
 		d.fail("violations_user", "must be an attribute, such as jwt:sub, not %q", c.ViolationsUser)
@@ -157,6 +150,24 @@ func (d *decoder) checkAddress(key, address string) {
 func anyPort(address string) bool {
 	_, port, err := net.SplitHostPort(address)
 	return err == nil && port == "0"
+}
+
+// checkPolicy checks the settings of a signed policy, and of one at an address.
+func (d *decoder) checkPolicy(c *Config) {
+	switch signed := len(c.PolicyKeys) > 0; {
+	case signed && c.PolicyDatabase != nil:
+		d.fail("policy_keys", "is for policy files: rules in a database are not signed")
+	case signed && c.Policy == "":
+		d.fail("policy_keys", "needs a policy file: the built-in example is not signed")
+	case !signed && c.PolicyBundle != nil:
+		d.fail("policy_keys", "must name a public key: a policy at an address needs a signature")
+	}
+	if c.PolicyBundle == nil && c.PolicyCA != "" {
+		d.fail("policy_ca", "is for a policy at an https:// address")
+	}
+	if c.PolicyBundle != nil && c.StateDirectory == "" {
+		d.fail("state_directory", "must name a directory: the last good policy is kept there for restarts")
+	}
 }
 
 // checkTrust checks each setting with the check of package httpfacts.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/internal/spell"
@@ -168,10 +169,7 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 	switch p := v.Addr().Interface().(type) {
 	case *string:
 		if *p = text; key == "policy" {
-			d.config.PolicyDatabase = nil
-			if storeurl.IsPostgres(text) {
-				d.config.PolicyDatabase = d.database(key, text)
-			}
+			d.policyPlace(key, text)
 		}
 	case *bool:
 		if *p, err = strconv.ParseBool(text); err != nil {
@@ -220,6 +218,23 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 		}
 	default:
 		panic(fmt.Sprintf("config: %s has the unsupported type %v", key, v.Type()))
+	}
+}
+
+// policyPlace parses the policy setting if it is not a file.
+func (d *decoder) policyPlace(key, text string) {
+	c := d.config
+	c.PolicyDatabase, c.PolicyBundle = nil, nil
+	switch {
+	case storeurl.IsPostgres(text):
+		c.PolicyDatabase = d.database(key, text)
+	case bundle.IsURL(text):
+		u, err := bundle.ParseURL(text)
+		if err != nil {
+			d.fail(key, "%v", err)
+			u = new(url.URL)
+		}
+		c.PolicyBundle = u
 	}
 }
 

@@ -5,13 +5,12 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/bundle"
+	"github.com/metehq/mete/cmd/internal/smallfile"
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
@@ -34,7 +33,7 @@ func Load(path string, environ []string, settings []Setting) (Config, Environmen
 	var data []byte
 	if path != "" {
 		var err error
-		if data, err = readFile(path); err != nil {
+		if data, err = smallfile.Read(path, maxFileBytes); err != nil {
 			return Config{}, Environment{}, fmt.Errorf("config: %w", err)
 		}
 		if !d.loadFile(data) {
@@ -100,7 +99,7 @@ func (c *Config) beside(dir string) {
 		}
 		return filepath.Join(dir, path)
 	}
-	if c.PolicyDatabase == nil && !bundle.IsURL(c.Policy) {
+	if c.PolicyDatabase == nil && c.PolicyBundle == nil {
 		c.Policy = under(c.Policy)
 	}
 	c.PolicyCA, c.StateDirectory = under(c.PolicyCA), under(c.StateDirectory)
@@ -121,20 +120,6 @@ func (c *Config) beside(dir string) {
 	}
 }
 
-// readFile reads a whole file of bounded size.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err == nil && len(data) > maxFileBytes {
-		err = fmt.Errorf("%s: larger than %d bytes", path, maxFileBytes)
-	}
-	return data, err
-}
-
 // override sets the value of a flag.
 func (d *decoder) override(c *Config, s Setting) {
 	d.drop(s.Key)
@@ -149,4 +134,30 @@ func (d *decoder) override(c *Config, s Setting) {
 		}
 	}
 	d.set(v, s.Key, s.Value)
+}
+
+// policyKeys are those that a policy file has one of at least.
+var policyKeys = []string{"rules", "policies", "overrides", "kill_switches", "bundle_version", "tests", "spec",
+	"limit_keys", "limits", "algorithm", "algorithm_config", "match"}
+
+// LooksLike reports whether data is meant to be a configuration file, though it was
+// given where a policy belongs: it has several settings, and nothing of a policy.
+func LooksLike(data []byte) bool {
+	if len(data) > maxFileBytes {
+		return false
+	}
+	root, err := yamltree.Parse(data)
+	if err != nil || root == nil {
+		return false
+	}
+	settings := 0
+	for _, f := range root.Fields {
+		if slices.Contains(policyKeys, f.Key.Value) {
+			return false
+		}
+		if _, ok := fieldByKey(reflect.ValueOf(Config{}), f.Key.Value); ok {
+			settings++
+		}
+	}
+	return settings >= 2
 }

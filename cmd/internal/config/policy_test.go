@@ -48,8 +48,8 @@ func TestLoad_PolicyAtAnAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := load(path, nil)
-	if err != nil || c.Policy != "https://u:canary@host/policy.yaml" || c.PolicyCA != filepath.Join(dir, "ca.pem") || c.StateDirectory != filepath.Join(dir, "state") {
-		t.Errorf("got %q, %q, %q, %v", c.Policy, c.PolicyCA, c.StateDirectory, err)
+	if err != nil || c.PolicyBundle == nil || c.PolicyBundle.String() != "https://u:canary@host/policy.yaml" || c.PolicyCA != filepath.Join(dir, "ca.pem") || c.StateDirectory != filepath.Join(dir, "state") {
+		t.Errorf("got %v, %q, %q, %v", c.PolicyBundle, c.PolicyCA, c.StateDirectory, err)
 	}
 	for policy, wants := range map[string][]string{
 		"https://u:canary@host/policy.yaml": {"policy_keys: must name", "state_directory: must name"},

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policyyaml"
 )
 
@@ -68,7 +69,7 @@ func (r *Result) Differ(where, what, effect, remedy string) {
 // It adds nothing if n is 0.
 func (r *Result) Recognize(n int, singular string) {
 	if n > 0 {
-		r.Recognized = append(r.Recognized, count(n, singular))
+		r.Recognized = append(r.Recognized, prose.Count(n, singular))
 	}
 }
 
@@ -200,15 +201,4 @@ func place(file string, line int) string {
 		return file
 	}
 	return fmt.Sprintf("%s:%d", file, line)
-}
-
-// count returns a number and its noun, such as "1 zone" and "2 zones".
-func count(n int, singular string) string {
-	switch {
-	case n == 1:
-		return "1 " + singular
-	case strings.HasSuffix(singular, "y"):
-		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(singular, "y"))
-	}
-	return fmt.Sprintf("%d %ss", n, singular)
 }

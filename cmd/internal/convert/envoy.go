@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
 
@@ -86,7 +87,7 @@ func readEnvoy(file string, data []byte) (Result, error) {
 	}
 	root := &envoyEntry{}
 	if bad := r.load(root, d.top().field("descriptors")); bad != nil {
-		bad.Recognized = []string{fmt.Sprintf("domain %q", r.domain), count(r.descriptors, "descriptor")}
+		bad.Recognized = []string{fmt.Sprintf("domain %q", r.domain), prose.Count(r.descriptors, "descriptor")}
 		return Result{}, bad
 	}
 	for _, child := range inOrder(root.children) {

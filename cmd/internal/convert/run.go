@@ -3,16 +3,15 @@
 package convert
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/metehq/mete/internal/atomicfile"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 )
 
@@ -61,7 +60,7 @@ func Run(_ context.Context, o Options) error {
 	if o.Output == "" {
 		_, err = o.Out.Write(text)
 	} else {
-		err = replace(o, text)
+		err = atomicfile.Write(o.Output, text, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("convert: %w", err)
@@ -86,18 +85,6 @@ func read(o Options) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(in, MaxBytes+1))
 }
 
-// replace writes the output file in one step.
-func replace(o Options, text []byte) error {
-	next, err := os.CreateTemp(filepath.Dir(o.Output), filepath.Base(o.Output)+".*")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Replace(o.Output, next, func(w io.Writer) error {
-		_, err := io.Copy(w, bytes.NewReader(text))
-		return errors.Join(err, next.Chmod(0o644))
-	})
-}
-
 // list prints the recognized elements and the differences.
 func (r *Result) list(w io.Writer) {
 	fmt.Fprintf(w, "converted from %s:", r.From)
@@ -108,7 +95,7 @@ func (r *Result) list(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s %s", separator, text)
 	}
-	fmt.Fprintf(w, ", into %s, with %s\n", count(len(r.Rules), "rule"), count(len(r.Differences), "difference"))
+	fmt.Fprintf(w, ", into %s, with %s\n", prose.Count(len(r.Rules), "rule"), prose.Count(len(r.Differences), "difference"))
 	for _, d := range r.Differences {
 		fmt.Fprintf(w, "  %s: %s\n    %s\n", d.Where, visible.Lines(d.What), visible.Lines(d.Effect))
 		if d.Remedy != "" {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
 )
@@ -69,7 +70,7 @@ func (r *Result) PolicyJSON() ([]byte, error) {
 func (r *Result) YAML() ([]byte, error) {
 	var out bytes.Buffer
 	comment := func(first, text string) {
-		for _, line := range wrap(text) {
+		for _, line := range display.Wrap(text, lineLength, "", "") {
 			out.WriteString("# " + first + line + "\n")
 			first = strings.Repeat(" ", len(first))
 		}
@@ -114,21 +115,5 @@ func (r *Result) JSON() ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// lineLength is where comments are wrapped.
+// lineLength is the most columns in a line of a comment.
 const lineLength = 92
-
-// wrap splits a text into lines. Control characters, which a configuration could bring
-// in, become spaces, so no text ends its comment.
-func wrap(text string) (lines []string) {
-	line := ""
-	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return c <= ' ' || c == 0x7f || c == 0x85 || c == 0x2028 || c == 0x2029 }) {
-		if line != "" && len(line)+1+len(word) > lineLength {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
-}

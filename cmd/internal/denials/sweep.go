@@ -6,6 +6,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/metehq/mete/internal/follow"
 )
 
 // sweepInterval is the time between two looks for bursts that are over.
@@ -14,17 +16,8 @@ const sweepInterval = time.Second
 // Run writes what is left of bursts when they are over, until ctx ends: then it
 // writes all that is left, as far as there is room in the second.
 func (l *Log) Run(ctx context.Context) {
-	ticker := time.NewTicker(min(sweepInterval, l.config.Interval))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			l.sweep(context.WithoutCancel(ctx), time.Now(), true)
-			return
-		case <-ticker.C:
-			l.sweep(ctx, time.Now(), false)
-		}
-	}
+	follow.Every(ctx, min(sweepInterval, l.config.Interval), func() { l.sweep(ctx, time.Now(), false) })
+	l.sweep(context.WithoutCancel(ctx), time.Now(), true)
 }
 
 // A pending line is one that is written when no shard is locked.

@@ -58,6 +58,24 @@ func Cut(s string, columns int) string {
 	return s
 }
 
+// Wrap breaks text between words into lines of at most so many columns. The first line begins
+// with first, the others with hang. A longer word has a line of its own. Control characters
+// are spaces, so no text ends its line.
+func Wrap(text string, columns int, first, hang string) []string {
+	var lines []string
+	line, begun := first, false
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		if begun && Width(line)+1+Width(word) > columns {
+			lines, line, begun = append(lines, line), hang, false
+		}
+		if begun {
+			line += " "
+		}
+		line, begun = line+word, true
+	}
+	return append(lines, line)
+}
+
 // Inert returns s with all replaced, by \uXXXX, that does not simply stand there: what
 // speaks to the terminal, has no form of its own, marks other letters, or is written
 // from right to left and would move what stands beside it.

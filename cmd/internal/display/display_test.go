@@ -3,6 +3,7 @@
 package display_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/metehq/mete/cmd/internal/display"
@@ -50,6 +51,25 @@ func TestInert(t *testing.T) {
 	} {
 		if got := display.Inert(text); got != want {
 			t.Errorf("Inert(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, tt := range []struct {
+		text, first, hang string
+		want              []string
+	}{
+		{"", "", "", []string{""}},
+		{"", "- ", "  ", []string{"- "}},
+		{"one two", "", "", []string{"one two"}},
+		{"one two three", "", "  ", []string{"one two", "  three"}},
+		{" one  two\nthree\x00#four", "# ", "# ", []string{"# one", "# two", "# three", "# #four"}},
+		{"a-long-word b", "", "", []string{"a-long-word", "b"}},
+		{"日本 語", "é ", "", []string{"é 日本", "語"}},
+	} {
+		if got := display.Wrap(tt.text, 8, tt.first, tt.hang); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: got %q, want %q", tt.text, got, tt.want)
 		}
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/follow"
+	"github.com/metehq/mete/internal/prose"
 )
 
 const (
@@ -26,16 +27,9 @@ func (l *load) show(ctx context.Context) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(progressEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case now := <-ticker.C:
-				fmt.Fprint(l.options.Progress, "\r\x1b[K"+l.progress(now.Sub(l.start)))
-			}
-		}
+		follow.Every(ctx, progressEvery, func() {
+			fmt.Fprint(l.options.Progress, "\r\x1b[K"+l.progress(time.Since(l.start)))
+		})
 	}()
 	return func() {
 		cancel()

@@ -36,11 +36,7 @@ func (w writer) gateway(g Gateway) {
 	for _, u := range g.Upstreams {
 		send(upstreamNone, prometheus.CounterValue, float64(u.Unavailable), u.Name)
 		for _, s := range u.Servers {
-			up := 0.0
-			if s.Up {
-				up = 1
-			}
-			send(upstreamUp, prometheus.GaugeValue, up, u.Name, s.Server)
+			send(upstreamUp, prometheus.GaugeValue, flag(s.Up), u.Name, s.Server)
 			send(upstreamInFlight, prometheus.GaugeValue, float64(s.InFlight), u.Name, s.Server)
 			send(upstreamChanges, prometheus.CounterValue, float64(s.Changes), u.Name, s.Server)
 			send(upstreamRequests, prometheus.CounterValue, float64(s.Errors), u.Name, s.Server, "error")

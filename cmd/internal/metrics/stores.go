@@ -3,8 +3,6 @@
 package metrics
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/metehq/mete/internal/calls"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/redisstore"
@@ -15,11 +13,6 @@ type remote struct {
 	calls, failed, asks, refused int64
 	waiting, inFlight            int
 	latency, batch               calls.Histogram
-}
-
-// of returns a writer of metrics that say which kind of store they are of.
-func (w writer) of(store string) writer {
-	return writer{w.to, prometheus.Labels{"store": store}}
 }
 
 func (w writer) remote(s remote) {
@@ -34,7 +27,7 @@ func (w writer) remote(s remote) {
 }
 
 func (w writer) redis(s redisstore.Stats) {
-	of := w.of("redis")
+	of := w.of("store", "redis")
 	of.remote(remote{
 		calls: s.Calls, failed: s.Failed, asks: s.Asks, refused: s.Refused, waiting: s.Waiting, inFlight: s.InFlight,
 		latency: s.Latency, batch: s.Batch,
@@ -56,7 +49,7 @@ func (w writer) leases(l redisstore.Leases) {
 }
 
 func (w writer) postgres(s pgstore.Stats) {
-	of := w.of("postgres")
+	of := w.of("store", "postgres")
 	of.remote(remote{
 		calls: s.Calls, failed: s.Failed, asks: s.Asks, refused: s.Refused, waiting: s.Waiting, inFlight: s.InFlight,
 		latency: s.Latency, batch: s.Batch,

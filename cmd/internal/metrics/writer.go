@@ -26,6 +26,32 @@ func (w writer) gauge(name, help string, v float64) {
 	w.to <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, w.labels), prometheus.GaugeValue, v)
 }
 
+// of returns a writer of metrics with a label.
+func (w writer) of(label, value string) writer {
+	return writer{w.to, prometheus.Labels{label: value}}
+}
+
+// result is a count of what had that result.
+type result struct {
+	name string
+	n    uint64
+}
+
+// results writes a counter for each result.
+func (w writer) results(name, help string, all ...result) {
+	for _, r := range all {
+		w.of("result", r.name).counter(name, help, float64(r.n))
+	}
+}
+
+// flag is 1 for true.
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // histogram writes those of the powers of two that are of use, from 2^first to
 // 2^last, in units of which per make one.
 func (w writer) histogram(name, help string, h calls.Histogram, first, last int, per float64) {
@@ -59,12 +85,7 @@ func (w writer) memory(s memstore.Stats) {
 
 func (w writer) guard(s guard.Stats) {
 	for _, state := range []guard.State{guard.Closed, guard.HalfOpen, guard.Open} {
-		v := 0.0
-		if s.State == state {
-			v = 1
-		}
-		d := prometheus.NewDesc("mete_breaker_state", "1 for the state that the circuit breaker of the store is in.", []string{"state"}, nil)
-		w.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, string(state))
+		w.of("state", string(state)).gauge("mete_breaker_state", "1 for the state that the circuit breaker of the store is in.", flag(s.State == state))
 	}
 	w.counter("mete_breaker_opened_total", "How often the circuit breaker opened.", float64(s.Opened))
 	w.counter("mete_breaker_rejected_total", "Calls that the circuit breaker kept from the store.", float64(s.Rejected))

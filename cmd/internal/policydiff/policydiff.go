@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/internal/visible"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policy/diff"

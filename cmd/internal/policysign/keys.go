@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/metehq/mete/cmd/internal/smallfile"
 )
 
 // The PEM types of the two halves, as openssl writes them.
@@ -23,7 +25,7 @@ const (
 func ReadKeys(paths ...string) (Keys, error) {
 	var keys Keys
 	for _, path := range paths {
-		data, err := readFile(path)
+		data, err := smallfile.Read(path, maxBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +63,7 @@ func publicKey(block *pem.Block) (ed25519.PublicKey, error) {
 // ReadPrivateKey reads the key that policies are signed with from a PEM file, as
 // "openssl genpkey -algorithm ed25519" writes it.
 func ReadPrivateKey(path string) (ed25519.PrivateKey, error) {
-	data, err := readFile(path)
+	data, err := smallfile.Read(path, maxBytes)
 	if err != nil {
 		return nil, err
 	}

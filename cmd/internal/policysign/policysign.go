@@ -16,8 +16,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+
+	"github.com/metehq/mete/cmd/internal/smallfile"
 )
 
 const (
@@ -86,19 +87,5 @@ func readSignature(path string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: not a regular file", path)
 	}
-	return readFile(path)
-}
-
-// readFile reads a file of bounded size.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err == nil && len(data) > maxBytes {
-		err = fmt.Errorf("%s: larger than %d bytes", path, maxBytes)
-	}
-	return data, err
+	return smallfile.Read(path, maxBytes)
 }

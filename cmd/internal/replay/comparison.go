@@ -3,9 +3,12 @@
 package replay
 
 import (
+	"time"
+
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/trace"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/policy/diff"
 )
 
 // A Change is what a new policy means for one request.
@@ -71,9 +74,8 @@ type Comparison struct {
 	id   []byte
 }
 
-// NewComparison returns the empty comparison of two policies. The edits say what
-// was done to which rule, as [Edits] finds it.
-func NewComparison(old, new *policy.Matcher, edits map[string]string) *Comparison {
+// NewComparison returns the empty comparison of two policies.
+func NewComparison(old, new *policy.Matcher) *Comparison {
 	c := &Comparison{new: new, counts: newCounts(), byName: map[string]*ruleChange{}}
 	for i, m := range [...]*policy.Matcher{old, new} {
 		c.policies[i] = map[string]*policy.Rule{}
@@ -83,13 +85,37 @@ func NewComparison(old, new *policy.Matcher, edits map[string]string) *Compariso
 	}
 	for _, m := range [...]*policy.Matcher{new, old} {
 		for _, r := range m.Rules() {
-			c.rule(r.Name).edit = edits[r.Name]
+			c.rule(r.Name)
 		}
 	}
+	c.findEdits(old)
 	for i := range c.keys {
 		c.keys[i], c.over[i] = newToplist(), c.line.newSeries()
 	}
 	return c
+}
+
+// The edits to rules between two policies.
+const (
+	added   = "added"
+	removed = "removed"
+	changed = "changed"
+)
+
+// findEdits notes the edits to rules, as mete diff finds them. The order of rules is no edit.
+func (c *Comparison) findEdits(old *policy.Matcher) {
+	for _, d := range diff.Compare(old, c.new, time.Now()) {
+		switch d.Kind {
+		case diff.RuleAdded:
+			c.rule(d.Rule).edit = added
+		case diff.RuleRemoved:
+			c.rule(d.Rule).edit = removed
+		case diff.RuleRenamed:
+			c.rule(d.Rule).edit, c.rule(d.Was).edit = added, removed
+		case diff.RuleChanged:
+			c.rule(d.Rule).edit = changed
+		}
+	}
 }
 
 // Count is to how many requests that happened.

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 )
 
 // colorOfChange is the color of the requests that the policies disagree about.

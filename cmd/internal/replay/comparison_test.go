@@ -60,7 +60,7 @@ func compare(t *testing.T, oldFile, newFile, text string, showKeys bool) compari
 	t.Helper()
 	old, new := load(t, oldFile), load(t, newFile)
 	reader := trace.NewReader(strings.NewReader(text), trace.JSONL)
-	c := replay.NewComparison(old, new, replay.Edits([]byte(oldFile), []byte(newFile)))
+	c := replay.NewComparison(old, new)
 	var out strings.Builder
 	lines := replay.NewLines(&out)
 	place := func() string { return fmt.Sprintf("t:%d", reader.Line()) }

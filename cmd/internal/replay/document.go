@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/display"
-	"github.com/metehq/mete/cmd/internal/prose"
-	limits "github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
 
@@ -41,6 +41,10 @@ type Report struct {
 
 // Counts are [Stats] or a [Comparison].
 type Counts interface {
+	Disorder() string
+	InvalidLines() int64
+	Invalid(*trace.LineError)
+
 	// document returns the report on the counts, for text or for a page.
 	document(r *Report, page bool) *document
 }
@@ -239,7 +243,7 @@ func mostOf[T comparable](rules []T, page bool, weigh func(a, b T) int, did stri
 func (d *document) describePolicy(m *policy.Matcher, edits map[string]string) {
 	rules, descriptions := m.Rules(), m.Describe()
 	for i, r := range rules[:min(len(rules), maxPageRules)] {
-		w := ruleWords{Name: r.Name, Mode: prose.Mode(r), Edit: edits[r.Name], About: display.Inert(r.Description), Keys: "One bucket for all requests"}
+		w := ruleWords{Name: r.Name, Mode: r.Mode.String(), Edit: edits[r.Name], About: display.Inert(r.Description), Keys: "One bucket for all requests"}
 		var keys []string
 		for _, a := range r.LimitKeys {
 			keys = append(keys, display.Inert(a.Spelled()))
@@ -251,7 +255,7 @@ func (d *document) describePolicy(m *policy.Matcher, edits map[string]string) {
 			w.Match = append(w.Match, fact{display.Inert(c.Attribute.String()), display.Inert(c.Wants)})
 		}
 		for j := range r.Limits {
-			w.Limits = append(w.Limits, limits.Limit(&r.Limits[j]))
+			w.Limits = append(w.Limits, prose.Limit(&r.Limits[j]))
 		}
 		d.Policy = append(d.Policy, w)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 )
 
 // dateFrom is the instant from which times are taken for dates: traces that start at 0 are

@@ -45,7 +45,7 @@ func htmlReport(t *testing.T, policyFile, text string, edit func(*replay.Report)
 func htmlComparison(t *testing.T, oldFile, newFile, text string, showKeys bool) string {
 	t.Helper()
 	old, new := load(t, oldFile), load(t, newFile)
-	c := replay.NewComparison(old, new, replay.Edits([]byte(oldFile), []byte(newFile)))
+	c := replay.NewComparison(old, new)
 	reader := trace.NewReader(strings.NewReader(text), trace.JSONL)
 	err := replay.Compare(context.Background(), replay.CompareConfig{Old: old, New: new, Trace: reader, Store: memory,
 		Each: func(req *trace.Request, was, is *mete.Decision) error {

@@ -50,7 +50,7 @@ func TestRun_BoundedMemory(t *testing.T) {
 		out.Close()
 	}()
 	before, worst := live(), uint64(0)
-	stats, comparison := replay.NewStats(new), replay.NewComparison(old, new, nil)
+	stats, comparison := replay.NewStats(new), replay.NewComparison(old, new)
 	n := 0
 	err := replay.Compare(context.Background(), replay.CompareConfig{Old: old, New: new, Trace: trace.NewReader(in, trace.Auto),
 		Store: func(now func() bucket.Instant) (mete.Store, error) {

@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 )
 
 const (

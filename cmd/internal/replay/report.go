@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
 
@@ -110,7 +110,7 @@ func (s *Stats) ruleSheet(page bool) *sheet {
 		if n > 0 {
 			first, last = s.when(rule.denied.first), s.when(rule.denied.last)
 		}
-		t.add(textCell(rule.Name), textCell(prose.Mode(rule.Rule)), textCell(number(rule.requests, page)), textCell(number(n, page)), partCell(n, rule.requests, color),
+		t.add(textCell(rule.Name), textCell(rule.Rule.Mode.String()), textCell(number(rule.requests, page)), textCell(number(n, page)), partCell(n, rule.requests, color),
 			cell{Spark: newSpark(&s.sparks, "fill-faint", "fill-"+color, rule.over)}, textCell(first), textCell(last))
 	}
 	return t

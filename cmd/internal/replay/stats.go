@@ -9,8 +9,8 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/prose"
 	"github.com/metehq/mete/cmd/internal/trace"
+	"github.com/metehq/mete/internal/prose"
 	"github.com/metehq/mete/policy"
 )
 

@@ -64,19 +64,7 @@ func (s Screen) wrap(text string) []string {
 	if !s.Fit {
 		return []string{text}
 	}
-	lines := []string{""}
-	for word := range strings.FieldsSeq(text) {
-		last := &lines[len(lines)-1]
-		switch {
-		case *last == "":
-			*last = word
-		case display.Width(*last)+1+display.Width(word) <= s.columns():
-			*last += " " + word
-		default:
-			lines = append(lines, "  "+word)
-		}
-	}
-	return lines
+	return display.Wrap(text, s.columns(), "", "  ")
 }
 
 // text prints a document.

@@ -5,7 +5,8 @@ package runbook
 import (
 	"regexp"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/metehq/mete/cmd/internal/display"
 )
 
 // width is the most letters in a line.
@@ -22,9 +23,13 @@ var (
 func terminalText(markdown string) string {
 	var b strings.Builder
 	var paragraph, titles []string
+	write := func(indent, hang, text string) {
+		b.WriteString(strings.Join(display.Wrap(text, width, indent, hang), "\n") + "\n")
+	}
 	flush := func() {
-		text := strings.Join(paragraph, " ")
-		writeWrapped(&b, "", strings.Repeat(" ", len(item.FindString(text))), text)
+		if text := strings.Join(paragraph, " "); text != "" {
+			write("", strings.Repeat(" ", len(item.FindString(text))), text)
+		}
 		paragraph = nil
 	}
 	for line := range strings.SplitSeq(unlinked(markdown), "\n") {
@@ -36,13 +41,13 @@ func terminalText(markdown string) string {
 			flush()
 			titles = cells
 		case row:
-			writeWrapped(&b, "", "  ", cells[0])
+			write("", "  ", cells[0])
 			for i, cell := range cells[1:] {
 				title := titles[min(i+1, len(titles)-1)]
 				if title != "" {
 					title += ": "
 				}
-				writeWrapped(&b, "  ", "    ", title+cell)
+				write("  ", "    ", title+cell)
 			}
 		case line == "" || strings.HasPrefix(line, "    "):
 			flush()
@@ -80,26 +85,4 @@ func cut(line string) (cells []string, ok bool) {
 		cells = append(cells, strings.TrimSpace(cell))
 	}
 	return cells, true
-}
-
-// writeWrapped writes words in lines. The first begins with indent, the others with hang.
-func writeWrapped(b *strings.Builder, indent, hang, text string) {
-	room := 0
-	for word := range strings.FieldsSeq(text) {
-		size := utf8.RuneCountInString(word)
-		switch {
-		case room == 0:
-			b.WriteString(indent + word)
-			room = width - len(indent) - size
-		case size+1 > room:
-			b.WriteString("\n" + hang + word)
-			room = max(1, width-len(hang)-size)
-		default:
-			b.WriteString(" " + word)
-			room = max(1, room-size-1)
-		}
-	}
-	if room > 0 {
-		b.WriteString("\n")
-	}
 }

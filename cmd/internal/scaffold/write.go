@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -102,28 +101,13 @@ func write(dir string, files []file, force bool) (err error) {
 		}
 	}
 	for _, f := range files {
-		if err := replace(filepath.Join(dir, f.name), f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// replace puts the contents of f in the place of the file at path.
-func replace(path string, f file) error {
-	next, err := os.CreateTemp(filepath.Dir(path), "."+f.name+"-*")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Replace(path, next, func(w io.Writer) error {
 		mode := fs.FileMode(0o644)
 		if f.secret {
 			mode = 0o600
 		}
-		if err := next.Chmod(mode); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, f.name), []byte(f.text), mode); err != nil {
 			return err
 		}
-		_, err := io.WriteString(w, f.text)
-		return err
-	})
+	}
+	return nil
 }

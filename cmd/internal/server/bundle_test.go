@@ -77,7 +77,7 @@ func (h *bundleHost) config(t *testing.T) config.Config {
 	dir := t.TempDir()
 	c.PolicyCA, c.StateDirectory, c.PolicyKeys = filepath.Join(dir, "ca.pem"), dir, []string{h.key.public}
 	write(t, c.PolicyCA, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})))
-	c.Policy = strings.Replace(h.URL, "https://", "https://fleet:canary@", 1) + "/policy.yaml"
+	c.PolicyBundle = mustURL(strings.Replace(h.URL, "https://", "https://fleet:canary@", 1) + "/policy.yaml")
 	return c
 }
 

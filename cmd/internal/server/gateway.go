@@ -5,11 +5,9 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/metehq/mete"
@@ -17,6 +15,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/metrics"
+	"github.com/metehq/mete/cmd/internal/smallfile"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/policy"
@@ -147,13 +146,9 @@ func authorities(u config.Upstream) (*tls.Config, error) {
 	if u.CA == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(u.CA)
+	pool, err := smallfile.Authorities(u.CA)
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: ca: %w", u.Name, err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("upstream %s: ca: %s: there is no certificate in PEM", u.Name, u.CA)
 	}
 	return &tls.Config{RootCAs: pool}, nil
 }

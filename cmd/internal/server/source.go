@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/policy"
@@ -52,7 +51,7 @@ func newSource(c config.Config, hashKey []byte, log *slog.Logger, tell func(erro
 	switch {
 	case c.PolicyDatabase != nil:
 		return &databaseSource{shut: func() {}, url: c.PolicyDatabase, opts: opts, log: log, tell: tell, interval: c.ReloadInterval}
-	case bundle.IsURL(c.Policy):
+	case c.PolicyBundle != nil:
 		return newBundleSource(c, opts, log, tell)
 	case c.Policy == "":
 		return example{opts, log}

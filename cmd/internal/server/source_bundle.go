@@ -28,7 +28,7 @@ type bundleSource struct {
 
 func newBundleSource(c config.Config, opts policy.Options, log *slog.Logger, tell func(error)) *bundleSource {
 	s := &bundleSource{keyFiles: c.PolicyKeys, config: bundle.Config{
-		URL: c.Policy, CAFile: c.PolicyCA, StateDir: c.StateDirectory, Interval: c.ReloadInterval, Options: opts, Log: log,
+		URL: c.PolicyBundle, CAFile: c.PolicyCA, StateDir: c.StateDirectory, Interval: c.ReloadInterval, Options: opts, Log: log,
 	}}
 	s.config.Tell = func(err error) {
 		if mistakes, broken := errors.AsType[policyyaml.Errors](err); broken {
@@ -39,7 +39,7 @@ func newBundleSource(c config.Config, opts policy.Options, log *slog.Logger, tel
 	return s
 }
 
-func (s *bundleSource) name() string { return bundle.ShownSetting(s.config.URL) }
+func (s *bundleSource) name() string { return bundle.Shown(s.config.URL) }
 
 func (s *bundleSource) load(ctx context.Context) (m *policy.Matcher, err error) {
 	if err := s.readKeys(); err != nil {

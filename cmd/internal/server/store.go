@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/stores"
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/guard"
+	"github.com/metehq/mete/internal/follow"
 	"github.com/metehq/mete/internal/sharedkey"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
@@ -143,17 +144,10 @@ func (b *buckets) breakerChanged(from, to guard.State) {
 // recovery returns the component that charges to a shared store the tokens spent in its place.
 func (b *buckets) recovery(limiter *mete.Limiter) component {
 	c := background("recovery of the store", func(ctx context.Context) {
-		ticker := time.NewTicker(recoverInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
+		follow.Every(ctx, recoverInterval, func() {
 			b.probe(ctx)
 			_ = limiter.Recover(ctx) // there is a next time
-		}
+		})
 	})
 	stop := c.Stop
 	c.Stop = func(ctx context.Context) error {

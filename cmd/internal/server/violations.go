@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/internal/metrics"
+	"github.com/metehq/mete/internal/follow"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/pgstore/violations"
 	"github.com/metehq/mete/store"
@@ -130,20 +131,16 @@ func (l *violationLog) record(ctx context.Context, d *mete.Denial) {
 // run tries to connect until it succeeds or ctx ends.
 func (l *violationLog) run(ctx context.Context) {
 	failed := limitErrors(l.log, "violations not recorded")
-	ticker := time.NewTicker(recorderInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	follow.Every(ctx, recorderInterval, func() {
+		switch err := l.connect(ctx); {
+		case err == nil:
+			end()
+		case ctx.Err() == nil:
+			failed(err)
 		}
-		err := l.connect(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		failed(err)
-	}
+	})
 }
 
 // stats are the counts of the recorder, with the denials before it was connected.

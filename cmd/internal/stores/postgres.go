@@ -18,9 +18,7 @@ var postgres = Kind{Scheme: storeurl.Postgres, Shared: true, Open: openPostgres}
 
 type postgresStore struct {
 	*pgstore.Store
-	nodes func() int
-	clean func(context.Context) error
-	close func() error
+	connection
 }
 
 // openPostgres joins the servers that share a PostgreSQL, or only opens a store there. The
@@ -31,19 +29,14 @@ func openPostgres(ctx context.Context, u *storeurl.URL, o Options) (Store, error
 		if err != nil {
 			return nil, err
 		}
-		return &postgresStore{Store: node.Store, nodes: node.Nodes, close: node.Close}, nil
+		return &postgresStore{node.Store, connection{nodes: node.Nodes, close: node.Close}}, nil
 	}
 	options, config := u.Postgres.Options, u.Postgres.Config
 	config.Now = o.Now
 	if o.ReadOnly {
 		config.SweepEvery = -1
 	}
-	if o.Own {
-		if config.Timeout == 0 {
-			config.Timeout = o.Timeout
-		}
-		config.Prefix = ownPrefix(config.Prefix)
-	}
+	o.own(&config.Prefix, &config.Timeout)
 	pool, err := pgstore.Dial(ctx, options)
 	if err != nil {
 		return nil, err
@@ -53,7 +46,7 @@ func openPostgres(ctx context.Context, u *storeurl.URL, o Options) (Store, error
 		pool.Close()
 		return nil, err
 	}
-	return &postgresStore{s, alone, func(ctx context.Context) error {
+	return &postgresStore{s, connection{alone, func(ctx context.Context) error {
 		s.Close()
 		if err := s.Clear(ctx); err != nil {
 			return fmt.Errorf("buckets whose keys begin with %s are left in PostgreSQL until a server sweeps them, after an hour: %w", config.Prefix, err)
@@ -62,7 +55,7 @@ func openPostgres(ctx context.Context, u *storeurl.URL, o Options) (Store, error
 	}, func() error {
 		defer pool.Close()
 		return s.Close()
-	}}, nil
+	}}}, nil
 }
 
 func newPostgres(ctx context.Context, pool *pgxpool.Pool, config pgstore.Config, readOnly bool) (*pgstore.Store, error) {
@@ -74,9 +67,6 @@ func newPostgres(ctx context.Context, pool *pgxpool.Pool, config pgstore.Config,
 	return pgstore.New(pool, config)
 }
 
-func (s *postgresStore) Nodes() int                      { return s.nodes() }
-func (s *postgresStore) Documents() store.Documents      { return s.Store }
-func (s *postgresStore) Metrics() metrics.Source         { return metrics.Postgres(s.Store.Stats) }
-func (s *postgresStore) Start(context.Context) error     { return nil }
-func (s *postgresStore) Clean(ctx context.Context) error { return s.clean(ctx) }
-func (s *postgresStore) Close() error                    { return s.close() }
+func (s *postgresStore) Documents() store.Documents { return s.Store }
+func (s *postgresStore) Metrics() metrics.Source    { return metrics.Postgres(s.Store.Stats) }
+func (s *postgresStore) Close() error               { return s.close() }

@@ -4,7 +4,6 @@ package stores
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 
@@ -23,9 +22,7 @@ const scanCount = 1000
 
 type redisStore struct {
 	*redisstore.Store
-	nodes func() int
-	clean func(context.Context) error
-	close func() error
+	connection
 }
 
 // openRedis joins the servers that share a Redis, or only opens a store there.
@@ -35,15 +32,12 @@ func openRedis(ctx context.Context, u *storeurl.URL, o Options) (Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &redisStore{Store: node.Store, nodes: node.Nodes, close: node.Close}, nil
+		return &redisStore{node.Store, connection{nodes: node.Nodes, close: node.Close}}, nil
 	}
 	options, config := u.Redis.Options, u.Redis.Config
-	if config.Now = o.Now; o.Own {
-		if config.Timeout == 0 {
-			config.Timeout = o.Timeout
-		}
+	config.Now = o.Now
+	if o.own(&config.Prefix, &config.Timeout); o.Own {
 		options.ConnWriteTimeout = 2 * config.Timeout
-		config.Prefix = ownPrefix(config.Prefix)
 	}
 	client, err := redisstore.Dial(ctx, options)
 	if err != nil {
@@ -54,27 +48,18 @@ func openRedis(ctx context.Context, u *storeurl.URL, o Options) (Store, error) {
 		client.Close()
 		return nil, err
 	}
-	return &redisStore{s, alone, func(ctx context.Context) error {
+	return &redisStore{s, connection{alone, func(ctx context.Context) error {
 		s.Close()
 		return cleanRedis(ctx, client, config.Prefix)
 	}, func() error {
 		defer client.Close()
 		return s.Close()
-	}}, nil
+	}}}, nil
 }
 
-func (s *redisStore) Nodes() int                      { return s.nodes() }
-func (s *redisStore) Documents() store.Documents      { return s.Store }
-func (s *redisStore) Metrics() metrics.Source         { return metrics.Redis(s.Store.Stats) }
-func (s *redisStore) Start(context.Context) error     { return nil }
-func (s *redisStore) Clean(ctx context.Context) error { return s.clean(ctx) }
-func (s *redisStore) Close() error                    { return s.close() }
-
-// alone is the number of processes that share buckets under a prefix of their own.
-func alone() int { return 1 }
-
-// ownPrefix returns a new prefix, below the one of the URL.
-func ownPrefix(prefix string) string { return prefix + "replay:" + rand.Text() + ":" }
+func (s *redisStore) Documents() store.Documents { return s.Store }
+func (s *redisStore) Metrics() metrics.Source    { return metrics.Redis(s.Store.Stats) }
+func (s *redisStore) Close() error               { return s.close() }
 
 // cleanRedis removes the keys with this prefix from all servers.
 func cleanRedis(ctx context.Context, client rueidis.Client, prefix string) error {

@@ -6,6 +6,7 @@ package stores
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"time"
@@ -52,6 +53,36 @@ type Options struct {
 
 // joins reports whether the store is opened as one of the servers that share it.
 func (o *Options) joins() bool { return o.Now == nil && !o.ReadOnly && !o.Own }
+
+// own prepares the settings of a store whose buckets are apart from all others.
+func (o *Options) own(prefix *string, timeout *time.Duration) {
+	if !o.Own {
+		return
+	}
+	if *timeout == 0 {
+		*timeout = o.Timeout
+	}
+	*prefix += "replay:" + rand.Text() + ":"
+}
+
+// A connection has what the kinds of shared stores have in common.
+type connection struct {
+	nodes func() int
+	clean func(context.Context) error
+	close func() error
+}
+
+// Nodes implements [Store].
+func (c *connection) Nodes() int { return c.nodes() }
+
+// Start implements [Store].
+func (c *connection) Start(context.Context) error { return nil }
+
+// Clean implements [Store].
+func (c *connection) Clean(ctx context.Context) error { return c.clean(ctx) }
+
+// alone is the number of processes that share buckets under a prefix of their own.
+func alone() int { return 1 }
 
 // A Store is an open store.
 type Store interface {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/display"
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 )
 
 // shares name the total of a rule that a kind of count is a share of.

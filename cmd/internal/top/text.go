@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/display"
-	"github.com/metehq/mete/cmd/internal/prose"
+	"github.com/metehq/mete/internal/prose"
 )
 
 // maxRuleColumns bounds the column of rules, and maxValueColumns one value in a key.

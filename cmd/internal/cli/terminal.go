@@ -5,7 +5,12 @@ package cli
 import (
 	"io"
 	"os"
+	"strconv"
 	"strings"
+
+	"golang.org/x/term"
+
+	replaying "github.com/metehq/mete/cmd/internal/replay"
 )
 
 // A painter colors text for a terminal. One that is false leaves text as it is.
@@ -49,4 +54,31 @@ func (p painter) places(text, file string) string {
 		}
 	}
 	return strings.Join(lines, "")
+}
+
+// Screens that are said to be narrower, or wider, are not believed.
+const minColumns, maxColumns = 40, 1000
+
+// screenOf is what is known of what out shows. COLUMNS goes before what a terminal
+// says; NO_COLOR, and TERM=dumb, keep colours from it.
+func screenOf(out io.Writer) (s replaying.Screen) {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && minColumns <= n && n <= maxColumns {
+		s.Columns = n
+	}
+	if !isTerminal(out) {
+		return s
+	}
+	s.Fit, s.Color = true, bool(painterOf(out))
+	if f, ok := out.(*os.File); ok && s.Columns == 0 {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			s.Columns = min(max(width, minColumns), maxColumns)
+		}
+	}
+	return s
+}
+
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(w any) bool {
+	f, ok := w.(interface{ Fd() uintptr })
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/cmd/internal/prose"
-	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/internal/prose"
 )
 
 func TestDuration(t *testing.T) {
@@ -53,14 +52,6 @@ func TestCount(t *testing.T) {
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)
-		}
-	}
-}
-
-func TestMode(t *testing.T) {
-	for want, r := range map[string]policy.Rule{"enforce": {}, "shadow": {Mode: policy.ModeShadow}} {
-		if got := prose.Mode(&r); got != want {
-			t.Errorf("Mode(%+v) = %q, want %q", r, got, want)
 		}
 	}
 }
