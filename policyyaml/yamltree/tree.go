@@ -11,6 +11,7 @@
 package yamltree
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -115,7 +116,7 @@ func Parse(data []byte) (root *Node, err error) {
 		if doc.Body == nil {
 			continue
 		}
-		b := builder{anchors: map[string]*Node{}, colon: string(colon)}
+		b := builder{anchors: map[string]*Node{}, colon: string(colon), cut: len(bytes.TrimSpace(data[bytes.LastIndexByte(data, '\n')+1:])) > 0}
 		root = b.node(doc.Body)
 		if b.err != nil {
 			return nil, b.err
@@ -152,6 +153,7 @@ func isDirective(doc *ast.DocumentNode) bool {
 type builder struct {
 	anchors map[string]*Node
 	colon   string       // what stands for a colon: see tokenize
+	cut     bool         // the last line of the file has no line feed, although tokenize adds one
 	err     *SyntaxError // the first
 }
 
@@ -215,6 +217,9 @@ func (b *builder) fill(made *Node, n ast.Node) {
 		}
 	case *ast.LiteralNode:
 		made.Value = n.Value.Value
+		if n.Value.GetToken().Next == nil && (b.cut || strings.Contains(n.Start.Value, "+")) { // see tokenize
+			made.Value = strings.TrimSuffix(made.Value, "\n")
+		}
 	case *ast.StringNode:
 		made.Value, made.Plain = n.Value, tk.Type != token.SingleQuoteType && tk.Type != token.DoubleQuoteType
 	case *ast.NullNode:
