@@ -146,7 +146,7 @@ func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
 	case before != nil && before.Type == token.SequenceEntryType && !inFlow && before.Position.Line < tk.Position.Line &&
 		tk.Position.Column <= before.Position.Column && tk.Type != token.SequenceEntryType && tk.Type != token.CommentType && tk.Type != token.DocumentEndType && tk.Type != token.DocumentHeaderType:
 		return "the list entry before is empty", "give it a value, or remove its dash"
-	case before == nil || before.Type != token.MappingValueType && before.Type != token.SequenceEntryType || !beginsValue(tk):
+	case before == nil || before.Type != token.MappingValueType && before.Type != token.SequenceEntryType:
 		return "", ""
 	case inFlow:
 		key := before.Prev
@@ -154,6 +154,8 @@ func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
 		if !quoted && isValue(tk) && before.Position.Line == tk.Position.Line && before.Position.Column+1 == tk.Position.Column {
 			return "did not find expected blank after ':'", "separate key and value by a blank, or put a key with colons in quotes"
 		}
+	case !beginsValue(tk):
+		return "", ""
 	case before.Position.Line < tk.Position.Line && tk.Position.Column <= parentColumn(before):
 		return "did not find expected indentation", "indent a value deeper than its key"
 	}

@@ -78,6 +78,7 @@ func TestParse_Misread(t *testing.T) {
 		"a:\n[x]\n":         "2:1: did not find expected indentation",
 		"x<<: {a: b}\n":     "1:2: a key must not end with <<",
 		"a: {header::x}\n":  "1:12: did not find expected blank after ':'",
+		"{s\":\"\":0,}":     "1:5: did not find expected blank after ':'",
 		"? a: b\n: c\n":     "1:1: a key that begins with ? is not supported",
 		"? a\n: b\n":        "1:1: a key that begins with ? is not supported",
 		"{?}":               "1:2: a key that begins with ? is not supported",
