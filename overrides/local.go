@@ -116,7 +116,7 @@ func (m *Manager) removeLocal(id, author, reason string, may func(before policy.
 	return true, nil
 }
 
-// expireLocal removes local overrides that have expired, and those that a shared one has
+// expireLocal removes local overrides that have expired, and ones that a shared one has
 // replaced. They have no effect any more.
 func (m *Manager) expireLocal() {
 	m.changing.Lock()

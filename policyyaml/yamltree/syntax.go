@@ -135,7 +135,7 @@ func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
 		before = before.Prev
 	}
 	switch {
-	case tk.Type == token.MergeKeyType && strings.TrimSpace(tk.Origin) != tk.Value: // the lexer drops what is before it
+	case tk.Type == token.MergeKeyType && strings.TrimSpace(tk.Origin) != tk.Value: // the lexer drops the letters before it
 		return "a key must not end with <<", "put it in quotes"
 	case (tk.Type == token.LiteralType || tk.Type == token.FoldedType) && !blockHeader.MatchString(tk.Value):
 		return "did not find expected comment or line break", "write | or >, at most with an indentation and one of - and +"

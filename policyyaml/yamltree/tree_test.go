@@ -69,7 +69,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// The parser reads these texts without an error, and in another way than YAML 1.2 says.
+// The parser reads these texts without an error, and in another way than YAML 1.2 specifies.
 func TestParse_Misread(t *testing.T) {
 	for text, want := range map[string]string{
 		"rules:\n-\nx: y\n": "3:1: the list entry before is empty",
