@@ -22,7 +22,7 @@ const (
 // PutLocal makes an override that is active in this process alone, or replaces the local one
 // with its ID. It asks no store, so it works while the store is down. The override ends with the
 // process, and after [MaxLocalTime] at the latest. It is logged, and not in the audit that other
-// processes share.
+// processes share. A shared override with the same ID, which another process makes, replaces it.
 //
 // May is asked whether the local override with its ID may be replaced, as in [Manager.PutIf].
 // Invalid overrides are a [policy.Errors], and one too many is [ErrFull].

@@ -6,7 +6,8 @@
 //
 //	root, err := yamltree.Parse(data)
 //
-// The text is YAML 1.2 in UTF-8 and has one document. Files that nest more than
+// The text is YAML 1.2 in UTF-8 and has one document. Keys that begin with ? and texts that the
+// parser beneath would misread are refused. Files that nest more than
 // [MaxDepth] deep, and mappings of more than [MaxFields] fields, are refused.
 package yamltree
 
