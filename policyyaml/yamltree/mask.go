@@ -3,7 +3,6 @@
 package yamltree
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -18,8 +17,7 @@ func Mask(data []byte, show func(key string) bool) string {
 	for line := range strings.SplitSeq(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n") {
 		text = append(text, []rune(line))
 	}
-	// The lexer miscounts lines behind a tab in quotes.
-	tokens, colon := tokenize(bytes.ReplaceAll(data, []byte("\t"), []byte(" ")))
+	tokens, colon := tokenize(withoutTabs(data))
 	type key struct {
 		column int
 		hidden bool
@@ -46,9 +44,8 @@ func Mask(data []byte, show func(key string) bool) string {
 			name := tokens[i-1]
 			hidden = hidden && isInside(name) || !show(strings.ReplaceAll(name.Value, string(colon), ":"))
 			if len(flows) == 0 {
-				column := keyColumn(name)
-				keys = slices.DeleteFunc(keys, func(k key) bool { return k.column >= column })
-				keys = append(keys, key{column, hidden})
+				keys = slices.DeleteFunc(keys, func(k key) bool { return k.column >= keyColumn(name) })
+				keys = append(keys, key{keyColumn(name), hidden})
 			}
 		case token.SequenceEntryType: // of the key that is to its left
 			keys = slices.DeleteFunc(keys, func(k key) bool { return k.column > tk.Position.Column })
@@ -84,6 +81,23 @@ func Mask(data []byte, show func(key string) bool) string {
 		b.WriteString(strings.TrimRight(string(line), " "))
 	}
 	return b.String()
+}
+
+// withoutTabs returns data with blanks in place of tabs, but for those in indentations, which
+// are errors. The lexer miscounts lines behind a tab in quotes.
+func withoutTabs(data []byte) []byte {
+	made, indented := slices.Clone(data), false
+	for i, c := range made {
+		switch {
+		case c == '\n':
+			indented = false
+		case c == '\t' && indented:
+			made[i] = ' '
+		case c != ' ' && c != '\t':
+			indented = true
+		}
+	}
+	return made
 }
 
 // keyColumn returns the column of a key with its anchor and tag.
