@@ -70,7 +70,9 @@ func (a *API) ruleRequest(w http.ResponseWriter, r *http.Request) (q api.RuleCha
 	for name := range d.members([]string{"rule", "reason", "from"}) {
 		switch name {
 		case "rule":
-			q.Rule = d.wantString("the rule is not a string; write its name as in the policy")
+			if q.Rule = d.wantString("the rule is not a string; write its name as in the policy"); len(q.Rule) > policy.MaxNameBytes {
+				d.fail("the rule is too long; write its name as in the policy")
+			}
 		case "reason":
 			q.Reason = d.reason()
 		case "from":

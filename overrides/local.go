@@ -22,7 +22,7 @@ const (
 // PutLocal makes an override that is active in this process alone, or replaces the local one
 // with its ID. It asks no store, so it works while the store is down. The override ends with the
 // process, and after [MaxLocalTime] at the latest. It is logged, and not in the audit that other
-// processes share.
+// processes share. A shared override with the same ID, which another process makes, replaces it.
 //
 // May is asked whether the local override with its ID may be replaced, as in [Manager.PutIf].
 // Invalid overrides are a [policy.Errors], and one too many is [ErrFull].
@@ -38,10 +38,13 @@ func (m *Manager) putLocal(o policy.Override, may func(before policy.Override) e
 	if o.ID == "" {
 		o.ID = newID(o.Action)
 	}
-	now := m.now()
-	o.CreatedAt = now.UTC().Truncate(time.Microsecond)
 	m.changing.Lock() // until the override is active: no other local change comes between
 	defer m.changing.Unlock()
+	now := m.now()
+	o.CreatedAt = now.UTC().Truncate(time.Microsecond)
+	if err := m.endSooner(now); err != nil {
+		return Status{}, err
+	}
 	m.mu.Lock()
 	d, local := m.document.clone(), slices.Clone(m.local)
 	m.mu.Unlock()
@@ -96,10 +99,10 @@ func (m *Manager) removeLocal(id, author, reason string, may func(before policy.
 	m.changing.Lock()
 	defer m.changing.Unlock()
 	m.mu.Lock()
-	local := slices.Clone(m.local)
+	local, shared := slices.Clone(m.local), m.document.index(id) >= 0
 	m.mu.Unlock()
 	at := slices.IndexFunc(local, func(l policy.Override) bool { return l.ID == id })
-	if at < 0 {
+	if at < 0 || shared {
 		return false, nil
 	}
 	before := local[at]
@@ -113,27 +116,57 @@ func (m *Manager) removeLocal(id, author, reason string, may func(before policy.
 	return true, nil
 }
 
-// expireLocal removes local overrides that have expired. They have no effect any more.
+// expireLocal removes local overrides that have expired, and ones that a shared one has
+// replaced. They have no effect any more.
 func (m *Manager) expireLocal() {
 	m.changing.Lock()
 	defer m.changing.Unlock()
+	now := m.now()
+	if m.endSooner(now) != nil {
+		return
+	}
 	m.mu.Lock()
-	local, now := slices.Clone(m.local), m.now()
+	before, d := m.local, m.document
 	m.mu.Unlock()
-	var expired []policy.Override
-	local = slices.DeleteFunc(local, func(l policy.Override) bool {
-		over := !l.ExpiresAt.After(now)
-		if over {
+	var left, expired, replaced []policy.Override
+	for _, l := range before {
+		switch {
+		case !l.ExpiresAt.After(now):
 			expired = append(expired, l)
+		case d.index(l.ID) >= 0:
+			replaced = append(replaced, l)
+		default:
+			left = append(left, l)
 		}
-		return over
-	})
-	if len(expired) == 0 || m.useLocal(local) != nil {
+	}
+	if len(left) == len(before) || m.useLocal(left) != nil {
 		return
 	}
 	for i := range expired {
 		m.logLocal("local override expired", &expired[i], expirer, "its time was over")
 	}
+	for i := range replaced {
+		m.logLocal("local override replaced", &replaced[i], expirer, "a shared override has its ID")
+	}
+}
+
+// endSooner moves the ends of local overrides by as much as the clock has stepped back since
+// the last look. Without this, a clock that is set back lets them last longer than
+// [MaxLocalTime]. The caller holds changing.
+func (m *Manager) endSooner(now time.Time) error {
+	back := m.looked.Sub(now)
+	if back > 0 && len(m.local) > 0 { // only holders of changing write local
+		local := slices.Clone(m.local)
+		for i := range local {
+			local[i].ExpiresAt = local[i].ExpiresAt.Add(-back)
+		}
+		if err := m.useLocal(local); err != nil {
+			return err
+		}
+		m.config.Logger.Warn("clock stepped back, local overrides end by the clock of before", "by", back)
+	}
+	m.looked = now
+	return nil
 }
 
 // useLocal makes these local overrides active, in place of those before. The caller holds changing.

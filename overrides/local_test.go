@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/metehq/mete/overrides"
@@ -103,4 +104,58 @@ func TestPutLocal_Bounds(t *testing.T) {
 	n.wantTakes("a replaced one", "other", false)
 	c.advance(time.Minute)
 	n.wantTakes("after its end", "other", true)
+}
+
+// A clock that is set back lets no local override last longer.
+func TestPutLocal_ClockStepsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock()
+		n := newNode(t, c, newStore(t, c), rules)
+		n.follow()
+		n.putLocal(local(c, "here", "bad", overrides.MaxLocalTime))
+		n.pass(overrides.MaxLocalTime / 2)
+		c.advance(-24 * time.Hour)
+		n.pass(overrides.DefaultPoll)
+		n.wantTakes("after the step", "bad", false)
+		later := n.putLocal(local(c, "later", "worse", overrides.MaxLocalTime))
+		n.pass(overrides.MaxLocalTime/2 + overrides.DefaultPoll)
+		n.wantTakes("an hour after it was made", "bad", true)
+		n.wantTakes("one that was made after the step", "worse", false)
+		if list := n.List(); len(list) != 1 || list[0].ID != later.ID || n.log.Count("clock stepped back") != 1 {
+			t.Errorf("it lists %+v, log:\n%s", list, n.log)
+		}
+	})
+}
+
+// A shared override replaces a local one with its ID, and is the one that is removed.
+func TestPutLocal_Replaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock()
+		kept := newStore(t, c)
+		a, b := newNode(t, c, kept, rules), newNode(t, c, kept, rules)
+		a.putLocal(local(c, "one", "worse", time.Hour))
+		b.put(block("one", "bad"))
+		a.refresh()
+		if err := a.Remove(t.Context(), "one", "kim", "it is over"); err != nil {
+			t.Fatal(err)
+		}
+		if list := b.Audit(); len(list) != 1 {
+			t.Errorf("the other process has the audit %+v before it looks", list)
+		}
+		b.refresh()
+		b.wantTakes("after the removal of the shared one", "bad", true)
+
+		b.put(block("one", "bad"))
+		a.follow()
+		a.pass(overrides.DefaultPoll)
+		a.pass(overrides.DefaultPoll)
+		if a.log.Count("local override replaced") != 1 {
+			t.Errorf("log:\n%s", a.log)
+		}
+		if err := b.Remove(t.Context(), "one", "kim", "it is over"); err != nil {
+			t.Fatal(err)
+		}
+		a.pass(overrides.DefaultPoll)
+		a.wantTakes("the replaced one does not return", "worse", true)
+	})
 }

@@ -63,6 +63,7 @@ type Manager struct {
 	noting chan struct{} // taken by who writes a note
 
 	changing sync.Mutex // held while local overrides change, before mu
+	looked   time.Time  // when their ends were last looked at; guarded by changing
 
 	mu       sync.Mutex // guards the fields below; held while a policy is put in force
 	store    store.Documents

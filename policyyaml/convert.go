@@ -112,6 +112,8 @@ func (c *converter) key(key *yamltree.Node, path string, lines map[string]int) b
 	switch {
 	case key.Kind != yamltree.Scalar:
 		c.mistake(key, path, "a key must be a plain word, not a list, a mapping or an alias", "")
+	case key.Tag != "" && key.Tag != "!!str":
+		c.mistake(key, at, fmt.Sprintf("the tag %s has no meaning here", key.Tag), "remove it; to make something a string, put it in quotes")
 	case key.Plain && key.Value == "<<":
 		c.mistake(key, at, "merge keys are not supported", "write the fields out, or alias a whole value: match: *name")
 	case key.Plain && !strings.HasPrefix(resolve(key.Value).json, `"`):

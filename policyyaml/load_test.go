@@ -202,6 +202,7 @@ func TestParse_Hostile(t *testing.T) {
 		"not UTF-8":      {"rules: \xff", "not YAML"},
 		"dashes":         {strings.Repeat("- ", 100_000), "nested more than"},
 		"questions":      {strings.Repeat("? ", 100_000), "not YAML"},
+		"tag of a key":   {"!!int rules: []", "/rules: the tag !!int has no meaning here"},
 		"keys":           {strings.Repeat("k: v\n", 100_000), "more than 10000 fields"},
 		"large":          {strings.Repeat("#", policyyaml.MaxBytes+1), ""},
 	} {

@@ -17,7 +17,7 @@ func Mask(data []byte, show func(key string) bool) string {
 	for line := range strings.SplitSeq(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n") {
 		text = append(text, []rune(line))
 	}
-	tokens, colon := tokenize(data)
+	tokens, colon := tokenize(withoutTabs(data))
 	type key struct {
 		column int
 		hidden bool
@@ -33,6 +33,10 @@ func Mask(data []byte, show func(key string) bool) string {
 			if last := len(flows) - 1; last >= 0 {
 				hidden, flows = flows[last], flows[:last]
 			}
+		case token.CollectEntryType: // in [a: 1, b], only the first item is the value of a key
+			if last := len(flows) - 1; last >= 0 {
+				hidden = flows[last]
+			}
 		case token.MappingValueType:
 			if i == 0 {
 				break
@@ -40,8 +44,8 @@ func Mask(data []byte, show func(key string) bool) string {
 			name := tokens[i-1]
 			hidden = hidden && isInside(name) || !show(strings.ReplaceAll(name.Value, string(colon), ":"))
 			if len(flows) == 0 {
-				keys = slices.DeleteFunc(keys, func(k key) bool { return k.column >= name.Position.Column })
-				keys = append(keys, key{name.Position.Column, hidden})
+				keys = slices.DeleteFunc(keys, func(k key) bool { return k.column >= keyColumn(name) })
+				keys = append(keys, key{keyColumn(name), hidden})
 			}
 		case token.SequenceEntryType: // of the key that is to its left
 			keys = slices.DeleteFunc(keys, func(k key) bool { return k.column > tk.Position.Column })
@@ -77,6 +81,36 @@ func Mask(data []byte, show func(key string) bool) string {
 		b.WriteString(strings.TrimRight(string(line), " "))
 	}
 	return b.String()
+}
+
+// withoutTabs returns data with blanks in place of tabs, but for those in indentations, which
+// are errors. The lexer miscounts lines behind a tab in quotes.
+func withoutTabs(data []byte) []byte {
+	made, indented := slices.Clone(data), false
+	for i, c := range made {
+		switch {
+		case c == '\n':
+			indented = false
+		case c == '\t' && indented:
+			made[i] = ' '
+		case c != ' ' && c != '\t':
+			indented = true
+		}
+	}
+	return made
+}
+
+// keyColumn returns the column of a key with its anchor and tag.
+func keyColumn(name *token.Token) int {
+	at := name
+	for p := name.Prev; p != nil && p.Position.Line == name.Position.Line; p = p.Prev {
+		if p.Type == token.AnchorType || p.Type == token.TagType {
+			at = p
+		} else if p.Prev == nil || p.Prev.Type != token.AnchorType {
+			break
+		}
+	}
+	return at.Position.Column
 }
 
 // isInside reports whether a token stands behind a colon on its line. Then it is a part of a

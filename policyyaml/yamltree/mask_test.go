@@ -32,6 +32,10 @@ func TestMask(t *testing.T) {
 		"a: \"x\nsecret\nsecret: x":             "a: \"x\n…\n",
 		"secret":                                "…",
 		"s: http://secret:secret@h":             "s: …",
+		"a: \"\tx\"\n#secret\nlist: x":          "a: \"\tx\"\n…\nlist: x",
+		"a:\n! u:\n- secret":                    "a:\n! u:\n- …",
+		"a:\n&a u:\n- secret":                   "a:\n&a u:\n- …",
+		"s: [a: 1, secret]":                     "s: [a: 1, …     ]",
 		"a: ü\ns: üsecret":                      "a: ü\ns: …",
 	} {
 		got := yamltree.Mask([]byte(text), show)

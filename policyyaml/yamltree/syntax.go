@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -21,6 +22,8 @@ func CheckText(data []byte) *SyntaxError {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			e.Reason, e.Hint = fmt.Sprintf("the byte 0x%02X is not UTF-8", data[i]), "save the file as UTF-8"
+		case r == '\r' && !bytes.HasPrefix(data[i:], []byte("\r\n")):
+			e.Reason, e.Hint = "it has a carriage return without a line feed", "end lines with a line feed"
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f:
 			e.Reason, e.Hint = fmt.Sprintf("it has the control character 0x%02X", data[i]), "remove it"
 		default:
@@ -66,7 +69,8 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 	var blocks []block     // the open block collections, by column
 	var flows []token.Type // the open flow collections, by how they end
 	for _, tk := range tokens {
-		at, reason, hint := tk.Position, "", ""
+		at := tk.Position
+		reason, hint := checkPlace(tk, len(flows) > 0)
 		switch tk.Type {
 		case token.MappingStartType:
 			flows = append(flows, token.MappingEndType)
@@ -101,7 +105,9 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 			return nil // the parser says why
 		default:
 			if tk.Indicator == token.NotIndicator && (tk.Prev == nil || tk.Prev.Type != token.LiteralType && tk.Prev.Type != token.FoldedType) {
-				reason, hint = checkPlain(strings.TrimSpace(tk.Origin), len(flows) > 0)
+				if plainReason, plainHint := checkPlain(tk, len(flows) > 0); plainReason != "" {
+					reason, hint = plainReason, plainHint
+				}
 			}
 		}
 		switch {
@@ -118,11 +124,97 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 	return nil
 }
 
+// blockHeader matches the beginning of a block scalar.
+var blockHeader = regexp.MustCompile(`^[|>]([1-9]?[-+]?|[-+][1-9])$`)
+
+// checkPlace returns the error of a token that stands where YAML allows none, or has another
+// meaning in YAML than for the parser.
+func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
+	before := tk.Prev
+	for before != nil && before.Type == token.CommentType {
+		before = before.Prev
+	}
+	switch {
+	case tk.Type == token.MergeKeyType && strings.TrimSpace(tk.Origin) != tk.Value: // the lexer drops the letters before it
+		return "a key must not end with <<", "put it in quotes"
+	case (tk.Type == token.LiteralType || tk.Type == token.FoldedType) && !blockHeader.MatchString(tk.Value):
+		return "did not find expected comment or line break", "write | or >, at most with an indentation and one of - and +"
+	case tk.Type == token.MappingKeyType:
+		return "a key that begins with ? is not supported", "write it as KEY: VALUE"
+	case tk.Type == token.SequenceEntryType && inFlow:
+		return "block sequence entries are not allowed in this context", "separate the values in brackets by commas"
+	case before != nil && before.Type == token.SequenceEntryType && !inFlow && before.Position.Line < tk.Position.Line &&
+		tk.Position.Column <= before.Position.Column && tk.Type != token.SequenceEntryType && tk.Type != token.CommentType && tk.Type != token.DocumentEndType && tk.Type != token.DocumentHeaderType:
+		return "the list entry before is empty", "give it a value, or remove its dash"
+	case before == nil || before.Type != token.MappingValueType && before.Type != token.SequenceEntryType:
+		return "", ""
+	case inFlow:
+		key := before.Prev
+		quoted := key != nil && (key.Type == token.SingleQuoteType || key.Type == token.DoubleQuoteType || !isValue(key))
+		if !quoted && isValue(tk) && before.Position.Line == tk.Position.Line && before.Position.Column+1 == tk.Position.Column {
+			return "did not find expected blank after ':'", "separate key and value by a blank, or put a key with colons in quotes"
+		}
+	case !beginsValue(tk):
+		return "", ""
+	case before.Position.Line < tk.Position.Line && tk.Position.Column <= parentColumn(before):
+		return "did not find expected indentation", "indent a value deeper than its key"
+	}
+	return "", ""
+}
+
+// beginsValue reports whether a token is a value or begins one, and is not a key.
+func beginsValue(tk *token.Token) bool {
+	switch tk.Type {
+	case token.MappingStartType, token.SequenceStartType:
+		return true
+	case token.CommentType, token.AnchorType, token.TagType:
+		return false
+	}
+	return isValue(tk) && (tk.Next == nil || tk.Next.Type != token.MappingValueType)
+}
+
+// parentColumn returns the column of a list's dash, or of the key before a colon.
+func parentColumn(tk *token.Token) int {
+	if tk.Type == token.MappingValueType && tk.Prev != nil && tk.Prev.Position.Line == tk.Position.Line {
+		return tk.Prev.Position.Column
+	}
+	return tk.Position.Column
+}
+
+// fold returns the value of a plain scalar (YAML 1.2, 6.5): a line break is a blank, and each
+// blank line a line feed.
+func fold(text string) string {
+	var b strings.Builder
+	breaks := 0
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.Trim(line, " \t")
+		switch {
+		case line == "":
+			breaks++
+			continue
+		case breaks > 0:
+			b.WriteString(strings.Repeat("\n", breaks))
+		case i > 0:
+			b.WriteByte(' ')
+		}
+		breaks = 0
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
 // checkPlain returns the error in a plain scalar. The lexer allows more characters in one
-// than YAML, and reads past a missing comma or colon.
-func checkPlain(text string, inFlow bool) (reason, hint string) {
+// than YAML, reads past a missing comma or colon, and folds some lines in a wrong way.
+func checkPlain(tk *token.Token, inFlow bool) (reason, hint string) {
+	text := strings.TrimSpace(tk.Origin)
 	switch i := strings.IndexAny(text, "[]{},"); {
 	case text == "":
+	case text == "?" || strings.HasPrefix(text, "? ") || strings.HasPrefix(text, "?\n"):
+		return "a key that begins with ? is not supported", "write it as KEY: VALUE"
+	case strings.Contains(text, " #") || strings.Contains(text, "\n#"):
+		return "there is a comment inside of a value without quotes", "move the comment, or put the value in quotes"
+	case fold(text) != tk.Value && strings.Contains(text, "\n"):
+		return "a value without quotes has several lines", "put it in quotes, or use | or >"
 	case strings.Contains(text, ": ") || strings.Contains(text, ":\n") || strings.HasSuffix(text, ":"):
 		return "mapping values are not allowed in this context", "check the indentation, and quote a value that has a colon in it"
 	case inFlow && i >= 0:

@@ -6,11 +6,13 @@
 //
 //	root, err := yamltree.Parse(data)
 //
-// The text is YAML 1.2 in UTF-8 and has one document. Files that nest more than
+// The text is YAML 1.2 in UTF-8 and has one document. Keys that begin with ? and texts that the
+// parser beneath would misread are refused. Files that nest more than
 // [MaxDepth] deep, and mappings of more than [MaxFields] fields, are refused.
 package yamltree
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -115,7 +117,7 @@ func Parse(data []byte) (root *Node, err error) {
 		if doc.Body == nil {
 			continue
 		}
-		b := builder{anchors: map[string]*Node{}, colon: string(colon)}
+		b := builder{anchors: map[string]*Node{}, colon: string(colon), cut: len(bytes.TrimSpace(data[bytes.LastIndexByte(data, '\n')+1:])) > 0}
 		root = b.node(doc.Body)
 		if b.err != nil {
 			return nil, b.err
@@ -152,6 +154,7 @@ func isDirective(doc *ast.DocumentNode) bool {
 type builder struct {
 	anchors map[string]*Node
 	colon   string       // what stands for a colon: see tokenize
+	cut     bool         // the last line of the file has no line feed, although tokenize adds one
 	err     *SyntaxError // the first
 }
 
@@ -215,6 +218,9 @@ func (b *builder) fill(made *Node, n ast.Node) {
 		}
 	case *ast.LiteralNode:
 		made.Value = n.Value.Value
+		if n.Value.GetToken().Next == nil && (b.cut || strings.Contains(n.Start.Value, "+")) { // see tokenize
+			made.Value = strings.TrimSuffix(made.Value, "\n")
+		}
 	case *ast.StringNode:
 		made.Value, made.Plain = n.Value, tk.Type != token.SingleQuoteType && tk.Type != token.DoubleQuoteType
 	case *ast.NullNode:

@@ -69,6 +69,44 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// The parser reads these texts without an error, and in another way than YAML 1.2 specifies.
+func TestParse_Misread(t *testing.T) {
+	for text, want := range map[string]string{
+		"rules:\n-\nx: y\n": "3:1: the list entry before is empty",
+		"a:\n1\n":           "2:1: did not find expected indentation",
+		"a:\n  b:\n  c\n":   "3:3: did not find expected indentation",
+		"a:\n[x]\n":         "2:1: did not find expected indentation",
+		"x<<: {a: b}\n":     "1:2: a key must not end with <<",
+		"a: {header::x}\n":  "1:12: did not find expected blank after ':'",
+		"{s\":\"\":0,}":     "1:5: did not find expected blank after ':'",
+		"? a: b\n: c\n":     "1:1: a key that begins with ? is not supported",
+		"? a\n: b\n":        "1:1: a key that begins with ? is not supported",
+		"{?}":               "1:2: a key that begins with ? is not supported",
+		"a: [- x]\n":        "1:5: block sequence entries are not allowed",
+		"a: {b:\n- x}\n":    "2:1: block sequence entries are not allowed",
+		"a: x\n  - # c\n":   "3:1: there is a comment inside of a value",
+		"a: x\n\n \n  y\n":  "1:4: a value without quotes has several lines",
+		"a: |--\n  x\n":     "1:4: did not find expected comment or line break",
+		"a: x\r  y\n":       "1:5: it has a carriage return",
+	} {
+		root, err := yamltree.Parse([]byte(text))
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, %v, want an error that begins with %q", text, root, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"a: |\n  x":        `{a@1:1="x"@1:4}`,
+		"a: |+\n  x\n":     `{a@1:1="x\n"@1:4}`,
+		"a: |\n  x\n  ":    `{a@1:1="x\n"@1:4}`,
+		"a: x\n  y\n\n  z": `{a@1:1=x y` + "\n" + `z@1:4}`,
+	} {
+		root, err := yamltree.Parse([]byte(text))
+		if err != nil || shown(root) != want {
+			t.Errorf("%q: %v, %v, want %s", text, root, err, want)
+		}
+	}
+}
+
 // An alias can be inside of its own value: the reader of the tree decides.
 func TestParse_Cycle(t *testing.T) {
 	root, err := yamltree.Parse([]byte("a: &x [*x]"))

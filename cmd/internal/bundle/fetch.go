@@ -116,7 +116,9 @@ func newFetcher(u *url.URL, caFile string, keys policysign.Keys) (*fetcher, erro
 }
 
 // checkRedirect follows a bounded number of redirects, and none to a place that others can change.
+// It sends no Referer, which has the query of the address: that may have a token.
 func checkRedirect(r *http.Request, via []*http.Request) error {
+	r.Header.Del("Referer")
 	if len(via) > maxRedirects {
 		return fmt.Errorf("more than %d redirects", maxRedirects)
 	}
@@ -155,7 +157,9 @@ func (f *fetcher) fetchPair(ctx context.Context, etag string) (*fetched, error) 
 	}
 	at := *f.url
 	at.Path += policysign.Suffix
-	at.RawPath = ""
+	if at.RawPath != "" { // escapes stay as they are
+		at.RawPath += policysign.Suffix
+	}
 	signature, _, err := f.get(ctx, &at, "", maxSignatureBytes)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", policysign.ErrSignature, err)

@@ -97,6 +97,43 @@ func TestFetch_Redirects(t *testing.T) {
 	}
 }
 
+// The place of a redirect does not learn the query of the address, by which a source may know its
+// clients.
+func TestFetch_RedirectReferer(t *testing.T) {
+	src := newSource(t, bundleOf(1, 5))
+	src.handle = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.Referer(), "canary") {
+			t.Errorf("%s has the referer %s", r.URL.Path, r.Referer())
+		}
+		rest, moved := strings.CutPrefix(r.URL.Path, "/moved")
+		if moved {
+			r.URL.Path = rest
+			return false
+		}
+		http.Redirect(w, r, "/moved"+r.URL.Path, http.StatusFound)
+		return true
+	}
+	c := src.config(t, t.TempDir())
+	c.URL += "?token=canary"
+	newServer(t, c).load(1)
+}
+
+// The signature is at the address of the bundle with the same escapes.
+func TestFetch_EscapedPath(t *testing.T) {
+	src := newSource(t, bundleOf(1, 5))
+	src.handle = func(_ http.ResponseWriter, r *http.Request) bool {
+		rest, ok := strings.CutPrefix(r.URL.EscapedPath(), "/team%2Fa/")
+		if !ok {
+			t.Errorf("asked for %s", r.URL.EscapedPath())
+		}
+		r.URL.Path = "/" + rest
+		return false
+	}
+	c := src.config(t, t.TempDir())
+	c.URL = src.URL + "/team%2Fa/policy.yaml"
+	newServer(t, c).load(1)
+}
+
 // Answers are bounded, also answers that hide their size.
 func TestFetch_Bounds(t *testing.T) {
 	for name, handle := range map[string]func(w http.ResponseWriter, r *http.Request){

@@ -70,10 +70,11 @@ type Config struct {
 type Follower struct {
 	config  Config
 	fetcher *fetcher
-	shown   string // the address without credentials
-	path    string // of the last good bundle
-	tag     string // of the contents that were read last, good or refused
-	refused error  // why these are not active
+	shown   string            // the address without credentials
+	path    string            // of the last good bundle
+	tag     string            // of the contents that were read last, good or refused
+	refused error             // why these are not active
+	digest  [sha256.Size]byte // of these, while refused: sources without ETags send them again
 	looks   follow.Memory
 	active  *kept // nil before Load
 
@@ -198,7 +199,7 @@ func (f *Follower) Poll(ctx context.Context, apply func(*policy.Matcher) error, 
 		f.config.Log.Info("policy bundle source reachable", "source", f.shown)
 	}
 	switch {
-	case got == nil && f.refused != nil:
+	case f.refused != nil && (got == nil || !asked && sha256.Sum256(got.data) == f.digest):
 		f.count(func(s *Status) { s.Failures, s.Unchanged = 0, s.Unchanged+1 })
 		return f.refused
 	case got == nil || bytes.Equal(got.data, f.active.Bundle):
@@ -224,6 +225,7 @@ func (f *Follower) replace(got *fetched, apply func(*policy.Matcher) error) erro
 	f.tag, f.refused = got.etag, err
 	f.config.Tell(err)
 	if err != nil {
+		f.digest = sha256.Sum256(got.data)
 		f.count(func(s *Status) { s.Failures, s.Refused = 0, s.Refused+1 })
 		f.config.Log.Error("policy bundle refused: the old one stays active", "source", f.shown, "active", f.Status().Version, "err", loggable(err))
 		return err

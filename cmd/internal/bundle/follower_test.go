@@ -290,3 +290,23 @@ func TestFollow(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A source without ETags sends a refused bundle again with each poll. It is reported once.
+func TestFollower_RefusedWithoutTags(t *testing.T) {
+	src := newSource(t, bundleOf(2, 5))
+	src.tags = false
+	s := newServer(t, src.config(t, t.TempDir()))
+	s.load(2)
+	src.put(bundleOf(1, 5))
+	for range 3 {
+		s.poll(2, "bundle_version must grow")
+	}
+	if n := s.log.Count("policy bundle refused"); n != 1 || len(s.told) != 1 || s.Status().Refused != 1 {
+		t.Errorf("reported %d times, told %v, status %+v", n, s.told, s.Status())
+	}
+	if err := s.Poll(t.Context(), s.apply, true); err == nil || s.log.Count("policy bundle refused") != 2 {
+		t.Errorf("asked by an administrator: %v\n%s", err, s.log)
+	}
+	src.put(bundleOf(3, 5))
+	s.poll(3, "")
+}

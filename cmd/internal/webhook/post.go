@@ -45,8 +45,8 @@ func newBatch(lines [][]byte) *batch { return &batch{rand.Text(), lines} }
 // errRefused is the error of an endpoint that a retry cannot convince.
 var errRefused = errors.New("the endpoint refuses it")
 
-// post sends a batch, again and again if need be, and reports whether the endpoint accepted it.
-// A batch that it refuses is lost. After the end of ctx the batch is neither.
+// post sends a batch, again and again if need be, until the endpoint accepts it or it is lost. It
+// returns false if ctx ends before that.
 func (s *Sender) post(ctx context.Context, b *batch) bool {
 	body := bytes.Join(b.lines, nil)
 	for attempt := 1; ; attempt++ {
@@ -63,7 +63,7 @@ func (s *Sender) post(ctx context.Context, b *batch) bool {
 		case errors.Is(err, errRefused) || attempt == maxAttempts:
 			s.count(func(st *Stats) { st.Failed += uint64(len(b.lines)) })
 			s.config.Log.Error("denial webhook failed: lines lost", "lines", len(b.lines), "attempts", attempt, "err", err)
-			return false
+			return true
 		case attempt == 1:
 			s.config.Log.Warn("denial webhook failed: trying again", "err", err)
 		}

@@ -126,7 +126,7 @@ func (s *Sender) Run(ctx context.Context) {
 // postOrKeep posts a batch. If ctx ends before the endpoint accepts or refuses it, next returns
 // it again: a retry needs the same key and lines.
 func (s *Sender) postOrKeep(ctx context.Context, b *batch) {
-	if !s.post(ctx, b) && ctx.Err() != nil {
+	if !s.post(ctx, b) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.begun = b

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -266,4 +267,28 @@ func TestSign(t *testing.T) {
 	if got := Sign([]byte("key"), "1700000000", []byte("{}")); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+}
+
+// A batch that the endpoint refuses while the sender stops is not sent again, and counted once.
+func TestSender_RefusedAtStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &endpoint{statuses: []int{http.StatusBadRequest, http.StatusBadRequest}}
+		ctx, cancel := context.WithCancel(t.Context())
+		s := New(Config{URL: "https://siem.example.com/denials", Batch: 1, Interval: time.Second, Queue: 10, Drain: time.Second,
+			Log: slog.New(slog.NewTextHandler(writerFunc(cancel), nil))})
+		s.client.Transport = e
+		write(s, 1, 1)
+		s.Run(ctx) // the log of the refusal ends it
+		if got, want := s.Stats(), (Stats{Failed: 1}); got != want || len(e.bodies) != 1 {
+			t.Errorf("%+v after %d requests, want %+v after 1", got, len(e.bodies), want)
+		}
+	})
+}
+
+// A writerFunc is a writer that is called with each write.
+type writerFunc func()
+
+func (f writerFunc) Write(text []byte) (int, error) {
+	f()
+	return len(text), nil
 }
