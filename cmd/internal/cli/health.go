@@ -26,9 +26,9 @@ const (
 
 const healthAbout = `
 Asks a server whether it is ready for traffic, and prints the reason if it is
-not. It serves where there is no other client, such as the HEALTHCHECK of a
-container. A server is not ready while it ends, and while a store does not
-answer that its rules require. With --live it asks only whether the server runs.
+not. Use it where there is no HTTP client, as for the HEALTHCHECK of a container.
+A server is not ready while it stops, and while a store that its rules require
+does not answer. With --live it asks only whether the server runs.
 
 Exit codes:
   0  the server is ready
