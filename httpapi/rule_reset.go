@@ -4,6 +4,7 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -97,7 +98,7 @@ func ruleProblem(err error) *api.Problem {
 	var unknown *policy.RuleError
 	switch {
 	case errors.As(err, &unknown):
-		detail := "no rule of the policy has this name"
+		detail := fmt.Sprintf("the policy has no rule %q", unknown.Name)
 		if unknown.Near != "" {
 			detail += "; did you mean " + unknown.Near + "?"
 		}

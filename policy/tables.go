@@ -38,7 +38,11 @@ func init() {
 	bundleTable = table("a bundle", "", inBundle|inFile, later)
 	entryTable = table("a policy of a bundle", `{"id": "api", "spec": {"rules": […]}}`, inEntry, foreignEntry, within("spec", inPolicy))
 	policyTable = table("a policy", "", inPolicy, later, within("the top of the file", inFile))
-	fileTable = table("a policy", "", inPolicy|inFile, later)
+	bundled := strangers{}
+	for _, name := range []string{"bundle_version", "issued_at", "expires_at"} {
+		bundled[name] = parse.Stranger{Hint: `only a bundle has it: {"bundle_version": 1, "policies": [{"id": "api", "spec": {"rules": […]}}]}`}
+	}
+	fileTable = table("a policy", "", inPolicy|inFile, later, bundled)
 	ruleTable = table("a rule", rule, inRule, foreignRule, limit)
 	fallbackTable = table("fallback_limit", `{"algorithm_config": {"rps": 10, "burst": 20}}`, inFallback, foreignFallback, limit)
 	nestedLimitTable = table("a limit that has an algorithm_config", "", inLimit)

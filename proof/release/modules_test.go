@@ -40,7 +40,7 @@ var isolated = map[string][]string{
 	"google.golang.org/grpc":       {"grpclimit"},
 	"github.com/sony/gobreaker/v2": {"guard", "redisstore", "pgstore"},
 	"github.com/golang-jwt/jwt/v5": {"jwtclaims"},
-	"go.yaml.in/yaml/v3":           {"policyyaml"},
+	"github.com/goccy/go-yaml":     {"policyyaml"},
 }
 
 // testModules installs the command and gets each module from a module proxy, in a

@@ -48,11 +48,15 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 		fmt.Fprintf(w, "  token     %s\n", file)
 	}
 	fmt.Fprintln(w)
-	if c.InFront() {
-		tryGateway(w, main, admin)
-	} else {
-		tryAPI(w, main, c.Policy == "")
+	fmt.Fprintf(w, "Send a request, then more than the policy allows:\n\n")
+	for _, command := range s.Commands(c) {
+		fmt.Fprintf(w, "  %s\n", command)
 	}
+	fmt.Fprintf(w, "\nSee who is denied, and why:\n\n  %s top --server %s\n", self(), admin)
+	if !c.InFront() {
+		fmt.Fprintf(w, "\nStop it with Ctrl-C, and put it in front of a service:\n\n  %s serve --upstream http://127.0.0.1:3000\n", self())
+	}
+	fmt.Fprintln(w)
 }
 
 // upstreamText returns the URL of the one upstream, or "".
@@ -79,29 +83,6 @@ func scheme(t config.TLS) string {
 		return "https://"
 	}
 	return "http://"
-}
-
-// tryAPI says how to use the API.
-func tryAPI(w io.Writer, main string, example bool) {
-	body, operand := `{"attributes":{"ip:address":"192.0.2.1","method":"GET","path":"/"}}`, "ip:address=192.0.2.1 method=GET path=/"
-	if example {
-		body, operand = `{"attributes":{"header:x-api-key":"k1"}}`, "header:x-api-key=k1"
-	}
-	fmt.Fprintf(w, "Ask for a token, then for more than there are:\n\n"+
-		"  curl -i --json '%s' %s/v1/take\n"+
-		"  for i in $(seq 7); do curl -si --json '%s' '%s/v1/take?status=429' | grep -E '^(HTTP|Retry)'; done\n"+
-		"  %s take --server %s %s\n\n", body, main, body, main, self(), main, operand)
-	fmt.Fprintf(w, "Stop it with Ctrl-C, and put it in front of a service:\n\n"+
-		"  %s serve --upstream http://127.0.0.1:3000\n\n", self())
-}
-
-// tryGateway says how to see the gateway at work.
-func tryGateway(w io.Writer, main, admin string) {
-	fmt.Fprintf(w, "Send a request through it, then more than it allows:\n\n"+
-		"  curl -i %s/\n"+
-		"  for i in $(seq 40); do curl -si %s/ | grep -iE '^(HTTP|RateLimit:|Retry)'; done\n\n", main, main)
-	fmt.Fprintf(w, "The API is on the admin address:\n\n"+
-		"  %s peek --server %s ip:address=127.0.0.1 method=GET path=/\n\n", self(), admin)
 }
 
 // self is how to call this program again: as it was called, where that will

@@ -7,6 +7,8 @@ package cli
 import (
 	"context"
 	"io"
+
+	"github.com/spf13/cobra"
 )
 
 // Streams are the input and outputs of a command.
@@ -20,6 +22,9 @@ type Streams struct {
 func Main(ctx context.Context, args []string, std Streams) int {
 	root := newRoot(std)
 	root.SetArgs(append([]string{}, args...)) // cobra reads os.Args for nil
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		unquoteUsages(root)
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if cmd.Name() == "help" {
 		cmd = root // the error is about the command that help describes

@@ -4,8 +4,10 @@ package cli
 
 import (
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/metehq/mete/policyyaml"
 )
@@ -45,6 +47,17 @@ func newCompletionCommand(std Streams) *cobra.Command {
 			}
 			return usageError("unknown shell %q: it must be %s", args[0], anyOf(cmd.ValidArgs))
 		},
+	}
+}
+
+// unquoteUsages removes the quotes from the descriptions of all flags. In help they mark the
+// name of a value, and a shell would show them.
+func unquoteUsages(cmd *cobra.Command) {
+	unquote := func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") }
+	cmd.Flags().VisitAll(unquote)
+	cmd.PersistentFlags().VisitAll(unquote)
+	for _, c := range cmd.Commands() {
+		unquoteUsages(c)
 	}
 }
 

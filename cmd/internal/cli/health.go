@@ -26,9 +26,9 @@ const (
 
 const healthAbout = `
 Asks a server whether it is ready for traffic, and prints the reason if it is
-not. It serves where there is no other client, such as the HEALTHCHECK of a
-container. A server is not ready while it ends, and while a store does not
-answer that its rules require. With --live it asks only whether the server runs.
+not. Use it where there is no HTTP client, as for the HEALTHCHECK of a container.
+A server is not ready while it stops, and while a store that its rules require
+does not answer. With --live it asks only whether the server runs.
 
 Exit codes:
   0  the server is ready
@@ -58,11 +58,15 @@ func newHealthCommand(std Streams) *cobra.Command {
 			if live {
 				path = "/livez"
 			}
-			status, reason, err := c.health(cmd.Context(), path)
+			transport := &http.Transport{} // no proxy: it is this server that is asked
+			if err := c.trust(transport); err != nil {
+				return fail(exitUsage, err)
+			}
+			status, reason, err := c.health(cmd.Context(), transport, path)
 			answer, text, code := healthDocument{OK: true}, "ok", exitOK
 			switch {
 			case err != nil:
-				return fail(exitUnreachable, err)
+				return failClient(c.server, &client.Error{Kind: client.Unreachable, Err: err})
 			case status == http.StatusServiceUnavailable:
 				answer, text, code = healthDocument{Reason: reason}, visible.Lines(reason), exitNo
 			case status != http.StatusOK:
@@ -84,11 +88,7 @@ func newHealthCommand(std Streams) *cobra.Command {
 
 // health asks for a path, and returns what the answer gives as the reason. An
 // error means that there is no answer.
-func (c *connection) health(ctx context.Context, path string) (status int, reason string, err error) {
-	transport := &http.Transport{} // no proxy: it is this server that is asked
-	if err := c.trust(transport); err != nil {
-		return 0, "", err
-	}
+func (c *connection) health(ctx context.Context, transport http.RoundTripper, path string) (status int, reason string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.server, "/")+path, nil)

@@ -27,6 +27,7 @@ func TestHealth(t *testing.T) {
 		{nil, "/readyz", 503, `{"reason":"\u001b[2J"}`, 1, "\\u001b[2J\n", ""},
 		{nil, "/readyz", 404, "", 2, "", "status 404"},
 		{[]string{"now"}, "", 0, "", 2, "", `unexpected argument "now"`},
+		{[]string{"--ca", "missing.pem"}, "", 0, "", 2, "", "missing.pem"},
 		{[]string{"--server", "http://a b"}, "", 0, "", 2, "", "--server: the URL of the server is not understood"},
 		{[]string{"--server", "127.0.0.1:8080"}, "", 0, "", 2, "", "write one such as http://127.0.0.1:8080"},
 	} {
@@ -60,7 +61,7 @@ func TestServer_HidesPasswords(t *testing.T) {
 func TestHealth_NobodyThere(t *testing.T) {
 	s := httptest.NewServer(nil)
 	s.Close()
-	if stdout, stderr, code := run(t, "health", "--server", s.URL); code != 3 || stdout != "" || stderr == "" {
+	if stdout, stderr, code := run(t, "health", "--server", s.URL); code != 3 || stdout != "" || !strings.Contains(stderr, s.URL+" does not answer: ") || !strings.Contains(stderr, "; start it with 'mete serve'") {
 		t.Errorf("no server: code %d, stdout %q, stderr %q, want code 3 and why", code, stdout, stderr)
 	}
 }

@@ -140,7 +140,7 @@ func newOverrideSet(c *overrideCommand) *cobra.Command {
 // newOverrideRemove returns "mete override remove".
 func newOverrideRemove(c *overrideCommand) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "remove ID ...", Short: "End overrides",
+		Use: "remove ID ...", Short: "End overrides", ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError("the ID of an override is required: see 'mete override list'")

@@ -26,6 +26,8 @@ func (q *question) addRule(cmd *cobra.Command) {
 	r := &ruleReset{question: q}
 	cmd.Flags().StringVar(&r.rule, "rule", "", "with --all: fill the buckets of the rule with that `NAME`")
 	cmd.Flags().BoolVar(&r.all, "all", false, "with --rule: fill the buckets of all keys")
+	completeRules(cmd)
+	cmd.Flags().Lookup("reason").Usage = "with --key or --all: `WHY`, for the log and the audit"
 	other := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if r.rule == "" && !r.all {

@@ -19,7 +19,7 @@ const (
 )
 
 const rootAbout = `
-Start with 'mete serve'. 'mete help COMMAND' describes a command,
+Start with 'mete init'. 'mete help COMMAND' describes a command,
 'mete help config' the configuration file, 'mete help connection' how commands
 reach a server, and 'mete help runbook' what to do in an emergency.
 Exit codes: 0 yes, 1 no, 2 wrong usage, 3 unreachable, 4 refused.

@@ -50,7 +50,9 @@ The server reads the policy again when its file changes and on SIGHUP. A broken
 policy never replaces a working one, and neither does a bundle whose
 bundle_version is not higher. With --policy-key the file must be signed: see
 'mete sign'. With --policy postgres://HOST/DATABASE the server follows the rules
-in the database, and uses a change by 'mete rules' or SQL within a second.
+in the database, and uses a change by 'mete rules' or SQL within a second. With
+--policy https://HOST/FILE it polls a signed bundle, and keeps the last good one
+on disk: see policy_keys and state_directory in 'mete help config'.
 SIGTERM and SIGINT end the server after the active requests. A second signal
 ends it at once.
 
@@ -126,7 +128,7 @@ func serve(ctx context.Context, std Streams, c config.Config, env config.Environ
 		return failEach(exitNo, err)
 	}
 	if errors.Is(err, store.ErrUnavailable) {
-		return failEach(exitUnreachable, fmt.Errorf("%w\nmete starts where its store answers, and the database of its policy; once it runs, it lives without: see on_store_error", err))
+		return failEach(exitUnreachable, fmt.Errorf("%w\nat the start, the store and the database of the policy must answer; later, rules decide without the store: see on_store_error", err))
 	}
 	if err != nil {
 		return failEach(exitUsage, err)
@@ -187,7 +189,7 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 	d := config.Default()
 	fs.StringVar(file, "config", "", "read settings from `FILE` (default: the one that METE_CONFIG names, or mete.yaml if it is here): see 'mete help config'")
 	for _, f := range []struct{ name, usage string }{
-		{"policy", "decide by the policy in `FILE`, JSON or YAML, or by the rules in postgres://HOST/DATABASE (default: a built-in example)"},
+		{"policy", "decide by the policy in `FILE`, JSON or YAML, by the rules in postgres://HOST/DATABASE, or by the signed bundle at https://HOST/FILE (default: a built-in example)"},
 		{"upstream", "pass allowed requests on to `URL`"},
 		{"listen", "main `ADDRESS` (default " + d.Listen + ")"},
 		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},

@@ -37,7 +37,7 @@ func TestServe_StoreDoesNotAnswer(t *testing.T) {
 		defer cancel()
 		var out, errs strings.Builder
 		code := cli.Main(ctx, []string{"serve", "--store", store}, cli.Streams{Out: &out, Err: &errs})
-		if code != 3 || out.String() != "" || !strings.Contains(errs.String(), "mete starts where its store answers") || strings.Contains(errs.String(), "secret") {
+		if code != 3 || out.String() != "" || !strings.Contains(errs.String(), "at the start, the store and the database of the policy must answer") || strings.Contains(errs.String(), "secret") {
 			t.Errorf("%s: code %d, stdout %q, stderr %q; want 3, the reason and no secret", store, code, out.String(), errs.String())
 		}
 	}

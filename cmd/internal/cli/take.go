@@ -223,7 +223,7 @@ func advice(server string, cause error) string {
 	case strings.HasPrefix(server, "https:") && !strings.Contains(text, "refused"):
 		return "where it wants a certificate of yours, say --cert and --tls-key"
 	}
-	return "start it with 'mete serve', or name another with --server"
+	return "start it with 'mete serve', or name another server"
 }
 
 // explain says what to do about a client's error.

@@ -280,6 +280,7 @@ func list(text string) []string {
 // prefixes parses addresses and CIDRs separated by commas.
 func (d *decoder) prefixes(key, text string) []netip.Prefix {
 	var out []netip.Prefix
+	var invalid []string
 	for _, part := range list(text) {
 		if addr, err := netip.ParseAddr(part); err == nil && addr.Zone() == "" {
 			out = append(out, netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()))
@@ -287,10 +288,17 @@ func (d *decoder) prefixes(key, text string) []netip.Prefix {
 		}
 		p, err := netip.ParsePrefix(part)
 		if err != nil {
-			d.fail(key, "%q is neither an address nor a CIDR such as 10.0.0.0/8", part)
+			invalid = append(invalid, strconv.Quote(part))
 			continue
 		}
 		out = append(out, p.Masked())
+	}
+	switch len(invalid) {
+	case 0:
+	case 1:
+		d.fail(key, "%s is neither an address nor a CIDR such as 10.0.0.0/8", invalid[0])
+	default:
+		d.fail(key, "%s are neither addresses nor CIDRs such as 10.0.0.0/8", strings.Join(invalid, ", "))
 	}
 	return out
 }

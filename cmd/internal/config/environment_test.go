@@ -175,6 +175,7 @@ func TestEnvironment_BadValues(t *testing.T) {
 		{"METE_LOG_LEVEL=loud", `environment: METE_LOG_LEVEL: must be debug, info, warn or error, not "loud"`},
 		{"METE_MAX_IN_FLIGHT=many", `environment: METE_MAX_IN_FLIGHT: "many" is not a whole number`},
 		{"METE_JITTER=perhaps", `environment: METE_JITTER: "perhaps" is neither true nor false`},
+		{"METE_TRUSTED_PROXIES=10.0.0.0/33,x", `environment: METE_TRUSTED_PROXIES: "10.0.0.0/33", "x" are neither addresses nor CIDRs`},
 		{"METE_TRUSTED_PROXIES=10.0.0.0/8,x", `environment: METE_TRUSTED_PROXIES: "x" is neither an address nor a CIDR`},
 		{"METE_STORE=mysql://user:hunter2@db", `environment: METE_STORE: "mysql": unknown kind of store`},
 		{"METE_UPSTREAM=http://user:hunter2@127.0.0.1", "environment: METE_UPSTREAM: must be a scheme"},

@@ -66,6 +66,9 @@ func TestOverview(t *testing.T) {
 		}
 	}
 	for _, s := range append(runbook.Sections(), runbook.Section{Text: text}) {
+		if strings.Contains(s.Text, ".*") || strings.Contains(s.Text, "**") {
+			t.Errorf("Markdown in\n%s", s.Text)
+		}
 		for line := range strings.SplitSeq(s.Text, "\n") {
 			if utf8.RuneCountInString(line) > 80 && !strings.HasPrefix(line, "    ") {
 				t.Errorf("too long for a terminal: %s", line)

@@ -14,7 +14,7 @@ const width = 80
 
 var (
 	link = regexp.MustCompile(`\[([^\]]+)\]\(([^)]+)\)`)
-	bold = strings.NewReplacer("**", "", "*Mete", "Mete", ".*", ".")
+	bold = strings.NewReplacer("**", "", "*Mete", "Mete", ".**", ".", ".*", ".")
 	item = regexp.MustCompile(`^ *(- |\d+\. )`)
 )
 

@@ -42,7 +42,7 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *Answers) error {
 	if a.Front == "" {
 		d.title("Where do requests come from?",
 			"api      programs ask mete before they work: POST /v1/take",
-			"URL      mete stands in front of your service at URL, such as http://127.0.0.1:3000",
+			"URL      mete stands in front of a service, such as http://127.0.0.1:3000",
 			"nginx    a gateway asks mete: "+strings.Join(gateways, ", "))
 		if err := d.answer("answer", defaultFront, &a.Front, func(s string) error { _, _, err := parseFront(s); return err }); err != nil {
 			return err
@@ -69,9 +69,9 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *Answers) error {
 	}
 	if a.Store == "" {
 		d.title("Where do the counters live?",
-			"memory:                          in mete itself: for one server; a restart clears them",
-			"redis://HOST:6379                in Redis, for several servers",
-			"postgres://USER@HOST/DATABASE    in PostgreSQL, for several servers")
+			"memory:                        in mete: for one server, until it restarts",
+			"redis://HOST:6379              in Redis, for several servers",
+			"postgres://USER@HOST/DATABASE  in PostgreSQL, for several servers")
 		if err := d.answer("answer", defaultStore, &a.Store, func(s string) error { _, err := parseStore(s); return err }); err != nil {
 			return err
 		}

@@ -110,6 +110,11 @@ func TestRun_Asks(t *testing.T) {
 			t.Errorf("the output lacks %q", want)
 		}
 	}
+	for line := range strings.SplitSeq(out, "\n") {
+		if strings.HasPrefix(line, "     ") && len(line) > 79 { // the choices of a question
+			t.Errorf("too long for a terminal: %s", line)
+		}
+	}
 	policyText, settings := read(t, dir, "policy.yaml"), read(t, dir, "mete.yaml")
 	for text, wants := range map[string][]string{
 		policyText: {`limit_keys: ["jwt:sub"]`, "{ rate: 50/1h, burst: 7 }", `limit_keys: ["ip:address"]`},

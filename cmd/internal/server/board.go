@@ -62,24 +62,6 @@ func signIn(tokenFile string) string {
 	return "Tokens are in the server's settings: admin_tokens."
 }
 
-// try returns commands that show the limiter at work: one request, then more than most
-// limits allow.
-func (a *assembly) try() []string {
-	to := baseURL(a.config.TLS, a.main)
-	request := "'" + to + "/'"
-	if !a.config.InFront() {
-		body := `{"attributes":{"ip:address":"192.0.2.1","method":"GET","path":"/"}}`
-		if a.config.Policy == "" { // the example
-			body = `{"attributes":{"header:x-api-key":"k1"}}`
-		}
-		request = "--json '" + body + "' " + "'" + to + "/v1/take?status=429'"
-	}
-	return []string{
-		"curl -i " + request,
-		`for i in $(seq 40); do curl -s -o /dev/null -w '%{http_code}\n' ` + request + "; done",
-	}
-}
-
 // baseURL returns the URL of an address of the server.
 func baseURL(files config.TLS, address net.Addr) string {
 	if files.On() {

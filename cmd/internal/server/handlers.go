@@ -62,7 +62,7 @@ func (a *assembly) adminListener(s *socket, door httpapi.Config, b *buckets, sou
 		return nil, err
 	}
 	a.add(closing("monitor", a.live.Monitor.Close))
-	a.live.Name, a.live.SignIn, a.live.Try, a.live.ReadCurl = callerName, signIn(a.tokenFile), a.try(), curl.Read
+	a.live.Name, a.live.SignIn, a.live.Try, a.live.ReadCurl = callerName, signIn(a.tokenFile), a.Commands(c), curl.Read
 	door.Admin, door.Overrides, door.Role, door.Reload, door.Top = true, manager, roleOf, a.reloadNow, a.top
 	door.Audit, door.Live = record, a.live
 	api, err := httpapi.New(a.limiter, door)
