@@ -83,7 +83,7 @@ func Mask(data []byte, show func(key string) bool) string {
 	return b.String()
 }
 
-// withoutTabs returns data with blanks in place of tabs, but for those in indentations, which
+// withoutTabs returns data with blanks in place of tabs, except in indentations, which
 // are errors. The lexer miscounts lines behind a tab in quotes.
 func withoutTabs(data []byte) []byte {
 	made, indented := slices.Clone(data), false

@@ -114,7 +114,7 @@ func TestFetch_RedirectReferer(t *testing.T) {
 		return true
 	}
 	c := src.config(t, t.TempDir())
-	c.URL += "?token=canary"
+	c.URL.RawQuery = "token=canary"
 	newServer(t, c).load(1)
 }
 
@@ -130,7 +130,11 @@ func TestFetch_EscapedPath(t *testing.T) {
 		return false
 	}
 	c := src.config(t, t.TempDir())
-	c.URL = src.URL + "/team%2Fa/policy.yaml"
+	at, err := url.Parse(src.URL + "/team%2Fa/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.URL = at
 	newServer(t, c).load(1)
 }
 

@@ -26,7 +26,7 @@ const (
 
 const healthAbout = `
 Asks a server whether it is ready for traffic, and prints the reason if it is
-not. Use it where there is no HTTP client, as for the HEALTHCHECK of a container.
+not. It replaces an HTTP client, for example in the HEALTHCHECK of a container.
 A server is not ready while it stops, and while a store that its rules require
 does not answer. With --live it asks only whether the server runs.
 

@@ -82,7 +82,7 @@ func (c *replayCommand) open(name string) (io.ReadCloser, error) {
 
 // size is how many bytes all traces have together, as they are stored, or 0 where
 // one of them has no end that is known. One that is not there is an error now, not
-// when its turn comes.
+// only when it is opened.
 func (c *replayCommand) size() (size int64, err error) {
 	known := true
 	for _, name := range c.traces {
