@@ -113,7 +113,7 @@ func overviewChartWithoutEyes(t *testing.T, site *browser.Site) {
 	page.WaitHidden(".over-rates .chart-tip")
 	page.In(".over-rates").Click("button", "Show as table")
 	page.WaitVisible(".over-rates table")
-	page.WaitText(".over-rates table", "shadow-denied")
+	page.WaitText(".over-rates table", "shadow denials")
 	page.Axe()
 	page.In(".over-rates").Click("button", "15 min")
 	page.Poll("it is pressed", "document.querySelector('[data-range=\"900\"]').getAttribute('aria-pressed') === 'true'")

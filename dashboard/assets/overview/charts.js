@@ -15,7 +15,7 @@ const sparkSeconds = 120;
 const tiles = [
 	{field: 'allowed', column: 0, label: 'Allowed', about: 'requests that were allowed'},
 	{field: 'denied', column: 1, label: 'Denied', about: 'requests that were denied'},
-	{field: 'shadow', column: 2, label: 'Shadow-denied', about: 'requests that shadow rules would have denied'},
+	{field: 'shadow', column: 2, label: 'Shadow denials', about: 'requests that shadow rules would have denied'},
 	{field: 'degraded', column: 3, label: 'Degraded', about: 'requests decided without the store'},
 ];
 
@@ -82,7 +82,7 @@ export function rateChart(live, onRange) {
 	const series = (v) => [
 		{label: 'allowed', color: 'allowed', kind: 'area', values: v[0], width: 1.5},
 		{label: 'denied', color: 'denied', kind: 'area', values: v[1], width: 1.5},
-		{label: 'shadow-denied (not in the sum)', color: 'shadow', kind: 'line', values: v[2], dash: [5, 3], width: 1.5},
+		{label: 'shadow denials (not in the total)', color: 'shadow', kind: 'line', values: v[2], dash: [5, 3], width: 1.5},
 		{label: 'degraded', color: 'degraded', kind: 'line', values: v[3], dash: [2, 2], width: 1.5},
 	];
 	const spec = () => {
