@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dashboard serves web pages that show a limiter at work: allowed and denied requests by rule
-// and client, explanations of decisions, and a playground for limits. mete serve has them at its admin
-// address below /dashboard/. To serve them in your own program:
+// Package dashboard serves web pages that show a limiter at work. They show allowed and denied requests
+// by rule and client, explain decisions, and include a playground for limits. mete serve has them at its
+// admin address below /dashboard/. To serve them in your own program:
 //
 //	pages, err := dashboard.New(dashboard.Config{})
 //	mux.Handle("/limits/dashboard/", http.StripPrefix("/limits/dashboard", pages))

@@ -43,11 +43,11 @@ class Params extends URLSearchParams {
 
 function routeOf(hash) {
 	const [path, ...query] = (hash.startsWith('#/') ? hash.slice(2) : '').split('?');
-	const [name, ...rest] = path.split('/').filter(Boolean).map(decoded);
+	const [name, ...rest] = path.split('/').filter(Boolean).map(decode);
 	return {name: name ?? first, params: new Params(query.join('?'), rest)};
 }
 
-function decoded(text) {
+function decode(text) {
 	try {
 		return decodeURIComponent(text);
 	} catch {
@@ -79,12 +79,12 @@ async function route() {
 	}
 	let page;
 	try {
-		page = pages[name] ? (await pages[name]()).default : missing(name);
+		page = pages[name] ? (await pages[name]()).default : notFoundPage(name);
 	} catch (e) {
-		page = broken(e);
+		page = errorPage(e);
 	}
 	if (mine !== turn) return;
-	leave();
+	unmountPage();
 	document.title = `${page.title} · mete`;
 	main.setAttribute('aria-label', page.title);
 	frame.select(navOf(name, page), page.title);
@@ -103,8 +103,8 @@ async function route() {
 		if (!root.querySelector('h1')) root.prepend(h('h1', {class: 'visually-hidden'}, page.title));
 	} catch (e) {
 		if (mine === turn) {
-			shown.failed = true; // begin retries when the server is reachable again
-			complain(root, e);
+			shown.failed = true; // start retries when the server is reachable again
+			showError(root, e);
 		}
 	}
 }
@@ -125,7 +125,7 @@ function refocus(moved, held) {
 	}
 }
 
-function leave() {
+function unmountPage() {
 	try {
 		shown.unmount?.();
 	} catch (e) {
@@ -133,32 +133,32 @@ function leave() {
 	}
 }
 
-function missing(name) {
+function notFoundPage(name) {
 	return {title: 'Page not found', mount(root) {
 		root.append(h('div', {class: 'empty'}, h('h2', null, 'Page not found'), h('p', null, `The dashboard has no page called ${name.slice(0, 60)}.`),
 			h('a', {class: 'btn', href: '#/overview'}, 'Go to the overview')));
 	}};
 }
 
-function broken(e) {
-	return {title: 'Error', mount: (root) => complain(root, e)};
+function errorPage(e) {
+	return {title: 'Error', mount: (root) => showError(root, e)};
 }
 
-function complain(root, e) {
+function showError(root, e) {
 	console.error(e);
 	root.append(h('div', {class: 'notice notice-bad', role: 'alert'}, h('div', null, h('strong', null, 'Cannot show this page. '), e.message,
-		h('p', null, h('button', {class: 'btn btn-small', type: 'button', onclick: again}, 'Try again')))));
+		h('p', null, h('button', {class: 'btn btn-small', type: 'button', onclick: remount}, 'Try again')))));
 }
 
-// again mounts the page again. It does not reload the document, because the server may be down.
-function again() {
+// remount mounts the page again. It does not reload the document, because the server may be down.
+function remount() {
 	shown.name = '';
 	route();
 }
 
-async function begin() {
-	frame = shell({live, reroute: again});
-	live.on('connection', (state) => state === 'live' && shown.failed && again());
+async function start() {
+	frame = shell({live, reroute: remount});
+	live.on('connection', (state) => state === 'live' && shown.failed && remount());
 	if (!await openLink()) await load().catch(() => {}); // the stream reports when the server is reachable again
 	live.start();
 	document.querySelector('.skip').addEventListener('click', (e) => {
@@ -172,4 +172,4 @@ async function begin() {
 	await route();
 }
 
-begin();
+start();

@@ -13,7 +13,7 @@ for (const {name, events, at, want} of [
 	{name: 'owes', events: [event(100, [[0, -4], [4.5, 5]])], at: [100, 101, 102, 110], want: [-4, -2, 0, 5]},
 	{name: 'refills by the interval', events: [event(100, [[0, 3], [3.999999, 3], [4, 6], [13.999999, 6], [14, 9]])],
 		at: [103.9, 104, 113.9, 114, 124], want: [3, 6, 6, 9, 9]},
-	{name: 'is told of what was before', events: [event(100, [[0, 7], [30, 7]]), event(110.5, [[-10.5, 7], [-0.5, 7], [-0.5, 6], [0, 6.5], [3.5, 10]])],
+	{name: 'gets points from before the event', events: [event(100, [[0, 7], [30, 7]]), event(110.5, [[-10.5, 7], [-0.5, 7], [-0.5, 6], [0, 6.5], [3.5, 10]])],
 		at: [109, 110, 110.25, 111, 114], want: [7, 6, 6.25, 7, 10]},
 	{name: 'was not looked at', events: [event(100, [[0, 1], [9, 10]]), {lose: 102}, event(110, [[0, 3], [7, 10]])], at: [101, 102, 105, 110, 111], want: [2, 3, null, 3, 4]},
 	{name: 'is unknown in between', events: [event(100, [[0, 1], [9, 10]]), event(100.2, [])], at: [101], want: [2]},
@@ -64,7 +64,7 @@ for (const {name, told, at, want, full} of buckets) {
 				} else { // amounts are rounded down to thousandths, and windows count in 4096ths
 					assert.ok(Math.abs(drawn - want[next]) <= 0.006, `at ${at[next]} it draws ${drawn}, and the engine holds ${want[next]}`);
 				}
-				assert.ok(Math.abs(level.waits(at[next]).full - full[next]) < 0.001, `at ${at[next]} it is full in ${level.waits(at[next]).full} s, and the engine says ${full[next]}`);
+				assert.ok(Math.abs(level.waits(at[next]).full - full[next]) < 0.001, `at ${at[next]} it is full in ${level.waits(at[next]).full} s, and the engine computes ${full[next]}`);
 			}
 		};
 		for (const e of told) {

@@ -57,7 +57,7 @@ test('another limit keeps staged_actions and max_reserved of the rule, or of the
 		{limits: [{name: 'few', algorithm: 'fixed_window', tokens: 'many', window: '1d'}]});
 });
 
-test('an override is described by whom it is about and by its limit', () => {
+test('an override is described by its targets and its limit', () => {
 	assert.equal(whomText({match: {'header:x-user': {not: ['a', 'b']}}, rules: ['search']}), 'header:x-user = not a or b · rule search');
 	assert.equal(whomText({}), 'all requests');
 	assert.equal(limitText({algorithm_config: {rate: '3/10h', burst: 5}}), '3/10h, capacity 5');

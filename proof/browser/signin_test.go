@@ -113,8 +113,8 @@ func signInSaysOnce(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("explain"), "Explain")
-	browser.Eval[any](page, `import('./shell/session.js').then(({me, say, signIn}) => {
-		say({...me(), sign_in: 'Kim has tokens.'});
+	browser.Eval[any](page, `import('./shell/session.js').then(({me, publish, signIn}) => {
+		publish({...me(), sign_in: 'Kim has tokens.'});
 		signIn('this takes a token of the role read. Kim has tokens.'); // and is not waited for
 	})`)
 	page.WaitText("dialog[open]", "This takes a token of the role read. Kim has tokens.")

@@ -86,7 +86,7 @@ func complete(t *testing.T) *metrics.Registry {
 // table is what doc/observability.md says of metrics.
 func table(families []*dto.MetricFamily) string {
 	var b strings.Builder
-	b.WriteString("| metric | type | labels | what it says |\n| --- | --- | --- | --- |\n")
+	b.WriteString("| Metric | Type | Labels | Meaning |\n| --- | --- | --- | --- |\n")
 	for _, f := range families {
 		if !strings.HasPrefix(f.GetName(), "mete_") {
 			continue

@@ -39,10 +39,10 @@ export function requestForm({tree, onExplain, onMistake, compact = false}) {
 		if (mistake) refuse(mistake);
 		else onExplain(form.request());
 	};
-	const say = (lines, bad) => replace(said, lines.length > 0 && h('div', {class: `notice ${bad ? 'notice-bad' : ''}`, role: bad ? 'alert' : null},
+	const showNotes = (lines, bad) => replace(said, lines.length > 0 && h('div', {class: `notice ${bad ? 'notice-bad' : ''}`, role: bad ? 'alert' : null},
 		h('ul', {class: 'plain'}, lines.map((l) => h('li', null, l)))));
 	const refuse = (mistake) => {
-		say([mistake], true);
+		showNotes([mistake], true);
 		onMistake();
 	};
 	const readText = () => form.read(text.value);
@@ -74,7 +74,7 @@ export function requestForm({tree, onExplain, onMistake, compact = false}) {
 			const list = Object.entries(attributes).sort(([a], [b]) => order(a) - order(b) || (a < b ? -1 : 1));
 			replace(rows, list.map(([n, v]) => row(n, v)));
 			cost.value = amount === undefined || amount === null ? '' : String(amount);
-			say([]);
+			showNotes([]);
 		},
 		async read(written) {
 			text.value = written;
@@ -86,7 +86,7 @@ export function requestForm({tree, onExplain, onMistake, compact = false}) {
 			try {
 				const r = await post('v1/request', {text: written});
 				this.set(r.attributes, r.cost);
-				say([...r.notes.map((n) => sentence(show(n, 400))), r.unread.length > 0 && `No rule uses ${r.unread.map((n) => show(n, 60)).join(', ')}.`].filter(Boolean), false);
+				showNotes([...r.notes.map((n) => sentence(show(n, 400))), r.unread.length > 0 && `No rule uses ${r.unread.map((n) => show(n, 60)).join(', ')}.`].filter(Boolean), false);
 				onExplain(this.request());
 			} catch (e) {
 				text.setAttribute('aria-invalid', 'true');
@@ -95,7 +95,7 @@ export function requestForm({tree, onExplain, onMistake, compact = false}) {
 			}
 		},
 		request: () => ({attributes: Object.fromEntries([...rows.children].map(pairOf).filter(([n]) => n !== '')), ...(cost.value.trim() && {cost: Number(cost.value)})}),
-		missing: (list) => say(list.map((n) => `The link omits the value of ${show(n, 60)}, which may be a credential. Enter it below.`), false),
+		missing: (list) => showNotes(list.map((n) => `The link omits the value of ${show(n, 60)}, which may be a credential. Enter it below.`), false),
 	};
 	return form;
 }

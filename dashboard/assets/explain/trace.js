@@ -16,7 +16,7 @@ const mostRules = 200;
 export function traceOf(e, tree, heading = 'h3') {
 	const shown = e.rules.length > mostRules ? e.rules.filter((r) => !asides.has(r.outcome)) : e.rules;
 	const rest = e.rules.length - shown.length;
-	return h('div', {class: 'trace stack-small'}, verdict(e), general(e), shown.length > 0 && h(heading, {class: 'trace-head'}, 'Rules in policy order'),
+	return h('div', {class: 'trace stack-small'}, verdict(e), globalOverrides(e), shown.length > 0 && h(heading, {class: 'trace-head'}, 'Rules in policy order'),
 		h('ol', {class: 'trace-rules plain'}, shown.map((r) => ruleStep(r, e, tree))),
 		rest > 0 && h('p', {class: 'muted'}, `${rest.toLocaleString('en')} more rules do not apply.`),
 		h('p', {class: 'muted small'}, `As of ${dateTime(e.at)}${e.policy_version ? `, policy version ${e.policy_version}` : ''}. No tokens were spent.`));
@@ -31,19 +31,19 @@ function verdict(e) {
 	return h('div', {class: `verdict ${allowed ? 'verdict-allowed' : 'verdict-denied'}`},
 		h('span', {class: 'verdict-mark'}, icon(allowed ? 'ok' : 'bad')),
 		h('div', null, h('p', {class: 'verdict-word'}, allowed ? 'Allowed' : 'Denied', e.decision.degraded && h('span', {class: 'badge badge-degraded'}, 'degraded')),
-			h('p', {class: 'verdict-why'}, show(reason, 600)), h('p', {class: 'verdict-when'}, when(e, allowed, wait))));
+			h('p', {class: 'verdict-why'}, show(reason, 600)), h('p', {class: 'verdict-when'}, passTimeText(e, allowed, wait))));
 }
 
-// when describes the time at which the request is allowed.
-function when(e, allowed, wait) {
+// passTimeText describes the time at which the request is allowed.
+function passTimeText(e, allowed, wait) {
 	if (allowed) return wait > 0 ? `It starts in ${dur(wait)}.` : null;
 	if (e.passes_at === null) return e.decision.degraded ? null : 'Waiting does not help.';
 	if (e.override) return `The override ends ${ago(e.passes_at, Date.parse(e.at))}.`;
 	return ['Allowed in ', h('strong', null, dur(e.decision.retry_after)), `, at ${time(e.passes_at)}, unless other requests take the tokens.`];
 }
 
-// general returns the overrides that apply before all rules.
-function general(e) {
+// globalOverrides returns the overrides that apply before all rules.
+function globalOverrides(e) {
 	return [[e.override, 'This override decides regardless of the rules'], [e.shadowed_by, 'This override puts all rules in shadow mode']].filter(([o]) => o)
 		.map(([o, said]) => h('div', {class: 'notice notice-warn'}, h('div', null, h('strong', null, `${said}: `), overrideWords(o))));
 }
@@ -72,7 +72,7 @@ function ruleStep(r, e, tree) {
 		h('div', {class: 'step-body'},
 			h('div', {class: 'row step-line'}, h('a', {class: 'step-name', href: ruleHref(r.name)}, show(r.name, 64)), h('span', {class: `badge badge-${part.color}`}, part.word),
 				r.mode !== 'enforce' && r.mode !== 'off' && h('span', {class: 'badge'}, show(r.mode, 20))),
-			r.attribute ? compared(r, tree) : r.outcome !== 'off' && h('p', {class: 'step-why'}, show(r.override ? withoutOverride(r.why) : r.why, 500)),
+			r.attribute ? comparison(r, tree) : r.outcome !== 'off' && h('p', {class: 'step-why'}, show(r.override ? withoutOverride(r.why) : r.why, 500)),
 			r.override && h('p', {class: 'step-override'}, 'Override ', overrideWords(r.override)),
 			!aside && r.facts && h('ul', {class: 'plain small muted'}, r.facts.map((f) => h('li', null, `${show(f.label, 100)}: ${show(f.value, 400)}`))),
 			r.limits.map((l) => limitStep(l, e, r))));
@@ -83,8 +83,8 @@ function withoutOverride(why) {
 	return why.replace(/(?:; it has another limit)?: override .*$/s, '');
 }
 
-// compared shows an attribute of the request and the value that the rule requires.
-function compared(r, tree) {
+// comparison shows an attribute of the request and the value that the rule requires.
+function comparison(r, tree) {
 	const hidden = secretName(r.attribute, tree); // it may be a credential
 	const has = r.has === undefined || r.has === null ? h('span', {class: 'muted'}, 'absent') : h('bdi', {dir: 'ltr', class: 'mono'}, hidden ? '•••' : r.has === '' ? '(empty)' : show(r.has, 120));
 	const wants = r.wants ? h('bdi', {dir: 'ltr', class: 'mono'}, hidden && r.wants.includes('"') ? '•••' : wantsWords(show(r.wants, 200))) : 'a value for the key';

@@ -39,10 +39,10 @@ export function keyHistory(target) {
 			return;
 		}
 		try {
-			const [answer, acts] = await Promise.all([get(`v1/overrides?${new URLSearchParams({audit: AUDIT, key: target.key})}`), lately(target.key)]);
+			const [answer, acts] = await Promise.all([get(`v1/overrides?${new URLSearchParams({audit: AUDIT, key: target.key})}`), fetchActivity(target.key)]);
 			answer.acts = acts.activity.filter((a) => a.status < 400 || a.status === 503);
 			if (!ended) {
-				shown ??= lists(node, target, look);
+				shown ??= drawLists(node, target, look);
 				shown(answer);
 			}
 		} catch {
@@ -61,8 +61,8 @@ export function keyHistory(target) {
 	};
 }
 
-// lately returns the past changes of a key, except overrides.
-async function lately(key) {
+// fetchActivity returns the past changes of a key, except overrides.
+async function fetchActivity(key) {
 	try {
 		if (known) return await get(`v1/activity?${new URLSearchParams({key})}`);
 	} catch (err) {
@@ -75,9 +75,9 @@ function heading(text) {
 	return h('div', {class: 'card-head'}, h('h2', null, text));
 }
 
-// lists fills node with the active overrides and the history. It returns a function that updates
+// drawLists fills node with the active overrides and the history. It returns a function that updates
 // them in place, so that an End button keeps its position.
-function lists(node, target, done) {
+function drawLists(node, target, done) {
 	const none = h('p', {class: 'muted'}, 'None. The policy applies to this key.');
 	const list = h('ul', {class: 'plain stack-small'});
 	const items = keyed(list, {id: ({o}) => o.id, make: ({o, how}) => ({node: overrideItem(o, how, done)})});
@@ -88,12 +88,12 @@ function lists(node, target, done) {
 		none.hidden = here.length > 0;
 		list.hidden = !none.hidden;
 		items(here);
-		audit.update([...answer.audit, ...answer.acts.filter((a) => !answer.audit.some((e) => isOf(e, a)))]);
+		audit.update([...answer.audit, ...answer.acts.filter((a) => !answer.audit.some((e) => isSameAct(e, a)))]);
 	};
 }
 
-// isOf reports whether an audit entry records an act; the server that performed it lists both.
-function isOf(entry, act) {
+// isSameAct reports whether an audit entry records an act; the server that performed it lists both.
+function isSameAct(entry, act) {
 	return act.status < 400 && acted[entry.what] === act.what && entry.reason === (act.reason ?? '') && Math.abs(Date.parse(entry.at) - Date.parse(act.at)) < SAME;
 }
 

@@ -60,7 +60,7 @@ export class Level {
 		}
 		const line = this.#lines.at(-1);
 		line.push(...past.filter(([at]) => at >= (line.at(-1)?.[0] ?? -Infinity)));
-		this.#forget(t - this.#span);
+		this.#dropBefore(t - this.#span);
 	}
 
 	// decide adds a decision.
@@ -82,8 +82,8 @@ export class Level {
 		line.push(...this.#ahead.slice(1).filter(([at]) => at < t), [t, pointAt(this.#ahead, t)]);
 	}
 
-	// forget drops points before from, except the last one, where the visible line starts.
-	#forget(from) {
+	// dropBefore drops points before from, except the last one, where the visible line starts.
+	#dropBefore(from) {
 		while (this.#lines.length > 1 && this.#lines[0].at(-1)[0] < from) {
 			this.#lines.shift();
 		}
@@ -151,8 +151,9 @@ export class Level {
 		return lines;
 	}
 
-	// waits returns the waits of the last event, counted down to t: retry until a request of the
-	// usual cost is allowed, full until the bucket is full. Infinity means never, null unknown.
+	// waits returns the waits of the last event, counted down to t. retry is the time until a request
+	// of the usual cost is allowed, and full the time until the bucket is full. Infinity means never,
+	// null unknown.
 	waits(t) {
 		const rest = (length) => (length === null ? Infinity : Math.max(this.#told.t + length - t, 0));
 		if (this.last === null || this.#lost !== null) {

@@ -118,7 +118,7 @@ export class KeyView {
 				this.dropped += count;
 				this.remark();
 			},
-			onTrouble: (text) => this.say(text),
+			onTrouble: (text) => this.showTrouble(text),
 			onState: (state, problem) => {
 				if (this.connected || state !== 'live') {
 					this.lose(); // also after the page was hidden
@@ -126,15 +126,15 @@ export class KeyView {
 				this.connected = true;
 				this.connection = state;
 				if (state === 'ended' && problem) {
-					this.say(problem.message);
+					this.showTrouble(problem.message);
 				}
 				this.mark();
 			},
 		});
 	}
 
-	// say shows why the bucket is unavailable; '' hides the message.
-	say(text) {
+	// showTrouble shows why the bucket is unavailable; '' hides the message.
+	showTrouble(text) {
 		this.trouble.hidden = text === '';
 		this.trouble.textContent = show(text.charAt(0).toUpperCase() + text.slice(1), 300);
 		if (text !== '') {

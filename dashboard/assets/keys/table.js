@@ -109,11 +109,11 @@ class KeyTable {
 		if (this.held) {
 			this.body.append(...wanted.filter((node) => node.parentNode !== this.body));
 			if (this.rows.size > MOST_HELD) {
-				this.forget((row) => !row.matches(':hover, :focus-within'));
+				this.removeRows((row) => !row.matches(':hover, :focus-within'));
 			}
 			return;
 		}
-		this.forget(() => true);
+		this.removeRows(() => true);
 		glide(this.body, () => wanted.forEach((node, i) => {
 			if (this.body.children[i] !== node) {
 				this.body.insertBefore(node, this.body.children[i] ?? null);
@@ -121,8 +121,8 @@ class KeyTable {
 		}));
 	}
 
-	// forget removes the rows of keys that are no longer listed.
-	forget(may) {
+	// removeRows removes the rows of keys that are no longer listed.
+	removeRows(may) {
 		const present = new Set(this.keys.map(idOf));
 		for (const [id, row] of this.rows) {
 			if (!present.has(id) && may(row.node)) {

@@ -40,9 +40,9 @@ export function whyNot(target) {
 
 // resetKey fills a bucket. It calls done afterwards and after an undo.
 export async function resetKey(target, done) {
-	await confirmed({
+	await confirmAndRun({
 		title: 'Reset this bucket?',
-		body: [about(target), h('p', null, 'The bucket becomes full at once, with ', h('strong', null, target.capacity === undefined ? 'all of its tokens' : `${tokens(target.capacity)} tokens`),
+		body: [targetNode(target), h('p', null, 'The bucket becomes full at once, with ', h('strong', null, target.capacity === undefined ? 'all of its tokens' : `${tokens(target.capacity)} tokens`),
 			' for the next requests. No other key changes. Other servers may repeat a recent denial for up to a second.')],
 		confirm: 'Reset',
 		fields: [reasonField('Why the bucket is reset.')],
@@ -108,17 +108,17 @@ export async function limitKey(shown, done) {
 // override asks for confirmation and makes an override of a key. It replaces an override of the
 // same kind for only this key; undo restores that one.
 async function override(target, done, {action, title, confirm, danger, words, make, toldOf}) {
-	const before = await sameKind(target, action);
-	const body = [about(target), ...words];
+	const before = await findSameKind(target, action);
+	const body = [targetNode(target), ...words];
 	if (before) {
 		body.push(h('p', {class: 'notice'}, `This replaces ${show(before.id, 60)} by ${show(before.author, 60)} (“${show(before.reason, 120)}”).`));
 	}
-	await askOverride({title, confirm, danger, body, make: () => inPlaceOf(before, make()), toldOf, before, done});
+	await askOverride({title, confirm, danger, body, make: () => replacementFor(before, make()), toldOf, before, done});
 }
 
-// inPlaceOf returns the override that replaces before. It keeps the limits of before that it does not
+// replacementFor returns the override that replaces before. It keeps the limits of before that it does not
 // name, because only the first of several overrides of a key applies.
-function inPlaceOf(before, body) {
+function replacementFor(before, body) {
 	if (!before) {
 		return body;
 	}
@@ -130,14 +130,14 @@ function inPlaceOf(before, body) {
 // askOverride asks for the expiry, reason and author, and makes an override.
 export function askOverride({title, confirm, danger, body, make, toldOf, before = null, done}) {
 	const expiry = expiryInput();
-	return confirmed({
+	return confirmAndRun({
 		title, confirm, danger, body: [...body, expiry.node],
 		fields: [reasonField('For the audit log. Clients do not see it.'), authorField()],
 		run: async ({reason, author}) => {
-			remember(author);
+			saveAuthor(author);
 			const made = await put('v1/overrides', {...make(), reason: reason.trim(), author: author.trim(), expires_at: expiryOf(expiry.value(), serverNow())});
 			toast({text: `${toldOf(made)}, until ${dateTime(made.expires_at)}.`, kind: 'ok', undo: async () => {
-				await restore(made, before);
+				await undoOverride(made, before);
 				done?.();
 			}});
 			done?.();
@@ -145,8 +145,8 @@ export function askOverride({title, confirm, danger, body, make, toldOf, before 
 	});
 }
 
-// restore undoes an override.
-async function restore(made, before) {
+// undoOverride undoes an override.
+async function undoOverride(made, before) {
 	const {overrides} = await get('v1/overrides?audit=0');
 	const now = overrides.find((o) => o.id === made.id);
 	if (!now || JSON.stringify(bodyOf(now)) !== JSON.stringify(bodyOf(made))) {
@@ -161,7 +161,7 @@ async function restore(made, before) {
 
 // endOverride ends an override that was made at run time.
 export async function endOverride(o, done) {
-	await confirmed({
+	await confirmAndRun({
 		title: 'End this override?',
 		body: [h('dl', {class: 'facts'},
 			h('dt', null, 'Effect'), h('dd', null, show(actionOf(o.action).label), limitText(o) ? `: ${show(limitText(o))}` : ''),
@@ -171,7 +171,7 @@ export async function endOverride(o, done) {
 		confirm: 'End override',
 		fields: [reasonField('Why the override ends.'), authorField()],
 		run: async (values) => {
-			remember(values.author);
+			saveAuthor(values.author);
 			await del(`v1/overrides/${encodeURIComponent(o.id)}?${new URLSearchParams({author: values.author.trim(), reason: values.reason.trim()})}`);
 			toast({text: `${show(o.id, 60)} has ended.`, kind: 'ok', undo: inForce(o, serverNow()) ? async () => {
 				await put('v1/overrides', bodyOf(o));
@@ -182,8 +182,8 @@ export async function endOverride(o, done) {
 	});
 }
 
-// sameKind returns the active override of the same kind for only this key, or null.
-async function sameKind(target, action) {
+// findSameKind returns the active override of the same kind for only this key, or null.
+async function findSameKind(target, action) {
 	const {overrides} = await get(`v1/overrides?${new URLSearchParams({audit: 0, key: target.key})}`);
 	return overrides.find((o) => o.source === 'admin' && o.action === action && inForce(o, serverNow()) && o.about === 'key') ?? null;
 }
@@ -199,7 +199,7 @@ export function keyActions(targetOf, done) {
 		['Block', 'Denies all requests for a time', blockKey, 'btn-danger'],
 	];
 	const reason = whyNot(first);
-	const press = (why, act) => once(() => why || tried(act(targetOf(), done)));
+	const press = (why, act) => once(() => why || toastErrors(act(targetOf(), done)));
 	return h('ul', {class: 'key-actions plain'}, all.map(([label, hint, act, look], i) => {
 		const why = reason || (act === limitKey && !limitShape(first.algorithm) ? 'limits of this algorithm cannot be changed here' : '');
 		const id = `key-action-${i}`;
@@ -224,8 +224,8 @@ export function once(action) {
 	};
 }
 
-// tried shows errors from before the dialog opens.
-async function tried(action) {
+// toastErrors shows errors from before the dialog opens.
+async function toastErrors(action) {
 	try {
 		await action;
 	} catch (err) {
@@ -233,20 +233,20 @@ async function tried(action) {
 	}
 }
 
-// confirmed runs the action while the dialog is open, so that the dialog can show errors.
-function confirmed({run, ...question}) {
+// confirmAndRun runs the action while the dialog is open, so that the dialog can show errors.
+function confirmAndRun({run, ...question}) {
 	return confirmAction({...question, check: async (values) => {
 		try {
 			await run(values);
 			return null;
 		} catch (err) {
-			return mistakesOf(err);
+			return fieldErrors(err);
 		}
 	}});
 }
 
-// mistakesOf returns the server's errors by field.
-function mistakesOf(err) {
+// fieldErrors returns the server's errors by field.
+function fieldErrors(err) {
 	const said = {};
 	const rest = [];
 	for (const {pointer, detail, hint} of err.mistakes ?? []) {
@@ -264,7 +264,7 @@ function mistakesOf(err) {
 	return Object.keys(said).length > 0 ? said : err.message;
 }
 
-function about(target) {
+function targetNode(target) {
 	return h('p', {class: 'action-target'}, keyNode(target.parts), h('span', {class: 'muted'}, `limit ${show(target.limit, 64)}`));
 }
 
@@ -273,11 +273,11 @@ function reasonField(hint) {
 }
 
 function authorField() {
-	return {name: 'author', label: 'Your name', required: true, value: remembered() || me().name, hint: 'The contact for questions.'};
+	return {name: 'author', label: 'Your name', required: true, value: loadAuthor() || me().name, hint: 'The contact for questions.'};
 }
 
-// remembered returns the last entered name. A shared token's name does not identify a person.
-function remembered() {
+// loadAuthor returns the last entered name. A shared token's name does not identify a person.
+function loadAuthor() {
 	try {
 		return localStorage.getItem(AUTHOR) ?? '';
 	} catch {
@@ -285,7 +285,7 @@ function remembered() {
 	}
 }
 
-function remember(name) {
+function saveAuthor(name) {
 	try {
 		localStorage.setItem(AUTHOR, name.trim());
 	} catch {

@@ -5,7 +5,7 @@ import {may} from '../shell/session.js';
 import {actionOf, actions} from '../shell/vocabulary.js';
 import {askOverride} from './actions.js';
 import {keptWords, limitShape, limitOverride, limitWords} from './form.js';
-import {choice, labelled, limitInputs, textInput} from './inputs.js';
+import {choice, labeledField, limitInputs, textInput} from './inputs.js';
 import {whomText} from './words.js';
 
 const names = ['header:x-api-key', 'ip:address', 'jwt:sub', 'path', 'host', 'method'];
@@ -22,7 +22,7 @@ export function addOverride(rules, done) {
 		inputs.of(target());
 		draw();
 	});
-	const ruleField = labelled('Rule', rule, 'The limit applies per value of the rule’s limit_keys.');
+	const ruleField = labeledField('Rule', rule, 'The limit applies per value of the rule’s limit_keys.');
 	const action = choice(actionsFor(limits), 'block', () => draw());
 	const draw = () => {
 		const kind = actionOf(action.value);
@@ -39,7 +39,7 @@ export function addOverride(rules, done) {
 	});
 	return askOverride({
 		title: 'Add an override', confirm: 'Add override', done, make,
-		body: [labelled('Action', action, may('configure') ? '' : `Actions for all requests (${actions().filter((a) => a.suspends).map((a) => a.label.toLowerCase()).join(', ')}) require the role configure.`), about, whom.node, ruleField, inputs.node],
+		body: [labeledField('Action', action, may('configure') ? '' : `Actions for all requests (${actions().filter((a) => a.suspends).map((a) => a.label.toLowerCase()).join(', ')}) require the role configure.`), about, whom.node, ruleField, inputs.node],
 		toldOf: (made) => `${actionOf(made.action).made} ${show(whomText(made), 120)}${actionOf(made.action).limit ? `: ${limitWords(target(), inputs.values())}` : ''}`,
 	});
 }
@@ -55,8 +55,8 @@ function whomInputs(rules, changed) {
 	const list = h('datalist', {id: 'override-names'}, [...new Set([...rules.flatMap((r) => r.keys), ...names])].map((value) => h('option', {value})));
 	const value = textInput({class: 'input mono', required: true});
 	const whose = choice([['all', 'All requests of all clients'], ['some', 'Requests with an attribute']], 'all', () => changed());
-	const whoseField = labelled('Applies to', whose);
-	const attribute = h('div', {class: 'fields-row'}, labelled('Attribute', name), labelled('Value', value, 'a value, a prefix*, or a network'));
+	const whoseField = labeledField('Applies to', whose);
+	const attribute = h('div', {class: 'fields-row'}, labeledField('Attribute', name), labeledField('Value', value, 'a value, a prefix*, or a network'));
 	const all = (kind) => kind.all && (!kind.some || whose.value === 'all');
 	const node = h('div', {class: 'stack-small'}, whoseField, attribute, list);
 	const show = (kind) => {

@@ -7,8 +7,8 @@ import {expiryChoices, limitFields} from './form.js';
 
 let made = 0;
 
-// labelled returns an input with its label and a hint.
-export function labelled(label, input, hint) {
+// labeledField returns an input with its label and a hint.
+export function labeledField(label, input, hint) {
 	input.id = `override-input-${++made}`;
 	const note = hint ? h('p', {class: 'hint', id: `${input.id}-hint`}, hint) : null;
 	if (note) {
@@ -30,13 +30,13 @@ export function choice(options, chosen, onChange) {
 // expiryInput asks for a lifetime.
 export function expiryInput() {
 	const other = textInput({placeholder: '90m'});
-	const own = labelled('Other duration', other, 'such as 90m, 12h or 3d');
+	const own = labeledField('Other duration', other, 'such as 90m, 12h or 3d');
 	const list = choice(expiryChoices, '1h', () => {
 		own.hidden = list.value !== '';
 		own.hidden || other.focus();
 	});
 	own.hidden = true;
-	return {node: h('div', {class: 'fields-row'}, labelled('Duration', list), own), value: () => list.value || other.value};
+	return {node: h('div', {class: 'fields-row'}, labeledField('Duration', list), own), value: () => list.value || other.value};
 }
 
 // limitInputs asks for the numbers of a limit; of(target) switches to another limit.
@@ -47,7 +47,7 @@ export function limitInputs(target) {
 		inputs = {};
 		replace(node, limitFields(next).map(({name, label, value, inputmode, hint}) => {
 			inputs[name] = textInput({value: String(value), inputmode, required: true});
-			return labelled(label, inputs[name], hint);
+			return labeledField(label, inputs[name], hint);
 		}));
 	};
 	of(target);

@@ -65,7 +65,7 @@ function healthItem({href}) {
 function factOf({term}) {
 	const node = h('dd');
 	return {node: h('div', null, h('dt', null, term), node), update({value, mono}) {
-		if (typeof value === 'object') replace(node, moment(value.at));
+		if (typeof value === 'object') replace(node, timeNode(value.at));
 		else if (mono) replace(node, h('span', {class: 'mono'}, value));
 		else set(node, value);
 	}};
@@ -84,7 +84,7 @@ function card(id, title, link, href) {
 	const redraw = ({kind = '', word, dot = true, pairs = [], about, restOf}) => {
 		facts(pairs.filter(([, value]) => value).map(([term, value, mono = false]) => ({term, value, mono})));
 		list.hidden = pairs.length === 0;
-		for (const t of node.querySelectorAll('time')) tell(t);
+		for (const t of node.querySelectorAll('time')) updateAge(t);
 		badge.className = `badge ${kind}`;
 		badge.hidden = word === '';
 		if (badge.textContent !== word) replace(badge, dot && h('span', {class: 'dot'}), word);
@@ -125,12 +125,12 @@ export function storeCard(live) {
 	return {node: made.node, update};
 }
 
-function moment(at) {
-	return tell(h('time', {datetime: at, title: dateTime(at)}));
+function timeNode(at) {
+	return updateAge(h('time', {datetime: at, title: dateTime(at)}));
 }
 
-// tell updates the age of a time element.
-function tell(node) {
+// updateAge updates the age of a time element.
+function updateAge(node) {
 	const said = ago(node.dateTime);
 	if (node.textContent !== said) node.textContent = said;
 	return node;
@@ -152,14 +152,14 @@ export function policyCard(live) {
 			['Active since', p.loaded && {at: p.loaded}],
 			['Expires', p.expires && {at: p.expires}],
 			['Reloads', `${num(p.reloads)} succeeded${p.refused ? `, ${num(p.refused)} failed` : ''}`],
-		], about: [p.failing, p.failed, p.errors], restOf: () => p.failing && refusal(p)});
+		], about: [p.failing, p.failed, p.errors], restOf: () => p.failing && reloadErrors(p)});
 	};
 	return {node: made.node, update};
 }
 
-function refusal(p) {
+function reloadErrors(p) {
 	return h('div', {class: 'notice notice-warn'}, h('div', {class: 'stack-small'},
-		h('p', null, h('strong', null, 'The last reload failed'), p.failed && [' ', moment(p.failed)], '. The previous policy stays active.'),
+		h('p', null, h('strong', null, 'The last reload failed'), p.failed && [' ', timeNode(p.failed)], '. The previous policy stays active.'),
 		p.errors?.length > 0 && h('ul', {class: 'plain mistakes mono', tabindex: '0', 'aria-label': 'Errors'}, p.errors.map((e) => h('li', null, show(e, 1000))))));
 }
 

@@ -78,10 +78,10 @@ export function topDenied(live, ctx) {
 			masked.hidden = !top.masked || !top.keys?.length;
 		} catch (e) {
 			if (e.name === 'AbortError') return;
-			if (list.children.length === 0) say('Not available', e.message);
+			if (list.children.length === 0) showNote('Not available', e.message);
 		}
 	};
-	const say = (title, text) => {
+	const showNote = (title, text) => {
 		note.hidden = false;
 		replace(note, h('h3', null, title), h('p', null, text));
 	};
@@ -89,7 +89,7 @@ export function topDenied(live, ctx) {
 		const most = Math.max(1, ...keys.map((k) => k.count));
 		rows(keys.map((k) => ({...k, most, said: `rule ${show(k.limit ?? k.rule, 64)}, ${ago(k.last)}`})));
 		note.hidden = keys.length > 0;
-		if (keys.length === 0) say('No denied keys', 'Keys appear here when a rule denies them.');
+		if (keys.length === 0) showNote('No denied keys', 'Keys appear here when a rule denies them.');
 	};
 	if (ctx.me.features.top) ask();
 	const timer = setInterval(ask, keysEvery);

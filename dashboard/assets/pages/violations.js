@@ -18,7 +18,7 @@ export default {
 	nav: true,
 	mount(root, params, ctx) {
 		if (!me().features.violations) {
-			replace(root, unconfigured());
+			replace(root, setupHelp());
 			return undefined;
 		}
 		return violations(root, params, ctx);
@@ -61,7 +61,7 @@ function violations(root, params, ctx) {
 	const draw = (page) => {
 		replace(notice);
 		if (count + page.rows.length === 0) {
-			replace(rows, nothing(filter, hashOf));
+			replace(rows, noRowsMessage(filter, hashOf));
 			status.textContent = 'No denials match';
 			return;
 		}
@@ -96,7 +96,7 @@ function masked() {
 		' Masked: addresses are networks, paths end after their first segment, and ~… is the hash of a key or a user. To see them, you need the role operate.');
 }
 
-function nothing(filter, hash) {
+function noRowsMessage(filter, hash) {
 	const by = Object.keys(filter).some((name) => !['range', 'from', 'to'].includes(name));
 	return h('div', {class: 'empty'}, h('h2', null, by ? 'No denials match' : 'No denials in this time'),
 		h('p', null, by ? 'Try a longer time or fewer filters.' : 'Try a longer time.'),
@@ -105,8 +105,8 @@ function nothing(filter, hash) {
 			filter.range !== '7d' && h('a', {class: 'btn', href: hash({...filter, range: '7d', from: '', to: ''})}, 'Show 7 days')));
 }
 
-// unconfigured shows how to record violations.
-function unconfigured() {
+// setupHelp shows how to record violations.
+function setupHelp() {
 	return h('div', {class: 'card'}, h('div', {class: 'empty'},
 		h('h2', null, 'Violations are not recorded'),
 		h('p', null, 'mete can record denials in PostgreSQL, whatever store holds the buckets. Set a database and restart the server:'),

@@ -7,12 +7,12 @@
 import {h, show} from '../ui/dom.js';
 import {ago, dateTime} from '../ui/format.js';
 import {actionOf} from '../shell/vocabulary.js';
-import {whose} from './words.js';
+import {bucketScope} from './words.js';
 
 // The server provides the texts of the facts, so this file does not depend on policy fields.
 export function ruleFacts(rule) {
 	const named = (l) => (rule.limits.length > 1 ? `${show(l.name.split('/').pop(), 40)}: ` : '');
-	return factList([['Buckets', whose(rule)], ...rows(rule.facts), ...rule.limits.flatMap((l) => [
+	return factList([['Buckets', bucketScope(rule)], ...rows(rule.facts), ...rule.limits.flatMap((l) => [
 		[`${named(l) || 'Limit: '}${l.words.split(': ')[0]}`, l.words.split(': ').slice(1).join(': ')],
 		...rows(l.facts.filter((f) => f.notable), named(l))])]);
 }

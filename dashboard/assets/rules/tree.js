@@ -6,7 +6,7 @@
 //     open: the Set of rule names with open details; ruleTree updates it
 
 import {h, replace, show} from '../ui/dom.js';
-import {limitLine, modeBadge, ruleHref, rulesOf, ruleText, wanted, whose} from './words.js';
+import {limitLine, modeBadge, ruleHref, rulesOf, ruleText, matchList, bucketScope} from './words.js';
 import {ruleFacts, overrideList} from './facts.js';
 import {trafficCell} from './traffic.js';
 import {tightKeys} from './keys.js';
@@ -61,7 +61,7 @@ function policyNode(policy, tree, names, rules, rowOf) {
 	const body = h('div', {class: 'card card-flush'}, list);
 	if (tree.policies.length === 1 && policy.id === '') return h('section', null, h('h2', {class: 'visually-hidden'}, 'Policy'), body);
 	return h('section', {class: 'tree-policy'},
-		h('div', {class: 'tree-policy-head'}, h('h2', null, policy.id ? show(policy.id, 64) : 'Policy'), h('div', {class: 'tree-selector'}, wanted(policy.selector))), body);
+		h('div', {class: 'tree-policy-head'}, h('h2', null, policy.id ? show(policy.id, 64) : 'Policy'), h('div', {class: 'tree-selector'}, matchList(policy.selector))), body);
 }
 
 // groupNode returns a group of tiers, or a single rule.
@@ -89,8 +89,8 @@ function ruleRow(rule, tree, open) {
 		rule.fallback && h('span', {class: 'badge'}, 'fallback'),
 		warnings > 0 && h('span', {class: 'badge badge-warn'}, warnings === 1 ? '1 warning' : `${warnings} warnings`),
 		rule.overrides.length > 0 && h('span', {class: 'badge badge-info'}, rule.overrides.length === 1 ? '1 override' : `${rule.overrides.length} overrides`)),
-	h('div', {class: 'tree-whose'}, whose(rule))),
-	h('div', {class: 'tree-match'}, wanted(rule.match, rule.fallback ? 'requests that match no other rule' : rule.policy.selector.length > 0 ? 'all requests of the policy' : 'all requests')),
+	h('div', {class: 'tree-whose'}, bucketScope(rule))),
+	h('div', {class: 'tree-match'}, matchList(rule.match, rule.fallback ? 'requests that match no other rule' : rule.policy.selector.length > 0 ? 'all requests of the policy' : 'all requests')),
 	h('div', {class: 'tree-limits'}, rule.limits.map(limitLine)),
 	traffic.node), panel);
 	const set = (opened) => {

@@ -6,8 +6,8 @@
 //   ruleHref(name)      the address of a rule's page
 //   ruleText(rule)      the text that the filter searches, in lower case
 //   modeBadge(rule)     the mode, or null for enforce
-//   whose(rule)         the keys of the rule's buckets
-//   wanted(clauses)     a list of match clauses, or a text if there are none
+//   bucketScope(rule)   the keys of the rule's buckets
+//   matchList(clauses)  a list of match clauses, or a text if there are none
 //   limitLine(limit)    a limit in one line
 //   secretName(name, tree)  reports whether the value of an attribute may be a credential
 
@@ -35,12 +35,12 @@ export function modeBadge(rule) {
 	return h('span', {class: `badge ${said[0]}`, title: said[2]}, show(said[1], 40));
 }
 
-export function whose(rule) {
+export function bucketScope(rule) {
 	if (rule.limit_keys.length === 0) return h('span', {class: 'whose'}, 'one bucket for all clients');
 	return h('span', {class: 'whose'}, 'one bucket per ', rule.limit_keys.map((k, i) => [i > 0 && ' and ', h('code', null, show(k, 60))]));
 }
 
-export function wanted(clauses, none = 'all requests') {
+export function matchList(clauses, none = 'all requests') {
 	if (clauses.length === 0) return h('span', {class: 'wanted muted'}, none);
 	return h('ul', {class: 'wanted plain'}, clauses.map((c) => h('li', null, clause(c))));
 }

@@ -5,10 +5,10 @@
 //   get(path, {signal}), post(path, body, {signal}), put(path, body), del(path, body)
 //              resolve to the JSON of the response (null if empty) or throw a Problem. path is an API path, v1/…. A
 //              string body is sent as text, any other body as JSON.
-//   Problem    an Error with status, title, detail, pointer, mistakes. status 0: the server is unreachable.
+//   Problem    an Error with status, title, detail, pointer, `mistakes`. status 0: the server is unreachable.
 //   stream(path, {onEvent(name, data, id), onState('live' | 'reconnecting' | 'ended', problem)}) → {close()}
 //              server-sent events, with reconnects; paused while the page is hidden
-//   headers()  the headers for requests that do not use these functions
+//   headers()  the headers for other requests
 //   serverNow()  the time of the server's clock in ms, accurate to a second
 //
 // Responses that arrive during a press are delivered after it (press.js), so that pages do not move meanwhile.
@@ -60,12 +60,12 @@ export function del(path, body) {
 async function request(method, path, body, signal) {
 	for (;;) {
 		const answer = await send(method, path, body, signal);
-		const said = await (answer.ok ? jsonOf : problemOf)(answer);
+		const result = await (answer.ok ? jsonOf : problemOf)(answer);
 		await released();
 		signal?.throwIfAborted();
-		if (answer.ok) return said;
-		const problem = said;
-		if (!await signedIn(problem, method !== 'GET')) throw problem;
+		if (answer.ok) return result;
+		const problem = result;
+		if (!await retryWithSignIn(problem, method !== 'GET')) throw problem;
 	}
 }
 
@@ -105,8 +105,8 @@ async function problemOf(answer) {
 	return new Problem({...said, title: said.title ?? answer.statusText, status: answer.status});
 }
 
-// signedIn reports whether to repeat the request with a new token.
-async function signedIn(problem, wanted) {
+// retryWithSignIn reports whether to repeat the request with a new token.
+async function retryWithSignIn(problem, wanted) {
 	if (problem.status !== 401 && problem.status !== 403) return false;
 	if (declined && !wanted) return false;
 	const done = await signIn(problem.detail);
@@ -119,7 +119,7 @@ export function stream(path, {onEvent, onState = () => {}}) {
 		const answer = await send('GET', path, undefined, signal, {Accept: 'text/event-stream', ...(lastID ? {'Last-Event-ID': lastID} : {})});
 		if (answer.ok) return answer.body;
 		const problem = await problemOf(answer);
-		problem.again = await signedIn(problem, false);
+		problem.again = await retryWithSignIn(problem, false);
 		throw problem;
 	};
 	return openStream(ask, onEvent, onState);

@@ -12,7 +12,7 @@ export function copyButton(text, label = 'Copy') {
 	let timer = 0;
 	return h('button', {type: 'button', class: 'btn btn-small', onclick: async () => {
 		try {
-			await copied(typeof text === 'function' ? text() : text);
+			await copy(typeof text === 'function' ? text() : text);
 			word.textContent = 'Copied';
 			clearTimeout(timer);
 			timer = setTimeout(() => {
@@ -25,7 +25,7 @@ export function copyButton(text, label = 'Copy') {
 }
 
 // Over plain HTTP from another host there is no clipboard API, but a page may copy a selection.
-async function copied(text) {
+async function copy(text) {
 	if (navigator.clipboard) return navigator.clipboard.writeText(text);
 	const area = h('textarea', {class: 'visually-hidden', value: text, readonly: true});
 	document.body.append(area);

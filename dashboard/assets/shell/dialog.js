@@ -3,7 +3,7 @@
 // Dialogs and messages.
 //
 //   confirmAction({title, body, confirm, cancel, danger, fields, check}) → Promise of {name: value, …}, or null
-//     body: nodes or strings. fields: [{name, label, type, required, value, hint, options, placeholder, mistake}], type is
+//     body: nodes or strings. fields: [{name, label, type, required, value, hint, options, placeholder, error}], type is
 //     text, number, password, textarea, select (options: [value or [value, label], …]), checkbox or another input type.
 //     check(values) returns the errors, as {name: text} or a text, or nothing. It may be async: the dialog stays open
 //     meanwhile, so check can also perform the action and report its failure.
@@ -38,7 +38,7 @@ export function ask({title, body = [], confirm = 'OK', cancel = 'Cancel', danger
 	form.addEventListener('submit', async (e) => {
 		e.preventDefault();
 		yes.disabled = true;
-		const values = await accepted(inputs, check, wrong);
+		const values = await validate(inputs, check, wrong);
 		yes.disabled = false;
 		if (!values) return;
 		answer = values;
@@ -62,41 +62,41 @@ function wrapText(body) {
 	return [body].flat(Infinity).filter(Boolean).map((b) => (b instanceof Node ? b : h('p', null, b)));
 }
 
-// accepted returns the values, or null after showing their errors.
-async function accepted(inputs, check, wrong) {
+// validate returns the values, or null after showing their errors.
+async function validate(inputs, check, wrong) {
 	wrong.textContent = '';
 	const values = {};
 	let first = null;
 	for (const i of inputs) {
 		values[i.name] = i.value();
-		const mistake = i.required && values[i.name] === '' ? `${i.label} is required.` : i.input.validity?.valid === false ? i.input.validationMessage : '';
-		i.say(mistake);
-		if (mistake) first ??= i;
+		const error = i.required && values[i.name] === '' ? `${i.label} is required.` : i.input.validity?.valid === false ? i.input.validationMessage : '';
+		i.showError(error);
+		if (error) first ??= i;
 	}
 	if (!first) {
-		let said;
+		let result;
 		try {
-			said = await check(values);
+			result = await check(values);
 		} catch (e) {
-			said = e.message;
+			result = e.message;
 		}
-		if (typeof said === 'string') wrong.textContent = said;
+		if (typeof result === 'string') wrong.textContent = result;
 		for (const i of inputs) {
-			const mistake = typeof said === 'object' ? said?.[i.name] : '';
-			i.say(mistake ?? '');
-			if (mistake) first ??= i;
+			const error = typeof result === 'object' ? result?.[i.name] : '';
+			i.showError(error ?? '');
+			if (error) first ??= i;
 		}
-		if (typeof said === 'string' && said) return null;
+		if (typeof result === 'string' && result) return null;
 	}
 	first?.input.focus();
 	return first ? null : values;
 }
 
 function fieldOf(f, id) {
-	const {name, label, type = 'text', required = false, value = '', hint, options = [], placeholder, mistake = '', min, max, step} = f;
+	const {name, label, type = 'text', required = false, value = '', hint, options = [], placeholder, error = '', min, max, step} = f;
 	const described = `${id}-hint ${id}-mistake`;
 	const common = {id, name, required, 'aria-describedby': described, autocomplete: 'off', spellcheck: 'false'};
-	const wrong = h('p', {class: 'mistake', id: `${id}-mistake`, 'aria-live': 'polite'}, mistake);
+	const wrong = h('p', {class: 'mistake', id: `${id}-mistake`, 'aria-live': 'polite'}, error);
 	const note = h('p', {class: 'hint', id: `${id}-hint`}, hint ?? '');
 	let input;
 	if (type === 'textarea') {
@@ -113,13 +113,13 @@ function fieldOf(f, id) {
 	}
 	const node = type === 'checkbox' ? h('div', {class: 'field'}, h('label', {class: 'check'}, input, label), note, wrong) :
 		h('div', {class: 'field'}, h('label', {for: id}, label), input, note, wrong);
-	const say = (text) => {
+	const showError = (text) => {
 		wrong.textContent = text;
 		if (text) input.setAttribute('aria-invalid', 'true');
 		else input.removeAttribute('aria-invalid');
 	};
-	if (mistake) say(mistake);
-	return {name, label, required, input, node, say, value: () => (type === 'checkbox' ? input.checked : input.value)};
+	if (error) showError(error);
+	return {name, label, required, input, node, showError, value: () => (type === 'checkbox' ? input.checked : input.value)};
 }
 
 export const activity = [];

@@ -56,8 +56,8 @@ export function urlOf(path) {
 	return new URL(api + path, document.baseURI).href;
 }
 
-// say publishes a response of v1/me.
-export function say(answer) {
+// publish stores and announces a response of v1/me.
+export function publish(answer) {
 	current = {...answer, features: answer.features ?? {}};
 	learn(answer);
 	for (const f of [...listeners]) f(current);
@@ -66,9 +66,9 @@ export function say(answer) {
 
 export async function load() {
 	const answer = await fetch(urlOf('v1/me'), {headers: kept ? {Authorization: `Bearer ${kept}`} : {}, cache: 'no-store'});
-	if (answer.ok) return say(await answer.json());
+	if (answer.ok) return publish(await answer.json());
 	const problem = await answer.json().catch(() => ({}));
-	if (answer.status === 401 || answer.status === 403) return say({name: '', role: '', sign_in: problem.detail});
+	if (answer.status === 401 || answer.status === 403) return publish({name: '', role: '', sign_in: problem.detail});
 	throw new Error(problem.detail ?? `v1/me returned status ${answer.status}`);
 }
 
@@ -101,7 +101,7 @@ async function askToken(reason) {
 			title: 'Sign in',
 			body: [reason && h('p', null, sentence(reason)), current.sign_in && !reason.includes(current.sign_in) && h('p', {class: 'muted'}, sentence(current.sign_in))],
 			confirm: 'Sign in',
-			fields: [{name: 'token', label: 'Token', type: 'password', required: true, hint: 'The token is stored in this tab only.', mistake: wrong}],
+			fields: [{name: 'token', label: 'Token', type: 'password', required: true, hint: 'The token is stored in this tab only.', error: wrong}],
 		});
 		if (!answer) {
 			keep(before);
@@ -143,5 +143,5 @@ export async function openLink() {
 
 export async function signOut() {
 	keep('');
-	await load().catch(() => say({name: '', role: ''}));
+	await load().catch(() => publish({name: '', role: ''}));
 }

@@ -65,10 +65,10 @@ export function filterForm({filter, range, change, refresh, file}) {
 		// complain shows an error beside its field.
 		complain(place, err) {
 			const [, name, text] = /^(\w+): (.*)$/s.exec(err.detail ?? '') ?? [];
-			for (const f of Object.values(inputs)) f.say?.('');
-			if (inputs[name]?.say) {
+			for (const f of Object.values(inputs)) f.showError?.('');
+			if (inputs[name]?.showError) {
 				more.open = true;
-				inputs[name].say(show(text, 400));
+				inputs[name].showError(show(text, 400));
 				replace(place);
 				return;
 			}
@@ -93,8 +93,8 @@ function times(filter, range, change) {
 	const to = moment('To', range.to);
 	const apply = () => {
 		const [a, b] = [Date.parse(from.control.value), Date.parse(to.control.value)];
-		for (const [f, at] of [[from, a], [to, b]]) f.say(Number.isNaN(at) ? 'Enter a date and a time' : '');
-		if (a >= b) to.say('Must be later than From');
+		for (const [f, at] of [[from, a], [to, b]]) f.showError(Number.isNaN(at) ? 'Enter a date and a time' : '');
+		if (a >= b) to.showError('Must be later than From');
 		else if (!Number.isNaN(a + b)) change({range: '', from: new Date(a).toISOString(), to: new Date(b).toISOString()});
 	};
 	replace(custom, from.node, to.node, h('button', {type: 'button', class: 'btn vio-apply', onclick: apply}, 'Show'));
@@ -128,7 +128,7 @@ function entry(name, label, placeholder, value) {
 function field(id, label, control) {
 	const wrong = h('p', {class: 'mistake', id: `${id}-wrong`, role: 'alert'});
 	control.id = id;
-	return {control, node: h('div', {class: 'field'}, h('label', {for: id}, label), control, wrong), say(text) {
+	return {control, node: h('div', {class: 'field'}, h('label', {for: id}, label), control, wrong), showError(text) {
 		wrong.textContent = text;
 		control.toggleAttribute('aria-invalid', false);
 		control.removeAttribute('aria-describedby');
