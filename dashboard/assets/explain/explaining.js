@@ -18,7 +18,7 @@ export async function exampleOf(rule) {
 }
 
 export async function explainInto(result, request, tree, {share = null, reveal = false} = {}) {
-	const said = result.querySelector('.verdict-said') ?? h('p', {class: 'visually-hidden verdict-said', role: 'status'});
+	const status = result.querySelector('.verdict-status') ?? h('p', {class: 'visually-hidden verdict-status', role: 'status'});
 	result.setAttribute('aria-busy', 'true');
 	result.turn = (result.turn ?? 0) + 1; // drops older responses that arrive later
 	const mine = result.turn;
@@ -28,9 +28,9 @@ export async function explainInto(result, request, tree, {share = null, reveal =
 		if (mine !== result.turn || !result.isConnected) return; // the viewer has left the page
 		share?.({...request, attributes: given});
 		setTimeout(() => { // screen readers announce only changes of an existing region
-			said.textContent = show(e.why, 300);
+			status.textContent = show(e.why, 300);
 		});
-		replace(result, said, h('div', {class: 'card'}, traceOf(e, tree, share ? 'h2' : 'h3'),
+		replace(result, status, h('div', {class: 'card'}, traceOf(e, tree, share ? 'h2' : 'h3'),
 			share && h('div', {class: 'row'}, copyButton(() => location.href, 'Copy link'),
 				h('button', {type: 'button', class: 'btn btn-small', onclick: () => explainInto(result, request, tree, {share})}, 'Explain again'))));
 	} catch (e) {

@@ -151,9 +151,8 @@ export class Level {
 		return lines;
 	}
 
-	// waits returns the waits of the last event, counted down to t. retry is the time until a request
-	// of the usual cost is allowed, and full the time until the bucket is full. Infinity means never,
-	// null unknown.
+	// waits returns the waits of the last event, counted down to t. After retry, a request of the usual
+	// cost is allowed. After full, the bucket is full. Infinity means never, and null means unknown.
 	waits(t) {
 		const rest = (length) => (length === null ? Infinity : Math.max(this.#told.t + length - t, 0));
 		if (this.last === null || this.#lost !== null) {

@@ -160,7 +160,7 @@ export function policyCard(live) {
 function reloadErrors(p) {
 	return h('div', {class: 'notice notice-warn'}, h('div', {class: 'stack-small'},
 		h('p', null, h('strong', null, 'The last reload failed'), p.failed && [' ', timeNode(p.failed)], '. The previous policy stays active.'),
-		p.errors?.length > 0 && h('ul', {class: 'plain mistakes mono', tabindex: '0', 'aria-label': 'Errors'}, p.errors.map((e) => h('li', null, show(e, 1000))))));
+		p.errors?.length > 0 && h('ul', {class: 'plain policy-errors mono', tabindex: '0', 'aria-label': 'Errors'}, p.errors.map((e) => h('li', null, show(e, 1000))))));
 }
 
 export function overridesCard(live) {

@@ -13,8 +13,8 @@
 //
 // Responses that arrive during a press are delivered after it (press.js), so that pages do not move meanwhile.
 //
-// If a request needs a token, the sign-in dialog asks for one and the request is repeated. For background requests
-// (get, stream), a viewer who declines is not asked again.
+// If a request needs a token, the sign-in dialog asks for one and the request is repeated. If the viewer declines,
+// background requests (get, stream) do not open the dialog again.
 
 import {onChange, signIn, token, urlOf} from './session.js';
 import {openStream} from './stream.js';
