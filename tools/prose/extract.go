@@ -19,21 +19,33 @@ type fragment struct {
 // special are characters that Markdown or HTML would interpret.
 var special = strings.NewReplacer("<", " ", ">", " ", "*", " ", "|", " ", "\t", " ", "\r", " ")
 
+// set are lines of code, tables and lists: indented ones and YAML fields.
+var set = regexp.MustCompile(`^(?:  |\t)|^\s*(?:- )?[\w.-]+:(?: |$)`)
+
 // markdown returns the fragments as paragraphs, and for each line of the result
-// its line in the file.
+// its line in the file. Lines of code are paragraphs of their own.
 func markdown(fragments []fragment) (text string, lines []int) {
 	var b strings.Builder
+	write := func(line string, n int) {
+		b.WriteString(line + "\n")
+		lines = append(lines, n)
+	}
 	for _, f := range fragments {
 		n := f.line
 		for line := range strings.SplitSeq(f.text, "\n") {
-			b.WriteString(strings.TrimLeft(special.Replace(line), " #-=+") + "\n")
-			lines = append(lines, n)
+			words := strings.TrimLeft(special.Replace(line), " #-=+")
+			if set.MatchString(line) {
+				write("", n)
+				write(words, n)
+				write("", n)
+			} else {
+				write(words, n)
+			}
 			if !f.single {
 				n++
 			}
 		}
-		b.WriteString("\n")
-		lines = append(lines, n)
+		write("", n)
 	}
 	return b.String(), lines
 }
@@ -47,10 +59,10 @@ var extractors = map[string]struct {
 	".mjs": {inFiles, scriptTexts}, ".css": {inFiles, styleComments},
 	".yaml": {inFiles, yamlTexts}, ".yml": {inFiles, yamlTexts}, ".json": {inFiles, jsonTexts},
 	".sql": {inFiles, lineComments("--")}, ".lua": {inFiles, lineComments("--")}, ".s": {inFiles, lineComments("//")},
-	".sh": {inFiles, lineComments("#")}, ".conf": {inFiles, lineComments("#")}, ".cfg": {inFiles, lineComments("#")},
+	".sh": {inFiles, shellTexts}, ".conf": {inFiles, lineComments("#")}, ".cfg": {inFiles, lineComments("#")},
 	".service": {inFiles, lineComments("#")}, ".toml": {inFiles, lineComments("#")}, ".ini": {inFiles, lineComments("#")},
 	".tpl": {inFiles, templateText}, "NOTES.txt": {inFiles, templateText},
-	"Makefile": {inFiles, lineComments("#")}, "Caddyfile": {inFiles, lineComments("#")},
+	"Makefile": {inFiles, shellTexts}, "Caddyfile": {inFiles, lineComments("#")},
 	"Dockerfile": {inFiles, lineComments("#")}, ".gitignore": {inFiles, lineComments("#")},
 }
 
@@ -89,7 +101,7 @@ func lineComments(mark string) func(text string) []fragment {
 				joins = false
 				continue
 			}
-			words := strings.TrimSpace(line[m[4]:])
+			words := strings.TrimRight(strings.TrimPrefix(line[m[4]:], " "), " \r")
 			alone := strings.TrimSpace(line[:m[0]]) == ""
 			switch {
 			case words == "" || !alone && !isProse(words):
@@ -107,10 +119,24 @@ func lineComments(mark string) func(text string) []fragment {
 }
 
 var (
-	yamlText = regexp.MustCompile(`^\s*(?:- )?(?:summary|description|title|reason|help): +(.*)$`)
-	jsonText = regexp.MustCompile(`"(?:summary|description|title|text|reason|name)": *("(?:[^"\\]|\\.)*")`)
-	action   = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
+	yamlText     = regexp.MustCompile(`^\s*(?:- )?(?:summary|description|title|reason|help): +(.*)$`)
+	jsonText     = regexp.MustCompile(`"(?:summary|description|title|text|reason|name)": *("(?:[^"\\]|\\.)*")`)
+	shellMessage = regexp.MustCompile(`\b(?:echo|printf|step|die|fail) +("[^"]*"|'[^']*')`)
+	action       = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
 )
+
+// shellTexts returns the comments and the messages of a shell script.
+func shellTexts(text string) []fragment {
+	all := lineComments("#")(text)
+	for i, line := range strings.Split(text, "\n") {
+		for _, m := range shellMessage.FindAllStringSubmatch(line, -1) {
+			if words := strings.Trim(m[1], `"'`); isProse(words) {
+				all = append(all, fragment{line: i + 1, text: words, single: true})
+			}
+		}
+	}
+	return all
+}
 
 // yamlTexts returns the comments and the descriptions of a YAML file.
 func yamlTexts(text string) []fragment {
@@ -151,28 +177,65 @@ var (
 	pageTag     = regexp.MustCompile(`(?s)<!--.*?-->|<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>`)
 	pageComment = regexp.MustCompile(`(?s)^<!--(.*)-->$`)
 	pageLabel   = regexp.MustCompile(`\b(?:aria-label|title|placeholder|alt|content)="([^"]* [^"]*)"`)
+	pageInline  = regexp.MustCompile(`^</?(?:a|abbr|b|code|em|i|kbd|small|span|strong|time|var)\b`)
 )
 
-// pageTexts returns the text of an HTML page without its tags, then its comments
-// and labels.
+// pageTexts returns the text, the comments and the labels of an HTML page.
 func pageTexts(text string) []fragment {
-	var hidden []fragment
-	line, end := 1, 0
-	body := ""
-	for _, m := range pageTag.FindAllStringIndex(text, -1) {
-		line += strings.Count(text[end:m[0]], "\n")
-		body += text[end:m[0]]
-		tag := text[m[0]:m[1]]
-		if c := pageComment.FindStringSubmatch(tag); c != nil {
-			hidden = append(hidden, fragment{line: line, text: c[1]})
-		} else if label := pageLabel.FindStringSubmatch(tag); label != nil {
-			hidden = append(hidden, fragment{line: line, text: label[1]})
+	var all []fragment
+	words, from, line := "", 1, 1
+	end := func() {
+		if isProse(words) {
+			all = append(all, fragment{line: from, text: words})
+		}
+		words, from = "", line
+	}
+	for text != "" {
+		at := pageTag.FindStringIndex(text)
+		if at == nil {
+			at = []int{len(text), len(text)}
+		}
+		tag := text[at[0]:at[1]]
+		words += text[:at[0]]
+		line += strings.Count(text[:at[0]], "\n")
+		isInline := pageInline.MatchString(tag)
+		if !isInline {
+			end()
+		}
+		if m := pageComment.FindStringSubmatch(tag); m != nil {
+			all = append(all, fragment{line: line, text: m[1]})
+		} else if m := pageLabel.FindStringSubmatch(tag); m != nil {
+			all = append(all, fragment{line: line, text: m[1]})
+		}
+		if n := strings.Count(tag, "\n"); isInline {
+			words += strings.Repeat("\n", n)
+		} else {
+			from += n
 		}
 		line += strings.Count(tag, "\n")
-		body += strings.Repeat("\n", strings.Count(tag, "\n"))
-		end = m[1]
+		text = text[at[1]:]
 	}
-	return append([]fragment{{line: 1, text: body + text[end:]}}, hidden...)
+	end()
+	for i, f := range all {
+		all[i].text = unindent(f.text)
+	}
+	return all
+}
+
+// unindent returns the lines of a text without the spaces that all of them but the first have.
+func unindent(text string) string {
+	lines := strings.Split(text, "\n")
+	least := -1
+	for _, line := range lines[1:] {
+		if n := len(line) - len(strings.TrimLeft(line, " \t")); strings.TrimSpace(line) != "" && (least < 0 || n < least) {
+			least = n
+		}
+	}
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line[min(max(least, 0), len(line)-len(strings.TrimLeft(line, " \t"))):], " \t")
+	}
+	lines[0] = strings.TrimSpace(lines[0])
+	return strings.Join(lines, "\n")
 }
 
 var twoWords = regexp.MustCompile(`\pL{2,}[,;:.)]? +\(?\pL{2,}`)

@@ -36,7 +36,11 @@ func goStrings(source string) ([]fragment, error) {
 			b.WriteString(words)
 		}
 		if isProse(b.String()) {
-			all = append(all, fragment{line: line, text: b.String(), single: single})
+			words := b.String()
+			if single { // An error consists of clauses, which may be long together.
+				words = strings.ReplaceAll(words, "; ", ";\n\n")
+			}
+			all = append(all, fragment{line: line, text: words, single: single})
 		}
 	}
 	var visit func(n ast.Node) bool

@@ -20,7 +20,7 @@ func styleComments(text string) []fragment {
 	line, end := 1, 0
 	for _, m := range blockComment.FindAllStringSubmatchIndex(text, -1) {
 		line += strings.Count(text[end:m[0]], "\n")
-		all = append(all, fragment{line: line, text: text[m[2]:m[3]]})
+		all = append(all, fragment{line: line, text: unindent(text[m[2]:m[3]])})
 		line += strings.Count(text[m[0]:m[1]], "\n")
 		end = m[1]
 	}
@@ -59,7 +59,7 @@ func (s *scanner) code(inTemplate bool) {
 			if end < 0 {
 				end = len(rest) - 2
 			}
-			s.add(s.line, rest[2:end])
+			s.add(s.line, unindent(rest[2:end]))
 			s.skip(end + 2)
 			continue
 		case c == '/':
@@ -84,7 +84,8 @@ func (s *scanner) code(inTemplate bool) {
 
 // lineComment scans a comment to the end of its line.
 func (s *scanner) lineComment() {
-	words, _, _ := strings.Cut(s.text[s.at+2:], "\n")
+	comment, _, _ := strings.Cut(s.text[s.at+2:], "\n")
+	words := strings.TrimPrefix(comment, " ")
 	alone := strings.TrimSpace(s.text[strings.LastIndexByte(s.text[:s.at], '\n')+1:s.at]) == ""
 	if alone && s.comment == s.line-1 && len(s.found) > 0 {
 		s.found[len(s.found)-1].text += "\n" + words
@@ -94,7 +95,7 @@ func (s *scanner) lineComment() {
 	if alone {
 		s.comment = s.line
 	}
-	s.skip(2 + len(words))
+	s.skip(2 + len(comment))
 }
 
 // literal scans a string or a template. Its expressions become "x".
