@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// A member is a node of a cluster as a node sees it: a line of CLUSTER NODES.
+// A member is a node in the view of another node: a line of CLUSTER NODES.
 type member struct {
 	id, addr string
 	flags    []string // myself, master, slave, fail?, fail, handshake, noaddr
-	master   string   // id; of a replica
+	master   string   // ID of the master, of a replica
 	epoch    int
 	linked   bool
-	slots    []string // "0-5460" or "5461"; "[…]" on the move
+	slots    []string // "0-5460" or "5461"; "[…]" during a migration
 }
 
 func (m member) is(flag string) bool { return slices.Contains(m.flags, flag) }
 
-// has says whether the slot is m's.
 func (m member) has(slot int) bool {
 	return slices.ContainsFunc(m.slots, func(slots string) bool {
 		first, last, isRange := strings.Cut(slots, "-")
@@ -34,7 +33,7 @@ func (m member) has(slot int) bool {
 	})
 }
 
-// members asks a node what it knows of the cluster, ordered by id.
+// members returns the view of a node, sorted by ID.
 func members(node *Redis) ([]member, error) {
 	text, err := node.Do("CLUSTER", "NODES")
 	if err != nil {
@@ -60,7 +59,7 @@ func members(node *Redis) ([]member, error) {
 	return known, nil
 }
 
-// introduced says whether every node knows and reaches every other.
+// introduced returns an error unless every node knows and reaches every other.
 func (c *Cluster) introduced() error {
 	for _, node := range c.Nodes {
 		known, err := members(node)
@@ -80,7 +79,7 @@ func (c *Cluster) introduced() error {
 	return nil
 }
 
-// ready says whether all is as [Cluster.WaitReady] promises.
+// ready checks the conditions of [Cluster.WaitReady].
 func (c *Cluster) ready() error {
 	living := c.living()
 	var agreed string
@@ -111,8 +110,8 @@ func (c *Cluster) ready() error {
 	return nil
 }
 
-// view is what a node knows of the cluster in the words that all nodes share,
-// where it knows the living as such and no others.
+// view returns the view of a node in a form that is equal on all nodes. It fails if the node does not know
+// exactly the living nodes.
 func view(known []member, living []*Redis) (string, error) {
 	var b strings.Builder
 	count := 0
@@ -133,7 +132,7 @@ func view(known []member, living []*Redis) (string, error) {
 	return b.String(), nil
 }
 
-// following says whether the node, if a replica, has what its master has.
+// following returns an error if the node is a replica that lags behind its master.
 func following(node *Redis) error {
 	info, err := node.Do("INFO", "replication")
 	if err != nil {

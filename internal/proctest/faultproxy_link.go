@@ -12,20 +12,19 @@ import (
 const (
 	chunkSize = 32 << 10
 
-	// chunksDelayed is how many chunks of replies one connection may have under
-	// way; the server's further ones wait in the network.
+	// chunksDelayed is the maximum number of delayed chunks per connection; the network buffers the rest.
 	chunksDelayed = 1024
 )
 
-// A link is one connection of a client through a proxy.
+// A link is one client connection through a proxy.
 type link struct {
 	client, server net.Conn
 	closed         chan struct{}
 	closing        sync.Once
-	lossy          bool // has lost something; guarded by Proxy.mu
+	lossy          bool // whether data was dropped; guarded by Proxy.mu
 }
 
-// close ends both sides. It may be called more than once.
+// close closes both sides. It is idempotent.
 func (l *link) close() {
 	l.closing.Do(func() {
 		l.client.Close()
@@ -34,13 +33,13 @@ func (l *link) close() {
 	})
 }
 
-// A chunk is a piece of a reply on its way.
+// A chunk is a piece of a reply.
 type chunk struct {
 	data []byte
 	due  time.Time
 }
 
-// serve passes one connection on until either side closes it.
+// serve forwards one connection until either side closes it.
 func (p *Proxy) serve(client net.Conn) {
 	server, err := net.Dial("tcp", p.target)
 	if err != nil {
@@ -59,7 +58,7 @@ func (p *Proxy) serve(client net.Conn) {
 	p.deliver(l, replies)
 }
 
-// requests passes on what the client sends.
+// requests forwards the data of the client.
 func (p *Proxy) requests(l *link) {
 	defer l.close()
 	buffer := make([]byte, chunkSize)
@@ -76,7 +75,7 @@ func (p *Proxy) requests(l *link) {
 	}
 }
 
-// receive takes what the server sends, and says when each piece is due.
+// receive reads the data of the server and sets the due time of each chunk.
 func (p *Proxy) receive(l *link, replies chan<- chunk) {
 	defer close(replies)
 	buffer := make([]byte, chunkSize)
@@ -101,7 +100,7 @@ func (p *Proxy) receive(l *link, replies chan<- chunk) {
 	}
 }
 
-// deliver passes the pieces on when they are due, until there are no more.
+// deliver forwards chunks at their due times.
 func (p *Proxy) deliver(l *link, replies <-chan chunk) {
 	for c := range replies {
 		if wait := time.Until(c.due); wait > 0 {
@@ -120,7 +119,7 @@ func (p *Proxy) deliver(l *link, replies <-chan chunk) {
 	}
 }
 
-// swallows says whether what is under way in l vanishes.
+// swallows reports whether l drops data.
 func (p *Proxy) swallows(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +127,7 @@ func (p *Proxy) swallows(l *link) bool {
 	return l.lossy
 }
 
-// cut closes l if the reply that has arrived there is one to be cut off.
+// cut closes l if the reply that just arrived must be cut.
 func (p *Proxy) cut(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

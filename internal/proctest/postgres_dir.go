@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// dataName is the directory of a server's files, in that of the server.
+// dataName is the subdirectory with the files of a server.
 const dataName = "data"
 
-// farewell ends what runs in a directory, and removes it, when its input ends:
-// when the tests have, in whatever way.
+// farewell is a shell script that waits for the end of its input, and thus of the test process. It then ends
+// all servers in a directory and removes the directory.
 const farewell = `read -r _
 for file in "$1"/*/` + dataName + `/postmaster.pid; do
 	read -r pid <"$file" && kill -QUIT "$pid" && kill -CONT "$pid" || continue
@@ -25,8 +25,7 @@ for file in "$1"/*/` + dataName + `/postmaster.pid; do
 done
 rm -rf "$1"`
 
-// postgresHome is the directory of all servers of this process. A shell that
-// outlives the process removes it.
+// postgresHome is the directory of all servers of this process. A shell that outlives the process removes it.
 var postgresHome = sync.OnceValues(func() (string, error) {
 	home, err := os.MkdirTemp("", "proctest-")
 	if err != nil {
@@ -50,7 +49,7 @@ var postgresHome = sync.OnceValues(func() (string, error) {
 	return home, nil
 })
 
-// untilExit are open as long as the process lives.
+// untilExit holds files that stay open until the process ends.
 var untilExit struct {
 	sync.Mutex
 	all []io.Closer
@@ -78,8 +77,8 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	return template, runDemoted(cmd, home)
 })
 
-// newPostgresDir makes a directory for a server, with its files, which are in
-// dataDir unless that is empty.
+// newPostgresDir makes a directory for a server. The server's files are in dataDir or, if it is empty, in a
+// subdirectory.
 func newPostgresDir(dataDir string) (string, error) {
 	template, err := postgresTemplate()
 	if err != nil {
@@ -104,7 +103,7 @@ func newPostgresDir(dataDir string) (string, error) {
 	return dir, runDemoted(exec.Command("cp", "-R", template+"/.", data), dir)
 }
 
-// subdirectory makes one that is the server's user's.
+// subdirectory makes a directory that the server's user owns.
 func subdirectory(home string) (string, error) {
 	dir, err := os.MkdirTemp(home, "")
 	if err == nil {
@@ -113,7 +112,7 @@ func subdirectory(home string) (string, error) {
 	return dir, err
 }
 
-// removeWith removes a directory with the test.
+// removeWith removes a directory when the test ends.
 func removeWith(t testing.TB, dir string) {
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
@@ -122,7 +121,7 @@ func removeWith(t testing.TB, dir string) {
 	})
 }
 
-// give makes a directory the server's user's, and nobody else's.
+// give makes a directory private to the server's user.
 func give(dir string) error {
 	if err := chown(dir); err != nil {
 		return err
@@ -130,7 +129,6 @@ func give(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-// runDemoted runs a command as the server's user.
 func runDemoted(cmd *exec.Cmd, dir string) error {
 	cmd.Dir = dir
 	demote(cmd)

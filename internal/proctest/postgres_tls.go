@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// StartPostgresTLS is [StartPostgres] of a server that also speaks TLS, and the
-// file with the certificate to trust, which is made for the test and is that of
-// 127.0.0.1 and localhost.
+// StartPostgresTLS is [StartPostgres] for a server that also accepts TLS. It returns the file with the
+// self-signed certificate for 127.0.0.1 and localhost.
 func StartPostgresTLS(t testing.TB, settings ...string) (p *Postgres, certFile string) {
 	t.Helper()
 	home, err := postgresHome()
