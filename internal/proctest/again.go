@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// againVar holds the argument of a process that [Again] started.
-const againVar = "METE_TEST_AGAIN"
+// runAgainVar holds the argument of a process that [Again] started.
+const runAgainVar = "METE_TEST_AGAIN"
 
 // againOutput starts the line with the result of such a process.
 const againOutput = "METE_TEST_RESULT "
@@ -24,7 +24,7 @@ var againResult = regexp.MustCompile(`(?m)^` + againOutput + `(.*)$`)
 // test and returns nil.
 func Again(t *testing.T, n int, prepare func() string, f func(argument string) string) []string {
 	t.Helper()
-	if given, ok := os.LookupEnv(againVar); ok {
+	if given, ok := os.LookupEnv(runAgainVar); ok {
 		fmt.Printf("\n%s%s\n", againOutput, f(given))
 		return nil
 	}
@@ -34,7 +34,7 @@ func Again(t *testing.T, n int, prepare func() string, f func(argument string) s
 	for i := range results {
 		all.Go(func() {
 			cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-			cmd.Env = append(os.Environ(), againVar+"="+argument)
+			cmd.Env = append(os.Environ(), runAgainVar+"="+argument)
 			out, err := cmd.CombinedOutput()
 			found := againResult.FindSubmatch(out)
 			if err != nil || found == nil {

@@ -38,7 +38,7 @@ func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster 
 	for range masters * (1 + replicas) {
 		addr := FreeAddr(t)
 		c.Nodes = append(c.Nodes, startRedis(t, addr, nil, slices.Concat([]string{
-			"--port", port(addr), "--cluster-enabled", "yes", "--cluster-node-timeout", nodeTimeout,
+			"--port", portOf(addr), "--cluster-enabled", "yes", "--cluster-node-timeout", nodeTimeout,
 		}, args)))
 		c.Addrs = append(c.Addrs, addr)
 	}
@@ -47,9 +47,9 @@ func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster 
 		if i < masters {
 			node.must(addSlots(i*clusterSlots/masters, (i+1)*clusterSlots/masters)...)
 		}
-		node.must("CLUSTER", "MEET", "127.0.0.1", port(c.Addrs[0]))
+		node.must("CLUSTER", "MEET", "127.0.0.1", portOf(c.Addrs[0]))
 	}
-	c.await("nodes know each other", c.introduced)
+	c.waitUntil("nodes know each other", c.checkLinks)
 	for i, node := range c.Nodes[masters:] {
 		node.must("CLUSTER", "REPLICATE", c.Nodes[i%masters].must("CLUSTER", "MYID"))
 	}
@@ -73,10 +73,10 @@ func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 // replicas follow their masters. After the death of a master, it waits for the failover.
 func (c *Cluster) WaitReady() {
 	c.t.Helper()
-	c.await("cluster is ready", c.ready)
+	c.waitUntil("cluster is ready", c.checkReady)
 }
 
-func (c *Cluster) await(what string, check func() error) {
+func (c *Cluster) waitUntil(what string, check func() error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
 	defer cancel()
@@ -85,12 +85,12 @@ func (c *Cluster) await(what string, check func() error) {
 	}
 }
 
-// living returns the nodes that answer.
-func (c *Cluster) living() []*Redis {
+// livingNodes returns the nodes that answer.
+func (c *Cluster) livingNodes() []*Redis {
 	c.t.Helper()
 	living := slices.Collect(func(yield func(*Redis) bool) {
 		for _, node := range c.Nodes {
-			if node.Process.answers() && !yield(node) {
+			if node.Process.isRunning() && !yield(node) {
 				return
 			}
 		}

@@ -27,7 +27,7 @@ func (c *Cluster) Owner(slot int) *Redis {
 	c.t.Helper()
 	var owner *Redis
 	epoch := -1
-	for _, node := range c.living() {
+	for _, node := range c.livingNodes() {
 		known, err := members(node)
 		if err != nil {
 			c.t.Fatalf("owner of slot %d: %v", slot, err)
@@ -46,7 +46,7 @@ func (c *Cluster) Owner(slot int) *Redis {
 
 func (c *Cluster) SlotOf(key string) int {
 	c.t.Helper()
-	slot, err := strconv.Atoi(c.living()[0].must("CLUSTER", "KEYSLOT", key))
+	slot, err := strconv.Atoi(c.livingNodes()[0].must("CLUSTER", "KEYSLOT", key))
 	if err != nil {
 		c.t.Fatalf("slot of %q: %v", key, err)
 	}
@@ -79,7 +79,7 @@ func (c *Cluster) MigrateSlot(slot int, to *Redis, between func(SlotStep)) {
 	// The new owner comes first: otherwise the slot has no owner in between.
 	to.must("CLUSTER", "SETSLOT", number, "NODE", toID)
 	from.must("CLUSTER", "SETSLOT", number, "NODE", toID)
-	for _, node := range c.living() {
+	for _, node := range c.livingNodes() {
 		isMaster := strings.Contains(node.must("INFO", "replication"), "role:master")
 		if node != from && node != to && isMaster {
 			node.must("CLUSTER", "SETSLOT", number, "NODE", toID)
@@ -96,6 +96,6 @@ func moveKeys(from, to *Redis, slot string, part int) {
 	}
 	for range (count + part - 1) / part {
 		key := from.must("CLUSTER", "GETKEYSINSLOT", slot, "1")
-		from.must("MIGRATE", "127.0.0.1", port(to.Addr), key, "0", migrateTimeout)
+		from.must("MIGRATE", "127.0.0.1", portOf(to.Addr), key, "0", migrateTimeout)
 	}
 }

@@ -59,8 +59,8 @@ func members(node *Redis) ([]member, error) {
 	return known, nil
 }
 
-// introduced returns an error unless every node knows and reaches every other.
-func (c *Cluster) introduced() error {
+// checkLinks returns an error unless every node knows and reaches every other.
+func (c *Cluster) checkLinks() error {
 	for _, node := range c.Nodes {
 		known, err := members(node)
 		if err != nil {
@@ -79,9 +79,9 @@ func (c *Cluster) introduced() error {
 	return nil
 }
 
-// ready checks the conditions of [Cluster.WaitReady].
-func (c *Cluster) ready() error {
-	living := c.living()
+// checkReady checks the conditions of [Cluster.WaitReady].
+func (c *Cluster) checkReady() error {
+	living := c.livingNodes()
 	var agreed string
 	for i, node := range living {
 		info, err := node.Do("CLUSTER", "INFO")
@@ -95,7 +95,7 @@ func (c *Cluster) ready() error {
 		if err != nil {
 			return err
 		}
-		seen, err := view(known, living)
+		seen, err := commonView(known, living)
 		if err != nil {
 			return fmt.Errorf("%s: %w", node.Addr, err)
 		}
@@ -103,16 +103,16 @@ func (c *Cluster) ready() error {
 			return fmt.Errorf("%s sees\n%s\n%s sees\n%s", living[0].Addr, agreed, node.Addr, seen)
 		}
 		agreed = seen
-		if err := following(node); err != nil {
+		if err := checkReplica(node); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// view returns the view of a node in a form that is equal on all nodes. It fails if the node does not know
+// commonView returns the view of a node in a form that is equal on all nodes. It fails if the node does not know
 // exactly the living nodes.
-func view(known []member, living []*Redis) (string, error) {
+func commonView(known []member, living []*Redis) (string, error) {
 	var b strings.Builder
 	count := 0
 	for _, m := range known {
@@ -132,8 +132,8 @@ func view(known []member, living []*Redis) (string, error) {
 	return b.String(), nil
 }
 
-// following returns an error if the node is a replica that lags behind its master.
-func following(node *Redis) error {
+// checkReplica returns an error if the node is a replica that lags behind its master.
+func checkReplica(node *Redis) error {
 	info, err := node.Do("INFO", "replication")
 	if err != nil {
 		return err

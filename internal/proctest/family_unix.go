@@ -27,9 +27,9 @@ type relative struct {
 	state       byte // T: stopped, Z: zombie
 }
 
-// relatives returns a process and its children, itself first. The children of the postmaster lead their own
+// listFamily returns a process and its children, itself first. The children of the postmaster lead their own
 // process groups and have no children.
-func relatives(pid int) ([]relative, error) {
+func listFamily(pid int) ([]relative, error) {
 	text, err := exec.Command("ps", "-A", "-o", "pid=,ppid=,stat=").Output()
 	if err != nil {
 		return nil, fmt.Errorf("ps: %w", err)
@@ -67,7 +67,7 @@ func haltParent(pid int) (family []relative, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), familyTimeout)
 	defer cancel()
 	err = Poll(ctx, func(context.Context) error {
-		family, err = relatives(pid)
+		family, err = listFamily(pid)
 		if err == nil && family[0].state != 'T' {
 			err = fmt.Errorf("process %d does not halt", pid)
 		}
@@ -88,7 +88,7 @@ func pauseFamily(pid int) error {
 }
 
 func resumeFamily(pid int) error {
-	family, err := relatives(pid)
+	family, err := listFamily(pid)
 	for _, r := range slices.Backward(family) {
 		err = errors.Join(err, syscall.Kill(r.pid, syscall.SIGCONT))
 	}
@@ -107,7 +107,7 @@ func killFamily(pid int) error {
 	defer cancel()
 	return errors.Join(err, Poll(ctx, func(context.Context) error {
 		for _, r := range family[1:] {
-			if now, err := relatives(r.pid); err == nil && now[0].state != 'Z' {
+			if now, err := listFamily(r.pid); err == nil && now[0].state != 'Z' {
 				return fmt.Errorf("process %d lives on", r.pid)
 			}
 		}

@@ -65,8 +65,8 @@ func (p *Proxy) Blackhole(on bool) {
 	}
 }
 
-// CutBeforeReply closes the connections of the next n replies instead of forwarding the replies: the server
-// has executed the request, and the client does not know.
+// CutBeforeReply closes the connections of the next n replies instead of forwarding the replies. The server
+// has executed the requests, and the clients do not know.
 func (p *Proxy) CutBeforeReply(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,8 +115,8 @@ func (p *Proxy) accept(listener net.Listener) {
 	}
 }
 
-// add registers a link. It returns false if the proxy is closed.
-func (p *Proxy) add(l *link) bool {
+// addLink registers a link. It returns false if the proxy is closed.
+func (p *Proxy) addLink(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -134,7 +134,7 @@ func (p *Proxy) Connections() int {
 	return p.taken
 }
 
-func (p *Proxy) remove(l *link) {
+func (p *Proxy) removeLink(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.links, l)

@@ -48,23 +48,23 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 	l := &link{client: client, server: server, closed: make(chan struct{})}
 	defer l.close()
-	if !p.add(l) {
+	if !p.addLink(l) {
 		return
 	}
-	defer p.remove(l)
+	defer p.removeLink(l)
 	replies := make(chan chunk, chunksDelayed)
-	p.running.Go(func() { p.requests(l) })
-	p.running.Go(func() { p.receive(l, replies) })
-	p.deliver(l, replies)
+	p.running.Go(func() { p.forwardRequests(l) })
+	p.running.Go(func() { p.receiveReplies(l, replies) })
+	p.deliverReplies(l, replies)
 }
 
-// requests forwards the data of the client.
-func (p *Proxy) requests(l *link) {
+// forwardRequests forwards the data of the client.
+func (p *Proxy) forwardRequests(l *link) {
 	defer l.close()
 	buffer := make([]byte, chunkSize)
 	for {
 		n, err := l.client.Read(buffer)
-		if n > 0 && !p.swallows(l) {
+		if n > 0 && !p.drops(l) {
 			if _, err := l.server.Write(buffer[:n]); err != nil {
 				return
 			}
@@ -75,14 +75,14 @@ func (p *Proxy) requests(l *link) {
 	}
 }
 
-// receive reads the data of the server and sets the due time of each chunk.
-func (p *Proxy) receive(l *link, replies chan<- chunk) {
+// receiveReplies reads the data of the server and sets the due time of each chunk.
+func (p *Proxy) receiveReplies(l *link, replies chan<- chunk) {
 	defer close(replies)
 	buffer := make([]byte, chunkSize)
 	for {
 		n, err := l.server.Read(buffer)
 		if n > 0 {
-			if p.cut(l) {
+			if p.cutReply(l) {
 				return
 			}
 			p.mu.Lock()
@@ -100,8 +100,8 @@ func (p *Proxy) receive(l *link, replies chan<- chunk) {
 	}
 }
 
-// deliver forwards chunks at their due times.
-func (p *Proxy) deliver(l *link, replies <-chan chunk) {
+// deliverReplies forwards chunks at their due times.
+func (p *Proxy) deliverReplies(l *link, replies <-chan chunk) {
 	for c := range replies {
 		if wait := time.Until(c.due); wait > 0 {
 			select {
@@ -110,7 +110,7 @@ func (p *Proxy) deliver(l *link, replies <-chan chunk) {
 				return
 			}
 		}
-		if p.swallows(l) {
+		if p.drops(l) {
 			continue
 		}
 		if _, err := l.client.Write(c.data); err != nil {
@@ -119,16 +119,16 @@ func (p *Proxy) deliver(l *link, replies <-chan chunk) {
 	}
 }
 
-// swallows reports whether l drops data.
-func (p *Proxy) swallows(l *link) bool {
+// drops reports whether l drops data.
+func (p *Proxy) drops(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.lossy = l.lossy || p.black
 	return l.lossy
 }
 
-// cut closes l if the reply that just arrived must be cut.
-func (p *Proxy) cut(l *link) bool {
+// cutReply closes l if the reply that just arrived must be cut.
+func (p *Proxy) cutReply(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cuts == 0 {

@@ -53,13 +53,13 @@ func StartPgBouncer(t testing.TB, postgresURL string, settings ...string) *PgBou
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := subdirectory(home)
+	dir, err := makeSubdirectory(home)
 	if err != nil {
 		t.Fatal(err)
 	}
-	removeWith(t, dir)
+	removeAfter(t, dir)
 	b := &PgBouncer{Addr: FreeAddr(t), t: t, server: server, config: filepath.Join(dir, "pgbouncer.ini")}
-	if err := os.WriteFile(b.config, []byte(b.ini(settings)), 0o600); err != nil {
+	if err := os.WriteFile(b.config, []byte(b.settingsFile(settings)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := chown(b.config); err != nil {
@@ -69,12 +69,12 @@ func StartPgBouncer(t testing.TB, postgresURL string, settings ...string) *PgBou
 	return b
 }
 
-func (b *PgBouncer) ini(settings []string) string {
+func (b *PgBouncer) settingsFile(settings []string) string {
 	server := fmt.Sprintf("host=%s port=%s user=%s", b.server.Hostname(), b.server.Port(), b.server.User.Username())
 	if password, ok := b.server.User.Password(); ok {
 		server += " password='" + strings.ReplaceAll(password, "'", "''") + "'"
 	}
-	return fmt.Sprintf(pgbouncerConfig, server, port(b.Addr), strings.Join(settings, "\n"))
+	return fmt.Sprintf(pgbouncerConfig, server, portOf(b.Addr), strings.Join(settings, "\n"))
 }
 
 func (b *PgBouncer) launch() {

@@ -56,7 +56,7 @@ func startPostgres(t testing.TB, dataDir string, settings []string) *Postgres {
 	}
 	p := &Postgres{Addr: FreeAddr(t), SocketDir: dir, t: t, dir: dir, settings: settings}
 	p.DataDir = filepath.Join(dir, dataName)
-	removeWith(t, dir)
+	removeAfter(t, dir)
 	p.launch()
 	p.waitReady()
 	return p
@@ -70,7 +70,7 @@ func postgresCommand(dir, addr string, settings []string) (*exec.Cmd, error) {
 	}
 	args := []string{"-D", filepath.Join(dir, dataName)}
 	for _, setting := range append([]string{
-		"listen_addresses=127.0.0.1", "port=" + port(addr), "unix_socket_directories=" + dir,
+		"listen_addresses=127.0.0.1", "port=" + portOf(addr), "unix_socket_directories=" + dir,
 		"dynamic_shared_memory_type=mmap", // in the directory, and removed with it
 		"fsync=off",
 	}, settings...) {
@@ -94,11 +94,11 @@ func (p *Postgres) launch() {
 
 func (p *Postgres) waitReady() {
 	p.t.Helper()
-	p.Process.WaitReady(startTimeout, func(ctx context.Context) error { return answers(ctx, p.Addr, p.URL()) })
+	p.Process.WaitReady(startTimeout, func(ctx context.Context) error { return checkAnswer(ctx, p.Addr, p.URL()) })
 }
 
-// answers returns an error unless a server executes statements.
-func answers(ctx context.Context, addr, url string) error {
+// checkAnswer returns an error unless a server executes statements.
+func checkAnswer(ctx context.Context, addr, url string) error {
 	if err := TCP(addr)(ctx); err != nil {
 		return err // faster than psql
 	}

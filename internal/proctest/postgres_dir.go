@@ -15,9 +15,9 @@ import (
 // dataName is the subdirectory with the files of a server.
 const dataName = "data"
 
-// farewell is a shell script that waits for the end of its input, and thus of the test process. It then ends
+// cleanupScript is a shell script that waits for the end of its input, and thus of the test process. It then ends
 // all servers in a directory and removes the directory.
-const farewell = `read -r _
+const cleanupScript = `read -r _
 for file in "$1"/*/` + dataName + `/postmaster.pid; do
 	read -r pid <"$file" && kill -QUIT "$pid" && kill -CONT "$pid" || continue
 	n=0
@@ -31,12 +31,12 @@ var postgresHome = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := give(home); err != nil {
+	if err := giveToServant(home); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("sh", "-c", farewell, "sh", home)
+	cmd := exec.Command("sh", "-c", cleanupScript, "sh", home)
 	cmd.Dir = "/"
-	separate(cmd)
+	setProcessGroup(cmd)
 	demote(cmd)
 	input, err := cmd.StdinPipe()
 	if err != nil {
@@ -49,16 +49,16 @@ var postgresHome = sync.OnceValues(func() (string, error) {
 	return home, nil
 })
 
-// untilExit holds files that stay open until the process ends.
-var untilExit struct {
+// keptOpen holds files that stay open until the process ends.
+var keptOpen struct {
 	sync.Mutex
 	all []io.Closer
 }
 
 func keepUntilExit(c io.Closer) {
-	untilExit.Lock()
-	defer untilExit.Unlock()
-	untilExit.all = append(untilExit.all, c)
+	keptOpen.Lock()
+	defer keptOpen.Unlock()
+	keptOpen.all = append(keptOpen.all, c)
 }
 
 // postgresTemplate is a directory with the files of a server that has never run.
@@ -84,7 +84,7 @@ func newPostgresDir(dataDir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := subdirectory(filepath.Dir(template))
+	dir, err := makeSubdirectory(filepath.Dir(template))
 	if err != nil {
 		return "", err
 	}
@@ -97,23 +97,23 @@ func newPostgresDir(dataDir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := give(data); err != nil {
+	if err := giveToServant(data); err != nil {
 		return "", err
 	}
 	return dir, runDemoted(exec.Command("cp", "-R", template+"/.", data), dir)
 }
 
-// subdirectory makes a directory that the server's user owns.
-func subdirectory(home string) (string, error) {
+// makeSubdirectory makes a directory that the server's user owns.
+func makeSubdirectory(home string) (string, error) {
 	dir, err := os.MkdirTemp(home, "")
 	if err == nil {
-		err = give(dir)
+		err = giveToServant(dir)
 	}
 	return dir, err
 }
 
-// removeWith removes a directory when the test ends.
-func removeWith(t testing.TB, dir string) {
+// removeAfter removes a directory when the test ends.
+func removeAfter(t testing.TB, dir string) {
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
@@ -121,8 +121,8 @@ func removeWith(t testing.TB, dir string) {
 	})
 }
 
-// give makes a directory private to the server's user.
-func give(dir string) error {
+// giveToServant makes a directory private to the server's user.
+func giveToServant(dir string) error {
 	if err := chown(dir); err != nil {
 		return err
 	}

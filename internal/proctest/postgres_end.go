@@ -24,7 +24,7 @@ const familyTimeout = 30 * time.Second
 // have exited. Unlogged tables are empty after the next start.
 func (p *Postgres) Kill() {
 	p.t.Helper()
-	if p.ended() {
+	if p.hasEnded() {
 		return
 	}
 	if err := killFamily(p.Process.Pid()); err != nil {
@@ -78,7 +78,7 @@ func (p *Postgres) Restart() {
 	p.waitReady()
 }
 
-func (p *Postgres) ended() bool {
+func (p *Postgres) hasEnded() bool {
 	select {
 	case <-p.Process.Done():
 		return true
@@ -89,18 +89,18 @@ func (p *Postgres) ended() bool {
 
 // end ends the server and removes its shared memory.
 func (p *Postgres) end() {
-	if !p.ended() {
-		if !p.Process.answers() {
+	if !p.hasEnded() {
+		if !p.Process.isRunning() {
 			_ = resumeFamily(p.Process.Pid())
 		}
 		p.stop(StopImmediate)
 	}
 	p.Kill()
-	p.forget()
+	p.removeMemory()
 }
 
-// forget removes the shared memory of a killed server, which would make another server refuse to start.
-func (p *Postgres) forget() {
+// removeMemory removes the shared memory of a killed server. A new server would refuse to start with it.
+func (p *Postgres) removeMemory() {
 	text, err := os.ReadFile(p.DataDir + "/postmaster.pid")
 	if err != nil {
 		return // it shut down cleanly

@@ -74,7 +74,7 @@ var sharedPostgres = sync.OnceValues(func() (string, error) {
 	}
 	defer output.Close()
 	cmd.Stdout, cmd.Stderr = output, output
-	separate(cmd)
+	setProcessGroup(cmd)
 	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
@@ -82,7 +82,7 @@ var sharedPostgres = sync.OnceValues(func() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	at := postgresURL(addr)
-	if err := Poll(ctx, func(ctx context.Context) error { return answers(ctx, addr, at) }); err != nil {
+	if err := Poll(ctx, func(ctx context.Context) error { return checkAnswer(ctx, addr, at) }); err != nil {
 		text, _ := os.ReadFile(output.Name())
 		return "", fmt.Errorf("%s is not ready: %w\n%s", cmd.Path, err, text)
 	}

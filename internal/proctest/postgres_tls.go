@@ -16,11 +16,11 @@ func StartPostgresTLS(t testing.TB, settings ...string) (p *Postgres, certFile s
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := subdirectory(home)
+	dir, err := makeSubdirectory(home)
 	if err != nil {
 		t.Fatal(err)
 	}
-	removeWith(t, dir)
+	removeAfter(t, dir)
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	Certify(t, certFile, keyFile)
 	for _, file := range []string{certFile, keyFile} {

@@ -46,7 +46,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 		cmd.Dir = dir
 	}
 	cmd.Stdout, cmd.Stderr = output, output
-	separate(cmd)
+	setProcessGroup(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", cmd.Path, err)
 	}
@@ -117,8 +117,8 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// answers reports whether the process runs and is not paused.
-func (p *Process) answers() bool {
+// isRunning reports whether the process runs and is not paused.
+func (p *Process) isRunning() bool {
 	select {
 	case <-p.done:
 		return false

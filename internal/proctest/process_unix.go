@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// separate makes cmd the leader of a process group: it gets no signal that is meant for the test, and can be
+// setProcessGroup makes cmd the leader of a process group: it gets no signal that is meant for the test, and can be
 // killed with its children.
-func separate(cmd *exec.Cmd) {
+func setProcessGroup(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}

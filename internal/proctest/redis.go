@@ -53,7 +53,7 @@ func RedisAddr(t testing.TB) string {
 func StartRedis(t testing.TB, args ...string) *Redis {
 	t.Helper()
 	addr := FreeAddr(t)
-	return startRedis(t, addr, nil, slices.Concat([]string{"--port", port(addr)}, args))
+	return startRedis(t, addr, nil, slices.Concat([]string{"--port", portOf(addr)}, args))
 }
 
 // startRedis starts a server, which must listen at addr because of args.
@@ -98,7 +98,7 @@ func (r *Redis) waitReady() {
 // Do sends one command as the default user on a new connection, and returns the reply as text. Arrays have
 // one element per line, and nil is empty. Error replies become errors. The time limit is 20 s.
 func (r *Redis) Do(args ...string) (string, error) {
-	return command(r.Addr, r.tls, args...)
+	return runCommand(r.Addr, r.tls, args...)
 }
 
 // must is Do for a command that cannot fail.
@@ -129,7 +129,7 @@ func (r *Redis) Restart() {
 	r.waitReady()
 }
 
-func port(addr string) string {
+func portOf(addr string) string {
 	_, p, _ := net.SplitHostPort(addr)
 	return p
 }

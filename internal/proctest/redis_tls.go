@@ -29,7 +29,7 @@ func StartRedisTLS(t testing.TB, args ...string) (*Redis, *tls.Config) {
 	config := Certify(t, certFile, keyFile)
 	addr := FreeAddr(t)
 	return startRedis(t, addr, config, slices.Concat([]string{
-		"--port", "0", "--tls-port", port(addr), "--tls-auth-clients", "optional",
+		"--port", "0", "--tls-port", portOf(addr), "--tls-auth-clients", "optional",
 		"--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", certFile,
 	}, args)), config.Clone()
 }

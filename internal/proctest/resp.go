@@ -18,8 +18,8 @@ import (
 // commandTimeout is the time limit of one command, including the connection.
 const commandTimeout = 20 * time.Second
 
-// command sends one command on a new connection and returns the reply as text. Error replies become errors.
-func command(addr string, config *tls.Config, args ...string) (string, error) {
+// runCommand sends one command on a new connection and returns the reply as text. Error replies become errors.
+func runCommand(addr string, config *tls.Config, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
 	conn, err := dial(ctx, addr, config)

@@ -45,13 +45,13 @@ func StartSentinel(t testing.TB, args ...string) *Sentinel {
 	t.Helper()
 	s := &Sentinel{MasterName: masterName, t: t}
 	master := StartRedis(t, args...)
-	replica := StartRedis(t, append([]string{"--replicaof", "127.0.0.1 " + port(master.Addr)}, args...)...)
+	replica := StartRedis(t, append([]string{"--replicaof", "127.0.0.1 " + portOf(master.Addr)}, args...)...)
 	s.servers = [2]*Redis{master, replica}
-	s.await("the replica follows the master", func() error { return following(replica) })
+	s.waitUntil("the replica follows the master", func() error { return checkReplica(replica) })
 	for range sentinels {
 		addr := FreeAddr(t)
 		config := filepath.Join(t.TempDir(), "sentinel.conf")
-		text := fmt.Sprintf(sentinelConfig, port(addr), port(master.Addr))
+		text := fmt.Sprintf(sentinelConfig, portOf(addr), portOf(master.Addr))
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func StartSentinel(t testing.TB, args ...string) *Sentinel {
 		s.Sentinels = append(s.Sentinels, watcher)
 		s.Addrs = append(s.Addrs, addr)
 	}
-	s.await("the sentinels agree", s.agree)
+	s.waitUntil("the sentinels agree", s.checkAgreement)
 	return s
 }
 
@@ -86,7 +86,7 @@ func (s *Sentinel) Replica() *Redis {
 // WaitMaster waits until all sentinels that answer name this server, and it is a master.
 func (s *Sentinel) WaitMaster(r *Redis) {
 	s.t.Helper()
-	s.await(r.Addr+" is master", func() error {
+	s.waitUntil(r.Addr+" is master", func() error {
 		master, err := s.master()
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (s *Sentinel) WaitMaster(r *Redis) {
 	})
 }
 
-func (s *Sentinel) await(what string, check func() error) {
+func (s *Sentinel) waitUntil(what string, check func() error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), sentinelTimeout)
 	defer cancel()
@@ -114,7 +114,7 @@ func (s *Sentinel) await(what string, check func() error) {
 func (s *Sentinel) master() (*Redis, error) {
 	addr := ""
 	for _, watcher := range s.Sentinels {
-		if !watcher.Process.answers() {
+		if !watcher.Process.isRunning() {
 			continue
 		}
 		reply, err := watcher.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)
@@ -134,8 +134,8 @@ func (s *Sentinel) master() (*Redis, error) {
 	return nil, fmt.Errorf("sentinels name %q as master", addr)
 }
 
-// agree returns an error unless every sentinel knows the two others and a healthy replica.
-func (s *Sentinel) agree() error {
+// checkAgreement returns an error unless every sentinel knows the two others and a healthy replica.
+func (s *Sentinel) checkAgreement() error {
 	for _, watcher := range s.Sentinels {
 		master, err := watcher.Do("SENTINEL", "MASTER", masterName)
 		if err != nil {

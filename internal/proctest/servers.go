@@ -36,9 +36,9 @@ func startSharedRedis(ctx context.Context) (addr string, err error) {
 		return "", err
 	}
 	cmd := exec.Command("sh", "-c", endWithInput, "sh", program,
-		"--port", port(addr), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+		"--port", portOf(addr), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
 	cmd.Dir = "/"
-	separate(cmd)
+	setProcessGroup(cmd)
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return "", err

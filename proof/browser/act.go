@@ -17,16 +17,16 @@ import (
 // between the look and the press, and something else was met, it is tried again.
 func (p *Page) Click(role, name string) {
 	p.t.Helper()
-	p.until("click "+element{role: role, name: name}.String(), func(ctx context.Context) error {
-		e, err := p.one(ctx, role, name)
+	p.waitUntil("click "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+		e, err := p.findOne(ctx, role, name)
 		if err != nil {
 			return err
 		}
-		x, y, err := reach(ctx, e)
+		x, y, err := scrollIntoView(ctx, e)
 		if err != nil {
 			return err
 		}
-		if _, err := with[bool](ctx, e, await); err != nil {
+		if _, err := callOn[bool](ctx, e, await); err != nil {
 			return err
 		}
 		p.press(x, y)
@@ -53,7 +53,7 @@ const await = `function () {
 func (p *Page) ClickAt(selector string) {
 	p.t.Helper()
 	var x, y float64
-	p.until("click "+selector, func(ctx context.Context) error {
+	p.waitUntil("click "+selector, func(ctx context.Context) error {
 		at, err := chromedp.Run(ctx, chromedp.Evaluate[[]float64](fmt.Sprintf(
 			"(e => { if (!e) return []; e.scrollIntoView({block: 'center', behavior: 'instant'}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })(%s?.querySelector(%s))",
 			p.root(), JS(selector))))
@@ -81,12 +81,12 @@ func (p *Page) press(x, y float64) {
 // Hover moves the mouse over an element of that role and name.
 func (p *Page) Hover(role, name string) {
 	p.t.Helper()
-	p.until("hover over "+element{role: role, name: name}.String(), func(ctx context.Context) error {
-		e, err := p.one(ctx, role, name)
+	p.waitUntil("hover over "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+		e, err := p.findOne(ctx, role, name)
 		if err != nil {
 			return err
 		}
-		x, y, err := reach(ctx, e)
+		x, y, err := scrollIntoView(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -94,9 +94,9 @@ func (p *Page) Hover(role, name string) {
 	})
 }
 
-// reach scrolls to an element and returns its middle. It must be there that the
+// scrollIntoView scrolls to an element and returns its middle. It must be there that the
 // mouse meets the element, a part of it, or its label, and must not be disabled.
-func reach(ctx context.Context, e element) (x, y float64, err error) {
+func scrollIntoView(ctx context.Context, e element) (x, y float64, err error) {
 	if _, err := chromedp.Call(ctx, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: e.id}); err != nil {
 		return 0, 0, err
 	}
@@ -114,7 +114,7 @@ func reach(ctx context.Context, e element) (x, y float64, err error) {
 			y += coordinate / 4
 		}
 	}
-	wrong, err := with[string](ctx, e, `function (x, y) {
+	wrong, err := callOn[string](ctx, e, `function (x, y) {
 		if (this.matches?.(':disabled, [aria-disabled=true]')) return 'it is disabled';
 		const met = document.elementFromPoint(x, y);
 		if (!met) return 'it is outside of the window';
@@ -136,14 +136,14 @@ var fillable = []string{"textbox", "searchbox", "spinbutton", "combobox", "slide
 func (p *Page) Fill(label, value string) {
 	p.t.Helper()
 	typed := false
-	p.until(fmt.Sprintf("fill in %q", label), func(ctx context.Context) error {
+	p.waitUntil(fmt.Sprintf("fill in %q", label), func(ctx context.Context) error {
 		e, err := p.field(ctx, label)
 		if err != nil {
 			return err
 		}
 		// It is typed below, as people do; what cannot be typed is set here, and the
 		// page told of it.
-		how, err := with[string](ctx, e, `function (value) {
+		how, err := callOn[string](ctx, e, `function (value) {
 			if (this.disabled || this.readOnly) return 'it is disabled or read-only';
 			this.focus();
 			const told = () => { for (const type of ['input', 'change']) this.dispatchEvent(new Event(type, {bubbles: true})); };
@@ -196,10 +196,10 @@ func (p *Page) field(ctx context.Context, label string) (element, error) {
 func (p *Page) Value(label string) string {
 	p.t.Helper()
 	var value string
-	p.until(fmt.Sprintf("value of %q", label), func(ctx context.Context) error {
+	p.waitUntil(fmt.Sprintf("value of %q", label), func(ctx context.Context) error {
 		e, err := p.field(ctx, label)
 		if err == nil {
-			value, err = with[string](ctx, e, "function () { return this.value ?? this.innerText; }")
+			value, err = callOn[string](ctx, e, "function () { return this.value ?? this.innerText; }")
 		}
 		return err
 	})

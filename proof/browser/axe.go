@@ -106,7 +106,7 @@ func (p *Page) Axe() {
 				p.t.Errorf("axe: %s: and at %d more", v.ID, len(v.Nodes)-i)
 				break
 			}
-			p.t.Errorf("axe: %s (%s): %s\n\tat %v: %s\n\t%s", v.ID, v.Impact, v.Help, node.Target, brief(node.HTML),
+			p.t.Errorf("axe: %s (%s): %s\n\tat %v: %s\n\t%s", v.ID, v.Impact, v.Help, node.Target, shorten(node.HTML),
 				strings.ReplaceAll(node.FailureSummary, "\n", "\n\t"))
 		}
 	}

@@ -39,10 +39,10 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// running returns the context of the browser, which is started once in a run of
+// runningChromium returns the context of the browser, which is started once in a run of
 // tests. It ends with [Main], or with the process of the tests, which is the only one
 // that holds the other end of its pipe.
-func running(t testing.TB) context.Context {
+func runningChromium(t testing.TB) context.Context {
 	t.Helper()
 	chromium.once.Do(func() { chromium.err = startChromium() })
 	if chromium.err != nil {

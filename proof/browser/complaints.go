@@ -34,8 +34,8 @@ type complaints struct {
 	tolerated []string
 }
 
-// belongsTo sets the origin of the page, unless it has one.
-func (c *complaints) belongsTo(url string) error {
+// setOrigin sets the origin of the page, unless it has one.
+func (c *complaints) setOrigin(url string) error {
 	from, err := origin(url)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,62 +45,62 @@ func (c *complaints) belongsTo(url string) error {
 	return err
 }
 
-func (c *complaints) say(never bool, format string, args ...any) {
+func (c *complaints) add(never bool, format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.said = append(c.said, complaint{fmt.Sprintf(format, args...), never})
 }
 
-// hear is told of every event in the tab. It must not ask the tab anything.
-func (c *complaints) hear(event any) {
+// record is told of every event in the tab. It must not ask the tab anything.
+func (c *complaints) record(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
-		c.say(false, "exception: %s", exceptionText(e.ExceptionDetails))
+		c.add(false, "exception: %s", exceptionText(e.ExceptionDetails))
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeAssert {
-			c.say(false, "console: %s", argumentsText(e.Args))
+			c.add(false, "console: %s", argumentsText(e.Args))
 		}
 	case *log.EventEntryAdded:
 		if e.Entry.Level == log.EntryLevelError {
-			c.say(false, "%s: %s (%s:%d)", e.Entry.Source, e.Entry.Text, e.Entry.URL, e.Entry.LineNumber+1)
+			c.add(false, "%s: %s (%s:%d)", e.Entry.Source, e.Entry.Text, e.Entry.URL, e.Entry.LineNumber+1)
 		}
 	case *network.EventRequestWillBeSent:
-		c.heed(e.RequestID, e.Request.URL)
+		c.recordRequest(e.RequestID, e.Request.URL)
 	case *network.EventWebSocketCreated:
-		c.heed(e.RequestID, e.URL)
+		c.recordRequest(e.RequestID, e.URL)
 	case *network.EventLoadingFailed:
 		if !e.Canceled {
 			c.mu.Lock()
 			url := c.asked[e.RequestID]
 			c.mu.Unlock()
-			c.say(false, "request failed: %s: %s %s", url, e.ErrorText, e.BlockedReason)
+			c.add(false, "request failed: %s: %s %s", url, e.ErrorText, e.BlockedReason)
 		}
 	case *page.EventJavascriptDialogOpening:
-		c.say(true, "a dialog (%s) says %q", e.Type, brief(e.Message))
+		c.add(true, "a dialog (%s) says %q", e.Type, shorten(e.Message))
 		go func() { // or the page hangs
 			_, _ = chromedp.Call(c.tab, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
 		}()
 	case *page.EventWindowOpen:
-		c.say(true, "a window was opened: %s", brief(e.URL))
+		c.add(true, "a window was opened: %s", shorten(e.URL))
 	case *inspector.EventTargetCrashed:
-		c.say(true, "the tab crashed")
+		c.add(true, "the tab crashed")
 	}
 }
 
-// heed notes what a request is for, and complains where it goes to somebody else.
-func (c *complaints) heed(id network.RequestID, url string) {
+// recordRequest notes what a request is for, and complains where it goes to somebody else.
+func (c *complaints) recordRequest(id network.RequestID, url string) {
 	c.mu.Lock()
 	if c.asked == nil {
 		c.asked = map[network.RequestID]string{}
 	}
-	c.asked[id] = brief(url)
+	c.asked[id] = shorten(url)
 	own := c.own
 	c.mu.Unlock()
 	if strings.HasPrefix(url, "data:") || url == "about:blank" || strings.HasPrefix(url, "blob:"+own+"/") {
 		return
 	}
 	if from, err := origin(url); err != nil || from != own {
-		c.say(true, "a request to somebody else: %s", brief(url))
+		c.add(true, "a request to somebody else: %s", shorten(url))
 	}
 }
 
@@ -155,5 +155,5 @@ func argumentsText(args []*runtime.RemoteObject) string {
 			words[i] = strings.Trim(string(arg.Value), `"`)
 		}
 	}
-	return brief(strings.Join(words, " "))
+	return shorten(strings.Join(words, " "))
 }

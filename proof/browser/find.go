@@ -40,7 +40,7 @@ func (p *Page) find(ctx context.Context, role, name string) ([]element, error) {
 	}
 	var found []element
 	for _, node := range answer.Nodes {
-		if e := elementOf(node); !node.Ignored && matches(name, e.name) {
+		if e := elementOf(node); !node.Ignored && matchesName(name, e.name) {
 			found = append(found, e)
 		}
 	}
@@ -67,8 +67,8 @@ func text(value *accessibility.Value) string {
 	return s
 }
 
-// matches says whether a name fits a pattern in which * stands for anything.
-func matches(pattern, name string) bool {
+// matchesName says whether a name fits a pattern in which * stands for anything.
+func matchesName(pattern, name string) bool {
 	name = strings.Join(strings.Fields(name), " ")
 	first, rest, wild := strings.Cut(pattern, "*")
 	if !wild {
@@ -79,7 +79,7 @@ func matches(pattern, name string) bool {
 		return false
 	}
 	for ; ; name = name[1:] {
-		if matches(rest, name) {
+		if matchesName(rest, name) {
 			return true
 		}
 		if name == "" {
@@ -88,8 +88,8 @@ func matches(pattern, name string) bool {
 	}
 }
 
-// one is find where there is exactly one.
-func (p *Page) one(ctx context.Context, role, name string) (element, error) {
+// findOne is find where there is exactly one.
+func (p *Page) findOne(ctx context.Context, role, name string) (element, error) {
 	found, err := p.find(ctx, role, name)
 	switch {
 	case err != nil:
@@ -122,8 +122,8 @@ func (p *Page) Count(role, name string) int {
 // name * stands for anything.
 func (p *Page) Wait(role, name string) {
 	p.t.Helper()
-	p.until("waiting for "+element{role: role, name: name}.String(), func(ctx context.Context) error {
-		_, err := p.one(ctx, role, name)
+	p.waitUntil("waiting for "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+		_, err := p.findOne(ctx, role, name)
 		return err
 	})
 }
@@ -131,7 +131,7 @@ func (p *Page) Wait(role, name string) {
 // WaitGone waits until there is no element of that role and name.
 func (p *Page) WaitGone(role, name string) {
 	p.t.Helper()
-	p.until("waiting until it is gone: "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+	p.waitUntil("waiting until it is gone: "+element{role: role, name: name}.String(), func(ctx context.Context) error {
 		found, err := p.find(ctx, role, name)
 		if err == nil && len(found) > 0 {
 			err = fmt.Errorf("still there: %v", found)
@@ -140,8 +140,8 @@ func (p *Page) WaitGone(role, name string) {
 	})
 }
 
-// with calls a function of JavaScript on an element, which is its this.
-func with[T any](ctx context.Context, e element, function string, args ...any) (T, error) {
+// callOn calls a function of JavaScript on an element, which is its this.
+func callOn[T any](ctx context.Context, e element, function string, args ...any) (T, error) {
 	var zero T
 	node, err := chromedp.Call(ctx, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: e.id})
 	if err != nil {

@@ -79,7 +79,7 @@ func (p *Page) TabTo(role, name string) []string {
 		p.Press("Tab")
 		focused := p.Focused()
 		gotRole, gotName, _ := strings.Cut(focused, " ")
-		if gotRole == role && matches(name, strings.Trim(gotName, `"`)) {
+		if gotRole == role && matchesName(name, strings.Trim(gotName, `"`)) {
 			return passed
 		}
 		passed = append(passed, focused)
@@ -91,10 +91,10 @@ func (p *Page) TabTo(role, name string) []string {
 // WaitFocused waits until an element of that role and name has the focus.
 func (p *Page) WaitFocused(role, name string) {
 	p.t.Helper()
-	p.until("waiting for the focus", func(context.Context) error {
+	p.waitUntil("waiting for the focus", func(context.Context) error {
 		focused := p.Focused()
 		gotRole, gotName, _ := strings.Cut(focused, " ")
-		if gotRole != role || !matches(name, strings.Trim(gotName, `"`)) {
+		if gotRole != role || !matchesName(name, strings.Trim(gotName, `"`)) {
 			return fmt.Errorf("%s has it, want %s", focused, element{role: role, name: name})
 		}
 		return nil

@@ -55,8 +55,8 @@ func Each(t *testing.T, test func(t *testing.T, size Size, theme Theme)) {
 	}
 }
 
-// look makes a tab that size, in that theme, and as if its window were in front.
-func (p *Page) look(still bool) {
+// applyLook makes a tab that size, in that theme, and as if its window were in front.
+func (p *Page) applyLook(still bool) {
 	p.t.Helper()
 	motion := "no-preference"
 	if still {
@@ -89,5 +89,5 @@ func (p *Page) look(still bool) {
 // Still makes the system's settings ask for little motion.
 func (p *Page) Still() {
 	p.t.Helper()
-	p.look(true)
+	p.applyLook(true)
 }

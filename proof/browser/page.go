@@ -36,7 +36,7 @@ type Page struct {
 func Open(t testing.TB, size Size, theme Theme) *Page {
 	t.Helper()
 	seen := &complaints{}
-	ctx, cancel := chromedp.NewContext(running(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(seen.hear))
+	ctx, cancel := chromedp.NewContext(runningChromium(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(seen.record))
 	if err := chromedp.Do(ctx); err != nil {
 		cancel()
 		t.Fatalf("open a tab: %v", err)
@@ -50,7 +50,7 @@ func Open(t testing.TB, size Size, theme Theme) *Page {
 		}
 		p.check()
 	})
-	p.look(false)
+	p.applyLook(false)
 	return p
 }
 
@@ -72,8 +72,8 @@ func (p *Page) must(what string, do func(context.Context) error) {
 	}
 }
 
-// until does something to the page until it succeeds.
-func (p *Page) until(what string, do func(context.Context) error) {
+// waitUntil does something to the page until it succeeds.
+func (p *Page) waitUntil(what string, do func(context.Context) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, meted.Patience)
 	defer cancel()
@@ -100,7 +100,7 @@ func (p *Page) until(what string, do func(context.Context) error) {
 // is the page's: whatever asks another fails the test.
 func (p *Page) Goto(to string) {
 	p.t.Helper()
-	if err := p.seen.belongsTo(to); err != nil {
+	if err := p.seen.setOrigin(to); err != nil {
 		p.t.Fatal(err)
 	}
 	p.must("go to "+to, func(ctx context.Context) error { return chromedp.Do(ctx, chromedp.Navigate(to)) })
@@ -129,7 +129,7 @@ func (p *Page) URL() string {
 func Eval[T any](p *Page, expression string) T {
 	p.t.Helper()
 	var value T
-	p.must(brief(expression), func(ctx context.Context) (err error) {
+	p.must(shorten(expression), func(ctx context.Context) (err error) {
 		value, err = chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 		return err
 	})
@@ -140,10 +140,10 @@ func Eval[T any](p *Page, expression string) T {
 // message where it does not become so.
 func (p *Page) Poll(what, expression string) {
 	p.t.Helper()
-	p.until("waiting until "+what, func(ctx context.Context) error {
+	p.waitUntil("waiting until "+what, func(ctx context.Context) error {
 		yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")", chromedp.EvalAwaitPromise))
 		if err == nil && !yes {
-			err = fmt.Errorf("not so: %s", brief(expression))
+			err = fmt.Errorf("not so: %s", shorten(expression))
 		}
 		return err
 	})
@@ -159,13 +159,13 @@ func origin(of string) (string, error) {
 		return "file://" + u.Path, nil
 	}
 	if u.Host == "" {
-		return "", fmt.Errorf("%s has no host", brief(of))
+		return "", fmt.Errorf("%s has no host", shorten(of))
 	}
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// brief shortens what is shown.
-func brief(text string) string {
+// shorten shortens what is shown.
+func shorten(text string) string {
 	const most = 200
 	if len(text) > most {
 		return text[:most] + "…"
@@ -191,5 +191,5 @@ func (p *Page) report() {
 		p.t.Logf("no picture of it: %v", err)
 		return
 	}
-	p.t.Logf("a picture of it: %s", p.keep("failed", picture.Data))
+	p.t.Logf("a picture of it: %s", p.keepScreenshot("failed", picture.Data))
 }

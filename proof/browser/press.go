@@ -17,15 +17,15 @@ import (
 func (p *Page) Hold(role, name string, while func()) {
 	p.t.Helper()
 	var x, y float64
-	p.until("press "+element{role: role, name: name}.String(), func(ctx context.Context) error {
-		e, err := p.one(ctx, role, name)
+	p.waitUntil("press "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+		e, err := p.findOne(ctx, role, name)
 		if err != nil {
 			return err
 		}
-		if x, y, err = reach(ctx, e); err != nil {
+		if x, y, err = scrollIntoView(ctx, e); err != nil {
 			return err
 		}
-		if _, err := with[bool](ctx, e, noteClick); err != nil {
+		if _, err := callOn[bool](ctx, e, noteClick); err != nil {
 			return err
 		}
 		if err := chromedp.Do(ctx, chromedp.MouseEvent(chromedp.MouseMoved, x, y), mouse(chromedp.MousePressed, x, y)); err != nil {

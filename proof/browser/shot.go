@@ -40,7 +40,7 @@ func (p *Page) picture(name string, beyond bool) {
 		data = picture.Data
 		return err
 	})
-	p.keep(name, data)
+	p.keepScreenshot(name, data)
 }
 
 // PictureOf writes a picture of the page from the top of one element to the bottom of
@@ -71,8 +71,8 @@ func keepsArtifacts() bool {
 
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// keep writes a picture and returns its path.
-func (p *Page) keep(name string, data []byte) string {
+// keepScreenshot writes a picture and returns its path.
+func (p *Page) keepScreenshot(name string, data []byte) string {
 	p.t.Helper()
 	dir := os.Getenv("METE_SCREENSHOTS")
 	if dir == "" {

@@ -20,9 +20,9 @@ func JS(value any) string {
 	return string(text)
 }
 
-// shown is an expression for what is shown of the element that a selector finds
+// textExpression is an expression for what is shown of the element that a selector finds
 // first in the scope; null where there is none.
-func (p *Page) shown(selector string) string {
+func (p *Page) textExpression(selector string) string {
 	at := p.root()
 	if selector != "" {
 		at += "?.querySelector(" + JS(selector) + ")"
@@ -36,7 +36,7 @@ func (p *Page) shown(selector string) string {
 // the scope of [Page.In], where the selector is empty.
 func (p *Page) Text(selector string) string {
 	p.t.Helper()
-	text := Eval[*string](p, p.shown(selector))
+	text := Eval[*string](p, p.textExpression(selector))
 	if text == nil {
 		p.t.Fatalf("text of %s: there is none", selector)
 	}
@@ -59,15 +59,15 @@ func (p *Page) WaitNoText(selector, unwanted string) {
 func (p *Page) waitText(selector, sought string, want bool) {
 	p.t.Helper()
 	plain := func(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
-	p.until(fmt.Sprintf("waiting for text %q in %q: %v", sought, selector, want), func(ctx context.Context) error {
-		text, err := chromedp.Run(ctx, chromedp.Evaluate[*string](p.shown(selector)))
+	p.waitUntil(fmt.Sprintf("waiting for text %q in %q: %v", sought, selector, want), func(ctx context.Context) error {
+		text, err := chromedp.Run(ctx, chromedp.Evaluate[*string](p.textExpression(selector)))
 		switch {
 		case err != nil:
 			return err
 		case text == nil && want:
 			return fmt.Errorf("there is no element")
 		case text != nil && strings.Contains(plain(*text), plain(sought)) != want:
-			return fmt.Errorf("it says %q", brief(*text))
+			return fmt.Errorf("it says %q", shorten(*text))
 		}
 		return nil
 	})

@@ -106,7 +106,7 @@ func run(w io.Writer, o options) (ok bool, err error) {
 		}
 	}
 	if o.lower {
-		ceilings = ceilings.lowered(counts)
+		ceilings = ceilings.lower(counts)
 	}
 	if o.set || o.lower {
 		if err := os.WriteFile(ceilingsFile, []byte(ceilings.String()), 0o644); err != nil {

@@ -48,7 +48,7 @@ func TestParseTable_Errors(t *testing.T) {
 
 func TestLowered(t *testing.T) {
 	ceilings := table{"A": {1, 2, 3, 4}}
-	got := ceilings.lowered(table{"A": {4, 3, 2, 1}})
+	got := ceilings.lower(table{"A": {4, 3, 2, 1}})
 	if want := (table{"A": {1, 2, 2, 1}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

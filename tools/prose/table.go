@@ -67,8 +67,8 @@ func parseTable(text string, rules []string) (table, error) {
 
 func (t table) rules() []string { return slices.Sorted(maps.Keys(t)) }
 
-// lowered returns the smaller number of t and counts in each place.
-func (t table) lowered(counts table) table {
+// lower returns the smaller number of t and counts in each place.
+func (t table) lower(counts table) table {
 	low := table{}
 	for rule, row := range t {
 		low[rule] = new([len(kinds)]int)
