@@ -17,24 +17,24 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A complaint is something that should not have happened in a page.
+// A complaint is an unexpected event in a page.
 type complaint struct {
 	text  string
-	never bool // there is no excuse for it
+	never bool // [Page.Tolerate] does not excuse it
 }
 
-// complaints are what happened unseen. They are heard on a goroutine of the tab.
+// complaints are the unexpected events of a tab. They are recorded on a goroutine of the tab.
 type complaints struct {
 	tab context.Context // of chromedp
 
 	mu        sync.Mutex
-	own       string // origin; "" before the first page
+	own       string // "" before the first page
 	asked     map[network.RequestID]string
 	said      []complaint
 	tolerated []string
 }
 
-// setOrigin sets the origin of the page, unless it has one.
+// setOrigin sets the origin of the page on the first call.
 func (c *complaints) setOrigin(url string) error {
 	from, err := origin(url)
 	c.mu.Lock()
@@ -51,7 +51,7 @@ func (c *complaints) add(never bool, format string, args ...any) {
 	c.said = append(c.said, complaint{fmt.Sprintf(format, args...), never})
 }
 
-// record is told of every event in the tab. It must not ask the tab anything.
+// record handles every event of the tab. It must not call the tab.
 func (c *complaints) record(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -77,7 +77,7 @@ func (c *complaints) record(event any) {
 		}
 	case *page.EventJavascriptDialogOpening:
 		c.add(true, "a dialog (%s) says %q", e.Type, shorten(e.Message))
-		go func() { // or the page hangs
+		go func() { // a call here would block the page
 			_, _ = chromedp.Call(c.tab, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
 		}()
 	case *page.EventWindowOpen:
@@ -87,7 +87,7 @@ func (c *complaints) record(event any) {
 	}
 }
 
-// recordRequest notes what a request is for, and complains where it goes to somebody else.
+// recordRequest records a request, and complains if it goes to another origin.
 func (c *complaints) recordRequest(id network.RequestID, url string) {
 	c.mu.Lock()
 	if c.asked == nil {
@@ -104,16 +104,15 @@ func (c *complaints) recordRequest(id network.RequestID, url string) {
 	}
 }
 
-// Tolerate excuses what goes wrong in the page where the text says so, as the test
-// provokes it: "401", "net::ERR_". There is no excuse for dialogs, windows and requests
-// to others.
+// Tolerate excuses complaints that contain one of the texts, such as "401" or "net::ERR_". Dialogs, windows
+// and requests to other origins are never excused.
 func (p *Page) Tolerate(texts ...string) {
 	p.seen.mu.Lock()
 	defer p.seen.mu.Unlock()
 	p.seen.tolerated = append(p.seen.tolerated, texts...)
 }
 
-// Complaints are what has gone wrong in the page so far and is not tolerated.
+// Complaints returns the complaints so far that are not tolerated.
 func (p *Page) Complaints() []string {
 	p.seen.mu.Lock()
 	defer p.seen.mu.Unlock()
@@ -127,10 +126,10 @@ func (p *Page) Complaints() []string {
 	return texts
 }
 
-// check fails the test for what went wrong.
+// check fails the test for complaints.
 func (p *Page) check() {
 	p.t.Helper()
-	// What the page has done by now is heard before its answer to this.
+	// Events that precede this call are recorded before its answer.
 	ctx, cancel := context.WithTimeout(p.ctx, pollInterval*25)
 	defer cancel()
 	_, _ = chromedp.Run(ctx, chromedp.Evaluate[bool]("new Promise(resolve => setTimeout(() => resolve(true)))", chromedp.EvalAwaitPromise))

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// keys that have no letter.
+// keys are the keys without a letter.
 var keys = map[string]string{
 	"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, "Space": " ", "Delete": kb.Delete, "Backspace": kb.Backspace,
 	"ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "ArrowUp": kb.ArrowUp, "ArrowDown": kb.ArrowDown,
@@ -24,7 +24,7 @@ var modifiers = map[string]chromedp.Modifier{
 	"Shift": chromedp.ModifierShift, "Control": chromedp.ModifierCtrl, "Alt": chromedp.ModifierAlt, "Meta": chromedp.ModifierMeta,
 }
 
-// Press presses a key, with others held: "Enter", "a", "Shift+Tab".
+// Press presses a key with modifiers: "Enter", "a", "Shift+Tab".
 func (p *Page) Press(key string) {
 	p.t.Helper()
 	held := strings.Split(key, "+")
@@ -47,8 +47,7 @@ func (p *Page) Press(key string) {
 	})
 }
 
-// Focused is the role and name of what has the focus, as `button "Block key"`; "" where
-// nothing has.
+// Focused returns the role and name of the focused element, such as `button "Block key"`, or "".
 func (p *Page) Focused() string {
 	p.t.Helper()
 	var focused string
@@ -67,11 +66,10 @@ func (p *Page) Focused() string {
 	return focused
 }
 
-// mostTabs is how often Tab is pressed before an element counts as out of reach.
+// mostTabs is the number of Tab presses after which an element counts as unreachable.
 const mostTabs = 150
 
-// TabTo presses Tab until an element of that role and name has the focus, and returns
-// what had it before, in order.
+// TabTo presses Tab until the element is focused. It returns the elements that were focused before, in order.
 func (p *Page) TabTo(role, name string) []string {
 	p.t.Helper()
 	var passed []string
@@ -88,7 +86,7 @@ func (p *Page) TabTo(role, name string) []string {
 	return nil
 }
 
-// WaitFocused waits until an element of that role and name has the focus.
+// WaitFocused waits until the element is focused.
 func (p *Page) WaitFocused(role, name string) {
 	p.t.Helper()
 	p.waitUntil("waiting for the focus", func(context.Context) error {

