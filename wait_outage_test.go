@@ -35,13 +35,13 @@ func (s *turnstile) Take(ctx context.Context, dst []bucket.Snapshot, charges []s
 
 // A late store is a local one whose first take lets the turnstile open, and its waiter go
 // ahead.
-type late struct {
+type roleGiveUp struct {
 	mete.Store
 	open chan struct{}
 	done bool
 }
 
-func (s *late) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *roleGiveUp) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if !mode.DryRun && mode.MaxWait != bucket.Forced && !s.done {
 		s.done = true
 		close(s.open)
@@ -65,7 +65,7 @@ func TestWait_BehindAnAnswerInAnOutage(t *testing.T) {
 		l, err := mete.New(store, load(t, `{"rules": [
 			{"name": "a", "group": "a", "limit_keys": [], "on_store_error": "local", "algorithm_config": {"rate": "1/20s", "burst": 1, "max_reserved": 1}},
 			{"name": "b", "group": "b", "limit_keys": [], "on_store_error": "open", "algorithm_config": {"rate": "1/2000s", "burst": 1}}]}`),
-			mete.Config{Local: &late{Store: newStore(), open: store.open}})
+			mete.Config{Local: &roleGiveUp{Store: newStore(), open: store.open}})
 		if err != nil {
 			t.Fatal(err)
 		}
