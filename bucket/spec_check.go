@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// check reports why s is not a limit, but for what only its arithmetic can tell.
+// check validates everything except the bounds of the rate's arithmetic.
 func (s Spec) check() error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrLimit}, args...)...)
