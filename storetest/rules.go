@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// limit returns a limit that the tests can rely on.
+// limit returns a limit, or fails the test.
 func limit(t testing.TB, capacity bucket.Tokens, rate string) bucket.Limit {
 	t.Helper()
 	r, err := bucket.ParseRate(rate)
@@ -27,7 +27,7 @@ func limit(t testing.TB, capacity bucket.Tokens, rate string) bucket.Limit {
 	return l
 }
 
-// a subject is a store under test with helpers that fail on errors.
+// A subject is a store under test, with helpers that fail on errors.
 type subject struct {
 	*testing.T
 	store mete.Store
@@ -57,7 +57,7 @@ func (s *subject) take(mode mete.Mode, charges ...store.Charge) ([]bucket.Snapsh
 	return snaps, allowed
 }
 
-// remaining asserts what the bucket holds.
+// remaining asserts the content of the bucket.
 func (s *subject) remaining(key string, l bucket.Limit, want bucket.Tokens) {
 	s.Helper()
 	snaps, _ := s.take(mete.Mode{DryRun: true}, store.Charge{Key: key, Limit: l})
