@@ -118,7 +118,7 @@ func TestNew_RefusesFiles(t *testing.T) {
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	_, err := server.New(t.Context(), c, log)
-	if err == nil || !strings.Contains(err.Error(), file+": it is cut off: move it away") {
+	if err == nil || !strings.Contains(err.Error(), file+": file is truncated: move it away") {
 		t.Errorf("New: %v, want that the file is cut off", err)
 	}
 	if text, err := os.ReadFile(file); err != nil || len(text) != 17 {

@@ -12,26 +12,26 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// ask asks the store about claims, and shows its answer in their statuses. It denies them by
-// the memory where the store is sure to, also while the store does not answer.
-func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode Mode) (allowed bool, err error) {
+// takeClaims takes the costs of claims from the store and records the answer in the claims' statuses. If the
+// memory proves that the store would deny, takeClaims denies without calling the store, even during an outage.
+func (l *Limiter) takeClaims(ctx context.Context, e *evaluation, claims []claim, mode Mode) (allowed bool, err error) {
 	mode.Within = e.within // set first, because a copy of mode waits for the last write to it
 	charges := e.charge(claims, l.config.Scale)
 	memory := l.memoryFor(ctx)
 	var began bucket.Instant
 	if memory != nil && memory.Denies() {
 		began = memory.Now()
-		if snaps, denied := memory.Deny(e.room(), charges, mode, began); denied {
-			e.answer(snaps)
+		if snaps, denied := memory.Deny(e.snapshotBuffer(), charges, mode, began); denied {
+			e.setSnapshots(snaps)
 			return false, nil
 		}
 	}
 	local := false
 	if l.outage != nil {
-		if mode.Within, err = l.recover(ctx, charges, mode.Within); err != nil {
+		if mode.Within, err = l.recoverKeys(ctx, charges, mode.Within); err != nil {
 			return false, err
 		}
-		local = anyLocal(claims)
+		local = hasLocal(claims)
 	}
 	noted := memory != nil && (local || memory.Denies())
 	var asked seen.Asked
@@ -41,11 +41,11 @@ func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode M
 	if local {
 		l.outage.Depart(&e.trip, charges, mode)
 	}
-	snaps, allowed, err := l.storeFor(e.sharded).Take(ctx, e.room(), charges, mode)
+	snaps, allowed, err := l.storeFor(e.sharded).Take(ctx, e.snapshotBuffer(), charges, mode)
 	if err != nil {
 		return false, err
 	}
-	e.answer(snaps)
+	e.setSnapshots(snaps)
 	if noted {
 		answer := memory.Answer(asked, mode, allowed, snaps)
 		for i, c := range e.order {
@@ -58,8 +58,7 @@ func (l *Limiter) ask(ctx context.Context, e *evaluation, claims []claim, mode M
 	return allowed, nil
 }
 
-// takeFresh asks the store itself about charges that are in no evaluation.
-func (l *Limiter) takeFresh(ctx context.Context, charges []store.Charge, mode Mode) ([]bucket.Snapshot, bool, error) {
+func (l *Limiter) takeCharges(ctx context.Context, charges []store.Charge, mode Mode) ([]bucket.Snapshot, bool, error) {
 	memory := l.memoryFor(ctx)
 	var asked seen.Asked
 	if memory != nil {
@@ -76,9 +75,9 @@ func (l *Limiter) takeFresh(ctx context.Context, charges []store.Charge, mode Mo
 	return snaps, allowed, nil
 }
 
-// giveBack refunds to the store. The memory doubts the buckets also after an error, which may
-// have come after the refund, and after one in a transaction.
-func (l *Limiter) giveBack(ctx context.Context, refunds []Refund, id string) error {
+// refundCharges refunds charges in the store. The memory doubts their buckets afterwards, even after an error
+// or inside a transaction, because the refund may have been applied.
+func (l *Limiter) refundCharges(ctx context.Context, refunds []Refund, id string) error {
 	err := l.sharded.Refund(ctx, refunds, id)
 	if l.memory != nil {
 		for i := range refunds {
@@ -88,7 +87,6 @@ func (l *Limiter) giveBack(ctx context.Context, refunds []Refund, id string) err
 	return err
 }
 
-// storeFor returns the store to ask: itself, unless a charge has shards.
 func (l *Limiter) storeFor(sharded bool) Store {
 	if sharded {
 		return l.sharded
@@ -96,23 +94,22 @@ func (l *Limiter) storeFor(sharded bool) Store {
 	return l.store
 }
 
-// memoryFor returns the memory of what the store showed, nil where a call with ctx neither
-// uses it nor is noted in it: the limiter has none, or the caller may roll the call back.
+// memoryFor returns the memory of recent store answers. It returns nil if the limiter has no memory, or if the
+// caller may roll back calls with ctx.
 func (l *Limiter) memoryFor(ctx context.Context) *seen.Memory {
-	if l.memory == nil || l.tentative(ctx) {
+	if l.memory == nil || l.inTransaction(ctx) {
 		return nil
 	}
 	return l.memory
 }
 
-// tentative reports whether what the store decides with ctx may be rolled back: then it
-// is no knowledge about the buckets.
-func (l *Limiter) tentative(ctx context.Context) bool {
+// inTransaction reports whether the caller may roll back the effects of a call with ctx. The answer then proves
+// nothing about the buckets.
+func (l *Limiter) inTransaction(ctx context.Context) bool {
 	return l.joins != nil && l.joins.InTransaction(ctx)
 }
 
-// firstThatSays returns the first claim with this on_store_error, nil for none.
-func firstThatSays(what policy.OnStoreError, claims []claim) *claim {
+func findOnStoreError(what policy.OnStoreError, claims []claim) *claim {
 	for i := range claims {
 		if claims[i].onStoreError == what {
 			return &claims[i]
@@ -121,14 +118,14 @@ func firstThatSays(what policy.OnStoreError, claims []claim) *claim {
 	return nil
 }
 
-func anyLocal(claims []claim) bool { return firstThatSays(policy.StoreErrorLocal, claims) != nil }
+func hasLocal(claims []claim) bool { return findOnStoreError(policy.StoreErrorLocal, claims) != nil }
 
-// recover charges local costs of the charges' keys to the store, and returns the rest of
-// within. After an error, the store is not to be asked about the request either.
-func (l *Limiter) recover(ctx context.Context, charges []store.Charge, within time.Duration) (time.Duration, error) {
+// recoverKeys charges the local costs of the charges' keys to the store, and returns the rest of within. After
+// an error, the caller must not call the store for the request either.
+func (l *Limiter) recoverKeys(ctx context.Context, charges []store.Charge, within time.Duration) (time.Duration, error) {
 	left, err := l.outage.Recover(ctx, charges, within)
 	if err != nil && ctx.Err() != nil {
-		err = ended(ctx)
+		err = contextError(ctx)
 	}
 	return left, err
 }

@@ -12,18 +12,16 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Refund gives the request's cost back to every limit it falls under. A bucket
-// never holds more than its capacity: what exceeds it is gone. A refund with an
-// ID is given once within [store.RetryHorizon], so it can be repeated after any error. The
-// ID of a take that has been refunded must not be used for another take.
+// Refund returns the request's cost to every limit that applies to it. A bucket never exceeds its capacity:
+// extra tokens are lost. A refund with an ID is applied once within [store.RetryHorizon], so it can be retried
+// after any error. Do not use the ID of a refunded take for another take.
 //
-// It falls under what the policy and its overrides say now: where these may have
-// changed since the request was charged, [Limiter.Reserve] and [Reservation.Cancel]
-// give back what was taken.
+// Refund uses the active policy and overrides. If they may have changed since the take, use [Limiter.Reserve]
+// and [Reservation.Cancel] instead.
 func (l *Limiter) Refund(ctx context.Context, req Request) error {
 	return l.undo(&req, func(id string, charges []store.Charge) error {
-		if l.outage != nil { // what is given back may have been spent locally
-			if _, err := l.recover(ctx, charges, l.config.Deadline); err != nil {
+		if l.outage != nil { // the cost may have been spent locally
+			if _, err := l.recoverKeys(ctx, charges, l.config.Deadline); err != nil {
 				return err
 			}
 		}
@@ -31,21 +29,21 @@ func (l *Limiter) Refund(ctx context.Context, req Request) error {
 		for i := range charges {
 			refunds[i].Charge = charges[i]
 		}
-		return l.giveBack(ctx, refunds, id)
+		return l.refundCharges(ctx, refunds, id)
 	})
 }
 
-// Reset makes every bucket that the request falls under full.
+// Reset fills every bucket that the request would be charged to.
 func (l *Limiter) Reset(ctx context.Context, req Request) error {
 	return l.undo(&req, func(_ string, charges []store.Charge) error { return l.reset(ctx, charges) })
 }
 
-// reset makes the buckets of charges full. It also drops what was spent of them
-// locally, unless the reset may be rolled back: then that is charged before it.
+// reset fills the buckets of charges. It drops their local costs, unless the reset may be rolled back: it then
+// charges them to the store first.
 func (l *Limiter) reset(ctx context.Context, charges []store.Charge) error {
-	tentative := l.tentative(ctx)
+	tentative := l.inTransaction(ctx)
 	if l.outage != nil && tentative {
-		if _, err := l.recover(ctx, charges, l.config.Deadline); err != nil {
+		if _, err := l.recoverKeys(ctx, charges, l.config.Deadline); err != nil {
 			return err
 		}
 	}
@@ -54,7 +52,7 @@ func (l *Limiter) reset(ctx context.Context, charges []store.Charge) error {
 		keys = shards.Keys(keys, c.Key, c.Shards)
 	}
 	err := l.store.Reset(ctx, keys)
-	if l.memory != nil { // also after an error, which may have come after the reset
+	if l.memory != nil { // also after an error: the reset may have been applied
 		for _, c := range charges {
 			l.memory.Doubt(c.Key)
 		}
@@ -68,22 +66,19 @@ func (l *Limiter) reset(ctx context.Context, charges []store.Charge) error {
 	return nil
 }
 
-// ResetRule makes the buckets of a rule full, for all its keys, some of them with each call.
-// It returns the number of buckets that it removed from the store. Some may have been
-// full already. The caller begins with an empty from, passes the returned next to the following
-// call, and is done when next is empty: see [store.Clearer].
+// ResetRule fills the buckets of all keys of a rule, some of them per call. It returns the number of buckets
+// removed from the store, including full ones. Start with an empty from, pass the returned next to the
+// following call, and stop when next is empty: see [store.Clearer].
 //
-// A request that another process decides may still be denied, or charged for its local costs,
-// until that process calls [Limiter.ForgetRule]. The charges of requests that are decided
-// meanwhile may survive or not. Leased tokens return to their bucket in the background; spent ones of a
-// lease stay missing.
+// Another process may still deny requests, or charge local costs, until it calls [Limiter.ForgetRule].
+// Concurrent charges may or may not survive. Leased tokens return to their bucket in the background, but spent
+// tokens of a lease stay spent.
 //
-// A rule that the policy does not have is a [policy.RuleError]. A store that cannot clear whole
-// rules is [errors.ErrUnsupported]. After any error, buckets may have been removed, and the
-// reset may begin again.
+// The error is a [policy.RuleError] if the policy has no such rule, and [errors.ErrUnsupported] if the store
+// cannot clear whole rules. After any error, buckets may have been removed, and the reset can start again.
 func (l *Limiter) ResetRule(ctx context.Context, rule, from string) (removed int64, next string, err error) {
 	if ctx.Err() != nil {
-		return 0, "", ended(ctx)
+		return 0, "", contextError(ctx)
 	}
 	families, err := l.families(rule)
 	if err != nil {
@@ -94,15 +89,14 @@ func (l *Limiter) ResetRule(ctx context.Context, rule, from string) (removed int
 		return 0, "", fmt.Errorf("mete: reset rule %q: %w by the store", rule, errors.ErrUnsupported)
 	}
 	removed, next, err = clearer.ClearFamilies(ctx, families, from)
-	if forgetErr := l.forgetFamilies(ctx, families); err == nil { // also after an error: some may be full
+	if forgetErr := l.forgetFamilies(ctx, families); err == nil { // also after an error: some buckets may be reset
 		err = forgetErr
 	}
 	return removed, next, err
 }
 
-// ForgetRule drops the knowledge of this process about a rule that another process has reset:
-// remembered denials, costs of an outage, and leases. It does nothing if the
-// policy has no such rule.
+// ForgetRule discards this process's remembered denials, local costs and leases of a rule that another process
+// has reset. It does nothing if the policy has no such rule.
 func (l *Limiter) ForgetRule(ctx context.Context, rule string) error {
 	families, err := l.families(rule)
 	if err != nil {
@@ -111,7 +105,6 @@ func (l *Limiter) ForgetRule(ctx context.Context, rule string) error {
 	return l.forgetFamilies(ctx, families)
 }
 
-// families returns the families of a rule's keys.
 func (l *Limiter) families(rule string) ([]string, error) {
 	m := l.policy.Load()
 	if m == nil {
@@ -133,8 +126,8 @@ func (l *Limiter) forgetFamilies(ctx context.Context, families []string) error {
 	return nil
 }
 
-// undo calls f with the charges of a request, and then with the charges of its shadow
-// rules, because these may have keys that the request brings, too.
+// undo calls f with the charges of the request, and then with the charges of its shadow rules. The calls are
+// separate because a shadow rule may share a key with the request's own charges.
 func (l *Limiter) undo(req *Request, f func(id string, charges []store.Charge) error) error {
 	e, err := l.evaluate(req)
 	if err != nil {
