@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Keep is how long an override is listed after it has expired.
+// Keep is the time for which an expired override stays in the list.
 const Keep = 24 * time.Hour
 
-// expirer is the author of entries that say that an override expired.
+// expirer is the author of entries about expirations.
 const expirer = "mete"
 
-// due reports whether expire would change d.
+// isDue reports whether expire would change d.
 func (d *document) due(now time.Time) bool {
 	return slices.ContainsFunc(d.Overrides, func(r record) bool {
 		return !r.ExpiresAt.After(now) && !r.Expired || r.old(now)
 	})
 }
 
-// old reports whether it has been listed long enough.
+// isOld reports whether the override expired more than Keep ago.
 func (r *record) old(now time.Time) bool { return r.Expired && !r.ExpiresAt.Add(Keep).After(now) }
 
-// expire remembers what has expired by now, and removes what did long ago.
+// expire records overrides that have expired by now, and removes old ones.
 func (d *document) expire(now time.Time) {
 	for i := range d.Overrides {
 		r := &d.Overrides[i]

@@ -13,8 +13,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// fit returns base with those of the overrides that fit it, and says of the others
-// what is wrong with them.
+// fit returns base with the overrides that fit it, and the errors of the others by ID.
 func fit(base *policy.Matcher, list []policy.Override, now time.Time) (*policy.Matcher, map[string]policy.Errors) {
 	unfit := map[string]policy.Errors{}
 	list = slices.Clone(list)
@@ -40,9 +39,8 @@ func fit(base *policy.Matcher, list []policy.Override, now time.Time) (*policy.M
 	return base, unfit
 }
 
-// mistakes are those of an error of [policy.Matcher.WithOverrides], by the place of
-// the override in its list, each with a path in the override. What is of none counts
-// as the last one's.
+// splitErrors splits an error of [policy.Matcher.WithOverrides] by the index of the override in the list. Paths
+// become relative to the override. Errors without an index belong to the last override.
 func mistakes(err error, n int) map[int]policy.Errors {
 	all, ok := errors.AsType[policy.Errors](err)
 	if !ok {

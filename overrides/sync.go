@@ -11,9 +11,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Follow puts in force what others change, and remembers what expires, until ctx
-// ends: it looks every [Config.Poll]. While the store does not answer, what was last
-// read stays in force, and the log says so once.
+// Follow applies changes of other processes and records expirations until ctx ends. It polls every
+// [Config.Poll]. While the store does not answer, the overrides that were read last stay active, and Follow
+// logs this once.
 func (m *Manager) Follow(ctx context.Context) {
 	ticker := time.NewTicker(m.config.Poll)
 	defer ticker.Stop()
@@ -41,7 +41,7 @@ func (m *Manager) Follow(ctx context.Context) {
 	}
 }
 
-// refresh puts the document in force if it has changed.
+// refresh activates the document if it has changed.
 func (m *Manager) refresh(ctx context.Context) error {
 	r, err := m.read(ctx)
 	switch {
@@ -53,15 +53,15 @@ func (m *Manager) refresh(ctx context.Context) error {
 	return m.adopt(r.document, r.revision, r.since)
 }
 
-// A reading is the document, as it is in the store, or as it should be there.
+// A reading is a read of the document.
 type reading struct {
 	document document
 	revision int64 // in the store
-	since    int64 // that was known when it was asked
-	lost     bool  // the store has an earlier document, or none
+	since    int64 // the revision that was known before the read
+	lost     bool  // the store has an older document, or none
 }
 
-// read reads the document. What the store has lost counts as if it were there.
+// read reads the document. If the store has lost it, read returns the known document.
 func (m *Manager) read(ctx context.Context) (reading, error) {
 	m.mu.Lock()
 	store, own, known := m.store, m.document, m.revision
@@ -81,8 +81,8 @@ func (m *Manager) read(ctx context.Context) (reading, error) {
 		return r, nil
 	}
 	d, err := decode(data)
-	// A lower revision is that of an earlier document, but where the clock of the store
-	// has gone back as well: then it begins with what is known.
+	// A lower revision is an older document, unless the clock of the store has also gone back. Then it begins
+	// with the known audit.
 	if err != nil || revision > known || d.follows(own) {
 		r.document = d
 		return r, err
@@ -91,7 +91,7 @@ func (m *Manager) read(ctx context.Context) (reading, error) {
 	return r, nil
 }
 
-// restore writes the document in the place of what the store has kept of it.
+// restore writes the document back after the store has lost it.
 func (m *Manager) restore(ctx context.Context, r reading) error {
 	d := r.document.clone()
 	data, err := d.encode()
@@ -100,7 +100,7 @@ func (m *Manager) restore(ctx context.Context, r reading) error {
 	}
 	next, err := m.write(ctx, data, r.revision)
 	if errors.Is(err, store.ErrRevision) {
-		return nil // another one was faster; it is read next time
+		return nil // another process was faster; the next read gets its document
 	}
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (m *Manager) restore(ctx context.Context, r reading) error {
 	return m.adopt(d, next, r.since)
 }
 
-// without goes on without a store that keeps documents.
+// useMemory switches to memory if the store does not support documents.
 func (m *Manager) without() store.Documents {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,8 +129,7 @@ func (m *Manager) write(ctx context.Context, data []byte, revision int64) (int64
 	return store.SetDocument(ctx, m.config.Name, data, revision)
 }
 
-// adopt puts a document in force, unless another one was since it was read. That one
-// is later.
+// adopt activates a document unless a later one was activated since it was read.
 func (m *Manager) adopt(d document, revision, since int64) error {
 	cleared, err := m.adoptLocked(d, revision, since)
 	for _, rule := range cleared {
@@ -139,7 +138,7 @@ func (m *Manager) adopt(d document, revision, since int64) error {
 	return err
 }
 
-// adoptLocked does what adopt does, and returns the rules that were cleared since.
+// adoptLocked implements adopt, and returns the rules that were cleared since.
 func (m *Manager) adoptLocked(d document, revision, since int64) (cleared []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,7 +147,7 @@ func (m *Manager) adoptLocked(d document, revision, since int64) (cleared []stri
 	}
 	if revision != m.revision {
 		before := m.document
-		if m.loaded && d.same(&before) { // what was noted is no reason to read the policy anew
+		if m.loaded && d.same(&before) { // a note does not require a new policy
 			m.document = d
 		} else if err := m.put(m.base, d); err != nil {
 			return nil, err
@@ -164,7 +163,7 @@ func (m *Manager) adoptLocked(d document, revision, since int64) (cleared []stri
 	return cleared, nil
 }
 
-// clearedSince returns the rules that entries of after clear, and that before has not.
+// clearedSince returns the rules that new entries in after clear.
 func (m *Manager) clearedSince(before, after *document) (rules []string) {
 	if m.config.Cleared == nil {
 		return nil
@@ -177,7 +176,7 @@ func (m *Manager) clearedSince(before, after *document) (rules []string) {
 	return rules
 }
 
-// expire remembers that overrides have expired, and forgets those that did long ago.
+// expire records expired overrides, and removes overrides that expired long ago.
 func (m *Manager) expire(ctx context.Context) error {
 	m.mu.Lock()
 	due := m.document.due(m.now())
@@ -197,7 +196,7 @@ func (m *Manager) expire(ctx context.Context) error {
 	}
 	next, err := m.write(ctx, data, r.revision)
 	if errors.Is(err, store.ErrRevision) {
-		return nil // there is a next time
+		return nil // the next poll tries again
 	}
 	if err != nil {
 		return err

@@ -4,46 +4,46 @@ package policy
 
 import "slices"
 
-// An Action says what an [Override] does with the requests that it is about.
+// An Action is the effect of an [Override] on the requests that it matches.
 type Action string
 
 const (
-	ActionBlock      Action = "block"       // deny them, whatever the rules say
-	ActionAllow      Action = "allow"       // let them through, uncharged: by all rules, or by those that are named
-	ActionLimit      Action = "limit"       // hold them to another limit than that of the rule that is named
-	ActionShadow     Action = "shadow"      // rules deny none of them, but say what they would have done
-	ActionBreakGlass Action = "break_glass" // nothing is decided, nothing is blocked: all pass
+	ActionBlock      Action = "block"       // deny the requests, regardless of the rules
+	ActionAllow      Action = "allow"       // admit the requests without charge: under all rules, or under the named ones
+	ActionLimit      Action = "limit"       // replace the limit of the named rule
+	ActionShadow     Action = "shadow"      // rules deny nothing, but record their decisions
+	ActionBreakGlass Action = "break_glass" // admit all requests, without any decision
 )
 
-// An ActionKind describes an [Action] to parsers, to programs and to people. Its JSON form
-// is for pages, which have no list of actions of their own.
+// An ActionKind describes an [Action] to parsers, programs and people. Its JSON form is for web pages, which
+// have no list of actions of their own.
 type ActionKind struct {
 	Action Action `json:"action"`
 
-	// An override of the action may name requests, may be about all requests, may name
-	// rules, may have the key of a bucket, and has a limit.
+	// The parts that an override with the action may have: a match, no match (all requests), rules, and a
+	// bucket key. With Limit, it must have a limit.
 	Some  bool `json:"some"`
 	All   bool `json:"all"`
 	Rules bool `json:"rules"`
 	Key   bool `json:"key"`
 	Limit bool `json:"limit"`
 
-	// Suspends reports whether rules deny nothing meanwhile. An override of the action
-	// then takes the role configure, and logs call it a warning.
+	// Suspends reports whether the action keeps rules from denying. Such an override needs the role configure,
+	// and is logged as a warning.
 	Suspends bool `json:"suspends"`
 
-	Label     string `json:"label"`                // of a button or in a list: "Block"
-	Choice    string `json:"choice,omitempty"`     // in a list of what an override can do, where that is not the label
-	Verb      string `json:"verb"`                 // behind a rule's name: "blocks"
-	Count     string `json:"count"`                // behind a number of overrides: "blocked"
+	Label     string `json:"label"`                // on a button or in a list: "Block"
+	Choice    string `json:"choice,omitempty"`     // in a list of actions, if it differs from Label
+	Verb      string `json:"verb"`                 // after a rule's name: "blocks"
+	Count     string `json:"count"`                // after a number of overrides: "blocked"
 	Made      string `json:"made"`                 // before the requests of a new override: "Blocked"
-	Effect    string `json:"effect"`               // of an override of some requests, before an administrator makes it
+	Effect    string `json:"effect"`               // of an override of some requests, shown before an admin creates it
 	EffectAll string `json:"effect_all,omitempty"` // of an override of all requests
-	Notice    string `json:"notice,omitempty"`     // while an override suspends rules
-	Color     string `json:"color"`                // of a page: denied, allowed, level, shadow or degraded
+	Notice    string `json:"notice,omitempty"`     // shown while an override suspends rules
+	Color     string `json:"color"`                // on a page: denied, allowed, level, shadow or degraded
 }
 
-// actionKinds are in the order in which an action goes before others.
+// actionKinds is in order of precedence, highest first.
 var actionKinds = []ActionKind{
 	{
 		Action: ActionBlock, Some: true, Key: true,
@@ -78,10 +78,10 @@ var actionKinds = []ActionKind{
 	},
 }
 
-// Actions returns the actions of overrides. An earlier one goes before a later one.
+// Actions returns the actions of overrides, in order of precedence: an earlier action wins over a later one.
 func Actions() []ActionKind { return slices.Clone(actionKinds) }
 
-// Kind returns the description of a. An unknown action has the action alone.
+// Kind returns the description of a. For an unknown action, only Action is set.
 func (a Action) Kind() ActionKind {
 	if i := a.rank(); i < len(actionKinds) {
 		return actionKinds[i]
@@ -89,8 +89,7 @@ func (a Action) Kind() ActionKind {
 	return ActionKind{Action: a}
 }
 
-// rank is the place of a among the actions: the first one counts where two are about one
-// rule.
+// rank returns the precedence of a. If two overrides match one rule, the lower rank wins.
 func (a Action) rank() int {
 	for i := range actionKinds {
 		if actionKinds[i].Action == a {
@@ -100,7 +99,6 @@ func (a Action) rank() int {
 	return len(actionKinds)
 }
 
-// actionWords are the words of policy files.
 func actionWords() []string {
 	words := make([]string, len(actionKinds))
 	for i, k := range actionKinds {

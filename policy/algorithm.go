@@ -11,26 +11,25 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// An algorithm is a way to limit that policy files have a word for.
+// An algorithm is an algorithm of policy files.
 type algorithm struct {
 	name    string
 	label   string // for people
 	shape   string // see [AlgorithmKind]
 	in      place  // its own fields
 	example string // of its numbers
-	reason  string // of a denial; init sets the name and "_exceeded" if it is empty
+	reason  string // of a denial; init sets name + "_exceeded" if it is empty
 
-	// instead maps fields of other algorithms to fields of its own. These are not missing
-	// then.
+	// instead maps fields of other algorithms to its own fields. If a file has the other field, the parser does
+	// not report its own fields as missing.
 	instead map[string][]string
 
-	// read reads the numbers of a limit.
 	read func(*compiler, *parse.Object) numbers
 
 	config, limit *parse.Table // of algorithm_config, and of an entry of limits
 }
 
-// algorithms are all that exist. The first is that of limits which name none.
+// algorithms lists all algorithms. The first is the default.
 var algorithms = []*algorithm{
 	{
 		name: "token_bucket", label: "Token bucket", shape: "rate", in: inTokenBucket, example: `{"rps": 10, "burst": 20}`, read: (*compiler).tokenBucket,
@@ -63,7 +62,7 @@ var algorithms = []*algorithm{
 var ofWindows = map[string][]string{"rate": {"tokens", "window"}, "rps": {"tokens", "window"},
 	"tokens_per_second": {"tokens", "window"}, "burst": {"tokens"}, "capacity": {"tokens"}}
 
-// laterAlgorithms are words that are known, and have nothing behind them.
+// laterAlgorithms are reserved names of algorithms that do not exist, each with a hint.
 var laterAlgorithms = map[string]string{"token_bucket_llm": ": say token_bucket with cost_source, and settle what was used"}
 
 func algorithmNames() (names []string) {
@@ -73,7 +72,7 @@ func algorithmNames() (names []string) {
 	return names
 }
 
-// others are the fields that only other algorithms have.
+// foreignFields returns the fields that only other algorithms have.
 func (a *algorithm) others() strangers {
 	owners := map[string][]string{}
 	for _, other := range algorithms {
@@ -98,9 +97,8 @@ func (a *algorithm) others() strangers {
 	return all
 }
 
-// algorithm reads the algorithm of a limit. An object without one means fallback. It returns
-// nil if nothing is known about the fields of the algorithm. For a misspelled name it returns
-// the algorithm that is likely meant.
+// readAlgorithm reads the algorithm of a limit; the default is fallback. For a misspelled name, it returns the
+// algorithm that is probably meant. It returns nil if the fields of the algorithm are unknown.
 func (c *compiler) algorithm(n *parse.Node, fallback *algorithm) *algorithm {
 	f := n.Field("algorithm")
 	if f == nil {
@@ -123,7 +121,7 @@ func (c *compiler) algorithm(n *parse.Node, fallback *algorithm) *algorithm {
 	return likely(n)
 }
 
-// likely is the algorithm that n, or the algorithm_config of n, has most fields of.
+// guessAlgorithm returns the algorithm that shares the most fields with n, or with the algorithm_config of n.
 func likely(n *parse.Node) *algorithm {
 	if config := n.Field("algorithm_config"); config != nil {
 		n = config

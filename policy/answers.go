@@ -7,7 +7,7 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// headers reads the header fields that show the limits of a rule.
+// readHeaders reads the header fields that report the limits of a rule to clients.
 func (c *compiler) headers(d *draft, n *parse.Node) {
 	list, ok := c.OneOrMore(n, "headers", len(dialect.Names))
 	var names []string
@@ -27,7 +27,7 @@ func (c *compiler) headers(d *draft, n *parse.Node) {
 	d.Headers = all
 }
 
-// jitter reads how far the waits of denied clients are spread.
+// readJitter reads the share by which the waits of denied clients are spread.
 func (c *compiler) jitter(d *draft, n *parse.Node) {
 	j, err := dialect.ParseJitter(n.Text)
 	if n.Kind != parse.KindText && n.Kind != parse.KindNumber || err != nil {

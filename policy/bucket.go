@@ -11,11 +11,11 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// A KeyError says why a key is not that of a bucket that the policy has. It does not
-// repeat the key, which may say who somebody is, but for the name of the limit.
+// A KeyError reports why the policy has no bucket with a key. Its text contains the name of the limit, but not
+// the rest of the key, which may identify a client.
 type KeyError struct {
 	Reason string // without the package, as in "no limit has the name \"fre\""
-	Hint   string // what to do instead; may be empty
+	Hint   string // the remedy; may be empty
 }
 
 func (e *KeyError) Error() string {
@@ -26,10 +26,10 @@ func (e *KeyError) Error() string {
 	return text
 }
 
-// A RuleError is the error of a rule that the policy does not have.
+// A RuleError reports that the policy has no rule with a name.
 type RuleError struct {
 	Name string
-	Near string // the name of a rule that may be meant; may be empty
+	Near string // a rule with a similar name; may be empty
 }
 
 func (e *RuleError) Error() string {
@@ -40,18 +40,16 @@ func (e *RuleError) Error() string {
 	return text
 }
 
-// Bucket finds what the policy says of one bucket by its key, as a [Match] has it:
-// its rule, the limit that holds for it, with overrides, and what a request costs
-// that says nothing. A key that lacks the tag of slot_by gets it. Match.Shadow, and
-// the verdict's Block and Allow, are what goes for all requests that would spend
-// from the bucket, whatever else is said of them; overrides that depend on more than
-// the key are left out, also those that spare some of its requests from a Block by
-// putting them in shadow.
+// Bucket looks up the bucket with a key, as in [Match.Key]: its rule, its limit with overrides applied, and the
+// default cost of a request. If key lacks the tag of slot_by, Bucket adds it.
 //
-// The error is a [KeyError]: the key is none that the policy makes, it has been cut
-// short, or it does not say enough. The last is where an override puts another limit
-// in force for values that begin in some way, and the key has a hash in the place of
-// one.
+// Match.Shadow and the Block and Allow of the verdict hold for all requests that spend from the bucket. Bucket
+// ignores overrides that depend on more than the key, including shadow overrides that exempt some requests from
+// a Block.
+//
+// The error is a [KeyError]. The policy cannot produce the key, the key has been truncated, or it is ambiguous.
+// A key is ambiguous if it contains the hash of a value, and an override replaces the limit for values with a
+// prefix.
 func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error) {
 	parsed, err := ParseKey(key)
 	if err != nil {
@@ -83,8 +81,8 @@ func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error)
 	return found, v, err
 }
 
-// Families returns the families of the keys that the limits of a rule make: see
-// [store.Family]. A rule that the policy does not have is a [RuleError].
+// Families returns the key families of the limits of a rule: see [store.Family]. If the policy has no such
+// rule, the error is a [RuleError].
 func (m *Matcher) Families(rule string) ([]string, error) {
 	names := make([]string, len(m.rules))
 	for i, r := range m.rules {
@@ -100,8 +98,8 @@ func (m *Matcher) Families(rule string) ([]string, error) {
 	return nil, &RuleError{Name: rule, Near: spell.Nearest(rule, names)}
 }
 
-// limitOfKeys finds the limit whose keys begin like that: its rule, the number of
-// that, and its own place in the rule. The rule is nil for none.
+// findLimitByKey returns the limit with a key prefix: its rule, the rule's number, and the limit's index in the
+// rule. The rule is nil if no limit has the prefix.
 func (m *Matcher) limitOfKeys(prefix string) (r *Rule, number, at int) {
 	for number, r := range m.rules {
 		for at := range r.Limits {
@@ -113,8 +111,7 @@ func (m *Matcher) limitOfKeys(prefix string) (r *Rule, number, at int) {
 	return nil, 0, 0
 }
 
-// noLimit says that no limit has the name that stands in a key, and which one may
-// be meant.
+// unknownLimitError reports that no limit has the name in a key, and suggests a similar name.
 func (m *Matcher) noLimit(prefix string) error {
 	var names []string
 	for _, r := range m.rules {
@@ -130,7 +127,7 @@ func (m *Matcher) noLimit(prefix string) error {
 	return e
 }
 
-// checkComponents reports why r makes no key with these components.
+// checkComponents returns an error if no key of r has these components.
 func (r *Rule) checkComponents(components string) error {
 	for _, c := range splitComponents(components) {
 		if isCut(c) {
@@ -138,7 +135,7 @@ func (r *Rule) checkComponents(components string) error {
 		}
 	}
 	if reason, hint := r.notAKey(components); reason != "" {
-		hint = strings.TrimSuffix(hint, ", or say match") // which is for overrides
+		hint = strings.TrimSuffix(hint, ", or say match") // the hint is for overrides
 		if hint == "say match" {
 			hint = "a decision's explanation has it"
 		}
@@ -147,8 +144,7 @@ func (r *Rule) checkComponents(components string) error {
 	return nil
 }
 
-// values are those of r's keys in components, which have been checked: without their
-// labels.
+// keyValues returns the values of valid components, without their labels.
 func (r *Rule) values(components string) []string {
 	values := splitComponents(components)
 	for i, c := range values {
@@ -157,8 +153,7 @@ func (r *Rule) values(components string) []string {
 	return values
 }
 
-// tagOf returns the tag of a key with these components, which must be the given one
-// where there is one.
+// checkTag returns the tag of a key with these components. A tag that is given must be equal.
 func (r *Rule) tagOf(components, given string) (string, error) {
 	own := ""
 	if r.slotBy != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// keyFacts are what a key says of the requests that spend from its bucket.
+// keyFacts are the facts that a bucket's key tells about the requests that spend from the bucket.
 type keyFacts struct {
 	m      *Matcher
 	r      *Rule
@@ -18,7 +18,7 @@ type keyFacts struct {
 	now    bucket.Instant
 }
 
-// An answer is whether a clause holds for all requests of a bucket.
+// An answer tells whether a clause holds for all requests of a bucket.
 type answer uint8
 
 const (
@@ -27,8 +27,8 @@ const (
 	yes
 )
 
-// except applies the overrides that are about the bucket whatever else a request
-// says: the at'th limit of the numbered rule.
+// applyOverrides applies the overrides that affect every request of the bucket, which belongs to the at'th
+// limit of the numbered rule.
 func (k *keyFacts) except(found *Match, number, at int, components string) (v Verdict, err error) {
 	var block, allow *exception
 	calm := false
@@ -61,8 +61,8 @@ func (k *keyFacts) except(found *Match, number, at int, components string) (v Ve
 	return v, nil
 }
 
-// exceptRule applies those that are about one rule. Of several limits the first one
-// holds, as it does for requests.
+// applyRuleOverrides applies the overrides of one rule. Of several limits the first wins, as it does for
+// requests.
 func (k *keyFacts) exceptRule(x *ruleException, components string, at int, found *Match, block, allow **exception) error {
 	all := slices.Clone(x.keys[components])
 	for i := range x.list {
@@ -90,7 +90,6 @@ func (k *keyFacts) exceptRule(x *ruleException, components string, at int, found
 	return nil
 }
 
-// holds reports whether all clauses hold.
 func (k *keyFacts) holds(clauses []clause) answer {
 	all := yes
 	for i := range clauses {
@@ -99,7 +98,7 @@ func (k *keyFacts) holds(clauses []clause) answer {
 	return all
 }
 
-// clause reports whether one holds. Of what the key is not made of nothing is known.
+// holdsClause reports whether c holds. It is unsure about attributes that the key does not contain.
 func (k *keyFacts) clause(c *clause) answer {
 	for i := range k.r.keys {
 		if k.r.keys[i].slot != c.slot {
@@ -126,8 +125,8 @@ func certainly(holds bool) answer {
 	return no
 }
 
-// empty is the answer where the value is empty or missing, which a key does not tell
-// apart: but an address is never empty, and a rule need not take what is missing.
+// holdsEmpty answers for a value that is empty or missing, which a key does not distinguish. An address is
+// never empty, and not every rule accepts missing attributes.
 func (k *keyFacts) empty(c *clause, part *component) answer {
 	missing, there := certainly(c.holds(&fact{})), certainly(c.holds(&fact{present: true}))
 	switch {
@@ -139,7 +138,7 @@ func (k *keyFacts) empty(c *clause, part *component) answer {
 	return unsure
 }
 
-// hashed is the answer where the value is known by its hash alone.
+// holdsHash answers for a value of which only the hash is known.
 func (k *keyFacts) hashed(c *clause, hash string) answer {
 	if slices.Contains(c.prefixes, "") {
 		return certainly(!c.negate)
@@ -156,10 +155,10 @@ func (k *keyFacts) hashed(c *clause, hash string) answer {
 	return certainly(c.negate)
 }
 
-// inNetworks is the answer for an address of a key, or a prefix: a network within
-// that has some of its addresses.
+// holdsNetwork answers for an address or a prefix in a key. A clause network inside the prefix matches only
+// some of its addresses.
 func inNetworks(c *clause, value string) answer {
-	if len(c.prefixes) > 0 { // of an address, that is any
+	if len(c.prefixes) > 0 { // every value is an address
 		return certainly(!c.negate)
 	}
 	p, err := netip.ParsePrefix(value)

@@ -8,12 +8,11 @@ import (
 	"slices"
 )
 
-// How many buckets one request could be charged in. What attributes mean is not
-// known, so the answer is a bound: rules of different policies whose selectors
-// exclude each other are told apart by the index, which is what a request goes
-// through, too.
+// The compiler bounds the number of buckets that one request can be charged in. It does not know the meaning of
+// attributes. Through the index, it recognizes rules of different policies with selectors that exclude each
+// other.
 
-// buckets is how many of them a request under the rule is charged in, at most.
+// bucketCount returns the largest number of buckets that the rule charges for one request.
 func (r *Rule) buckets() (n int) {
 	for i := range r.Limits {
 		n += max(r.Limits[i].Shards, 1)
@@ -21,14 +20,14 @@ func (r *Rule) buckets() (n int) {
 	return n
 }
 
-// charges checks how many buckets one request could be charged in.
+// checkCharges reports a policy under which one request could be charged in too many buckets.
 func (c *compiler) charges() {
 	bound, counted, hint := MaxMatches, "", "make the rules tiers of one group, or give policies selectors that exclude each other"
 	if slices.ContainsFunc(c.drafts, func(d *draft) bool { return d.buckets() > len(d.Limits) }) {
 		bound, counted, hint = maxShardMatches, ", each shard counted", "use fewer shards, or make the rules tiers of one group"
 	}
 	most, total := map[string]int{}, 0
-	var first *draft // with which there are too many
+	var first *draft // the first draft above the bound
 	for _, d := range c.drafts {
 		if d.Mode == ModeOff {
 			continue
@@ -54,8 +53,9 @@ func (c *compiler) charges() {
 	}
 }
 
-// kinds name those rules of which one at most is charged for a request. One that is
-// in force in part is in shadow beside another that is enforced.
+// chargeKinds returns the sets of mutually exclusive rules that d belongs to: a request is charged by at most
+// one rule of each. A rule that is enforced for a share of its keys is in shadow beside another that is
+// enforced.
 func (d *draft) kinds() []string {
 	shadow := "shadow " + d.group // groups begin with a digit
 	switch {
@@ -67,17 +67,16 @@ func (d *draft) kinds() []string {
 	return []string{d.group}
 }
 
-// worst bounds how many buckets a request is charged in that finds its rules in b,
-// where others of the groups in charged are charged already. Rules that do not depend
-// on the value of b's attribute may be of one group with rules that do, and may exclude
-// each other. With tiers, worst counts each group once and takes all of these rules to
-// match together; without, it does the reverse. Both are bounds.
+// maxBuckets bounds the number of buckets that a request is charged in if it finds its rules in b. charged has
+// the buckets per group that are already counted. Rules that do not depend on the value of b's attribute may
+// share a group with rules that do, and may exclude each other. With tiers, maxBuckets counts each group once
+// and assumes that all these rules match together; without, it does the reverse. Both results are upper bounds.
 func (c *compiler) worst(b *branch, charged map[string]int, tiers bool) (total int) {
 	for ; b != nil; b = b.rest {
 		if b.slot < 0 {
 			return total + c.increase(b.items, charged, nil)
 		}
-		// What does not depend on the value may be charged whatever that is.
+		// Rules that do not depend on the value may be charged with any value.
 		var rest []int32
 		if rest = b.rest.all(nil); tiers && len(rest) <= maxRest {
 			inner := map[string]int{}
@@ -92,12 +91,12 @@ func (c *compiler) worst(b *branch, charged map[string]int, tiers bool) (total i
 	return total
 }
 
-// maxRest bounds the rules that are counted for every value of an attribute.
+// maxRest bounds the rules that are counted again for every value of an attribute.
 const maxRest = 256
 
-// worstValue is worst for the value of b's attribute under which it is worst.
+// maxBucketsOfValue is maxBuckets for the worst value of b's attribute.
 func (c *compiler) worstValue(b *branch, charged map[string]int, tiers bool) int {
-	// A value can begin with several prefixes, and be in several networks.
+	// A value can have several prefixes, and be in several networks.
 	prefixes, networks, exact := make([]int, len(b.prefixes)), 0, 0
 	chain := 0
 	for i := range b.prefixes {
@@ -129,8 +128,8 @@ func (c *compiler) worstValue(b *branch, charged map[string]int, tiers bool) int
 	return max(chain, exact, networks)
 }
 
-// increase is how many more buckets are charged for rules of which those of one
-// kind exclude each other. It notes them in inner, if that is not nil.
+// countBuckets returns how many more buckets rules charge. Rules of one kind exclude each other. It adds its
+// counts to inner unless inner is nil.
 func (c *compiler) increase(rules []int32, charged, inner map[string]int) (total int) {
 	most := map[string]int{}
 	for _, i := range rules {
@@ -148,7 +147,7 @@ func (c *compiler) increase(rules []int32, charged, inner map[string]int) (total
 	return total
 }
 
-// all appends the numbers of all items of b.
+// appendItems appends the numbers of all items of b.
 func (b *branch) all(items []int32) []int32 {
 	for ; b != nil; b = b.rest {
 		items = append(items, b.items...)

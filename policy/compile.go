@@ -11,35 +11,35 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// A compiler turns a tree into a matcher, and collects mistakes on the way.
+// A compiler turns a tree into a matcher and collects errors on the way.
 type compiler struct {
 	*parse.Report
 	matcher *Matcher
 	now     time.Time
 
 	drafts     []*draft
-	slots      map[string]int  // of attributes, by their text
-	ruleNames  map[string]bool // that are taken
+	slots      map[string]int  // by the text of an attribute
+	ruleNames  map[string]bool // already used
 	limitNames map[string]bool
 	warned     []placedWarning
 
 	space *space.Space // of the attributes of the matcher
 
-	looks, cuts int // of the check for rules that can never match
+	looks, cuts int // spent by the check for unreachable rules
 
-	scope    int         // counts policies: tiers do not reach beyond one
-	id       string      // of the policy, "" for none
-	bundled  draft       // what policies inherit from their bundle
-	shared   draft       // what rules inherit from their policy
-	selector []selection // which requests the policy is about
+	scope    int         // counts policies: tiers do not span policies
+	id       string      // of the policy, or ""
+	bundled  draft       // fields that policies inherit from their bundle
+	shared   draft       // fields that rules inherit from their policy
+	selector []selection // of the policy
 
-	top         *parse.Object // of the file, for what is said of it as a whole
-	known       []*Rule       // whose overrides are read
+	top         *parse.Object // of the file, for errors about the whole file
+	known       []*Rule       // the rules that overrides can name
 	exceptions  exceptions
-	byName      map[string]int  // numbers of rules, once somebody asks
-	byPrefix    map[string]int  // of those whose limits have keys that begin so
-	several     bool            // limits have names of their own, were it only one
-	overrideIDs map[string]bool // that are taken
+	byName      map[string]int  // numbers of rules; nil until needed
+	byPrefix    map[string]int  // numbers of rules by key prefix; nil until needed
+	several     bool            // even a single limit gets a name of its own
+	overrideIDs map[string]bool // already used
 }
 
 func newCompiler(m *Matcher, now time.Time) *compiler {
@@ -50,7 +50,7 @@ func newCompiler(m *Matcher, now time.Time) *compiler {
 	}
 }
 
-// slot returns where requests keep the attribute a.
+// slotFor returns the slot of the attribute a. A new attribute gets a new slot.
 func (c *compiler) slot(a Attribute) int {
 	if i, ok := c.slots[a.text]; ok {
 		return i
@@ -62,8 +62,8 @@ func (c *compiler) slot(a Attribute) int {
 	return i
 }
 
-// reader is the first rule that matches by an attribute or has it in its key; where
-// there is none, the file.
+// findReader returns the first rule that matches by an attribute or has it in its key, or the file if no rule
+// does.
 func (c *compiler) reader(slot int) *parse.Node {
 	for _, d := range c.drafts {
 		if slices.Contains(d.LimitKeys, c.matcher.attributes[slot]) ||
@@ -74,7 +74,6 @@ func (c *compiler) reader(slot int) *parse.Node {
 	return &parse.Node{}
 }
 
-// rules are those that overrides can name.
 func (c *compiler) rules() []*Rule {
 	if c.known == nil {
 		for _, d := range c.drafts {
@@ -84,7 +83,7 @@ func (c *compiler) rules() []*Rule {
 	return c.known
 }
 
-// finish returns the matcher of a file without mistakes.
+// finish returns the matcher of a valid file.
 func (c *compiler) finish() *Matcher {
 	m := c.matcher
 	groups := map[string]int{}
@@ -109,7 +108,7 @@ func (c *compiler) finish() *Matcher {
 		}
 	}
 	m.warnings = c.warnings()
-	if m.index == nil { // charges made none
+	if m.index == nil { // checkCharges made none
 		m.index = newIndex(m.attributes, c.items())
 	}
 	c.except(m)
@@ -117,7 +116,7 @@ func (c *compiler) finish() *Matcher {
 	return m
 }
 
-// items are the rules that are not off, for an index.
+// enabledItems returns the rules that are not off, for an index.
 func (c *compiler) items() (items []item) {
 	for i, d := range c.drafts {
 		if d.Mode != ModeOff {
@@ -127,7 +126,7 @@ func (c *compiler) items() (items []item) {
 	return items
 }
 
-// except gives m the exceptions that were read, and what depends on them.
+// setExceptions sets the exceptions of m, and the fields that depend on them.
 func (c *compiler) except(m *Matcher) {
 	if m.exceptions = nil; len(c.exceptions.all) > 0 {
 		c.exceptions.finish(m.attributes)

@@ -10,19 +10,18 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// costFields are the fields of a limit that change the cost of requests.
 var costFields = []string{"cost_source", "fixed_cost", "default_cost", "min_cost", "max_cost"}
 
-// A cost says what a request costs under one limit.
+// A cost is the cost of requests under one limit.
 type cost struct {
-	variable bool // a request names its own cost in the attribute at slot
+	variable bool // requests name their cost in the attribute at slot
 	slot     int
-	source   Attribute     // that is kept there
-	fallback bucket.Tokens // of a request that names none; the cost where fixed
+	source   Attribute     // the attribute at slot
+	fallback bucket.Tokens // of a request that names no cost; the cost if it is fixed
 	min, max bucket.Tokens // bounds of a variable cost
 }
 
-// of is the cost a request names with value, which is missing where !ok.
+// amount returns the cost of a request that names it with value. With !ok the request names none.
 func (c *cost) of(value string, ok bool) bucket.Tokens {
 	t := c.fallback
 	if ok {
@@ -33,14 +32,13 @@ func (c *cost) of(value string, ok bool) bucket.Tokens {
 	return min(max(t, c.min), c.max)
 }
 
-// maxCostBytes bounds the numbers parseCost reads.
 const maxCostBytes = 64
 
-// parseCost reads the cost a request names: a plain decimal number above 0,
-// such as 5, 0.5 or 1e3, rounded up to a thousandth. All else is no number:
-// signs, hexadecimals, nan, inf, and what is above [bucket.MaxTokens].
+// parseCost parses the cost that a request names: a plain decimal number above 0, such as 5, 0.5 or 1e3. It
+// rounds up to a thousandth. Signs, hexadecimal numbers, nan, inf and numbers above [bucket.MaxTokens] are
+// invalid.
 func parseCost(s string) (bucket.Tokens, bool) {
-	const enough = 1e17 // digits beyond do not matter but for rounding up
+	const enough = 1e17 // further digits matter only for rounding up
 	s = strings.Trim(s, " \t")
 	if s == "" || len(s) > maxCostBytes {
 		return 0, false
@@ -79,7 +77,6 @@ func parseCost(s string) (bucket.Tokens, bool) {
 	return scaleCost(v, exponent, rest)
 }
 
-// parseExponent reads "e5", "E-2".
 func parseExponent(s string) (e int, ok bool) {
 	if len(s) < 2 || s[0]|0x20 != 'e' {
 		return 0, false
@@ -100,7 +97,7 @@ func parseExponent(s string) (e int, ok bool) {
 	return e, digits != ""
 }
 
-// scaleCost returns v·10^exponent rounded up; rest says that v itself was cut.
+// scaleCost returns v·10^exponent, rounded up. rest reports that v was truncated.
 func scaleCost(v int64, exponent int, rest bool) (bucket.Tokens, bool) {
 	for ; exponent > 0; exponent-- {
 		if v > int64(bucket.MaxTokens)/10 {
@@ -118,8 +115,8 @@ func scaleCost(v int64, exponent int, rest bool) (bucket.Tokens, bool) {
 	return bucket.Tokens(v), v <= int64(bucket.MaxTokens)
 }
 
-// cost reads what requests cost under a limit where the most they can cost is
-// most, which is called mostIs; 0 where that is not known.
+// readCost reads the cost of requests under a limit. most is the highest cost that the limit admits, or 0 if it
+// is unknown; mostIs describes it in messages.
 func (c *compiler) cost(o *parse.Object, most bucket.Tokens, mostIs string) cost {
 	k := cost{max: bucket.MaxTokens}
 	amounts := map[string]bucket.Tokens{}
@@ -165,7 +162,7 @@ func (c *compiler) cost(o *parse.Object, most bucket.Tokens, mostIs string) cost
 	return k
 }
 
-// fixedCost checks a cost that is the same for all requests.
+// checkFixedCost checks a cost that is the same for all requests.
 func (c *compiler) fixedCost(o *parse.Object, t, most bucket.Tokens, mostIs string) {
 	if o.Field("fixed_cost") == nil && most > 0 && t > most {
 		c.Absent(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "say a fixed_cost")
@@ -175,7 +172,7 @@ func (c *compiler) fixedCost(o *parse.Object, t, most bucket.Tokens, mostIs stri
 	}
 }
 
-// variableCost warns where a client can name whatever cost it likes.
+// warnVariableCost warns if clients can name an arbitrary cost.
 func (c *compiler) variableCost(o *parse.Object, k cost) {
 	if o.Field("fixed_cost") != nil {
 		c.warn(o.Node, "idle-field", "fixed_cost does nothing where cost_source is not fixed", "say default_cost")
@@ -192,8 +189,8 @@ func (c *compiler) variableCost(o *parse.Object, k cost) {
 	}
 }
 
-// costSource reads where the cost of a request stands. It is false for fixed,
-// and for a mistake.
+// readCostSource returns the slot of the attribute with the cost of a request. variable is false for fixed and
+// after an error.
 func (c *compiler) costSource(n *parse.Node) (slot int, variable bool) {
 	const known = "cost_source must be fixed, header:NAME, query:NAME or attribute:NAME"
 	if n.Kind != parse.KindText {

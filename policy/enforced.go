@@ -8,19 +8,17 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// always is later than any time.
 const always = bucket.Instant(math.MaxInt64)
 
-// enforced says until when what is in force reads each attribute.
+// enforced records until when the active rules and overrides read each attribute.
 type enforced struct {
 	until []bucket.Instant // by slot; 0: never
-	calm  bucket.Instant   // until then, nothing denies any request
+	calm  bucket.Instant   // until then, no request is denied
 }
 
-// Enforces reports whether a rule that can deny a request at now reads the attribute,
-// or an override that changes its answer does. Rules that are off or in shadow do not
-// count, nor does any rule while all of them are in shadow or nothing is decided
-// (global_shadow, break_glass). Rules that are in force for a part of their keys count.
+// Enforces reports whether a rule that can deny a request at now, or an override that changes its decision,
+// reads the attribute. It ignores rules that are off or in shadow, and all rules during global_shadow or
+// break_glass. Rules that are enforced for a share of their keys count.
 func (m *Matcher) Enforces(a Attribute, now bucket.Instant) bool {
 	if now < m.enforced.calm {
 		return false
@@ -33,7 +31,7 @@ func (m *Matcher) Enforces(a Attribute, now bucket.Instant) bool {
 	return false
 }
 
-// newEnforced finds what the rules and the overrides of m read.
+// newEnforced collects the attributes that the rules and overrides of m read.
 func newEnforced(m *Matcher) (e enforced) {
 	e.until = make([]bucket.Instant, len(m.attributes))
 	for _, r := range m.rules {
@@ -66,9 +64,8 @@ func newEnforced(m *Matcher) (e enforced) {
 	return e
 }
 
-// exception notes an exception from r. One that blocks is in force even where r is in
-// shadow, and r's key and match then decide whether it blocks. Others change nothing of
-// a rule in shadow.
+// addException records an exception from r. An exception that blocks is active even if r is in shadow; r's key
+// and match then decide whether it blocks. Other exceptions do not change a rule in shadow.
 func (e *enforced) exception(x *exception, r *Rule) {
 	if r.Mode == ModeOff || r.Mode == ModeShadow && x.Action != ActionBlock {
 		return
@@ -78,7 +75,6 @@ func (e *enforced) exception(x *exception, r *Rule) {
 	e.limits(x.limits, x.expires)
 }
 
-// rule notes what r reads.
 func (e *enforced) rule(r *Rule, until bucket.Instant) {
 	e.clauses(r.clauses, until)
 	for i := range r.keys {

@@ -8,36 +8,34 @@ import "github.com/metehq/mete/bucket"
 type exception struct {
 	*Override
 	rank    int    // of its action
-	path    string // JSON Pointer to it, in its file
+	path    string // JSON Pointer in its file
 	expires bucket.Instant
 	clauses []clause
-	limits  []Limit // of an action that has a limit
+	limits  []Limit // if the action has a limit
 }
 
 func (e *exception) inForce(s *scratch) bool { return s.now < e.expires }
 
-// exceptions are all overrides of a matcher.
 type exceptions struct {
 	all   []Override
 	read  []exception            // of the file, in its order
-	whole exceptionList          // that are about a request, whatever the rules
-	rules map[int]*ruleException // by the rule's number
+	whole exceptionList          // exceptions from all rules
+	rules map[int]*ruleException // by number of the rule
 }
 
-// An exceptionList finds the exceptions whose clauses hold, the first ones first.
+// An exceptionList finds the exceptions that match a request, in order.
 type exceptionList struct {
 	list  []exception
 	index *branch
 }
 
-// ruleException are the exceptions from one rule.
+// A ruleException holds the exceptions from one rule.
 type ruleException struct {
 	exceptionList
 	keys map[string][]*exception // by the components of a bucket's key
 }
 
-// apply applies what is about the whole request. It reports whether the rules are
-// to be considered.
+// apply applies the exceptions from all rules. It reports whether the rules still decide.
 func (x *exceptions) apply(m *Matcher, s *scratch, v *Verdict) bool {
 	var block, allow *exception
 	s.found = x.whole.index.find(s.found[:0], m, s)
@@ -69,9 +67,8 @@ func (x *exceptions) apply(m *Matcher, s *scratch, v *Verdict) bool {
 	return true
 }
 
-// of returns the exception from the i'th rule for a request with a key of these
-// components, nil if there is none. One that blocks goes before one that allows,
-// and that before another limit.
+// find returns the exception from the i'th rule for a request with these key components, or nil. A block wins
+// over an allow, and an allow over a limit.
 func (x *exceptions) of(m *Matcher, s *scratch, i int, key []byte) *exception {
 	r := x.rules[i]
 	if r == nil {
@@ -93,7 +90,7 @@ func (x *exceptions) of(m *Matcher, s *scratch, i int, key []byte) *exception {
 	return first
 }
 
-// finish makes the indexes.
+// finish builds the indexes.
 func (x *exceptions) finish(attributes []Attribute) {
 	x.whole.finish(attributes)
 	for _, r := range x.rules {

@@ -11,14 +11,14 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// A Fact is one field of a rule or a limit in words for people.
+// A Fact is one field of a rule or a limit, in words for people.
 type Fact struct {
 	Field string // its name in policy files
 	Label string // for people
 	Value string // plain text, partly from the policy file
 
-	// Notable reports whether the fact differs from the default. Facts that the words of a
-	// limit contain are not notable.
+	// Notable reports whether the fact differs from the default. Facts that the description of a limit contains
+	// are not notable.
 	Notable bool
 }
 
@@ -42,7 +42,7 @@ func (l *Limit) Facts() []Fact {
 	})
 }
 
-// factsBy returns the facts of all fields with a value.
+// collectFacts returns the facts of all fields with a value.
 func factsBy(show func(*field) (value string, notable bool)) (all []Fact) {
 	for i := range fields {
 		if value, notable := show(&fields[i]); value != "" {

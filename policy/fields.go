@@ -4,18 +4,18 @@ package policy
 
 import "github.com/metehq/mete/internal/parse"
 
-// A place is a set of the objects of the language.
+// A place is a set of objects of the policy language.
 type place uint32
 
-// The objects. From inTokenBucket to inCostBased they are the limits of the algorithms.
+// From inTokenBucket to inCostBased, they are the limits of the algorithms.
 const (
 	inBundle place = 1 << iota
-	inEntry        // of a bundle's policies
+	inEntry        // an entry of a bundle's policies
 	inPolicy
-	inFile // at its top, beside rules or policies
+	inFile // at the top, beside rules or policies
 	inRule
 	inFallback
-	inLimit // an entry of limits, whatever its algorithm
+	inLimit // an entry of limits, with any algorithm
 	inTokenBucket
 	inFixedWindow
 	inSlidingWindow
@@ -38,8 +38,8 @@ const (
 	inLimits  = inStaged | inLeakyBucket
 )
 
-// A field is one row of the table of fields. The parser, the JSON Schema, the YAML writer, the
-// dashboard and mete explain know of the field only what the row has.
+// A field is one row of the table of fields. The parser, the JSON Schema, the YAML writer, the dashboard and
+// mete explain know only the content of the row.
 type field struct {
 	name string
 	in   place  // the objects that can have it
@@ -49,24 +49,23 @@ type field struct {
 	needed place  // the objects that must have it
 	hint   string // if the field is missing
 
-	leads     bool // people write it first, whatever its place in the table
-	inherited bool // policies take it over from their bundle, and rules from their policy
+	leads     bool // people write it first, regardless of its place in the table
+	inherited bool // policies inherit it from their bundle, and rules from their policy
 
-	// rule and limit read the field of a rule, which a policy can have too, or of a limit
-	// whose bucket is known. Both are nil for a field that its object reads together with
-	// others.
+	// rule and limit read the field of a rule (or of its policy) or of a limit with a known bucket. Both are
+	// nil for a field that its object reads together with others.
 	rule  func(*compiler, *draft, *parse.Node)
 	limit func(*compiler, *Limit, *parse.Node)
 
-	// label and one of the functions show the field on the page of rules and in
-	// explanations: see [Fact]. An empty value shows nothing.
+	// label and one of the functions show the field on the rules page and in explanations: see [Fact]. An empty
+	// value shows nothing.
 	label     string
 	showRule  func(*Rule) (value string, notable bool)
 	showLimit func(*Limit) (value string, notable bool)
 }
 
-// fields are all fields of the language, in the order in which messages and YAML have them.
-// A name has several rows if it means something else in another object.
+// fields are all fields of the language, in the order of messages and YAML. A name has several rows if its
+// meaning differs between objects.
 var fields = []field{
 	{name: "bundle_version", in: inBundle, doc: "Grows with every change of the bundle: a server keeps the one with the higher version.",
 		form: parse.Schema{"type": "integer", "minimum": 1}},

@@ -12,13 +12,12 @@ import (
 )
 
 const (
-	// MaxRules bounds the rules of one file, and maxPolicies the policies of one
-	// bundle. More are refused.
+	// MaxRules bounds the rules of one file, and maxPolicies the policies of one bundle.
 	MaxRules    = 10_000
 	maxPolicies = 10_000
 )
 
-// file reads a whole file, in whichever of its three shapes it has.
+// readFile reads a whole file in any of its three forms.
 func (c *compiler) file(root *parse.Node) {
 	switch {
 	case root.Kind != parse.KindObject:
@@ -43,12 +42,12 @@ func (c *compiler) file(root *parse.Node) {
 	}
 }
 
-// isRule reports whether n has any field of rules that policies do not have.
+// isRule reports whether n has a field of rules that policies do not have.
 func isRule(n *parse.Node) bool {
 	return slices.ContainsFunc(namesIn(inRule&^inPolicy), func(name string) bool { return n.Field(name) != nil && !policyTable.Has(name) })
 }
 
-// bundle reads {"policies": […]}.
+// readBundle reads {"policies": […]}.
 func (c *compiler) bundle(root *parse.Node) {
 	o := c.Object(root, bundleTable)
 	c.top = o
@@ -80,7 +79,7 @@ func (c *compiler) bundle(root *parse.Node) {
 	}
 }
 
-// entry reads one policy of a bundle and returns its id, "" for none.
+// readEntry reads one policy of a bundle and returns its ID, or "".
 func (c *compiler) entry(n *parse.Node) (id string) {
 	o := c.Object(n, entryTable)
 	if o == nil {
@@ -97,7 +96,7 @@ func (c *compiler) entry(n *parse.Node) (id string) {
 	return id
 }
 
-// policy reads {"rules": […]}. Tiers do not reach beyond it.
+// readPolicy reads {"rules": […]}. Tiers do not span policies.
 func (c *compiler) policy(o *parse.Object) {
 	if o == nil {
 		return

@@ -2,7 +2,7 @@
 
 package policy
 
-// What people write who know another limiter, or guess.
+// Fields that users of other limiters write, with the correction.
 
 var (
 	foreignRule = strangers{

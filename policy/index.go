@@ -9,51 +9,49 @@ import (
 	"strings"
 )
 
-// An index finds the rules that may apply to a request without looking at the
-// others, so that deciding costs what the rules cost that are about the request,
-// however many there are. It asks about one attribute after the other: each branch
-// looks one of them up, and goes on with the rules that want that value, and with
-// those to which it makes no difference.
+// An index finds the rules that may apply to a request, so that a decision costs only the relevant rules,
+// regardless of the total. Each branch looks up one attribute. It continues with the rules that want that
+// value, and with the rules that do not depend on the attribute.
 //
-// It leaves out no rule that applies; whether one does is for its clauses to say.
+// The index returns every rule that applies. The clauses of a rule decide whether it does.
 
-// An item is what is found: the number of a rule and what its clauses are.
+// An item is the number of a rule and its clauses.
 type item struct {
 	number  int32
 	clauses []clause
 }
 
 const (
-	// leafItems is how many items are tried one by one.
+	// leafItems is the number of items that are tried one by one.
 	leafItems = 8
 
-	// maxPlaces bounds the branches' entries for one index, and maxLookedAt the
-	// values that are counted to choose what divides them. Beyond either it stops
-	// dividing: lists of many values in several clauses multiply.
+	// maxPlaces bounds the entries in the branches of one index, and maxLookedAt the values that are counted to
+	// choose an attribute. Beyond either, the index stops dividing, because lists of many values in several
+	// clauses multiply.
 	maxPlaces   = 1 << 21
 	maxLookedAt = 1 << 22
 )
 
-// A branch is a part of an index.
+// A branch is a node of an index.
 type branch struct {
-	items []int32 // in ascending order, where nothing divides them
+	items []int32 // in ascending order, if no attribute divides them
 
 	slot     int
 	exact    map[string]*branch
 	prefixes []prefixBranch // in byte order
 	networks map[netip.Prefix]*branch
-	bits     []int16 // lengths of prefixes in networks: those of IPv4 below 0
-	rest     *branch // items that do not depend on slot, nil for none
+	bits     []int16 // lengths of prefixes in networks; IPv4 lengths are below 0
+	rest     *branch // items that do not depend on slot, or nil
 }
 
-// A prefixBranch is for values with one prefix.
+// A prefixBranch holds the items for values with one prefix.
 type prefixBranch struct {
 	prefix string
-	outer  int // the place of the longest other prefix of this one, -1 for none
+	outer  int // index of the longest other prefix of this one, or -1
 	to     *branch
 }
 
-// find appends the numbers of the items that may hold, in ascending order.
+// find appends the numbers of the items that may match, in ascending order.
 func (b *branch) find(found []int32, m *Matcher, s *scratch) []int32 {
 	if b == nil {
 		return found
@@ -64,8 +62,8 @@ func (b *branch) find(found []int32, m *Matcher, s *scratch) []int32 {
 	return sorted(b.collect(found, m, s))
 }
 
-// undivided returns the numbers of all items in ascending order if nothing divides them, and else
-// nil. The caller must not change them.
+// allItems returns the numbers of all items, in ascending order, if no attribute divides them; otherwise nil.
+// The caller must not change the slice.
 func (b *branch) undivided() []int32 {
 	if b == nil || b.slot >= 0 {
 		return nil
@@ -103,10 +101,10 @@ func (b *branch) collect(found []int32, m *Matcher, s *scratch) []int32 {
 	return found
 }
 
-// under is the place of the longest prefix that a value has, -1 for none. All
-// shorter ones are that one's outer ones.
+// longestPrefix returns the index of the longest prefix of value, or -1. The outer links lead from it to all
+// shorter prefixes.
 func (b *branch) under(value string) int {
-	// A prefix of the value is the last one that is not behind it, or one of that.
+	// The longest prefix of value is the last entry that sorts before it, or an outer entry of that.
 	at := sort.Search(len(b.prefixes), func(i int) bool { return b.prefixes[i].prefix > value }) - 1
 	for at >= 0 && !strings.HasPrefix(value, b.prefixes[at].prefix) {
 		at = b.prefixes[at].outer
@@ -114,14 +112,13 @@ func (b *branch) under(value string) int {
 	return at
 }
 
-// An indexer makes an index.
 type indexer struct {
 	attributes []Attribute
 	places     int // that may still be used
 	looks      int // values that may still be counted
 }
 
-// newIndex indexes items, which are in ascending order, by their clauses.
+// newIndex builds an index of items, which are in ascending order, by their clauses.
 func newIndex(attributes []Attribute, items []item) *branch {
 	x := indexer{attributes, maxPlaces, maxLookedAt}
 	return x.branch(items)
@@ -146,8 +143,8 @@ func (x *indexer) branch(items []item) *branch {
 	return b
 }
 
-// places are the values under which an item is found in a branch about slot; nil
-// where it does not depend on it.
+// patternFor returns the values of slot under which a branch keeps the item. It returns nil if the item does
+// not depend on slot.
 func (it *item) places(slot int) *pattern {
 	for i := range it.clauses {
 		c := &it.clauses[i]
@@ -160,14 +157,14 @@ func (it *item) places(slot int) *pattern {
 
 func (p *pattern) size() int { return len(p.exact) + len(p.prefixes) + len(p.networks) }
 
-// A tally is what one attribute would do for the items of a branch.
-type tally struct {
-	places   int        // it would take
+// A tally counts the entries and items that depend on one attribute.
+type tally struct { // entries that the attribute would take
+	places   int        // of the items that depend on it
 	patterns []*pattern // of the items that depend on it
 }
 
-// divider returns the attribute that divides items best: by which the fewest of
-// them are left in the worst case; -1 if none is worth it.
+// chooseSlot returns the attribute that leaves the fewest items in the worst case, or -1 if no attribute is
+// worth dividing by.
 func (x *indexer) divider(items []item) int {
 	tallies := map[int]*tally{}
 	var slots []int
@@ -176,7 +173,7 @@ func (x *indexer) divider(items []item) int {
 		for j := range clauses {
 			c := &clauses[j]
 			p := items[i].places(c.slot)
-			if p != &c.pattern { // it does not depend on it, or has another clause about it
+			if p != &c.pattern { // the item does not depend on the slot, or has another clause for it
 				continue
 			}
 			t := tallies[c.slot]
@@ -193,7 +190,7 @@ func (x *indexer) divider(items []item) int {
 		t := tallies[slot]
 		left := len(items) - len(t.patterns)
 		if x.attributes[slot].Source == SourceJWT {
-			left++ // a claim may have to be verified: rather another
+			left++ // verifying a token is expensive: prefer other attributes
 		}
 		if left+1 >= least || t.places > min(x.places, x.looks) {
 			continue
@@ -209,7 +206,7 @@ func (x *indexer) divider(items []item) int {
 	return best
 }
 
-// most is how many items there are for the value that has the most of them.
+// maxItems returns the number of items of the value that has the most.
 func (t *tally) most() (most int) {
 	values := map[string]int{}
 	for _, p := range t.patterns {
@@ -221,7 +218,7 @@ func (t *tally) most() (most int) {
 	return most
 }
 
-// each calls f with a text for every value of p, which differs from all others.
+// eachValue calls f with a distinct text for every value of p.
 func (p *pattern) each(f func(string)) {
 	for _, v := range p.exact {
 		f(v)
@@ -234,9 +231,8 @@ func (p *pattern) each(f func(string)) {
 	}
 }
 
-// divide puts items under the values of b's slot. Branches are made in the order of
-// the items: the same policy gives the same index, also where there is no room for
-// all that could be divided.
+// divide distributes items to the values of b's slot. It creates branches in the order of the items, so that
+// the same policy gives the same index even if maxPlaces cuts it off.
 func (x *indexer) divide(b *branch, items []item) {
 	exact, prefixes, networks := shelf[string]{}, shelf[string]{}, shelf[netip.Prefix]{}
 	var rest []item
@@ -262,10 +258,10 @@ func (x *indexer) divide(b *branch, items []item) {
 	b.rest = x.branch(rest)
 }
 
-// A shelf keeps items under values.
+// A shelf holds items by value.
 type shelf[V comparable] struct {
 	items map[V][]item
-	order []V // in which the values came
+	order []V // in order of insertion
 }
 
 func (s *shelf[V]) put(values []V, it item) {

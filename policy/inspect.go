@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// Inspect returns the view of m that package lint needs. It is no part of the API.
+// Inspect returns the view of m that package lint needs. It is not part of the API.
 func (m *Matcher) Inspect() inspect.Policy {
 	p := inspect.Policy{Space: newSpace(m), Rules: make([]inspect.Rule, len(m.rules))}
 	for i, r := range m.rules {

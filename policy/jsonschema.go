@@ -9,17 +9,17 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// JSONSchema returns a JSON Schema (draft 2020-12) of policy files, for editors. It
-// describes the fields and the forms of their values. [Load] refuses all that the schema
-// refuses, and more: the schema does not relate fields to each other.
+// JSONSchema returns a JSON Schema (draft 2020-12) of policy files for editors. It describes the fields and the
+// forms of their values. [Load] rejects everything that the schema rejects, and more: the schema does not
+// relate fields to each other.
 func JSONSchema() []byte { return bytes.Clone(jsonSchema()) }
 
 var jsonSchema = sync.OnceValue(func() []byte { return wholeSchema().JSON() })
 
 type schemas = []parse.Schema
 
-// wholeSchema describes a file in any of its shapes. The fields at its top are listed twice,
-// because editors complete the names in properties.
+// wholeSchema describes a file in any of its forms. It lists the top-level fields twice, because editors
+// complete the names in properties.
 func wholeSchema() parse.Schema {
 	properties := parse.Schema{}
 	for _, t := range []*parse.Table{ruleTable, entryTable, fileTable, bundleTable} {
@@ -42,7 +42,7 @@ func wholeSchema() parse.Schema {
 	}
 }
 
-// definitions are the objects of the language, and the forms of values.
+// definitions returns the schemas of the objects of the language and of the forms of values.
 func definitions() parse.Schema {
 	defs := parse.Schema{}
 	for name, form := range forms {
@@ -82,7 +82,7 @@ func definitions() parse.Schema {
 	return defs
 }
 
-// needs are the fields that a limit of the algorithm must have.
+// requiredSchemas returns the required fields of a limit with the algorithm.
 func (a *algorithm) needs() (all schemas) {
 	for i := range fields {
 		if fields[i].needed&a.in != 0 {
@@ -95,7 +95,6 @@ func (a *algorithm) needs() (all schemas) {
 	return all
 }
 
-// byAlgorithm makes a schema depend on the field algorithm.
 func byAlgorithm(fallback *algorithm, then func(*algorithm) parse.Schema) schemas {
 	all := schemas{parse.If(parse.Lacking("algorithm"), then(fallback))}
 	for _, a := range algorithms {
@@ -104,7 +103,7 @@ func byAlgorithm(fallback *algorithm, then func(*algorithm) parse.Schema) schema
 	return all
 }
 
-// limited describes objects that have limits in either form.
+// limitSchemas describes objects that have limits in either form.
 func limited() schemas {
 	return append(byAlgorithm(algorithms[0], func(a *algorithm) parse.Schema {
 		return parse.Schema{"properties": parse.Schema{"algorithm_config": parse.Ref(a.name), "limits": parse.ListOf(parse.Ref(a.name+"_limits"), 1, maxLimits)}}

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// reservedPattern is of names that begin with a reserved word.
+// reservedPattern matches names that begin with a reserved word.
 func reservedPattern() string {
 	var words []string
 	for _, word := range slices.Sorted(maps.Keys(reserved)) {
@@ -30,7 +30,7 @@ const (
 	durationPattern = `^([0-9.]+(ns|us|µs|μs|ms|s|m|h|d|w))+$`
 )
 
-// forms are those that values have in several places.
+// forms are the schemas of values that several fields share.
 var forms = parse.Schema{
 	"attribute": parse.Schema{
 		"description": "A fact about a request: ip:address (or ip:address/56), header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, method, path, host, " +

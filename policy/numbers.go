@@ -12,13 +12,13 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// numbers are what the fields of a limit say, as far as they could be read.
+// numbers are the parsed numbers of a limit.
 type numbers struct {
 	bucket.Spec
-	ok bool // they are all there
+	ok bool // they are complete
 
-	// most is what one request can cost, 0 where that is not known, and mostIs
-	// what it is called: "burst of 20".
+	// most is the highest cost that a request can have, or 0 if it is unknown. mostIs describes it: "burst of
+	// 20".
 	most   bucket.Tokens
 	mostIs string
 }
@@ -29,8 +29,7 @@ var (
 	anchorWords = []string{"epoch", "key", "first"} // in the order of [bucket.Anchor]
 )
 
-// tokenBucket reads a limit that refills continuously, or in steps where it says
-// refill: interval.
+// readTokenBucket reads a limit that refills continuously, or at intervals with refill: interval.
 func (c *compiler) tokenBucket(o *parse.Object) numbers {
 	refill, refillOK := 0, true
 	if f := o.Field("refill"); f != nil {
@@ -60,8 +59,8 @@ func (c *compiler) tokenBucket(o *parse.Object) numbers {
 	}
 }
 
-// burst reads how much a bucket holds that refills all the time. Of a bucket that holds
-// nothing every request is a reservation, so that the limit must allow these.
+// readBurst reads the capacity of a bucket that refills continuously. With a burst of 0 every request is a
+// reservation, so max_reserved must be above 0.
 func (c *compiler) burst(o *parse.Object, rate bucket.Rate, rateOK bool, reserved *bucket.Tokens) (bucket.Tokens, bool) {
 	n := o.Field("burst")
 	if n == nil || !isZero(n) {
@@ -81,7 +80,7 @@ func (c *compiler) burst(o *parse.Object, rate bucket.Rate, rateOK bool, reserve
 	return 0, true
 }
 
-// isZero reports whether n is a way to write 0.
+// isZero reports whether n is a number equal to 0.
 func isZero(n *parse.Node) bool {
 	if n.Kind != parse.KindNumber && n.Kind != parse.KindText || !parse.Numeric(n.Text) {
 		return false
@@ -90,7 +89,7 @@ func isZero(n *parse.Node) bool {
 	return err == nil && t == 0
 }
 
-// intervals reads a token bucket of which a whole interval's tokens come at once.
+// readIntervals reads a token bucket that refills once per interval.
 func (c *compiler) intervals(o *parse.Object) numbers {
 	rate, rateOK := c.rate(o, "rate")
 	capacity, capacityOK := c.extent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
@@ -109,8 +108,7 @@ func (c *compiler) intervals(o *parse.Object) numbers {
 	return n
 }
 
-// fixedWindow reads a limit whose tokens come all at once, a window's at the
-// beginning of each.
+// readFixedWindow reads a limit with all its tokens at the beginning of each window.
 func (c *compiler) fixedWindow(o *parse.Object) numbers {
 	rate, rateOK := c.window(o)
 	capacity, capacityOK, is := rate.Tokens, true, fmt.Sprintf("%v tokens of a window", rate.Tokens)
@@ -129,8 +127,8 @@ func (c *compiler) fixedWindow(o *parse.Object) numbers {
 	return n
 }
 
-// budget reads a fixed window in the words of another dialect. Budgets of whole
-// weeks begin on Mondays unless they say otherwise.
+// readBudget reads cost_based: a fixed window with other field names. Budgets of whole weeks begin on Mondays
+// unless start is set.
 func (c *compiler) budget(o *parse.Object) numbers {
 	rate, ok := c.amountPer(o, "budget", "period")
 	n := c.steps(o, rate, ok)
@@ -141,7 +139,7 @@ func (c *compiler) budget(o *parse.Object) numbers {
 	return n
 }
 
-// steps reads what all stepped limits have in common.
+// readSteps reads the fields that all stepped limits have in common.
 func (c *compiler) steps(o *parse.Object, rate bucket.Rate, rateOK bool) numbers {
 	anchor, start, anchorOK := c.anchor(o, rate.Per)
 	reserved, reservedOK := c.maxReserved(o)
@@ -151,8 +149,7 @@ func (c *compiler) steps(o *parse.Object, rate bucket.Rate, rateOK bool) numbers
 	}
 }
 
-// anchor reads where the intervals of length per, 0 where that is not known,
-// begin.
+// readAnchor reads where the intervals of length per begin. per is 0 if it is unknown.
 func (c *compiler) anchor(o *parse.Object, per time.Duration) (anchor bucket.Anchor, start time.Duration, ok bool) {
 	ok = true
 	if f := o.Field("anchor"); f != nil {
@@ -177,7 +174,7 @@ func (c *compiler) anchor(o *parse.Object, per time.Duration) (anchor bucket.Anc
 	return anchor, start, ok && startOK
 }
 
-// sliding reads a limit on what may be spent in any window.
+// readSliding reads a limit on the tokens in any window.
 func (c *compiler) sliding(o *parse.Object, algorithm bucket.Algorithm) numbers {
 	rate, ok := c.window(o)
 	n := numbers{Spec: bucket.Spec{Algorithm: algorithm, Rate: rate}, ok: ok, most: rate.Tokens,
@@ -190,8 +187,7 @@ func (c *compiler) sliding(o *parse.Object, algorithm bucket.Algorithm) numbers 
 	return n
 }
 
-// leakyBucket reads a limit that lets requests start evenly spaced, and the
-// others wait.
+// readLeakyBucket reads a limit that spaces requests evenly and queues early ones.
 func (c *compiler) leakyBucket(o *parse.Object) numbers {
 	rate, rateOK := c.rate(o)
 	queue, queueOK := c.extent(o, "queue", `how many tokens may wait, as in 5 or, for that long, "2s"; 0 lets none`, rate, rateOK)
@@ -209,8 +205,8 @@ func (c *compiler) leakyBucket(o *parse.Object) numbers {
 	return n
 }
 
-// extent reads a field that must be there: a number of tokens, or how long the
-// rate takes to refill them. Only a queue may be 0.
+// readExtent reads a required field: a number of tokens, or the time that the rate takes to refill them. Only
+// queue may be 0.
 func (c *compiler) extent(o *parse.Object, name, hint string, rate bucket.Rate, rateOK bool) (bucket.Tokens, bool) {
 	n := o.Need(name, hint)
 	if n == nil {
@@ -239,7 +235,7 @@ func (c *compiler) extent(o *parse.Object, name, hint string, rate bucket.Rate, 
 	return bucket.Tokens(whole.Int64()), true
 }
 
-// maxReserved reads the bound of what reservations may owe; nil for none.
+// readMaxReserved reads the bound of reservations. It returns nil if the field is absent.
 func (c *compiler) maxReserved(o *parse.Object) (*bucket.Tokens, bool) {
 	n := o.Field("max_reserved")
 	if n == nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// notAKey says why no bucket of r has a key with these components: nothing, if one
-// can. An override for such a key would never be in force, and nobody would know.
+// checkKey explains why no bucket of r has a key with these components. It returns "" if one can. An override
+// for an impossible key would silently have no effect.
 func (r *Rule) notAKey(components string) (reason, hint string) {
 	const spelling = "write it as an explanation shows it"
 	parts := splitComponents(components)
@@ -39,7 +39,7 @@ func (r *Rule) notAKey(components string) (reason, hint string) {
 	return "", ""
 }
 
-// isAddress reports whether appendAddress writes this.
+// isAddress reports whether appendAddress can write s.
 func isAddress(s string, bits int) bool {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return a.Is4() && a.String() == s

@@ -15,13 +15,12 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// overrides reads what a file says of exceptions from its rules, once these are
-// known.
+// readOverrides reads the exceptions of a file after its rules.
 func (c *compiler) overrides(o *parse.Object) {
 	if o == nil {
 		return
 	}
-	c.selector = nil // exceptions are about all requests, and not those of the last policy
+	c.selector = nil // exceptions apply regardless of the selector of the last policy
 	if f := o.Field("overrides"); f != nil {
 		list, _ := c.Items(f, "overrides", false, MaxOverrides)
 		for _, n := range list {
@@ -38,7 +37,7 @@ func (c *compiler) overrides(o *parse.Object) {
 	c.state(o.Field("break_glass"), ActionBreakGlass, "break_glass")
 }
 
-// add notes an exception from the numbered rules, or from all of them.
+// add records an exception from the numbered rules, or from all rules.
 func (x *exceptions) add(e exception, rules []int, components string) {
 	x.all, x.read = append(x.all, *e.Override), append(x.read, e)
 	if len(rules) == 0 {
@@ -59,7 +58,7 @@ func (x *exceptions) add(e exception, rules []int, components string) {
 	}
 }
 
-// override reads one entry of overrides.
+// readOverride reads one entry of overrides.
 func (c *compiler) override(n *parse.Node) {
 	o := c.Object(n, overrideTable)
 	if o == nil {
@@ -98,7 +97,7 @@ func (c *compiler) override(n *parse.Node) {
 	}
 }
 
-// circumstances reads who said so, why and until when.
+// readProvenance reads the reason, the author and the expiry of an override.
 func (c *compiler) circumstances(e *exception, o *parse.Object, author bool) {
 	if f := o.Need("reason", "people will ask later"); f != nil {
 		if e.Reason, _ = c.String(f, "reason", maxReasonBytes); f.Kind == parse.KindText && f.Text == "" {
@@ -126,7 +125,7 @@ func (c *compiler) circumstances(e *exception, o *parse.Object, author bool) {
 	}
 }
 
-// overrideRules reads which rules an override is about.
+// readOverrideRules reads the rules that an override applies to.
 func (c *compiler) overrideRules(e *exception, o *parse.Object) (numbers []int) {
 	f, kind := o.Field("rules"), e.Action.Kind()
 	if f == nil {
@@ -155,14 +154,14 @@ func (c *compiler) overrideRules(e *exception, o *parse.Object) (numbers []int) 
 	return numbers
 }
 
-// overrideKey reads the bucket that an override is about.
+// readOverrideKey reads the bucket key that an override applies to.
 func (c *compiler) overrideKey(e *exception, f *parse.Node, rules []int) ([]int, string) {
 	key, ok := c.String(f, "key", MaxKeyBytes)
 	if !ok {
 		return nil, ""
 	}
 	_, name, components := Key(key).split()
-	if strings.HasPrefix(name, "#") { // hashed for display
+	if strings.HasPrefix(name, "#") { // a hash for display
 		c.Add(f, "a hash of a key does not say whose it is", "write the key itself, or say match")
 		return nil, ""
 	}
@@ -185,8 +184,7 @@ func (c *compiler) overrideKey(e *exception, f *parse.Node, rules []int) ([]int,
 	return nil, ""
 }
 
-// scopeOf reads which requests an override is about, and whether that makes sense
-// for what it does.
+// readScope reads the requests that an override applies to, and checks that they fit its action.
 func (c *compiler) scopeOf(e *exception, o *parse.Object, rules []int) {
 	match := o.Field("match")
 	if match != nil && e.Key == "" {
@@ -211,8 +209,8 @@ func (c *compiler) scopeOf(e *exception, o *parse.Object, rules []int) {
 	}
 }
 
-// ofOneBucket checks that an override that changes a limit does so for whole
-// buckets: one that had two limits would admit what neither does.
+// checkWholeBuckets checks that an override changes the limit of whole buckets. A bucket with two limits would
+// admit requests that neither limit allows.
 func (c *compiler) ofOneBucket(e *exception, o *parse.Object, r *Rule) {
 	for _, cl := range e.clauses {
 		a := c.matcher.attributes[cl.slot]
@@ -239,15 +237,15 @@ func (c *compiler) ofOneBucket(e *exception, o *parse.Object, r *Rule) {
 	}
 }
 
-// parts reports whether c tells requests without the attribute a from those with an
-// empty one, where both spend from one bucket of r. An address is never empty.
+// splitsBucket reports whether c distinguishes requests without the attribute a from requests with an empty
+// one, although they share a bucket of r. An address is never empty.
 func (c *clause) parts(r *Rule, a Attribute) bool {
 	return r.onMissing == inspect.MissingEmpty && a.Source != SourceIP && c.holds(&fact{}) != c.holds(&fact{present: true})
 }
 
-// overrideLimits reads the limits that take the place of a rule's. They are of the
-// same buckets: by another name, or over other shards, they would be full ones. What
-// is not said is as in the rule: limits that are not named, costs, shards and leases.
+// readOverrideLimits reads the limits that replace a rule's. They must use the same buckets: another name or
+// other shards would start with full ones. Limits that are not named, omitted costs, shards and leases stay as
+// in the rule.
 func (c *compiler) overrideLimits(e *exception, o *parse.Object, number int) {
 	of := c.rules()[number]
 	if f := o.Field("algorithm"); f != nil {
@@ -262,7 +260,7 @@ func (c *compiler) overrideLimits(e *exception, o *parse.Object, number int) {
 	e.limits = slices.Clone(of.Limits)
 	for i := range r.Limits {
 		l := &r.Limits[i]
-		if len(of.Limits) == 1 && l.Name == of.Name { // without a name it is of the only limit
+		if len(of.Limits) == 1 && l.Name == of.Name { // without a name it replaces the only limit
 			l.Name = of.Limits[0].Name
 		}
 		j := slices.IndexFunc(of.Limits, func(k Limit) bool { return k.Name == l.Name })
@@ -279,7 +277,7 @@ func (c *compiler) overrideLimits(e *exception, o *parse.Object, number int) {
 	}
 }
 
-// otherLimits is a hint at the names of r's limits.
+// hintLimits returns a hint with the names of r's limits.
 func otherLimits(r *Rule) string {
 	if len(r.Limits) == 1 {
 		return "it has one limit: write it in algorithm_config"
@@ -291,8 +289,7 @@ func otherLimits(r *Rule) string {
 	return "name one of them in limits: " + parse.Enumerate(names, "or")
 }
 
-// sameBuckets sees to it that the limit l is kept in the buckets of that whose place
-// it takes.
+// keepBuckets checks that the limit l fits the buckets of the limit that it replaces.
 func (c *compiler) sameBuckets(l, of *Limit, o *parse.Object) {
 	if l.Shards != 0 && l.Shards != of.Shards || l.Leased && !of.Leased {
 		c.Absent(o.Node, "an override has the shards and leases of its rule: others would be other buckets, and full", "remove shards and leased")
@@ -313,7 +310,7 @@ func (c *compiler) sameBuckets(l, of *Limit, o *parse.Object) {
 	}
 }
 
-// age says how long ago something was: in days, from two of them on.
+// formatAge formats d, in days if it is at least two days.
 func age(d time.Duration) string {
 	if days := int(d / (24 * time.Hour)); days >= 2 {
 		return fmt.Sprintf("%d days", days)
@@ -321,7 +318,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// killSwitch reads an entry of kill_switches, the blocks of another dialect.
+// readKillSwitch reads an entry of kill_switches, a short form of blocks.
 func (c *compiler) killSwitch(n *parse.Node, i int) {
 	o := c.Object(n, switchTable)
 	if o == nil {
@@ -355,7 +352,7 @@ func (c *compiler) killSwitch(n *parse.Node, i int) {
 	}
 }
 
-// state reads global_shadow or break_glass.
+// readState reads global_shadow or break_glass.
 func (c *compiler) state(n *parse.Node, action Action, name string) {
 	if n == nil {
 		return
@@ -381,7 +378,7 @@ func (c *compiler) state(n *parse.Node, action Action, name string) {
 	}
 }
 
-// ruleNamed returns the number of the rule with that name.
+// findRule returns the number of the rule with a name.
 func (c *compiler) ruleNamed(name string) (number int, ok bool) {
 	if c.byName == nil {
 		c.byName = map[string]int{}
@@ -393,7 +390,7 @@ func (c *compiler) ruleNamed(name string) (number int, ok bool) {
 	return number, ok
 }
 
-// ruleOfKeys returns the number of the rule with a limit whose keys begin so.
+// findRuleByKey returns the number of the rule with a limit whose keys have the prefix.
 func (c *compiler) ruleOfKeys(prefix string) (number int, ok bool) {
 	if c.byPrefix == nil {
 		c.byPrefix = map[string]int{}
@@ -407,8 +404,8 @@ func (c *compiler) ruleOfKeys(prefix string) (number int, ok bool) {
 	return number, ok
 }
 
-// nearRule is a hint at a rule whose name is nearly that. Where there are many
-// mistakes already there is none: it looks at every rule.
+// suggestRule returns a hint at a rule with a similar name. After many errors it returns none, because it
+// compares every rule.
 func (c *compiler) nearRule(name string) string {
 	const enough = 20
 	if c.Found() > enough {
@@ -421,7 +418,7 @@ func (c *compiler) nearRule(name string) string {
 	return parse.Nearest(name, names)
 }
 
-// raw is n as JSON, nil where it is nil.
+// rawJSON returns n as JSON, or nil.
 func raw(n *parse.Node) json.RawMessage {
 	if n == nil {
 		return nil

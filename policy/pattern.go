@@ -16,31 +16,29 @@ import (
 )
 
 const (
-	// maxMatchValues bounds the values of one match clause, and maxMatchClauses
-	// the clauses of one rule. More are refused.
+	// maxMatchValues bounds the values of one match clause, and maxMatchClauses the clauses of one rule.
 	maxMatchValues  = 1024
 	maxMatchClauses = 16
 
-	// maxMatchValueBytes bounds one value of a match clause.
 	maxMatchValueBytes = 1024
 )
 
-// A clause is one attribute's part in a match.
+// A clause is the condition on one attribute of a match.
 type clause struct {
 	slot int
 	pattern
 }
 
-// A pattern says which values of an attribute match.
+// A pattern is a set of values of an attribute.
 type pattern struct {
-	negate   bool // not: all but these, absence included
+	negate   bool // matches all other values, and absence
 	exact    []string
-	index    map[string]struct{} // of exact, where a scan would be slow
-	prefixes []string            // "" is any value that is there
+	index    map[string]struct{} // of exact, if a scan would be slow
+	prefixes []string            // "" matches any present value
 	networks []netip.Prefix
 }
 
-// scanned is how many values are compared one by one.
+// scanned is the number of values that are compared one by one.
 const scanned = 8
 
 // holds reports whether the fact satisfies p.
@@ -69,8 +67,8 @@ func (p *pattern) includes(f *fact) bool {
 	return false
 }
 
-// match reads a rule's match and narrows the rule's box by it and by the key.
-// It is false where a mistake leaves open what the rule takes.
+// readMatch reads a rule's match, and narrows the rule's box by the match and by the key. It returns false if
+// an error leaves the box unknown.
 func (c *compiler) match(d *draft, n *parse.Node) bool {
 	ok := c.selected(d)
 	d.Rule.selected = len(d.clauses)
@@ -106,7 +104,7 @@ func (c *compiler) match(d *draft, n *parse.Node) bool {
 	return ok
 }
 
-// clause reads one clause of a match.
+// readClause reads one clause of a match.
 func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
 	a, err := parseAttribute(f.Name)
 	if err != nil {
@@ -143,7 +141,7 @@ func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
 	return c.narrow(d, f.Value, slot, s)
 }
 
-// values reads one value of a match, or a list of them.
+// readValues reads one value of a match or a list of them.
 func (c *compiler) values(p *pattern, a Attribute, n *parse.Node) (all space.Set, ok bool) {
 	list := []*parse.Node{n}
 	if n.Kind == parse.KindList {
@@ -161,7 +159,7 @@ func (c *compiler) values(p *pattern, a Attribute, n *parse.Node) (all space.Set
 	return space.Union(sets), ok
 }
 
-// finish makes what lets p be asked fast.
+// finish builds the index of exact values.
 func (p *pattern) finish() {
 	if len(p.exact) <= scanned {
 		return
@@ -172,7 +170,7 @@ func (p *pattern) finish() {
 	}
 }
 
-// value reads one value of a match: text, "prefix*", or a network.
+// readValue reads one value of a match: text, "prefix*", or a network.
 func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (space.Set, bool) {
 	switch {
 	case n.Kind != parse.KindText && n.Kind != parse.KindNumber && n.Kind != parse.KindBool:
@@ -228,7 +226,7 @@ func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (space.Set, boo
 	return space.One(text), true
 }
 
-// network reads an address or a network in CIDR notation.
+// readNetwork reads an address or a network in CIDR notation.
 func (c *compiler) network(p *pattern, n *parse.Node) (space.Set, bool) {
 	prefix, err := netip.ParsePrefix(n.Text)
 	if addr, aerr := netip.ParseAddr(n.Text); aerr == nil && addr.Zone() == "" {

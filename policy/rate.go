@@ -13,11 +13,11 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// rateNames are the fields that can say a rate, of which one is enough.
+// rateNames are the fields with the rate. A limit needs one of them.
 var rateNames = []string{"tokens_per_second", "rps", "rate"}
 
-// rate reads the rate of a limit from the fields with names, all of them if none
-// are given. The others are then no rates.
+// readRate reads the rate of a limit from the named fields, or from any rate field if names is empty. Other
+// rate fields are errors.
 func (c *compiler) rate(o *parse.Object, names ...string) (rate bucket.Rate, ok bool) {
 	var first *parse.Node
 	ok = true
@@ -51,7 +51,7 @@ func (c *compiler) rate(o *parse.Object, names ...string) (rate bucket.Rate, ok 
 	return rate, ok
 }
 
-// noRate reports that o has none of the fields with names.
+// reportNoRate reports that o has no rate.
 func (c *compiler) noRate(o *parse.Object, names []string) {
 	if len(names) > 0 {
 		c.Absent(o.Node, `field "rate" is missing`, `what comes at once and how often, as in "5/10s"`)
@@ -60,7 +60,7 @@ func (c *compiler) noRate(o *parse.Object, names []string) {
 	c.Absent(o.Node, `field "tokens_per_second" is missing`, `or rps, or rate as in "7/1m"`)
 }
 
-// oneRate reads one field that says a rate.
+// readRateField reads one field with a rate.
 func (c *compiler) oneRate(n *parse.Node, name string) (bucket.Rate, bool) {
 	read := bucket.ParsePerSecond
 	switch {
@@ -93,12 +93,12 @@ func (c *compiler) oneRate(n *parse.Node, name string) (bucket.Rate, bool) {
 	return bucket.Rate{}, false
 }
 
-// window reads tokens and window as a rate.
+// readWindow reads tokens and window as a rate.
 func (c *compiler) window(o *parse.Object) (bucket.Rate, bool) {
 	return c.amountPer(o, "tokens", "window")
 }
 
-// amountPer reads a rate as an amount, and the length of what has that.
+// readAmountPer reads a rate as an amount and a length of time.
 func (c *compiler) amountPer(o *parse.Object, amount, length string) (rate bucket.Rate, ok bool) {
 	if n := o.Need(amount, fmt.Sprintf("how many a %s has, as in 100", length)); n != nil {
 		rate.Tokens, ok = c.Tokens(n, amount)
@@ -116,10 +116,10 @@ func (c *compiler) amountPer(o *parse.Object, amount, length string) (rate bucke
 	return rate, ok && perOK
 }
 
-// perSecond turns tokens a second into thousandths a nanosecond.
+// perSecond converts tokens per second to thousandths per nanosecond.
 var perSecond = big.NewRat(1000, 1_000_000_000)
 
-// sameRate compares rates exactly.
+// equalRates compares rates exactly.
 func sameRate(a, b bucket.Rate) bool {
 	return perNano(a).Cmp(perNano(b)) == 0
 }

@@ -12,27 +12,23 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// Reachability: a rule takes the requests whose attributes each lie in a set,
-// so it is a box with one side for every attribute it constrains. A later tier
-// can never match if the boxes of the earlier tiers cover its own. Attributes
-// are taken as independent of each other, so a rule that is reported can truly
-// never match; one that only the meaning of its attributes rules out is not
-// reported.
+// Reachability: the requests of a rule form a box with one side, a set of values, per constrained attribute. A
+// later tier can never match if the boxes of earlier tiers cover its box. The check treats attributes as
+// independent, so a reported rule truly never matches. A rule that never matches because of the meaning of its
+// attributes is not reported.
 
-// What the check may cost. Beyond it gives up and takes rules for reachable.
+// Bounds on the check. Beyond them, rules count as reachable.
 const (
-	// maxPieces bounds the pieces a rule's box is cut into by earlier rules.
+	// maxPieces bounds the pieces that earlier rules cut a rule's box into.
 	maxPieces = 64
 
-	// maxLooks and maxCuts bound, for a whole file, how much earlier rules are
-	// compared with later ones: to find one that takes all of it, and to find
-	// several that do. A comparison counts as [space.Box.Weight] says. Policies of
-	// thousands of rules that overlap in ways that no attribute tells apart come
-	// there, and no others.
+	// maxLooks bounds, per file, the comparisons to find one earlier rule that covers a rule, and maxCuts the
+	// comparisons to find several. The unit is [space.Box.Weight]. Only policies with thousands of overlapping
+	// rules that no attribute distinguishes reach these bounds.
 	maxLooks, maxCuts = 1 << 23, 1 << 21
 )
 
-// newSpace is the space of the attributes of m.
+// newSpace returns the space of the attributes of m.
 func newSpace(m *Matcher) *space.Space {
 	return space.New(func(slot int) space.Attribute {
 		a := m.attributes[slot]
@@ -40,11 +36,10 @@ func newSpace(m *Matcher) *space.Space {
 	})
 }
 
-// everything is what a can be.
+// allValues returns the set of all values of a, including absence.
 func everything(a Attribute) space.Set { return space.Everything(a.Source == SourceIP) }
 
-// narrow cuts d's box to what a clause or a key lets in. It reports a rule that
-// contradicts itself, once.
+// narrow intersects d's box with the set of a clause or a key. It reports a rule that contradicts itself, once.
 func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s space.Set) bool {
 	both := c.space.Side(d.takes, slot).And(s)
 	if both.Empty() {
@@ -60,7 +55,7 @@ func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s space.Set) bool 
 	return true
 }
 
-// unreachable reports the rules that earlier ones of their group cover.
+// reportUnreachable reports the rules that earlier rules of their group cover.
 func (c *compiler) unreachable() {
 	groups := map[string][]*draft{}
 	var names []string
@@ -78,7 +73,6 @@ func (c *compiler) unreachable() {
 	}
 }
 
-// unreachableIn reports those of one group.
 func (c *compiler) unreachableIn(group []*draft) {
 	boxes := make([]space.Box, len(group))
 	for i, d := range group {
@@ -106,9 +100,9 @@ func (c *compiler) unreachableIn(group []*draft) {
 	}
 }
 
-// takesAll reports whether an earlier tier takes every request of its match from a
-// later one. A tier in shadow takes none from one in force. Two tiers that are in
-// force for shares have different keys: each hashes them with its own name.
+// takesAll reports whether an earlier tier takes every request of its match from a later one. A tier in shadow
+// takes none from an enforced tier. Two partially enforced tiers have different keys, because each hashes them
+// with its own name.
 func takesAll(earlier, later Mode) bool {
 	switch {
 	case earlier == ModeEnforce, later == ModeOff:
@@ -119,8 +113,8 @@ func takesAll(earlier, later Mode) bool {
 	return false
 }
 
-// modeOfKeys is the mode of d for its keys. A rule without keys has one bucket: a share
-// of one is all of it or nothing, and which of the two is known here.
+// keyMode returns the mode of d for its keys. A rule without keys has one bucket, so a partial mode is either
+// enforced or in shadow.
 func (d *draft) modeOfKeys() Mode {
 	switch {
 	case !d.Mode.Partial() || len(d.keys) > 0:
@@ -131,8 +125,7 @@ func (d *draft) modeOfKeys() Mode {
 	return ModeEnforce
 }
 
-// coverAlone returns the first earlier rule that takes all that d would, nil if
-// none does.
+// findCover returns the first earlier rule that covers d, or nil.
 func (c *compiler) coverAlone(d *draft, earlier iter.Seq[*draft]) []*draft {
 	for e := range earlier {
 		if c.looks += e.takes.Weight(); c.looks > maxLooks {
@@ -145,8 +138,7 @@ func (c *compiler) coverAlone(d *draft, earlier iter.Seq[*draft]) []*draft {
 	return nil
 }
 
-// cover returns earlier rules that together take all that d would, nil if they
-// do not.
+// findJointCover returns earlier rules that together cover d, or nil.
 func (c *compiler) cover(d *draft, earlier iter.Seq[*draft]) []*draft {
 	pieces := []space.Box{d.takes}
 	var by []*draft
@@ -179,7 +171,7 @@ func (c *compiler) cover(d *draft, earlier iter.Seq[*draft]) []*draft {
 	return nil
 }
 
-// witness says which rules take all that d would, and one request they take.
+// describeCover names the rules that cover d, and gives one example request.
 func (c *compiler) witness(d *draft, by []*draft) string {
 	var names []string
 	sides := slices.Clone(d.takes)
@@ -199,7 +191,7 @@ func (c *compiler) witness(d *draft, by []*draft) string {
 		d.quoted(), strings.Join(names, " and "), example)
 }
 
-// quoted is the name of d in a message: its place where the name is missing or taken.
+// quotedName returns the name of d for messages, or its place if the name is missing or taken.
 func (d *draft) quoted() string {
 	if d.Name == "" {
 		return d.at.Path

@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// A selector says which requests a policy is about. It is no more than clauses
-// that all of its rules have beside their own.
+// A selector chooses the requests that a policy applies to. It adds its clauses to all rules of the policy.
 
 // A selection is one clause of a selector.
 type selection struct {
@@ -47,9 +46,8 @@ func (c *compiler) readSelector(n *parse.Node) {
 	}
 }
 
-// selectPaths reads pathExact and pathPrefix, either of which is enough. A prefix
-// ends where a segment of the path does: that of /v1 is /v1 itself and what begins
-// with /v1/, and no /v1x.
+// selectPaths reads pathExact and pathPrefix; a path may match either. A prefix matches whole segments: /v1
+// matches /v1 and paths that begin with /v1/, but not /v1x.
 func (c *compiler) selectPaths(o *parse.Object) {
 	a, _ := parseAttribute("path")
 	cl, all, ok := clause{}, space.Set{}, true
@@ -88,11 +86,10 @@ func (c *compiler) selectPaths(o *parse.Object) {
 	c.selector = append(c.selector, selection{cl, all, at})
 }
 
-// widen makes the path that was last added to p, and is there alone, one that goes
-// on at the end of its last segment. It returns what that adds.
+// widen turns the exact path that was added last into a prefix of whole segments. It returns the added values.
 func (p *pattern) widen() space.Set {
 	path := p.exact[len(p.exact)-1]
-	if strings.HasSuffix(path, "/") { // which is itself one of those that begin so
+	if strings.HasSuffix(path, "/") { // the prefix includes the path itself
 		p.exact = p.exact[:len(p.exact)-1]
 	} else {
 		path += "/"
@@ -101,7 +98,7 @@ func (p *pattern) widen() space.Set {
 	return space.WithPrefix(path)
 }
 
-// selected puts the clauses of the policy's selector before those of a rule.
+// addSelector adds the clauses of the policy's selector to a rule, before its own.
 func (c *compiler) selected(d *draft) bool {
 	for _, s := range c.selector {
 		d.clauses = append(d.clauses, s.clause)

@@ -12,16 +12,14 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// A Stage is what becomes of requests that a limit admits when so much of it is
-// used up.
+// A Stage warns or delays requests that a limit admits while a share of the limit is used.
 type Stage struct {
-	At    bucket.Tokens // used, from which it is in force
-	Share string        // of the capacity, as the file has it: "80%"
-	Delay time.Duration // how long each request has to wait; 0 for those that are only warned
+	At    bucket.Tokens // used tokens from which the stage applies
+	Share string        // of the capacity, as in the file: "80%"
+	Delay time.Duration // of each request; 0 if the stage only warns
 }
 
-// Stage returns the last of l's stages that is in force where so much of the
-// capacity is used, nil for none.
+// Stage returns the highest stage of l that applies at used tokens, or nil.
 func (l *Limit) Stage(used bucket.Tokens) *Stage {
 	for i := len(l.Stages) - 1; i >= 0; i-- {
 		if used >= l.Stages[i].At {
@@ -32,17 +30,14 @@ func (l *Limit) Stage(used bucket.Tokens) *Stage {
 }
 
 const (
-	// maxStages bounds the stages of one limit. More are refused.
 	maxStages = 10
 
-	// maxStageDelay bounds how long a stage can delay requests.
 	maxStageDelay = 30 * time.Second
 )
 
-// stageWords are the actions of stages.
 var stageWords = []string{"warn", "throttle", "reject"}
 
-// stages reads staged_actions. A stage with a mistake does not hide those behind it.
+// readStages reads staged_actions. An invalid stage does not hide errors in later ones.
 func (c *compiler) stages(l *Limit, n *parse.Node) {
 	list, _ := c.Items(n, "staged_actions", true, maxStages)
 	last := new(big.Rat)
@@ -59,7 +54,7 @@ func (c *compiler) stages(l *Limit, n *parse.Node) {
 			last = share
 		}
 		action, delay, ok := c.stageAction(o, share)
-		if !ok || share == nil || action == "reject" { // which is what limits do
+		if !ok || share == nil || action == "reject" { // the limit itself rejects
 			continue
 		}
 		used := new(big.Rat).Mul(share, big.NewRat(int64(l.Bucket.Capacity()), 100))
@@ -68,7 +63,7 @@ func (c *compiler) stages(l *Limit, n *parse.Node) {
 	}
 }
 
-// stageAction reads what a stage does that begins at share, nil if that is unknown.
+// readStageAction reads the action of a stage that begins at share, or at an unknown share if share is nil.
 func (c *compiler) stageAction(o *parse.Object, share *big.Rat) (action string, delay time.Duration, ok bool) {
 	f := o.Need("action", "warn, throttle or reject")
 	if f == nil {
@@ -93,8 +88,8 @@ func (c *compiler) stageAction(o *parse.Object, share *big.Rat) (action string, 
 	return action, delay, true
 }
 
-// threshold reads how much is used where a stage begins, in percent: nil if that is
-// unknown. It also returns where that stands.
+// readThreshold reads the used share in percent where a stage begins, and returns its node. share is nil if it
+// is unknown.
 func (c *compiler) threshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
 	f := o.Field("threshold_percent")
 	if f == nil {
@@ -118,7 +113,6 @@ func (c *compiler) threshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
 	return share, f
 }
 
-// stageDelay reads how long a stage delays requests.
 func (c *compiler) stageDelay(o *parse.Object, action string) (delay time.Duration) {
 	f, ms := o.Field("delay"), o.Field("delay_ms")
 	switch {
@@ -145,7 +139,7 @@ func (c *compiler) stageDelay(o *parse.Object, action string) (delay time.Durati
 		if !ok {
 			return 0
 		}
-		delay = time.Duration(t) * time.Microsecond // an amount is counted in thousandths
+		delay = time.Duration(t) * time.Microsecond // amounts are in thousandths
 	}
 	if delay <= 0 || delay > maxStageDelay {
 		c.Add(f, fmt.Sprintf("delay must be above 0 and at most %v", maxStageDelay), "")
@@ -153,7 +147,7 @@ func (c *compiler) stageDelay(o *parse.Object, action string) (delay time.Durati
 	return delay
 }
 
-// decimal writes r to three places, and no more of them than there are.
+// formatDecimal formats r with up to three decimal places.
 func decimal(r *big.Rat) string {
 	return strings.TrimRight(strings.TrimRight(r.FloatString(3), "0"), ".")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// The tables of the objects, which init makes of fields.
+// The tables of the objects. init builds them from fields.
 var (
 	bundleTable, entryTable, policyTable, fileTable *parse.Table
 	ruleTable, fallbackTable, nestedLimitTable      *parse.Table
@@ -19,12 +19,12 @@ var (
 	stateTables                                     = map[string]*parse.Table{}
 	testTable, stepTable, expectTable               *parse.Table
 
-	ruleFields, limitFields []*field // those with a reader for rules, or for limits
+	ruleFields, limitFields []*field // fields with a reader for rules, or for limits
 
 	notTable = &parse.Table{What: "a match value", Fields: []parse.Field{{Name: "not"}}}
 )
 
-// init is no initializer of the variables, because functions in fields read the tables.
+// init is not an initializer of the variables, because functions in fields use the tables.
 func init() {
 	const rule = `{"name": "free", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 10, "burst": 20}}`
 	const state = `{"reason": "incident 7", "expires_at": "2026-01-02T15:04:05Z"}`
@@ -75,7 +75,7 @@ func init() {
 
 type strangers = map[string]parse.Stranger
 
-// table lists the fields of an object in some places. Earlier strangers take precedence.
+// newTable lists the fields of an object in some places. Earlier arguments in more take precedence.
 func table(what, example string, in place, more ...strangers) *parse.Table {
 	t := &parse.Table{What: what, Example: example, Strangers: strangers{}}
 	for i := range fields {
@@ -106,7 +106,7 @@ func namesIn(in place) (names []string) {
 	return names
 }
 
-// within refers the fields of an object to the field that holds the object.
+// misplacedFields refers the fields of an object to the field that holds the object.
 func within(holder string, in place) strangers {
 	all := strangers{}
 	for _, name := range namesIn(in) {
@@ -115,7 +115,7 @@ func within(holder string, in place) strangers {
 	return all
 }
 
-// notYet refuses fields that are not supported, with the rest of the message.
+// unsupportedFields rejects fields that are not supported. The values complete the messages.
 func notYet(names map[string]string) strangers {
 	all := strangers{}
 	for name, why := range names {
@@ -124,7 +124,7 @@ func notYet(names map[string]string) strangers {
 	return all
 }
 
-// readRule reads the fields of a rule, or the fields of a policy or a bundle that rules inherit.
+// readRuleFields reads the fields of a rule, or the fields that rules inherit from a policy or a bundle.
 func (c *compiler) readRule(d *draft, o *parse.Object, in place) {
 	for _, f := range ruleFields {
 		if f.in&in == 0 {
@@ -138,13 +138,12 @@ func (c *compiler) readRule(d *draft, o *parse.Object, in place) {
 		case in&inRules != 0 || f.inherited:
 			f.rule(c, d, n)
 		default:
-			f.rule(c, &draft{Rule: &Rule{}}, n) // only to check it
+			f.rule(c, &draft{Rule: &Rule{}}, n) // only check it
 		}
 	}
 }
 
-// FieldOrder returns the names of all fields of policy files in the order in which people
-// write them.
+// FieldOrder returns the names of all fields of policy files in the usual order.
 func FieldOrder() []string {
 	var first, then []string
 	for i := range fields {

@@ -12,11 +12,10 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// WithOverrides returns m with exceptions from its rules beside those of its file,
-// in the place of those of an earlier WithOverrides. Every mistake in them is
-// reported at once: the error is an [Errors] whose paths begin with the place in
-// list, as in "/3/match". What has expired by now is no mistake, and is never in
-// force. m itself stays as it is.
+// WithOverrides returns a copy of m with list as overrides, in addition to the overrides of its file. They
+// replace the list of an earlier WithOverrides. It reports all errors at once, as [Errors] with paths that
+// begin with the index in list, as in "/3/match". Expired overrides are valid and have no effect. m is
+// unchanged.
 func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error) {
 	text, err := json.Marshal(list)
 	if err != nil {
@@ -48,7 +47,7 @@ func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error
 	return next, nil
 }
 
-// clone returns a copy to which others can be added.
+// clone returns a copy that others can be added to.
 func (x *exceptions) clone() exceptions {
 	if x == nil {
 		return exceptions{rules: map[int]*ruleException{}}

@@ -17,21 +17,21 @@ type decided struct {
 	d mete.Decision
 }
 
-// An outcome is what became of the requests of one step.
+// An outcome has the results of the requests of one step.
 type outcome struct {
 	step      *Step
 	allowed   int
-	denied    map[string]int // by rule, and by limit where that has another name
+	denied    map[string]int // by rule, and by limit if its name differs
 	wouldDeny map[string]int
 	would     int // requests that any rule in shadow would have denied
 
-	// The first ones of their kind, nil for none, and the last one.
+	// The first request of each kind, or nil, and the last request.
 	admission, denial, shadow  *decided
-	rule, reason, applies, who *decided // that are not as expected
+	rule, reason, applies, who *decided // the first unexpected one
 	last                       decided
 }
 
-// add notes the decision about the step's n'th request.
+// add records the decision about the step's n'th request.
 func (o *outcome) add(n int, d *mete.Decision) {
 	first := func(at **decided) {
 		if *at == nil {
@@ -74,7 +74,7 @@ func count(counts *map[string]int, names []string) {
 	}
 }
 
-// judge compares what became of the requests with what was expected.
+// judge compares the results with the expectation.
 func (o *outcome) judge() []Failure {
 	e := &o.step.Expect
 	if e.Path == "" {
@@ -96,7 +96,7 @@ func (o *outcome) judge() []Failure {
 	return o.judgeLast(found)
 }
 
-// judgeAllowed judges who was allowed, and who denied the others.
+// judgeAllowed judges the number of allowed requests, and the rules that denied the others.
 func (o *outcome) judgeAllowed(found []Failure) []Failure {
 	e := &o.step.Expect
 	if e.Allowed != nil && o.allowed != *e.Allowed {
@@ -130,7 +130,7 @@ func (o *outcome) judgeAllowed(found []Failure) []Failure {
 	return found
 }
 
-// sum says how many were allowed, and who denied the others.
+// summarize describes how many requests were allowed, and which rules denied the others.
 func (o *outcome) sum() string {
 	by := []string{o.share(o.allowed)}
 	for _, name := range slices.Sorted(maps.Keys(o.denied)) {
@@ -139,7 +139,7 @@ func (o *outcome) sum() string {
 	return strings.Join(by, ", ")
 }
 
-// share says that so many were allowed.
+// describeAllowed describes a number of allowed requests.
 func (o *outcome) share(allowed int) string {
 	switch allowed {
 	case o.step.Times:
@@ -150,7 +150,7 @@ func (o *outcome) share(allowed int) string {
 	return fmt.Sprintf("%d of %d allowed", allowed, o.step.Times)
 }
 
-// judgeShadow judges what rules in shadow would have done.
+// judgeShadow judges the decisions of rules in shadow.
 func (o *outcome) judgeShadow(found []Failure) []Failure {
 	e := &o.step.Expect
 	if e.WouldDeny != nil && len(e.WouldDeny) == 0 && o.would > 0 {
@@ -169,7 +169,7 @@ func (o *outcome) judgeShadow(found []Failure) []Failure {
 	return found
 }
 
-// failure is one at the request bad.
+// failure returns a failure at the request bad, or at the last one if bad is nil.
 func (o *outcome) failure(bad *decided, path, want, got string) Failure {
 	if bad == nil {
 		bad = &o.last

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// judgeLast judges what is expected of the step's last request.
+// judgeLast judges the expectations of the step's last request.
 func (o *outcome) judgeLast(found []Failure) []Failure {
 	e, d := &o.step.Expect, &o.last.d
 	fail := func(field, want, got string) {
@@ -57,8 +57,8 @@ func (o *outcome) judgeLast(found []Failure) []Failure {
 	return found
 }
 
-// remains compares what a limit has left with what was expected: in whole tokens,
-// as clients are told, unless there is a fraction in it.
+// remains compares the remaining tokens of a limit with the expectation. Like clients, it sees whole tokens,
+// unless want has a fraction.
 func remains(got, want bucket.Tokens) bool {
 	if want%bucket.Token != 0 {
 		return got == want
@@ -66,7 +66,7 @@ func remains(got, want bucket.Tokens) bool {
 	return got.Whole() == want.Whole()
 }
 
-// shown is got as it was compared.
+// formatRemaining formats got with the precision of the comparison.
 func shown(got, want bucket.Tokens) string {
 	if want%bucket.Token != 0 {
 		return got.String()
@@ -74,8 +74,8 @@ func shown(got, want bucket.Tokens) string {
 	return fmt.Sprint(got.Whole())
 }
 
-// status is the part of the named limit, of a rule the one with the least left, or
-// of whatever decided, in d. It is nil where there is none.
+// findStatus returns the status of the named limit, or of a named rule's limit with the least left, or of the
+// deciding limit for an empty name. It returns nil if there is none.
 func status(d *mete.Decision, name string) (found *mete.Status) {
 	if name == "" {
 		return d.Decider()
@@ -106,7 +106,7 @@ func of(limit string) string {
 	return " of " + limit
 }
 
-// duration formats d as policy files have it.
+// formatDuration formats d like policy files.
 func duration(d time.Duration) string {
 	if d == bucket.Never {
 		return "never"

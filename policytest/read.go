@@ -17,13 +17,12 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Read returns the tests of the policy file of m, in the order of the file, with warnings. The
-// error is a [policy.Errors] with all errors. Read does not run the tests.
+// Read returns the tests of the policy file of m, in the order of the file, and warnings. It reports all
+// errors, as [policy.Errors]. It does not run the tests.
 func Read(m *policy.Matcher) ([]Test, []policy.Warning, error) { return read(m.TestSection(), m) }
 
-// Load is [policy.Load] for files with tests: the [policy.Errors] have the errors of
-// the tests, too. If the rules have errors, Load does not know the names of rules, and does
-// not judge them.
+// Load is [policy.Load] for files with tests: its [policy.Errors] include errors of the tests. If the rules are
+// invalid, Load does not check the names of rules in tests.
 func Load(file []byte, opts policy.Options) (*policy.Matcher, error) {
 	m, err := policy.Load(file, opts)
 	var ofRules, ofTests policy.Errors
@@ -48,20 +47,20 @@ func Load(file []byte, opts policy.Options) (*policy.Matcher, error) {
 	return m, nil
 }
 
-// A reader reads the tests of a file.
+// A reader parses the tests of a file.
 type reader struct {
 	*parse.Report
 	in           parse.Tests
-	matcher      *policy.Matcher      // nil where the policy has errors
-	names        map[string]bool      // that are taken
-	badAddresses map[*parse.Node]bool // that were reported
+	matcher      *policy.Matcher      // nil if the policy has errors
+	names        map[string]bool      // already used
+	badAddresses map[*parse.Node]bool // already reported
 	requests     int                  // so far
 	known        references
 	tests        []Test
 	warned       []policy.Warning
 }
 
-// read reads the section tests of a file, as JSON.
+// read parses the tests section of a file in JSON.
 func read(section []byte, m *policy.Matcher) ([]Test, []policy.Warning, error) {
 	if section == nil {
 		return nil, nil, nil
@@ -82,7 +81,7 @@ func read(section []byte, m *policy.Matcher) ([]Test, []policy.Warning, error) {
 	return r.tests, r.warned, nil
 }
 
-// section reads the list of tests.
+// readSection reads the list of tests.
 func (r *reader) section(n *parse.Node) {
 	list, _ := r.Items(n, "tests", false, MaxTests)
 	for _, item := range list {
@@ -93,7 +92,7 @@ func (r *reader) section(n *parse.Node) {
 	}
 }
 
-// test reads one test.
+// readTest reads one test.
 func (r *reader) test(n *parse.Node) {
 	o := r.Object(n, r.in.Test)
 	if o == nil {
@@ -135,7 +134,6 @@ func (r *reader) test(n *parse.Node) {
 	r.tests = append(r.tests, t)
 }
 
-// testName reads the name of a test.
 func (r *reader) testName(n *parse.Node) string {
 	name, ok := r.String(n, "test name", maxTestNameBytes)
 	switch {
@@ -151,7 +149,7 @@ func (r *reader) testName(n *parse.Node) string {
 	return name
 }
 
-// inTime checks that an instant can be reckoned with.
+// checkInstant checks that an instant is in the supported range.
 func (r *reader) inTime(n *parse.Node, at time.Time) bool {
 	if at.Before(time.Unix(0, 0)) || at.After(testsEnd) {
 		r.Absent(n, fmt.Sprintf("a test happens between 1970 and %d", testsEnd.Year()), "")
@@ -160,10 +158,10 @@ func (r *reader) inTime(n *parse.Node, at time.Time) bool {
 	return true
 }
 
-// steps reads the steps of t.
+// readSteps reads the steps of t.
 func (r *reader) steps(t *Test, n *parse.Node, base attributesOf) {
 	list, _ := r.Items(n, "steps", true, MaxTestSteps)
-	last := bucket.At(t.Begin) // request so far
+	last := bucket.At(t.Begin) // the time of the last request so far
 	for _, item := range list {
 		o := r.Object(item, r.in.Step)
 		if o == nil {
@@ -171,7 +169,7 @@ func (r *reader) steps(t *Test, n *parse.Node, base attributesOf) {
 		}
 		s := Step{Path: item.Path, At: last}
 		if !r.begin(&s, t, o) {
-			return // the times of later steps are not known
+			return // the times of later steps are unknown
 		}
 		if r.step(t, s, o, r.change(o, base)); len(t.Steps) > 0 {
 			end := &t.Steps[len(t.Steps)-1]
@@ -180,7 +178,7 @@ func (r *reader) steps(t *Test, n *parse.Node, base attributesOf) {
 	}
 }
 
-// begin reads when a step begins.
+// readBegin reads when a step begins.
 func (r *reader) begin(s *Step, t *Test, o *parse.Object) bool {
 	after, at := o.Field("after"), o.Field("at")
 	switch {
@@ -214,7 +212,7 @@ func (r *reader) begin(s *Step, t *Test, o *parse.Object) bool {
 	return true
 }
 
-// step reads what a step does and expects, but not when, and appends it to t.
+// readStep reads a step except its begin, and appends it to t.
 func (r *reader) step(t *Test, s Step, o *parse.Object, attrs attributesOf) {
 	s.Times, s.attributes, s.numbered = 1, attrs.Map, attrs.numbered
 	if f := o.Field("times"); f != nil {
@@ -240,7 +238,7 @@ func (r *reader) step(t *Test, s Step, o *parse.Object, attrs attributesOf) {
 	t.Steps = append(t.Steps, s)
 }
 
-// every reads how long it is from one of a step's requests to the next.
+// readEvery reads the interval between the requests of a step.
 func (r *reader) every(s *Step, f *parse.Node, once bool) time.Duration {
 	d, ok := r.Duration(f, "every", "10ms")
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// expect reads what a step expects.
+// readExpect reads the expectation of a step.
 func (r *reader) expect(s *Step, n *parse.Node) {
 	e := &s.Expect
 	e.Path = n.Path
@@ -47,7 +47,7 @@ func (r *reader) expect(s *Step, n *parse.Node) {
 	r.last(s, o)
 }
 
-// expectWord reads an expectation that is one word.
+// readExpectWord reads an expectation of a single word.
 func (r *reader) expectWord(s *Step, n *parse.Node) {
 	switch {
 	case n.Kind == parse.KindText && n.Text == "allowed":
@@ -62,8 +62,7 @@ func (r *reader) expectWord(s *Step, n *parse.Node) {
 	}
 }
 
-// allowedAndDenied reads how many requests are allowed, and how many are denied by
-// which rule.
+// readAllowedAndDenied reads how many requests are allowed, and how many each rule denies.
 func (r *reader) allowedAndDenied(s *Step, o *parse.Object) {
 	e := &s.Expect
 	allowed, denied := o.Field("allowed"), o.Field("denied")
@@ -95,7 +94,7 @@ func (r *reader) allowedAndDenied(s *Step, o *parse.Object) {
 	}
 }
 
-// isDenied notes that so many requests are denied.
+// setDenied records the number of denied requests.
 func (r *reader) isDenied(s *Step, f *parse.Node, n int) {
 	allowed := s.Times - n
 	switch e := &s.Expect; {
@@ -108,7 +107,7 @@ func (r *reader) isDenied(s *Step, f *parse.Node, n int) {
 	}
 }
 
-// implied notes what other expectations say of whether requests are denied.
+// inferAllowed derives the number of allowed requests from other expectations.
 func (r *reader) implied(s *Step, o *parse.Object) {
 	e := &s.Expect
 	if e.Allowed != nil {
@@ -126,7 +125,7 @@ func (r *reader) implied(s *Step, o *parse.Object) {
 	}
 }
 
-// number reads how many requests of most there are: a number, or true for all.
+// readNumber reads a number of at most most requests, or true for all.
 func (r *reader) number(f *parse.Node, what string, most int) (int, bool) {
 	n, err := strconv.Atoi(f.Text)
 	switch {
@@ -144,8 +143,8 @@ func (r *reader) number(f *parse.Node, what string, most int) (int, bool) {
 	return 0, false
 }
 
-// counts reads which rules deny how many requests. It is one rule that denies all of them, a
-// list of rules that each do, or an object with a number for each.
+// readCounts reads how many requests each rule denies: one rule that denies all, a list of rules that each deny
+// all, or an object with a number per rule.
 func (r *reader) counts(f *parse.Node, all int, of said) []Count {
 	counts := []Count{}
 	switch {
@@ -173,7 +172,7 @@ func (r *reader) counts(f *parse.Node, all int, of said) []Count {
 	return counts
 }
 
-// applies reads which rules a request falls under.
+// readApplies reads the rules that apply to a request.
 func (r *reader) applies(f *parse.Node) []string {
 	names := []string{}
 	list := []*parse.Node{f}
@@ -192,7 +191,7 @@ func (r *reader) applies(f *parse.Node) []string {
 	return names
 }
 
-// reason reads why requests are denied.
+// readReason reads the reason of denials.
 func (r *reader) reason(s *Step, f *parse.Node) {
 	text, ok := r.String(f, "reason", maxTestValueBytes)
 	switch {
@@ -212,7 +211,7 @@ func (r *reader) reason(s *Step, f *parse.Node) {
 	}
 }
 
-// last reads what is expected of the last request.
+// readLast reads the expectations of the last request.
 func (r *reader) last(s *Step, o *parse.Object) {
 	e := &s.Expect
 	if f := o.Field("retry_after"); f != nil {
@@ -245,7 +244,7 @@ func (r *reader) last(s *Step, o *parse.Object) {
 	}
 }
 
-// wait reads a length of time.
+// readWait reads a length of time.
 func (r *reader) wait(f *parse.Node, what, or string) *time.Duration {
 	d, err := bucket.ParseDuration(f.Text)
 	switch {
@@ -259,7 +258,7 @@ func (r *reader) wait(f *parse.Node, what, or string) *time.Duration {
 	return nil
 }
 
-// amounts reads an amount of the limit that decides, or one for each limit.
+// readAmounts reads an amount of the deciding limit, or one per limit.
 func (r *reader) amounts(f *parse.Node, what string) []Amount {
 	if f.Kind != parse.KindObject {
 		if t, ok := r.Amount(f, what); ok {

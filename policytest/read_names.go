@@ -10,23 +10,23 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Reasons of denials that do not come from a limit, as the root package has them.
+// otherReasons are the reasons of denials that do not come from a limit, as in package mete.
 var otherReasons = []string{"blocked", "missing_attribute"}
 
-// references are what tests can name.
+// references are the names that tests can use.
 type references struct {
 	rules     map[string]*policy.Rule
-	limits    map[string]*policy.Rule // the rule of a limit, where that has another name
-	names     []string                // of rules, and then of limits
+	limits    map[string]*policy.Rule // the rule of a limit, if the limit has a name of its own
+	names     []string                // of rules, then of limits
 	reasons   []string
 	stages    []string // shares
 	overrides []string // IDs
 
 	shadow bool // an override puts rules in shadow
-	broken bool // there are errors, and so names may be missing
+	broken bool // the policy has errors, so names may be missing
 }
 
-// references returns the names of the rules and overrides.
+// findReferences returns the names of the rules and overrides.
 func (r *reader) references() references {
 	f := references{rules: map[string]*policy.Rule{}, limits: map[string]*policy.Rule{}, broken: r.matcher == nil,
 		reasons: slices.Concat(otherReasons, r.in.Reasons), stages: r.in.Stages}
@@ -53,16 +53,16 @@ func (r *reader) references() references {
 	return f
 }
 
-// What a test says of rules that it names.
+// A claim is the claim of a test about a rule that it names.
 type said uint8
 
 const (
 	saidToApply said = iota
 	saidToDeny
-	saidToShadow // it would deny
+	saidToShadow // the rule would deny
 )
 
-// rule reads the name of a rule or, where limits is set, of one of its limits.
+// readRuleName reads the name of a rule or, if limits is set, of one of its limits.
 func (r *reader) rule(n *parse.Node, limits bool, of said) (string, bool) {
 	if n.Kind != parse.KindText {
 		r.Add(n, "this must be the name of a rule", "")
@@ -71,7 +71,7 @@ func (r *reader) rule(n *parse.Node, limits bool, of said) (string, bool) {
 	return n.Text, r.isRule(n, n.Text, limits, of)
 }
 
-// isRule checks a name that stands at n.
+// checkRule checks the name of a rule at n.
 func (r *reader) isRule(n *parse.Node, name string, limits bool, of said) bool {
 	rule, names := r.known.rules[name], r.known.names
 	if rule == nil && limits {
@@ -102,7 +102,7 @@ func (r *reader) isRule(n *parse.Node, name string, limits bool, of said) bool {
 	return false
 }
 
-// word reads a text that must be one of words, or "none", for which it returns "".
+// readWord reads one of words, or "none", for which it returns "".
 func (r *reader) word(n *parse.Node, what string, words []string) *string {
 	switch text, ok := r.String(n, what, maxTestValueBytes); {
 	case !ok:

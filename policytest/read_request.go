@@ -17,16 +17,16 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// attributesOf are those of a test's requests. Where a number is to be put into
-// them, from is what is to be an address then.
+// attributesOf are the attributes of a test's requests. If numbered is set, their values contain [Number].
+// address is the node of the address.
 type attributesOf struct {
 	policy.Map
 	numbered bool
 	address  *parse.Node
 }
 
-// change returns the attributes of a step: those of its test, with and without
-// some.
+// changeAttributes returns the attributes of a step: the test's attributes with the changes of with and
+// without.
 func (r *reader) change(o *parse.Object, base attributesOf) attributesOf {
 	with, without := o.Field("with"), o.Field("without")
 	if with == nil && without == nil {
@@ -58,8 +58,7 @@ func (r *reader) change(o *parse.Object, base attributesOf) attributesOf {
 	return attrs
 }
 
-// attributes reads the attributes of a request into attrs, in the spelling that
-// front doors give them.
+// readAttributes reads the attributes of a request into attrs, normalized like the endpoints normalize them.
 func (r *reader) attributes(attrs *attributesOf, n *parse.Node, what string) {
 	if n.Kind != parse.KindObject {
 		r.Add(n, what+" must be an object", `as in {"header:x-api-key": "k1"}`)
@@ -83,7 +82,7 @@ func (r *reader) attributes(attrs *attributesOf, n *parse.Node, what string) {
 		}
 		seen[a.String()] = true
 		value, ok := r.value(a, f.Value)
-		if ok || a.Source != policy.SourceIP { // a mistake is no reason for others
+		if ok || a.Source != policy.SourceIP { // an error must not cause further errors
 			attrs.Map[a.String()] = value
 		}
 		if ok {
@@ -96,8 +95,7 @@ func (r *reader) attributes(attrs *attributesOf, n *parse.Node, what string) {
 	}
 }
 
-// value reads the value of an attribute. Numbers and booleans are what they are
-// written as, as in a match.
+// readValue reads the value of an attribute. As in a match, numbers and booleans are text.
 func (r *reader) value(a policy.Attribute, n *parse.Node) (string, bool) {
 	switch {
 	case n.Kind == parse.KindNull:
@@ -136,8 +134,7 @@ func (r *reader) value(a policy.Attribute, n *parse.Node) (string, bool) {
 	return n.Text, true
 }
 
-// addresses checks the address of a step's requests, once it is known how many
-// there are.
+// checkAddress checks the address of a step's requests, with the first and the last number.
 func (r *reader) addresses(s *Step, attrs attributesOf) {
 	value, ok := attrs.Map["ip:address"]
 	if !ok || r.badAddresses[attrs.address] {
@@ -157,8 +154,8 @@ func (r *reader) addresses(s *Step, attrs attributesOf) {
 	}
 }
 
-// unread warns of an attribute that no rule reads, and whose name is nearly that of one that
-// some rule reads.
+// warnUnread warns about an attribute that no rule reads, if its name resembles the name of an attribute that a
+// rule reads.
 func (r *reader) unread(a policy.Attribute, n *parse.Node) {
 	if r.matcher == nil {
 		return
@@ -175,15 +172,14 @@ func (r *reader) unread(a policy.Attribute, n *parse.Node) {
 	}
 }
 
-// warn notes something about the place n that is no mistake.
+// warn records a warning about n.
 func (r *reader) warn(n *parse.Node, code, reason, hint string) {
 	r.warned = append(r.warned, policy.Warning{Path: n.Path, Code: code, Reason: reason, Hint: hint})
 }
 
-// wholeAddress is the attribute of a request that has an address.
+// wholeAddress is the attribute ip:address.
 var wholeAddress, _ = policy.ParseAttribute("ip:address")
 
-// attribute reads the name of an attribute.
 func (r *reader) attribute(n *parse.Node) (policy.Attribute, bool) {
 	if n.Kind != parse.KindText {
 		r.Add(n, "an attribute must be a string", `as in "header:x-api-key"`)
@@ -197,7 +193,7 @@ func (r *reader) attribute(n *parse.Node) (policy.Attribute, bool) {
 	return a, err == nil
 }
 
-// mistakeOf returns the parts of an error of [policy.ParseAttribute].
+// splitError returns the parts of an error of [policy.ParseAttribute].
 func mistakeOf(err error) (reason, hint string) {
 	var m interface{ Parts() (reason, hint string) }
 	if errors.As(err, &m) {

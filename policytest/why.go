@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// maxRules bounds the rules that do not apply and whose reasons are told, where
-	// none does.
+	// maxRules bounds the explanations of rules that do not apply, if no rule applies.
 	maxRules = 8
 
-	// maxShown bounds what is shown of a value.
+	// maxShown bounds the part of a value in messages.
 	maxShown = 60
 )
 
-// because says, a line each, how it came to f, at that time.
+// explain explains f, one fact per line, at the given time.
 func (f *Failure) because(m *policy.Matcher, at bucket.Instant) []string {
 	attrs := f.step.Attributes(f.Request - 1)
 	why := []string{"the request: " + request(attrs, f.step)}
@@ -39,8 +38,8 @@ func (f *Failure) because(m *policy.Matcher, at bucket.Instant) []string {
 	return f.rules(why, e.Rules)
 }
 
-// rules says what became of the rules: of those that apply, or that were expected
-// to, in full, and of the others where there are none that apply.
+// appendRules appends the outcomes of rules to why. Rules that apply, or that the expectation names, are
+// explained in full. The others are explained only if no rule applies.
 func (f *Failure) rules(why []string, rules []policy.Consideration) []string {
 	var others []*policy.Consideration
 	applies := false
@@ -72,7 +71,7 @@ func (f *Failure) rules(why []string, rules []policy.Consideration) []string {
 	return why
 }
 
-// mentions reports whether an expectation names a rule, or one of its limits.
+// mentions reports whether an expectation names a rule or one of its limits.
 func mentions(e *Expect, rule *policy.Rule) bool {
 	is := func(name string) bool {
 		return name == rule.Name || slices.ContainsFunc(rule.Limits, func(l policy.Limit) bool { return l.Name == name })
@@ -83,7 +82,7 @@ func mentions(e *Expect, rule *policy.Rule) bool {
 		slices.ContainsFunc(e.WouldDeny, ofCount) || slices.ContainsFunc(e.Remaining, ofAmount) || slices.ContainsFunc(e.Cost, ofAmount)
 }
 
-// consideration says what became of a rule.
+// describeRule describes the outcome of a rule.
 func (f *Failure) consideration(c *policy.Consideration) []string {
 	name := "rule " + c.Rule.Name
 	has := fmt.Sprintf("%v is missing", c.Attribute)
@@ -111,7 +110,7 @@ func (f *Failure) consideration(c *policy.Consideration) []string {
 	return []string{name}
 }
 
-// applied says what the limits of a rule that applies had to say.
+// describeLimits describes the limits of a rule that applies.
 func (f *Failure) applied(name string, c *policy.Consideration) []string {
 	if name += " applies"; c.Shadow {
 		name += ", in shadow"
@@ -129,7 +128,7 @@ func (f *Failure) applied(name string, c *policy.Consideration) []string {
 	return lines
 }
 
-// bucket says what the decision shows of a limit.
+// describeBucket describes a limit's part in the decision.
 func (f *Failure) bucket(m *policy.Match) string {
 	statuses := f.decision.Limits()
 	if m.Shadow {
@@ -151,7 +150,7 @@ func (f *Failure) bucket(m *policy.Match) string {
 	return text
 }
 
-// request says what a request was.
+// describeRequest describes a request.
 func request(attrs policy.Map, s *Step) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(attrs)) {

@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete"
 )
 
-// deciders are the names of what decided: the rule, and its limit where that has
-// another name.
+// deciders returns the names of the deciding rule and of its limit if the names differ.
 func deciders(d *mete.Decision) []string {
 	if d.Rule == "" {
 		return nil
@@ -22,7 +21,7 @@ func deciders(d *mete.Decision) []string {
 	return []string{d.Rule}
 }
 
-// wouldDeny are the rules in shadow that would have denied the request.
+// wouldDeny returns the rules in shadow that would have denied the request.
 func wouldDeny(d *mete.Decision) (names []string) {
 	for i := range d.Shadow {
 		if s := &d.Shadow[i]; !s.Allowed && !slices.Contains(names, s.Rule.Name) {
@@ -32,7 +31,7 @@ func wouldDeny(d *mete.Decision) (names []string) {
 	return names
 }
 
-// applied are the rules in force that the request fell under.
+// applied returns the enforced rules that applied to the request.
 func applied(d *mete.Decision) (names []string) {
 	for i := range d.Limits() {
 		if name := d.Limits()[i].Rule.Name; !slices.Contains(names, name) {
@@ -45,7 +44,7 @@ func applied(d *mete.Decision) (names []string) {
 	return names
 }
 
-// overrides are the IDs of what changed the decision.
+// overrides returns the IDs of the overrides that changed the decision.
 func overrides(d *mete.Decision) (ids []string) {
 	if d.Override != nil {
 		ids = append(ids, d.Override.ID)
@@ -64,7 +63,7 @@ func isChangedBy(d *mete.Decision, id string) bool {
 	return id == "" && len(ids) == 0 || slices.Contains(ids, id)
 }
 
-// stages are the shares of the stages in force.
+// stages returns the shares of the active stages.
 func stages(d *mete.Decision) (shares []string) {
 	for i := range d.Limits() {
 		if s := d.Limits()[i].Stage(); s != nil && !slices.Contains(shares, s.Share) {
@@ -74,18 +73,18 @@ func stages(d *mete.Decision) (shares []string) {
 	return shares
 }
 
-// inStage reports whether the stage of that share is in force; "" is for none.
+// inStage reports whether the stage with a share is active; "" is for none.
 func inStage(d *mete.Decision, share string) bool {
 	shares := stages(d)
 	return share == "" && len(shares) == 0 || slices.Contains(shares, share)
 }
 
-// sameNames compares names in any order, each of which is there once.
+// sameNames compares names without duplicates in any order.
 func sameNames(a, b []string) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// names joins names; there may be none.
+// listNames joins names, or returns "none".
 func names(all []string) string {
 	if len(all) == 0 {
 		return "none"
@@ -100,7 +99,7 @@ func orNone(name string) string {
 	return name
 }
 
-// describe says what a decision was.
+// describe describes a decision.
 func describe(d *mete.Decision) string {
 	s := d.Decider()
 	switch {

@@ -14,29 +14,27 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// maxDepth bounds how deep a YAML file nests with its aliases written out. Nothing in a
-// policy is deeper.
+// maxDepth bounds the nesting of a YAML file with its aliases expanded.
 const maxDepth = yamltree.MaxDepth
 
-// A converter writes YAML nodes as JSON, and notes what JSON cannot say. It
-// puts something harmless in the place of a mistake and goes on, until the
-// file is hopeless.
+// A converter writes YAML nodes as JSON and collects errors. It replaces an invalid value by a harmless one and
+// continues, unless nothing can be converted.
 type converter struct {
 	file    string
 	root    *yamltree.Node
 	out     bytes.Buffer
 	found   Errors
-	open    map[*yamltree.Node]bool // the anchors being written, to find cycles
+	open    map[*yamltree.Node]bool // the anchors being written, to detect cycles
 	stopped bool
 }
 
-// mistake notes what is wrong with n, which is at path.
+// addError records an error in n, which is at path.
 func (c *converter) mistake(n *yamltree.Node, path, reason, hint string) {
 	c.found = append(c.found, Mistake{File: c.file, Line: n.Line, Column: n.Column, Error: policy.Error{
 		Path: path, Reason: reason, Hint: hint}})
 }
 
-// stop notes a mistake that leaves nothing to convert.
+// stop records an error that ends the conversion.
 func (c *converter) stop(n *yamltree.Node, path, reason, hint string) {
 	if !c.stopped {
 		c.mistake(n, path, reason, hint)
@@ -44,7 +42,7 @@ func (c *converter) stop(n *yamltree.Node, path, reason, hint string) {
 	c.stopped = true
 }
 
-// value writes n. It is nested depth deep.
+// writeValue writes n at a nesting depth.
 func (c *converter) value(n *yamltree.Node, path string, depth int) {
 	switch {
 	case c.stopped:
@@ -85,7 +83,7 @@ func (c *converter) value(n *yamltree.Node, path string, depth int) {
 	}
 }
 
-// mapping writes n as an object: its keys are strings, each there once.
+// writeMapping writes n as an object. Its keys must be distinct strings.
 func (c *converter) mapping(n *yamltree.Node, path string, depth int) {
 	c.out.WriteByte('{')
 	lines, written := map[string]int{}, 0
@@ -104,8 +102,8 @@ func (c *converter) mapping(n *yamltree.Node, path string, depth int) {
 	c.out.WriteByte('}')
 }
 
-// key reports whether key can be a key of the object at path, and notes why
-// not. The lines are those of the keys before it.
+// checkKey reports whether key can be a key of the object at path, and records an error otherwise. lines are
+// the lines of the previous keys.
 func (c *converter) key(key *yamltree.Node, path string, lines map[string]int) bool {
 	at := child(path, key.Value)
 	first, seen := lines[key.Value]
@@ -127,7 +125,7 @@ func (c *converter) key(key *yamltree.Node, path string, lines map[string]int) b
 	return false
 }
 
-// scalar writes n as a string, number, boolean or null.
+// writeScalar writes n as a string, number, boolean or null.
 func (c *converter) scalar(n *yamltree.Node, path string) {
 	if n.Tag != "" && n.Tag != "!!str" {
 		c.mistake(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it; to make something a string, put it in quotes")
@@ -147,13 +145,13 @@ func (c *converter) scalar(n *yamltree.Node, path string) {
 	c.out.WriteString(v.json)
 }
 
-// comparedAsText are the places of attribute values: numbers are compared there as
-// they are written, also those that JSON writes in another way, such as 0x10 and +5.
+// comparedAsText matches the paths of attribute values. Numbers are compared there as they are written,
+// including forms that JSON changes, such as 0x10 and +5.
 var comparedAsText = regexp.MustCompile(`/(match|request|with)/|/scope_value$`)
 
 func (c *converter) string(s string) { c.out.WriteString(quoteJSON(s)) }
 
-// quoteJSON writes s as a JSON string, < and > as themselves.
+// quoteJSON returns s as a JSON string, without escaping < and >.
 func quoteJSON(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -27,7 +27,7 @@ func parseJSON(name string, data []byte, opts policy.Options) (*policy.Matcher, 
 	return compile(name, data, opts, nil, func(paths []string) map[string]Place { return placesInJSON(data, paths) })
 }
 
-// jsonHint says what to do about the most common ways to fail at JSON.
+// jsonHint returns a remedy for common JSON errors.
 func jsonHint(data []byte, err *json.SyntaxError) string {
 	offset := err.Offset - 1
 	if offset < 0 || offset >= int64(len(data)) || strings.Contains(err.Error(), "unexpected end") {
@@ -47,7 +47,6 @@ func jsonHint(data []byte, err *json.SyntaxError) string {
 	return ""
 }
 
-// placeOf returns the place of the byte at offset.
 func placeOf(data []byte, offset int64) Place {
 	before := data[:min(max(offset, 0), int64(len(data)))]
 	return Place{
@@ -56,7 +55,7 @@ func placeOf(data []byte, offset int64) Place {
 	}
 }
 
-// A jsonScan walks valid JSON once and notes where the wanted paths are.
+// A jsonScan walks valid JSON once and records the places of the wanted paths.
 type jsonScan struct {
 	data   []byte
 	dec    *json.Decoder
@@ -64,9 +63,9 @@ type jsonScan struct {
 	places map[string]Place
 }
 
-// value walks the next value, whose key (if it has one) starts at offset key-1.
-// A scalar is at its own place, an object or array at that of its key. What
-// nobody asked for is skipped, so the recursion is as deep as the longest path.
+// scan visits the next value. Its key, if any, starts at offset key-1. A scalar is at its own place, and an
+// object or array at the place of its key. scan skips other values, so the recursion is as deep as the longest
+// path.
 func (s *jsonScan) value(path string, key int64) {
 	start := s.next()
 	token, err := s.dec.Token()
@@ -104,7 +103,6 @@ func (s *jsonScan) value(path string, key int64) {
 	s.dec.Token() // the closing delimiter
 }
 
-// next returns the offset of the next token.
 func (s *jsonScan) next() int64 {
 	offset := s.dec.InputOffset()
 	for offset < int64(len(s.data)) && bytes.IndexByte([]byte(" \t\r\n,:"), s.data[offset]) >= 0 {

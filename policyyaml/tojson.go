@@ -13,8 +13,7 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// ToJSON returns a policy file in JSON. It takes what [Parse] does, and fails as that
-// does.
+// ToJSON returns a policy file in JSON. Its arguments and errors are as in [Parse].
 func ToJSON(name string, data []byte, opts policy.Options) ([]byte, error) {
 	if _, err := Parse(name, data, opts); err != nil {
 		return nil, err
@@ -22,8 +21,7 @@ func ToJSON(name string, data []byte, opts policy.Options) ([]byte, error) {
 	return AsJSON(name, data)
 }
 
-// AsJSON is [ToJSON] of what may not be a policy, but is JSON or YAML. It ignores
-// duplicates and tags.
+// AsJSON returns JSON or YAML as JSON without compiling it as a policy. It ignores duplicate keys and tags.
 func AsJSON(name string, data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if isJSON(name, data) {
@@ -39,8 +37,8 @@ func AsJSON(name string, data []byte) ([]byte, error) {
 	return c.out.Bytes(), nil
 }
 
-// Raw returns a file in JSON or YAML as JSON, also if it is no policy. It reads YAML as
-// [Parse] does. The error is an [Errors], but Raw does not check JSON.
+// Raw returns a file in JSON or YAML as JSON, even if it is not a policy. It parses YAML like [Parse], with an
+// [Errors] as the error, but does not check JSON.
 func Raw(name string, data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if strings.EqualFold(filepath.Ext(name), ".json") || json.Valid(data) {
@@ -59,7 +57,7 @@ func Raw(name string, data []byte) ([]byte, error) {
 	return c.out.Bytes(), nil
 }
 
-// convert writes a file in YAML as JSON. The error is an [Errors] about its syntax.
+// convert converts a YAML file to JSON. The error is an [Errors] about the syntax.
 func convert(name string, data []byte) (*converter, error) {
 	root, err := yamltree.Parse(data)
 	switch {

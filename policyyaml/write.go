@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// ranks are the places of fields in an object, as people write them.
+// ranks are the positions of fields in an object, in the usual order.
 var ranks = func() map[string]int {
 	ranks := map[string]int{}
 	for i, name := range policy.FieldOrder() {
@@ -26,7 +26,7 @@ var ranks = func() map[string]int {
 	return ranks
 }()
 
-// WriteYAML writes a policy file that is given in JSON as YAML, a rule on a few lines.
+// WriteYAML writes a policy file in JSON as YAML, with each rule on a few lines.
 func WriteYAML(w io.Writer, file []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(file))
 	dec.UseNumber()
@@ -42,8 +42,7 @@ func WriteYAML(w io.Writer, file []byte) error {
 	return nil
 }
 
-// ruleDepth is how deep rules are: below a list of the file, or one of each policy of a
-// bundle.
+// ruleDepth returns the nesting depth of rules: in a list of the file, or of each policy in a bundle.
 func ruleDepth(file any) int {
 	if o, ok := file.(map[string]any); ok && o["policies"] != nil {
 		return 5
@@ -51,17 +50,17 @@ func ruleDepth(file any) int {
 	return 2
 }
 
-// limitsDepth is how deep below a rule lines of their own reach: its limits. What is in
-// there stands on one line.
+// limitsDepth is the depth below a rule up to which values get lines of their own: its limits. Deeper values
+// are written on one line.
 const limitsDepth = 2
 
 // A writer writes JSON values as YAML.
 type writer struct {
 	bytes.Buffer
-	rules int // how deep rules are
+	rules int // the depth of rules
 }
 
-// value writes v behind a key, a dash or nothing. Lines of its own begin with indent.
+// writeValue writes v after a key, a dash or nothing. Its further lines begin with indent.
 func (w *writer) value(v any, depth int, indent string) {
 	object, isObject := v.(map[string]any)
 	list, isList := v.([]any)
@@ -87,7 +86,7 @@ func (w *writer) value(v any, depth int, indent string) {
 	}
 }
 
-// object writes the fields of v, each on a line. The first stands behind a dash.
+// writeObject writes the fields of v, one per line. The first may follow a dash.
 func (w *writer) object(v map[string]any, depth int, indent string) {
 	for i, name := range fields(v) {
 		switch {
@@ -109,7 +108,7 @@ func (w *writer) object(v map[string]any, depth int, indent string) {
 	}
 }
 
-// inline writes v on one line.
+// writeInline writes v on one line.
 func (w *writer) inline(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -128,7 +127,7 @@ func (w *writer) inline(v any) {
 		w.WriteString(text(v))
 	case nil:
 		w.WriteString("null")
-	default: // a number in its own digits, or a boolean
+	default: // a number in its original digits, or a boolean
 		fmt.Fprint(w, v)
 	}
 }
@@ -138,7 +137,7 @@ func fields(v map[string]any) []string {
 	return slices.SortedFunc(maps.Keys(v), func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b)) })
 }
 
-// rank returns the place of a field. Names that policies do not have follow all fields.
+// rank returns the position of a field. Unknown names follow all fields.
 func rank(name string) int {
 	if i, ok := ranks[name]; ok {
 		return i
@@ -146,16 +145,16 @@ func rank(name string) int {
 	return len(ranks)
 }
 
-// word are texts that nobody takes for anything else.
+// word matches strings that are safe without quotes.
 var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*([-/ ][A-Za-z0-9_]+)*$`)
 
-// text writes a string: as a plain word if every reader of YAML takes it for one.
+// quote writes a string, without quotes if every YAML parser reads it as a string.
 func text(s string) string {
 	if !word.MatchString(s) || len(s) <= 5 && slices.Contains(reserved, strings.ToLower(s)) {
-		return strconv.Quote(s) // each escape of Go means the same in YAML
+		return strconv.Quote(s) // all escapes of Go mean the same in YAML
 	}
 	return s
 }
 
-// reserved are words that YAML, of one version or another, has a meaning for.
+// reserved are words with a meaning in some version of YAML.
 var reserved = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}

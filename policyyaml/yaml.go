@@ -20,7 +20,7 @@ func parseYAML(name string, data []byte, opts policy.Options) (*policy.Matcher, 
 	return compile(name, c.out.Bytes(), opts, c.found, func(paths []string) map[string]Place { return placesInYAML(c.root, paths) })
 }
 
-// syntaxError returns an error of package yamltree as a [Mistake].
+// newSyntaxError converts an error of package yamltree to a [Mistake].
 func syntaxError(name string, err error) Mistake {
 	var e *yamltree.SyntaxError
 	if !errors.As(err, &e) {

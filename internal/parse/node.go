@@ -12,13 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds how deep lists and objects nest.
+// maxDepth bounds the nesting of lists and objects.
 const maxDepth = 16
 
 // A Kind is the type of a JSON value.
 type Kind uint8
 
-// The types of JSON values.
 const (
 	KindNull Kind = iota
 	KindBool
@@ -28,8 +27,8 @@ const (
 	KindObject
 )
 
-// A Node is one value of a document, with its place. encoding/json alone would lose
-// duplicate fields, the spelling of numbers and the places of errors.
+// A Node is one value of a document with its place. Decoding with encoding/json alone would lose duplicate
+// fields, the spelling of numbers and the places of errors.
 type Node struct {
 	Kind   Kind
 	Text   string   // of a string, or a number or boolean as the document spells it
@@ -45,7 +44,7 @@ type Member struct {
 	Value *Node
 }
 
-// Field returns the value of a field, nil if the object has no such field.
+// Field returns the value of a field, or nil.
 func (n *Node) Field(name string) *Node {
 	for i := range n.Fields {
 		if n.Fields[i].Name == name {
@@ -58,8 +57,7 @@ func (n *Node) Field(name string) *Node {
 // pointerEscaper escapes a name in a JSON Pointer (RFC 6901, section 3).
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Parse reads a JSON text of at most most bytes. It returns nil if the text has no tree;
-// the errors are in r.
+// Parse parses a JSON text of at most most bytes. It returns nil if the text has no tree; the errors are in r.
 func (r *Report) Parse(data []byte, most int) *Node {
 	root := &Node{}
 	if len(data) > most {
@@ -84,7 +82,7 @@ func (r *Report) Parse(data []byte, most int) *Node {
 	return root
 }
 
-// syntax describes the place at which a JSON text is broken.
+// syntax describes a JSON syntax error and its place.
 func syntax(data []byte, err error) string {
 	var se *json.SyntaxError
 	if !errors.As(err, &se) {
@@ -95,14 +93,13 @@ func syntax(data []byte, err error) string {
 	return fmt.Sprintf("%s in line %d, column %d", strings.TrimPrefix(se.Error(), "json: "), line, column)
 }
 
-// A treeParser turns the tokens of a valid JSON text into nodes.
+// A treeParser converts the tokens of a valid JSON text to nodes.
 type treeParser struct {
 	report  *Report
 	dec     *json.Decoder
 	tooDeep bool
 }
 
-// value reads one value.
 func (p *treeParser) value(path string, depth int) *Node {
 	n := &Node{Path: path}
 	token, err := p.dec.Token()
@@ -133,7 +130,7 @@ func (p *treeParser) value(path string, depth int) *Node {
 	return n
 }
 
-// inside reads the items or fields between the brackets of n.
+// inside parses the items or fields of n.
 func (p *treeParser) inside(n *Node, depth int) {
 	var seen map[string]bool
 	if n.Kind == KindObject {
@@ -159,7 +156,7 @@ func (p *treeParser) inside(n *Node, depth int) {
 	}
 }
 
-// AppendJSON appends n as JSON, which [Report.Parse] reads as n.
+// AppendJSON appends n as JSON. [Report.Parse] restores n from it.
 func (n *Node) AppendJSON(dst []byte) []byte {
 	text := func(s string) []byte {
 		b, _ := json.Marshal(s) // never fails

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// readHTTP reads the text of an HTTP request: a request line and headers, up to an empty
-// line. Browsers show ":method: GET", ":path: /x" and ":authority: h" in place of a request
-// line.
+// readHTTP parses an HTTP request: a request line and headers, up to an empty line. Browsers show ":method:
+// GET", ":path: /x" and ":authority: h" instead of a request line.
 func readHTTP(text string) (*http.Request, error) {
 	r := &http.Request{Header: http.Header{}}
 	begun, at := false, 0
@@ -34,7 +33,7 @@ func readHTTP(text string) (*http.Request, error) {
 	return r, nil
 }
 
-// readLine reads one line, and returns its error, "" for none.
+// readLine parses one line and returns its error, or "".
 func readLine(r *http.Request, line string, begun bool) (reason, hint string) {
 	const methodHint = "write one such as GET"
 	name, value, colon := strings.Cut(strings.TrimPrefix(line, ":"), ":")
@@ -73,7 +72,7 @@ func readLine(r *http.Request, line string, begun bool) (reason, hint string) {
 	return "", ""
 }
 
-// readTarget reads a path, or a URL with a host, and returns its error.
+// readTarget parses a path, or a URL with a host, and returns its error.
 func readTarget(r *http.Request, s string) (reason string) {
 	if isURL(s) {
 		r.Host, s = cutURL(s)
@@ -86,8 +85,8 @@ func isVersion(s string) bool {
 	return len(s) > len("HTTP/") && strings.EqualFold(s[:len("HTTP/")], "HTTP/")
 }
 
-// isHTTP reports whether text is probably an HTTP request. It begins with a whole request line
-// or a line that only browsers show, or its second line is a header.
+// isHTTP reports whether text is probably an HTTP request: it begins with a complete request line or a line
+// that only browsers show, or its second line is a header.
 func isHTTP(text string) bool {
 	line, rest, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n"), "\n")
 	for _, name := range []string{":method:", ":path:", ":authority:", ":scheme:"} {

@@ -20,21 +20,21 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Request is a request in the attributes of policies, spelled as the endpoints
-// spell them. The zero Request has none and is ready to use.
+// A Request is a request as attributes of policies, spelled like endpoints spell them. The zero Request has no
+// attributes and is ready to use.
 type Request struct {
 	Attributes map[string]string // by name, as [policy.Attribute.String] writes it
-	Cost       bucket.Tokens     // 0 for the cost that the policy gives
-	Notes      []string          // on values that are left out, or matched in another spelling
-	Assumed    []string          // the attributes that the client adds by itself
+	Cost       bucket.Tokens     // 0 for the cost of the policy
+	Notes      []string          // about values that were left out or normalized
+	Assumed    []string          // the attributes that the client adds automatically
 	Claims     []string          // the attributes from a token that was not verified
 }
 
 // ClaimsNote is the note on [Request.Claims].
 const ClaimsNote = "the claims of the token are taken as they stand: nothing has verified it here, and a server that verifies tokens takes them only if it is good"
 
-// Read reads the text of an HTTP request, or lines as [Request.Operand] reads them. Errors
-// that have a place are an [Error].
+// Read parses the text of an HTTP request, or one operand per line: see [Request.Operand]. Errors with a place
+// are an [Error].
 func Read(text string) (Request, error) {
 	var r Request
 	if err := CheckText(text); err != nil {
@@ -53,13 +53,13 @@ func Read(text string) (Request, error) {
 	return r, r.AddHTTP(sent)
 }
 
-// curlCommand matches the begin of a shell command that calls curl.
+// curlCommand matches the beginning of a shell command that calls curl.
 var curlCommand = regexp.MustCompile(`^(?:\s|#[^\n]*\n)*(?:\$\s+)?(?:(?:sudo|time|\w+=\S*)\s+)*(?:\S*[/\\])?curl(?:\.exe)?(?:\s|$)`)
 
 // IsCurl reports whether text is a curl command line.
 func IsCurl(text string) bool { return curlCommand.MatchString(text) }
 
-// lines reads an operand of each line.
+// readLines reads one operand per line.
 func (r *Request) lines(text string) error {
 	at := 0
 	var parts []string
@@ -70,7 +70,7 @@ func (r *Request) lines(text string) error {
 			parts = append(parts, s)
 		}
 		if method, target, ok := cutLine(s); ok {
-			// Attributes may stand behind it, as on a command line.
+			// Attributes may follow, as on a command line.
 			words := strings.Fields(target)
 			parts = append(parts[:0], strings.TrimSpace(method+" "+words[0]))
 			parts = append(parts, words[1:]...)
@@ -85,7 +85,7 @@ func (r *Request) lines(text string) error {
 	return nil
 }
 
-// Operand reads what "mete explain" takes: 'METHOD /path', a URL, or NAME=VALUE.
+// Operand parses an operand of mete explain: 'METHOD /path', a URL, or NAME=VALUE.
 func (r *Request) Operand(s string) error {
 	if method, target, ok := cutLine(s); ok {
 		return r.line(method, target)
@@ -93,8 +93,7 @@ func (r *Request) Operand(s string) error {
 	return r.attribute(s)
 }
 
-// cutLine splits a request line, whose method may be missing, and reports whether it
-// is one.
+// cutLine splits a request line with an optional method, and reports whether s is one.
 func cutLine(s string) (method, target string, ok bool) {
 	target = strings.TrimSpace(s)
 	if before, after, found := strings.Cut(target, " "); found && !strings.ContainsAny(before, "=:/") {
@@ -108,7 +107,7 @@ func isURL(s string) bool {
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// cutURL splits a URL into its host, and its path and query.
+// cutURL splits a URL into the host, and the path and query.
 func cutURL(s string) (host, target string) {
 	_, rest, _ := strings.Cut(s, "://")
 	end := strings.IndexAny(rest, "/?#")
@@ -125,7 +124,7 @@ func cutURL(s string) (host, target string) {
 	return host, target
 }
 
-// line reads a method, which may be empty, and a path or URL.
+// readLine reads an optional method and a path or URL.
 func (r *Request) line(method, target string) error {
 	if _, twice := r.Attributes["path"]; twice {
 		return fmt.Errorf("%q: one request is explained at a time", target)
@@ -142,11 +141,11 @@ func (r *Request) line(method, target string) error {
 			return err
 		}
 	}
-	target, _, _ = strings.Cut(target, "#") // clients keep it to themselves
+	target, _, _ = strings.Cut(target, "#") // clients do not send the fragment
 	return r.target(target)
 }
 
-// target adds the path, and each parameter, as endpoints read them.
+// setTarget adds the path and each query parameter.
 func (r *Request) target(target string) error {
 	if err := r.path(target); err != nil {
 		return err
@@ -190,7 +189,7 @@ func (r *Request) path(target string) error {
 	return r.set("path", path)
 }
 
-// attribute reads NAME=VALUE.
+// readAttribute parses NAME=VALUE.
 func (r *Request) attribute(s string) error {
 	name, value, found := strings.Cut(s, "=")
 	switch {
@@ -242,10 +241,9 @@ func (r *Request) cost(text string) error {
 	return nil
 }
 
-// AddHTTP adds the method, RequestURI and host of an HTTP request, and each of its parameters,
-// headers and cookies, as endpoints read them. Of a value that occurs twice it adds the
-// first, and a note. The claims of a bearer token are read without verifying it. The client
-// adds the headers assumed by itself.
+// AddHTTP adds the method, the RequestURI, the host, and each parameter, header and cookie of an HTTP request,
+// as endpoints read them. For a value that occurs twice, it adds the first and a note. It reads the claims of a
+// bearer token without verifying it. assumed names headers that the client adds automatically.
 func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
 	if err := r.method(sent.Method); err != nil {
 		return err
@@ -279,7 +277,7 @@ func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
 	return nil
 }
 
-// claims adds the claims of a bearer token.
+// addClaims adds the claims of a bearer token.
 func (r *Request) claims(sent *http.Request) {
 	token, _ := httpfacts.BearerToken(sent)
 	parts := strings.Split(token, ".")
@@ -297,7 +295,7 @@ func (r *Request) claims(sent *http.Request) {
 	}
 }
 
-// first adds an attribute that is not there, and that a policy could name.
+// addFirst adds an attribute unless it is set already or no policy could name it.
 func (r *Request) first(name, value string) bool {
 	a, err := policy.ParseAttribute(name)
 	if err != nil {
@@ -313,7 +311,7 @@ func (r *Request) first(name, value string) bool {
 	return r.set(a.String(), value) == nil
 }
 
-// again notes one more value of an attribute, as endpoints read it.
+// noteDuplicate handles another value of an attribute like endpoints do.
 func (r *Request) again(a policy.Attribute, before, value string) {
 	switch {
 	case a.Source != policy.SourceHeader && a.Source != policy.SourceQuery && a.Source != policy.SourceCookie, a.Name == "host":

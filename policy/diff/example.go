@@ -10,20 +10,20 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// variants is the number of requests that are made of one piece. They have different keys,
-// as a rule can be enforced for a part of its keys.
+// variants is the number of requests that are tried per piece. They have different keys, because a rule can be
+// enforced for a share of its keys.
 const variants = 32
 
-// exampleOf returns an example for a rule that is in one policy only, or renamed.
+// exampleOf returns an example for a rule that is new, removed or renamed.
 func (c *comparer) exampleOf(s *side, r *rule) *Example {
 	return c.example(c.region(s, r), r)
 }
 
-// region is the requests that a rule has, and that no rule before it takes. Beyond the
-// bounds of the search it is all that the rule matches.
+// region returns the requests of a rule that no earlier rule takes. Beyond the bounds of the search, it returns
+// all requests that the rule matches.
 func (c *comparer) region(s *side, r *rule) []space.Box {
 	looks := c.looks
-	defer func() { c.looks = looks }() // an example has bounds of its own
+	defer func() { c.looks = looks }() // each example has its own bound
 	c.looks = maxLooks - maxExampleLooks
 	whole := []space.Box{r.box}
 	if pieces, ok := c.rest(s, r, whole); ok {
@@ -35,7 +35,7 @@ func (c *comparer) region(s *side, r *rule) []space.Box {
 // maxExampleLooks bounds the comparisons for one example.
 const maxExampleLooks = 1 << 14
 
-// exampleOfBoth returns an example for a rule that has changed.
+// exampleOfBoth returns an example for a changed rule.
 func (c *comparer) exampleOfBoth(o, n *rule) *Example {
 	was, is := c.region(&c.old, o), c.region(&c.new, n)
 	var pieces []space.Box
@@ -53,16 +53,15 @@ func (c *comparer) exampleOfBoth(o, n *rule) *Example {
 		}
 		pieces = append(pieces, from...)
 	}
-	if !c.equal(o.box, n.box) { // what only one of them has shows most
+	if !c.equal(o.box, n.box) { // requests of only one of them show most
 		cut(slices.Clone(was), is)
 		cut(slices.Clone(is), was)
 	}
 	return c.example(slices.Concat(pieces, is, was), o, n)
 }
 
-// example returns a request of the pieces, with the keys of the rules, that both policies
-// decide differently. If there is none, it returns one that falls under the rules; nil if
-// there are no pieces.
+// example returns a request in pieces, with the keys of rules, that the policies decide differently. Failing
+// that, it returns any request in pieces, or nil if there are no pieces.
 func (c *comparer) example(pieces []space.Box, rules ...*rule) *Example {
 	var first *Example
 	for _, p := range pieces[:min(len(pieces), maxPieces)] {
@@ -80,8 +79,8 @@ func (c *comparer) example(pieces []space.Box, rules ...*rule) *Example {
 	return first
 }
 
-// request returns the i'th request in a box. The first one has every attribute of the keys
-// of the rules. The second one has no attribute that it may lack. The others have other keys.
+// request returns the i'th request in a box. The first has every attribute of the rules' keys, the second has
+// no optional attribute, and the others have different keys.
 func (c *comparer) request(b space.Box, i int, rules []*rule) policy.Map {
 	keys := map[int]bool{}
 	for _, r := range rules {
@@ -119,14 +118,13 @@ func (c *comparer) request(b space.Box, i int, rules []*rule) policy.Map {
 	return request
 }
 
-// decide returns the decision of a side.
 func (c *comparer) decide(s *side, request policy.Map) (d Decision) {
 	d.Matches, d.Verdict = s.Match(nil, request, 0, c.now)
 	return d
 }
 
-// Equal reports whether two decisions allow, deny and charge alike, by the same overrides. If
-// several rules deny a request for what it lacks, it does not matter which of them is named.
+// Equal reports whether two decisions allow, deny and charge alike, by the same overrides. If several rules
+// deny a request because it lacks an attribute, it does not matter which rule is named.
 func (d *Decision) Equal(e *Decision) bool {
 	if overrideID(d.Block) != overrideID(e.Block) || overrideID(d.Allow) != overrideID(e.Allow) || (d.Missing == nil) != (e.Missing == nil) {
 		return false
@@ -139,7 +137,7 @@ func (d *Decision) Equal(e *Decision) bool {
 	})
 }
 
-// sorted returns the matches by key: their order decides nothing.
+// sorted returns the matches by key, because their order has no effect.
 func (d *Decision) sorted() []policy.Match {
 	return slices.SortedFunc(slices.Values(d.Matches), func(a, b policy.Match) int {
 		if a.Key < b.Key {

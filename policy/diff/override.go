@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// overrides compares the overrides of the files that have not expired.
+// compareOverrides compares the active overrides of the files.
 func (c *comparer) overrides() (found []Difference) {
 	old, new := c.inForce(&c.old), c.inForce(&c.new)
 	for _, id := range slices.Sorted(maps.Keys(new)) {
@@ -49,14 +49,14 @@ func (c *comparer) inForce(s *side) map[string]*override {
 			continue
 		}
 		all[o.ID] = &override{Override: o}
-		if i < len(s.view.Overrides) { // those of the file are in its order
+		if i < len(s.view.Overrides) { // overrides of the file are in its order
 			all[o.ID].box = c.boxOf(s, s.view.Overrides[i].Match)
 		}
 	}
 	return all
 }
 
-// boxOf returns the requests for which all clauses of a match hold.
+// boxOf returns the requests that match all clauses.
 func (c *comparer) boxOf(s *side, match []inspect.Clause) (b space.Box) {
 	for _, cl := range match {
 		slot := s.slots[cl.Slot]
@@ -65,7 +65,7 @@ func (c *comparer) boxOf(s *side, match []inspect.Clause) (b space.Box) {
 	return b
 }
 
-// changesOfOverride returns the fields that have changed. Reasons and authors decide nothing.
+// compareOverride returns the changed fields. Reasons and authors do not count.
 func (c *comparer) changesOfOverride(old, new *override) (all []Change) {
 	note := func(field, was, is string) {
 		if was != is {
@@ -85,12 +85,12 @@ func (c *comparer) changesOfOverride(old, new *override) (all []Change) {
 	return all
 }
 
-// names lists names in one order: an override of several rules applies to each of them.
+// sortedNames joins names in a canonical order, because the order of an override's rules has no effect.
 func names(rules []string) string {
 	return strings.Join(slices.Sorted(slices.Values(rules)), ", ")
 }
 
-// plainJSON spells JSON in one way.
+// plainJSON returns text in a canonical form.
 func plainJSON(text json.RawMessage) string {
 	if len(text) == 0 {
 		return ""
@@ -107,7 +107,7 @@ func plainJSON(text json.RawMessage) string {
 	return string(plain)
 }
 
-// plainMatch is plainJSON of a match, without values that may be credentials.
+// plainMatch returns a match in a canonical form, without values that may be credentials.
 func plainMatch(text json.RawMessage) string {
 	var clauses map[string]any
 	if json.Unmarshal(text, &clauses) != nil {

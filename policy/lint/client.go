@@ -13,11 +13,10 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// longQueue is how long a client of a leaky bucket hardly waits: most time out before.
+// longQueue is the wait after which most clients have timed out.
 const longQueue = time.Minute
 
-// queues finds leaky buckets in which the last request waits for minutes, and limits
-// that hold nothing.
+// checkQueues finds leaky buckets with waits of minutes, and limits without capacity.
 func (l *linter) queues() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
@@ -37,8 +36,8 @@ func (l *linter) queues() {
 	}
 }
 
-// madeUp finds rules whose only keys are credentials of clients, where no other rule
-// counts the same requests by something that clients cannot make up.
+// checkUnverifiedKeys finds rules with only client credentials in their keys, if no other rule counts the
+// requests by an attribute that clients cannot make up.
 func (l *linter) madeUp() {
 	for _, d := range l.rules {
 		if l.looks > maxLintLooks {
@@ -64,8 +63,8 @@ func (l *linter) madeUp() {
 	}
 }
 
-// hiddenTiers finds rules on what requests ask for that stand behind a broader tier: it
-// takes some of their requests, and allows more.
+// checkHiddenTiers finds rules on paths, methods or hosts behind a broader tier that takes some of their
+// requests and allows more.
 func (l *linter) hiddenTiers() {
 	for _, d := range l.rules {
 		if !l.aboutTargets(d) {
@@ -92,7 +91,7 @@ func (l *linter) hiddenTiers() {
 	}
 }
 
-// aboutTargets reports whether d has a clause of its own on what a request asks for.
+// matchesTarget reports whether d has its own clause on the target of requests.
 func (l *linter) aboutTargets(d *rule) bool {
 	return slices.ContainsFunc(d.Clauses[d.Selected:], func(c inspect.Clause) bool { return l.target(c.Slot) })
 }
@@ -102,13 +101,13 @@ func (l *linter) target(slot int) bool {
 	return s == policy.SourcePath || s == policy.SourceMethod || s == policy.SourceHost
 }
 
-// narrows reports whether d lets in less than e of what requests ask for.
+// narrows reports whether d accepts fewer targets than e.
 func (l *linter) narrows(d, e *rule) bool {
 	return slices.ContainsFunc(d.Takes, func(s space.Side) bool { return l.target(s.Slot) && !l.space.Side(e.Takes, s.Slot).Within(s.Set) })
 }
 
-// clientTiers finds tiers that a client reaches by what it writes, where it would else
-// fall under a stricter one.
+// checkClientTiers finds tiers that a client can choose with a header, query parameter or cookie, instead of a
+// stricter tier.
 func (l *linter) clientTiers() {
 	for _, e := range l.rules {
 		i := slices.IndexFunc(e.Clauses, func(c inspect.Clause) bool {
@@ -135,14 +134,13 @@ func (l *linter) clientTiers() {
 	}
 }
 
-// proves reports whether a clause holds only for what clients cannot make up: a claim, an
-// address or a secret.
+// proves reports whether clients cannot make up the values of c: a claim, an address or a secret.
 func (l *linter) proves(c *inspect.Clause) bool {
 	a := l.attributes[c.Slot]
 	return !c.Negate && !slices.Contains(c.Prefixes, "") && (!clientWritten(a) && !l.target(c.Slot) || a.Secret())
 }
 
-// clientAllows finds overrides that lift limits for a client that writes something.
+// checkClientAllows finds overrides that lift limits for any client that sends an attribute.
 func (l *linter) clientAllows() {
 	for _, o := range l.overrides {
 		if o.Action != string(policy.ActionAllow) || slices.ContainsFunc(o.Match, func(c inspect.Clause) bool { return l.proves(&c) }) {
@@ -156,8 +154,8 @@ func (l *linter) clientAllows() {
 	}
 }
 
-// twins finds rules that clients leave by another spelling of the same request: HEAD for
-// GET, and a path with or without a slash at its end.
+// checkSpellings finds rules that clients evade with another spelling of the same request: HEAD for GET, and a
+// path with or without a trailing slash.
 func (l *linter) twins() {
 	type selector struct{ scope, slot int }
 	told := map[selector]bool{} // once for all rules of a policy
@@ -186,8 +184,8 @@ func (l *linter) twins() {
 	}
 }
 
-// twin returns a value that c lets in, and one that c does not though servers treat it
-// alike, where no other rule is as strict with it. The latter is "" for none.
+// findTwin returns a value that c accepts, and an equivalent value that c and all rules as strict miss. twin is
+// "" if there is none.
 func (l *linter) twin(d *rule, c *inspect.Clause) (value, twin string) {
 	switch l.attributes[c.Slot].Source {
 	case policy.SourceMethod:
@@ -211,8 +209,7 @@ func (l *linter) twin(d *rule, c *inspect.Clause) (value, twin string) {
 	return "", ""
 }
 
-// missed reports whether the clause c of d leaves a value out, and no rule is as strict
-// with such requests as d.
+// misses reports whether the clause c of d excludes a value, and no rule is as strict as d with such requests.
 func (l *linter) missed(d *rule, c *inspect.Clause, value string) bool {
 	if c.Set.Has(value) {
 		return false

@@ -11,12 +11,11 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// forwarded are the headers in which proxies say who the client is. Whoever comes
-// first can write them, too.
+// forwarded are the headers in which proxies report the client's address. Clients can send them, too.
 var forwarded = []string{"x-forwarded-for", "forwarded", "x-real-ip", "x-client-ip", "client-ip", "true-client-ip", "cf-connecting-ip",
 	"x-cluster-client-ip", "fastly-client-ip", "x-originating-ip", "x-remote-ip", "x-remote-addr"}
 
-// keys finds limit_keys that are easy to change.
+// checkKeys finds limit_keys that clients can easily change.
 func (l *linter) keys() {
 	for _, d := range l.all {
 		if d.Mode == policy.ModeOff {
@@ -39,7 +38,7 @@ func (l *linter) keys() {
 	}
 }
 
-// endless reports whether d lets in more values of a than it names.
+// isUnbounded reports whether d accepts more values of a than it lists.
 func (l *linter) endless(d *rule, a policy.Attribute) bool {
 	slot := l.slots[a.String()]
 	for i := range d.Clauses {
@@ -50,15 +49,14 @@ func (l *linter) endless(d *rule, a policy.Attribute) bool {
 	return true
 }
 
-// clientWritten reports whether a request lacks a where its client leaves it out.
+// clientWritten reports whether clients can omit a.
 func clientWritten(a policy.Attribute) bool {
 	return a.Source == policy.SourceHeader || a.Source == policy.SourceQuery || a.Source == policy.SourceCookie
 }
 
-// bypasses finds rules that a client leaves by leaving something out, where no
-// other rule takes it in.
+// checkBypasses finds rules that a client evades by omitting an attribute, if no other rule applies then.
 func (l *linter) bypasses() {
-	var nets []*rule // those that nobody leaves that way
+	var nets []*rule // rules that no client evades that way
 	for _, d := range l.rules {
 		if d.Missing != inspect.MissingSkip || !slices.ContainsFunc(d.LimitKeys, clientWritten) {
 			nets = append(nets, d)
@@ -95,22 +93,21 @@ func (l *linter) bypasses() {
 	}
 }
 
-// about reports whether a clause of d is about the attribute at slot: then who
-// lacks it is left out on purpose.
+// constrains reports whether d has a clause on the attribute at slot. It then excludes requests without the
+// attribute on purpose.
 func (d *rule) about(slot int) bool {
 	return slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool { return c.Slot == slot })
 }
 
-// catches reports whether e takes all requests in outside, whatever it needs for
-// its key.
+// catches reports whether e matches all requests in outside, regardless of its key.
 func (l *linter) catches(e *rule, outside space.Box) bool {
 	return !slices.ContainsFunc(e.Takes, func(s space.Side) bool {
 		return e.about(s.Slot) && !l.space.Side(outside, s.Slot).Within(s.Set)
 	})
 }
 
-// needsLess reports whether e needs nothing that a client writes but what d needs,
-// and that without the i'th of d's limit_keys.
+// needsLess reports whether e's keys need only client-written attributes that d needs, too, other than the i'th
+// of d's limit_keys.
 func needsLess(e, d *rule, i int) bool {
 	return !slices.ContainsFunc(e.LimitKeys, func(a policy.Attribute) bool {
 		at := slices.IndexFunc(d.LimitKeys, func(b policy.Attribute) bool { return a.String() == b.String() })

@@ -8,15 +8,14 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Kind is what all warnings with one code have in common.
+// A Kind describes all warnings with one code.
 type Kind struct {
 	Code    string // of [policy.Warning]
-	Summary string // what is to be seen, whatever the policy
-	Why     string // what comes of it, in a sentence or two
-	Note    bool   // it says what is so, and is no reason to change the policy
+	Summary string // the finding, regardless of the policy
+	Why     string // the consequence, in a sentence or two
+	Note    bool   // it is for information, and no reason to change the policy
 }
 
-// kinds are in alphabetical order.
 var kinds = []Kind{
 	{"approximated-rate", "a rate is lowered by less than a billionth of itself",
 		"The exact rate has more digits than the arithmetic of buckets keeps. The bound of what is admitted holds.", true},
@@ -81,7 +80,7 @@ var kinds = []Kind{
 // Kinds returns the kinds of warnings, in the order of their codes.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-// KindOf returns the kind of w. Of an unknown code the kind has the code alone.
+// KindOf returns the kind of w. For an unknown code, only Code is set.
 func KindOf(w policy.Warning) Kind {
 	for _, k := range kinds {
 		if k.Code == w.Code {

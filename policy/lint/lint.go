@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint finds what is allowed in a policy and probably not meant: rules that a client
-// leaves by leaving out a header, limits that are never reached, and costs that no bucket
-// holds. Each kind of warning has a code that stays the same: see [Kinds].
+// Package lint finds valid but probably unintended parts of a policy: rules that a client evades by omitting a
+// header, limits that are never reached, and costs that no bucket holds. Each kind of warning has a stable
+// code: see [Kinds].
 package lint
 
 import (
@@ -17,25 +17,23 @@ import (
 )
 
 const (
-	// maxFindings bounds the warnings of one kind that lint gives.
+	// maxFindings bounds the warnings per kind.
 	maxFindings = 100
 
-	// maxLintLooks bounds how many pairs of rules each kind of lint compares. Beyond
-	// it finds no more.
+	// maxLintLooks bounds the pairs of rules that each kind of check compares.
 	maxLintLooks = 1 << 20
 
-	// maxClientLooks takes the place of maxLintLooks for what lint says of clients and
-	// tiers: each of these comparisons costs more.
+	// maxClientLooks replaces maxLintLooks for checks of clients and tiers, because their comparisons are more
+	// expensive.
 	maxClientLooks = 1 << 16
 
-	// maxLintWeight bounds the values in the matches of a file, counted by
-	// [box.weight], whose rules are compared with those of other groups.
+	// maxLintWeight bounds the values, counted by [space.Box.Weight], in files with rules that are compared
+	// across groups.
 	maxLintWeight = 1 << 15
 )
 
-// Check returns the warnings about a policy: those of the reader, and the findings in the
-// rules. They are in the order of the rules, the overrides and the tests. The time is for
-// overrides that last too long.
+// Check returns the warnings about a policy: the warnings of the parser, and the findings in the rules. They
+// are in the order of the rules, the overrides and the tests. now is for overrides that last too long.
 func Check(m *policy.Matcher, now time.Time) []policy.Warning {
 	in := m.Inspect()
 	l := linter{
@@ -64,7 +62,6 @@ func Check(m *policy.Matcher, now time.Time) []policy.Warning {
 	return l.found
 }
 
-// A linter looks for what is allowed in a policy and probably not meant.
 type linter struct {
 	now        time.Time
 	space      *space.Space
@@ -73,17 +70,17 @@ type linter struct {
 	overrides  []inspect.Override
 
 	all    []*rule
-	rules  []*rule         // that deny somebody
+	rules  []*rule         // that can deny requests
 	groups map[int][]*rule // of rules
-	scopes map[int][]*rule // of rules, by policy of the bundle
-	looks  int             // of the kind that is at work
-	counts map[string]int  // of findings, by kind
+	scopes map[int][]*rule // of rules, by policy in the bundle
+	looks  int             // comparisons of the current check
+	counts map[string]int  // of findings, by code
 	found  []policy.Warning
 }
 
 type view = inspect.Rule
 
-// A rule is a rule of the policy with its parts.
+// A rule is a rule of the policy with its internal view.
 type rule struct {
 	*policy.Rule
 	*view
@@ -95,7 +92,7 @@ func (l *linter) look() bool {
 	return l.looks <= maxLintLooks
 }
 
-// warn notes a finding about the place at path, unless there are enough of its kind.
+// warn records a finding at path, up to maxFindings per code.
 func (l *linter) warn(path, code, reason, hint string) {
 	if l.counts[code]++; l.counts[code] <= maxFindings {
 		l.found = append(l.found, policy.Warning{Path: path, Code: code, Reason: reason, Hint: hint})
@@ -107,10 +104,10 @@ func (d *rule) limit(i int) (*policy.Limit, *inspect.Limit) {
 	return &d.Rule.Limits[i], &d.view.Limits[i]
 }
 
-// key is the place of the i'th of limit_keys.
+// keyPath returns the path of the i'th of limit_keys.
 func (d *rule) key(i int) string { return d.Path + "/limit_keys/" + strconv.Itoa(i) }
 
-// modes finds rules that are off.
+// checkModes finds rules that are off.
 func (l *linter) modes() {
 	for _, d := range l.all {
 		if d.Mode == policy.ModeOff {
@@ -119,7 +116,7 @@ func (l *linter) modes() {
 	}
 }
 
-// costs finds limits that some of the costs that they allow can never pass.
+// checkCosts finds limits with costs above their capacity.
 func (l *linter) costs() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
@@ -140,7 +137,7 @@ func (l *linter) costs() {
 	}
 }
 
-// atOnce is what one request can cost.
+// maxCost returns the highest cost that l can admit.
 func atOnce(l *policy.Limit) bucket.Tokens {
 	most := l.Bucket.Capacity()
 	if l.Bucket.Queued() || most == 0 {
@@ -149,7 +146,7 @@ func atOnce(l *policy.Limit) bucket.Tokens {
 	return most
 }
 
-// weeks finds windows of weeks that begin on Thursdays because the file does not say when.
+// checkWeeks finds weekly windows that begin on Thursdays because the file has no start.
 func (l *linter) weeks() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
@@ -165,7 +162,7 @@ func (l *linter) weeks() {
 	}
 }
 
-// longOverrides finds exceptions that are as good as for ever.
+// checkLongOverrides finds overrides that are practically permanent.
 func (l *linter) longOverrides() {
 	const long = 90 * 24 // hours
 	for _, o := range l.overrides {

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// contradictions finds limits of one rule of which another leaves nothing to do.
+// checkContradictions finds limits of a rule that are never reached because of another limit of the rule.
 func (l *linter) contradictions() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
@@ -29,8 +29,8 @@ func (l *linter) contradictions() {
 	}
 }
 
-// overlaps finds rules whose limits are never reached because a rule of another
-// group, which counts the same requests and perhaps others, allows less.
+// checkOverlaps finds rules with limits that are never reached, because a rule of another group counts the same
+// requests and allows less.
 func (l *linter) overlaps() {
 	if len(l.groups) < 2 {
 		return
@@ -66,18 +66,18 @@ func (l *linter) overlaps() {
 	}
 }
 
-// mutual reports whether each of two rules leaves the other nothing to do.
+// isMutual reports whether each of two rules makes the other redundant.
 func (l *linter) mutual(x, y *rule) bool {
 	return strictest(y, x) != nil && coarser(y, x) && l.space.Within(x.Takes, y.Takes)
 }
 
-// overlapping reports that y's limits are never reached because of x's.
+// reportOverlap reports that y's limits are never reached because of x's.
 func (l *linter) overlapping(x, y *rule, by *policy.Limit) {
 	hint := "lower it below the other, or remove it"
 	if x.forAll() && !y.forAll() {
 		hint = fmt.Sprintf("if %q is for the others, put both in one group, %[1]q last: the first that matches counts", x.Name)
 		switch {
-		case len(x.LimitKeys) == 0: // in one group with the others it would be no cap
+		case len(x.LimitKeys) == 0: // in one group with the others, it would not cap them
 			hint = fmt.Sprintf("if %q is a cap for all requests together, raise it above %q, or lower the other", x.Name, y.Name)
 		case x.Scope != y.Scope:
 			hint = "the rules of all policies apply together: narrow one's selector, or put the rules into one policy and one group"
@@ -88,8 +88,7 @@ func (l *linter) overlapping(x, y *rule, by *policy.Limit) {
 	l.warn(y.Path, "overlapping-rules", fmt.Sprintf("rule %q is never reached: rule %q counts the same requests and allows no more than %s", y.Name, x.Name, allowance(by, &y.Rule.Limits[0])), hint)
 }
 
-// strictest returns the limit of x that leaves all of y's nothing to do, nil for
-// none.
+// strictest returns the limit of x that makes all limits of y redundant, or nil.
 func strictest(x, y *rule) *policy.Limit {
 	for i := range x.view.Limits {
 		by, _ := x.limit(i)
@@ -100,7 +99,7 @@ func strictest(x, y *rule) *policy.Limit {
 	return nil
 }
 
-// coarser reports whether requests that share a bucket under y do so under x.
+// coarser reports whether requests that share a bucket under y also share one under x.
 func coarser(x, y *rule) bool {
 	for _, a := range x.LimitKeys {
 		if !slices.ContainsFunc(y.LimitKeys, func(b policy.Attribute) bool { return a.String() == b.String() && a.Bits <= b.Bits }) {
@@ -110,8 +109,7 @@ func coarser(x, y *rule) bool {
 	return true
 }
 
-// preempted reports whether an earlier rule of x's group may take some of y's
-// requests.
+// isPreempted reports whether an earlier rule of x's group may take some of y's requests.
 func (l *linter) preempted(x, y *rule) bool {
 	for _, e := range l.groups[x.Group] {
 		if e == x {
@@ -124,11 +122,11 @@ func (l *linter) preempted(x, y *rule) bool {
 	return false
 }
 
-// forAll reports whether d has no match of its own.
+// matchesAll reports whether d has no match of its own.
 func (d *rule) forAll() bool { return len(d.Clauses) == d.Selected }
 
-// catchAlls finds rules for the others that are for all: beside rules of the same
-// policy that are about some clients, with other limit_keys and allowing less.
+// checkCatchAlls finds rules that were probably meant for the remaining requests, but apply to all. They are
+// beside rules of the same policy for certain clients, with other limit_keys, and allow less.
 func (l *linter) catchAlls() {
 	for _, x := range l.rules {
 		if !x.forAll() || x.Fallback || len(x.LimitKeys) == 0 || x.Mode != policy.ModeEnforce {
@@ -150,8 +148,7 @@ func (l *linter) catchAlls() {
 	}
 }
 
-// aboutClients reports whether d has a clause that tells clients apart, such as
-// their plan: not what they ask for.
+// matchesClients reports whether d has a clause that distinguishes clients, such as their plan.
 func (l *linter) aboutClients(d *rule) bool {
 	return slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool {
 		a := l.attributes[c.Slot]

@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// CheckText returns an error for the first byte that is no text in UTF-8, or nil.
+// CheckText returns an error for the first byte that is not UTF-8 text, or nil.
 func CheckText(data []byte) *SyntaxError {
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
@@ -38,9 +38,9 @@ func CheckText(data []byte) *SyntaxError {
 	return nil
 }
 
-// tokenize returns the tokens of data, and the rune that stands for a colon in them. The
-// lexer ends a key in a flow mapping at its first colon, as in {header:x-key: v}. In YAML, a
-// key ends at a colon before a blank or a flow indicator. The other colons are hidden.
+// tokenize returns the tokens of data, and the rune that replaces hidden colons. The lexer ends a key in a flow
+// mapping at its first colon, as in {header:x-key: v}. In YAML, only a colon before a space or a flow indicator
+// ends a key. tokenize hides the others.
 func tokenize(data []byte) (token.Tokens, rune) {
 	colon := '\ue000'
 	for bytes.ContainsRune(data, colon) {
@@ -62,12 +62,12 @@ func tokenize(data []byte) (token.Tokens, rune) {
 	return lexer.Tokenize(text.String()), colon
 }
 
-// checkTokens bounds the depth and the width of a tree before the recursive parser reads
-// its tokens. It also finds errors that the parser ignores.
+// checkTokens bounds the depth and the width of a tree before the recursive parser reads its tokens. It also
+// finds errors that the parser ignores.
 func checkTokens(tokens token.Tokens) *SyntaxError {
 	type block struct{ column, fields int }
 	var blocks []block     // the open block collections, by column
-	var flows []token.Type // the open flow collections, by how they end
+	var flows []token.Type // the end tokens of the open flow collections
 	for _, tk := range tokens {
 		at := tk.Position
 		reason, hint := checkPlace(tk, len(flows) > 0)
@@ -102,7 +102,7 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 		case token.DocumentHeaderType, token.DocumentEndType:
 			blocks, flows = blocks[:0], flows[:0]
 		case token.InvalidType:
-			return nil // the parser says why
+			return nil // the parser reports the reason
 		default:
 			if tk.Indicator == token.NotIndicator && (tk.Prev == nil || tk.Prev.Type != token.LiteralType && tk.Prev.Type != token.FoldedType) {
 				if plainReason, plainHint := checkPlain(tk, len(flows) > 0); plainReason != "" {
@@ -124,11 +124,11 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 	return nil
 }
 
-// blockHeader matches the beginning of a block scalar.
+// blockHeader matches the header of a block scalar.
 var blockHeader = regexp.MustCompile(`^[|>]([1-9]?[-+]?|[-+][1-9])$`)
 
-// checkPlace returns the error of a token that stands where YAML allows none, or has another
-// meaning in YAML than for the parser.
+// checkPlace returns the error of a token at a place where YAML does not allow it, or where the parser deviates
+// from YAML.
 func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
 	before := tk.Prev
 	for before != nil && before.Type == token.CommentType {
@@ -162,7 +162,7 @@ func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
 	return "", ""
 }
 
-// beginsValue reports whether a token is a value or begins one, and is not a key.
+// beginsValue reports whether a token is or begins a value, and is not a key.
 func beginsValue(tk *token.Token) bool {
 	switch tk.Type {
 	case token.MappingStartType, token.SequenceStartType:
@@ -181,7 +181,7 @@ func parentColumn(tk *token.Token) int {
 	return tk.Position.Column
 }
 
-// fold returns the value of a plain scalar (YAML 1.2, 6.5): a line break is a blank, and each
+// fold returns the value of a plain scalar (YAML 1.2, section 6.5): a line break becomes a space, and each
 // blank line a line feed.
 func fold(text string) string {
 	var b strings.Builder
@@ -203,8 +203,8 @@ func fold(text string) string {
 	return b.String()
 }
 
-// checkPlain returns the error in a plain scalar. The lexer allows more characters in one
-// than YAML, reads past a missing comma or colon, and folds some lines in a wrong way.
+// checkPlain returns the error in a plain scalar. The lexer allows more characters than YAML, reads past a
+// missing comma or colon, and folds some lines incorrectly.
 func checkPlain(tk *token.Token, inFlow bool) (reason, hint string) {
 	text := strings.TrimSpace(tk.Origin)
 	switch i := strings.IndexAny(text, "[]{},"); {
@@ -227,7 +227,7 @@ func checkPlain(tk *token.Token, inFlow bool) (reason, hint string) {
 	return "", ""
 }
 
-// hints are remedies for what the parser complains of.
+// hints are remedies for messages of the parser.
 var hints = []struct{ says, hint string }{
 	{"cannot start any token", "indent with spaces: YAML allows no tabs there"},
 	{"tab ", "indent with spaces: YAML allows no tabs there"},
@@ -239,7 +239,7 @@ var hints = []struct{ says, hint string }{
 	{"non-map value is specified", "check the indentation, and that a colon follows the key"},
 }
 
-// syntaxError returns an error of the parser with its place.
+// newSyntaxError converts an error of the parser.
 func syntaxError(err error) *SyntaxError {
 	var e interface {
 		error
